@@ -27,22 +27,14 @@ struct Steps {
 }
 
 /// Measures everything and prints the document.
-pub(crate) fn measure(
-    folder: &Path,
-    requests: u32,
-    rounds: u32,
-    flows: u32,
-) -> Result<(), Box<dyn Error>> {
+pub(crate) fn measure(folder: &Path, requests: u32, rounds: u32, flows: u32) -> Result<(), Box<dyn Error>> {
     std::fs::create_dir_all(folder)?;
     let load = || std::fs::read_to_string("/proc/loadavg");
     let before = load()?;
     let steps = Steps::begin()?;
     let mut tables = String::new();
     for width in WIDTHS {
-        tables.push_str(&table(
-            width,
-            &contest(folder, &steps.url, width, requests, rounds)?,
-        )?);
+        tables.push_str(&table(width, &contest(folder, &steps.url, width, requests, rounds)?)?);
     }
     let failing = failing(folder, &steps.url)?;
     let waiting = waiting(folder, &steps.url, flows)?;
@@ -86,11 +78,7 @@ fn left(folder: &Path, url: &str, flows: u32, together: u32) -> Result<f64, Box<
 
 /// Begins flows that wait.
 fn left_in(folder: &Path, url: &str, flows: u32, together: u32) -> Result<f64, Box<dyn Error>> {
-    let (store, flows, together) = (
-        path(&folder.join("left")),
-        flows.to_string(),
-        together.to_string(),
-    );
+    let (store, flows, together) = (path(&folder.join("left")), flows.to_string(), together.to_string());
     seconds(&["leave", &store, url, &flows, &together])
 }
 
@@ -166,12 +154,7 @@ impl Drop for Steps {
     }
 }
 
-fn opening(
-    requests: u32,
-    rounds: u32,
-    before: &str,
-    after: &str,
-) -> Result<String, Box<dyn Error>> {
+fn opening(requests: u32, rounds: u32, before: &str, after: &str) -> Result<String, Box<dyn Error>> {
     let mut text = String::new();
     let cores = std::thread::available_parallelism()?;
     let system = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
@@ -210,10 +193,7 @@ fn table(width: u32, [bare, one, many]: &[Figures; 3]) -> Result<String, Box<dyn
     let [bare, one, one_of, many, many_of] = columns.map(|column| column.iter());
     let rows = bare.zip(one).zip(one_of).zip(many).zip(many_of);
     for (number, ((((bare, one), one_of), many), many_of)) in (1..).zip(rows) {
-        writeln!(
-            text,
-            "| {number} | {bare:.0} | {one:.0} | {one_of:.2} | {many:.0} | {many_of:.2} |"
-        )?;
+        writeln!(text, "| {number} | {bare:.0} | {one:.0} | {one_of:.2} | {many:.0} | {many_of:.2} |")?;
     }
     let (one_low, one_high) = of_one.range();
     let (many_low, many_high) = of_many.range();
@@ -232,14 +212,8 @@ pub(crate) fn tell_cost(cost: &Cost, flows: u32) {
     let each = cost.memory.saturating_mul(1024);
     let each = each.checked_div(u64::from(flows)).unwrap_or_default();
     println!("| the store is open after | {} |", seconds(cost.opened));
-    println!(
-        "| every flow was looked at after | {} |",
-        seconds(cost.looked_at)
-    );
-    println!(
-        "| every `job_resumed` is on the disk after | {} |",
-        seconds(cost.on_disk)
-    );
+    println!("| every flow was looked at after | {} |", seconds(cost.looked_at));
+    println!("| every `job_resumed` is on the disk after | {} |", seconds(cost.on_disk));
     println!("| processor time for that | {} |", seconds(cost.worked));
     let megabytes = cost.memory.checked_div(1024).unwrap_or_default();
     println!("| memory then | {megabytes} MB, {each} bytes a flow |");

@@ -41,12 +41,7 @@ pub(crate) struct Running {
 }
 
 /// One flow whose step has so many items, so many of them at a time: how long it took.
-pub(crate) fn one(
-    folder: &Path,
-    url: &str,
-    width: u32,
-    items: u32,
-) -> Result<Duration, Box<dyn Error>> {
+pub(crate) fn one(folder: &Path, url: &str, width: u32, items: u32) -> Result<Duration, Box<dyn Error>> {
     let running = Running::begin(folder)?;
     running.register(&json!({
         "id": MEASURED,
@@ -66,12 +61,7 @@ pub(crate) fn one(
 }
 
 /// So many flows of one item, begun by so many threads: how long it took.
-pub(crate) fn many(
-    folder: &Path,
-    url: &str,
-    width: u32,
-    flows: u32,
-) -> Result<Duration, Box<dyn Error>> {
+pub(crate) fn many(folder: &Path, url: &str, width: u32, flows: u32) -> Result<Duration, Box<dyn Error>> {
     let running = Running::begin(folder)?;
     running.register(&single(url, &json!({ "max_retries": 3, "backoff": 1000 })))?;
     let began = Instant::now();
@@ -96,12 +86,7 @@ pub(crate) fn single(url: &str, work: &Value) -> Value {
 fn wanted(id: String, attribute: &str, value: Value) -> Wanted {
     let mut init = Map::new();
     init.insert(attribute.to_owned(), value);
-    Wanted {
-        id,
-        goals: vec![MEASURED.to_owned()],
-        init,
-        ..Wanted::default()
-    }
+    Wanted { id, goals: vec![MEASURED.to_owned()], init, ..Wanted::default() }
 }
 
 impl Running {
@@ -130,11 +115,7 @@ impl Running {
             watch: Box::new(move |_| Box::new(Watching { tell: tell.clone() })),
             left: Box::new(move |_, left| {
                 let completed = matches!(left, Ok(job) if job.stage == Stage::Completed);
-                let _ = told.send(if completed {
-                    Happened::Completed
-                } else {
-                    Happened::Left
-                });
+                let _ = told.send(if completed { Happened::Completed } else { Happened::Left });
             }),
         };
         let host = Host::begin(world, book, settings);
@@ -143,10 +124,8 @@ impl Running {
 
     /// Makes a step known.
     pub(crate) fn register(&self, step: &Value) -> Result<(), Box<dyn Error>> {
-        let registered = CatalogEvent::StepRegistered {
-            id: self.host.check_step(step)?,
-            definition: step.to_string(),
-        };
+        let registered =
+            CatalogEvent::StepRegistered { id: self.host.check_step(step)?, definition: step.to_string() };
         let wish = move |_: &_| Ok::<_, std::convert::Infallible>(vec![registered.clone()]);
         drop(self.host.book().change(wish)?);
         Ok(())

@@ -29,9 +29,7 @@ pub(crate) fn serve() -> Result<(), Box<dyn Error>> {
     });
     let done = |_: Bytes| async { ([(header::CONTENT_TYPE, "application/json")], DONE) };
     let busy = |_: Bytes| async { StatusCode::SERVICE_UNAVAILABLE };
-    let steps = Router::new()
-        .route("/", post(done))
-        .route("/busy", post(busy));
+    let steps = Router::new().route("/", post(done)).route("/busy", post(busy));
     runtime()?.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         println!("http://{}", listener.local_addr()?);
@@ -93,8 +91,5 @@ async fn send(client: &Client, url: reqwest::Url, number: u32) -> Result<(), req
 
 /// As many threads as the product has for its requests.
 fn runtime() -> std::io::Result<Runtime> {
-    Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
+    Builder::new_multi_thread().worker_threads(2).enable_all().build()
 }

@@ -34,12 +34,7 @@ pub(crate) struct Cost {
 /// Begins flows whose step has failed once and is tried again in an hour, and says how long that took.
 /// Nobody suspends them: for the store it is as if this process had been killed.
 /// So many of them fail at the same time: all of them call one origin, whose breaker hears of each.
-pub(crate) fn leave(
-    folder: &Path,
-    url: &str,
-    flows: u32,
-    together: u32,
-) -> Result<Duration, Box<dyn Error>> {
+pub(crate) fn leave(folder: &Path, url: &str, flows: u32, together: u32) -> Result<Duration, Box<dyn Error>> {
     let running = Running::begin(folder)?;
     let hour = 3_600_000;
     let work = json!({

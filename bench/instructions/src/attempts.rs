@@ -43,28 +43,15 @@ fn job(items: u32) -> Result<Job, Failure> {
     };
     let mut job = Job::begin(&submitted)?;
     drop(react(&mut job, &Input::Woke, NOW));
-    let items = (0..items).map(|item| NewItem {
-        identity: format!("item-{item}"),
-        input: format!("\"item-{item}\""),
-    });
+    let items = (0..items)
+        .map(|item| NewItem { identity: format!("item-{item}"), input: format!("\"item-{item}\"") });
     let items = items.collect();
-    drop(react(
-        &mut job,
-        &Input::ItemsRead {
-            step: StepId(0),
-            items,
-        },
-        NOW,
-    ));
+    drop(react(&mut job, &Input::ItemsRead { step: StepId(0), items }, NOW));
     Ok(job)
 }
 
 fn start(job: &mut Job, item: u32) -> Vec<Record> {
-    let input = Input::Start {
-        item: StepId(0).item(item),
-        refused: None,
-        gate: Gate::None,
-    };
+    let input = Input::Start { item: StepId(0).item(item), refused: None, gate: Gate::None };
     react(job, &input, NOW).records
 }
 
@@ -127,13 +114,9 @@ fn records_of(failure: Option<Cause>) -> Result<Vec<Record>, Failure> {
     let mut job = job(3)?;
     let records = attempts(&mut job, 2, failure)?;
     // The first of its kind may have to say more.
-    let second = records
-        .iter()
-        .rposition(|record| matches!(record.event, Event::Item(ItemEvent::AttemptStarted(_))));
-    Ok(records
-        .get(second.unwrap_or_default()..)
-        .unwrap_or_default()
-        .to_vec())
+    let second =
+        records.iter().rposition(|record| matches!(record.event, Event::Item(ItemEvent::AttemptStarted(_))));
+    Ok(records.get(second.unwrap_or_default()..).unwrap_or_default().to_vec())
 }
 
 pub(crate) fn encode(rounds: u32) -> Result<(), Failure> {

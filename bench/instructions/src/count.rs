@@ -32,9 +32,9 @@ fn instructions(case: &Case, rounds: u32) -> Result<u64, Failure> {
         // What the allocator does must not depend on whoever calls.
         .env_clear()
         .stdin(Stdio::null());
-    let output = valgrind.output().map_err(|error| {
-        format!("valgrind cannot be run: {error}; install the package `valgrind`")
-    })?;
+    let output = valgrind
+        .output()
+        .map_err(|error| format!("valgrind cannot be run: {error}; install the package `valgrind`"))?;
     let said = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         return Err(format!("`{}` failed under valgrind:\n{said}", case.name).into());

@@ -44,10 +44,7 @@ impl Figures {
 
     /// How the figures of today differ from these.
     pub(crate) fn compare(&self, now: &Self) -> Told {
-        let mut told = Told {
-            text: String::new(),
-            is_worse: false,
-        };
+        let mut told = Told { text: String::new(), is_worse: false };
         for (name, after) in &now.instructions {
             let before = self.instructions.get(name).copied();
             let verdict = match before {
@@ -78,10 +75,7 @@ fn is_more(after: u64, before: u64) -> bool {
 
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "# Instructions for one round of each, counted by valgrind; written by `bless`."
-        )?;
+        writeln!(f, "# Instructions for one round of each, counted by valgrind; written by `bless`.")?;
         for (name, instructions) in &self.instructions {
             writeln!(f, "{instructions} {name}")?;
         }

@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use undaunted_policy::{
-    Balance, Cause, Class, ClassName, Conditions, Failure as Failed, JitterMode, Kind, Policy,
-    PolicyError, Progress, RetryConfig, RetryOn, Rule, Seed, State, Then, Timestamp,
+    Balance, Cause, Class, ClassName, Conditions, Failure as Failed, JitterMode, Kind, Policy, PolicyError,
+    Progress, RetryConfig, RetryOn, Rule, Seed, State, Then, Timestamp,
 };
 
 use crate::Failure;
@@ -31,12 +31,7 @@ pub(crate) fn verdict(rounds: u32) -> Result<(), Failure> {
     let failed = Failed::new(Cause::Status(503)).retry_after(Some(Duration::from_secs(2)));
     for _ in 0..rounds {
         let (policy, state, failed) = (black_box(&policy), black_box(&state), black_box(&failed));
-        black_box(undaunted_policy::verdict(
-            policy,
-            state,
-            failed,
-            black_box(NOW),
-        ));
+        black_box(undaunted_policy::verdict(policy, state, failed, black_box(NOW)));
     }
     Ok(())
 }
@@ -50,23 +45,14 @@ fn config() -> RetryConfig {
 }
 
 fn policy() -> Result<Policy, PolicyError> {
-    let statuses = Conditions {
-        statuses: vec![400..=407],
-        ..Conditions::default()
-    };
-    let throttled = Conditions {
-        classes: vec![ClassName::Class(Class::Throttled)],
-        ..Conditions::default()
-    };
+    let statuses = Conditions { statuses: vec![400..=407], ..Conditions::default() };
+    let throttled = Conditions { classes: vec![ClassName::Class(Class::Throttled)], ..Conditions::default() };
     config()
         .retry_budget(Duration::from_mins(5))
         .deadline(Duration::from_hours(1))
         .max_retry_after(Duration::from_mins(1))
         .retry_on(Kind::ALL.map(RetryOn::Kind))
-        .rules([
-            Rule::new(statuses, Then::Stop),
-            Rule::retry(throttled, RetryConfig::new().attempts(20)),
-        ])
+        .rules([Rule::new(statuses, Then::Stop), Rule::retry(throttled, RetryConfig::new().attempts(20))])
         .build()
 }
 
@@ -79,11 +65,6 @@ fn state() -> State {
         },
         draws: Seed(7).draws(41, 2, 1),
         deadline: Some(NOW.after(Duration::from_mins(30))),
-        pool: Some(Balance {
-            total: 50,
-            consumed: 20,
-            per_item: 10,
-            item_consumed: 4,
-        }),
+        pool: Some(Balance { total: 50, consumed: 20, per_item: 10, item_consumed: 4 }),
     }
 }

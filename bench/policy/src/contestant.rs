@@ -70,12 +70,7 @@ impl Contestant {
         about: &'static str,
         time: impl FnMut(u64) -> Duration + 'static,
     ) -> Self {
-        Self {
-            name,
-            about,
-            role,
-            time: Box::new(time),
-        }
+        Self { name, about, role, time: Box::new(time) }
     }
 
     /// How long it takes to do it so often.

@@ -71,10 +71,7 @@ pub(crate) fn draws() -> Draws {
 }
 
 fn pace(base: f64, mode: JitterMode) -> Result<Pace, PolicyError> {
-    let config = RetryConfig::exponential(base)
-        .initial_delay(FIRST)
-        .max_delay(CAP)
-        .jitter(mode);
+    let config = RetryConfig::exponential(base).initial_delay(FIRST).max_delay(CAP).jitter(mode);
     Ok(config.build()?.terms().pace().clone())
 }
 
@@ -161,10 +158,8 @@ fn running<I: Iterator>(iterations: u64, mut delays: I) -> Duration {
     repeat(iterations, || black_box(&mut delays).next())
 }
 
-const BACKON: ExponentialBuilder = ExponentialBuilder::new()
-    .with_jitter()
-    .with_max_delay(CAP)
-    .without_max_times();
+const BACKON: ExponentialBuilder =
+    ExponentialBuilder::new().with_jitter().with_max_delay(CAP).without_max_times();
 
 fn backon() -> Contestant {
     Contestant::new(
@@ -211,12 +206,9 @@ fn failsafe() -> [Contestant; 2] {
             "`FullJittered::next` at 16 s, which is retry 5 from 1 s (it refuses less), in whole seconds",
             |n| running(n, full_jittered(FIFTH, FIFTH)),
         ),
-        Contestant::new(
-            Role::Peer,
-            "failsafe, equal jitter",
-            "the same for `EqualJittered`",
-            |n| running(n, equal_jittered(FIFTH, FIFTH)),
-        ),
+        Contestant::new(Role::Peer, "failsafe, equal jitter", "the same for `EqualJittered`", |n| {
+            running(n, equal_jittered(FIFTH, FIFTH))
+        }),
     ]
 }
 
@@ -226,32 +218,21 @@ fn capped_peers() -> [Contestant; 5] {
         Contestant::new(Role::Peer, "backon", "`ExponentialBackoff::next`", |n| {
             running(n, BACKON.with_factor(2.0).with_min_delay(FIRST).build())
         }),
-        Contestant::new(
-            Role::Peer,
-            "tokio-retry",
-            "`ExponentialBackoff::next` and `jitter`",
-            |n| {
-                let delays = strategy::ExponentialBackoff::from_millis(2).factor(50);
-                running(n, delays.max_delay(CAP).map(strategy::jitter))
-            },
-        ),
-        Contestant::new(
-            Role::Peer,
-            "exponential-backoff",
-            "`IntoIter::next`",
-            move |n| running(n, backoff.iter()),
-        ),
+        Contestant::new(Role::Peer, "tokio-retry", "`ExponentialBackoff::next` and `jitter`", |n| {
+            let delays = strategy::ExponentialBackoff::from_millis(2).factor(50);
+            running(n, delays.max_delay(CAP).map(strategy::jitter))
+        }),
+        Contestant::new(Role::Peer, "exponential-backoff", "`IntoIter::next`", move |n| {
+            running(n, backoff.iter())
+        }),
         Contestant::new(
             Role::Peer,
             "failsafe, full jitter",
             "`FullJittered::next`, in whole seconds; of its random numbers it rejects 3 % here, and nearly half at 16 s",
             |n| running(n, full_jittered(CAP, CAP)),
         ),
-        Contestant::new(
-            Role::Peer,
-            "failsafe, equal jitter",
-            "the same for `EqualJittered`",
-            |n| running(n, equal_jittered(CAP, CAP)),
-        ),
+        Contestant::new(Role::Peer, "failsafe, equal jitter", "the same for `EqualJittered`", |n| {
+            running(n, equal_jittered(CAP, CAP))
+        }),
     ]
 }

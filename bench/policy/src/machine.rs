@@ -6,14 +6,7 @@ use std::thread;
 
 /// The versions that took part are those of the lock file.
 const LOCK: &str = include_str!("../../Cargo.lock");
-const PEERS: [&str; 6] = [
-    "backon",
-    "tokio-retry",
-    "exponential-backoff",
-    "tower",
-    "failsafe",
-    "criterion",
-];
+const PEERS: [&str; 6] = ["backon", "tokio-retry", "exponential-backoff", "tower", "failsafe", "criterion"];
 
 /// A machine and what runs on it.
 pub(crate) struct Machine {
@@ -54,12 +47,7 @@ fn processor() -> Option<String> {
         let line = all.lines().find(|line| line.starts_with(name))?;
         line.split_once(':').map(|(_, value)| value.trim())
     };
-    Some(format!(
-        "{}, family {} model {}",
-        field("model name")?,
-        field("cpu family")?,
-        field("model\t")?
-    ))
+    Some(format!("{}, family {} model {}", field("model name")?, field("cpu family")?, field("model\t")?))
 }
 
 fn system() -> Option<String> {

@@ -14,10 +14,7 @@ use undaunted_policy::{Pool, PoolLimits};
 
 use crate::contestant::{Contestant, Group, Role, Target, repeat};
 
-const LARGE: PoolLimits = PoolLimits {
-    total: u32::MAX,
-    per_item: u32::MAX,
-};
+const LARGE: PoolLimits = PoolLimits { total: u32::MAX, per_item: u32::MAX };
 
 pub(crate) fn check() -> Group {
     Group {
@@ -40,15 +37,10 @@ pub(crate) fn check() -> Group {
                     repeat(n, || black_box(&mut pool).charge(black_box(&mut taken)))
                 },
             ),
-            Contestant::new(
-                Role::Peer,
-                "tower",
-                "`TpsBudget::withdraw` from a large reserve",
-                |n| {
-                    let budget = tower_budget();
-                    repeat(n, || black_box(&budget).withdraw())
-                },
-            ),
+            Contestant::new(Role::Peer, "tower", "`TpsBudget::withdraw` from a large reserve", |n| {
+                let budget = tower_budget();
+                repeat(n, || black_box(&budget).withdraw())
+            }),
         ],
     }
 }
@@ -60,30 +52,20 @@ pub(crate) fn refill() -> Group {
         target: Some(Target::OfCheapestPeer(0.5)),
         left_out: "the other peers have no budget that calls share",
         contestants: vec![
-            Contestant::new(
-                Role::Ours,
-                "undaunted",
-                "`SharedPool::top_up` and `SharedPool::charge`",
-                |n| {
-                    let pool = SharedPool::new(1_000, u32::MAX);
-                    repeat(n, || {
-                        black_box(&pool).top_up(black_box(1));
-                        black_box(&pool).charge(black_box(1))
-                    })
-                },
-            ),
-            Contestant::new(
-                Role::Peer,
-                "tower",
-                "`TpsBudget::deposit` and `TpsBudget::withdraw`",
-                |n| {
-                    let budget = tower_budget();
-                    repeat(n, || {
-                        black_box(&budget).deposit();
-                        black_box(&budget).withdraw()
-                    })
-                },
-            ),
+            Contestant::new(Role::Ours, "undaunted", "`SharedPool::top_up` and `SharedPool::charge`", |n| {
+                let pool = SharedPool::new(1_000, u32::MAX);
+                repeat(n, || {
+                    black_box(&pool).top_up(black_box(1));
+                    black_box(&pool).charge(black_box(1))
+                })
+            }),
+            Contestant::new(Role::Peer, "tower", "`TpsBudget::deposit` and `TpsBudget::withdraw`", |n| {
+                let budget = tower_budget();
+                repeat(n, || {
+                    black_box(&budget).deposit();
+                    black_box(&budget).withdraw()
+                })
+            }),
         ],
     }
 }

@@ -47,12 +47,7 @@ fn opening(out: &mut String, machine: &Machine) -> fmt::Result {
          | compiler | {}; `lto = \"thin\"`, `codegen-units = 1`, baseline instruction set |\n\
          | peers | {} |\n\
          | load average | {} |\n",
-        machine.processor,
-        machine.cores,
-        machine.system,
-        machine.compiler,
-        machine.versions,
-        machine.load
+        machine.processor, machine.cores, machine.system, machine.compiler, machine.versions, machine.load
     )?;
     writeln!(
         out,
@@ -95,29 +90,12 @@ fn figures(out: &mut String, group: &Measured) -> fmt::Result {
     let cheapest = group.cheapest_peer();
     writeln!(out, "## {}\n\nOne figure: {}.\n", group.name, group.about)?;
     let numbers: Vec<String> = (1..=ROUNDS).map(|round| format!("round {round}")).collect();
-    writeln!(
-        out,
-        "| contestant | median | of the cheapest peer | {} |",
-        numbers.join(" | ")
-    )?;
+    writeln!(out, "| contestant | median | of the cheapest peer | {} |", numbers.join(" | "))?;
     writeln!(out, "|---|--:|--:|{}", "--:|".repeat(ROUNDS))?;
     for row in &group.rows {
-        let ratio = cheapest.map_or("–".to_owned(), |best| {
-            format!("{:.2} ×", row.median() / best)
-        });
-        let rounds: Vec<String> = row
-            .rounds
-            .rounds()
-            .iter()
-            .map(|ns| format!("{ns:.2}"))
-            .collect();
-        writeln!(
-            out,
-            "| {} | {:.2} | {ratio} | {} |",
-            emphasised(row),
-            row.median(),
-            rounds.join(" | ")
-        )?;
+        let ratio = cheapest.map_or("–".to_owned(), |best| format!("{:.2} ×", row.median() / best));
+        let rounds: Vec<String> = row.rounds.rounds().iter().map(|ns| format!("{ns:.2}")).collect();
+        writeln!(out, "| {} | {:.2} | {ratio} | {} |", emphasised(row), row.median(), rounds.join(" | "))?;
     }
     writeln!(out)?;
     for row in &group.rows {

@@ -79,10 +79,7 @@ impl Turn {
             iterations = iterations.saturating_mul(2);
         }
         let took = contestant.time(iterations).as_secs_f64();
-        Self {
-            iterations: share(iterations, BATCH.as_secs_f64() / took),
-            contestant,
-        }
+        Self { iterations: share(iterations, BATCH.as_secs_f64() / took), contestant }
     }
 
     fn take(&mut self) -> f64 {
@@ -104,10 +101,7 @@ fn share(iterations: u64, part: f64) -> u64 {
     ((iterations as f64 * part) as u64).max(1)
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "no measurement has 2^53 iterations"
-)]
+#[expect(clippy::cast_precision_loss, reason = "no measurement has 2^53 iterations")]
 fn nanoseconds_each(took: Duration, iterations: u64) -> f64 {
     took.as_secs_f64() * 1e9 / iterations as f64
 }

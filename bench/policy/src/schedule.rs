@@ -29,12 +29,9 @@ pub(crate) fn group() -> Result<Group, PolicyError> {
         target: None,
         left_out: "tower's backoff gives timers instead of delays",
         contestants: vec![
-            Contestant::new(
-                Role::Variant,
-                "undaunted",
-                "`Schedule`: a verdict for each retry",
-                move |n| repeat(n, || all(Schedule::new(black_box(&policy), draws()))),
-            ),
+            Contestant::new(Role::Variant, "undaunted", "`Schedule`: a verdict for each retry", move |n| {
+                repeat(n, || all(Schedule::new(black_box(&policy), draws())))
+            }),
             Contestant::new(Role::Peer, "backon", "`ExponentialBuilder`", |n| {
                 let builder = ExponentialBuilder::new()
                     .with_jitter()
@@ -43,23 +40,15 @@ pub(crate) fn group() -> Result<Group, PolicyError> {
                     .without_max_times();
                 repeat(n, || all(black_box(builder).build()))
             }),
-            Contestant::new(
-                Role::Peer,
-                "tokio-retry",
-                "`ExponentialBackoff` and `jitter`",
-                |n| {
-                    repeat(n, || {
-                        let delays = strategy::ExponentialBackoff::from_millis(black_box(2));
-                        all(delays.factor(50).max_delay(CAP).map(strategy::jitter));
-                    })
-                },
-            ),
-            Contestant::new(
-                Role::Peer,
-                "exponential-backoff",
-                "`Backoff::iter`",
-                move |n| repeat(n, || all(black_box(&backoff).iter())),
-            ),
+            Contestant::new(Role::Peer, "tokio-retry", "`ExponentialBackoff` and `jitter`", |n| {
+                repeat(n, || {
+                    let delays = strategy::ExponentialBackoff::from_millis(black_box(2));
+                    all(delays.factor(50).max_delay(CAP).map(strategy::jitter));
+                })
+            }),
+            Contestant::new(Role::Peer, "exponential-backoff", "`Backoff::iter`", move |n| {
+                repeat(n, || all(black_box(&backoff).iter()))
+            }),
             Contestant::new(Role::Peer, "failsafe", "`full_jittered` from 1 s", |n| {
                 let second = Duration::from_secs(1);
                 repeat(n, || {

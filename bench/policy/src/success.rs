@@ -75,9 +75,7 @@ impl Ours {
         Ok(Self {
             pool: plain.clone().pool(&SharedPool::new(20, 3)),
             deadline: Retry::new(config().deadline(hour).build()?),
-            breaker: plain
-                .clone()
-                .breaker(&SharedBreaker::new(BreakerSettings::DEFAULT)),
+            breaker: plain.clone().breaker(&SharedBreaker::new(BreakerSettings::DEFAULT)),
             plain,
         })
     }
@@ -93,12 +91,7 @@ impl Ours {
         }
         [
             Contestant::new(Role::Ours, "undaunted", "`Retry::run`", time(self.plain)),
-            Contestant::new(
-                Role::Variant,
-                "undaunted, pool",
-                "the same with a shared pool",
-                time(self.pool),
-            ),
+            Contestant::new(Role::Variant, "undaunted, pool", "the same with a shared pool", time(self.pool)),
             Contestant::new(
                 Role::Variant,
                 "undaunted, deadline",
@@ -125,12 +118,7 @@ impl Ours {
         }
         [
             Contestant::new(Role::Ours, "undaunted", "`Retry::call`", time(self.plain)),
-            Contestant::new(
-                Role::Variant,
-                "undaunted, pool",
-                "the same with a shared pool",
-                time(self.pool),
-            ),
+            Contestant::new(Role::Variant, "undaunted, pool", "the same with a shared pool", time(self.pool)),
             Contestant::new(
                 Role::Variant,
                 "undaunted, deadline",
@@ -149,12 +137,9 @@ impl Ours {
 
 /// Async calls.
 pub(crate) fn waiting() -> Result<Group, PolicyError> {
-    let mut contestants = vec![Contestant::new(
-        Role::Bare,
-        "the call alone",
-        "nothing around it",
-        |n| repeat_awaiting(n, || answer(black_box(7))),
-    )];
+    let mut contestants = vec![Contestant::new(Role::Bare, "the call alone", "nothing around it", |n| {
+        repeat_awaiting(n, || answer(black_box(7)))
+    })];
     contestants.extend(Ours::new()?.awaiting());
     contestants.extend(peers_awaiting());
     Ok(Group {
@@ -168,17 +153,12 @@ pub(crate) fn waiting() -> Result<Group, PolicyError> {
 
 fn peers_awaiting() -> [Contestant; 5] {
     [
-        Contestant::new(
-            Role::Peer,
-            "backon",
-            "`Retryable::retry` with a copied `ExponentialBuilder`",
-            |n| {
-                repeat_awaiting(n, || {
-                    let question = black_box(7);
-                    (move || answer(question)).retry(black_box(&BACKON))
-                })
-            },
-        ),
+        Contestant::new(Role::Peer, "backon", "`Retryable::retry` with a copied `ExponentialBuilder`", |n| {
+            repeat_awaiting(n, || {
+                let question = black_box(7);
+                (move || answer(question)).retry(black_box(&BACKON))
+            })
+        }),
         Contestant::new(
             Role::Peer,
             "tokio-retry",
@@ -188,9 +168,7 @@ fn peers_awaiting() -> [Contestant; 5] {
                     let question = black_box(7);
                     let delays = strategy::ExponentialBackoff::from_millis(black_box(2));
                     let delays = delays.factor(50).max_delay(CAP).map(strategy::jitter);
-                    tokio_retry::Retry::start(delays.take(RETRIES as usize), move || {
-                        answer(question)
-                    })
+                    tokio_retry::Retry::start(delays.take(RETRIES as usize), move || answer(question))
                 })
             },
         ),
@@ -214,27 +192,18 @@ fn peers_awaiting() -> [Contestant; 5] {
                 repeat_awaiting(n, || black_box(&mut service).call(black_box(7)))
             },
         ),
-        Contestant::new(
-            Role::Peer,
-            "tower, attempts",
-            "the same with a policy that only counts",
-            |n| {
-                let mut service =
-                    tower::retry::Retry::new(Counted(RETRIES), tower::service_fn(answer));
-                repeat_awaiting(n, || black_box(&mut service).call(black_box(7)))
-            },
-        ),
+        Contestant::new(Role::Peer, "tower, attempts", "the same with a policy that only counts", |n| {
+            let mut service = tower::retry::Retry::new(Counted(RETRIES), tower::service_fn(answer));
+            repeat_awaiting(n, || black_box(&mut service).call(black_box(7)))
+        }),
     ]
 }
 
 /// Calls that block.
 pub(crate) fn blocking() -> Result<Group, PolicyError> {
-    let mut contestants = vec![Contestant::new(
-        Role::Bare,
-        "the call alone",
-        "nothing around it",
-        |n| repeat(n, || answer_now(black_box(7))),
-    )];
+    let mut contestants = vec![Contestant::new(Role::Bare, "the call alone", "nothing around it", |n| {
+        repeat(n, || answer_now(black_box(7)))
+    })];
     contestants.extend(Ours::new()?.blocking());
     contestants.extend([
         Contestant::new(

@@ -8,8 +8,8 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use undaunted_policy::{
-    Balance, Cause, Class, ClassName, Conditions, Failure, JitterMode, Kind, Policy, PolicyError,
-    Progress, RetryConfig, RetryOn, Rule, State, Then, Timestamp, verdict,
+    Balance, Cause, Class, ClassName, Conditions, Failure, JitterMode, Kind, Policy, PolicyError, Progress,
+    RetryConfig, RetryOn, Rule, State, Then, Timestamp, verdict,
 };
 
 use crate::contestant::{Contestant, Group, Role, Target, repeat};
@@ -52,27 +52,13 @@ fn time(policy: Policy, state: State, failure: Failure<'static>) -> impl FnMut(u
 }
 
 fn asked(policy: &Policy, state: &State, failure: &Failure<'_>) -> undaunted_policy::Verdict {
-    verdict(
-        black_box(policy),
-        black_box(state),
-        black_box(failure),
-        black_box(NOW),
-    )
+    verdict(black_box(policy), black_box(state), black_box(failure), black_box(NOW))
 }
 
 fn policy() -> Result<Policy, PolicyError> {
-    let stop_on = |statuses| Conditions {
-        statuses: vec![statuses],
-        ..Conditions::default()
-    };
-    let named = |name| Conditions {
-        classes: vec![name],
-        ..Conditions::default()
-    };
-    let usage_error = Conditions {
-        exit_codes: vec![2, 64],
-        ..Conditions::default()
-    };
+    let stop_on = |statuses| Conditions { statuses: vec![statuses], ..Conditions::default() };
+    let named = |name| Conditions { classes: vec![name], ..Conditions::default() };
+    let usage_error = Conditions { exit_codes: vec![2, 64], ..Conditions::default() };
     RetryConfig::exponential(2.0)
         .attempts(10)
         .initial_delay(FIRST)
@@ -104,12 +90,7 @@ fn state() -> State {
         },
         draws: draws(),
         deadline: Some(NOW.after(Duration::from_mins(30))),
-        pool: Some(Balance {
-            total: 50,
-            consumed: 20,
-            per_item: 10,
-            item_consumed: 4,
-        }),
+        pool: Some(Balance { total: 50, consumed: 20, per_item: 10, item_consumed: 4 }),
     }
 }
 

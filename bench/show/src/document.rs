@@ -22,10 +22,7 @@ pub(crate) fn document(
 ) -> Result<String, fmt::Error> {
     let mut out = String::new();
     begin(&mut out, opening)?;
-    for (title, sizes) in [
-        ("A job that has not ended", waiting),
-        ("A job that has ended", ended),
-    ] {
+    for (title, sizes) in [("A job that has not ended", waiting), ("A job that has ended", ended)] {
         writeln!(out, "\n## {title}")?;
         commands(&mut out, sizes)?;
         index(&mut out, sizes)?;
@@ -36,12 +33,7 @@ pub(crate) fn document(
 }
 
 fn begin(out: &mut String, opening: &Opening) -> fmt::Result {
-    let Opening {
-        is_quick,
-        rounds,
-        machine,
-        version,
-    } = opening;
+    let Opening { is_quick, rounds, machine, version } = opening;
     let quick = if *is_quick { " --quick" } else { "" };
     writeln!(
         out,
@@ -116,18 +108,12 @@ fn index(out: &mut String, sizes: &[Measured]) -> fmt::Result {
     });
     row(out, &format!("first of all: `{FIRST}`"), cold)?;
     for (name, of) in [
-        (
-            "the store, bytes an item",
-            (|size| size.journal) as fn(&Measured) -> u64,
-        ),
+        ("the store, bytes an item", (|size| size.journal) as fn(&Measured) -> u64),
         ("the index, bytes an item", |size| size.index),
     ] {
         let cells = sizes.iter().map(|size| match of(size) {
             0 => "none".to_owned(),
-            bytes => bytes
-                .checked_div(size.items.into())
-                .unwrap_or_default()
-                .to_string(),
+            bytes => bytes.checked_div(size.items.into()).unwrap_or_default().to_string(),
         });
         row(out, name, cells)?;
     }
@@ -183,17 +169,8 @@ mod tests {
 
     fn measured(items: u32) -> Measured {
         let warm = looks::all().map(|look| {
-            let medians = Medians {
-                first: 2.0,
-                all: 31.4,
-                memory: 12.6,
-                lines: 7,
-            };
-            if look.typed == "ls" {
-                Err("ls: no such store".to_owned())
-            } else {
-                Ok(medians)
-            }
+            let medians = Medians { first: 2.0, all: 31.4, memory: 12.6, lines: 7 };
+            if look.typed == "ls" { Err("ls: no such store".to_owned()) } else { Ok(medians) }
         });
         Measured {
             items,
@@ -232,9 +209,6 @@ mod tests {
 
     #[test]
     fn thousands_are_apart() {
-        assert_eq!(
-            [7, 1000, 1_000_000].map(spaced),
-            ["7", "1 000", "1 000 000"]
-        );
+        assert_eq!([7, 1000, 1_000_000].map(spaced), ["7", "1 000", "1 000 000"]);
     }
 }

@@ -98,10 +98,8 @@ impl Journal {
     }
 
     fn read_items(&mut self, number: u32) -> Result<(), Box<dyn Error>> {
-        let items = (0..number).map(|item| NewItem {
-            identity: format!("item-{item}"),
-            input: format!("\"item-{item}\""),
-        });
+        let items = (0..number)
+            .map(|item| NewItem { identity: format!("item-{item}"), input: format!("\"item-{item}\"") });
         let items = items.collect();
         let step = StepId(0);
         self.tell(&Input::ItemsRead { step, items })?;
@@ -129,11 +127,8 @@ impl Journal {
     ) -> Result<(), Box<dyn Error>> {
         let mut running = Vec::new();
         for item in items {
-            let start = self.tell(&Input::Start {
-                item: StepId(0).item(item),
-                refused: None,
-                gate: Gate::None,
-            })?;
+            let start =
+                self.tell(&Input::Start { item: StepId(0).item(item), refused: None, gate: Gate::None })?;
             running.push((item, start.ok_or("an item was not started")?));
         }
         for (item, start) in running {

@@ -15,10 +15,7 @@ pub(crate) struct Look {
 }
 
 const fn look(typed: &'static str) -> Look {
-    Look {
-        typed,
-        streams: false,
-    }
+    Look { typed, streams: false }
 }
 
 /// The command that every store is looked at with first. It makes the index.
@@ -47,19 +44,9 @@ pub(crate) const GROUPS: [Group; 4] = [
     },
     Group {
         title: "Dead letters",
-        looks: &[
-            look("dlq ls measured"),
-            look("dlq group measured"),
-            look("dlq show measured item-507"),
-        ],
+        looks: &[look("dlq ls measured"), look("dlq group measured"), look("dlq show measured item-507")],
     },
-    Group {
-        title: "Every attempt",
-        looks: &[Look {
-            typed: "attempts measured",
-            streams: true,
-        }],
-    },
+    Group { title: "Every attempt", looks: &[Look { typed: "attempts measured", streams: true }] },
 ];
 
 /// All commands, group by group.

@@ -37,10 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn run(arguments: &[&str]) -> Result<(), Box<dyn Error>> {
     match *arguments {
         ["write", folder, items, kind @ ("waiting" | "ended")] => {
-            let mix = Mix {
-                items: items.parse()?,
-                waits: kind == "waiting",
-            };
+            let mix = Mix { items: items.parse()?, waits: kind == "waiting" };
             filled::write(Path::new(folder), mix)
         }
         ["read", folder] => {
@@ -69,24 +66,15 @@ fn measure(folder: &str, undaunted: Option<&str>, is_quick: bool) -> Result<(), 
     let version = String::from_utf8(version.stdout)?;
     let sizes = SIZES.split_last().filter(|_| is_quick);
     let sizes = sizes.map_or(SIZES.as_slice(), |(_, sizes)| sizes).to_vec();
-    let setting = Setting {
-        undaunted,
-        folder: folder.into(),
-        sizes,
-        rounds: ROUNDS,
-    };
+    let setting = Setting { undaunted, folder: folder.into(), sizes, rounds: ROUNDS };
     let all = |waits| {
         let sizes = setting.sizes.iter();
         let all = sizes.map(|items| setting.measure(*items, waits));
         all.collect::<Result<Vec<Measured>, _>>()
     };
     let (waiting, ended) = (all(true)?, all(false)?);
-    let opening = Opening {
-        is_quick,
-        rounds: ROUNDS,
-        machine: machine()?,
-        version: version.trim().to_owned(),
-    };
+    let opening =
+        Opening { is_quick, rounds: ROUNDS, machine: machine()?, version: version.trim().to_owned() };
     print!("{}", document::document(&opening, &waiting, &ended)?);
     Ok(())
 }
@@ -101,9 +89,7 @@ fn released() -> PathBuf {
 fn machine() -> Result<String, Box<dyn Error>> {
     let cores = std::thread::available_parallelism()?;
     let processors = std::fs::read_to_string("/proc/cpuinfo")?;
-    let model = processors
-        .lines()
-        .find_map(|line| line.strip_prefix("model name"));
+    let model = processors.lines().find_map(|line| line.strip_prefix("model name"));
     let model = model.and_then(|rest| rest.split_once(':'));
     let model = model.map_or("unknown", |(_, model)| model.trim());
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;

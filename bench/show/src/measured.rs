@@ -125,9 +125,7 @@ fn reader(store: &str, rounds: usize) -> Result<Vec<(String, f64)>, Box<dyn Erro
 
 /// Runs this program in another mode.
 fn own(arguments: &[&str]) -> Result<String, Box<dyn Error>> {
-    let output = Command::new(std::env::current_exe()?)
-        .args(arguments)
-        .output()?;
+    let output = Command::new(std::env::current_exe()?).args(arguments).output()?;
     if !output.status.success() {
         let complaint = String::from_utf8_lossy(&output.stderr);
         return Err(format!("{}: {}", arguments.join(" "), complaint.trim()).into());

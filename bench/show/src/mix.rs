@@ -51,21 +51,10 @@ impl Mix {
 pub(crate) fn error(item: u32) -> String {
     let number = item / PERIOD;
     match number % 4 {
-        0 => format!(
-            "HTTP 503 from 10.0.{}.{}: no healthy upstream",
-            number % 7,
-            number % 251
-        ),
+        0 => format!("HTTP 503 from 10.0.{}.{}: no healthy upstream", number % 7, number % 251),
         1 => format!("connection reset by peer after {} ms", number % 1999),
-        2 => format!(
-            "row {number}: value {} is out of range 0..4096",
-            number % 5003
-        ),
-        _ => format!(
-            "lock held by process {} for {} s",
-            4000 + number % 801,
-            number % 61
-        ),
+        2 => format!("row {number}: value {} is out of range 0..4096", number % 5003),
+        _ => format!("lock held by process {} for {} s", 4000 + number % 801, number % 61),
     }
 }
 
@@ -74,40 +63,26 @@ mod tests {
     use super::{Course, Mix, WAITING};
 
     fn count(mix: Mix, course: Course) -> usize {
-        (0..mix.items)
-            .filter(|item| mix.course(*item) == course)
-            .count()
+        (0..mix.items).filter(|item| mix.course(*item) == course).count()
     }
 
     #[test]
     fn one_item_of_a_hundred_dies_and_one_is_retried() {
-        let mix = Mix {
-            items: 1000,
-            waits: false,
-        };
+        let mix = Mix { items: 1000, waits: false };
         let courses = [Course::Dies, Course::SucceedsLater, Course::Waits];
         assert_eq!(courses.map(|course| count(mix, course)), [10, 10, 0]);
     }
 
     #[test]
     fn the_last_items_of_a_job_that_has_not_ended_wait() {
-        let mix = Mix {
-            items: 1000,
-            waits: true,
-        };
-        assert_eq!(
-            count(mix, Course::Waits),
-            usize::try_from(WAITING).unwrap_or_default()
-        );
+        let mix = Mix { items: 1000, waits: true };
+        assert_eq!(count(mix, Course::Waits), usize::try_from(WAITING).unwrap_or_default());
         assert_eq!(mix.course(999), Course::Waits);
     }
 
     #[test]
     fn there_are_at_most_ten_thousand_dead_letters() {
-        let mix = Mix {
-            items: 1_200_000,
-            waits: false,
-        };
+        let mix = Mix { items: 1_200_000, waits: false };
         assert_eq!(count(mix, Course::Dies), 10_000);
     }
 }

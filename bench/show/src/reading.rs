@@ -31,11 +31,9 @@ pub(crate) fn answers(folder: &Path) -> Result<Answers, Box<dyn Error>> {
     let mut reader = open()?;
     note("open the job", began);
     let items = reader.job.steps.first().map_or(0, |step| step.items.len());
-    for (name, many) in [
-        ("history of 1 item", 1),
-        ("histories of 8 items", 8),
-        ("histories of 10 000 items", 10_000),
-    ] {
+    for (name, many) in
+        [("history of 1 item", 1), ("histories of 8 items", 8), ("histories of 10 000 items", 10_000)]
+    {
         let wanted = spread(items, many);
         let began = Instant::now();
         let found = reader.histories(wanted.clone())?;
@@ -87,8 +85,5 @@ fn spread(items: u32, many: u32) -> BTreeSet<ItemId> {
     let every = (items / many).max(1);
     let indexes = (0..items).step_by(usize::try_from(every).unwrap_or(1));
     let many = usize::try_from(many).unwrap_or(usize::MAX);
-    indexes
-        .take(many)
-        .map(|index| StepId(0).item(index))
-        .collect()
+    indexes.take(many).map(|index| StepId(0).item(index)).collect()
 }

@@ -40,10 +40,7 @@ pub(crate) fn turn(command: &[&str]) -> Result<Turn, Box<dyn Error>> {
 pub(crate) fn alone(command: &[&str]) -> Result<(), Box<dyn Error>> {
     let (program, arguments) = command.split_first().ok_or("no command")?;
     let began = Instant::now();
-    let mut child = Command::new(program)
-        .args(arguments)
-        .stdout(Stdio::piped())
-        .spawn()?;
+    let mut child = Command::new(program).args(arguments).stdout(Stdio::piped()).spawn()?;
     let mut output = child.stdout.take().ok_or("no output")?;
     let (mut first, mut lines) = (None, 0_u64);
     let mut piece = vec![0; 1 << 16];
@@ -65,32 +62,20 @@ pub(crate) fn alone(command: &[&str]) -> Result<(), Box<dyn Error>> {
         return Err(status.to_string().into());
     }
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-    let turn = Turn {
-        first: first.unwrap_or(all),
-        all,
-        memory: u64::try_from(usage.max_rss())?,
-        lines,
-    };
+    let turn = Turn { first: first.unwrap_or(all), all, memory: u64::try_from(usage.max_rss())?, lines };
     turn.write(&mut std::io::stdout())?;
     Ok(())
 }
 
 impl Turn {
     fn write(self, to: &mut impl Write) -> std::io::Result<()> {
-        let Self {
-            first,
-            all,
-            memory,
-            lines,
-        } = self;
+        let Self { first, all, memory, lines } = self;
         let (first, all) = (first.as_nanos(), all.as_nanos());
         writeln!(to, "{first} {all} {memory} {lines}")
     }
 
     fn read(line: &str) -> Option<Self> {
-        let mut numbers = line
-            .split_whitespace()
-            .map_while(|number| number.parse().ok());
+        let mut numbers = line.split_whitespace().map_while(|number| number.parse().ok());
         Some(Self {
             first: Duration::from_nanos(numbers.next()?),
             all: Duration::from_nanos(numbers.next()?),
@@ -119,12 +104,8 @@ mod tests {
 
     #[test]
     fn what_a_turn_took_is_read_as_it_was_written() -> std::io::Result<()> {
-        let turn = Turn {
-            first: Duration::from_millis(3),
-            all: Duration::from_secs(2),
-            memory: 7000,
-            lines: 12,
-        };
+        let turn =
+            Turn { first: Duration::from_millis(3), all: Duration::from_secs(2), memory: 7000, lines: 12 };
         let mut line = Vec::new();
         turn.write(&mut line)?;
         assert_eq!(Turn::read(&String::from_utf8_lossy(&line)), Some(turn));

@@ -3,14 +3,7 @@
 use std::path::PathBuf;
 
 /// The peers that can be named, in the order in which they are measured.
-pub(crate) const PEERS: [&str; 6] = [
-    "xargs",
-    "parallel",
-    "dbos",
-    "restate",
-    "pg-boss",
-    "graphile-worker",
-];
+pub(crate) const PEERS: [&str; 6] = ["xargs", "parallel", "dbos", "restate", "pg-boss", "graphile-worker"];
 
 /// What is to be measured, beside whom.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,8 +27,7 @@ impl Arguments {
         let mut words = words.into_iter();
         let mut folder = || {
             let word = words.next();
-            word.map(PathBuf::from)
-                .ok_or("this program is started by bench/run")
+            word.map(PathBuf::from).ok_or("this program is started by bench/run")
         };
         let (bench, built) = (folder()?, [folder()?, folder()?]);
         let (mut quick, mut named) = (false, Vec::new());
@@ -47,12 +39,7 @@ impl Arguments {
             }
         }
         let wanted = |peer: &&str| named.is_empty() || named.contains(peer);
-        Ok(Self {
-            quick,
-            peers: PEERS.into_iter().filter(wanted).collect(),
-            built,
-            bench,
-        })
+        Ok(Self { quick, peers: PEERS.into_iter().filter(wanted).collect(), built, bench })
     }
 
     /// The command that was typed.
@@ -83,10 +70,7 @@ mod tests {
     #[test]
     fn without_a_name_every_peer_takes_part() {
         assert_eq!(read(&[]).map(|read| read.peers), Ok(PEERS.to_vec()));
-        assert_eq!(
-            read(&["--quick"]).map(|read| read.command()),
-            Ok("bench/run --quick".to_owned())
-        );
+        assert_eq!(read(&["--quick"]).map(|read| read.command()), Ok("bench/run --quick".to_owned()));
     }
 
     #[test]
@@ -100,9 +84,6 @@ mod tests {
 
     #[test]
     fn a_word_that_is_no_peer_is_refused_by_name() {
-        assert_eq!(
-            read(&["celery"]).map(|_| ()),
-            Err("`celery` is neither an option nor a peer".to_owned())
-        );
+        assert_eq!(read(&["celery"]).map(|_| ()), Err("`celery` is neither an option nor a peer".to_owned()));
     }
 }

@@ -40,11 +40,8 @@ impl Bench {
         let prepared = || peers.iter().filter_map(|peer| peer.outcome.as_ref().ok());
         let needs = |engine: &Engine| engine.database;
         let needed = prepared().any(|peer| peer.engines.iter().any(needs));
-        let postgres = if needed {
-            Postgres::start(scratch.data())
-        } else {
-            Err("nobody needs it".to_owned())
-        };
+        let postgres =
+            if needed { Postgres::start(scratch.data()) } else { Err("nobody needs it".to_owned()) };
         let [_, bench] = &arguments.built;
         let ours = Engine {
             name: "Undaunted, in process",
@@ -54,21 +51,12 @@ impl Bench {
             pending: 1_000_000,
             when_killed: Some(("BENCH_WIDTH", "64")),
         };
-        Ok(Self {
-            arguments,
-            postgres,
-            scratch,
-            peers,
-            ours,
-        })
+        Ok(Self { arguments, postgres, scratch, peers, ours })
     }
 
     /// Ours, and all engines of the peers.
     pub(crate) fn engines(&self) -> Vec<&Engine> {
-        let prepared = self
-            .peers
-            .iter()
-            .filter_map(|peer| peer.outcome.as_ref().ok());
+        let prepared = self.peers.iter().filter_map(|peer| peer.outcome.as_ref().ok());
         let theirs = prepared.flat_map(|peer| &peer.engines);
         std::iter::once(&self.ours).chain(theirs).collect()
     }

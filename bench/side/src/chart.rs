@@ -37,11 +37,7 @@ impl Chart {
     /// Only what writing to a string may have.
     pub(crate) fn svg(&self) -> Result<String, fmt::Error> {
         let height = TOP + STEP * self.bars.iter().map(|_| 1.0).sum::<f64>() + 8.0;
-        let longest = self
-            .bars
-            .iter()
-            .map(|bar| bar.value)
-            .fold(f64::MIN_POSITIVE, f64::max);
+        let longest = self.bars.iter().map(|bar| bar.value).fold(f64::MIN_POSITIVE, f64::max);
         // Room for the text behind the longest.
         let scale = (WIDTH - LEFT - 110.0) / longest;
         let mut out = String::new();
@@ -76,10 +72,7 @@ text {{ fill: #24292f }} .title {{ font-weight: bold }} rect {{ fill: #8c959f }}
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
@@ -87,12 +80,7 @@ mod tests {
     use super::*;
 
     fn bar(label: &str, value: f64, ours: bool) -> Bar {
-        Bar {
-            label: label.to_owned(),
-            text: format!("{value}"),
-            value,
-            ours,
-        }
+        Bar { label: label.to_owned(), text: format!("{value}"), value, ours }
     }
 
     #[test]
@@ -102,22 +90,10 @@ mod tests {
             bars: vec![bar("ours", 200.0, true), bar("<theirs>", 100.0, false)],
         };
         let svg = chart.svg()?;
-        assert!(
-            svg.contains(r#"<rect class="ours" x="250" y="40" width="400.0""#),
-            "{svg}"
-        );
-        assert!(
-            svg.contains(r#"<rect x="250" y="66" width="200.0""#),
-            "{svg}"
-        );
-        assert!(
-            svg.contains("a &amp; b") && svg.contains("&lt;theirs&gt;"),
-            "{svg}"
-        );
-        assert!(
-            svg.contains("viewBox=\"0 0 760 100\"") && svg.ends_with("</svg>\n"),
-            "{svg}"
-        );
+        assert!(svg.contains(r#"<rect class="ours" x="250" y="40" width="400.0""#), "{svg}");
+        assert!(svg.contains(r#"<rect x="250" y="66" width="200.0""#), "{svg}");
+        assert!(svg.contains("a &amp; b") && svg.contains("&lt;theirs&gt;"), "{svg}");
+        assert!(svg.contains("viewBox=\"0 0 760 100\"") && svg.ends_with("</svg>\n"), "{svg}");
         Ok(())
     }
 

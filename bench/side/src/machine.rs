@@ -36,10 +36,7 @@ impl Machine {
             facts: vec![
                 ("processor", format!("{processor}, {cores} cores")),
                 ("memory", memory.unwrap_or_else(unknown)),
-                (
-                    "system",
-                    format!("Linux {release}, {}", std::env::consts::ARCH),
-                ),
+                ("system", format!("Linux {release}, {}", std::env::consts::ARCH)),
                 (
                     "disk",
                     format!(

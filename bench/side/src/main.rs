@@ -32,10 +32,7 @@ fn main() -> ExitCode {
     let arguments = match Arguments::read(std::env::args().skip(1)) {
         Ok(arguments) => arguments,
         Err(reason) => {
-            eprintln!(
-                "bench/run: {reason}\nusage: bench/run [--quick] [PEER…]; peers: {}",
-                PEERS.join(", ")
-            );
+            eprintln!("bench/run: {reason}\nusage: bench/run [--quick] [PEER…]; peers: {}", PEERS.join(", "));
             return ExitCode::from(2);
         }
     };
@@ -52,10 +49,7 @@ fn measure(arguments: Arguments) -> Result<(), Box<dyn Error>> {
     let before = machine::load();
     let bench = Bench::prepare(arguments)?;
     let machine = Machine::look(bench.scratch.data());
-    let sections: Vec<Section> = workload::ALL
-        .iter()
-        .map(|workload| workload(&bench))
-        .collect();
+    let sections: Vec<Section> = workload::ALL.iter().map(|workload| workload(&bench)).collect();
     let version = process::finish(bench.undaunted().arg("--version"))?;
     let opening = Opening {
         command: bench.arguments.command(),

@@ -36,14 +36,7 @@ impl Postgres {
         let database = folder.join("data");
         let mut make = as_user(user, &programs.join("initdb"));
         make.arg("--pgdata").arg(&database);
-        finish(make.args([
-            "--username",
-            "bench",
-            "--auth",
-            "trust",
-            "--encoding",
-            "UTF8",
-        ]))?;
+        finish(make.args(["--username", "bench", "--auth", "trust", "--encoding", "UTF8"]))?;
         let free = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
         let port = free.map_err(|error| error.to_string())?.port();
         let mut serve = as_user(user, &programs.join("postgres"));
@@ -79,14 +72,7 @@ impl Postgres {
     fn say(&self, statement: &str) -> Result<(), Reason> {
         let mut command = Command::new("psql");
         command.arg("-h").arg(&self.folder);
-        command.args([
-            "-p",
-            &self.port.to_string(),
-            "-U",
-            "bench",
-            "-d",
-            "postgres",
-        ]);
+        command.args(["-p", &self.port.to_string(), "-U", "bench", "-d", "postgres"]);
         finish(command.args(["-qc", statement])).map(drop)
     }
 
@@ -116,8 +102,7 @@ fn found() -> Option<PathBuf> {
     let folders = versions.flatten().map(|version| version.path().join("bin"));
     let on_path = std::env::var_os("PATH").unwrap_or_default();
     let folders = folders.chain(std::env::split_paths(&on_path));
-    let has_both =
-        |folder: &PathBuf| folder.join("initdb").exists() && folder.join("postgres").exists();
+    let has_both = |folder: &PathBuf| folder.join("initdb").exists() && folder.join("postgres").exists();
     folders.filter(has_both).max()
 }
 
@@ -133,8 +118,7 @@ pub(crate) fn install(package: &str) -> Result<(), Reason> {
         finish(command.stdin(Stdio::null()))
     };
     let installed = apt(&["update"]).and_then(|_| apt(&["install", package]));
-    let failed =
-        |reason| format!("`{package}` is not there, and apt-get cannot install it: {reason}");
+    let failed = |reason| format!("`{package}` is not there, and apt-get cannot install it: {reason}");
     installed.map(drop).map_err(failed)
 }
 

@@ -59,11 +59,7 @@ fn finish_within(command: &mut Command, longest: Duration) -> Result<String, Rea
     let errors = |line: &&str| line.to_lowercase().contains("error");
     let lines = || complaint.lines().filter(|line| !line.trim().is_empty());
     let line = lines().find(errors).or_else(|| lines().next_back());
-    Err(format!(
-        "{}: {}",
-        done.status,
-        line.unwrap_or_default().trim()
-    ))
+    Err(format!("{}: {}", done.status, line.unwrap_or_default().trim()))
 }
 
 fn told(command: &Command, error: &std::io::Error) -> Reason {
@@ -119,9 +115,7 @@ impl Running {
     /// Sends it a signal and waits for its end.
     pub(crate) fn ask(&mut self, signal: &str) {
         let id = self.0.id().to_string();
-        let asked = Command::new("sh")
-            .args(["-c", "kill -s \"$0\" \"$1\"", signal, &id])
-            .status();
+        let asked = Command::new("sh").args(["-c", "kill -s \"$0\" \"$1\"", signal, &id]).status();
         if asked.is_ok_and(|status| status.success()) {
             drop(self.0.wait());
         }
@@ -137,10 +131,7 @@ impl Running {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap_or_default();
         let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
         let ticks = fields.split(' ').skip(11).take(2);
-        ticks
-            .filter_map(|tick| tick.parse::<f64>().ok())
-            .sum::<f64>()
-            / 100.0
+        ticks.filter_map(|tick| tick.parse::<f64>().ok()).sum::<f64>() / 100.0
     }
 }
 

@@ -62,10 +62,7 @@ fn begin(out: &mut String, opening: &Opening<'_>) -> fmt::Result {
 }
 
 fn peers(out: &mut String, opening: &Opening<'_>) -> fmt::Result {
-    writeln!(
-        out,
-        "## Who takes part\n\n| | version | settings |\n|---|---|---|"
-    )?;
+    writeln!(out, "## Who takes part\n\n| | version | settings |\n|---|---|---|")?;
     writeln!(
         out,
         "| **Undaunted** | {} | as it comes; every start is synced before it begins, every outcome before anything relies on it |",
@@ -73,17 +70,12 @@ fn peers(out: &mut String, opening: &Opening<'_>) -> fmt::Result {
     )?;
     for peer in opening.peers {
         match &peer.outcome {
-            Ok(prepared) => writeln!(
-                out,
-                "| {} | {} | {} |",
-                peer.name, prepared.version, prepared.settings
-            )?,
-            Err(reason) => writeln!(
-                out,
-                "| {} | **could not be installed** | {} |",
-                peer.name,
-                cell(reason)
-            )?,
+            Ok(prepared) => {
+                writeln!(out, "| {} | {} | {} |", peer.name, prepared.version, prepared.settings)?
+            }
+            Err(reason) => {
+                writeln!(out, "| {} | **could not be installed** | {} |", peer.name, cell(reason))?
+            }
         }
     }
     writeln!(
@@ -94,20 +86,11 @@ fn peers(out: &mut String, opening: &Opening<'_>) -> fmt::Result {
 }
 
 fn reached(out: &mut String, sections: &[Section]) -> fmt::Result {
-    writeln!(
-        out,
-        "## Targets\n\n| | target | measured | |\n|---|---|---|---|"
-    )?;
+    writeln!(out, "## Targets\n\n| | target | measured | |\n|---|---|---|---|")?;
     for section in sections {
         let letter = section.title.split(['.', ',']).next().unwrap_or_default();
         for target in &section.targets {
-            writeln!(
-                out,
-                "| {letter} | {} | {} | {} |",
-                target.words,
-                target.measured,
-                outcome(target)
-            )?;
+            writeln!(out, "| {letter} | {} | {} | {} |", target.words, target.measured, outcome(target))?;
         }
     }
     writeln!(out)
@@ -117,11 +100,7 @@ fn outcome(target: &Target) -> String {
     if target.reached >= 1.0 {
         "reached".to_owned()
     } else if target.reached > 0.0 {
-        format!(
-            "**missed**: {:.0} % of it; {}",
-            target.reached * 100.0,
-            target.why
-        )
+        format!("**missed**: {:.0} % of it; {}", target.reached * 100.0, target.why)
     } else {
         format!("**missed**; {}", target.why)
     }
@@ -146,11 +125,7 @@ fn rows(out: &mut String, table: &Table) -> fmt::Result {
         return Ok(());
     }
     writeln!(out, "| {} |", table.head.join(" | "))?;
-    writeln!(
-        out,
-        "|---|{}",
-        "--:|".repeat(table.head.len().saturating_sub(1))
-    )?;
+    writeln!(out, "|---|{}", "--:|".repeat(table.head.len().saturating_sub(1)))?;
     for row in &table.rows {
         let cells: Vec<String> = row.iter().map(|text| cell(text)).collect();
         writeln!(out, "| {} |", cells.join(" | "))?;
@@ -184,19 +159,9 @@ mod tests {
                 head: texts(["", "a second"]),
                 rows: vec![texts(["**ours**", "2"]), texts(["a|b", "1"])],
             }],
-            targets: vec![
-                target(1.0, ""),
-                target(0.75, "it is slow"),
-                target(0.0, "it is lost"),
-            ],
+            targets: vec![target(1.0, ""), target(0.75, "it is slow"), target(0.0, "it is lost")],
             notes: vec!["A note.".to_owned()],
-            chart: Some((
-                "work",
-                Chart {
-                    title: "Work".to_owned(),
-                    bars: Vec::new(),
-                },
-            )),
+            chart: Some(("work", Chart { title: "Work".to_owned(), bars: Vec::new() })),
         }
     }
 
@@ -234,25 +199,13 @@ A note.
 ";
 
     #[test]
-    fn the_document_names_the_machine_the_versions_the_targets_and_who_is_missing()
-    -> Result<(), fmt::Error> {
-        let machine = Machine {
-            facts: vec![("processor", "one".to_owned())],
-        };
-        let good = Prepared {
-            version: "good 3.4".to_owned(),
-            settings: "fsync on",
-            engines: Vec::new(),
-        };
+    fn the_document_names_the_machine_the_versions_the_targets_and_who_is_missing() -> Result<(), fmt::Error>
+    {
+        let machine = Machine { facts: vec![("processor", "one".to_owned())] };
+        let good = Prepared { version: "good 3.4".to_owned(), settings: "fsync on", engines: Vec::new() };
         let peers = [
-            Peer {
-                name: "good",
-                outcome: Ok(good),
-            },
-            Peer {
-                name: "bad",
-                outcome: Err("no net".to_owned()),
-            },
+            Peer { name: "good", outcome: Ok(good) },
+            Peer { name: "bad", outcome: Err("no net".to_owned()) },
         ];
         let opening = Opening {
             command: "bench/run --quick".to_owned(),
@@ -265,14 +218,8 @@ A note.
         };
         let document = document(&opening, &[section()])?;
         let (head, rest) = document.split_at(document.find("## Who").unwrap_or_default());
-        assert!(
-            head.contains("bench/run --quick\n") && head.contains("| processor | one |"),
-            "{head}"
-        );
-        assert!(
-            head.contains("0.1 before, 2.0 after") && head.contains("2 rounds"),
-            "{head}"
-        );
+        assert!(head.contains("bench/run --quick\n") && head.contains("| processor | one |"), "{head}");
+        assert!(head.contains("0.1 before, 2.0 after") && head.contains("2 rounds"), "{head}");
         assert_eq!(rest.replace("|  |", "| |"), EXPECTED);
         Ok(())
     }

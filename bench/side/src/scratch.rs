@@ -87,10 +87,7 @@ mod tests {
     #[test]
     fn what_a_killed_run_has_left_is_removed_and_a_live_one_is_not() -> std::io::Result<()> {
         let parent = std::env::temp_dir().join(format!("left-{}", process::id()));
-        let (dead, live) = (
-            format!("{PREFIX}4294967295"),
-            format!("{PREFIX}{}", process::id()),
-        );
+        let (dead, live) = (format!("{PREFIX}4294967295"), format!("{PREFIX}{}", process::id()));
         for folder in [dead.as_str(), &live, "else"] {
             fs::create_dir_all(parent.join(folder))?;
         }

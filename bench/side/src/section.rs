@@ -95,8 +95,7 @@ pub(crate) fn table(unit: &str, rates: &[Rate]) -> Table {
             Ok(figures) => {
                 row.extend([median(figures, whole), range(figures, whole)]);
                 let ratio = ours.map(|ours| ours.over(figures));
-                let of =
-                    |ratio: &Figures| format!("{} ({})", median(ratio, fine), range(ratio, fine));
+                let of = |ratio: &Figures| format!("{} ({})", median(ratio, fine), range(ratio, fine));
                 row.push(ratio.as_ref().map_or_else(dash, of));
             }
             Err(reason) => row.extend([dash(), reason.clone(), dash()]),
@@ -104,15 +103,7 @@ pub(crate) fn table(unit: &str, rates: &[Rate]) -> Table {
         row
     };
     Table {
-        head: [
-            "",
-            "items",
-            unit,
-            "range",
-            "Undaunted is so many times as fast",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
+        head: ["", "items", unit, "range", "Undaunted is so many times as fast"].map(str::to_owned).to_vec(),
         rows: rates.iter().map(row).collect(),
     }
 }
@@ -157,10 +148,7 @@ pub(crate) fn whole(figure: f64) -> String {
     let digits = format!("{figure:.0}");
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {
-        if place > 0
-            && digits.len().saturating_sub(place).is_multiple_of(3)
-            && digit.is_ascii_digit()
-        {
+        if place > 0 && digits.len().saturating_sub(place).is_multiple_of(3) && digit.is_ascii_digit() {
             text.push('\u{a0}');
         }
         text.push(digit);
@@ -185,12 +173,7 @@ mod tests {
     fn rate(name: &str, role: Role, outcome: Result<Vec<f64>, &str>) -> Rate {
         let outcome = outcome.map(Figures::of).map_err(str::to_owned);
         let name = name.to_owned();
-        Rate {
-            name,
-            role,
-            items: 1000,
-            outcome,
-        }
+        Rate { name, role, items: 1000, outcome }
     }
 
     #[test]
@@ -201,10 +184,7 @@ mod tests {
             rate("none", Role::Peer, Err("it is not there")),
         ];
         let rows = table("a second", &rates).rows;
-        let texts: Vec<String> = rows
-            .iter()
-            .map(|row| row.join(" | ").replace('\u{a0}', " "))
-            .collect();
+        let texts: Vec<String> = rows.iter().map(|row| row.join(" | ").replace('\u{a0}', " ")).collect();
         assert_eq!(
             texts,
             [
@@ -233,10 +213,7 @@ mod tests {
         assert_eq!(whole(1_234_567.4).replace('\u{a0}', " "), "1 234 567");
         assert_eq!(whole(-1234.0).replace('\u{a0}', " "), "-1 234");
         assert_eq!(
-            [999.6, 12.34, 1.234, 0.01234]
-                .map(fine)
-                .join(" ")
-                .replace('\u{a0}', " "),
+            [999.6, 12.34, 1.234, 0.01234].map(fine).join(" ").replace('\u{a0}', " "),
             "1 000 12.3 1.23 0.0123"
         );
     }

@@ -13,14 +13,8 @@ mod tests;
 pub use facts::{Dependency, Package, workspace_packages};
 
 /// Crates of the product; each may use every crate after it.
-const CRATES: [&str; 6] = [
-    "undaunted",
-    "undaunted-server",
-    "undaunted-runner",
-    "undaunted-store",
-    "undaunted-engine",
-    POLICY,
-];
+const CRATES: [&str; 6] =
+    ["undaunted", "undaunted-server", "undaunted-runner", "undaunted-store", "undaunted-engine", POLICY];
 const POLICY: &str = "undaunted-policy";
 /// Uses everything, is used by nobody.
 const CHECKS: &str = "undaunted-checks";
@@ -69,11 +63,7 @@ fn violations_of(package: &Package) -> Vec<String> {
     let dependencies = package.dependencies.iter();
     dependencies
         .flat_map(|dependency| {
-            [
-                wrong_arrow(name, dependency),
-                impure(name, dependency),
-                obligatory(name, dependency),
-            ]
+            [wrong_arrow(name, dependency), impure(name, dependency), obligatory(name, dependency)]
         })
         .flatten()
         .collect()
@@ -90,21 +80,15 @@ fn wrong_arrow(name: &str, dependency: &Dependency) -> Option<String> {
     }
     // Neither a crate from outside nor `checks`, which uses everything, has a place.
     let (from, to) = (place(name)?, place(used)?);
-    (to <= from).then(|| {
-        format!(
-            "`{name}` uses `{used}`, against the arrows: {}",
-            CRATES.join(" → ")
-        )
-    })
+    (to <= from).then(|| format!("`{name}` uses `{used}`, against the arrows: {}", CRATES.join(" → ")))
 }
 
 fn impure(name: &str, dependency: &Dependency) -> Option<String> {
     let used = dependency.name.as_str();
     // Policy wraps an async call for those who ask for it; nobody else pays.
     let excused = name == POLICY && used == "tokio" && dependency.optional;
-    (PURE.contains(&name) && IMPURE.contains(&used) && !excused).then(|| {
-        format!("`{name}` is pure and depends on `{used}`, which brings a clock, dice or files")
-    })
+    (PURE.contains(&name) && IMPURE.contains(&used) && !excused)
+        .then(|| format!("`{name}` is pure and depends on `{used}`, which brings a clock, dice or files"))
 }
 
 fn obligatory(name: &str, dependency: &Dependency) -> Option<String> {

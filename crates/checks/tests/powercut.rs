@@ -4,11 +4,7 @@ use undaunted_checks::powercut::{Args, Promise, Tally, campaign};
 
 /// A campaign of so many rounds, from a seed.
 fn cut(first_seed: u64, rounds: u64, promise: Promise) -> Tally {
-    let args = Args {
-        rounds,
-        first_seed,
-        promise,
-    };
+    let args = Args { rounds, first_seed, promise };
     let played = campaign(&args, None, |_| {});
     assert!(played.is_ok(), "{played:?}");
     played.unwrap_or_default()
@@ -42,10 +38,7 @@ fn a_store_that_syncs_too_late_is_caught_and_only_loses() {
     assert_eq!(tally.wrong.len(), 2, "{tally:?}");
     for (seed, what) in tally.wrong {
         // It opens, and is whole; something acknowledged is not there.
-        assert!(
-            what.contains("missing") || what.contains("acknowledged"),
-            "seed {seed}: {what}"
-        );
+        assert!(what.contains("missing") || what.contains("acknowledged"), "seed {seed}: {what}");
     }
 }
 

@@ -47,9 +47,7 @@ fn no_mistake_comes_back() {
         let seed = words.next().and_then(|seed| seed.parse().ok());
         let seed = seed.expect("a seed is a number");
         let name = words.next().expect("a mistake has a name");
-        let mutant = Mutant::MADE
-            .into_iter()
-            .find(|it| format!("{it:?}") == name);
+        let mutant = Mutant::MADE.into_iter().find(|it| format!("{it:?}") == name);
         let mutant = mutant.expect("a mistake that we have made");
         assert_eq!(of_seed(seed).finding, None, "{line}");
         mutant::choose(Some(mutant));
@@ -66,11 +64,7 @@ fn seeds_that_found_something_are_clean() {
     let list = repository().join("crates/checks/regressions.txt");
     let list = std::fs::read_to_string(list).expect("the list can be read");
     let seeds = list.lines().filter_map(|line| line.strip_prefix("seed "));
-    let seeds = seeds.map(|line| {
-        line.split_whitespace()
-            .next()
-            .and_then(|it| it.parse().ok())
-    });
+    let seeds = seeds.map(|line| line.split_whitespace().next().and_then(|it| it.parse().ok()));
     let seeds: Vec<u64> = seeds.collect::<Option<_>>().expect("a seed is a number");
     assert!(!seeds.is_empty());
     for seed in seeds {

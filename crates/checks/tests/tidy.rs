@@ -29,46 +29,23 @@ fn violations_of_all_rules_come_at_once_and_sorted() {
     ];
     let texts = files.map(|(path, text)| TextFile::of(path, text));
     let found = violations(&Tree::of(texts.into()));
-    let places: Vec<_> = found
-        .iter()
-        .map(|violation| (violation.path.as_str(), violation.line))
-        .collect();
+    let places: Vec<_> = found.iter().map(|violation| (violation.path.as_str(), violation.line)).collect();
     assert_eq!(
         places,
-        [
-            (".ci/run", 1),
-            ("README.md", 1),
-            ("c.md", 1),
-            ("src/a.rs", 1),
-            ("src/b.rs", 1),
-            ("src/b.rs", 2)
-        ]
+        [(".ci/run", 1), ("README.md", 1), ("c.md", 1), ("src/a.rs", 1), ("src/b.rs", 1), ("src/b.rs", 2)]
     );
 }
 
 #[test]
 fn with_git_a_file_counts_before_it_is_added_and_not_when_ignored_or_deleted() {
     let folder = folder("with_git").expect("a folder for the test");
-    for (path, text) in [
-        (".gitignore", "/out\n"),
-        ("gone.rs", ""),
-        ("target.rs", ""),
-        ("out/made.rs", ""),
-    ] {
+    for (path, text) in [(".gitignore", "/out\n"), ("gone.rs", ""), ("target.rs", ""), ("out/made.rs", "")] {
         write(&folder, path, text.as_bytes()).expect("a file for the test");
     }
     for arguments in [["init", "--quiet"], ["add", "gone.rs"]] {
         let mut git = Command::new("git");
-        git.env_remove("GIT_DIR")
-            .env_remove("GIT_WORK_TREE")
-            .env_remove("GIT_INDEX_FILE");
-        assert!(
-            git.args(arguments)
-                .current_dir(&folder)
-                .status()
-                .expect("git runs")
-                .success()
-        );
+        git.env_remove("GIT_DIR").env_remove("GIT_WORK_TREE").env_remove("GIT_INDEX_FILE");
+        assert!(git.args(arguments).current_dir(&folder).status().expect("git runs").success());
     }
     fs::remove_file(folder.join("gone.rs")).expect("the file can go");
     let tree = Tree::read(&folder).expect("the folder can be read");

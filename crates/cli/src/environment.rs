@@ -19,8 +19,7 @@ pub(crate) fn operator() -> Result<Operator, Refused> {
         ceilings: Ceilings {
             default_total: count("RETRY_BUDGET_DEFAULT")?.unwrap_or(pool.default_total),
             max_total: count("RETRY_BUDGET_MAX")?.unwrap_or(pool.max_total),
-            default_per_item: count("RETRY_BUDGET_PER_WORKFLOW_DEFAULT")?
-                .unwrap_or(pool.default_per_item),
+            default_per_item: count("RETRY_BUDGET_PER_WORKFLOW_DEFAULT")?.unwrap_or(pool.default_per_item),
             max_per_item: count("RETRY_BUDGET_PER_WORKFLOW_MAX")?.unwrap_or(pool.max_per_item),
         },
         pool_for_all: env::var_os("RETRY_BUDGET_DEFAULT").is_some(),
@@ -45,11 +44,7 @@ pub(crate) fn operator() -> Result<Operator, Refused> {
 
 fn work() -> Result<WorkDefaults, Refused> {
     let usual = WorkDefaults::DEFAULT;
-    let retries = read(
-        "RETRY_MAX_RETRIES",
-        "a number from 0, or -1 for unlimited",
-        retries,
-    )?;
+    let retries = read("RETRY_MAX_RETRIES", "a number from 0, or -1 for unlimited", retries)?;
     let growth = read("RETRY_BACKOFF_TYPE", "fixed, linear or exponential", growth)?;
     let work = WorkDefaults {
         max_retries: retries.unwrap_or(usual.max_retries),
@@ -127,11 +122,7 @@ fn growth(value: &str) -> Option<BackoffType> {
     }
 }
 
-fn read<T>(
-    name: &str,
-    accepted: &str,
-    parse: impl Fn(&str) -> Option<T>,
-) -> Result<Option<T>, Refused> {
+fn read<T>(name: &str, accepted: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, Refused> {
     let Some(value): Option<OsString> = env::var_os(name) else {
         return Ok(None);
     };

@@ -63,10 +63,7 @@ pub(crate) enum Refused {
     Owned { message: String, help: String },
     /// The store cannot be used.
     #[error("{message}{}", help.as_ref().map(|help| format!("\n  help: {help}")).unwrap_or_default())]
-    Store {
-        message: String,
-        help: Option<String>,
-    },
+    Store { message: String, help: Option<String> },
 }
 
 impl Refused {
@@ -89,10 +86,7 @@ impl Refused {
             Self::Usage(message) => ("usage", message.clone(), None),
             Self::Invalid(message) => ("invalid", message.clone(), None),
             Self::Diagnosed { file, first, .. } => {
-                let help = format!(
-                    "`undaunted check {} --json` lists all problems",
-                    quoted(file)
-                );
+                let help = format!("`undaunted check {} --json` lists all problems", quoted(file));
                 ("invalid_workflow", format!("{self}; {first}"), Some(help))
             }
             Self::NotFound { code, message } => (*code, message.clone(), None),
@@ -106,20 +100,13 @@ impl Refused {
 /// Whether the user asked for JSON, and so gets errors as JSON too.
 pub(crate) fn wants_json() -> bool {
     let mut typed = std::env::args_os().skip(1);
-    typed
-        .by_ref()
-        .take_while(|word| word != "--")
-        .any(|word| word == "--json")
+    typed.by_ref().take_while(|word| word != "--").any(|word| word == "--json")
 }
 
 /// Prints an error as the user asked for it. If even standard error is gone, only the code is left.
 fn complain(text: &str, view: &ErrorView) {
     let mut err = io::stderr().lock();
-    let _ = if wants_json() {
-        crate::screen::json(&mut err, view)
-    } else {
-        writeln!(err, "error: {text}")
-    };
+    let _ = if wants_json() { crate::screen::json(&mut err, view) } else { writeln!(err, "error: {text}") };
 }
 
 /// The exit code of a command. A broken pipe (`| head`) is a success: the reader has what it wanted.

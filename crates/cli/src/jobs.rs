@@ -37,7 +37,8 @@ impl Place {
     /// The store at this path, or the default one.
     pub(crate) fn named(named: Option<&Path>) -> Result<Self, Refused> {
         let homeless = || {
-            let what = "neither UNDAUNTED_STORE nor UNDAUNTED_HOME nor HOME is set; name a folder with --store";
+            let what =
+                "neither UNDAUNTED_STORE nor UNDAUNTED_HOME nor HOME is set; name a folder with --store";
             Refused::Usage(what.to_owned())
         };
         let told = env::var_os("UNDAUNTED_STORE").filter(|value| !value.is_empty());
@@ -49,11 +50,7 @@ impl Place {
         let local = LocalFolder::with(&location).ok_or_else(homeless)?;
         let own = env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
         let machine = Arc::new(Here::with_keeper(own, vec!["keeper".into()]));
-        Ok(Self {
-            location,
-            local,
-            machine,
-        })
+        Ok(Self { location, local, machine })
     }
 
     /// Starts the keeper of a job while the store is opened and the job submitted. Not if the store has to
@@ -63,10 +60,7 @@ impl Place {
         if has_programs && self.location.is_created() {
             self.machine.foresee(&folder);
         }
-        Foreseen {
-            machine: Arc::clone(&self.machine),
-            folder: Some(folder),
-        }
+        Foreseen { machine: Arc::clone(&self.machine), folder: Some(folder) }
     }
 
     pub(crate) fn open(self) -> Result<Jobs, Refused> {
@@ -181,8 +175,7 @@ impl Jobs {
                 last = Some((submitted, id.to_owned()));
             }
         }
-        last.map(|(_, id)| id)
-            .ok_or_else(|| Refused::not_found("no_job", "there is no job yet".to_owned()))
+        last.map(|(_, id)| id).ok_or_else(|| Refused::not_found("no_job", "there is no job yet".to_owned()))
     }
 
     /// The submission of a job, if it can be decoded.
@@ -234,24 +227,16 @@ impl From<JournalError> for Refused {
 }
 
 fn of_store(error: &StoreError) -> Refused {
-    Refused::Store {
-        message: with_causes(error),
-        help: error.help().map(str::to_owned),
-    }
+    Refused::Store { message: with_causes(error), help: error.help().map(str::to_owned) }
 }
 
 pub(crate) fn of_journal(error: &JournalError) -> Refused {
     match error {
-        JournalError::NotFound { job } => {
-            Refused::not_found("no_job", format!("there is no job `{job}`"))
+        JournalError::NotFound { job } => Refused::not_found("no_job", format!("there is no job `{job}`")),
+        JournalError::NoBreaker { .. } => {
+            Refused::not_found("no_breaker", format!("{error}; `undaunted breaker ls` lists those there are"))
         }
-        JournalError::NoBreaker { .. } => Refused::not_found(
-            "no_breaker",
-            format!("{error}; `undaunted breaker ls` lists those there are"),
-        ),
-        JournalError::Store(error) | JournalError::Claim(ClaimError::Store(error)) => {
-            of_store(error)
-        }
+        JournalError::Store(error) | JournalError::Claim(ClaimError::Store(error)) => of_store(error),
         JournalError::Append(error) => of_append(error),
         JournalError::Claim(ClaimError::OwnedBy { aggregate, owner }) => Refused::Owned {
             message: format!(
@@ -273,20 +258,16 @@ pub(crate) fn of_journal(error: &JournalError) -> Refused {
                     .to_owned(),
             ),
         },
-        _ => Refused::Store {
-            message: with_causes(error),
-            help: None,
-        },
+        _ => Refused::Store { message: with_causes(error), help: None },
     }
 }
 
 fn of_append(error: &AppendError) -> Refused {
     match error {
         AppendError::Store(error) => of_store(error),
-        error => Refused::Store {
-            message: format!("{error}: somebody else has taken the job over"),
-            help: None,
-        },
+        error => {
+            Refused::Store { message: format!("{error}: somebody else has taken the job over"), help: None }
+        }
     }
 }
 
@@ -298,14 +279,9 @@ pub(crate) fn of_drive(error: &DriveError, job: &str) -> Refused {
         DriveError::Journal(error) => of_journal(error),
         // No command of this binary can run its functions.
         DriveError::Function { .. } => {
-            return Refused::Usage(format!(
-                "{error}; the program that began job {job} goes on with it"
-            ));
+            return Refused::Usage(format!("{error}; the program that began job {job} goes on with it"));
         }
-        error => Refused::Store {
-            message: with_causes(error),
-            help: None,
-        },
+        error => Refused::Store { message: with_causes(error), help: None },
     };
     let resume = format!("nothing that was recorded is lost; go on with `undaunted resume {job}`");
     match refused {

@@ -60,15 +60,11 @@ fn main() -> ExitCode {
         Command::Restore(restore) => commands::archive::bring_back(store, &restore),
         Command::Store(what) => commands::store::run(store, &what),
         Command::Doctor(doctor) => commands::doctor::run(store, &doctor),
-        Command::Completions(completions) => {
-            commands::completions::run(&completions).map(|()| Exit::Done)
-        }
+        Command::Completions(completions) => commands::completions::run(&completions).map(|()| Exit::Done),
         Command::Man => commands::man::run().map(|()| Exit::Done),
         Command::Check(check) => commands::check::run(&check).map(|()| Exit::Done),
         Command::Schedule(schedule) => commands::schedule::run(&schedule).map(|()| Exit::Done),
-        Command::ExplainConfig(explain) => {
-            commands::explain_config::run(&explain).map(|()| Exit::Done)
-        }
+        Command::ExplainConfig(explain) => commands::explain_config::run(&explain).map(|()| Exit::Done),
         Command::Schema => commands::schema::run().map(|()| Exit::Done),
     };
     exit::code(done)

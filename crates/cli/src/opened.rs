@@ -7,8 +7,7 @@ use undaunted_engine::id::{CommandId, ItemId, StepId};
 use undaunted_engine::job::Job;
 use undaunted_engine::view::history::History;
 use undaunted_engine::view::{
-    BudgetView, ItemView, JobExplanation, JobView, Projection, ResumesView, ViewContext,
-    worth_drawing,
+    BudgetView, ItemView, JobExplanation, JobView, Projection, ResumesView, ViewContext, worth_drawing,
 };
 use undaunted_policy::Timestamp;
 use undaunted_runner::clock::Clock;
@@ -109,11 +108,7 @@ impl<'j> OpenedJob<'j> {
         Ok(BudgetView::of(&self.context()))
     }
 
-    pub(crate) fn item(
-        &mut self,
-        item: ItemId,
-        command: Option<CommandId>,
-    ) -> Result<ItemView, Refused> {
+    pub(crate) fn item(&mut self, item: ItemId, command: Option<CommandId>) -> Result<ItemView, Refused> {
         self.learn(ItemView::items)?;
         let mut histories = self.histories([item])?;
         let history = histories.remove(&item).unwrap_or_default();

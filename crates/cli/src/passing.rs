@@ -132,11 +132,7 @@ impl Passer {
         let mut number = [0; 8];
         let noted = self.printed.as_ref();
         let is_noted = noted.is_some_and(|file| file.read_exact_at(&mut number, 0).is_ok());
-        if is_noted {
-            Version(u64::from_le_bytes(number))
-        } else {
-            Version::EMPTY
-        }
+        if is_noted { Version(u64::from_le_bytes(number)) } else { Version::EMPTY }
     }
 
     const fn is_in_order(&self) -> bool {
@@ -331,9 +327,7 @@ fn settled_by(reader: &JobReader<'_>, version: Version) -> Result<BTreeSet<ItemI
         };
         let item = event.item();
         let was_settled = match event {
-            ItemEvent::Succeeded { .. }
-            | ItemEvent::Skipped { .. }
-            | ItemEvent::DeadLettered { .. } => false,
+            ItemEvent::Succeeded { .. } | ItemEvent::Skipped { .. } | ItemEvent::DeadLettered { .. } => false,
             ItemEvent::Redriven { .. } | ItemEvent::Dropped { .. } => true,
             ItemEvent::AttemptStarted(_)
             | ItemEvent::AttemptSucceeded(_)
@@ -409,11 +403,7 @@ struct Tail {
 impl Tail {
     /// If the reader of standard output has gone, the command is cancelled: a pipe would have ended it with
     /// its next write, but a file would only grow.
-    fn begin(
-        files: [PathBuf; 2],
-        unread: Arc<AtomicBool>,
-        handle: Option<(String, Handle)>,
-    ) -> Self {
+    fn begin(files: [PathBuf; 2], unread: Arc<AtomicBool>, handle: Option<(String, Handle)>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {

@@ -59,9 +59,7 @@ impl RetryFlags {
             _ if self.job_retries == Some(0) => json!(0),
             // The same as an empty block gives.
             None => json!(DEFAULT),
-            Some(text) => text
-                .parse::<u64>()
-                .map_or_else(|_| text.into(), Value::from),
+            Some(text) => text.parse::<u64>().map_or_else(|_| text.into(), Value::from),
         };
         config.insert("attempts".to_owned(), attempts);
         let texts = [

@@ -28,9 +28,7 @@ pub(crate) fn check_file_by(
 
 fn read(path: &str) -> io::Result<Vec<u8>> {
     // One byte more than is accepted shows that a file is too large, without reading the rest.
-    let most = u64::try_from(Source::MOST_BYTES)
-        .unwrap_or(u64::MAX)
-        .saturating_add(1);
+    let most = u64::try_from(Source::MOST_BYTES).unwrap_or(u64::MAX).saturating_add(1);
     let mut bytes = Vec::new();
     if path == "-" {
         io::stdin().lock().take(most).read_to_end(&mut bytes)?;

@@ -25,10 +25,7 @@ pub(crate) fn item(reader: &mut JobReader<'_>, typed: &str) -> Result<ItemId, Re
     let job = &reader.job;
     match found.as_slice() {
         [only] => Ok(*only),
-        [] => Err(Refused::not_found(
-            "no_item",
-            format!("job {} has no item `{typed}`", job.id()),
-        )),
+        [] => Err(Refused::not_found("no_item", format!("job {} has no item `{typed}`", job.id()))),
         several => {
             let names = several.iter().take(5);
             let names: Vec<String> = names.map(|it| plain(job.identity(*it))).collect();
@@ -37,11 +34,7 @@ pub(crate) fn item(reader: &mut JobReader<'_>, typed: &str) -> Result<ItemId, Re
                 plain(typed),
                 several.len(),
                 names.join(", "),
-                if several.len() > names.len() {
-                    ", …"
-                } else {
-                    ""
-                }
+                if several.len() > names.len() { ", …" } else { "" }
             )))
         }
     }
@@ -62,10 +55,9 @@ pub(crate) fn item_and_command(
         (Ok(found), _) => Ok((found, None)),
         (Err(_), Ok(found)) => match command(job, last) {
             Some(command) => Ok((found, Some(command))),
-            None => Err(Refused::not_found(
-                "no_command",
-                format!("job {} has no command `{last}`", job.id()),
-            )),
+            None => {
+                Err(Refused::not_found("no_command", format!("job {} has no command `{last}`", job.id())))
+            }
         },
         (Err(refused), Err(_)) => Err(refused),
     }

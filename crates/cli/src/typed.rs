@@ -34,10 +34,7 @@ pub(crate) struct Typed {
 /// The program and its arguments as those of an agent, and the prompt that fills the placeholder. With a
 /// `place` the prompt is the item, which stands where the place is or comes last; without one it is one of
 /// the words.
-pub(crate) fn argv(
-    words: &[String],
-    place: Option<&str>,
-) -> Result<(Vec<String>, String), Refused> {
+pub(crate) fn argv(words: &[String], place: Option<&str>) -> Result<(Vec<String>, String), Refused> {
     if let Some(word) = words.iter().find(|word| word.contains(PROMPT)) {
         return Err(Refused::Usage(format!(
             "the argument `{word}` holds {PROMPT}, which stands for something else here"
@@ -71,11 +68,7 @@ pub(crate) fn name_of(words: &[String]) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     let name: String = name.chars().map(plain).collect();
     let name = name.trim_matches('-');
-    if name.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        name.to_owned()
-    } else {
-        "command".to_owned()
-    }
+    if name.starts_with(|c: char| c.is_ascii_alphabetic()) { name.to_owned() } else { "command".to_owned() }
 }
 
 impl Typed {
@@ -122,20 +115,14 @@ impl Typed {
 
     fn write(&self, name: &str, bytes: &[u8]) -> Result<String, Refused> {
         let path: PathBuf = self.folder.path().join(name);
-        self.folder
-            .write(name, bytes)
-            .map_err(|error| Refused::Store {
-                message: format!("`{}` cannot be written: {error}", path.display()),
-                help: None,
-            })?;
+        self.folder.write(name, bytes).map_err(|error| Refused::Store {
+            message: format!("`{}` cannot be written: {error}", path.display()),
+            help: None,
+        })?;
         Ok(path.display().to_string())
     }
 
-    pub(crate) fn submit(
-        self,
-        jobs: &Jobs,
-        passing: Passing,
-    ) -> Result<(ClaimedJob, JobFolder), Refused> {
+    pub(crate) fn submit(self, jobs: &Jobs, passing: Passing) -> Result<(ClaimedJob, JobFolder), Refused> {
         let operator = environment::operator()?;
         let source = Source::new("command line", self.workflow.to_string());
         let checked = check(&source, &operator);

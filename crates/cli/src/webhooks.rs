@@ -30,10 +30,8 @@ pub(crate) fn listen(hub: Handle) -> Result<(Webhooks, String), Refused> {
              as {USUAL}"
         ))
     })?;
-    let webhooks = Webhooks::listen(
-        address,
-        Arc::new(move |flow: &str, arrived: Arrived| hub.deliver(flow, arrived)),
-    );
+    let webhooks =
+        Webhooks::listen(address, Arc::new(move |flow: &str, arrived: Arrived| hub.deliver(flow, arrived)));
     let webhooks = webhooks.map_err(|error| Refused::Store {
         message: format!("results of async steps cannot be received at {address}: {error}"),
         help: Some("UNDAUNTED_LISTEN names another address".to_owned()),
@@ -47,17 +45,12 @@ pub(crate) fn listen(hub: Handle) -> Result<(Webhooks, String), Refused> {
 pub(crate) fn base_url(given: Option<&str>) -> Result<Option<String>, Refused> {
     let (what, base) = match given {
         Some(given) => ("--public-url", Some(given.to_owned())),
-        None => (
-            "the environment variable WEBHOOK_BASE_URL",
-            environment::text("WEBHOOK_BASE_URL")?,
-        ),
+        None => ("the environment variable WEBHOOK_BASE_URL", environment::text("WEBHOOK_BASE_URL")?),
     };
     let is_address = |base: &String| {
         let rest = base.strip_prefix("http://");
         let rest = rest.or_else(|| base.strip_prefix("https://"));
-        rest.is_some_and(|rest| {
-            rest.starts_with(|sign: char| sign.is_alphanumeric() || sign == '[')
-        })
+        rest.is_some_and(|rest| rest.starts_with(|sign: char| sign.is_alphanumeric() || sign == '['))
     };
     match base {
         Some(base) if !is_address(&base) => Err(Refused::Usage(format!(

@@ -38,18 +38,8 @@ fn the_released_binary_does_not_contain_the_names_of_the_switches() {
 fn the_released_binary_ignores_the_switches() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("w.yaml");
-    fs::write(
-        &file,
-        "[{shell: echo run >> log}, {shell: echo run >> log}]",
-    )
-    .unwrap();
-    for place in [
-        "claimed:1",
-        "append-before:3",
-        "begin-before:1",
-        "spawning:1",
-        "exited:1",
-    ] {
+    fs::write(&file, "[{shell: echo run >> log}, {shell: echo run >> log}]").unwrap();
+    for place in ["claimed:1", "append-before:3", "begin-before:1", "spawning:1", "exited:1"] {
         let output = Command::new(BINARY)
             .arg("--store")
             .arg(folder.path().join("store"))
@@ -71,9 +61,7 @@ fn the_released_binary_ignores_the_switches() {
     let first = String::from_utf8(events.stdout).unwrap();
     let event: serde_json::Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
     let year: u32 = event["at"].as_str().unwrap()[..4].parse().unwrap();
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let now = 1970 + u32::try_from(now.as_secs() / 31_556_952).unwrap();
     assert!(year.abs_diff(now) <= 1, "the year {year} instead of {now}");
 }

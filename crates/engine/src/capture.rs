@@ -20,10 +20,7 @@ pub fn read(output: &str, format: CaptureFormat) -> Result<Value, String> {
         CaptureFormat::Boolean => match text.trim() {
             "true" => Ok(true.into()),
             "false" => Ok(false.into()),
-            _ => Err(format!(
-                "the output `{}` is neither true nor false",
-                short(text)
-            )),
+            _ => Err(format!("the output `{}` is neither true nor false", short(text))),
         },
     }
 }
@@ -68,14 +65,8 @@ mod tests {
     #[test]
     fn what_is_not_of_its_format_is_refused_with_what_it_is() {
         let refused = |output, format| read(output, format).unwrap_err();
-        assert_eq!(
-            refused("twelve", CaptureFormat::Number),
-            "the output `twelve` is not a number"
-        );
-        assert_eq!(
-            refused("yes\n", CaptureFormat::Boolean),
-            "the output `yes` is neither true nor false"
-        );
+        assert_eq!(refused("twelve", CaptureFormat::Number), "the output `twelve` is not a number");
+        assert_eq!(refused("yes\n", CaptureFormat::Boolean), "the output `yes` is neither true nor false");
         assert!(refused("{", CaptureFormat::Json).starts_with("the output is not JSON"));
         assert!(refused(&"x".repeat(99), CaptureFormat::Number).contains("x…"));
     }

@@ -35,16 +35,11 @@ pub enum Effect {
 /// What a record asks for, once it is on disk.
 pub fn wanted_by(record: &Record) -> Option<Effect> {
     match &record.event {
-        Event::Item(ItemEvent::AttemptStarted(started)) => Some(Effect::Begin {
-            start: started.start,
-            item: started.of.item(),
-        }),
-        Event::Job(JobEvent::Stopping { reason }) => {
-            ends_running(*reason).then_some(Effect::EndAll)
+        Event::Item(ItemEvent::AttemptStarted(started)) => {
+            Some(Effect::Begin { start: started.start, item: started.of.item() })
         }
-        Event::Step(StepEvent::CompletionReached(reached)) => {
-            Some(Effect::EndStep { step: reached.step })
-        }
+        Event::Job(JobEvent::Stopping { reason }) => ends_running(*reason).then_some(Effect::EndAll),
+        Event::Step(StepEvent::CompletionReached(reached)) => Some(Effect::EndStep { step: reached.step }),
         Event::Job(
             JobEvent::Submitted(_)
             | JobEvent::Resumed(_)
@@ -150,11 +145,7 @@ pub fn next_wake(job: &Job, now: Timestamp) -> Option<Timestamp> {
         awaits(rule, state).then(|| state.started.after(rule.deadline))
     });
     let accepted = job.starts.accepted.values().copied();
-    due.chain(expiry)
-        .chain(accepted)
-        .chain(complete)
-        .chain(job.deadline())
-        .min()
+    due.chain(expiry).chain(accepted).chain(complete).chain(job.deadline()).min()
 }
 
 /// Whether a completion rule may cut a running step short.

@@ -43,11 +43,9 @@ mod tests {
 
     #[test]
     fn the_hash_is_fnv_1a() {
-        for (text, hash) in [
-            ("", 0xcbf2_9ce4_8422_2325),
-            ("a", 0xaf63_dc4c_8601_ec8c),
-            ("foobar", 0x8594_4171_f739_67e8),
-        ] {
+        for (text, hash) in
+            [("", 0xcbf2_9ce4_8422_2325), ("a", 0xaf63_dc4c_8601_ec8c), ("foobar", 0x8594_4171_f739_67e8)]
+        {
             assert_eq!(Fnv1a::of(text.bytes()), hash, "{text}");
         }
     }

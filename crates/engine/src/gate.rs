@@ -51,9 +51,7 @@ fn let_go(
             let first = best(job, breaker, true);
             let own = |(left, item): (u64, ItemId)| {
                 let front = state.held.queue(breaker).next();
-                front == Some((left, item.index))
-                    && item.step == step
-                    && admission.goes_first(breaker, left)
+                front == Some((left, item.index)) && item.step == step && admission.goes_first(breaker, left)
             };
             u32::from(first.is_some_and(own))
         }
@@ -124,10 +122,7 @@ pub fn prober(job: &Job, breaker: &str) -> Option<ItemId> {
 /// The prober and its attempts left, optionally only of steps with a free slot.
 fn best(job: &Job, breaker: &str, with_room: bool) -> Option<(u64, ItemId)> {
     let has_room = |step: StepId, state: &StepState| !with_room || room(job, step, state) > 0;
-    let steps = || {
-        job.busy_steps()
-            .filter(|(step, state)| has_room(*step, state))
-    };
+    let steps = || job.busy_steps().filter(|(step, state)| has_room(*step, state));
     let held = steps().filter_map(|(step, state)| {
         let (left, index) = state.held.queue(breaker).next()?;
         Some((left, step.item(index)))
@@ -138,8 +133,7 @@ fn best(job: &Job, breaker: &str, with_room: bool) -> Option<(u64, ItemId)> {
         Some((job.attempts_left(first, 0), step.item(state.cursor)))
     });
     // On a tie, an item that is held goes before one that never started.
-    held.chain(fresh)
-        .reduce(|best, next| if next.0 > best.0 { next } else { best })
+    held.chain(fresh).reduce(|best, next| if next.0 > best.0 { next } else { best })
 }
 
 /// A probe goes to the item with the most attempts left of all jobs of the process.

@@ -64,10 +64,7 @@ pub enum Input {
 impl Input {
     /// Whether it applies to finished jobs, that is to their dead letters.
     pub(crate) const fn is_for_ended_jobs(&self) -> bool {
-        matches!(
-            self,
-            Self::Redrive { .. } | Self::Drop { .. } | Self::TopUp { .. }
-        )
+        matches!(self, Self::Redrive { .. } | Self::Drop { .. } | Self::TopUp { .. })
     }
 }
 

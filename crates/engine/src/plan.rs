@@ -84,11 +84,7 @@ impl Plan {
         for (position, command) in commands.iter().enumerate() {
             let number = number(command);
             let at = number.position();
-            let place = Place {
-                step,
-                list,
-                position,
-            };
+            let place = Place { step, list, position };
             if self.places.len() <= at {
                 self.places.resize(at.saturating_add(1), place);
             }
@@ -183,8 +179,7 @@ impl Plan {
 
     /// Whether a step has one item, which is known before it begins.
     pub(crate) fn is_one(&self, step: StepId) -> bool {
-        self.step(step)
-            .is_some_and(|step| matches!(step.work, StepWork::One))
+        self.step(step).is_some_and(|step| matches!(step.work, StepWork::One))
     }
 
     pub fn command(&self, number: CommandId) -> Option<&Command> {
@@ -229,8 +224,7 @@ impl Plan {
 
     /// Whether a command is in the list of its step, not in one of another command.
     pub fn is_main(&self, number: CommandId) -> bool {
-        self.place(number)
-            .is_some_and(|place| place.list == List::Step)
+        self.place(number).is_some_and(|place| place.list == List::Step)
     }
 
     pub fn wants_output(&self, number: CommandId) -> bool {
@@ -273,8 +267,7 @@ impl Plan {
     }
 
     pub(crate) fn step_of(&self, number: CommandId) -> StepId {
-        self.place(number)
-            .map_or_else(StepId::default, |place| place.step)
+        self.place(number).map_or_else(StepId::default, |place| place.step)
     }
 
     pub fn first(&self, step: StepId) -> Option<CommandId> {

@@ -97,13 +97,8 @@ fn width(wanted: &MaxParallel, variable: &dyn Fn(&str) -> Option<String>) -> Res
     };
     let value = variable(name);
     let number = value.as_deref().and_then(|value| value.parse().ok());
-    number
-        .filter(|number| *number > 0)
-        .ok_or_else(|| Unfit::Parallel {
-            variable: name.clone(),
-            found: value.map_or_else(
-                || "not set".to_owned(),
-                |value| format!("`{value}`, not a number from 1"),
-            ),
-        })
+    number.filter(|number| *number > 0).ok_or_else(|| Unfit::Parallel {
+        variable: name.clone(),
+        found: value.map_or_else(|| "not set".to_owned(), |value| format!("`{value}`, not a number from 1")),
+    })
 }

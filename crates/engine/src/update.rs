@@ -27,11 +27,7 @@ pub enum Update {
 pub fn compare(old: &Workflow, new: &Workflow) -> Update {
     let mut found = Differences::default();
     found.workflow(old, new);
-    if found.work.is_empty() {
-        Update::Settings(found.settings)
-    } else {
-        Update::Work(found.work)
-    }
+    if found.work.is_empty() { Update::Settings(found.settings) } else { Update::Work(found.work) }
 }
 
 /// A setting as a file writes it.

@@ -10,12 +10,7 @@ fn said(text: &str) -> Vec<String> {
         let at = source.position(found.span);
         let help = found.help.as_ref().map(|help| format!(" ({help})"));
         let (code, message) = (found.code, &found.message);
-        format!(
-            "{code} {}:{} {message}{}",
-            at.line,
-            at.column,
-            help.unwrap_or_default()
-        )
+        format!("{code} {}:{} {message}{}", at.line, at.column, help.unwrap_or_default())
     });
     lines.collect()
 }
@@ -101,55 +96,25 @@ fn each_kind_of_mistake_has_its_code() {
         ("- echo hello\n", Code::WrongValue),
         ("- {shell: a, http: {url: 'http://x'}}\n", Code::Conflict),
         ("- {id: a}\n", Code::MissingKey),
-        (
-            "- {shell: a, id: x}\n- {shell: b, id: x}\n",
-            Code::DuplicateId,
-        ),
+        ("- {shell: a, id: x}\n- {shell: b, id: x}\n", Code::DuplicateId),
         ("- {shell: a, shell: b}\n", Code::DuplicateKey),
         ("- {http: {url: ftp://x}}\n", Code::WrongValue),
         ("- {http: {}}\n", Code::MissingKey),
-        (
-            "- {shell: a, retry_config: {rules: [{then: hold}]}}\n",
-            Code::NoBreaker,
-        ),
-        (
-            "- {http: {url: 'http://x'}, retry_config: {rules: [{then: hold}]}}\n",
-            Code::NoBreaker,
-        ),
+        ("- {shell: a, retry_config: {rules: [{then: hold}]}}\n", Code::NoBreaker),
+        ("- {http: {url: 'http://x'}, retry_config: {rules: [{then: hold}]}}\n", Code::NoBreaker),
         ("- {shell: a, breaker: on}\n", Code::WrongValue),
         ("- {shell: a, breaker: {nane: x}}\n", Code::UnknownKey),
         ("- {shell: a, timeout: 2 minutes}\n", Code::WrongValue),
         ("- {shell: a, env: {A: [1]}}\n", Code::WrongValue),
-        (
-            "map: {input: a, agent_template: [{shell: a}]}\n",
-            Code::MissingKey,
-        ),
+        ("map: {input: a, agent_template: [{shell: a}]}\n", Code::MissingKey),
         ("mode: mapreduce\n", Code::MissingKey),
-        (
-            "mode: mapreduce\nmap: {agent_template: [{shell: a}]}\n",
-            Code::MissingKey,
-        ),
+        ("mode: mapreduce\nmap: {agent_template: [{shell: a}]}\n", Code::MissingKey),
         ("mode: flow\nsteps: []\ngoals: [x]\n", Code::Unreachable),
-        (
-            "retry_budget: 5m\ncommands: [{shell: a}]\n",
-            Code::WrongValue,
-        ),
-        (
-            "retry_budget: -1\ncommands: [{shell: a}]\n",
-            Code::WrongValue,
-        ),
-        (
-            "agents: {gpt: [gpt, --ask]}\ncommands: [{gpt: hello}]\n",
-            Code::WrongValue,
-        ),
-        (
-            "secrets: {TOKEN: {}}\ncommands: [{shell: a}]\n",
-            Code::MissingKey,
-        ),
-        (
-            "commands: [{shell: a, capture_output: item}]\n",
-            Code::WrongValue,
-        ),
+        ("retry_budget: 5m\ncommands: [{shell: a}]\n", Code::WrongValue),
+        ("retry_budget: -1\ncommands: [{shell: a}]\n", Code::WrongValue),
+        ("agents: {gpt: [gpt, --ask]}\ncommands: [{gpt: hello}]\n", Code::WrongValue),
+        ("secrets: {TOKEN: {}}\ncommands: [{shell: a}]\n", Code::MissingKey),
+        ("commands: [{shell: a, capture_output: item}]\n", Code::WrongValue),
     ] {
         assert_eq!(codes(text).first(), Some(&code), "{text}{:?}", said(text));
     }
@@ -158,42 +123,21 @@ fn each_kind_of_mistake_has_its_code() {
 #[test]
 fn warnings_are_about_what_was_probably_not_meant() {
     for (text, code) in [
-        (
-            "- {shell: a, retry_config: {retry_budget: 500ms}}\n",
-            Code::BudgetBelowFirstDelay,
-        ),
-        (
-            "- {shell: a, retry_config: {attempts: unlimited}}\n",
-            Code::UnlimitedRetries,
-        ),
-        (
-            "- {shell: a, retry_config: {jitter_factor: 0.5}}\n",
-            Code::NoEffect,
-        ),
+        ("- {shell: a, retry_config: {retry_budget: 500ms}}\n", Code::BudgetBelowFirstDelay),
+        ("- {shell: a, retry_config: {attempts: unlimited}}\n", Code::UnlimitedRetries),
+        ("- {shell: a, retry_config: {jitter_factor: 0.5}}\n", Code::NoEffect),
         (
             "- {shell: a, retry_config: {rules: [{then: stop}, {exit_code: 3, then: retry}]}}\n",
             Code::RuleNeverMatches,
         ),
-        (
-            "- {shell: a, retry_config: {rules: [{exit_code: 0, then: stop}]}}\n",
-            Code::RuleNeverMatches,
-        ),
-        (
-            "- {shell: a, retry_config: {rules: [{status: 503, then: stop}]}}\n",
-            Code::RuleNeverMatches,
-        ),
+        ("- {shell: a, retry_config: {rules: [{exit_code: 0, then: stop}]}}\n", Code::RuleNeverMatches),
+        ("- {shell: a, retry_config: {rules: [{status: 503, then: stop}]}}\n", Code::RuleNeverMatches),
         (
             "- {http: {url: 'http://x'}, retry_config: {rules: [{exit_code: 1, then: stop}]}}\n",
             Code::RuleNeverMatches,
         ),
-        (
-            "deadline: 10s\ncommands: [{shell: a, retry_config: {attempts: 9}}]\n",
-            Code::AttemptsPastDeadline,
-        ),
-        (
-            "retry_budget: 60\ncommands: [{shell: a}]\n",
-            Code::PoolAboveCeiling,
-        ),
+        ("deadline: 10s\ncommands: [{shell: a, retry_config: {attempts: 9}}]\n", Code::AttemptsPastDeadline),
+        ("retry_budget: 60\ncommands: [{shell: a}]\n", Code::PoolAboveCeiling),
         (
             "mode: mapreduce\nretry_budget: 5\nmap: {input: a, max_items: 100, agent_template: [{shell: a}]}\n",
             Code::PoolBelowItems,
@@ -204,14 +148,8 @@ fn warnings_are_about_what_was_probably_not_meant() {
         ),
         ("- {shell: a, capture_format: json}\n", Code::NoEffect),
         ("- {http: {url: 'http://x'}, env: {A: b}}\n", Code::NoEffect),
-        (
-            "- {http: {url: 'http://x'}, working_dir: /tmp}\n",
-            Code::NoEffect,
-        ),
-        (
-            "- {write_file: {path: a, content: b}, env: {A: b}}\n",
-            Code::NoEffect,
-        ),
+        ("- {http: {url: 'http://x'}, working_dir: /tmp}\n", Code::NoEffect),
+        ("- {write_file: {path: a, content: b}, env: {A: b}}\n", Code::NoEffect),
         (
             "mode: mapreduce\nmap: {input: a, agent_template: [{http: {url: 'http://x'}}]}\n",
             Code::MapWithoutBreaker,
@@ -225,10 +163,7 @@ fn warnings_are_about_what_was_probably_not_meant() {
         let checked = check(&source, &Operator::default());
         let found: Vec<_> = checked.diagnostics.iter().map(|found| found.code).collect();
         assert_eq!(found, [code], "{text}");
-        assert!(
-            checked.workflow.is_some(),
-            "a warning keeps nothing from running: {text}"
-        );
+        assert!(checked.workflow.is_some(), "a warning keeps nothing from running: {text}");
     }
 }
 
@@ -250,18 +185,12 @@ setup: [{shell: s}]
     let shown = |step: usize, command: usize| {
         let retry = &workflow.steps[step].commands[command].retry;
         let terms = retry.policy.terms();
-        let places: Vec<_> = retry
-            .origins()
-            .map(|(name, origin)| (name, origin.place.word()))
-            .collect();
+        let places: Vec<_> = retry.origins().map(|(name, origin)| (name, origin.place.word())).collect();
         let numbers = (
             terms.limits().attempts().retries(),
             terms.pace().initial_delay().as_secs(),
             terms.pace().max_delay().as_secs() / 60,
-            terms
-                .limits()
-                .retry_budget()
-                .map(|budget| budget.as_secs() / 3600),
+            terms.limits().retry_budget().map(|budget| budget.as_secs() / 3600),
         );
         (numbers, places)
     };
@@ -278,11 +207,7 @@ setup: [{shell: s}]
         ]
     );
     assert_eq!(shown(1, 1).0, (Some(4), 4, 3, Some(2)));
-    assert_eq!(
-        shown(0, 0).0,
-        (Some(2), 2, 2, Some(2)),
-        "setup is no part of the map"
-    );
+    assert_eq!(shown(0, 0).0, (Some(2), 2, 2, Some(2)), "setup is no part of the map");
 }
 
 #[test]
@@ -293,20 +218,11 @@ fn on_item_failure_retry_means_the_default_policy_if_no_block_says_how() {
         );
         let checked = check(&Source::new("x.yaml", &text), &Operator::default());
         let workflow = checked.workflow.expect("valid");
-        workflow.steps[0].commands[0]
-            .retry
-            .policy
-            .terms()
-            .limits()
-            .attempts()
-            .retries()
+        workflow.steps[0].commands[0].retry.policy.terms().limits().attempts().retries()
     };
     assert_eq!(with("{on_item_failure: retry}"), Some(3));
     assert_eq!(with("{on_item_failure: dlq}"), Some(0));
-    assert_eq!(
-        with("{on_item_failure: retry, retry_config: {attempts: 7}}"),
-        Some(7)
-    );
+    assert_eq!(with("{on_item_failure: retry, retry_config: {attempts: 7}}"), Some(7));
 }
 
 #[test]
@@ -316,14 +232,8 @@ fn a_flow_is_planned_backwards_from_its_goals() {
             "  - {{id: {id}, type: sync, http: {{endpoint: 'http://x/{id}'}}, attributes: {{{takes}: {{role: required}}, {gives}: {{role: output}}}}}}\n"
         )
     };
-    let flow =
-        |steps: &[String], rest: &str| format!("mode: flow\n{rest}\nsteps:\n{}", steps.concat());
-    let steps = [
-        step("c", "y", "z"),
-        step("a", "start", "x"),
-        step("b", "x", "y"),
-        step("other", "q", "r"),
-    ];
+    let flow = |steps: &[String], rest: &str| format!("mode: flow\n{rest}\nsteps:\n{}", steps.concat());
+    let steps = [step("c", "y", "z"), step("a", "start", "x"), step("b", "x", "y"), step("other", "q", "r")];
     let text = flow(&steps, "goals: [c]\ninit: {start: 1}");
     let checked = check(&Source::new("x.yaml", &text), &Operator::default());
     let plan = checked.workflow.expect("valid").flow.expect("a flow").plan;
@@ -337,10 +247,7 @@ fn a_flow_is_planned_backwards_from_its_goals() {
         ]
     );
     let circle = flow(&[step("a", "y", "x"), step("b", "x", "y")], "goals: [a]");
-    assert_eq!(
-        said(&circle),
-        ["cycle 4:5 these steps wait for each other: a → b → a"]
-    );
+    assert_eq!(said(&circle), ["cycle 4:5 these steps wait for each other: a → b → a"]);
     let script = "mode: flow\ngoals: [a]\nsteps: [{id: a, type: script}]\n";
     assert_eq!(codes(script)[0], Code::Unsupported);
     let lua = "mode: flow\ngoals: [a]\nsteps: [{id: a, type: sync, memoizable: true, http: {endpoint: 'http://x'}, predicate: {language: lua, script: x}}]\n";
@@ -349,18 +256,11 @@ fn a_flow_is_planned_backwards_from_its_goals() {
 
 #[test]
 fn the_mark_stands_under_the_part_that_is_wrong_even_if_the_same_stands_before() {
-    let twice = "mode: mapreduce\nmap:\n  input: a\n  filter: \"a && a & a\"\n  agent_template: [{shell: x}]\n";
-    assert!(
-        said(twice)[0].starts_with("bad-expression 4:19"),
-        "{:?}",
-        said(twice)
-    );
+    let twice =
+        "mode: mapreduce\nmap:\n  input: a\n  filter: \"a && a & a\"\n  agent_template: [{shell: x}]\n";
+    assert!(said(twice)[0].starts_with("bad-expression 4:19"), "{:?}", said(twice));
     let block = "- shell: |\n    # not ${itm.x}\n    echo ${itm.x}\n";
-    assert!(
-        said(block)[0].starts_with("unknown-name 3:10"),
-        "{:?}",
-        said(block)
-    );
+    assert!(said(block)[0].starts_with("unknown-name 3:10"), "{:?}", said(block));
 }
 
 #[test]
@@ -370,18 +270,14 @@ fn one_problem_hides_no_other() {
     let work = "mode: flow\ngoals: [a]\nsteps:\n  - {id: a, type: sync, http: {endpoint: 'http://x'}, work_config: {max_retries: -2, backoff: -1, max_backoff: -4, backoff_type: cubic}}\n";
     assert_eq!(codes(work), [Code::WrongValue; 4]);
     let mode = "mode: mapreduc\nmap: {agent_template: [{shel: x}]}\n";
-    assert_eq!(
-        codes(mode),
-        [Code::WrongValue, Code::MissingKey, Code::UnknownKey]
-    );
+    assert_eq!(codes(mode), [Code::WrongValue, Code::MissingKey, Code::UnknownKey]);
 }
 
 #[test]
 fn a_handler_sees_what_failed_and_leaves_nothing_behind() {
     let sees = "- {shell: make, id: build, on_failure: {claude: 'fix ${step.build.output}'}}\n";
     assert_eq!(said(sees), [""; 0]);
-    let leaves =
-        "- {shell: a, on_failure: {shell: b, capture_output: why}}\n- {shell: 'echo ${why}'}\n";
+    let leaves = "- {shell: a, on_failure: {shell: b, capture_output: why}}\n- {shell: 'echo ${why}'}\n";
     assert_eq!(codes(leaves), [Code::UnknownName]);
     let named = "- {shell: a, on_failure: {shell: b}}\n- {shell: c}\n";
     let checked = check(&Source::new("x.yaml", named), &Operator::default());
@@ -393,10 +289,7 @@ fn a_handler_sees_what_failed_and_leaves_nothing_behind() {
 #[test]
 fn what_cannot_be_obeyed_is_refused() {
     for (text, code) in [
-        (
-            "mode: flow\ngoals: [a]\nsteps: [{id: a, type: flow, flow: {goals: [a]}}]\n",
-            Code::Cycle,
-        ),
+        ("mode: flow\ngoals: [a]\nsteps: [{id: a, type: flow, flow: {goals: [a]}}]\n", Code::Cycle),
         (
             "mode: flow\ngoals: [a]\nsteps: [{id: a, type: sync, http: {endpoint: 'http://${env.H}/x'}}]\n",
             Code::WrongValue,
@@ -410,16 +303,10 @@ fn what_cannot_be_obeyed_is_refused() {
             Code::Conflict,
         ),
         ("- {shell: ''}\n", Code::WrongValue),
-        (
-            "- {http: {url: 'http://x', expect: []}}\n",
-            Code::WrongValue,
-        ),
+        ("- {http: {url: 'http://x', expect: []}}\n", Code::WrongValue),
         ("- {shell: a, timeout: 0s}\n", Code::WrongValue),
         ("- {shell: a, env: {A-B: x}}\n", Code::WrongValue),
-        (
-            "env: {A: x}\nsecrets: {A: {env: B}}\ncommands: [{shell: a}]\n",
-            Code::Conflict,
-        ),
+        ("env: {A: x}\nsecrets: {A: {env: B}}\ncommands: [{shell: a}]\n", Code::Conflict),
         (
             "mode: mapreduce\nmap: {input: a, error_policy: {continue_on_failure: false, max_failures: 5}, agent_template: [{shell: a}]}\n",
             Code::Conflict,
@@ -437,35 +324,17 @@ fn a_closer_block_takes_back_what_an_outer_one_says_about_failures() {
         );
         let checked = check(&Source::new("x.yaml", text), &Operator::default());
         let workflow = checked.workflow.expect("valid");
-        let retries = workflow.steps[0].commands[0]
-            .retry
-            .policy
-            .terms()
-            .limits()
-            .attempts()
-            .retries();
+        let retries = workflow.steps[0].commands[0].retry.policy.terms().limits().attempts().retries();
         match &workflow.steps[0].work {
             StepWork::Map(map) => (map.tolerance.max_failures, retries),
             other => panic!("{other:?}"),
         }
     };
     assert_eq!(with("continue_on_failure: false", ""), (Some(1), Some(0)));
-    assert_eq!(
-        with("continue_on_failure: false", "continue_on_failure: true"),
-        (None, Some(0))
-    );
-    assert_eq!(
-        with("continue_on_failure: false", "max_failures: 5"),
-        (Some(5), Some(0))
-    );
-    assert_eq!(
-        with("on_item_failure: stop", "on_item_failure: dlq"),
-        (None, Some(0))
-    );
-    assert_eq!(
-        with("on_item_failure: retry", "on_item_failure: skip"),
-        (None, Some(0))
-    );
+    assert_eq!(with("continue_on_failure: false", "continue_on_failure: true"), (None, Some(0)));
+    assert_eq!(with("continue_on_failure: false", "max_failures: 5"), (Some(5), Some(0)));
+    assert_eq!(with("on_item_failure: stop", "on_item_failure: dlq"), (None, Some(0)));
+    assert_eq!(with("on_item_failure: retry", "on_item_failure: skip"), (None, Some(0)));
     assert_eq!(with("on_item_failure: retry", ""), (None, Some(3)));
 }
 
@@ -479,22 +348,13 @@ fn a_file_has_a_bounded_number_of_rules() {
 #[test]
 fn anchors_without_aliases_are_bounded_too() {
     let open: Vec<_> = (0..90).map(|n| format!("&a{n} [")).collect();
-    let text = format!(
-        "{}{}{}\n",
-        open.concat(),
-        "1,".repeat(5_000),
-        "]".repeat(90)
-    );
+    let text = format!("{}{}{}\n", open.concat(), "1,".repeat(5_000), "]".repeat(90));
     assert_eq!(codes(&text), [Code::TooLarge]);
 }
 
 #[test]
 fn a_file_that_is_not_text_has_a_place_too() {
-    let (source, checked) = check_bytes(
-        "x",
-        b"- shell: a\n- \xff\xfe".to_vec(),
-        &Operator::default(),
-    );
+    let (source, checked) = check_bytes("x", b"- shell: a\n- \xff\xfe".to_vec(), &Operator::default());
     let at = source.position(checked.diagnostics[0].span);
     assert_eq!((at.line, at.column), (2, 3));
     assert!(checked.has_errors());
@@ -502,8 +362,5 @@ fn a_file_that_is_not_text_has_a_place_too() {
 
 #[test]
 fn crlf_and_a_byte_order_mark_change_nothing() {
-    assert_eq!(
-        said("\u{feff}- shell: echo a\r\n  timeout: 5s\r\n"),
-        [""; 0]
-    );
+    assert_eq!(said("\u{feff}- shell: echo a\r\n  timeout: 5s\r\n"), [""; 0]);
 }

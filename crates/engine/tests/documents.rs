@@ -1,17 +1,11 @@
 //! Every YAML block of the two pages the language follows is accepted and means what the page says.
 
-#![expect(
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a broken expectation is a red test"
-)]
+#![expect(clippy::panic, clippy::indexing_slicing, reason = "a broken expectation is a red test")]
 
 use std::time::Duration;
 
 use undaunted_engine::workflow::input::JsonPath;
-use undaunted_engine::workflow::{
-    MaxParallel, OnItemFailure, Operator, Source, StepWork, Workflow, check,
-};
+use undaunted_engine::workflow::{MaxParallel, OnItemFailure, Operator, Source, StepWork, Workflow, check};
 use undaunted_policy::{Jitter, Policy, Reason, Schedule, Seed, Tolerance};
 
 fn blocks(page: &str) -> Vec<String> {
@@ -52,9 +46,7 @@ fn read(block: &str) -> Workflow {
     let source = Source::new("block.yaml", wrapped(block));
     let checked = check(&source, &Operator::default());
     let problems = &checked.diagnostics;
-    checked
-        .workflow
-        .unwrap_or_else(|| panic!("{block}\n{problems:#?}"))
+    checked.workflow.unwrap_or_else(|| panic!("{block}\n{problems:#?}"))
 }
 
 fn policy(block: &str) -> Policy {
@@ -68,9 +60,7 @@ fn plan(block: &str) -> (Vec<u128>, Option<Reason>) {
 
 fn planned(policy: &Policy) -> (Vec<u128>, Option<Reason>) {
     let mut plan = Schedule::new(policy, Seed(0).draws(0, 0, 1));
-    let delays = plan
-        .by_ref()
-        .map(|planned| planned.delay.capped.as_millis());
+    let delays = plan.by_ref().map(|planned| planned.delay.capped.as_millis());
     let delays = delays.collect();
     (delays, plan.stopped())
 }
@@ -78,10 +68,7 @@ fn planned(policy: &Policy) -> (Vec<u128>, Option<Reason>) {
 #[test]
 fn there_are_seventeen_blocks_and_all_are_workflows() {
     let all = [budgets(), strategies()].concat();
-    assert_eq!(
-        (budgets().len(), strategies().len(), all.len()),
-        (6, 11, 17)
-    );
+    assert_eq!((budgets().len(), strategies().len(), all.len()), (6, 11, 17));
     for block in &all {
         read(block);
     }
@@ -103,17 +90,11 @@ fn the_page_on_budgets_means_what_it_says() {
 
     let fast_failing = vec![500, 1000, 2000, 4000, 8000, 10_000, 10_000, 10_000, 10_000];
     assert_eq!(plan(&blocks[3]), (fast_failing, Some(Reason::RetryBudget)));
-    let resilient: Vec<u128> = [2, 2, 4, 6, 10, 16, 26, 42]
-        .into_iter()
-        .chain([60; 8])
-        .map(|s| s * 1000)
-        .collect();
+    let resilient: Vec<u128> =
+        [2, 2, 4, 6, 10, 16, 26, 42].into_iter().chain([60; 8]).map(|s| s * 1000).collect();
     assert_eq!(plan(&blocks[4]), (resilient, Some(Reason::RetryBudget)));
     let (strict, stopped) = plan(&blocks[5]);
-    assert_eq!(
-        (strict.iter().sum::<u128>(), stopped),
-        (451_000, Some(Reason::RetryBudget))
-    );
+    assert_eq!((strict.iter().sum::<u128>(), stopped), (451_000, Some(Reason::RetryBudget)));
 }
 
 /// The same block with more retries than the three that a block gets which names no number.
@@ -143,11 +124,7 @@ fn the_page_on_strategies_means_what_it_says() {
     for (block, delays) in blocks.iter().zip(&series) {
         let stopped = Some(Reason::Attempts);
         let default = (delays[..3].to_vec(), stopped);
-        assert_eq!(
-            plan(block),
-            default,
-            "without a number of attempts\n{block}"
-        );
+        assert_eq!(plan(block), default, "without a number of attempts\n{block}");
         let longer = eight_retries(block);
         assert_eq!(plan(&longer), (delays.to_vec(), stopped), "{longer}");
     }
@@ -190,11 +167,7 @@ fn the_map_reduce_of_the_page_is_retried_by_its_error_policy() {
     let validate = &workflow.steps[0].commands[1];
     let handler = &validate.on_failure.as_ref().expect("a handler").commands[0];
     assert_eq!(handler.action.kind(), "claude");
-    assert_eq!(
-        handler.retry.policy,
-        Policy::ONCE,
-        "a handler inherits nothing"
-    );
+    assert_eq!(handler.retry.policy, Policy::ONCE, "a handler inherits nothing");
 }
 
 /// Five retries wait 10 + 10 + 20 + 30 + 50 = 120s, "leaving 180s" of the five minutes of an item.

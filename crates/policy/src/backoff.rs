@@ -48,14 +48,10 @@ impl Backoff {
     /// One of each strategy; what it takes is the default where it has one.
     pub const ALL: &'static [Self] = &[
         Self::Fixed,
-        Self::Linear {
-            increment: Duration::ZERO,
-        },
+        Self::Linear { increment: Duration::ZERO },
         Self::DEFAULT,
         Self::Fibonacci,
-        Self::Custom {
-            delays: Cow::Borrowed(&[]),
-        },
+        Self::Custom { delays: Cow::Borrowed(&[]) },
     ];
 
     /// What it is called, takes and is for.
@@ -178,9 +174,7 @@ impl RetryConfig {
     /// These delays, then the cap.
     #[must_use]
     pub const fn custom(delays: &'static [Duration]) -> Self {
-        Self::with(Some(Backoff::Custom {
-            delays: Cow::Borrowed(delays),
-        }))
+        Self::with(Some(Backoff::Custom { delays: Cow::Borrowed(delays) }))
     }
 }
 
@@ -191,10 +185,7 @@ impl Default for Backoff {
 }
 
 fn entry(delays: &[Duration], index: u32) -> Option<Duration> {
-    usize::try_from(index)
-        .ok()
-        .and_then(|index| delays.get(index))
-        .copied()
+    usize::try_from(index).ok().and_then(|index| delays.get(index)).copied()
 }
 
 /// Doubling is a shift, exact and without a power function; a bit pushed out is "too long".
@@ -230,10 +221,7 @@ fn fibonacci(n: NonZeroU32) -> u64 {
         let mut table = [1_u64; LAST];
         let mut n = 2;
         while n < LAST {
-            #[expect(
-                clippy::indexing_slicing,
-                reason = "the compiler evaluates it and would refuse"
-            )]
+            #[expect(clippy::indexing_slicing, reason = "the compiler evaluates it and would refuse")]
             {
                 table[n] = table[n.saturating_sub(1)].saturating_add(table[n.saturating_sub(2)]);
             }
@@ -273,9 +261,7 @@ mod tests {
 
     #[test]
     fn each_strategy_gives_the_documented_series() {
-        let linear = Backoff::Linear {
-            increment: Duration::from_secs(2),
-        };
+        let linear = Backoff::Linear { increment: Duration::from_secs(2) };
         assert_eq!(seconds(&Backoff::Fixed, 3), [1, 1, 1]);
         assert_eq!(seconds(&linear, 3), [1, 3, 5]);
         assert_eq!(seconds(&Backoff::DEFAULT, 5), [1, 2, 4, 8, 16]);
@@ -307,11 +293,7 @@ mod tests {
     #[test]
     fn a_product_just_below_a_whole_number_is_that_number() {
         // 1.7² is 2.8899999999999997 in floating point.
-        let wait = Backoff::Exponential { base: 1.7 }.computed(
-            NonZeroU32::new(3).unwrap(),
-            SECOND,
-            u64::MAX,
-        );
+        let wait = Backoff::Exponential { base: 1.7 }.computed(NonZeroU32::new(3).unwrap(), SECOND, u64::MAX);
         assert_eq!(wait, 2_890_000_000);
     }
 

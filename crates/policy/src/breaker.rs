@@ -69,10 +69,7 @@ pub struct Breaker {
 /// Where a breaker stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(
-    feature = "serde",
-    serde(rename_all = "snake_case", deny_unknown_fields)
-)]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum Phase {
     /// Everything passes.
     Closed {
@@ -145,8 +142,9 @@ impl Health {
             (Cause::Interrupted, ..) => Self::Unknown,
             // A target that cannot be reached, does not answer in time or fails is down, whether or
             // not the policy retries that.
-            (_, Class::Transient | Class::Throttled, _)
-            | (_, _, Class::Transient | Class::Throttled) => Self::Down,
+            (_, Class::Transient | Class::Throttled, _) | (_, _, Class::Transient | Class::Throttled) => {
+                Self::Down
+            }
             // Whoever answers, be it "you may not" or nonsense, is there.
             (Cause::Status(_) | Cause::Refused | Cause::Unreadable, ..) => Self::Up,
             _ => Self::Unknown,
@@ -209,11 +207,7 @@ impl Breaker {
 
     /// Asks whether a start may go ahead; it is then under way. The first start after the recovery
     /// timeout half-opens the breaker.
-    pub fn admit(
-        &mut self,
-        settings: &BreakerSettings,
-        now: Timestamp,
-    ) -> (Admission, Option<Transition>) {
+    pub fn admit(&mut self, settings: &BreakerSettings, now: Timestamp) -> (Admission, Option<Transition>) {
         match self.phase {
             Phase::Closed { .. } => (self.go(false), None),
             _ if mutant::is(Mutant::BreakerIgnored) => (self.go(false), None),
@@ -257,9 +251,7 @@ impl Breaker {
                 self.phase = half_open(successes, false);
                 None
             }
-            (Phase::HalfOpen { .. }, Health::Down) if ticket.probe => {
-                Some(self.trip(settings, now))
-            }
+            (Phase::HalfOpen { .. }, Health::Down) if ticket.probe => Some(self.trip(settings, now)),
             (Phase::HalfOpen { successes, .. }, Health::Unknown) if ticket.probe => {
                 self.phase = half_open(successes, false);
                 None
@@ -298,10 +290,7 @@ impl Breaker {
     }
 
     const fn go(&self, probe: bool) -> Admission {
-        Admission::Go(Ticket {
-            generation: self.generation,
-            probe,
-        })
+        Admission::Go(Ticket { generation: self.generation, probe })
     }
 }
 

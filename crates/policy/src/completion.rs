@@ -28,11 +28,7 @@ impl CompletionRule {
 
 impl Default for CompletionRule {
     fn default() -> Self {
-        Self {
-            best_effort: false,
-            min: 1,
-            deadline: Self::DEFAULT_DEADLINE,
-        }
+        Self { best_effort: false, min: 1, deadline: Self::DEFAULT_DEADLINE }
     }
 }
 
@@ -80,21 +76,13 @@ impl CompletionRule {
     /// add up to.
     #[must_use]
     pub fn decide(&self, tally: Tally, deadline: Timestamp, now: Timestamp) -> Option<Completion> {
-        let Tally {
-            target,
-            completed,
-            failed,
-        } = tally;
+        let Tally { target, completed, failed } = tally;
         let min = self.min_of(target);
         let complete = |reason, success| Some(Completion { reason, success });
         if completed.saturating_add(failed) >= target {
             // A step with nothing in it has nothing to miss.
             let enough = completed >= min || target == 0;
-            let success = if self.best_effort {
-                enough
-            } else {
-                failed == 0
-            };
+            let success = if self.best_effort { enough } else { failed == 0 };
             return complete(CompletionReason::AllReported, success);
         }
         if !self.best_effort {
@@ -103,10 +91,8 @@ impl CompletionRule {
         if completed >= min {
             return complete(CompletionReason::MinReached { completed, min }, true);
         }
-        (now >= deadline).then_some(Completion {
-            reason: CompletionReason::DeadlineExpired { completed },
-            success: false,
-        })
+        (now >= deadline)
+            .then_some(Completion { reason: CompletionReason::DeadlineExpired { completed }, success: false })
     }
 }
 
@@ -150,42 +136,26 @@ mod tests {
     const DEADLINE: Timestamp = Timestamp::from_millis(1000);
 
     fn decided(rule: CompletionRule, completed: u64, failed: u64, now: u64) -> Option<String> {
-        let tally = Tally {
-            target: 5,
-            completed,
-            failed,
-        };
+        let tally = Tally { target: 5, completed, failed };
         let completion = rule.decide(tally, DEADLINE, Timestamp::from_millis(now))?;
-        let result = if completion.success {
-            "success"
-        } else {
-            "failure"
-        };
+        let result = if completion.success { "success" } else { "failure" };
         Some(format!("{} {result}", completion.reason))
     }
 
     #[test]
     fn best_effort_completes_at_the_minimum_or_the_deadline() {
-        let rule = CompletionRule {
-            best_effort: true,
-            min: 3,
-            ..CompletionRule::default()
-        };
+        let rule = CompletionRule { best_effort: true, min: 3, ..CompletionRule::default() };
         let decided = |completed, failed, now| decided(rule, completed, failed, now);
         assert_eq!(decided(2, 0, 999), None);
         assert_eq!(decided(3, 0, 0).unwrap(), "min_dcs_reached (3/3) success");
         assert_eq!(decided(4, 1, 0).unwrap(), "all_dcs_reported success");
         assert_eq!(decided(2, 3, 0).unwrap(), "all_dcs_reported failure");
-        assert_eq!(
-            decided(2, 1, 1000).unwrap(),
-            "deadline_expired (completed: 2) failure"
-        );
+        assert_eq!(decided(2, 1, 1000).unwrap(), "deadline_expired (completed: 2) failure");
     }
 
     #[test]
     fn otherwise_every_one_has_to_report_and_none_to_fail() {
-        let decided =
-            |completed, failed, now| decided(CompletionRule::default(), completed, failed, now);
+        let decided = |completed, failed, now| decided(CompletionRule::default(), completed, failed, now);
         assert_eq!(decided(4, 0, 9999), None);
         assert_eq!(decided(5, 0, 0).unwrap(), "all_dcs_reported success");
         assert_eq!(decided(4, 1, 0).unwrap(), "all_dcs_reported failure");
@@ -193,20 +163,10 @@ mod tests {
 
     #[test]
     fn a_minimum_is_at_least_one_and_at_most_all() {
-        let with = |min| CompletionRule {
-            best_effort: true,
-            min,
-            ..CompletionRule::default()
-        };
+        let with = |min| CompletionRule { best_effort: true, min, ..CompletionRule::default() };
         assert_eq!(decided(with(0), 0, 0, 0), None);
-        assert_eq!(
-            decided(with(0), 1, 0, 0).unwrap(),
-            "min_dcs_reached (1/1) success"
-        );
-        assert_eq!(
-            decided(with(99), 5, 0, 0).unwrap(),
-            "all_dcs_reported success"
-        );
+        assert_eq!(decided(with(0), 1, 0, 0).unwrap(), "min_dcs_reached (1/1) success");
+        assert_eq!(decided(with(99), 5, 0, 0).unwrap(), "all_dcs_reported success");
     }
 
     proptest! {

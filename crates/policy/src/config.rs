@@ -194,10 +194,7 @@ impl RetryConfig {
             ("retry_statuses", self.retry_statuses.is_some()),
             ("rules", self.rules.is_some()),
         ];
-        all.into_iter()
-            .filter(|(_, given)| *given)
-            .map(|(name, _)| name)
-            .collect()
+        all.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
     }
 
     /// These settings where they are given, those of `base` elsewhere.
@@ -226,14 +223,10 @@ impl RetryConfig {
     pub fn build(&self) -> Result<Policy, PolicyError> {
         let terms = self.terms()?;
         let statuses = self.retry_statuses.iter().flatten();
-        statuses
-            .into_iter()
-            .try_for_each(|range| check::status_range("retry_statuses", range))?;
+        statuses.into_iter().try_for_each(|range| check::status_range("retry_statuses", range))?;
         let table = self.rules.iter().flatten();
         let rules = Rules {
-            table: table
-                .map(|rule| self.rule(rule))
-                .collect::<Result<_, _>>()?,
+            table: table.map(|rule| self.rule(rule)).collect::<Result<_, _>>()?,
             retry_on: self.retry_on.clone(),
             retry_statuses: self.retry_statuses.clone().unwrap_or_default(),
         };
@@ -249,33 +242,17 @@ impl RetryConfig {
                 Some(Box::new(own.clone().over(self).terms()?))
             }
         };
-        Ok(Rule {
-            when: rule.when.clone(),
-            then: rule.then,
-            terms,
-        })
+        Ok(Rule { when: rule.when.clone(), then: rule.then, terms })
     }
 
     /// A rule changes how a failure is retried; which failures are retried is already decided.
     fn refuse_selection(&self) -> Result<(), PolicyError> {
-        let misplaced = |field| {
-            Err(PolicyError::Misplaced {
-                field,
-                place: "the `retry_config` of a rule",
-            })
-        };
+        let misplaced = |field| Err(PolicyError::Misplaced { field, place: "the `retry_config` of a rule" });
         match self {
             Self { rules: Some(_), .. } => misplaced("rules"),
-            Self {
-                deadline: Some(_), ..
-            } => misplaced("deadline"),
-            Self {
-                retry_on: Some(_), ..
-            } => misplaced("retry_on"),
-            Self {
-                retry_statuses: Some(_),
-                ..
-            } => misplaced("retry_statuses"),
+            Self { deadline: Some(_), .. } => misplaced("deadline"),
+            Self { retry_on: Some(_), .. } => misplaced("retry_on"),
+            Self { retry_statuses: Some(_), .. } => misplaced("retry_statuses"),
             _ => Ok(()),
         }
     }
@@ -296,11 +273,7 @@ impl RetryConfig {
             });
         }
         let pace = Pace::new(
-            within(
-                "initial_delay",
-                self.initial_delay,
-                Pace::DEFAULT_INITIAL_DELAY,
-            )?,
+            within("initial_delay", self.initial_delay, Pace::DEFAULT_INITIAL_DELAY)?,
             backoff,
             within("max_delay", self.max_delay, Pace::DEFAULT_MAX_DELAY)?,
             match self.jitter.unwrap_or_default() {

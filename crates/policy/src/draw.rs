@@ -69,11 +69,7 @@ mod tests {
         let draws = Seed(42).draws(0, 0, 1);
         assert_eq!(
             [draws.at(1), draws.at(2), draws.at(u32::MAX)],
-            [
-                9_159_583_706_515_542_917,
-                9_804_529_876_730_095_508,
-                17_274_290_716_780_079_974
-            ]
+            [9_159_583_706_515_542_917, 9_804_529_876_730_095_508, 17_274_290_716_780_079_974]
         );
     }
 
@@ -84,10 +80,7 @@ mod tests {
             let drawn = Seed(seed).draws(7, 1, 2).between(3, 5, 14);
             seen[usize::try_from(drawn - 5).unwrap()] += 1;
         }
-        assert!(
-            seen.iter().all(|&times| (9_500..10_500).contains(&times)),
-            "{seen:?}"
-        );
+        assert!(seen.iter().all(|&times| (9_500..10_500).contains(&times)), "{seen:?}");
     }
 
     proptest! {

@@ -38,9 +38,9 @@ impl PolicyError {
     #[must_use]
     pub const fn field(&self) -> &'static str {
         match self {
-            Self::OutOfRange { field, .. }
-            | Self::Conflict { field, .. }
-            | Self::Misplaced { field, .. } => field,
+            Self::OutOfRange { field, .. } | Self::Conflict { field, .. } | Self::Misplaced { field, .. } => {
+                field
+            }
         }
     }
 }
@@ -48,16 +48,12 @@ impl PolicyError {
 impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::OutOfRange {
-                field,
-                value,
-                accepted,
-            } => write!(f, "`{field}` is {value}; accepted is {accepted}"),
-            Self::Conflict {
-                field,
-                first,
-                second,
-            } => write!(f, "`{field}` has two values, {first} and {second}"),
+            Self::OutOfRange { field, value, accepted } => {
+                write!(f, "`{field}` is {value}; accepted is {accepted}")
+            }
+            Self::Conflict { field, first, second } => {
+                write!(f, "`{field}` has two values, {first} and {second}")
+            }
             Self::Misplaced { field, place } => write!(f, "`{field}` has no meaning in {place}"),
         }
     }

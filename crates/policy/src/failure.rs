@@ -81,12 +81,7 @@ impl<'a> Failure<'a> {
     /// A failure of which only the cause is known.
     #[must_use]
     pub const fn new(cause: Cause) -> Self {
-        Self {
-            cause,
-            retry_after: None,
-            stderr: "",
-            output: "",
-        }
+        Self { cause, retry_after: None, stderr: "", output: "" }
     }
 
     /// A failure that may not happen again.

@@ -71,24 +71,13 @@ impl Jitter {
 
 /// A wait between the initial delay and three times the previous one, before its cap.
 #[inline(never)]
-pub(crate) fn decorrelated(
-    initial: u64,
-    previous: Option<Duration>,
-    retry: NonZeroU32,
-    draws: Draws,
-) -> u64 {
-    let high = previous
-        .map_or(initial, nanos)
-        .saturating_mul(3)
-        .max(initial);
+pub(crate) fn decorrelated(initial: u64, previous: Option<Duration>, retry: NonZeroU32, draws: Draws) -> u64 {
+    let high = previous.map_or(initial, nanos).saturating_mul(3).max(initial);
     draw(initial, high, high, retry, draws)
 }
 
 /// A part of the delay to either side of it, rounded.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "a part of a 64-bit number is a 64-bit number"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "a part of a 64-bit number is a 64-bit number")]
 #[inline]
 const fn band(middle: u64, part: u64) -> (u64, u64) {
     const HALF: u128 = 1 << 62;
@@ -101,18 +90,13 @@ const fn band(middle: u64, part: u64) -> (u64, u64) {
 /// range holds enough. Division by a constant is a multiplication; by a variable it costs ten times
 /// that.
 #[inline(always)]
-#[expect(
-    clippy::inline_always,
-    reason = "measured: for full jitter, half of it is then known to be nothing"
-)]
+#[expect(clippy::inline_always, reason = "measured: for full jitter, half of it is then known to be nothing")]
 fn draw(low: u64, high: u64, size: u64, retry: NonZeroU32, draws: Draws) -> u64 {
     let wide = high.wrapping_sub(low) >= grain::COARSE;
     if wide && size.is_multiple_of(grain::MILLI) && high < LAST {
         let first = low.wrapping_add(grain::MILLI - 1) / grain::MILLI;
         let last = high / grain::MILLI;
-        return draws
-            .between(retry.get(), first, last)
-            .wrapping_mul(grain::MILLI);
+        return draws.between(retry.get(), first, last).wrapping_mul(grain::MILLI);
     }
     draw_finely(low, high, size, retry, draws)
 }
@@ -125,9 +109,7 @@ fn draw_finely(low: u64, high: u64, size: u64, retry: NonZeroU32, draws: Draws) 
     let wide = high.saturating_sub(low) >= grain::FINE;
     if wide && size.is_multiple_of(grain::MICRO) && high < LAST {
         let (first, last) = (low.div_ceil(grain::MICRO), high / grain::MICRO);
-        draws
-            .between(retry.get(), first, last)
-            .saturating_mul(grain::MICRO)
+        draws.between(retry.get(), first, last).saturating_mul(grain::MICRO)
     } else {
         draws.between(retry.get(), low, high)
     }
@@ -148,9 +130,7 @@ mod tests {
 
     fn drawn(jitter: Jitter, delay: Duration, seeds: u64) -> (Duration, Duration) {
         let all = (0..seeds).map(|s| spread(jitter, delay, FIRST, Seed(s).draws(0, 0, 1)));
-        all.fold((Duration::MAX, Duration::ZERO), |(low, high), wait| {
-            (low.min(wait), high.max(wait))
-        })
+        all.fold((Duration::MAX, Duration::ZERO), |(low, high), wait| (low.min(wait), high.max(wait)))
     }
 
     #[test]
@@ -167,32 +147,16 @@ mod tests {
     fn a_band_too_narrow_for_whole_milliseconds_is_still_drawn_from() {
         let delay = Duration::from_micros(10_500);
         let (low, high) = drawn(Jitter::PlusMinus { factor: 0.01 }, delay, 20_000);
-        assert_eq!(
-            (low, high),
-            (Duration::from_micros(10_395), Duration::from_micros(10_605))
-        );
-        let (low, high) = drawn(
-            Jitter::PlusMinus { factor: 0.01 },
-            Duration::from_millis(50),
-            20_000,
-        );
-        assert_eq!(
-            (low, high),
-            (Duration::from_micros(49_500), Duration::from_micros(50_500))
-        );
+        assert_eq!((low, high), (Duration::from_micros(10_395), Duration::from_micros(10_605)));
+        let (low, high) = drawn(Jitter::PlusMinus { factor: 0.01 }, Duration::from_millis(50), 20_000);
+        assert_eq!((low, high), (Duration::from_micros(49_500), Duration::from_micros(50_500)));
     }
 
     #[test]
     fn a_spread_delay_may_pass_the_cap_that_was_applied_before() {
         let pace = crate::RetryConfig::fixed().jitter(crate::JitterMode::PlusMinus);
         let policy = pace.max_delay(Duration::from_millis(500)).build().unwrap();
-        let at = |seed| {
-            policy
-                .terms()
-                .pace()
-                .delay(FIRST, None, Seed(seed).draws(0, 0, 1))
-                .drawn
-        };
+        let at = |seed| policy.terms().pace().delay(FIRST, None, Seed(seed).draws(0, 0, 1)).drawn;
         let longest = (0..5_000).map(at).max();
         assert_eq!(longest, Some(Duration::from_millis(650)));
     }

@@ -21,12 +21,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 4] = [
-        Self::Network,
-        Self::Timeout,
-        Self::ServerError,
-        Self::RateLimit,
-    ];
+    pub const ALL: [Self; 4] = [Self::Network, Self::Timeout, Self::ServerError, Self::RateLimit];
 
     /// The word for it in a `retry_config`.
     #[must_use]
@@ -43,8 +38,7 @@ impl Kind {
     #[must_use]
     pub fn matches(self, failure: &Failure<'_>) -> bool {
         self.by_facts(failure.cause).unwrap_or_else(|| {
-            let said =
-                |phrase| has_words(failure.stderr, phrase) || has_words(failure.output, phrase);
+            let said = |phrase| has_words(failure.stderr, phrase) || has_words(failure.output, phrase);
             self.phrases().iter().any(|phrase| said(phrase))
         })
     }
@@ -84,13 +78,7 @@ impl Kind {
                 "eai again",
                 "epipe",
             ],
-            Self::Timeout => &[
-                "timeout",
-                "time out",
-                "timed out",
-                "etimedout",
-                "deadline exceeded",
-            ],
+            Self::Timeout => &["timeout", "time out", "timed out", "etimedout", "deadline exceeded"],
             Self::ServerError => &[
                 "500",
                 "502",
@@ -119,17 +107,15 @@ impl Kind {
 /// of the joints words are written with: space, `-`, `_`.
 fn has_words(text: &str, phrase: &str) -> bool {
     let (text, phrase) = (text.as_bytes(), phrase.as_bytes());
-    text.windows(phrase.len().max(1))
-        .enumerate()
-        .any(|(at, window)| {
-            let alike = window.iter().zip(phrase).all(|(&said, &meant)| {
-                said.eq_ignore_ascii_case(&meant) || (meant == b' ' && matches!(said, b'-' | b'_'))
-            });
-            let end = at.saturating_add(phrase.len());
-            alike
-                && !continues(text.get(..at).unwrap_or_default().iter().rev())
-                && !continues(text.get(end..).unwrap_or_default().iter())
-        })
+    text.windows(phrase.len().max(1)).enumerate().any(|(at, window)| {
+        let alike = window.iter().zip(phrase).all(|(&said, &meant)| {
+            said.eq_ignore_ascii_case(&meant) || (meant == b' ' && matches!(said, b'-' | b'_'))
+        });
+        let end = at.saturating_add(phrase.len());
+        alike
+            && !continues(text.get(..at).unwrap_or_default().iter().rev())
+            && !continues(text.get(end..).unwrap_or_default().iter())
+    })
 }
 
 /// Whether the word goes on in this direction: with a letter, a digit, or, as in `0.500` and
@@ -148,9 +134,7 @@ mod tests {
 
     fn kinds(failure: Failure<'_>) -> Vec<&'static str> {
         let all = Kind::ALL.into_iter();
-        all.filter(|kind| kind.matches(&failure))
-            .map(Kind::word)
-            .collect()
+        all.filter(|kind| kind.matches(&failure)).map(Kind::word).collect()
     }
 
     #[test]
@@ -184,21 +168,14 @@ mod tests {
             ("no such file", vec![]),
             ("", vec![]),
         ] {
-            assert_eq!(
-                kinds(Failure::new(Cause::Exit(1)).text(said)),
-                expected,
-                "{said}"
-            );
+            assert_eq!(kinds(Failure::new(Cause::Exit(1)).text(said)), expected, "{said}");
         }
     }
 
     #[test]
     fn text_in_any_alphabet_is_read_without_fear() {
         let said = "Zeitüberschreitung — 接続 503 ошибка";
-        let failure = Failure {
-            output: said,
-            ..Failure::new(Cause::Exit(1))
-        };
+        let failure = Failure { output: said, ..Failure::new(Cause::Exit(1)) };
         assert_eq!(kinds(failure), ["server_error"]);
     }
 }

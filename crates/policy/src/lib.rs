@@ -84,9 +84,7 @@ mod tolerance;
 mod verdict;
 
 pub use backoff::Backoff;
-pub use breaker::{
-    Admission, Breaker, BreakerSettings, Health, Phase, Ticket, Transition, WhenOpen,
-};
+pub use breaker::{Admission, Breaker, BreakerSettings, Health, Phase, Ticket, Transition, WhenOpen};
 pub use completion::{Completion, CompletionReason, CompletionRule, Tally};
 pub use config::{JitterMode, RetryConfig};
 pub use draw::{Draws, Seed};

@@ -91,16 +91,14 @@ impl Limits {
         if mutant::is(Mutant::BudgetUnspent) {
             return true;
         }
-        self.retry_budget
-            .is_none_or(|budget| spent.saturating_add(wait) <= budget)
+        self.retry_budget.is_none_or(|budget| spent.saturating_add(wait) <= budget)
     }
 
     /// The instant until which a scheduled retry may be late before recovery refuses it: what is
     /// left of the budget after its due time.
     #[must_use]
     pub fn budget_expires_at(&self, spent: Duration, due: Timestamp) -> Option<Timestamp> {
-        self.retry_budget
-            .map(|budget| due.after(budget.saturating_sub(spent)))
+        self.retry_budget.map(|budget| due.after(budget.saturating_sub(spent)))
     }
 
     /// Whether a retry that fell due during unplanned downtime comes too late: the downtime after
@@ -139,10 +137,7 @@ impl Progress {
     /// The state after one more start that had no delay of its own, because a breaker held it.
     #[must_use]
     pub const fn after_hold(self) -> Self {
-        Self {
-            retries: self.retries.saturating_add(1),
-            ..self
-        }
+        Self { retries: self.retries.saturating_add(1), ..self }
     }
 }
 
@@ -150,11 +145,8 @@ impl Progress {
 mod tests {
     use super::*;
 
-    const BUDGET: Limits = Limits {
-        attempts: Attempts::Unlimited,
-        retry_budget: Some(Duration::from_secs(10)),
-        deadline: None,
-    };
+    const BUDGET: Limits =
+        Limits { attempts: Attempts::Unlimited, retry_budget: Some(Duration::from_secs(10)), deadline: None };
 
     #[test]
     fn a_bound_of_three_is_four_executions() {
@@ -176,10 +168,7 @@ mod tests {
     fn downtime_after_the_due_time_is_weighed_against_what_is_left() {
         let spent = Duration::from_secs(7);
         let due = Timestamp::from_millis(100_000);
-        assert_eq!(
-            BUDGET.budget_expires_at(spent, due),
-            Some(Timestamp::from_millis(103_000))
-        );
+        assert_eq!(BUDGET.budget_expires_at(spent, due), Some(Timestamp::from_millis(103_000)));
         assert!(!BUDGET.budget_expired(spent, due, Timestamp::from_millis(90_000)));
         assert!(!BUDGET.budget_expired(spent, due, Timestamp::from_millis(103_000)));
         assert!(BUDGET.budget_expired(spent, due, Timestamp::from_millis(103_001)));

@@ -77,12 +77,8 @@ impl Mutant {
     ];
 
     /// Those that we have really made, and mended.
-    pub const MADE: [Self; 4] = [
-        Self::WrongBreakerAsked,
-        Self::ForgetsWhileWriting,
-        Self::NeverLeaves,
-        Self::TakenResultLost,
-    ];
+    pub const MADE: [Self; 4] =
+        [Self::WrongBreakerAsked, Self::ForgetsWhileWriting, Self::NeverLeaves, Self::TakenResultLost];
 }
 
 #[cfg(feature = "mutants")]

@@ -48,12 +48,8 @@ impl Pace {
     /// The cap used when nothing else is said.
     pub const DEFAULT_MAX_DELAY: Duration = Duration::from_secs(30);
     /// Exponential from 1s with base 2, capped at 30s, without jitter.
-    pub const DEFAULT: Self = Self::new(
-        Self::DEFAULT_INITIAL_DELAY,
-        Backoff::DEFAULT,
-        Self::DEFAULT_MAX_DELAY,
-        Jitter::None,
-    );
+    pub const DEFAULT: Self =
+        Self::new(Self::DEFAULT_INITIAL_DELAY, Backoff::DEFAULT, Self::DEFAULT_MAX_DELAY, Jitter::None);
 
     pub(crate) const fn new(
         initial_delay: Duration,
@@ -61,13 +57,7 @@ impl Pace {
         max_delay: Duration,
         jitter: Jitter,
     ) -> Self {
-        Self {
-            initial: nanos(initial_delay),
-            backoff,
-            cap: nanos(max_delay),
-            jitter,
-            part: jitter.part(),
-        }
+        Self { initial: nanos(initial_delay), backoff, cap: nanos(max_delay), jitter, part: jitter.part() }
     }
 
     /// The delay before retry n. `previous` is the delay before retry n−1, which decorrelated
@@ -92,12 +82,7 @@ impl Pace {
 
     /// Kept apart, so that what nearly everybody uses is short enough to become part of its caller.
     #[inline(never)]
-    fn delay_otherwise(
-        &self,
-        retry: NonZeroU32,
-        previous: Option<Duration>,
-        draws: Draws,
-    ) -> Delay {
+    fn delay_otherwise(&self, retry: NonZeroU32, previous: Option<Duration>, draws: Draws) -> Delay {
         let computed = match self.jitter {
             Jitter::Decorrelated => jitter::decorrelated(self.initial, previous, retry, draws),
             _ => self.backoff.computed(retry, self.initial, self.cap),

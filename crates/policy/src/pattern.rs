@@ -20,10 +20,7 @@ mod with_regex {
         /// # Errors
         /// What is wrong with the expression, in one sentence.
         pub fn new(text: &str) -> Result<Self, String> {
-            match regex::RegexBuilder::new(text)
-                .size_limit(MOST_MEMORY)
-                .build()
-            {
+            match regex::RegexBuilder::new(text).size_limit(MOST_MEMORY).build() {
                 Ok(regex) => Ok(Self(regex)),
                 Err(regex::Error::CompiledTooBig(_)) => Err("it is too large".to_owned()),
                 // The full message draws the expression over several lines; its last line is the sentence.

@@ -29,11 +29,7 @@ impl Terms {
     const fn with(attempts: Attempts) -> Self {
         Self {
             pace: Pace::DEFAULT,
-            limits: Limits {
-                attempts,
-                retry_budget: None,
-                deadline: None,
-            },
+            limits: Limits { attempts, retry_budget: None, deadline: None },
             max_retry_after: Policy::DEFAULT_MAX_RETRY_AFTER,
         }
     }
@@ -63,16 +59,10 @@ impl Policy {
 
     /// An empty `retry_config`: 3 retries, exponential from 1s with base 2, capped at 30s, without
     /// jitter; everything transient is retried.
-    pub const DEFAULT: Self = Self {
-        terms: Terms::with(Attempts::DEFAULT),
-        rules: Rules::NONE,
-    };
+    pub const DEFAULT: Self = Self { terms: Terms::with(Attempts::DEFAULT), rules: Rules::NONE };
 
     /// No `retry_config`: run once.
-    pub const ONCE: Self = Self {
-        terms: Terms::with(Attempts::NONE),
-        rules: Rules::NONE,
-    };
+    pub const ONCE: Self = Self { terms: Terms::with(Attempts::NONE), rules: Rules::NONE };
 
     /// The terms for a failure that no rule with terms of its own matches.
     #[must_use]
@@ -89,11 +79,7 @@ impl Policy {
     /// How many retries a round can have at most, whichever rules match.
     #[must_use]
     pub fn bound(&self) -> Attempts {
-        let own = self
-            .rules
-            .table
-            .iter()
-            .filter_map(|rule| rule.terms.as_deref());
+        let own = self.rules.table.iter().filter_map(|rule| rule.terms.as_deref());
         let all = own.chain([&self.terms]);
         all.map(|terms| terms.limits.attempts)
             .max_by_key(|attempts| attempts.retries().map_or(u64::MAX, u64::from))

@@ -25,12 +25,7 @@ pub struct Ceilings {
 
 impl Ceilings {
     /// 20 retries a job, 50 at most; 3 an item, 5 at most.
-    pub const DEFAULT: Self = Self {
-        default_total: 20,
-        max_total: 50,
-        default_per_item: 3,
-        max_per_item: 5,
-    };
+    pub const DEFAULT: Self = Self { default_total: 20, max_total: 50, default_per_item: 3, max_per_item: 5 };
 }
 
 impl Default for Ceilings {
@@ -56,9 +51,7 @@ impl PoolLimits {
     pub fn effective(total: u32, per_item: u32, ceilings: &Ceilings) -> Self {
         let or_default = |asked, default| if asked == 0 { default } else { asked };
         let total = or_default(total, ceilings.default_total).min(ceilings.max_total);
-        let per_item = or_default(per_item, ceilings.default_per_item)
-            .min(ceilings.max_per_item)
-            .min(total);
+        let per_item = or_default(per_item, ceilings.default_per_item).min(ceilings.max_per_item).min(total);
         Self { total, per_item }
     }
 }
@@ -78,10 +71,7 @@ impl Pool {
     /// A pool of which nothing is used.
     #[must_use]
     pub const fn new(limits: PoolLimits) -> Self {
-        Self {
-            limits,
-            consumed: 0,
-        }
+        Self { limits, consumed: 0 }
     }
 
     /// Where the pool stands for an item that has taken `item_consumed` units of it.
@@ -157,11 +147,9 @@ impl fmt::Display for Balance {
         };
         match self.refuses() {
             Some(reason) => write!(f, "{reason} ({used}/{of})"),
-            None => write!(
-                f,
-                "{used} of {of} used, {} of {} by this item",
-                self.item_consumed, self.per_item
-            ),
+            None => {
+                write!(f, "{used} of {of} used, {} of {} by this item", self.item_consumed, self.per_item)
+            }
         }
     }
 }
@@ -187,12 +175,8 @@ mod tests {
 
     #[test]
     fn an_empty_pool_is_the_reason_before_a_used_up_share() {
-        let limits = PoolLimits {
-            total: 7,
-            per_item: 3,
-        };
-        let balance =
-            |consumed, item_consumed| Pool { limits, consumed }.balance(item_consumed).to_string();
+        let limits = PoolLimits { total: 7, per_item: 3 };
+        let balance = |consumed, item_consumed| Pool { limits, consumed }.balance(item_consumed).to_string();
         assert_eq!(balance(7, 3), "job_budget_exhausted (7/7)");
         assert_eq!(balance(6, 3), "workflow_budget_exhausted (3/3)");
         assert_eq!(balance(6, 2), "6 of 7 used, 2 of 3 by this item");
@@ -200,16 +184,10 @@ mod tests {
 
     #[test]
     fn a_top_up_stops_at_the_operators_maximum_and_never_takes_away() {
-        let mut pool = Pool::new(PoolLimits {
-            total: 45,
-            per_item: 3,
-        });
+        let mut pool = Pool::new(PoolLimits { total: 45, per_item: 3 });
         assert_eq!(pool.top_up(3, &Ceilings::DEFAULT), 3);
         assert_eq!(pool.top_up(u32::MAX, &Ceilings::DEFAULT), 2);
-        let lowered = Ceilings {
-            max_total: 10,
-            ..Ceilings::DEFAULT
-        };
+        let lowered = Ceilings { max_total: 10, ..Ceilings::DEFAULT };
         assert_eq!((pool.top_up(1, &lowered), pool.limits.total), (0, 50));
     }
 

@@ -88,11 +88,7 @@ impl FromStr for Reason {
     type Err = UnknownReason;
 
     fn from_str(word: &str) -> Result<Self, UnknownReason> {
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|reason| reason.word() == word)
-            .ok_or(UnknownReason)
+        Self::ALL.iter().copied().find(|reason| reason.word() == word).ok_or(UnknownReason)
     }
 }
 
@@ -121,10 +117,6 @@ mod tests {
             assert_eq!(reason.word().parse(), Ok(*reason));
         }
         assert_eq!("retries".parse::<Reason>(), Err(UnknownReason));
-        assert!(
-            UnknownReason
-                .to_string()
-                .ends_with("tolerance, not_selected")
-        );
+        assert!(UnknownReason.to_string().ends_with("tolerance, not_selected"));
     }
 }

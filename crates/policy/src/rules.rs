@@ -96,11 +96,7 @@ pub(crate) struct Judgement<'r, T> {
 
 impl<T> Rules<T> {
     /// No table, everything transient is retried.
-    pub const NONE: Self = Self {
-        table: Vec::new(),
-        retry_on: None,
-        retry_statuses: Vec::new(),
-    };
+    pub const NONE: Self = Self { table: Vec::new(), retry_on: None, retry_statuses: Vec::new() };
 
     /// The rows, in order.
     #[must_use]
@@ -138,26 +134,18 @@ impl<T> Rules<T> {
     fn class(&self, failure: &Failure<'_>) -> Class {
         let retried = match failure.cause {
             Cause::Status(status) => {
-                self.retry_statuses
-                    .iter()
-                    .any(|range| range.contains(&status))
+                self.retry_statuses.iter().any(|range| range.contains(&status))
                     || (status == 429 && self.retries_rate_limits())
             }
             _ => false,
         };
-        let class = if retried {
-            Class::Transient
-        } else {
-            failure.cause.class()
-        };
+        let class = if retried { Class::Transient } else { failure.cause.class() };
         throttled_if_asked(failure, class, class == Class::Transient)
     }
 
     fn retries_rate_limits(&self) -> bool {
         let entries = self.retry_on.iter().flatten();
-        entries
-            .into_iter()
-            .any(|entry| *entry == RetryOn::Kind(Kind::RateLimit))
+        entries.into_iter().any(|entry| *entry == RetryOn::Kind(Kind::RateLimit))
     }
 
     fn selects(&self, failure: &Failure<'_>) -> bool {
@@ -179,32 +167,20 @@ impl<T> Rules<T> {
 
 /// A retried failure whose other side said when to come back is throttled.
 const fn throttled_if_asked(failure: &Failure<'_>, class: Class, retried: bool) -> Class {
-    if retried && failure.retry_after.is_some() {
-        Class::Throttled
-    } else {
-        class
-    }
+    if retried && failure.retry_after.is_some() { Class::Throttled } else { class }
 }
 
 impl<T> Rule<T> {
     /// A row without terms of its own.
     #[must_use]
     pub const fn new(when: Conditions, then: Then) -> Self {
-        Self {
-            when,
-            then,
-            terms: None,
-        }
+        Self { when, then, terms: None }
     }
 
     /// A row that retries on its own terms.
     #[must_use]
     pub fn retry(when: Conditions, terms: T) -> Self {
-        Self {
-            when,
-            then: Then::Retry,
-            terms: Some(Box::new(terms)),
-        }
+        Self { when, then: Then::Retry, terms: Some(Box::new(terms)) }
     }
 
     /// The conditions.

@@ -85,11 +85,7 @@ impl Iterator for Schedule {
         match (given.decision, given.arithmetic.delay) {
             (Decision::Retry { at, .. }, Some(delay)) => {
                 self.now = at;
-                Some(Planned {
-                    retry: given.arithmetic.retry,
-                    delay,
-                    spent: given.arithmetic.spent_after,
-                })
+                Some(Planned { retry: given.arithmetic.retry, delay, spent: given.arithmetic.spent_after })
             }
             _ => None,
         }

@@ -55,21 +55,12 @@ impl Parameter {
     /// The setting that a strategy shares with all others.
     pub const INITIAL_DELAY: &'static str = "initial_delay";
 
-    pub(crate) const INITIAL: Self = Self::new(
-        "initial",
-        ParameterKind::Span,
-        "The first delay; the same as `initial_delay`.",
-    )
-    .spelling(Self::INITIAL_DELAY);
+    pub(crate) const INITIAL: Self =
+        Self::new("initial", ParameterKind::Span, "The first delay; the same as `initial_delay`.")
+            .spelling(Self::INITIAL_DELAY);
 
     pub(crate) const fn new(key: &'static str, kind: ParameterKind, about: &'static str) -> Self {
-        Self {
-            key,
-            of: key,
-            kind,
-            about,
-            required: None,
-        }
+        Self { key, of: key, kind, about, required: None }
     }
 
     /// The same as another spelling of this setting.
@@ -79,10 +70,7 @@ impl Parameter {
 
     /// The same, not to be left out.
     pub(crate) const fn required(self, missing: &'static str) -> Self {
-        Self {
-            required: Some(missing),
-            ..self
-        }
+        Self { required: Some(missing), ..self }
     }
 }
 

@@ -58,17 +58,10 @@ impl Timestamp {
 pub(crate) const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 
 /// A duration in nanoseconds, [`LONGEST`] at most.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the value was compared with the largest that fits"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "the value was compared with the largest that fits")]
 pub(crate) const fn nanos(duration: Duration) -> u64 {
     let wide = duration.as_nanos();
-    if wide > u64::MAX as u128 {
-        u64::MAX
-    } else {
-        wide as u64
-    }
+    if wide > u64::MAX as u128 { u64::MAX } else { wide as u64 }
 }
 
 #[cfg(test)]
@@ -77,10 +70,7 @@ mod tests {
 
     #[test]
     fn an_instant_past_the_end_of_time_is_the_end_of_time() {
-        assert_eq!(
-            Timestamp::from_nanos(u64::MAX - 1).after(Duration::MAX),
-            Timestamp::MAX
-        );
+        assert_eq!(Timestamp::from_nanos(u64::MAX - 1).after(Duration::MAX), Timestamp::MAX);
         assert_eq!(Timestamp::from_millis(u64::MAX), Timestamp::MAX);
     }
 

@@ -21,16 +21,10 @@ impl Tolerance {
     /// Whether it is time to stop, with this many items settled and this many of them failed.
     #[must_use]
     pub fn exceeded(&self, settled: u64, failed: u64) -> bool {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "a share of more than 2^53 items is exact enough"
-        )]
+        #[expect(clippy::cast_precision_loss, reason = "a share of more than 2^53 items is exact enough")]
         let share = failed as f64 / settled.max(1) as f64;
         self.max_failures.is_some_and(|most| failed >= most.max(1))
-            || (settled >= Self::ENOUGH
-                && self
-                    .failure_threshold
-                    .is_some_and(|threshold| share > threshold))
+            || (settled >= Self::ENOUGH && self.failure_threshold.is_some_and(|threshold| share > threshold))
     }
 }
 
@@ -40,20 +34,14 @@ mod tests {
 
     #[test]
     fn a_number_of_failures_stops_at_that_number() {
-        let tolerance = Tolerance {
-            max_failures: Some(3),
-            ..Tolerance::default()
-        };
+        let tolerance = Tolerance { max_failures: Some(3), ..Tolerance::default() };
         assert!(!tolerance.exceeded(1000, 2));
         assert!(tolerance.exceeded(3, 3));
     }
 
     #[test]
     fn a_share_is_looked_at_from_ten_items_on_and_must_be_passed() {
-        let tolerance = Tolerance {
-            failure_threshold: Some(0.2),
-            ..Tolerance::default()
-        };
+        let tolerance = Tolerance { failure_threshold: Some(0.2), ..Tolerance::default() };
         assert!(!tolerance.exceeded(9, 9));
         assert!(!tolerance.exceeded(10, 2));
         assert!(tolerance.exceeded(10, 3));

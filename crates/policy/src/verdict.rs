@@ -52,10 +52,7 @@ pub struct Verdict {
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(
-    feature = "serde",
-    serde(rename_all = "snake_case", deny_unknown_fields)
-)]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum Decision {
     /// Try again.
     Retry {
@@ -127,18 +124,10 @@ pub fn verdict(policy: &Policy, state: &State, failure: &Failure<'_>, now: Times
                 then => then,
             },
         },
-        (None, Some(at)) => Decision::Retry {
-            at,
-            wait: arithmetic.wait(),
-        },
+        (None, Some(at)) => Decision::Retry { at, wait: arithmetic.wait() },
         (None, None) => Decision::Hold,
     };
-    Verdict {
-        decision,
-        class: judged.class,
-        rule: judged.rule,
-        arithmetic,
-    }
+    Verdict { decision, class: judged.class, rule: judged.rule, arithmetic }
 }
 
 #[inline]
@@ -179,11 +168,7 @@ fn weigh(
         return Some(Reason::RetryAfterExceedsLimit);
     }
     let retry = NonZeroU32::MIN.saturating_add(state.progress.retries);
-    sum.delay = Some(
-        terms
-            .pace
-            .delay(retry, state.progress.previous, state.draws),
-    );
+    sum.delay = Some(terms.pace.delay(retry, state.progress.previous, state.draws));
     let wait = sum.wait();
     let due = now.after(wait);
     sum.spent_after = sum.spent_before.saturating_add(wait);
@@ -264,12 +249,9 @@ fn fmt_limit(f: &mut fmt::Formatter<'_>, reason: Reason, sum: &Arithmetic) -> fm
             let attempts = if total == 1 { "attempt" } else { "attempts" };
             write!(f, " ({made} {retries}, {total} {attempts})")
         }
-        (Reason::RetryBudget, Some(budget), ..) => write!(
-            f,
-            " (spent {:?}, next delay {:?}, budget {budget:?})",
-            sum.spent_before,
-            sum.wait()
-        ),
+        (Reason::RetryBudget, Some(budget), ..) => {
+            write!(f, " (spent {:?}, next delay {:?}, budget {budget:?})", sum.spent_before, sum.wait())
+        }
         (Reason::JobBudgetExhausted | Reason::WorkflowBudgetExhausted, _, Some(balance), _) => {
             write!(f, ": {balance}")
         }
@@ -290,10 +272,7 @@ impl fmt::Display for Retries<'_> {
         match self.0.retries_allowed {
             Some(bound) => {
                 let executions = u64::from(bound).saturating_add(1);
-                write!(
-                    f,
-                    "retry {retry} of {bound} (attempt {attempt} of {executions})"
-                )
+                write!(f, "retry {retry} of {bound} (attempt {attempt} of {executions})")
             }
             None => write!(f, "retry {retry} (attempt {attempt})"),
         }

@@ -7,9 +7,9 @@ use core::num::NonZeroU32;
 use std::time::Duration;
 
 use undaunted_policy::{
-    Admission, Backoff, Breaker, BreakerSettings, Ceilings, Decision, Delay, Draws, Failure,
-    Health, Jitter, JitterMode, Phase, Policy, PolicyError, Pool, PoolLimits, Progress, Reason,
-    RetryConfig, Schedule, Seed, State, Ticket, Timestamp, Transition, Verdict, verdict,
+    Admission, Backoff, Breaker, BreakerSettings, Ceilings, Decision, Delay, Draws, Failure, Health, Jitter,
+    JitterMode, Phase, Policy, PolicyError, Pool, PoolLimits, Progress, Reason, RetryConfig, Schedule, Seed,
+    State, Ticket, Timestamp, Transition, Verdict, verdict,
 };
 
 const NANO: Duration = Duration::from_nanos(1);
@@ -33,9 +33,7 @@ fn linear(increment: Duration) -> Backoff {
 }
 
 fn custom(delays: &[Duration]) -> Backoff {
-    Backoff::Custom {
-        delays: delays.to_vec().into(),
-    }
+    Backoff::Custom { delays: delays.to_vec().into() }
 }
 
 fn strategies() -> Vec<Backoff> {
@@ -73,20 +71,13 @@ fn growing() -> Vec<Backoff> {
 }
 
 fn unlimited(backoff: &Backoff, initial: Duration, cap: Duration) -> RetryConfig {
-    RetryConfig::new()
-        .backoff(backoff.clone())
-        .initial_delay(initial)
-        .max_delay(cap)
-        .unlimited_attempts()
+    RetryConfig::new().backoff(backoff.clone()).initial_delay(initial).max_delay(cap).unlimited_attempts()
 }
 
 fn delay(config: &RetryConfig, retry: u32, previous: Option<Duration>) -> Delay {
     let policy = config.build().expect("the table holds what is accepted");
     let retry = NonZeroU32::new(retry).expect("retries count from 1");
-    policy
-        .terms()
-        .pace()
-        .delay(retry, previous, Draws::default())
+    policy.terms().pace().delay(retry, previous, Draws::default())
 }
 
 /// Calls `check` with every combination of strategy, initial delay, cap and retry number.
@@ -105,14 +96,7 @@ fn everywhere(check: impl Fn(&RetryConfig, Duration, u32, &str)) {
 }
 
 fn worn_out(retries: u32, spent: Duration) -> State {
-    State {
-        progress: Progress {
-            retries,
-            spent,
-            previous: Some(spent),
-        },
-        ..State::default()
-    }
+    State { progress: Progress { retries, spent, previous: Some(spent) }, ..State::default() }
 }
 
 fn ask(config: &RetryConfig, state: &State, failure: &Failure<'_>, now: Timestamp) -> Verdict {
@@ -154,22 +138,14 @@ fn no_jitter_leaves_its_band() {
                 _ if factor == 0.0 => (capped, capped),
                 _ => (Duration::ZERO, capped.saturating_mul(2)),
             };
-            assert!(
-                low <= drawn && drawn <= high,
-                "{mode:?} {factor} {place}: {drawn:?}"
-            );
+            assert!(low <= drawn && drawn <= high, "{mode:?} {factor} {place}: {drawn:?}");
         });
     }
 }
 
 #[test]
 fn decorrelated_jitter_is_capped_whatever_came_before() {
-    for previous in [
-        None,
-        Some(Duration::ZERO),
-        Some(LONGEST),
-        Some(Duration::MAX),
-    ] {
+    for previous in [None, Some(Duration::ZERO), Some(LONGEST), Some(Duration::MAX)] {
         everywhere(|config, cap, retry, place| {
             let config = config.clone().jitter(JitterMode::Decorrelated);
             let given = delay(&config, retry, previous);
@@ -195,10 +171,7 @@ fn retry_four_billion_of_a_growing_strategy_is_the_cap() {
 
 #[test]
 fn a_delay_too_long_to_represent_is_the_longest_there_is() {
-    for backoff in growing()
-        .into_iter()
-        .filter(|backoff| *backoff != linear(SECOND))
-    {
+    for backoff in growing().into_iter().filter(|backoff| *backoff != linear(SECOND)) {
         let given = delay(&unlimited(&backoff, NANO, LONGEST), 4_000_000_000, None);
         assert_eq!(given.computed, LONGEST, "{backoff:?}");
     }
@@ -242,11 +215,7 @@ fn the_first_delay_is_the_initial_one_or_the_cap() {
         for initial in INITIALS {
             for cap in CAPS {
                 let given = delay(&unlimited(&backoff, initial, cap), 1, None);
-                assert_eq!(
-                    given.drawn,
-                    initial.min(cap),
-                    "{backoff:?} {initial:?} {cap:?}"
-                );
+                assert_eq!(given.drawn, initial.min(cap), "{backoff:?} {initial:?} {cap:?}");
             }
         }
     }
@@ -298,10 +267,7 @@ fn a_setting_past_the_longest_duration_is_refused_and_the_longest_is_not() {
 
 #[test]
 fn a_server_that_asks_for_eternity_is_told_no() {
-    for config in [
-        RetryConfig::new(),
-        RetryConfig::new().max_retry_after(LONGEST),
-    ] {
+    for config in [RetryConfig::new(), RetryConfig::new().max_retry_after(LONGEST)] {
         for now in [Timestamp::ZERO, Timestamp::MAX] {
             let failure = Failure::status(503).retry_after(Some(Duration::MAX));
             let given = ask(&config, &State::default(), &failure, now);
@@ -313,20 +279,10 @@ fn a_server_that_asks_for_eternity_is_told_no() {
 
 #[test]
 fn a_server_that_asks_for_all_that_is_allowed_is_waited_for() {
-    let config = RetryConfig::new()
-        .max_retry_after(LONGEST)
-        .retry_budget(LONGEST);
+    let config = RetryConfig::new().max_retry_after(LONGEST).retry_budget(LONGEST);
     let failure = Failure::status(503).retry_after(Some(LONGEST));
-    let given = ask(
-        &config,
-        &State::default(),
-        &failure,
-        Timestamp::from_millis(1),
-    );
-    let forever = Decision::Retry {
-        at: Timestamp::MAX,
-        wait: LONGEST,
-    };
+    let given = ask(&config, &State::default(), &failure, Timestamp::from_millis(1));
+    let forever = Decision::Retry { at: Timestamp::MAX, wait: LONGEST };
     assert_eq!(given.decision, forever);
     let state = worn_out(1, given.arithmetic.spent_after);
     let again = ask(&config, &state, &failure, Timestamp::MAX);
@@ -342,15 +298,8 @@ fn a_command_at_the_end_of_its_counters_stays_there() {
             let given = ask(&config, &state, &Failure::transient(), now);
             assert_eq!(given.reason(), None, "{backoff:?}");
             let progress = given.progress(state.progress);
-            assert_eq!(
-                (progress.retries, progress.spent),
-                (u32::MAX, Duration::MAX)
-            );
-            assert!(
-                given
-                    .to_string()
-                    .starts_with("retry 4294967295 (attempt 4294967296) in ")
-            );
+            assert_eq!((progress.retries, progress.spent), (u32::MAX, Duration::MAX));
+            assert!(given.to_string().starts_with("retry 4294967295 (attempt 4294967296) in "));
         }
     }
 }
@@ -358,8 +307,7 @@ fn a_command_at_the_end_of_its_counters_stays_there() {
 #[test]
 fn the_largest_limits_still_limit() {
     let state = worn_out(u32::MAX, Duration::MAX);
-    let reason =
-        |config: RetryConfig| ask(&config, &state, &Failure::transient(), Timestamp::MAX).reason();
+    let reason = |config: RetryConfig| ask(&config, &state, &Failure::transient(), Timestamp::MAX).reason();
     let most = RetryConfig::fixed().attempts(u32::MAX);
     assert_eq!(reason(most.clone()), Some(Reason::Attempts));
     let longest = most.unlimited_attempts().retry_budget(LONGEST);
@@ -371,10 +319,7 @@ fn the_last_of_all_allowed_retries_is_made() {
     let config = RetryConfig::fixed().attempts(u32::MAX);
     let state = worn_out(u32::MAX - 1, Duration::ZERO);
     let given = ask(&config, &state, &Failure::transient(), Timestamp::ZERO);
-    assert_eq!(
-        given.to_string(),
-        "retry 4294967295 of 4294967295 (attempt 4294967296 of 4294967296) in 1s"
-    );
+    assert_eq!(given.to_string(), "retry 4294967295 of 4294967295 (attempt 4294967296 of 4294967296) in 1s");
     let stopped = worn_out(given.progress(state.progress).retries, SECOND);
     let given = ask(&config, &stopped, &Failure::transient(), Timestamp::ZERO);
     assert_eq!(given.reason(), Some(Reason::Attempts));
@@ -384,10 +329,7 @@ fn the_last_of_all_allowed_retries_is_made() {
 fn at_the_end_of_time_a_retry_is_due_at_the_end_of_time() {
     let config = RetryConfig::fixed().retry_budget(LONGEST);
     let asked = |deadline| {
-        let state = State {
-            deadline,
-            ..State::default()
-        };
+        let state = State { deadline, ..State::default() };
         ask(&config, &state, &Failure::transient(), Timestamp::MAX)
     };
     let given = asked(Some(Timestamp::MAX));
@@ -396,10 +338,7 @@ fn at_the_end_of_time_a_retry_is_due_at_the_end_of_time() {
     assert_eq!(given.arithmetic.retry_budget_expires_at, Some(at));
     assert_eq!(asked(None).reason(), None);
     assert_eq!(asked(Some(BEFORE_THE_END)).reason(), Some(Reason::Deadline));
-    assert_eq!(
-        asked(Some(Timestamp::ZERO)).reason(),
-        Some(Reason::Deadline)
-    );
+    assert_eq!(asked(Some(Timestamp::ZERO)).reason(), Some(Reason::Deadline));
 }
 
 #[test]
@@ -435,38 +374,23 @@ fn a_plan_that_outlives_time_goes_on_counting() {
 
 #[test]
 fn the_largest_pool_is_used_up_to_the_last_unit() {
-    let limits = PoolLimits {
-        total: u32::MAX,
-        per_item: u32::MAX,
-    };
-    let mut pool = Pool {
-        limits,
-        consumed: u32::MAX - 1,
-    };
+    let limits = PoolLimits { total: u32::MAX, per_item: u32::MAX };
+    let mut pool = Pool { limits, consumed: u32::MAX - 1 };
     let mut item = u32::MAX - 1;
     assert_eq!(pool.charge(&mut item), Ok(()));
     assert_eq!(pool.charge(&mut item), Err(Reason::JobBudgetExhausted));
     assert_eq!((pool.consumed, item), (u32::MAX, u32::MAX));
     let mut fresh = Pool::new(limits);
-    assert_eq!(
-        fresh.charge(&mut item),
-        Err(Reason::WorkflowBudgetExhausted)
-    );
+    assert_eq!(fresh.charge(&mut item), Err(Reason::WorkflowBudgetExhausted));
     assert_eq!((fresh.consumed, item), (0, u32::MAX));
     assert_eq!(fresh.top_up(u32::MAX, &Ceilings::DEFAULT), 0);
 }
 
 #[test]
 fn a_pool_of_nothing_refuses_and_one_beyond_its_limits_says_so() {
-    let empty = Pool::new(PoolLimits {
-        total: 0,
-        per_item: 0,
-    });
+    let empty = Pool::new(PoolLimits { total: 0, per_item: 0 });
     assert_eq!(empty.balance(0).refuses(), Some(Reason::JobBudgetExhausted));
-    let beyond = Pool {
-        consumed: u32::MAX,
-        ..empty
-    };
+    let beyond = Pool { consumed: u32::MAX, ..empty };
     let said = beyond.balance(u32::MAX).to_string();
     assert_eq!(said, "job_budget_exhausted (4294967295/0)");
 }
@@ -479,11 +403,7 @@ fn every_ceiling_clamps_every_request() {
         default_per_item: u32::MAX,
         max_per_item: u32::MAX,
     };
-    let none = Ceilings {
-        max_total: 0,
-        max_per_item: 0,
-        ..most
-    };
+    let none = Ceilings { max_total: 0, max_per_item: 0, ..most };
     for asked in [0, 1, u32::MAX] {
         let limits = PoolLimits::effective(asked, u32::MAX, &most);
         assert_eq!(limits.per_item, limits.total, "no share exceeds the total");
@@ -494,10 +414,7 @@ fn every_ceiling_clamps_every_request() {
 
 #[test]
 fn a_breaker_that_recovers_never_is_open_until_the_end_of_time() {
-    let settings = BreakerSettings {
-        recovery_timeout: Duration::MAX,
-        ..BreakerSettings::DEFAULT
-    };
+    let settings = BreakerSettings { recovery_timeout: Duration::MAX, ..BreakerSettings::DEFAULT };
     for now in [Timestamp::ZERO, BEFORE_THE_END] {
         let mut breaker = Breaker::default();
         let until = Timestamp::MAX;
@@ -510,10 +427,7 @@ fn a_breaker_that_recovers_never_is_open_until_the_end_of_time() {
 
 #[test]
 fn a_breaker_without_recovery_time_lets_a_probe_through_at_once() {
-    let settings = BreakerSettings {
-        recovery_timeout: Duration::ZERO,
-        ..BreakerSettings::DEFAULT
-    };
+    let settings = BreakerSettings { recovery_timeout: Duration::ZERO, ..BreakerSettings::DEFAULT };
     for now in [Timestamp::ZERO, Timestamp::MAX] {
         let mut breaker = Breaker::default();
         breaker.trip(&settings, now);
@@ -530,10 +444,7 @@ fn a_threshold_of_nothing_counts_as_one() {
         ..BreakerSettings::DEFAULT
     };
     let mut breaker = Breaker::default();
-    assert!(
-        !go(&mut breaker, &settings, Timestamp::ZERO).probe,
-        "it begins closed"
-    );
+    assert!(!go(&mut breaker, &settings, Timestamp::ZERO).probe, "it begins closed");
     let ticket = go(&mut breaker, &settings, Timestamp::ZERO);
     let until = Timestamp::ZERO;
     let opened = breaker.report(&settings, ticket, Health::Down, Timestamp::ZERO);
@@ -545,17 +456,11 @@ fn a_threshold_of_nothing_counts_as_one() {
 
 #[test]
 fn the_largest_threshold_is_not_reached_by_a_thousand_failures() {
-    let settings = BreakerSettings {
-        failure_threshold: u32::MAX,
-        ..BreakerSettings::DEFAULT
-    };
+    let settings = BreakerSettings { failure_threshold: u32::MAX, ..BreakerSettings::DEFAULT };
     let mut breaker = Breaker::default();
     for _ in 0..1000 {
         let ticket = go(&mut breaker, &settings, Timestamp::MAX);
-        assert_eq!(
-            breaker.report(&settings, ticket, Health::Down, Timestamp::MAX),
-            None
-        );
+        assert_eq!(breaker.report(&settings, ticket, Health::Down, Timestamp::MAX), None);
     }
     assert_eq!(breaker.phase(), Phase::Closed { failures: 1000 });
 }
@@ -577,8 +482,7 @@ mod restored {
             ..BreakerSettings::DEFAULT
         };
         for failures in [u32::MAX - 1, u32::MAX] {
-            let saved =
-                format!(r#"{{"phase":{{"closed":{{"failures":{failures}}}}},"generation":0}}"#);
+            let saved = format!(r#"{{"phase":{{"closed":{{"failures":{failures}}}}},"generation":0}}"#);
             let mut breaker = breaker(&saved);
             let ticket = go(&mut breaker, &settings, Timestamp::MAX);
             let opened = breaker.report(&settings, ticket, Health::Down, Timestamp::MAX);
@@ -609,10 +513,7 @@ mod restored {
             wrap(&mut breaker);
             let wrapped = breaker;
             for health in [Health::Up, Health::Down, Health::Unknown] {
-                assert_eq!(
-                    breaker.report(&settings, early, health, Timestamp::ZERO),
-                    None
-                );
+                assert_eq!(breaker.report(&settings, early, health, Timestamp::ZERO), None);
                 assert_eq!(breaker, wrapped);
             }
             let late = go(&mut breaker, &settings, Timestamp::MAX);
@@ -624,14 +525,10 @@ mod restored {
 
 #[test]
 fn the_spread_of_the_longest_delay_stays_representable() {
-    let config = unlimited(&Backoff::Fixed, LONGEST, LONGEST)
-        .jitter(JitterMode::PlusMinus)
-        .jitter_factor(1.0);
+    let config =
+        unlimited(&Backoff::Fixed, LONGEST, LONGEST).jitter(JitterMode::PlusMinus).jitter_factor(1.0);
     let policy = config.build().expect("a long delay");
-    assert_eq!(
-        policy.terms().pace().jitter(),
-        Jitter::PlusMinus { factor: 1.0 }
-    );
+    assert_eq!(policy.terms().pace().jitter(), Jitter::PlusMinus { factor: 1.0 });
     for seed in 0..1000 {
         let draws = Seed(seed).draws(0, 0, 1);
         let given = policy.terms().pace().delay(NonZeroU32::MAX, None, draws);

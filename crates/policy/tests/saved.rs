@@ -13,10 +13,10 @@ use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use undaunted_policy::{
-    Admission, Backoff, Balance, Breaker, BreakerSettings, Cause, Ceilings, Class, ClassName,
-    CompletionRule, Conditions, Draws, Failure, Health, JitterMode, Kind, Pattern, Planned, Policy,
-    Pool, PoolLimits, Progress, Reason, RetryConfig, RetryOn, Rule, Schedule, Seed, State, Tally,
-    Then, Ticket, Timestamp, Tolerance, Transition, Verdict, WhenOpen, verdict,
+    Admission, Backoff, Balance, Breaker, BreakerSettings, Cause, Ceilings, Class, ClassName, CompletionRule,
+    Conditions, Draws, Failure, Health, JitterMode, Kind, Pattern, Planned, Policy, Pool, PoolLimits,
+    Progress, Reason, RetryConfig, RetryOn, Rule, Schedule, Seed, State, Tally, Then, Ticket, Timestamp,
+    Tolerance, Transition, Verdict, WhenOpen, verdict,
 };
 
 /// What comes back after saving; and saving that gives the same text.
@@ -45,8 +45,7 @@ fn duration() -> impl Strategy<Value = Duration> {
 
 /// What a state may hold: anything.
 fn any_duration() -> impl Strategy<Value = Duration> {
-    let long =
-        (any::<u64>(), 0_u32..1_000_000_000).prop_map(|(secs, nanos)| Duration::new(secs, nanos));
+    let long = (any::<u64>(), 0_u32..1_000_000_000).prop_map(|(secs, nanos)| Duration::new(secs, nanos));
     prop_oneof![4 => duration(), 1 => long, 1 => Just(Duration::MAX)]
 }
 
@@ -72,9 +71,7 @@ fn backoff() -> BoxedStrategy<Backoff> {
         duration().prop_map(|increment| Backoff::Linear { increment }),
         (1.0..10.0_f64).prop_map(|base| Backoff::Exponential { base }),
         (1.0..f64::MAX).prop_map(|base| Backoff::Exponential { base }),
-        prop::collection::vec(duration(), 0..5).prop_map(|delays| Backoff::Custom {
-            delays: delays.into()
-        }),
+        prop::collection::vec(duration(), 0..5).prop_map(|delays| Backoff::Custom { delays: delays.into() }),
     ]
     .boxed()
 }
@@ -170,27 +167,19 @@ fn conditions() -> BoxedStrategy<Conditions> {
         prop::option::of(pattern()),
         prop::option::of(pattern()),
     )
-        .prop_map(
-            |(exit_codes, signals, statuses, classes, stderr, output)| Conditions {
-                exit_codes,
-                signals,
-                statuses,
-                classes,
-                stderr: stderr.flatten(),
-                output: output.flatten(),
-            },
-        )
+        .prop_map(|(exit_codes, signals, statuses, classes, stderr, output)| Conditions {
+            exit_codes,
+            signals,
+            statuses,
+            classes,
+            stderr: stderr.flatten(),
+            output: output.flatten(),
+        })
         .boxed()
 }
 
 fn rule() -> BoxedStrategy<Rule<RetryConfig>> {
-    let thens = vec![
-        Then::Retry,
-        Then::Stop,
-        Then::Skip,
-        Then::DeadLetter,
-        Then::Hold,
-    ];
+    let thens = vec![Then::Retry, Then::Stop, Then::Skip, Then::DeadLetter, Then::Hold];
     prop_oneof![
         (conditions(), prop::sample::select(thens)).prop_map(|(when, then)| Rule::new(when, then)),
         (conditions(), settings()).prop_map(|(when, own)| Rule::retry(when, own)),
@@ -211,9 +200,8 @@ fn config() -> BoxedStrategy<RetryConfig> {
         prop::option::of(prop::collection::vec(rule(), 0..4)),
     )
         .prop_map(|(config, retry_on, statuses, rules)| {
-            let config = optional(config, retry_on, |config, entries| {
-                config.retry_on(entries.into_iter().flatten())
-            });
+            let config =
+                optional(config, retry_on, |config, entries| config.retry_on(entries.into_iter().flatten()));
             let config = optional(config, statuses, RetryConfig::retry_statuses);
             optional(config, rules, RetryConfig::rules)
         })
@@ -223,11 +211,7 @@ fn config() -> BoxedStrategy<RetryConfig> {
 fn policy() -> BoxedStrategy<Policy> {
     let config = (config(), prop::option::of(duration()))
         .prop_map(|(config, deadline)| optional(config, deadline, RetryConfig::deadline));
-    config
-        .prop_filter_map("settings that cannot be meant", |config| {
-            config.build().ok()
-        })
-        .boxed()
+    config.prop_filter_map("settings that cannot be meant", |config| config.build().ok()).boxed()
 }
 
 fn cause() -> impl Strategy<Value = Cause> {
@@ -249,34 +233,16 @@ fn cause() -> impl Strategy<Value = Cause> {
 }
 
 fn failure() -> impl Strategy<Value = Failure<'static>> {
-    let texts = [
-        "",
-        "busy",
-        "deadlock",
-        "12 \"rows\"",
-        "接続 timed out",
-        "HTTP 503",
-    ];
+    let texts = ["", "busy", "deadlock", "12 \"rows\"", "接続 timed out", "HTTP 503"];
     let text = || prop::sample::select(texts.to_vec());
-    (cause(), prop::option::of(any_duration()), text(), text()).prop_map(
-        |(cause, retry_after, stderr, output)| Failure {
-            cause,
-            retry_after,
-            stderr,
-            output,
-        },
-    )
+    (cause(), prop::option::of(any_duration()), text(), text())
+        .prop_map(|(cause, retry_after, stderr, output)| Failure { cause, retry_after, stderr, output })
 }
 
 fn progress() -> impl Strategy<Value = Progress> {
     let retries = prop_oneof![4 => 0_u32..30, 1 => any::<u32>(), 1 => Just(u32::MAX)];
-    (retries, any_duration(), prop::option::of(any_duration())).prop_map(
-        |(retries, spent, previous)| Progress {
-            retries,
-            spent,
-            previous,
-        },
-    )
+    (retries, any_duration(), prop::option::of(any_duration()))
+        .prop_map(|(retries, spent, previous)| Progress { retries, spent, previous })
 }
 
 fn balance() -> impl Strategy<Value = Balance> {
@@ -290,18 +256,8 @@ fn balance() -> impl Strategy<Value = Balance> {
 }
 
 fn state() -> impl Strategy<Value = State> {
-    (
-        progress(),
-        draws(),
-        prop::option::of(instant()),
-        prop::option::of(balance()),
-    )
-        .prop_map(|(progress, draws, deadline, pool)| State {
-            progress,
-            draws,
-            deadline,
-            pool,
-        })
+    (progress(), draws(), prop::option::of(instant()), prop::option::of(balance()))
+        .prop_map(|(progress, draws, deadline, pool)| State { progress, draws, deadline, pool })
 }
 
 fn breaker_settings() -> impl Strategy<Value = BreakerSettings> {
@@ -309,14 +265,12 @@ fn breaker_settings() -> impl Strategy<Value = BreakerSettings> {
     let short = || prop_oneof![6 => (0_u64..60).prop_map(Duration::from_secs), 1 => any_duration()];
     let when_open = prop_oneof![Just(WhenOpen::Hold), Just(WhenOpen::Fail)];
     (few(), short(), few(), when_open, prop::option::of(short())).prop_map(
-        |(failure_threshold, recovery_timeout, half_open_max_calls, when_open, max_hold)| {
-            BreakerSettings {
-                failure_threshold,
-                recovery_timeout,
-                half_open_max_calls,
-                when_open,
-                max_hold,
-            }
+        |(failure_threshold, recovery_timeout, half_open_max_calls, when_open, max_hold)| BreakerSettings {
+            failure_threshold,
+            recovery_timeout,
+            half_open_max_calls,
+            when_open,
+            max_hold,
         },
     )
 }
@@ -364,9 +318,7 @@ impl Life {
             }
             Step::End(..) if self.under_way.is_empty() => String::new(),
             Step::End(which, health) => {
-                let ticket = self
-                    .under_way
-                    .swap_remove(which.index(self.under_way.len()));
+                let ticket = self.under_way.swap_remove(which.index(self.under_way.len()));
                 let transition = self.breaker.report(settings, ticket, health, self.now);
                 format!("{transition:?}")
             }
@@ -383,11 +335,7 @@ impl Life {
     fn restored(&self) -> Result<Self, TestCaseError> {
         Ok(Self {
             breaker: restored(&self.breaker)?,
-            under_way: self
-                .under_way
-                .iter()
-                .map(restored)
-                .collect::<Result<_, _>>()?,
+            under_way: self.under_way.iter().map(restored).collect::<Result<_, _>>()?,
             now: restored(&self.now)?,
         })
     }
@@ -594,10 +542,7 @@ fn an_opening_that_was_saved_still_ends_when_it_was_to_end() {
     let until = Timestamp::from_millis(61_000);
     assert_eq!(opened, Transition::Opened { until });
     let saved = serde_json::to_string(&breaker).unwrap();
-    assert_eq!(
-        saved,
-        r#"{"phase":{"open":{"since":1000000000,"until":61000000000}},"generation":1}"#
-    );
+    assert_eq!(saved, r#"{"phase":{"open":{"since":1000000000,"until":61000000000}},"generation":1}"#);
     let mut back: Breaker = serde_json::from_str(&saved).unwrap();
     let early = Timestamp::from_nanos(until.as_nanos() - 1);
     let held = Admission::Held { until: Some(until) };
@@ -608,19 +553,11 @@ fn an_opening_that_was_saved_still_ends_when_it_was_to_end() {
 #[test]
 fn whatever_can_be_built_can_be_saved() {
     let stop = |when| RetryConfig::new().rules([Rule::new(when, Then::Stop)]);
-    let exit_codes = [-1, 256].map(|code| Conditions {
-        exit_codes: vec![code],
-        ..Conditions::default()
-    });
-    let signals = [0, 65].map(|signal| Conditions {
-        signals: vec![signal],
-        ..Conditions::default()
-    });
+    let exit_codes = [-1, 256].map(|code| Conditions { exit_codes: vec![code], ..Conditions::default() });
+    let signals = [0, 65].map(|signal| Conditions { signals: vec![signal], ..Conditions::default() });
     let backwards = RangeInclusive::new(500, 400);
-    let statuses = [0..=0, 600..=600, backwards].map(|range| Conditions {
-        statuses: vec![range],
-        ..Conditions::default()
-    });
+    let statuses = [0..=0, 600..=600, backwards]
+        .map(|range| Conditions { statuses: vec![range], ..Conditions::default() });
     let conditions = exit_codes.into_iter().chain(signals).chain(statuses);
     let own = RetryConfig::new().deadline(Duration::from_secs(5));
     let configs = conditions.map(stop).chain([

@@ -50,11 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let store = SqliteStore::open(folder.as_ref())?;
     let width = if is_held { u32::MAX } else { 1000 };
     let mut journal = Journal::begin(&store, (&text, width), number, now)?;
-    let gate = if is_held {
-        open_breaker(&store, &journal.job, now)?
-    } else {
-        Gate::None
-    };
+    let gate = if is_held { open_breaker(&store, &journal.job, now)? } else { Gate::None };
     journal.fill(&gate, number)
 }
 
@@ -63,10 +59,7 @@ fn open_breaker(store: &SqliteStore, job: &Job, at: Timestamp) -> Result<Gate, B
     let settings = job.plan().breakers().remove("api").unwrap_or_default();
     let facts = vec![Fact::Configured { at, settings }, Fact::Tripped { at }];
     let opened = BreakerRecord::by_hand(facts).encode();
-    store.append(vec![Append::facts(
-        breakers::aggregate("api")?,
-        vec![opened],
-    )])?;
+    store.append(vec![Append::facts(breakers::aggregate("api")?, vec![opened])])?;
     Ok(Gate::Held {
         breaker: "api".into(),
         until: Some(at.after(settings.recovery_timeout)),
@@ -114,14 +107,9 @@ impl<'s> Journal<'s> {
         };
         journal.append(&[first])?;
         journal.tell(&Input::Woke)?;
-        let items = (0..number).map(|item| NewItem {
-            identity: format!("item-{item}"),
-            input: format!("\"item-{item}\""),
-        });
-        let items = Input::ItemsRead {
-            step: StepId(0),
-            items: items.collect(),
-        };
+        let items = (0..number)
+            .map(|item| NewItem { identity: format!("item-{item}"), input: format!("\"item-{item}\"") });
+        let items = Input::ItemsRead { step: StepId(0), items: items.collect() };
         journal.tell(&items)?;
         Ok(journal)
     }
@@ -131,11 +119,7 @@ impl<'s> Journal<'s> {
         let fails = *gate == Gate::None;
         let mut batch = Vec::new();
         for item in 0..number {
-            let start = Input::Start {
-                item: StepId(0).item(item),
-                refused: None,
-                gate: gate.clone(),
-            };
+            let start = Input::Start { item: StepId(0).item(item), refused: None, gate: gate.clone() };
             batch.extend(react(&mut self.job, &start, self.now).records);
             if fails {
                 let end = Input::Ended(Box::new(AttemptEnd {

@@ -49,10 +49,7 @@ fn threads(width: u64, count: u64) -> Result<Duration, Box<dyn Error>> {
                 scope.spawn(|| {
                     while started.fetch_add(1, Ordering::Relaxed) < count {
                         let mut command = Command::new("/bin/true");
-                        command
-                            .stdin(Stdio::null())
-                            .stdout(Stdio::null())
-                            .status()?;
+                        command.stdin(Stdio::null()).stdout(Stdio::null()).status()?;
                     }
                     Ok::<(), std::io::Error>(())
                 })
@@ -72,11 +69,8 @@ fn kept(width: u64, count: u64) -> Result<Duration, Box<dyn Error>> {
     let own = std::env::current_exe()?;
     let (keeper, _) = Keeper::start(&own, &[OsString::from("keeper")], &folder)?;
     let env: Vec<(OsString, OsString)> = std::env::vars_os().collect();
-    let spec = |id| Spec {
-        env: env.clone(),
-        working_dir: PathBuf::from("/"),
-        ..Spec::new(id, ["/bin/true"])
-    };
+    let spec =
+        |id| Spec { env: env.clone(), working_dir: PathBuf::from("/"), ..Spec::new(id, ["/bin/true"]) };
     let began = Instant::now();
     let mut waiting: VecDeque<u64> = (0..count).collect();
     for id in waiting.drain(..usize::try_from(width.min(count))?) {

@@ -25,9 +25,7 @@ pub fn probe_claim(breaker: &str) -> Result<AggregateId, JournalError> {
 }
 
 fn of_family(family: &str, breaker: &str) -> Result<AggregateId, JournalError> {
-    AggregateId::new(family, breaker).map_err(|_| JournalError::NoBreaker {
-        breaker: breaker.to_owned(),
-    })
+    AggregateId::new(family, breaker).map_err(|_| JournalError::NoBreaker { breaker: breaker.to_owned() })
 }
 
 pub fn records(
@@ -82,9 +80,7 @@ pub fn change(
     breaker: &str,
     how: impl FnOnce(&BreakerState) -> Option<Fact>,
 ) -> Result<BreakerState, JournalError> {
-    let missing = || JournalError::NoBreaker {
-        breaker: breaker.to_owned(),
-    };
+    let missing = || JournalError::NoBreaker { breaker: breaker.to_owned() };
     let found = read(store, breaker)?.ok_or_else(missing)?;
     let Some(fact) = how(&found.state) else {
         return Ok(found.state);

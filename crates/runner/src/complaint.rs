@@ -7,9 +7,7 @@ use undaunted_engine::workflow::{Diagnostic, Severity, Source};
 pub(crate) fn complaint(source: &Source, found: &[Diagnostic]) -> String {
     let text = source.text();
     let has_lines = text.trim_end().contains('\n');
-    let errors = found
-        .iter()
-        .filter(|found| found.code.severity() == Severity::Error);
+    let errors = found.iter().filter(|found| found.code.severity() == Severity::Error);
     let errors = errors.map(|found| {
         let message = found.message.lines().next().unwrap_or_default();
         let message = match key_at(text, found.span.range().start) {

@@ -31,9 +31,7 @@ impl Endpoints {
     /// Without patterns every address is allowed.
     pub fn of<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Result<Self, NotAPattern> {
         let patterns = patterns.into_iter().map(Pattern::read);
-        Ok(Self {
-            patterns: patterns.collect::<Result<_, _>>()?,
-        })
+        Ok(Self { patterns: patterns.collect::<Result<_, _>>()? })
     }
 
     /// With patterns, a text that is not a URL is refused.
@@ -50,10 +48,7 @@ impl Endpoints {
 
 impl Pattern {
     fn read(text: &str) -> Result<Self, NotAPattern> {
-        let wrong = |why| NotAPattern {
-            pattern: text.to_owned(),
-            why,
-        };
+        let wrong = |why| NotAPattern { pattern: text.to_owned(), why };
         let (scheme, rest) = text
             .split_once("://")
             .filter(|(scheme, _)| matches!(*scheme, "http" | "https" | "*"))
@@ -81,21 +76,12 @@ impl Pattern {
         let port = match port {
             "*" => None,
             "" => usual,
-            number => Some(
-                number
-                    .parse()
-                    .map_err(|_| wrong("its port is neither a number nor `*`"))?,
-            ),
+            number => Some(number.parse().map_err(|_| wrong("its port is neither a number nor `*`"))?),
         };
         if host.is_empty() {
             return Err(wrong("it has no host"));
         }
-        Ok(Self {
-            scheme: scheme.to_owned(),
-            host: host.to_ascii_lowercase(),
-            port,
-            path: path.to_owned(),
-        })
+        Ok(Self { scheme: scheme.to_owned(), host: host.to_ascii_lowercase(), port, path: path.to_owned() })
     }
 
     fn allows(&self, url: &Url) -> bool {
@@ -143,33 +129,13 @@ mod tests {
             ("http://127.0.0.1:8080", "http://127.0.0.1:8081/run", false),
             ("http://steps", "http://steps/anything", true),
             ("http://steps", "http://steps:81/anything", false),
-            (
-                "https://*.example.com/hooks/*",
-                "https://a.example.com/hooks/x",
-                true,
-            ),
-            (
-                "https://*.example.com/hooks/*",
-                "https://a.example.com/other",
-                false,
-            ),
-            (
-                "https://*.example.com/*",
-                "https://evil.net/.example.com/",
-                false,
-            ),
-            (
-                "https://*.example.com/*",
-                "https://a.example.com@evil.net/",
-                false,
-            ),
+            ("https://*.example.com/hooks/*", "https://a.example.com/hooks/x", true),
+            ("https://*.example.com/hooks/*", "https://a.example.com/other", false),
+            ("https://*.example.com/*", "https://evil.net/.example.com/", false),
+            ("https://*.example.com/*", "https://a.example.com@evil.net/", false),
             ("https://*.example.com/*", "http://a.example.com/", false),
             ("https://*.example.com/*", "https://A.EXAMPLE.com/", true),
-            (
-                "https://a.example.com/v1/*",
-                "https://a.example.com/v1/../admin",
-                false,
-            ),
+            ("https://a.example.com/v1/*", "https://a.example.com/v1/../admin", false),
             ("http://[::1]:*", "http://[::1]:9/x", true),
             ("*://steps:*/*", "https://steps/x", true),
         ];
@@ -181,13 +147,7 @@ mod tests {
     #[test]
     fn nothing_is_limited_without_patterns_and_what_is_none_is_said() {
         assert!(Endpoints::default().allow("http://anywhere/"));
-        for wrong in [
-            "steps",
-            "ftp://x",
-            "http://",
-            "http://x:port",
-            "http://a@b/",
-        ] {
+        for wrong in ["steps", "ftp://x", "http://", "http://x:port", "http://a@b/"] {
             assert!(Endpoints::of([wrong]).is_err(), "{wrong}");
         }
     }

@@ -125,10 +125,5 @@ impl Executors {
 }
 
 pub(crate) fn failed(start: StartId, cause: Cause, error: impl Into<String>) -> AttemptEnd {
-    AttemptEnd {
-        start,
-        failure: Some(cause),
-        error: error.into(),
-        ..AttemptEnd::default()
-    }
+    AttemptEnd { start, failure: Some(cause), error: error.into(), ..AttemptEnd::default() }
 }

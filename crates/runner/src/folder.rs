@@ -44,9 +44,7 @@ impl LocalFolder {
     }
 
     pub fn job(&self, job: &str) -> JobFolder {
-        JobFolder {
-            path: self.0.join("jobs").join(job),
-        }
+        JobFolder { path: self.0.join("jobs").join(job) }
     }
 }
 
@@ -74,9 +72,7 @@ impl JobFolder {
     }
 
     pub fn item(&self, item: ItemId) -> PathBuf {
-        self.path
-            .join("items")
-            .join(format!("{}-{}.json", item.step, item.index))
+        self.path.join("items").join(format!("{}-{}.json", item.step, item.index))
     }
 
     /// Touches a file, as a sign that a process runs the job.
@@ -136,12 +132,8 @@ pub(crate) fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let beside = PathBuf::from(beside);
-    let mut file: File = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&beside)?;
+    let mut file: File =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     failpoint::pass("results-before-rename");

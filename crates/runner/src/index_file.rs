@@ -95,19 +95,14 @@ pub(crate) fn read(path: &Path, job: &str) -> Option<SavedView> {
     let rest = begin.strip_prefix(MARK)?;
     let (length, sum) = rest.split_first_chunk::<4>()?;
     let mut at = u64::try_from(BEGIN).ok()?;
-    let head = section(
-        &file,
-        &mut at,
-        u32::from_le_bytes(*length).into(),
-        u32::from_le_bytes(sum.try_into().ok()?),
-    );
+    let head =
+        section(&file, &mut at, u32::from_le_bytes(*length).into(), u32::from_le_bytes(sum.try_into().ok()?));
     let header: Header = codec::read(&head.ok()?).ok()?;
     if header.job != job {
         return None;
     }
-    let [state, rest, names, records] = header
-        .sections
-        .map(|(length, sum)| section(&file, &mut at, length, sum));
+    let [state, rest, names, records] =
+        header.sections.map(|(length, sum)| section(&file, &mut at, length, sum));
     let projection = Projection::restore(&rest.ok()?, names.ok()?, records.ok()?).ok()?;
     let covers = projection.index.records.len() == header.version;
     covers.then_some(SavedView {
@@ -129,9 +124,5 @@ fn section(file: &File, at: &mut u64, length: u64, sum: u32) -> io::Result<Vec<u
     let mut bytes = vec![0; usize::try_from(length).map_err(|_| invalid())?];
     file.read_exact_at(&mut bytes, *at)?;
     *at = end;
-    if crc32fast::hash(&bytes) == sum {
-        Ok(bytes)
-    } else {
-        Err(invalid())
-    }
+    if crc32fast::hash(&bytes) == sum { Ok(bytes) } else { Err(invalid()) }
 }

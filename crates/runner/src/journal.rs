@@ -5,9 +5,7 @@ use undaunted_engine::event::{Event, JobEvent, Record, RecordError, Submitted};
 use undaunted_engine::input::Input;
 use undaunted_engine::job::{Job, JobError, Plans};
 use undaunted_policy::Timestamp;
-use undaunted_store::{
-    AggregateId, Append, AppendError, Claim, ClaimError, Store, StoreError, Version,
-};
+use undaunted_store::{AggregateId, Append, AppendError, Claim, ClaimError, Store, StoreError, Version};
 
 use crate::breakers;
 pub use crate::known::Known;
@@ -43,19 +41,11 @@ pub enum JournalError {
     #[error("there is no job `{job}`")]
     NotFound { job: String },
     #[error("record {version} of job {job} is no event: {why}")]
-    Record {
-        job: String,
-        version: Version,
-        why: RecordError,
-    },
+    Record { job: String, version: Version, why: RecordError },
     #[error("there is no breaker `{breaker}`")]
     NoBreaker { breaker: String },
     #[error("record {version} of the breaker `{breaker}` cannot be used: {why}")]
-    BreakerRecord {
-        breaker: String,
-        version: Version,
-        why: RecordError,
-    },
+    BreakerRecord { breaker: String, version: Version, why: RecordError },
     #[error("record {version} of the catalog cannot be used: {why}")]
     CatalogRecord { version: Version, why: RecordError },
     #[error("the catalog cannot be written: {why}")]
@@ -97,10 +87,7 @@ pub(crate) fn not_found(job: &str) -> JournalError {
 
 /// The job after its first record.
 pub(crate) fn begin(job: &str, record: &Record, plans: &Plans) -> Result<Job, JournalError> {
-    Job::begin_sharing(record, plans).map_err(|why| JournalError::Job {
-        job: job.to_owned(),
-        why,
-    })
+    Job::begin_sharing(record, plans).map_err(|why| JournalError::Job { job: job.to_owned(), why })
 }
 
 /// Calls `each` with the job after every record of its journal, up to the first record that cannot be
@@ -131,11 +118,7 @@ pub fn replay(
 }
 
 pub fn decode(job: &str, version: Version, bytes: &[u8]) -> Result<Record, JournalError> {
-    Record::decode(bytes).map_err(|why| JournalError::Record {
-        job: job.to_owned(),
-        version,
-        why,
-    })
+    Record::decode(bytes).map_err(|why| JournalError::Record { job: job.to_owned(), version, why })
 }
 
 pub fn claim(store: &dyn Store, job: &str, plans: &Plans) -> Result<ClaimedJob, JournalError> {
@@ -154,10 +137,7 @@ pub fn claim_known(store: &dyn Store, known: Known) -> Result<ClaimedJob, Journa
 /// Refuses a journal without records.
 fn claim_journal(store: &dyn Store, job: &str) -> Result<Claim, JournalError> {
     let aggregate = aggregate(job)?;
-    if store
-        .head(&aggregate)?
-        .is_none_or(|head| head.version == Version::default())
-    {
+    if store.head(&aggregate)?.is_none_or(|head| head.version == Version::default()) {
         return Err(not_found(job));
     }
     Ok(store.claim(&aggregate)?)
@@ -234,18 +214,8 @@ fn found(
 }
 
 /// Gives a job an input that has no effects, and releases it.
-pub fn tell(
-    store: &dyn Store,
-    held: ClaimedJob,
-    input: &Input,
-    now: Timestamp,
-) -> Result<Job, JournalError> {
-    let ClaimedJob {
-        mut job,
-        claim,
-        version,
-        ..
-    } = held;
+pub fn tell(store: &dyn Store, held: ClaimedJob, input: &Input, now: Timestamp) -> Result<Job, JournalError> {
+    let ClaimedJob { mut job, claim, version, .. } = held;
     // An input without effects says nothing to breakers.
     let Reaction { records, .. } = react(&mut job, input, now);
     let records: Vec<_> = records.iter().map(Record::encode).collect();

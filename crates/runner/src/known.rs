@@ -47,11 +47,7 @@ impl Known {
         known.with(records)
     }
 
-    pub(crate) fn brought_up_to_date(
-        self,
-        store: &dyn Store,
-        plans: &Plans,
-    ) -> Result<Self, JournalError> {
+    pub(crate) fn brought_up_to_date(self, store: &dyn Store, plans: &Plans) -> Result<Self, JournalError> {
         let aggregate = aggregate(self.job.id())?;
         match behind(store, &aggregate, self.version, &self.last) {
             Some(rest) => self.with(rest),

@@ -94,14 +94,7 @@ impl<'s> JobReader<'s> {
         let state = begin(job, &first, plans)?;
         let mut projection = Projection::default();
         projection.take(&state, version.0, &first);
-        let mut reader = Self {
-            store,
-            aggregate,
-            job: state,
-            projection,
-            version,
-            pages: BTreeSet::new(),
-        };
+        let mut reader = Self { store, aggregate, job: state, projection, version, pages: BTreeSet::new() };
         reader.follow(records, last, (folder, many))?;
         Ok(reader)
     }
@@ -229,11 +222,7 @@ impl<'s> JobReader<'s> {
             return Ok(());
         };
         let before = Version(version.saturating_sub(1));
-        let read = self
-            .store
-            .read(&self.aggregate, before)?
-            .next()
-            .transpose()?;
+        let read = self.store.read(&self.aggregate, before)?.next().transpose()?;
         let texts = read.as_ref().and_then(|(_, bytes)| items_of(bytes));
         let texts = texts.ok_or_else(|| JournalError::Record {
             job: self.job.id().to_owned(),
@@ -249,10 +238,7 @@ impl<'s> JobReader<'s> {
     }
 
     /// The histories of these items, with their names at hand. Items without a record have none.
-    pub fn histories(
-        &mut self,
-        items: BTreeSet<ItemId>,
-    ) -> Result<BTreeMap<ItemId, History>, JournalError> {
+    pub fn histories(&mut self, items: BTreeSet<ItemId>) -> Result<BTreeMap<ItemId, History>, JournalError> {
         if items.is_empty() {
             return Ok(BTreeMap::new());
         }
@@ -316,18 +302,13 @@ impl<'s> JobReader<'s> {
         self.learn(named)?;
         let exact = |reader: &Self| -> Vec<ItemId> {
             let known = reader.known();
-            known
-                .filter(|it| reader.job.identity(*it) == typed)
-                .collect()
+            known.filter(|it| reader.job.identity(*it) == typed).collect()
         };
         let found = exact(self);
         if !found.is_empty() {
             return Ok(found);
         }
-        if let Some(index) = typed
-            .strip_prefix('#')
-            .and_then(|it| it.parse::<u32>().ok())
-        {
+        if let Some(index) = typed.strip_prefix('#').and_then(|it| it.parse::<u32>().ok()) {
             let found = self.at_place(index);
             self.learn(found)?;
             return Ok(found.into_iter().collect());
@@ -341,8 +322,8 @@ impl<'s> JobReader<'s> {
         if let Some((step, state)) = map {
             return (index < state.items.len()).then_some(step.item(index));
         }
-        let mut all = steps()
-            .flat_map(|(step, state)| (0..state.items.len()).map(move |index| step.item(index)));
+        let mut all =
+            steps().flat_map(|(step, state)| (0..state.items.len()).map(move |index| step.item(index)));
         all.nth(usize::try_from(index).unwrap_or(usize::MAX))
     }
 
@@ -356,9 +337,7 @@ impl<'s> JobReader<'s> {
         const LEARNED: usize = 10;
         let job = &self.job;
         let here = self.known().filter(|it| {
-            let left_out = job
-                .step(it.step)
-                .is_some_and(|step| step.items.are_left_out());
+            let left_out = job.step(it.step).is_some_and(|step| step.items.are_left_out());
             !left_out && job.identity(*it).starts_with(typed)
         });
         let mut found: Vec<ItemId> = here.collect();
@@ -368,8 +347,7 @@ impl<'s> JobReader<'s> {
                     return;
                 }
                 let numbered = (first..).zip(texts);
-                for (index, (identity, input)) in numbered.filter(|(_, it)| it.0.starts_with(typed))
-                {
+                for (index, (identity, input)) in numbered.filter(|(_, it)| it.0.starts_with(typed)) {
                     if found.len() < LEARNED {
                         step.items.learn(index, identity, input);
                     }

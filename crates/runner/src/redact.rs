@@ -22,11 +22,7 @@ impl Redaction {
         let values = values.map(|(_, value)| value.as_bytes().to_vec());
         let mut secrets: Vec<_> = values.filter(|value| !value.is_empty()).collect();
         secrets.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        Self {
-            secrets,
-            held: Vec::new(),
-            after_gap: false,
-        }
+        Self { secrets, held: Vec::new(), after_gap: false }
     }
 
     /// Takes a piece, and returns what may be shown now.
@@ -102,9 +98,7 @@ mod tests {
     use super::*;
 
     fn redaction(values: &[&str]) -> Redaction {
-        let values = values
-            .iter()
-            .map(|value| ("S".to_owned(), (*value).to_owned()));
+        let values = values.iter().map(|value| ("S".to_owned(), (*value).to_owned()));
         Redaction::of(&Secrets::from_values(values.collect()))
     }
 
@@ -119,10 +113,7 @@ mod tests {
 
     #[test]
     fn a_secret_across_pieces_is_taken_out_and_what_only_began_as_one_is_not() {
-        let text = shown(
-            redaction(&["hunter2"]),
-            &["a hun", "ter", "2 b hunt", " c hu"],
-        );
+        let text = shown(redaction(&["hunter2"]), &["a hun", "ter", "2 b hunt", " c hu"]);
         assert_eq!(text, "a *** b hunt c hu");
     }
 

@@ -23,11 +23,7 @@ pub enum SecretError {
     #[error("the secret {name} is the environment variable {variable}, which is not set")]
     Variable { name: String, variable: String },
     #[error("the secret {name} is in the file `{}`, which cannot be read", path.display())]
-    File {
-        name: String,
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    File { name: String, path: PathBuf, source: std::io::Error },
 }
 
 impl Secrets {
@@ -36,35 +32,24 @@ impl Secrets {
         let mut values = Vec::new();
         for (name, secret) in &workflow.secrets {
             let value = match secret {
-                Secret::Env(variable) => env::var(variable).map_err(|_| SecretError::Variable {
-                    name: name.clone(),
-                    variable: variable.clone(),
-                })?,
+                Secret::Env(variable) => env::var(variable)
+                    .map_err(|_| SecretError::Variable { name: name.clone(), variable: variable.clone() })?,
                 Secret::File(path) => {
                     let path = directory.join(path);
                     let text = std::fs::read_to_string(&path);
-                    let text = text.map_err(|source| SecretError::File {
-                        name: name.clone(),
-                        path,
-                        source,
-                    })?;
+                    let text =
+                        text.map_err(|source| SecretError::File { name: name.clone(), path, source })?;
                     text.trim_end_matches(['\n', '\r']).to_owned()
                 }
             };
             values.push((name.clone(), value));
         }
-        Ok(Self {
-            values,
-            withheld: false,
-        })
+        Ok(Self { values, withheld: false })
     }
 
     /// The values are not known here, so no text of the job may be shown.
     pub const fn withheld() -> Self {
-        Self {
-            values: Vec::new(),
-            withheld: true,
-        }
+        Self { values: Vec::new(), withheld: true }
     }
 
     /// Whether an environment variable holds a secret, by its own name or by that of its source.
@@ -80,10 +65,7 @@ impl Secrets {
 
     #[cfg(test)]
     pub(crate) fn from_values(values: Vec<(String, String)>) -> Self {
-        Self {
-            values,
-            withheld: false,
-        }
+        Self { values, withheld: false }
     }
 
     pub(crate) fn values(&self) -> &[(String, String)] {

@@ -69,9 +69,7 @@ fn wanted(asked: &Value) -> Wanted {
     let goals = asked["goals"].as_array().into_iter().flatten();
     Wanted {
         id: asked["id"].as_str().unwrap_or_default().to_owned(),
-        goals: goals
-            .filter_map(|goal| Some(goal.as_str()?.to_owned()))
-            .collect(),
+        goals: goals.filter_map(|goal| Some(goal.as_str()?.to_owned())).collect(),
         init: asked["init"].as_object().cloned().unwrap_or_default(),
         ..Wanted::default()
     }

@@ -14,10 +14,7 @@ pub(crate) fn told(status: StatusCode, value: &Value) -> Response {
 }
 
 pub(crate) fn said(status: StatusCode, error: &str) -> Response {
-    told(
-        status,
-        &json!({ "error": error, "status": status.as_u16() }),
-    )
+    told(status, &json!({ "error": error, "status": status.as_u16() }))
 }
 
 /// A view as JSON, its keys in alphabetical order. The keys of views are texts, so this cannot fail.
@@ -45,10 +42,7 @@ pub(crate) struct Refused {
 
 impl Refused {
     fn with(status: StatusCode, error: impl Into<String>) -> Self {
-        Self {
-            status,
-            error: error.into(),
-        }
+        Self { status, error: error.into() }
     }
 
     /// The request is malformed.
@@ -88,6 +82,5 @@ impl IntoResponse for Refused {
 pub(crate) type Named = Result<Path<String>, PathRejection>;
 
 pub(crate) fn named(name: Named) -> Result<String, Refused> {
-    name.map(|Path(name)| name)
-        .map_err(|_| Refused::missing("there is nothing at this address"))
+    name.map(|Path(name)| name).map_err(|_| Refused::missing("there is nothing at this address"))
 }

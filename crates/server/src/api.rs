@@ -31,11 +31,7 @@ pub(crate) struct Api {
 
 impl Api {
     pub(crate) fn of(served: Served, ending: Ending, patience: Duration) -> Self {
-        Self {
-            served: Arc::new(served),
-            ending,
-            patience,
-        }
+        Self { served: Arc::new(served), ending, patience }
     }
 
     pub(crate) fn host(&self) -> &Host {
@@ -72,8 +68,7 @@ impl Api {
         &self,
         look: impl FnOnce(&Catalog) -> Result<T, Refused> + Send + 'static,
     ) -> Result<T, Refused> {
-        self.work(|served| served.host.book().read(look).map_err(unavailable)?)
-            .await
+        self.work(|served| served.host.book().read(look).map_err(unavailable)?).await
     }
 }
 

@@ -17,9 +17,7 @@ impl Fields {
         match serde_json::from_slice(body) {
             Ok(Value::Object(fields)) => Ok(Self(fields)),
             Ok(_) => Err(Refused::wrong("what was sent is no JSON object")),
-            Err(error) => Err(Refused::wrong(format!(
-                "what was sent is not JSON: {error}"
-            ))),
+            Err(error) => Err(Refused::wrong(format!("what was sent is not JSON: {error}"))),
         }
     }
 
@@ -35,9 +33,9 @@ impl Fields {
     ) -> Result<Option<T>, Refused> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
-            Some(value) => read(value)
-                .map(Some)
-                .ok_or_else(|| Refused::wrong(format!("`{name}` is not {kind}"))),
+            Some(value) => {
+                read(value).map(Some).ok_or_else(|| Refused::wrong(format!("`{name}` is not {kind}")))
+            }
         }
     }
 
@@ -62,9 +60,7 @@ impl Fields {
     pub(crate) fn labels(&self, name: &str) -> Result<BTreeMap<String, String>, Refused> {
         let labels = |value: &Value| {
             let labels = value.as_object()?.iter();
-            labels
-                .map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
-                .collect()
+            labels.map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
         };
         let labels = self.get(name, "an object of texts", labels)?;
         Ok(labels.unwrap_or_default())

@@ -12,8 +12,9 @@ use crate::answer::{object, put};
 
 pub fn catalog_event(version: Version, record: &CatalogRecord) -> Value {
     let data = match &record.event {
-        CatalogEvent::StepRegistered { definition, .. }
-        | CatalogEvent::StepUpdated { definition, .. } => json!({ "step": object(definition) }),
+        CatalogEvent::StepRegistered { definition, .. } | CatalogEvent::StepUpdated { definition, .. } => {
+            json!({ "step": object(definition) })
+        }
         CatalogEvent::StepUnregistered { id } => json!({ "step_id": id }),
         CatalogEvent::StepHealthChanged { id, healthy, error } => {
             let status = if *healthy { "healthy" } else { "unhealthy" };
@@ -21,12 +22,7 @@ pub fn catalog_event(version: Version, record: &CatalogRecord) -> Value {
             put(&mut data, "error", error.as_deref());
             data
         }
-        CatalogEvent::FlowActivated {
-            flow,
-            labels,
-            parent,
-            ..
-        } => {
+        CatalogEvent::FlowActivated { flow, labels, parent, .. } => {
             let labels = labels.iter();
             let labels = labels.map(|(name, value)| (name.clone(), value.as_str().into()));
             let labels: Map<String, Value> = labels.collect();
@@ -34,15 +30,9 @@ pub fn catalog_event(version: Version, record: &CatalogRecord) -> Value {
             put(&mut data, "parent_flow_id", parent.as_deref());
             data
         }
-        CatalogEvent::FlowDeactivated {
-            flow,
-            status,
-            error,
-            ended,
-        } => {
+        CatalogEvent::FlowDeactivated { flow, status, error, ended } => {
             let ended = rfc3339(*ended);
-            let mut data =
-                json!({ "flow_id": flow, "status": status.word(), "completed_at": ended });
+            let mut data = json!({ "flow_id": flow, "status": status.word(), "completed_at": ended });
             put(&mut data, "error", error.as_deref());
             data
         }

@@ -23,14 +23,12 @@ const LONGEST: usize = 200;
 type Body = Result<Bytes, BytesRejection>;
 
 pub(crate) async fn list(State(api): State<Api>) -> Result<Response, Refused> {
-    api.look(|catalog| Ok(told(StatusCode::OK, &Query::all().answer(catalog))))
-        .await
+    api.look(|catalog| Ok(told(StatusCode::OK, &Query::all().answer(catalog)))).await
 }
 
 pub(crate) async fn query(State(api): State<Api>, body: Body) -> Result<Response, Refused> {
     let query = Query::read(&fields(body)?)?;
-    api.look(move |catalog| Ok(told(StatusCode::OK, &query.answer(catalog))))
-        .await
+    api.look(move |catalog| Ok(told(StatusCode::OK, &query.answer(catalog)))).await
 }
 
 pub(crate) async fn show(State(api): State<Api>, flow: Named) -> Result<Response, Refused> {
@@ -87,9 +85,7 @@ fn completion(fields: &Fields) -> Result<Map<String, Value>, Refused> {
         (deadline, fields.seconds(deadline)?.map(Value::from)),
     ];
     let said = said.into_iter();
-    Ok(said
-        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
-        .collect())
+    Ok(said.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
 }
 
 fn not_planned(error: PlanError) -> Refused {
@@ -129,14 +125,10 @@ fn flow_id(wanted: &str) -> Result<String, Refused> {
     let id: String = kept.map(|it| if it == ' ' { '-' } else { it }).collect();
     let id = id.trim_matches('-');
     if matches!(id, "" | "." | "..") {
-        return Err(Refused::wrong(
-            "`id` has to have letters, digits or one of `_ . - +`",
-        ));
+        return Err(Refused::wrong("`id` has to have letters, digits or one of `_ . - +`"));
     }
     if id.len() > LONGEST {
-        return Err(Refused::wrong(format!(
-            "`id` has more than {LONGEST} characters"
-        )));
+        return Err(Refused::wrong(format!("`id` has more than {LONGEST} characters")));
     }
     Ok(id.to_owned())
 }

@@ -69,15 +69,10 @@ impl Follower {
     pub(crate) fn ask(&mut self, wish: Wish) -> Option<Value> {
         match wish {
             Wish::Unsubscribe { sub_id } => {
-                self.subscriptions
-                    .retain(|known| known.sub_id.as_ref() != Some(&sub_id));
+                self.subscriptions.retain(|known| known.sub_id.as_ref() != Some(&sub_id));
                 None
             }
-            Wish::Subscribe {
-                aggregate,
-                types,
-                sub_id,
-            } => {
+            Wish::Subscribe { aggregate, types, sub_id } => {
                 // Subscribing again replaces the subscription.
                 self.subscriptions.retain(|known| {
                     known.sub_id != sub_id || (sub_id.is_none() && known.aggregate != aggregate)
@@ -91,12 +86,7 @@ impl Follower {
         }
     }
 
-    fn subscribe(
-        &mut self,
-        aggregate: Aggregate,
-        types: BTreeSet<String>,
-        sub_id: Option<String>,
-    ) -> Value {
+    fn subscribe(&mut self, aggregate: Aggregate, types: BTreeSet<String>, sub_id: Option<String>) -> Value {
         let (data, version, place) = match self.begin(&aggregate) {
             Ok(found) => found,
             Err(error) => return failed(&error, &aggregate, sub_id.as_deref()),
@@ -108,12 +98,7 @@ impl Follower {
             "sequence": version.next().0,
         });
         put(&mut answer, "sub_id", sub_id.as_deref());
-        self.subscriptions.push(Subscription {
-            sub_id,
-            aggregate,
-            types,
-            place,
-        });
+        self.subscriptions.push(Subscription { sub_id, aggregate, types, place });
         answer
     }
 
@@ -121,8 +106,7 @@ impl Follower {
         Ok(match aggregate {
             Aggregate::Engine => {
                 self.book.read(|_| ())?;
-                let look =
-                    |catalog: &Catalog, version| (json_of(&CatalogView::of(catalog)), version);
+                let look = |catalog: &Catalog, version| (json_of(&CatalogView::of(catalog)), version);
                 let (data, version) = self.book.known(look);
                 (data, version, Place::Engine(version))
             }
@@ -163,12 +147,7 @@ impl Follower {
 }
 
 impl Subscription {
-    fn read(
-        &mut self,
-        store: &dyn Store,
-        book: &Book,
-        told: &mut Vec<Value>,
-    ) -> Result<bool, JournalError> {
+    fn read(&mut self, store: &dyn Store, book: &Book, told: &mut Vec<Value>) -> Result<bool, JournalError> {
         let mut tell = |event: Value| {
             let kind = event.get("type").and_then(Value::as_str);
             let wanted = kind.is_some_and(|kind| self.types.contains(kind));

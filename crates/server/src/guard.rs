@@ -30,17 +30,11 @@ impl Access {
     /// Only this machine, under its own names and the host of the public URL.
     pub fn local(public_url: Option<&str>) -> Self {
         let uri: Option<Uri> = public_url.and_then(|url| url.parse().ok());
-        Self {
-            token: None,
-            public: uri.and_then(|uri| Some(uri.host()?.to_ascii_lowercase())),
-        }
+        Self { token: None, public: uri.and_then(|uri| Some(uri.host()?.to_ascii_lowercase())) }
     }
 
     pub const fn by_token(token: String) -> Self {
-        Self {
-            token: Some(token),
-            public: None,
-        }
+        Self { token: Some(token), public: None }
     }
 
     pub fn may_listen(&self, address: IpAddr) -> Result<(), String> {
@@ -68,10 +62,7 @@ impl Access {
         }
         let sends = method == Method::POST || method == Method::PUT;
         if sends && !is_result && has_body(headers) && !is_json(headers) {
-            return Some(said(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "what is sent has to be application/json",
-            ));
+            return Some(said(StatusCode::UNSUPPORTED_MEDIA_TYPE, "what is sent has to be application/json"));
         }
         None
     }
@@ -127,10 +118,7 @@ async fn guard(State(access): State<Arc<Access>>, request: Request, next: Next) 
 }
 
 fn unknown() -> Response {
-    let mut answer = said(
-        StatusCode::UNAUTHORIZED,
-        "a token is asked for: Authorization: Bearer TOKEN",
-    );
+    let mut answer = said(StatusCode::UNAUTHORIZED, "a token is asked for: Authorization: Bearer TOKEN");
     let bearer = HeaderValue::from_static("Bearer");
     let _ = answer.headers_mut().insert(WWW_AUTHENTICATE, bearer);
     answer
@@ -160,9 +148,7 @@ fn has_body(headers: &HeaderMap) -> bool {
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers
-        .get(CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok());
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.and_then(|kind| kind.split(';').next());
     kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }

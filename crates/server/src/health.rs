@@ -22,10 +22,7 @@ pub struct HealthChecks {
 
 impl Default for HealthChecks {
     fn default() -> Self {
-        Self {
-            every: Duration::from_secs(30),
-            patience: Duration::from_secs(5),
-        }
+        Self { every: Duration::from_secs(30), patience: Duration::from_secs(5) }
     }
 }
 

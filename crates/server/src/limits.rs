@@ -48,28 +48,20 @@ struct Room {
 }
 
 pub(crate) fn bounded(routes: Router, limits: ListenLimits) -> Router {
-    let room = Room {
-        requests: Arc::new(Semaphore::new(limits.requests)),
-        time: limits.request,
-    };
+    let room = Room { requests: Arc::new(Semaphore::new(limits.requests)), time: limits.request };
     routes.layer(from_fn_with_state(room, bound))
 }
 
 async fn bound(State(room): State<Room>, request: Request, next: Next) -> Response {
     let Ok(_taken) = room.requests.try_acquire() else {
-        let mut answer = said(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "too much is asked at once; ask again in a second",
-        );
+        let mut answer =
+            said(StatusCode::SERVICE_UNAVAILABLE, "too much is asked at once; ask again in a second");
         let second = HeaderValue::from_static("1");
         let _ = answer.headers_mut().insert(RETRY_AFTER, second);
         return answer;
     };
     match tokio::time::timeout(room.time, next.run(request)).await {
         Ok(answer) => answer,
-        Err(_) => said(
-            StatusCode::REQUEST_TIMEOUT,
-            "the request took too long, and was given up",
-        ),
+        Err(_) => said(StatusCode::REQUEST_TIMEOUT, "the request took too long, and was given up"),
     }
 }

@@ -135,10 +135,7 @@ async fn accept(listener: Listener, routes: Router, limits: ListenLimits, mut en
         };
         match (accepted, place) {
             (Ok((stream, _)), Ok(place)) => {
-                let routes = Placed {
-                    routes: routes.clone(),
-                    place: Arc::new(place),
-                };
+                let routes = Placed { routes: routes.clone(), place: Arc::new(place) };
                 let header = limits.header;
                 let _ = connections.spawn(serve(stream, routes, header, ending.clone()));
             }

@@ -61,12 +61,7 @@ impl Log {
                 }
             }
         });
-        Self {
-            level,
-            lines,
-            left_out,
-            turned: Arc::default(),
-        }
+        Self { level, lines, left_out, turned: Arc::default() }
     }
 
     pub fn write(&self, records: &[LogRecord]) {

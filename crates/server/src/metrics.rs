@@ -23,11 +23,7 @@ use undaunted_policy::Phase;
 
 const ITEM_STATES: [&str; 4] = ["running", "waiting", "held", "pending"];
 const BREAKER_STATES: [&str; 3] = ["closed", "open", "half_open"];
-const FLOW_STATES: [FlowStatus; 3] = [
-    FlowStatus::Active,
-    FlowStatus::Completed,
-    FlowStatus::Failed,
-];
+const FLOW_STATES: [FlowStatus; 3] = [FlowStatus::Active, FlowStatus::Completed, FlowStatus::Failed];
 
 macro_rules! labels {
     ($name:ident, $($field:ident),+) => {
@@ -170,11 +166,7 @@ impl Metrics {
             let more = u64::from(pool.consumed).saturating_sub(consumed.get());
             let _ = consumed.inc_by(more);
         }
-        let now = if job.stage.has_ended() {
-            [0; 4]
-        } else {
-            queues(job)
-        };
+        let now = if job.stage.has_ended() { [0; 4] } else { queues(job) };
         self.count(job.id(), now);
     }
 
@@ -214,10 +206,7 @@ impl Metrics {
             Phase::HalfOpen { .. } => "half_open",
         };
         for known in BREAKER_STATES {
-            let of = ByBreaker {
-                breaker: name.to_owned(),
-                state: known.to_owned(),
-            };
+            let of = ByBreaker { breaker: name.to_owned(), state: known.to_owned() };
             let gauge = self.breakers.get_or_create(&of);
             let _ = gauge.set(i64::from(known == state));
         }
@@ -258,9 +247,7 @@ impl Metrics {
 }
 
 fn by_job(job: &str) -> ByJob {
-    ByJob {
-        job_id: job.to_owned(),
-    }
+    ByJob { job_id: job.to_owned() }
 }
 
 /// In the order of `ITEM_STATES`.
@@ -268,12 +255,7 @@ fn queues(job: &Job) -> [i64; 4] {
     let mut queues = [0_i64; 4];
     for (_, step) in job.busy_steps() {
         let waiting = i64::try_from(step.waiting.len()).unwrap_or(i64::MAX);
-        let of = [
-            step.running.into(),
-            waiting,
-            step.held.len().into(),
-            step.pending().into(),
-        ];
+        let of = [step.running.into(), waiting, step.held.len().into(), step.pending().into()];
         for (sum, more) in queues.iter_mut().zip(of) {
             *sum = sum.saturating_add(more);
         }

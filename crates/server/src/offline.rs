@@ -64,16 +64,11 @@ impl OfflineServer<'_> {
     /// `patience`, or there are too many connections.
     pub fn answer(&self, sent: &[u8], patience: Duration) -> Option<Vec<u8>> {
         let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
-        let routes = Placed {
-            routes: self.routes.clone(),
-            place: Arc::new(place),
-        };
+        let routes = Placed { routes: self.routes.clone(), place: Arc::new(place) };
         let (near, far) = duplex(UNDER_WAY);
         let mut http = Builder::new();
         // `half_close`: the client has sent everything and still wants the answer.
-        http.timer(TokioTimer::new())
-            .header_read_timeout(self.limits.header)
-            .half_close(true);
+        http.timer(TokioTimer::new()).header_read_timeout(self.limits.header).half_close(true);
         let service = TowerToHyperService::new(routes);
         let connection = http.serve_connection(TokioIo::new(far), service);
         let connection = connection.with_upgrades();

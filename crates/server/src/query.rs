@@ -37,10 +37,7 @@ struct Place {
 
 impl Query {
     pub(crate) fn all() -> Self {
-        Self {
-            newest_first: true,
-            ..Self::default()
-        }
+        Self { newest_first: true, ..Self::default() }
     }
 
     pub(crate) fn read(fields: &Fields) -> Result<Self, Refused> {
@@ -49,10 +46,7 @@ impl Query {
             return Err(Refused::wrong("`id_prefix` is not the beginning of an id"));
         }
         let labels = fields.labels("labels")?;
-        if labels
-            .iter()
-            .any(|(name, it)| name.is_empty() || it.is_empty())
-        {
+        if labels.iter().any(|(name, it)| name.is_empty() || it.is_empty()) {
             return Err(Refused::wrong("`labels` has an empty name or value"));
         }
         let limit = match fields.number("limit")?.unwrap_or_default() {
@@ -98,18 +92,12 @@ impl Query {
             after.is_none_or(|after| self.order(after, &place(*flow)) == Ordering::Less)
         };
         let mut rest = found.into_iter().filter(later);
-        let page: Vec<_> = rest
-            .by_ref()
-            .take(self.limit.unwrap_or(usize::MAX))
-            .collect();
+        let page: Vec<_> = rest.by_ref().take(self.limit.unwrap_or(usize::MAX)).collect();
         let more = rest.next().is_some();
         let next = page.last().filter(|_| more);
         json_of(&FlowPage {
             count: page.len(),
-            flows: page
-                .iter()
-                .map(|(flow, entry)| FlowLine::of(flow, entry))
-                .collect(),
+            flows: page.iter().map(|(flow, entry)| FlowLine::of(flow, entry)).collect(),
             total,
             has_more: more.then_some(true),
             next_cursor: next.map(|last| place(*last).write()),
@@ -149,11 +137,7 @@ impl Place {
             "1" => true,
             _ => return None,
         };
-        Some(Self {
-            ended,
-            since: since.parse().ok()?,
-            flow: flow.to_owned(),
-        })
+        Some(Self { ended, since: since.parse().ok()?, flow: flow.to_owned() })
     }
 }
 
@@ -166,17 +150,11 @@ fn place((flow, entry): (&str, &FlowEntry)) -> Place {
 }
 
 fn statuses(words: &[String]) -> Result<Vec<FlowStatus>, Refused> {
-    let all = [
-        FlowStatus::Active,
-        FlowStatus::Completed,
-        FlowStatus::Failed,
-    ];
+    let all = [FlowStatus::Active, FlowStatus::Completed, FlowStatus::Failed];
     let status = |word: &String| {
         let found = all.into_iter().find(|status| status.word() == word);
         found.ok_or_else(|| {
-            Refused::wrong(format!(
-                "`statuses` has `{word}`, which is none of active, completed and failed"
-            ))
+            Refused::wrong(format!("`statuses` has `{word}`, which is none of active, completed and failed"))
         })
     };
     words.iter().map(status).collect()

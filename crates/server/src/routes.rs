@@ -62,8 +62,7 @@ async fn metrics(State(api): State<Api>) -> Result<Response, Refused> {
 }
 
 async fn whole(State(api): State<Api>) -> Result<Response, Refused> {
-    api.look(|catalog| Ok(told(StatusCode::OK, &json_of(&CatalogView::of(catalog)))))
-        .await
+    api.look(|catalog| Ok(told(StatusCode::OK, &json_of(&CatalogView::of(catalog))))).await
 }
 
 async fn wrong_place() -> Response {
@@ -71,10 +70,7 @@ async fn wrong_place() -> Response {
 }
 
 async fn wrong_method() -> Response {
-    said(
-        StatusCode::METHOD_NOT_ALLOWED,
-        "this address does not take this method",
-    )
+    said(StatusCode::METHOD_NOT_ALLOWED, "this address does not take this method")
 }
 
 #[cfg(test)]

@@ -55,9 +55,7 @@ impl Scene {
     pub(crate) fn on(store: Arc<MemoryStore>, id: &str, text: &str) -> Self {
         let operator = Operator::default();
         let checked = check(&Source::new("f.yaml", text), &operator);
-        let workflow = checked
-            .workflow
-            .unwrap_or_else(|| panic!("{:?}", checked.diagnostics));
+        let workflow = checked.workflow.unwrap_or_else(|| panic!("{:?}", checked.diagnostics));
         let around = Surroundings {
             job: id.to_owned(),
             file: "f.yaml".to_owned(),
@@ -70,10 +68,7 @@ impl Scene {
             token_key: None,
         };
         let submitted = submission(Plan::new(workflow), text, around).unwrap();
-        let first = Record {
-            at: T0,
-            event: Event::Job(JobEvent::Submitted(Box::new(submitted))),
-        };
+        let first = Record { at: T0, event: Event::Job(JobEvent::Submitted(Box::new(submitted))) };
         let claim = store.claim(&aggregate(id).unwrap()).unwrap();
         let mut scene = Self {
             job: Job::begin(&first).unwrap(),
@@ -113,20 +108,14 @@ impl Scene {
     /// Starts what is ready.
     pub(crate) fn start(&mut self) {
         for item in ready(&self.job, &AdmissionControl::default(), self.now) {
-            self.tell(&Input::Start {
-                item,
-                refused: None,
-                gate: Gate::None,
-            });
+            self.tell(&Input::Start { item, refused: None, gate: Gate::None });
         }
     }
 
     fn start_of(&self, step: u32, item: u32) -> StartId {
         let mut running = self.job.starts.running.iter();
         let found = running.find(|(_, place)| **place == StepId(step).item(item));
-        *found
-            .unwrap_or_else(|| panic!("{step}/{item} does not run"))
-            .0
+        *found.unwrap_or_else(|| panic!("{step}/{item} does not run")).0
     }
 
     /// An item succeeds with these outputs.

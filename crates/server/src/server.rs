@@ -35,15 +35,9 @@ pub struct Manner {
 impl Server {
     /// Serves on a listener. Call [`Access::may_listen`] with its address first.
     pub fn start(listener: TcpListener, manner: Manner, served: Served) -> io::Result<Self> {
-        let Manner {
-            access,
-            limits,
-            health,
-        } = manner;
+        let Manner { access, limits, health } = manner;
         let shown = served.clone();
-        let listening = Listening::start(listener, limits, |ending| {
-            all(shown, access, limits, ending)
-        })?;
+        let listening = Listening::start(listener, limits, |ending| all(shown, access, limits, ending))?;
         listening.beside(|ending| look_after(served, health, ending));
         Ok(Self(listening))
     }

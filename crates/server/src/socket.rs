@@ -35,14 +35,13 @@ pub(crate) async fn connect(
     asked: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
     match asked {
-        Ok(asked) => asked
-            .max_message_size(LONGEST)
-            .max_frame_size(LONGEST)
-            .on_upgrade(async move |socket| {
+        Ok(asked) => {
+            asked.max_message_size(LONGEST).max_frame_size(LONGEST).on_upgrade(async move |socket| {
                 // It keeps the permit of its connection for as long as it lasts.
                 let _place = place;
                 Session::of(api, socket).run().await;
-            }),
+            })
+        }
         Err(wrong) => said(wrong.status(), &wrong.body_text()),
     }
 }
@@ -57,11 +56,7 @@ struct Session {
 impl Session {
     fn of(api: Api, socket: WebSocket) -> Self {
         let follower = Some(Follower::of(api.host()));
-        Self {
-            socket,
-            api,
-            follower,
-        }
+        Self { socket, api, follower }
     }
 
     async fn run(mut self) {
@@ -116,8 +111,7 @@ impl Session {
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => return Ok(()),
             Some(Ok(Message::Close(_))) | None => return Err(Over),
             Some(Err(_)) => {
-                self.close(close_code::SIZE, "a message that cannot be taken")
-                    .await;
+                self.close(close_code::SIZE, "a message that cannot be taken").await;
                 return Err(Over);
             }
         };

@@ -62,21 +62,13 @@ impl Stage {
             news: news.clone(),
         };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        Self {
-            server: Server::start(listener, manner, served).unwrap(),
-            store,
-            book,
-            news,
-        }
+        Self { server: Server::start(listener, manner, served).unwrap(), store, book, news }
     }
 
     /// Looks after steps as often as it can.
     pub(crate) fn attentive() -> Self {
         Self::with(Manner {
-            health: HealthChecks {
-                every: Duration::from_millis(1),
-                ..HealthChecks::default()
-            },
+            health: HealthChecks { every: Duration::from_millis(1), ..HealthChecks::default() },
             ..Manner::default()
         })
     }

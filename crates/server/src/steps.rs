@@ -40,9 +40,9 @@ pub(crate) async fn register(State(api): State<Api>, body: Body) -> Result<Respo
         let id = served.host.check_step(&step).map_err(Refused::wrong)?;
         write(served, id, &step, |known, id| match known {
             Known::Same => Ok(None),
-            Known::Other => Err(Refused::conflict(format!(
-                "the step `{id}` is registered with another definition"
-            ))),
+            Known::Other => {
+                Err(Refused::conflict(format!("the step `{id}` is registered with another definition")))
+            }
             Known::Missing => Ok(Some(true)),
         })?;
         let answer = json!({ "message": "Step registered", "step": step });
@@ -51,11 +51,7 @@ pub(crate) async fn register(State(api): State<Api>, body: Body) -> Result<Respo
     .await
 }
 
-pub(crate) async fn update(
-    State(api): State<Api>,
-    id: Named,
-    body: Body,
-) -> Result<Response, Refused> {
+pub(crate) async fn update(State(api): State<Api>, id: Named, body: Body) -> Result<Response, Refused> {
     let id = named(id)?;
     let step = read(body)?;
     api.work(move |served| {
@@ -89,10 +85,7 @@ pub(crate) async fn remove(State(api): State<Api>, id: Named) -> Result<Response
         };
         let _ = served.host.book().change(decide).map_err(unavailable)??;
         served.news.stir();
-        Ok(told(
-            StatusCode::OK,
-            &json!({ "message": "Step unregistered" }),
-        ))
+        Ok(told(StatusCode::OK, &json!({ "message": "Step unregistered" })))
     })
     .await
 }

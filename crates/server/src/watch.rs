@@ -53,10 +53,8 @@ impl Observer for Watch {
         if is_new {
             self.metrics.restore(job);
             let submitted = Box::new(job.submitted().clone());
-            let record = Record {
-                at: job.times.submitted_at,
-                event: Event::Job(JobEvent::Submitted(submitted)),
-            };
+            let record =
+                Record { at: job.times.submitted_at, event: Event::Job(JobEvent::Submitted(submitted)) };
             self.log.tell(job, &record);
         } else {
             self.recover(job);
@@ -74,8 +72,7 @@ impl Observer for Watch {
     }
 
     fn turned(&mut self, _: &Job, breaker: &str, change: &BreakerChange) {
-        self.metrics
-            .found_breaker(breaker, change.state.breaker.phase());
+        self.metrics.found_breaker(breaker, change.state.breaker.phase());
         self.log.turned(breaker, change);
         self.news.stir();
     }

@@ -35,9 +35,7 @@ pub struct Webhooks(Listening);
 impl Webhooks {
     pub fn listen(address: SocketAddr, deliver: Deliver) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
-        let routes = webhooks(deliver)
-            .method_not_allowed_fallback(wrong_method)
-            .fallback(wrong_place);
+        let routes = webhooks(deliver).method_not_allowed_fallback(wrong_method).fallback(wrong_place);
         Listening::start(listener, ListenLimits::default(), |_| routes).map(Self)
     }
 
@@ -69,29 +67,20 @@ async fn arrived(
         StepResult::Failed(error) => Err(error),
         StepResult::Unreadable(why) => return said(StatusCode::BAD_REQUEST, &why),
     };
-    let arrived = Arrived {
-        step,
-        token,
-        result,
-    };
+    let arrived = Arrived { step, token, result };
     match tokio::task::spawn_blocking(move || deliver(&flow, arrived)).await {
         Ok(Some(Reported::Taken)) => told(StatusCode::OK, &json!({ "success": true })),
-        Ok(Some(Reported::Unknown | Reported::Elsewhere)) => said(
-            StatusCode::NOT_FOUND,
-            "no attempt of this flow and step has this token",
-        ),
-        Ok(None) | Err(_) => said(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "it cannot be taken now; send it again later",
-        ),
+        Ok(Some(Reported::Unknown | Reported::Elsewhere)) => {
+            said(StatusCode::NOT_FOUND, "no attempt of this flow and step has this token")
+        }
+        Ok(None) | Err(_) => {
+            said(StatusCode::SERVICE_UNAVAILABLE, "it cannot be taken now; send it again later")
+        }
     }
 }
 
 async fn wrong_place() -> Response {
-    said(
-        StatusCode::NOT_FOUND,
-        "results are sent to /webhook/FLOW/STEP/TOKEN",
-    )
+    said(StatusCode::NOT_FOUND, "results are sent to /webhook/FLOW/STEP/TOKEN")
 }
 
 async fn wrong_method() -> Response {

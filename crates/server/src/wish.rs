@@ -44,8 +44,8 @@ impl Aggregate {
 
 impl Wish {
     pub(crate) fn read(text: &str) -> Result<Self, String> {
-        let message: Value = serde_json::from_str(text)
-            .map_err(|error| format!("the message is not JSON: {error}"))?;
+        let message: Value =
+            serde_json::from_str(text).map_err(|error| format!("the message is not JSON: {error}"))?;
         let none = Value::Null;
         let data = message.get("data").unwrap_or(&none);
         let sub_id = match data.get("sub_id") {
@@ -63,9 +63,7 @@ impl Wish {
                     sub_id,
                 })
             }
-            Some("unsubscribe") => Ok(Self::Unsubscribe {
-                sub_id: sub_id.ok_or("`sub_id` is missing")?,
-            }),
+            Some("unsubscribe") => Ok(Self::Unsubscribe { sub_id: sub_id.ok_or("`sub_id` is missing")? }),
             _ => Err("`type` is neither `subscribe` nor `unsubscribe`".to_owned()),
         }
     }

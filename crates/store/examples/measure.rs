@@ -116,10 +116,7 @@ fn in_flight(store: &SqliteStore, most: usize, records: usize) -> Outcome {
         under_way = under_way.saturating_sub(1);
         done = done.saturating_add(u32::try_from(records)?);
     }
-    clock.say(
-        &format!("1 thread, {most} under way, {records} a batch: records"),
-        done,
-    );
+    clock.say(&format!("1 thread, {most} under way, {records} a batch: records"), done);
     Ok(())
 }
 
@@ -148,10 +145,7 @@ fn load(store: &SqliteStore, records: usize, batch: usize) -> Outcome {
         record?;
         count = count.saturating_add(1);
     }
-    clock.say(
-        &format!("load, written in batches of {batch}: records"),
-        count,
-    );
+    clock.say(&format!("load, written in batches of {batch}: records"), count);
     let bytes = std::fs::metadata(store.database())?.len();
     println!("    the database has {} MiB", bytes >> 20);
     Ok(())
@@ -183,10 +177,7 @@ struct Clock {
 
 impl Clock {
     fn start() -> Self {
-        Self {
-            began: Instant::now(),
-            processor: processor(),
-        }
+        Self { began: Instant::now(), processor: processor() }
     }
 
     fn say(self, what: &str, count: u32) {

@@ -34,27 +34,14 @@ pub struct Append {
 }
 
 impl Append {
-    pub fn new(
-        aggregate: AggregateId,
-        version: Version,
-        epoch: Epoch,
-        records: Vec<Vec<u8>>,
-    ) -> Self {
-        Self {
-            guard: Some(Guard { version, epoch }),
-            ..Self::facts(aggregate, records)
-        }
+    pub fn new(aggregate: AggregateId, version: Version, epoch: Epoch, records: Vec<Vec<u8>>) -> Self {
+        Self { guard: Some(Guard { version, epoch }), ..Self::facts(aggregate, records) }
     }
 
     /// Facts to add wherever the journal ends: never refused for a version or an epoch. Not for an
     /// aggregate with an owner, whose next guarded append would then conflict.
     pub fn facts(aggregate: AggregateId, records: Vec<Vec<u8>>) -> Self {
-        Self {
-            aggregate,
-            guard: None,
-            records,
-            taken: vec![],
-        }
+        Self { aggregate, guard: None, records, taken: vec![] }
     }
 
     pub fn taking(mut self, requests: impl IntoIterator<Item = RequestId>) -> Self {
@@ -75,23 +62,12 @@ impl Append {
 #[non_exhaustive]
 pub enum AppendError {
     #[error("the journal of {aggregate} is at version {found}, not {expected}")]
-    Conflict {
-        aggregate: AggregateId,
-        expected: Version,
-        found: Version,
-    },
+    Conflict { aggregate: AggregateId, expected: Version, found: Version },
     /// Another process has claimed the aggregate since.
     #[error("{aggregate} was claimed in epoch {current}, so that epoch {held} may not write")]
-    Fenced {
-        aggregate: AggregateId,
-        held: Epoch,
-        current: Epoch,
-    },
+    Fenced { aggregate: AggregateId, held: Epoch, current: Epoch },
     #[error("request {request} of {aggregate} is not there to be taken")]
-    AlreadyTaken {
-        aggregate: AggregateId,
-        request: RequestId,
-    },
+    AlreadyTaken { aggregate: AggregateId, request: RequestId },
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -135,9 +111,5 @@ pub(crate) fn fenced(aggregate: &AggregateId, held: Epoch, found: Head) -> Resul
     if held == found.epoch {
         return Ok(());
     }
-    Err(AppendError::Fenced {
-        aggregate: aggregate.clone(),
-        held,
-        current: found.epoch,
-    })
+    Err(AppendError::Fenced { aggregate: aggregate.clone(), held, current: found.epoch })
 }

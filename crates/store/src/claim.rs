@@ -32,10 +32,7 @@ impl Owner {
     pub(crate) fn here() -> Self {
         Self {
             pid: std::process::id(),
-            host: rustix::system::uname()
-                .nodename()
-                .to_string_lossy()
-                .into_owned(),
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             since: SystemTime::now(),
         }
     }
@@ -45,10 +42,7 @@ impl Owner {
 #[non_exhaustive]
 pub enum ClaimError {
     #[error("{aggregate} is owned by process {} on {}", owner.pid, owner.host)]
-    OwnedBy {
-        aggregate: AggregateId,
-        owner: Owner,
-    },
+    OwnedBy { aggregate: AggregateId, owner: Owner },
     #[error(transparent)]
     Store(#[from] StoreError),
 }

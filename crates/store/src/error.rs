@@ -32,11 +32,7 @@ pub enum StoreError {
     #[error("`{path}` is not a store: {what}")]
     NotAStore { path: PathBuf, what: String },
     #[error("the store `{path}` has format {found}; this release knows formats up to {known}")]
-    NewerFormat {
-        path: PathBuf,
-        found: i64,
-        known: i64,
-    },
+    NewerFormat { path: PathBuf, found: i64, known: i64 },
     /// Locks and shared memory maps do not work there.
     #[error("the store `{path}` is on a network file system ({name})")]
     NetworkFileSystem { path: PathBuf, name: String },
@@ -48,11 +44,7 @@ pub enum StoreError {
         source: SharedError,
     },
     #[error("record {version} of {aggregate} is damaged: {what}")]
-    Damaged {
-        aggregate: AggregateId,
-        version: Version,
-        what: &'static str,
-    },
+    Damaged { aggregate: AggregateId, version: Version, what: &'static str },
     #[error("request {request} of {aggregate} is damaged: {what}")]
     DamagedRequest {
         aggregate: AggregateId,
@@ -76,11 +68,7 @@ pub enum StoreError {
         source: SharedError,
     },
     #[error("a record of {bytes} bytes for {aggregate} is too large; {most} is the most")]
-    TooLarge {
-        aggregate: AggregateId,
-        bytes: usize,
-        most: usize,
-    },
+    TooLarge { aggregate: AggregateId, bytes: usize, most: usize },
     #[error("a snapshot of {aggregate} at version {at} is ahead of its journal, at {head}")]
     AheadOfJournal {
         aggregate: AggregateId,
@@ -154,10 +142,9 @@ impl StoreError {
             Self::MustReopen { .. } => "look at the disk, then resume: what reached it is found",
             Self::Unreachable { .. } => "look at the server and at the way to it, then try again",
             Self::TooLarge { .. } => "keep what is large in a file and record its name",
-            Self::AheadOfJournal { .. }
-            | Self::NotFound { .. }
-            | Self::Io { .. }
-            | Self::Database { .. } => return None,
+            Self::AheadOfJournal { .. } | Self::NotFound { .. } | Self::Io { .. } | Self::Database { .. } => {
+                return None;
+            }
         })
     }
 
@@ -169,9 +156,7 @@ impl StoreError {
     /// The error of a handle whose writing thread has ended.
     pub(crate) fn closed() -> Self {
         Self::MustReopen {
-            source: Arc::from(Box::<dyn Error + Send + Sync>::from(
-                "the store's writing thread has ended",
-            )),
+            source: Arc::from(Box::<dyn Error + Send + Sync>::from("the store's writing thread has ended")),
         }
     }
 }

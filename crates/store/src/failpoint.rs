@@ -55,10 +55,7 @@ mod dying {
             return true;
         };
         let before = std::fs::read_to_string(&path).unwrap_or_default();
-        if before
-            .lines()
-            .any(|line| line.split(' ').next() == Some(place))
-        {
+        if before.lines().any(|line| line.split(' ').next() == Some(place)) {
             return false;
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH);

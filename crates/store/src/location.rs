@@ -19,10 +19,8 @@ pub enum Location {
 impl Location {
     /// [`StoreError::Io`] if the name is relative and there is no current directory.
     pub fn named(name: &Path) -> Result<Self, StoreError> {
-        let path = std::path::absolute(name).map_err(|source| StoreError::Io {
-            path: name.to_owned(),
-            source: Arc::new(source),
-        })?;
+        let path = std::path::absolute(name)
+            .map_err(|source| StoreError::Io { path: name.to_owned(), source: Arc::new(source) })?;
         Ok(Self::Folder(path))
     }
 

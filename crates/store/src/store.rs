@@ -68,8 +68,7 @@ pub trait Store: Send + Sync {
                 let _ = tell.send(result);
             }),
         );
-        told.recv()
-            .unwrap_or_else(|_| Err(StoreError::closed().into()))
+        told.recv().unwrap_or_else(|_| Err(StoreError::closed().into()))
     }
 
     /// `None` if the aggregate was never claimed and has no records.
@@ -164,12 +163,7 @@ pub trait Store: Send + Sync {
     /// # Errors
     ///
     /// [`StoreError::AheadOfJournal`] if the journal is not that long.
-    fn save_snapshot(
-        &self,
-        aggregate: &AggregateId,
-        at: Version,
-        bytes: Vec<u8>,
-    ) -> Result<(), StoreError>;
+    fn save_snapshot(&self, aggregate: &AggregateId, at: Version, bytes: Vec<u8>) -> Result<(), StoreError>;
 
     /// The latest usable snapshot. An unusable one is skipped, not an error.
     fn latest_snapshot(&self, aggregate: &AggregateId) -> Result<Found, StoreError>;

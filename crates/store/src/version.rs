@@ -11,10 +11,7 @@ impl Version {
     pub const EMPTY: Self = Self(0);
 
     pub fn after(self, records: usize) -> Self {
-        Self(
-            self.0
-                .saturating_add(u64::try_from(records).unwrap_or(u64::MAX)),
-        )
+        Self(self.0.saturating_add(u64::try_from(records).unwrap_or(u64::MAX)))
     }
 
     pub const fn next(self) -> Self {

@@ -1,10 +1,6 @@
 //! A damaged store says so, or gives an intact beginning; it never gives wrong data.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a panic in a test is a red test"
-)]
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a panic in a test is a red test")]
 
 use std::fs;
 use std::path::Path;
@@ -20,9 +16,7 @@ fn job(id: &str) -> AggregateId {
 }
 
 fn record(id: &str, version: u64) -> Vec<u8> {
-    format!("{id}{version} ")
-        .repeat(1 + usize::try_from(version % 40).unwrap())
-        .into_bytes()
+    format!("{id}{version} ").repeat(1 + usize::try_from(version % 40).unwrap()).into_bytes()
 }
 
 /// Three jobs with 90 records each, in batches of different lengths.
@@ -32,18 +26,12 @@ fn fill(store: &SqliteStore) {
         for length in (1..=12).chain([12]) {
             let records = (1..=length).map(|n| record(id, version + n)).collect();
             let at = Version(version);
-            store
-                .append(vec![Append::new(job(id), at, Epoch::UNCLAIMED, records)])
-                .unwrap();
+            store.append(vec![Append::new(job(id), at, Epoch::UNCLAIMED, records)]).unwrap();
             version += length;
         }
         assert_eq!(version, 90);
-        store
-            .save_snapshot(&job(id), Version(50), record(id, 50))
-            .unwrap();
-        store
-            .save_snapshot(&job(id), Version(70), record(id, 70))
-            .unwrap();
+        store.save_snapshot(&job(id), Version(50), record(id, 50)).unwrap();
+        store.save_snapshot(&job(id), Version(70), record(id, 70)).unwrap();
     }
 }
 
@@ -68,9 +56,7 @@ fn readable(store: &SqliteStore, id: &str) -> (u64, Option<StoreError>) {
 }
 
 fn chance(seed: &mut u64) -> usize {
-    *seed = seed
-        .wrapping_mul(6_364_136_223_846_793_005)
-        .wrapping_add(1_442_695_040_888_963_407);
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     usize::try_from(*seed >> 33).unwrap()
 }
 
@@ -162,37 +148,13 @@ fn damage_is_reported_with_its_place_after_all_that_is_before_it() {
     let middle = "x'ffff', substr(body, 1, 100), substr(body, 103)";
     let cases = [
         (format!("DELETE FROM batches WHERE {b}"), 28, "missing"),
-        (
-            format!("UPDATE batches SET body = x'' WHERE {b}"),
-            28,
-            "cut",
-        ),
+        (format!("UPDATE batches SET body = x'' WHERE {b}"), 28, "cut"),
         (format!("UPDATE batches SET count = 9 WHERE {b}"), 36, "cut"),
-        (
-            format!("UPDATE batches SET count = 7 WHERE {b}"),
-            35,
-            "more",
-        ),
-        (
-            format!("UPDATE batches SET first = 30 WHERE {b}"),
-            28,
-            "missing",
-        ),
-        (
-            format!("UPDATE batches SET body = concat({middle}) WHERE {b}"),
-            28,
-            "",
-        ),
-        (
-            format!("UPDATE batches SET body = 3.5 WHERE {b}"),
-            28,
-            "cut",
-        ),
-        (
-            "UPDATE batches SET count = 5 WHERE aggregate = 2 AND first = 79".to_owned(),
-            83,
-            "more",
-        ),
+        (format!("UPDATE batches SET count = 7 WHERE {b}"), 35, "more"),
+        (format!("UPDATE batches SET first = 30 WHERE {b}"), 28, "missing"),
+        (format!("UPDATE batches SET body = concat({middle}) WHERE {b}"), 28, ""),
+        (format!("UPDATE batches SET body = 3.5 WHERE {b}"), 28, "cut"),
+        ("UPDATE batches SET count = 5 WHERE aggregate = 2 AND first = 79".to_owned(), 83, "more"),
         (
             format!(
                 "UPDATE batches SET body = (SELECT body FROM batches WHERE aggregate = 1 AND first = 29) WHERE {b}"
@@ -206,11 +168,7 @@ fn damage_is_reported_with_its_place_after_all_that_is_before_it() {
         let (at, stopped) = readable(&store, "b");
         assert_eq!(at, intact, "{statement}");
         match stopped {
-            Some(StoreError::Damaged {
-                aggregate,
-                version,
-                what,
-            }) => {
+            Some(StoreError::Damaged { aggregate, version, what }) => {
                 assert_eq!(aggregate, job("b"));
                 assert_eq!(version, Version(intact + 1), "{statement}");
                 assert!(what.contains(why), "{statement}: {what}");
@@ -227,29 +185,13 @@ fn damage_behind_a_trimmed_beginning_is_noticed() {
     // Job b begins with the row of versions 29 to 36.
     let cases = [
         ("", 29..91, None),
-        (
-            "DELETE FROM batches WHERE aggregate = 2 AND first = 37",
-            29..37,
-            Some(37),
-        ),
-        (
-            "DELETE FROM batches WHERE aggregate = 2 AND first = 29",
-            0..0,
-            Some(29),
-        ),
+        ("DELETE FROM batches WHERE aggregate = 2 AND first = 37", 29..37, Some(37)),
+        ("DELETE FROM batches WHERE aggregate = 2 AND first = 29", 0..0, Some(29)),
         ("DELETE FROM batches WHERE aggregate = 2", 0..0, Some(29)),
         // What is not known to have been trimmed is missing.
         ("DELETE FROM counters WHERE name = 'begin/2'", 0..0, Some(1)),
-        (
-            "UPDATE counters SET value = -1 WHERE name = 'begin/2'",
-            0..0,
-            Some(1),
-        ),
-        (
-            "UPDATE counters SET value = 20 WHERE name = 'begin/2'",
-            0..0,
-            Some(20),
-        ),
+        ("UPDATE counters SET value = -1 WHERE name = 'begin/2'", 0..0, Some(1)),
+        ("UPDATE counters SET value = 20 WHERE name = 'begin/2'", 0..0, Some(20)),
     ];
     for (statement, intact, damaged) in cases {
         let folder = TempDir::new().unwrap();
@@ -286,12 +228,7 @@ fn a_damaged_snapshot_is_reported_and_the_one_before_it_is_used() {
     let latest = folder.path().join("snapshots/1/70");
     let mut bytes = fs::read(&latest).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
-    for damaged in [
-        bytes,
-        vec![],
-        b"undaunt1".to_vec(),
-        b"something else".to_vec(),
-    ] {
+    for damaged in [bytes, vec![], b"undaunt1".to_vec(), b"something else".to_vec()] {
         fs::write(&latest, damaged).unwrap();
         let found = store.latest_snapshot(&job("a")).unwrap();
         assert_eq!(found.latest.unwrap().bytes, record("a", 50));

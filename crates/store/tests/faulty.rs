@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use tempfile::TempDir;
 use undaunted_store::suite::{Reopenable, run_all};
 use undaunted_store::{
-    AggregateId, Append, AppendError, Epoch, Fault, Faults, FaultyStore, Findings, MemoryStore,
-    Question, SqliteStore, Store, StoreError, Version,
+    AggregateId, Append, AppendError, Epoch, Fault, Faults, FaultyStore, Findings, MemoryStore, Question,
+    SqliteStore, Store, StoreError, Version,
 };
 
 fn job() -> AggregateId {
@@ -18,12 +18,7 @@ fn job() -> AggregateId {
 
 fn append(expected: u64, records: &[&str]) -> Vec<Append> {
     let records = records.iter().map(|text| text.as_bytes().to_vec());
-    vec![Append::new(
-        job(),
-        Version(expected),
-        Epoch::UNCLAIMED,
-        records.collect(),
-    )]
+    vec![Append::new(job(), Version(expected), Epoch::UNCLAIMED, records.collect())]
 }
 
 /// The records that can be read, and what stops the reader.
@@ -39,10 +34,7 @@ fn read(store: &dyn Store) -> (Vec<String>, Option<StoreError>) {
 }
 
 fn must_reopen(result: &Result<Vec<Version>, AppendError>) -> bool {
-    matches!(
-        result,
-        Err(AppendError::Store(StoreError::MustReopen { .. }))
-    )
+    matches!(result, Err(AppendError::Store(StoreError::MustReopen { .. })))
 }
 
 /// Runs a test on both stores; it is given a way to open handles.
@@ -57,9 +49,7 @@ fn on_each(test: impl Fn(&dyn Fn() -> Box<dyn Store>)) {
 fn without_faults_a_wrapped_store_keeps_every_promise() {
     run_all(|| {
         let (root, faults) = (MemoryStore::new(), Faults::none());
-        Reopenable::new(move || {
-            Box::new(FaultyStore::new(Box::new(root.another()), faults.clone()))
-        })
+        Reopenable::new(move || Box::new(FaultyStore::new(Box::new(root.another()), faults.clone())))
     });
     run_all(|| {
         let (folder, faults) = (TempDir::new().unwrap(), Faults::none());
@@ -95,9 +85,7 @@ fn after_a_failed_sync_nothing_is_acknowledged_until_the_store_is_opened_again()
 #[test]
 fn a_refusal_stores_nothing_and_passes() {
     on_each(|open| {
-        let full = StoreError::DiskFull {
-            path: Path::new("there").to_owned(),
-        };
+        let full = StoreError::DiskFull { path: Path::new("there").to_owned() };
         let store = FaultyStore::new(open(), Faults::none().at_append(1, Fault::Refuse(full)));
         let refused = store.append(append(0, &["1"]));
         assert_eq!(refused.unwrap_err().code(), "store-disk-full");
@@ -113,13 +101,7 @@ fn a_lost_write_is_noticed_by_the_next_append() {
         store.append(append(0, &["1"])).unwrap();
         store.append(append(1, &["lost"])).unwrap();
         let next = store.append(append(2, &["3"]));
-        assert!(matches!(
-            next,
-            Err(AppendError::Conflict {
-                found: Version(1),
-                ..
-            })
-        ));
+        assert!(matches!(next, Err(AppendError::Conflict { found: Version(1), .. })));
         assert_eq!(read(&store).0, ["1"]);
     });
 }
@@ -178,9 +160,7 @@ fn a_stalled_store_answers_when_it_resumes_and_in_order() {
 #[test]
 fn a_read_fails_on_cue() {
     on_each(|open| {
-        let error = StoreError::ReadOnly {
-            path: Path::new("there").to_owned(),
-        };
+        let error = StoreError::ReadOnly { path: Path::new("there").to_owned() };
         let store = FaultyStore::new(open(), Faults::none().at_read(2, error));
         assert!(store.read(&job(), Version::EMPTY).is_ok());
         assert!(store.read(&job(), Version::EMPTY).is_err());
@@ -200,10 +180,7 @@ fn is_reached(store: &dyn Store) -> bool {
 fn an_append_whose_answer_is_lost_is_tried_again_after_a_question_and_never_doubled() {
     for stored in [false, true] {
         on_each(|open| {
-            let outage = Fault::Outage {
-                stored,
-                questions: 2,
-            };
+            let outage = Fault::Outage { stored, questions: 2 };
             let store = FaultyStore::new(open(), Faults::none().at_append(2, outage));
             store.append(append(0, &["1"])).unwrap();
             let unreachable = |result: Result<Vec<Version>, AppendError>| {

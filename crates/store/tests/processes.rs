@@ -2,11 +2,7 @@
 //!
 //! The child is this program again, running the one test below that is ignored otherwise.
 
-#![expect(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a panic in a test is a red test"
-)]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a panic in a test is a red test")]
 
 use std::io::{BufReader, Read as _};
 use std::path::Path;
@@ -65,9 +61,7 @@ fn append_for_ever(store: &SqliteStore) {
     loop {
         let records = |side: &str| {
             let versions = 1..=BATCH;
-            versions
-                .map(|n| format!("{side} {}", version.0 + n).into_bytes())
-                .collect()
+            versions.map(|n| format!("{side} {}", version.0 + n).into_bytes()).collect()
         };
         let of = |side: &str| Append::new(job(side), version, Epoch::UNCLAIMED, records(side));
         let append = vec![of("left"), of("right")];
@@ -112,9 +106,7 @@ fn overflow(store: &SqliteStore) {
     };
     let must_reopen = |error| matches!(error, AppendError::Store(StoreError::MustReopen { .. }));
     assert!(must_reopen(error));
-    assert!(must_reopen(
-        store.append(vec![append(version)]).unwrap_err()
-    ));
+    assert!(must_reopen(store.append(vec![append(version)]).unwrap_err()));
     assert!(store.head(&job("a")).is_err());
     println!("acknowledged {version}");
 }
@@ -214,9 +206,7 @@ fn a_killed_process_loses_nothing_acknowledged_and_leaves_nothing_half() {
 
 /// Three processes at once in one role; the store they leave.
 fn three_at_once(folder: &Path, role: &str) -> SqliteStore {
-    let children: Vec<Child> = (0..3)
-        .map(|_| child(folder, role).spawn().unwrap())
-        .collect();
+    let children: Vec<Child> = (0..3).map(|_| child(folder, role).spawn().unwrap()).collect();
     for mut child in children {
         // Read to the end, or its last words would block it.
         let mut output = child.stdout.take().unwrap();
@@ -251,10 +241,7 @@ fn after_a_write_of_unknown_fate_the_store_has_to_be_opened_again() {
     let mut limited = Command::new("sh");
     limited.args(["-c", "trap '' XFSZ; ulimit -f 1000; exec \"$@\"", "sh"]);
     limited.arg(inner.get_program()).args(inner.get_args());
-    limited
-        .env(FOLDER, folder.path())
-        .env(ROLE, "overflow")
-        .stdout(Stdio::piped());
+    limited.env(FOLDER, folder.path()).env(ROLE, "overflow").stdout(Stdio::piped());
     let output = limited.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}");

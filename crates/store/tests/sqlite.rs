@@ -10,9 +10,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tempfile::TempDir;
 use undaunted_store::suite::{Reopenable, run_all, run_model};
-use undaunted_store::{
-    AggregateId, Append, Epoch, SqliteOptions, SqliteStore, Store, StoreError, Version,
-};
+use undaunted_store::{AggregateId, Append, Epoch, SqliteOptions, SqliteStore, Store, StoreError, Version};
 
 /// A folder that goes away with its place.
 fn place() -> Reopenable {
@@ -50,9 +48,7 @@ fn the_log_does_not_grow_without_end() {
 /// How long the log is that counts, and how much of it was moved into the database.
 fn log_of(folder: &Path) -> [i64; 2] {
     let database = Connection::open(folder.join("undaunted.db")).unwrap();
-    let asked = database.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
-        Ok([row.get(1)?, row.get(2)?])
-    });
+    let asked = database.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| Ok([row.get(1)?, row.get(2)?]));
     asked.unwrap()
 }
 
@@ -126,9 +122,7 @@ fn compacting_gives_the_room_of_what_was_removed_back_and_cuts_the_log() {
 #[test]
 fn compacting_while_somebody_reads_cuts_nothing_they_need() {
     let folder = TempDir::new().unwrap();
-    let options = SqliteOptions {
-        patience: Duration::from_millis(30),
-    };
+    let options = SqliteOptions { patience: Duration::from_millis(30) };
     let store = SqliteStore::open_with(folder.path(), &options).unwrap();
     let job = AggregateId::new("job", "a").unwrap();
     let append = |at| {
@@ -257,12 +251,7 @@ fn what_the_database_refuses_of_one_append_does_not_touch_the_others() {
     let store = SqliteStore::open(folder.path()).unwrap();
     let append = |id: &str, at, records: usize| {
         let job = AggregateId::new("job", id).unwrap();
-        vec![Append::new(
-            job,
-            Version(at),
-            Epoch::UNCLAIMED,
-            vec![vec![7]; records],
-        )]
+        vec![Append::new(job, Version(at), Epoch::UNCLAIMED, vec![vec![7]; records])]
     };
     store.append(append("bad", 0, 4)).unwrap();
     // A row that is in the way of the next, and that no check before the writing sees.
@@ -273,15 +262,8 @@ fn what_the_database_refuses_of_one_append_does_not_touch_the_others() {
     for n in 0..50 {
         let (tell, bad) = (tell.clone(), n % 10 == 5);
         let id = format!("good {n}");
-        let appends = if bad {
-            append("bad", 4, 1)
-        } else {
-            append(&id, 0, 3)
-        };
-        store.submit(
-            appends,
-            Box::new(move |result| tell.send((bad, result)).unwrap()),
-        );
+        let appends = if bad { append("bad", 4, 1) } else { append(&id, 0, 3) };
+        store.submit(appends, Box::new(move |result| tell.send((bad, result)).unwrap()));
     }
     drop(tell);
     for (bad, result) in told {

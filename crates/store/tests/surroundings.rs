@@ -1,10 +1,6 @@
 //! Bad surroundings are told, with their facts.
 
-#![expect(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a panic in a test is a red test"
-)]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a panic in a test is a red test")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,8 +11,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tempfile::TempDir;
 use undaunted_store::{
-    AggregateId, Append, AppendError, Epoch, FORMAT, SqliteOptions, SqliteStore, Store, StoreError,
-    Version,
+    AggregateId, Append, AppendError, Epoch, FORMAT, SqliteOptions, SqliteStore, Store, StoreError, Version,
 };
 
 fn refused(path: &Path) -> StoreError {
@@ -46,9 +41,7 @@ fn a_missing_folder_is_made_and_private() {
     let path = folder.path().join("state/undaunted");
     let store = SqliteStore::open(&path).unwrap();
     store.append(append(0, 10)).unwrap();
-    store
-        .save_snapshot(&job(), Version(1), vec![1, 2, 3])
-        .unwrap();
+    store.save_snapshot(&job(), Version(1), vec![1, 2, 3]).unwrap();
     let mut files = 0;
     let mut folders = vec![folder.path().join("state")];
     while let Some(next) = folders.pop() {
@@ -130,17 +123,12 @@ fn a_store_of_a_later_release_is_refused_with_both_versions() {
 #[test]
 fn a_store_that_stays_locked_is_busy_and_works_again_afterwards() {
     let folder = TempDir::new().unwrap();
-    let options = SqliteOptions {
-        patience: Duration::from_millis(30),
-    };
+    let options = SqliteOptions { patience: Duration::from_millis(30) };
     let store = SqliteStore::open_with(folder.path(), &options).unwrap();
     let other = Connection::open(store.database()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let refused = store.append(append(0, 10));
-    assert!(matches!(
-        refused,
-        Err(AppendError::Store(StoreError::Busy { .. }))
-    ));
+    assert!(matches!(refused, Err(AppendError::Store(StoreError::Busy { .. }))));
     other.execute_batch("ROLLBACK").unwrap();
     store.append(append(0, 10)).unwrap();
 }
@@ -160,9 +148,7 @@ impl Mount {
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]);
         let mounted = mount.arg(folder.path()).output();
-        mounted
-            .is_ok_and(|output| output.status.success())
-            .then_some(Self(folder))
+        mounted.is_ok_and(|output| output.status.success()).then_some(Self(folder))
     }
 
     fn path(&self) -> &Path {
@@ -201,9 +187,7 @@ fn a_full_disk_is_told_and_loses_nothing_acknowledged() {
     assert!(acknowledged > 10);
     let read = |store: &SqliteStore| -> usize {
         let records = store.read(&job(), Version::EMPTY).unwrap();
-        records
-            .map(|record| assert_eq!(record.unwrap().1, vec![7; 20_000]))
-            .count()
+        records.map(|record| assert_eq!(record.unwrap().1, vec![7; 20_000])).count()
     };
     let stored = usize::try_from(acknowledged).unwrap();
     assert_eq!(read(&store), stored);

@@ -55,8 +55,7 @@ async fn second_time(attempt: Attempt) -> Outcome {
 
 fn work(items: u32) -> Work {
     let items = (0..items).map(|item| json!(item.to_string()));
-    let retry =
-        json!({"attempts": 3, "backoff": "fixed", "initial_delay": "0s", "max_delay": "0s"});
+    let retry = json!({"attempts": 3, "backoff": "fixed", "initial_delay": "0s", "max_delay": "0s"});
     let width = std::env::var("BENCH_WIDTH").ok();
     let width = width.and_then(|width| width.parse().ok()).unwrap_or(WIDTH);
     Work::each("item", items).at_once(width).retry(retry)
@@ -72,10 +71,7 @@ fn measure(folder: &Path, items: u32, functions: Functions) -> Result<(), Box<dy
     let done = job.wait()?;
     let seconds = began.elapsed().as_secs_f64();
     let counts = done.report().counts;
-    println!(
-        "{}",
-        json!({"items": items, "seconds": seconds, "attempts": counts.attempts})
-    );
+    println!("{}", json!({"items": items, "seconds": seconds, "attempts": counts.attempts}));
     Ok(())
 }
 
@@ -129,10 +125,7 @@ fn pend(folder: &Path, items: u32, due: u64) -> Result<(), Box<dyn Error>> {
         }
         thread::sleep(Duration::from_millis(10));
     }
-    println!(
-        "{}",
-        json!({"items": items, "seconds": began.elapsed().as_secs_f64()})
-    );
+    println!("{}", json!({"items": items, "seconds": began.elapsed().as_secs_f64()}));
     std::process::exit(0)
 }
 
@@ -143,7 +136,5 @@ fn head(store: &SqliteStore) -> Result<Option<Head>, Box<dyn Error>> {
 }
 
 fn now() -> Duration {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

@@ -24,8 +24,7 @@ pub(crate) fn append(folder: &Path, items: u32, bytes: u32) -> Result<f64, Reaso
             file.write_all(&group)?;
             file.sync_data()?;
         }
-        let rate =
-            f64::from(items.div_ceil(GROUP).saturating_mul(GROUP)) / began.elapsed().as_secs_f64();
+        let rate = f64::from(items.div_ceil(GROUP).saturating_mul(GROUP)) / began.elapsed().as_secs_f64();
         fs::remove_file(&path)?;
         Ok(rate)
     };

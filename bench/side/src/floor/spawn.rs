@@ -24,11 +24,7 @@ pub(crate) fn spawn(commands: u32) -> Result<f64, Reason> {
                 return Ok(());
             }
             let mut command = Command::new("/bin/true");
-            command
-                .arg(line.to_string())
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .status()?;
+            command.arg(line.to_string()).stdin(Stdio::null()).stdout(Stdio::null()).status()?;
         }
     };
     let began = Instant::now();

@@ -13,21 +13,15 @@ pub(super) fn prepare(sources: &Path, home: &Path) -> Result<Prepared, Reason> {
     let python = home.join("venv/bin/python");
     let wanted_text = fs::read(&wanted).map_err(|error| error.to_string())?;
     if fs::read(&done).ok().as_ref() != Some(&wanted_text) {
-        finish(
-            bound("python3")
-                .args(["-m", "venv", "--clear"])
-                .arg(home.join("venv")),
-        )?;
+        finish(bound("python3").args(["-m", "venv", "--clear"]).arg(home.join("venv")))?;
         let mut pip = bound(&python);
         pip.args(["-m", "pip", "install", "--quiet", "--requirement"]);
         finish(pip.arg(&wanted))?;
         fs::write(&done, &wanted_text).map_err(|error| error.to_string())?;
     }
     let mut ask = bound(&python);
-    let version = finish(ask.args([
-        "-c",
-        "import importlib.metadata as m; print('dbos', m.version('dbos'))",
-    ]))?;
+    let version =
+        finish(ask.args(["-c", "import importlib.metadata as m; print('dbos', m.version('dbos'))"]))?;
     let driver: Vec<OsString> = vec![python.into(), sources.join("driver.py").into()];
     let engine = |name, database, pace| Engine {
         name,
@@ -41,9 +35,6 @@ pub(super) fn prepare(sources: &Path, home: &Path) -> Result<Prepared, Reason> {
         version: version.trim().to_owned(),
         settings: "steps of eight workflows side by side in PostgreSQL, of one in SQLite (write-ahead log, `synchronous` \
                    as it comes: full); retries after 0 s, which are not on record",
-        engines: vec![
-            engine("DBOS, PostgreSQL", true, 400),
-            engine("DBOS, SQLite", false, 200),
-        ],
+        engines: vec![engine("DBOS, PostgreSQL", true, 400), engine("DBOS, SQLite", false, 200)],
     })
 }

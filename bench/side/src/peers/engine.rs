@@ -40,21 +40,13 @@ impl Engine {
     ///
     /// # Errors
     /// There is no database where one is needed.
-    pub(crate) fn turn(
-        &self,
-        scratch: &Scratch,
-        postgres: Option<&Postgres>,
-    ) -> Result<Turn<'_>, Reason> {
+    pub(crate) fn turn(&self, scratch: &Scratch, postgres: Option<&Postgres>) -> Result<Turn<'_>, Reason> {
         let database = match (self.database, postgres) {
             (false, _) => None,
             (true, Some(postgres)) => Some(postgres.fresh()?),
             (true, None) => return Err("there is no PostgreSQL".to_owned()),
         };
-        Ok(Turn {
-            engine: self,
-            database,
-            folder: scratch.turn()?,
-        })
+        Ok(Turn { engine: self, database, folder: scratch.turn()? })
     }
 }
 

@@ -37,11 +37,7 @@ impl Installed {
 
     /// Name and version of a package.
     pub(super) fn version(&self, package: &str) -> Result<String, Reason> {
-        let file = self
-            .0
-            .join("node_modules")
-            .join(package)
-            .join("package.json");
+        let file = self.0.join("node_modules").join(package).join("package.json");
         let text = fs::read_to_string(&file).map_err(|error| error.to_string())?;
         let facts: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
         let version = facts.get("version").and_then(Value::as_str);

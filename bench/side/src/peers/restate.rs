@@ -8,8 +8,8 @@ use crate::process::Reason;
 
 pub(super) fn prepare(sources: &Path, home: &Path) -> Result<Prepared, Reason> {
     let installed = Installed::of("restate", sources, home)?;
-    let versions = ["@restatedev/restate-server", "@restatedev/restate-sdk"]
-        .map(|package| installed.version(package));
+    let versions =
+        ["@restatedev/restate-server", "@restatedev/restate-sdk"].map(|package| installed.version(package));
     let [server, sdk] = versions;
     Ok(Prepared {
         version: format!("{}, {}", server?, sdk?),
@@ -21,10 +21,7 @@ pub(super) fn prepare(sources: &Path, home: &Path) -> Result<Prepared, Reason> {
             database: false,
             pace: 1_000,
             pending: 10_000,
-            when_killed: Some((
-                "RESTATE_WORKER__INVOKER__CONCURRENT_INVOCATIONS_LIMIT",
-                "64",
-            )),
+            when_killed: Some(("RESTATE_WORKER__INVOKER__CONCURRENT_INVOCATIONS_LIMIT", "64")),
         }],
     })
 }

@@ -26,10 +26,7 @@ pub(super) fn measure(bench: &Bench) -> Section {
             .to_owned(),
         ..Section::default()
     };
-    let mut chart = Chart {
-        title: "C. /bin/true a second".to_owned(),
-        ..Chart::default()
-    };
+    let mut chart = Chart { title: "C. /bin/true a second".to_owned(), ..Chart::default() };
     for width in WIDTHS {
         let rates = rates(bench, width);
         let drawn = bars(String::new(), &rates).bars;
@@ -38,9 +35,7 @@ pub(super) fn measure(bench: &Bench) -> Section {
             bar
         }));
         section.targets.extend(targets(width, &rates));
-        section
-            .tables
-            .push(table(&format!("commands a second, width {width}"), &rates));
+        section.tables.push(table(&format!("commands a second, width {width}"), &rates));
     }
     section.chart = Some(("commands", chart));
     section
@@ -62,13 +57,12 @@ fn rates(bench: &Bench, width: u32) -> Vec<Rate> {
         eprintln!("C, width {width}, round {round}: {name}");
         turn(bench, name, width, items)
     });
-    let rate =
-        |(&(name, role, items), rates): (&(&str, Role, u32), Result<Vec<f64>, Reason>)| Rate {
-            name: name.to_owned(),
-            role,
-            items,
-            outcome: rates.map(Figures::of),
-        };
+    let rate = |(&(name, role, items), rates): (&(&str, Role, u32), Result<Vec<f64>, Reason>)| Rate {
+        name: name.to_owned(),
+        role,
+        items,
+        outcome: rates.map(Figures::of),
+    };
     contestants.iter().zip(measured).map(rate).collect()
 }
 
@@ -82,10 +76,7 @@ fn turn(bench: &Bench, name: &str, width: u32, items: u32) -> Result<f64, Reason
         "two threads" => return spawn(items),
         "xargs" => {
             let mut xargs = bound("xargs");
-            xargs
-                .args(["-n", "1", "-P", &width, "-a"])
-                .arg(&lines)
-                .arg(TRUE);
+            xargs.args(["-n", "1", "-P", &width, "-a"]).arg(&lines).arg(TRUE);
             xargs
         }
         "parallel" => {
@@ -97,9 +88,7 @@ fn turn(bench: &Bench, name: &str, width: u32, items: u32) -> Result<f64, Reason
         _ => {
             let mut map = bench.undaunted();
             map.arg("--store").arg(folder.join("store"));
-            map.args(["map", "--quiet", "-j", &width, "-a"])
-                .arg(&lines)
-                .args(["--", TRUE]);
+            map.args(["map", "--quiet", "-j", &width, "-a"]).arg(&lines).args(["--", TRUE]);
             map
         }
     };
@@ -107,18 +96,11 @@ fn turn(bench: &Bench, name: &str, width: u32, items: u32) -> Result<f64, Reason
 }
 
 fn seconds(mut command: Command, folder: &Path) -> Result<f64, Reason> {
-    let command = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .current_dir(folder);
+    let command = command.stdout(Stdio::null()).stderr(Stdio::null()).current_dir(folder);
     let began = Instant::now();
     let status = command.status().map_err(|error| error.to_string())?;
     let took = began.elapsed().as_secs_f64();
-    if status.success() {
-        Ok(took)
-    } else {
-        Err(status.to_string())
-    }
+    if status.success() { Ok(took) } else { Err(status.to_string()) }
 }
 
 fn targets(width: u32, rates: &[Rate]) -> Vec<Target> {
@@ -142,8 +124,5 @@ fn targets(width: u32, rates: &[Rate]) -> Vec<Target> {
     let is_within_reach = most.is_none_or(|(floor, xargs)| floor.over(xargs).median() >= 1.5);
     let why = if is_within_reach { recorded } else { little };
     let xargs = target("xargs", 1.5, "`xargs -P`", why);
-    xargs
-        .into_iter()
-        .chain(target("two threads", 0.8, "the floor", recorded))
-        .collect()
+    xargs.into_iter().chain(target("two threads", 0.8, "the floor", recorded)).collect()
 }

@@ -48,11 +48,7 @@ pub(super) fn measure(bench: &Bench) -> Section {
 
 /// All sizes for ours, and for a peer those that it gets through in time.
 fn sizes(bench: &Bench, engine: &Engine) -> impl Iterator<Item = u32> + use<> {
-    let longest = if bench.is_ours(engine) {
-        u32::MAX
-    } else {
-        seconds(bench)
-    };
+    let longest = if bench.is_ours(engine) { u32::MAX } else { seconds(bench) };
     let most = engine.pace.saturating_mul(longest).max(1_000);
     SIZES.into_iter().filter(move |size| *size <= most)
 }
@@ -67,9 +63,8 @@ fn flat(sizes: &[&Figures]) -> Option<Target> {
     let rounds = sizes.first()?.rounds().len();
     let ratio = |round: usize| {
         let costs = sizes.iter().filter_map(|size| size.rounds().get(round));
-        let (low, high) = costs.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), cost| {
-            (low.min(*cost), high.max(*cost))
-        });
+        let (low, high) = costs
+            .fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), cost| (low.min(*cost), high.max(*cost)));
         high / low
     };
     let ratios: Figures = (0..rounds).map(ratio).collect();
@@ -83,11 +78,8 @@ fn flat(sizes: &[&Figures]) -> Option<Target> {
 
 fn table(bench: &Bench, measured: &[(&Engine, u32, Result<Figures, Reason>)]) -> Table {
     let row = |(engine, size, costs): &(&Engine, u32, Result<Figures, Reason>)| {
-        let name = if bench.is_ours(engine) {
-            format!("**{}**", engine.name)
-        } else {
-            engine.name.to_owned()
-        };
+        let name =
+            if bench.is_ours(engine) { format!("**{}**", engine.name) } else { engine.name.to_owned() };
         let [cost, spread] = match costs {
             Ok(costs) => [median(costs, fine), range(costs, fine)],
             Err(reason) => ["–".to_owned(), reason.clone()],
@@ -95,9 +87,7 @@ fn table(bench: &Bench, measured: &[(&Engine, u32, Result<Figures, Reason>)]) ->
         vec![name, whole(f64::from(*size)), cost, spread]
     };
     Table {
-        head: ["", "items", "µs an item", "range"]
-            .map(str::to_owned)
-            .to_vec(),
+        head: ["", "items", "µs an item", "range"].map(str::to_owned).to_vec(),
         rows: measured.iter().map(row).collect(),
     }
 }
@@ -128,10 +118,7 @@ mod tests {
     fn growth_is_the_dearest_of_the_cheapest_within_a_round() {
         let (few, many) = (Figures::of(vec![1.0, 4.0]), Figures::of(vec![1.5, 4.0]));
         let target = flat(&[&few, &many]);
-        assert_eq!(
-            target.map(|target| target.measured),
-            Some("1.25 (1.00–1.50)".to_owned())
-        );
+        assert_eq!(target.map(|target| target.measured), Some("1.25 (1.00–1.50)".to_owned()));
         assert!(flat(&[]).is_none());
     }
 }

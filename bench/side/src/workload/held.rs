@@ -26,10 +26,7 @@ pub(super) fn measure(bench: &Bench) -> Section {
                 rows: vec![
                     row("processor time to restore them, s", fine(restore)),
                     row("memory of the engine, MB", whole(memory)),
-                    row(
-                        "processor time in a minute while all are held, s",
-                        fine(idle),
-                    ),
+                    row("processor time in a minute while all are held, s", fine(idle)),
                 ],
             }];
             section.targets = vec![Target {
@@ -50,10 +47,7 @@ fn held(bench: &Bench, items: u32, seconds: u32) -> Result<[f64; 3], Reason> {
     let mut write = bound(bench.product("examples/held"));
     finish(write.arg(&folder).arg(items.to_string()).arg("held"))?;
     let mut resume = bench.undaunted();
-    resume
-        .arg("--store")
-        .arg(&folder)
-        .args(["resume", "measured"]);
+    resume.arg("--store").arg(&folder).args(["resume", "measured"]);
     let mut job = Running::start(&mut resume)?;
     // It has restored them when it no longer works.
     let (mut before, mut restored) = (-1.0, job.processor());

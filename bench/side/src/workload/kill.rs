@@ -49,15 +49,8 @@ pub(super) fn measure(bench: &Bench) -> Section {
         eprintln!("D, round {round}: {}", contestant.name());
         contestant.turn(bench)
     });
-    let head = [
-        "",
-        "items",
-        "first after, s",
-        "last after, s",
-        "lost",
-        "executed again",
-        "rate after, of before",
-    ];
+    let head =
+        ["", "items", "first after, s", "last after, s", "lost", "executed again", "rate after, of before"];
     let mut section = Section {
         title: "D. Killed in the middle".to_owned(),
         about: format!(
@@ -67,10 +60,7 @@ pub(super) fn measure(bench: &Bench) -> Section {
              does not know where it was.",
             PATIENCE.as_secs()
         ),
-        tables: vec![Table {
-            head: head.map(str::to_owned).to_vec(),
-            rows: Vec::new(),
-        }],
+        tables: vec![Table { head: head.map(str::to_owned).to_vec(), rows: Vec::new() }],
         ..Section::default()
     };
     for (contestant, killed) in contestants.iter().zip(measured) {
@@ -86,17 +76,9 @@ pub(super) fn measure(bench: &Bench) -> Section {
     section
 }
 
-fn row(
-    contestant: &Contestant<'_>,
-    bench: &Bench,
-    killed: Result<Vec<Killed>, Reason>,
-) -> Vec<String> {
+fn row(contestant: &Contestant<'_>, bench: &Bench, killed: Result<Vec<Killed>, Reason>) -> Vec<String> {
     let name = contestant.name();
-    let name = if contestant.is_ours(bench) {
-        format!("**{name}**")
-    } else {
-        name
-    };
+    let name = if contestant.is_ours(bench) { format!("**{name}**") } else { name };
     let mut row = vec![name, whole(f64::from(contestant.items(bench)))];
     match killed {
         Ok(killed) => {
@@ -128,12 +110,7 @@ fn target(name: &str, killed: &[Killed]) -> Target {
     }
 }
 
-fn kill(
-    mut begin: Command,
-    mut resume: Command,
-    file: &Path,
-    items: u32,
-) -> Result<Killed, Reason> {
+fn kill(mut begin: Command, mut resume: Command, file: &Path, items: u32) -> Result<Killed, Reason> {
     let all = usize::try_from(items).unwrap_or(usize::MAX);
     let mut seen = Executions::of(file);
     let mut running = Running::start(&mut begin)?;
@@ -207,9 +184,7 @@ impl Contestant<'_> {
                 if how == "--resume" {
                     parallel.arg(how);
                 }
-                parallel
-                    .args(["-q", "-j", "2", "sh", "-c", LINE])
-                    .arg(&file);
+                parallel.args(["-q", "-j", "2", "sh", "-c", LINE]).arg(&file);
                 parallel.args(["{}", "::::"]).arg(&lines);
                 parallel
             })
@@ -249,8 +224,7 @@ mod tests {
 
     /// Runs `first` until half of four items are executed, and then `second`.
     fn killed(first: &str, second: &str) -> Result<Killed, Reason> {
-        let path =
-            std::env::temp_dir().join(format!("killed-{}-{}", std::process::id(), first.len()));
+        let path = std::env::temp_dir().join(format!("killed-{}-{}", std::process::id(), first.len()));
         drop(std::fs::remove_file(&path));
         let script = |text: &str| {
             let mut command = bound("sh");

@@ -64,10 +64,7 @@ pub(super) fn measure(bench: &Bench) -> Section {
         ),
         tables: vec![table("items a second", &rates)],
         targets: target(&rates).into_iter().collect(),
-        chart: Some((
-            "noop",
-            bars("A. Durable no-op items a second".to_owned(), &rates),
-        )),
+        chart: Some(("noop", bars("A. Durable no-op items a second".to_owned(), &rates))),
         ..Section::default()
     }
 }
@@ -78,31 +75,18 @@ pub(super) fn target(rates: &[Rate]) -> Option<Target> {
     let ratio = ours(rates)?.over(figures);
     Some(Target {
         words: "at least 10 times the best durable peer".to_owned(),
-        measured: format!(
-            "{} times ({}) {name}",
-            median(&ratio, fine),
-            range(&ratio, fine)
-        ),
+        measured: format!("{} times ({}) {name}", median(&ratio, fine), range(&ratio, fine)),
         reached: ratio.median() / 10.0,
         why: "the best peers take and complete items by the thousand, with one statement and one sync for all of them",
     })
 }
 
-fn engine_turn(
-    bench: &Bench,
-    engine: &Engine,
-    items: u32,
-    bytes: &Cell<u32>,
-) -> Result<f64, Reason> {
+fn engine_turn(bench: &Bench, engine: &Engine, items: u32, bytes: &Cell<u32>) -> Result<f64, Reason> {
     let turn = bench.turn(engine)?;
     let answer = turn.measure("noop", items)?;
     if bench.is_ours(engine) {
         let each = bytes_in(turn.folder()).checked_div(u64::from(items));
-        bytes.set(
-            u32::try_from(each.unwrap_or_default())
-                .unwrap_or(u32::MAX)
-                .max(1),
-        );
+        bytes.set(u32::try_from(each.unwrap_or_default()).unwrap_or(u32::MAX).max(1));
     }
     Ok(f64::from(items) / number(&answer, "seconds")?)
 }

@@ -11,11 +11,7 @@ use crate::bench::Bench;
 use crate::process::{Reason, bound, finish};
 use crate::section::{Section, Table, Target, dash, fine, median, range};
 
-const NAMES: [&str; 3] = [
-    "`/bin/true`",
-    "`undaunted exec -- /bin/true`",
-    "`undaunted run` of one command",
-];
+const NAMES: [&str; 3] = ["`/bin/true`", "`undaunted exec -- /bin/true`", "`undaunted run` of one command"];
 
 pub(super) fn measure(bench: &Bench) -> Section {
     let rounds = usize::try_from(bench.sized(10, 40)).unwrap_or(10);
@@ -32,8 +28,7 @@ pub(super) fn measure(bench: &Bench) -> Section {
             let run = (NAMES[2], run.less(&bare), &run, 15.0);
             let text = |figures: &Figures| [median(figures, fine), range(figures, fine)];
             let head = ["", "ms", "range", "added", "range"];
-            let mut rows =
-                vec![[&[NAMES[0].to_owned()], &text(&bare)[..], &[dash(), dash()]].concat()];
+            let mut rows = vec![[&[NAMES[0].to_owned()], &text(&bare)[..], &[dash(), dash()]].concat()];
             for (name, added, whole, limit) in [exec, run] {
                 rows.push([&[name.to_owned()], &text(whole)[..], &text(&added)].concat());
                 section.targets.push(Target {
@@ -43,10 +38,7 @@ pub(super) fn measure(bench: &Bench) -> Section {
                     why: "the store is opened, a keeper is started and every record is synced before the next thing happens",
                 });
             }
-            section.tables = vec![Table {
-                head: head.map(str::to_owned).to_vec(),
-                rows,
-            }];
+            section.tables = vec![Table { head: head.map(str::to_owned).to_vec(), rows }];
         }
         Err(reason) => section.notes.push(format!("Not measured: {reason}.")),
     }
@@ -66,11 +58,7 @@ fn measured(bench: &Bench, rounds: usize) -> Result<[Figures; 3], Reason> {
         let began = Instant::now();
         let status = command.status().map_err(|error| error.to_string())?;
         let took = began.elapsed().as_secs_f64() * 1000.0;
-        if status.success() {
-            Ok(took)
-        } else {
-            Err(status.to_string())
-        }
+        if status.success() { Ok(took) } else { Err(status.to_string()) }
     });
     let mut figures = measured.into_iter().map(|rounds| rounds.map(Figures::of));
     let mut next = || figures.next().unwrap_or_else(|| Err("nothing".to_owned()));
@@ -92,8 +80,6 @@ fn command(bench: &Bench, folder: &Path, who: usize) -> Command {
             run
         }
     };
-    command
-        .env("UNDAUNTED_HOME", folder.join("store"))
-        .current_dir(folder);
+    command.env("UNDAUNTED_HOME", folder.join("store")).current_dir(folder);
     command
 }

@@ -50,11 +50,8 @@ pub(super) fn measure(bench: &Bench) -> Section {
     };
     for engine in bench.engines() {
         let most = engine.pending;
-        let sizes = if bench.is_ours(engine) {
-            vec![most / 10, most]
-        } else {
-            vec![most / bench.sized(10, 1)]
-        };
+        let sizes =
+            if bench.is_ours(engine) { vec![most / 10, most] } else { vec![most / bench.sized(10, 1)] };
         for size in sizes {
             eprintln!("E: {}, {size}", engine.name);
             let cost = cost(bench, engine, size);
@@ -63,11 +60,8 @@ pub(super) fn measure(bench: &Bench) -> Section {
             {
                 section.targets.extend(targets(size, cost));
             }
-            let name = if bench.is_ours(engine) {
-                format!("**{}**", engine.name)
-            } else {
-                engine.name.to_owned()
-            };
+            let name =
+                if bench.is_ours(engine) { format!("**{}**", engine.name) } else { engine.name.to_owned() };
             if let Some(table) = section.tables.first_mut() {
                 table.rows.push(row(name, size, cost));
             }
@@ -118,11 +112,7 @@ fn targets(size: u32, cost: &Cost) -> Vec<Target> {
         Target {
             words: "none of them lost, none executed again".to_owned(),
             measured: format!("{} lost, {} executed again", cost.lost, cost.again),
-            reached: if cost.lost == 0 && cost.again == 0 {
-                1.0
-            } else {
-                0.0
-            },
+            reached: if cost.lost == 0 && cost.again == 0 { 1.0 } else { 0.0 },
             why: "",
         },
     ]
@@ -154,9 +144,7 @@ fn cost(bench: &Bench, engine: &Engine, size: u32) -> Result<Cost, Reason> {
     let patience = PATIENCE.saturating_add(Duration::from_secs_f64(preparing));
     seen.until(&mut running, patience, |seen| seen.distinct() >= all);
     if !in_time {
-        return Err(format!(
-            "it was not ready when they were due, {preparing:.0} s after the beginning"
-        ));
+        return Err(format!("it was not ready when they were due, {preparing:.0} s after the beginning"));
     }
     Ok(Cost {
         disk: disk.max(0.0) / f64::from(size),
@@ -204,9 +192,7 @@ mod tests {
 
     #[test]
     fn lateness_is_counted_from_when_they_were_due() {
-        let times: Vec<f64> = (0..200)
-            .map(|late| 10_000.0 + f64::from(late) * 1000.0)
-            .collect();
+        let times: Vec<f64> = (0..200).map(|late| 10_000.0 + f64::from(late) * 1000.0).collect();
         assert_eq!(late(&times, 10_000.0).map(whole), ["99", "198", "199"]);
         assert!(late(&[], 0.0).iter().all(|late| late.is_nan()));
     }

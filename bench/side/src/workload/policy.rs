@@ -43,10 +43,7 @@ fn targets(document: &str) -> Table {
         let cells = line.trim_matches('|').split('|');
         cells.map(|cell| cell.trim().to_owned()).collect()
     };
-    let mut rows: Vec<Vec<String>> = lines
-        .take_while(|line| line.starts_with('|'))
-        .map(cells)
-        .collect();
+    let mut rows: Vec<Vec<String>> = lines.take_while(|line| line.starts_with('|')).map(cells).collect();
     if rows.len() < 2 {
         return Table::default();
     }
@@ -60,7 +57,8 @@ mod tests {
 
     #[test]
     fn the_targets_are_found_among_other_tables() {
-        let document = "| a |\n|---|\n\n## Targets\n\n| b | c |\n|---|--:|\n| d | 1 |\n| e | 2 |\n\n## More\n| x |\n";
+        let document =
+            "| a |\n|---|\n\n## Targets\n\n| b | c |\n|---|--:|\n| d | 1 |\n| e | 2 |\n\n## More\n| x |\n";
         let table = targets(document);
         assert_eq!(table.head, ["b", "c"]);
         assert_eq!(table.rows, [["d", "1"], ["e", "2"]]);

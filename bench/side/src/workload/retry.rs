@@ -21,11 +21,7 @@ pub(super) fn measure(bench: &Bench) -> Section {
         .zip(measured)
         .map(|(engine, rates)| Rate {
             name: engine.name.to_owned(),
-            role: if bench.is_ours(engine) {
-                Role::Ours
-            } else {
-                Role::Peer
-            },
+            role: if bench.is_ours(engine) { Role::Ours } else { Role::Peer },
             items: items(engine),
             outcome: rates.map(Figures::of),
         })

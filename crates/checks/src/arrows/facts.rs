@@ -32,10 +32,7 @@ pub struct Dependency {
 /// When `cargo metadata` cannot be run or refuses the workspace.
 pub fn workspace_packages(folder: &Path) -> Result<Vec<Package>, cargo_metadata::Error> {
     // Without `no_deps` cargo would resolve the workspace, and perhaps write a lock file.
-    let metadata = MetadataCommand::new()
-        .current_dir(folder)
-        .no_deps()
-        .exec()?;
+    let metadata = MetadataCommand::new().current_dir(folder).no_deps().exec()?;
     Ok(metadata.packages.into_iter().map(package).collect())
 }
 
@@ -45,10 +42,7 @@ fn package(described: cargo_metadata::Package) -> Package {
         name: described.name.to_string(),
         dependencies: dependencies
             .filter(|dependency| dependency.kind != DependencyKind::Development)
-            .map(|dependency| Dependency {
-                name: dependency.name,
-                optional: dependency.optional,
-            })
+            .map(|dependency| Dependency { name: dependency.name, optional: dependency.optional })
             .collect(),
     }
 }

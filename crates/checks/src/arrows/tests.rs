@@ -7,10 +7,7 @@ fn package<const N: usize>(name: &str, dependencies: [(&str, bool); N]) -> Packa
     Package {
         name: name.to_owned(),
         dependencies: dependencies
-            .map(|(name, optional)| Dependency {
-                name: name.to_owned(),
-                optional,
-            })
+            .map(|(name, optional)| Dependency { name: name.to_owned(), optional })
             .collect(),
     }
 }
@@ -21,18 +18,9 @@ const ALWAYS: bool = false;
 #[test]
 fn a_crate_may_use_every_crate_to_its_right() {
     let packages = [
-        package(
-            "undaunted",
-            [("undaunted-runner", ALWAYS), ("undaunted-policy", ALWAYS)],
-        ),
-        package(
-            "undaunted-runner",
-            [("undaunted-engine", ALWAYS), ("tokio", ALWAYS)],
-        ),
-        package(
-            "undaunted-engine",
-            [("undaunted-policy", ALWAYS), ("serde", ALWAYS)],
-        ),
+        package("undaunted", [("undaunted-runner", ALWAYS), ("undaunted-policy", ALWAYS)]),
+        package("undaunted-runner", [("undaunted-engine", ALWAYS), ("tokio", ALWAYS)]),
+        package("undaunted-engine", [("undaunted-policy", ALWAYS), ("serde", ALWAYS)]),
         package("undaunted-policy", [("serde", OPTIONAL)]),
     ];
     assert_eq!(violations(&packages), [""; 0]);
@@ -43,34 +31,23 @@ fn an_arrow_to_the_left_is_a_violation() {
     let packages = [package("undaunted-engine", [("undaunted-store", ALWAYS)])];
     assert_eq!(
         violations(&packages),
-        [
-            "`undaunted-engine` uses `undaunted-store`, against the arrows: undaunted → undaunted-server → \
-          undaunted-runner → undaunted-store → undaunted-engine → undaunted-policy"
-        ]
+        ["`undaunted-engine` uses `undaunted-store`, against the arrows: undaunted → undaunted-server → \
+          undaunted-runner → undaunted-store → undaunted-engine → undaunted-policy"]
     );
 }
 
 #[test]
 fn an_arrow_to_the_left_is_a_violation_even_when_a_feature_must_ask_for_it() {
-    let packages = [package(
-        "undaunted-policy",
-        [("undaunted-engine", OPTIONAL)],
-    )];
+    let packages = [package("undaunted-policy", [("undaunted-engine", OPTIONAL)])];
     assert_eq!(violations(&packages).len(), 1);
 }
 
 #[test]
 fn checks_use_everything_and_nobody_uses_checks() {
-    let green = [package(
-        "undaunted-checks",
-        [("undaunted", ALWAYS), ("rand", ALWAYS)],
-    )];
+    let green = [package("undaunted-checks", [("undaunted", ALWAYS), ("rand", ALWAYS)])];
     assert_eq!(violations(&green), [""; 0]);
     let red = [package("undaunted", [("undaunted-checks", ALWAYS)])];
-    assert_eq!(
-        violations(&red),
-        ["`undaunted` uses `undaunted-checks`, which nobody may use"]
-    );
+    assert_eq!(violations(&red), ["`undaunted` uses `undaunted-checks`, which nobody may use"]);
 }
 
 #[test]
@@ -78,10 +55,7 @@ fn a_package_without_a_place_is_named() {
     let packages = [package("undaunted-extras", [])];
     let found = violations(&packages);
     assert_eq!(found.len(), 1);
-    assert!(
-        found[0].starts_with("`undaunted-extras` has no place"),
-        "{found:?}"
-    );
+    assert!(found[0].starts_with("`undaunted-extras` has no place"), "{found:?}");
 }
 
 #[test]
@@ -90,28 +64,17 @@ fn dice_in_a_pure_crate_are_a_violation_whether_optional_or_not() {
         let packages = [package("undaunted-engine", [("rand", optional)])];
         assert_eq!(
             violations(&packages),
-            [
-                "`undaunted-engine` is pure and depends on `rand`, which brings a clock, dice or files"
-            ]
+            ["`undaunted-engine` is pure and depends on `rand`, which brings a clock, dice or files"]
         );
     }
 }
 
 #[test]
 fn only_policy_may_offer_tokio_and_only_on_request() {
-    assert_eq!(
-        violations(&[package("undaunted-policy", [("tokio", OPTIONAL)])]),
-        [""; 0]
-    );
-    assert_eq!(
-        violations(&[package("undaunted-engine", [("tokio", OPTIONAL)])]).len(),
-        1
-    );
+    assert_eq!(violations(&[package("undaunted-policy", [("tokio", OPTIONAL)])]), [""; 0]);
+    assert_eq!(violations(&[package("undaunted-engine", [("tokio", OPTIONAL)])]).len(), 1);
     // Twice wrong: it brings a clock, and everyone gets it.
-    assert_eq!(
-        violations(&[package("undaunted-policy", [("tokio", ALWAYS)])]).len(),
-        2
-    );
+    assert_eq!(violations(&[package("undaunted-policy", [("tokio", ALWAYS)])]).len(), 2);
 }
 
 #[test]
@@ -119,18 +82,14 @@ fn policy_depends_on_nothing_by_default() {
     let packages = [package("undaunted-policy", [("serde", ALWAYS)])];
     assert_eq!(
         violations(&packages),
-        [
-            "`undaunted-policy` depends on `serde` without `optional = true`; by default it depends on nothing"
-        ]
+        ["`undaunted-policy` depends on `serde` without `optional = true`; by default it depends on nothing"]
     );
 }
 
 #[test]
 fn violations_come_sorted() {
-    let packages = [
-        package("undaunted-second", []),
-        package("undaunted-engine", [("time", ALWAYS), ("rand", ALWAYS)]),
-    ];
+    let packages =
+        [package("undaunted-second", []), package("undaunted-engine", [("time", ALWAYS), ("rand", ALWAYS)])];
     let found = violations(&packages);
     assert_eq!(found.len(), 3);
     assert!(found.is_sorted());

@@ -35,11 +35,7 @@ pub(super) fn all(mut bytes: &[u8]) -> Vec<Said> {
     let mut all = Vec::new();
     let mut is_socket = false;
     while !bytes.is_empty() {
-        let next = if is_socket {
-            message(bytes)
-        } else {
-            answer(bytes)
-        };
+        let next = if is_socket { message(bytes) } else { answer(bytes) };
         let Some((said, rest)) = next else {
             all.push(Said::Nonsense(bytes.to_vec()));
             break;
@@ -107,9 +103,8 @@ mod tests {
 
     #[test]
     fn answers_and_messages_are_told_apart() {
-        let head = |status: u16, length: usize| {
-            format!("HTTP/1.1 {status} x\r\nContent-Length: {length}\r\n\r\n")
-        };
+        let head =
+            |status: u16, length: usize| format!("HTTP/1.1 {status} x\r\nContent-Length: {length}\r\n\r\n");
         let sent = [
             head(400, 2).as_bytes(),
             b"{}",
@@ -119,13 +114,8 @@ mod tests {
         ]
         .concat();
         let said = all(&sent);
-        let answer = |status, body: &[u8]| {
-            Said::Answer(Answer {
-                status,
-                kind: String::new(),
-                body: body.to_vec(),
-            })
-        };
+        let answer =
+            |status, body: &[u8]| Said::Answer(Answer { status, kind: String::new(), body: body.to_vec() });
         let message = |text: &[u8]| Said::Message(text.to_vec());
         assert_eq!(
             said,

@@ -36,11 +36,7 @@ pub fn archive_restore(data: &[u8]) -> BTreeSet<&'static str> {
         }
         Err(error) => {
             let stored = store.list(FAMILY, "").unwrap_or_default();
-            uphold(
-                "nothing of what is refused is stored",
-                stored.is_empty(),
-                &error,
-            );
+            uphold("nothing of what is refused is stored", stored.is_empty(), &error);
             refused(&error, &file)
         }
     };
@@ -101,19 +97,14 @@ fn kept(store: &MemoryStore, job: &str, file: &[u8]) {
     let lines = notation::lines(file).count();
     let read = replay(store, job, &Plans::default(), |_, _, _| {});
     let ended = read.as_ref().is_ok_and(|(job, version)| {
-        job.stage.has_ended()
-            && usize::try_from(version.0).is_ok_and(|it| it.saturating_add(2) == lines)
+        job.stage.has_ended() && usize::try_from(version.0).is_ok_and(|it| it.saturating_add(2) == lines)
     });
     uphold("an archive is restored as a whole", ended, &(job, &read));
     let before = records(store, job);
     let again = restored(store, file);
     let same = again.as_deref().is_ok_and(|again| again == job);
     uphold("what is there already is there", same, &again);
-    uphold(
-        "bringing it back again changes nothing",
-        records(store, job) == before,
-        &job,
-    );
+    uphold("bringing it back again changes nothing", records(store, job) == before, &job);
 }
 
 fn records(store: &MemoryStore, job: &str) -> Vec<Vec<u8>> {
@@ -127,20 +118,12 @@ fn records(store: &MemoryStore, job: &str) -> Vec<Vec<u8>> {
 }
 
 fn refused(error: &ArchiveError, file: &[u8]) -> &'static str {
-    uphold(
-        "what is refused is refused in words",
-        !error.to_string().is_empty(),
-        error,
-    );
+    uphold("what is refused is refused in words", !error.to_string().is_empty(), error);
     match error {
         ArchiveError::Unfit { line, .. } => {
             let ends = file.split(|byte| *byte == b'\n').count();
             let place = usize::try_from(*line).is_ok_and(|line| (1..=ends).contains(&line));
-            uphold(
-                "the line is one of the file, or the one that is missing",
-                place,
-                error,
-            );
+            uphold("the line is one of the file, or the one that is missing", place, error);
             "unfit"
         }
         ArchiveError::Newer { .. } => "newer",

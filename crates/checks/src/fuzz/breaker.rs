@@ -97,14 +97,7 @@ fn step(bytes: &mut Bytes<'_>) -> Step {
 
 impl Life {
     pub(super) fn new(breaker: Breaker, settings: BreakerSettings, now: Timestamp) -> Self {
-        Self {
-            settings,
-            breaker,
-            now,
-            epoch: 0,
-            under_way: vec![],
-            seen: BTreeSet::new(),
-        }
+        Self { settings, breaker, now, epoch: 0, under_way: vec![], seen: BTreeSet::new() }
     }
 
     /// Takes a step, and checks the laws.
@@ -134,8 +127,7 @@ impl Life {
             before,
             after,
             answer,
-            result: ended
-                .map(|((ticket, epoch), health)| (health, ticket.probe, epoch != self.epoch)),
+            result: ended.map(|((ticket, epoch), health)| (health, ticket.probe, epoch != self.epoch)),
         };
         if let Some(law) = observation.broken() {
             uphold(law, false, &observation);
@@ -154,9 +146,7 @@ impl Life {
         let answer = match (step, ended) {
             (Step::Trip, _) => Answer::Tripped(breaker.trip(settings, now)),
             (Step::Reset, _) => Answer::Reset(breaker.reset()),
-            (_, Some(((ticket, _), health))) => {
-                Answer::Ended(breaker.report(settings, ticket, health, now))
-            }
+            (_, Some(((ticket, _), health))) => Answer::Ended(breaker.report(settings, ticket, health, now)),
             (_, None) => {
                 let (admission, transition) = breaker.admit(settings, now);
                 Answer::Started(admission, transition)
@@ -174,8 +164,7 @@ impl Life {
                     Admission::Refused => "circuit_open",
                 });
                 if let Admission::Go(ticket) = admission {
-                    let probes =
-                        |(other, epoch): &(Ticket, u32)| other.probe && *epoch == self.epoch;
+                    let probes = |(other, epoch): &(Ticket, u32)| other.probe && *epoch == self.epoch;
                     let alone = !ticket.probe || !self.under_way.iter().any(probes);
                     uphold("no two probes are under way", alone, &self.under_way);
                     self.under_way.push((ticket, self.epoch));
@@ -185,15 +174,14 @@ impl Life {
             Answer::Ended(transition) => transition,
             Answer::Tripped(transition) | Answer::Reset(transition) => Some(transition),
         };
-        let restarts = matches!(transition, Some(Transition::Opened { .. }))
-            || matches!(answer, Answer::Reset(_));
+        let restarts =
+            matches!(transition, Some(Transition::Opened { .. })) || matches!(answer, Answer::Reset(_));
         self.epoch = self.epoch.wrapping_add(u32::from(restarts));
-        self.seen
-            .extend(transition.map(|transition| match transition {
-                Transition::Opened { .. } => "breaker_opened",
-                Transition::HalfOpened => "breaker_half_opened",
-                Transition::Closed => "breaker_closed",
-            }));
+        self.seen.extend(transition.map(|transition| match transition {
+            Transition::Opened { .. } => "breaker_opened",
+            Transition::HalfOpened => "breaker_half_opened",
+            Transition::Closed => "breaker_closed",
+        }));
     }
 }
 
@@ -213,11 +201,7 @@ impl Observation {
         })
     }
 
-    fn start(
-        &self,
-        admission: Admission,
-        transition: Option<Transition>,
-    ) -> Vec<(&'static str, bool)> {
+    fn start(&self, admission: Admission, transition: Option<Transition>) -> Vec<(&'static str, bool)> {
         let probe = match admission {
             Admission::Go(ticket) => Some(ticket.probe),
             _ => None,
@@ -238,26 +222,11 @@ impl Observation {
         let was_open = matches!(self.before.phase(), Phase::Open { .. });
         let half_opened = transition == Some(Transition::HalfOpened);
         vec![
-            (
-                "a start passes unless the breaker is open or probing",
-                expected,
-            ),
-            (
-                "a start that does not pass changes nothing",
-                probe.is_some() || unchanged,
-            ),
-            (
-                "a closed breaker asks for nothing",
-                !was_closed || (unchanged && probe == Some(false)),
-            ),
-            (
-                "what passes a breaker that is not closed is a probe",
-                was_closed || probe != Some(false),
-            ),
-            (
-                "a probe under way is remembered",
-                probe != Some(true) || probing,
-            ),
+            ("a start passes unless the breaker is open or probing", expected),
+            ("a start that does not pass changes nothing", probe.is_some() || unchanged),
+            ("a closed breaker asks for nothing", !was_closed || (unchanged && probe == Some(false))),
+            ("what passes a breaker that is not closed is a probe", was_closed || probe != Some(false)),
+            ("a probe under way is remembered", probe != Some(true) || probing),
             (
                 "the first start after the timeout half-opens",
                 half_opened == (was_open && probe == Some(true)),
@@ -275,9 +244,7 @@ impl Observation {
         let transition_fits = match transition {
             None => true,
             Some(Transition::Opened { .. }) => health == Health::Down && self.opened(transition),
-            Some(Transition::Closed) => {
-                health == Health::Up && self.after.phase() == Phase::default()
-            }
+            Some(Transition::Closed) => health == Health::Up && self.after.phase() == Phase::default(),
             Some(Transition::HalfOpened) => false,
         };
         let below = match (self.before.phase(), self.after.phase(), health) {
@@ -289,19 +256,10 @@ impl Observation {
         };
         let probing = matches!(self.after.phase(), Phase::HalfOpen { probing: true, .. });
         vec![
-            (
-                "a result from before an opening changes nothing",
-                counted || unchanged,
-            ),
+            ("a result from before an opening changes nothing", counted || unchanged),
             ("a result opens when bad, closes when good", transition_fits),
-            (
-                "a closed breaker counts failures in a row up to its threshold",
-                !counted || below,
-            ),
-            (
-                "a probe that has ended makes room",
-                !(counted && half_open && probe && probing),
-            ),
+            ("a closed breaker counts failures in a row up to its threshold", !counted || below),
+            ("a probe that has ended makes room", !(counted && half_open && probe && probing)),
             (
                 "what says nothing about the target moves nothing",
                 health != Health::Unknown || half_open || unchanged,
@@ -313,7 +271,6 @@ impl Observation {
     fn opened(&self, transition: Option<Transition>) -> bool {
         let until = self.now.after(self.settings.recovery_timeout);
         let since = self.now;
-        transition == Some(Transition::Opened { until })
-            && self.after.phase() == Phase::Open { since, until }
+        transition == Some(Transition::Opened { until }) && self.after.phase() == Phase::Open { since, until }
     }
 }

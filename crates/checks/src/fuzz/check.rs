@@ -6,9 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use undaunted_engine::workflow::{
-    Checked, Code, Operator, Source, check_bytes, check_retry_config,
-};
+use undaunted_engine::workflow::{Checked, Code, Operator, Source, check_bytes, check_retry_config};
 
 use super::diagnosis;
 use super::law::uphold;
@@ -28,11 +26,7 @@ pub fn workflow_check(data: &[u8]) -> BTreeSet<&'static str> {
     hold(data, diagnosis::broken(&source, &checked), &checked);
     let (_, again) = asked(data.to_vec());
     let same = told(&checked) == told(&again);
-    uphold(
-        "the same text gives the same answer",
-        same,
-        &checked.diagnostics,
-    );
+    uphold("the same text gives the same answer", same, &checked.diagnostics);
     let Ok(text) = str::from_utf8(data) else {
         let codes = checked.diagnostics.iter().map(|found| found.code);
         let refused = codes.eq([Code::Syntax]);
@@ -140,8 +134,7 @@ mod tests {
 
     #[test]
     fn only_places_are_taken_out_of_what_is_told() {
-        let told =
-            "A { at: Span { start: 1, end: 2 }, name: \"b\", to: Span { start: 3, end: 4 } }";
+        let told = "A { at: Span { start: 1, end: 2 }, name: \"b\", to: Span { start: 3, end: 4 } }";
         assert_eq!(without_places(told), "A { at: , name: \"b\", to:  }");
     }
 }

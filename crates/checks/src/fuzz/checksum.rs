@@ -7,9 +7,7 @@
 /// The CRC-32 of IEEE 802.3.
 pub(super) fn crc32(bytes: &[u8]) -> u32 {
     let step = |sum: u32, _| (sum >> 1) ^ (0xedb8_8320 * (sum & 1));
-    let sum = bytes.iter().fold(u32::MAX, |sum, byte| {
-        (0..8).fold(sum ^ u32::from(*byte), step)
-    });
+    let sum = bytes.iter().fold(u32::MAX, |sum, byte| (0..8).fold(sum ^ u32::from(*byte), step));
     !sum
 }
 

@@ -7,9 +7,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use undaunted_policy::{
-    Decision, Policy, Pool, PoolLimits, Schedule, State, Timestamp, Verdict, verdict,
-};
+use undaunted_policy::{Decision, Policy, Pool, PoolLimits, Schedule, State, Timestamp, Verdict, verdict};
 
 use super::breaker;
 use super::bytes::Bytes;
@@ -41,11 +39,7 @@ pub fn policy_decide(data: &[u8]) -> BTreeSet<&'static str> {
     };
     let read = Promises::of(&policy);
     let kept = read.as_ref() == Some(&promised);
-    uphold(
-        "a saved policy says what was asked for",
-        kept,
-        &(&policy, &promised),
-    );
+    uphold("a saved policy says what was asked for", kept, &(&policy, &promised));
     let state = scene::state(&mut bytes);
     plan(&policy, &promised, state);
     Command::new(policy, promised, state, &mut bytes).live_through(&mut bytes)
@@ -58,11 +52,7 @@ pub(super) fn plan(policy: &Policy, promised: &Promises, state: State) {
     if let Some(law) = law::broken_by_plan(&promised.base, &plan) {
         uphold(law, false, &(policy, &plan));
     }
-    uphold(
-        "the same seed gives the same plan",
-        plan == made(),
-        &(policy, &plan),
-    );
+    uphold("the same seed gives the same plan", plan == made(), &(policy, &plan));
 }
 
 /// Asks for a verdict and checks it against the laws.
@@ -107,10 +97,7 @@ struct Command {
 impl Command {
     fn new(policy: Policy, promised: Promises, state: State, bytes: &mut Bytes<'_>) -> Self {
         let pool = bytes.maybe(|bytes| Pool {
-            limits: PoolLimits {
-                total: bytes.count(),
-                per_item: bytes.count(),
-            },
+            limits: PoolLimits { total: bytes.count(), per_item: bytes.count() },
             consumed: bytes.count(),
         });
         Self {
@@ -169,11 +156,7 @@ impl Command {
         self.started = self.started.saturating_add(1);
         if let Some(pool) = &mut self.pool {
             let charged = pool.charge(&mut self.item_consumed);
-            uphold(
-                "what a verdict allows the pool grants",
-                charged.is_ok(),
-                &charged,
-            );
+            uphold("what a verdict allows the pool grants", charged.is_ok(), &charged);
         }
     }
 
@@ -196,11 +179,7 @@ impl Command {
         let counted = before.retries.saturating_add(self.started);
         let added = before.spent.saturating_add(self.waited);
         let exact = (now.retries, now.spent) == (counted, added);
-        uphold(
-            "what is counted is what was started and waited for",
-            exact,
-            &now,
-        );
+        uphold("what is counted is what was started and waited for", exact, &now);
         let (retries, budget) = self.promised.most();
         let within = retries.is_none_or(|most| now.retries <= most.max(before.retries))
             && budget.is_none_or(|most| now.spent <= most.max(before.spent));

@@ -44,18 +44,10 @@ fn documents(data: &[u8], seen: &mut BTreeSet<&'static str>) -> Vec<Value> {
     let mut documents = vec![samples()];
     for (name, format) in Format::NAMES {
         let input = read(data, format);
-        uphold(
-            "the same bytes give the same input",
-            input == read(data, format),
-            &input,
-        );
+        uphold("the same bytes give the same input", input == read(data, format), &input);
         if !data.starts_with(b"\xEF\xBB\xBF") {
             let marked = read(&[b"\xEF\xBB\xBF", data].concat(), format);
-            uphold(
-                "a byte order mark means nothing",
-                input == marked,
-                &(&input, &marked),
-            );
+            uphold("a byte order mark means nothing", input == marked, &(&input, &marked));
         }
         match input {
             Ok(document) => {
@@ -77,20 +69,12 @@ fn refused_input(data: &[u8], format: Format, error: &InputError) {
     let laws = [
         ("a refusal has words", !error.message.is_empty()),
         ("a refusal names the format", error.format == Some(format)),
-        (
-            "a refusal names a line that is there",
-            error.line.is_none_or(|line| (1..=lines).contains(&line)),
-        ),
+        ("a refusal names a line that is there", error.line.is_none_or(|line| (1..=lines).contains(&line))),
         (
             "a refusal names a column that is there",
-            error
-                .column
-                .is_none_or(|column| (1..=most).contains(&column)),
+            error.column.is_none_or(|column| (1..=most).contains(&column)),
         ),
-        (
-            "a column belongs to a line",
-            error.line.is_some() || error.column.is_none(),
-        ),
+        ("a column belongs to a line", error.line.is_some() || error.column.is_none()),
     ];
     hold(first_broken(laws), &(String::from_utf8_lossy(data), error));
 }
@@ -99,11 +83,7 @@ fn refused_input(data: &[u8], format: Format, error: &InputError) {
 fn selection(text: &str, seen: &mut BTreeSet<&'static str>) -> Selection {
     let filter = accepted("filter", text, Filter::parse, seen);
     if let Some(filter) = &filter {
-        uphold(
-            "a filter is kept as written",
-            filter.as_str() == text,
-            filter,
-        );
+        uphold("a filter is kept as written", filter.as_str() == text, filter);
         denied(text, filter);
     }
     let sort_by = accepted("sort_by", text, SortBy::parse, seen);
@@ -117,11 +97,7 @@ fn selection(text: &str, seen: &mut BTreeSet<&'static str>) -> Selection {
         let again = FieldPath::parse(&written);
         let long = written.chars().nth(LONGEST).is_some();
         let same = long || again.as_ref() == Ok(path);
-        uphold(
-            "a path that is written down is the same path",
-            same,
-            &(path, again),
-        );
+        uphold("a path that is written down is the same path", same, &(path, again));
     }
     let json_path = accepted("json_path", text, JsonPath::parse, seen);
     if let Some(path) = &json_path {
@@ -144,11 +120,7 @@ fn accepted<T: PartialEq + Debug>(
     seen: &mut BTreeSet<&'static str>,
 ) -> Option<T> {
     let parsed = parse(text);
-    uphold(
-        "the same text is read the same",
-        parsed == parse(text),
-        &parsed,
-    );
+    uphold("the same text is read the same", parsed == parse(text), &parsed);
     match parsed {
         Ok(parsed) => {
             seen.insert(name);
@@ -158,10 +130,7 @@ fn accepted<T: PartialEq + Debug>(
             let helps = error.help.as_ref().is_none_or(|help| !help.is_empty());
             let laws = [
                 ("a refusal has words", helps && !error.message.is_empty()),
-                (
-                    "a refusal marks a part of the text",
-                    text.get(error.range.clone()).is_some(),
-                ),
+                ("a refusal marks a part of the text", text.get(error.range.clone()).is_some()),
             ];
             hold(first_broken(laws), &(name, text, &error));
             None
@@ -182,11 +151,7 @@ fn denied(text: &str, filter: &Filter) {
     };
     for value in values() {
         let opposed = filter.matches(&value) != denial.matches(&value);
-        uphold(
-            "a filter holds, or its denial does",
-            opposed,
-            &(text, value),
-        );
+        uphold("a filter holds, or its denial does", opposed, &(text, value));
     }
 }
 
@@ -201,10 +166,7 @@ pub(super) fn unordered(compare: impl Fn(&Value, &Value) -> Ordering) -> Option<
     let laws = pairs.flat_map(|(a, b)| -> [Law; 3] {
         let (there, back) = (compare(a, b), compare(b, a));
         [
-            (
-                "both ways of asking give one order",
-                there == back.reverse(),
-            ),
+            ("both ways of asking give one order", there == back.reverse()),
             ("what is sorted stays sorted", there.is_le()),
             ("everything is equal to itself", compare(a, a).is_eq()),
         ]

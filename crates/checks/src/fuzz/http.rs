@@ -34,11 +34,7 @@ pub fn http_request(data: &[u8]) -> BTreeSet<&'static str> {
         Some(rest) => (true, rest),
         None => (false, data),
     };
-    let access = if is_closed {
-        Access::by_token(TOKEN.to_owned())
-    } else {
-        Access::local(None)
-    };
+    let access = if is_closed { Access::by_token(TOKEN.to_owned()) } else { Access::local(None) };
     let seen = on_stage(access, |server| {
         let mut seen = BTreeSet::new();
         if let Some(raw) = data.strip_prefix(b"!") {
@@ -75,11 +71,7 @@ fn word(said: &Said, request: &dyn std::fmt::Debug) -> Option<&'static str> {
         Said::Message(text) => {
             let message: Option<Value> = serde_json::from_slice(text).ok();
             let kind = message.as_ref().and_then(|it| it.get("type")?.as_str());
-            uphold(
-                "a message has a type",
-                kind.is_some(),
-                &(request, message.as_ref()),
-            );
+            uphold("a message has a type", kind.is_some(), &(request, message.as_ref()));
             match kind {
                 Some("subscribed") => Some("subscribed"),
                 Some("error") => Some("not subscribed"),
@@ -111,11 +103,7 @@ fn answered(answer: &Answer, request: &dyn std::fmt::Debug) -> &'static str {
         uphold("what is refused says why, and its status", told, &facts);
         // A result that comes too early is to be sent again; nothing else is put off.
         let early = answer.status == 503 && error.is_some_and(|it| it.contains("send it again"));
-        uphold(
-            "a wrong request is its own fault",
-            answer.status < 500 || early,
-            &facts,
-        );
+        uphold("a wrong request is its own fault", answer.status < 500 || early, &facts);
     }
     let is_json = answer.body.is_empty() || body.is_some();
     match answer.status {
@@ -157,11 +145,7 @@ fn stays_out(request: &Request, said: &Said) {
     {
         // Not every text is an address, and then nobody is asked for anything.
         let out = matches!(answer.status, 100 | 400 | 401 | 414 | 431);
-        uphold(
-            "without the token nobody is let in",
-            out,
-            &(request, answer),
-        );
+        uphold("without the token nobody is let in", out, &(request, answer));
     }
 }
 
@@ -176,11 +160,7 @@ fn look(server: &OfflineServer<'_>) {
             return Value::Null;
         };
         let fine = answer.status == 200;
-        uphold(
-            "what is listed can be looked at",
-            fine,
-            &(path, answer.json()),
-        );
+        uphold("what is listed can be looked at", fine, &(path, answer.json()));
         answer.json().unwrap_or_default()
     };
     for path in ["/health", "/metrics", "/engine", "/engine/health"] {
@@ -201,12 +181,8 @@ fn look(server: &OfflineServer<'_>) {
 /// A name as one piece of an address.
 fn escaped(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let pieces = name.bytes().map(|byte| {
-        if plain(byte) {
-            char::from(byte).to_string()
-        } else {
-            format!("%{byte:02X}")
-        }
-    });
+    let pieces = name
+        .bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") });
     pieces.collect()
 }

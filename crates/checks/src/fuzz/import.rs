@@ -60,11 +60,7 @@ pub fn state_import(data: &[u8]) -> BTreeSet<&'static str> {
     let state: RetryCheckpointState = match serde_json::from_slice(data) {
         Ok(state) => state,
         Err(error) => {
-            uphold(
-                "what is wrong is said",
-                !error.to_string().is_empty(),
-                &error,
-            );
+            uphold("what is wrong is said", !error.to_string().is_empty(), &error);
             return BTreeSet::from(["unreadable"]);
         }
     };
@@ -113,29 +109,18 @@ fn taken(state: &RetryCheckpointState, submitted: &Job) -> &'static str {
     let imported = match import(state, submitted) {
         Ok(imported) => imported,
         Err(error) => {
-            uphold(
-                "what does not fit is named",
-                error.to_string().contains('`'),
-                &error,
-            );
+            uphold("what does not fit is named", error.to_string().contains('`'), &error);
             return "refused";
         }
     };
     let mut job = submitted.clone();
     let commands = counted(&imported);
     let event = imported.event.clone();
-    let mut record = Record {
-        at: job.times.last_at,
-        event,
-    };
+    let mut record = Record { at: job.times.last_at, event };
     // Sums of more than 584 years are written as that, so bytes are compared.
     let written = record.encode();
     let read = reread(&written, Record::decode, Record::encode);
-    uphold(
-        "what is imported can be stored",
-        read.is_some_and(|read| read.encode() == written),
-        &record,
-    );
+    uphold("what is imported can be stored", read.is_some_and(|read| read.encode() == written), &record);
     for event in [imported.event, Event::Job(JobEvent::Suspended)] {
         record.event = event;
         lawfully(&mut job, &record);
@@ -167,27 +152,15 @@ fn counted(imported: &Imported) -> Vec<ImportedCommand> {
 
 fn lawfully(job: &mut Job, record: &Record) {
     let broken = broken_by(job, record);
-    uphold(
-        "what is recorded keeps the laws",
-        broken.is_empty(),
-        &(record, &broken),
-    );
+    uphold("what is recorded keeps the laws", broken.is_empty(), &(record, &broken));
     job.apply(record);
     let broken = broken_in(job);
-    uphold(
-        "an imported job keeps the laws",
-        broken.is_empty(),
-        &(record, &broken),
-    );
+    uphold("an imported job keeps the laws", broken.is_empty(), &(record, &broken));
 }
 
 /// What was imported is what would be exported, and imported again.
 fn exported(submitted: &Job, job: &Job, commands: &[ImportedCommand]) {
-    let state = export(
-        job,
-        &AdmissionControl::default(),
-        &Histories::of_all().items,
-    );
+    let state = export(job, &AdmissionControl::default(), &Histories::of_all().items);
     let Ok(again) = import(&state, submitted) else {
         return uphold("what is exported can be imported", false, &state);
     };
@@ -197,19 +170,9 @@ fn exported(submitted: &Job, job: &Job, commands: &[ImportedCommand]) {
     for command in again {
         let known = commands.iter().any(|it| {
             (it.command, &it.item, it.attempts, it.spent, it.due)
-                == (
-                    command.command,
-                    &command.item,
-                    command.attempts,
-                    command.spent,
-                    command.due,
-                )
+                == (command.command, &command.item, command.attempts, command.spent, command.due)
         });
-        uphold(
-            "what is exported is what was imported",
-            known,
-            &(command, commands),
-        );
+        uphold("what is exported is what was imported", known, &(command, commands));
     }
 }
 
@@ -218,41 +181,20 @@ fn gone_on_with(mut job: Job) {
     let mut now = job.times.last_at.after(Duration::from_secs(1));
     tell(&mut job, &Input::Resume { seen: None }, now);
     tell(&mut job, &Input::Woke, now);
-    let items = ["a", "b", "1", "x/y"].map(|name| NewItem {
-        identity: name.to_owned(),
-        input: "1".to_owned(),
-    });
+    let items =
+        ["a", "b", "1", "x/y"].map(|name| NewItem { identity: name.to_owned(), input: "1".to_owned() });
     let items = items.to_vec();
-    tell(
-        &mut job,
-        &Input::ItemsRead {
-            step: StepId(0),
-            items,
-        },
-        now,
-    );
+    tell(&mut job, &Input::ItemsRead { step: StepId(0), items }, now);
     for _ in 0..6 {
         let mut breakers = admission_of(&job, now);
         for item in ready(&job, &breakers, now) {
             let refused = None;
             let gate = gate_of(&job, &mut breakers, item);
-            tell(
-                &mut job,
-                &Input::Start {
-                    item,
-                    refused,
-                    gate,
-                },
-                now,
-            );
+            tell(&mut job, &Input::Start { item, refused, gate }, now);
         }
         let running: Vec<StartId> = job.starts.running.keys().copied().collect();
         for start in running {
-            let end = AttemptEnd {
-                start,
-                failure: Some(Cause::Exit(1)),
-                ..AttemptEnd::default()
-            };
+            let end = AttemptEnd { start, failure: Some(Cause::Exit(1)), ..AttemptEnd::default() };
             tell(&mut job, &Input::Ended(Box::new(end)), now);
         }
         now = now.after(Duration::from_secs(40));

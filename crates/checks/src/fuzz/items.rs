@@ -15,42 +15,25 @@ mod tests;
 
 /// Selects in several ways, and holds what comes to the laws.
 pub(super) fn select(selection: &Selection, document: &Value) {
-    let whole = Selection {
-        json_path: selection.json_path.clone(),
-        ..Selection::default()
-    };
+    let whole = Selection { json_path: selection.json_path.clone(), ..Selection::default() };
     let items = selected(&whole, document);
     let Some(items) = items else {
         let without_path = whole.json_path.is_none();
         let refused = without_path && !document.is_array();
-        uphold(
-            "only a document without a list is refused",
-            refused,
-            document,
-        );
+        uphold("only a document without a list is refused", refused, document);
         return;
     };
     let found: Vec<&Value> = match &whole.json_path {
         Some(path) => path.query(document),
         None => document.as_array().into_iter().flatten().collect(),
     };
-    let taken = items
-        .iter()
-        .map(|item| &item.input)
-        .eq(found.iter().copied());
-    uphold(
-        "what is found is taken, in its order",
-        taken,
-        &(selection, document),
-    );
+    let taken = items.iter().map(|item| &item.input).eq(found.iter().copied());
+    uphold("what is found is taken, in its order", taken, &(selection, document));
     hold(named(&items), &items);
     turned_round(&found, &items);
     let narrowed = selected(selection, document).unwrap_or_default();
     hold(named(&narrowed), &narrowed);
-    hold(
-        narrowing(selection, &found, &narrowed),
-        &(selection, document),
-    );
+    hold(narrowing(selection, &found, &narrowed), &(selection, document));
     cut(selection, document, &narrowed);
 }
 
@@ -82,11 +65,7 @@ fn turned_round(found: &[&Value], items: &[WorkItem]) {
         items.iter().map(pair).collect()
     };
     let same = sorted(items) == sorted(&reversed);
-    uphold(
-        "a name does not depend on the order",
-        same,
-        &(items, reversed),
-    );
+    uphold("a name does not depend on the order", same, &(items, reversed));
 }
 
 /// The first law that filter, order and distinct break together.
@@ -102,19 +81,10 @@ fn narrowing(selection: &Selection, found: &[&Value], items: &[WorkItem]) -> Opt
         pairs.all(|(a, b)| order.compare(a, b).is_le())
     });
     let laws: [Law; 4] = [
-        (
-            "a filter takes what it holds for",
-            inputs.iter().all(|input| expected.contains(input)),
-        ),
-        (
-            "nothing is lost without a reason",
-            selection.distinct.is_some() || inputs.len() == all,
-        ),
+        ("a filter takes what it holds for", inputs.iter().all(|input| expected.contains(input))),
+        ("nothing is lost without a reason", selection.distinct.is_some() || inputs.len() == all),
         ("items come in their order", sorted),
-        (
-            "the first of each kind is always taken",
-            all == 0 || !inputs.is_empty(),
-        ),
+        ("the first of each kind is always taken", all == 0 || !inputs.is_empty()),
     ];
     first_broken(laws.into_iter().chain([distinct(selection, &inputs)]))
 }
@@ -124,9 +94,7 @@ fn distinct(selection: &Selection, inputs: &[&Value]) -> Law {
     let Some(path) = &selection.distinct else {
         return (law, true);
     };
-    let values = inputs
-        .iter()
-        .map(|input| path.get(input).unwrap_or(&Value::Null));
+    let values = inputs.iter().map(|input| path.get(input).unwrap_or(&Value::Null));
     let values: BTreeSet<String> = values.map(Value::to_string).collect();
     (law, values.len() == inputs.len())
 }
@@ -134,11 +102,7 @@ fn distinct(selection: &Selection, inputs: &[&Value]) -> Law {
 /// Offset and number take a part of what there is.
 fn cut(selection: &Selection, document: &Value, items: &[WorkItem]) {
     for (offset, most) in [(0, 0), (1, 2), (2, usize::MAX), (usize::MAX, usize::MAX)] {
-        let cut = Selection {
-            offset,
-            max_items: Some(most),
-            ..selection.clone()
-        };
+        let cut = Selection { offset, max_items: Some(most), ..selection.clone() };
         let part = selected(&cut, document).unwrap_or_default();
         let expected = items.iter().skip(offset).take(most).map(|item| &item.input);
         let taken = part.iter().map(|item| &item.input).eq(expected);

@@ -17,17 +17,8 @@ use super::checksum::crc32;
 use super::law::uphold;
 use super::notation::{BYTES, TEXT, cbor, lines};
 
-const REQUESTS: [&str; 6] = [
-    "start",
-    "cancel",
-    "cancel all",
-    "forget",
-    "trust",
-    "goodbye",
-];
-const REPLIES: [&str; 6] = [
-    "welcome", "ready", "running", "exited", "vanished", "refused",
-];
+const REQUESTS: [&str; 6] = ["start", "cancel", "cancel all", "forget", "trust", "goodbye"];
+const REPLIES: [&str; 6] = ["welcome", "ready", "running", "exited", "vanished", "refused"];
 
 /// Reads the bytes as all they may be, and gives the names of what they were.
 ///
@@ -71,9 +62,7 @@ pub fn keeper_bytes(data: &[u8]) -> BTreeSet<&'static str> {
 }
 
 fn length(payload: &[u8]) -> [u8; 4] {
-    u32::try_from(payload.len())
-        .unwrap_or(u32::MAX)
-        .to_le_bytes()
+    u32::try_from(payload.len()).unwrap_or(u32::MAX).to_le_bytes()
 }
 
 /// The bytes that words stand for.
@@ -130,17 +119,9 @@ fn message(
         Ok(written) => {
             let tag = written.get(1).map_or(usize::MAX, |tag| usize::from(*tag));
             let name = names.get(tag).copied();
-            uphold(
-                "a message is one of those there are",
-                name.is_some(),
-                &written,
-            );
+            uphold("a message is one of those there are", name.is_some(), &written);
             let same = reread(&written).as_ref() == Ok(&written);
-            uphold(
-                "a message is written as it was read",
-                same,
-                &(given, &written),
-            );
+            uphold("a message is written as it was read", same, &(given, &written));
             let longer = [given, &[0]].concat();
             let noticed = reread(&longer).is_err();
             uphold("nothing stands behind a message", noticed, &longer);
@@ -158,11 +139,7 @@ fn stream(given: &[u8]) -> Option<&'static str> {
     let found = messages(given).unwrap_or_default();
     let framed = found.iter().map(|it| [&length(it), it.as_slice()].concat());
     let framed: Vec<u8> = framed.flatten().collect();
-    uphold(
-        "a stream is read from its beginning",
-        given.starts_with(&framed),
-        &found,
-    );
+    uphold("a stream is read from its beginning", given.starts_with(&framed), &found);
     (!found.is_empty()).then_some("stream")
 }
 
@@ -182,24 +159,15 @@ fn log(given: &[u8]) -> Option<&'static str> {
     uphold("a log is written as it was read", same, &(&written, &again));
     let Some(damage) = damage else {
         let longer = [given, &[0]].concat();
-        let told = Damage {
-            offset: whole,
-            unread: 1,
-        };
+        let told = Damage { offset: whole, unread: 1 };
         let noticed = reread_log(&longer) == Ok((written, Some(told)));
         uphold("nothing is silently skipped", noticed, &longer);
         return Some("log");
     };
     let add_up = damage.offset.checked_add(damage.unread) == Some(whole);
-    uphold(
-        "what is unread is the rest",
-        add_up && damage.unread > 0,
-        &damage,
-    );
+    uphold("what is unread is the rest", add_up && damage.unread > 0, &damage);
     let sound = usize::try_from(damage.offset).ok();
-    let sound = sound
-        .and_then(|sound| given.get(..sound))
-        .unwrap_or_default();
+    let sound = sound.and_then(|sound| given.get(..sound)).unwrap_or_default();
     let before = reread_log(sound);
     let kept = before.as_ref() == Ok(&(written, None));
     uphold("nothing before a damage is lost", kept, &(damage, before));

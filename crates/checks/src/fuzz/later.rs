@@ -84,24 +84,14 @@ pub(super) fn later() -> Option<&'static Later> {
 
 fn made() -> Option<Later> {
     let (first, job) = submitted(FLOW, TEXT)?;
-    let mut flow = Later {
-        records: vec![first],
-        job,
-    };
+    let mut flow = Later { records: vec![first], job };
     let now = T0.after(Duration::from_secs(1));
     flow.tell(&Input::Woke, now);
     let mut breakers = admission_of(&flow.job, now);
     for item in ready(&flow.job, &breakers, now) {
         let refused = None;
         let gate = gate_of(&flow.job, &mut breakers, item);
-        flow.tell(
-            &Input::Start {
-                item,
-                refused,
-                gate,
-            },
-            now,
-        );
+        flow.tell(&Input::Start { item, refused, gate }, now);
     }
     let starts: Vec<StartId> = flow.job.starts.running.keys().copied().collect();
     let [first, second, third] = starts.try_into().ok()?;
@@ -109,12 +99,8 @@ fn made() -> Option<Later> {
         flow.tell(&Input::Accepted { start }, now);
     }
     for (start, failure) in [(second, Some(Cause::Timeout)), (third, None)] {
-        let end = AttemptEnd {
-            start,
-            failure,
-            output: Some("{\"small\":1}".to_owned()),
-            ..AttemptEnd::default()
-        };
+        let end =
+            AttemptEnd { start, failure, output: Some("{\"small\":1}".to_owned()), ..AttemptEnd::default() };
         flow.tell(&Input::Ended(Box::new(end)), now);
     }
     Some(flow)

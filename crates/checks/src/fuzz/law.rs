@@ -7,8 +7,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use undaunted_policy::{
-    Balance, Class, Decision, Delay, Jitter, Planned, Progress, Reason, State, Then, Timestamp,
-    Verdict,
+    Balance, Class, Decision, Delay, Jitter, Planned, Progress, Reason, State, Then, Timestamp, Verdict,
 };
 
 use super::bytes::LONGEST;
@@ -54,67 +53,33 @@ impl Observation<'_> {
         let asked = self.retry_after.unwrap_or_default();
         let drawn = self.verdict.arithmetic.delay.map(|delay| delay.drawn);
         let spent = before.spent.saturating_add(wait);
-        let charged = Progress {
-            retries: before.retries.saturating_add(1),
-            spent,
-            previous: Some(wait),
-        };
+        let charged = Progress { retries: before.retries.saturating_add(1), spent, previous: Some(wait) };
         let budget = self.promise.retry_budget;
         let deadline = self.state.deadline;
         vec![
             ("a retry is one of the attempts", self.attempts_left()),
-            (
-                "the delays fit the budget",
-                budget.is_none_or(|budget| spent <= budget),
-            ),
+            ("the delays fit the budget", budget.is_none_or(|budget| spent <= budget)),
             ("nobody comes back before Retry-After", wait >= asked),
-            (
-                "a Retry-After above its limit is not waited for",
-                asked <= self.promise.max_retry_after,
-            ),
-            (
-                "a wait is the drawn delay or Retry-After",
-                drawn.is_some_and(|drawn| wait == drawn.max(asked)),
-            ),
-            (
-                "a retry is due when its wait is over",
-                at == self.now.after(wait),
-            ),
-            (
-                "a retry is due by the deadline",
-                deadline.is_none_or(|deadline| at <= deadline),
-            ),
+            ("a Retry-After above its limit is not waited for", asked <= self.promise.max_retry_after),
+            ("a wait is the drawn delay or Retry-After", drawn.is_some_and(|drawn| wait == drawn.max(asked))),
+            ("a retry is due when its wait is over", at == self.now.after(wait)),
+            ("a retry is due by the deadline", deadline.is_none_or(|deadline| at <= deadline)),
             ("a retry has a place in the pool", self.place_in_pool()),
-            (
-                "a permanent failure is retried by rule only",
-                self.curable(),
-            ),
-            (
-                "a retry is charged once and in full",
-                self.after() == charged,
-            ),
+            ("a permanent failure is retried by rule only", self.curable()),
+            ("a retry is charged once and in full", self.after() == charged),
         ]
     }
 
     fn hold(&self) -> Vec<Law> {
         let before = self.state.progress;
-        let charged = Progress {
-            retries: before.retries.saturating_add(1),
-            ..before
-        };
+        let charged = Progress { retries: before.retries.saturating_add(1), ..before };
         let deadline = self.state.deadline;
         vec![
             ("a held start is one of the attempts", self.attempts_left()),
-            (
-                "nothing is held after the deadline",
-                deadline.is_none_or(|deadline| self.now <= deadline),
-            ),
+            ("nothing is held after the deadline", deadline.is_none_or(|deadline| self.now <= deadline)),
             ("a held start has a place in the pool", self.place_in_pool()),
             ("only a rule holds", self.verdict.rule.is_some()),
-            (
-                "a hold costs an attempt and no delay",
-                self.after() == charged,
-            ),
+            ("a hold costs an attempt and no delay", self.after() == charged),
         ]
     }
 
@@ -124,10 +89,7 @@ impl Observation<'_> {
         vec![
             ("a stop has the reason it gives", self.justifies(reason)),
             ("a stop is the end", final_word),
-            (
-                "only a rule skips or dead-letters",
-                ordinary || reason == Reason::Rule,
-            ),
+            ("only a rule skips or dead-letters", ordinary || reason == Reason::Rule),
             ("a stop costs nothing", self.after() == self.state.progress),
         ]
     }
@@ -138,22 +100,18 @@ impl Observation<'_> {
         let wait = self.verdict.arithmetic.wait();
         match reason {
             Reason::Rule => self.verdict.rule.is_some(),
-            Reason::Permanent => {
-                self.verdict.class == Class::Permanent && self.verdict.rule.is_none()
-            }
+            Reason::Permanent => self.verdict.class == Class::Permanent && self.verdict.rule.is_none(),
             Reason::Attempts => !self.attempts_left(),
             Reason::RetryAfterExceedsLimit => asked > promise.max_retry_after,
-            Reason::RetryBudget => promise
-                .retry_budget
-                .is_some_and(|budget| before.spent.saturating_add(wait) > budget),
+            Reason::RetryBudget => {
+                promise.retry_budget.is_some_and(|budget| before.spent.saturating_add(wait) > budget)
+            }
             Reason::Deadline => {
                 let due = self.now.after(wait);
                 self.state.deadline.is_some_and(|deadline| due > deadline)
             }
             Reason::JobBudgetExhausted => self.in_pool(|pool| pool.consumed >= pool.total),
-            Reason::WorkflowBudgetExhausted => {
-                self.in_pool(|pool| pool.item_consumed >= pool.per_item)
-            }
+            Reason::WorkflowBudgetExhausted => self.in_pool(|pool| pool.item_consumed >= pool.per_item),
             // The others are given by whoever starts, cancels or recovers, never by a verdict.
             _ => false,
         }
@@ -164,11 +122,7 @@ impl Observation<'_> {
         let (sum, before) = (&self.verdict.arithmetic, self.state.progress);
         let limits = (sum.retries_allowed, sum.retry_budget, sum.max_retry_after);
         let promise = self.promise;
-        let promised = (
-            promise.retries,
-            promise.retry_budget,
-            promise.max_retry_after,
-        );
+        let promised = (promise.retries, promise.retry_budget, promise.max_retry_after);
         vec![
             (
                 "the arithmetic starts from the state",
@@ -176,10 +130,7 @@ impl Observation<'_> {
                     && sum.retry == before.retries.saturating_add(1)
                     && (sum.deadline, sum.pool) == (self.state.deadline, self.state.pool),
             ),
-            (
-                "the arithmetic names the limits in force",
-                limits == promised,
-            ),
+            ("the arithmetic names the limits in force", limits == promised),
         ]
     }
 
@@ -194,11 +145,7 @@ impl Observation<'_> {
                 (initial..=most).contains(&delay.computed),
             ));
         } else {
-            laws.push(strategy_law(
-                self.promise,
-                self.verdict.arithmetic.retry,
-                delay,
-            ));
+            laws.push(strategy_law(self.promise, self.verdict.arithmetic.retry, delay));
         }
         laws
     }
@@ -233,15 +180,9 @@ pub(super) fn broken_by_plan(promise: &Promise, plan: &[Planned]) -> Option<&'st
         let mut laws = delay_laws(promise, planned.delay);
         laws.extend([
             ("a plan leaves no retry out", planned.retry == number),
-            (
-                "a plan is no longer than its attempts",
-                promise.retries.is_none_or(|most| number <= most),
-            ),
+            ("a plan is no longer than its attempts", promise.retries.is_none_or(|most| number <= most)),
             ("a plan adds its delays up", planned.spent == spent),
-            (
-                "a plan fits its budget",
-                promise.retry_budget.is_none_or(|budget| spent <= budget),
-            ),
+            ("a plan fits its budget", promise.retry_budget.is_none_or(|budget| spent <= budget)),
         ]);
         if promise.jitter != Jitter::Decorrelated {
             laws.push(strategy_law(promise, number, planned.delay));
@@ -253,23 +194,14 @@ pub(super) fn broken_by_plan(promise: &Promise, plan: &[Planned]) -> Option<&'st
 
 fn delay_laws(promise: &Promise, delay: Delay) -> Vec<Law> {
     vec![
-        (
-            "before jitter no delay passes its cap",
-            delay.capped == delay.computed.min(promise.max_delay),
-        ),
-        (
-            "a drawn delay lies in the band of its jitter",
-            promise.may_draw(delay.capped, delay.drawn),
-        ),
+        ("before jitter no delay passes its cap", delay.capped == delay.computed.min(promise.max_delay)),
+        ("a drawn delay lies in the band of its jitter", promise.may_draw(delay.capped, delay.drawn)),
     ]
 }
 
 fn strategy_law(promise: &Promise, retry: u32, delay: Delay) -> Law {
     let computed = promise.computed(retry);
-    (
-        "a strategy gives its documented series",
-        computed.is_none_or(|computed| computed == delay.computed),
-    )
+    ("a strategy gives its documented series", computed.is_none_or(|computed| computed == delay.computed))
 }
 
 /// The first of these that does not hold.

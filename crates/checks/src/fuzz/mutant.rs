@@ -25,18 +25,7 @@ const NUMBERS: [&str; 16] = [
     "-0.0",
     "null",
 ];
-const EXTREMES: [u64; 10] = [
-    0,
-    1,
-    2,
-    7,
-    0x7f,
-    0x80,
-    0xff,
-    0x7fff_ffff,
-    0xffff_ffff,
-    u64::MAX,
-];
+const EXTREMES: [u64; 10] = [0, 1, 2, 7, 0x7f, 0x80, 0xff, 0x7fff_ffff, 0xffff_ffff, u64::MAX];
 const BYTES: &[u8] = b"{}[]\",:0-.eE\\u \n\0\x7f\xff\xc3";
 /// What means something to somebody: YAML, the shell, a filter, our own references.
 const WORDS: [&str; 32] = [
@@ -116,10 +105,7 @@ fn change(input: &mut Vec<u8>, die: &mut Die, corpus: &[Vec<u8>]) {
         17 => {
             let (start, end) = die.part(other.len(), 80);
             let (at, until) = die.part(input.len(), 80);
-            input.splice(
-                at..until,
-                other.get(start..end).unwrap_or_default().to_vec(),
-            );
+            input.splice(at..until, other.get(start..end).unwrap_or_default().to_vec());
         }
         18 => {
             let byte = die.one_of(BYTES).copied();
@@ -155,24 +141,14 @@ fn overwrite(input: &mut [u8], die: &mut Die) {
 }
 
 /// Puts `with` in the place of one of the parts that `find` finds.
-fn replace(
-    input: &mut Vec<u8>,
-    die: &mut Die,
-    find: fn(&[u8]) -> Vec<(usize, usize)>,
-    with: &[u8],
-) {
+fn replace(input: &mut Vec<u8>, die: &mut Die, find: fn(&[u8]) -> Vec<(usize, usize)>, with: &[u8]) {
     if let Some(&(start, end)) = die.one_of(&find(input)) {
         input.splice(start..end, with.iter().copied());
     }
 }
 
 /// Puts a part of the other in the place of one of the same sort, or once in three times before it.
-fn take_part(
-    input: &mut Vec<u8>,
-    die: &mut Die,
-    other: &[u8],
-    find: fn(&[u8]) -> Vec<(usize, usize)>,
-) {
+fn take_part(input: &mut Vec<u8>, die: &mut Die, other: &[u8], find: fn(&[u8]) -> Vec<(usize, usize)>) {
     let taken = die.one_of(&find(other)).copied();
     let taken = taken.and_then(|(start, end)| other.get(start..end));
     let place = die.one_of(&find(input)).copied();
@@ -207,11 +183,7 @@ fn settings(input: &[u8]) -> Vec<(usize, usize)> {
 /// Where digits stand together.
 fn numbers(input: &[u8]) -> Vec<(usize, usize)> {
     let mut found: Vec<(usize, usize)> = vec![];
-    for (at, _) in input
-        .iter()
-        .enumerate()
-        .filter(|(_, byte)| byte.is_ascii_digit())
-    {
+    for (at, _) in input.iter().enumerate().filter(|(_, byte)| byte.is_ascii_digit()) {
         match found.last_mut() {
             Some((_, end)) if *end == at => *end = at + 1,
             _ => found.push((at, at + 1)),

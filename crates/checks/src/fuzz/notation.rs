@@ -36,9 +36,7 @@ pub(super) fn cbor(text: &[u8], strings: u8) -> Option<Vec<u8>> {
 /// The lines of a text that are not empty.
 pub(super) fn lines(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     let lines = data.split(|byte| *byte == b'\n');
-    lines
-        .map(<[u8]>::trim_ascii)
-        .filter(|line| !line.is_empty())
+    lines.map(<[u8]>::trim_ascii).filter(|line| !line.is_empty())
 }
 
 fn put(value: &Value, strings: u8, to: &mut Vec<u8>) {
@@ -114,9 +112,7 @@ mod tests {
             let lines: Vec<&str> = file.lines().collect();
             let text = lines[1].strip_prefix("# ").unwrap();
             let numbers = lines[2..].iter().flat_map(|line| line.split_whitespace());
-            let bytes: Vec<u8> = numbers
-                .map(|number| u8::from_str_radix(number, 16).unwrap())
-                .collect();
+            let bytes: Vec<u8> = numbers.map(|number| u8::from_str_radix(number, 16).unwrap()).collect();
             let text = match bytes[0] {
                 FORMAT => text.to_owned(),
                 format => format!("{format}{text}"),

@@ -68,9 +68,7 @@ fn ask(job: &Job, now: Timestamp) {
     let _ = next_wake(job, now);
     let _ = broken_in(job);
     let running = job.starts.running.values().copied();
-    let asked = running
-        .take(FEW)
-        .chain(started(job, now).into_iter().take(FEW));
+    let asked = running.take(FEW).chain(started(job, now).into_iter().take(FEW));
     for item in asked {
         let _ = correlation_id(job, item);
         let Ok(Some(task)) = task(job, item, Files::default(), now) else {
@@ -84,20 +82,12 @@ fn ask(job: &Job, now: Timestamp) {
             TaskWork::Call(_) | TaskWork::Function(_) | TaskWork::Write { .. } => {}
         }
     }
-    for step in StepId::all()
-        .zip(&job.steps)
-        .map(|(step, _)| step)
-        .take(FEW)
-    {
+    for step in StepId::all().zip(&job.steps).map(|(step, _)| step).take(FEW) {
         // One that cannot be put together says so.
         drop(input_task(job, step, Files::default()));
         let name = job.plan().step(step).map_or("", |step| &step.name);
         let found = find_token(job, name, &as_uuid("0123"));
-        uphold(
-            "a token nobody gave out is nobody's",
-            found == TokenOwner::Nowhere,
-            &found,
-        );
+        uphold("a token nobody gave out is nobody's", found == TokenOwner::Nowhere, &found);
     }
 }
 
@@ -113,11 +103,7 @@ fn inputs(job: &Job, now: Timestamp) -> Vec<Input> {
     ];
     let mut breakers = admission_of(job, now);
     for item in started(job, now).into_iter().take(FEW) {
-        inputs.push(Input::Start {
-            item,
-            refused: None,
-            gate: gate_of(job, &mut breakers, item),
-        });
+        inputs.push(Input::Start { item, refused: None, gate: gate_of(job, &mut breakers, item) });
     }
     for &start in job.starts.running.keys().take(FEW) {
         inputs.push(Input::Accepted { start });
@@ -132,15 +118,8 @@ fn inputs(job: &Job, now: Timestamp) -> Vec<Input> {
             })));
         }
     }
-    for step in StepId::all()
-        .zip(&job.steps)
-        .map(|(step, _)| step)
-        .take(FEW)
-    {
-        let item = NewItem {
-            identity: "again".to_owned(),
-            input: "7".to_owned(),
-        };
+    for step in StepId::all().zip(&job.steps).map(|(step, _)| step).take(FEW) {
+        let item = NewItem { identity: "again".to_owned(), input: "7".to_owned() };
         let items = vec![item.clone(), item];
         inputs.push(Input::ItemsRead { step, items });
         inputs.push(Input::InputFailed {
@@ -151,10 +130,7 @@ fn inputs(job: &Job, now: Timestamp) -> Vec<Input> {
         });
     }
     inputs.extend([
-        Input::Redrive {
-            items: dead.clone(),
-            reduce: true,
-        },
+        Input::Redrive { items: dead.clone(), reduce: true },
         Input::Drop { items: dead },
         Input::Suspend,
         Input::Cancel,
@@ -174,11 +150,7 @@ fn tell(job: &Job, input: &Input, now: Timestamp) -> Job {
         // Sums of more than 584 years are written as that, so bytes are compared.
         let written = record.encode();
         let read = reread(&written, Record::decode, Record::encode);
-        uphold(
-            "what is decided can be written",
-            read.is_some_and(|read| read.encode() == written),
-            record,
-        );
+        uphold("what is decided can be written", read.is_some_and(|read| read.encode() == written), record);
         folded.apply(record);
     }
     uphold(
@@ -192,20 +164,13 @@ fn tell(job: &Job, input: &Input, now: Timestamp) -> Job {
 /// What follows from one thing is no more than there are things it can happen to.
 fn comes_to_an_end(job: &Job, input: &Input, now: Timestamp) {
     let items: usize = job.steps.iter().map(|step| step.items.iter().count()).sum();
-    let most = items
-        .saturating_add(job.steps.len())
-        .saturating_add(8)
-        .saturating_mul(8);
+    let most = items.saturating_add(job.steps.len()).saturating_add(8).saturating_mul(8);
     let mut job = job.clone();
     let mut events = decide(&job, input, now);
     let mut rounds = 0_usize;
     while !events.is_empty() {
         rounds = rounds.saturating_add(1);
-        uphold(
-            "what follows comes to an end",
-            rounds <= most,
-            &(input, &events),
-        );
+        uphold("what follows comes to an end", rounds <= most, &(input, &events));
         for event in events {
             job.apply(&Record { at: now, event });
         }

@@ -40,10 +40,7 @@ impl Promises {
             let terms = rule.get("retry_config");
             terms.map_or(Some(None), |terms| Promise::read(terms).map(Some))
         });
-        Some(Self {
-            base: Promise::read(&saved)?,
-            own: own.collect::<Option<_>>()?,
-        })
+        Some(Self { base: Promise::read(&saved)?, own: own.collect::<Option<_>>()? })
     }
 
     /// The promise in force when this row of the table decided.
@@ -61,10 +58,7 @@ impl Promises {
         let retries: Option<Vec<u32>> = self.all().map(|one| one.retries).collect();
         let budgets: Option<Vec<Duration>> = self.all().map(|one| one.retry_budget).collect();
         let retries = retries.and_then(|retries| retries.into_iter().max());
-        (
-            retries,
-            budgets.and_then(|budgets| budgets.into_iter().max()),
-        )
+        (retries, budgets.and_then(|budgets| budgets.into_iter().max()))
     }
 }
 
@@ -82,9 +76,7 @@ impl Promise {
             max_delay: duration("max_delay")?,
             jitter: match saved.get("jitter")? {
                 Value::Bool(false) => Jitter::None,
-                Value::Bool(true) => Jitter::PlusMinus {
-                    factor: saved.get("jitter_factor")?.as_f64()?,
-                },
+                Value::Bool(true) => Jitter::PlusMinus { factor: saved.get("jitter_factor")?.as_f64()? },
                 other => match other.as_str()? {
                     "full" => Jitter::Full,
                     "equal" => Jitter::Equal,
@@ -114,9 +106,7 @@ impl Promise {
             }
             Backoff::Exponential { .. } => return None,
         };
-        Some(Duration::from_nanos(
-            u64::try_from(nanos).unwrap_or(u64::MAX),
-        ))
+        Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
     }
 
     /// Whether a delay drawn from the capped one lies where its jitter may put it.
@@ -146,18 +136,12 @@ fn backoff(saved: &Value) -> Option<Backoff> {
     }
     let (name, settings) = saved.as_object()?.iter().next()?;
     Some(match name.as_str() {
-        "linear" => Backoff::Linear {
-            increment: duration(settings.get("increment")?)?,
-        },
-        "exponential" => Backoff::Exponential {
-            base: settings.get("base")?.as_f64()?,
-        },
+        "linear" => Backoff::Linear { increment: duration(settings.get("increment")?)? },
+        "exponential" => Backoff::Exponential { base: settings.get("base")?.as_f64()? },
         "custom" => {
             let delays = settings.get("delays")?.as_array()?;
             let delays: Option<Vec<Duration>> = delays.iter().map(duration).collect();
-            Backoff::Custom {
-                delays: delays?.into(),
-            }
+            Backoff::Custom { delays: delays?.into() }
         }
         _ => return None,
     })

@@ -28,12 +28,7 @@ pub fn journal_record(data: &[u8]) -> BTreeSet<&'static str> {
     if let Some(record) = reread(&bytes, Record::decode, Record::encode) {
         seen.insert(record.event.word());
     }
-    let breaker = reread_as(
-        BreakerRecord::FORMAT,
-        &bytes,
-        BreakerRecord::decode,
-        BreakerRecord::encode,
-    );
+    let breaker = reread_as(BreakerRecord::FORMAT, &bytes, BreakerRecord::decode, BreakerRecord::encode);
     if let Some(record) = breaker {
         ask(&record);
         seen.insert("breaker");
@@ -108,20 +103,13 @@ pub(super) fn ask(record: &BreakerRecord) {
         admission.meet(&name, journal.clone());
         let _ = admission.ask(&name, &std::sync::Arc::from("j"), Some(1));
         let by_hand = [
-            Fact::Imported {
-                since: at,
-                until: Timestamp::MAX,
-            },
+            Fact::Imported { since: at, until: Timestamp::MAX },
             journal.folded(),
             Fact::Tripped { at },
             Fact::Reset { at },
         ];
         let by_hand = BreakerRecord::by_hand(by_hand.to_vec());
         journal.add(first.saturating_add(1), &by_hand);
-        uphold(
-            "a breaker that is closed is closed",
-            !journal.state.is_shut(),
-            &journal,
-        );
+        uphold("a breaker that is closed is closed", !journal.state.is_shut(), &journal);
     }
 }

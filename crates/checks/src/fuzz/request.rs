@@ -48,12 +48,7 @@ impl Request {
         let headers = rest.by_ref().map(text).take_while(|line| !line.is_empty());
         let headers = headers.collect();
         let body: Vec<&[u8]> = rest.copied().collect();
-        Self {
-            method: method.to_owned(),
-            path: path.to_owned(),
-            headers,
-            body: body.join(&b'\n'),
-        }
+        Self { method: method.to_owned(), path: path.to_owned(), headers, body: body.join(&b'\n') }
     }
 
     /// The value of a header, if it stands here.
@@ -74,17 +69,13 @@ impl Request {
             ("connection", "close".to_owned()),
         ];
         let chunked = self.header("transfer-encoding").is_some();
-        let added = added.into_iter().filter(|(name, _)| {
-            self.header(name).is_none() && !(chunked && *name == "content-length")
-        });
+        let added = added
+            .into_iter()
+            .filter(|(name, _)| self.header(name).is_none() && !(chunked && *name == "content-length"));
         let added = added.map(|(name, value)| format!("{name}: {value}"));
         let first = format!("{} {} HTTP/1.1", self.method, self.path);
-        let lines = iter::once(first)
-            .chain(self.headers.iter().cloned())
-            .chain(added);
-        let mut bytes: Vec<u8> = lines
-            .flat_map(|line| (line + "\r\n").into_bytes())
-            .collect();
+        let lines = iter::once(first).chain(self.headers.iter().cloned()).chain(added);
+        let mut bytes: Vec<u8> = lines.flat_map(|line| (line + "\r\n").into_bytes()).collect();
         bytes.extend(b"\r\n");
         if asks_for_socket {
             let lines = self.body.split(|byte| *byte == b'\n');
@@ -130,10 +121,7 @@ mod tests {
             "GET /a HTTP/1.1\r\nHost: x\r\ncontent-type: application/json\r\n\
              content-length: 0\r\nconnection: close\r\n\r\n"
         );
-        assert!(
-            post.bytes()
-                .ends_with(b"content-length: 3\r\nconnection: close\r\n\r\n{}\n")
-        );
+        assert!(post.bytes().ends_with(b"content-length: 3\r\nconnection: close\r\n\r\n{}\n"));
     }
 
     #[test]

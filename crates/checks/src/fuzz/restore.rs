@@ -11,10 +11,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use undaunted_policy::shape::{BackoffType, WorkConfig, WorkDefaults};
 use undaunted_policy::{
-    Arithmetic, Balance, Breaker, BreakerSettings, Cause, Ceilings, Class, CompletionRule,
-    Decision, Delay, Draws, Failure, Health, Pattern, Phase, Policy, Pool, PoolLimits, Progress,
-    Reason, RetryConfig, Rule, Seed, State, Tally, Then, Ticket, Timestamp, Tolerance, Verdict,
-    WhenOpen,
+    Arithmetic, Balance, Breaker, BreakerSettings, Cause, Ceilings, Class, CompletionRule, Decision, Delay,
+    Draws, Failure, Health, Pattern, Phase, Policy, Pool, PoolLimits, Progress, Reason, RetryConfig, Rule,
+    Seed, State, Tally, Then, Ticket, Timestamp, Tolerance, Verdict, WhenOpen,
 };
 
 use super::breaker::{Life, Step};
@@ -31,9 +30,7 @@ pub const SAVED: [(&str, Reader); 33] = [
     ("BackoffType", one::<BackoffType>),
     ("Balance", |data| restored(data, balance)),
     ("Breaker", |data| restored(data, breaker)),
-    ("(Breaker, BreakerSettings)", |data| {
-        restored(data, breaker_with)
-    }),
+    ("(Breaker, BreakerSettings)", |data| restored(data, breaker_with)),
     ("(Breaker, Ticket)", |data| restored(data, late_result)),
     ("BreakerSettings", |data| restored(data, breaker_settings)),
     ("Cause", |data| restored(data, cause)),
@@ -64,12 +61,8 @@ pub const SAVED: [(&str, Reader); 33] = [
     ("WorkConfig", |data| restored(data, work_config)),
 ];
 
-const INSTANTS: [Timestamp; 4] = [
-    Timestamp::ZERO,
-    Timestamp::from_millis(60_000),
-    Timestamp::from_nanos(u64::MAX - 1),
-    Timestamp::MAX,
-];
+const INSTANTS: [Timestamp; 4] =
+    [Timestamp::ZERO, Timestamp::from_millis(60_000), Timestamp::from_nanos(u64::MAX - 1), Timestamp::MAX];
 
 /// Reads the bytes as every saved type and gives the names of those they are.
 ///
@@ -91,11 +84,7 @@ where
     let second = serde_json::from_slice::<T>(saved);
     let same = second.as_ref().is_ok_and(|second| *second == first);
     let text = String::from_utf8_lossy(saved);
-    uphold(
-        "what is saved comes back the same",
-        same,
-        &(&first, &second, text),
-    );
+    uphold("what is saved comes back the same", same, &(&first, &second, text));
     let resaved = second.as_ref().map(serde_json::to_vec);
     let same = matches!(&resaved, Ok(Ok(resaved)) if resaved == saved);
     uphold("what came back is saved the same", same, &first);
@@ -118,11 +107,7 @@ where
 
 fn states() -> [State; 4] {
     let at = |retries, spent, previous| State {
-        progress: Progress {
-            retries,
-            spent,
-            previous,
-        },
+        progress: Progress { retries, spent, previous },
         ..State::default()
     };
     [
@@ -207,10 +192,7 @@ fn verdict(verdict: Verdict) {
 }
 
 fn progress(progress: Progress) {
-    let state = State {
-        progress,
-        ..State::default()
-    };
+    let state = State { progress, ..State::default() };
     asked_at_all_ends(&Policy::DEFAULT, &[state]);
 }
 
@@ -219,11 +201,7 @@ fn draws(draws: Draws) {
         for retry in [0, 1, u32::MAX] {
             let given = draws.between(retry, low, high);
             let within = (low..=high).contains(&given);
-            uphold(
-                "a draw lies in its range",
-                within,
-                &(draws, low, high, given),
-            );
+            uphold("a draw lies in its range", within, &(draws, low, high, given));
         }
     }
 }
@@ -232,11 +210,7 @@ fn timestamp(instant: Timestamp) {
     for wait in [Duration::ZERO, Duration::from_nanos(1), Duration::MAX] {
         let later = instant.after(wait);
         let forward = later >= instant && later.since(instant) <= wait;
-        uphold(
-            "waiting leads forward, and no further than asked",
-            forward,
-            &later,
-        );
+        uphold("waiting leads forward, and no further than asked", forward, &later);
     }
 }
 
@@ -246,41 +220,25 @@ fn pool(mut pool: Pool) {
         let granted = pool.charge(&mut item).is_ok();
         let within = pool.consumed <= pool.limits.total && item <= pool.limits.per_item;
         uphold("no charge passes a limit", !granted || within, &before);
-        uphold(
-            "a refusal charges nothing",
-            granted || pool == before,
-            &before,
-        );
+        uphold("a refusal charges nothing", granted || pool == before, &before);
         let added = pool.top_up(u32::MAX, &Ceilings::DEFAULT);
         let total = before.limits.total.saturating_add(added);
-        uphold(
-            "a top-up adds what it says",
-            pool.limits.total == total,
-            &before,
-        );
+        uphold("a top-up adds what it says", pool.limits.total == total, &before);
     }
 }
 
 fn balance(balance: Balance) {
     let left = balance.consumed < balance.total && balance.item_consumed < balance.per_item;
     let allowed = balance.refuses().is_none();
-    uphold(
-        "a pool refuses when it is used up",
-        left == allowed,
-        &balance,
-    );
-    uphold(
-        "a balance says something",
-        !balance.to_string().is_empty(),
-        &balance,
-    );
+    uphold("a pool refuses when it is used up", left == allowed, &balance);
+    uphold("a balance says something", !balance.to_string().is_empty(), &balance);
 }
 
 fn ceilings(ceilings: Ceilings) {
     for asked in [0, 1, u32::MAX] {
         let limits = PoolLimits::effective(asked, asked, &ceilings);
-        let within = limits.total <= ceilings.max_total
-            && limits.per_item <= ceilings.max_per_item.min(limits.total);
+        let within =
+            limits.total <= ceilings.max_total && limits.per_item <= ceilings.max_per_item.min(limits.total);
         uphold("no request passes the ceilings", within, &limits);
     }
 }
@@ -324,35 +282,17 @@ fn cause(cause: Cause) {
     let class = cause.class();
     let health = Health::of_failure(cause, class);
     let known = cause != Cause::Interrupted || health == Health::Unknown;
-    uphold(
-        "an interrupted attempt says nothing about its target",
-        known,
-        &cause,
-    );
+    uphold("an interrupted attempt says nothing about its target", known, &cause);
 }
 
 fn completion(rule: CompletionRule) {
-    for numbers in [
-        [0, 0, 0],
-        [1, 0, 1],
-        [3, 2, 1],
-        [u64::MAX, u64::MAX, u64::MAX],
-        [9, 1, 0],
-    ] {
+    for numbers in [[0, 0, 0], [1, 0, 1], [3, 2, 1], [u64::MAX, u64::MAX, u64::MAX], [9, 1, 0]] {
         let [target, completed, failed] = numbers;
-        let tally = Tally {
-            target,
-            completed,
-            failed,
-        };
+        let tally = Tally { target, completed, failed };
         for now in INSTANTS {
             let decided = rule.decide(tally, Timestamp::ZERO.after(rule.deadline), now);
             let all = completed.saturating_add(failed) >= target;
-            uphold(
-                "when all have reported a step is complete",
-                !all || decided.is_some(),
-                &tally,
-            );
+            uphold("when all have reported a step is complete", !all || decided.is_some(), &tally);
         }
     }
 }
@@ -361,10 +301,6 @@ fn tolerance(tolerance: Tolerance) {
     for (settled, failed) in [(0, 0), (10, 10), (u64::MAX, u64::MAX), (u64::MAX, 0)] {
         let exceeded = tolerance.exceeded(settled, failed);
         let limits = tolerance.max_failures.is_some() || tolerance.failure_threshold.is_some();
-        uphold(
-            "without a limit nothing is exceeded",
-            limits || !exceeded,
-            &tolerance,
-        );
+        uphold("without a limit nothing is exceeded", limits || !exceeded, &tolerance);
     }
 }

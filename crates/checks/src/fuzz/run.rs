@@ -35,17 +35,9 @@ pub struct Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "input {} of seed {}: {}",
-            self.number, self.seed, self.said
-        )?;
+        writeln!(f, "input {} of seed {}: {}", self.number, self.seed, self.said)?;
         writeln!(f, "  input:  {}", self.input.escape_ascii())?;
-        write!(
-            f,
-            "  repeat: UNDAUNTED_SEED={} cargo test -p undaunted-checks --test fuzz",
-            self.seed
-        )
+        write!(f, "  repeat: UNDAUNTED_SEED={} cargo test -p undaunted-checks --test fuzz", self.seed)
     }
 }
 
@@ -78,23 +70,14 @@ pub fn run(
             }
             Err(panic) => said(panic.as_ref()),
         };
-        return Err(Finding {
-            seed,
-            number,
-            input,
-            said,
-        });
+        return Err(Finding { seed, number, input, said });
     }
     Ok(brought_up)
 }
 
 fn made(corpus: &[Vec<u8>], number: u64, seed: u64) -> Vec<u8> {
     let mut die = Die::of(Seed(seed).draws(number, 0, 1));
-    if corpus.is_empty() {
-        noise(&mut die, 400)
-    } else {
-        mutant(&mut die, corpus)
-    }
+    if corpus.is_empty() { noise(&mut die, 400) } else { mutant(&mut die, corpus) }
 }
 
 fn said(panic: &(dyn Any + Send)) -> String {

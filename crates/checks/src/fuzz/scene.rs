@@ -5,8 +5,8 @@
 //! then, so that it is refused.
 
 use undaunted_policy::{
-    Backoff, Balance, Cause, Class, ClassName, Conditions, Failure, Jitter, JitterMode, Kind,
-    Progress, RetryConfig, RetryOn, Rule, Seed, State, Then,
+    Backoff, Balance, Cause, Class, ClassName, Conditions, Failure, Jitter, JitterMode, Kind, Progress,
+    RetryConfig, RetryOn, Rule, Seed, State, Then,
 };
 
 use super::bytes::Bytes;
@@ -64,18 +64,10 @@ fn backoff(bytes: &mut Bytes<'_>) -> Backoff {
     match bytes.byte() % 6 {
         0 => Backoff::Fixed,
         1 => Backoff::Fibonacci,
-        2 => Backoff::Linear {
-            increment: bytes.setting(),
-        },
-        3 => Backoff::Custom {
-            delays: bytes.few(4, Bytes::setting).into(),
-        },
-        4 => Backoff::Exponential {
-            base: bytes.one_of(2.0, &[1.0, 1.5, 10.0, f64::MAX, 0.99]),
-        },
-        _ => Backoff::Exponential {
-            base: f64::from_bits(bytes.u64()),
-        },
+        2 => Backoff::Linear { increment: bytes.setting() },
+        3 => Backoff::Custom { delays: bytes.few(4, Bytes::setting).into() },
+        4 => Backoff::Exponential { base: bytes.one_of(2.0, &[1.0, 1.5, 10.0, f64::MAX, 0.99]) },
+        _ => Backoff::Exponential { base: f64::from_bits(bytes.u64()) },
     }
 }
 
@@ -85,9 +77,7 @@ fn jitter(bytes: &mut Bytes<'_>) -> Jitter {
         1 => Jitter::Full,
         2 => Jitter::Equal,
         3 => Jitter::Decorrelated,
-        _ => Jitter::PlusMinus {
-            factor: bytes.one_of(0.3, &[0.0, 1.0, 0.123_456_789, f64::NAN, 1.01]),
-        },
+        _ => Jitter::PlusMinus { factor: bytes.one_of(0.3, &[0.0, 1.0, 0.123_456_789, f64::NAN, 1.01]) },
     }
 }
 
@@ -122,13 +112,7 @@ fn rule(bytes: &mut Bytes<'_>, base: &Promise) -> (Rule<RetryConfig>, Option<Pro
         let rule = Rule::retry(when, config(&own));
         // What a rule does not say is the policy's.
         let retry_budget = own.retry_budget.or(base.retry_budget);
-        return (
-            rule,
-            Some(Promise {
-                retry_budget,
-                ..own
-            }),
-        );
+        return (rule, Some(Promise { retry_budget, ..own }));
     }
     let others = [Then::Stop, Then::Skip, Then::DeadLetter, Then::Hold];
     (Rule::new(when, bytes.one_of(Then::Retry, &others)), None)
@@ -179,11 +163,7 @@ pub(super) fn failure(bytes: &mut Bytes<'_>) -> Failure<'static> {
 pub(super) fn state(bytes: &mut Bytes<'_>) -> State {
     let draws = Seed(bytes.u64()).draws(0, 0, 1);
     if bytes.flag() {
-        return State {
-            draws,
-            deadline: bytes.maybe(Bytes::instant),
-            ..State::default()
-        };
+        return State { draws, deadline: bytes.maybe(Bytes::instant), ..State::default() };
     }
     State {
         draws,

@@ -30,10 +30,7 @@ pub(super) fn broken<'r>(
     let ours = |name: &&str| name.starts_with("__undaunted_");
     first_broken([
         ("no value becomes code", !script.text.contains(mark)),
-        (
-            "what is run does not depend on the values",
-            script.text == expected,
-        ),
+        ("what is run does not depend on the values", script.text == expected),
         ("a reference is named once", once.len() == references.len()),
         (
             "every reference has a variable of its own",
@@ -50,7 +47,5 @@ pub(super) fn broken<'r>(
 
 /// A value as a command gets it: a string as it is, anything else as JSON.
 pub(super) fn text(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -15,8 +15,8 @@ use undaunted_engine::job::Job;
 use undaunted_engine::view::log::records_of;
 use undaunted_engine::view::{
     BudgetView, DeadLetterView, HoldView, ItemView, JobExplanation, JobLine, JobView, Projection,
-    ResumesView, ViewContext, all_held, attempt, event, flow, flow_event, forecast,
-    group_dead_letters, prober, report, signature,
+    ResumesView, ViewContext, all_held, attempt, event, flow, flow_event, forecast, group_dead_letters,
+    prober, report, signature,
 };
 use undaunted_policy::Timestamp;
 use undaunted_server::Metrics;
@@ -31,10 +31,7 @@ pub(super) struct Shown {
 
 impl Default for Shown {
     fn default() -> Self {
-        Self {
-            projection: Projection::following_all(),
-            metrics: Metrics::default(),
-        }
+        Self { projection: Projection::following_all(), metrics: Metrics::default() }
     }
 }
 
@@ -48,11 +45,7 @@ impl Shown {
         let told = shown.get("seq") == Some(&Value::from(seq))
             && shown.get("type") == Some(&Value::from(record.event.word()))
             && shown.get("at").is_some_and(Value::is_string);
-        uphold(
-            "an event says what it is, and when",
-            told,
-            &(record, &shown),
-        );
+        uphold("an event says what it is, and when", told, &(record, &shown));
         for line in records_of(job, record) {
             let line = line.line();
             let whole = !line.trim_end().contains('\n');
@@ -98,9 +91,7 @@ impl Shown {
         let flow = serde_json::to_value(flow(job, &self.projection, None)).unwrap_or_default();
         uphold("a flow is shown as an object", flow.is_object(), &flow);
         self.metrics.restore(job);
-        let text = self
-            .metrics
-            .text(&undaunted_engine::catalog::Catalog::default());
+        let text = self.metrics.text(&undaunted_engine::catalog::Catalog::default());
         uphold("metrics have an end", text.ends_with("# EOF\n"), &text);
     }
 
@@ -126,11 +117,7 @@ impl Shown {
         }
         let dead = group_dead_letters(job, job.dead.keys().copied());
         let grouped: usize = dead.iter().map(|(_, items)| items.len()).sum();
-        uphold(
-            "every dead letter is in one group",
-            grouped == job.dead.len(),
-            &dead,
-        );
+        uphold("every dead letter is in one group", grouped == job.dead.len(), &dead);
     }
 
     /// What is written for another system can be read by this one.
@@ -139,11 +126,7 @@ impl Shown {
         let state = export(job, &AdmissionControl::default(), &histories);
         let text = serde_json::to_string(&state).unwrap_or_default();
         let again: Result<RetryCheckpointState, _> = serde_json::from_str(&text);
-        uphold(
-            "what was exported can be read",
-            again.is_ok(),
-            &(&text, &again),
-        );
+        uphold("what was exported can be read", again.is_ok(), &(&text, &again));
         let same = again.is_ok_and(|again| serde_json::to_string(&again).ok() == Some(text));
         uphold("what was exported is read as it was", same, &state);
     }

@@ -49,15 +49,9 @@ pub(super) fn on_stage<T>(access: Access, act: impl FnOnce(&OfflineServer<'_>) -
         left: Box::new(|_, _| {}),
     };
     let host = Arc::new(Host::begin(world, book, settings));
-    let served = Served {
-        host: Arc::clone(&host),
-        metrics: Arc::new(Metrics::default()),
-        news: News::quiet(),
-    };
-    let manner = Manner {
-        access,
-        ..Manner::default()
-    };
+    let served =
+        Served { host: Arc::clone(&host), metrics: Arc::new(Metrics::default()), news: News::quiet() };
+    let manner = Manner { access, ..Manner::default() };
     let done = act(&offline.serve(manner, served));
     // Twice: at once.
     host.interrupt();
@@ -71,12 +65,7 @@ fn set(store: &dyn Store, book: &Book) -> Option<()> {
     let flow = later()?;
     let claim = store.claim(&aggregate(FLOW).ok()?).ok()?;
     let records = flow.records.iter().map(Record::encode).collect();
-    let append = Append::new(
-        claim.aggregate.clone(),
-        Version::EMPTY,
-        claim.epoch,
-        records,
-    );
+    let append = Append::new(claim.aggregate.clone(), Version::EMPTY, claim.epoch, records);
     store.append(vec![append]).ok()?;
     store.release(&claim).ok()?;
     let activated = activated(&flow.job)?;

@@ -28,18 +28,8 @@ pub fn workflow_template(data: &[u8]) -> BTreeSet<&'static str> {
     let captured = ["version", "a-b", "list"].map(str::to_owned).into();
     let steps = ["build", "a"].map(str::to_owned).into();
     let nothing = BTreeSet::new();
-    let all = Names {
-        item: true,
-        map: true,
-        captured: &captured,
-        steps: &steps,
-    };
-    let none = Names {
-        item: false,
-        map: false,
-        captured: &nothing,
-        steps: &nothing,
-    };
+    let all = Names { item: true, map: true, captured: &captured, steps: &steps };
+    let none = Names { item: false, map: false, captured: &nothing, steps: &nothing };
     let mut seen = BTreeSet::new();
     for names in [all, none] {
         seen.extend(shell(&text, &names));
@@ -64,11 +54,7 @@ fn shell(text: &str, names: &Names<'_>) -> BTreeSet<&'static str> {
     if template.references().next().is_none() && !may_hold_literal(text) {
         let script = template.render(&Given::NOTHING);
         let kept = script.as_ref().is_ok_and(|script| script.text == text);
-        uphold(
-            "without references a text stays as it is",
-            kept,
-            &(text, script),
-        );
+        uphold("without references a text stays as it is", kept, &(text, script));
     }
     words("shell", template.references())
 }
@@ -88,11 +74,7 @@ fn plain(text: &str, names: &Names<'_>) -> BTreeSet<&'static str> {
     if template.references().next().is_none() && !text.contains("$${") {
         let filled = template.render(&Given::NOTHING);
         let kept = filled.as_ref().is_ok_and(|filled| filled == text);
-        uphold(
-            "without references a text stays as it is",
-            kept,
-            &(text, filled),
-        );
+        uphold("without references a text stays as it is", kept, &(text, filled));
     }
     words("text", template.references())
 }
@@ -130,10 +112,7 @@ fn refused(text: &str, errors: &[TemplateError]) {
         let marked = text.get(error.range.clone());
         [
             ("a refusal has words", helps && !error.message.is_empty()),
-            (
-                "a refusal marks a part of the text",
-                marked.is_some_and(|marked| !marked.is_empty()),
-            ),
+            ("a refusal marks a part of the text", marked.is_some_and(|marked| !marked.is_empty())),
         ]
     });
     let sorted = errors.is_sorted_by_key(|error| error.range.start);
@@ -148,10 +127,7 @@ fn may_hold_literal(text: &str) -> bool {
     text.replace(['\\', '\n'], "").contains("$${")
 }
 
-fn words<'r>(
-    kind: &'static str,
-    references: impl Iterator<Item = &'r Reference>,
-) -> BTreeSet<&'static str> {
+fn words<'r>(kind: &'static str, references: impl Iterator<Item = &'r Reference>) -> BTreeSet<&'static str> {
     let mut seen = BTreeSet::from([kind]);
     for reference in references {
         seen.insert("reference");
@@ -168,26 +144,16 @@ pub(super) struct Given {
 }
 
 impl Given {
-    pub(super) const NOTHING: Self = Self {
-        raw: None,
-        other: None,
-    };
+    pub(super) const NOTHING: Self = Self { raw: None, other: None };
 
     fn all(value: &Value) -> Self {
-        Self {
-            raw: Some(value.clone()),
-            other: Some(value.clone()),
-        }
+        Self { raw: Some(value.clone()), other: Some(value.clone()) }
     }
 }
 
 impl Values for Given {
     fn value(&self, reference: &Reference) -> Option<Cow<'_, Value>> {
-        let given = if reference.is_raw() {
-            &self.raw
-        } else {
-            &self.other
-        };
+        let given = if reference.is_raw() { &self.raw } else { &self.other };
         given.as_ref().map(Cow::Borrowed)
     }
 }
@@ -215,10 +181,7 @@ pub(super) fn hostile(mark: &str) -> [Value; 8] {
 /// Whatever is filled in, what the shell runs is the author's.
 pub(super) fn shell_laws(template: &ShellTemplate) {
     let filled = |raw: &str, other: &Value| {
-        let given = Given {
-            raw: Some(raw.into()),
-            other: Some(other.clone()),
-        };
+        let given = Given { raw: Some(raw.into()), other: Some(other.clone()) };
         template.render(&given)
     };
     let first = filled("0", &json!(0));
@@ -230,28 +193,19 @@ pub(super) fn shell_laws(template: &ShellTemplate) {
     for value in hostile(&other) {
         let hostile = filled(&raw, &value);
         let facts = (template, &value, &hostile);
-        uphold(
-            "no hostile value keeps a text from being filled",
-            hostile.is_ok(),
-            &facts,
-        );
-        let law = hostile.as_ref().ok().and_then(|hostile| {
-            script::broken(template.references(), hostile, &marked.text, &value, &other)
-        });
+        uphold("no hostile value keeps a text from being filled", hostile.is_ok(), &facts);
+        let law = hostile
+            .as_ref()
+            .ok()
+            .and_then(|hostile| script::broken(template.references(), hostile, &marked.text, &value, &other));
         if let Some(law) = law {
             uphold(law, false, &facts);
         }
     }
     let again = filled("1", &json!(1)).map(|script| script.text);
     let moved = marked.text.replace(&raw, "1");
-    uphold(
-        "a raw value stands where its reference was",
-        again.as_ref() == Ok(&moved),
-        &(template, again),
-    );
-    unusable(template.references(), true, &|given| {
-        template.render(given).err()
-    });
+    uphold("a raw value stands where its reference was", again.as_ref() == Ok(&moved), &(template, again));
+    unusable(template.references(), true, &|given| template.render(given).err());
 }
 
 /// A value is where its reference was, and nowhere else.
@@ -262,14 +216,8 @@ pub(super) fn text_laws(template: &TextTemplate) {
     let marked = filled(&mark).unwrap_or_default();
     let number = template.references().count();
     let mut laws: Vec<Law> = vec![
-        (
-            "every reference becomes its value",
-            marked.matches(&mark).count() == number,
-        ),
-        (
-            "nothing but the values differs",
-            marked.replace(&mark, "0") == first,
-        ),
+        ("every reference becomes its value", marked.matches(&mark).count() == number),
+        ("nothing but the values differs", marked.replace(&mark, "0") == first),
     ];
     for value in hostile(&mark) {
         let inserted = template.render(&Given::all(&value));
@@ -279,9 +227,7 @@ pub(super) fn text_laws(template: &TextTemplate) {
     if let Some(law) = first_broken(laws) {
         uphold(law, false, &(template, marked));
     }
-    unusable(template.references(), true, &|given| {
-        template.render(given).err()
-    });
+    unusable(template.references(), true, &|given| template.render(given).err());
 }
 
 /// A value is where its reference was, and no key is one.
@@ -294,33 +240,18 @@ pub(super) fn json_laws(template: &JsonTemplate) {
     let marked = filled(&json!(mark)).to_string();
     let number = template.references().count();
     let laws = [
-        (
-            "every reference becomes its value",
-            marked.matches(&mark).count() == number,
-        ),
-        (
-            "nothing but the values differs",
-            marked.replace(&mark, "0") == shown,
-        ),
-        (
-            "a key is no template",
-            keys(&filled(&json!([mark, {}]))) == keys(&first),
-        ),
+        ("every reference becomes its value", marked.matches(&mark).count() == number),
+        ("nothing but the values differs", marked.replace(&mark, "0") == shown),
+        ("a key is no template", keys(&filled(&json!([mark, {}]))) == keys(&first)),
     ];
     for value in hostile(&mark) {
         let refused = template.render(&Given::all(&value)).err();
-        uphold(
-            "no value keeps JSON from being filled",
-            refused.is_none(),
-            &refused,
-        );
+        uphold("no value keeps JSON from being filled", refused.is_none(), &refused);
     }
     if let Some(law) = first_broken(laws) {
         uphold(law, false, &(template, marked));
     }
-    unusable(template.references(), false, &|given| {
-        template.render(given).err()
-    });
+    unusable(template.references(), false, &|given| template.render(given).err());
 }
 
 fn keys(value: &Value) -> Vec<String> {
@@ -349,9 +280,7 @@ fn unusable<'r>(
 ) {
     let references: Vec<&Reference> = references.collect();
     let some = !references.is_empty();
-    let bare = references
-        .iter()
-        .any(|reference| reference.default().is_none());
+    let bare = references.iter().any(|reference| reference.default().is_none());
     let missing = refusal(&Given::NOTHING);
     let null = refusal(&Given::all(&Value::Null));
     let nul = refusal(&Given::all(&"a\0b".into()));
@@ -359,15 +288,9 @@ fn unusable<'r>(
     let large = refusal(&Given::all(&"x".repeat(size).into()));
     let limits = some && given_to_commands;
     let laws = [
-        (
-            "a missing value is refused, or has a default",
-            missing.is_some() >= bare,
-        ),
+        ("a missing value is refused, or has a default", missing.is_some() >= bare),
         ("null is as good as missing", null == missing),
-        (
-            "no command is given a NUL character",
-            matches!(nul, Some(ValueError::HoldsNul { .. })) == limits,
-        ),
+        ("no command is given a NUL character", matches!(nul, Some(ValueError::HoldsNul { .. })) == limits),
         (
             "no command is given more than it can take",
             matches!(large, Some(ValueError::TooLarge { .. })) == limits,

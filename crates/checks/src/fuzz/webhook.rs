@@ -47,29 +47,17 @@ pub fn webhook_result(data: &[u8]) -> BTreeSet<&'static str> {
         arrives(flow, start, &result);
         seen.insert("arrived");
     }
-    let arrived = Arrived {
-        step: step.to_owned(),
-        token: token.to_owned(),
-        result,
-    };
+    let arrived = Arrived { step: step.to_owned(), token: token.to_owned(), result };
     let stored = serde_json::to_string(&arrived).unwrap_or_default();
     let again = serde_json::from_str(&stored).ok();
-    uphold(
-        "what is handed on is what arrived",
-        again == Some(arrived),
-        &stored,
-    );
+    uphold("what is handed on is what arrived", again == Some(arrived), &stored);
     seen
 }
 
 /// A body, read a second time in another way.
 fn read(body: &str) -> &'static str {
     let result = step_result(body);
-    uphold(
-        "the same body says the same",
-        result == step_result(body),
-        &body,
-    );
+    uphold("the same body says the same", result == step_result(body), &body);
     let value: Option<Value> = serde_json::from_str(body).ok();
     let field = |name: &str| value.as_ref().and_then(|value| value.get(name));
     let success = field("success").and_then(Value::as_bool);
@@ -81,11 +69,7 @@ fn read(body: &str) -> &'static str {
             let same = given.as_ref() == Some(said.unwrap_or(&nothing));
             let same = same && given.as_ref().is_some_and(Value::is_object);
             uphold("only what says so succeeds", success == Some(true), &body);
-            uphold(
-                "the outputs are those that were sent",
-                same,
-                &(body, outputs),
-            );
+            uphold("the outputs are those that were sent", same, &(body, outputs));
             "given"
         }
         StepResult::Failed(error) => {
@@ -96,10 +80,7 @@ fn read(body: &str) -> &'static str {
             "failed"
         }
         StepResult::Unreadable(why) => {
-            let is_given = matches!(
-                field("outputs"),
-                None | Some(Value::Null | Value::Object(_))
-            );
+            let is_given = matches!(field("outputs"), None | Some(Value::Null | Value::Object(_)));
             let readable = success == Some(false) || (success == Some(true) && is_given);
             uphold("what can be read is read", !readable, &(body, why));
             uphold("what cannot be read is called so", !why.is_empty(), &body);
@@ -114,11 +95,7 @@ fn belongs(flow: &Later, step: &str, token: &str, found: TokenOwner) -> &'static
     let mut given_out = (0..3).map(|item| flow.token(item));
     let known = step == STEP && given_out.any(|given| given == token);
     let same = known == (found != TokenOwner::Nowhere);
-    uphold(
-        "a token is known if it was given out",
-        same,
-        &(step, token, found),
-    );
+    uphold("a token is known if it was given out", same, &(step, token, found));
     match found {
         TokenOwner::Running(_) => "running",
         TokenOwner::Waiting => "waiting",
@@ -144,11 +121,7 @@ fn arrives(flow: &Later, start: StartId, result: &Result<String, String>) {
     let mut folded = flow.job.clone();
     for record in &records {
         let broken = broken_by(&folded, record);
-        uphold(
-            "what follows keeps the laws",
-            broken.is_empty(),
-            &(record, &broken),
-        );
+        uphold("what follows keeps the laws", broken.is_empty(), &(record, &broken));
         folded.apply(record);
     }
     let broken = broken_in(&folded);

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use undaunted_engine::workflow::{
-    Action, Body, Command, Flow, InputSource, Map, MaxParallel, Mode, Resolved, Source, Step,
-    StepWork, Workflow,
+    Action, Body, Command, Flow, InputSource, Map, MaxParallel, Mode, Resolved, Source, Step, StepWork,
+    Workflow,
 };
 use undaunted_policy::{Policy, State, Then};
 
@@ -29,17 +29,15 @@ pub(super) fn words(workflow: &Workflow) -> BTreeSet<&'static str> {
         Mode::MapReduce => "mapreduce",
         Mode::Flow => "flow",
     };
-    let actions = commands(workflow)
-        .into_iter()
-        .map(|command| match command.action {
-            Action::Shell(_) => "shell",
-            Action::Agent { .. } => "agent",
-            Action::Http(_) => "http",
-            Action::WriteFile(_) => "write_file",
-            Action::Function(_) => "function",
-            Action::Step(_) => "step",
-            Action::SubFlow(_) => "flow",
-        });
+    let actions = commands(workflow).into_iter().map(|command| match command.action {
+        Action::Shell(_) => "shell",
+        Action::Agent { .. } => "agent",
+        Action::Http(_) => "http",
+        Action::WriteFile(_) => "write_file",
+        Action::Function(_) => "function",
+        Action::Step(_) => "step",
+        Action::SubFlow(_) => "flow",
+    });
     actions.chain([mode]).collect()
 }
 
@@ -59,11 +57,7 @@ pub(super) fn broken(source: &Source, workflow: &Workflow) -> Option<&'static st
     let laws = laws
         .chain(flow.flat_map(|flow| flow_laws(workflow, flow)))
         .chain(name_laws(workflow, &commands))
-        .chain(
-            commands
-                .iter()
-                .flat_map(|command| command_laws(workflow, command)),
-        );
+        .chain(commands.iter().flat_map(|command| command_laws(workflow, command)));
     let places = commands.iter().flat_map(|command| {
         let origins = command.retry.origins().map(|(_, origin)| origin.span);
         origins.chain([command.span])
@@ -108,18 +102,9 @@ fn step_laws(workflow: &Workflow, index: usize, step: &Step) -> Vec<Law> {
     let exist = step.needs.iter().all(|it| *it < workflow.steps.len());
     let mut laws = vec![
         ("a step needs steps that are there", exist),
-        (
-            "no step needs itself",
-            needed(|needed, index| needed != index),
-        ),
-        (
-            "a step stands behind those it needs",
-            flow || needed(|needed, index| needed < index),
-        ),
-        (
-            "only the steps of a flow are calls",
-            flow == matches!(step.work, StepWork::Call(_)),
-        ),
+        ("no step needs itself", needed(|needed, index| needed != index)),
+        ("a step stands behind those it needs", flow || needed(|needed, index| needed < index)),
+        ("only the steps of a flow are calls", flow == matches!(step.work, StepWork::Call(_))),
         ("a step has commands", !step.commands.is_empty()),
     ];
     if let StepWork::Map(map) = &step.work {
@@ -134,18 +119,9 @@ fn map_laws(map: &Map) -> [Law; 3] {
     }
     let share = map.tolerance.failure_threshold;
     [
-        (
-            "at least one item runs at a time",
-            map.max_parallel != MaxParallel::Number(0),
-        ),
-        (
-            "an item has some time",
-            map.item_deadline != Some(Duration::ZERO),
-        ),
-        (
-            "a share lies between 0 and 1",
-            share.is_none_or(|share| (0.0..=1.0).contains(&share)),
-        ),
+        ("at least one item runs at a time", map.max_parallel != MaxParallel::Number(0)),
+        ("an item has some time", map.item_deadline != Some(Duration::ZERO)),
+        ("a share lies between 0 and 1", share.is_none_or(|share| (0.0..=1.0).contains(&share))),
     ]
 }
 
@@ -162,18 +138,9 @@ fn flow_laws(workflow: &Workflow, flow: &Flow) -> [Law; 4] {
     };
     let distinct: BTreeSet<usize> = flow.plan.iter().copied().collect();
     [
-        (
-            "a plan is made of steps that are there",
-            flow.plan.iter().all(|index| *index < steps.len()),
-        ),
-        (
-            "no step is planned twice",
-            distinct.len() == flow.plan.len(),
-        ),
-        (
-            "a planned step stands behind those it needs",
-            flow.plan.iter().enumerate().all(behind),
-        ),
+        ("a plan is made of steps that are there", flow.plan.iter().all(|index| *index < steps.len())),
+        ("no step is planned twice", distinct.len() == flow.plan.len()),
+        ("a planned step stands behind those it needs", flow.plan.iter().enumerate().all(behind)),
         ("a plan reaches every goal", flow.goals.iter().all(reached)),
     ]
 }
@@ -181,26 +148,13 @@ fn flow_laws(workflow: &Workflow, flow: &Flow) -> [Law; 4] {
 fn name_laws(workflow: &Workflow, commands: &[&Command]) -> [Law; 4] {
     let ids: BTreeSet<&str> = commands.iter().map(|command| command.id.as_str()).collect();
     let places: BTreeSet<u64> = commands.iter().map(|command| command.index).collect();
-    let steps: BTreeSet<&str> = workflow
-        .steps
-        .iter()
-        .map(|step| step.name.as_str())
-        .collect();
+    let steps: BTreeSet<&str> = workflow.steps.iter().map(|step| step.name.as_str()).collect();
     let flow = workflow.mode == Mode::Flow;
     [
         ("no two commands have one id", ids.len() == commands.len()),
-        (
-            "no two commands draw from one place",
-            places.len() == commands.len(),
-        ),
-        (
-            "no two steps of a flow have one name",
-            !flow || steps.len() == workflow.steps.len(),
-        ),
-        (
-            "a flow has a plan, and nothing else has",
-            flow == workflow.flow.is_some(),
-        ),
+        ("no two commands draw from one place", places.len() == commands.len()),
+        ("no two steps of a flow have one name", !flow || steps.len() == workflow.steps.len()),
+        ("a flow has a plan, and nothing else has", flow == workflow.flow.is_some()),
     ]
 }
 
@@ -215,23 +169,11 @@ fn command_laws(workflow: &Workflow, command: &Command) -> Vec<Law> {
         _ => true,
     };
     vec![
-        (
-            "an id can be typed",
-            !command.id.is_empty() && command.id.chars().all(typed),
-        ),
-        (
-            "an attempt has some time",
-            command.timeout != Some(Duration::ZERO),
-        ),
-        (
-            "an attempt may say something",
-            command.output_limit != Some(0),
-        ),
+        ("an id can be typed", !command.id.is_empty() && command.id.chars().all(typed)),
+        ("an attempt has some time", command.timeout != Some(Duration::ZERO)),
+        ("an attempt may say something", command.output_limit != Some(0)),
         ("an agent is known", agent),
-        (
-            "what a rule holds a breaker lets go",
-            holds == 0 || breaker.is_some(),
-        ),
+        ("what a rule holds a breaker lets go", holds == 0 || breaker.is_some()),
         (
             "a breaker has a name, or an address to be named after",
             http || breaker.is_none_or(|breaker| breaker.name.is_some()),
@@ -244,17 +186,13 @@ fn templates(command: &Command) {
     match &command.action {
         Action::Shell(shell) => template::shell_laws(shell),
         Action::Agent { prompt, .. } => template::text_laws(prompt),
-        Action::WriteFile(file) => [&file.path, &file.content]
-            .into_iter()
-            .for_each(template::text_laws),
+        Action::WriteFile(file) => [&file.path, &file.content].into_iter().for_each(template::text_laws),
         Action::Function(function) => function.with.iter().for_each(template::json_laws),
         // What a step is given is no template.
         Action::Step(_) | Action::SubFlow(_) => {}
         Action::Http(http) => {
             template::text_laws(&http.url);
-            http.headers
-                .iter()
-                .for_each(|(_, text)| template::text_laws(text));
+            http.headers.iter().for_each(|(_, text)| template::text_laws(text));
             match &http.body {
                 Some(Body::Text(text)) => template::text_laws(text),
                 Some(Body::Json(json)) => template::json_laws(json),
@@ -262,9 +200,6 @@ fn templates(command: &Command) {
             }
         }
     }
-    command
-        .env
-        .iter()
-        .for_each(|(_, text)| template::text_laws(text));
+    command.env.iter().for_each(|(_, text)| template::text_laws(text));
     command.working_dir.iter().for_each(template::text_laws);
 }

@@ -42,9 +42,7 @@ pub struct ActArgs {
 /// What is to become of an attempt: how long it takes in milliseconds, and how it ends.
 fn fate(args: &ActArgs, item: &str, attempt: u64) -> (u64, u8) {
     let name = args.command.bytes().chain(item.bytes());
-    let place = name.fold(7_u64, |sum, byte| {
-        sum.wrapping_mul(31).wrapping_add(u64::from(byte))
-    });
+    let place = name.fold(7_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
     let draws = Seed(args.seed).draws(place, attempt, 1);
     let fails = draws.between(1, 1, 100) <= args.fails;
     let code = match draws.between(2, 1, 12) {
@@ -52,10 +50,7 @@ fn fate(args: &ActArgs, item: &str, attempt: u64) -> (u64, u8) {
         2..5 => 3,
         _ => 1,
     };
-    (
-        draws.between(3, 0, args.takes),
-        if fails { code } else { 0 },
-    )
+    (draws.between(3, 0, args.takes), if fails { code } else { 0 })
 }
 
 /// Acts as a command of a workflow.
@@ -64,10 +59,7 @@ pub fn act(args: &ActArgs) -> ExitCode {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let number = |name: &str| variable(name).parse().unwrap_or_default();
     let run = variable("UNDAUNTED_RUN");
-    let (item, token) = (
-        variable("UNDAUNTED_ITEM"),
-        variable("UNDAUNTED_RECEIPT_TOKEN"),
-    );
+    let (item, token) = (variable("UNDAUNTED_ITEM"), variable("UNDAUNTED_RECEIPT_TOKEN"));
     // Held until the process is gone, however it goes.
     let lock = File::create(args.locks.join(&token));
     let beside = lock.as_ref().is_ok_and(|lock| {
@@ -80,11 +72,7 @@ pub fn act(args: &ActArgs) -> ExitCode {
         attempt: number("UNDAUNTED_ATTEMPT"),
         correlation: variable("UNDAUNTED_CORRELATION_ID"),
         command: args.command.clone(),
-        start: run
-            .rsplit(':')
-            .next()
-            .and_then(|it| it.parse().ok())
-            .unwrap_or_default(),
+        start: run.rsplit(':').next().and_then(|it| it.parse().ok()).unwrap_or_default(),
         given: args.given.clone(),
         item,
         token,

@@ -91,9 +91,7 @@ fn rounds(args: &Args, place: PathBuf, actor: &Path) -> io::Result<Found> {
         let workers = (0..cores).map(|_| scope.spawn(|| campaign.work()));
         let workers: Vec<_> = workers.collect();
         for worker in workers {
-            worker
-                .join()
-                .map_err(|_| io::Error::other("a round has panicked"))??;
+            worker.join().map_err(|_| io::Error::other("a round has panicked"))??;
         }
         Ok::<_, io::Error>(())
     })?;
@@ -115,13 +113,8 @@ impl Campaign<'_> {
             all.absorb(found);
             let done = number.saturating_add(1);
             if done.is_multiple_of(10) {
-                let each = self.began.elapsed().as_secs_f64()
-                    / f64::from(u32::try_from(done).unwrap_or(1));
-                writeln!(
-                    io::stderr(),
-                    "{done} rounds, {each:.2} s each, {} kills",
-                    all.kills
-                )?;
+                let each = self.began.elapsed().as_secs_f64() / f64::from(u32::try_from(done).unwrap_or(1));
+                writeln!(io::stderr(), "{done} rounds, {each:.2} s each, {} kills", all.kills)?;
             }
         }
     }
@@ -152,10 +145,7 @@ fn violated(seed: u64, folder: &Path, found: &Found) -> io::Result<()> {
     for violation in &found.violations {
         writeln!(out, "seed {seed}: {violation}")?;
     }
-    writeln!(
-        out,
-        "  again: cargo run --release -p undaunted-checks -- kill --rounds 1 --first-seed {seed}"
-    )?;
+    writeln!(out, "  again: cargo run --release -p undaunted-checks -- kill --rounds 1 --first-seed {seed}")?;
     writeln!(out, "  kept:  {}", folder.display())
 }
 
@@ -166,17 +156,9 @@ fn tell(args: &Args, found: &Found) -> io::Result<()> {
         let times = places.entry(place).or_default();
         *times = times.saturating_add(1);
     }
-    let places: Vec<String> = places
-        .iter()
-        .map(|(place, times)| format!("{place} {times}"))
-        .collect();
+    let places: Vec<String> = places.iter().map(|(place, times)| format!("{place} {times}")).collect();
     writeln!(io::stderr(), "deaths by place: {}", places.join(", "))?;
-    writeln!(
-        io::stderr(),
-        "{} waits measured; the latest: {}",
-        found.waits,
-        found.latest
-    )?;
+    writeln!(io::stderr(), "{} waits measured; the latest: {}", found.waits, found.latest)?;
     let mut out = io::stdout().lock();
     let unlawful = found.count(Kind::Unlawful);
     if unlawful > 0 {
@@ -184,13 +166,6 @@ fn tell(args: &Args, found: &Found) -> io::Result<()> {
     }
     let (lost, duplicated) = (found.count(Kind::Lost), found.count(Kind::Duplicated));
     let (rounds, kills) = (args.rounds, found.kills);
-    writeln!(
-        out,
-        "{rounds} rounds, {kills} kills, {lost} lost, {duplicated} duplicated"
-    )?;
-    writeln!(
-        out,
-        "largest lateness of a wait: {} ms",
-        found.lateness.div_ceil(1000)
-    )
+    writeln!(out, "{rounds} rounds, {kills} kills, {lost} lost, {duplicated} duplicated")?;
+    writeln!(out, "largest lateness of a wait: {} ms", found.lateness.div_ceil(1000))
 }

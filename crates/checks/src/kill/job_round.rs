@@ -34,19 +34,11 @@ pub(crate) fn round(world: &World, seed: u64, actor: &Path) -> io::Result<Found>
     let mut die = Die::new(seed);
     let server = StepServer::start(seed)?;
     let calls = server.origin();
-    let stage = Stage {
-        actor,
-        folder: world.folder(),
-        calls: &calls,
-    };
+    let stage = Stage { actor, folder: world.folder(), calls: &calls };
     let plan = plan::draw(&mut die, &stage, strokes::turn(seed));
     world.write("w.yaml", &format!("{:#}\n", plan.workflow))?;
     world.write("items.txt", &(plan.items.join("\n") + "\n"))?;
-    let mut round = Round {
-        world,
-        found: Found::default(),
-        is_stored: false,
-    };
+    let mut round = Round { world, found: Found::default(), is_stored: false };
     for life in strokes::of_job(&mut die, seed) {
         if round.live(&life)? {
             break;
@@ -63,11 +55,8 @@ pub(crate) fn round(world: &World, seed: u64, actor: &Path) -> io::Result<Found>
 
 impl Round<'_> {
     fn start(&self, place: Option<&str>) -> io::Result<Running> {
-        let args: &[&str] = if self.is_stored {
-            &["resume", "@last", "--json"]
-        } else {
-            &["run", "w.yaml", "--json"]
-        };
+        let args: &[&str] =
+            if self.is_stored { &["resume", "@last", "--json"] } else { &["run", "w.yaml", "--json"] };
         self.world.start(args, place)
     }
 
@@ -76,11 +65,7 @@ impl Round<'_> {
         thread::sleep(life.away);
         let mut engine = self.start(life.place.as_deref())?;
         let doubled = life.twin && self.is_stored;
-        let mut twin = if doubled {
-            Some(self.start(None)?)
-        } else {
-            None
-        };
+        let mut twin = if doubled { Some(self.start(None)?) } else { None };
         let mut is_over = false;
         for stroke in &life.strokes {
             is_over = engine.ends_within(stroke.after)?;
@@ -122,9 +107,8 @@ impl Round<'_> {
     fn is_fine(&mut self, ended: &Ended) {
         // 7: another has the job, or its keeper was killed before it could be reached.
         let fine = ENDS.contains(&ended.code) || [7, -9].contains(&ended.code);
-        self.found.claim(Kind::Unlawful, fine, || {
-            format!("the program ended with {}: {}", ended.code, ended.err)
-        });
+        self.found
+            .claim(Kind::Unlawful, fine, || format!("the program ended with {}: {}", ended.code, ended.err));
     }
 
     /// Whether the job is stored; if not, nothing has run.
@@ -135,10 +119,9 @@ impl Round<'_> {
         let listed = self.world.call(&["ls", "--json"])?;
         self.is_stored = listed.out.lines().next().is_some();
         let ran = self.world.record().len();
-        self.found
-            .claim(Kind::Lost, self.is_stored || ran == 0, || {
-                format!("{ran} commands have run for a job that is not on record")
-            });
+        self.found.claim(Kind::Lost, self.is_stored || ran == 0, || {
+            format!("{ran} commands have run for a job that is not on record")
+        });
         Ok(())
     }
 
@@ -147,8 +130,7 @@ impl Round<'_> {
         for _ in 0..20 {
             let mut engine = self.start(None)?;
             if !engine.ends_within(HEALING)? {
-                self.found
-                    .lost(format!("the job does not end within {HEALING:?}"));
+                self.found.lost(format!("the job does not end within {HEALING:?}"));
                 return Ok(None);
             }
             let ended = engine.ended()?;
@@ -169,8 +151,7 @@ impl Round<'_> {
     fn compare(&mut self, plan: &Plan, server: &StepServer, report: &Ended) -> io::Result<()> {
         let events = self.world.call(&["events", "@last", "--json"])?;
         let Some(events) = journal::read(&events.out) else {
-            self.found
-                .lost(format!("the events cannot be read: {}", events.err));
+            self.found.lost(format!("the events cannot be read: {}", events.err));
             return Ok(());
         };
         let case = Case {
@@ -185,9 +166,7 @@ impl Round<'_> {
         reported(plan, &events, report, &mut self.found);
         let listed = self.world.call(&["ls", "--json"])?;
         let jobs = listed.out.lines().count();
-        self.found.claim(Kind::Duplicated, jobs == 1, || {
-            format!("{jobs} jobs are on record")
-        });
+        self.found.claim(Kind::Duplicated, jobs == 1, || format!("{jobs} jobs are on record"));
         Ok(())
     }
 }
@@ -207,15 +186,7 @@ fn reported(plan: &Plan, events: &[Event], report: &Ended, found: &mut Found) {
     found.claim(Kind::Lost, said("attempts") == started, || {
         format!("{started:?} attempts are on record, and the report says {report}")
     });
-    let status = report
-        .get("status")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    let last = events
-        .last()
-        .map(|it| it.text("status"))
-        .unwrap_or_default();
-    found.claim(Kind::Lost, status == last, || {
-        format!("{last} is on record, and the report says {status}")
-    });
+    let status = report.get("status").and_then(Value::as_str).unwrap_or_default();
+    let last = events.last().map(|it| it.text("status")).unwrap_or_default();
+    found.claim(Kind::Lost, status == last, || format!("{last} is on record, and the report says {status}"));
 }

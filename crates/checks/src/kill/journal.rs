@@ -35,10 +35,7 @@ impl Event {
     }
 
     pub(crate) fn flag(&self, name: &str) -> bool {
-        self.value
-            .get(name)
-            .and_then(Value::as_bool)
-            .unwrap_or_default()
+        self.value.get(name).and_then(Value::as_bool).unwrap_or_default()
     }
 
     /// A number one level further down.
@@ -53,10 +50,7 @@ impl Event {
 
     /// The command of an item that it is about.
     pub(crate) fn place(&self) -> Place {
-        (
-            self.text("correlation_id").to_owned(),
-            self.text("command").to_owned(),
-        )
+        (self.text("correlation_id").to_owned(), self.text("command").to_owned())
     }
 
     pub(crate) fn attempt(&self) -> u64 {
@@ -65,12 +59,7 @@ impl Event {
 
     /// Whether the job has ended with it.
     pub(crate) fn is_end(&self) -> bool {
-        let ends = [
-            "job_completed",
-            "job_failed",
-            "job_partial",
-            "job_cancelled",
-        ];
+        let ends = ["job_completed", "job_failed", "job_partial", "job_cancelled"];
         ends.contains(&self.kind.as_str())
     }
 
@@ -95,9 +84,7 @@ fn instant(text: &str) -> Option<u64> {
     // Years begin in March here, so that a leap day is the last of its year.
     let moved = month.checked_add(9)?.checked_rem(12)?;
     let year = year.checked_sub(moved.checked_div(10)?)?;
-    let leaps = (year / 4)
-        .checked_sub(year / 100)?
-        .checked_add(year / 400)?;
+    let leaps = (year / 4).checked_sub(year / 100)?.checked_add(year / 400)?;
     let days = year.checked_mul(365)?.checked_add(leaps)?;
     let days = days.checked_add(moved.checked_mul(306)?.checked_add(5)? / 10)?;
     // The days of this way of counting up to 1970.
@@ -117,10 +104,7 @@ mod tests {
     #[test]
     fn an_instant_is_read_to_the_millisecond() {
         assert_eq!(instant("1970-01-01T00:00:00.000Z"), Some(0));
-        assert_eq!(
-            instant("2024-02-29T12:34:56.789Z"),
-            Some(1_709_210_096_789_000)
-        );
+        assert_eq!(instant("2024-02-29T12:34:56.789Z"), Some(1_709_210_096_789_000));
         assert_eq!(instant("yesterday"), None);
     }
 }

@@ -57,9 +57,7 @@ pub(crate) fn write(path: &Path, line: &Line) -> io::Result<()> {
 pub(crate) fn read(path: &Path) -> Vec<Run> {
     let text = fs::read_to_string(path).unwrap_or_default();
     let lines = text.lines();
-    let lines: Vec<Line> = lines
-        .filter_map(|line| serde_json::from_str(line).ok())
-        .collect();
+    let lines: Vec<Line> = lines.filter_map(|line| serde_json::from_str(line).ok()).collect();
     runs(&lines)
 }
 

@@ -38,14 +38,7 @@ pub(crate) struct Drawn {
 
 impl Drawn {
     pub(crate) const fn of(means: Means, policy: Policy) -> Self {
-        Self {
-            means,
-            policy,
-            rounds: 0,
-            is_handler: false,
-            has_timeout: false,
-            given: None,
-        }
+        Self { means, policy, rounds: 0, is_handler: false, has_timeout: false, given: None }
     }
 
     /// The most attempts in all.
@@ -93,22 +86,14 @@ struct Drawing<'d, 'w> {
 /// Draws a workflow in which a place can be reached.
 pub(crate) fn draw(die: &mut Die, stage: &Stage<'_>, place: &str) -> Plan {
     let breaker = (die.between(2, 4), die.between(20, 120), die.between(1, 2));
-    let mut drawing = Drawing {
-        breaker,
-        place,
-        die,
-        stage,
-        plan: Plan::default(),
-    };
+    let mut drawing = Drawing { breaker, place, die, stage, plan: Plan::default() };
     drawing.workflow();
     drawing.plan
 }
 
 impl Drawing<'_, '_> {
     fn workflow(&mut self) {
-        let needs_map = ["items", "results"]
-            .iter()
-            .any(|it| self.place.starts_with(it));
+        let needs_map = ["items", "results"].iter().any(|it| self.place.starts_with(it));
         let is_map = self.die.falls(2, 3) || needs_map;
         let mut workflow = if is_map { self.map() } else { self.list() };
         if self.die.falls(1, 3) {
@@ -171,11 +156,7 @@ impl Drawing<'_, '_> {
     /// A command, and whether it leaves something for the next.
     fn command(&mut self, id: &str, said: Option<&str>, in_map: bool) -> (Value, bool) {
         let retried = self.die.falls(4, 5);
-        let policy = if retried {
-            Policy::draw(self.die)
-        } else {
-            Policy::none()
-        };
+        let policy = if retried { Policy::draw(self.die) } else { Policy::none() };
         let means = match self.die.below(8) {
             _ if self.place.starts_with("file") => Means::File,
             _ if self.place.starts_with("call") => Means::Call,
@@ -184,19 +165,11 @@ impl Drawing<'_, '_> {
             _ => Means::Process,
         };
         let mut drawn = Drawn::of(means, policy);
-        let fails = self
-            .die
-            .one_of(&[0, 20, 40, 60, 100])
-            .copied()
-            .unwrap_or_default();
+        let fails = self.die.one_of(&[0, 20, 40, 60, 100]).copied().unwrap_or_default();
         let mut says = false;
         let mut command = match means {
             Means::File => {
-                let name = if in_map {
-                    "out/${item}.txt"
-                } else {
-                    "out/list.txt"
-                };
+                let name = if in_map { "out/${item}.txt" } else { "out/list.txt" };
                 json!({"id": id, "write_file": {"path": name, "content": format!("by {id}"), "create_dirs": true}})
             }
             Means::Call | Means::Later => self.call(id, fails),
@@ -255,21 +228,14 @@ impl Drawing<'_, '_> {
             format!("--record '{}'", self.stage.folder.join("record").display()),
             format!("--locks '{}'", self.stage.folder.join("locks").display()),
             format!("--command {id} --takes {} --fails {fails}", self.takes()),
-            format!(
-                "--seed {} -- {}",
-                self.die.between(0, u64::MAX),
-                given.join(" ")
-            ),
+            format!("--seed {} -- {}", self.die.between(0, u64::MAX), given.join(" ")),
         ];
         json!({"id": id, "shell": text.join(" ")})
     }
 
     /// The longest time it takes, in milliseconds.
     fn takes(&mut self) -> u64 {
-        self.die
-            .one_of(&[0, 10, 40, 100, 200])
-            .copied()
-            .unwrap_or_default()
+        self.die.one_of(&[0, 10, 40, 100, 200]).copied().unwrap_or_default()
     }
 
     fn handled(&mut self, id: &str, command: &mut Value, drawn: &mut Drawn) {

@@ -34,14 +34,7 @@ const SPREAD: u64 = 40;
 
 impl Policy {
     pub(crate) const fn none() -> Self {
-        Self {
-            retries: 0,
-            growth: Growth::Fixed,
-            first: 0,
-            cap: 0,
-            jitter: false,
-            budget: None,
-        }
+        Self { retries: 0, growth: Growth::Fixed, first: 0, cap: 0, jitter: false, budget: None }
     }
 
     pub(crate) fn draw(die: &mut Die) -> Self {
@@ -50,11 +43,7 @@ impl Policy {
             1 => Growth::Linear(die.between(5, 60)),
             2 => Growth::Exponential,
             3 => Growth::Fibonacci,
-            _ => Growth::Custom(
-                (0..die.between(1, 3))
-                    .map(|_| die.between(5, 150))
-                    .collect(),
-            ),
+            _ => Growth::Custom((0..die.between(1, 3)).map(|_| die.between(5, 150)).collect()),
         };
         let budget = die.falls(1, 3);
         Self {
@@ -134,22 +123,14 @@ impl Policy {
             retries,
             first,
             cap,
-            growth: if doubles {
-                Growth::Exponential
-            } else {
-                Growth::Fixed
-            },
+            growth: if doubles { Growth::Exponential } else { Growth::Fixed },
             ..Self::none()
         }
     }
 
     /// As the step of a flow says it.
     pub(crate) fn work_config(&self) -> Value {
-        let kind = if self.growth == Growth::Fixed {
-            "fixed"
-        } else {
-            "exponential"
-        };
+        let kind = if self.growth == Growth::Fixed { "fixed" } else { "exponential" };
         json!({
             "max_retries": self.retries, "backoff": self.first, "max_backoff": self.cap,
             "backoff_type": kind,
@@ -162,12 +143,7 @@ mod tests {
     use super::*;
 
     fn policy(growth: Growth) -> Policy {
-        Policy {
-            first: 10,
-            cap: 45,
-            growth,
-            ..Policy::none()
-        }
+        Policy { first: 10, cap: 45, growth, ..Policy::none() }
     }
 
     #[test]
@@ -185,10 +161,7 @@ mod tests {
 
     #[test]
     fn jitter_spreads_both_ways() {
-        let jittered = Policy {
-            jitter: true,
-            ..policy(Growth::Fixed)
-        };
+        let jittered = Policy { jitter: true, ..policy(Growth::Fixed) };
         assert_eq!(jittered.delay(1), (6, 14));
     }
 }

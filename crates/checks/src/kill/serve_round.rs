@@ -100,11 +100,9 @@ impl Round<'_> {
             "attributes": {"xs": {"role": "required", "for_each": true}, "y": {"role": "output"}},
         });
         let means = if is_later { Means::Later } else { Means::Call };
-        self.plan.commands = [
-            ("a".to_owned(), Drawn::of(Means::Call, first)),
-            ("b".to_owned(), Drawn::of(means, second)),
-        ]
-        .into();
+        self.plan.commands =
+            [("a".to_owned(), Drawn::of(Means::Call, first)), ("b".to_owned(), Drawn::of(means, second))]
+                .into();
         self.plan.is_flow = true;
         self.plan.width = usize::try_from(width).ok();
         self.definitions = vec![a, b];
@@ -157,18 +155,12 @@ impl Round<'_> {
         for flow in &self.flows {
             let told = self.world.call(&["events", flow, "--json"])?;
             let Some(events) = journal::read(&told.out).filter(|it| !it.is_empty()) else {
-                self.found.lost(format!(
-                    "flow {flow} was answered 201 and is not on record: {}",
-                    told.err
-                ));
+                self.found.lost(format!("flow {flow} was answered 201 and is not on record: {}", told.err));
                 continue;
             };
             let own: BTreeSet<&str> = events.iter().map(|it| it.text("correlation_id")).collect();
-            let mine: Vec<Call> = calls
-                .iter()
-                .filter(|it| own.contains(it.correlation.as_str()))
-                .cloned()
-                .collect();
+            let mine: Vec<Call> =
+                calls.iter().filter(|it| own.contains(it.correlation.as_str())).cloned().collect();
             known.extend(own.into_iter().map(str::to_owned));
             let case = Case {
                 plan: &self.plan,
@@ -181,8 +173,7 @@ impl Round<'_> {
             self.found.absorb(compare(&case));
         }
         for call in calls.iter().filter(|it| !known.contains(&it.correlation)) {
-            self.found
-                .lost(format!("a request of nobody who is on record: {call:?}"));
+            self.found.lost(format!("a request of nobody who is on record: {call:?}"));
         }
         Ok(())
     }
@@ -254,11 +245,7 @@ fn insist(places: &[SocketAddr], flow: &str, given_up: &AtomicBool, refused: &Mu
 
 /// More retries than there are kills and failures, mostly.
 fn flow_policy(die: &mut Die) -> Policy {
-    let retries = if die.falls(1, 4) {
-        die.between(1, 4)
-    } else {
-        30
-    };
+    let retries = if die.falls(1, 4) { die.between(1, 4) } else { 30 };
     let first = die.between(5, 60);
     Policy::of_flow(retries, first, die.between(first, 120), die.falls(1, 2))
 }

@@ -33,12 +33,7 @@ enum Doing {
 impl<'w> Server<'w> {
     /// One that has not begun.
     pub(crate) fn at(world: &'w World, address: SocketAddr, lives: Vec<Life>) -> Self {
-        Self {
-            world,
-            address,
-            lives: lives.into(),
-            doing: Doing::Away(Instant::now()),
-        }
+        Self { world, address, lives: lives.into(), doing: Doing::Away(Instant::now()) }
     }
 
     pub(crate) const fn address(&self) -> SocketAddr {
@@ -78,9 +73,7 @@ impl<'w> Server<'w> {
         let life = self.lives.pop_front();
         let place = life.as_ref().and_then(|it| it.place.clone());
         let listen = self.address.to_string();
-        let running = self
-            .world
-            .start(&["serve", "--listen", &listen], place.as_deref())?;
+        let running = self.world.start(&["serve", "--listen", &listen], place.as_deref())?;
         let stroke = life.as_ref().and_then(|it| it.strokes.first());
         let until = stroke.map(|it| deadline(it.after));
         self.doing = Doing::Running(running, until);
@@ -95,9 +88,7 @@ impl<'w> Server<'w> {
             while !running.out().contains("listening at") {
                 if running.has_ended()? || Instant::now() >= until {
                     let said = running.ended()?.err;
-                    return Err(io::Error::other(format!(
-                        "a server does not listen: {said}"
-                    )));
+                    return Err(io::Error::other(format!("a server does not listen: {said}")));
                 }
                 thread::sleep(PAUSE);
             }

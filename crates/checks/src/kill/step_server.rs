@@ -57,10 +57,7 @@ impl StepServer {
     pub(crate) fn start(seed: u64) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared {
-            seed,
-            ..Shared::default()
-        });
+        let shared = Arc::new(Shared { seed, ..Shared::default() });
         let theirs = Arc::clone(&shared);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -153,16 +150,11 @@ fn hear(reading: &mut impl BufRead) -> Option<Request> {
 fn answer(shared: &Arc<Shared>, stream: &TcpStream, request: Request) -> Option<()> {
     let number = |key: &str| request.query.get(key).copied().unwrap_or_default();
     let (place, seen) = begin(shared, stream, &request)?;
-    let name = request.token.bytes().fold(3_u64, |sum, byte| {
-        sum.wrapping_mul(31).wrapping_add(u64::from(byte))
-    });
+    let name =
+        request.token.bytes().fold(3_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
     let draws = Seed(shared.seed).draws(name, seen, 1);
     thread::sleep(Duration::from_millis(draws.between(1, 0, number("takes"))));
-    let status = if draws.between(2, 1, 100) <= number("fails") {
-        503
-    } else {
-        200
-    };
+    let status = if draws.between(2, 1, 100) <= number("fails") { 503 } else { 200 };
     let body = body(&request, status, number("gives"));
     let mut state = shared.state();
     if let Some(under_way) = state.under_way.get_mut(&request.token) {
@@ -232,11 +224,7 @@ fn body(request: &Request, status: u16, gives: u64) -> String {
         many => json!({"xs": (1..=many).collect::<Vec<_>>()}),
     };
     let later = request.body.pointer("/metadata/webhook_url").is_some();
-    let body = if later {
-        json!({"success": true})
-    } else {
-        json!({"success": true, "outputs": outputs})
-    };
+    let body = if later { json!({"success": true}) } else { json!({"success": true, "outputs": outputs}) };
     body.to_string()
 }
 

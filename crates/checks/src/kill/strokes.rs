@@ -94,11 +94,7 @@ pub(crate) fn places() -> impl Iterator<Item = &'static str> {
 fn place(die: &mut Die, list: &[(&str, u64)]) -> Option<String> {
     let (place, most) = die.one_of(list)?;
     // Low numbers are always reached, high ones seldom.
-    let most = if die.falls(1, 2) {
-        (*most).min(6)
-    } else {
-        *most
-    };
+    let most = if die.falls(1, 2) { (*most).min(6) } else { *most };
     Some(format!("{place}:{}", die.between(1, most)))
 }
 
@@ -113,21 +109,13 @@ pub(crate) fn turn(round: u64) -> &'static str {
 /// is given: round after round all of them get their turn.
 pub(crate) fn of_job(die: &mut Die, round: u64) -> Vec<Life> {
     let name = turn(round);
-    let own: Vec<_> = OF_JOBS
-        .iter()
-        .filter(|(it, _)| *it == name)
-        .copied()
-        .collect();
+    let own: Vec<_> = OF_JOBS.iter().filter(|(it, _)| *it == name).copied().collect();
     let lives = (0..die.between(3, 7)).map(|number| {
         let is_first = number == 0;
         let from = if is_first { own.as_slice() } else { OF_JOBS };
         let dies = is_first || die.falls(1, 2);
         let place = if dies { place(die, from) } else { None };
-        let away = if die.falls(1, 3) {
-            die.between(0, 150)
-        } else {
-            0
-        };
+        let away = if die.falls(1, 3) { die.between(0, 150) } else { 0 };
         Life {
             away: Duration::from_millis(away),
             strokes: strokes(die, place.is_some()),
@@ -167,19 +155,12 @@ pub(crate) fn of_server(die: &mut Die, round: u64) -> Vec<Life> {
         let turn = turn.checked_rem(OF_SERVERS.len()).unwrap_or_default();
         let own = OF_SERVERS.get(turn..=turn).unwrap_or_default();
         let from = if number == 0 { own } else { OF_SERVERS };
-        let place = if die.falls(2, 3) {
-            place(die, from)
-        } else {
-            None
-        };
+        let place = if die.falls(2, 3) { place(die, from) } else { None };
         let after = Duration::from_micros(die.between(20_000, 260_000));
         Life {
             away: Duration::from_millis(die.between(0, 40)),
             place,
-            strokes: vec![Stroke {
-                after,
-                who: Who::Engine,
-            }],
+            strokes: vec![Stroke { after, who: Who::Engine }],
             twin: false,
         }
     });

@@ -109,15 +109,8 @@ impl World {
         if let Some(place) = place {
             command.env("UNDAUNTED_TEST_DIE", place);
         }
-        fs::write(
-            said.with_extension("args"),
-            format!("{args:?} {place:?} {}\n", outside::now()),
-        )?;
-        Ok(Running {
-            child: command.spawn()?,
-            said,
-            died,
-        })
+        fs::write(said.with_extension("args"), format!("{args:?} {place:?} {}\n", outside::now()))?;
+        Ok(Running { child: command.spawn()?, said, died })
     }
 
     /// Runs the program to its end, undisturbed.

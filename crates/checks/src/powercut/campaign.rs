@@ -54,10 +54,7 @@ pub fn run(args: &Args) -> ExitCode {
         told = tally.wrong.len();
         if tally.rounds.is_multiple_of(100) {
             let seconds = began.elapsed().as_secs();
-            eprintln!(
-                "{} rounds, {} cuts in {seconds} s",
-                tally.rounds, tally.cuts
-            );
+            eprintln!("{} rounds, {} cuts in {seconds} s", tally.rounds, tally.cuts);
         }
     });
     let tally = match played {
@@ -79,17 +76,14 @@ fn print(args: &Args, tally: &Tally) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for (seed, what) in &tally.wrong {
         writeln!(out, "seed {seed}: {what}")?;
-        let mut again = format!(
-            "cargo run --release -p undaunted-checks -- powercut --rounds 1 --first-seed {seed}"
-        );
+        let mut again =
+            format!("cargo run --release -p undaunted-checks -- powercut --rounds 1 --first-seed {seed}");
         if args.promise != Promise::Kept {
             again = format!("{again} --promise {}", args.promise.word());
         }
         writeln!(out, "  again: {again}")?;
     }
-    let Tally {
-        rounds, cuts, lost, ..
-    } = tally;
+    let Tally { rounds, cuts, lost, .. } = tally;
     writeln!(out, "{rounds} rounds, {cuts} cuts, {lost} lost")
 }
 
@@ -99,11 +93,7 @@ fn print(args: &Args, tally: &Tally) -> io::Result<()> {
 /// # Errors
 ///
 /// If there is no room to work in, or SQLite does not let itself be recorded.
-pub fn campaign(
-    args: &Args,
-    keep: Option<&Path>,
-    mut after_each: impl FnMut(&Tally),
-) -> io::Result<Tally> {
+pub fn campaign(args: &Args, keep: Option<&Path>, mut after_each: impl FnMut(&Tally)) -> io::Result<Tally> {
     if !vfs::install() {
         return Err(io::Error::other("SQLite does not take our VFS"));
     }

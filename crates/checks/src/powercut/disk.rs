@@ -158,9 +158,7 @@ impl Disk {
     /// known from the seed, and should not change the rest.
     pub(super) fn beside(&self, die: &mut Die) -> Image<'_> {
         let files = self.beside.iter();
-        files
-            .flat_map(|(path, history)| besides(die, path, history))
-            .collect()
+        files.flat_map(|(path, history)| besides(die, path, history)).collect()
     }
 
     /// Which names there are.
@@ -200,18 +198,11 @@ fn lose_page(die: &mut Die, file: &mut [u8]) {
 }
 
 /// What is found of a file beside the database.
-fn besides<'a>(
-    die: &mut Die,
-    path: &Path,
-    history: &'a [Option<Vec<u8>>],
-) -> Vec<(PathBuf, Cow<'a, [u8]>)> {
+fn besides<'a>(die: &mut Die, path: &Path, history: &'a [Option<Vec<u8>>]) -> Vec<(PathBuf, Cow<'a, [u8]>)> {
     let latest = history.last().and_then(Option::as_deref);
     let found: Option<Cow<'_, [u8]>> = match die.below(16) {
         0..=1 => None,
-        2..=3 => die
-            .one_of(history)
-            .and_then(Option::as_deref)
-            .map(Cow::from),
+        2..=3 => die.one_of(history).and_then(Option::as_deref).map(Cow::from),
         4..=5 => latest.map(|bytes| torn(die, bytes).into()),
         _ => latest.map(Cow::from),
     };

@@ -103,14 +103,8 @@ fn observe(store: &SqliteStore) -> Result<World, String> {
 }
 
 fn read(store: &SqliteStore, id: &AggregateId, head: Head) -> Result<Aggregate, String> {
-    let mut aggregate = Aggregate {
-        epoch: head.epoch.0,
-        ..Aggregate::default()
-    };
-    for record in store
-        .read(id, Version::EMPTY)
-        .map_err(|error| said(&error))?
-    {
+    let mut aggregate = Aggregate { epoch: head.epoch.0, ..Aggregate::default() };
+    for record in store.read(id, Version::EMPTY).map_err(|error| said(&error))? {
         let (version, bytes) = record.map_err(|error| said(&error))?;
         aggregate.records.push(Arc::new(bytes));
         if version != Version::EMPTY.after(aggregate.records.len()) {
@@ -118,15 +112,10 @@ fn read(store: &SqliteStore, id: &AggregateId, head: Head) -> Result<Aggregate, 
         }
     }
     if Version::EMPTY.after(aggregate.records.len()) != head.version {
-        return Err(format!(
-            "{id}: not all records up to {} can be read",
-            head.version
-        ));
+        return Err(format!("{id}: not all records up to {} can be read", head.version));
     }
     for request in store.requests(id).map_err(|error| said(&error))? {
-        aggregate
-            .requests
-            .insert(request.id.0, Arc::new(request.bytes));
+        aggregate.requests.insert(request.id.0, Arc::new(request.bytes));
     }
     Ok(aggregate)
 }
@@ -139,9 +128,7 @@ fn snapshots(store: &SqliteStore, world: &World) -> Result<(), String> {
         let Some(found) = found.latest else { continue };
         let at = usize::try_from(found.at.0).unwrap_or(usize::MAX);
         if at > known.records.len() || found.bytes != snapshot(*who, at, &known.records) {
-            return Err(format!(
-                "the snapshot of {id} at {at} is not what was saved"
-            ));
+            return Err(format!("the snapshot of {id} at {at} is not what was saved"));
         }
     }
     Ok(())
@@ -164,10 +151,7 @@ fn sound(database: &Path) -> Result<(), String> {
         Ok((words, 0)) if words == "ok" => Ok(()),
         Ok((words, 0)) => Err(format!("the database is not sound: {words}")),
         Ok((_, strays)) => Err(format!("{strays} rows belong to no aggregate")),
-        Err(error) => Err(format!(
-            "the database cannot be looked at: {}",
-            said(&error)
-        )),
+        Err(error) => Err(format!("the database cannot be looked at: {}", said(&error))),
     }
 }
 
@@ -178,16 +162,8 @@ fn work_on(session: &mut Session, die: &mut Die) -> Result<(), String> {
     session.claim(0, who)?;
     let parts = |session: &mut Session, taken: Vec<u64>, length: usize| {
         vec![
-            Part {
-                who,
-                records: vec![session.record(length), session.record(9)],
-                taken,
-            },
-            Part {
-                who: other,
-                records: vec![session.record(30)],
-                taken: vec![],
-            },
+            Part { who, records: vec![session.record(length), session.record(9)], taken },
+            Part { who: other, records: vec![session.record(30)], taken: vec![] },
         ]
     };
     let length = die.below(6000);

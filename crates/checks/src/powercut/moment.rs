@@ -35,21 +35,14 @@ pub(super) struct Recording {
 impl Moment {
     /// The moment at which a disk has all that it has written, and a store holds `world`.
     pub(super) fn settled(disk: Disk, world: World) -> Self {
-        Self {
-            disk,
-            world,
-            under_way: BTreeMap::new(),
-        }
+        Self { disk, world, under_way: BTreeMap::new() }
     }
 
     /// What an inspection has to know.
     pub(super) fn known(&self) -> Known<'_> {
         let handles = self.under_way.values();
         let deeds = handles.map(|deeds| deeds.iter().map(|(_, deed)| deed).collect());
-        Known {
-            acknowledged: &self.world,
-            under_way: deeds.collect(),
-        }
+        Known { acknowledged: &self.world, under_way: deeds.collect() }
     }
 
     /// Goes on by the first of these events of a recording.

@@ -15,11 +15,7 @@ pub(super) const DATABASE: &str = "undaunted.db";
 #[derive(Clone, Debug)]
 pub(super) enum Event {
     /// Bytes were written to a file.
-    Write {
-        file: usize,
-        at: usize,
-        bytes: Arc<Vec<u8>>,
-    },
+    Write { file: usize, at: usize, bytes: Arc<Vec<u8>> },
     /// A file was given another length.
     Resize { file: usize, size: usize },
     /// A file was synced.
@@ -29,10 +25,7 @@ pub(super) enum Event {
     /// The folder was synced.
     FolderSync,
     /// A file that is not SQLite's has these bytes now, or is gone.
-    Beside {
-        path: PathBuf,
-        bytes: Option<Vec<u8>>,
-    },
+    Beside { path: PathBuf, bytes: Option<Vec<u8>> },
     /// Something was asked of the store.
     Begun(usize),
     /// It was acknowledged.
@@ -64,10 +57,7 @@ impl Tape {
         let file = self.files;
         self.files = file.saturating_add(1);
         self.names.insert(name.to_owned(), file);
-        self.note(Event::Named {
-            name: name.to_owned(),
-            file: Some(file),
-        });
+        self.note(Event::Named { name: name.to_owned(), file: Some(file) });
         if name == DATABASE {
             // The store has made it itself, empty, and synced the folder before SQLite saw it.
             self.note(Event::FolderSync);
@@ -78,10 +68,7 @@ impl Tape {
     /// A file was deleted.
     pub(super) fn deleted(&mut self, name: &str) {
         if self.names.remove(name).is_some() {
-            self.note(Event::Named {
-                name: name.to_owned(),
-                file: None,
-            });
+            self.note(Event::Named { name: name.to_owned(), file: None });
         }
     }
 
@@ -91,17 +78,11 @@ impl Tape {
         collect(folder, Path::new(""), &mut found);
         let before = std::mem::take(&mut self.beside);
         for path in before.keys().filter(|path| !found.contains_key(*path)) {
-            self.events.push(Event::Beside {
-                path: path.clone(),
-                bytes: None,
-            });
+            self.events.push(Event::Beside { path: path.clone(), bytes: None });
         }
         for (path, bytes) in &found {
             if before.get(path) != Some(bytes) {
-                self.events.push(Event::Beside {
-                    path: path.clone(),
-                    bytes: Some(bytes.clone()),
-                });
+                self.events.push(Event::Beside { path: path.clone(), bytes: Some(bytes.clone()) });
             }
         }
         self.beside = found;
@@ -111,11 +92,7 @@ impl Tape {
 /// The files below a folder, but for SQLite's.
 fn collect(folder: &Path, below: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
     // What goes away meanwhile was not there for long.
-    for entry in fs::read_dir(folder.join(below))
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
+    for entry in fs::read_dir(folder.join(below)).into_iter().flatten().flatten() {
         let path = below.join(entry.file_name());
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             collect(folder, &path, found);
@@ -149,15 +126,8 @@ impl Recorder {
     /// Records a folder, which has these files of SQLite's already, by their numbers; the next one made
     /// has the number `next`.
     pub(super) fn start(folder: &Path, names: BTreeMap<String, usize>, next: usize) -> Arc<Self> {
-        let tape = Tape {
-            names,
-            files: next,
-            ..Tape::default()
-        };
-        let recorder = Arc::new(Self {
-            folder: folder.to_owned(),
-            tape: Mutex::new(tape),
-        });
+        let tape = Tape { names, files: next, ..Tape::default() };
+        let recorder = Arc::new(Self { folder: folder.to_owned(), tape: Mutex::new(tape) });
         recorded().insert(folder.to_owned(), Arc::clone(&recorder));
         recorder
     }

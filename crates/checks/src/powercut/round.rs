@@ -79,11 +79,7 @@ impl Round {
         last: Option<&Event>,
         moment: &Moment,
     ) -> Result<(), String> {
-        let place = Place {
-            path: path.iter().copied().chain([number]).collect(),
-            last,
-            moment,
-        };
+        let place = Place { path: path.iter().copied().chain([number]).collect(), last, moment };
         let seed = self.seed_of(&place.path);
         let mut die = Die::new(seed);
         let mut image = moment.disk.cut(&mut die, self.promise);
@@ -136,12 +132,7 @@ impl Round {
                     // What the disk has is decided, so what the store holds is decided too.
                     start.world = found.clone();
                 }
-                let recording = Recording {
-                    start,
-                    found,
-                    deeds,
-                    events: events.unwrap_or_default(),
-                };
+                let recording = Recording { start, found, deeds, events: events.unwrap_or_default() };
                 self.walk(&recording, &place.path)
             }
         }

@@ -55,12 +55,7 @@ fn version(records: usize) -> Version {
 
 impl Session {
     /// Work on a folder whose store holds `world`. Records are numbered after `serial`.
-    pub(super) fn begin(
-        folder: &Path,
-        recorder: Option<Arc<Recorder>>,
-        world: World,
-        serial: u64,
-    ) -> Self {
+    pub(super) fn begin(folder: &Path, recorder: Option<Arc<Recorder>>, world: World, serial: u64) -> Self {
         let session = Self {
             folder: folder.to_owned(),
             recorder,
@@ -93,9 +88,7 @@ impl Session {
             return Ok(());
         }
         // Nobody holds a lock for long; who waits for a minute waits for ever.
-        let options = SqliteOptions {
-            patience: Duration::from_mins(1),
-        };
+        let options = SqliteOptions { patience: Duration::from_mins(1) };
         let store = SqliteStore::open_with(&self.folder, &options);
         let store = store.map_err(|error| format!("the store does not open: {}", said(&error)))?;
         self.handles.insert(handle, store);
@@ -131,11 +124,7 @@ impl Session {
 
     fn begun(&mut self, handle: usize, what: What) -> usize {
         let number = self.deeds.len();
-        self.deeds.push(Deed {
-            handle,
-            what,
-            answer: 0,
-        });
+        self.deeds.push(Deed { handle, what, answer: 0 });
         self.note(Event::Begun(number));
         number
     }

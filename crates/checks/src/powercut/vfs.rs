@@ -67,9 +67,7 @@ unsafe fn room(vfs: *const ffi::sqlite3_vfs) -> usize {
     // SAFETY: as promised.
     let size = unsafe { (*vfs).szOsFile };
     let align = align_of::<Behind>();
-    usize::try_from(size)
-        .unwrap_or_default()
-        .next_multiple_of(align)
+    usize::try_from(size).unwrap_or_default().next_multiple_of(align)
 }
 
 /// The recorder of a file's folder, and its name in there.
@@ -82,9 +80,7 @@ unsafe fn recorded<'a>(name: *const c_char) -> Option<(Arc<Recorder>, &'a str)> 
         return None; // A temporary file; nobody looks for it after a power cut.
     }
     // SAFETY: not null, and as promised.
-    let path = Path::new(OsStr::from_bytes(
-        unsafe { CStr::from_ptr(name) }.to_bytes(),
-    ));
+    let path = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()));
     let recorder = recorder::of(path.parent()?)?;
     Some((recorder, path.file_name()?.to_str()?))
 }
@@ -135,11 +131,7 @@ unsafe extern "C" fn open(
     }
 }
 
-unsafe extern "C" fn delete(
-    vfs: *mut ffi::sqlite3_vfs,
-    name: *const c_char,
-    with_folder: c_int,
-) -> c_int {
+unsafe extern "C" fn delete(vfs: *mut ffi::sqlite3_vfs, name: *const c_char, with_folder: c_int) -> c_int {
     // SAFETY: as for `open`.
     unsafe {
         let ordinary = (*vfs).pAppData.cast::<ffi::sqlite3_vfs>();
@@ -218,10 +210,7 @@ unsafe extern "C" fn resize(file: *mut ffi::sqlite3_file, size: ffi::sqlite3_int
             Some(method(file, size))
         };
         noting(file, pass_on, |behind| {
-            vec![Event::Resize {
-                file: behind.file,
-                size: usize::try_from(size).unwrap_or_default(),
-            }]
+            vec![Event::Resize { file: behind.file, size: usize::try_from(size).unwrap_or_default() }]
         })
     }
 }
@@ -251,8 +240,6 @@ unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
         let ordinary = (*behind).ordinary;
         (*file).pMethods = ordinary;
         ptr::drop_in_place(behind);
-        (*ordinary)
-            .xClose
-            .map_or(ffi::SQLITE_ERROR, |pass_on| pass_on(file))
+        (*ordinary).xClose.map_or(ffi::SQLITE_ERROR, |pass_on| pass_on(file))
     }
 }

@@ -24,11 +24,7 @@ pub(super) fn recorded(seed: u64, folder: &Path) -> Result<Recording, String> {
     work.session.end();
     let events = recorder.finish();
     worked?;
-    Ok(Recording {
-        deeds: work.session.deeds,
-        events,
-        ..Recording::default()
-    })
+    Ok(Recording { deeds: work.session.deeds, events, ..Recording::default() })
 }
 
 /// Rounds differ, so that each is short.
@@ -82,11 +78,7 @@ impl Workload {
             let who = self.die.below(MOST);
             let length = self.die.below(300 << 10).saturating_add(1 << 20);
             let records = vec![self.session.record(length), self.session.record(30)];
-            let part = Part {
-                who,
-                records,
-                taken: vec![],
-            };
+            let part = Part { who, records, taken: vec![] };
             self.session.append(0, vec![part])?;
         }
         Ok(())
@@ -95,11 +87,8 @@ impl Workload {
     /// Each commit counts for three pages; 1024 are worth moving.
     fn many(&mut self) -> Result<(), String> {
         for _ in 0..self.die.between(345, 360) {
-            let part = Part {
-                who: self.die.below(MOST),
-                records: vec![self.session.record(10)],
-                taken: vec![],
-            };
+            let part =
+                Part { who: self.die.below(MOST), records: vec![self.session.record(10)], taken: vec![] };
             self.session.append(0, vec![part])?;
         }
         Ok(())
@@ -188,16 +177,9 @@ impl Workload {
                 continue;
             }
             let requests = self.session.world.of(who).requests;
-            let taken = requests
-                .into_keys()
-                .filter(|_| self.die.falls(1, 3))
-                .collect();
+            let taken = requests.into_keys().filter(|_| self.die.falls(1, 3)).collect();
             let records = (0..self.die.between(1, 4)).map(|_| self.record()).collect();
-            parts.push(Part {
-                who,
-                records,
-                taken,
-            });
+            parts.push(Part { who, records, taken });
         }
         parts
     }

@@ -123,10 +123,7 @@ impl Aggregate {
             return Some(format!("has {got} records, acknowledged were {expected}"));
         }
         let pairs = self.records.iter().zip(&found.records);
-        if let Some(at) = pairs
-            .map(|(one, other)| one == other)
-            .position(|same| !same)
-        {
+        if let Some(at) = pairs.map(|(one, other)| one == other).position(|same| !same) {
             let version = at.saturating_add(1);
             return Some(format!("has another record {version} than was appended"));
         }
@@ -137,9 +134,7 @@ impl Aggregate {
         if self.requests != found.requests {
             let ids = |of: &Self| of.requests.keys().copied().collect::<Vec<_>>();
             let (expected, got) = (ids(self), ids(found));
-            return Some(format!(
-                "has the requests {got:?}, acknowledged were {expected:?}"
-            ));
+            return Some(format!("has the requests {got:?}, acknowledged were {expected:?}"));
         }
         None
     }

@@ -6,9 +6,7 @@
 use std::time::Duration;
 
 use undaunted_engine::decide::decide;
-use undaunted_engine::event::{
-    AttemptFailed, AttemptId, BreakerEvent, Event, ItemEvent, JobEvent, Record,
-};
+use undaunted_engine::event::{AttemptFailed, AttemptId, BreakerEvent, Event, ItemEvent, JobEvent, Record};
 use undaunted_engine::id::StartId;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
@@ -26,9 +24,7 @@ impl Again {
             Event::Item(ItemEvent::AttemptFailed(failed)) => {
                 let place = failed.of.item();
                 let mut running = job.starts.running.iter();
-                let start = running
-                    .find(|(_, at)| **at == place)
-                    .map(|(start, _)| *start);
+                let start = running.find(|(_, at)| **at == place).map(|(start, _)| *start);
                 self.before = start.map(|start| Box::new((job.clone(), record.clone(), start)));
                 None
             }
@@ -57,21 +53,12 @@ impl Again {
     }
 
     /// What is decided after the last failure, if it was one of this attempt.
-    fn decided(
-        &mut self,
-        of: AttemptId,
-        retry_after: Option<Duration>,
-        at_once: bool,
-    ) -> Option<Vec<Event>> {
+    fn decided(&mut self, of: AttemptId, retry_after: Option<Duration>, at_once: bool) -> Option<Vec<Event>> {
         let (job, record, start) = *self.before.take()?;
         let Event::Item(ItemEvent::AttemptFailed(failed)) = &record.event else {
             return None;
         };
-        let end = AttemptEnd {
-            retry_after,
-            at_once,
-            ..end_of(&job, failed, start)
-        };
+        let end = AttemptEnd { retry_after, at_once, ..end_of(&job, failed, start) };
         let events = decide(&job, &Input::Ended(Box::new(end)), record.at);
         (failed.of == of).then_some(events)
     }
@@ -83,11 +70,7 @@ fn end_of(job: &Job, failed: &AttemptFailed, start: StartId) -> AttemptEnd {
         failure: Some(failed.cause),
         took: failed.took,
         output: failed.output.clone(),
-        error: failed
-            .error
-            .as_ref()
-            .map(|text| job.texts.read(text).to_owned())
-            .unwrap_or_default(),
+        error: failed.error.as_ref().map(|text| job.texts.read(text).to_owned()).unwrap_or_default(),
         stdout: failed.stdout,
         stderr: failed.stderr,
         ..AttemptEnd::default()

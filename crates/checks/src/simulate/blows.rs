@@ -36,18 +36,13 @@ impl Simulation<'_> {
     fn strike(&mut self, blow: Blow) {
         let living: Vec<usize> = {
             let outside = look(&self.shared);
-            (0..outside.lives.len())
-                .filter(|it| outside.lives(*it))
-                .collect()
+            (0..outside.lives.len()).filter(|it| outside.lives(*it)).collect()
         };
         let (engine, job) = {
             let mut outside = look(&self.shared);
             let jobs: Vec<String> = outside.cases.keys().cloned().collect();
             let engine = outside.die.one_of(&living).copied();
-            (
-                engine,
-                outside.die.one_of(&jobs).cloned().unwrap_or_default(),
-            )
+            (engine, outside.die.one_of(&jobs).cloned().unwrap_or_default())
         };
         match blow {
             Blow::Engine => self.kill(engine),
@@ -183,11 +178,7 @@ impl Simulation<'_> {
             (name, outside.die.falls(1, 2), outside.wall())
         };
         let Some(name) = name else { return };
-        let fact = if trips {
-            Fact::Tripped { at: now }
-        } else {
-            Fact::Reset { at: now }
-        };
+        let fact = if trips { Fact::Tripped { at: now } } else { Fact::Reset { at: now } };
         let changed = breakers::change(&self.disk, &name, |_| Some(fact.clone()));
         let mut outside = look(&self.shared);
         if let Ok(state) = changed {
@@ -205,11 +196,7 @@ impl Simulation<'_> {
         {
             let mut outside = look(&self.shared);
             outside.is_healed = true;
-            outside.harm = Harm {
-                sync: outside.harm.sync,
-                word: outside.harm.word,
-                ..Harm::none()
-            };
+            outside.harm = Harm { sync: outside.harm.sync, word: outside.harm.word, ..Harm::none() };
             outside.tell(|| "from now on nothing goes wrong".to_owned());
             outside.after(Duration::from_secs(1), Happening::Begin);
         }

@@ -69,11 +69,7 @@ pub fn run(args: &Args) -> ExitCode {
         sum.found.len()
     );
     drop(writeln!(out, "{line}"));
-    if sum.found.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    if sum.found.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn simulated(args: &Args) -> Sum {
@@ -120,20 +116,13 @@ fn tell(sum: &Sum, took: Duration) {
     let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX).max(1);
     let rate = sum.seeds.saturating_mul(1000) / millis;
     let found = sum.found.len();
-    eprintln!(
-        "{} seeds, {rate} a second, {found} violations, {} without a prediction",
-        sum.seeds, sum.open
-    );
+    eprintln!("{} seeds, {rate} a second, {found} violations, {} without a prediction", sum.seeds, sum.open);
 }
 
 /// The command that repeats a seed.
 fn repeat(args: &Args, seed: u64) -> String {
-    let mistake = args
-        .mutant
-        .map_or_else(String::new, |it| format!(" --mutant {it:?}"));
-    format!(
-        "cargo run --release -p undaunted-checks -- simulate --first-seed {seed} --seeds 1{mistake}"
-    )
+    let mistake = args.mutant.map_or_else(String::new, |it| format!(" --mutant {it:?}"));
+    format!("cargo run --release -p undaunted-checks -- simulate --first-seed {seed} --seeds 1{mistake}")
 }
 
 /// A violation: what, how to repeat it, and the history of a smaller simulation that shows it.
@@ -142,11 +131,7 @@ fn show(out: &mut impl Write, args: &Args, seed: u64, finding: &Finding) -> std:
     let (smaller, least) = shrink(&plan, finding.clone());
     writeln!(out, "seed {seed}: {}", finding.what)?;
     writeln!(out, "  repeat: {}", repeat(args, seed))?;
-    writeln!(
-        out,
-        "  a smaller simulation, in which this happens: {}",
-        least.what
-    )?;
+    writeln!(out, "  a smaller simulation, in which this happens: {}", least.what)?;
     for case in &smaller.cases {
         for line in case.text().lines() {
             writeln!(out, "    | {line}")?;

@@ -68,20 +68,13 @@ impl Gates {
             }
         }
         if expected != found {
-            broken.push(format!(
-                "breakers are told {found:?} (results, probes) of {expected:?}"
-            ));
+            broken.push(format!("breakers are told {found:?} (results, probes) of {expected:?}"));
         }
         [told, broken]
     }
 
     /// A record of a breaker has reached the disk.
-    pub(super) fn fold(
-        &mut self,
-        name: &str,
-        record: &BreakerRecord,
-        now: Duration,
-    ) -> Option<String> {
+    pub(super) fn fold(&mut self, name: &str, record: &BreakerRecord, now: Duration) -> Option<String> {
         let seen = self.known.entry(name.to_owned()).or_default();
         let mut broken = None;
         for fact in &record.facts {
@@ -91,10 +84,7 @@ impl Gates {
             {
                 broken = Some(format!("two probes of {name} are under way"));
             }
-            let one = BreakerRecord {
-                facts: vec![fact.clone()],
-                ..record.clone()
-            };
+            let one = BreakerRecord { facts: vec![fact.clone()], ..record.clone() };
             let _ = seen.state.apply(&one);
         }
         seen.shut = match (seen.state.is_shut(), seen.shut) {
@@ -170,19 +160,13 @@ impl Gates {
         };
         let known = self.texts.get(job).map_or(&[][..], Vec::as_slice);
         let own = of_family(appends, journal::FAMILY).filter(|it| it.aggregate.id() == job);
-        let fresh =
-            own.flat_map(|append| &append.records).filter_map(|bytes| {
-                match Record::decode(bytes).ok()?.event {
-                    Event::Job(JobEvent::TextKept { text }) => Some(text),
-                    _ => None,
-                }
-            });
-        known
-            .iter()
-            .cloned()
-            .chain(fresh)
-            .nth(number)
-            .unwrap_or_default()
+        let fresh = own.flat_map(|append| &append.records).filter_map(|bytes| {
+            match Record::decode(bytes).ok()?.event {
+                Event::Job(JobEvent::TextKept { text }) => Some(text),
+                _ => None,
+            }
+        });
+        known.iter().cloned().chain(fresh).nth(number).unwrap_or_default()
     }
 
     /// What a record of a job has to tell breakers.
@@ -227,24 +211,16 @@ pub(super) fn probed(appends: &[Append], claims: &BTreeSet<AggregateId>) -> Vec<
         let claimed = breakers::probe_claim(name).is_ok_and(|it| claims.contains(&it));
         let records = append.records.iter();
         let records = records.filter_map(|bytes| BreakerRecord::decode(bytes).ok());
-        let probes = |it: &BreakerRecord| {
-            it.facts
-                .iter()
-                .any(|fact| matches!(fact, Fact::Probed { .. }))
-        };
+        let probes = |it: &BreakerRecord| it.facts.iter().any(|fact| matches!(fact, Fact::Probed { .. }));
         if !claimed && records.into_iter().any(|it| probes(&it)) {
-            broken.push(format!(
-                "a process probes for {name}, which another has claimed"
-            ));
+            broken.push(format!("a process probes for {name}, which another has claimed"));
         }
     }
     broken
 }
 
 fn of_family<'a>(appends: &'a [Append], family: &'a str) -> impl Iterator<Item = &'a Append> {
-    appends
-        .iter()
-        .filter(move |append| append.aggregate.family() == family)
+    appends.iter().filter(move |append| append.aggregate.family() == family)
 }
 
 /// The breaker that let a start through that is no probe.

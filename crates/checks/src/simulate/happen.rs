@@ -29,11 +29,7 @@ impl Simulation<'_> {
                     self.others_look(process);
                 }
             }
-            Happening::Asked {
-                process,
-                question,
-                done,
-            } => {
+            Happening::Asked { process, question, done } => {
                 if let Some(Some(it)) = self.processes.get(process) {
                     it.store().answer(question, done);
                 }
@@ -66,14 +62,11 @@ impl Simulation<'_> {
     /// Whoever has news comes round; whoever has died is buried.
     pub(super) fn settle(&mut self) {
         for process in 0..self.processes.len() {
-            let stands =
-                matches!(self.processes.get(process), Some(Some(it)) if it.stands.is_some());
+            let stands = matches!(self.processes.get(process), Some(Some(it)) if it.stands.is_some());
             let news = {
                 let mut outside = look(&self.shared);
                 let life = outside.lives.get_mut(process);
-                life.is_some_and(|life| {
-                    !stands && !life.is_dead && std::mem::take(&mut life.has_news)
-                })
+                life.is_some_and(|life| !stands && !life.is_dead && std::mem::take(&mut life.has_news))
             };
             if news {
                 self.step(process);
@@ -129,14 +122,8 @@ impl Simulation<'_> {
             return;
         };
         // Looking at a store in which nothing happens gets rarer and rarer.
-        life.rest = if acted {
-            LOOK
-        } else {
-            life.rest
-                .max(LOOK)
-                .saturating_mul(2)
-                .min(Duration::from_mins(1))
-        };
+        life.rest =
+            if acted { LOOK } else { life.rest.max(LOOK).saturating_mul(2).min(Duration::from_mins(1)) };
         let rest = life.rest;
         life.turn = life.turn.saturating_add(1);
         let turn = life.turn;
@@ -149,9 +136,8 @@ impl Simulation<'_> {
     /// Something was written: the others see it when they look next.
     fn others_look(&self, writer: usize) {
         let mut outside = look(&self.shared);
-        let others: Vec<usize> = (0..outside.lives.len())
-            .filter(|other| *other != writer && outside.lives(*other))
-            .collect();
+        let others: Vec<usize> =
+            (0..outside.lives.len()).filter(|other| *other != writer && outside.lives(*other)).collect();
         for process in others {
             let Some(life) = outside.lives.get_mut(process) else {
                 continue;
@@ -171,22 +157,15 @@ impl Simulation<'_> {
             return;
         };
         let mut outside = look(&self.shared);
-        if outside
-            .lives
-            .get(number)
-            .is_none_or(|life| life.writes() || life.is_dead || life.outage.is_some())
+        if outside.lives.get(number).is_none_or(|life| life.writes() || life.is_dead || life.outage.is_some())
         {
             return;
         }
         // A start may wait for what the store answers.
-        let asks = outside
-            .lives
-            .get(number)
-            .is_some_and(|life| life.questions > 0);
+        let asks = outside.lives.get(number).is_some_and(|life| life.questions > 0);
         let mut found = Vec::new();
         for (name, ahead) in &process.jobs {
-            let (Some(live), Some(seen)) = (process.hub.job(name), outside.witness.jobs.get(name))
-            else {
+            let (Some(live), Some(seen)) = (process.hub.job(name), outside.witness.jobs.get(name)) else {
                 continue;
             };
             let Some(job) = &seen.job else { continue };
@@ -227,9 +206,8 @@ impl Simulation<'_> {
         let most = if healed { 1000 } else { 20_000 };
         let away = Duration::from_millis(outside.die.between(1, most));
         outside.after(away, Happening::Begin);
-        let others: Vec<usize> = (0..outside.lives.len())
-            .filter(|other| *other != number && outside.lives(*other))
-            .collect();
+        let others: Vec<usize> =
+            (0..outside.lives.len()).filter(|other| *other != number && outside.lives(*other)).collect();
         for process in others {
             let away = Duration::from_millis(outside.die.between(1, 5000));
             outside.after(away, Happening::Adopt { process });
@@ -251,11 +229,7 @@ impl Simulation<'_> {
             return;
         }
         for (job, case) in &cases {
-            let over = look(&self.shared)
-                .witness
-                .jobs
-                .get(job)
-                .is_some_and(|it| it.ledger.is_over);
+            let over = look(&self.shared).witness.jobs.get(job).is_some_and(|it| it.ledger.is_over);
             if over {
                 continue;
             }
@@ -278,11 +252,7 @@ impl Simulation<'_> {
 }
 
 /// A retry that is due, that nothing keeps, and that does not start.
-fn late(
-    seen: &super::witness::Seen,
-    job: &undaunted_engine::job::Job,
-    now: Timestamp,
-) -> Option<String> {
+fn late(seen: &super::witness::Seen, job: &undaunted_engine::job::Job, now: Timestamp) -> Option<String> {
     use undaunted_engine::job::{Stage, StepStage};
     if job.stage != Stage::Running || job.times.paused.is_some() {
         return None;
@@ -293,7 +263,6 @@ fn late(
         let state = job.step(item.step)?;
         let free = state.running < job.parallel(item.step);
         let open = matches!(state.stage, StepStage::Running) && state.reached.is_none();
-        (free && open)
-            .then(|| format!("{item:?} was due at {due:?} and has not started at {now:?}"))
+        (free && open).then(|| format!("{item:?} was due at {due:?} and has not started at {now:?}"))
     })
 }

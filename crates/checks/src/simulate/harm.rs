@@ -97,21 +97,14 @@ impl Harm {
     /// Nothing goes wrong, and nothing takes time.
     #[must_use]
     pub fn none() -> Self {
-        Self {
-            processes: 1,
-            ..Self::default()
-        }
+        Self { processes: 1, ..Self::default() }
     }
 
     /// Some of it.
     #[must_use]
     pub fn drawn(die: &mut Die) -> Self {
         let mut often = |most: u64| {
-            if die.falls(1, 2) {
-                die.between(0, most)
-            } else {
-                0
-            }
+            if die.falls(1, 2) { die.between(0, most) } else { 0 }
         };
         let mut harm = Self {
             inside: often(4000),

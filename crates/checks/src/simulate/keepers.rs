@@ -202,11 +202,7 @@ impl Outside {
         }
         recovered.uncertain = keeper.is_uncertain;
         let fates = endings.fates(&reach.started, &recovered, keeper, reach.now);
-        keeper.listener = Some(Listener {
-            process,
-            endings,
-            notifier: reach.notifier,
-        });
+        keeper.listener = Some(Listener { process, endings, notifier: reach.notifier });
         for (id, token) in ended {
             self.witness.ended(job, StartId(id), &token, false);
         }
@@ -291,12 +287,7 @@ impl Outside {
             act.takes = self.harm.word;
         }
         let (takes, end) = self.end_of(job, spec, act);
-        let entry = Entry {
-            token,
-            began: now,
-            end,
-            state: State::Runs,
-        };
+        let entry = Entry { token, began: now, end, state: State::Runs };
         let Some(keeper) = self.keepers.get_mut(job) else {
             return;
         };
@@ -313,14 +304,7 @@ impl Outside {
         }
         self.tell(|| format!("command {id} of {job} begins: {words} (attempt {attempt})"));
         let job = job.to_owned();
-        self.after(
-            takes,
-            Happening::Command {
-                job,
-                start: id,
-                life,
-            },
-        );
+        self.after(takes, Happening::Command { job, start: id, life });
     }
 
     /// When a command will end if nobody ends it before, and how.
@@ -490,7 +474,5 @@ impl Outside {
 fn variable(spec: &Spec, name: &str) -> String {
     let mut env = spec.env.iter();
     let found = env.find(|(known, _)| known == name);
-    found.map_or_else(String::new, |(_, value)| {
-        value.to_string_lossy().into_owned()
-    })
+    found.map_or_else(String::new, |(_, value)| value.to_string_lossy().into_owned())
 }

@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use undaunted_engine::event::{
-    AttemptId, Event, ItemEvent, JobEvent, Record, Retrying, Started, StepEvent,
-};
+use undaunted_engine::event::{AttemptId, Event, ItemEvent, JobEvent, Record, Retrying, Started, StepEvent};
 use undaunted_engine::id::{CommandId, ItemId, StartId};
 use undaunted_policy::Timestamp;
 
@@ -83,19 +81,14 @@ impl Ledger {
                     *due = (*due).min(record.at.after(delay));
                 }
             }
-            Event::Item(
-                ItemEvent::Succeeded { step, index } | ItemEvent::Skipped { step, index, .. },
-            ) => {
+            Event::Item(ItemEvent::Succeeded { step, index } | ItemEvent::Skipped { step, index, .. }) => {
                 self.settles(step.item(*index), &mut wrong);
             }
             Event::Item(ItemEvent::DeadLettered { of, .. }) => {
                 self.settles(of.item(), &mut wrong);
             }
             Event::Job(
-                JobEvent::Completed(_)
-                | JobEvent::Partial(_)
-                | JobEvent::Failed(_)
-                | JobEvent::Cancelled(_),
+                JobEvent::Completed(_) | JobEvent::Partial(_) | JobEvent::Failed(_) | JobEvent::Cancelled(_),
             ) => {
                 if !self.live.is_empty() {
                     wrong.push(format!("the job ends while {:?} run", self.live));
@@ -137,16 +130,10 @@ impl Ledger {
         *spent = spent.saturating_add(retrying.delay);
         let sum = &retrying.sum;
         if *spent != sum.spent_after {
-            wrong.push(format!(
-                "{spent:?} was spent, recorded is {:?}",
-                sum.spent_after
-            ));
+            wrong.push(format!("{spent:?} was spent, recorded is {:?}", sum.spent_after));
         }
         if sum.budget.is_some_and(|budget| *spent > budget) {
-            wrong.push(format!(
-                "{spent:?} is more than its budget {:?}",
-                sum.budget
-            ));
+            wrong.push(format!("{spent:?} is more than its budget {:?}", sum.budget));
         }
         self.due.insert(of.item(), retrying.due);
         self.delay.insert(of.item(), retrying.delay);
@@ -183,19 +170,13 @@ impl Ledger {
         let by = self.charged_by.entry(of.item()).or_default();
         if let Some((used, total)) = pool {
             if used != self.charged || used >= total {
-                wrong.push(format!(
-                    "the pool has {used} of {total}, charged were {}",
-                    self.charged
-                ));
+                wrong.push(format!("the pool has {used} of {total}, charged were {}", self.charged));
             }
             self.charged = self.charged.saturating_add(1);
         }
         if let Some((used, most)) = share {
             if used != *by || used >= most {
-                wrong.push(format!(
-                    "item {} has {used} of {most}, charged were {by}",
-                    of.index
-                ));
+                wrong.push(format!("item {} has {used} of {most}, charged were {by}", of.index));
             }
             *by = by.saturating_add(1);
         }

@@ -11,9 +11,7 @@ use undaunted_policy::{Cause, Timestamp};
 use undaunted_runner::drive::Notifier;
 use undaunted_runner::folder::JobFolder;
 use undaunted_runner::keeper::{KeeperError, Refusal, Spec};
-use undaunted_runner::machine::{
-    Endings, Expected, Keeping, Machine, Reach, ReachedKeeper, Withdraw,
-};
+use undaunted_runner::machine::{Endings, Expected, Keeping, Machine, Reach, ReachedKeeper, Withdraw};
 use undaunted_runner::{Answer, ExecutorMessage, NewFile, Order, judged};
 
 use super::case::{Act, How};
@@ -92,17 +90,8 @@ impl Machine for SimMachine {
         let Some((fates, others)) = reached else {
             return Err(KeeperError::Refused(Refusal::Busy));
         };
-        let keeper = SimKeeper {
-            shared: Shared::clone(&self.shared),
-            process: self.process,
-            job,
-            endings,
-        };
-        Ok(ReachedKeeper {
-            keeper: Box::new(keeper),
-            fates,
-            others,
-        })
+        let keeper = SimKeeper { shared: Shared::clone(&self.shared), process: self.process, job, endings };
+        Ok(ReachedKeeper { keeper: Box::new(keeper), fates, others })
     }
 
     fn has_spool(&self, folder: &JobFolder) -> bool {
@@ -206,8 +195,7 @@ impl Outside {
     /// A request is received by whoever it is for, and will be answered, or not.
     fn receive(&mut self, process: usize, number: u64, order: &Order, notifier: Notifier) {
         let Some(place) = self.witness.place_of(order) else {
-            self.witness
-                .violation("a request is sent whose start is not on record".to_owned());
+            self.witness.violation("a request is sent whose start is not on record".to_owned());
             return;
         };
         self.witness.requested(&place.job, order.start);
@@ -253,14 +241,7 @@ impl Outside {
     }
 
     /// What an attempt comes to that was taken on is sent when it is done, perhaps twice.
-    fn send_result(
-        &mut self,
-        start: StartId,
-        place: &Place,
-        act: &Act,
-        takes: Duration,
-        twice: bool,
-    ) {
+    fn send_result(&mut self, start: StartId, place: &Place, act: &Act, takes: Duration, twice: bool) {
         let How::Later(result) = &act.how else { return };
         if !matches!(result.how, How::Success(_) | How::Denied) {
             return;
@@ -300,12 +281,7 @@ fn label_of(url: &str) -> String {
 }
 
 fn failed(start: StartId, cause: Cause, error: &str) -> AttemptEnd {
-    AttemptEnd {
-        start,
-        failure: Some(cause),
-        error: error.to_owned(),
-        ..AttemptEnd::default()
-    }
+    AttemptEnd { start, failure: Some(cause), error: error.to_owned(), ..AttemptEnd::default() }
 }
 
 /// How an attempt ends that is answered so.
@@ -321,14 +297,7 @@ fn answered(order: &Order, act: &Act) -> AttemptEnd {
         (undaunted_engine::workflow::Protocol::Plain, How::Success(output)) => output.clone(),
         _ => body,
     };
-    let mut end = judged(
-        order,
-        &Answer {
-            status,
-            retry_after,
-            body: body.into_bytes(),
-        },
-    );
+    let mut end = judged(order, &Answer { status, retry_after, body: body.into_bytes() });
     end.took = act.takes;
     end
 }

@@ -37,16 +37,9 @@ pub(super) enum Happening {
     /// What a process has written is on the disk.
     Written { process: usize },
     /// What a process has asked reaches the store.
-    Asked {
-        process: usize,
-        question: Question,
-        done: OnFindings,
-    },
+    Asked { process: usize, question: Question, done: OnFindings },
     /// A process does something beside its loop.
-    Aside {
-        process: usize,
-        work: Box<dyn FnOnce() + Send>,
-    },
+    Aside { process: usize, work: Box<dyn FnOnce() + Send> },
     /// An answer reaches the process that sent the request.
     Answer { process: usize, number: u64 },
     /// The result of an attempt that was taken on is sent.

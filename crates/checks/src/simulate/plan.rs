@@ -20,11 +20,7 @@ impl Plan {
     #[must_use]
     pub fn of(seed: u64) -> Self {
         let mut die = Die::new(seed);
-        let jobs = if die.falls(1, 3) {
-            die.between(2, 3)
-        } else {
-            1
-        };
+        let jobs = if die.falls(1, 3) { die.between(2, 3) } else { 1 };
         let cases = (0..jobs).map(|_| Case::drawn(&mut die)).collect();
         let harm = Harm::drawn(&mut die);
         Self { seed, cases, harm }
@@ -33,11 +29,7 @@ impl Plan {
     /// The first of its jobs, and nothing goes wrong.
     #[must_use]
     pub fn calm(&self) -> Self {
-        Self {
-            seed: self.seed,
-            cases: self.cases.first().cloned().into_iter().collect(),
-            harm: Harm::none(),
-        }
+        Self { seed: self.seed, cases: self.cases.first().cloned().into_iter().collect(), harm: Harm::none() }
     }
 
     /// The same with one thing less, each in its turn.
@@ -52,10 +44,7 @@ impl Plan {
             }
         }
         for harm in self.harm.smaller() {
-            found.push(Self {
-                harm,
-                ..self.clone()
-            });
+            found.push(Self { harm, ..self.clone() });
         }
         for (place, case) in self.cases.iter().enumerate() {
             for smaller in case.smaller() {

@@ -38,10 +38,7 @@ impl Home {
         let world = World {
             store: Arc::<SimStore>::clone(&store),
             local: LocalFolder::new("/simulated"),
-            machine: Arc::new(SimMachine {
-                shared: Shared::clone(shared),
-                process,
-            }),
+            machine: Arc::new(SimMachine { shared: Shared::clone(shared), process }),
             grace: Duration::from_secs(1),
             check_interval: Duration::from_secs(5),
             catalog: None,
@@ -80,13 +77,7 @@ impl<'w> Process<'w> {
     pub(super) fn begin(home: &'w Home) -> Self {
         let mut hub = Hub::new(&home.world);
         hub.send_results_to(WEBHOOKS.to_owned());
-        Self {
-            home,
-            hub,
-            jobs: BTreeMap::new(),
-            stands: None,
-            leaves: false,
-        }
+        Self { home, hub, jobs: BTreeMap::new(), stands: None, leaves: false }
     }
 
     pub(super) fn store(&self) -> &'w SimStore {
@@ -131,8 +122,7 @@ impl<'w> Process<'w> {
             // What its clock would have said when the machine was started.
             outside.wall().since(Timestamp::ZERO.after(outside.now))
         };
-        self.jobs
-            .insert(held.job.id().to_owned(), Timestamp::ZERO.after(ahead));
+        self.jobs.insert(held.job.id().to_owned(), Timestamp::ZERO.after(ahead));
         self.hub.add(held, Secrets::default(), Box::new(Quiet));
     }
 

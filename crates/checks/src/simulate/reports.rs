@@ -47,10 +47,7 @@ impl Outside {
         let seen = self.witness.jobs.get(&report.job);
         let seen = seen.and_then(|seen| seen.job.as_ref());
         seen.is_some_and(|seen| {
-            matches!(
-                find_token(seen, &report.step, &report.token),
-                TokenOwner::Running(_)
-            )
+            matches!(find_token(seen, &report.step, &report.token), TokenOwner::Running(_))
         })
     }
 

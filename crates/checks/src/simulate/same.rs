@@ -25,19 +25,15 @@ pub(super) fn difference(live: &Job, journal: &Job) -> Option<String> {
 
 fn same_steps(live: &Job, journal: &Job) -> bool {
     live.steps.len() == journal.steps.len()
-        && live
-            .steps
-            .iter()
-            .zip(&journal.steps)
-            .all(|(live, journal)| {
-                live.stage == journal.stage
-                    && live.waiting == journal.waiting
-                    && live.held == journal.held
-                    && live.succeeded == journal.succeeded
-                    && live.dead == journal.dead
-                    && live.skipped == journal.skipped
-                    && live.missing == journal.missing
-                    && live.running == journal.running
-                    && live.items.iter().eq(journal.items.iter())
-            })
+        && live.steps.iter().zip(&journal.steps).all(|(live, journal)| {
+            live.stage == journal.stage
+                && live.waiting == journal.waiting
+                && live.held == journal.held
+                && live.succeeded == journal.succeeded
+                && live.dead == journal.dead
+                && live.skipped == journal.skipped
+                && live.missing == journal.missing
+                && live.running == journal.running
+                && live.items.iter().eq(journal.items.iter())
+        })
 }

@@ -81,9 +81,7 @@ fn in_world(plan: &Plan, is_calm: bool, with_history: bool) -> Outcome {
             Verdict::Open(_) => outcome.is_open = true,
             Verdict::Different(found) => {
                 let found = found.join("; ");
-                outcome
-                    .found
-                    .push(format!("the model foretells something else: {found}"));
+                outcome.found.push(format!("the model foretells something else: {found}"));
             }
         }
     }

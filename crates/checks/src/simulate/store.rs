@@ -10,9 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use undaunted_store::{
-    AggregateId, Append, AppendError, Claim, ClaimError, Done, Epoch, Found, Head, Listed,
-    MemoryStore, OnFindings, Owner, Question, Records, Request, RequestId, Store, StoreError,
-    Version,
+    AggregateId, Append, AppendError, Claim, ClaimError, Done, Epoch, Found, Head, Listed, MemoryStore,
+    OnFindings, Owner, Question, Records, Request, RequestId, Store, StoreError, Version,
 };
 
 use super::gates;
@@ -28,11 +27,7 @@ pub(super) struct SimStore {
 
 impl SimStore {
     pub(super) fn new(shared: Shared, process: usize, inner: MemoryStore) -> Self {
-        Self {
-            shared,
-            process,
-            inner: Mutex::new(Some(Arc::new(inner))),
-        }
+        Self { shared, process, inner: Mutex::new(Some(Arc::new(inner))) }
     }
 
     /// The process has died: whoever looks finds that nobody owns what it owned.
@@ -188,10 +183,7 @@ impl SimStore {
     }
 
     /// Does something at once that may be refused, or be the last thing done.
-    fn now<T, E: From<StoreError>>(
-        &self,
-        what: impl FnOnce(&MemoryStore) -> Result<T, E>,
-    ) -> Result<T, E> {
+    fn now<T, E: From<StoreError>>(&self, what: impl FnOnce(&MemoryStore) -> Result<T, E>) -> Result<T, E> {
         self.inner()?;
         self.flush();
         let inner = self.inner()?;
@@ -244,9 +236,7 @@ impl Fate {
 }
 
 fn full() -> StoreError {
-    StoreError::DiskFull {
-        path: PathBuf::from("simulated"),
-    }
+    StoreError::DiskFull { path: PathBuf::from("simulated") }
 }
 
 fn unreachable() -> StoreError {
@@ -456,23 +446,14 @@ impl Store for SimStore {
     fn ask(&self, question: Question, done: OnFindings) {
         let mut outside = look(&self.shared);
         let (process, takes) = (self.process, outside.harm.word);
-        let asked = Happening::Asked {
-            process,
-            question,
-            done,
-        };
+        let asked = Happening::Asked { process, question, done };
         outside.after(takes, asked);
         if let Some(life) = outside.lives.get_mut(process) {
             life.questions = life.questions.saturating_add(1);
         }
     }
 
-    fn save_snapshot(
-        &self,
-        aggregate: &AggregateId,
-        at: Version,
-        bytes: Vec<u8>,
-    ) -> Result<(), StoreError> {
+    fn save_snapshot(&self, aggregate: &AggregateId, at: Version, bytes: Vec<u8>) -> Result<(), StoreError> {
         self.inner()?.save_snapshot(aggregate, at, bytes)
     }
 

@@ -77,10 +77,7 @@ impl Witness {
     pub(super) fn written(&mut self, appends: &[Append], now: Duration) -> Vec<String> {
         let [mut told, broken] = self.gates.written(appends, now);
         self.found.extend(broken);
-        for append in appends
-            .iter()
-            .filter(|it| it.aggregate.family() == journal::FAMILY)
-        {
+        for append in appends.iter().filter(|it| it.aggregate.family() == journal::FAMILY) {
             for bytes in &append.records {
                 let id = append.aggregate.id();
                 match Record::decode(bytes) {
@@ -122,9 +119,7 @@ impl Witness {
         }
         broken.extend(seen.ledger.enter(&record));
         broken.extend(is_lost(&mut seen.owed, &record));
-        if let (Event::Item(ItemEvent::AttemptStarted(started)), Some(job)) =
-            (&record.event, &seen.job)
-        {
+        if let (Event::Item(ItemEvent::AttemptStarted(started)), Some(job)) = (&record.event, &seen.job) {
             let of = started.of;
             let round = job.active(of.item()).map_or(1, |it| it.round);
             let token = receipt_token(job, of.item(), of.command, round);
@@ -145,10 +140,7 @@ impl Witness {
         if !seen.begun.insert(start) {
             broken.push(format!("start {start} begins a second time"));
         }
-        let running = seen
-            .job
-            .as_ref()
-            .is_some_and(|it| it.starts.running.contains_key(&start));
+        let running = seen.job.as_ref().is_some_and(|it| it.starts.running.contains_key(&start));
         let reading = seen.ledger.is_reading(start);
         let was_started = seen.ledger.was_started(start);
         if !running && !reading && !was_started {
@@ -157,9 +149,7 @@ impl Witness {
         if !token.is_empty()
             && let Some(other) = seen.alive.insert(token.to_owned(), start)
         {
-            broken.push(format!(
-                "start {start} begins while {other} of its command lives"
-            ));
+            broken.push(format!("start {start} begins while {other} of its command lives"));
         }
         for broken in broken {
             self.found.push(format!("{job}: {broken}"));
@@ -186,13 +176,7 @@ impl Witness {
         let named = order.call.url.split('/').nth(4);
         let step = job.plan().step(item.step)?;
         let item = named.map_or_else(|| item.index.to_string(), str::to_owned);
-        Some(Place {
-            job: id.clone(),
-            step: step.name.clone(),
-            item,
-            attempt,
-            token: token.clone(),
-        })
+        Some(Place { job: id.clone(), step: step.name.clone(), item, attempt, token: token.clone() })
     }
 
     /// A request is really sent.
@@ -208,11 +192,7 @@ impl Witness {
 
     /// A request was answered well.
     pub(super) fn went_well(&mut self, job: &str, start: StartId) {
-        self.jobs
-            .entry(job.to_owned())
-            .or_default()
-            .good
-            .insert(start);
+        self.jobs.entry(job.to_owned()).or_default().good.insert(start);
     }
 
     /// A good result was taken while nobody ran the job.
@@ -245,9 +225,7 @@ fn left_behind(job: &Job) -> Option<String> {
         return None;
     }
     let steps = job.steps.iter().flat_map(|step| step.items.iter());
-    let left = steps
-        .filter(|(_, item)| matches!(item, Item::Active(_)))
-        .count();
+    let left = steps.filter(|(_, item)| matches!(item, Item::Active(_))).count();
     (left > 0).then(|| format!("the job has ended, and {left} items have not"))
 }
 
@@ -269,10 +247,7 @@ fn is_lost(owed: &mut BTreeSet<ItemId>, record: &Record) -> Option<String> {
             None
         }
         Event::Item(ItemEvent::DeadLettered { of, reason, .. }) => {
-            let in_vain = matches!(
-                reason,
-                Reason::Deadline | Reason::Cancelled | Reason::Tolerance
-            );
+            let in_vain = matches!(reason, Reason::Deadline | Reason::Cancelled | Reason::Tolerance);
             let lost = owed.remove(&of.item()) && !in_vain;
             lost.then(|| format!("a result of {of:?} was taken, and is lost"))
         }

@@ -24,17 +24,11 @@ pub(crate) fn links(text: &str) -> Vec<Link> {
         let line = line_of(text, range.start);
         match event {
             Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
-                found.push(Link {
-                    line,
-                    target: dest_url.into_string(),
-                });
+                found.push(Link { line, target: dest_url.into_string() });
             }
             Event::Html(html) | Event::InlineHtml(html) => {
                 let targets = attributes(&html, &["href", "src"]);
-                found.extend(targets.map(|target| Link {
-                    line,
-                    target: target.to_owned(),
-                }));
+                found.extend(targets.map(|target| Link { line, target: target.to_owned() }));
             }
             _ => {}
         }
@@ -53,11 +47,7 @@ pub(crate) fn anchors(text: &str) -> BTreeSet<String> {
             (Event::End(TagEnd::Heading(_)), Some(title)) => {
                 let slug = slug(title);
                 let times = seen.entry(slug.clone()).or_default();
-                found.insert(if *times == 0 {
-                    slug
-                } else {
-                    format!("{slug}-{times}")
-                });
+                found.insert(if *times == 0 { slug } else { format!("{slug}-{times}") });
                 *times += 1;
                 heading = None;
             }
@@ -93,10 +83,7 @@ pub(crate) fn rows(text: &str) -> Vec<Row> {
     for (event, range) in parser(text).into_offset_iter() {
         if matches!(event, Event::Start(Tag::TableRow)) {
             let line = line_of(text, range.start);
-            row = Some(Row {
-                line,
-                cells: vec![],
-            });
+            row = Some(Row { line, cells: vec![] });
             continue;
         }
         let Some(Row { cells, .. }) = &mut row else {
@@ -117,31 +104,24 @@ pub(crate) fn rows(text: &str) -> Vec<Row> {
 }
 
 fn parser(text: &str) -> Parser<'_> {
-    let options =
-        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_FOOTNOTES;
+    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_FOOTNOTES;
     Parser::new_ext(text, options)
 }
 
 /// GitHub's name for a heading: lower case, no punctuation, hyphens for spaces.
 fn slug(title: &str) -> String {
-    let kept = title
-        .chars()
-        .filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
-    kept.flat_map(char::to_lowercase)
-        .map(|c| if c == ' ' { '-' } else { c })
-        .collect()
+    let kept = title.chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
+    kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
 /// The quoted values of these attributes in a piece of HTML.
 fn attributes<'a>(html: &'a str, names: &'a [&str]) -> impl Iterator<Item = &'a str> {
     let mut parts = html.split('"');
-    std::iter::from_fn(move || Some((parts.next()?, parts.next()?))).filter_map(
-        move |(before, value)| {
-            let name = before.trim_end().strip_suffix('=')?.trim_end();
-            let name = name.rsplit(char::is_whitespace).next()?;
-            names.contains(&name).then_some(value)
-        },
-    )
+    std::iter::from_fn(move || Some((parts.next()?, parts.next()?))).filter_map(move |(before, value)| {
+        let name = before.trim_end().strip_suffix('=')?.trim_end();
+        let name = name.rsplit(char::is_whitespace).next()?;
+        names.contains(&name).then_some(value)
+    })
 }
 
 #[cfg(test)]
@@ -149,60 +129,38 @@ mod tests {
     use super::{Cell, Row, anchors, links, rows};
 
     fn targets(text: &str) -> Vec<(usize, String)> {
-        links(text)
-            .into_iter()
-            .map(|link| (link.line, link.target))
-            .collect()
+        links(text).into_iter().map(|link| (link.line, link.target)).collect()
     }
 
     #[test]
     fn links_are_found_in_every_spelling() {
         let text = "[a](one.md)\n![b](two.png)\n[c][d]\n<img alt=\"x\" src=\"four.png\">\n\n[d]: three.md\n";
-        let expected = [
-            (1, "one.md"),
-            (2, "two.png"),
-            (3, "three.md"),
-            (4, "four.png"),
-        ];
-        assert_eq!(
-            targets(text),
-            expected.map(|(line, target)| (line, target.to_owned()))
-        );
+        let expected = [(1, "one.md"), (2, "two.png"), (3, "three.md"), (4, "four.png")];
+        assert_eq!(targets(text), expected.map(|(line, target)| (line, target.to_owned())));
     }
 
     #[test]
     fn a_link_in_code_is_no_link() {
-        assert_eq!(
-            targets("`[a](one.md)`\n\n```text\n[b](two.md)\n```\n\n    [c](three.md)\n"),
-            []
-        );
+        assert_eq!(targets("`[a](one.md)`\n\n```text\n[b](two.md)\n```\n\n    [c](three.md)\n"), []);
     }
 
     #[test]
     fn rows_are_read_cell_by_cell_without_the_names_of_the_columns() {
-        let text =
-            "| a | b |\n|---|---|\n| one *two* | `x` and `y` |\n| | |\n\n```text\n| c |\n```\n";
+        let text = "| a | b |\n|---|---|\n| one *two* | `x` and `y` |\n| | |\n\n```text\n| c |\n```\n";
         let cell = |text: &str, code: &[&str]| Cell {
             text: text.to_owned(),
             code: code.iter().map(|&code| code.to_owned()).collect(),
         };
         let expected = [
-            Row {
-                line: 3,
-                cells: vec![cell("one two", &[]), cell("x and y", &["x", "y"])],
-            },
-            Row {
-                line: 4,
-                cells: vec![Cell::default(), Cell::default()],
-            },
+            Row { line: 3, cells: vec![cell("one two", &[]), cell("x and y", &["x", "y"])] },
+            Row { line: 4, cells: vec![Cell::default(), Cell::default()] },
         ];
         assert_eq!(rows(text), expected);
     }
 
     #[test]
     fn headings_are_named_as_github_names_them() {
-        let text =
-            "# Try again, or `stop`?\n\n## A_b - c\n\nSame\n====\n\n## Same\n\n## Żółć *1.5*\n";
+        let text = "# Try again, or `stop`?\n\n## A_b - c\n\nSame\n====\n\n## Same\n\n## Żółć *1.5*\n";
         let expected = ["try-again-or-stop", "a_b---c", "same", "same-1", "żółć-15"];
         assert_eq!(anchors(text), expected.map(str::to_owned).into());
     }

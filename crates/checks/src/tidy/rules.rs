@@ -38,17 +38,8 @@ pub(crate) const ALL: [fn(&Tree) -> Vec<Violation>; 13] = [
 
 /// What a rule says about a tree of these files: `path:line` and the sentence, for its tests.
 #[cfg(test)]
-fn spoken<const N: usize>(
-    rule: fn(&Tree) -> Vec<Violation>,
-    files: [(&str, &str); N],
-) -> Vec<String> {
+fn spoken<const N: usize>(rule: fn(&Tree) -> Vec<Violation>, files: [(&str, &str); N]) -> Vec<String> {
     use super::TextFile;
-    let texts = files
-        .into_iter()
-        .map(|(path, text)| TextFile::of(path, text))
-        .collect();
-    rule(&Tree::of(texts))
-        .iter()
-        .map(Violation::to_string)
-        .collect()
+    let texts = files.into_iter().map(|(path, text)| TextFile::of(path, text)).collect();
+    rule(&Tree::of(texts)).iter().map(Violation::to_string).collect()
 }

@@ -35,12 +35,7 @@ impl TextFile {
             Language::Rust => rust_code::only_code(text),
             _ => String::new(),
         };
-        Self {
-            path: path.to_owned(),
-            text: text.to_owned(),
-            code,
-            language,
-        }
+        Self { path: path.to_owned(), text: text.to_owned(), code, language }
     }
 
     /// Where it lies, from the root.
@@ -73,9 +68,7 @@ impl TextFile {
 
     /// Whether the whole file is a test: it is called `tests.rs` or lies in a folder `tests`.
     pub(crate) fn is_test(&self) -> bool {
-        self.path
-            .split('/')
-            .any(|part| part == "tests" || part == "tests.rs")
+        self.path.split('/').any(|part| part == "tests" || part == "tests.rs")
     }
 
     /// Whether it is a source file of the product, tests apart.
@@ -95,11 +88,7 @@ impl TextFile {
     }
 
     pub(crate) fn violation(&self, line: usize, what: String) -> Violation {
-        Violation {
-            path: self.path.clone(),
-            line,
-            what,
-        }
+        Violation { path: self.path.clone(), line, what }
     }
 }
 
@@ -111,11 +100,7 @@ fn language(path: &str, text: &str) -> Language {
         Some("sh") => Language::Shell,
         Some("md") => Language::Markdown,
         // Commands like `verify` have no extension; their first line says who runs them.
-        None if text
-            .lines()
-            .next()
-            .is_some_and(|line| line.starts_with("#!") && line.ends_with("sh")) =>
-        {
+        None if text.lines().next().is_some_and(|line| line.starts_with("#!") && line.ends_with("sh")) => {
             Language::Shell
         }
         _ => Language::Other,
@@ -134,18 +119,9 @@ mod tests {
 
     #[test]
     fn a_command_without_extension_is_known_by_its_first_line() {
-        assert_eq!(
-            TextFile::of("verify", "#!/usr/bin/env bash\n").language(),
-            Language::Shell
-        );
-        assert_eq!(
-            TextFile::of("LICENSE", "Permission is granted\n").language(),
-            Language::Other
-        );
-        assert_eq!(
-            TextFile::of(".ci/run", "#!/usr/bin/env bash\n").language(),
-            Language::Shell
-        );
+        assert_eq!(TextFile::of("verify", "#!/usr/bin/env bash\n").language(), Language::Shell);
+        assert_eq!(TextFile::of("LICENSE", "Permission is granted\n").language(), Language::Other);
+        assert_eq!(TextFile::of(".ci/run", "#!/usr/bin/env bash\n").language(), Language::Shell);
     }
 
     #[test]
@@ -160,9 +136,6 @@ mod tests {
 
     #[test]
     fn lines_are_counted_from_one() {
-        assert_eq!(
-            [0, 1, 2, 3].map(|offset| line_of("a\nb\n", offset)),
-            [1, 1, 2, 2]
-        );
+        assert_eq!([0, 1, 2, 3].map(|offset| line_of("a\nb\n", offset)), [1, 1, 2, 2]);
     }
 }

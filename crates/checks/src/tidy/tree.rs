@@ -77,24 +77,14 @@ impl Tree {
         let folder = format!("{path}/");
         path.is_empty()
             || self.paths.contains(path)
-            || self
-                .paths
-                .range(folder.clone()..)
-                .next()
-                .is_some_and(|next| next.starts_with(&folder))
+            || self.paths.range(folder.clone()..).next().is_some_and(|next| next.starts_with(&folder))
     }
 }
 
 /// What git would keep, or nothing when git does not keep this folder.
 fn tracked(root: &Path) -> Option<Vec<String>> {
     let output = Command::new("git")
-        .args([
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-        ])
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .current_dir(root)
         // Inside a hook these point at the repository being committed to, wherever `root` is.
         .env_remove("GIT_DIR")
@@ -106,8 +96,7 @@ fn tracked(root: &Path) -> Option<Vec<String>> {
     let paths: BTreeSet<&str> = listed.split('\0').filter(|path| !path.is_empty()).collect();
     // Nothing at all means that a repository further up ignores this folder: the rules would
     // be asked about no file, and be content.
-    (output.status.success() && !paths.is_empty())
-        .then(|| paths.into_iter().map(str::to_owned).collect())
+    (output.status.success() && !paths.is_empty()).then(|| paths.into_iter().map(str::to_owned).collect())
 }
 
 fn walked(root: &Path) -> Result<Vec<String>, TreeError> {
@@ -115,20 +104,14 @@ fn walked(root: &Path) -> Result<Vec<String>, TreeError> {
     let mut folders = vec![PathBuf::new()];
     while let Some(folder) = folders.pop() {
         let at = root.join(&folder);
-        let unreadable = |source| TreeError {
-            path: at.clone(),
-            source,
-        };
+        let unreadable = |source| TreeError { path: at.clone(), source };
         for entry in fs::read_dir(&at).map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
             let path = folder.join(entry.file_name());
             let is_folder = entry.file_type().map_err(unreadable)?.is_dir();
             if !is_folder {
                 found.extend(path.to_str().map(|path| path.replace('\\', "/")));
-            } else if !["target", ".git"]
-                .iter()
-                .any(|left_out| path.ends_with(left_out))
-            {
+            } else if !["target", ".git"].iter().any(|left_out| path.ends_with(left_out)) {
                 folders.push(path);
             }
         }

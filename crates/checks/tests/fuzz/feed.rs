@@ -17,10 +17,7 @@ pub(crate) fn fuzz(target: Target, name: &str, inputs: u64) {
     if let Err(finding) = &outcome {
         eprintln!("{finding}");
     }
-    assert!(
-        outcome.is_ok(),
-        "a law was broken; see above how to repeat it"
-    );
+    assert!(outcome.is_ok(), "a law was broken; see above how to repeat it");
 }
 
 /// A run of one seed brings up all of this.
@@ -49,9 +46,7 @@ pub(crate) fn corpus(name: &str) -> Vec<Vec<u8>> {
 }
 
 fn files(folder: &Path) -> io::Result<Vec<Vec<u8>>> {
-    let mut paths = fs::read_dir(folder)?
-        .map(|entry| Ok(entry?.path()))
-        .collect::<io::Result<Vec<_>>>()?;
+    let mut paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
     paths.sort();
     paths.iter().map(fs::read).collect()
 }
@@ -59,10 +54,6 @@ fn files(folder: &Path) -> io::Result<Vec<Vec<u8>>> {
 fn given<N: FromStr>(name: &str) -> Option<N> {
     let given = env::var_os(name)?;
     let number = given.to_str().and_then(|text| text.parse().ok());
-    assert!(
-        number.is_some(),
-        "{name} is {}; accepted is a number from 0 to 2^64-1",
-        given.display()
-    );
+    assert!(number.is_some(), "{name} is {}; accepted is a number from 0 to 2^64-1", given.display());
     number
 }

@@ -39,10 +39,7 @@ fn a_good_part_of_the_mutants_is_still_a_saved_state() {
     let corpus = corpus("policy_restore");
     run(counted, &corpus, 1000, 1).expect("no law is broken");
     let read = READ.load(Ordering::Relaxed);
-    assert!(
-        read > 250,
-        "only {read} of 1000 inputs were read as anything"
-    );
+    assert!(read > 250, "only {read} of 1000 inputs were read as anything");
 }
 
 #[test]

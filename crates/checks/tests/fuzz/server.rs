@@ -38,15 +38,6 @@ fn no_mutant_of_a_result_breaks_a_law() {
 
 #[test]
 fn a_run_meets_every_kind_of_result_and_of_token() {
-    let expected = [
-        "given",
-        "failed",
-        "unreadable",
-        "running",
-        "waiting",
-        "over",
-        "nowhere",
-        "arrived",
-    ];
+    let expected = ["given", "failed", "unreadable", "running", "waiting", "over", "nowhere", "arrived"];
     brings_up(webhook_result, "webhook_result", 500, &expected);
 }

@@ -21,14 +21,6 @@ fn no_mutant_of_a_filter_breaks_a_law() {
 
 #[test]
 fn a_run_meets_every_way_a_template_is_read() {
-    let expected = [
-        "shell",
-        "shell refused",
-        "text",
-        "text refused",
-        "reference",
-        "raw",
-        "default",
-    ];
+    let expected = ["shell", "shell refused", "text", "text refused", "reference", "raw", "default"];
     brings_up(workflow_template, "workflow_template", 500, &expected);
 }

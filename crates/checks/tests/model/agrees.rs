@@ -12,8 +12,7 @@ use crate::world::World;
 
 /// How many cases are run, and from which seed on.
 fn seeds() -> std::ops::Range<u64> {
-    let number =
-        |name: &str, usual: u64| std::env::var(name).map_or(usual, |text| text.parse().unwrap());
+    let number = |name: &str, usual: u64| std::env::var(name).map_or(usual, |text| text.parse().unwrap());
     let first = number("MODEL_FIRST_SEED", 0);
     first..first + number("MODEL_SEEDS", 4000)
 }
@@ -27,8 +26,7 @@ fn the_engine_does_what_the_model_predicts() {
         let case = Case::drawn(&mut Die::new(seed));
         let mut world = World::of(&case, seed);
         world.run();
-        let started =
-            |record: &&Record| matches!(record.event, Event::Item(ItemEvent::AttemptStarted(_)));
+        let started = |record: &&Record| matches!(record.event, Event::Item(ItemEvent::AttemptStarted(_)));
         attempts += world.records.iter().filter(started).count();
         match judged(&case, &world.job, &world.records) {
             Verdict::Same => compared += 1,
@@ -38,11 +36,7 @@ fn the_engine_does_what_the_model_predicts() {
     }
     println!("{compared} compared, {attempts} attempts");
     for (why, seeds) in &open {
-        println!(
-            "{} open: {why} {:?}",
-            seeds.len(),
-            &seeds[..seeds.len().min(5)]
-        );
+        println!("{} open: {why} {:?}", seeds.len(), &seeds[..seeds.len().min(5)]);
     }
     for (seed, found) in differing.iter().take(40) {
         println!("seed {seed}: {found:?}");

@@ -55,10 +55,7 @@ impl<'c> World<'c> {
             token_key: None,
         };
         let submitted = submission(Plan::new(checked.workflow.unwrap()), &text, around).unwrap();
-        let first = Record {
-            at: T0,
-            event: Event::Job(JobEvent::Submitted(Box::new(submitted))),
-        };
+        let first = Record { at: T0, event: Event::Job(JobEvent::Submitted(Box::new(submitted))) };
         let mut world = Self {
             case,
             job: Job::begin(&first).unwrap(),
@@ -83,10 +80,7 @@ impl<'c> World<'c> {
             self.seq += 1;
             if self.breakers.seal(name, &id, self.seq).is_some() {
                 let (version, _) = self.breakers.version(name).unwrap();
-                assert!(
-                    self.breakers
-                        .written(name, &id, self.seq, Some(version + 1))
-                );
+                assert!(self.breakers.written(name, &id, self.seq, Some(version + 1)));
             }
         }
         self.breakers.refresh();
@@ -107,10 +101,7 @@ impl<'c> World<'c> {
             }
             let report = self.reports.keys().next().copied();
             let opening = next_opening(&self.job, &self.breakers);
-            let wake = next_wake(&self.job, self.now)
-                .into_iter()
-                .chain(opening)
-                .min();
+            let wake = next_wake(&self.job, self.now).into_iter().chain(opening).min();
             match (report, wake) {
                 (Some((at, ..)), wake) if wake.is_none_or(|wake| at < wake) => {
                     self.now = self.now.max(at);
@@ -153,8 +144,7 @@ impl<'c> World<'c> {
                 }
                 Effect::EndStep { step } => {
                     let running = self.job.starts.running.iter();
-                    let mut running =
-                        running.filter(|(_, item)| item.step == step && self.job.ends(**item));
+                    let mut running = running.filter(|(_, item)| item.step == step && self.job.ends(**item));
                     if let Some((start, _)) = running.next() {
                         return self.kill(*start);
                     }
@@ -171,11 +161,7 @@ impl<'c> World<'c> {
     }
 
     fn kill(&mut self, start: StartId) -> bool {
-        let end = AttemptEnd {
-            start,
-            failure: Some(Cause::Signal(15)),
-            ..AttemptEnd::default()
-        };
+        let end = AttemptEnd { start, failure: Some(Cause::Signal(15)), ..AttemptEnd::default() };
         !self.tell(&Input::Ended(Box::new(end))).is_empty()
     }
 
@@ -187,11 +173,7 @@ impl<'c> World<'c> {
             let made = task(&self.job, item, Files::default(), self.now);
             let made = made.unwrap();
             let gate = self.gate(item, made.as_ref().map(|made| &made.work));
-            let records = self.tell(&Input::Start {
-                item,
-                refused: None,
-                gate,
-            });
+            let records = self.tell(&Input::Start { item, refused: None, gate });
             changed |= !records.is_empty();
             for record in &records {
                 if let Event::Item(ItemEvent::AttemptStarted(started)) = &record.event {
@@ -246,11 +228,7 @@ impl<'c> World<'c> {
         timeout: Option<Duration>,
     ) {
         let is_flow = self.job.submitted().text.contains("mode: flow");
-        let name = if is_flow {
-            item.index.to_string()
-        } else {
-            self.job.identity(item).to_owned()
-        };
+        let name = if is_flow { item.index.to_string() } else { self.job.identity(item).to_owned() };
         let act = self.case.act(label, &name, attempt);
         let timed_out = || AttemptEnd {
             start,
@@ -271,35 +249,22 @@ impl<'c> World<'c> {
             let _ = self.reports.insert((done, start, 0), Report::Accepted);
             if result.how != How::Hang {
                 let key = (done.after(result.takes), start, 1);
-                let _ = self
-                    .reports
-                    .insert(key, Report::End(Box::new(ended(start, result))));
+                let _ = self.reports.insert(key, Report::End(Box::new(ended(start, result))));
             }
         } else if !hangs {
-            let _ = self
-                .reports
-                .insert((done, start, 0), Report::End(Box::new(ended(start, &act))));
+            let _ = self.reports.insert((done, start, 0), Report::End(Box::new(ended(start, &act))));
         }
     }
 
     pub(crate) fn told(&self) -> String {
         let records = self.records.iter().skip(1);
         let lines = records.map(|it| format!("+{:?} {:?}\n", it.at.since(T0), it.event));
-        format!(
-            "{}\n{:#?}\n{}",
-            self.case.text(),
-            self.case.scripts,
-            lines.collect::<String>()
-        )
+        format!("{}\n{:#?}\n{}", self.case.text(), self.case.scripts, lines.collect::<String>())
     }
 }
 
 fn ended(start: StartId, act: &Act) -> AttemptEnd {
-    let mut end = AttemptEnd {
-        start,
-        took: act.takes,
-        ..AttemptEnd::default()
-    };
+    let mut end = AttemptEnd { start, took: act.takes, ..AttemptEnd::default() };
     match &act.how {
         How::Success(output) => end.output = Some(output.clone()),
         How::Exit(status) => end.failure = Some(Cause::Exit(*status)),

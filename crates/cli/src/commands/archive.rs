@@ -31,11 +31,7 @@ printed. It holds everything that has happened to the job; what its commands wro
 Whoever is killed in between leaves the job, the file or both; typing it again finishes.")]
 pub(crate) struct ArchiveArgs {
     /// The jobs
-    #[arg(
-        value_name = "JOB",
-        required_unless_present = "older_than",
-        conflicts_with = "older_than"
-    )]
+    #[arg(value_name = "JOB", required_unless_present = "older_than", conflicts_with = "older_than")]
     jobs: Vec<String>,
 
     /// The folder of the files [default: archive, in the folder of the store]
@@ -166,20 +162,15 @@ fn of_archive(error: &ArchiveError) -> Refused {
             Refused::Usage(format!("{error}; `undaunted cancel {job}` ends it"))
         }
         ArchiveError::Awaited { .. } => Refused::Usage(error.to_string()),
-        ArchiveError::InTheWay { .. } => {
-            Refused::Usage(format!("{error}; name another folder with --to"))
+        ArchiveError::InTheWay { .. } => Refused::Usage(format!("{error}; name another folder with --to")),
+        ArchiveError::Exists { job } => {
+            Refused::Usage(format!("{error}; `undaunted archive {job} --to DIR` makes room for it"))
         }
-        ArchiveError::Exists { job } => Refused::Usage(format!(
-            "{error}; `undaunted archive {job} --to DIR` makes room for it"
-        )),
         ArchiveError::Io { path, source } if source.kind() == io::ErrorKind::NotFound => {
             Refused::not_found("no_file", format!("there is no file `{}`", path.display()))
         }
         ArchiveError::Journal(error) => of_journal(error),
-        ArchiveError::Io { .. } => Refused::Store {
-            message: with_causes(error),
-            help: None,
-        },
+        ArchiveError::Io { .. } => Refused::Store { message: with_causes(error), help: None },
         _ => Refused::Invalid(error.to_string()),
     }
 }

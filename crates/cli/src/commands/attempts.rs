@@ -34,15 +34,10 @@ pub(crate) fn run(store: Option<&Path>, args: &AttemptsArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     let (mut opened, target) = Target::open(&jobs, &args.of)?;
     let out = BufWriter::new(io::stdout().lock());
-    let mut sink = Sink {
-        out,
-        table: (!args.json).then(Table::default),
-    };
+    let mut sink = Sink { out, table: (!args.json).then(Table::default) };
     match target {
         // One after the other, so that a million attempts take no more memory than one.
-        Target::Job => opened
-            .reader
-            .each_attempt(|job, found| sink.put(view::attempt(job, found)))?,
+        Target::Job => opened.reader.each_attempt(|job, found| sink.put(view::attempt(job, found)))?,
         Target::Item(item, _) => {
             let mut histories = opened.histories([item])?;
             let history = histories.remove(&item).unwrap_or_default();

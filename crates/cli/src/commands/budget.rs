@@ -87,18 +87,11 @@ fn show(jobs: &Jobs, id: &str, as_json: bool) -> Result<Exit> {
     };
     let consumed = view.consumed;
     let left = total.saturating_sub(consumed);
-    writeln!(
-        out,
-        "job {id}: {consumed} of {total} retries used, {left} left; at most {per_item} an item"
-    )?;
+    writeln!(out, "job {id}: {consumed} of {total} retries used, {left} left; at most {per_item} an item")?;
     let mut items: Vec<(&String, &u32)> = view.per_workflow_consumed.iter().collect();
     items.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
     for (item, units) in items.iter().take(NAMED) {
-        let share = if **units >= per_item {
-            "  (all of its share)"
-        } else {
-            ""
-        };
+        let share = if **units >= per_item { "  (all of its share)" } else { "" };
         writeln!(out, "  {units:>5}  {}{share}", plain(item))?;
     }
     if let more @ 1.. = items.len().saturating_sub(NAMED) {
@@ -107,15 +100,9 @@ fn show(jobs: &Jobs, id: &str, as_json: bool) -> Result<Exit> {
     let most = view.maximum;
     if left == 0 && total < most {
         let room = most.saturating_sub(total);
-        writeln!(
-            out,
-            "allow more, {room} at most:  undaunted budget top-up {id} {room}"
-        )?;
+        writeln!(out, "allow more, {room} at most:  undaunted budget top-up {id} {room}")?;
     } else if left == 0 {
-        writeln!(
-            out,
-            "the operator allows no more (RETRY_BUDGET_MAX was {most} when it was submitted)"
-        )?;
+        writeln!(out, "the operator allows no more (RETRY_BUDGET_MAX was {most} when it was submitted)")?;
     }
     Ok(Exit::Done)
 }
@@ -156,12 +143,7 @@ fn top_up(jobs: &Jobs, id: &str, retries: u32, as_json: bool) -> Result<Exit> {
     // The owner decides how many are added.
     let mut out = io::stdout().lock();
     if as_json {
-        let told = TopUpRequestView {
-            job_id: id.to_owned(),
-            asked: retries,
-            requested: true,
-            owner,
-        };
+        let told = TopUpRequestView { job_id: id.to_owned(), asked: retries, requested: true, owner };
         json(&mut out, &told)?;
     } else {
         writeln!(
@@ -179,33 +161,19 @@ fn topped_up(job: &Job, before: Pool, retries: u32, as_json: bool) -> Result<Exi
     let added = total.saturating_sub(before.limits.total);
     let mut out = io::stdout().lock();
     if as_json {
-        let told = TopUpView {
-            job_id: id.to_owned(),
-            asked: retries,
-            added,
-            total_budget: total,
-        };
+        let told = TopUpView { job_id: id.to_owned(), asked: retries, added, total_budget: total };
         json(&mut out, &told)?;
         return Ok(Exit::Done);
     }
     let bound = if added < retries {
-        format!(
-            " (the operator allows {} at most)",
-            job.ceilings().max_total
-        )
+        format!(" (the operator allows {} at most)", job.ceilings().max_total)
     } else {
         String::new()
     };
     let more = if added == 1 { "retry" } else { "retries" };
-    writeln!(
-        out,
-        "job {id} may make {added} more {more}, {total} in all{bound}"
-    )?;
+    writeln!(out, "job {id} may make {added} more {more}, {total} in all{bound}")?;
     if job.stage.has_ended() {
-        writeln!(
-            out,
-            "try its dead letters again:  undaunted dlq redrive {id}"
-        )?;
+        writeln!(out, "try its dead letters again:  undaunted dlq redrive {id}")?;
     }
     Ok(Exit::Done)
 }

@@ -45,11 +45,7 @@ pub(crate) fn run(store: Option<&Path>, args: &CancelArgs) -> Result<Exit> {
             ask(&*jobs.store, &id, JobRequest::Cancel).map_err(Refused::from)?;
             let mut out = io::stdout().lock();
             if args.json {
-                let asked = CancelRequestView {
-                    job: id,
-                    requested: true,
-                    owner: owner.pid,
-                };
+                let asked = CancelRequestView { job: id, requested: true, owner: owner.pid };
                 json(&mut out, &asked)?;
             } else {
                 writeln!(

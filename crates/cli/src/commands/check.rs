@@ -59,10 +59,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<()> {
 
 /// The exit code is that of the worst file.
 fn verdict(checked: &[(Source, Checked)], mut unread: Vec<Refused>) -> Result<()> {
-    let invalid: Vec<_> = checked
-        .iter()
-        .filter(|(_, checked)| checked.has_errors())
-        .collect();
+    let invalid: Vec<_> = checked.iter().filter(|(_, checked)| checked.has_errors()).collect();
     let refused = match (invalid.as_slice(), unread.len()) {
         ([], 0) => return Ok(()),
         ([], 1) => unread.remove(0),
@@ -74,10 +71,7 @@ fn verdict(checked: &[(Source, Checked)], mut unread: Vec<Refused>) -> Result<()
         (several, _) => {
             let files = count(several.len(), "file is", "files are");
             let missing = unread.iter().map(|why| format!("; {why}"));
-            Refused::Invalid(format!(
-                "{files} not valid{}",
-                missing.collect::<Vec<_>>().concat()
-            ))
+            Refused::Invalid(format!("{files} not valid{}", missing.collect::<Vec<_>>().concat()))
         }
     };
     Err(refused.into())

@@ -152,9 +152,7 @@ fn chosen(opened: &mut OpenedJob<'_>, which: &Which) -> Result<Vec<ItemId>, Refu
         opened.job().dead.keys().copied().collect()
     } else {
         let found = which.items.iter();
-        let found: Result<_, _> = found
-            .map(|it| target::item(&mut opened.reader, it))
-            .collect();
+        let found: Result<_, _> = found.map(|it| target::item(&mut opened.reader, it)).collect();
         found?
     };
     items.sort_unstable();
@@ -162,14 +160,11 @@ fn chosen(opened: &mut OpenedJob<'_>, which: &Which) -> Result<Vec<ItemId>, Refu
     let job = opened.job();
     if let Some(item) = items.iter().find(|item| !job.dead.contains_key(item)) {
         let name = plain(job.identity(*item));
-        return Err(Refused::not_found(
-            "no_item",
-            format!("`{name}` is no dead letter"),
-        ));
+        return Err(Refused::not_found("no_item", format!("`{name}` is no dead letter")));
     }
     if let Some(text) = &which.filter {
-        let filter = Filter::parse(text)
-            .map_err(|error| Refused::Usage(format!("--where `{text}`: {error}")))?;
+        let filter =
+            Filter::parse(text).map_err(|error| Refused::Usage(format!("--where `{text}`: {error}")))?;
         opened.reader.learn(items.iter().copied())?;
         let job = opened.job();
         items.retain(|item| filter.matches(&input(job, *item)));
@@ -278,11 +273,7 @@ fn group(jobs: &Jobs, which: &Which) -> Result<Exit> {
     let groups = group_dead_letters(opened.job(), items);
     // Text names a few of each group.
     let named = groups.iter().flat_map(|(_, items)| {
-        if which.json {
-            items.as_slice()
-        } else {
-            items.get(..dead::NAMED).unwrap_or(items)
-        }
+        if which.json { items.as_slice() } else { items.get(..dead::NAMED).unwrap_or(items) }
     });
     opened.reader.learn(named.copied())?;
     let job = opened.job();
@@ -304,10 +295,7 @@ fn group(jobs: &Jobs, which: &Which) -> Result<Exit> {
 
 fn redrive(jobs: &Jobs, args: &RedriveArgs) -> Result<Exit> {
     let which = &args.which;
-    if args
-        .rate
-        .is_some_and(|rate| !rate.is_finite() || rate <= 0.0)
-    {
+    if args.rate.is_some_and(|rate| !rate.is_finite() || rate <= 0.0) {
         return Err(Refused::Usage("--rate is a number above 0".to_owned()).into());
     }
     let (mut opened, items) = open(jobs, which)?;
@@ -327,10 +315,7 @@ fn redrive(jobs: &Jobs, args: &RedriveArgs) -> Result<Exit> {
     let secrets = read_secrets(job.workflow(), &job.submitted().working_dir)?;
     drop(opened);
     let mut held = journal::claim(&*jobs.store, &id, &jobs.plans).map_err(Refused::from)?;
-    held.first = Some(Input::Redrive {
-        items,
-        reduce: args.reduce,
-    });
+    held.first = Some(Input::Redrive { items, reduce: args.reduce });
     held.rate = args.rate;
     drive(jobs, held, secrets, Quietness::of(which.json))
 }
@@ -347,9 +332,7 @@ fn give_up(jobs: &Jobs, args: &DropArgs) -> Result<Exit> {
     // Another process may have redriven or dropped some of them meanwhile.
     let mut items = items;
     items.retain(|item| held.job.dead.contains_key(item));
-    let asked = Input::Drop {
-        items: items.clone(),
-    };
+    let asked = Input::Drop { items: items.clone() };
     let job = journal::tell(&*jobs.store, held, &asked, Clock::set().now());
     let job = job.map_err(Refused::from)?;
     say_chosen(&job, which, &items, true)?;
@@ -360,12 +343,13 @@ fn export(jobs: &Jobs, args: &ExportArgs) -> Result<Exit> {
     let (mut opened, items) = open(jobs, &args.which)?;
     opened.reader.learn(items.iter().copied())?;
     let job = opened.job();
-    let out: Box<dyn Write> = match &args.output {
-        Some(path) => Box::new(std::fs::File::create(path).map_err(|error| {
-            Refused::Usage(format!("`{}` cannot be written: {error}", path.display()))
-        })?),
-        None => Box::new(io::stdout().lock()),
-    };
+    let out: Box<dyn Write> =
+        match &args.output {
+            Some(path) => Box::new(std::fs::File::create(path).map_err(|error| {
+                Refused::Usage(format!("`{}` cannot be written: {error}", path.display()))
+            })?),
+            None => Box::new(io::stdout().lock()),
+        };
     let mut out = BufWriter::new(out);
     for item in items {
         writeln!(out, "{}", job.value(item))?;
@@ -382,14 +366,7 @@ fn say_chosen(job: &Job, which: &Which, items: &[ItemId], dropped: bool) -> io::
             (true, true) => json(&mut out, &DroppedView { job, item, dropped })?,
             (true, false) => {
                 let redriven = false;
-                json(
-                    &mut out,
-                    &RedrivenView {
-                        job,
-                        item,
-                        redriven,
-                    },
-                )?;
+                json(&mut out, &RedrivenView { job, item, redriven })?;
             }
             (false, true) => writeln!(out, "{}: dropped", plain(&item))?,
             (false, false) => writeln!(out, "{}: would be tried again", plain(&item))?,

@@ -35,19 +35,9 @@ pub(crate) fn run(store: Option<&Path>, args: &DoctorArgs) -> Result<Exit> {
     let findings = [
         store_finding(store),
         program("sh", true, "runs `shell:` commands"),
-        program(
-            "claude",
-            false,
-            "runs `claude:` commands; `agents:` names others",
-        ),
-        readable(
-            "/proc/self/stat",
-            "processes are found and ended through it",
-        ),
-        readable(
-            "/proc/sys/kernel/random/boot_id",
-            "tells one boot from the next",
-        ),
+        program("claude", false, "runs `claude:` commands; `agents:` names others"),
+        readable("/proc/self/stat", "processes are found and ended through it"),
+        readable("/proc/sys/kernel/random/boot_id", "tells one boot from the next"),
         process_descriptors(),
         open_files(),
     ];
@@ -65,9 +55,7 @@ pub(crate) fn run(store: Option<&Path>, args: &DoctorArgs) -> Result<Exit> {
             writeln!(out, "{state:<8} {:<20} {}", finding.what, finding.says)?;
         }
     }
-    let fit = findings
-        .iter()
-        .all(|finding| finding.fine || !finding.needed);
+    let fit = findings.iter().all(|finding| finding.fine || !finding.needed);
     Ok(if fit { Exit::Done } else { Exit::Failed })
 }
 
@@ -83,12 +71,7 @@ fn store_finding(named: Option<&Path>) -> Finding {
         Ok(jobs) => (true, jobs.location.to_string()),
         Err(refused) => (false, refused.to_string().replace('\n', ";")),
     };
-    Finding {
-        what: "store",
-        fine,
-        says,
-        needed: true,
-    }
+    Finding { what: "store", fine, says, needed: true }
 }
 
 fn program(name: &'static str, needed: bool, what_for: &str) -> Finding {
@@ -134,13 +117,9 @@ fn process_descriptors() -> Finding {
 
 fn open_files() -> Finding {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let line = limits
-        .lines()
-        .find(|line| line.starts_with("Max open files"));
+    let line = limits.lines().find(|line| line.starts_with("Max open files"));
     let soft = line.and_then(|line| line.split_whitespace().nth(3));
-    let soft = soft
-        .and_then(|soft| soft.parse::<u64>().ok())
-        .unwrap_or(u64::MAX);
+    let soft = soft.and_then(|soft| soft.parse::<u64>().ok()).unwrap_or(u64::MAX);
     Finding {
         what: "open files",
         fine: soft >= 256,

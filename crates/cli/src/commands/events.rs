@@ -59,9 +59,9 @@ pub(crate) fn run(store: Option<&Path>, args: &EventsArgs) -> Result<Exit> {
             turns.read_on(&jobs)?;
             for read in records.map_err(Refused::from)? {
                 // The records before a damaged one are printed, then the error.
-                let shown = read.map_err(Refused::from).and_then(|(version, bytes)| {
-                    Ok((version, journal::decode(&id, version, &bytes)?))
-                });
+                let shown = read
+                    .map_err(Refused::from)
+                    .and_then(|(version, bytes)| Ok((version, journal::decode(&id, version, &bytes)?)));
                 let (version, record) = match shown {
                     Ok(shown) => shown,
                     Err(refused) => {
@@ -144,9 +144,7 @@ impl Turns {
             }
             Event::Item(ItemEvent::Held(held)) => Some(&held.breaker),
             Event::Breaker(
-                BreakerEvent::Opened(_)
-                | BreakerEvent::HalfOpened { .. }
-                | BreakerEvent::Closed { .. },
+                BreakerEvent::Opened(_) | BreakerEvent::HalfOpened { .. } | BreakerEvent::Closed { .. },
             ) => {
                 self.recorded.insert(record.at);
                 return Ok(());
@@ -177,9 +175,7 @@ impl Turns {
 
     fn read(&mut self, jobs: &Jobs, name: &str) -> Result<(), Refused> {
         let found = breakers::read(&*jobs.store, name)?;
-        let BreakerJournal {
-            version, changes, ..
-        } = found.unwrap_or_default();
+        let BreakerJournal { version, changes, .. } = found.unwrap_or_default();
         let seen = self.breakers.insert(name.to_owned(), version);
         let seen = seen.unwrap_or_default();
         for (at, change) in changes {

@@ -60,11 +60,7 @@ pub(crate) fn run(store: Option<&Path>, args: &LogsArgs) -> Result<Exit> {
     let secrets = secrets(opened.job())?;
     let folder = jobs.local.job(&id).spool();
     // Reading must not create anything: a job that has run no program has no spool.
-    let spool = if folder.is_dir() {
-        Some(Spool::open(&folder)?)
-    } else {
-        None
-    };
+    let spool = if folder.is_dir() { Some(Spool::open(&folder)?) } else { None };
     let mut reader = Reader {
         spool,
         folder: folder.clone(),
@@ -81,13 +77,11 @@ pub(crate) fn run(store: Option<&Path>, args: &LogsArgs) -> Result<Exit> {
     match target {
         Target::Job => {
             reader.sink.many = opened.job().starts.next.0 > 2;
-            opened.reader.each_attempt(|job, attempt| {
-                if wanted(attempt) {
-                    reader.show(job, attempt)
-                } else {
-                    Ok(())
-                }
-            })?;
+            opened.reader.each_attempt(
+                |job, attempt| {
+                    if wanted(attempt) { reader.show(job, attempt) } else { Ok(()) }
+                },
+            )?;
         }
         Target::Item(item, _) => reader.show_of(&mut opened, [item].into(), &wanted)?,
     }
@@ -133,10 +127,7 @@ struct Live {
 impl Live {
     fn new(secrets: &Secrets) -> Self {
         let redaction = Redaction::of(secrets);
-        Self {
-            shown: [0, 0],
-            redactions: [redaction.clone(), redaction],
-        }
+        Self { shown: [0, 0], redactions: [redaction.clone(), redaction] }
     }
 }
 

@@ -38,11 +38,7 @@ pub(crate) fn run(store: Option<&Path>, args: &LsArgs) -> Result<Exit> {
             }
         });
     }
-    lines.sort_by(|a, b| {
-        b.submitted_at
-            .cmp(&a.submitted_at)
-            .then_with(|| a.job.cmp(&b.job))
-    });
+    lines.sort_by(|a, b| b.submitted_at.cmp(&a.submitted_at).then_with(|| a.job.cmp(&b.job)));
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
         for line in &lines {
@@ -60,9 +56,7 @@ fn line(jobs: &Jobs, id: &str, version: undaunted_store::Version) -> Result<JobL
     let before_last = undaunted_store::Version(version.0.saturating_sub(1));
     let last = jobs.record(id, before_last)?;
     // The last record of an ended job has its result: a long history need not be read.
-    let ended = first
-        .zip(last)
-        .and_then(|(first, last)| JobLine::ended(&first, &last, &jobs.plans));
+    let ended = first.zip(last).and_then(|(first, last)| JobLine::ended(&first, &last, &jobs.plans));
     if let Some(line) = ended {
         return Ok(line);
     }

@@ -98,11 +98,7 @@ pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
         put(&mut typed.workflow, "retry_budget", retries.into());
         // An item may use as many as its own flag allows.
         let share = args.retry.attempts();
-        put(
-            &mut typed.workflow,
-            "retry_budget_per_workflow",
-            share.into(),
-        );
+        put(&mut typed.workflow, "retry_budget_per_workflow", share.into());
     }
     let how = match (args.keep_order, args.tag) {
         (false, false) => Passing::Grouped,
@@ -122,11 +118,7 @@ pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
     } else if exit != Exit::Done || !args.quiet {
         summary::show(&mut io::stderr().lock(), &report(&job))?;
     }
-    Ok(if interrupts > 1 {
-        Exit::Interrupted
-    } else {
-        exit
-    })
+    Ok(if interrupts > 1 { Exit::Interrupted } else { exit })
 }
 
 fn read(file: Option<&Path>) -> Result<Vec<u8>, Refused> {
@@ -139,10 +131,7 @@ fn read(file: Option<&Path>) -> Result<Vec<u8>, Refused> {
         Some(path) => {
             let opened = File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
             opened.map_err(|error| {
-                Refused::not_found(
-                    "no_file",
-                    format!("`{}` cannot be read: {error}", path.display()),
-                )
+                Refused::not_found("no_file", format!("`{}` cannot be read: {error}", path.display()))
             })?;
         }
     }
@@ -154,11 +143,7 @@ fn items(bytes: &[u8], null: bool) -> Result<Vec<String>, Refused> {
     let end = if null { b'\0' } else { b'\n' };
     let mut items = Vec::new();
     for (number, piece) in bytes.split(|byte| *byte == end).enumerate() {
-        let carriage = if null {
-            None
-        } else {
-            piece.strip_suffix(b"\r")
-        };
+        let carriage = if null { None } else { piece.strip_suffix(b"\r") };
         let piece = carriage.unwrap_or(piece);
         if piece.is_empty() {
             continue;

@@ -61,10 +61,7 @@ pub(crate) fn run(store: Option<&Path>, args: &PauseArgs, request: JobRequest) -
     }
     let state = if paused { "paused" } else { "no longer paused" };
     match owner {
-        Some(pid) => writeln!(
-            out,
-            "job {id} is {state}: process {pid}, which runs it, was asked"
-        )?,
+        Some(pid) => writeln!(out, "job {id} is {state}: process {pid}, which runs it, was asked")?,
         None => writeln!(out, "job {id} is {state}; go on:  undaunted resume {id}")?,
     }
     Ok(Exit::Done)

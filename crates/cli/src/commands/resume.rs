@@ -82,10 +82,9 @@ fn read_update(job: &Job, file: &str) -> Result<Input> {
         return Err(refusal(&source, &checked.diagnostics).into());
     };
     match compare(job.workflow(), &workflow) {
-        Update::Settings(changes) => Ok(Input::Update {
-            text: WorkflowText::checked(source.text(), Plan::new(workflow)),
-            changes,
-        }),
+        Update::Settings(changes) => {
+            Ok(Input::Update { text: WorkflowText::checked(source.text(), Plan::new(workflow)), changes })
+        }
         Update::Work(differences) => Err(Refused::Invalid(format!(
             "{} asks for other work than job {}, and a job keeps its commands and its input:\n  {}",
             source.name(),

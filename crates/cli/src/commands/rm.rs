@@ -94,8 +94,8 @@ pub(crate) fn rm(store: Option<&Path>, args: &RmArgs) -> Result<Exit> {
 }
 
 pub(crate) fn prune(store: Option<&Path>, args: &PruneArgs) -> Result<Exit> {
-    let older: Duration = parse_duration(&args.older_than)
-        .map_err(|error| Refused::Usage(format!("--older-than: {error}")))?;
+    let older: Duration =
+        parse_duration(&args.older_than).map_err(|error| Refused::Usage(format!("--older-than: {error}")))?;
     let jobs = Jobs::open(store)?;
     let now = Clock::set().now();
     let mut number = 0_usize;

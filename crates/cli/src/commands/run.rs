@@ -76,12 +76,7 @@ pub(crate) fn plan_file(file: &str) -> Result<(Source, Arc<Plan>), Refused> {
 }
 
 /// Runs a job until it has ended or was suspended, and prints its result.
-pub(crate) fn drive(
-    jobs: &Jobs,
-    held: ClaimedJob,
-    secrets: Secrets,
-    quietness: Quietness,
-) -> Result<Exit> {
+pub(crate) fn drive(jobs: &Jobs, held: ClaimedJob, secrets: Secrets, quietness: Quietness) -> Result<Exit> {
     let (job, interrupts) = if let Some(how) = held.job.submitted().passing {
         let folder = jobs.local.job(held.job.id());
         let display = Display::beside_output(&held.job, quietness.is_quiet());
@@ -137,8 +132,7 @@ pub(crate) fn submit(
     let (job, drawn) = name_and_seed()?;
     let path = match file {
         "-" => "-".to_owned(),
-        file => std::path::absolute(file)
-            .map_or_else(|_| file.to_owned(), |path| path.display().to_string()),
+        file => std::path::absolute(file).map_or_else(|_| file.to_owned(), |path| path.display().to_string()),
     };
     let operator = environment::operator()?;
     let variable = |name: &str| {
@@ -171,10 +165,7 @@ pub(crate) fn current_directory() -> Result<String, Refused> {
     let here = env::current_dir()
         .map_err(|error| Refused::Usage(format!("the current directory is gone: {error}")))?;
     here.into_os_string().into_string().map_err(|here| {
-        Refused::Usage(format!(
-            "the name of the current directory is not text: `{}`",
-            here.display()
-        ))
+        Refused::Usage(format!("the name of the current directory is not text: `{}`", here.display()))
     })
 }
 

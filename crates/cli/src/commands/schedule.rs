@@ -27,10 +27,7 @@ Examples:
 Attempts are taken to last no time, and every one of them to fail.")]
 pub(crate) struct ScheduleArgs {
     /// A workflow file; the first command that is retried is shown
-    #[arg(
-        required_unless_present = "retry_config",
-        conflicts_with = "retry_config"
-    )]
+    #[arg(required_unless_present = "retry_config", conflicts_with = "retry_config")]
     file: Option<String>,
 
     /// The command or step to show, by name
@@ -84,11 +81,7 @@ fn plan(args: &ScheduleArgs) -> Result<Plan> {
             };
             let candidates = candidates(workflow);
             let chosen = choose(&candidates, args.step.as_deref())?;
-            (
-                Some(chosen.command.to_owned()),
-                chosen.policy.clone(),
-                chosen.index,
-            )
+            (Some(chosen.command.to_owned()), chosen.policy.clone(), chosen.index)
         }
         (None, yaml) => {
             let source = Source::new("--retry-config", yaml.as_deref().unwrap_or_default());
@@ -107,12 +100,7 @@ fn plan(args: &ScheduleArgs) -> Result<Plan> {
     };
     // What `run` with the same seed draws for the first item in its first round.
     let schedule = Schedule::new(&policy, Seed(args.seed).draws(0, index, 1));
-    Ok(Plan {
-        command,
-        policy,
-        schedule,
-        most,
-    })
+    Ok(Plan { command, policy, schedule, most })
 }
 
 struct Candidate<'w> {
@@ -143,31 +131,17 @@ fn candidates(workflow: &Workflow) -> Vec<Candidate<'_>> {
     found
 }
 
-fn choose<'c, 'w>(
-    candidates: &'c [Candidate<'w>],
-    name: Option<&str>,
-) -> Result<&'c Candidate<'w>, Refused> {
-    let retried =
-        |candidate: &&Candidate<'_>| candidate.policy.terms().limits().attempts() != Attempts::NONE;
+fn choose<'c, 'w>(candidates: &'c [Candidate<'w>], name: Option<&str>) -> Result<&'c Candidate<'w>, Refused> {
+    let retried = |candidate: &&Candidate<'_>| candidate.policy.terms().limits().attempts() != Attempts::NONE;
     let Some(name) = name else {
         let first = candidates.iter().find(retried).or(candidates.first());
-        return first.ok_or_else(|| {
-            Refused::not_found("no_step", "the workflow has no command".to_owned())
-        });
+        return first.ok_or_else(|| Refused::not_found("no_step", "the workflow has no command".to_owned()));
     };
-    let by_command = candidates
-        .iter()
-        .find(|candidate| candidate.command == name);
+    let by_command = candidates.iter().find(|candidate| candidate.command == name);
     let mut in_step = candidates.iter().filter(|candidate| candidate.step == name);
     let by_step = in_step.clone().find(retried).or_else(|| in_step.next());
     by_command.or(by_step).ok_or_else(|| {
-        let known: Vec<_> = candidates
-            .iter()
-            .map(|candidate| candidate.command)
-            .collect();
-        Refused::not_found(
-            "no_step",
-            format!("there is no step `{name}`; there are {}", known.join(", ")),
-        )
+        let known: Vec<_> = candidates.iter().map(|candidate| candidate.command).collect();
+        Refused::not_found("no_step", format!("there is no step `{name}`; there are {}", known.join(", ")))
     })
 }

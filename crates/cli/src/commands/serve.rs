@@ -83,10 +83,7 @@ enum Told {
 }
 
 pub(crate) fn run(store: Option<&Path>, args: &ServeArgs) -> Result<Exit> {
-    let operator = Operator {
-        breaker_per_origin: args.breaker_per_origin,
-        ..environment::operator()?
-    };
+    let operator = Operator { breaker_per_origin: args.breaker_per_origin, ..environment::operator()? };
     let endpoints = Endpoints::of(args.allow_endpoint.iter().map(String::as_str));
     let endpoints = endpoints.map_err(|wrong| Refused::Usage(wrong.to_string()))?;
     let public = base_url(args.public_url.as_deref())?;
@@ -119,15 +116,9 @@ pub(crate) fn run(store: Option<&Path>, args: &ServeArgs) -> Result<Exit> {
     let host = Arc::new(Host::begin(world, jobs.book()?, settings));
     let signals = listen_for_signals(tell.clone())?;
     restore_breakers(&jobs, &watch.metrics)?;
-    let what = Served {
-        host: Arc::clone(&host),
-        metrics: Arc::clone(&watch.metrics),
-        news: watch.news.clone(),
-    };
-    let manner = Manner {
-        access,
-        ..Manner::default()
-    };
+    let what =
+        Served { host: Arc::clone(&host), metrics: Arc::clone(&watch.metrics), news: watch.news.clone() };
+    let manner = Manner { access, ..Manner::default() };
     let server = Server::start(listener, manner, what)?;
     announce(address)?;
     recover(&host, &watch.log, &tell);
@@ -146,12 +137,10 @@ fn announce(address: SocketAddr) -> io::Result<()> {
 }
 
 fn place(args: &ServeArgs, public: Option<&str>) -> Result<(SocketAddr, Access), Refused> {
-    let address: SocketAddr = args.listen.parse().map_err(|_| {
-        Refused::Usage(format!(
-            "`{}` is not an address such as {USUAL}",
-            args.listen
-        ))
-    })?;
+    let address: SocketAddr = args
+        .listen
+        .parse()
+        .map_err(|_| Refused::Usage(format!("`{}` is not an address such as {USUAL}", args.listen)))?;
     let access = access(args, public)?;
     match access.may_listen(address.ip()) {
         Ok(()) => Ok((address, access)),
@@ -165,10 +154,7 @@ fn access(args: &ServeArgs, public: Option<&str>) -> Result<Access, Refused> {
     let token = match &args.token_file {
         Some(path) => {
             let text = std::fs::read_to_string(path).map_err(|error| {
-                Refused::Usage(format!(
-                    "the token cannot be read from `{}`: {error}",
-                    path.display()
-                ))
+                Refused::Usage(format!("the token cannot be read from `{}`: {error}", path.display()))
             })?;
             Some(text.trim().to_owned())
         }
@@ -188,12 +174,7 @@ fn left(watch: Watch, tell: Sender<Told>) -> undaunted_runner::flows::HearLeft {
         let Err(error) = how else { return };
         let why = with_causes(error);
         let fields = vec![("job", json!(flow)), ("error", json!(&why))];
-        say(
-            &watch.log,
-            Level::Error,
-            "a flow cannot be gone on with",
-            fields,
-        );
+        say(&watch.log, Level::Error, "a flow cannot be gone on with", fields);
         if is_lost(error) {
             // If the receiver is gone, the process is about to end.
             drop(tell.send(Told::StoreLost(why)));
@@ -298,12 +279,7 @@ fn tell_recovered(log: &Log, what: &str, recovered: &RecoveredFlows) {
     }
     for flow in &recovered.repaired {
         let fields = vec![("job", json!(flow))];
-        say(
-            log,
-            Level::Warn,
-            "a flow was missing from the catalog",
-            fields,
-        );
+        say(log, Level::Warn, "a flow was missing from the catalog", fields);
     }
     if *recovered != RecoveredFlows::default() {
         let fields = vec![
@@ -317,10 +293,5 @@ fn tell_recovered(log: &Log, what: &str, recovered: &RecoveredFlows) {
 }
 
 fn say(log: &Log, level: Level, what: &str, fields: Vec<(&'static str, Value)>) {
-    log.write(&[LogRecord {
-        at: Clock::set().now(),
-        level,
-        what: What::Message(what.to_owned()),
-        fields,
-    }]);
+    log.write(&[LogRecord { at: Clock::set().now(), level, what: What::Message(what.to_owned()), fields }]);
 }

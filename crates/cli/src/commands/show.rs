@@ -46,11 +46,8 @@ pub(crate) fn run(store: Option<&Path>, args: &ShowArgs) -> Result<Exit> {
         (true, false) => resumes::show(&mut out, &opened.resumes())?,
         (false, true) => json(&mut out, &opened.view()?)?,
         (false, false) => {
-            let paper = job::Paper {
-                now: opened.now(),
-                columns: columns(),
-                colour: is_colourful(&io::stdout()),
-            };
+            let paper =
+                job::Paper { now: opened.now(), columns: columns(), colour: is_colourful(&io::stdout()) };
             job::show(&mut out, &opened.view()?, &paper)?;
         }
     }
@@ -62,12 +59,8 @@ fn columns() -> usize {
     let told = env::var("COLUMNS").ok().and_then(|it| it.parse().ok());
     let out = io::stdout();
     let seen = || {
-        let size = out
-            .is_terminal()
-            .then(|| rustix::termios::tcgetwinsize(&out));
+        let size = out.is_terminal().then(|| rustix::termios::tcgetwinsize(&out));
         Some(usize::from(size?.ok()?.ws_col))
     };
-    told.or_else(seen)
-        .filter(|wide| *wide > 0)
-        .unwrap_or(COLUMNS)
+    told.or_else(seen).filter(|wide| *wide > 0).unwrap_or(COLUMNS)
 }

@@ -109,10 +109,8 @@ fn import_state(store: Option<&Path>, args: &ImportArgs) -> Result<Exit> {
     let (source, plan) = plan_file(&args.workflow)?;
     let submitted = submit(&args.workflow, &source, &plan, args.seed)?;
     let now = Clock::set().now();
-    let job = Job::begin(&Record {
-        at: now,
-        event: Event::Job(JobEvent::Submitted(Box::new(submitted.clone()))),
-    });
+    let job =
+        Job::begin(&Record { at: now, event: Event::Job(JobEvent::Submitted(Box::new(submitted.clone()))) });
     let job = job.map_err(|error| Refused::Invalid(error.to_string()))?;
     let file = args.file.display();
     let imported = import(&state, &job);
@@ -140,9 +138,7 @@ fn read(file: &Path) -> Result<RetryCheckpointState, Refused> {
         _ => fs::read_to_string(file),
     };
     let text = text.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => {
-            Refused::not_found("no_file", format!("there is no file `{name}`"))
-        }
+        io::ErrorKind::NotFound => Refused::not_found("no_file", format!("there is no file `{name}`")),
         _ => Refused::Usage(format!("`{name}` cannot be read: {error}")),
     })?;
     serde_json::from_str(&text)

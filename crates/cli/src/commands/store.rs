@@ -44,10 +44,7 @@ pub(crate) fn run(store: Option<&Path>, args: &StoreArgs) -> Result<Exit> {
             let [before, after] = jobs.store.compact().map_err(Refused::from)?;
             let mut out = io::stdout().lock();
             if args.json {
-                let compacted = CompactedJson {
-                    bytes_before: before,
-                    bytes_after: after,
-                };
+                let compacted = CompactedJson { bytes_before: before, bytes_after: after };
                 json(&mut out, &compacted)?;
             } else {
                 writeln!(out, "{before} bytes before, {after} after")?;
@@ -72,11 +69,7 @@ fn check(jobs: &Jobs, as_json: bool) -> Result<Exit> {
     let (mut number, mut records, mut wrong) = (0_usize, 0_u64, 0_usize);
     let mut problem = |found: ProblemJson<'_>, person: String| {
         wrong = wrong.saturating_add(1);
-        if as_json {
-            json(&mut out, &found)
-        } else {
-            writeln!(out, "{person}")
-        }
+        if as_json { json(&mut out, &found) } else { writeln!(out, "{person}") }
     };
     for listed in jobs.list("")? {
         let id = listed.aggregate.id();
@@ -85,36 +78,23 @@ fn check(jobs: &Jobs, as_json: bool) -> Result<Exit> {
         let found = check_job(jobs, id).unwrap_or_else(|refused| vec![refused.to_string()]);
         for what in found {
             let said = format!("job {id}: {what}");
-            let problem_json = ProblemJson {
-                job: Some(id),
-                ..ProblemJson::of(what)
-            };
+            let problem_json = ProblemJson { job: Some(id), ..ProblemJson::of(what) };
             problem(problem_json, said)?;
         }
     }
     for listed in breakers::names(&*jobs.store).map_err(Refused::from)? {
         if let Err(error) = breakers::records(&*jobs.store, &listed, Version::default()) {
             let said = format!("breaker {}: {error}", plain(&listed));
-            let problem_json = ProblemJson {
-                breaker: Some(&listed),
-                ..ProblemJson::of(error.to_string())
-            };
+            let problem_json = ProblemJson { breaker: Some(&listed), ..ProblemJson::of(error.to_string()) };
             problem(problem_json, said)?;
         }
     }
     if let Err(error) = catalog::records(&*jobs.store, Version::default()) {
-        let problem_json = ProblemJson {
-            catalog: Some(true),
-            ..ProblemJson::of(error.to_string())
-        };
+        let problem_json = ProblemJson { catalog: Some(true), ..ProblemJson::of(error.to_string()) };
         problem(problem_json, format!("catalog: {error}"))?;
     }
     if as_json {
-        let checked = CheckedJson {
-            jobs: number,
-            records,
-            problems: wrong,
-        };
+        let checked = CheckedJson { jobs: number, records, problems: wrong };
         json(&mut out, &checked)?;
     } else {
         let jobs = count(number, "job", "jobs");
@@ -149,10 +129,7 @@ struct ProblemJson<'p> {
 
 impl ProblemJson<'_> {
     fn of(problem: String) -> Self {
-        Self {
-            problem,
-            ..Self::default()
-        }
+        Self { problem, ..Self::default() }
     }
 }
 

@@ -30,11 +30,7 @@ pub(crate) fn list(out: &mut impl Write, found: &[BreakerView], now: Timestamp) 
     Ok(())
 }
 
-pub(crate) fn one(
-    out: &mut impl Write,
-    breaker: &BreakerHistoryView,
-    now: Timestamp,
-) -> io::Result<()> {
+pub(crate) fn one(out: &mut impl Write, breaker: &BreakerHistoryView, now: Timestamp) -> io::Result<()> {
     let (view, changes) = (breaker.now(), &breaker.history);
     let settings = &view.settings;
     let name = plain(&view.breaker);
@@ -45,11 +41,7 @@ pub(crate) fn one(
         count(settings.failure_threshold, "failure", "failures"),
         settings.recovery_timeout,
         count(settings.half_open_max_calls, "success", "successes"),
-        if settings.half_open_max_calls == 1 {
-            "closes"
-        } else {
-            "close"
-        }
+        if settings.half_open_max_calls == 1 { "closes" } else { "close" }
     )?;
     let longest = settings.max_hold.as_ref();
     let longest = longest.map_or_else(String::new, |longest| format!(", for {longest} at most"));
@@ -80,10 +72,7 @@ fn change(record: &BreakerChangeView) -> String {
     let said = match record.change {
         "configured" => "has given it these settings",
         "failure" => {
-            return format!(
-                "a failure, {} of {} in a row",
-                record.failures, record.needed
-            );
+            return format!("a failure, {} of {} in a row", record.failures, record.needed);
         }
         "success" => "a success, the count starts again",
         "opened" => return format!("opened it{until}"),
@@ -92,10 +81,7 @@ fn change(record: &BreakerChangeView) -> String {
         "half_opened" => "half open: the first probe",
         "probe" => "another probe",
         "probe_succeeded" => {
-            return format!(
-                "the probe succeeded, {} of {}",
-                record.successes, record.needed
-            );
+            return format!("the probe succeeded, {} of {}", record.successes, record.needed);
         }
         "probe_lost" => "the probe came to nothing",
         "closed" => "closed it: enough probes succeeded",
@@ -106,20 +92,12 @@ fn change(record: &BreakerChangeView) -> String {
 
 fn next(out: &mut impl Write, breaker: &BreakerView) -> io::Result<()> {
     if breaker.is_shut() {
-        writeln!(
-            out,
-            "close it now:  undaunted breaker reset {}",
-            quoted(&breaker.breaker)
-        )?;
+        writeln!(out, "close it now:  undaunted breaker reset {}", quoted(&breaker.breaker))?;
     }
     Ok(())
 }
 
-pub(crate) fn changed(
-    out: &mut impl Write,
-    breaker: &BreakerView,
-    now: Timestamp,
-) -> io::Result<()> {
+pub(crate) fn changed(out: &mut impl Write, breaker: &BreakerView, now: Timestamp) -> io::Result<()> {
     let name = plain(&breaker.breaker);
     writeln!(out, "breaker {name}: {}", sentence(breaker, now))?;
     if breaker.is_shut() {
@@ -127,10 +105,7 @@ pub(crate) fn changed(
             "hold" => "is held until then",
             _ => "fails until then",
         };
-        writeln!(
-            out,
-            "what names it {becomes}, in every job of this store; what runs goes on"
-        )?;
+        writeln!(out, "what names it {becomes}, in every job of this store; what runs goes on")?;
     }
     next(out, breaker)
 }
@@ -138,10 +113,9 @@ pub(crate) fn changed(
 pub(crate) fn sentence(breaker: &BreakerView, now: Timestamp) -> String {
     let settings = &breaker.settings;
     match (breaker.state, breaker.opened_at, breaker.until) {
-        ("open", Some(since), Some(until)) if until.0 > now => format!(
-            "open since {since}, looks again in {} at {until}",
-            ahead(until.0.since(now)),
-        ),
+        ("open", Some(since), Some(until)) if until.0 > now => {
+            format!("open since {since}, looks again in {} at {until}", ahead(until.0.since(now)),)
+        }
         ("open", Some(since), _) => format!("open since {since}, lets the next one through"),
         ("half_open", _, _) => {
             let (calls, successes) = (settings.half_open_max_calls, breaker.successes);
@@ -152,9 +126,6 @@ pub(crate) fn sentence(breaker: &BreakerView, now: Timestamp) -> String {
             format!("half open, {successes} of {calls} successes{who}")
         }
         _ if breaker.failures == 0 => "closed, lets everything through".to_owned(),
-        _ => format!(
-            "closed, {} of {} failures in a row",
-            breaker.failures, settings.failure_threshold
-        ),
+        _ => format!("closed, {} of {} failures in a row", breaker.failures, settings.failure_threshold),
     }
 }

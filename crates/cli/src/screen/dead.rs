@@ -37,10 +37,7 @@ pub(crate) fn line(out: &mut impl Write, letter: &DeadLetterLine) -> io::Result<
 
 /// What follows the lines of all dead letters.
 pub(crate) fn next(out: &mut impl Write, job: &str) -> io::Result<()> {
-    writeln!(
-        out,
-        "look:   undaunted dlq show {job} ITEM        undaunted dlq group {job}"
-    )?;
+    writeln!(out, "look:   undaunted dlq show {job} ITEM        undaunted dlq group {job}")?;
     writeln!(out, "again:  undaunted dlq redrive {job}")
 }
 
@@ -51,19 +48,11 @@ pub(crate) fn show(out: &mut impl Write, job: &str, letter: &DeadLetterView) -> 
     let reason = letter.reason.map(Reason::word).unwrap_or_default();
     writeln!(out, "  reason   {reason}")?;
     let error = letter.error.as_deref().unwrap_or_default();
-    writeln!(
-        out,
-        "  error    {}",
-        error_lines(error).join("\n           ")
-    )?;
+    writeln!(out, "  error    {}", error_lines(error).join("\n           "))?;
     for attempt in &letter.attempts {
         writeln!(out, "  {}", tried_once(attempt))?;
     }
-    writeln!(
-        out,
-        "  why:     undaunted explain {}",
-        quoted(&address(job, &letter.item, letter.index))
-    )?;
+    writeln!(out, "  why:     undaunted explain {}", quoted(&address(job, &letter.item, letter.index)))?;
     writeln!(
         out,
         "  again:   undaunted dlq redrive {job} {}",
@@ -87,12 +76,7 @@ fn tried_once(attempt: &AttemptView) -> String {
         1 => String::new(),
         round => format!("round {round}, "),
     };
-    format!(
-        "{}  {round}{} attempt {}: {outcome}{next}",
-        attempt.at,
-        command(attempt),
-        attempt.attempt
-    )
+    format!("{}  {round}{} attempt {}: {outcome}{next}", attempt.at, command(attempt), attempt.attempt)
 }
 
 /// `many` is the number of items of the group, of which some are named.

@@ -20,11 +20,7 @@ pub(crate) fn show(source: &Source, problems: &[Diagnostic]) {
         return;
     }
     let mut err = io::stderr().lock();
-    let renderer = if is_colourful(&err) {
-        Renderer::styled()
-    } else {
-        Renderer::plain()
-    };
+    let renderer = if is_colourful(&err) { Renderer::styled() } else { Renderer::plain() };
     for problem in problems.iter().take(MOST) {
         // If standard error is closed there is nothing to be done.
         let _ = writeln!(err, "{}\n", drawn(&renderer, source, problem));
@@ -52,15 +48,9 @@ fn drawn(renderer: &Renderer, source: &Source, problem: &Diagnostic) -> String {
     let primary = first_line(source, problem.span);
     snippet = snippet.annotation(AnnotationKind::Primary.span(within(primary)));
     if let Some((span, why)) = related {
-        snippet = snippet.annotation(
-            AnnotationKind::Context
-                .span(within(span.range()))
-                .label(why),
-        );
+        snippet = snippet.annotation(AnnotationKind::Context.span(within(span.range())).label(why));
     }
-    let title = level
-        .primary_title(&problem.message)
-        .id(problem.code.word());
+    let title = level.primary_title(&problem.message).id(problem.code.word());
     let mut group = title.element(snippet);
     if let Some(help) = &problem.help {
         group = group.element(Level::HELP.message(help));
@@ -80,16 +70,10 @@ pub(crate) fn json(out: &mut impl Write, files: &[(Source, Checked)]) -> io::Res
     let files = files.iter().map(|(source, checked)| FileJson {
         file: source.name(),
         valid: !checked.has_errors(),
-        diagnostics: checked
-            .diagnostics
-            .iter()
-            .map(|found| one(source, found))
-            .collect(),
+        diagnostics: checked.diagnostics.iter().map(|found| one(source, found)).collect(),
         omitted: checked.omitted,
     });
-    let report = ReportJson {
-        files: files.collect(),
-    };
+    let report = ReportJson { files: files.collect() };
     serde_json::to_writer(&mut *out, &report)?;
     writeln!(out)
 }

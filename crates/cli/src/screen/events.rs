@@ -8,16 +8,7 @@ use undaunted_engine::view::EventView;
 
 use super::duration::short as duration;
 
-const LEFT_OUT: &[&str] = &[
-    "seq",
-    "at",
-    "type",
-    "item",
-    "command",
-    "attempt",
-    "correlation_id",
-    "index",
-];
+const LEFT_OUT: &[&str] = &["seq", "at", "type", "item", "command", "attempt", "correlation_id", "index"];
 
 /// Fields of an attempt that its breaker has set.
 const PASS: &[&str] = &["breaker", "probe"];
@@ -58,21 +49,9 @@ pub(crate) fn line(out: &mut impl Write, event: &EventView) -> io::Result<()> {
         let needless = LEFT_OUT.contains(name) || passed && PASS.contains(name);
         !needless && !value.is_null()
     });
-    let rest: Vec<String> = rest
-        .map(|(name, value)| format!("{name} {}", plain(value)))
-        .collect();
-    let rest = if rest.is_empty() {
-        String::new()
-    } else {
-        format!("  {}", rest.join(", "))
-    };
-    writeln!(
-        out,
-        "{:>5}  {}  {:<18}{item}{attempt}{rest}",
-        text("seq"),
-        text("at"),
-        text("type")
-    )
+    let rest: Vec<String> = rest.map(|(name, value)| format!("{name} {}", plain(value))).collect();
+    let rest = if rest.is_empty() { String::new() } else { format!("  {}", rest.join(", ")) };
+    writeln!(out, "{:>5}  {}  {:<18}{item}{attempt}{rest}", text("seq"), text("at"), text("type"))
 }
 
 /// The sentence of an event about something that many items share.

@@ -11,11 +11,7 @@ use super::words::{count, plain, quoted};
 
 /// `held by api for 12s`
 pub(super) fn shortly(of: &HoldView, now: Timestamp) -> String {
-    format!(
-        "held by {} for {}",
-        plain(&of.breaker),
-        whole(of.since.0, now)
-    )
+    format!("held by {} for {}", plain(&of.breaker), whole(of.since.0, now))
 }
 
 /// `held by api for 12s; it looks again in 40s; 3 attempts left`
@@ -26,10 +22,7 @@ pub(super) fn sentence(job: &str, of: &HoldView, now: Timestamp) -> String {
     }
     said.push(left(of.attempts_left));
     if let Some(expires) = of.expires_at {
-        said.push(format!(
-            "fails if it is held for {} more",
-            whole(now, expires.0)
-        ));
+        said.push(format!("fails if it is held for {} more", whole(now, expires.0)));
     }
     said.join("; ")
 }
@@ -104,15 +97,9 @@ pub(super) fn story(
     ));
     if let Some(expires) = of.expires_at {
         let reason = of.expires_with.unwrap_or_default();
-        let in_time = if expires.0 > now {
-            format!(" in {}", ahead(expires.0.since(now)))
-        } else {
-            String::new()
-        };
-        facts.push((
-            "expires",
-            format!("{expires}: held until then it fails{in_time} ({reason})"),
-        ));
+        let in_time =
+            if expires.0 > now { format!(" in {}", ahead(expires.0.since(now))) } else { String::new() };
+        facts.push(("expires", format!("{expires}: held until then it fails{in_time} ({reason})")));
     }
     let reset = format!("undaunted breaker reset {}", quoted(&of.breaker));
     facts.push(("by hand", reset));
@@ -131,10 +118,9 @@ fn then(of: &HoldView, breaker: &BreakerView) -> String {
         return "it goes first, to find out whether the target is back".to_owned();
     }
     match &of.first {
-        Some(first) => format!(
-            "{} goes first, to find out; this one goes on when the breaker has closed",
-            plain(first)
-        ),
+        Some(first) => {
+            format!("{} goes first, to find out; this one goes on when the breaker has closed", plain(first))
+        }
         None => "it goes on when the breaker has closed".to_owned(),
     }
 }

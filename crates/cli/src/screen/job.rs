@@ -28,20 +28,11 @@ pub(crate) fn show(out: &mut impl Write, job: &JobView, paper: &Paper) -> io::Re
     };
     let name = name(job.name.as_deref(), job.workflow.as_deref());
     writeln!(out, "job {}  {name}", job.job)?;
-    writeln!(
-        out,
-        "  status     {} (run {}{runner})",
-        job.status.word(),
-        job.run
-    )?;
+    writeln!(out, "  status     {} (run {}{runner})", job.status.word(), job.run)?;
     writeln!(out, "  submitted  {}", job.submitted_at)?;
     writeln!(out, "  so far     {}", counts(job))?;
     if let Some(error) = &job.error {
-        writeln!(
-            out,
-            "  error      {}",
-            error_lines(error).join("\n             ")
-        )?;
+        writeln!(out, "  error      {}", error_lines(error).join("\n             "))?;
     }
     for step in &job.steps {
         show_step(out, step)?;
@@ -111,9 +102,8 @@ fn show_step(out: &mut impl Write, step: &StepView) -> io::Result<()> {
     let many = many.iter().filter(|(number, _)| *number > 0);
     facts.extend(many.map(|(number, word)| format!("{number} {word}")));
     writeln!(out, "  {:<10} {}", step.step, facts.join(", "))?;
-    let named = |what: &'static str| {
-        move |it: &Missing| format!("    {what}: {} ({})", plain(&it.item), it.reason)
-    };
+    let named =
+        |what: &'static str| move |it: &Missing| format!("    {what}: {} ({})", plain(&it.item), it.reason);
     let dead = step.dead_items.iter().map(named("dead"));
     let missing = step.missing_items.iter().map(named("not waited for"));
     let mut lines = dead.take(NAMED).chain(missing.take(NAMED));
@@ -147,11 +137,8 @@ fn show_late(out: &mut impl Write, job: &JobView) -> io::Result<()> {
 }
 
 fn show_waiting(out: &mut impl Write, of: &WaitingView, now: Timestamp) -> io::Result<()> {
-    let when = if of.due_at.0 > now {
-        format!("in {}", short(of.due_at.0.since(now)))
-    } else {
-        "now".to_owned()
-    };
+    let when =
+        if of.due_at.0 > now { format!("in {}", short(of.due_at.0.since(now))) } else { "now".to_owned() };
     let said = match one_line(of.error.as_deref().unwrap_or_default()).as_str() {
         "" => of.failure.clone(),
         last => format!("{}: {last}", of.failure),

@@ -33,11 +33,7 @@ pub(crate) fn show(out: &mut impl Write, lines: &[JobLine]) -> io::Result<()> {
     }
     let mut lines = lines.iter();
     if let Some(line) = lines.find(|line| line.status == JobStanding::Interrupted) {
-        writeln!(
-            out,
-            "go on with an interrupted job:  undaunted resume {}",
-            line.job
-        )?;
+        writeln!(out, "go on with an interrupted job:  undaunted resume {}", line.job)?;
     }
     Ok(())
 }
@@ -48,13 +44,7 @@ fn what(line: &JobLine) -> String {
     let name = line.name.as_deref().unwrap_or_default();
     if let Some(argv) = &line.argv {
         let is_plain = |word: &str| word.chars().all(|sign| "{}".contains(sign));
-        let words = argv.iter().map(|word| {
-            if is_plain(word) {
-                word.clone()
-            } else {
-                quoted(word)
-            }
-        });
+        let words = argv.iter().map(|word| if is_plain(word) { word.clone() } else { quoted(word) });
         let words: Vec<String> = words.collect();
         let typed = plain(&format!("{name} {}", words.join(" ")));
         return match typed.char_indices().nth(WIDEST) {

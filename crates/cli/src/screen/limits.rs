@@ -4,8 +4,8 @@
 use undaunted_engine::event::Reached;
 use undaunted_engine::job::StepState;
 use undaunted_engine::view::{
-    BestEffortView, CompletionView, JobStanding, LateView, PoolView, SharedLimits, Status,
-    ToleranceView, rfc3339,
+    BestEffortView, CompletionView, JobStanding, LateView, PoolView, SharedLimits, Status, ToleranceView,
+    rfc3339,
 };
 use undaunted_policy::{Timestamp, Tolerance};
 
@@ -15,11 +15,7 @@ use super::words::{count, plain};
 
 /// How many items a step was complete without: those that were cut off, and those never started.
 pub(super) fn missing(state: &StepState) -> u32 {
-    let never = if state.reached.is_some() {
-        state.pending()
-    } else {
-        0
-    };
+    let never = if state.reached.is_some() { state.pending() } else { 0 };
     state.missing.saturating_add(never)
 }
 
@@ -69,10 +65,7 @@ fn of_pool(pool: &PoolView, job: &str) -> String {
     } else {
         String::new()
     };
-    format!(
-        "{} of {} retries used, at most {} by one item{more}",
-        pool.used, pool.total, pool.per_item
-    )
+    format!("{} of {} retries used, at most {} by one item{more}", pool.used, pool.total, pool.per_item)
 }
 
 fn of_rule(rule: &BestEffortView, has_ended: bool, now: Timestamp) -> String {
@@ -117,12 +110,7 @@ fn outcome(completion: &CompletionView) -> String {
 
 /// The same without what is missing.
 pub(super) fn decided(completion: &CompletionView) -> String {
-    let CompletionView {
-        completed,
-        target,
-        min,
-        ..
-    } = completion;
+    let CompletionView { completed, target, min, .. } = completion;
     let failed = match completion.failed {
         0 => String::new(),
         failed => format!(", {failed} failed"),
@@ -140,9 +128,7 @@ pub(super) fn decided(completion: &CompletionView) -> String {
 }
 
 fn of_tolerance(tolerance: &ToleranceView) -> String {
-    let ToleranceView {
-        settled, failed, ..
-    } = *tolerance;
+    let ToleranceView { settled, failed, .. } = *tolerance;
     let mut said = Vec::new();
     if let Some(most) = tolerance.max_failures {
         let left = most.max(1).saturating_sub(failed);
@@ -202,9 +188,5 @@ pub(super) fn late_words(late: &LateView) -> String {
         _ => "and does not count (log_only)",
     };
     let result = late.result;
-    format!(
-        "{result}{} at {}, {counted}",
-        reason.unwrap_or_default(),
-        rfc3339(late.at.0)
-    )
+    format!("{result}{} at {}, {counted}", reason.unwrap_or_default(), rfc3339(late.at.0))
 }

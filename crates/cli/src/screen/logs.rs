@@ -49,11 +49,7 @@ impl Label {
     }
 
     fn heading(&self) -> String {
-        let command = if self.command == self.item {
-            String::new()
-        } else {
-            format!(", {}", self.command)
-        };
+        let command = if self.command == self.item { String::new() } else { format!(", {}", self.command) };
         let round = match self.round {
             1 => String::new(),
             round => format!(" of round {round}"),
@@ -84,11 +80,7 @@ pub(crate) struct Sink {
 
 impl Sink {
     pub(crate) const fn new(json: bool) -> Self {
-        Self {
-            json,
-            many: false,
-            last: None,
-        }
+        Self { json, many: false, last: None }
     }
 
     pub(crate) fn piece(&mut self, label: &Label, stream: Stream, bytes: &[u8]) -> io::Result<()> {
@@ -136,12 +128,7 @@ impl Sink {
         writeln!(io::stderr(), "== {} ==", label.heading())
     }
 
-    fn line(
-        label: &Label,
-        stream: Stream,
-        text: Option<&str>,
-        dropped: Option<u64>,
-    ) -> io::Result<()> {
+    fn line(label: &Label, stream: Stream, text: Option<&str>, dropped: Option<u64>) -> io::Result<()> {
         let mut out = io::stdout().lock();
         let shown = PieceJson {
             item: &label.item,

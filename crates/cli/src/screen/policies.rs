@@ -6,9 +6,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::{Value, json};
 use undaunted_engine::view::{rule_in_words, value_in_words};
-use undaunted_engine::workflow::{
-    Command, CommandBreaker, Resolved, Source, Span, StepWork, Workflow,
-};
+use undaunted_engine::workflow::{Command, CommandBreaker, Resolved, Source, Span, StepWork, Workflow};
 use undaunted_policy::shape::format_duration;
 use undaunted_policy::{RetryConfig, WhenOpen};
 
@@ -136,11 +134,7 @@ fn breaker_row(out: &mut impl Write, breaker: &CommandBreaker) -> io::Result<()>
         WhenOpen::Hold => "are held",
         WhenOpen::Fail => "fail",
     };
-    writeln!(
-        out,
-        "  {:<16} {name:<24} opens for {open} after {failures}; starts {then}",
-        "breaker"
-    )
+    writeln!(out, "  {:<16} {name:<24} opens for {open} after {failures}; starts {then}", "breaker")
 }
 
 pub(crate) fn json(out: &mut impl Write, source: &Source, workflow: &Workflow) -> io::Result<()> {
@@ -176,11 +170,7 @@ pub(crate) fn tables(out: &mut impl Write, source: &Source, workflow: &Workflow)
         }
         let line = one.span.map(|span| source.position(span).line);
         let place = line.map(|line| format!(" (line {line})"));
-        let step = if one.step == one.command {
-            String::new()
-        } else {
-            format!("{}/", one.step)
-        };
+        let step = if one.step == one.command { String::new() } else { format!("{}/", one.step) };
         writeln!(out, "{step}{}{}", one.command, place.unwrap_or_default())?;
         let settings = settings(source, one.retry);
         let once = one.retry.policy.terms().limits().attempts().retries() == Some(0);
@@ -219,11 +209,7 @@ fn table(
     of_command: &BTreeMap<String, SettingJson>,
 ) -> io::Result<()> {
     let (name, origin) = ("rules", setting.origin());
-    writeln!(
-        out,
-        "  {name:<16} {:<24} {origin}",
-        "the first that matches:"
-    )?;
+    writeln!(out, "  {name:<16} {:<24} {origin}", "the first that matches:")?;
     let usual = of_command.iter();
     let usual = usual.map(|(name, setting)| (name.clone(), setting.value.clone()));
     let usual = Value::Object(usual.collect());

@@ -16,17 +16,9 @@ pub(crate) fn show(out: &mut impl Write, view: &ResumesView) -> io::Result<()> {
     writeln!(out, "    attempts  {first} started")?;
     for resume in &view.resumes {
         let found = resume.restored;
-        let why = if resume.planned {
-            "it had been suspended"
-        } else {
-            "whoever ran it had died"
-        };
+        let why = if resume.planned { "it had been suspended" } else { "whoever ran it had died" };
         writeln!(out, "  run {}  {}", resume.run, resume.at)?;
-        writeln!(
-            out,
-            "    downtime  {} ({why})",
-            measured(resume.downtime_ms.0)
-        )?;
+        writeln!(out, "    downtime  {} ({why})", measured(resume.downtime_ms.0))?;
         writeln!(
             out,
             "    restored  {} running, {} waiting, {}{} done, {} to come",

@@ -31,10 +31,7 @@ pub(crate) fn json(out: &mut impl Write, mut plan: Plan) -> io::Result<()> {
     }
     // Whether the schedule ends here is known only after asking for one more.
     let _ = plan.schedule.next();
-    let stops = StopsJson {
-        reason: plan.schedule.stopped().map(Reason::word),
-        after_retries: made,
-    };
+    let stops = StopsJson { reason: plan.schedule.stopped().map(Reason::word), after_retries: made };
     write!(out, "],\"stops\":")?;
     serde_json::to_writer(&mut *out, &stops)?;
     writeln!(out, "}}")
@@ -87,18 +84,10 @@ pub(crate) fn table(out: &mut impl Write, mut plan: Plan, colour: bool) -> io::R
         writeln!(out, "command {command}")?;
     }
     if let Some(longest) = longest {
-        writeln!(
-            out,
-            "{:>5}  {:>9}  {:>9}  {:>9}  {:>9}",
-            "retry", "computed", "capped", "delay", "spent"
-        )?;
+        writeln!(out, "{:>5}  {:>9}  {:>9}  {:>9}  {:>9}", "retry", "computed", "capped", "delay", "spent")?;
         for planned in &retries {
             let bar = bar(planned.delay.drawn, longest);
-            let (start, end) = if colour {
-                ("\u{1b}[36m", "\u{1b}[0m")
-            } else {
-                ("", "")
-            };
+            let (start, end) = if colour { ("\u{1b}[36m", "\u{1b}[0m") } else { ("", "") };
             writeln!(
                 out,
                 "{:>5}  {:>9}  {:>9}  {:>9}  {:>9}  {start}{bar}{end}",
@@ -118,16 +107,9 @@ pub(crate) fn table(out: &mut impl Write, mut plan: Plan, colour: bool) -> io::R
             writeln!(out, "runs once: there are no retries")
         }
         Some(reason) => {
-            writeln!(
-                out,
-                "stops after {made} ({attempts}): {}",
-                why(reason, &plan)
-            )
+            writeln!(out, "stops after {made} ({attempts}): {}", why(reason, &plan))
         }
-        None => writeln!(
-            out,
-            "goes on; these are the first {made} (--retries shows more)"
-        ),
+        None => writeln!(out, "goes on; these are the first {made} (--retries shows more)"),
     }
 }
 
@@ -135,16 +117,10 @@ fn why(reason: Reason, plan: &Plan) -> String {
     let limits = plan.policy.terms().limits();
     match (reason, limits.retry_budget(), limits.deadline()) {
         (Reason::RetryBudget, Some(budget), _) => {
-            format!(
-                "the next delay would pass the retry budget of {}",
-                short(budget)
-            )
+            format!("the next delay would pass the retry budget of {}", short(budget))
         }
         (Reason::Deadline, _, Some(deadline)) => {
-            format!(
-                "the next retry would be due after the deadline of {}",
-                short(deadline)
-            )
+            format!("the next retry would be due after the deadline of {}", short(deadline))
         }
         (Reason::Attempts, ..) => "all attempts used".to_owned(),
         (reason, ..) => reason.sentence().to_owned(),

@@ -89,11 +89,7 @@ fn not_waited_for(out: &mut impl Write, report: &Report) -> io::Result<()> {
 
 /// `completion`: whether a completion rule decided.
 pub(super) const fn partial(completion: bool) -> &'static str {
-    if completion {
-        "completed below its minimum"
-    } else {
-        "completed with dead letters"
-    }
+    if completion { "completed below its minimum" } else { "completed with dead letters" }
 }
 
 const fn status(report: &Report) -> &'static str {
@@ -136,11 +132,8 @@ fn counted(report: &Report) -> Counted<'_> {
 
 /// `3 of 5 items succeeded, 1 dead letter; 9 attempts, 4 retries, 7s of delays; took 12s`
 pub(super) fn counts(of: &Counted<'_>) -> String {
-    let mut items = vec![format!(
-        "{} of {} succeeded",
-        of.items.succeeded,
-        count(of.items.total, "item", "items")
-    )];
+    let mut items =
+        vec![format!("{} of {} succeeded", of.items.succeeded, count(of.items.total, "item", "items"))];
     if of.items.dead > 0 {
         items.push(count(of.items.dead, "dead letter", "dead letters"));
     }
@@ -148,29 +141,13 @@ pub(super) fn counts(of: &Counted<'_>) -> String {
         items.push(format!("{} skipped", of.items.skipped));
     }
     if of.missing > 0 {
-        let what = if of.completion {
-            "not waited for"
-        } else {
-            "never started"
-        };
+        let what = if of.completion { "not waited for" } else { "never started" };
         items.push(format!("{} {what}", of.missing));
     }
     let delays = match of.retries {
         0 => String::new(),
-        retries => format!(
-            ", {}, {} of delays",
-            count(retries, "retry", "retries"),
-            short(of.delay)
-        ),
+        retries => format!(", {}, {} of delays", count(retries, "retry", "retries"), short(of.delay)),
     };
-    let took = if of.has_ended {
-        format!("; took {}", short(of.duration))
-    } else {
-        String::new()
-    };
-    format!(
-        "{}; {}{delays}{took}",
-        items.join(", "),
-        count(of.attempts, "attempt", "attempts"),
-    )
+    let took = if of.has_ended { format!("; took {}", short(of.duration)) } else { String::new() };
+    format!("{}; {}{delays}{took}", items.join(", "), count(of.attempts, "attempt", "attempts"),)
 }

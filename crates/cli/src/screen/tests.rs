@@ -60,10 +60,7 @@ impl Scene {
         };
         let plan = Plan::new(checked.workflow.expect("a workflow"));
         let submitted = submission(plan, MAP, around).expect("it can be run");
-        let record = Record {
-            at: T0,
-            event: Event::Job(JobEvent::Submitted(Box::new(submitted))),
-        };
+        let record = Record { at: T0, event: Event::Job(JobEvent::Submitted(Box::new(submitted))) };
         let mut scene = Self {
             job: Job::begin(&record).expect("a job"),
             projection: Projection::following_all(),
@@ -72,14 +69,9 @@ impl Scene {
         };
         scene.projection.take(&scene.job, 1, &record);
         scene.tell(&Input::Woke);
-        let items = ["north", "east", "south"].map(|name| NewItem {
-            identity: name.to_owned(),
-            input: format!("{name:?}"),
-        });
-        scene.tell(&Input::ItemsRead {
-            step: StepId(0),
-            items: items.into(),
-        });
+        let items = ["north", "east", "south"]
+            .map(|name| NewItem { identity: name.to_owned(), input: format!("{name:?}") });
+        scene.tell(&Input::ItemsRead { step: StepId(0), items: items.into() });
         scene.start();
         scene.wait(10);
         scene.fail(0, Cause::Exit(1), "no answer");
@@ -95,11 +87,7 @@ impl Scene {
 
     fn start(&mut self) {
         for item in ready(&self.job, &AdmissionControl::default(), self.now) {
-            self.tell(&Input::Start {
-                item,
-                refused: None,
-                gate: Gate::None,
-            });
+            self.tell(&Input::Start { item, refused: None, gate: Gate::None });
         }
     }
 
@@ -109,9 +97,7 @@ impl Scene {
 
     fn fail(&mut self, item: u32, cause: Cause, error: &str) {
         let active = self.job.active(StepId(0).item(item)).expect("active");
-        let Doing::Running(start) = active.doing else {
-            panic!("it runs: {active:?}")
-        };
+        let Doing::Running(start) = active.doing else { panic!("it runs: {active:?}") };
         self.tell(&Input::Ended(Box::new(AttemptEnd {
             start,
             failure: Some(cause),
@@ -135,11 +121,7 @@ impl Scene {
         };
         let item = StepId(0).item(0);
         let history = &self.projection.items.items[&item];
-        let paper = Paper {
-            now,
-            columns: 80,
-            colour: false,
-        };
+        let paper = Paper { now, columns: 80, colour: false };
         let mut out = Vec::new();
         let view = JobView::of(&context, &BTreeMap::new());
         show(&mut out, &view, &paper).expect("it is shown");
@@ -313,7 +295,9 @@ fn a_retry_that_was_refused_after_downtime_says_how_late_it_was() {
     let mut scene = Scene::new();
     scene.wait(1000);
     scene.tell(&Input::Resume { seen: None });
-    assert_data_eq!(scene.printed(), str![[r"
+    assert_data_eq!(
+        scene.printed(),
+        str![[r"
 job 7f3k  nightly
   status     interrupted (run 2)
   submitted  2023-11-14T22:13:20.000Z
@@ -362,5 +346,7 @@ job 7f3k  item north
   output:  undaunted logs 7f3k/north
   again:   undaunted dlq redrive 7f3k north
 
-"]].raw());
+"]]
+        .raw()
+    );
 }

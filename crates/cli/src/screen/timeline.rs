@@ -35,11 +35,7 @@ pub(super) fn show(
     let names = rows.iter().map(|(name, _)| name.chars().count());
     let name_width = names.max().unwrap_or_default().min(NAME);
     let taken = name_width.saturating_add(22);
-    let scale = Scale {
-        from,
-        span: to.since(from),
-        width: columns.saturating_sub(taken).clamp(NARROW, 100),
-    };
+    let scale = Scale { from, span: to.since(from), width: columns.saturating_sub(taken).clamp(NARROW, 100) };
     writeln!(
         out,
         "  timeline   {} from left to right; = runs, . waits, {}x failed, + succeeded",
@@ -88,12 +84,7 @@ impl Scale {
         let next = row.attempts.iter().skip(1).map(|it| it.at.0);
         let next = next.map(Some).chain([None]);
         for (attempt, next) in row.attempts.iter().zip(next) {
-            self.paint(
-                &mut cells,
-                attempt,
-                next.unwrap_or_else(|| end(row, now)),
-                now,
-            );
+            self.paint(&mut cells, attempt, next.unwrap_or_else(|| end(row, now)), now);
         }
         for hold in &row.holds {
             self.keep(&mut cells, hold, end(row, now));
@@ -135,11 +126,7 @@ impl Scale {
 }
 
 fn coloured(line: &str, colour: bool) -> String {
-    if colour {
-        line.replace('x', "\u{1b}[31mx\u{1b}[0m")
-    } else {
-        line.to_owned()
-    }
+    if colour { line.replace('x', "\u{1b}[31mx\u{1b}[0m") } else { line.to_owned() }
 }
 
 #[cfg(test)]
@@ -208,18 +195,8 @@ mod tests {
         span: u64,
         width: usize,
     ) -> String {
-        let row = TimelineView {
-            item: String::new(),
-            index: 0,
-            ended_at: None,
-            attempts,
-            holds,
-        };
-        let scale = Scale {
-            from: at(0),
-            span: secs(span),
-            width,
-        };
+        let row = TimelineView { item: String::new(), index: 0, ended_at: None, attempts, holds };
+        let scale = Scale { from: at(0), span: secs(span), width };
         scale.line(&row, at(now))
     }
 

@@ -74,18 +74,10 @@ fn a_restored_job_can_be_gone_on_with() {
     home.run(&["dlq", "redrive", "@last"]).exits(4);
     // What was written before is not there, and is not taken for what is written now.
     let logs = home.run(&["logs", "@last"]).exits(0).err;
-    assert_eq!(
-        logs.matches("10 bytes of stderr were not kept").count(),
-        3,
-        "{logs}"
-    );
+    assert_eq!(logs.matches("10 bytes of stderr were not kept").count(), 3, "{logs}");
     assert_eq!(logs.matches("no answer\n").count(), 2, "{logs}");
     let refused = home.run(&["restore", file.trim()]).exits(2);
-    assert!(
-        refused.err.contains("is not the one in the file"),
-        "{}",
-        refused.err
-    );
+    assert!(refused.err.contains("is not the one in the file"), "{}", refused.err);
     // What the file holds is what the job was, so it is replaced by what it is.
     assert_eq!(home.run(&["archive", "@last"]).exits(0).out, file);
     home.run(&["restore", file.trim()]).exits(0);
@@ -107,10 +99,7 @@ fn what_ended_long_ago_is_archived_and_nothing_else() {
     let archived = home.json(&all);
     assert_eq!(archived.len(), 2);
     assert!(home.json(&["ls", "--json"]).is_empty());
-    let files: Vec<&str> = archived
-        .iter()
-        .map(|one| one["file"].as_str().expect("a path"))
-        .collect();
+    let files: Vec<&str> = archived.iter().map(|one| one["file"].as_str().expect("a path")).collect();
     assert!(files.iter().all(|file| file.starts_with(to)), "{files:?}");
     let mut restore = vec!["restore", "--json"];
     restore.extend(files);
@@ -136,11 +125,7 @@ fn what_cannot_be_archived_or_restored_is_told_with_its_exit_code() {
     home.run(&["run", "w.yaml"]).exits(4);
     home.write("taken", "");
     let taken = home.run(&["archive", "@last", "--to", "taken"]).exits(7);
-    assert!(
-        taken.err.contains("/taken` cannot be used: "),
-        "{}",
-        taken.err
-    );
+    assert!(taken.err.contains("/taken` cannot be used: "), "{}", taken.err);
     let file = home.run(&["archive", "@last", "--to", "kept"]).exits(0).out;
     let text = std::fs::read_to_string(file.trim()).expect("a file");
     let cut = text.trim_end().rsplit_once('\n').expect("lines").0;
@@ -149,10 +134,7 @@ fn what_cannot_be_archived_or_restored_is_told_with_its_exit_code() {
     let number = text.lines().count();
     let expected = format!("error: line {number} of `cut.jsonl`: the file ends here");
     assert!(refused.err.starts_with(&expected), "{}", refused.err);
-    home.write(
-        "altered.jsonl",
-        &text.replacen("\"attempt_", "\"Attempt_", 1),
-    );
+    home.write("altered.jsonl", &text.replacen("\"attempt_", "\"Attempt_", 1));
     home.run(&["restore", "altered.jsonl"]).exits(3);
     assert!(home.json(&["ls", "--json"]).is_empty(), "nothing is stored");
 }
@@ -164,21 +146,14 @@ fn what_is_not_finished_is_not_archived_and_the_way_out_is_told() {
     home.run(&["run", "w.yaml"]).exits(4);
     let ended = home.json(&["ls", "--json"])[0]["job"].clone();
     let ended = ended.as_str().expect("a text");
-    let mut run = home
-        .command(&["run", "slow.yaml"])
-        .spawn()
-        .expect("it runs");
+    let mut run = home.command(&["run", "slow.yaml"]).spawn().expect("it runs");
     let began = std::time::Instant::now();
     while !home.path("began").exists() {
         assert!(began.elapsed().as_secs() < 30, "it never ran");
         std::thread::yield_now();
     }
     let refused = home.run(&["archive", ended, "@last"]).exits(2);
-    assert!(
-        refused.err.contains("is not finished; `undaunted cancel "),
-        "{}",
-        refused.err
-    );
+    assert!(refused.err.contains("is not finished; `undaunted cancel "), "{}", refused.err);
     assert_eq!(home.json(&["ls", "--json"]).len(), 2, "none has gone");
     home.run(&["cancel", "@last"]).exits(0);
     run.wait().expect("it ends");

@@ -12,10 +12,7 @@ pub(crate) fn undaunted(arguments: &[&str]) -> Output {
 /// runs the tests.
 pub(crate) fn undaunted_in(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_undaunted"));
-    command
-        .args(arguments)
-        .current_dir(folder)
-        .env("NO_COLOR", "1");
+    command.args(arguments).current_dir(folder).env("NO_COLOR", "1");
     for name in ["DEFAULT", "MAX", "PER_WORKFLOW_DEFAULT", "PER_WORKFLOW_MAX"] {
         command.env_remove(format!("RETRY_BUDGET_{name}"));
     }
@@ -24,9 +21,7 @@ pub(crate) fn undaunted_in(folder: &Path, arguments: &[&str]) -> Output {
 
 pub(crate) fn repository() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.join("../..")
-        .canonicalize()
-        .expect("the repository exists")
+    here.join("../..").canonicalize().expect("the repository exists")
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {

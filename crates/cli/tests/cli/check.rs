@@ -184,10 +184,7 @@ map/on_failure-shell-1 (line 8)
     let json = undaunted(&["explain-config", "--json", &path]);
     let report: Value = serde_json::from_slice(&json.stdout).expect("JSON");
     let attempts = &report["commands"][0]["settings"]["attempts"];
-    assert_eq!(
-        *attempts,
-        serde_json::json!({"value": 5, "from": "retry_config of the command", "line": 7})
-    );
+    assert_eq!(*attempts, serde_json::json!({"value": 5, "from": "retry_config of the command", "line": 7}));
 }
 
 /// Every YAML file in `examples/`, and every block of the documents the language follows.
@@ -195,10 +192,7 @@ pub(crate) fn yaml_texts() -> Vec<(String, String)> {
     let mut texts = Vec::new();
     for entry in fs::read_dir(repository().join("examples")).expect("examples") {
         let path = entry.expect("an entry").path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "yaml")
-        {
+        if path.extension().is_some_and(|extension| extension == "yaml") {
             let text = fs::read_to_string(&path).expect("text");
             texts.push((path.display().to_string(), text));
         }
@@ -228,11 +222,6 @@ fn every_example_is_valid() {
     for (name, yaml) in yaml_texts() {
         let (_folder, path) = file(&yaml);
         let output = undaunted(&["check", &path]);
-        assert_eq!(
-            output.status.code(),
-            Some(0),
-            "{name}: {}",
-            text(&output.stderr)
-        );
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", text(&output.stderr));
     }
 }

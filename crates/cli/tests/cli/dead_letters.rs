@@ -32,12 +32,7 @@ fn items(home: &Home, arguments: &[&str]) -> Vec<String> {
     let letters = home.json(&all);
     letters
         .iter()
-        .map(|it| {
-            it.pointer("/input/id")
-                .and_then(|id| id.as_str())
-                .expect("an id")
-                .to_owned()
-        })
+        .map(|it| it.pointer("/input/id").and_then(|id| id.as_str()).expect("an id").to_owned())
         .collect()
 }
 
@@ -49,16 +44,9 @@ fn a_dead_letter_keeps_its_input_every_attempt_and_the_reason() {
     let first = &letters[0];
     assert_eq!(first["input"]["id"], "n1");
     assert_eq!(first["reason"], "attempts");
-    assert!(
-        first["error"].as_str().expect("text").contains("host n1"),
-        "{first}"
-    );
+    assert!(first["error"].as_str().expect("text").contains("host n1"), "{first}");
     let attempts = first["attempts"].as_array().expect("attempts");
-    assert_eq!(
-        attempts.len(),
-        3,
-        "one of the first command, two of the second"
-    );
+    assert_eq!(attempts.len(), 3, "one of the first command, two of the second");
     assert_eq!(attempts[1]["outcome"], "failed");
     assert_eq!(attempts[1]["delay_ms"], 1);
 }
@@ -68,9 +56,7 @@ fn they_are_chosen_by_name_by_place_and_by_filter() {
     let home = home();
     assert_eq!(items(&home, &["--where", "code == 1"]), ["n1", "n3"]);
     assert_eq!(items(&home, &["#1"]), ["n2"]);
-    let printed = home
-        .run(&["dlq", "ls", "@last", "--where", "code ==="])
-        .exits(2);
+    let printed = home.run(&["dlq", "ls", "@last", "--where", "code ==="]).exits(2);
     assert!(printed.err.contains("--where"), "{}", printed.err);
     home.run(&["dlq", "ls", "@last", "nobody"]).exits(6);
 }
@@ -95,12 +81,8 @@ fn a_redrive_runs_the_failed_command_again_and_not_the_one_before() {
     let report = home.json(&["dlq", "redrive", "@last", "#0", "--json"]);
     assert_eq!(report[0]["status"], "partial", "two are left");
     assert_eq!(home.read("ran"), format!("{before}work n1\n"));
-    home.run(&["dlq", "redrive", "@last", "--reduce", "--rate", "1000"])
-        .exits(0);
-    assert_eq!(
-        home.read("ran"),
-        format!("{before}work n1\nwork n2\nwork n3\nreduced\n")
-    );
+    home.run(&["dlq", "redrive", "@last", "--reduce", "--rate", "1000"]).exits(0);
+    assert_eq!(home.read("ran"), format!("{before}work n1\nwork n2\nwork n3\nreduced\n"));
     let letters = home.json(&["dlq", "ls", "@last", "--json"]);
     assert!(letters.is_empty());
 }
@@ -108,14 +90,10 @@ fn a_redrive_runs_the_failed_command_again_and_not_the_one_before() {
 #[test]
 fn a_redrive_that_fails_again_is_a_new_round_in_the_history() {
     let home = home();
-    home.run(&["dlq", "redrive", "@last", "#0", "--json"])
-        .exits(4);
+    home.run(&["dlq", "redrive", "@last", "#0", "--json"]).exits(4);
     let letters = home.json(&["dlq", "ls", "@last", "#0", "--json"]);
     assert_eq!(letters[0]["round"], 2);
-    assert_eq!(
-        letters[0]["attempts"].as_array().expect("attempts").len(),
-        5
-    );
+    assert_eq!(letters[0]["attempts"].as_array().expect("attempts").len(), 5);
 }
 
 #[test]
@@ -130,16 +108,7 @@ fn what_is_dropped_is_no_dead_letter_any_more() {
 #[test]
 fn inputs_are_exported_to_be_run_elsewhere() {
     let home = home();
-    home.run(&[
-        "dlq",
-        "export",
-        "@last",
-        "--where",
-        "code == 2",
-        "-o",
-        "again.jsonl",
-    ])
-    .exits(0);
+    home.run(&["dlq", "export", "@last", "--where", "code == 2", "-o", "again.jsonl"]).exits(0);
     assert_eq!(home.read("again.jsonl"), "{\"code\":2,\"id\":\"n2\"}\n");
 }
 

@@ -31,11 +31,8 @@ pub(crate) fn blocks(page: &str) -> Vec<Block> {
                 open = Some(block);
             }
             (None, Some(language)) => {
-                open = Some(Block {
-                    language: language.trim().to_owned(),
-                    start: next,
-                    content: String::new(),
-                });
+                open =
+                    Some(Block { language: language.trim().to_owned(), start: next, content: String::new() });
             }
             (None, None) => {}
         }
@@ -46,9 +43,7 @@ pub(crate) fn blocks(page: &str) -> Vec<Block> {
 
 fn pages(folder: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(repository().join(folder)).expect("the folder exists");
-    let mut paths: Vec<_> = entries
-        .map(|entry| entry.expect("an entry").path())
-        .collect();
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
     paths.sort();
     paths
@@ -82,11 +77,7 @@ pub(crate) fn check(yaml: &str) -> (String, Option<i32>) {
 fn every_code_has_a_page_whose_examples_are_true() {
     let mut seen = BTreeSet::new();
     for path in pages("docs/errors") {
-        let name = path
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if name == "README" {
             continue;
         }
@@ -94,22 +85,12 @@ fn every_code_has_a_page_whose_examples_are_true() {
         let code = code.unwrap_or_else(|| panic!("{name} is a page about no code"));
         let page = fs::read_to_string(&path).expect("a page");
         let blocks = blocks(&page);
-        let yaml: Vec<_> = blocks
-            .iter()
-            .filter(|block| block.language == "yaml")
-            .collect();
-        let shown = blocks
-            .iter()
-            .find(|block| block.language == "text")
-            .expect("an output");
+        let yaml: Vec<_> = blocks.iter().filter(|block| block.language == "yaml").collect();
+        let shown = blocks.iter().find(|block| block.language == "text").expect("an output");
         let (failing, valid) = (yaml.first().expect("one"), yaml.last().expect("another"));
 
         let (printed, status) = check(&failing.content);
-        let expected = if code.severity() == Severity::Error {
-            3
-        } else {
-            0
-        };
+        let expected = if code.severity() == Severity::Error { 3 } else { 0 };
         assert_eq!(status, Some(expected), "{name}: {printed}");
         assert!(printed.contains(&format!("[{name}]")), "{name}: {printed}");
         compare(&path, shown, &printed);
@@ -118,10 +99,7 @@ fn every_code_has_a_page_whose_examples_are_true() {
         assert!(!printed.contains('['), "{name}: {printed}");
         seen.insert(name);
     }
-    let codes: BTreeSet<_> = Code::ALL
-        .iter()
-        .map(|code| code.word().to_owned())
-        .collect();
+    let codes: BTreeSet<_> = Code::ALL.iter().map(|code| code.word().to_owned()).collect();
     assert_eq!(seen, codes);
 }
 
@@ -157,11 +135,7 @@ fn replay(block: &str) -> String {
         let words: Vec<_> = words.iter().map(String::as_str).collect();
         assert_eq!(words.first(), Some(&"undaunted"), "{line}");
         let output = undaunted(words.get(1..).unwrap_or_default());
-        printed.push(format!(
-            "{line}\n{}{}",
-            text(&output.stderr),
-            text(&output.stdout)
-        ));
+        printed.push(format!("{line}\n{}{}", text(&output.stderr), text(&output.stdout)));
     }
     printed.concat()
 }

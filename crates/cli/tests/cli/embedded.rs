@@ -15,10 +15,7 @@ fn a_function_is_no_command_of_a_file() {
         assert_eq!(output.status.code(), Some(3), "{command}");
         let said = text(&output.stderr);
         assert!(said.contains("job.yaml:1:3"), "{said}");
-        assert!(
-            said.contains("no program is there whose function"),
-            "{said}"
-        );
+        assert!(said.contains("no program is there whose function"), "{said}");
     }
 }
 
@@ -36,24 +33,13 @@ fn functions_and_shell_commands_stand_side_by_side() {
     );
     let add = |attempt: Attempt| async move {
         let input: Value = attempt.input()?;
-        Ok(Value::from(format!(
-            "{} two",
-            input["said"].as_str().unwrap_or_default()
-        )))
+        Ok(Value::from(format!("{} two", input["said"].as_str().unwrap_or_default())))
     };
-    let (store, functions) = (
-        folder.path().join("store"),
-        Functions::new().with("add", add),
-    );
+    let (store, functions) = (folder.path().join("store"), Functions::new().with("add", add));
     let runner = Runner::open_with(store, functions, env!("CARGO_BIN_EXE_undaunted"));
     let runner = runner.expect("a store");
-    let running = runner
-        .begin("both", &Work::workflow(text))
-        .expect("it begins");
-    assert_eq!(
-        running.wait().expect("it ends").status().word(),
-        "completed"
-    );
+    let running = runner.begin("both", &Work::workflow(text)).expect("it begins");
+    assert_eq!(running.wait().expect("it ends").status().word(), "completed");
     assert_eq!(std::fs::read_to_string(log).expect("written"), "one two\n");
 }
 

@@ -6,69 +6,30 @@ use crate::home::Home;
 fn output_input_and_exit_status_pass_through() {
     let home = Home::new();
     let script = "cat; echo complaint >&2; exit 3";
-    let printed = home.run_with(
-        "hello\n",
-        &[
-            "exec",
-            "--attempts",
-            "0",
-            "--quiet",
-            "--",
-            "sh",
-            "-c",
-            script,
-        ],
-    );
+    let printed = home.run_with("hello\n", &["exec", "--attempts", "0", "--quiet", "--", "sh", "-c", script]);
     let printed = printed.exits(3);
-    assert_eq!(
-        (printed.out.as_str(), printed.err.as_str()),
-        ("hello\n", "complaint\n")
-    );
+    assert_eq!((printed.out.as_str(), printed.err.as_str()), ("hello\n", "complaint\n"));
 }
 
 #[test]
 fn every_attempt_reads_the_same_input_and_the_last_status_counts() {
     let home = Home::new();
     let script = "cat >> seen; [ \"$UNDAUNTED_ATTEMPT\" = 3 ] || exit 5";
-    let flags = [
-        "exec",
-        "--attempts",
-        "4",
-        "--initial-delay",
-        "10ms",
-        "--",
-        "sh",
-        "-c",
-        script,
-    ];
+    let flags = ["exec", "--attempts", "4", "--initial-delay", "10ms", "--", "sh", "-c", script];
     let printed = home.run_with("one\n", &flags).exits(0);
     assert_eq!(home.read("seen"), "one\none\none\n");
     assert!(
-        printed
-            .err
-            .contains("attempt 1 of 5 failed (exit status 5); retry 1 of 4 in 10ms"),
+        printed.err.contains("attempt 1 of 5 failed (exit status 5); retry 1 of 4 in 10ms"),
         "{}",
         printed.err
     );
-    assert!(
-        printed.err.contains("attempt 3 succeeded"),
-        "{}",
-        printed.err
-    );
+    assert!(printed.err.contains("attempt 3 succeeded"), "{}", printed.err);
 }
 
 #[test]
 fn without_flags_there_are_three_retries() {
     let home = Home::new();
-    let shell = [
-        "exec",
-        "--initial-delay",
-        "1ms",
-        "--",
-        "sh",
-        "-c",
-        "echo x >> ran; exit 1",
-    ];
+    let shell = ["exec", "--initial-delay", "1ms", "--", "sh", "-c", "echo x >> ran; exit 1"];
     home.run(&shell).exits(1);
     assert_eq!(home.read("ran").lines().count(), 4);
 }
@@ -83,56 +44,27 @@ fn a_timeout_is_124_a_signal_128_and_its_number_and_our_own_errors_125() {
     assert_eq!(once(&["--timeout", "50ms", "--", "sleep", "10"]), 124);
     assert_eq!(once(&["--", "sh", "-c", "kill -9 $$"]), 137);
     assert_eq!(once(&["--", "no-such-program-anywhere"]), 127);
-    assert_eq!(
-        home.run(&["exec", "--attempts", "many", "--", "true"]).code,
-        125
-    );
-    assert_eq!(
-        home.run(&["--store", "/dev/null/x", "exec", "--", "true"])
-            .code,
-        125
-    );
+    assert_eq!(home.run(&["exec", "--attempts", "many", "--", "true"]).code, 125);
+    assert_eq!(home.run(&["--store", "/dev/null/x", "exec", "--", "true"]).code, 125);
 }
 
 #[test]
 fn arguments_reach_the_command_as_they_were_typed() {
     let home = Home::new();
-    let odd = [
-        "a b",
-        "${HOME}",
-        "$x",
-        "*",
-        "'\"\\",
-        "",
-        "--flag",
-        "${item.x}",
-        "$${",
-        "$${x}",
-        "ü\nz",
-    ];
+    let odd = ["a b", "${HOME}", "$x", "*", "'\"\\", "", "--flag", "${item.x}", "$${", "$${x}", "ü\nz"];
     let all = [&["exec", "--", "printf", "[%s]"][..], &odd].concat();
     let printed = home.run(&all).exits(0);
     let expected = format!("[{}]", odd.join("]["));
     assert_eq!(printed.out, expected);
-    let printed = home
-        .run(&["exec", "--", "printf", "%s", "last ${HOME}"])
-        .exits(0);
+    let printed = home.run(&["exec", "--", "printf", "%s", "last ${HOME}"]).exits(0);
     assert_eq!(printed.out, "last ${HOME}");
 }
 
 #[test]
 fn a_program_that_is_missing_is_named() {
     let home = Home::new();
-    let printed = home
-        .run(&["exec", "--", "no-such-program-anywhere"])
-        .exits(127);
-    assert!(
-        printed
-            .err
-            .contains("`no-such-program-anywhere` is not installed"),
-        "{}",
-        printed.err
-    );
+    let printed = home.run(&["exec", "--", "no-such-program-anywhere"]).exits(127);
+    assert!(printed.err.contains("`no-such-program-anywhere` is not installed"), "{}", printed.err);
 }
 
 #[test]
@@ -149,10 +81,7 @@ fn what_a_command_writes_is_seen_while_it_runs() {
     use std::io::{BufRead, BufReader};
     let home = Home::new();
     let script = "echo first; while [ ! -e go ]; do sleep 0.01; done; echo second";
-    let mut child = home
-        .command(&["exec", "--", "sh", "-c", script])
-        .spawn()
-        .expect("it runs");
+    let mut child = home.command(&["exec", "--", "sh", "-c", script]).spawn().expect("it runs");
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     assert_eq!(lines.next().expect("a line").expect("text"), "first");
     home.write("go", "");
@@ -165,10 +94,7 @@ fn a_killed_exec_is_resumed_and_its_command_not_run_again() {
     use std::time::{Duration, Instant};
     let home = Home::new();
     let script = "echo x >> ran; while [ ! -e go ]; do sleep 0.01; done; echo done";
-    let mut child = home
-        .command(&["exec", "--", "sh", "-c", script])
-        .spawn()
-        .expect("it runs");
+    let mut child = home.command(&["exec", "--", "sh", "-c", script]).spawn().expect("it runs");
     let began = Instant::now();
     while home.read("ran").is_empty() {
         assert!(began.elapsed() < Duration::from_secs(30), "it never ran");
@@ -179,21 +105,14 @@ fn a_killed_exec_is_resumed_and_its_command_not_run_again() {
     home.write("go", "");
     let printed = home.run(&["resume", "@last"]).exits(0);
     assert_eq!(home.read("ran"), "x\n");
-    assert!(
-        printed.out.contains("done"),
-        "the output passes through: {}",
-        printed.out
-    );
+    assert!(printed.out.contains("done"), "the output passes through: {}", printed.out);
 }
 
 #[test]
 fn a_command_whose_reader_has_gone_is_ended() {
     use std::io::{BufRead, BufReader};
     let home = Home::new();
-    let mut child = home
-        .command(&["exec", "-q", "--", "yes"])
-        .spawn()
-        .expect("it runs");
+    let mut child = home.command(&["exec", "-q", "--", "yes"]).spawn().expect("it runs");
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     assert_eq!(lines.next().expect("a line").expect("text"), "y");
     drop(lines);
@@ -204,30 +123,13 @@ fn a_command_whose_reader_has_gone_is_ended() {
 fn output_that_cannot_be_written_is_no_success() {
     use std::process::Stdio;
     let home = Home::new();
-    let full = || {
-        std::fs::File::options()
-            .write(true)
-            .open("/dev/full")
-            .expect("it is there")
-    };
-    let exec = home
-        .command(&["exec", "--", "echo", "hi"])
-        .stdout(Stdio::from(full()))
-        .output();
+    let full = || std::fs::File::options().write(true).open("/dev/full").expect("it is there");
+    let exec = home.command(&["exec", "--", "echo", "hi"]).stdout(Stdio::from(full())).output();
     assert_eq!(exec.expect("it runs").status.code(), Some(125));
     home.write("list", "1\n2\n");
     let map = ["map", "-a", "list", "-q", "--", "echo"];
-    let map = home
-        .command(&map)
-        .stdout(Stdio::from(full()))
-        .output()
-        .expect("it runs");
-    assert_eq!(
-        map.status.code(),
-        Some(7),
-        "{}",
-        String::from_utf8_lossy(&map.stderr)
-    );
+    let map = home.command(&map).stdout(Stdio::from(full())).output().expect("it runs");
+    assert_eq!(map.status.code(), Some(7), "{}", String::from_utf8_lossy(&map.stderr));
 }
 
 #[test]
@@ -239,9 +141,7 @@ fn a_call_that_is_refused_leaves_nothing_in_the_store() {
     };
     home.run(&["exec", "--", "true"]).exits(0);
     assert_eq!(jobs(), 1);
-    home.run_with("input", &["exec", "--timeout", "soon", "--", "cat"])
-        .exits(125);
-    home.run_with("a\nb\n", &["map", "--initial-delay", "soon", "--", "echo"])
-        .exits(2);
+    home.run_with("input", &["exec", "--timeout", "soon", "--", "cat"]).exits(125);
+    home.run_with("a\nb\n", &["map", "--initial-delay", "soon", "--", "echo"]).exits(2);
     assert_eq!(jobs(), 1);
 }

@@ -100,15 +100,9 @@ fn the_rule_that_matched_is_shown_as_it_is_written() {
     let shown = home.json(&["explain", &format!("{job}/east"), "--json"]);
     let shown = shown.first().expect("an object");
     assert_eq!(at(shown, "/history/0/attempt/rule"), 0);
-    assert_eq!(
-        *at(shown, "/history/0/rule"),
-        json!({ "exit_code": [7], "then": "dead_letter" })
-    );
+    assert_eq!(*at(shown, "/history/0/rule"), json!({ "exit_code": [7], "then": "dead_letter" }));
     assert_eq!(at(shown, "/history/1/reason"), "rule");
-    assert_eq!(
-        *at(shown, "/history/1/decision/pool"),
-        json!({ "before": 1, "after": 1, "allowed": 6 })
-    );
+    assert_eq!(*at(shown, "/history/1/decision/pool"), json!({ "before": 1, "after": 1, "allowed": 6 }));
 }
 
 #[test]
@@ -155,10 +149,7 @@ fn every_attempt_is_listed_and_that_of_one_item_alone_if_asked() {
     let north = home.json(&["attempts", &format!("{job}/nor"), "--json"]);
     let numbers: Vec<_> = north.iter().map(|it| at(it, "/attempt").as_u64()).collect();
     assert_eq!(numbers, [Some(1), Some(2), Some(3)]);
-    let delays: Vec<_> = north
-        .iter()
-        .map(|it| at(it, "/delay_ms").as_u64())
-        .collect();
+    let delays: Vec<_> = north.iter().map(|it| at(it, "/delay_ms").as_u64()).collect();
     assert_eq!(delays, [Some(150), Some(200), None]);
     let by_place = home.json(&["attempts", &format!("{job}/#1"), "--json"]);
     let item = by_place.first().map(|it| at(it, "/item").clone());
@@ -179,18 +170,12 @@ fn what_waits_says_when_it_goes_on_and_which_limit_ends_it() {
         events = home.run(&["events", "@last"]).out;
     }
     let running = home.run(&["explain", "@last/wait"]).exits(0).out;
-    assert!(
-        running.contains("waits for retry 1 of 9 (attempt 2 of 10), due in 59m"),
-        "{running}"
-    );
+    assert!(running.contains("waits for retry 1 of 9 (attempt 2 of 10), due in 59m"), "{running}");
     assert!(!running.contains("; nobody runs"), "{running}");
     run.kill().expect("killed");
     run.wait().expect("gone");
     let left = home.run(&["explain", "@last/wait"]).exits(0).out;
-    assert!(
-        left.contains("; nobody runs the job: undaunted resume "),
-        "{left}"
-    );
+    assert!(left.contains("; nobody runs the job: undaunted resume "), "{left}");
     let next = "  if it goes on failing as it did, each time at once:\n    \
                 retry 2 of 9 (attempt 3 of 10) in 2h, 3h of 4h spent\n    \
                 then retry_budget ends it: Retry budget exhausted (spent 10800s, next delay \
@@ -227,25 +212,14 @@ fn what_is_not_there_is_not_found_and_what_may_be_several_is_asked_about() {
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     let (home, job) = ran();
-    for command in [
-        "explain",
-        "attempts",
-        "events",
-        "show",
-        "logs",
-        "state export",
-    ] {
+    for command in ["explain", "attempts", "events", "show", "logs", "state export"] {
         let mut arguments: Vec<&str> = command.split(' ').collect();
         arguments.extend([job.as_str(), "--json"]);
         let mut child = home.command(&arguments).spawn().expect("it runs");
         drop(child.stdout.take());
         let ended = child.wait_with_output().expect("it ends");
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-        assert_eq!(
-            (ended.status.code(), said.as_str()),
-            (Some(0), ""),
-            "{command}"
-        );
+        assert_eq!((ended.status.code(), said.as_str()), (Some(0), ""), "{command}");
     }
 }
 
@@ -260,17 +234,11 @@ fn a_handler_that_saves_its_command_is_part_of_the_story() {
     let shown = home.json(&["explain", "@last/ask", "--json"]);
     let shown = shown.first().expect("an object");
     let history = at(shown, "/history").as_array().expect("a list");
-    let types: Vec<_> = history
-        .iter()
-        .filter_map(|it| at(it, "/type").as_str())
-        .collect();
+    let types: Vec<_> = history.iter().filter_map(|it| at(it, "/type").as_str()).collect();
     assert_eq!(types, ["attempt", "stop", "attempt", "mend", "attempt"]);
     assert_eq!(at(shown, "/history/1/handled"), true);
     assert_eq!(at(shown, "/history/2/attempt/handler"), true);
     assert_eq!(at(shown, "/history/3/again"), true);
     let said = home.run(&["explain", "@last/ask"]).exits(0).out;
-    assert!(
-        said.contains("ask: its `on_failure` has succeeded\n"),
-        "{said}"
-    );
+    assert!(said.contains("ask: its `on_failure` has succeeded\n"), "{said}");
 }

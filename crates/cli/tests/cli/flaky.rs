@@ -45,11 +45,7 @@ impl Asked {
         let mut lines = BufReader::new(connection).lines();
         let request = lines.next().transpose()?.unwrap_or_default();
         // A connection that is closed with something unread is reset.
-        while lines
-            .next()
-            .transpose()?
-            .is_some_and(|line| !line.is_empty())
-        {}
+        while lines.next().transpose()?.is_some_and(|line| !line.is_empty()) {}
         let path = request.split(' ').nth(1).unwrap_or("/");
         let times = self.times.entry(path.to_owned()).or_default();
         *times += 1;
@@ -62,9 +58,6 @@ impl Asked {
         };
         let length = body.len();
         let mut connection = connection;
-        write!(
-            connection,
-            "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-        )
+        write!(connection, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")
     }
 }

@@ -182,10 +182,9 @@ fn typed(block: &str) -> Vec<Typed> {
     let mut typed: Vec<Typed> = Vec::new();
     for line in block.split_inclusive('\n') {
         match (line.strip_prefix("$ "), typed.last_mut()) {
-            (Some(command), _) => typed.push(Typed {
-                line: command.trim_end().to_owned(),
-                shown: String::new(),
-            }),
+            (Some(command), _) => {
+                typed.push(Typed { line: command.trim_end().to_owned(), shown: String::new() })
+            }
             (None, last) => {
                 let last = last.expect("a session begins with a command");
                 last.shown.push_str(line);
@@ -231,11 +230,7 @@ impl Session {
     fn write(&self, name: &str, content: &str) {
         let path = self.folder.path().join(name);
         fs::write(&path, self.really(content)).expect("written");
-        let mode = if content.starts_with("#!") {
-            0o755
-        } else {
-            0o644
-        };
+        let mode = if content.starts_with("#!") { 0o755 } else { 0o644 };
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("changed");
     }
 
@@ -293,10 +288,7 @@ impl Session {
         command
             .args(["-c", script])
             .current_dir(self.folder.path())
-            .env(
-                "PATH",
-                std::env::join_paths(ours.chain(folders)).expect("a path"),
-            )
+            .env("PATH", std::env::join_paths(ours.chain(folders)).expect("a path"))
             .env("UNDAUNTED_HOME", self.store.path())
             .env("NO_COLOR", "1")
             .env_remove("COLUMNS")
@@ -322,10 +314,7 @@ impl Session {
         let file = fs::File::create(&says).expect("a file");
         let script = format!("exec 2>&1\nexec {}\n", self.really(line));
         let child = self.shell(&script).stdout(file).spawn();
-        Running {
-            child: child.expect("it runs"),
-            says,
-        }
+        Running { child: child.expect("it runs"), says }
     }
 
     /// Waits for what is named, kills what was left running, and returns what it had printed by then.
@@ -351,9 +340,7 @@ impl Session {
         drop(running);
         let printed = fs::read_to_string(says).expect("text");
         // What it said after that is a matter of chance.
-        let place = said
-            .and_then(|said| printed.find(said))
-            .unwrap_or(printed.len());
+        let place = said.and_then(|said| printed.find(said)).unwrap_or(printed.len());
         let rest = printed.get(place..).unwrap_or_default();
         let end = rest.find('\n').map_or(printed.len(), |end| place + end + 1);
         printed.get(..end).unwrap_or_default().to_owned()

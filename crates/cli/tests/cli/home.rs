@@ -20,9 +20,7 @@ pub(crate) struct Printed {
 
 impl Home {
     pub(crate) fn new() -> Self {
-        Self {
-            folder: tempfile::tempdir().expect("a folder"),
-        }
+        Self { folder: tempfile::tempdir().expect("a folder") }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -75,9 +73,7 @@ impl Home {
     pub(crate) fn json(&self, arguments: &[&str]) -> Vec<Value> {
         let printed = self.run(arguments);
         let lines = printed.out.lines();
-        lines
-            .map(|line| serde_json::from_str(line).expect("JSON"))
-            .collect()
+        lines.map(|line| serde_json::from_str(line).expect("JSON")).collect()
     }
 
     pub(crate) fn store(&self) -> PathBuf {

@@ -72,53 +72,27 @@ fn what_is_printed_is_what_the_page_says() {
         compare(heading, printed.first().expect("an object"));
     }
     let events = home.json(&["events", job, "--json"]);
-    let retry = events
-        .iter()
-        .find(|it| at(it, "/type") == "retry_scheduled");
+    let retry = events.iter().find(|it| at(it, "/type") == "retry_scheduled");
     compare("events", retry.expect("a retry"));
     let exported = home.run(&["state", "export", job]).exits(0).out;
-    compare(
-        "state export",
-        &serde_json::from_str(&exported).expect("JSON"),
-    );
+    compare("state export", &serde_json::from_str(&exported).expect("JSON"));
     home.write("state.json", &exported);
-    let import = [
-        "state",
-        "import",
-        "state.json",
-        "--workflow",
-        "w.yaml",
-        "--json",
-    ];
-    compare(
-        "state import",
-        home.json(&import).first().expect("an object"),
-    );
+    let import = ["state", "import", "state.json", "--workflow", "w.yaml", "--json"];
+    compare("state import", home.json(&import).first().expect("an object"));
 }
 
 #[test]
 fn what_waits_and_what_was_resumed_are_as_the_page_says() {
     let home = Home::new();
     let retry = "retry_config: {attempts: 2, initial_delay: 1h, max_delay: 3h}";
-    home.write(
-        "w.yaml",
-        &format!("- {{id: ask, shell: exit 3, {retry}}}\n"),
-    );
+    home.write("w.yaml", &format!("- {{id: ask, shell: exit 3, {retry}}}\n"));
     let mut run = home.command(&["run", "w.yaml"]).spawn().expect("it runs");
-    while !home
-        .run(&["events", "@last"])
-        .out
-        .contains("retry_scheduled")
-    {}
+    while !home.run(&["events", "@last"]).out.contains("retry_scheduled") {}
     run.kill().expect("killed");
     run.wait().expect("gone");
     let examples = examples();
     let shown = home.json(&["show", "@last", "--json"]);
-    is_example(
-        "show",
-        1,
-        at(shown.first().expect("an object"), "/waiting/0"),
-    );
+    is_example("show", 1, at(shown.first().expect("an object"), "/waiting/0"));
     let explained = home.json(&["explain", "@last/ask", "--json"]);
     let next = explained.first().map(|it| at(it, "/next").clone());
     let expected = examples.get("explain JOB/ITEM").and_then(|it| it.get(1));
@@ -237,32 +211,18 @@ map:
 #[test]
 fn a_typed_job_has_its_words_and_no_file_and_a_seed_is_a_text() {
     let home = Home::new();
-    home.run_with("a\n", &["map", "--quiet", "--", "test", "-n", "{}"])
-        .exits(0);
-    home.run(&["exec", "--quiet", "--", "sh", "-c", "exit 0", "x"])
-        .exits(0);
+    home.run_with("a\n", &["map", "--quiet", "--", "test", "-n", "{}"]).exits(0);
+    home.run(&["exec", "--quiet", "--", "sh", "-c", "exit 0", "x"]).exits(0);
     let listed = home.json(&["ls", "--json"]);
     let words = |line: usize| at(&listed[line], "/argv").clone();
-    assert_eq!(
-        words(0),
-        serde_json::json!(["sh", "-c", "exit 0", "x"]),
-        "what was typed last"
-    );
+    assert_eq!(words(0), serde_json::json!(["sh", "-c", "exit 0", "x"]), "what was typed last");
     assert_eq!(words(1), serde_json::json!(["test", "-n", "{}"]));
     for line in &listed {
         assert_eq!(at(line, "/workflow"), &Value::Null);
         let seed = at(line, "/seed").as_str().expect("a text");
         assert!(seed.parse::<u64>().is_ok(), "{seed}");
         let shown = home.json(&["show", at(line, "/job").as_str().expect("an id"), "--json"]);
-        for name in [
-            "job",
-            "name",
-            "workflow",
-            "argv",
-            "submitted_at",
-            "ended_at",
-            "seed",
-        ] {
+        for name in ["job", "name", "workflow", "argv", "submitted_at", "ended_at", "seed"] {
             let name = format!("/{name}");
             assert_eq!(at(&shown[0], &name), at(line, &name), "{name}");
         }
@@ -281,20 +241,12 @@ fn an_error_is_one_object_on_standard_error() {
     for (arguments, code, exit) in [
         (&["show", "nope", "--json"][..], "no_job", 6),
         (&["explain", "@last/nope", "--json"], "no_item", 6),
-        (
-            &["explain", "@last/shell-1/nope", "--json"],
-            "no_command",
-            6,
-        ),
+        (&["explain", "@last/shell-1/nope", "--json"], "no_command", 6),
         (&["breaker", "show", "nope", "--json"], "no_breaker", 6),
         (&["run", "nope.yaml", "--json"], "no_file", 6),
         (&["run", "bad.yaml", "--json"], "invalid_workflow", 3),
         (&["show", "@last", "--bogus", "--json"], "usage", 2),
-        (
-            &["dlq", "redrive", "@last", "--rate", "0", "--json"],
-            "usage",
-            2,
-        ),
+        (&["dlq", "redrive", "@last", "--rate", "0", "--json"], "usage", 2),
     ] {
         let printed = home.run(arguments).exits(exit);
         assert_eq!(printed.out, "", "{arguments:?}");
@@ -302,17 +254,10 @@ fn an_error_is_one_object_on_standard_error() {
         assert_eq!(shape(&error), shape(&page), "{error}");
         assert_eq!(at(&error, "/error/code"), code, "{error}");
         let message = at(&error, "/error/message").as_str().expect("a text");
-        assert!(
-            !message.is_empty() && !message.contains('\x1b'),
-            "{message}"
-        );
+        assert!(!message.is_empty() && !message.contains('\x1b'), "{message}");
     }
     let plain = home.run(&["show", "nope"]).exits(6);
-    assert!(
-        plain.err.starts_with("error: there is no job"),
-        "{}",
-        plain.err
-    );
+    assert!(plain.err.starts_with("error: there is no job"), "{}", plain.err);
 }
 
 #[test]
@@ -327,10 +272,7 @@ fn a_map_prints_what_a_run_does() {
 #[test]
 fn what_is_asked_of_a_job_is_answered_as_the_page_says() {
     let home = Home::new();
-    home.write(
-        "w.yaml",
-        "- shell: while [ ! -e gone ]; do sleep 0.01; done\n",
-    );
+    home.write("w.yaml", "- shell: while [ ! -e gone ]; do sleep 0.01; done\n");
     let mut run = home.command(&["run", "w.yaml"]).spawn().expect("it runs");
     let events = || home.run(&["events", "@last"]).out;
     while !events().contains("attempt_started") {}

@@ -16,10 +16,7 @@ fn output_goes_where_it_was_written_to() {
     let home = home("- {id: talk, shell: 'echo to out; echo to err >&2'}\n");
     let _ = home.run(&["run", "w.yaml"]).exits(0);
     let printed = home.run(&["logs", "@last"]).exits(0);
-    assert_eq!(
-        (printed.out.as_str(), printed.err.as_str()),
-        ("to out\n", "to err\n")
-    );
+    assert_eq!((printed.out.as_str(), printed.err.as_str()), ("to out\n", "to err\n"));
 }
 
 #[test]
@@ -32,18 +29,10 @@ fn several_attempts_are_told_apart_and_one_can_be_chosen() {
     let all = home.run(&["logs", "@last/twice"]).exits(0);
     assert_eq!(all.out, "attempt 1\nattempt 2\n");
     assert_eq!(all.err, "== twice, attempt 1 ==\n== twice, attempt 2 ==\n");
-    let second = home
-        .run(&["logs", "@last/twice", "--attempt", "2"])
-        .exits(0);
-    assert_eq!(
-        (second.out.as_str(), second.err.as_str()),
-        ("attempt 2\n", "")
-    );
+    let second = home.run(&["logs", "@last/twice", "--attempt", "2"]).exits(0);
+    assert_eq!((second.out.as_str(), second.err.as_str()), ("attempt 2\n", ""));
     let pieces = home.json(&["logs", "@last", "--json"]);
-    let texts: Vec<_> = pieces
-        .iter()
-        .filter_map(|it| at(it, "/text").as_str())
-        .collect();
+    let texts: Vec<_> = pieces.iter().filter_map(|it| at(it, "/text").as_str()).collect();
     assert_eq!(texts, ["attempt 1\n", "attempt 2\n"]);
 }
 
@@ -55,17 +44,13 @@ fn a_middle_that_was_not_kept_is_said() {
     assert!(printed.out.starts_with("begin\n") && printed.out.ends_with("end\n"));
     assert_eq!(printed.out.len(), 2 << 20);
     let dropped = 3_000_000 + 10 - (2 << 20);
-    assert_eq!(
-        printed.err,
-        format!("\n… {dropped} bytes of stdout were not kept …\n")
-    );
+    assert_eq!(printed.err, format!("\n… {dropped} bytes of stdout were not kept …\n"));
 }
 
 #[test]
 fn a_secret_is_taken_out_and_without_it_nothing_is_shown() {
-    let home = home(
-        "secrets: {TOKEN: {file: token}}\ncommands:\n  - {id: leak, shell: 'echo \"it is $TOKEN!\"'}\n",
-    );
+    let home =
+        home("secrets: {TOKEN: {file: token}}\ncommands:\n  - {id: leak, shell: 'echo \"it is $TOKEN!\"'}\n");
     home.write("token", "hunter2\n");
     let _ = home.run(&["run", "w.yaml"]).exits(0);
     assert_eq!(home.run(&["logs", "@last"]).exits(0).out, "it is ***!\n");
@@ -74,11 +59,7 @@ fn a_secret_is_taken_out_and_without_it_nothing_is_shown() {
     assert_eq!(printed.out, "");
     let said = "error: the secret TOKEN is in the file ";
     assert!(printed.err.starts_with(said), "{}", printed.err);
-    assert!(
-        printed.err.contains("so nothing is shown"),
-        "{}",
-        printed.err
-    );
+    assert!(printed.err.contains("so nothing is shown"), "{}", printed.err);
 }
 
 #[test]
@@ -88,15 +69,8 @@ fn what_runs_is_followed_to_its_end() {
          - {id: last, shell: echo three}\n",
     );
     let mut run = home.command(&["run", "w.yaml"]).spawn().expect("it runs");
-    while !home
-        .run(&["events", "@last"])
-        .out
-        .contains("attempt_started")
-    {}
-    let mut logs = home
-        .command(&["logs", "@last", "--follow"])
-        .spawn()
-        .expect("it runs");
+    while !home.run(&["events", "@last"]).out.contains("attempt_started") {}
+    let mut logs = home.command(&["logs", "@last", "--follow"]).spawn().expect("it runs");
     let mut lines = BufReader::new(logs.stdout.take().expect("piped")).lines();
     let mut line = || lines.next().and_then(Result::ok);
     assert_eq!(line().as_deref(), Some("one"), "while it runs");

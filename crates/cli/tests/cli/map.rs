@@ -6,29 +6,11 @@ use crate::home::Home;
 fn a_line_is_one_argument_wherever_the_place_is() {
     let home = Home::new();
     let lines = "a b\n$(touch hacked)\n'quo\"te\n";
-    let printed = home
-        .run_with(
-            lines,
-            &[
-                "map",
-                "-k",
-                "-q",
-                "--",
-                "printf",
-                "<%s>[%s]\n",
-                "{}",
-                "x{}y",
-            ],
-        )
-        .exits(0);
-    assert_eq!(
-        printed.out,
-        "<a b>[xa by]\n<$(touch hacked)>[x$(touch hacked)y]\n<'quo\"te>[x'quo\"tey]\n"
-    );
+    let printed =
+        home.run_with(lines, &["map", "-k", "-q", "--", "printf", "<%s>[%s]\n", "{}", "x{}y"]).exits(0);
+    assert_eq!(printed.out, "<a b>[xa by]\n<$(touch hacked)>[x$(touch hacked)y]\n<'quo\"te>[x'quo\"tey]\n");
     assert!(!home.path("hacked").exists());
-    let printed = home
-        .run_with("1\n2\n", &["map", "-k", "-q", "--", "echo", "last"])
-        .exits(0);
+    let printed = home.run_with("1\n2\n", &["map", "-k", "-q", "--", "echo", "last"]).exits(0);
     assert_eq!(printed.out, "last 1\nlast 2\n", "appended");
 }
 
@@ -44,17 +26,7 @@ fn output_is_grouped_by_item_and_kept_in_order_if_asked() {
 #[test]
 fn a_tag_names_the_item_before_every_line() {
     let home = Home::new();
-    let command = [
-        "map",
-        "-k",
-        "-q",
-        "--tag",
-        "--",
-        "sh",
-        "-c",
-        "echo one; echo two; echo no >&2",
-        "sh",
-    ];
+    let command = ["map", "-k", "-q", "--tag", "--", "sh", "-c", "echo one; echo two; echo no >&2", "sh"];
     let printed = home.run_with("x\n", &command).exits(0);
     assert_eq!(printed.out, "x\tone\nx\ttwo\n");
     assert_eq!(printed.err, "x\tno\n");
@@ -63,15 +35,10 @@ fn a_tag_names_the_item_before_every_line() {
 #[test]
 fn items_end_with_lines_or_with_zero_bytes_and_come_from_a_file_if_asked() {
     let home = Home::new();
-    let zero = home.run_with(
-        "a\nb\0c\0",
-        &["map", "-0", "-k", "-q", "--", "printf", "[%s]", "{}"],
-    );
+    let zero = home.run_with("a\nb\0c\0", &["map", "-0", "-k", "-q", "--", "printf", "[%s]", "{}"]);
     assert_eq!(zero.exits(0).out, "[a\nb][c]");
     home.write("list", "x\r\n\ny");
-    let file = home.run(&[
-        "map", "-a", "list", "-k", "-q", "--", "printf", "[%s]", "{}",
-    ]);
+    let file = home.run(&["map", "-a", "list", "-k", "-q", "--", "printf", "[%s]", "{}"]);
     assert_eq!(file.exits(0).out, "[x][y]");
     home.run(&["map", "-a", "missing", "--", "true"]).exits(6);
 }
@@ -80,19 +47,8 @@ fn items_end_with_lines_or_with_zero_bytes_and_come_from_a_file_if_asked() {
 fn items_that_fail_for_good_are_dead_letters_and_the_exit_code_says_so() {
     let home = Home::new();
     let script = "[ $1 != 2 ] || { echo broken >&2; exit 7; }";
-    let command = [
-        "map",
-        "--attempts",
-        "1",
-        "--initial-delay",
-        "1ms",
-        "--json",
-        "--",
-        "sh",
-        "-c",
-        script,
-        "sh",
-    ];
+    let command =
+        ["map", "--attempts", "1", "--initial-delay", "1ms", "--json", "--", "sh", "-c", script, "sh"];
     let printed = home.run_with("1\n2\n3\n", &command).exits(4);
     let report: serde_json::Value = serde_json::from_str(&printed.out).expect("JSON");
     assert_eq!(report["items"]["dead"], 1);
@@ -108,11 +64,7 @@ fn retries_of_all_items_together_are_limited_if_asked() {
     let flags = ["map", "--initial-delay", "1ms", "--job-retries", "4", "-q"];
     let command = [&flags[..], &["--", "sh", "-c", "echo x >> ran; exit 1"]].concat();
     home.run_with("1\n2\n3\n4\n5\n6\n", &command).exits(4);
-    assert_eq!(
-        home.read("ran").lines().count(),
-        10,
-        "six attempts and four retries"
-    );
+    assert_eq!(home.read("ran").lines().count(), 10, "six attempts and four retries");
 }
 
 #[test]
@@ -124,12 +76,7 @@ fn an_empty_list_is_done_at_once() {
 #[test]
 fn a_bad_flag_is_named_and_nothing_is_stored() {
     let home = Home::new();
-    let printed = home
-        .run_with(
-            "1\n",
-            &["map", "--initial-delay", "5 seconds", "--", "true"],
-        )
-        .exits(2);
+    let printed = home.run_with("1\n", &["map", "--initial-delay", "5 seconds", "--", "true"]).exits(2);
     assert!(printed.err.contains("5 seconds"), "{}", printed.err);
     assert!(home.json(&["ls", "--json"]).is_empty());
 }
@@ -141,9 +88,7 @@ fn output_in_order_goes_on_behind_what_was_printed_before_a_kill() {
     let lines: Vec<String> = (1..=40).map(|n| n.to_string()).collect();
     home.write("list", &lines.join("\n"));
     let script = "[ $1 -le 10 ] || while [ ! -e go ]; do sleep 0.01; done; echo $1";
-    let command = [
-        "map", "-a", "list", "-k", "-q", "-j", "2", "--", "sh", "-c", script, "sh",
-    ];
+    let command = ["map", "-a", "list", "-k", "-q", "-j", "2", "--", "sh", "-c", script, "sh"];
     let mut child = home.command(&command).spawn().expect("it runs");
     let mut printed = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     for number in 1..=10 {

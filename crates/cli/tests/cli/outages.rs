@@ -34,10 +34,7 @@ fn held() -> (Home, String) {
     let mut run = home.command(&["run", "w.yaml"]).spawn().expect("it runs");
     let held = || {
         let events = home.run(&["events", "@last"]).out;
-        events
-            .lines()
-            .filter(|line| line.contains("  held  "))
-            .count()
+        events.lines().filter(|line| line.contains("  held  ")).count()
     };
     while held() < 3 {}
     run.kill().expect("killed");
@@ -218,11 +215,7 @@ fn a_resume_restores_what_was_held() {
     while !resumes().contains("restored") {}
     run.kill().expect("killed");
     run.wait().expect("gone");
-    assert!(
-        resumes().contains("restored  0 running, 0 waiting, 3 held, 0 done, 0 to come"),
-        "{}",
-        resumes()
-    );
+    assert!(resumes().contains("restored  0 running, 0 waiting, 3 held, 0 done, 0 to come"), "{}", resumes());
     let json = home.json(&["show", &job, "--resumes", "--json"]);
     let json = json.first().expect("an object");
     assert_eq!(at(json, "/resumes/0/restored/held"), 3);
@@ -460,16 +453,10 @@ job JOB item charge
 #[test]
 fn settings_that_another_job_changes_are_an_event() {
     let (home, _, _) = survived(SHORT);
-    home.write(
-        "w.yaml",
-        &SHORT.replace("failure_threshold: 1", "failure_threshold: 4"),
-    );
+    home.write("w.yaml", &SHORT.replace("failure_threshold: 1", "failure_threshold: 4"));
     home.run(&["run", "w.yaml"]).exits(0);
     let job = id(&home);
     let changed = "payments: failure_threshold 1 → 4";
     let events = home.run(&["events", &job]).exits(0).out;
-    assert!(
-        events.contains(&format!("breaker_configured  {changed}")),
-        "{events}"
-    );
+    assert!(events.contains(&format!("breaker_configured  {changed}")), "{events}");
 }

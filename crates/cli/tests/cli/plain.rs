@@ -6,9 +6,7 @@ use serde_json::Value;
 
 /// The text with the id of the job, times and measured durations replaced, and no runs of spaces.
 pub(crate) fn plain(text: &str, job: &str) -> String {
-    let lines = text
-        .lines()
-        .map(|line| plain_line(&line.replace(job, "JOB")));
+    let lines = text.lines().map(|line| plain_line(&line.replace(job, "JOB")));
     lines.map(|line| line + "\n").collect()
 }
 

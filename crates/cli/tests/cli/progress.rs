@@ -46,9 +46,7 @@ fn frames(text: &str) -> usize {
 /// other screen, and no cursor that is hidden.
 fn is_modest(text: &str) {
     for escape in escapes(text) {
-        let inner = escape
-            .strip_prefix('[')
-            .and_then(|it| it.split_at_checked(it.len() - 1));
+        let inner = escape.strip_prefix('[').and_then(|it| it.split_at_checked(it.len() - 1));
         let known = match inner {
             Some((number, "A" | "m")) => number.parse::<u16>().is_ok(),
             Some((number, "K")) => number.is_empty(),
@@ -71,9 +69,7 @@ fn seen(pty: &Pty, columns: u16, rows: u16) -> String {
     let id = contents.split_whitespace().nth(1).unwrap_or_default();
     let lines = contents.lines().map(|line| {
         let line = line.trim_end();
-        let line = line
-            .split_once("; took ")
-            .map_or(line, |(before, _)| before);
+        let line = line.split_once("; took ").map_or(line, |(before, _)| before);
         line.replace(id, "ID") + "\n"
     });
     lines.collect()
@@ -83,9 +79,7 @@ fn seen(pty: &Pty, columns: u16, rows: u16) -> String {
 fn a_job_draws_bars_and_leaves_only_what_it_said() {
     let folder = folder(MAP);
     let mut pty = Pty::start(folder.path(), (90, 24), &[], &["run", "w.yaml"]);
-    pty.until("countdown", |text| {
-        text.contains("north: retry 1 (attempt 2)")
-    });
+    pty.until("countdown", |text| text.contains("north: retry 1 (attempt 2)"));
     assert!(pty.is_cooked());
     pty.until("bar", |text| text.contains("3 of 4 done"));
     go(folder.path());
@@ -137,24 +131,16 @@ map:
 #[test]
 fn what_is_held_is_counted_and_the_breaker_counts_down() {
     let folder = folder(OUTAGE);
-    let mut pty = Pty::start(
-        folder.path(),
-        (90, 24),
-        &[("NO_COLOR", "1")],
-        &["run", "w.yaml"],
-    );
+    let mut pty = Pty::start(folder.path(), (90, 24), &[("NO_COLOR", "1")], &["run", "w.yaml"]);
     pty.until("what is held", |text| {
-        text.contains("0 of 2 done, 2 held")
-            && text.contains("2 held by payments, it looks again in ")
+        text.contains("0 of 2 done, 2 held") && text.contains("2 held by payments, it looks again in ")
     });
     go(folder.path());
     assert!(pty.wait().success());
     is_modest(&pty.text());
     let seen = seen(&pty, 90, 24);
-    for line in [
-        "payments opens (1 failure): what asks it is held;",
-        "payments closes: the target is back;",
-    ] {
+    for line in ["payments opens (1 failure): what asks it is held;", "payments closes: the target is back;"]
+    {
         assert!(seen.contains(line), "{seen}");
     }
     assert!(!seen.contains("held by payments"), "{seen}");
@@ -167,21 +153,13 @@ fn there_are_at_most_ten_frames_a_second_however_much_happens() {
          agent_template:\n    - shell: sleep 0.02\n",
     );
     let began = Instant::now();
-    let mut pty = Pty::start(
-        folder.path(),
-        (80, 24),
-        &[],
-        &["run", "w.yaml", "--verbose"],
-    );
+    let mut pty = Pty::start(folder.path(), (80, 24), &[], &["run", "w.yaml", "--verbose"]);
     assert!(pty.wait().success());
     let tenths = began.elapsed().as_millis() / 100;
     let drawn = frames(&pty.text());
     assert!(drawn > 1, "{:?}", pty.text());
     let most = usize::try_from(tenths).expect("a number") + 1;
-    assert!(
-        drawn <= most,
-        "{drawn} frames in {tenths} tenths of a second"
-    );
+    assert!(drawn <= most, "{drawn} frames in {tenths} tenths of a second");
     for line in ["0: attempt 1 starts", "149: attempt 1 succeeded"] {
         assert!(pty.text().contains(line), "{line}");
     }
@@ -197,9 +175,7 @@ fn ctrl_c_suspends_the_job_and_leaves_a_clean_screen() {
         text.contains("3 of 4 done") && text.contains("north: attempt 2 succeeded")
     });
     pty.type_in("\x03");
-    pty.until("word that it waits", |text| {
-        text.contains("waiting for 1 command")
-    });
+    pty.until("word that it waits", |text| text.contains("waiting for 1 command"));
     go(folder.path());
     assert_eq!(pty.wait().code(), Some(75));
     is_modest(&pty.text());
@@ -226,9 +202,7 @@ fn every_signal_leaves_the_cursor_where_it_can_be_seen() {
         let mut pty = Pty::start(folder.path(), (90, 24), &[], &["run", "w.yaml"]);
         pty.until("frame", |text| text.contains("3 of 4 done"));
         pty.signal(signal);
-        pty.until("word that it waits", |text| {
-            text.contains("waiting for 1 command")
-        });
+        pty.until("word that it waits", |text| text.contains("waiting for 1 command"));
         pty.signal(signal);
         assert_eq!(pty.wait().code(), Some(130));
         is_modest(&pty.text());
@@ -246,13 +220,9 @@ fn whoever_insists_a_third_time_gets_the_cursor_back_too() {
     let mut pty = Pty::start(folder.path(), (90, 24), &[], &["run", "w.yaml"]);
     pty.until("frame", |text| text.contains("3 of 4 done"));
     pty.type_in("\x03");
-    pty.until("word that it waits", |text| {
-        text.contains("waiting for 1 command")
-    });
+    pty.until("word that it waits", |text| text.contains("waiting for 1 command"));
     pty.type_in("\x03");
-    pty.until("word that it ends it", |text| {
-        text.contains("ending 1 command")
-    });
+    pty.until("word that it ends it", |text| text.contains("ending 1 command"));
     pty.type_in("\x03");
     assert_eq!(pty.wait().code(), Some(130));
     go(folder.path());
@@ -265,26 +235,16 @@ fn whoever_insists_a_third_time_gets_the_cursor_back_too() {
 #[test]
 fn on_a_narrow_terminal_no_line_of_a_frame_is_broken() {
     let folder = folder(MAP);
-    let mut pty = Pty::start(
-        folder.path(),
-        (34, 12),
-        &[("NO_COLOR", "1")],
-        &["run", "w.yaml"],
-    );
+    let mut pty = Pty::start(folder.path(), (34, 12), &[("NO_COLOR", "1")], &["run", "w.yaml"]);
     pty.until("frame", |text| text.contains("75%"));
     pty.resize(26, 12);
     // A terminal of 34 columns has room for more behind the attempts.
-    pty.until("frame for 26 columns", |text| {
-        text.contains("  5 attempts\x1b[K")
-    });
+    pty.until("frame for 26 columns", |text| text.contains("  5 attempts\x1b[K"));
     let parser = pty.screen(34, 12);
     let rows = parser.screen().rows(0, 34);
     for (number, row) in (0_u16..).zip(rows) {
         let of_a_frame = row.contains('%') || row.contains("so far") || row.contains("retry 1 (");
-        assert!(
-            !(of_a_frame && parser.screen().row_wrapped(number)),
-            "{row}"
-        );
+        assert!(!(of_a_frame && parser.screen().row_wrapped(number)), "{row}");
     }
     let text = pty.text();
     let last = text.rsplit('A').next().expect("the last frame");
@@ -300,25 +260,11 @@ fn on_a_narrow_terminal_no_line_of_a_frame_is_broken() {
 fn no_color_is_respected_and_a_dumb_terminal_gets_plain_lines() {
     let folder = folder(MAP);
     go(folder.path());
-    let mut pty = Pty::start(
-        folder.path(),
-        (90, 24),
-        &[("NO_COLOR", "1")],
-        &["run", "w.yaml"],
-    );
+    let mut pty = Pty::start(folder.path(), (90, 24), &[("NO_COLOR", "1")], &["run", "w.yaml"]);
     assert!(pty.wait().success());
     assert!(frames(&pty.text()) > 0);
-    assert!(
-        !escapes(&pty.text())
-            .iter()
-            .any(|escape| escape.ends_with('m'))
-    );
-    let mut pty = Pty::start(
-        folder.path(),
-        (90, 24),
-        &[("TERM", "dumb")],
-        &["run", "w.yaml"],
-    );
+    assert!(!escapes(&pty.text()).iter().any(|escape| escape.ends_with('m')));
+    let mut pty = Pty::start(folder.path(), (90, 24), &[("TERM", "dumb")], &["run", "w.yaml"]);
     assert!(pty.wait().success());
     assert!(pty.text().contains("north: attempt 2 succeeded"));
     assert_eq!(frames(&pty.text()), 0);
@@ -361,9 +307,7 @@ fn a_job_that_was_stopped_draws_below_what_was_typed_meanwhile() {
     let folder = folder(MAP);
     let mut pty = Pty::start(folder.path(), (90, 24), &[], &["run", "w.yaml"]);
     // All that is said before has been said, so that the next frame begins with the bar.
-    pty.until("frame", |text| {
-        text.contains("3 of 4 done") && text.contains("attempt 2 succeeded")
-    });
+    pty.until("frame", |text| text.contains("3 of 4 done") && text.contains("attempt 2 succeeded"));
     let begun = |text: &str| text.matches("\x1b[K\r  map  ").count();
     let before = begun(&pty.text());
     pty.signal(Signal::STOP);

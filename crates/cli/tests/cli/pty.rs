@@ -54,11 +54,7 @@ impl Pty {
             .stdout(far())
             .stderr(far());
         let child = command.spawn().expect("setsid and the binary run");
-        Self {
-            near: near.into(),
-            child,
-            bytes: Vec::new(),
-        }
+        Self { near: near.into(), child, bytes: Vec::new() }
     }
 
     /// Reads until what was written fulfils a condition.
@@ -91,10 +87,7 @@ impl Pty {
 
     /// Waits a moment for something to read; false if there was nothing.
     fn read(&mut self) -> bool {
-        let moment = Timespec {
-            tv_sec: 0,
-            tv_nsec: 20_000_000,
-        };
+        let moment = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
         let mut fds = [PollFd::new(&self.near, PollFlags::IN)];
         let ready = poll(&mut fds, Some(&moment)).expect("polled");
         if ready == 0 {
@@ -103,8 +96,7 @@ impl Pty {
         let mut buffer = [0_u8; 8192];
         match self.near.read(&mut buffer) {
             Ok(count) => {
-                self.bytes
-                    .extend_from_slice(buffer.get(..count).expect("as many"));
+                self.bytes.extend_from_slice(buffer.get(..count).expect("as many"));
                 count > 0
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => true,
@@ -155,12 +147,7 @@ impl Drop for Pty {
 }
 
 const fn winsize(columns: u16, rows: u16) -> Winsize {
-    Winsize {
-        ws_row: rows,
-        ws_col: columns,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    }
+    Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
 }
 
 /// Every escape sequence in what was written, without the escape.
@@ -168,9 +155,7 @@ pub(crate) fn escapes(text: &str) -> Vec<String> {
     let pieces = text.split('\x1b').skip(1);
     pieces
         .map(|piece| {
-            let end = piece
-                .char_indices()
-                .find(|(at, sign)| *at > 0 && sign.is_ascii_alphabetic());
+            let end = piece.char_indices().find(|(at, sign)| *at > 0 && sign.is_ascii_alphabetic());
             let end = end.map_or(piece.len(), |(at, sign)| at + sign.len_utf8());
             piece.get(..end).expect("a boundary").to_owned()
         })

@@ -32,9 +32,8 @@ fn the_readme_shows_what_is_printed_after_a_kill_and_a_resume() {
 
     let store = tempfile::tempdir().expect("a folder");
     let mut printed = String::from("$ cargo run --release -- run examples/survive.yaml\n");
-    let mut run = undaunted(store.path(), &["run", "examples/survive.yaml"])
-        .spawn()
-        .expect("the binary runs");
+    let mut run =
+        undaunted(store.path(), &["run", "examples/survive.yaml"]).spawn().expect("the binary runs");
     let mut lines = BufReader::new(run.stderr.take().expect("piped")).lines();
     while !printed.contains("east") {
         printed.push_str(&lines.next().expect("a line").expect("text"));
@@ -42,13 +41,9 @@ fn the_readme_shows_what_is_printed_after_a_kill_and_a_resume() {
     }
     run.kill().expect("killed");
     run.wait().expect("gone");
-    printed.push_str(
-        "Killed                                    (by `kill -9`, while it asks the south)\n",
-    );
+    printed.push_str("Killed                                    (by `kill -9`, while it asks the south)\n");
     printed.push_str("$ cargo run --release -- resume @last\n");
-    let resumed = undaunted(store.path(), &["resume", "@last"])
-        .output()
-        .expect("the binary runs");
+    let resumed = undaunted(store.path(), &["resume", "@last"]).output().expect("the binary runs");
     assert_eq!(resumed.status.code(), Some(0));
     printed.push_str(&text(&resumed.stderr));
     printed.push_str(&text(&resumed.stdout));
@@ -70,10 +65,7 @@ fn undaunted(store: &Path, arguments: &[&str]) -> Command {
 /// The text without what differs from run to run: the id of the job, and two durations.
 fn without_chance(page: &str) -> String {
     let line = |line: &str| {
-        let line = match line
-            .strip_prefix("job ")
-            .and_then(|rest| rest.split_once(' '))
-        {
+        let line = match line.strip_prefix("job ").and_then(|rest| rest.split_once(' ')) {
             Some((_, rest)) => format!("job ID {rest}"),
             None => line.to_owned(),
         };
@@ -81,10 +73,7 @@ fn without_chance(page: &str) -> String {
             Some((before, _)) => format!("{before}; took T"),
             None => line,
         };
-        match line
-            .split_once("last heard of ")
-            .zip(line.split_once(" ago "))
-        {
+        match line.split_once("last heard of ").zip(line.split_once(" ago ")) {
             Some(((before, _), (_, after))) => format!("{before}last heard of T ago {after}"),
             None => line,
         }

@@ -11,10 +11,7 @@ fn schedule(arguments: &[&str]) -> Value {
 
 fn delays(plan: &Value) -> Vec<u64> {
     let retries = plan["retries"].as_array().expect("a list");
-    retries
-        .iter()
-        .map(|retry| retry["delay_ms"].as_u64().expect("whole"))
-        .collect()
+    retries.iter().map(|retry| retry["delay_ms"].as_u64().expect("whole")).collect()
 }
 
 #[test]
@@ -35,10 +32,7 @@ fn the_json_has_the_documented_shape() {
 #[test]
 fn the_outer_key_may_stand_there_or_not() {
     let bare = schedule(&["--retry-config", "attempts: 5\nbackoff: fibonacci"]);
-    let outer = schedule(&[
-        "--retry-config",
-        "retry_config:\n  attempts: 5\n  backoff: fibonacci",
-    ]);
+    let outer = schedule(&["--retry-config", "retry_config:\n  attempts: 5\n  backoff: fibonacci"]);
     assert_eq!(bare, outer);
     assert_eq!(delays(&bare), [1000, 1000, 2000, 3000, 5000]);
 }
@@ -56,29 +50,20 @@ fn an_unlimited_policy_is_shown_up_to_a_hundred_retries() {
 #[test]
 fn asking_for_exactly_as_many_as_there_are_tells_why_there_are_no_more() {
     let plan = schedule(&["--retry-config", "{attempts: 3}", "--retries", "3"]);
-    assert_eq!(
-        plan["stops"],
-        json!({"reason": "attempts", "after_retries": 3})
-    );
+    assert_eq!(plan["stops"], json!({"reason": "attempts", "after_retries": 3}));
     let fewer = schedule(&["--retry-config", "{attempts: 3}", "--retries", "2"]);
     assert_eq!(fewer["stops"], json!({"reason": null, "after_retries": 2}));
     let none = schedule(&["--retry-config", "{attempts: 0}"]);
-    assert_eq!(
-        none["stops"],
-        json!({"reason": "attempts", "after_retries": 0})
-    );
+    assert_eq!(none["stops"], json!({"reason": "attempts", "after_retries": 0}));
 }
 
 #[test]
 fn the_delays_add_up_to_what_is_spent() {
     for jitter in ["true", "full", "equal", "decorrelated"] {
-        let config =
-            format!("{{attempts: 50, jitter: {jitter}, initial_delay: 137ms, retry_budget: 3m}}");
+        let config = format!("{{attempts: 50, jitter: {jitter}, initial_delay: 137ms, retry_budget: 3m}}");
         let plan = schedule(&["--retry-config", &config, "--seed", "9"]);
         let spent: u64 = delays(&plan).iter().sum();
-        let last = plan["retries"]
-            .as_array()
-            .and_then(|retries| retries.last());
+        let last = plan["retries"].as_array().and_then(|retries| retries.last());
         assert_eq!(last.expect("retries")["spent_ms"], json!(spent), "{jitter}");
         assert!(spent <= 180_000);
     }
@@ -86,14 +71,7 @@ fn the_delays_add_up_to_what_is_spent() {
 
 #[test]
 fn the_seed_decides_the_jitter() {
-    let with = |seed: &str| {
-        delays(&schedule(&[
-            "--retry-config",
-            "{jitter: true}",
-            "--seed",
-            seed,
-        ]))
-    };
+    let with = |seed: &str| delays(&schedule(&["--retry-config", "{jitter: true}", "--seed", seed]));
     assert_eq!(with("1"), with("1"));
     assert_ne!(with("1"), with("2"));
 }
@@ -114,10 +92,7 @@ map:
     std::fs::write(&file, yaml).expect("written");
     let path = file.path().to_str().expect("a path");
     let plan = schedule(&[path]);
-    assert_eq!(
-        plan["attempts_allowed"], 10,
-        "the first command that is retried"
-    );
+    assert_eq!(plan["attempts_allowed"], 10, "the first command that is retried");
     assert_eq!(plan["stops"]["reason"], "deadline");
     assert_eq!(schedule(&[path, "--step", "second"]), plan);
     assert_eq!(schedule(&[path, "--step", "map"]), plan);
@@ -130,11 +105,7 @@ map:
 
 #[test]
 fn what_is_wrong_is_shown_where_it_stands() {
-    let wrong = undaunted(&[
-        "schedule",
-        "--retry-config",
-        "{attempts: 3, initial_delay: 1 second}",
-    ]);
+    let wrong = undaunted(&["schedule", "--retry-config", "{attempts: 3, initial_delay: 1 second}"]);
     assert_eq!(wrong.status.code(), Some(3));
     assert_eq!(text(&wrong.stdout), "");
     snapbox::assert_data_eq!(
@@ -153,19 +124,12 @@ error: the retry_config is not valid
 "]]
     );
     assert_eq!(undaunted(&["schedule"]).status.code(), Some(2));
-    assert_eq!(
-        undaunted(&["schedule", "no-such-file.yaml"]).status.code(),
-        Some(6)
-    );
+    assert_eq!(undaunted(&["schedule", "no-such-file.yaml"]).status.code(), Some(6));
 }
 
 #[test]
 fn people_see_a_bar_for_each_wait() {
-    let output = undaunted(&[
-        "schedule",
-        "--retry-config",
-        "{attempts: 4, retry_budget: 10s}",
-    ]);
+    let output = undaunted(&["schedule", "--retry-config", "{attempts: 4, retry_budget: 10s}"]);
     snapbox::assert_data_eq!(
         text(&output.stdout),
         snapbox::str![[r"
@@ -182,14 +146,7 @@ stops after 3 retries (4 attempts): the next delay would pass the retry budget o
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     let binary = env!("CARGO_BIN_EXE_undaunted");
-    let script =
-        format!("'{binary}' schedule --json --retry-config '{{attempts: 1000000}}' | head -c 10");
-    let output = std::process::Command::new("sh")
-        .args(["-c", &script])
-        .output()
-        .expect("sh runs");
-    assert_eq!(
-        (text(&output.stdout).as_str(), text(&output.stderr).as_str()),
-        ("{\"attempts", "")
-    );
+    let script = format!("'{binary}' schedule --json --retry-config '{{attempts: 1000000}}' | head -c 10");
+    let output = std::process::Command::new("sh").args(["-c", &script]).output().expect("sh runs");
+    assert_eq!((text(&output.stdout).as_str(), text(&output.stderr).as_str()), ("{\"attempts", ""));
 }

@@ -24,9 +24,7 @@ fn objections(validator: &Validator, yaml: &str) -> Vec<String> {
     let options = serde_saphyr::options! { strict_booleans: true };
     let value: Value = serde_saphyr::from_str_with_options(yaml, options).expect("YAML");
     let errors = validator.iter_errors(&value);
-    errors
-        .map(|error| format!("{}: {error}", error.instance_path()))
-        .collect()
+    errors.map(|error| format!("{}: {error}", error.instance_path())).collect()
 }
 
 /// What `check` says against it.
@@ -231,26 +229,14 @@ const BROKEN: &[&str] = &[
 
 /// What `check` refuses and a schema cannot, and why.
 const ONLY_CHECK: &[(&str, &str)] = &[
-    (
-        "the name in a template is looked up",
-        "[{shell: 'echo ${nobody.name}'}]",
-    ),
-    (
-        "an item exists in a map only",
-        "[{shell: 'echo ${item.id}'}]",
-    ),
-    (
-        "two commands must not share an id",
-        "[{shell: a, id: x}, {shell: b, id: x}]",
-    ),
+    ("the name in a template is looked up", "[{shell: 'echo ${nobody.name}'}]"),
+    ("an item exists in a map only", "[{shell: 'echo ${item.id}'}]"),
+    ("two commands must not share an id", "[{shell: a, id: x}, {shell: b, id: x}]"),
     (
         "two breakers of one name are compared",
         "[{shell: a, breaker: {name: x}}, {shell: b, breaker: {name: x, failure_threshold: 1}}]",
     ),
-    (
-        "names in two mappings are compared",
-        "{env: {A: b}, secrets: {A: {env: B}}, commands: [{shell: a}]}",
-    ),
+    ("names in two mappings are compared", "{env: {A: b}, secrets: {A: {env: B}}, commands: [{shell: a}]}"),
     (
         "two spellings of one setting are compared",
         "[{shell: a, retry_config: {attempts: 1, max_retries: 2}}]",
@@ -259,26 +245,14 @@ const ONLY_CHECK: &[(&str, &str)] = &[
         "the same, one of them inside of backoff",
         "[{shell: a, retry_config: {initial_delay: 1s, backoff: {fixed: {delay: 2s}}}}]",
     ),
-    (
-        "the ends of a range are compared",
-        "[{http: {url: 'http://a.example', expect: 299-200}}]",
-    ),
-    (
-        "a regular expression is compiled",
-        "[{shell: a, retry_config: {retry_on: [{pattern: '('}]}}]",
-    ),
+    ("the ends of a range are compared", "[{http: {url: 'http://a.example', expect: 299-200}}]"),
+    ("a regular expression is compiled", "[{shell: a, retry_config: {retry_on: [{pattern: '('}]}}]"),
     (
         "a rule that holds needs a breaker, which may be given elsewhere",
         "[{shell: a, retry_config: {rules: [{then: hold}]}}]",
     ),
-    (
-        "whole numbers of JSON may have a point",
-        "[{shell: a, retry_config: {attempts: 3.0}}]",
-    ),
-    (
-        "too long to be counted in nanoseconds",
-        "[{shell: a, retry_config: {max_delay: 999999w}}]",
-    ),
+    ("whole numbers of JSON may have a point", "[{shell: a, retry_config: {attempts: 3.0}}]"),
+    ("too long to be counted in nanoseconds", "[{shell: a, retry_config: {max_delay: 999999w}}]"),
     (
         "with agents, any key of a command may be one",
         "{agents: {reviewer: ['{prompt}']}, commands: [{reviwer: a}]}",
@@ -387,18 +361,9 @@ fn a_wrong_key_is_told_where_it_stands() {
     let validator = validator();
     for (yaml, place) in [
         ("[{shell: a, timout: 1s}]", "/0"),
-        (
-            "{commands: {commands: [{shell: a}, {shell: b}]}, nmae: c}",
-            "",
-        ),
-        (
-            "{mode: mapreduce, map: {input: a, agent_template: [{shell: a}], max_paralel: 3}}",
-            "/map",
-        ),
-        (
-            "[{shell: a, retry_config: {atempts: 3}}]",
-            "/0/retry_config",
-        ),
+        ("{commands: {commands: [{shell: a}, {shell: b}]}, nmae: c}", ""),
+        ("{mode: mapreduce, map: {input: a, agent_template: [{shell: a}], max_paralel: 3}}", "/map"),
+        ("[{shell: a, retry_config: {atempts: 3}}]", "/0/retry_config"),
     ] {
         let found = objections(&validator, yaml);
         let wanted = format!("{place}: Additional properties are not allowed");

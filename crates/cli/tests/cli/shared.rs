@@ -222,9 +222,8 @@ job JOB item south
     );
     let events = home.run(&["events", &job]).exits(0);
     let events = plain(&events.out, &job);
-    let of_rule = events
-        .lines()
-        .filter(|line| line.contains("completion_reached") || line.contains("late_result"));
+    let of_rule =
+        events.lines().filter(|line| line.contains("completion_reached") || line.contains("late_result"));
     let of_rule = of_rule.filter_map(|line| line.split_once("TIME "));
     let of_rule: Vec<&str> = of_rule.map(|(_, said)| said).collect();
     snapbox::assert_data_eq!(
@@ -293,9 +292,7 @@ error: the pool of job JOB has 50 retries, and the operator allowed 50 at most (
     let events = plain(&home.run(&["events", &job]).exits(0).out, &job);
     let topped = events.lines().filter_map(|line| line.split_once("TIME "));
     let topped = topped.map(|(_, said)| said);
-    let topped: Vec<&str> = topped
-        .filter(|it| it.starts_with("pool_topped_up"))
-        .collect();
+    let topped: Vec<&str> = topped.filter(|it| it.starts_with("pool_topped_up")).collect();
     snapbox::assert_data_eq!(
         topped.join("\n"),
         snapbox::str![[r"

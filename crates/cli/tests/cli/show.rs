@@ -13,10 +13,7 @@ fn attempts_and_waits_are_drawn_in_the_width_there_is() {
     );
     let _ = home.run(&["run", "w.yaml"]).exits(0);
     let drawn = |columns: &str| {
-        let printed = home
-            .command(&["show", "@last"])
-            .env("COLUMNS", columns)
-            .output();
+        let printed = home.command(&["show", "@last"]).env("COLUMNS", columns).output();
         let printed = String::from_utf8(printed.expect("it runs").stdout).expect("text");
         let line = printed.lines().find(|line| line.starts_with("    ask  "));
         line.expect("a timeline").to_owned()
@@ -46,21 +43,12 @@ fn each_resume_says_what_it_restored() {
          retry_config: {attempts: 3, initial_delay: 2s}\n",
     );
     let mut run = home.command(&["run", "w.yaml"]).spawn().expect("it runs");
-    while home
-        .run(&["events", "@last"])
-        .out
-        .matches("retry_scheduled")
-        .count()
-        < 2
-    {}
+    while home.run(&["events", "@last"]).out.matches("retry_scheduled").count() < 2 {}
     run.kill().expect("killed");
     run.wait().expect("gone");
     home.write("fixed", "");
     let done = home.json(&["resume", "@last", "--json"]);
-    let job = done
-        .first()
-        .map(|it| at(it, "/job").clone())
-        .expect("a job");
+    let job = done.first().map(|it| at(it, "/job").clone()).expect("a job");
     let job = job.as_str().expect("a text");
     let printed = home.run(&["show", "@last", "--resumes"]).exits(0);
     let said = plain(&printed.out, job);
@@ -88,9 +76,5 @@ fn a_job_that_was_never_resumed_says_so() {
     home.write("w.yaml", "- shell: 'true'\n");
     let _ = home.run(&["run", "w.yaml"]).exits(0);
     let printed = home.run(&["show", "@last", "--resumes"]).exits(0);
-    assert!(
-        printed.out.ends_with("nobody has had to go on with it\n"),
-        "{}",
-        printed.out
-    );
+    assert!(printed.out.ends_with("nobody has had to go on with it\n"), "{}", printed.out);
 }

@@ -17,11 +17,7 @@ fn killed() -> Home {
     let home = Home::new();
     home.write("w.yaml", WORKFLOW);
     let mut run = home.command(&["run", "w.yaml"]).spawn().expect("it runs");
-    while !home
-        .run(&["events", "@last"])
-        .out
-        .contains("retry_scheduled")
-    {}
+    while !home.run(&["events", "@last"]).out.contains("retry_scheduled") {}
     run.kill().expect("killed");
     run.wait().expect("gone");
     home
@@ -41,39 +37,20 @@ fn a_job_that_is_imported_goes_on_where_the_other_stood() {
     assert_eq!(at(second, "/attempt_count"), 1);
     assert_eq!(at(second, "/max_attempts"), 3);
     assert_eq!(at(second, "/backoff_state/current_delay"), "2s");
-    assert_eq!(
-        *at(second, "/backoff_state/strategy"),
-        json!({ "Fixed": { "delay": "2s" } })
-    );
+    assert_eq!(*at(second, "/backoff_state/strategy"), json!({ "Fixed": { "delay": "2s" } }));
     assert_eq!(at(second, "/retry_history/0/success"), false);
-    assert!(
-        at(second, "/next_retry_at")
-            .as_str()
-            .is_some_and(|at| at.ends_with('Z'))
-    );
+    assert!(at(second, "/next_retry_at").as_str().is_some_and(|at| at.ends_with('Z')));
     let import = ["state", "import", "state.json", "--workflow", "w.yaml"];
     let told = home.json(&[&import[..], &["--json"]].concat());
     let told = told.first().expect("an object");
     assert_eq!(at(told, "/status"), "suspended");
-    assert_eq!(
-        (at(told, "/commands"), at(told, "/pending")),
-        (&json!(1), &json!(1))
-    );
+    assert_eq!((at(told, "/commands"), at(told, "/pending")), (&json!(1), &json!(1)));
     let job = at(told, "/job").as_str().expect("a job");
     let shown = home.json(&["show", job, "--json"]);
-    assert_eq!(
-        shown.first().map(|it| at(it, "/status").clone()),
-        Some(json!("suspended"))
-    );
+    assert_eq!(shown.first().map(|it| at(it, "/status").clone()), Some(json!("suspended")));
     let _ = home.run(&["resume", job]).exits(1);
-    assert_eq!(
-        home.read("ran"),
-        "first\nsecond 1\nfirst\nsecond 2\nsecond 3\n"
-    );
-    let explained = home
-        .run(&["explain", &format!("{job}/second")])
-        .exits(0)
-        .out;
+    assert_eq!(home.read("ran"), "first\nsecond 1\nfirst\nsecond 2\nsecond 3\n");
+    let explained = home.run(&["explain", &format!("{job}/second")]).exits(0).out;
     let before = "  second: 1 attempt made before the state was imported\n";
     assert!(explained.contains(before), "{explained}");
 }
@@ -125,9 +102,7 @@ fn dead_letters_are_exported_with_their_attempts_and_stop_at_once_when_imported(
     );
     let _ = home.run(&["run", "w.yaml"]).exits(4);
     let state = exported(&home);
-    let states = at(&state, "/command_retry_states")
-        .as_object()
-        .expect("states");
+    let states = at(&state, "/command_retry_states").as_object().expect("states");
     assert_eq!(states.keys().collect::<Vec<_>>(), ["b/get"]);
     std::fs::remove_file(home.path("ran")).expect("removed");
     let import = ["state", "import", "state.json", "--workflow", "w.yaml"];

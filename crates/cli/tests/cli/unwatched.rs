@@ -45,18 +45,14 @@ fn undaunted(folder: &Path, arguments: &[&str]) -> Command {
 fn printed(option: &[&str]) -> String {
     let folder = folder(MAP);
     let arguments = [&["run", "w.yaml"], option].concat();
-    let ended = undaunted(folder.path(), &arguments)
-        .output()
-        .expect("it runs");
+    let ended = undaunted(folder.path(), &arguments).output().expect("it runs");
     assert_eq!(ended.status.code(), Some(4));
     let both = format!("{}--\n{}", text(&ended.stderr), text(&ended.stdout));
     assert!(!both.contains('\x1b'), "{both:?}");
     let id = both.split_once("job ").map(|(_, rest)| rest.split_at(10).0);
     let both = both.replace(id.unwrap_or("no id"), "ID");
     let lines = both.lines().map(|line| {
-        let line = line
-            .split_once("; took ")
-            .map_or(line, |(before, _)| before);
+        let line = line.split_once("; took ").map_or(line, |(before, _)| before);
         format!("{line}\n")
     });
     lines.collect()
@@ -145,9 +141,7 @@ fn who_wants_everything_and_nothing_is_asked_to_decide() {
 fn a_quiet_job_still_says_what_is_wrong() {
     let folder = folder("- shel: 'true'\n");
     let arguments = ["run", "w.yaml", "--quiet"];
-    let ended = undaunted(folder.path(), &arguments)
-        .output()
-        .expect("it runs");
+    let ended = undaunted(folder.path(), &arguments).output().expect("it runs");
     assert_eq!(ended.status.code(), Some(3));
     assert!(text(&ended.stderr).contains("error: w.yaml is not valid"));
 }
@@ -181,14 +175,10 @@ fn a_job_whose_lines_nobody_reads_goes_on() {
 
 #[test]
 fn a_reader_of_lines_that_goes_away_does_not_stop_the_job() {
-    let gated = MAP.replace(
-        "echo ${item} >> log;",
-        "until [ -e go ] || [ ! -e w.yaml ]; do sleep 0.01; done;",
-    );
+    let gated =
+        MAP.replace("echo ${item} >> log;", "until [ -e go ] || [ ! -e w.yaml ]; do sleep 0.01; done;");
     let folder = folder(&gated);
-    let mut running = undaunted(folder.path(), &["run", "w.yaml", "--verbose"])
-        .spawn()
-        .expect("it runs");
+    let mut running = undaunted(folder.path(), &["run", "w.yaml", "--verbose"]).spawn().expect("it runs");
     let mut lines = running.stderr.take().expect("piped");
     let mut first = [0_u8; 4];
     lines.read_exact(&mut first).expect("something is said");

@@ -26,40 +26,20 @@ fn a_removed_job_leaves_nothing_behind() {
 fn what_is_unfinished_is_not_pruned_and_not_removed_unasked() {
     let home = Home::new();
     home.write("ok.yaml", "- shell: 'true'\n");
-    home.write(
-        "wait.yaml",
-        "- shell: exit 1\n  retry_config: {initial_delay: 1h, max_delay: 1h}\n",
-    );
+    home.write("wait.yaml", "- shell: exit 1\n  retry_config: {initial_delay: 1h, max_delay: 1h}\n");
     home.run(&["run", "ok.yaml"]).exits(0);
-    let mut waiting = home
-        .command(&["run", "wait.yaml"])
-        .spawn()
-        .expect("it runs");
+    let mut waiting = home.command(&["run", "wait.yaml"]).spawn().expect("it runs");
     let began = std::time::Instant::now();
-    while home
-        .json(&["ls", "--json"])
-        .iter()
-        .filter(|job| job["attempts"] == 1)
-        .count()
-        < 2
-    {
+    while home.json(&["ls", "--json"]).iter().filter(|job| job["attempts"] == 1).count() < 2 {
         assert!(began.elapsed().as_secs() < 30, "it never ran");
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     let refused = home.run(&["rm", "@last", "--force"]).exits(7);
-    assert!(
-        refused.err.contains("is being run by process"),
-        "{}",
-        refused.err
-    );
+    assert!(refused.err.contains("is being run by process"), "{}", refused.err);
     waiting.kill().expect("killed");
     waiting.wait().expect("gone");
     home.run(&["prune", "--older-than", "0s"]).exits(0);
-    assert_eq!(
-        home.json(&["ls", "--json"]).len(),
-        1,
-        "only what has ended goes"
-    );
+    assert_eq!(home.json(&["ls", "--json"]).len(), 1, "only what has ended goes");
     home.run(&["rm", "@last"]).exits(2);
     home.run(&["rm", "@last", "--force"]).exits(0);
     assert!(home.json(&["ls", "--json"]).is_empty());
@@ -70,9 +50,7 @@ fn prune_goes_by_the_end_of_a_job_and_can_be_tried_dry() {
     let home = home();
     home.run(&["run", "ok.yaml"]).exits(0);
     home.run(&["prune", "--older-than", "30d"]).exits(0);
-    let would = home
-        .run(&["prune", "--older-than", "0s", "--dry-run"])
-        .exits(0);
+    let would = home.run(&["prune", "--older-than", "0s", "--dry-run"]).exits(0);
     assert!(would.out.contains("would be removed"), "{}", would.out);
     assert_eq!(home.json(&["ls", "--json"]).len(), 1);
     home.run(&["prune", "--older-than", "soon"]).exits(2);
@@ -83,11 +61,7 @@ fn a_store_is_checked_compacted_and_found() {
     let home = home();
     home.run(&["run", "ok.yaml"]).exits(0);
     let checked = home.run(&["store", "check"]).exits(0);
-    assert!(
-        checked.out.contains("1 job, 7 records, 0 problems"),
-        "{}",
-        checked.out
-    );
+    assert!(checked.out.contains("1 job, 7 records, 0 problems"), "{}", checked.out);
     home.run(&["rm", "@last"]).exits(0);
     let compacted = home.json(&["store", "compact", "--json"]);
     assert!(compacted[0]["bytes_after"].as_u64() <= compacted[0]["bytes_before"].as_u64());
@@ -105,14 +79,8 @@ fn a_record_of_the_catalog_that_is_none_is_told_with_its_place() {
     store.append(vec![append]).expect("written");
     drop(store);
     let checked = home.run(&["store", "check"]).exits(1).out;
-    assert!(
-        checked.starts_with("catalog: record 1 of the catalog cannot be used: "),
-        "{checked}"
-    );
-    assert!(
-        checked.ends_with("0 jobs, 0 records, 1 problem\n"),
-        "{checked}"
-    );
+    assert!(checked.starts_with("catalog: record 1 of the catalog cannot be used: "), "{checked}");
+    assert!(checked.ends_with("0 jobs, 0 records, 1 problem\n"), "{checked}");
     let lines = home.json(&["store", "check", "--json"]);
     assert_eq!(lines[0]["catalog"], true);
     assert_eq!(lines[1]["problems"], 1);
@@ -121,10 +89,7 @@ fn a_record_of_the_catalog_that_is_none_is_told_with_its_place() {
 #[test]
 fn a_job_is_paused_by_another_process_and_goes_on_when_unpaused() {
     let home = Home::new();
-    home.write(
-        "p.yaml",
-        "- shell: while [ ! -e go ]; do sleep 0.01; done\n- shell: echo second >> ran\n",
-    );
+    home.write("p.yaml", "- shell: while [ ! -e go ]; do sleep 0.01; done\n- shell: echo second >> ran\n");
     let mut run = home.command(&["run", "p.yaml"]).spawn().expect("it runs");
     let events = || home.run(&["events", "@last"]).out;
     let until = |word: &str| {
@@ -150,18 +115,10 @@ fn a_job_is_paused_by_another_process_and_goes_on_when_unpaused() {
 fn the_doctor_completions_and_the_manual_say_what_they_should() {
     let home = Home::new();
     let doctor = home.json(&["doctor", "--json"]);
-    assert!(
-        doctor
-            .iter()
-            .any(|it| it["what"] == "store" && it["state"] == "ok")
-    );
+    assert!(doctor.iter().any(|it| it["what"] == "store" && it["state"] == "ok"));
     let bash = home.run(&["completions", "bash"]).exits(0);
     assert!(bash.out.contains("_undaunted") && bash.out.contains("redrive"));
     let man = home.run(&["man"]).exits(0);
     assert!(man.out.contains("retry\\-budget"), "flags of commands too");
-    assert!(
-        man.out.contains(".TH undaunted"),
-        "{}",
-        man.out.get(..200).unwrap_or_default()
-    );
+    assert!(man.out.contains(".TH undaunted"), "{}", man.out.get(..200).unwrap_or_default());
 }

@@ -45,12 +45,8 @@ fn failed(world: &World) -> String {
 
 #[test]
 fn killed_anywhere_while_it_is_archived_nothing_is_lost_and_again_finishes() {
-    for place in [
-        "archive-before-rename:1",
-        "archive-kept:1",
-        "archive-noted:1",
-        "archive-folder-removed:1",
-    ] {
+    for place in ["archive-before-rename:1", "archive-kept:1", "archive-noted:1", "archive-folder-removed:1"]
+    {
         let world = World::of(FLOW);
         let job = failed(&world);
         let events = world.events();

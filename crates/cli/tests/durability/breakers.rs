@@ -99,33 +99,16 @@ map:
     let events = until_held(&world, 2);
     assert_eq!(world.lines("log"), ["call-1-1"]);
     let held = all(&events, "held");
-    let mut seen: Vec<_> = held
-        .iter()
-        .map(|event| {
-            (
-                text(&event["item"]),
-                &event["attempt"],
-                &event["attempts_left"],
-            )
-        })
-        .collect();
+    let mut seen: Vec<_> =
+        held.iter().map(|event| (text(&event["item"]), &event["attempt"], &event["attempts_left"])).collect();
     seen.sort_by(|one, other| one.0.cmp(&other.0));
-    assert_eq!(
-        seen,
-        [
-            ("1".to_owned(), &json!(1), &json!(1)),
-            ("2".to_owned(), &json!(0), &json!(2))
-        ]
-    );
+    assert_eq!(seen, [("1".to_owned(), &json!(1), &json!(1)), ("2".to_owned(), &json!(0), &json!(2))]);
     let until = &world.breaker("shared")["until"];
     assert!(held.iter().all(|event| &event["until"] == until));
     world.write("up", "");
     world.call(&["breaker", "reset", "shared"]).exits(0);
     let report = engine.wait().exits(0).json();
-    assert_eq!(
-        (&report["attempts"], &report["retries"]),
-        (&9.into(), &1.into())
-    );
+    assert_eq!((&report["attempts"], &report["retries"]), (&9.into(), &1.into()));
     // Held for as long as it may be, it is not charged to any delay.
     assert_eq!(report["delay_ms"], 300);
     let events = world.events();
@@ -155,11 +138,7 @@ map:
     let report = world.run().exits(0).json();
     let log = world.lines("log");
     let attempts = |number: &str| log.iter().filter(|line| line.ends_with(number)).count();
-    assert_eq!(
-        (attempts("-1"), attempts("-2"), attempts("-3")),
-        (3, 3, 3),
-        "{log:?}"
-    );
+    assert_eq!((attempts("-1"), attempts("-2"), attempts("-3")), (3, 3, 3), "{log:?}");
     assert_eq!(report["items"]["succeeded"], 3);
     let breaker = world.breaker("shared");
     only_probes_start_while_open(&world.events(), &breaker);
@@ -227,10 +206,7 @@ map:
     world.write("go", "");
     world.event("attempt_succeeded");
     let breaker = world.breaker("shared");
-    assert_eq!(
-        breaker["until"], open["until"],
-        "it neither closes nor opens it again"
-    );
+    assert_eq!(breaker["until"], open["until"], "it neither closes nor opens it again");
     assert_eq!(breaker["history"], open["history"]);
     engine.kill();
     assert_eq!(world.lines("log").len(), 3);
@@ -243,44 +219,22 @@ fn a_breaker_can_be_tripped_and_reset_while_a_job_runs() {
     world.write("slow", "");
     world.write(
         "w.yaml",
-        &world.read("w.yaml").replace(
-            "exit; fi",
-            "until [ ! -e slow ]; do sleep 0.01; done; exit; fi",
-        ),
+        &world.read("w.yaml").replace("exit; fi", "until [ ! -e slow ]; do sleep 0.01; done; exit; fi"),
     );
     let engine = world.spawn(&["run", "w.yaml", "--json"]);
     world.wait_for_lines("log", 2);
     let tripped = world.call(&["breaker", "trip", "shared"]).exits(0);
-    assert!(
-        tripped.out.starts_with("breaker shared: open since "),
-        "{tripped:?}"
-    );
+    assert!(tripped.out.starts_with("breaker shared: open since "), "{tripped:?}");
     std::fs::remove_file(world.path("slow")).unwrap();
     until_held(&world, 2);
-    assert_eq!(
-        world.lines("log").len(),
-        2,
-        "nothing starts while it is open"
-    );
-    let reset = world
-        .call(&["breaker", "reset", "shared", "--json"])
-        .exits(0)
-        .json();
-    assert_eq!(
-        (&reset["state"], &reset["until"]),
-        (&json!("closed"), &Value::Null)
-    );
+    assert_eq!(world.lines("log").len(), 2, "nothing starts while it is open");
+    let reset = world.call(&["breaker", "reset", "shared", "--json"]).exits(0).json();
+    assert_eq!((&reset["state"], &reset["until"]), (&json!("closed"), &Value::Null));
     let report = engine.wait().exits(0).json();
-    assert_eq!(
-        (&report["attempts"], &report["retries"]),
-        (&json!(40), &json!(0))
-    );
+    assert_eq!((&report["attempts"], &report["retries"]), (&json!(40), &json!(0)));
     assert_eq!(world.lines("log").len(), 40);
     let breaker = world.breaker("shared");
-    assert_eq!(
-        (changes(&breaker, "tripped"), changes(&breaker, "reset")),
-        (1, 1)
-    );
+    assert_eq!((changes(&breaker, "tripped"), changes(&breaker, "reset")), (1, 1));
     assert_eq!(breaker["history"][1]["job"], Value::Null, "by hand");
 }
 
@@ -292,10 +246,7 @@ fn a_breaker_tripped_by_hand_recovers_by_itself() {
     world.call(&["breaker", "trip", "shared"]).exits(0);
     world.run().exits(0);
     let breaker = world.breaker("shared");
-    assert_eq!(
-        (probes(&breaker, None), &breaker["state"]),
-        (2, &json!("closed"))
-    );
+    assert_eq!((probes(&breaker, None), &breaker["state"]), (2, &json!("closed")));
     assert_eq!(seen(&world), (0, 6));
 }
 
@@ -323,16 +274,7 @@ fn breakers_are_listed_and_shown_for_people_and_machines() {
     }
     let breaker = world.breaker("shared");
     let listed = world.call(&["breaker", "ls", "--json"]).exits(0).json();
-    for key in [
-        "breaker",
-        "state",
-        "failures",
-        "successes",
-        "opened_at",
-        "until",
-        "probe",
-        "settings",
-    ] {
+    for key in ["breaker", "state", "failures", "successes", "opened_at", "until", "probe", "settings"] {
         assert_eq!(listed.get(key), breaker.get(key), "{key}");
         assert!(listed.get(key).is_some(), "{key}");
     }
@@ -350,27 +292,17 @@ fn a_breaker_that_nobody_names_is_not_found() {
     let world = World::new();
     for what in ["show", "trip", "reset"] {
         let refused = world.call(&["breaker", what, "nobody"]).exits(6);
-        assert!(
-            refused.err.contains("there is no breaker `nobody`"),
-            "{refused:?}"
-        );
+        assert!(refused.err.contains("there is no breaker `nobody`"), "{refused:?}");
         assert_eq!(refused.out, "");
     }
-    assert_eq!(
-        world.call(&["breaker", "ls", "--json"]).exits(0).out,
-        "",
-        "none was made"
-    );
+    assert_eq!(world.call(&["breaker", "ls", "--json"]).exits(0).out, "", "none was made");
 }
 
 #[test]
 fn where_an_open_breaker_fails_items_they_are_dead_letters_without_an_attempt() {
     let settings = "failure_threshold: 2, recovery_timeout: 1h, when_open: fail";
     let world = dependent(5, 1, settings, "");
-    world.write(
-        "w.yaml",
-        &world.read("w.yaml").replace("attempts: 3", "attempts: 0"),
-    );
+    world.write("w.yaml", &world.read("w.yaml").replace("attempts: 3", "attempts: 0"));
     let report = world.run().exits(4).json();
     assert_eq!(report["attempts"], 2);
     assert_eq!(report["items"]["dead"], 5);
@@ -385,10 +317,7 @@ fn where_an_open_breaker_fails_items_they_are_dead_letters_without_an_attempt() 
         .collect();
     let first = ("attempts".to_owned(), 1);
     let rest = ("circuit_open".to_owned(), 0);
-    assert_eq!(
-        reasons,
-        [&first, &first, &rest, &rest, &rest].map(Clone::clone)
-    );
+    assert_eq!(reasons, [&first, &first, &rest, &rest, &rest].map(Clone::clone));
     let said = text(&world.dead_letters()[4]["error"]);
     assert!(said.contains("`shared`"), "{said}");
 }
@@ -411,15 +340,9 @@ fn what_waits_for_its_retry_fails_with_its_history_where_an_open_breaker_fails_i
 #[test]
 fn what_is_held_for_longer_than_it_may_be_fails() {
     let world = dependent(4, 1, &format!("{LONG}, max_hold: 50ms"), "");
-    world.write(
-        "w.yaml",
-        &world.read("w.yaml").replace("attempts: 3", "attempts: 0"),
-    );
+    world.write("w.yaml", &world.read("w.yaml").replace("attempts: 3", "attempts: 0"));
     let report = world.run().exits(4).json();
-    assert_eq!(
-        (&report["attempts"], &report["items"]["dead"]),
-        (&json!(2), &json!(4))
-    );
+    assert_eq!((&report["attempts"], &report["items"]["dead"]), (&json!(2), &json!(4)));
     let events = world.events();
     is_lawful(&events);
     let held = all(&events, "held");
@@ -439,10 +362,7 @@ fn held_time_counts_to_the_deadline_of_an_item() {
     for letter in world.dead_letters() {
         assert_eq!(letter["reason"], "deadline");
         let error = text(&letter["error"]);
-        assert!(
-            error.contains("while the breaker `shared` was open"),
-            "{error}"
-        );
+        assert!(error.contains("while the breaker `shared` was open"), "{error}");
     }
 }
 
@@ -514,11 +434,7 @@ fn nothing_is_let_go_while_its_job_is_paused() {
     is_lawful(&events);
     let unpaused = one(&events, "job_unpaused")["seq"].as_u64();
     let released = all(&events, "released");
-    assert!(
-        released
-            .iter()
-            .all(|event| event["seq"].as_u64() > unpaused)
-    );
+    assert!(released.iter().all(|event| event["seq"].as_u64() > unpaused));
 }
 
 #[test]

@@ -26,9 +26,8 @@ fn a_breaker_opened_before_a_kill_is_open_after_it_until_the_same_instant() {
     let world = World::of(&WAITS.replace("10s", "5s"));
     let engine = world.spawn(&["run", "w.yaml", "--json"]);
     world.wait_for_breaker("shared", |breaker| breaker["state"] == "open");
-    let before = world.wait_for_events("held items", |events| {
-        held(events).len() >= 2 && running(events) == 0
-    });
+    let before =
+        world.wait_for_events("held items", |events| held(events).len() >= 2 && running(events) == 0);
     engine.kill();
     let breaker = world.breaker("shared");
     let log = world.lines("log");
@@ -41,10 +40,7 @@ fn a_breaker_opened_before_a_kill_is_open_after_it_until_the_same_instant() {
     }
     assert_eq!(world.lines("log"), log, "nothing starts while it is open");
     let before = held(&before);
-    assert!(
-        before.is_subset(&held(&world.events())),
-        "they are held still"
-    );
+    assert!(before.is_subset(&held(&world.events())), "they are held still");
     world.write("up", "");
     let report = engine.wait().exits(0).json();
     assert_eq!(report["items"]["succeeded"], 6);
@@ -64,14 +60,9 @@ fn a_breaker_whose_time_passed_while_nobody_ran_lets_one_through_at_once() {
     engine.kill();
     world.write("up", "");
     let later = [("UNDAUNTED_TEST_CLOCK", "3600")];
-    world
-        .call_with(&["resume", "@last", "--json"], &later)
-        .exits(0);
+    world.call_with(&["resume", "@last", "--json"], &later).exits(0);
     let breaker = world.breaker("shared");
-    assert_eq!(
-        (probes(&breaker, None), &breaker["state"]),
-        (2, &json!("closed"))
-    );
+    assert_eq!((probes(&breaker, None), &breaker["state"]), (2, &json!("closed")));
     is_lawful(&world.events());
 }
 
@@ -127,10 +118,7 @@ fn limits_held(world: &World, ended: &Ended) {
     assert_eq!(report["attempts"], runs.len());
     let events = world.events();
     is_lawful(&events);
-    let failed = outcomes(&events)
-        .iter()
-        .filter(|cause| *cause == "exit")
-        .count();
+    let failed = outcomes(&events).iter().filter(|cause| *cause == "exit").count();
     let breaker = world.breaker("shared");
     assert!(failed <= 3 + 2 - 1 + probes(&breaker, None), "{events:#?}");
     assert!(failed <= 7);
@@ -236,22 +224,14 @@ fn when_whoever_probes_is_killed_another_job_takes_over() {
     assert_eq!(probe["job"], job.as_str());
     // One that is slow and alive is waited for, for as long as it takes.
     let began = Instant::now();
-    World::eventually("more than the recovery timeout", || {
-        (began.elapsed().as_millis() > 500).then_some(())
-    });
+    World::eventually("more than the recovery timeout", || (began.elapsed().as_millis() > 500).then_some(()));
     assert_eq!(world.breaker("shared")["probe"], probe);
     assert!(all(&world.events(), "attempt_started").is_empty());
     prober.kill();
     let report = other.wait().exits(0).json();
-    assert_eq!(
-        (&report["attempts"], &report["retries"]),
-        (&json!(4), &json!(0))
-    );
+    assert_eq!((&report["attempts"], &report["retries"]), (&json!(4), &json!(0)));
     let breaker = world.breaker("shared");
-    assert_eq!(
-        (changes(&breaker, "probe_lost"), &breaker["state"]),
-        (1, &json!("closed"))
-    );
+    assert_eq!((changes(&breaker, "probe_lost"), &breaker["state"]), (1, &json!("closed")));
     // The command of the killed one went on all the time, and its result is collected.
     world.write("go", "");
     let report = world.call(&["resume", &job, "--json"]).exits(0).json();
@@ -276,10 +256,7 @@ fn a_probe_that_was_under_way_at_a_kill_is_taken_up_again() {
     let report = engine.wait().exits(0).json();
     assert_eq!(report["attempts"], 5);
     let breaker = world.breaker("shared");
-    assert_eq!(
-        (probes(&breaker, None), &breaker["state"]),
-        (1, &json!("closed"))
-    );
+    assert_eq!((probes(&breaker, None), &breaker["state"]), (1, &json!("closed")));
     let events = world.events();
     is_lawful(&events);
     only_probes_start_while_open(&events, &breaker);
@@ -288,10 +265,7 @@ fn a_probe_that_was_under_way_at_a_kill_is_taken_up_again() {
 #[test]
 fn a_job_that_fails_at_an_open_breaker_does_not_fail_for_ever_because_a_prober_died() {
     let world = World::of(PROBER);
-    let fails = OTHER.replace(
-        ", failure_threshold",
-        ", when_open: fail, failure_threshold",
-    );
+    let fails = OTHER.replace(", failure_threshold", ", when_open: fail, failure_threshold");
     world.write("other.yaml", &fails);
     let prober = world.spawn(&["run", "w.yaml", "--json"]);
     world.pid("probing");
@@ -327,13 +301,7 @@ fn the_result_of_a_probe_that_was_given_up_no_longer_counts() {
         (!all(&world.events_of(&job), "item_succeeded").is_empty()).then_some(())
     });
     let breaker = world.breaker("shared");
-    assert_eq!(
-        (
-            changes(&breaker, "probe_succeeded"),
-            breaker["probe"]["job"] == json!(job)
-        ),
-        (0, false)
-    );
+    assert_eq!((changes(&breaker, "probe_succeeded"), breaker["probe"]["job"] == json!(job)), (0, false));
     world.write("end", "");
     other.wait().exits(0);
     engine.wait().exits(0);

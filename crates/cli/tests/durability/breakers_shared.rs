@@ -48,8 +48,7 @@ pub(crate) fn jobs(world: &World) -> Vec<String> {
     let listed = world.call(&["ls", "--json"]).exits(0);
     let lines = listed.out.lines();
     let jobs = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
-    jobs.map(|job| job["job"].as_str().unwrap().to_owned())
-        .collect()
+    jobs.map(|job| job["job"].as_str().unwrap().to_owned()).collect()
 }
 
 /// How many lines of the outside world begin so.
@@ -65,18 +64,11 @@ fn is_exact(world: &World, name: &str, job: &str, items: u32) {
     let ran = seen(world, &format!("done-{name}-")) + seen(world, &format!("failed-{name}-"));
     let started: u64 = starts(&events).values().sum();
     assert_eq!(u64::try_from(ran).unwrap(), started, "{name}");
-    let failed = outcomes(&events)
-        .iter()
-        .filter(|cause| *cause == "exit")
-        .count();
+    let failed = outcomes(&events).iter().filter(|cause| *cause == "exit").count();
     assert_eq!(seen(world, &format!("failed-{name}-")), failed);
     let runs = world.runs("log");
     for item in 1..=items {
-        assert_eq!(
-            runs.get(&format!("done-{name}-{item}")),
-            Some(&1),
-            "{name} {item}"
-        );
+        assert_eq!(runs.get(&format!("done-{name}-{item}")), Some(&1), "{name} {item}");
     }
 }
 
@@ -86,12 +78,8 @@ fn a_breaker_that_one_job_opened_holds_another_which_never_fails() {
     let (first, a) = start(&world, "a", 5, SETTINGS);
     world.wait_for_breaker("shared", |breaker| breaker["state"] == "open");
     let (second, b) = start(&world, "b", 6, SETTINGS);
-    World::eventually("held items", || {
-        (held(&world.events_of(&b)).len() == 3).then_some(())
-    });
-    World::eventually("the end of what runs", || {
-        (running(&world.events_of(&a)) == 0).then_some(())
-    });
+    World::eventually("held items", || (held(&world.events_of(&b)).len() == 3).then_some(()));
+    World::eventually("the end of what runs", || (running(&world.events_of(&a)) == 0).then_some(()));
     assert_eq!(seen(&world, "failed-b"), 0);
     assert!(all(&world.events_of(&b), "attempt_started").is_empty());
     assert!((3..=5).contains(&seen(&world, "failed-a")));
@@ -103,15 +91,7 @@ fn a_breaker_that_one_job_opened_holds_another_which_never_fails() {
     is_exact(&world, "a", &a, 5);
     is_exact(&world, "b", &b, 6);
     // Both ask one and the same.
-    assert_eq!(
-        world
-            .call(&["breaker", "ls", "--json"])
-            .exits(0)
-            .out
-            .lines()
-            .count(),
-        1
-    );
+    assert_eq!(world.call(&["breaker", "ls", "--json"]).exits(0).out.lines().count(), 1);
 }
 
 #[test]
@@ -163,14 +143,9 @@ fn many_jobs_start_nothing_while_their_breaker_is_open() {
         let events = world.events_of(job);
         running(&events) == 0 && held(&events).len() >= 3
     };
-    World::eventually("held items", || {
-        engines.iter().all(|(_, job)| quiet(job)).then_some(())
-    });
+    World::eventually("held items", || engines.iter().all(|(_, job)| quiet(job)).then_some(()));
     let breaker = world.breaker("shared");
-    assert_eq!(
-        (&breaker["state"], probes(&breaker, None)),
-        (&json!("open"), 0)
-    );
+    assert_eq!((&breaker["state"], probes(&breaker, None)), (&json!("open"), 0));
     let failed = seen(&world, "failed-");
     assert!((3..=3 + 4 * 3 - 1).contains(&failed), "{failed}");
     world.write("up", "");
@@ -193,10 +168,7 @@ fn the_latest_submission_sets_a_breaker_and_that_is_an_event() {
         let settings = format!("failure_threshold: {threshold}, recovery_timeout: 10s");
         let (engine, job) = start(&world, name, 2, &settings);
         engine.wait().exits(0);
-        assert_eq!(
-            world.breaker("shared")["settings"]["failure_threshold"],
-            threshold
-        );
+        assert_eq!(world.breaker("shared")["settings"]["failure_threshold"], threshold);
         let events = world.events_of(&job);
         let configured = all(&events, "breaker_configured");
         // Nothing to tell when it is made, nor when nothing differs.
@@ -205,10 +177,7 @@ fn the_latest_submission_sets_a_breaker_and_that_is_an_event() {
             assert_eq!(event["breaker"], "shared");
             let changes = event["changes"].as_array().unwrap();
             assert_eq!(changes.len(), 1);
-            assert_eq!(
-                (&changes[0]["old"], &changes[0]["new"]),
-                (&json!("3"), &json!("7"))
-            );
+            assert_eq!((&changes[0]["old"], &changes[0]["new"]), (&json!("3"), &json!("7")));
         }
     }
 }
@@ -221,13 +190,8 @@ fn settings_of_a_later_submission_hold_for_a_job_that_runs() {
     let until = world.breaker("shared")["until"].clone();
     let other = "failure_threshold: 3, recovery_timeout: 5s, half_open_max_calls: 1";
     let (second, _) = start(&world, "b", 1, other);
-    let breaker = world.wait_for_breaker("shared", |breaker| {
-        breaker["settings"]["half_open_max_calls"] == 1
-    });
-    assert_eq!(
-        (&breaker["state"], &breaker["until"]),
-        (&json!("open"), &until)
-    );
+    let breaker = world.wait_for_breaker("shared", |breaker| breaker["settings"]["half_open_max_calls"] == 1);
+    assert_eq!((&breaker["state"], &breaker["until"]), (&json!("open"), &until));
     // When its time is up, one success is enough.
     world.write("up", "");
     let at_its_time = first.wait().exits(0);
@@ -246,9 +210,7 @@ fn an_update_changes_the_settings_of_a_breaker() {
     let other = SETTINGS.replace("failure_threshold: 3", "failure_threshold: 9");
     world.write("a.yaml", &workflow("a", 4, &other));
     let engine = world.spawn(&["resume", &job, "--update", "--json"]);
-    let breaker = world.wait_for_breaker("shared", |breaker| {
-        breaker["settings"]["failure_threshold"] == 9
-    });
+    let breaker = world.wait_for_breaker("shared", |breaker| breaker["settings"]["failure_threshold"] == 9);
     assert_eq!(breaker["state"], "open");
     world.write("up", "");
     world.call(&["breaker", "reset", "shared"]).exits(0);
@@ -257,11 +219,7 @@ fn an_update_changes_the_settings_of_a_breaker() {
     let changed = all(&events, "policy_changed");
     assert_eq!(changed.len(), 1);
     let change = &changed[0]["changes"][0];
-    assert_eq!(
-        (&change["old"], &change["new"]),
-        (&json!("3"), &json!("9")),
-        "{change}"
-    );
+    assert_eq!((&change["old"], &change["new"]), (&json!("3"), &json!("9")), "{change}");
     is_exact(&world, "a", &job, 4);
 }
 

@@ -46,10 +46,7 @@ fn is_cancelled(world: &World, pids: Vec<i32>) {
     is_lawful(&events);
     assert_eq!(one(&events, "job_cancelled")["reason"], "cancelled");
     let skipped = all(&events, "item_skipped");
-    assert!(
-        skipped.iter().any(|event| event["item"] == "1"),
-        "{skipped:?}"
-    );
+    assert!(skipped.iter().any(|event| event["item"] == "1"), "{skipped:?}");
     assert!(skipped.iter().all(|event| event["reason"] == "cancelled"));
     assert_eq!(outcomes(&events), ["exit", "interrupted", "interrupted"]);
 }
@@ -60,10 +57,7 @@ fn a_running_job_is_cancelled_by_another_process() {
     let engine = world.spawn(&["run", "w.yaml", "--json"]);
     let pids = running(&world);
     let cancelled = world.call(&["cancel", "@last"]).exits(0);
-    assert!(
-        cancelled.out.contains(&engine.pid().to_string()),
-        "{cancelled:?}"
-    );
+    assert!(cancelled.out.contains(&engine.pid().to_string()), "{cancelled:?}");
     let report = engine.wait().exits(1).json();
     assert_eq!(report["status"], "cancelled");
     assert_eq!(report["reason"], "cancelled");
@@ -215,13 +209,9 @@ map:
     // Once it may happen to listen between two batches; time and again it does not.
     for _ in 0..10 {
         world.call(&["pause", "@last"]).exits(0);
-        World::eventually("a pause", || {
-            (world.show()["status"] == "paused").then_some(())
-        });
+        World::eventually("a pause", || (world.show()["status"] == "paused").then_some(()));
         world.call(&["unpause", "@last"]).exits(0);
-        World::eventually("its end", || {
-            (world.show()["status"] != "paused").then_some(())
-        });
+        World::eventually("its end", || (world.show()["status"] != "paused").then_some(()));
     }
     world.call(&["cancel", "@last"]).exits(0);
     let report = engine.wait().exits(1).json();

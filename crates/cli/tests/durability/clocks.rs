@@ -23,9 +23,7 @@ fn a_timeout_holds_while_nobody_runs_the_job() {
     let engine = world.spawn(&["run", "w.yaml"]);
     let command = world.pid("up");
     engine.kill();
-    World::eventually("the end of the command", || {
-        (!is_alive(command)).then_some(())
-    });
+    World::eventually("the end of the command", || (!is_alive(command)).then_some(()));
     let report = world.resume().exits(1).json();
     assert!(text(&report["error"]).contains("timed out"), "{report}");
     assert_eq!(outcomes(&world.events()), ["timeout"]);
@@ -41,9 +39,7 @@ fn a_command_that_is_overdue_and_alive_on_recovery_is_ended_as_timed_out() {
     engine.kill();
     world.keepers().into_iter().for_each(kill_and_wait);
     let began = Instant::now();
-    World::eventually("its timeout", || {
-        (began.elapsed().as_millis() > 2100).then_some(())
-    });
+    World::eventually("its timeout", || (began.elapsed().as_millis() > 2100).then_some(()));
     assert!(is_alive(command));
     world.resume().exits(1);
     assert!(!is_alive(command));
@@ -66,20 +62,14 @@ fn downtime_past_the_delay_budget_refuses_the_retry() {
     let expires = &scheduled["retry_budget_expires_at"];
     // Due, and the 8 seconds of the budget that are not spent.
     assert_eq!(millis(expires) - millis(&scheduled["due_at"]), 8000);
-    assert_eq!(
-        &world.show()["waiting"][0]["retry_budget_expires_at"],
-        expires
-    );
+    assert_eq!(&world.show()["waiting"][0]["retry_budget_expires_at"], expires);
     world.write("ok", "");
     let report = resume_at(&world, "60").exits(1).json();
     assert_eq!(report["reason"], "retry_budget_expired");
     let error = text(&report["error"]);
     assert!(error.contains("trouble"), "the last error is kept: {error}");
     assert_eq!(world.lines("log"), ["run", "handler"]);
-    assert_eq!(
-        (&report["attempts"], &report["delay_ms"]),
-        (&1.into(), &2000.into())
-    );
+    assert_eq!((&report["attempts"], &report["delay_ms"]), (&1.into(), &2000.into()));
     is_lawful(&world.events());
 }
 
@@ -195,10 +185,7 @@ fn a_clean_suspension_stays_free_when_the_next_run_is_killed_at_once() {
     world.write("ok", "");
     // `job_resumed` is recorded, the start of the retry is not.
     let die = format!("append-before:{}", recorded + 2);
-    let variables = [
-        ("UNDAUNTED_TEST_CLOCK", "3600"),
-        ("UNDAUNTED_TEST_DIE", &die),
-    ];
+    let variables = [("UNDAUNTED_TEST_CLOCK", "3600"), ("UNDAUNTED_TEST_DIE", &die)];
     let killed = world.call_with(&["resume", "@last"], &variables);
     assert_eq!(killed.code, -9, "{killed:?}");
     assert_eq!(one(&world.events(), "job_resumed")["planned"], true);
@@ -210,11 +197,7 @@ fn a_clean_suspension_stays_free_when_the_next_run_is_killed_at_once() {
 #[test]
 fn a_retry_is_due_again_when_the_clock_is_right_again() {
     // Without a budget: a day by the clock is a day of downtime, whoever set it.
-    let world = World::of(
-        &BUDGET
-            .replace(", retry_budget: 10s", "")
-            .replace("2s", "1s"),
-    );
+    let world = World::of(&BUDGET.replace(", retry_budget: 10s", "").replace("2s", "1s"));
     let engine = world.spawn(&["run", "w.yaml"]);
     world.event("retry_scheduled");
     engine.kill();

@@ -43,9 +43,7 @@ const TWO: [(&str, &str); 2] = [("north", "ok"), ("east", "ok")];
 
 fn missing(ended: &Value) -> Vec<(String, String)> {
     let missing = ended["missing"].as_array().unwrap().iter();
-    missing
-        .map(|missing| (text(&missing["item"]), text(&missing["reason"])))
-        .collect()
+    missing.map(|missing| (text(&missing["item"]), text(&missing["reason"]))).collect()
 }
 
 fn pair(item: &str, reason: &str) -> (String, String) {
@@ -55,10 +53,7 @@ fn pair(item: &str, reason: &str) -> (String, String) {
 /// Whether nothing of the datacenters that did not report runs any more.
 fn are_ended(world: &World, names: &[&str]) {
     for name in names {
-        assert!(
-            !is_alive(world.pid(&format!("pid-{name}"))),
-            "{name} still runs"
-        );
+        assert!(!is_alive(world.pid(&format!("pid-{name}"))), "{name} still runs");
     }
 }
 
@@ -80,25 +75,14 @@ fn a_step_is_complete_when_enough_have_succeeded_and_the_rest_is_ended() {
         (&ended["status"], &ended["reason"], &ended["error"]),
         (&json!("completed"), &Value::Null, &Value::Null)
     );
-    assert_eq!(
-        ended["items"],
-        json!({"total": 4, "succeeded": 2, "dead": 0, "skipped": 0})
-    );
-    assert_eq!(
-        missing(&ended),
-        [pair("south", "cancelled"), pair("west", "cancelled")]
-    );
+    assert_eq!(ended["items"], json!({"total": 4, "succeeded": 2, "dead": 0, "skipped": 0}));
+    assert_eq!(missing(&ended), [pair("south", "cancelled"), pair("west", "cancelled")]);
     let events = world.events();
     is_lawful(&events);
     let reached = one(&events, "completion_reached");
     assert_eq!(reached["reason"], "min_dcs_reached (2/2)");
     assert_eq!(
-        (
-            &reached["success"],
-            &reached["completed"],
-            &reached["failed"],
-            &reached["missing"]
-        ),
+        (&reached["success"], &reached["completed"], &reached["failed"], &reached["missing"]),
         (&json!(true), &json!(2), &json!(0), &json!(2))
     );
     begun_are_ended(&world);
@@ -123,27 +107,17 @@ fn a_deadline_below_the_minimum_returns_what_is_there_as_partial() {
     let world = datacenters(rule, "");
     report(&world, &TWO);
     let ended = world.run().exits(4).json();
-    assert_eq!(
-        (&ended["status"], &ended["reason"]),
-        (&json!("partial"), &json!("deadline"))
-    );
+    assert_eq!((&ended["status"], &ended["reason"]), (&json!("partial"), &json!("deadline")));
     let error = text(&ended["error"]);
     assert!(error.contains("deadline_expired (completed: 2)"), "{error}");
-    assert_eq!(
-        missing(&ended),
-        [pair("south", "deadline"), pair("west", "deadline")]
-    );
+    assert_eq!(missing(&ended), [pair("south", "deadline"), pair("west", "deadline")]);
     are_ended(&world, &["south", "west"]);
     let events = world.events();
     is_lawful(&events);
     let reached = one(&events, "completion_reached");
     assert_eq!(reached["success"], false);
     assert!(reached["at"].as_str() >= reached["deadline"].as_str());
-    assert_eq!(
-        world.lines("reduced")[0],
-        "2 of 4",
-        "what is there is returned"
-    );
+    assert_eq!(world.lines("reduced")[0], "2 of 4", "what is there is returned");
 }
 
 #[test]
@@ -154,15 +128,9 @@ fn all_reported_below_the_minimum_is_partial() {
     let ended = world.run().exits(4).json();
     assert_eq!(ended["status"], "partial");
     assert_eq!(missing(&ended), []);
-    assert_eq!(
-        (&ended["items"]["succeeded"], &ended["items"]["dead"]),
-        (&json!(2), &json!(2))
-    );
+    assert_eq!((&ended["items"]["succeeded"], &ended["items"]["dead"]), (&json!(2), &json!(2)));
     let reached = one(&world.events(), "completion_reached").clone();
-    assert_eq!(
-        (&reached["reason"], &reached["success"]),
-        (&json!("all_dcs_reported"), &json!(false))
-    );
+    assert_eq!((&reached["reason"], &reached["success"]), (&json!("all_dcs_reported"), &json!(false)));
 }
 
 #[test]
@@ -170,15 +138,10 @@ fn a_minimum_that_is_met_is_completed_even_with_dead_letters() {
     let world = datacenters("best_effort_min_dcs: 2", "");
     let engine = world.spawn(&["run", "w.yaml", "--json"]);
     report(&world, &[("south", "no"), ("west", "no")]);
-    world.wait_for_events("two failures", |events| {
-        all(events, "item_dead_lettered").len() == 2
-    });
+    world.wait_for_events("two failures", |events| all(events, "item_dead_lettered").len() == 2);
     report(&world, &TWO);
     let ended = engine.wait().exits(0).json();
-    assert_eq!(
-        (&ended["status"], &ended["items"]["dead"]),
-        (&json!("completed"), &json!(2))
-    );
+    assert_eq!((&ended["status"], &ended["items"]["dead"]), (&json!("completed"), &json!(2)));
     assert_eq!((&ended["reason"], missing(&ended)), (&Value::Null, vec![]));
     let reason = one(&world.events(), "completion_reached")["reason"].clone();
     assert_eq!(reason, "all_dcs_reported", "of two reasons the first");
@@ -188,22 +151,14 @@ fn a_minimum_that_is_met_is_completed_even_with_dead_letters() {
 #[test]
 fn a_minimum_is_at_least_one_and_at_most_all() {
     let world = datacenters("best_effort_min_dcs: 99", "");
-    let four = [
-        ("north", "ok"),
-        ("east", "ok"),
-        ("south", "ok"),
-        ("west", "ok"),
-    ];
+    let four = [("north", "ok"), ("east", "ok"), ("south", "ok"), ("west", "ok")];
     report(&world, &four);
     assert_eq!(world.run().exits(0).json()["items"]["succeeded"], 4);
     assert_eq!(one(&world.events(), "completion_reached")["min"], 4);
     let world = datacenters("best_effort_min_dcs: 0", "");
     report(&world, &TWO[..1]);
     world.run().exits(0);
-    assert_eq!(
-        one(&world.events(), "completion_reached")["reason"],
-        "min_dcs_reached (1/1)"
-    );
+    assert_eq!(one(&world.events(), "completion_reached")["reason"], "min_dcs_reached (1/1)");
 }
 
 #[test]
@@ -218,10 +173,7 @@ fn reduce_sees_only_what_counted() {
     let reduced = world.lines("reduced");
     assert_eq!(reduced[0], "2 of 4");
     let results: Vec<Value> = serde_json::from_str(&reduced[1]).unwrap();
-    let seen: Vec<_> = results
-        .iter()
-        .map(|result| (&result["item"], &result["status"]))
-        .collect();
+    let seen: Vec<_> = results.iter().map(|result| (&result["item"], &result["status"])).collect();
     let succeeded = json!("succeeded");
     for name in ["north", "east"] {
         assert!(seen.contains(&(&json!(name), &succeeded)), "{reduced:?}");
@@ -250,23 +202,15 @@ fn late_results_are_logged_and_change_nothing() {
     for policy in [&[][..], &[("BEST_EFFORT_LATE_RESULT_POLICY", "log_only")]] {
         let (world, ended) = late(policy);
         let ended = ended.json();
-        assert_eq!(
-            ended["items"],
-            json!({"total": 4, "succeeded": 2, "dead": 0, "skipped": 0}),
-            "{ended}"
-        );
+        assert_eq!(ended["items"], json!({"total": 4, "succeeded": 2, "dead": 0, "skipped": 0}), "{ended}");
         let told: Vec<_> = missing(&ended).into_iter().map(|(item, _)| item).collect();
         assert_eq!(told, ["south", "west"]);
         let events = world.events();
         let late = all(&events, "late_result");
         assert_eq!(late.len(), 2);
         assert!(late.iter().all(|event| event["policy"] == "log_only"));
-        let result =
-            |item: &str| late.iter().find(|event| event["item"] == item).unwrap()["result"].clone();
-        assert_eq!(
-            (result("south"), result("west")),
-            (json!("succeeded"), json!("failed"))
-        );
+        let result = |item: &str| late.iter().find(|event| event["item"] == item).unwrap()["result"].clone();
+        assert_eq!((result("south"), result("west")), (json!("succeeded"), json!("failed")));
     }
 }
 
@@ -275,10 +219,7 @@ fn late_results_bring_the_result_up_to_date_if_the_operator_says_so() {
     let (world, ended) = late(&[("BEST_EFFORT_LATE_RESULT_POLICY", "update_result")]);
     let ended = ended.json();
     assert_eq!(ended["items"]["succeeded"], 3, "{ended}");
-    assert!(
-        missing(&ended).iter().all(|(item, _)| item != "south"),
-        "{ended}"
-    );
+    assert!(missing(&ended).iter().all(|(item, _)| item != "south"), "{ended}");
     let events = world.events();
     let late = all(&events, "late_result");
     assert!(late.iter().all(|event| event["policy"] == "update_result"));
@@ -303,18 +244,12 @@ fn a_late_result_may_make_up_for_a_minimum_that_was_missed() {
 
 #[test]
 fn what_was_left_is_ended_at_the_deadline_of_the_job() {
-    let world = datacenters(
-        "best_effort_min_dcs: 2\n  on_complete: leave",
-        "deadline: 2s",
-    );
+    let world = datacenters("best_effort_min_dcs: 2\n  on_complete: leave", "deadline: 2s");
     let engine = world.spawn(&["run", "w.yaml", "--json"]);
     world.wait_for_lines("log", 4);
     report(&world, &TWO);
     let ended = engine.wait().exits(0).json();
-    assert_eq!(
-        ended["status"], "completed",
-        "all that was to be done is done"
-    );
+    assert_eq!(ended["status"], "completed", "all that was to be done is done");
     let told: Vec<_> = missing(&ended).into_iter().map(|(item, _)| item).collect();
     assert_eq!(told, ["south", "west"]);
     are_ended(&world, &["south", "west"]);
@@ -343,10 +278,7 @@ fn dies_at(place: &str, numbers: impl Iterator<Item = u64>) {
         assert!(runs.values().all(|runs| *runs == 1), "{here} {runs:?}");
         let events = world.events();
         is_lawful(&events);
-        assert_eq!(
-            one(&events, "completion_reached")["reason"],
-            "min_dcs_reached (2/2)"
-        );
+        assert_eq!(one(&events, "completion_reached")["reason"], "min_dcs_reached (2/2)");
         begun_are_ended(&world);
     }
     println!("{place}: {reached} numbers reached");
@@ -365,23 +297,15 @@ fn killed_after_any_write_around_a_completion_it_is_decided_once() {
 
 #[test]
 fn a_deadline_that_passes_while_nobody_runs_the_job_has_passed() {
-    let world = datacenters(
-        "best_effort_min_dcs: 3\n  best_effort_deadline_seconds: 60",
-        "",
-    );
+    let world = datacenters("best_effort_min_dcs: 3\n  best_effort_deadline_seconds: 60", "");
     let engine = world.spawn(&["run", "w.yaml", "--json"]);
     report(&world, &TWO);
-    world.wait_for_events("two results", |events| {
-        all(events, "item_succeeded").len() == 2
-    });
+    world.wait_for_events("two results", |events| all(events, "item_succeeded").len() == 2);
     engine.kill();
     let later = [("UNDAUNTED_TEST_CLOCK", "3600")];
     let ended = world.call_with(&["resume", "@last", "--json"], &later);
     let ended = ended.exits(4).json();
-    assert_eq!(
-        missing(&ended),
-        [pair("south", "deadline"), pair("west", "deadline")]
-    );
+    assert_eq!(missing(&ended), [pair("south", "deadline"), pair("west", "deadline")]);
     let events = world.events();
     let reached = one(&events, "completion_reached");
     assert_eq!(reached["reason"], "deadline_expired (completed: 2)");
@@ -411,24 +335,14 @@ fn minimum_and_deadline_have_defaults_of_the_operator() {
     let world = datacenters("", "");
     report(&world, &TWO);
     let operator = [("BEST_EFFORT_DEFAULT_MIN_DCS", "2")];
-    world
-        .call_with(&["run", "w.yaml", "--json"], &operator)
-        .exits(0);
-    assert_eq!(
-        one(&world.events(), "completion_reached")["reason"],
-        "min_dcs_reached (2/2)"
-    );
+    world.call_with(&["run", "w.yaml", "--json"], &operator).exits(0);
+    assert_eq!(one(&world.events(), "completion_reached")["reason"], "min_dcs_reached (2/2)");
     world.run().exits(0);
     assert_eq!(one(&world.events(), "completion_reached")["min"], 1);
-    let world = datacenters(
-        "best_effort_min_dcs: 3\n  best_effort_deadline_seconds: 0",
-        "",
-    );
+    let world = datacenters("best_effort_min_dcs: 3\n  best_effort_deadline_seconds: 0", "");
     report(&world, &TWO);
-    let operator = [
-        ("BEST_EFFORT_DEFAULT_DEADLINE_SECONDS", "1"),
-        ("BEST_EFFORT_CHECK_INTERVAL_SECONDS", "1"),
-    ];
+    let operator =
+        [("BEST_EFFORT_DEFAULT_DEADLINE_SECONDS", "1"), ("BEST_EFFORT_CHECK_INTERVAL_SECONDS", "1")];
     let ended = world.call_with(&["run", "w.yaml", "--json"], &operator);
     assert_eq!(ended.exits(4).json()["reason"], "deadline");
 }
@@ -443,9 +357,7 @@ fn settings_of_the_operator_that_mean_nothing_are_named() {
         ("BEST_EFFORT_LATE_RESULT_POLICY", ["", "LOG_ONLY", "drop"]),
     ] {
         for value in values {
-            let refused = world
-                .call_with(&["run", "w.yaml"], &[(name, value)])
-                .exits(2);
+            let refused = world.call_with(&["run", "w.yaml"], &[(name, value)]).exits(2);
             assert!(refused.err.contains(name), "{refused:?}");
         }
     }
@@ -476,14 +388,8 @@ fn the_state_of_a_completion_is_shown_with_the_names_of_its_source() {
         !all(events, "item_succeeded").is_empty() && !all(events, "item_dead_lettered").is_empty()
     });
     let state = &world.show()["best_effort"];
-    assert_eq!(
-        (&state["enabled"], &state["min_dcs"]),
-        (&json!(true), &json!(3))
-    );
-    assert_eq!(
-        state["target_dcs"],
-        json!(["north", "east", "south", "west"])
-    );
+    assert_eq!((&state["enabled"], &state["min_dcs"]), (&json!(true), &json!(3)));
+    assert_eq!(state["target_dcs"], json!(["north", "east", "south", "west"]));
     assert_eq!(state["dcs_completed"], json!(["north"]));
     assert_eq!(state["dcs_failed"], json!(["east"]));
     report(&world, &[("south", "no"), ("west", "no")]);
@@ -511,25 +417,16 @@ reduce:
 ",
     );
     let engine = world.spawn(&["run", "w.yaml", "--json"]);
-    World::eventually("all run", || {
-        (world.lines("begun").len() == 3).then_some(())
-    });
+    World::eventually("all run", || (world.lines("begun").len() == 3).then_some(()));
     engine.kill();
     world.write("go", "");
-    World::eventually("all have ended", || {
-        (world.lines("log").len() == 3).then_some(())
-    });
+    World::eventually("all have ended", || (world.lines("log").len() == 3).then_some(()));
     let began = std::time::Instant::now();
-    World::eventually("the deadline has passed", || {
-        (began.elapsed().as_millis() > 1100).then_some(())
-    });
+    World::eventually("the deadline has passed", || (began.elapsed().as_millis() > 1100).then_some(()));
     let report = world.call(&["resume", "@last", "--json"]).exits(0).json();
     assert_eq!(report["items"]["succeeded"], 3);
     let events = world.events();
     let reached = all(&events, "completion_reached");
     assert_eq!(reached[0]["reason"], "all_dcs_reported");
-    assert_eq!(
-        world.lines("log").last().map(String::as_str),
-        Some("reduced 3")
-    );
+    assert_eq!(world.lines("log").last().map(String::as_str), Some("reduced 3"));
 }

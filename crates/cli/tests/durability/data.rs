@@ -20,14 +20,7 @@ fn what_a_command_printed_is_given_to_later_ones_in_its_format() {
 ",
     );
     world.run().exits(0);
-    let expected = [
-        "[two words\n]",
-        "[deep]",
-        r#"[["1","2","3"]]"#,
-        "[42]",
-        "[true]",
-        "[by step]",
-    ];
+    let expected = ["[two words\n]", "[deep]", r#"[["1","2","3"]]"#, "[42]", "[true]", "[by step]"];
     assert_eq!(world.read("log"), expected.join("\n") + "\n");
 }
 
@@ -95,9 +88,7 @@ fn the_results_of_a_map_are_in_input_order_with_status_and_output() {
 fn the_results_of_a_map_survive_a_kill() {
     let world = World::of(RESULTS);
     let engine = world.spawn(&["run", "w.yaml", "--json"]);
-    World::eventually("the first command of reduce", || {
-        (world.read("whole").ends_with(']')).then_some(())
-    });
+    World::eventually("the first command of reduce", || (world.read("whole").ends_with(']')).then_some(()));
     engine.kill();
     world.write("go", "");
     world.resume().exits(4);
@@ -166,17 +157,9 @@ map:
   agent_template: [{shell: 'printf ''%s %s\\n'' ${item} ${item.n:-none} >> log'}]
 ",
     );
-    world.write(
-        "items.json",
-        r#"[{"n": 1, "s": "x"}, [true, null], 1.50, "text"]"#,
-    );
+    world.write("items.json", r#"[{"n": 1, "s": "x"}, [true, null], 1.50, "text"]"#);
     world.run().exits(0);
-    let expected = [
-        r#"{"n":1,"s":"x"} 1"#,
-        "[true,null] none",
-        "1.5 none",
-        "text none",
-    ];
+    let expected = [r#"{"n":1,"s":"x"} 1"#, "[true,null] none", "1.5 none", "text none"];
     assert_eq!(world.lines("log"), expected);
 }
 
@@ -192,10 +175,7 @@ map:
       retry_config: {attempts: 3, initial_delay: 3ms}
 ",
     );
-    world.write(
-        "items.json",
-        r#"[{"name": "a"}, {"nam": "b"}, {"name": "c"}]"#,
-    );
+    world.write("items.json", r#"[{"name": "a"}, {"nam": "b"}, {"name": "c"}]"#);
     let report = world.run().exits(4).json();
     assert_eq!(world.lines("log").len(), 2);
     assert_eq!(report["attempts"], 2);
@@ -225,19 +205,10 @@ map:
     assert!(text(&dead["error"]).contains("item_file"), "{dead}");
     assert_eq!(world.lines("log"), ["5"]);
 
-    world.write(
-        "w.yaml",
-        &world
-            .read("w.yaml")
-            .replace("printf %s ${item.text} |", "cat ${item_file} |"),
-    );
+    world.write("w.yaml", &world.read("w.yaml").replace("printf %s ${item.text} |", "cat ${item_file} |"));
     world.run().exits(0);
     let whole = items[0].to_string().len();
-    assert!(
-        world.lines("log").contains(&whole.to_string()),
-        "{:?}",
-        world.lines("log")
-    );
+    assert!(world.lines("log").contains(&whole.to_string()), "{:?}", world.lines("log"));
 }
 
 #[test]
@@ -251,14 +222,8 @@ reduce: [{shell: 'WHAT | wc -c > size'}]
 ";
     let world = World::of(&workflow.replace("WHAT", "printf %s ${map.results}"));
     let report = world.run().exits(1).json();
-    assert!(
-        text(&report["error"]).contains("map.results_file"),
-        "{report}"
-    );
-    world.write(
-        "w.yaml",
-        &workflow.replace("WHAT", "cat ${map.results_file}"),
-    );
+    assert!(text(&report["error"]).contains("map.results_file"), "{report}");
+    world.write("w.yaml", &workflow.replace("WHAT", "cat ${map.results_file}"));
     world.run().exits(0);
     assert!(world.read("size").trim().parse::<usize>().unwrap() > 180_000);
 }

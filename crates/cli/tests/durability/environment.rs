@@ -18,13 +18,8 @@ commands:
   - {shell: 'echo $SHARED, $OWN, $OUTSIDE >> log'}
 ",
     );
-    world
-        .call_with(&["run", "w.yaml"], &[("OUTSIDE", "around")])
-        .exits(0);
-    assert_eq!(
-        world.lines("log"),
-        ["of all, of one, of all", "of all, of all, around"]
-    );
+    world.call_with(&["run", "w.yaml"], &[("OUTSIDE", "around")]).exits(0);
+    assert_eq!(world.lines("log"), ["of all, of one, of all", "of all, of all, around"]);
 }
 
 #[test]
@@ -39,9 +34,7 @@ fn commands_run_where_run_was_called_or_where_they_say() {
     fs::create_dir(world.path("below")).unwrap();
     let here = fs::canonicalize(world.path("")).unwrap();
     let here = here.to_str().unwrap();
-    world
-        .call_with(&["run", "w.yaml"], &[("BACK", here), ("OLDPWD", here)])
-        .exits(0);
+    world.call_with(&["run", "w.yaml"], &[("BACK", here), ("OLDPWD", here)]).exits(0);
     assert_eq!(world.lines("log"), [here, &format!("{here}/below"), "/"]);
 }
 
@@ -49,10 +42,7 @@ fn commands_run_where_run_was_called_or_where_they_say() {
 fn a_missing_directory_is_told() {
     let world = World::of("[{shell: 'true', working_dir: nowhere}]");
     let report = world.run().exits(1).json();
-    assert!(
-        text(&report["error"]).contains("working directory"),
-        "{report}"
-    );
+    assert!(text(&report["error"]).contains("working directory"), "{report}");
 }
 
 #[test]
@@ -81,24 +71,15 @@ map:
     let log = world.lines("log");
     let rows: Vec<Vec<&str>> = log.iter().map(|line| line.split(' ').collect()).collect();
     assert_eq!(rows.len(), 8);
-    assert!(
-        rows.iter().all(|row| row[1] == job && row.len() == 6),
-        "{rows:?}"
-    );
+    assert!(rows.iter().all(|row| row[1] == job && row.len() == 6), "{rows:?}");
     let distinct = |item: &str, command: &str, column: usize| -> BTreeSet<&str> {
-        let own = rows
-            .iter()
-            .filter(|row| row[2] == item && (command.is_empty() || row[0] == command));
+        let own = rows.iter().filter(|row| row[2] == item && (command.is_empty() || row[0] == command));
         own.map(|row| row[column]).collect()
     };
     let mut tokens = BTreeSet::new();
     for item in ["a", "b"] {
         assert_eq!(distinct(item, "one", 3), ["1", "2", "3"].into());
-        assert_eq!(
-            distinct(item, "", 5).len(),
-            1,
-            "one correlation id for an item"
-        );
+        assert_eq!(distinct(item, "", 5).len(), 1, "one correlation id for an item");
         for command in ["one", "two"] {
             let token = distinct(item, command, 4);
             assert_eq!(token.len(), 1, "one token for a command");
@@ -109,10 +90,7 @@ map:
     let events = world.events();
     for event in all(&events, "attempt_started") {
         let item = text(&event["item"]);
-        assert_eq!(
-            distinct(&item, "", 5),
-            [event["correlation_id"].as_str().unwrap()].into()
-        );
+        assert_eq!(distinct(&item, "", 5), [event["correlation_id"].as_str().unwrap()].into());
     }
 }
 
@@ -144,9 +122,7 @@ fn secrets_reach_commands_and_nothing_else() {
     let refused = world.resume();
     assert_eq!(refused.code, 2, "{refused:?}");
     assert!(refused.err.contains("OUTER_TOKEN"), "{refused:?}");
-    let ended = world
-        .call_with(&["resume", "@last", "--json"], &given)
-        .exits(1);
+    let ended = world.call_with(&["resume", "@last", "--json"], &given).exits(1);
     assert_eq!(world.lines("seen"), [format!("{SECRET} {KEPT}")]);
     let mut said = vec![killed.err, killed.out, ended.out, ended.err];
     for args in [
@@ -169,9 +145,7 @@ fn secrets_reach_commands_and_nothing_else() {
         if path.is_file() && !path.starts_with(&spool) {
             let bytes = fs::read(&path).unwrap();
             for secret in [SECRET, KEPT] {
-                let found = bytes
-                    .windows(secret.len())
-                    .any(|part| part == secret.as_bytes());
+                let found = bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
                 assert!(!found, "{path:?} holds a secret");
             }
         }
@@ -190,10 +164,7 @@ fn tree(folder: &Path) -> Vec<(PathBuf, u32)> {
         }
     }
     let mode = |path: &PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    found
-        .into_iter()
-        .map(|path| (path.clone(), mode(&path)))
-        .collect()
+    found.into_iter().map(|path| (path.clone(), mode(&path))).collect()
 }
 
 #[test]
@@ -205,10 +176,7 @@ commands: [{shell: 'echo $LONG $SHORT >&2; exit 1'}]
 ",
     );
     let given = [("SHORT", "s3cr3t"), ("LONG", "s3cr3t-and-more")];
-    let report = world
-        .call_with(&["run", "w.yaml", "--json"], &given)
-        .exits(1)
-        .json();
+    let report = world.call_with(&["run", "w.yaml", "--json"], &given).exits(1).json();
     assert!(text(&report["error"]).ends_with("*** ***"), "{report}");
 }
 
@@ -224,8 +192,7 @@ fn a_secret_that_is_not_there_is_told_before_anything_is_stored() {
 
 #[test]
 fn a_workflow_may_name_another_shell() {
-    let world =
-        World::of("{shell: /bin/bash, commands: [{shell: 'a=(1 2 3); echo ${#a[@]} > log'}]}");
+    let world = World::of("{shell: /bin/bash, commands: [{shell: 'a=(1 2 3); echo ${#a[@]} > log'}]}");
     world.run().exits(0);
     assert_eq!(world.lines("log"), ["3"]);
 }

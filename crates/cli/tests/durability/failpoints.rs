@@ -230,11 +230,7 @@ fn a_file_that_was_being_written_is_written_again_under_its_number() {
 ",
         );
         let die = [("UNDAUNTED_TEST_DIE", place)];
-        assert_eq!(
-            world.call_with(&["run", "w.yaml"], &die).code,
-            -9,
-            "{place}"
-        );
+        assert_eq!(world.call_with(&["run", "w.yaml"], &die).code, -9, "{place}");
         let ended = world.resume().exits(0);
         assert_eq!(ended.json()["attempts"], 2, "{place}");
         assert_eq!(world.read("log"), format!("job {}", ended.job()));
@@ -264,14 +260,8 @@ commands:
     let events = world.events();
     is_lawful(&events);
     let cut = outcomes(&events);
-    assert_eq!(
-        cut.iter().filter(|cause| *cause == "interrupted").count(),
-        1
-    );
-    assert_eq!(
-        starts(&events)[&(command.to_owned(), command.to_owned())],
-        2
-    );
+    assert_eq!(cut.iter().filter(|cause| *cause == "interrupted").count(), 1);
+    assert_eq!(starts(&events)[&(command.to_owned(), command.to_owned())], 2);
     world
 }
 
@@ -288,10 +278,7 @@ fn a_keeper_killed_after_it_made_a_process_costs_an_attempt() {
     // It may have been ended before it wrote anything.
     let first = runs.remove("one").unwrap();
     assert!((1..=2).contains(&first));
-    assert_eq!(
-        runs,
-        [("three".to_owned(), 1), ("two".to_owned(), 1)].into()
-    );
+    assert_eq!(runs, [("three".to_owned(), 1), ("two".to_owned(), 1)].into());
 }
 
 #[test]
@@ -311,10 +298,7 @@ mode: mapreduce
 ",
     );
     let note = world.path("died");
-    let die = [
-        ("UNDAUNTED_TEST_DIE", "spawning-before:1"),
-        ("UNDAUNTED_TEST_DIED", note.to_str().unwrap()),
-    ];
+    let die = [("UNDAUNTED_TEST_DIE", "spawning-before:1"), ("UNDAUNTED_TEST_DIED", note.to_str().unwrap())];
     world.call_with(&["run", "w.yaml", "--json"], &die).exits(0);
     assert!(world.read("died").starts_with("spawning-before:1 "));
     assert_eq!(world.lines("log"), ["asked", "a"]);
@@ -332,10 +316,7 @@ commands:
 ",
     );
     let note = world.path("died");
-    let die = [
-        ("UNDAUNTED_TEST_DIE", place),
-        ("UNDAUNTED_TEST_DIED", note.to_str().unwrap()),
-    ];
+    let die = [("UNDAUNTED_TEST_DIE", place), ("UNDAUNTED_TEST_DIED", note.to_str().unwrap())];
     world.call_with(&["run", "w.yaml", "--json"], &die).exits(0);
     let died = world.read("died");
     assert!(died.starts_with(place), "{place} is not reached: {died}");
@@ -345,10 +326,7 @@ commands:
     let cut = outcomes.iter().filter(|cause| *cause == "interrupted");
     assert!(interrupted.contains(&cut.count()), "{place}: {outcomes:?}");
     if place.starts_with("exited-after") {
-        assert_eq!(
-            starts(&events)[&("shell-1".to_owned(), "shell-1".to_owned())],
-            1
-        );
+        assert_eq!(starts(&events)[&("shell-1".to_owned(), "shell-1".to_owned())], 1);
     }
     assert!(world.runs("log").values().all(|runs| *runs == 1));
 }
@@ -383,20 +361,12 @@ fn a_keeper_killed_while_it_begins_its_log_is_replaced() {
 
 #[test]
 fn killed_before_or_after_any_request_it_is_sent_again_with_the_next_number() {
-    for (place, sent) in [
-        ("call-before:1", 0),
-        ("call-after:1", 1),
-        ("call-before:2", 1),
-    ] {
+    for (place, sent) in [("call-before:1", 0), ("call-after:1", 1), ("call-before:2", 1)] {
         let server = StepServer::start().on("/a", &[Reply::status(503), Reply::text(200, "")]);
         let http = format!("url: '{}'", server.url("/a"));
         let world = one_call(&http, "  breaker: {failure_threshold: 1000}");
         let die = [("UNDAUNTED_TEST_DIE", place)];
-        assert_eq!(
-            world.call_with(&["run", "w.yaml"], &die).code,
-            -9,
-            "{place}"
-        );
+        assert_eq!(world.call_with(&["run", "w.yaml"], &die).code, -9, "{place}");
         assert_eq!(server.all().len(), sent, "{place}");
         world.resume().exits(0);
         let events = world.events();

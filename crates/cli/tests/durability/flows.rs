@@ -23,11 +23,7 @@ pub(crate) fn flow(server: &StepServer, head: &str, steps: &[(&str, &str, &str)]
 /// One step with this `work_config`, which answers so.
 pub(crate) fn one_step(replies: &[Reply], work: &str) -> (StepServer, World) {
     let server = StepServer::start().on("/a", replies);
-    let more = if work.is_empty() {
-        String::new()
-    } else {
-        format!(", work_config: {{{work}}}")
-    };
+    let more = if work.is_empty() { String::new() } else { format!(", work_config: {{{work}}}") };
     let world = flow(&server, "goals: [a]", &[("a", "x: {role: output}", &more)]);
     (server, world)
 }
@@ -57,16 +53,8 @@ fn a_flow_is_run_from_its_file_to_its_goal() {
         &server,
         "goals: [tell]\ninit: {items: [{n: 1}, {n: 2}, {n: 3}]}",
         &[
-            (
-                "tell",
-                "total: {role: required}, to: {role: const, default: '\"me\"'}",
-                FAST,
-            ),
-            (
-                "sum",
-                "price: {role: required}, total: {role: output}",
-                FAST,
-            ),
+            ("tell", "total: {role: required}, to: {role: const, default: '\"me\"'}", FAST),
+            ("sum", "price: {role: required}, total: {role: output}", FAST),
             ("unused", "total: {role: required}", FAST),
             (
                 "price",
@@ -80,19 +68,13 @@ fn a_flow_is_run_from_its_file_to_its_goal() {
     let report = world.run().exits(0).json();
     // One for each item of all steps.
     assert_eq!(items(&report), [5, 5, 0, 0]);
-    assert_eq!(
-        (&report["attempts"], &report["retries"]),
-        (&json!(6), &json!(1))
-    );
+    assert_eq!((&report["attempts"], &report["retries"]), (&json!(6), &json!(1)));
     let events = world.events();
     is_lawful(&events);
     is_exact(&server, &events);
     assert!(server.requests("/unused").is_empty());
     let told = server.requests("/tell");
-    assert_eq!(
-        told[0].json()["arguments"],
-        json!({"total": 60, "to": "me"})
-    );
+    assert_eq!(told[0].json()["arguments"], json!({"total": 60, "to": "me"}));
     assert_eq!(told[0].token(), told[1].token());
     let set = all(&events, "attribute_set");
     assert_eq!(set[1]["value"], 60, "{set:#?}");
@@ -100,10 +82,8 @@ fn a_flow_is_run_from_its_file_to_its_goal() {
 
 #[test]
 fn a_step_is_called_as_its_handlers_expect() {
-    let (server, world) = one_step(
-        &[Reply::status(500), Reply::outputs(&json!({}))],
-        "max_retries: 1, backoff: 1",
-    );
+    let (server, world) =
+        one_step(&[Reply::status(500), Reply::outputs(&json!({}))], "max_retries: 1, backoff: 1");
     let report = world.run().exits(0).json();
     let sent = server.all();
     for request in &sent {
@@ -153,16 +133,10 @@ fn a_flow_killed_in_calls_sends_them_again_with_the_same_tokens_and_nothing_that
         assert_eq!(again.unwrap().json(), before.json());
     }
     let last = &server.requests("/last")[0].json()["arguments"]["y"];
-    assert_eq!(
-        last,
-        &json!([{"x": 1, "y": 0}, {"x": 2, "y": 0}, {"x": 3, "y": 0}])
-    );
+    assert_eq!(last, &json!([{"x": 1, "y": 0}, {"x": 2, "y": 0}, {"x": 3, "y": 0}]));
     let events = world.events();
     is_lawful(&events);
-    let interrupted = outcomes(&events)
-        .iter()
-        .filter(|it| *it == "interrupted")
-        .count();
+    let interrupted = outcomes(&events).iter().filter(|it| *it == "interrupted").count();
     assert_eq!(interrupted, 3);
 }
 
@@ -198,9 +172,7 @@ fn a_flow_killed_again_and_again_comes_to_its_end_with_every_token_its_own() {
     let mut tokens = std::collections::BTreeMap::new();
     for request in server.requests("/each") {
         let n = request.json()["arguments"]["n"].as_u64().unwrap();
-        let token = tokens
-            .entry(n)
-            .or_insert_with(|| request.token().to_owned());
+        let token = tokens.entry(n).or_insert_with(|| request.token().to_owned());
         assert_eq!(token, request.token(), "{n}");
     }
     let different: std::collections::BTreeSet<_> = tokens.values().collect();
@@ -216,36 +188,22 @@ fn a_failed_goal_fails_the_flow_and_a_redrive_goes_on_with_another_token() {
     let server = StepServer::start()
         .on("/a", &[Reply::refusal("out of stock")])
         .on("/b", &[Reply::outputs(&json!({}))]);
-    let world = flow(
-        &server,
-        "goals: [b]",
-        &[
-            ("a", "x: {role: output}", FAST),
-            ("b", "x: {role: required}", FAST),
-        ],
-    );
+    let world =
+        flow(&server, "goals: [b]", &[("a", "x: {role: output}", FAST), ("b", "x: {role: required}", FAST)]);
     let report = world.run().exits(1).json();
     assert_eq!(report["status"], "failed");
-    assert!(
-        report["error"].as_str().unwrap().contains("out of stock"),
-        "{report}"
-    );
+    assert!(report["error"].as_str().unwrap().contains("out of stock"), "{report}");
     // What never started is in the total, and missing.
     assert_eq!(items(&report), [2, 0, 1, 0]);
     assert_eq!(report["missing"][0]["item"], "b", "{report}");
     assert_eq!(one(&world.events(), "step_unreachable")["step"], "b");
     assert_eq!(world.dead_letters()[0]["item"], "a");
     server.answers("/a", &[Reply::outputs(&json!({"x": 5}))]);
-    let redriven = world
-        .call(&["dlq", "redrive", "@last", "--yes", "--json"])
-        .exits(0);
+    let redriven = world.call(&["dlq", "redrive", "@last", "--yes", "--json"]).exits(0);
     assert_eq!(items(&redriven.json()), [2, 2, 0, 0]);
     let sent = server.requests("/a");
     assert_ne!(sent[0].token(), sent[1].token());
-    assert_eq!(
-        server.requests("/b")[0].json()["arguments"],
-        json!({"x": 5})
-    );
+    assert_eq!(server.requests("/b")[0].json()["arguments"], json!({"x": 5}));
 }
 
 #[test]
@@ -259,21 +217,14 @@ fn a_step_with_a_condition_that_does_not_hold_is_not_called() {
         "goals: [c]",
         &[
             ("a", "n: {role: output}", FAST),
-            (
-                "b",
-                "n: {role: required}, y: {role: output}",
-                ", predicate: {script: 'n > 10'}",
-            ),
+            ("b", "n: {role: required}, y: {role: output}", ", predicate: {script: 'n > 10'}"),
             ("c", "y: {role: optional, default: '0'}", FAST),
         ],
     );
     let report = world.run().exits(0).json();
     assert_eq!(items(&report), [2, 2, 0, 0]);
     assert!(server.requests("/b").is_empty());
-    assert_eq!(
-        server.requests("/c")[0].json()["arguments"],
-        json!({"y": 0})
-    );
+    assert_eq!(server.requests("/c")[0].json()["arguments"], json!({"y": 0}));
     assert_eq!(one(&world.events(), "step_skipped")["step"], "b");
 }
 
@@ -284,20 +235,13 @@ fn a_flow_without_items_for_a_step_goes_on_with_an_empty_list() {
         &server,
         "goals: [b]\ninit: {n: []}",
         &[
-            (
-                "a",
-                "n: {role: required, for_each: true}, y: {role: output}",
-                FAST,
-            ),
+            ("a", "n: {role: required, for_each: true}, y: {role: output}", FAST),
             ("b", "y: {role: required}", FAST),
         ],
     );
     let report = world.run().exits(0).json();
     assert_eq!(items(&report), [1, 1, 0, 0]);
-    assert_eq!(
-        server.requests("/b")[0].json()["arguments"],
-        json!({"y": []})
-    );
+    assert_eq!(server.requests("/b")[0].json()["arguments"], json!({"y": []}));
 }
 
 #[test]
@@ -306,11 +250,7 @@ fn parallelism_bounds_the_calls_of_a_step() {
     let world = flow(
         &server,
         "goals: [a]\ninit: {n: [1, 2, 3, 4, 5, 6, 7]}",
-        &[(
-            "a",
-            "n: {role: required, for_each: true}",
-            ", work_config: {parallelism: 3}",
-        )],
+        &[("a", "n: {role: required, for_each: true}", ", work_config: {parallelism: 3}")],
     );
     let engine = world.spawn(&["run", "w.yaml", "--json"]);
     server.wait_for("/a", 3);
@@ -343,10 +283,7 @@ fn a_flow_that_is_cancelled_ends_its_calls_and_one_that_is_interrupted_goes_on()
     let server = StepServer::start()
         .on("/a", &[Reply::outputs(&json!({"x": 1})).gated()])
         .on("/b", &[Reply::outputs(&json!({}))]);
-    let steps = [
-        ("a", "x: {role: output}", FAST),
-        ("b", "x: {role: required}", FAST),
-    ];
+    let steps = [("a", "x: {role: output}", FAST), ("b", "x: {role: required}", FAST)];
     let cancelled = flow(&server, "goals: [b]", &steps);
     let engine = cancelled.spawn(&["run", "w.yaml", "--json"]);
     server.wait_for("/a", 1);

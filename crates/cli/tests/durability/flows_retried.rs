@@ -11,14 +11,10 @@ use crate::world::{Ended, World};
 
 /// Waits for as many delays of a job as are asked for, and ends it.
 fn delays(world: &World, engine: Running, many: usize) -> Vec<u64> {
-    let events = world.wait_for_events("retries", |events| {
-        all(events, "retry_scheduled").len() >= many
-    });
+    let events = world.wait_for_events("retries", |events| all(events, "retry_scheduled").len() >= many);
     engine.kill();
     let found = all(&events, "retry_scheduled").into_iter().take(many);
-    found
-        .map(|event| event["delay_ms"].as_u64().unwrap())
-        .collect()
+    found.map(|event| event["delay_ms"].as_u64().unwrap()).collect()
 }
 
 #[test]
@@ -79,19 +75,10 @@ fn the_delay_is_constant_grows_by_itself_or_doubles_up_to_the_cap() {
         ("backoff: 4, backoff_type: fixed", [4, 4, 4, 4, 4]),
         ("backoff: 4, backoff_type: linear", [4, 8, 12, 16, 20]),
         ("backoff: 4, backoff_type: exponential", [4, 8, 16, 32, 64]),
-        (
-            "backoff: 4, max_backoff: 10, backoff_type: exponential",
-            [4, 8, 10, 10, 10],
-        ),
-        (
-            "backoff: 4, max_backoff: 9, backoff_type: linear",
-            [4, 8, 9, 9, 9],
-        ),
+        ("backoff: 4, max_backoff: 10, backoff_type: exponential", [4, 8, 10, 10, 10]),
+        ("backoff: 4, max_backoff: 9, backoff_type: linear", [4, 8, 9, 9, 9]),
         // Where an integer has no "absent", 0 stands for it, and is never the cap.
-        (
-            "backoff: 4, max_backoff: 0, backoff_type: fixed",
-            [4, 4, 4, 4, 4],
-        ),
+        ("backoff: 4, max_backoff: 0, backoff_type: fixed", [4, 4, 4, 4, 4]),
     ] {
         let work = format!("max_retries: 5, {work}");
         let (_server, world) = one_step(&[Reply::status(500)], &work);
@@ -110,23 +97,11 @@ fn without_work_config_the_defaults_of_the_engine_hold() {
     let (_server, world) = one_step(&[Reply::status(500)], "");
     let engine = world.spawn(&["run", "w.yaml", "--json"]);
     assert_eq!(delays(&world, engine, 1), [1000]);
-    let shown = world
-        .call(&["schedule", "w.yaml", "--json"])
-        .exits(0)
-        .json();
+    let shown = world.call(&["schedule", "w.yaml", "--json"]).exits(0).json();
     assert_eq!(shown["attempts_allowed"], 11);
-    let planned: Vec<_> = shown["retries"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|retry| &retry["delay_ms"])
-        .collect();
-    assert_eq!(
-        planned,
-        [
-            1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000, 60000, 60000
-        ]
-    );
+    let planned: Vec<_> =
+        shown["retries"].as_array().unwrap().iter().map(|retry| &retry["delay_ms"]).collect();
+    assert_eq!(planned, [1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000, 60000, 60000]);
 }
 
 #[test]
@@ -138,10 +113,7 @@ fn the_variables_of_the_engine_are_its_defaults() {
         ("RETRY_MAX_BACKOFF", "8"),
         ("RETRY_BACKOFF_TYPE", "linear"),
     ];
-    let report = world
-        .call_with(&["run", "w.yaml", "--json"], &variables)
-        .exits(1)
-        .json();
+    let report = world.call_with(&["run", "w.yaml", "--json"], &variables).exits(1).json();
     assert_eq!(report["attempts"], 4);
     assert_eq!(report["delay_ms"], 5 + 8 + 8);
     assert_eq!(server.all().len(), 4);
@@ -177,10 +149,7 @@ fn a_work_config_that_cannot_be_meant_is_refused() {
     ] {
         let (server, world) = one_step(&[Reply::status(200)], work);
         let ended: Ended = world.call(&["run", "w.yaml", "--json"]).exits(3);
-        assert!(
-            ended.err.contains("work_config") || ended.err.contains("w.yaml"),
-            "{ended:?}"
-        );
+        assert!(ended.err.contains("work_config") || ended.err.contains("w.yaml"), "{ended:?}");
         assert!(server.all().is_empty());
     }
 }
@@ -188,10 +157,7 @@ fn a_work_config_that_cannot_be_meant_is_refused() {
 #[test]
 fn without_max_backoff_the_cap_is_the_default_of_the_engine() {
     let (_server, world) = one_step(&[Reply::status(500)], "max_retries: 3, backoff: 40000");
-    let shown = world
-        .call(&["schedule", "w.yaml", "--json"])
-        .exits(0)
-        .json();
+    let shown = world.call(&["schedule", "w.yaml", "--json"]).exits(0).json();
     let planned = shown["retries"].as_array().unwrap().iter();
     let planned: Vec<_> = planned.map(|retry| &retry["delay_ms"]).collect();
     assert_eq!(planned, [40000, 60000, 60000]);
@@ -200,11 +166,7 @@ fn without_max_backoff_the_cap_is_the_default_of_the_engine() {
 #[test]
 fn an_item_that_waits_for_its_retry_holds_no_slot() {
     let server = StepServer::start().by("/a", |request| {
-        if request.json()["arguments"]["n"] == 1 {
-            Reply::status(503)
-        } else {
-            Reply::outputs(&json!({}))
-        }
+        if request.json()["arguments"]["n"] == 1 { Reply::status(503) } else { Reply::outputs(&json!({})) }
     });
     let world = flow(
         &server,
@@ -217,32 +179,19 @@ fn an_item_that_waits_for_its_retry_holds_no_slot() {
     );
     let engine = world.spawn(&["run", "w.yaml", "--json"]);
     // The first waits for ten minutes, and the others are done.
-    world.wait_for_events("the others", |events| {
-        all(events, "item_succeeded").len() == 2
-    });
+    world.wait_for_events("the others", |events| all(events, "item_succeeded").len() == 2);
     engine.kill();
-    let sent: Vec<_> = server
-        .all()
-        .iter()
-        .map(|it| it.json()["arguments"]["n"].clone())
-        .collect();
+    let sent: Vec<_> = server.all().iter().map(|it| it.json()["arguments"]["n"].clone()).collect();
     assert_eq!(sent, [1, 2, 3]);
 }
 
 #[test]
 fn a_flow_killed_in_a_wait_goes_on_at_its_time() {
-    let server = StepServer::start().on(
-        "/a",
-        &[Reply::status(503), Reply::outputs(&json!({"x": 1}))],
-    );
+    let server = StepServer::start().on("/a", &[Reply::status(503), Reply::outputs(&json!({"x": 1}))]);
     let world = flow(
         &server,
         "goals: [a]",
-        &[(
-            "a",
-            "x: {role: output}",
-            ", work_config: {max_retries: 1, backoff: 1000}",
-        )],
+        &[("a", "x: {role: output}", ", work_config: {max_retries: 1, backoff: 1000}")],
     );
     let engine = world.spawn(&["run", "w.yaml", "--json"]);
     let due = world.event("retry_scheduled")["due_at"].clone();

@@ -17,21 +17,12 @@ fn a_handler_that_succeeds_recovers_the_command_and_the_failure_stays_in_the_rep
     );
     let report = world.run().exits(0).json();
     assert_eq!(world.lines("log"), ["try", "try", "try", "handler", "next"]);
-    assert_eq!(
-        (&report["status"], &report["reason"]),
-        (&json!("completed"), &json!(null))
-    );
+    assert_eq!((&report["status"], &report["reason"]), (&json!("completed"), &json!(null)));
     let error = text(&report["error"]);
     assert!(error.contains("Retry budget exhausted"), "{error}");
-    assert!(
-        error.contains("trouble"),
-        "and keeps the last error: {error}"
-    );
+    assert!(error.contains("trouble"), "and keeps the last error: {error}");
     // Handlers are not counted.
-    assert_eq!(
-        (&report["attempts"], &report["retries"]),
-        (&json!(4), &json!(2))
-    );
+    assert_eq!((&report["attempts"], &report["retries"]), (&json!(4), &json!(2)));
     assert_eq!(report["delay_ms"], 20);
     let events = world.events();
     is_lawful(&events);
@@ -86,15 +77,9 @@ fn a_handler_with_rounds_gives_the_command_one_more_attempt_each() {
     );
     let report = world.run().exits(0).json();
     let log = world.lines("log");
-    let words: Vec<&str> = log
-        .iter()
-        .map(|line| line.split(' ').next().unwrap())
-        .collect();
+    let words: Vec<&str> = log.iter().map(|line| line.split(' ').next().unwrap()).collect();
     assert_eq!(words, ["work", "work", "fix", "work", "fix", "work"]);
-    let tokens: Vec<_> = log
-        .iter()
-        .filter_map(|line| line.split(' ').nth(2))
-        .collect();
+    let tokens: Vec<_> = log.iter().filter_map(|line| line.split(' ').nth(2)).collect();
     assert!(tokens.iter().all(|token| token == &tokens[0]), "{tokens:?}");
     assert_eq!(report["attempts"], 4);
     is_lawful(&world.events());
@@ -108,10 +93,7 @@ commands:
   - shell: exit 1
     on_failure: {shell: echo handler >> log; exit 1, OWN}
 ";
-    for (own, runs) in [
-        ("fail_workflow: false", 1),
-        ("retry_config: {attempts: 2, initial_delay: 3ms}", 3),
-    ] {
+    for (own, runs) in [("fail_workflow: false", 1), ("retry_config: {attempts: 2, initial_delay: 3ms}", 3)] {
         let world = World::of(&workflow.replace("OWN", own));
         world.run().exits(1);
         assert_eq!(world.lines("log").len(), runs, "{own}");

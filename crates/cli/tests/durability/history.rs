@@ -60,10 +60,7 @@ pub(crate) fn is_lawful(events: &[Value]) {
                 let made = attempts.entry(of.clone()).or_default();
                 *made += 1;
                 assert_eq!(attempt, Some(*made), "attempts are numbered: {event}");
-                assert!(
-                    numbers.insert(event["start"].as_u64()),
-                    "each starts once: {event}"
-                );
+                assert!(numbers.insert(event["start"].as_u64()), "each starts once: {event}");
                 let other = open.insert(of.clone(), *made);
                 assert_eq!(other, None, "one lives at a time: {event}");
                 if let Some(due) = due.remove(&of) {
@@ -96,9 +93,7 @@ pub(crate) fn probes(breaker: &Value, job: Option<&str>) -> usize {
     let words = ["half_opened", "probe"];
     let history = breaker["history"].as_array().unwrap().iter();
     let probes = history.filter(|change| words.iter().any(|word| change["change"] == *word));
-    probes
-        .filter(|change| job.is_none_or(|job| change["job"] == job))
-        .count()
+    probes.filter(|change| job.is_none_or(|job| change["job"] == job)).count()
 }
 
 /// How often something happened to a breaker.
@@ -128,9 +123,7 @@ pub(crate) fn held(events: &[Value]) -> BTreeSet<String> {
     for event in events {
         match kind(event) {
             "held" => held.insert(text(&event["item"])),
-            "released" | "item_dead_lettered" | "item_skipped" => {
-                held.remove(&text(&event["item"]))
-            }
+            "released" | "item_dead_lettered" | "item_skipped" => held.remove(&text(&event["item"])),
             _ => false,
         };
     }

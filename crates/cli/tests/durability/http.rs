@@ -60,8 +60,8 @@ pub(crate) fn is_exact(server: &StepServer, events: &[Value]) {
 #[test]
 fn every_status_has_its_class_and_only_the_transient_are_sent_again() {
     let statuses = [
-        200, 201, 202, 204, 299, 300, 301, 302, 303, 304, 307, 308, 400, 401, 403, 404, 408, 409,
-        410, 418, 422, 425, 429, 451, 499, 500, 501, 502, 503, 504, 511, 599,
+        200, 201, 202, 204, 299, 300, 301, 302, 303, 304, 307, 308, 400, 401, 403, 404, 408, 409, 410, 418,
+        422, 425, 429, 451, 499, 500, 501, 502, 503, 504, 511, 599,
     ];
     let names = statuses.map(|status| status.to_string());
     let mut server = StepServer::start();
@@ -82,11 +82,7 @@ fn every_status_has_its_class_and_only_the_transient_are_sent_again() {
             _ => &["status permanent"],
         };
         assert_eq!(told[&status.to_string()], expected, "{status}");
-        assert_eq!(
-            server.requests(&format!("/{status}")).len(),
-            expected.len(),
-            "{status}"
-        );
+        assert_eq!(server.requests(&format!("/{status}")).len(), expected.len(), "{status}");
     }
     // No redirect is followed.
     assert!(server.requests("/elsewhere").is_empty());
@@ -106,12 +102,9 @@ fn expect_says_which_statuses_are_a_success() {
         .on("/404", &[Reply::status(404)])
         .on("/503", &[Reply::status(503)])
         .on("/302", &[Reply::status(302).header("Location", "/x")]);
-    for (status, expect, code) in [
-        (404, "[200, 404]", 0),
-        (404, "[200-299]", 1),
-        (503, "5xx", 0),
-        (302, "[302]", 0),
-    ] {
+    for (status, expect, code) in
+        [(404, "[200, 404]", 0), (404, "[200-299]", 1), (503, "5xx", 0), (302, "[302]", 0)]
+    {
         let url = server.url(&format!("/{status}"));
         let world = one_call(&format!("url: '{url}', expect: {expect}"), "");
         world.run().exits(code);
@@ -158,10 +151,7 @@ fn a_server_that_is_not_there_is_a_network_failure() {
     drop(server);
     let world = one_call(&format!("url: '{url}'"), "");
     let report = world.run().exits(1).json();
-    assert_eq!(
-        (&report["reason"], &report["attempts"]),
-        (&json!("attempts"), &json!(3))
-    );
+    assert_eq!((&report["reason"], &report["attempts"]), (&json!("attempts"), &json!(3)));
     assert_eq!(outcomes(&world.events()), ["network"; 3]);
 }
 
@@ -186,10 +176,7 @@ fn the_time_of_an_attempt_covers_connection_headers_and_body() {
     let address = silent.local_addr().unwrap();
     let world = one_call(&format!("url: 'https://{address}/'"), "  timeout: 200ms\n");
     let report = world.run().exits(1).json();
-    assert!(
-        report["error"].as_str().unwrap().contains("200ms"),
-        "{report}"
-    );
+    assert!(report["error"].as_str().unwrap().contains("200ms"), "{report}");
     assert_eq!(outcomes(&world.events()), ["timeout"; 3]);
 }
 
@@ -197,16 +184,10 @@ fn the_time_of_an_attempt_covers_connection_headers_and_body() {
 fn an_answer_that_comes_byte_by_byte_is_an_answer() {
     let reply = Reply::Trickled(Box::new(Reply::text(200, "slow but whole")));
     let server = StepServer::start().on("/", &[reply]);
-    let world = one_call(
-        &format!("url: '{}'", server.url("/")),
-        "  capture_output: got\n",
-    );
+    let world = one_call(&format!("url: '{}'", server.url("/")), "  capture_output: got\n");
     world.run().exits(0);
     let events = world.events();
-    assert_eq!(
-        one(&events, "attempt_succeeded")["output"],
-        "slow but whole"
-    );
+    assert_eq!(one(&events, "attempt_succeeded")["output"], "slow but whole");
 }
 
 #[test]
@@ -231,17 +212,13 @@ fn retry_after_in_seconds_is_the_least_that_is_waited() {
     ));
     let report = world.run().exits(0).json();
     let events = world.events();
-    let delays: Vec<_> = all(&events, "retry_scheduled")
-        .into_iter()
-        .map(|event| event["delay_ms"].clone())
-        .collect();
+    let delays: Vec<_> =
+        all(&events, "retry_scheduled").into_iter().map(|event| event["delay_ms"].clone()).collect();
     assert_eq!(delays, [1000, 2, 2]);
     // It is charged like any other delay.
     assert_eq!(report["delay_ms"], 1004);
-    let classes: Vec<_> = all(&events, "attempt_failed")
-        .into_iter()
-        .map(|event| text(&event["class"]))
-        .collect();
+    let classes: Vec<_> =
+        all(&events, "attempt_failed").into_iter().map(|event| text(&event["class"])).collect();
     assert_eq!(classes[0], "throttled");
     assert_eq!(classes[2], "transient");
     is_lawful(&events);
@@ -356,11 +333,7 @@ fn a_connection_is_used_again_and_a_request_lost_on_it_is_not_sent_again_in_secr
     world.run().exits(0);
     let events = world.events();
     is_exact(&server, &events);
-    let connections: Vec<_> = server
-        .all()
-        .iter()
-        .map(|request| request.connection)
-        .collect();
+    let connections: Vec<_> = server.all().iter().map(|request| request.connection).collect();
     assert_eq!(connections[0], connections[1], "kept for the next one");
     assert_eq!(told(&events)["2"].len(), 3);
 }
@@ -368,9 +341,7 @@ fn a_connection_is_used_again_and_a_request_lost_on_it_is_not_sent_again_in_secr
 #[test]
 fn the_answer_is_captured_and_may_be_used() {
     let body = json!({"id": 7, "tags": ["a b", "c"]}).to_string();
-    let server = StepServer::start()
-        .on("/made", &[Reply::text(201, &body)])
-        .on("/7", &[Reply::status(200)]);
+    let server = StepServer::start().on("/made", &[Reply::text(201, &body)]).on("/7", &[Reply::status(200)]);
     let world = World::of(&format!(
         "
 - id: make
@@ -403,33 +374,13 @@ fn an_answer_of_any_size_or_kind_is_bounded_and_judged_by_its_status() {
         (Reply::Huge(200, most + 1), "", vec!["permanent permanent"]),
         (Reply::Huge(503, most + 1), "", vec!["status transient"; 3]),
         (Reply::Huge(404, most + 1), "", vec!["status permanent"]),
-        (
-            Reply::Huge(200, 11),
-            "      output_limit: 10\n",
-            vec!["permanent permanent"],
-        ),
-        (
-            Reply::Huge(200, 10),
-            "      output_limit: 10\n",
-            vec!["success"],
-        ),
+        (Reply::Huge(200, 11), "      output_limit: 10\n", vec!["permanent permanent"]),
+        (Reply::Huge(200, 10), "      output_limit: 10\n", vec!["success"]),
         // What nobody reads need not be text.
         (Reply::bytes(b"\xff\xfe"), "", vec!["success"]),
-        (
-            Reply::bytes(b"\xff\xfe"),
-            "      capture_output: got\n",
-            vec!["unreadable permanent"],
-        ),
-        (
-            Reply::bytes(b""),
-            "      capture_output: got\n",
-            vec!["success"],
-        ),
-        (
-            Reply::status(204),
-            "      capture_output: got\n",
-            vec!["success"],
-        ),
+        (Reply::bytes(b"\xff\xfe"), "      capture_output: got\n", vec!["unreadable permanent"]),
+        (Reply::bytes(b""), "      capture_output: got\n", vec!["success"]),
+        (Reply::status(204), "      capture_output: got\n", vec!["success"]),
     ];
     for (reply, more, expected) in cases {
         let server = StepServer::start().on("/x", std::slice::from_ref(&reply));
@@ -451,39 +402,15 @@ fn the_protocol_of_steps_is_read_from_the_body() {
     for (reply, reason, expected) in [
         (Reply::outputs(&json!({"a": 1})), None, vec!["success"]),
         (argyll(r#"{"success":true}"#), None, vec!["success"]),
-        (
-            Reply::refusal("out of stock"),
-            Some("out of stock"),
-            vec!["refused permanent"],
-        ),
-        (
-            argyll(r#"{"success":false}"#),
-            Some(""),
-            vec!["refused permanent"],
-        ),
-        (
-            argyll("hello"),
-            Some("protocol"),
-            vec!["unreadable permanent"],
-        ),
+        (Reply::refusal("out of stock"), Some("out of stock"), vec!["refused permanent"]),
+        (argyll(r#"{"success":false}"#), Some(""), vec!["refused permanent"]),
+        (argyll("hello"), Some("protocol"), vec!["unreadable permanent"]),
         (argyll("{}"), Some("success"), vec!["unreadable permanent"]),
         (argyll(""), Some("protocol"), vec!["unreadable permanent"]),
-        (
-            Reply::bytes(b"\xff"),
-            Some("UTF-8"),
-            vec!["unreadable permanent"],
-        ),
+        (Reply::bytes(b"\xff"), Some("UTF-8"), vec!["unreadable permanent"]),
         // The status comes first.
-        (
-            Reply::text(500, r#"{"success":true}"#),
-            Some("HTTP 500"),
-            vec!["status transient"; 3],
-        ),
-        (
-            Reply::text(400, r#"{"success":true}"#),
-            Some("HTTP 400"),
-            vec!["status permanent"],
-        ),
+        (Reply::text(500, r#"{"success":true}"#), Some("HTTP 500"), vec!["status transient"; 3]),
+        (Reply::text(400, r#"{"success":true}"#), Some("HTTP 400"), vec!["status permanent"]),
     ] {
         let server = StepServer::start().on("/", std::slice::from_ref(&reply));
         let http = format!("method: POST, url: '{}', protocol: argyll", server.url("/"));

@@ -22,10 +22,7 @@ fn a_request_under_way_at_a_crash_is_interrupted_and_sent_again_with_the_same_to
     engine.kill();
     server.open("/");
     let report = world.resume().exits(0).json();
-    assert_eq!(
-        (&report["attempts"], &report["retries"]),
-        (&json!(2), &json!(1))
-    );
+    assert_eq!((&report["attempts"], &report["retries"]), (&json!(2), &json!(1)));
     let events = world.events();
     is_lawful(&events);
     is_exact(&server, &events);
@@ -45,10 +42,7 @@ fn kills_in_requests_never_pass_the_bound() {
         engine = world.spawn(&["resume", "@last", "--json"]);
     }
     let report = engine.wait().exits(1).json();
-    assert_eq!(
-        (&report["reason"], &report["attempts"]),
-        (&json!("attempts"), &json!(3))
-    );
+    assert_eq!((&report["reason"], &report["attempts"]), (&json!("attempts"), &json!(3)));
     is_exact(&server, &world.events());
     server.open("/");
 }
@@ -137,9 +131,7 @@ fn a_second_ctrl_c_ends_a_request_and_it_is_sent_again_on_resume() {
 
 #[test]
 fn the_breaker_of_an_origin_is_shared_by_jobs_and_needs_no_name() {
-    let server = StepServer::start()
-        .on("/a", &[Reply::status(503)])
-        .on("/b", &[Reply::status(200)]);
+    let server = StepServer::start().on("/a", &[Reply::status(503)]).on("/b", &[Reply::status(200)]);
     let world = World::new();
     let workflow = |path: &str| {
         format!(
@@ -170,23 +162,14 @@ fn the_breaker_of_an_origin_is_shared_by_jobs_and_needs_no_name() {
     world.call(&["breaker", "reset", &origin]).exits(0);
     first.wait().exits(0);
     second.wait().exits(0);
-    assert_eq!(
-        (server.requests("/a").len(), server.requests("/b").len()),
-        (4, 1)
-    );
+    assert_eq!((server.requests("/a").len(), server.requests("/b").len()), (4, 1));
 }
 
 #[test]
 fn an_answer_below_500_shows_that_an_origin_is_there_and_another_origin_is_another() {
     let server = StepServer::start();
     let other = StepServer::start().on("/down", &[Reply::status(503)]);
-    for (path, status) in [
-        ("/a", 503),
-        ("/b", 404),
-        ("/c", 503),
-        ("/d", 400),
-        ("/e", 503),
-    ] {
+    for (path, status) in [("/a", 503), ("/b", 404), ("/c", 503), ("/d", 400), ("/e", 503)] {
         server.answers(path, &[Reply::status(status)]);
     }
     let world = World::of(
@@ -201,9 +184,7 @@ map:
       breaker: {failure_threshold: 2, when_open: fail}
 ",
     );
-    let mut urls: Vec<String> = ["/a", "/b", "/c", "/d", "/e"]
-        .map(|path| server.url(path))
-        .into();
+    let mut urls: Vec<String> = ["/a", "/b", "/c", "/d", "/e"].map(|path| server.url(path)).into();
     urls.insert(1, other.url("/down"));
     world.write("urls.json", &json!(urls).to_string());
     world.run().exits(4);
@@ -247,12 +228,7 @@ reduce:
     let failed = &server.requests("/map/2")[0];
     assert_ne!(mended[0].token(), failed.token());
     let reduced = &server.requests("/reduce")[0].json()["all"];
-    let outputs: Vec<_> = reduced
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|each| &each["output"])
-        .collect();
+    let outputs: Vec<_> = reduced.as_array().unwrap().iter().map(|each| &each["output"]).collect();
     assert_eq!(outputs[0], "one", "{reduced}");
     is_lawful(&world.events());
 }
@@ -302,10 +278,7 @@ map:
     assert_eq!(report["items"]["succeeded"], 1);
     let events = world.events();
     is_lawful(&events);
-    assert_eq!(
-        one(&events, "completion_reached")["reason"],
-        "min_dcs_reached (1/1)"
-    );
+    assert_eq!(one(&events, "completion_reached")["reason"], "min_dcs_reached (1/1)");
     assert_eq!(server.requests("/3").len(), 1);
     server.open("/3");
 }
@@ -339,8 +312,7 @@ map:
 #[test]
 fn a_probe_of_an_origin_that_was_under_way_at_a_kill_does_not_keep_its_breaker_half_open() {
     let server = StepServer::start().on("/", &[Reply::status(503), Reply::status(200).gated()]);
-    let breaker =
-        "  breaker: {failure_threshold: 1, recovery_timeout: 100ms, half_open_max_calls: 1}\n";
+    let breaker = "  breaker: {failure_threshold: 1, recovery_timeout: 100ms, half_open_max_calls: 1}\n";
     let retry = "  retry_config: {attempts: 5, backoff: fixed, initial_delay: 1ms}\n";
     let url = server.url("/");
     let world = World::of(&format!("- http: {{url: '{url}'}}\n{breaker}{retry}"));
@@ -350,10 +322,7 @@ fn a_probe_of_an_origin_that_was_under_way_at_a_kill_does_not_keep_its_breaker_h
     engine.kill();
     server.open("/");
     world.resume().exits(0);
-    assert_eq!(
-        outcomes(&world.events()),
-        ["status", "interrupted", "success"]
-    );
+    assert_eq!(outcomes(&world.events()), ["status", "interrupted", "success"]);
     assert_eq!(world.breaker(&server.origin())["state"], "closed");
 }
 

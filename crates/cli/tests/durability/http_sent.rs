@@ -29,8 +29,7 @@ map:
 
 #[test]
 fn all_attempts_carry_the_same_token_and_the_id_of_the_item() {
-    let server =
-        StepServer::start().on("/", &[Reply::status(503), Reply::Close, Reply::status(200)]);
+    let server = StepServer::start().on("/", &[Reply::status(503), Reply::Close, Reply::status(200)]);
     let http = format!("method: PUT, url: '{}'", server.url("/"));
     let world = one_call(&http, "");
     world.run().exits(0);
@@ -55,9 +54,7 @@ fn tokens_differ_from_item_to_item_and_a_redrive_has_another() {
     let world = over(&json!(["a", "b"]), &http);
     world.run().exits(4);
     server.answers("/", &[Reply::status(200)]);
-    world
-        .call(&["dlq", "redrive", "@last", "--yes", "--json"])
-        .exits(0);
+    world.call(&["dlq", "redrive", "@last", "--yes", "--json"]).exits(0);
     let sent = server.all();
     assert_eq!(sent.len(), 4);
     for (one, other) in [(0, 1), (0, 2), (1, 3), (2, 3)] {
@@ -78,9 +75,7 @@ fn a_header_that_the_command_gives_itself_is_not_sent_twice() {
     let sent = &server.all()[0];
     let many = |name: &str| {
         let headers = sent.headers.iter();
-        headers
-            .filter(|(known, _)| known.eq_ignore_ascii_case(name))
-            .count()
+        headers.filter(|(known, _)| known.eq_ignore_ascii_case(name)).count()
     };
     assert_eq!((many("Idempotency-Key"), many("Content-Type")), (1, 1));
     assert_eq!(sent.token(), "mine");
@@ -127,12 +122,7 @@ fn a_value_that_would_leave_its_place_in_a_path_is_refused_and_nothing_is_sent()
 
 #[test]
 fn an_address_by_a_value_goes_nowhere_but_to_http() {
-    for url in [
-        "file:///etc/passwd",
-        "ftp://127.0.0.1/",
-        "nonsense",
-        "http://",
-    ] {
+    for url in ["file:///etc/passwd", "ftp://127.0.0.1/", "nonsense", "http://"] {
         let world = over(&json!([{"url": url}]), "url: '${item.url}'");
         world.run().exits(4);
         let letters = world.dead_letters();
@@ -144,10 +134,7 @@ fn an_address_by_a_value_goes_nowhere_but_to_http() {
 #[test]
 fn a_value_that_no_header_may_hold_is_refused_and_nothing_is_sent() {
     let server = StepServer::start().on("/", &[Reply::status(200)]);
-    let http = format!(
-        "url: '{}', headers: {{X-Name: '${{item.x}}'}}",
-        server.url("/")
-    );
+    let http = format!("url: '{}', headers: {{X-Name: '${{item.x}}'}}", server.url("/"));
     let items = json!([
         {"x": "a\r\nX-Evil: 1"},
         {"x": "a\nb"},
@@ -195,10 +182,7 @@ fn values_in_a_body_of_json_stay_values() {
     let world = over(&items, &http);
     world.run().exits(0);
     let sent: Vec<Value> = server.all().iter().map(Request::json).collect();
-    assert_eq!(
-        server.all()[0].header("content-type"),
-        Some("application/json")
-    );
+    assert_eq!(server.all()[0].header("content-type"), Some("application/json"));
     assert_eq!(
         sent[0],
         json!({"name": hostile, "all": items[0], "text": format!("x-{hostile}"), "list": [1, true, null, 5]})
@@ -212,10 +196,7 @@ fn values_in_a_body_of_json_stay_values() {
 #[test]
 fn a_body_of_text_is_sent_as_it_is_however_large_its_values() {
     let server = StepServer::start().on("/", &[Reply::status(200)]);
-    let http = format!(
-        "method: POST, url: '{}', body: 'hello ${{item.x}}'",
-        server.url("/")
-    );
+    let http = format!("method: POST, url: '{}', body: 'hello ${{item.x}}'", server.url("/"));
     let large = "é".repeat(200_000);
     let world = over(&json!([{"x": "a\u{0}b\r\n"}, {"x": large}]), &http);
     world.run().exits(0);
@@ -243,12 +224,7 @@ fn secrets_are_sent_and_stand_nowhere_else() {
     let secret = "s3cret-Value-71";
     let server = StepServer::start().by("/", |request| {
         // A server that tells what it was sent.
-        let told = format!(
-            "{:?} {} {}",
-            request.headers,
-            request.target,
-            request.text()
-        );
+        let told = format!("{:?} {} {}", request.headers, request.target, request.text());
         Reply::text(500, &told)
     });
     let world = World::of(&format!(
@@ -301,12 +277,8 @@ fn requests_go_through_the_proxy_of_the_environment() {
     let proxy = StepServer::start().on("http://step.invalid/run", &[Reply::status(200)]);
     let world = one_call(&format!("url: '{target}'"), "");
     let through = [("http_proxy", proxy.origin())];
-    let through = through
-        .each_ref()
-        .map(|(name, value)| (*name, value.as_str()));
-    world
-        .call_with(&["run", "w.yaml", "--json"], &through)
-        .exits(0);
+    let through = through.each_ref().map(|(name, value)| (*name, value.as_str()));
+    world.call_with(&["run", "w.yaml", "--json"], &through).exits(0);
     let sent = proxy.all();
     assert_eq!(sent.len(), 1);
     assert_eq!(sent[0].target, target);
@@ -315,8 +287,6 @@ fn requests_go_through_the_proxy_of_the_environment() {
     let server = StepServer::start().on("/", &[Reply::status(200)]);
     let world = one_call(&format!("url: '{}'", server.url("/")), "");
     let around = [through[0], ("no_proxy", "127.0.0.1")];
-    world
-        .call_with(&["run", "w.yaml", "--json"], &around)
-        .exits(0);
+    world.call_with(&["run", "w.yaml", "--json"], &around).exits(0);
     assert_eq!((server.all().len(), proxy.all().len()), (1, 1));
 }

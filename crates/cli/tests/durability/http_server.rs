@@ -184,11 +184,7 @@ impl StepServer {
     }
 
     /// A path is answered by what was sent to it.
-    pub(crate) fn by(
-        self,
-        path: &str,
-        respond: impl Fn(&Request) -> Reply + Send + Sync + 'static,
-    ) -> Self {
+    pub(crate) fn by(self, path: &str, respond: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         let mut script = self.shared.script();
         script.responders.insert(path.to_owned(), Arc::new(respond));
         drop(script);
@@ -259,17 +255,9 @@ fn read(reader: &mut BufReader<&TcpStream>, connection: u64) -> Option<Request> 
         };
         headers.push((name.to_owned(), value.trim_start().to_owned()));
     }
-    let mut request = Request {
-        method,
-        target,
-        headers,
-        body: Vec::new(),
-        at: SystemTime::now(),
-        connection,
-    };
-    let length = request
-        .header("content-length")
-        .map_or(0, |length| length.parse().unwrap());
+    let mut request =
+        Request { method, target, headers, body: Vec::new(), at: SystemTime::now(), connection };
+    let length = request.header("content-length").map_or(0, |length| length.parse().unwrap());
     request.body = vec![0; length];
     reader.read_exact(&mut request.body).ok()?;
     Some(request)

@@ -36,10 +36,7 @@ fn a_command_that_vanished_with_engine_and_keeper_is_interrupted_and_charged() {
     let report = world.resume().exits(0).json();
     assert!(!is_alive(command), "it was left beside the next attempt");
     assert_eq!(world.lines("log"), ["attempt 1", "attempt 2"]);
-    assert_eq!(
-        (&report["attempts"], &report["retries"]),
-        (&2.into(), &1.into())
-    );
+    assert_eq!((&report["attempts"], &report["retries"]), (&2.into(), &1.into()));
     let events = world.events();
     is_lawful(&events);
     assert_eq!(outcomes(&events), ["interrupted", "success"]);
@@ -130,10 +127,7 @@ fn a_keeper_killed_alone_is_replaced_while_the_job_goes_on() {
     let events = world.events();
     is_lawful(&events);
     assert_eq!(outcomes(&events), ["interrupted", "success"]);
-    assert!(
-        all(&events, "job_resumed").is_empty(),
-        "the engine never died"
-    );
+    assert!(all(&events, "job_resumed").is_empty(), "the engine never died");
 }
 
 #[test]
@@ -212,8 +206,7 @@ fn without_its_spool_what_ran_is_interrupted_and_what_was_recorded_stays() {
 
 #[test]
 fn after_a_reboot_an_end_that_was_not_recorded_is_uncertain() {
-    let world =
-        World::of(&ONCE_MORE.replace("exec sleep 1000", "until [ -e go ]; do sleep 0.01; done"));
+    let world = World::of(&ONCE_MORE.replace("exec sleep 1000", "until [ -e go ]; do sleep 0.01; done"));
     let before = [("UNDAUNTED_TEST_BOOT_ID", "before")];
     let engine = world.spawn_with(&["run", "w.yaml"], &before);
     let command = world.pid("up");
@@ -233,9 +226,7 @@ fn without_its_spool_a_start_that_never_began_cannot_be_told_from_one_that_vanis
     let world = World::of(ONCE_MORE);
     let die = [("UNDAUNTED_TEST_DIE", "begin-before:1")];
     assert_eq!(world.call_with(&["run", "w.yaml"], &die).code, -9);
-    World::eventually("the end of the keeper", || {
-        world.keepers().is_empty().then_some(())
-    });
+    World::eventually("the end of the keeper", || world.keepers().is_empty().then_some(()));
     fs::remove_dir_all(world.folder_of(&world.job())).unwrap();
     world.resume().exits(0);
     // Never guessed at: it is uncertain, so it is charged.

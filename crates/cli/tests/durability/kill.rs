@@ -29,16 +29,11 @@ fn a_command_goes_on_without_its_engine_and_its_result_is_collected() {
     assert!(is_alive(command), "it went with its engine");
     world.write("go", "");
     // It ends while nobody looks.
-    World::eventually("the end of the command", || {
-        (!is_alive(command)).then_some(())
-    });
+    World::eventually("the end of the command", || (!is_alive(command)).then_some(()));
     let ended = world.resume().exits(0);
     assert_eq!(world.lines("log"), ["begun", "ended", "got word"]);
     let report = ended.json();
-    assert_eq!(
-        (&report["attempts"], &report["retries"]),
-        (&2.into(), &0.into())
-    );
+    assert_eq!((&report["attempts"], &report["retries"]), (&2.into(), &0.into()));
     let events = world.events();
     is_lawful(&events);
     let resumed = one(&events, "job_resumed");
@@ -169,9 +164,7 @@ fn a_wait_is_neither_restarted_nor_skipped() {
     engine.kill();
     for run in 2..=4 {
         let engine = world.spawn(&["resume", "@last"]);
-        World::eventually("the next run", || {
-            (world.show()["run"] == run).then_some(())
-        });
+        World::eventually("the next run", || (world.show()["run"] == run).then_some(()));
         engine.kill();
         assert_eq!(world.show()["waiting"][0]["due_at"], due);
     }
@@ -187,11 +180,7 @@ fn a_wait_is_neither_restarted_nor_skipped() {
 
 #[test]
 fn a_retry_that_fell_due_during_the_downtime_is_due_now() {
-    let world = World::of(
-        &WAITS
-            .replace("5s", "1h")
-            .replace("backoff", "max_delay: 1h, backoff"),
-    );
+    let world = World::of(&WAITS.replace("5s", "1h").replace("backoff", "max_delay: 1h, backoff"));
     let engine = world.spawn(&["run", "w.yaml"]);
     let due = world.event("retry_scheduled")["due_at"].clone();
     engine.kill();
@@ -199,19 +188,13 @@ fn a_retry_that_fell_due_during_the_downtime_is_due_now() {
     let later = [("UNDAUNTED_TEST_CLOCK", "5000")];
     let ended = world.call_with(&["resume", "@last", "--json"], &later);
     let report = ended.exits(0).json();
-    assert_eq!(
-        (&report["attempts"], &report["delay_ms"]),
-        (&2.into(), &3_600_000.into())
-    );
+    assert_eq!((&report["attempts"], &report["delay_ms"]), (&2.into(), &3_600_000.into()));
     let events = world.events();
     is_lawful(&events);
     let resumed = one(&events, "job_resumed");
     assert!(resumed["downtime_ms"].as_u64().unwrap() >= 4_990_000);
     let started = all(&events, "attempt_started")[1];
-    assert!(
-        millis(&started["at"]) - millis(&resumed["at"]) < 5000,
-        "{started}"
-    );
+    assert!(millis(&started["at"]) - millis(&resumed["at"]) < 5000, "{started}");
     assert!(millis(&started["at"]) > millis(&due));
     assert_eq!(one(&events, "retry_scheduled")["due_at"], due);
 }
@@ -219,12 +202,7 @@ fn a_retry_that_fell_due_during_the_downtime_is_due_now() {
 #[test]
 fn between_a_result_and_the_next_start_nothing_is_lost_or_repeated() {
     // Records: 1 submitted, 2 and 3 the first step and its start, 4 to 8 its end and the next start.
-    for place in [
-        "ended-before:1",
-        "append-before:8",
-        "append-after:8",
-        "begin-before:2",
-    ] {
+    for place in ["ended-before:1", "append-before:8", "append-after:8", "begin-before:2"] {
         let world = World::of("[{shell: echo one >> log}, {shell: echo two >> log}]");
         let ended = world.call_with(&["run", "w.yaml"], &[("UNDAUNTED_TEST_DIE", place)]);
         assert_eq!(ended.code, -9, "{place}: {ended:?}");
@@ -250,10 +228,7 @@ fn a_start_that_was_recorded_and_never_begun_begins_under_its_number() {
     assert!(!world.path("log").exists());
     let report = world.resume().exits(0).json();
     assert_eq!(world.lines("log"), ["attempt 1"]);
-    assert_eq!(
-        (&report["attempts"], &report["retries"]),
-        (&1.into(), &0.into())
-    );
+    assert_eq!((&report["attempts"], &report["retries"]), (&1.into(), &0.into()));
     let events = world.events();
     is_lawful(&events);
     assert_eq!(outcomes(&events), ["success"]);
@@ -262,15 +237,12 @@ fn a_start_that_was_recorded_and_never_begun_begins_under_its_number() {
 #[test]
 fn what_a_later_command_uses_is_on_disk_before_the_success_that_mentions_it() {
     // Killed the moment the success is recorded, with the spool gone: the output is in the journal.
-    let world =
-        World::of("[{shell: echo word, capture_output: said}, {shell: 'echo ${said} >> log'}]");
+    let world = World::of("[{shell: echo word, capture_output: said}, {shell: 'echo ${said} >> log'}]");
     let die = [("UNDAUNTED_TEST_DIE", "append-after:8")];
     assert_eq!(world.call_with(&["run", "w.yaml"], &die).code, -9);
     let events = world.events();
     assert_eq!(one(&events, "attempt_succeeded")["output"], "word\n");
-    World::eventually("the end of the keeper", || {
-        world.keepers().is_empty().then_some(())
-    });
+    World::eventually("the end of the keeper", || world.keepers().is_empty().then_some(()));
     fs::remove_dir_all(world.folder_of(&world.job())).unwrap();
     // The second start was recorded too, and without a spool nobody knows that it never began.
     world.resume().exits(1);

@@ -53,10 +53,7 @@ map:
     );
     world.run().exits(4);
     assert_eq!(world.lines("log"), ["run"]);
-    assert_eq!(
-        one(&world.events(), "item_dead_lettered")["reason"],
-        "deadline"
-    );
+    assert_eq!(one(&world.events(), "item_dead_lettered")["reason"], "deadline");
 }
 
 #[test]
@@ -98,11 +95,7 @@ fn the_delay_budget_allows_what_fits_and_no_more() {
         assert_eq!(world.lines("log").len(), attempts, "{budget}: {report}");
         let exhausted = text(&report["error"]).contains("Retry budget exhausted");
         assert_eq!(exhausted, attempts == 3, "{report}");
-        let reason = if attempts == 3 {
-            "retry_budget"
-        } else {
-            "attempts"
-        };
+        let reason = if attempts == 3 { "retry_budget" } else { "attempts" };
         assert_eq!(report["reason"], reason);
         let stopped = one(&world.events(), "command_stopped").clone();
         assert_eq!(stopped["attempt"], attempts);
@@ -134,10 +127,7 @@ fn what_was_spent_is_restored_exactly() {
     // The same seed without a kill draws the same delays.
     let delays = |events: &[serde_json::Value]| -> Vec<u64> {
         let scheduled = all(events, "retry_scheduled");
-        scheduled
-            .iter()
-            .map(|event| event["delay_ms"].as_u64().unwrap())
-            .collect()
+        scheduled.iter().map(|event| event["delay_ms"].as_u64().unwrap()).collect()
     };
     let drawn = delays(&events);
     world.call(&["run", "w.yaml", "--seed", "7"]).exits(1);
@@ -166,12 +156,7 @@ map:
     let dead = all(&events, "item_dead_lettered");
     let reasons: BTreeSet<_> = dead.iter().map(|event| text(&event["reason"])).collect();
     let known = ["job_budget_exhausted", "workflow_budget_exhausted"];
-    assert!(
-        reasons
-            .iter()
-            .all(|reason| known.contains(&reason.as_str())),
-        "{reasons:?}"
-    );
+    assert!(reasons.iter().all(|reason| known.contains(&reason.as_str())), "{reasons:?}");
     is_lawful(&events);
 }
 
@@ -238,11 +223,7 @@ commands:
 
 #[test]
 fn a_tolerance_that_is_reached_stops_new_starts_and_skips_what_waits() {
-    for policy in [
-        "max_failures: 1",
-        "continue_on_failure: false",
-        "on_item_failure: stop",
-    ] {
+    for policy in ["max_failures: 1", "continue_on_failure: false", "on_item_failure: stop"] {
         let world = World::of(&format!(
             "
 mode: mapreduce
@@ -268,10 +249,7 @@ reduce: [{{shell: echo reduced >> log}}]
         world.write("go", "");
         world.write("over", "");
         let report = world.run().exits(1).json();
-        assert_eq!(
-            (&report["status"], &report["reason"]),
-            (&"failed".into(), &"tolerance".into())
-        );
+        assert_eq!((&report["status"], &report["reason"]), (&"failed".into(), &"tolerance".into()));
         let log = world.lines("log");
         assert!(!log.contains(&"reduced".to_owned()), "{policy}: {log:?}");
         assert!(!log.contains(&"4".to_owned()), "{policy}: {log:?}");
@@ -292,11 +270,7 @@ map:
 "
     ));
     let ended = world.run();
-    (
-        ended.code,
-        text(&ended.json()["reason"]),
-        world.lines("log").len(),
-    )
+    (ended.code, text(&ended.json()["reason"]), world.lines("log").len())
 }
 
 #[test]
@@ -308,10 +282,7 @@ fn a_tolerance_is_a_number_or_a_share_of_at_least_ten() {
     // Five of ten are not more than a half, and less than ten are not looked at.
     assert_eq!(tolerated(5, "failure_threshold: 0.5"), (4, attempts(), 12));
     assert_eq!(tolerated(6, "failure_threshold: 0.5"), (1, tolerance(), 10));
-    assert_eq!(
-        tolerated(2, "on_item_failure: skip"),
-        (0, String::new(), 12)
-    );
+    assert_eq!(tolerated(2, "on_item_failure: skip"), (0, String::new(), 12));
 }
 
 #[test]
@@ -328,10 +299,7 @@ map:
     let ours = world.program(&["run", "w.yaml", "--json"], &[]);
     let mut limited = std::process::Command::new("/bin/sh");
     let script = "ulimit -Sn 40; exec \"$0\" \"$@\"";
-    limited
-        .args(["-c", script])
-        .arg(ours.get_program())
-        .args(ours.get_args());
+    limited.args(["-c", script]).arg(ours.get_program()).args(ours.get_args());
     for (name, value) in ours.get_envs() {
         match value {
             Some(value) => limited.env(name, value),

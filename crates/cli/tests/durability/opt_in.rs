@@ -35,9 +35,7 @@ fn eight_times(origin: &str, more: &str) -> String {
 /// The delays that were scheduled, in milliseconds.
 fn delays(events: &[Value]) -> Vec<u64> {
     let scheduled = all(events, "retry_scheduled").into_iter();
-    scheduled
-        .map(|event| event["delay_ms"].as_u64().unwrap())
-        .collect()
+    scheduled.map(|event| event["delay_ms"].as_u64().unwrap()).collect()
 }
 
 fn breakers(world: &World) -> String {
@@ -50,10 +48,7 @@ fn a_dead_origin_is_called_as_often_and_as_fast_as_the_policy_says() {
         let world = World::of(&eight_times(&dead_origin(), more));
         let report = world.run().exits(1).json();
         assert_eq!(report["reason"], "attempts");
-        assert_eq!(
-            (&report["attempts"], &report["delay_ms"]),
-            (&json!(8), &json!(140))
-        );
+        assert_eq!((&report["attempts"], &report["delay_ms"]), (&json!(8), &json!(140)));
         let events = world.events();
         is_lawful(&events);
         assert_eq!(delays(&events), [20; 7]);
@@ -124,17 +119,12 @@ fn a_breaker_without_a_name_is_named_after_workflow_and_command() {
 ";
     let world = World::of(&format!("name: nightly run\ncommands:{commands}"));
     let report = world.run().exits(1).json();
-    assert_eq!(
-        (&report["reason"], &report["attempts"]),
-        (&json!("circuit_open"), &json!(2))
-    );
+    assert_eq!((&report["reason"], &report["attempts"]), (&json!("circuit_open"), &json!(2)));
     let breaker = world.breaker("nightly-run/charge");
     assert_eq!(breaker["state"], "open");
     // The next job of the workflow meets the same breaker.
     assert_eq!(world.run().exits(1).json()["attempts"], 0);
-    world
-        .call(&["breaker", "reset", "nightly-run/charge"])
-        .exits(0);
+    world.call(&["breaker", "reset", "nightly-run/charge"]).exits(0);
     // The file names a workflow that has no name.
     world.write("hourly.yaml", &format!("commands:{commands}"));
     world.call(&["run", "hourly.yaml"]).exits(1);
@@ -154,15 +144,7 @@ fn stored_before(world: &World, text: &str) {
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     // Whoever had it is gone with the store.
-    drop(
-        journal::submit(
-            &store,
-            submitted,
-            &Plans::default(),
-            Timestamp::ZERO.after(now),
-        )
-        .unwrap(),
-    );
+    drop(journal::submit(&store, submitted, &Plans::default(), Timestamp::ZERO.after(now)).unwrap());
 }
 
 #[test]
@@ -190,22 +172,11 @@ fn an_update_of_a_job_keeps_its_breakers_as_they_were_when_it_was_submitted() {
     let running = world.spawn(&["run", "w.yaml", "--json"]);
     server.wait_for("/a", 1);
     running.kill();
-    world.write(
-        "w.yaml",
-        &eight_times(&server.origin(), "  breaker: true\n"),
-    );
+    world.write("w.yaml", &eight_times(&server.origin(), "  breaker: true\n"));
     let refused = world.call(&["resume", "@last", "--update"]).exits(3);
-    assert!(
-        refused.err.contains("call: breaker differs"),
-        "{refused:#?}"
-    );
+    assert!(refused.err.contains("call: breaker differs"), "{refused:#?}");
     server.answers("/a", &[Reply::status(200)]);
-    world.write(
-        "other.yaml",
-        &eight_times(&server.origin(), "").replace("attempts: 7", "attempts: 9"),
-    );
-    world
-        .call(&["resume", "@last", "--update", "other.yaml"])
-        .exits(0);
+    world.write("other.yaml", &eight_times(&server.origin(), "").replace("attempts: 7", "attempts: 9"));
+    world.call(&["resume", "@last", "--update", "other.yaml"]).exits(0);
     assert_eq!(breakers(&world), "");
 }

@@ -18,10 +18,7 @@ map:
         world.run().exits(0);
         let events = world.events();
         let started = all(&events, "attempt_started");
-        let order: Vec<_> = started
-            .iter()
-            .map(|event| event["index"].as_u64())
-            .collect();
+        let order: Vec<_> = started.iter().map(|event| event["index"].as_u64()).collect();
         assert_eq!(order, (0..30).map(Some).collect::<Vec<_>>());
     }
 }
@@ -47,9 +44,7 @@ map:
     world.wait_for_lines("log", 2);
     let due = world.event("retry_scheduled")["due_at"].clone();
     // Another item has its slot until the retry is due.
-    World::eventually("the due time", || {
-        (world.show()["waiting"][0]["due_in_ms"] == 0).then_some(())
-    });
+    World::eventually("the due time", || (world.show()["waiting"][0]["due_in_ms"] == 0).then_some(()));
     assert_eq!(world.lines("log"), ["a", "b"], "it was due at {due}");
     world.write("go", "");
     engine.wait().exits(0);
@@ -70,11 +65,7 @@ map:
     let engine = world.spawn(&["run", "w.yaml", "--json"]);
     world.wait_for_lines("log", 10);
     let shown = world.show();
-    let map = shown["steps"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|step| step["items"] == 12);
+    let map = shown["steps"].as_array().unwrap().iter().find(|step| step["items"] == 12);
     assert_eq!(map.unwrap()["running"], 10, "{shown}");
     world.write("go", "");
     engine.wait().exits(0);
@@ -101,13 +92,7 @@ map:
         let log = world.lines("log");
         let own: Vec<_> = log.iter().filter(|line| line.starts_with(item)).collect();
         let expected = ["one", "two", "two", "two", "three"];
-        assert_eq!(
-            own,
-            expected
-                .map(|name| format!("{item}-{name}"))
-                .iter()
-                .collect::<Vec<_>>()
-        );
+        assert_eq!(own, expected.map(|name| format!("{item}-{name}")).iter().collect::<Vec<_>>());
     }
 }
 

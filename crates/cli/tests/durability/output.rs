@@ -22,11 +22,7 @@ fn of_ten_megabytes_the_first_and_the_last_mebibyte_are_kept() {
         .unwrap()
         .flat_map(|entry| fs::read(entry.unwrap().path()).unwrap())
         .collect();
-    assert!(
-        (2 << 20..=(2 << 20) + 4096).contains(&kept.len()),
-        "{} bytes",
-        kept.len()
-    );
+    assert!((2 << 20..=(2 << 20) + 4096).contains(&kept.len()), "{} bytes", kept.len());
     let has = |part: &[u8]| kept.windows(part.len()).any(|found| found == part);
     assert!(has(b"begin\nxxx") && has(b"xxxend\n"));
 }
@@ -58,10 +54,7 @@ fn the_output_of_every_attempt_is_kept() {
     let segment = world.folder_of(&job).join("spool/segments/1");
     let kept = fs::read_to_string(segment).unwrap();
     for attempt in 1..=3 {
-        assert!(
-            kept.contains(&format!("attempt {attempt} says this\n")),
-            "{kept}"
-        );
+        assert!(kept.contains(&format!("attempt {attempt} says this\n")), "{kept}");
     }
 }
 
@@ -86,21 +79,12 @@ fn equal_error_texts_are_stored_once() {
     ));
     world.run().exits(1);
     let events = world.events();
-    let failed = events
-        .iter()
-        .filter(|event| event["type"] == "attempt_failed");
-    assert!(
-        failed
-            .clone()
-            .all(|event| text(&event["error"]).contains("never changes"))
-    );
+    let failed = events.iter().filter(|event| event["type"] == "attempt_failed");
+    assert!(failed.clone().all(|event| text(&event["error"]).contains("never changes")));
     assert_eq!(failed.count(), 21);
     // The workflow itself, the text, and the sentences about the end hold it, not every attempt.
     let database = fs::read(world.store().join("undaunted.db")).unwrap();
     let part = long.as_bytes();
-    let found = database
-        .windows(part.len())
-        .filter(|found| found == &part)
-        .count();
+    let found = database.windows(part.len()).filter(|found| found == &part).count();
     assert!(found <= 6, "{found}");
 }

@@ -17,10 +17,7 @@ fn a_second_process_is_told_who_owns_the_job() {
     world.pid("up");
     let owner = engine.pid().to_string();
     let refused = world.resume().exits(7);
-    assert!(
-        refused.err.contains(&format!("process {owner}")),
-        "{refused:?}"
-    );
+    assert!(refused.err.contains(&format!("process {owner}")), "{refused:?}");
     assert_eq!(refused.out, "");
     assert_eq!(world.show()["owner"], engine.pid());
     // One that does not answer is not dead.
@@ -56,9 +53,7 @@ fn of_many_that_go_on_at_once_one_does() {
     let first = world.spawn(&["run", "w.yaml", "--json"]);
     world.pid("up");
     first.kill();
-    let all: Vec<_> = (0..5)
-        .map(|_| world.spawn(&["resume", "@last", "--json"]))
-        .collect();
+    let all: Vec<_> = (0..5).map(|_| world.spawn(&["resume", "@last", "--json"])).collect();
     world.event("job_resumed");
     world.write("go", "");
     let mut codes: Vec<i32> = all.into_iter().map(|each| each.wait().code).collect();
@@ -93,10 +88,7 @@ map:
             world.spawn(&["run", &file, "--json"])
         })
         .collect();
-    let jobs: Vec<_> = engines
-        .into_iter()
-        .map(|engine| engine.wait().exits(0).job())
-        .collect();
+    let jobs: Vec<_> = engines.into_iter().map(|engine| engine.wait().exits(0).job()).collect();
     let runs = world.runs("log");
     assert_eq!(runs.len(), 48);
     assert!(runs.values().all(|runs| *runs == 1));

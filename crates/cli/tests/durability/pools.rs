@@ -38,21 +38,14 @@ fn is_exact(world: &World, ended: &Ended) {
     assert_eq!(world.lines("log").len(), 17);
     let report = ended.json();
     assert_eq!(
-        (
-            &report["attempts"],
-            &report["retries"],
-            &report["items"]["dead"]
-        ),
+        (&report["attempts"], &report["retries"], &report["items"]["dead"]),
         (&json!(17), &json!(7), &json!(10))
     );
     let events = world.events();
     is_lawful(&events);
     assert_eq!(all(&events, "retry_scheduled").len(), 7);
     let budget = budget(world);
-    assert_eq!(
-        (&budget["consumed"], &budget["total_budget"]),
-        (&json!(7), &json!(7))
-    );
+    assert_eq!((&budget["consumed"], &budget["total_budget"]), (&json!(7), &json!(7)));
     let taken = budget["per_workflow_consumed"].as_object().unwrap();
     let taken = taken.values().map(|units| units.as_u64().unwrap());
     assert_eq!(taken.sum::<u64>(), 7);
@@ -74,9 +67,7 @@ fn five_kills_do_not_change_how_many_commands_a_pool_allows() {
     for kills in 0..5 {
         // More have begun than may end, so it is not done yet.
         world.wait_for_lines("log", 3 * kills + 1);
-        world.wait_for_events("the next run", |events| {
-            all(events, "job_resumed").len() == kills
-        });
+        world.wait_for_events("the next run", |events| all(events, "job_resumed").len() == kills);
         engine.kill();
         allow(&world, 3 * (kills + 1));
         engine = world.spawn(&["resume", "@last", "--json"]);
@@ -108,10 +99,7 @@ map:
 fn no_item_takes_more_than_its_share() {
     let world = failing(2, "retry_budget: 20\nretry_budget_per_workflow: 3");
     let ended = world.call(&["run", "w.yaml"]).exits(4);
-    assert_eq!(
-        world.runs("log"),
-        [("1".to_owned(), 4), ("2".to_owned(), 4)].into()
-    );
+    assert_eq!(world.runs("log"), [("1".to_owned(), 4), ("2".to_owned(), 4)].into());
     let said = "workflow_budget_exhausted (3/3)";
     assert!(ended.out.contains(said), "{ended:?}");
     let letters = world.dead_letters();
@@ -121,10 +109,7 @@ fn no_item_takes_more_than_its_share() {
         assert!(text(&letter["error"]).contains(said), "{letter}");
     }
     let explained = world.call(&["explain", "@last"]).exits(0).out;
-    assert!(
-        explained.contains("6 of 20 retries used, at most 3 by one item"),
-        "{explained}"
-    );
+    assert!(explained.contains("6 of 20 retries used, at most 3 by one item"), "{explained}");
 }
 
 #[test]
@@ -132,25 +117,15 @@ fn a_pool_that_is_used_up_says_so_to_people() {
     let world = World::of(TEN);
     allow(&world, 99);
     let ended = world.call(&["run", "w.yaml"]).exits(4);
-    assert!(
-        ended.out.contains("job_budget_exhausted (7/7)"),
-        "{ended:?}"
-    );
+    assert!(ended.out.contains("job_budget_exhausted (7/7)"), "{ended:?}");
     let listed = world.call(&["dlq", "ls", "@last"]).exits(0).out;
-    assert_eq!(
-        listed.matches("job_budget_exhausted (7/7)").count(),
-        10,
-        "{listed}"
-    );
+    assert_eq!(listed.matches("job_budget_exhausted (7/7)").count(), 10, "{listed}");
     let events = world.events();
     for event in all(&events, "item_dead_lettered") {
         assert_eq!(event["reason"], "job_budget_exhausted");
     }
     let shown = world.call(&["budget", "show", "@last"]).exits(0).out;
-    assert!(
-        shown.contains("7 of 7 retries used, 0 left; at most 3 an item"),
-        "{shown}"
-    );
+    assert!(shown.contains("7 of 7 retries used, 0 left; at most 3 an item"), "{shown}");
     assert!(shown.contains("undaunted budget top-up"), "{shown}");
 }
 
@@ -175,19 +150,13 @@ fn a_file_that_says_nothing_has_no_pool_unless_the_operator_gives_one() {
     assert_eq!(world.lines("log").len(), 10);
     let none = budget(&world);
     assert_eq!(
-        (
-            &none["total_budget"],
-            &none["consumed"],
-            &none["per_workflow_consumed"]
-        ),
+        (&none["total_budget"], &none["consumed"], &none["per_workflow_consumed"]),
         (&Value::Null, &json!(0), &json!({}))
     );
     let refused = world.call(&["budget", "top-up", "@last", "1"]).exits(2);
     assert!(refused.err.contains("has no pool"), "{refused:?}");
     let operator = [("RETRY_BUDGET_DEFAULT", "2")];
-    world
-        .call_with(&["run", "w.yaml", "--json"], &operator)
-        .exits(4);
+    world.call_with(&["run", "w.yaml", "--json"], &operator).exits(4);
     assert_eq!(world.lines("log").len(), 13);
     assert_eq!(budget(&world)["total_budget"], 2);
 }
@@ -207,12 +176,7 @@ fn what_is_asked_for_is_clamped_by_the_operator() {
         (small, None, 2, 2),
         ("retry_budget: 9", Some(("RETRY_BUDGET_MAX", "4")), 4, 3),
         ("retry_budget: 0", Some(("RETRY_BUDGET_DEFAULT", "6")), 6, 3),
-        (
-            "retry_budget: 9",
-            Some(("RETRY_BUDGET_PER_WORKFLOW_DEFAULT", "2")),
-            9,
-            2,
-        ),
+        ("retry_budget: 9", Some(("RETRY_BUDGET_PER_WORKFLOW_DEFAULT", "2")), 9, 2),
         (share, Some(("RETRY_BUDGET_PER_WORKFLOW_MAX", "1")), 20, 1),
     ];
     for (asked, said, total, share) in cases {
@@ -220,11 +184,7 @@ fn what_is_asked_for_is_clamped_by_the_operator() {
         let ended = world.call_with(&["run", "w.yaml", "--json"], said.as_slice());
         let budget = budget(&world);
         let effective = (&budget["total_budget"], &budget["per_workflow_max"]);
-        assert_eq!(
-            effective,
-            (&json!(total), &json!(share)),
-            "{asked} {said:?}"
-        );
+        assert_eq!(effective, (&json!(total), &json!(share)), "{asked} {said:?}");
         let report = ended.json();
         assert_eq!(report["attempts"], share + 1);
         let clamped = asked == both || said.is_some_and(|(name, _)| name.contains("MAX"));
@@ -235,12 +195,9 @@ fn what_is_asked_for_is_clamped_by_the_operator() {
 
 #[test]
 fn numbers_that_mean_nothing_are_refused() {
-    for limits in [
-        "retry_budget: -1",
-        "retry_budget_per_workflow: -2",
-        "retry_budget: many",
-        "retry_budget: 1.5",
-    ] {
+    for limits in
+        ["retry_budget: -1", "retry_budget_per_workflow: -2", "retry_budget: many", "retry_budget: 1.5"]
+    {
         let world = failing(1, limits);
         world.call(&["check", "w.yaml"]).exits(3);
         world.run().exits(3);
@@ -254,9 +211,7 @@ fn numbers_that_mean_nothing_are_refused() {
         "RETRY_BUDGET_PER_WORKFLOW_MAX",
     ] {
         for value in ["-1", "many", ""] {
-            let refused = world
-                .call_with(&["run", "w.yaml"], &[(name, value)])
-                .exits(2);
+            let refused = world.call_with(&["run", "w.yaml"], &[(name, value)]).exits(2);
             assert!(refused.err.contains(name), "{refused:?}");
         }
     }
@@ -292,10 +247,7 @@ fn was_topped_up(world: &World) {
         (&json!(2), &json!(2), &json!(4))
     );
     let budget = budget(world);
-    assert_eq!(
-        (&budget["consumed"], &budget["total_budget"]),
-        (&json!(4), &json!(4))
-    );
+    assert_eq!((&budget["consumed"], &budget["total_budget"]), (&json!(4), &json!(4)));
 }
 
 #[test]
@@ -303,10 +255,7 @@ fn the_pool_of_a_job_that_another_process_runs_can_be_topped_up() {
     let world = World::of(&TWO.replace("DELAY", "3ms"));
     let engine = world.spawn(&["run", "w.yaml", "--json"]);
     world.wait_for_lines("log", 4);
-    let told = world
-        .call(&["budget", "top-up", "@last", "2", "--json"])
-        .exits(0)
-        .json();
+    let told = world.call(&["budget", "top-up", "@last", "2", "--json"]).exits(0).json();
     assert_eq!(told["owner"], engine.pid());
     world.event("pool_topped_up");
     world.write("go", "");
@@ -320,10 +269,7 @@ fn the_pool_of_a_job_whose_owner_is_dead_can_be_topped_up() {
     let engine = world.spawn(&["run", "w.yaml", "--json"]);
     world.wait_for_lines("log", 4);
     engine.kill();
-    let told = world
-        .call(&["budget", "top-up", "@last", "2", "--json"])
-        .exits(0)
-        .json();
+    let told = world.call(&["budget", "top-up", "@last", "2", "--json"]).exits(0).json();
     assert_eq!(told["owner"], Value::Null);
     world.write("go", "");
     world.resume().exits(4);
@@ -335,9 +281,7 @@ fn the_pool_of_a_suspended_job_can_be_topped_up() {
     let world = World::of(&TWO.replace("DELAY", "2s"));
     world.write("go", "");
     let engine = world.spawn(&["run", "w.yaml", "--json"]);
-    world.wait_for_events("two waits", |events| {
-        all(events, "retry_scheduled").len() == 2
-    });
+    world.wait_for_events("two waits", |events| all(events, "retry_scheduled").len() == 2);
     engine.signal("INT");
     engine.wait().exits(75);
     let told = world.call(&["budget", "top-up", "@last", "2"]).exits(0).out;
@@ -357,10 +301,7 @@ fn dead_letters_are_tried_again_with_what_an_ended_job_was_topped_up_with() {
     // The first attempt of a round is free; what was used before stays used.
     assert_eq!(world.lines("log").len(), 17 + 10 + 3);
     let report = ended.exits(4).json();
-    assert_eq!(
-        (&report["attempts"], &report["retries"]),
-        (&json!(30), &json!(10))
-    );
+    assert_eq!((&report["attempts"], &report["retries"]), (&json!(30), &json!(10)));
     assert_eq!(budget(&world)["consumed"], 10);
 }
 
@@ -369,9 +310,7 @@ fn no_redrive_gets_more_than_the_pool_has_left() {
     let world = World::of(TEN);
     allow(&world, 99);
     world.run().exits(4);
-    world
-        .call(&["dlq", "redrive", "@last", "--yes", "--json"])
-        .exits(4);
+    world.call(&["dlq", "redrive", "@last", "--yes", "--json"]).exits(4);
     assert_eq!(world.lines("log").len(), 17 + 10);
     assert_eq!(budget(&world)["consumed"], 7);
 }
@@ -380,20 +319,13 @@ fn no_redrive_gets_more_than_the_pool_has_left() {
 fn no_pool_is_topped_up_past_the_maximum_of_the_operator() {
     let world = failing(2, "retry_budget: 4");
     let operator = [("RETRY_BUDGET_MAX", "6")];
-    world
-        .call_with(&["run", "w.yaml", "--json"], &operator)
-        .exits(4);
+    world.call_with(&["run", "w.yaml", "--json"], &operator).exits(4);
     // What was allowed when it was submitted counts, whatever is said later.
     let later = [("RETRY_BUDGET_MAX", "40")];
     let told = world.call_with(&["budget", "top-up", "@last", "9", "--json"], &later);
     let told = told.exits(0).json();
-    assert_eq!(
-        (&told["asked"], &told["added"], &told["total_budget"]),
-        (&json!(9), &json!(2), &json!(6))
-    );
-    let refused = world
-        .call_with(&["budget", "top-up", "@last", "1"], &later)
-        .exits(2);
+    assert_eq!((&told["asked"], &told["added"], &told["total_budget"]), (&json!(9), &json!(2), &json!(6)));
+    let refused = world.call_with(&["budget", "top-up", "@last", "1"], &later).exits(2);
     assert!(refused.err.contains("RETRY_BUDGET_MAX"), "{refused:?}");
     assert_eq!(budget(&world)["total_budget"], 6);
     for wrong in ["0", "-1", "many"] {
@@ -406,8 +338,6 @@ fn a_share_grows_with_the_total_that_bounded_it() {
     let world = failing(1, "retry_budget: 1");
     world.run().exits(4);
     world.call(&["budget", "top-up", "@last", "1"]).exits(0);
-    world
-        .call(&["dlq", "redrive", "@last", "--yes", "--json"])
-        .exits(4);
+    world.call(&["dlq", "redrive", "@last", "--yes", "--json"]).exits(4);
     assert_eq!(world.lines("log").len(), 2 + 2);
 }

@@ -37,11 +37,7 @@ impl Running {
         let status = World::eventually("the end of our program", || self.child.try_wait().unwrap());
         let code = status.code().or(status.signal().map(|signal| -signal));
         let read = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned();
-        Ended {
-            code: code.unwrap(),
-            out: read(&self.out),
-            err: read(&self.err),
-        }
+        Ended { code: code.unwrap(), out: read(&self.out), err: read(&self.err) }
     }
 
     /// `kill -9`, and waits until it is gone.
@@ -53,9 +49,7 @@ impl Running {
     /// Sends what Ctrl-C sends, and waits for the word that what runs is waited for.
     pub(crate) fn interrupt(&self) {
         self.signal("INT");
-        World::eventually("the news that it waits", || {
-            self.said().contains("waiting for").then_some(())
-        });
+        World::eventually("the news that it waits", || self.said().contains("waiting for").then_some(()));
     }
 
     pub(crate) fn signal(&self, name: &str) {
@@ -66,9 +60,7 @@ impl Running {
 /// Every process there is.
 pub(crate) fn processes() -> Vec<i32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect()
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// Whether a process that runs has this in its environment.
@@ -94,10 +86,7 @@ pub(crate) fn is_alive(pid: i32) -> bool {
 pub(crate) fn signal(pid: i32, name: &str) {
     // Whoever is gone already needs none.
     let script = format!("kill -{name} {pid} 2>/dev/null");
-    Command::new("/bin/sh")
-        .args(["-c", &script])
-        .status()
-        .unwrap();
+    Command::new("/bin/sh").args(["-c", &script]).status().unwrap();
 }
 
 pub(crate) fn kill(pid: i32) {

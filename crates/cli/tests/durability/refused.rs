@@ -13,10 +13,7 @@ fn an_agent_that_is_not_installed_is_permanent_and_told() {
     );
     let report = world.call_with(&["run", "w.yaml", "--json"], &[("PATH", "/nowhere")]);
     let report = report.exits(1).json();
-    assert_eq!(
-        (&report["reason"], &report["attempts"]),
-        (&"permanent".into(), &1.into())
-    );
+    assert_eq!((&report["reason"], &report["attempts"]), (&"permanent".into(), &1.into()));
     let error = text(&report["error"]);
     assert!(error.contains("`claude` is not installed"), "{error}");
     let failed = one(&world.events(), "attempt_failed").clone();
@@ -47,9 +44,8 @@ fn not_found_and_not_executable_are_permanent_and_other_failures_are_not() {
         ("exit 1", 2),
         ("kill -TERM $$", 2),
     ] {
-        let world = World::of(&format!(
-            "[{{shell: {script}, retry_config: {{attempts: 1, initial_delay: 3ms}}}}]"
-        ));
+        let world =
+            World::of(&format!("[{{shell: {script}, retry_config: {{attempts: 1, initial_delay: 3ms}}}}]"));
         let report = world.run().exits(1).json();
         assert_eq!(report["attempts"], attempts, "{script}");
     }
@@ -72,10 +68,7 @@ reduce: [{shell: echo >> log}]
 
 #[test]
 fn an_input_command_that_fails_is_told_with_its_cause() {
-    for (script, cause) in [
-        ("exit 3", "exit status 3"),
-        ("echo trouble >&2; exit 1", "trouble"),
-    ] {
+    for (script, cause) in [("exit 3", "exit status 3"), ("echo trouble >&2; exit 1", "trouble")] {
         let world = World::of(&format!(
             "{{mode: mapreduce, map: {{input: {{shell: '{script}'}}, agent_template: [{{shell: 'true'}}]}}}}"
         ));

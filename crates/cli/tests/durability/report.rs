@@ -40,17 +40,11 @@ fn report(workflow: &str, code: i32) -> (World, Value) {
 fn a_completed_job_reports_nulls_where_there_is_nothing_to_say() {
     let (_world, report) = report("[{shell: 'true'}, {shell: 'true'}]", 0);
     assert_eq!(report["status"], "completed");
-    assert_eq!(
-        (&report["reason"], &report["error"]),
-        (&Value::Null, &Value::Null)
-    );
+    assert_eq!((&report["reason"], &report["error"]), (&Value::Null, &Value::Null));
     let items = json!({"total": 2, "succeeded": 2, "dead": 0, "skipped": 0});
     assert_eq!(report["items"], items);
     assert_eq!(report["attempts"], 2);
-    assert_eq!(
-        (&report["retries"], &report["delay_ms"]),
-        (&json!(0), &json!(0))
-    );
+    assert_eq!((&report["retries"], &report["delay_ms"]), (&json!(0), &json!(0)));
     assert!(report["duration_ms"].is_u64());
     assert_eq!(report["missing"], json!([]));
 }
@@ -71,16 +65,10 @@ fn a_failed_list_reports_the_last_lines_of_stderr_and_what_never_started() {
     assert_eq!(report["status"], "failed");
     assert_eq!(report["reason"], "attempts");
     let error = text(&report["error"]);
-    assert!(
-        error.contains("one\ntwo") && error.contains("exit status 3"),
-        "{error}"
-    );
+    assert!(error.contains("one\ntwo") && error.contains("exit status 3"), "{error}");
     let items = json!({"total": 3, "succeeded": 1, "dead": 1, "skipped": 0});
     assert_eq!(report["items"], items);
-    assert_eq!(
-        (&report["attempts"], &report["retries"]),
-        (&json!(4), &json!(2))
-    );
+    assert_eq!((&report["attempts"], &report["retries"]), (&json!(4), &json!(2)));
     assert_eq!(report["delay_ms"], 6);
     assert_eq!(report["missing"][0]["item"], "never");
     assert!(report["missing"][0]["reason"].is_string());
@@ -150,28 +138,15 @@ fn an_event_is_a_line_with_number_time_and_type() {
     for (seq, event) in (1_u64..).zip(&events) {
         assert_eq!(event["seq"], seq);
         let at = text(&event["at"]);
-        assert!(
-            at.len() == 24 && at.ends_with('Z') && &at[10..11] == "T",
-            "{at}"
-        );
+        assert!(at.len() == 24 && at.ends_with('Z') && &at[10..11] == "T", "{at}");
         if kind(event).starts_with("attempt") || kind(event) == "retry_scheduled" {
-            assert_eq!(
-                (&event["item"], &event["command"]),
-                (&json!("flaky"), &json!("flaky"))
-            );
+            assert_eq!((&event["item"], &event["command"]), (&json!("flaky"), &json!("flaky")));
             assert!(event["attempt"].is_u64());
             assert!(event["correlation_id"].is_string());
         }
     }
     let scheduled = one(&events, "retry_scheduled");
-    let numbers = [
-        "retry",
-        "computed_ms",
-        "capped_ms",
-        "delay_ms",
-        "spent_ms",
-        "retry_budget_ms",
-    ];
+    let numbers = ["retry", "computed_ms", "capped_ms", "delay_ms", "spent_ms", "retry_budget_ms"];
     let numbers = numbers.map(|name| scheduled[name].as_u64());
     assert_eq!(numbers, [1, 7, 7, 7, 7, 60_000].map(Some));
     // The attempt that failed, not the one to come.
@@ -250,9 +225,8 @@ fn jobs_are_named_by_id_by_its_beginning_and_by_last() {
     let ambiguous = world.call(&["show", &alike[..1]]).exits(2);
     assert!(ambiguous.err.contains(&alike), "{ambiguous:?}");
     let beginning = (2..=alike.len()).map(|length| &alike[..length]);
-    let unique = beginning
-        .clone()
-        .find(|start| jobs.iter().filter(|job| job.starts_with(start)).count() == 1);
+    let unique =
+        beginning.clone().find(|start| jobs.iter().filter(|job| job.starts_with(start)).count() == 1);
     let shown = world.call(&["show", unique.unwrap(), "--json"]).exits(0);
     assert_eq!(shown.job(), alike);
 }
@@ -260,11 +234,7 @@ fn jobs_are_named_by_id_by_its_beginning_and_by_last() {
 #[test]
 fn a_reader_that_went_away_does_not_turn_a_failure_into_a_success() {
     let world = World::of("[{shell: exit 1}]");
-    for args in [
-        &["run", "w.yaml", "--json"][..],
-        &["run", "w.yaml"],
-        &["resume", "@last"],
-    ] {
+    for args in [&["run", "w.yaml", "--json"][..], &["run", "w.yaml"], &["resume", "@last"]] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let mut program = world.program(args, &[]);

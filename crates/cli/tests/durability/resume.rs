@@ -26,10 +26,7 @@ fn going_on_with_an_ended_job_reports_the_same_and_changes_nothing() {
         assert_eq!(world.resume().exits(code).json(), report);
         assert_eq!(world.events(), events);
         assert_eq!(world.lines("log"), log);
-        assert_eq!(
-            fs::read(world.store().join("undaunted.db")).unwrap(),
-            database
-        );
+        assert_eq!(fs::read(world.store().join("undaunted.db")).unwrap(), database);
     }
 }
 
@@ -66,12 +63,7 @@ fn a_job_goes_on_as_it_was_submitted_wherever_it_is_gone_on_with() {
 fn a_changed_workflow_file_is_noted_and_not_used() {
     let (world, _) = killed_while_waiting(WAITS);
     world.write("ok", "");
-    world.write(
-        "w.yaml",
-        &WAITS
-            .replace("hello", "goodbye")
-            .replace("attempts: 1", "attempts: 9"),
-    );
+    world.write("w.yaml", &WAITS.replace("hello", "goodbye").replace("attempts: 1", "attempts: 9"));
     let ended = world.resume().exits(0);
     assert!(ended.err.contains("has changed since"), "{ended:?}");
     assert!(ended.err.contains("--update"), "{ended:?}");
@@ -90,15 +82,8 @@ fn a_file_that_is_the_same_is_not_noted() {
 #[test]
 fn an_update_applies_to_what_is_not_decided_and_a_scheduled_retry_stands() {
     let (world, due) = killed_while_waiting(WAITS);
-    world.write(
-        "w.yaml",
-        &WAITS
-            .replace("attempts: 1", "attempts: 3")
-            .replace("2s", "10ms"),
-    );
-    let ended = world
-        .call(&["resume", "@last", "--update", "--json"])
-        .exits(1);
+    world.write("w.yaml", &WAITS.replace("attempts: 1", "attempts: 3").replace("2s", "10ms"));
+    let ended = world.call(&["resume", "@last", "--update", "--json"]).exits(1);
     let report = ended.json();
     assert_eq!(report["attempts"], 4);
     assert_eq!(report["delay_ms"], 2020);
@@ -109,34 +94,20 @@ fn an_update_applies_to_what_is_not_decided_and_a_scheduled_retry_stands() {
     assert!(all(&events, "attempt_started")[1]["at"].as_str() >= due.as_str());
     let delays: Vec<_> = scheduled.iter().map(|event| &event["delay_ms"]).collect();
     assert_eq!(delays, [&json!(2000), &json!(10), &json!(10)]);
-    let mut changes = one(&events, "policy_changed")["changes"]
-        .as_array()
-        .unwrap()
-        .clone();
+    let mut changes = one(&events, "policy_changed")["changes"].as_array().unwrap().clone();
     changes.sort_by_key(|change| change["setting"].to_string());
     assert_eq!(changes.len(), 2, "{changes:?}");
     assert_eq!(changes[0]["of"], "flaky");
     assert_eq!(changes[0]["setting"], "retry_config.attempts");
-    assert_eq!(
-        (&changes[0]["old"], &changes[0]["new"]),
-        (&json!("1"), &json!("3"))
-    );
+    assert_eq!((&changes[0]["old"], &changes[0]["new"]), (&json!("1"), &json!("3")));
     assert_eq!(changes[1]["setting"], "retry_config.initial_delay");
-    assert_eq!(
-        (&changes[1]["old"], &changes[1]["new"]),
-        (&json!("2s"), &json!("10ms"))
-    );
+    assert_eq!((&changes[1]["old"], &changes[1]["new"]), (&json!("2s"), &json!("10ms")));
 }
 
 #[test]
 fn an_update_from_another_file_is_taken_and_survives_the_next_kill() {
     let (world, _) = killed_while_waiting(WAITS);
-    world.write(
-        "other.yaml",
-        &WAITS
-            .replace("attempts: 1", "attempts: 2")
-            .replace("2s", "5s"),
-    );
+    world.write("other.yaml", &WAITS.replace("attempts: 1", "attempts: 2").replace("2s", "5s"));
     let engine = world.spawn(&["resume", "@last", "--update", "other.yaml", "--json"]);
     world.wait_for_lines("log", 2);
     World::eventually("the second wait", || {
@@ -144,14 +115,9 @@ fn an_update_from_another_file_is_taken_and_survives_the_next_kill() {
     });
     engine.kill();
     let second = all(&world.events(), "retry_scheduled")[1].clone();
-    assert_eq!(
-        (&second["delay_ms"], &second["retries_allowed"]),
-        (&json!(5000), &json!(2))
-    );
+    assert_eq!((&second["delay_ms"], &second["retries_allowed"]), (&json!(5000), &json!(2)));
     let later = [("UNDAUNTED_TEST_CLOCK", "10")];
-    let ended = world
-        .call_with(&["resume", "@last", "--json"], &later)
-        .exits(1);
+    let ended = world.call_with(&["resume", "@last", "--json"], &later).exits(1);
     assert_eq!(ended.json()["attempts"], 3);
 }
 
@@ -167,20 +133,13 @@ fn an_update_cannot_change_what_is_done() {
     ];
     for text in changed {
         world.write("w.yaml", &text);
-        let refused = world
-            .call(&["resume", "@last", "--update", "--json"])
-            .exits(3);
-        assert!(
-            refused.err.contains("differs"),
-            "the difference is said: {refused:?}"
-        );
+        let refused = world.call(&["resume", "@last", "--update", "--json"]).exits(3);
+        assert!(refused.err.contains("differs"), "the difference is said: {refused:?}");
         assert_eq!(refused.out, "");
     }
     assert_eq!(world.events(), before);
     world.write("w.yaml", "[{shell: 1, nonsense: 2}]");
     world.call(&["resume", "@last", "--update"]).exits(3);
-    world
-        .call(&["resume", "@last", "--update", "nofile.yaml"])
-        .exits(6);
+    world.call(&["resume", "@last", "--update", "nofile.yaml"]).exits(6);
     assert_eq!(world.events(), before);
 }

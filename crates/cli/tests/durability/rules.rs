@@ -69,18 +69,11 @@ fn the_first_rule_that_matches_says_what_becomes_of_a_failure() {
             ran,
             "{item}"
         );
-        assert_eq!(
-            runs.contains_key(&format!("handler-{item}")),
-            handled,
-            "{item}"
-        );
+        assert_eq!(runs.contains_key(&format!("handler-{item}")), handled, "{item}");
     }
     assert_eq!(runs.get("term"), Some(&1));
     assert_eq!(runs.get("handler-term"), None);
-    assert_eq!(
-        (&report["items"]["dead"], &report["items"]["skipped"]),
-        (&json!(8), &json!(1))
-    );
+    assert_eq!((&report["items"]["dead"], &report["items"]["skipped"]), (&json!(8), &json!(1)));
     let events = world.events();
     is_lawful(&events);
     assert_eq!(one(&events, "item_skipped")["item"], "term");
@@ -93,8 +86,7 @@ fn the_first_rule_that_matches_says_what_becomes_of_a_failure() {
     assert_eq!(delays("later"), [json!(4), json!(4)]);
     assert_eq!(delays("three"), [json!(3)]);
     let rules = all(&events, "attempt_failed");
-    let rule =
-        |item: &str| rules.iter().find(|event| event["item"] == item).unwrap()["rule"].clone();
+    let rule = |item: &str| rules.iter().find(|event| event["item"] == item).unwrap()["rule"].clone();
     assert_eq!((rule("both"), rule("row")), (json!(1), json!(3)));
 }
 
@@ -154,37 +146,15 @@ fn the_first_check_that_refuses_is_the_reason() {
     let wide = "retry_budget: 9\nretry_budget_per_workflow: 1";
     for (limits, item, config, reason, ran) in [
         (pool, soon, "{attempts: 1, retry_budget: 1s}", "attempts", 2),
-        (
-            pool,
-            soon,
-            "{attempts: 9, retry_budget: 1s}",
-            "retry_budget",
-            2,
-        ),
+        (pool, soon, "{attempts: 9, retry_budget: 1s}", "retry_budget", 2),
         (pool, soon, "{attempts: 9}", "deadline", 2),
         (pool, "", "{attempts: 9}", "job_budget_exhausted", 2),
         (wide, "", "{attempts: 9}", "workflow_budget_exhausted", 2),
-        (
-            pool,
-            soon,
-            "{attempts: 0, retry_budget: 1ms}",
-            "attempts",
-            1,
-        ),
-        (
-            pool,
-            soon,
-            "{attempts: 9, retry_budget: 1ms}",
-            "retry_budget",
-            1,
-        ),
+        (pool, soon, "{attempts: 0, retry_budget: 1ms}", "attempts", 1),
+        (pool, soon, "{attempts: 9, retry_budget: 1ms}", "retry_budget", 1),
     ] {
         let config = config.trim_matches(['{', '}']).replace(", ", "\n        ");
-        assert_eq!(
-            refused(limits, item, &config),
-            (reason.to_owned(), ran),
-            "{config}"
-        );
+        assert_eq!(refused(limits, item, &config), (reason.to_owned(), ran), "{config}");
     }
 }
 
@@ -260,27 +230,18 @@ fn a_rule_that_holds_trips_the_breaker_and_waits_without_a_delay() {
     let runs = world.runs("log");
     assert_eq!(runs.len(), 5, "{runs:?}");
     assert!(runs.values().all(|ran| *ran == 1), "{runs:?}");
-    assert_eq!(
-        (&report["retries"], &report["delay_ms"]),
-        (&json!(1), &json!(0))
-    );
+    assert_eq!((&report["retries"], &report["delay_ms"]), (&json!(1), &json!(0)));
     let events = world.events();
     is_lawful(&events);
     assert!(all(&events, "retry_scheduled").is_empty());
     let opened = one(&events, "breaker_opened");
-    assert_eq!(
-        (&opened["why"], &opened["breaker"]),
-        (&json!("rule"), &json!("shared"))
-    );
+    assert_eq!((&opened["why"], &opened["breaker"]), (&json!("rule"), &json!("shared")));
     let held = all(&events, "held");
     let first = held.iter().find(|event| event["item"] == "1").unwrap();
     assert_eq!((&first["attempt"], &first["retry"]), (&json!(1), &json!(1)));
     only_probes_start_while_open(&events, &world.breaker("shared"));
     // The retry that a hold leads to is a retry like any other.
-    let budget = world
-        .call(&["budget", "show", "@last", "--json"])
-        .exits(0)
-        .json();
+    let budget = world.call(&["budget", "show", "@last", "--json"]).exits(0).json();
     assert_eq!(budget["per_workflow_consumed"], json!({"1": 1}));
 }
 
@@ -288,17 +249,13 @@ fn a_rule_that_holds_trips_the_breaker_and_waits_without_a_delay() {
 fn a_rule_that_holds_grants_no_attempt_that_is_not_there() {
     let world = World::of(&HOLDS.replace("MANY", "0"));
     let report = world.run().exits(4).json();
-    assert_eq!(
-        (&report["reason"], &report["attempts"]),
-        (&json!("attempts"), &json!(4))
-    );
+    assert_eq!((&report["reason"], &report["attempts"]), (&json!("attempts"), &json!(4)));
     assert_eq!(one(&world.events(), "item_dead_lettered")["item"], "1");
 }
 
 #[test]
 fn a_rule_that_holds_needs_a_breaker() {
-    let breaker =
-        "      breaker: {name: shared, recovery_timeout: 100ms, half_open_max_calls: 1}\n";
+    let breaker = "      breaker: {name: shared, recovery_timeout: 100ms, half_open_max_calls: 1}\n";
     let world = World::of(&HOLDS.replace("MANY", "1").replace(breaker, ""));
     for args in [&["check", "w.yaml"][..], &["run", "w.yaml"]] {
         let refused = world.call(args).exits(3);

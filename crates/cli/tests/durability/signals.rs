@@ -25,27 +25,19 @@ fn suspends_cleanly(name: &str) {
     let command = world.pid("up");
     engine.signal(name);
     World::eventually("the news that it waits", || {
-        engine
-            .said()
-            .contains("waiting for 1 command")
-            .then_some(())
+        engine.said().contains("waiting for 1 command").then_some(())
     });
     assert!(is_alive(command), "what runs may finish");
     world.write("go", "");
     let ended = engine.wait().exits(75);
     let job = world.job();
     let all_said = format!("{}{}", ended.out, ended.err);
-    assert!(
-        all_said.contains(&format!("undaunted resume {job}")),
-        "{ended:?}"
-    );
+    assert!(all_said.contains(&format!("undaunted resume {job}")), "{ended:?}");
     assert_eq!(world.lines("log"), ["first", "ended"]);
     assert_eq!(world.show()["status"], "suspended");
     assert!(
         world.keepers().is_empty()
-            || World::eventually("no keeper", || {
-                world.keepers().is_empty().then_some(true)
-            })
+            || World::eventually("no keeper", || { world.keepers().is_empty().then_some(true) })
     );
     let report = world.resume().exits(0).json();
     assert_eq!(report["attempts"], 2);
@@ -75,13 +67,8 @@ fn ctrl_c_at_a_terminal_reaches_no_command() {
     let command = world.pid("up");
     // A terminal signals the whole group.
     let group = format!("kill -INT -{}", engine.pid());
-    Command::new("/bin/sh")
-        .args(["-c", &group])
-        .status()
-        .unwrap();
-    World::eventually("the news that it waits", || {
-        engine.said().contains("waiting for").then_some(())
-    });
+    Command::new("/bin/sh").args(["-c", &group]).status().unwrap();
+    World::eventually("the news that it waits", || engine.said().contains("waiting for").then_some(()));
     assert!(is_alive(command));
     world.write("go", "");
     engine.wait().exits(75);
@@ -121,10 +108,7 @@ fn a_second_ctrl_c_ends_what_runs_and_says_so() {
     // Recorded as any other interruption: charged, and made again.
     world.write("go", "");
     let report = world.resume().exits(0).json();
-    assert_eq!(
-        (&report["attempts"], &report["retries"]),
-        (&3.into(), &1.into())
-    );
+    assert_eq!((&report["attempts"], &report["retries"]), (&3.into(), &1.into()));
     assert_eq!(world.lines("log"), ["first", "first", "ended", "second"]);
     is_lawful(&world.events());
 }

@@ -57,9 +57,7 @@ fn a_read_only_store_is_told() {
     let world = World::with_store(disk.0.path().join("store"));
     world.write("w.yaml", ONE);
     world.run().exits(0);
-    World::eventually("the end of the keeper", || {
-        world.keepers().is_empty().then_some(())
-    });
+    World::eventually("the end of the keeper", || world.keepers().is_empty().then_some(()));
     disk.remount("ro");
     let refused = world.run().exits(7);
     assert!(refused.err.contains("read-only"), "{refused:?}");
@@ -78,10 +76,7 @@ fn a_store_of_a_later_release_is_told_with_both_numbers() {
     fs::write(&path, &bytes).unwrap();
     for args in [&["run", "w.yaml"][..], &["ls"], &["resume", "@last"]] {
         let refused = world.call(args).exits(7);
-        assert!(
-            refused.err.contains('7') && refused.err.contains('1'),
-            "{refused:?}"
-        );
+        assert!(refused.err.contains('7') && refused.err.contains('1'), "{refused:?}");
     }
     assert_eq!(world.lines("log"), ["run"]);
     assert_eq!(fs::read(&path).unwrap(), bytes, "it was left alone");
@@ -127,10 +122,7 @@ fn a_corrupt_record_is_reported_with_its_place_and_nothing_before_it_is_lost() {
     let lines: Vec<_> = ended.out.lines().collect();
     assert!(!lines.is_empty() && lines.len() < whole.len(), "{ended:?}");
     for (line, event) in lines.iter().zip(&whole) {
-        assert_eq!(
-            &serde_json::from_str::<serde_json::Value>(line).unwrap(),
-            event
-        );
+        assert_eq!(&serde_json::from_str::<serde_json::Value>(line).unwrap(), event);
     }
     assert!(ended.out.contains("ONE"), "what is before it: {ended:?}");
     let record = (lines.len() + 1).to_string();
@@ -173,21 +165,14 @@ map:
     fill(&filler);
     world.write("go", "");
     let refused = engine.wait().exits(7);
-    assert!(
-        refused.err.contains("full") || refused.err.contains("No space"),
-        "{refused:?}"
-    );
+    assert!(refused.err.contains("full") || refused.err.contains("No space"), "{refused:?}");
     assert!(refused.err.contains("undaunted resume"), "{refused:?}");
     let so_far = world.lines("log").len();
     assert!(so_far < 60, "it was never full");
     fs::remove_file(filler).unwrap();
     let report = world.resume();
     assert_eq!(report.code, 0, "{report:?}");
-    assert!(
-        world.runs("log").values().all(|runs| *runs == 1),
-        "{:?}",
-        world.runs("log")
-    );
+    assert!(world.runs("log").values().all(|runs| *runs == 1), "{:?}", world.runs("log"));
     assert_eq!(world.runs("log").len(), 60);
     let events = world.events();
     is_lawful(&events);
@@ -220,8 +205,7 @@ reduce:
     let filler = disk.0.path().join("filler");
     fill(&filler);
     let full = fs::OpenOptions::new().write(true).open(&filler).unwrap();
-    full.set_len(full.metadata().unwrap().len() - 45_000)
-        .unwrap();
+    full.set_len(full.metadata().unwrap().len() - 45_000).unwrap();
     // Who holds it open keeps its room.
     drop(full);
     world.write("go", "");
@@ -238,14 +222,7 @@ reduce:
 fn fill(path: &Path) {
     let mut command = Command::new("/bin/sh");
     let script = "cat /dev/zero > \"$0\" 2>/dev/null; true";
-    assert!(
-        command
-            .args(["-c", script])
-            .arg(path)
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(command.args(["-c", script]).arg(path).status().unwrap().success());
 }
 
 #[test]
@@ -253,23 +230,11 @@ fn a_store_is_found_by_its_variables_or_made() {
     let world = World::of(ONE);
     let call = |variables: &[(&str, &str)]| {
         let mut command = Command::new(BINARY);
-        for name in [
-            "UNDAUNTED_STORE",
-            "UNDAUNTED_HOME",
-            "XDG_STATE_HOME",
-            "HOME",
-        ] {
+        for name in ["UNDAUNTED_STORE", "UNDAUNTED_HOME", "XDG_STATE_HOME", "HOME"] {
             command.env_remove(name);
         }
-        command
-            .args(["run", "w.yaml"])
-            .envs(variables.iter().copied());
-        command
-            .current_dir(world.path(""))
-            .output()
-            .unwrap()
-            .status
-            .code()
+        command.args(["run", "w.yaml"]).envs(variables.iter().copied());
+        command.current_dir(world.path("")).output().unwrap().status.code()
     };
     let home = world.path("home").display().to_string();
     let store = world.path("store-of-its-own").display().to_string();
@@ -282,11 +247,7 @@ fn a_store_is_found_by_its_variables_or_made() {
     assert_eq!(call(&[("XDG_STATE_HOME", &home)]), Some(0));
     assert!(world.path("home/undaunted/undaunted.db").exists());
     assert_eq!(call(&[("HOME", &home)]), Some(0));
-    assert!(
-        world
-            .path("home/.local/state/undaunted/undaunted.db")
-            .exists()
-    );
+    assert!(world.path("home/.local/state/undaunted/undaunted.db").exists());
     assert_eq!(call(&[]), Some(2));
     assert_eq!(world.lines("log").len(), 4);
 }

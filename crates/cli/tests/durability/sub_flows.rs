@@ -53,9 +53,7 @@ fn number(request: &Value, name: &str) -> u64 {
 
 fn server() -> StepServer {
     StepServer::start()
-        .by("/double", |request| {
-            Reply::outputs(&json!({"doubled": 2 * number(&request.json(), "number")}))
-        })
+        .by("/double", |request| Reply::outputs(&json!({"doubled": 2 * number(&request.json(), "number")})))
         .by("/sum", |request| {
             let squares = request.json()["arguments"]["squares"].clone();
             let squares = squares.as_array().unwrap().iter();
@@ -129,33 +127,21 @@ fn a_flow_that_was_under_way_at_a_kill_is_gone_on_with_and_not_begun_again() {
     assert_eq!(before.len(), 3);
     server.open("/square");
     server.answers("/square", &[Reply::outputs(&json!({"square": 5}))]);
-    world
-        .call(&["resume", one_job(&world).as_str(), "--json"])
-        .exits(0);
+    world.call(&["resume", one_job(&world).as_str(), "--json"]).exits(0);
     assert_eq!(children(&world), before);
     let sent = server.requests("/sum")[0].json();
     let squares = sent["arguments"]["squares"].as_array().unwrap().clone();
-    assert!(
-        squares.iter().all(|each| each["square"] == 5),
-        "{squares:?}"
-    );
+    assert!(squares.iter().all(|each| each["square"] == 5), "{squares:?}");
     // What was being asked for is asked for again with the same token, and nothing else is.
     assert_eq!(server.requests("/double").len(), 3);
-    let mut tokens: Vec<String> = server
-        .requests("/square")
-        .iter()
-        .map(|request| request.token().to_owned())
-        .collect();
+    let mut tokens: Vec<String> =
+        server.requests("/square").iter().map(|request| request.token().to_owned()).collect();
     assert_eq!(tokens.len(), 6);
     tokens.sort();
     tokens.dedup();
     assert_eq!(tokens.len(), 3);
     let events = world.call(&["events", one_job(&world).as_str(), "--json"]);
-    let events: Vec<Value> = events
-        .out
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let events: Vec<Value> = events.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     // The items of the outer flow went on waiting.
     assert_eq!(all(&events, "attempt_started").len(), 4);
 }
@@ -186,10 +172,7 @@ fn who_is_cancelled_cancels_what_it_waits_for() {
 
 #[test]
 fn who_is_suspended_goes_on_with_what_it_waited_for() {
-    let server = server().on(
-        "/square",
-        &[Reply::status(503), Reply::status(503), Reply::status(503)],
-    );
+    let server = server().on("/square", &[Reply::status(503), Reply::status(503), Reply::status(503)]);
     let world = World::of(
         &std::fs::read_to_string(world(&server, "").path("w.yaml"))
             .unwrap()
@@ -226,11 +209,7 @@ steps:
     assert!(error.contains("inside each other"), "{error}");
     assert_eq!(children(&world).len(), 16);
     let events = world.call(&["events", &one_job(&world), "--json"]).exits(0);
-    let events: Vec<Value> = events
-        .out
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let events: Vec<Value> = events.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     one(&events, "attempt_started");
 }
 
@@ -272,9 +251,7 @@ fn flows_deep_inside_each_other_have_names_that_files_can_have() {
     }
     // One whose place is taken keeps nobody from being archived, and is not passed over in silence.
     let stuck = &parts[3];
-    let taken = world
-        .store()
-        .join(format!("archive/{stuck}.undaunted.jsonl"));
+    let taken = world.store().join(format!("archive/{stuck}.undaunted.jsonl"));
     std::fs::write(&taken, "something else").unwrap();
     let ended = world.call(&["archive", "--older-than", "0s"]).exits(2);
     assert!(ended.err.contains(stuck.as_str()), "{}", ended.err);

@@ -109,9 +109,7 @@ pub(crate) fn run(world: &World) -> Running {
 
 /// A server whose step `a` takes calls on, and the flow that calls it.
 pub(crate) fn usual() -> (StepServer, World) {
-    let server = StepServer::start()
-        .on("/a", &[taken_on()])
-        .on("/b", &[Reply::outputs(&json!({}))]);
+    let server = StepServer::start().on("/a", &[taken_on()]).on("/b", &[Reply::outputs(&json!({}))]);
     let world = flow(&server, "", "", "");
     (server, world)
 }
@@ -130,10 +128,7 @@ fn the_result_of_an_async_step_comes_by_webhook_and_the_flow_goes_on() {
     let answer = post(&url(&call), done(&json!({"x": 7})).as_bytes());
     assert_eq!(answer, Some((200, json!({"success": true}))));
     let report = engine.wait().exits(0).json();
-    assert_eq!(
-        (&report["attempts"], &report["retries"]),
-        (&json!(2), &json!(0))
-    );
+    assert_eq!((&report["attempts"], &report["retries"]), (&json!(2), &json!(0)));
     let given = server.requests("/b")[0].json();
     assert_eq!(given["arguments"], json!({"x": 7}));
     let events = world.events();
@@ -170,10 +165,7 @@ fn a_result_that_comes_twice_is_answered_200_and_ignored() {
     let first = post(&url(&call), done(&json!({"x": 1})).as_bytes());
     assert_eq!(first.unwrap().0, 200);
     server.wait_for("/b", 1);
-    for body in [
-        done(&json!({"x": 2})),
-        json!({"success": false}).to_string(),
-    ] {
+    for body in [done(&json!({"x": 2})), json!({"success": false}).to_string()] {
         assert_eq!(post(&url(&call), body.as_bytes()).unwrap().0, 200);
     }
     server.open("/b");
@@ -273,9 +265,7 @@ fn a_result_may_come_before_the_call_was_answered() {
 fn a_result_that_does_not_come_in_time_is_a_timeout_and_called_for_again_with_the_same_token() {
     let (server, _) = usual();
     let world = flow(&server, "", ", completion_timeout: 50", "");
-    let patient = world
-        .read("w.yaml")
-        .replace("max_retries: 3", "max_retries: -1");
+    let patient = world.read("w.yaml").replace("max_retries: 3", "max_retries: -1");
     world.write("w.yaml", &patient);
     let mut engine = run(&world);
     let calls = server.wait_for("/a", 2);
@@ -300,9 +290,7 @@ fn a_result_that_does_not_come_in_time_is_a_timeout_and_called_for_again_with_th
 #[test]
 fn a_result_that_comes_while_the_next_call_is_waited_for_is_to_be_sent_again() {
     let (server, world) = usual();
-    let slow = world
-        .read("w.yaml")
-        .replace("backoff: 1,", "backoff: 1000,");
+    let slow = world.read("w.yaml").replace("backoff: 1,", "backoff: 1000,");
     world.write("w.yaml", &slow);
     server.answers("/a", &[Reply::status(503), taken_on()]);
     let engine = run(&world);
@@ -344,17 +332,10 @@ fn a_call_that_is_not_taken_on_is_judged_as_any_other() {
 #[test]
 fn as_many_results_are_waited_for_as_may_run_and_they_come_in_any_order() {
     let (server, _) = usual();
-    let world = flow(
-        &server,
-        "init: {n: [1, 2, 3, 4, 5]}",
-        "",
-        ", n: {role: required, for_each: true}",
-    );
+    let world = flow(&server, "init: {n: [1, 2, 3, 4, 5]}", "", ", n: {role: required, for_each: true}");
     let engine = run(&world);
     let first = server.wait_for("/a", 3);
-    world.wait_for_events("three taken on", |events| {
-        all(events, "attempt_accepted").len() == 3
-    });
+    world.wait_for_events("three taken on", |events| all(events, "attempt_accepted").len() == 3);
     assert_eq!(server.requests("/a").len(), 3, "each holds its place");
     let answer = |call: &Request| {
         let n = call.json()["arguments"]["n"].clone();
@@ -376,10 +357,7 @@ fn the_address_of_the_call_is_the_public_one_if_there_is_one() {
     let own = address();
     let engine = world.spawn_with(
         &["run", "w.yaml", "--json"],
-        &[
-            ("UNDAUNTED_LISTEN", &own),
-            ("WEBHOOK_BASE_URL", "http://flows.test/behind/"),
-        ],
+        &[("UNDAUNTED_LISTEN", &own), ("WEBHOOK_BASE_URL", "http://flows.test/behind/")],
     );
     let told = url(&server.wait_for("/a", 1)[0]);
     let path = told.strip_prefix("http://flows.test/behind/").unwrap();

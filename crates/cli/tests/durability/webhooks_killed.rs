@@ -22,19 +22,12 @@ fn a_flow_killed_while_a_result_is_waited_for_goes_on_waiting_and_does_not_call_
         // Nobody is there: it has to be sent again.
         assert_eq!(post(&told, body.as_bytes()), None);
         engine = world.spawn_with(&["resume", "@last", "--json"], &variables);
-        World::eventually("somebody who listens", || {
-            post(&format!("{told}x"), body.as_bytes())
-        });
-        world.wait_for_events("that it goes on", |events| {
-            all(events, "job_resumed").len() == resumed
-        });
+        World::eventually("somebody who listens", || post(&format!("{told}x"), body.as_bytes()));
+        world.wait_for_events("that it goes on", |events| all(events, "job_resumed").len() == resumed);
     }
     assert_eq!(post(&told, body.as_bytes()).unwrap().0, 200);
     let report = engine.wait().exits(0).json();
-    assert_eq!(
-        (&report["attempts"], &report["retries"]),
-        (&json!(2), &json!(0))
-    );
+    assert_eq!((&report["attempts"], &report["retries"]), (&json!(2), &json!(0)));
     let events = world.events();
     is_lawful(&events);
     is_exact(&server, &events);
@@ -67,10 +60,8 @@ fn a_result_that_was_answered_200_is_never_lost_wherever_somebody_dies() {
             let own = address();
             let die = format!("{place}:{number}");
             let listen = ("UNDAUNTED_LISTEN", own.as_str());
-            let mut engine = world.spawn_with(
-                &["run", "w.yaml", "--json"],
-                &[listen, ("UNDAUNTED_TEST_DIE", &die)],
-            );
+            let mut engine =
+                world.spawn_with(&["run", "w.yaml", "--json"], &[listen, ("UNDAUNTED_TEST_DIE", &die)]);
             let call = World::eventually("a call, or the end", || {
                 let call = server.requests("/a").pop();
                 (call.is_some() || engine.has_ended()).then_some(call)
@@ -140,9 +131,7 @@ steps:
     ));
     let engine = run(&world);
     server.wait_for("/a", 2);
-    world.wait_for_events("two taken on", |events| {
-        all(events, "attempt_accepted").len() == 2
-    });
+    world.wait_for_events("two taken on", |events| all(events, "attempt_accepted").len() == 2);
     deliver(&server, "/a", &json!({}));
     engine.wait().exits(0);
     is_lawful(&world.events());
@@ -157,10 +146,8 @@ fn a_result_of_a_round_that_is_over_is_answered_200_and_ignored() {
     engine.wait().exits(1);
     server.answers("/b", &[Reply::outputs(&json!({})).gated()]);
     let own = address();
-    let engine = world.spawn_with(
-        &["dlq", "redrive", "@last", "--yes", "--json"],
-        &[("UNDAUNTED_LISTEN", &own)],
-    );
+    let engine =
+        world.spawn_with(&["dlq", "redrive", "@last", "--yes", "--json"], &[("UNDAUNTED_LISTEN", &own)]);
     let second = url(&server.wait_for("/a", 2)[1]);
     let (_, path) = first.split_once("/webhook").unwrap();
     let first = format!("http://{own}/webhook{path}");

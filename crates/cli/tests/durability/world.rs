@@ -59,11 +59,7 @@ impl World {
             fs::create_dir(folder.path().join(inner)).unwrap();
         }
         let store = folder.path().join("store");
-        Self {
-            folder,
-            store,
-            started: Cell::new(0),
-        }
+        Self { folder, store, started: Cell::new(0) }
     }
 
     /// The same with its store elsewhere.
@@ -118,9 +114,7 @@ impl World {
         let number = self.started.replace(self.started.get() + 1);
         let said = |what: &str| self.folder.path().join(format!("said/{number}.{what}"));
         let (out, err) = (said("out"), said("err"));
-        command
-            .stdout(fs::File::create(&out).unwrap())
-            .stderr(fs::File::create(&err).unwrap());
+        command.stdout(fs::File::create(&out).unwrap()).stderr(fs::File::create(&err).unwrap());
         Running::new(command.spawn().unwrap(), out, err)
     }
 
@@ -158,9 +152,7 @@ impl World {
     pub(crate) fn events_of(&self, job: &str) -> Vec<Value> {
         let ended = self.call(&["events", job, "--json"]).exits(0);
         let lines = ended.out.lines();
-        lines
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
+        lines.map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     pub(crate) fn show(&self) -> Value {
@@ -206,9 +198,7 @@ impl World {
 
     /// Waits for a file with a whole line in it, and returns that line.
     pub(crate) fn line(&self, name: &str) -> String {
-        Self::eventually(name, || {
-            Some(self.read(name).split_once('\n')?.0.to_owned())
-        })
+        Self::eventually(name, || Some(self.read(name).split_once('\n')?.0.to_owned()))
     }
 
     /// Waits until a file has so many lines.
@@ -220,10 +210,7 @@ impl World {
     pub(crate) fn event(&self, kind: &str) -> Value {
         Self::eventually(kind, || {
             let ended = self.call(&["events", "@last", "--json"]);
-            let found = ended
-                .out
-                .lines()
-                .map(|line| serde_json::from_str(line).ok());
+            let found = ended.out.lines().map(|line| serde_json::from_str(line).ok());
             found.flatten().find(|event: &Value| event["type"] == kind)
         })
     }
@@ -245,17 +232,11 @@ impl World {
     }
 
     /// Waits until the events of the latest job are as they should be.
-    pub(crate) fn wait_for_events(
-        &self,
-        what: &str,
-        wanted: impl Fn(&[Value]) -> bool,
-    ) -> Vec<Value> {
+    pub(crate) fn wait_for_events(&self, what: &str, wanted: impl Fn(&[Value]) -> bool) -> Vec<Value> {
         Self::eventually(what, || {
             let told = self.call(&["events", "@last", "--json"]);
             let lines = told.out.lines();
-            let events: Vec<Value> = lines
-                .map(|line| serde_json::from_str(line).unwrap())
-                .collect();
+            let events: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
             Some(events).filter(|events| wanted(events))
         })
     }
@@ -264,9 +245,7 @@ impl World {
     pub(crate) fn dead_letters(&self) -> Vec<Value> {
         let listed = self.call(&["dlq", "ls", "@last", "--json"]).exits(0);
         let lines = listed.out.lines();
-        lines
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
+        lines.map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// The process whose number a command wrote to a file.

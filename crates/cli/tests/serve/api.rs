@@ -70,11 +70,7 @@ fn a_definition_that_makes_no_sense_is_refused_with_what_is_wrong() {
         ("/work_config/max_retries", json!("many"), "max_retries"),
         ("/work_config/parallelism", json!(-1), "parallelism"),
         ("/http/timeout", json!(-5), "timeout"),
-        (
-            "/http/endpoint",
-            json!("ftp://somewhere/x"),
-            "ftp://somewhere/x",
-        ),
+        ("/http/endpoint", json!("ftp://somewhere/x"), "ftp://somewhere/x"),
         ("/http/endpoint", json!("not an address"), "not an address"),
         ("/http/endpoint", json!(""), "address"),
         ("/http", json!({}), "endpoint"),
@@ -133,12 +129,8 @@ fn a_plan_is_previewed_and_nothing_is_begun() {
     assert_eq!(plan["required"], json!([]));
     let steps: Vec<&String> = plan["steps"].as_object().unwrap().keys().collect();
     assert_eq!(steps, ["process"]);
-    served
-        .post("/engine/plan", &json!({"goals": ["nobody"]}))
-        .refused(404);
-    served
-        .post("/engine/plan", &json!({"goals": []}))
-        .refused(400);
+    served.post("/engine/plan", &json!({"goals": ["nobody"]})).refused(404);
+    served.post("/engine/plan", &json!({"goals": []})).refused(400);
     served.post("/engine/plan", &json!({})).refused(400);
     assert_eq!(served.get("/engine/flow").is(200)["count"], 0);
     assert!(handlers.all().is_empty());
@@ -151,7 +143,8 @@ fn a_flow_is_started_once_under_a_clean_name() {
     let served = Served::on(&world);
     served.register(&process(&handlers));
     let start = |id: &str, init: Value| {
-        let wanted = json!({"id": id, "goals": ["process"], "init": init, "labels": {"k": "v"}, "unknown": 1});
+        let wanted =
+            json!({"id": id, "goals": ["process"], "init": init, "labels": {"k": "v"}, "unknown": 1});
         served.post("/engine/flow", &wanted)
     };
     let init = json!({"order": {"id": 7}, "region": "US"});
@@ -182,10 +175,7 @@ fn a_flow_is_started_once_under_a_clean_name() {
     let calls = handlers.all();
     assert_eq!(calls.len(), 1);
     let body = calls[0].json();
-    assert_eq!(
-        body["arguments"],
-        json!({"order": {"id": 7}, "area": "US", "currency": "EUR"})
-    );
+    assert_eq!(body["arguments"], json!({"order": {"id": 7}, "area": "US", "currency": "EUR"}));
     let metadata = body["metadata"].as_object().unwrap();
     let keys: Vec<&String> = metadata.keys().collect();
     assert_eq!(keys, ["flow_id", "receipt_token", "step_id"]);

@@ -71,11 +71,7 @@ impl Target {
             came: instant(request.at),
             answered: instant(SystemTime::now()),
         });
-        if state.is_healed {
-            Reply::outputs(&json!({"x": 1}))
-        } else {
-            Reply::status(503)
-        }
+        if state.is_healed { Reply::outputs(&json!({"x": 1})) } else { Reply::status(503) }
     }
 
     /// Keeps the next requests, until so many have come: the flow of the last one.
@@ -146,12 +142,7 @@ fn begin_the_others(servers: &[Served], first: usize) {
 
 /// The process that probes is killed with its probe under way, and once more in a later probe,
 /// whichever process makes that one. Says when.
-fn kill_in_probes(
-    world: &World,
-    servers: &mut Vec<Served>,
-    target: &Target,
-    breaker: &str,
-) -> Vec<i64> {
+fn kill_in_probes(world: &World, servers: &mut Vec<Served>, target: &Target, breaker: &str) -> Vec<i64> {
     let mut victim = None;
     let mut kills = Vec::new();
     for _ in 0..KILLS {
@@ -189,15 +180,9 @@ fn attempts_of(world: &World, flow: &str) -> Vec<Attempt> {
     assert_eq!(succeeded, 1, "{flow}: {outcomes:?}");
     let started = all(&events, "attempt_started");
     let highest = started.iter().map(|event| event["attempt"].as_u64());
-    assert_eq!(
-        highest.max().flatten(),
-        u64::try_from(started.len()).ok(),
-        "{flow}"
-    );
+    assert_eq!(highest.max().flatten(), u64::try_from(started.len()).ok(), "{flow}");
     // A flow has one item, whose attempts follow each other.
-    let ended = events
-        .iter()
-        .filter(|event| ["attempt_succeeded", "attempt_failed"].contains(&kind(event)));
+    let ended = events.iter().filter(|event| ["attempt_succeeded", "attempt_failed"].contains(&kind(event)));
     let pairs = started.iter().zip(ended).zip(outcomes);
     let attempts = pairs.map(|((start, end), cause)| Attempt {
         flow: flow.to_owned(),
@@ -247,12 +232,7 @@ fn probes_never_overlap(attempts: &[Attempt], breaker: &Value) {
 
 /// What the step server saw: every attempt, and of those that a kill has interrupted perhaps; between
 /// the first probe and the closing one request at a time, all of them probes.
-fn calls_are_the_attempts(
-    calls: &[Call],
-    attempts: &[Attempt],
-    (opened, closed): (i64, i64),
-    kills: &[i64],
-) {
+fn calls_are_the_attempts(calls: &[Call], attempts: &[Attempt], (opened, closed): (i64, i64), kills: &[i64]) {
     for server in 0..SERVERS {
         for number in 0..FLOWS_EACH {
             let flow = flow(server, number);
@@ -293,8 +273,7 @@ fn counted<'a>(attempts: impl Iterator<Item = &'a Attempt>) -> (usize, usize) {
 /// Waiting for a breaker uses no attempt.
 fn attempts_are_bounded(attempts: &[Attempt], breaker: &Value, (opened, closed): (i64, i64)) {
     let others = attempts.iter().filter(|it| !it.is_probe);
-    let (after, before): (Vec<&Attempt>, Vec<&Attempt>) =
-        others.partition(|it| it.started >= closed);
+    let (after, before): (Vec<&Attempt>, Vec<&Attempt>) = others.partition(|it| it.started >= closed);
     let late = before.iter().map(|it| it.started - opened).max().unwrap();
     let probed = probes(breaker, None);
     println!(

@@ -82,11 +82,7 @@ impl Connection {
             }
         }
         let head = head.to_ascii_lowercase();
-        let mut answer = Answer {
-            status: head.split(' ').nth(1)?.parse().ok()?,
-            head,
-            body: Vec::new(),
-        };
+        let mut answer = Answer { status: head.split(' ').nth(1)?.parse().ok()?, head, body: Vec::new() };
         let length = answer.header("content-length").unwrap_or("0");
         answer.body = vec![0; length.parse().ok()?];
         self.0.read_exact(&mut answer.body).ok()?;
@@ -103,13 +99,7 @@ impl Connection {
     }
 
     /// Sends a request with these headers; nothing if there was no answer.
-    pub(crate) fn send(
-        &mut self,
-        method: &str,
-        path: &str,
-        headers: &[&str],
-        body: &[u8],
-    ) -> Option<Answer> {
+    pub(crate) fn send(&mut self, method: &str, path: &str, headers: &[&str], body: &[u8]) -> Option<Answer> {
         let headers: String = headers.iter().flat_map(|it| [*it, "\r\n"]).collect();
         let length = body.len();
         let head = format!("{method} {path} HTTP/1.1\r\n{headers}Content-Length: {length}\r\n\r\n");
@@ -126,11 +116,7 @@ impl Connection {
 
 /// Sends a result to the address of a webhook; nothing if nobody answers.
 pub(crate) fn webhook(url: &str, body: &[u8]) -> Option<Answer> {
-    let (host, path) = url
-        .strip_prefix("http://")
-        .unwrap()
-        .split_once('/')
-        .unwrap();
+    let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let mut connection = Connection::try_to(host.parse().unwrap())?;
     let host = format!("Host: {host}");
     connection.send("POST", &format!("/{path}"), &[&host], body)

@@ -10,16 +10,10 @@ use crate::world::World;
 #[test]
 fn flows_of_a_running_server_are_shown_explained_and_listed() {
     let world = World::new();
-    let handlers = StepServer::start().on(
-        "/a",
-        &[Reply::status(503), Reply::outputs(&json!({"x": 1})).gated()],
-    );
+    let handlers =
+        StepServer::start().on("/a", &[Reply::status(503), Reply::outputs(&json!({"x": 1})).gated()]);
     let served = Served::on(&world);
-    served.register(&giver(
-        &handlers,
-        "a",
-        &json!({"max_retries": 3, "backoff": 1}),
-    ));
+    served.register(&giver(&handlers, "a", &json!({"max_retries": 3, "backoff": 1})));
     served.begin("f", "a", &json!({}));
     handlers.wait_for("/a", 2);
     let shown = world.call(&["show", "f", "--json"]).exits(0).json();
@@ -32,11 +26,7 @@ fn flows_of_a_running_server_are_shown_explained_and_listed() {
     handlers.open("/a");
     served.ends("f", "completed");
     let followed = follow.wait().exits(0);
-    let events: Vec<Value> = followed
-        .out
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let events: Vec<Value> = followed.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(events, world.events_of("f"));
     // Somebody else's job: `resume` of one that has ended changes nothing.
     world.call(&["resume", "f", "--json"]).exits(0);
@@ -48,16 +38,9 @@ fn a_flow_is_cancelled_paused_and_gone_on_with_from_the_command_line() {
     let world = World::new();
     let handlers = StepServer::start()
         .on("/a", &[Reply::outputs(&json!({"x": 1})).gated()])
-        .on(
-            "/wait",
-            &[Reply::status(503), Reply::outputs(&json!({"x": 1}))],
-        );
+        .on("/wait", &[Reply::status(503), Reply::outputs(&json!({"x": 1}))]);
     let served = Served::on(&world);
-    served.register(&giver(
-        &handlers,
-        "a",
-        &json!({"max_retries": 1, "backoff": 1}),
-    ));
+    served.register(&giver(&handlers, "a", &json!({"max_retries": 1, "backoff": 1})));
     served.register(&giver(
         &handlers,
         "wait",
@@ -90,25 +73,15 @@ fn a_flow_is_cancelled_paused_and_gone_on_with_from_the_command_line() {
 #[test]
 fn a_failed_flow_is_redriven_while_the_server_runs_and_the_api_shows_it() {
     let world = World::new();
-    let handlers = StepServer::start().on(
-        "/a",
-        &[Reply::status(400), Reply::outputs(&json!({"x": 1}))],
-    );
+    let handlers = StepServer::start().on("/a", &[Reply::status(400), Reply::outputs(&json!({"x": 1}))]);
     let served = Served::on(&world);
-    served.register(&giver(
-        &handlers,
-        "a",
-        &json!({"max_retries": 1, "backoff": 1}),
-    ));
+    served.register(&giver(&handlers, "a", &json!({"max_retries": 1, "backoff": 1})));
     served.begin("f", "a", &json!({}));
     let failed = served.ends("f", "failed");
     served.deactivated("f");
     let letters = world.call(&["dlq", "ls", "f", "--json"]).exits(0).json();
     assert_eq!(letters["reason"], "permanent");
-    let report = world
-        .call(&["dlq", "redrive", "f", "--yes", "--json"])
-        .exits(0)
-        .json();
+    let report = world.call(&["dlq", "redrive", "f", "--yes", "--json"]).exits(0).json();
     assert_eq!(report["status"], "completed");
     let flow = served.ends("f", "completed");
     assert_eq!(flow["attributes"]["x"]["value"], 1);
@@ -118,19 +91,12 @@ fn a_failed_flow_is_redriven_while_the_server_runs_and_the_api_shows_it() {
     let calls = handlers.requests("/a");
     assert_ne!(calls[0].token(), calls[1].token());
     let tokens = |flow: &Value| -> Vec<String> {
-        flow["executions"]["a"]["work_items"]
-            .as_object()
-            .unwrap()
-            .keys()
-            .cloned()
-            .collect()
+        flow["executions"]["a"]["work_items"].as_object().unwrap().keys().cloned().collect()
     };
     assert_eq!(tokens(&failed), [calls[0].token()]);
     assert_eq!(tokens(&flow), [calls[1].token()]);
     let found = World::eventually("a list that knows it", || {
-        let found = served
-            .post("/engine/flow/query", &json!({"statuses": ["completed"]}))
-            .is(200);
+        let found = served.post("/engine/flow/query", &json!({"statuses": ["completed"]})).is(200);
         (found["count"] == 1).then_some(found)
     });
     assert_eq!(found["flows"][0]["id"], "f");
@@ -142,55 +108,27 @@ fn a_failed_flow_is_redriven_while_the_server_runs_and_the_api_shows_it() {
 fn a_budget_is_shown_and_topped_up_while_the_flow_runs() {
     let world = World::new();
     let ok = Reply::outputs(&json!({"x": 1}));
-    let handlers = StepServer::start().on(
-        "/a",
-        &[
-            Reply::status(503),
-            Reply::status(503).gated(),
-            Reply::status(503),
-            ok,
-        ],
-    );
+    let handlers = StepServer::start()
+        .on("/a", &[Reply::status(503), Reply::status(503).gated(), Reply::status(503), ok]);
     let served = Served::on(&world);
-    served.register(&giver(
-        &handlers,
-        "a",
-        &json!({"max_retries": 9, "backoff": 1}),
-    ));
-    let wanted =
-        json!({"id": "f", "goals": ["a"], "retry_budget": 1, "retry_budget_per_workflow": 5});
+    served.register(&giver(&handlers, "a", &json!({"max_retries": 9, "backoff": 1})));
+    let wanted = json!({"id": "f", "goals": ["a"], "retry_budget": 1, "retry_budget_per_workflow": 5});
     served.post("/engine/flow", &wanted).is(201);
     handlers.wait_for("/a", 2);
-    let budget = world
-        .call(&["budget", "show", "f", "--json"])
-        .exits(0)
-        .json();
+    let budget = world.call(&["budget", "show", "f", "--json"]).exits(0).json();
     assert_eq!(
-        (
-            &budget["job_id"],
-            &budget["total_budget"],
-            &budget["consumed"]
-        ),
+        (&budget["job_id"], &budget["total_budget"], &budget["consumed"]),
         (&json!("f"), &json!(1), &json!(1))
     );
     world.call(&["budget", "top-up", "f", "2"]).exits(0);
     World::eventually("a pool that was topped up", || {
-        let budget = world
-            .call(&["budget", "show", "f", "--json"])
-            .exits(0)
-            .json();
+        let budget = world.call(&["budget", "show", "f", "--json"]).exits(0).json();
         (budget["total_budget"] == 3).then_some(())
     });
     handlers.open("/a");
     served.ends("f", "completed");
-    let budget = world
-        .call(&["budget", "show", "f", "--json"])
-        .exits(0)
-        .json();
-    assert_eq!(
-        (&budget["total_budget"], &budget["consumed"]),
-        (&json!(3), &json!(3))
-    );
+    let budget = world.call(&["budget", "show", "f", "--json"]).exits(0).json();
+    assert_eq!((&budget["total_budget"], &budget["consumed"]), (&json!(3), &json!(3)));
     assert_eq!(handlers.requests("/a").len(), 4);
 }
 
@@ -212,25 +150,16 @@ fn flows_are_archived_restored_and_removed_beside_the_server() {
     let archived = world.call(&["archive", "f"]).exits(0).out;
     let file = archived
         .lines()
-        .find_map(|line| {
-            line.split_whitespace()
-                .find(|word| word.contains("f.undaunted.jsonl"))
-        })
+        .find_map(|line| line.split_whitespace().find(|word| word.contains("f.undaunted.jsonl")))
         .unwrap()
         .to_owned();
-    let kinds: Vec<String> = engine
-        .until("flow_archived")
-        .iter()
-        .map(|event| text(&event["type"]))
-        .collect();
+    let kinds: Vec<String> = engine.until("flow_archived").iter().map(|event| text(&event["type"])).collect();
     assert_eq!(kinds, ["flow_archiving", "flow_archived"]);
     served.get("/engine/flow/f").refused(404);
     assert_eq!(served.get("/engine/flow").is(200)["count"], 1);
     world.call(&["restore", &file]).exits(0);
     assert_eq!(served.flow("f"), before);
-    let found = served
-        .post("/engine/flow/query", &json!({"labels": {"k": "v"}}))
-        .is(200);
+    let found = served.post("/engine/flow/query", &json!({"labels": {"k": "v"}})).is(200);
     assert_eq!(found["count"], 2);
     // What is there already is not begun again.
     served.begin("f", "a", &json!({}));

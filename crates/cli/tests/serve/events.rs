@@ -50,27 +50,15 @@ fn usual(handlers: StepServer) -> StepServer {
             let n = &request.json()["arguments"]["n"];
             Reply::outputs(&json!({"m": n}))
         })
-        .on(
-            "/a",
-            &[
-                Reply::status(503),
-                Reply::status(500),
-                Reply::outputs(&json!({"x": 1})).gated(),
-            ],
-        )
+        .on("/a", &[Reply::status(503), Reply::status(500), Reply::outputs(&json!({"x": 1})).gated()])
         .on("/last", &[Reply::outputs(&json!({"end": true}))])
 }
 
 fn register(served: &Served, handlers: &StepServer) {
     let each = json!({"n": {"role": "required", "for_each": true}, "m": {"role": "output"}});
     served.register(&step(handlers, "each", &each, &json!({})));
-    served.register(&giver(
-        handlers,
-        "a",
-        &json!({"max_retries": 3, "backoff": 20}),
-    ));
-    let last =
-        json!({"m": {"role": "required"}, "x": {"role": "required"}, "end": {"role": "output"}});
+    served.register(&giver(handlers, "a", &json!({"max_retries": 3, "backoff": 20})));
+    let last = json!({"m": {"role": "required"}, "x": {"role": "required"}, "end": {"role": "output"}});
     served.register(&step(handlers, "last", &last, &json!({})));
 }
 
@@ -89,11 +77,7 @@ fn whoever_follows_a_flow_gets_its_state_and_every_later_event_once_and_in_order
                 let mut follower = Follower::of(address);
                 let answer = follower.follow("f");
                 let over = answer["data"]["status"] != "active";
-                let events = if over {
-                    Vec::new()
-                } else {
-                    follower.until("flow_completed")
-                };
+                let events = if over { Vec::new() } else { follower.until("flow_completed") };
                 (answer, events)
             })
         })
@@ -119,10 +103,7 @@ fn whoever_follows_a_flow_gets_its_state_and_every_later_event_once_and_in_order
     for event in &mine {
         let keys: Vec<&String> = event.as_object().unwrap().keys().collect();
         assert_eq!(keys, ["data", "id", "sequence", "timestamp", "type"]);
-        assert_eq!(
-            (&event["id"], &event["data"]["flow_id"]),
-            (&json!(["flow", "f"]), &json!("f"))
-        );
+        assert_eq!((&event["id"], &event["data"]["flow_id"]), (&json!(["flow", "f"]), &json!("f")));
     }
     // A state read at the end is the state that the last event led to.
     assert_eq!(served.follower().follow("f")["data"], served.flow("f"));
@@ -156,11 +137,7 @@ fn events_say_what_the_journal_says() {
     // From the very beginning: nothing of a flow is told before it is there.
     handlers.answers("/gate", &[Reply::status(503), Reply::refusal("no").gated()]);
     served
-        .ask(
-            "PUT",
-            "/engine/step/gate",
-            &gate(json!({"max_retries": 1, "backoff": 30})).to_string(),
-        )
+        .ask("PUT", "/engine/step/gate", &gate(json!({"max_retries": 1, "backoff": 30})).to_string())
         .is(200);
     served.begin("g", "gate", &json!({}));
     let mut follower = served.follower();
@@ -168,12 +145,7 @@ fn events_say_what_the_journal_says() {
     handlers.open("/gate");
     let events = follower.until("flow_failed");
     let journal = world.events_of("g");
-    let of = |name: &str| {
-        events
-            .iter()
-            .find(|event| event["type"] == name)
-            .map(|it| &it["data"])
-    };
+    let of = |name: &str| events.iter().find(|event| event["type"] == name).map(|it| &it["data"]);
     if let Some(retry) = of("retry_scheduled") {
         let scheduled = crate::history::one(&journal, "retry_scheduled");
         assert_eq!(retry["next_retry_at"], scheduled["due_at"]);
@@ -207,11 +179,7 @@ fn only_the_types_that_were_asked_for_are_told_also_of_flows_of_another_server()
     handlers.open("/a");
     let events = follower.until("flow_completed");
     assert!(events.iter().all(|event| event["sub_id"] == "mine"));
-    assert!(
-        heard(&events)
-            .iter()
-            .all(|(_, name)| ["step_completed", "flow_completed"].contains(name))
-    );
+    assert!(heard(&events).iter().all(|(_, name)| ["step_completed", "flow_completed"].contains(name)));
     let journal = world.events_of("f");
     let told = told(&journal);
     let next = number(&first);
@@ -229,10 +197,7 @@ fn messages_that_make_no_sense_are_refused_and_the_socket_stays() {
     served.register(&giver(&handlers, "a", &json!({})));
     let mut follower = served.follower();
     let unknown = follower.subscribe(&json!({"aggregate_id": ["flow", "nobody"]}));
-    assert_eq!(
-        (&unknown["type"], &unknown["status"]),
-        (&json!("error"), &json!(404))
-    );
+    assert_eq!((&unknown["type"], &unknown["status"]), (&json!("error"), &json!(404)));
     for wrong in [
         "",
         "{",
@@ -247,11 +212,7 @@ fn messages_that_make_no_sense_are_refused_and_the_socket_stays() {
     ] {
         follower.frame(1, wrong.as_bytes());
         let answer = follower.hear();
-        assert_eq!(
-            (&answer["type"], &answer["status"]),
-            (&json!("error"), &json!(400)),
-            "{wrong}"
-        );
+        assert_eq!((&answer["type"], &answer["status"]), (&json!("error"), &json!(400)), "{wrong}");
     }
     follower.frame(2, &[0xff, 0xfe]);
     assert_eq!(follower.hear()["type"], "error");

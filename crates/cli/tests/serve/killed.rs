@@ -36,10 +36,7 @@ fn killed_in_a_wait_the_retry_keeps_its_time_and_its_token() {
     served.ends("f", "completed");
     let events = world.events_of("f");
     is_lawful(&events);
-    assert_eq!(
-        one(&events, "retry_scheduled")["due_at"],
-        waiting["next_retry_at"]
-    );
+    assert_eq!(one(&events, "retry_scheduled")["due_at"], waiting["next_retry_at"]);
     let calls = handlers.requests("/a");
     assert_eq!(calls.len(), 2);
     assert_eq!(calls[0].token(), calls[1].token());
@@ -87,11 +84,7 @@ fn killed_while_a_result_is_waited_for_it_goes_on_waiting_and_calls_nobody() {
     let handlers = StepServer::start().on("/a", &[taken_on()]);
     let address = address();
     let mut served = Served::at(&world, &address);
-    served.register(&later(
-        &handlers,
-        "a",
-        &json!({"max_retries": 2, "backoff": 1}),
-    ));
+    served.register(&later(&handlers, "a", &json!({"max_retries": 2, "backoff": 1})));
     for id in ["f", "g"] {
         served.begin(id, "a", &json!({}));
         World::eventually("an accepted call", || {
@@ -126,11 +119,7 @@ fn a_flow_that_was_answered_201_is_there_however_soon_the_server_is_killed() {
     let world = World::new();
     let handlers = StepServer::start().on("/a", &[Reply::outputs(&json!({"x": 1}))]);
     let served = Served::on(&world);
-    served.register(&giver(
-        &handlers,
-        "a",
-        &json!({"max_retries": 9, "backoff": 1}),
-    ));
+    served.register(&giver(&handlers, "a", &json!({"max_retries": 9, "backoff": 1})));
     served.kill();
     for n in 0..8 {
         let served = Served::on(&world);
@@ -172,11 +161,7 @@ fn killed_in_a_flow_of_a_step_both_flows_go_on_and_the_inner_one_is_begun_once()
     assert_eq!(flow["attributes"]["y"]["value"], 2);
     served.deactivated("f");
     let engine = served.get("/engine").is(200);
-    assert_eq!(
-        engine["flow_digests"].as_object().unwrap().len(),
-        2,
-        "{engine:#}"
-    );
+    assert_eq!(engine["flow_digests"].as_object().unwrap().len(), 2, "{engine:#}");
     assert_eq!(engine["active"], json!({}));
     assert_eq!(handlers.requests("/inner").len(), 2);
 }
@@ -220,11 +205,7 @@ fn wherever_the_server_dies_the_flow_goes_on_and_each_step_is_called_as_recorded
                 let world = World::new();
                 let address = address();
                 let served = Served::at(&world, &address);
-                served.register(&giver(
-                    &handlers,
-                    "a",
-                    &json!({"max_retries": 3, "backoff": 1}),
-                ));
+                served.register(&giver(&handlers, "a", &json!({"max_retries": 3, "backoff": 1})));
                 let attributes = json!({"x": {"role": "required"}, "y": {"role": "output"}});
                 let more = json!({"work_config": {"max_retries": 3, "backoff": 1}});
                 served.register(&step(&handlers, "b", &attributes, &more));
@@ -232,11 +213,8 @@ fn wherever_the_server_dies_the_flow_goes_on_and_each_step_is_called_as_recorded
                 for number in numbers {
                     let id = format!("{place}-{number}");
                     let die = format!("{place}:{number}");
-                    let mut dying = Served::with(
-                        &world,
-                        &["--listen", &address],
-                        &[("UNDAUNTED_TEST_DIE", &die)],
-                    );
+                    let mut dying =
+                        Served::with(&world, &["--listen", &address], &[("UNDAUNTED_TEST_DIE", &die)]);
                     let wish = json!({"id": id, "goals": ["b"]});
                     let _ = dying.try_ask("POST", "/engine/flow", &wish.to_string());
                     let died = World::eventually("a death or an end", || {
@@ -244,8 +222,7 @@ fn wherever_the_server_dies_the_flow_goes_on_and_each_step_is_called_as_recorded
                             return Some(true);
                         }
                         let answer = dying.try_ask("GET", &format!("/engine/flow/{id}"), "")?;
-                        (answer.status == 200 && answer.json()["status"] != "active")
-                            .then_some(false)
+                        (answer.status == 200 && answer.json()["status"] != "active").then_some(false)
                     });
                     deaths += usize::from(died);
                     dying.kill();
@@ -257,16 +234,11 @@ fn wherever_the_server_dies_the_flow_goes_on_and_each_step_is_called_as_recorded
                     let events = world.events_of(&id);
                     is_lawful(&events);
                     let calls = handlers.all();
-                    let calls = calls
-                        .iter()
-                        .filter(|call| call.json()["metadata"]["flow_id"] == *id);
+                    let calls = calls.iter().filter(|call| call.json()["metadata"]["flow_id"] == *id);
                     let outcomes = outcomes(&events);
                     let interrupted = outcomes.iter().filter(|it| *it == "interrupted").count();
                     let (made, started) = (calls.count(), outcomes.len());
-                    assert!(
-                        made <= started && made >= started - interrupted,
-                        "{die}: {made} {outcomes:?}"
-                    );
+                    assert!(made <= started && made >= started - interrupted, "{die}: {made} {outcomes:?}");
                 }
                 assert!(deaths > 0, "nobody ever died at {place}");
             });

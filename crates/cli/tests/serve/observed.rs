@@ -21,31 +21,19 @@ fn samples(text: &str) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
             ended = true;
         } else if let Some(rest) = line.strip_prefix("# TYPE ") {
             let (name, kind) = rest.split_once(' ').unwrap();
-            assert_eq!(
-                kinds.insert(name.to_owned(), kind.to_owned()),
-                None,
-                "{line}"
-            );
+            assert_eq!(kinds.insert(name.to_owned(), kind.to_owned()), None, "{line}");
         } else if line.starts_with("# HELP ") || line.starts_with("# UNIT ") {
         } else {
             let (series, value) = line.rsplit_once(' ').unwrap();
             let name = series.split('{').next().unwrap();
-            assert!(
-                name.chars()
-                    .all(|it| it.is_ascii_alphanumeric() || it == '_' || it == ':'),
-                "{line}"
-            );
+            assert!(name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_' || it == ':'), "{line}");
             assert!(value.parse::<f64>().is_ok(), "{line}");
             let family = kinds.keys().any(|kind| {
                 let rest = name.strip_prefix(kind.as_str());
                 rest.is_some_and(|rest| ["", "_total", "_bucket", "_sum", "_count"].contains(&rest))
             });
             assert!(family, "{line} has no type before it");
-            assert_eq!(
-                samples.insert(series.to_owned(), value.to_owned()),
-                None,
-                "{line}"
-            );
+            assert_eq!(samples.insert(series.to_owned(), value.to_owned()), None, "{line}");
         }
     }
     assert!(ended, "{text}");
@@ -64,37 +52,17 @@ fn what_is_counted_has_the_names_of_the_semantics() {
     let world = World::new();
     let handlers = StepServer::start()
         .on("/a", &[Reply::status(503)])
-        .on(
-            "/ok",
-            &[Reply::status(500), Reply::outputs(&json!({"x": 1}))],
-        )
+        .on("/ok", &[Reply::status(500), Reply::outputs(&json!({"x": 1}))])
         .by("/each", |request| {
             let n = request.json()["arguments"]["n"].as_u64().unwrap();
-            if n == 3 {
-                Reply::refusal("not three")
-            } else {
-                Reply::outputs(&json!({"m": n}))
-            }
+            if n == 3 { Reply::refusal("not three") } else { Reply::outputs(&json!({"m": n})) }
         });
     let served = Served::on(&world);
-    served.register(&giver(
-        &handlers,
-        "a",
-        &json!({"max_retries": 9, "backoff": 1}),
-    ));
-    served.register(&giver(
-        &handlers,
-        "ok",
-        &json!({"max_retries": 9, "backoff": 1}),
-    ));
+    served.register(&giver(&handlers, "a", &json!({"max_retries": 9, "backoff": 1})));
+    served.register(&giver(&handlers, "ok", &json!({"max_retries": 9, "backoff": 1})));
     let each = json!({"n": {"role": "required", "for_each": true}, "m": {"role": "output"}});
     served.register(&step(&handlers, "each", &each, &json!({})));
-    served
-        .post(
-            "/engine/flow",
-            &json!({"id": "poor", "goals": ["a"], "retry_budget": 1}),
-        )
-        .is(201);
+    served.post("/engine/flow", &json!({"id": "poor", "goals": ["a"], "retry_budget": 1})).is(201);
     served.ends("poor", "failed");
     served.begin("fine", "ok", &json!({}));
     served.ends("fine", "completed");
@@ -133,11 +101,7 @@ fn what_is_counted_of_a_flow_ends_when_it_is_archived() {
     let world = World::new();
     let handlers = StepServer::start().on("/a", &[Reply::status(503)]);
     let served = Served::on(&world);
-    served.register(&giver(
-        &handlers,
-        "a",
-        &json!({"max_retries": 9, "backoff": 1}),
-    ));
+    served.register(&giver(&handlers, "a", &json!({"max_retries": 9, "backoff": 1})));
     let of = |id: &str| {
         let told = metrics(&served);
         let label = format!("job_id=\"{id}\"");
@@ -155,9 +119,7 @@ fn what_is_counted_of_a_flow_ends_when_it_is_archived() {
     World::eventually("series that have ended", || (of("poor") == 0).then_some(()));
     assert_eq!(of("other"), 2);
     world.call(&["rm", "other", "--yes"]).exits(0);
-    World::eventually("series that have ended", || {
-        (of("other") == 0).then_some(())
-    });
+    World::eventually("series that have ended", || (of("other") == 0).then_some(()));
 }
 
 #[test]
@@ -166,13 +128,8 @@ fn what_is_used_of_a_pool_is_counted_on_after_a_restart() {
     let ok = Reply::outputs(&json!({"x": 1})).gated();
     let handlers = StepServer::start().on("/a", &[Reply::status(503), Reply::status(503), ok]);
     let served = Served::on(&world);
-    served.register(&giver(
-        &handlers,
-        "a",
-        &json!({"max_retries": 9, "backoff": 1}),
-    ));
-    let wanted =
-        json!({"id": "f", "goals": ["a"], "retry_budget": 0, "retry_budget_per_workflow": 5});
+    served.register(&giver(&handlers, "a", &json!({"max_retries": 9, "backoff": 1})));
+    let wanted = json!({"id": "f", "goals": ["a"], "retry_budget": 0, "retry_budget_per_workflow": 5});
     served.post("/engine/flow", &wanted).is(201);
     handlers.wait_for("/a", 3);
     served.kill();
@@ -187,14 +144,8 @@ fn what_is_used_of_a_pool_is_counted_on_after_a_restart() {
     let told = metrics(&served);
     assert_eq!(told[r#"undaunted_items{state="running"}"#], "1");
     assert_eq!(told[r#"undaunted_flows{status="active"}"#], "1");
-    let budget = world
-        .call(&["budget", "show", "f", "--json"])
-        .exits(0)
-        .json();
-    assert_eq!(
-        (&budget["consumed"], &budget["total_budget"]),
-        (&json!(3), &json!(20))
-    );
+    let budget = world.call(&["budget", "show", "f", "--json"]).exits(0).json();
+    assert_eq!((&budget["consumed"], &budget["total_budget"]), (&json!(3), &json!(20)));
     handlers.open("/a");
     served.ends("f", "completed");
 }
@@ -203,48 +154,30 @@ fn what_is_used_of_a_pool_is_counted_on_after_a_restart() {
 fn logs_are_json_lines_with_the_records_of_the_semantics() {
     let world = World::new();
     let handlers = StepServer::start().on("/a", &[Reply::status(503)]);
-    let served = Served::with(
-        &world,
-        &[&LOCAL[..], &["--log-level", "debug"]].concat(),
-        &[],
-    );
-    served.register(&giver(
-        &handlers,
-        "a",
-        &json!({"max_retries": 9, "backoff": 1}),
-    ));
-    served.post("/engine/flow", &json!({"id": "f", "goals": ["a"], "retry_budget": 1, "init": {"note": "a private note"}})).is(201);
+    let served = Served::with(&world, &[&LOCAL[..], &["--log-level", "debug"]].concat(), &[]);
+    served.register(&giver(&handlers, "a", &json!({"max_retries": 9, "backoff": 1})));
+    served
+        .post(
+            "/engine/flow",
+            &json!({"id": "f", "goals": ["a"], "retry_budget": 1, "init": {"note": "a private note"}}),
+        )
+        .is(201);
     served.ends("f", "failed");
     let log = World::eventually("the end of the flow", || {
         let log = served.log();
-        log.iter()
-            .any(|line| line["event"] == "job_failed")
-            .then_some(log)
+        log.iter().any(|line| line["event"] == "job_failed").then_some(log)
     });
     for line in &log {
         assert!(line["at"].as_str().unwrap().ends_with('Z'), "{line}");
-        assert!(
-            ["error", "warn", "info", "debug"]
-                .iter()
-                .any(|level| line["level"] == *level),
-            "{line}"
-        );
-        assert!(
-            line["event"].is_string() != line["message"].is_string(),
-            "{line}"
-        );
+        assert!(["error", "warn", "info", "debug"].iter().any(|level| line["level"] == *level), "{line}");
+        assert!(line["event"].is_string() != line["message"].is_string(), "{line}");
     }
-    let of =
-        |name: &str| -> Vec<&Value> { log.iter().filter(|line| line["event"] == name).collect() };
+    let of = |name: &str| -> Vec<&Value> { log.iter().filter(|line| line["event"] == name).collect() };
     let exhausted = of("RetryBudgetExhausted");
     assert_eq!(exhausted.len(), 1, "{log:#?}");
     let exhausted = exhausted[0];
     assert_eq!(
-        (
-            &exhausted["job"],
-            &exhausted["consumed"],
-            &exhausted["total"]
-        ),
+        (&exhausted["job"], &exhausted["consumed"], &exhausted["total"]),
         (&json!("f"), &json!(1), &json!(1))
     );
     assert_eq!(
@@ -252,24 +185,11 @@ fn logs_are_json_lines_with_the_records_of_the_semantics() {
         (&json!("warn"), &json!("job_budget_exhausted (1/1)"))
     );
     let correlation = &exhausted["correlation_id"];
-    for name in [
-        "attempt_started",
-        "attempt_failed",
-        "retry_scheduled",
-        "item_dead_lettered",
-    ] {
+    for name in ["attempt_started", "attempt_failed", "retry_scheduled", "item_dead_lettered"] {
         assert!(!of(name).is_empty(), "{name}");
-        assert!(
-            of(name)
-                .iter()
-                .all(|line| line["correlation_id"] == *correlation),
-            "{name}"
-        );
+        assert!(of(name).iter().all(|line| line["correlation_id"] == *correlation), "{name}");
     }
-    assert_eq!(
-        handlers.all()[0].header("Undaunted-Correlation-Id"),
-        correlation.as_str()
-    );
+    assert_eq!(handlers.all()[0].header("Undaunted-Correlation-Id"), correlation.as_str());
     served.end();
 
     // At the usual level attempts are not worth a line.
@@ -278,15 +198,10 @@ fn logs_are_json_lines_with_the_records_of_the_semantics() {
     served.ends("g", "failed");
     let log = World::eventually("the end of the flow", || {
         let log = served.log();
-        log.iter()
-            .any(|line| line["event"] == "job_failed" && line["job"] == "g")
-            .then_some(log)
+        log.iter().any(|line| line["event"] == "job_failed" && line["job"] == "g").then_some(log)
     });
     assert!(log.iter().all(|line| line["level"] != "debug"), "{log:#?}");
-    assert!(
-        log.iter()
-            .any(|line| line["event"] == "job_submitted" && line["job"] == "g")
-    );
+    assert!(log.iter().any(|line| line["event"] == "job_submitted" && line["job"] == "g"));
 }
 
 #[test]
@@ -298,10 +213,7 @@ fn the_health_of_steps_is_looked_at_and_recorded_when_it_changes() {
     watched["http"]["health_check"] = json!(handlers.url("/health"));
     served.register(&watched);
     served.register(&giver(&handlers, "silent", &json!({})));
-    assert_eq!(
-        served.get("/engine/health/silent").is(200),
-        json!({"status": "unknown"})
-    );
+    assert_eq!(served.get("/engine/health/silent").is(200), json!({"status": "unknown"}));
     served.get("/engine/health/nobody").refused(404);
     served.end();
     // Whoever starts looks at once.
@@ -323,14 +235,7 @@ fn the_health_of_steps_is_looked_at_and_recorded_when_it_changes() {
         served.end();
     }
     // A step that is not well is called all the same.
-    assert_eq!(
-        handlers
-            .requests("/health")
-            .iter()
-            .filter(|call| call.method != "GET")
-            .count(),
-        0
-    );
+    assert_eq!(handlers.requests("/health").iter().filter(|call| call.method != "GET").count(), 0);
 }
 
 #[test]
@@ -350,8 +255,7 @@ fn the_state_of_the_engine_has_a_place_for_every_flow() {
     served.deactivated("over");
     served.begin("held", "held", &json!({}));
     let engine = served.get("/engine").is(200);
-    let names =
-        |value: &Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
+    let names = |value: &Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
     assert_eq!(names(&engine["active"]), ["held"]);
     assert_eq!(engine["deactivated"].as_array().unwrap().len(), 1);
     assert_eq!(engine["archiving"], json!({}));
@@ -359,14 +263,8 @@ fn the_state_of_the_engine_has_a_place_for_every_flow() {
     assert_eq!(names(&engine["flow_digests"]), ["held", "over"]);
     let events = world.events_of("over");
     let digest = &engine["flow_digests"]["over"];
-    assert_eq!(
-        text(&digest["created_at"]),
-        text(&one(&events, "job_submitted")["at"])
-    );
-    assert_eq!(
-        text(&digest["completed_at"]),
-        text(&one(&events, "job_completed")["at"])
-    );
+    assert_eq!(text(&digest["created_at"]), text(&one(&events, "job_submitted")["at"]));
+    assert_eq!(text(&digest["completed_at"]), text(&one(&events, "job_completed")["at"]));
     assert_eq!(digest["status"], "completed");
     assert_eq!(engine["attributes"]["x"]["providers"], json!(["a", "held"]));
 }

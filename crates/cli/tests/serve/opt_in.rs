@@ -28,9 +28,7 @@ fn a_step_without_a_breaker_is_called_exactly_as_its_work_config_says() {
 
 #[test]
 fn a_server_may_give_every_origin_a_breaker_and_flows_keep_what_they_began_with() {
-    let handlers = StepServer::start()
-        .on("/a", &[Reply::status(503)])
-        .on("/b", &[Reply::status(503)]);
+    let handlers = StepServer::start().on("/a", &[Reply::status(503)]).on("/b", &[Reply::status(503)]);
     let origin = handlers.origin();
     let world = World::new();
     let served = Served::with(&world, &PER_ORIGIN, &[]);
@@ -44,11 +42,7 @@ fn a_server_may_give_every_origin_a_breaker_and_flows_keep_what_they_began_with(
     served.item("with", "a", |item| item["status"] != "active");
     served.begin("without", "b", &json!({}));
     served.ends("without", "failed");
-    assert_eq!(
-        handlers.requests("/b").len(),
-        8,
-        "it has none, and is not held"
-    );
+    assert_eq!(handlers.requests("/b").len(), 8, "it has none, and is not held");
     served.kill();
     // Another server, which gives none, leaves the flow what it has; its own flows have none.
     let served = Served::on(&world);

@@ -60,12 +60,8 @@ fn two_hundred_and_fifty_flows_are_found_page_by_page_without_loss_or_double() {
                         _ => "a",
                     };
                     let labels = json!({"part": part.to_string(), "n": (n % 10).to_string()});
-                    let wanted =
-                        json!({"id": format!("f{part}-{n:02}"), "goals": [goal], "labels": labels});
-                    connection
-                        .ask("POST", "/engine/flow", &wanted.to_string())
-                        .unwrap()
-                        .is(201);
+                    let wanted = json!({"id": format!("f{part}-{n:02}"), "goals": [goal], "labels": labels});
+                    connection.ask("POST", "/engine/flow", &wanted.to_string()).unwrap().is(201);
                 }
             });
         }
@@ -75,9 +71,8 @@ fn two_hundred_and_fifty_flows_are_found_page_by_page_without_loss_or_double() {
         let ended = query(json!({"statuses": ["completed", "failed"], "limit": 1}));
         (ended["total"] == 225).then_some(())
     });
-    let every: BTreeSet<String> = (0..5)
-        .flat_map(|part| (0..50).map(move |n| format!("f{part}-{n:02}")))
-        .collect();
+    let every: BTreeSet<String> =
+        (0..5).flat_map(|part| (0..50).map(move |n| format!("f{part}-{n:02}"))).collect();
     for sort in ["recent_desc", "recent_asc"] {
         let found = pages(&served, &json!({"limit": 7, "sort": sort}));
         assert_eq!(found.len(), 36);
@@ -85,9 +80,7 @@ fn two_hundred_and_fifty_flows_are_found_page_by_page_without_loss_or_double() {
         assert_eq!(ids.len(), 250);
         assert_eq!(ids.iter().cloned().collect::<BTreeSet<_>>(), every);
         // By when they were begun, or have ended.
-        let flows = found
-            .iter()
-            .flat_map(|page| page["flows"].as_array().unwrap());
+        let flows = found.iter().flat_map(|page| page["flows"].as_array().unwrap());
         let active = flows.clone().filter(|flow| flow["status"] == "active");
         let active: Vec<String> = active.map(|flow| text(&flow["created_at"])).collect();
         let ended = flows.filter(|flow| flow["status"] != "active");
@@ -104,26 +97,16 @@ fn two_hundred_and_fifty_flows_are_found_page_by_page_without_loss_or_double() {
     assert_eq!(many(json!({"id_prefix": "f3-4"})), 10);
     assert_eq!(many(json!({"id_prefix": "g"})), 0);
     assert_eq!(many(json!({"labels": {"part": "2"}, "limit": 49})), 50);
-    assert_eq!(
-        all(
-            &served,
-            &json!({"labels": {"part": "2", "n": "7"}, "id_prefix": "f2-3"})
-        ),
-        ["f2-37"]
-    );
+    assert_eq!(all(&served, &json!({"labels": {"part": "2", "n": "7"}, "id_prefix": "f2-3"})), ["f2-37"]);
     assert_eq!(many(json!({"labels": {"part": "9"}})), 0);
     assert_eq!(many(json!({"statuses": ["active"], "limit": 3})), 25);
     assert_eq!(many(json!({"statuses": ["failed"]})), 25);
-    assert_eq!(
-        many(json!({"statuses": ["failed", "active"], "limit": 20})),
-        50
-    );
+    assert_eq!(many(json!({"statuses": ["failed", "active"], "limit": 20})), 50);
     assert_eq!(served.get("/engine/flow").is(200)["count"], 250);
     assert_eq!(many(json!({})), 250);
 
     // Flows that end between two pages shift nothing that has not been shown.
-    let page =
-        query(json!({"limit": 200, "statuses": ["completed", "failed"], "sort": "recent_asc"}));
+    let page = query(json!({"limit": 200, "statuses": ["completed", "failed"], "sort": "recent_asc"}));
     handlers.open("/held");
     let shown = ids(&page);
     World::eventually("all flows have ended", || {
@@ -156,21 +139,10 @@ fn flows_of_steps_are_found_through_the_flow_they_belong_to() {
     let inner: Vec<&Value> = gone.filter(|flow| flow["parent_flow_id"] == "f").collect();
     assert_eq!(inner.len(), 1, "{engine:#}");
     let metadata = &handlers.all()[0].json()["metadata"];
-    assert_eq!(
-        (&metadata["parent_flow_id"], &metadata["parent_step_id"]),
-        (&json!("f"), &json!("outer"))
-    );
-    let token = flow["executions"]["outer"]["work_items"]
-        .as_object()
-        .unwrap();
-    assert_eq!(
-        token.keys().next(),
-        Some(&text(&metadata["parent_work_item_token"]))
-    );
+    assert_eq!((&metadata["parent_flow_id"], &metadata["parent_step_id"]), (&json!("f"), &json!("outer")));
+    let token = flow["executions"]["outer"]["work_items"].as_object().unwrap();
+    assert_eq!(token.keys().next(), Some(&text(&metadata["parent_work_item_token"])));
     let id = text(&inner[0]["flow_id"]);
     let inner = served.flow(&id.replace('%', "%25").replace('/', "%2F"));
-    assert_eq!(
-        (&inner["status"], &inner["metadata"]["parent_flow_id"]),
-        (&json!("completed"), &json!("f"))
-    );
+    assert_eq!((&inner["status"], &inner["metadata"]["parent_flow_id"]), (&json!("completed"), &json!("f")));
 }

@@ -33,10 +33,7 @@ impl Dice {
     }
 
     fn below(&mut self, end: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % end
     }
 }
@@ -44,11 +41,7 @@ impl Dice {
 /// About every other call fails.
 fn sometimes(request: &Request) -> Reply {
     let at = request.at.duration_since(UNIX_EPOCH).unwrap();
-    if at.subsec_micros().is_multiple_of(2) {
-        Reply::status(503)
-    } else {
-        Reply::outputs(&json!({"x": 1}))
-    }
+    if at.subsec_micros().is_multiple_of(2) { Reply::status(503) } else { Reply::outputs(&json!({"x": 1})) }
 }
 
 /// Sends a result until it is taken, whoever is killed meanwhile.
@@ -98,9 +91,7 @@ fn killed_at_twenty_random_instants_thirty_flows_end_and_nothing_is_lost() {
     });
     let served = kill_often(&world, &address, served);
     clients.join().unwrap();
-    let flows: Vec<Value> = (0..FLOWS)
-        .map(|n| served.ends(&format!("f{n}"), "completed"))
-        .collect();
+    let flows: Vec<Value> = (0..FLOWS).map(|n| served.ends(&format!("f{n}"), "completed")).collect();
     let mut calls: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
     for call in handlers.all() {
         let metadata = &call.json()["metadata"];

@@ -25,12 +25,7 @@ fn damage(store: &Path, job: &str) {
     let aggregate = AggregateId::new("job", job).unwrap();
     let claim = store.claim(&aggregate).unwrap();
     let head = store.head(&aggregate).unwrap().unwrap();
-    let append = Append::new(
-        aggregate,
-        head.version,
-        claim.epoch,
-        vec![vec![1, 0xff, 0xff]],
-    );
+    let append = Append::new(aggregate, head.version, claim.epoch, vec![vec![1, 0xff, 0xff]]);
     store.append(vec![append]).unwrap();
     store.release(&claim).unwrap();
 }
@@ -43,9 +38,7 @@ fn logged(served: &Served, message: &str) -> Vec<Value> {
 
 /// Waits until the server has looked through the store.
 fn recovered(served: &Served) -> Value {
-    World::eventually("the end of the recovery", || {
-        logged(served, "flows are gone on with").pop()
-    })
+    World::eventually("the end of the recovery", || logged(served, "flows are gone on with").pop())
 }
 
 #[test]
@@ -79,16 +72,11 @@ fn a_flow_that_is_missing_from_the_catalog_is_put_there_before_anything_else() {
     let world = World::of(&file(&handlers));
     // It is submitted, and nothing more.
     let die = [("UNDAUNTED_TEST_DIE", "commit-after:1")];
-    world
-        .call_with(&["run", "w.yaml", "--json"], &die)
-        .exits(-9);
+    world.call_with(&["run", "w.yaml", "--json"], &die).exits(-9);
     let job = world.job();
     let served = Served::on(&world);
     let told = recovered(&served);
-    assert_eq!(
-        (&told["resumed"], &told["repaired"]),
-        (&json!(1), &json!(1))
-    );
+    assert_eq!((&told["resumed"], &told["repaired"]), (&json!(1), &json!(1)));
     let repaired = logged(&served, "a flow was missing from the catalog");
     assert_eq!((repaired.len(), &repaired[0]["job"]), (1, &json!(job)));
     served.ends(&job, "completed");
@@ -97,10 +85,7 @@ fn a_flow_that_is_missing_from_the_catalog_is_put_there_before_anything_else() {
     is_lawful(&events);
     assert_eq!(outcomes(&events), ["success"]);
     let engine = served.get("/engine").is(200);
-    assert_eq!(
-        engine["flow_digests"][&job]["created_at"],
-        all(&events, "job_submitted")[0]["at"]
-    );
+    assert_eq!(engine["flow_digests"][&job]["created_at"], all(&events, "job_submitted")[0]["at"]);
 }
 
 #[test]
@@ -133,11 +118,7 @@ fn a_broken_flow_is_reported_and_the_others_go_on_and_a_deactivated_one_is_not_r
     let world = World::new();
     let served = Served::on(&world);
     served.register(&giver(&handlers, "a", &json!({})));
-    served.register(&giver(
-        &handlers,
-        "held",
-        &json!({"max_retries": 5, "backoff": 1}),
-    ));
+    served.register(&giver(&handlers, "held", &json!({"max_retries": 5, "backoff": 1})));
     served.begin("over", "a", &json!({}));
     served.ends("over", "completed");
     served.deactivated("over");
@@ -152,11 +133,7 @@ fn a_broken_flow_is_reported_and_the_others_go_on_and_a_deactivated_one_is_not_r
     let told = recovered(&served);
     assert_eq!((&told["resumed"], &told["broken"]), (&json!(2), &json!(1)));
     let broken = logged(&served, "a flow cannot be gone on with");
-    assert_eq!(
-        (broken.len(), &broken[0]["job"]),
-        (1, &json!("f2")),
-        "{broken:?}"
-    );
+    assert_eq!((broken.len(), &broken[0]["job"]), (1, &json!("f2")), "{broken:?}");
     assert_eq!(broken[0]["level"], "error");
     says(&broken[0]["error"], "record");
     handlers.open("/held");
@@ -171,10 +148,7 @@ fn a_broken_flow_is_reported_and_the_others_go_on_and_a_deactivated_one_is_not_r
     served.post("/engine/flow", &again).refused(503);
     let mut follower = served.follower();
     let answer = follower.subscribe(&json!({"aggregate_id": ["flow", "f2"]}));
-    assert_eq!(
-        (&answer["type"], &answer["status"]),
-        (&json!("error"), &json!(503))
-    );
+    assert_eq!((&answer["type"], &answer["status"]), (&json!("error"), &json!(503)));
     assert_eq!(world.call(&["store", "check"]).code, 1);
     served.end();
 }

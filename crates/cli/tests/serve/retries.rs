@@ -10,9 +10,7 @@ use crate::world::World;
 /// The delays that were scheduled, in milliseconds.
 fn delays(events: &[Value]) -> Vec<u64> {
     let scheduled = all(events, "retry_scheduled").into_iter();
-    scheduled
-        .map(|event| event["delay_ms"].as_u64().unwrap())
-        .collect()
+    scheduled.map(|event| event["delay_ms"].as_u64().unwrap()).collect()
 }
 
 #[test]
@@ -89,16 +87,8 @@ fn work_config_says_how_often_and_after_how_long() {
     let table: [(&str, Value, &[u64]); 8] = [
         ("none", json!({"max_retries": 0, "backoff": 1}), &[]),
         ("absent", json!({"backoff": 1}), &[]),
-        (
-            "fixed",
-            json!({"max_retries": 3, "backoff": 7, "backoff_type": "fixed"}),
-            &[7, 7, 7],
-        ),
-        (
-            "linear",
-            json!({"max_retries": 4, "backoff": 5, "backoff_type": "linear"}),
-            &[5, 10, 15, 20],
-        ),
+        ("fixed", json!({"max_retries": 3, "backoff": 7, "backoff_type": "fixed"}), &[7, 7, 7]),
+        ("linear", json!({"max_retries": 4, "backoff": 5, "backoff_type": "linear"}), &[5, 10, 15, 20]),
         (
             "exponential",
             json!({"max_retries": 4, "backoff": 3, "backoff_type": "exponential"}),
@@ -125,9 +115,7 @@ fn work_config_says_how_often_and_after_how_long() {
     }
     let mut often = vec![Reply::status(503); 12];
     often.push(Reply::outputs(&json!({"x": 1})));
-    handlers = handlers
-        .on("/unlimited", &often)
-        .on("/defaults", &[Reply::status(503)]);
+    handlers = handlers.on("/unlimited", &often).on("/defaults", &[Reply::status(503)]);
     let variables = [
         ("RETRY_MAX_RETRIES", "4"),
         ("RETRY_BACKOFF", "11"),
@@ -145,20 +133,11 @@ fn work_config_says_how_often_and_after_how_long() {
         &json!({"max_retries": -1, "backoff": 1, "backoff_type": "fixed"}),
     ));
     served.begin("unlimited", "unlimited", &json!({}));
-    served.register(&step(
-        &handlers,
-        "defaults",
-        &json!({"x": {"role": "output"}}),
-        &json!({}),
-    ));
+    served.register(&step(&handlers, "defaults", &json!({"x": {"role": "output"}}), &json!({})));
     served.begin("defaults", "defaults", &json!({}));
-    let expected = table
-        .iter()
-        .map(|(name, _, delays)| (*name, *delays, "failed"));
-    let more: [(&str, &[u64], &str); 2] = [
-        ("unlimited", &[1; 12], "completed"),
-        ("defaults", &[11, 22, 33, 44], "failed"),
-    ];
+    let expected = table.iter().map(|(name, _, delays)| (*name, *delays, "failed"));
+    let more: [(&str, &[u64], &str); 2] =
+        [("unlimited", &[1; 12], "completed"), ("defaults", &[11, 22, 33, 44], "failed")];
     for (name, expected, status) in expected.chain(more) {
         let flow = served.ends(name, status);
         let events = world.events_of(name);
@@ -167,11 +146,7 @@ fn work_config_says_how_often_and_after_how_long() {
         let calls = handlers.requests(&format!("/{name}"));
         assert_eq!(calls.len(), expected.len() + 1, "{name}");
         assert!(calls.iter().all(|call| call.token() == calls[0].token()));
-        assert_eq!(
-            only(&flow, name).unwrap()["retry_count"],
-            expected.len(),
-            "{name}"
-        );
+        assert_eq!(only(&flow, name).unwrap()["retry_count"], expected.len(), "{name}");
     }
 }
 
@@ -180,12 +155,7 @@ fn without_settings_the_defaults_of_the_document_hold() {
     let world = World::new();
     let handlers = StepServer::start().on("/a", &[Reply::status(503)]);
     let served = Served::on(&world);
-    served.register(&step(
-        &handlers,
-        "a",
-        &json!({"x": {"role": "output"}}),
-        &json!({}),
-    ));
+    served.register(&step(&handlers, "a", &json!({"x": {"role": "output"}}), &json!({})));
     served.begin("f", "a", &json!({}));
     served.item("f", "a", |item| item["retry_count"] == 1);
     let events = world.events_of("f");
@@ -211,8 +181,7 @@ fn a_malformed_variable_stops_the_start_by_its_name() {
         ("BEST_EFFORT_LATE_RESULT_POLICY", "maybe"),
         ("WEBHOOK_BASE_URL", "not an address"),
     ] {
-        let ended =
-            Served::refused(&world, &["--listen", "127.0.0.1:0"], &[(name, wrong)]).exits(2);
+        let ended = Served::refused(&world, &["--listen", "127.0.0.1:0"], &[(name, wrong)]).exits(2);
         assert!(ended.err.contains(name), "{name}: {}", ended.err);
         assert_eq!(ended.out, "", "{name}");
     }

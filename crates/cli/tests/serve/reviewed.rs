@@ -52,10 +52,7 @@ fn another_version_of_the_protocol_is_not_spoken() {
     if let Err(error) = stream.read_to_end(&mut heard) {
         assert_eq!(error.kind(), ErrorKind::ConnectionReset, "it stays open");
     }
-    assert!(
-        heard.is_empty() || heard.starts_with(b"HTTP/1.1 4"),
-        "{heard:?}"
-    );
+    assert!(heard.is_empty() || heard.starts_with(b"HTTP/1.1 4"), "{heard:?}");
     served.get("/health").is(200);
 }
 
@@ -78,17 +75,13 @@ fn a_result_of_a_round_before_is_ignored_and_a_wrong_one_is_refused() {
     });
     served.ends("f", "failed");
     served.deactivated("f");
-    let redriven = world.spawn_with(
-        &["dlq", "redrive", "f", "--yes", "--json"],
-        &[("UNDAUNTED_LISTEN", "127.0.0.1:0")],
-    );
+    let redriven =
+        world.spawn_with(&["dlq", "redrive", "f", "--yes", "--json"], &[("UNDAUNTED_LISTEN", "127.0.0.1:0")]);
     let second = address(2);
     assert_ne!(first, second);
     let is_old = |flow: &Value| {
         webhook(&first, &done(&json!({"x": 1}))).unwrap().is(200);
-        webhook(&format!("{first}0"), &done(&json!({"x": 1})))
-            .unwrap()
-            .refused(404);
+        webhook(&format!("{first}0"), &done(&json!({"x": 1}))).unwrap().refused(404);
         assert_eq!(served.flow("f"), *flow);
     };
     World::eventually("an accepted call", || {
@@ -118,16 +111,12 @@ fn a_step_that_answers_at_once_has_no_webhook() {
     let token = handlers.wait_for("/a", 1)[0].token().to_owned();
     let address = format!("http://{}/webhook/f/a/{token}", served.address());
     let before = served.flow("f");
-    webhook(&address, &done(&json!({"x": 9})))
-        .unwrap()
-        .refused(404);
+    webhook(&address, &done(&json!({"x": 9}))).unwrap().refused(404);
     assert_eq!(served.flow("f"), before);
     handlers.open("/a");
     let flow = served.ends("f", "completed");
     assert_eq!(flow["attributes"]["x"]["value"], 1);
-    webhook(&address, &done(&json!({"x": 9})))
-        .unwrap()
-        .refused(404);
+    webhook(&address, &done(&json!({"x": 9}))).unwrap().refused(404);
     assert_eq!(served.flow("f"), flow);
 }
 
@@ -153,9 +142,7 @@ fn a_step_that_is_a_flow_has_no_webhook() {
     World::eventually("both wait", || {
         let waits = |flow: &str| {
             let events = world.events_of(flow);
-            events
-                .iter()
-                .any(|event| event["type"] == "attempt_accepted")
+            events.iter().any(|event| event["type"] == "attempt_accepted")
         };
         (waits("f") && waits(&inner)).then_some(())
     });
@@ -163,9 +150,7 @@ fn a_step_that_is_a_flow_has_no_webhook() {
     let forged = done(&json!({"x": "forged"}));
     webhook(&address, &forged).unwrap().refused(404);
     assert_eq!(state(), before);
-    webhook(&url(&call), &done(&json!({"x": 5})))
-        .unwrap()
-        .is(200);
+    webhook(&url(&call), &done(&json!({"x": 5}))).unwrap().is(200);
     let flow = served.ends("f", "completed");
     assert_eq!(flow["attributes"]["x"]["value"], 5);
     served.ends(&inner, "completed");
@@ -216,17 +201,10 @@ fn a_longest_wait_of_nothing_stops_the_start_and_names_the_variable() {
 fn a_token_is_the_same_with_and_without_the_end_of_its_line() {
     let world = World::new();
     let local = ["--listen", "127.0.0.1:0"];
-    let served = Served::with(
-        &world,
-        &local,
-        &[("UNDAUNTED_TOKEN", " t0ken-of-a-line \n")],
-    );
+    let served = Served::with(&world, &local, &[("UNDAUNTED_TOKEN", " t0ken-of-a-line \n")]);
     let mut connection = Connection::to(served.address());
     let right = ["Host: localhost", "Authorization: Bearer t0ken-of-a-line"];
-    connection
-        .send("GET", "/engine", &right, b"")
-        .unwrap()
-        .is(200);
+    connection.send("GET", "/engine", &right, b"").unwrap().is(200);
     served.get("/engine").refused(401);
 }
 
@@ -238,9 +216,7 @@ fn a_log_that_nobody_reads_holds_up_no_flow() {
     let args = ["serve", "--listen", "127.0.0.1:0", "--log-level", "debug"];
     let mut command = world.program(&args, &[]);
     let said = world.path("said");
-    command
-        .stdout(std::fs::File::create(&said).unwrap())
-        .stderr(Stdio::piped());
+    command.stdout(std::fs::File::create(&said).unwrap()).stderr(Stdio::piped());
     let mut server = command.spawn().unwrap();
     let address = World::eventually("a server that listens", || {
         let said = std::fs::read_to_string(&said).unwrap();

@@ -17,9 +17,7 @@ const LOCAL: [&str; 2] = ["--listen", "127.0.0.1:0"];
 
 fn send(served: &Served, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
     let mut connection = Connection::to(served.address());
-    connection
-        .send(method, path, headers, body.as_bytes())
-        .unwrap()
+    connection.send(method, path, headers, body.as_bytes()).unwrap()
 }
 
 #[test]
@@ -32,12 +30,7 @@ fn others_are_listened_to_only_with_a_token() {
     }
     let empty = world.path("empty");
     world.write("empty", "\n");
-    let empty = [
-        "--listen",
-        "0.0.0.0:0",
-        "--token-file",
-        empty.to_str().unwrap(),
-    ];
+    let empty = ["--listen", "0.0.0.0:0", "--token-file", empty.to_str().unwrap()];
     Served::refused(&world, &empty, &[]).exits(2);
 }
 
@@ -101,14 +94,9 @@ fn with_a_token_whoever_shows_it_is_answered_and_it_stands_nowhere() {
     let handlers = StepServer::start().on("/a", &[taken_on()]);
     let (served, address) = public(&world);
     let right = format!("Authorization: Bearer {TOKEN}");
-    let headers = [
-        "Host: flows.example.com",
-        "Content-Type: application/json",
-        &right,
-    ];
+    let headers = ["Host: flows.example.com", "Content-Type: application/json", &right];
     let get = |path: &str| send_to(address, ("GET", path), &headers, "");
-    let post =
-        |path: &str, body: &Value| send_to(address, ("POST", path), &headers, &body.to_string());
+    let post = |path: &str, body: &Value| send_to(address, ("POST", path), &headers, &body.to_string());
     // A page of the operator's may ask as well.
     let paged = [&headers[..], &["Origin: https://example.com"]].concat();
     send_to(address, ("GET", "/engine"), &paged, "").is(200);
@@ -116,8 +104,7 @@ fn with_a_token_whoever_shows_it_is_answered_and_it_stands_nowhere() {
     post("/engine/flow", &json!({"id": "f", "goals": ["a"]})).is(201);
     let told = url(&handlers.wait_for("/a", 1)[0]);
     let path = told.strip_prefix("http://flows.example.com/base").unwrap();
-    let mut follower =
-        Follower::with(address, &[&right]).unwrap_or_else(|answer| panic!("{answer:?}"));
+    let mut follower = Follower::with(address, &[&right]).unwrap_or_else(|answer| panic!("{answer:?}"));
     follower.follow("f");
     let result = webhook(&format!("http://{address}{path}"), &done(&json!({"x": 1})));
     result.unwrap().is(200);
@@ -132,22 +119,15 @@ fn with_a_token_whoever_shows_it_is_answered_and_it_stands_nowhere() {
         assert!(!text.contains(TOKEN), "{text}");
     }
     let calls = handlers.all();
-    assert!(
-        calls
-            .iter()
-            .all(|call| call.header("Authorization").is_none())
-    );
+    assert!(calls.iter().all(|call| call.header("Authorization").is_none()));
 }
 
 #[test]
 fn without_a_token_pages_and_foreign_names_are_refused() {
     let world = World::new();
     let handlers = StepServer::start();
-    let served = Served::with(
-        &world,
-        &[&LOCAL[..], &["--public-url", "https://flows.example.com"]].concat(),
-        &[],
-    );
+    let served =
+        Served::with(&world, &[&LOCAL[..], &["--public-url", "https://flows.example.com"]].concat(), &[]);
     let step = giver(&handlers, "a", &json!({})).to_string();
     let kind = "Content-Type: application/json";
     let post = |headers: &[&str]| send(&served, "POST", "/engine/step", headers, &step);
@@ -160,18 +140,10 @@ fn without_a_token_pages_and_foreign_names_are_refused() {
         "X: no-host",
     ] {
         let answer = post(&[host, kind]);
-        assert!(
-            [400, 403].contains(&answer.status),
-            "{host}: {}",
-            answer.status
-        );
+        assert!([400, 403].contains(&answer.status), "{host}: {}", answer.status);
     }
     post(&["Host: evil.example", kind]).refused(403);
-    for origin in [
-        "Origin: http://localhost",
-        "Origin: null",
-        "Origin: https://flows.example.com",
-    ] {
+    for origin in ["Origin: http://localhost", "Origin: null", "Origin: https://flows.example.com"] {
         let answer = post(&["Host: localhost", kind, origin]);
         answer.refused(403);
         assert!(!answer.head.contains("access-control"));
@@ -181,24 +153,13 @@ fn without_a_token_pages_and_foreign_names_are_refused() {
         &served,
         "OPTIONS",
         "/engine/step",
-        &[
-            "Host: localhost",
-            "Origin: http://x",
-            "Access-Control-Request-Method: POST",
-        ],
+        &["Host: localhost", "Origin: http://x", "Access-Control-Request-Method: POST"],
         "",
     );
-    assert!(
-        !preflight.head.contains("access-control"),
-        "{}",
-        preflight.head
-    );
+    assert!(!preflight.head.contains("access-control"), "{}", preflight.head);
     assert!(Follower::with(served.address(), &["Origin: http://localhost"]).is_err());
-    for kind in [
-        "Content-Type: text/plain",
-        "Content-Type: application/x-www-form-urlencoded",
-        "X: no-type",
-    ] {
+    for kind in ["Content-Type: text/plain", "Content-Type: application/x-www-form-urlencoded", "X: no-type"]
+    {
         post(&["Host: localhost", kind]).refused(415);
     }
     assert_eq!(served.get("/engine/step").is(200)["count"], 0);
@@ -239,11 +200,7 @@ fn a_request_that_is_too_large_or_too_slow_is_cut_and_others_are_answered() {
             thread::spawn(move || {
                 let mut slow = Connection::to(address);
                 let began = Instant::now();
-                let head = if n % 2 == 0 {
-                    &b"GET /health HTTP/1.1\r\nX: "[..]
-                } else {
-                    b""
-                };
+                let head = if n % 2 == 0 { &b"GET /health HTTP/1.1\r\nX: "[..] } else { b"" };
                 slow.say(head);
                 while began.elapsed() < Duration::from_secs(25) && (n % 4 == 1 || slow.say(b"x")) {
                     if slow.is_closed(Duration::from_millis(200)) {
@@ -266,38 +223,23 @@ fn a_request_that_is_too_large_or_too_slow_is_cut_and_others_are_answered() {
 #[test]
 fn steps_may_be_only_where_the_operator_allows_them() {
     let world = World::new();
-    let handlers = StepServer::start().on(
-        "/a",
-        &[Reply::status(503), Reply::outputs(&json!({"x": 1}))],
-    );
+    let handlers = StepServer::start().on("/a", &[Reply::status(503), Reply::outputs(&json!({"x": 1}))]);
     let other = StepServer::start().on("/b", &[Reply::outputs(&json!({"x": 1}))]);
     let served = Served::on(&world);
-    served.register(&giver(
-        &handlers,
-        "a",
-        &json!({"max_retries": 1, "backoff": 300}),
-    ));
+    served.register(&giver(&handlers, "a", &json!({"max_retries": 1, "backoff": 300})));
     served.begin("f", "a", &json!({}));
     served.item("f", "a", |item| item["retry_count"] == 1);
     served.kill();
 
     let allowed = format!("{}/*", other.origin());
-    let served = Served::with(
-        &world,
-        &[&LOCAL[..], &["--allow-endpoint", &allowed]].concat(),
-        &[],
-    );
+    let served = Served::with(&world, &[&LOCAL[..], &["--allow-endpoint", &allowed]].concat(), &[]);
     let flow = served.ends("f", "failed");
     assert_eq!(handlers.all().len(), 1, "{flow:#}");
     let mut step = giver(&handlers, "c", &json!({}));
     let error = served.post("/engine/step", &step).refused(400);
     assert!(error.contains(&handlers.url("/c")), "{error}");
     for wrong in [
-        format!(
-            "{}@{}",
-            other.origin(),
-            handlers.url("/b").strip_prefix("http://").unwrap()
-        ),
+        format!("{}@{}", other.origin(), handlers.url("/b").strip_prefix("http://").unwrap()),
         handlers.url("/b?u=").clone() + &other.url("/"),
     ] {
         step["http"]["endpoint"] = json!(wrong);
@@ -335,11 +277,7 @@ fn values_of_secrets_of_a_flow_by_file_stand_nowhere() {
     handlers.wait_for("/a", 2);
     running.kill();
     let job = world.job();
-    let served = Served::with(
-        &world,
-        &[&LOCAL[..], &["--log-level", "debug"]].concat(),
-        &[],
-    );
+    let served = Served::with(&world, &[&LOCAL[..], &["--log-level", "debug"]].concat(), &[]);
     handlers.open("/a");
     served.ends(&job, "failed");
     let mut follower = served.follower();
@@ -347,13 +285,7 @@ fn values_of_secrets_of_a_flow_by_file_stand_nowhere() {
     let journal = world.call(&["events", &job, "--json"]).exits(0).out;
     let shown = served.flow(&job).to_string();
     let engine = served.get("/engine").text();
-    for text in [
-        &state.to_string(),
-        &journal,
-        &shown,
-        &engine,
-        &served.said(),
-    ] {
+    for text in [&state.to_string(), &journal, &shown, &engine, &served.said()] {
         assert!(!text.contains(SECRET), "{text}");
     }
     assert!(!all(&world.events_of(&job), "attempt_failed").is_empty());

@@ -35,18 +35,10 @@ impl Served {
             let said = fs::read_to_string(&out).unwrap();
             let address = said.strip_prefix("listening at http://");
             let address = address.and_then(|it| it.strip_suffix('\n'));
-            assert!(
-                address.is_some() || !running.has_ended(),
-                "{}",
-                running.said()
-            );
+            assert!(address.is_some() || !running.has_ended(), "{}", running.said());
             Some(address?.parse().unwrap())
         });
-        Self {
-            running,
-            out,
-            address,
-        }
+        Self { running, out, address }
     }
 
     /// Starts one, and gives the file it writes to.
@@ -56,9 +48,7 @@ impl Served {
         let said = |what: &str| world.path(&format!("server-{number}.{what}"));
         let (out, err) = (said("out"), said("err"));
         let mut command = world.program(&[&["serve"], args].concat(), variables);
-        command
-            .stdout(fs::File::create(&out).unwrap())
-            .stderr(fs::File::create(&err).unwrap());
+        command.stdout(fs::File::create(&out).unwrap()).stderr(fs::File::create(&err).unwrap());
         let running = Running::new(command.spawn().unwrap(), out.clone(), err);
         (running, out)
     }
@@ -101,9 +91,7 @@ impl Served {
         // The last line may be half written.
         let whole = said.rfind('\n').map_or("", |end| &said[..end]);
         let lines = whole.lines();
-        lines
-            .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}")))
-            .collect()
+        lines.map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect()
     }
 
     /// What it has said so far, on both outputs.

@@ -14,19 +14,14 @@ use crate::world::World;
 #[test]
 fn each_of_two_servers_runs_its_flows_and_knows_those_of_the_other() {
     let world = World::new();
-    let handlers = StepServer::start()
-        .on("/a", &[Reply::outputs(&json!({"x": 1}))])
-        .on("/later", &[taken_on()]);
+    let handlers =
+        StepServer::start().on("/a", &[Reply::outputs(&json!({"x": 1}))]).on("/later", &[taken_on()]);
     let (one, two) = (Served::on(&world), Served::on(&world));
     one.register(&giver(&handlers, "a", &json!({})));
     let mut other = giver(&handlers, "a", &json!({}));
     other["name"] = json!("another");
     two.post("/engine/step", &other).refused(409);
-    two.register(&later(
-        &handlers,
-        "later",
-        &json!({"max_retries": 1, "backoff": 1}),
-    ));
+    two.register(&later(&handlers, "later", &json!({"max_retries": 1, "backoff": 1})));
     for n in 0..20 {
         let served = if n % 2 == 0 { &one } else { &two };
         served.begin(&format!("f{n}"), "a", &json!({}));
@@ -34,8 +29,7 @@ fn each_of_two_servers_runs_its_flows_and_knows_those_of_the_other() {
     // The same flow begun at both is one flow.
     one.begin("same", "a", &json!({}));
     two.begin("same", "a", &json!({}));
-    two.post("/engine/flow", &json!({"id": "same", "goals": ["later"]}))
-        .refused(409);
+    two.post("/engine/flow", &json!({"id": "same", "goals": ["later"]})).refused(409);
     for n in 0..20 {
         let id = format!("f{n}");
         let seen = two.ends(&id, "completed");
@@ -57,9 +51,7 @@ fn each_of_two_servers_runs_its_flows_and_knows_those_of_the_other() {
     assert_eq!(flow["attributes"]["x"]["value"], 8);
     webhook(&wrong, &done(&json!({"x": 9}))).unwrap().is(200);
     webhook(&told, &done(&json!({"x": 9}))).unwrap().is(200);
-    webhook(&format!("{wrong}0"), &done(&json!({"x": 9})))
-        .unwrap()
-        .refused(404);
+    webhook(&format!("{wrong}0"), &done(&json!({"x": 9}))).unwrap().refused(404);
     let events = world.events_of("late");
     is_lawful(&events);
     assert_eq!(outcomes(&events), ["success"]);
@@ -70,26 +62,15 @@ fn each_of_two_servers_runs_its_flows_and_knows_those_of_the_other() {
 fn the_flows_of_a_server_that_was_killed_are_taken_over_by_the_other() {
     let world = World::new();
     let handlers = StepServer::start()
-        .on(
-            "/wait",
-            &[Reply::status(503), Reply::outputs(&json!({"x": 1}))],
-        )
+        .on("/wait", &[Reply::status(503), Reply::outputs(&json!({"x": 1}))])
         .on("/call", &[Reply::outputs(&json!({"x": 2})).gated()])
         .on("/later", &[taken_on()])
         .on("/a", &[Reply::outputs(&json!({"y": 3}))]);
     let (one, two) = (Served::on(&world), Served::on(&world));
     let slow = json!({"max_retries": 1, "backoff": 1000, "backoff_type": "fixed"});
     one.register(&giver(&handlers, "wait", &slow));
-    one.register(&giver(
-        &handlers,
-        "call",
-        &json!({"max_retries": 1, "backoff": 1}),
-    ));
-    one.register(&later(
-        &handlers,
-        "later",
-        &json!({"max_retries": 1, "backoff": 1}),
-    ));
+    one.register(&giver(&handlers, "call", &json!({"max_retries": 1, "backoff": 1})));
+    one.register(&later(&handlers, "later", &json!({"max_retries": 1, "backoff": 1})));
     one.begin("waiting", "wait", &json!({}));
     one.begin("calling", "call", &json!({}));
     one.begin("later", "later", &json!({}));
@@ -126,14 +107,8 @@ fn the_flows_of_a_server_that_was_killed_are_taken_over_by_the_other() {
         assert_eq!(outcomes(&events), expected, "{id}");
         two.deactivated(id);
     }
-    assert_eq!(
-        all(&world.events_of("waiting"), "retry_scheduled")[0]["due_at"],
-        waiting["next_retry_at"]
-    );
-    assert_eq!(
-        only(&two.flow("calling"), "call").unwrap()["retry_count"],
-        1
-    );
+    assert_eq!(all(&world.events_of("waiting"), "retry_scheduled")[0]["due_at"], waiting["next_retry_at"]);
+    assert_eq!(only(&two.flow("calling"), "call").unwrap()["retry_count"], 1);
     assert_eq!(handlers.requests("/call").len(), 3);
     assert_eq!(handlers.requests("/wait").len(), 2);
 }

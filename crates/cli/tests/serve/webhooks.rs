@@ -24,17 +24,12 @@ pub(crate) fn taken_on() -> Reply {
 }
 
 pub(crate) fn done(outputs: &Value) -> Vec<u8> {
-    json!({"success": true, "outputs": outputs})
-        .to_string()
-        .into_bytes()
+    json!({"success": true, "outputs": outputs}).to_string().into_bytes()
 }
 
 /// Where the result of a call is to be sent.
 pub(crate) fn url(call: &Request) -> String {
-    call.json()["metadata"]["webhook_url"]
-        .as_str()
-        .unwrap()
-        .to_owned()
+    call.json()["metadata"]["webhook_url"].as_str().unwrap().to_owned()
 }
 
 /// A flow whose result is waited for, and where that is to be sent.
@@ -42,11 +37,7 @@ fn waiting() -> (World, StepServer, Served, String) {
     let world = World::new();
     let handlers = StepServer::start().on("/a", &[taken_on()]);
     let served = Served::on(&world);
-    served.register(&later(
-        &handlers,
-        "a",
-        &json!({"max_retries": 2, "backoff": 1}),
-    ));
+    served.register(&later(&handlers, "a", &json!({"max_retries": 2, "backoff": 1})));
     served.begin("f", "a", &json!({}));
     let url = url(&handlers.wait_for("/a", 1)[0]);
     let events = World::eventually("an accepted call", || {
@@ -61,28 +52,16 @@ fn waiting() -> (World, StepServer, Served, String) {
 fn a_result_is_taken_once_and_answered_200_however_often_it_comes() {
     let (world, handlers, served, url) = waiting();
     let token = handlers.all()[0].token().to_owned();
-    assert_eq!(
-        url,
-        format!("http://{}/webhook/f/a/{token}", served.address())
-    );
+    assert_eq!(url, format!("http://{}/webhook/f/a/{token}", served.address()));
     let flow = served.flow("f");
     assert_eq!(only(&flow, "a").unwrap()["status"], "active");
-    assert_eq!(
-        webhook(&url, &done(&json!({"x": 1, "more": 2})))
-            .unwrap()
-            .is(200),
-        json!({"success": true})
-    );
+    assert_eq!(webhook(&url, &done(&json!({"x": 1, "more": 2}))).unwrap().is(200), json!({"success": true}));
     // Again, while it goes on and when it is over, also with something else.
     webhook(&url, &done(&json!({"x": 1}))).unwrap().is(200);
     let flow = served.ends("f", "completed");
     assert_eq!(flow["attributes"]["x"]["value"], 1);
-    for other in [
-        done(&json!({"x": 9})),
-        json!({"success": false, "error": "late"})
-            .to_string()
-            .into_bytes(),
-    ] {
+    for other in [done(&json!({"x": 9})), json!({"success": false, "error": "late"}).to_string().into_bytes()]
+    {
         webhook(&url, &other).unwrap().is(200);
     }
     served.deactivated("f");
@@ -110,16 +89,9 @@ fn what_is_no_result_of_a_step_is_refused_and_changes_nothing() {
     ] {
         webhook(&wrong, &body).unwrap().refused(404);
     }
-    for garbage in [
-        "",
-        "{",
-        "null",
-        "[]",
-        "7",
-        "{}",
-        r#"{"success":"yes"}"#,
-        r#"{"success":true,"outputs":[1]}"#,
-    ] {
+    for garbage in
+        ["", "{", "null", "[]", "7", "{}", r#"{"success":"yes"}"#, r#"{"success":true,"outputs":[1]}"#]
+    {
         let answer = webhook(&url, garbage.as_bytes()).unwrap();
         assert_eq!(answer.status, 400, "{garbage}: {}", answer.text());
         answer.refused(400);
@@ -149,11 +121,7 @@ fn a_result_that_is_there_before_the_call_was_answered_counts() {
         taken_on()
     });
     let served = Served::on(&world);
-    served.register(&later(
-        &handlers,
-        "a",
-        &json!({"max_retries": 2, "backoff": 1}),
-    ));
+    served.register(&later(&handlers, "a", &json!({"max_retries": 2, "backoff": 1})));
     for id in ["f", "g", "h"] {
         served.begin(id, "a", &json!({}));
         let flow = served.ends(id, "completed");
@@ -186,8 +154,7 @@ fn a_failing_result_is_final_and_a_lost_one_is_asked_for_again_with_the_same_tok
     assert_eq!(self::url(&calls[0]), self::url(&calls[1]));
     // The result of the first call is as good as that of the second.
     World::eventually("a result that is taken", || {
-        webhook(&self::url(&calls[0]), &done(&json!({"x": 4})))
-            .filter(|answer| answer.status == 200)
+        webhook(&self::url(&calls[0]), &done(&json!({"x": 4}))).filter(|answer| answer.status == 200)
     });
     served.until("lost", "its end", |flow| flow["status"] != "active");
     let events = world.events_of("lost");
@@ -213,13 +180,8 @@ fn a_result_that_comes_while_the_next_call_is_waited_for_is_to_be_sent_again() {
     served.begin("f", "a", &json!({}));
     served.item("f", "a", |item| item["retry_count"] == 1);
     let told = url(&handlers.requests("/a")[0]);
-    webhook(&told, &done(&json!({"x": 1})))
-        .unwrap()
-        .refused(503);
-    assert_eq!(
-        handlers.wait_for("/a", 2)[1].token(),
-        handlers.all()[0].token()
-    );
+    webhook(&told, &done(&json!({"x": 1}))).unwrap().refused(503);
+    assert_eq!(handlers.wait_for("/a", 2)[1].token(), handlers.all()[0].token());
     World::eventually("a result that is taken", || {
         webhook(&told, &done(&json!({"x": 2}))).filter(|answer| answer.status == 200)
     });

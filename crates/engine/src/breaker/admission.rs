@@ -62,11 +62,7 @@ impl AdmissionControl {
 
     /// Adds newer journal records. Returns false if some are missing because the journal was trimmed: then
     /// the whole journal must be read and passed to [`Self::meet`].
-    pub fn learn(
-        &mut self,
-        name: &str,
-        records: impl IntoIterator<Item = (u64, BreakerRecord)>,
-    ) -> bool {
+    pub fn learn(&mut self, name: &str, records: impl IntoIterator<Item = (u64, BreakerRecord)>) -> bool {
         let Some((name, known)) = entry(&mut self.known, name) else {
             return false;
         };
@@ -78,8 +74,7 @@ impl AdmissionControl {
                 known.sealed.remove(own);
             }
             let turned = known.stored(version, &record).into_iter();
-            self.turned
-                .extend(turned.map(|change| (Arc::clone(&name), change)));
+            self.turned.extend(turned.map(|change| (Arc::clone(&name), change)));
         }
         if known.refresh(self.now) || known.state.is_shut() {
             self.changed.insert(name);
@@ -115,8 +110,7 @@ impl AdmissionControl {
         }
         if let Some(Sealed { record, .. }) = known.sealed.remove(own) {
             let turned = known.stored(reached, &record).into_iter();
-            self.turned
-                .extend(turned.map(|change| (Arc::clone(&name), change)));
+            self.turned.extend(turned.map(|change| (Arc::clone(&name), change)));
             if known.state.is_shut() {
                 self.changed.insert(Arc::clone(&name));
             }
@@ -171,10 +165,7 @@ impl AdmissionControl {
 
     pub fn configure(&mut self, name: &Arc<str>, job: &Arc<str>, settings: BreakerSettings) {
         self.note_user(name, job);
-        if self
-            .get(name)
-            .is_some_and(|state| state.settings != settings)
-        {
+        if self.get(name).is_some_and(|state| state.settings != settings) {
             let at = self.now;
             self.note_fact(name, job, Fact::Configured { at, settings });
         }
@@ -207,15 +198,8 @@ impl AdmissionControl {
             let (at, settings) = (self.now, known.state.settings);
             facts.insert(0, Fact::Configured { at, settings });
         }
-        let record = BreakerRecord {
-            job: Some(job.to_owned()),
-            seq: Some(seq),
-            facts,
-        };
-        known.sealed.push_back(Sealed {
-            record: record.clone(),
-            reached: None,
-        });
+        let record = BreakerRecord { job: Some(job.to_owned()), seq: Some(seq), facts };
+        known.sealed.push_back(Sealed { record: record.clone(), reached: None });
         if known.state.is_shut() {
             // A probe that waited for the previous result to be sealed may start.
             self.changed.insert(Arc::clone(&name));
@@ -288,17 +272,11 @@ impl AdmissionControl {
 
 impl From<BreakerState> for BreakerJournal {
     fn from(state: BreakerState) -> Self {
-        Self {
-            state,
-            ..Self::default()
-        }
+        Self { state, ..Self::default() }
     }
 }
 
-fn entry<'k>(
-    known: &'k mut BTreeMap<Arc<str>, Known>,
-    name: &str,
-) -> Option<(Arc<str>, &'k mut Known)> {
+fn entry<'k>(known: &'k mut BTreeMap<Arc<str>, Known>, name: &str) -> Option<(Arc<str>, &'k mut Known)> {
     let (name, _) = known.get_key_value(name)?;
     let name = Arc::clone(name);
     let known = known.get_mut(&name)?;

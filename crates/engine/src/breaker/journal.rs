@@ -72,12 +72,7 @@ impl BreakerJournal {
 fn latest_fold(records: &[(u64, BreakerRecord)]) -> Option<(u64, &BreakerState, &[BreakerChange])> {
     let facts = records.iter().flat_map(|(_, record)| &record.facts);
     let folds = facts.filter_map(|fact| {
-        let Fact::Folded {
-            upto,
-            state,
-            history,
-        } = fact
-        else {
+        let Fact::Folded { upto, state, history } = fact else {
             return None;
         };
         Some((*upto, &**state, history.as_slice()))

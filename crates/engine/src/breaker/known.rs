@@ -125,8 +125,7 @@ impl Known {
             });
             self.releases = releases.collect();
         }
-        before.breaker.phase() != self.state.breaker.phase()
-            || before.settings != self.state.settings
+        before.breaker.phase() != self.state.breaker.phase() || before.settings != self.state.settings
     }
 
     pub(super) fn may_probe(&self, now: Timestamp) -> bool {
@@ -149,8 +148,7 @@ impl Known {
     pub(super) fn stored(&mut self, version: u64, record: &BreakerRecord) -> Vec<BreakerChange> {
         self.journal.add(version, record);
         let fresh = self.journal.changes.iter();
-        let fresh =
-            fresh.filter(|(at, change)| *at == Some(version) && change.change.is_transition());
+        let fresh = fresh.filter(|(at, change)| *at == Some(version) && change.change.is_transition());
         let fresh = fresh.map(|(_, change)| change.clone()).collect();
         let changes = &mut self.journal.changes;
         changes.retain(|(_, change)| change.change.is_transition());

@@ -114,11 +114,7 @@ impl BreakerRecord {
     pub const FORMAT: u8 = 2;
 
     pub const fn by_hand(facts: Vec<Fact>) -> Self {
-        Self {
-            job: None,
-            seq: None,
-            facts,
-        }
+        Self { job: None, seq: None, facts }
     }
 
     pub fn encode(&self) -> Vec<u8> {
@@ -130,11 +126,7 @@ impl BreakerRecord {
             return read_versioned_as(Self::FORMAT, bytes);
         }
         let change: BreakerChange = read_versioned(bytes)?;
-        Ok(Self {
-            job: change.job.clone(),
-            seq: None,
-            facts: vec![Fact::State(Box::new(change))],
-        })
+        Ok(Self { job: change.job.clone(), seq: None, facts: vec![Fact::State(Box::new(change))] })
     }
 }
 

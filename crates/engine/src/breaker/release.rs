@@ -27,10 +27,7 @@ impl Release {
         let [first, second, ..] = draw.to_be_bytes();
         Self {
             since,
-            over: recovery_timeout
-                .checked_div(10)
-                .unwrap_or_default()
-                .min(LONGEST),
+            over: recovery_timeout.checked_div(10).unwrap_or_default().min(LONGEST),
             many: many.max(1),
             gone: 0,
             offset: u16::from_be_bytes([first, second]),

@@ -10,15 +10,8 @@ use super::record::Fact;
 /// What a job tells a breaker; written as a fact in the same append as the job's records it follows from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BreakerReport {
-    Started {
-        breaker: Arc<str>,
-        ticket: Ticket,
-    },
-    Ended {
-        breaker: Arc<str>,
-        ticket: Ticket,
-        signal: Signal,
-    },
+    Started { breaker: Arc<str>, ticket: Ticket },
+    Ended { breaker: Arc<str>, ticket: Ticket, signal: Signal },
 }
 
 /// What the end of an attempt says about its target.
@@ -59,10 +52,9 @@ impl BreakerReport {
     /// A start that is no probe says nothing about the target and gives no fact.
     pub(super) const fn fact(&self, at: Timestamp) -> Option<Fact> {
         match *self {
-            Self::Started { ticket, .. } if ticket.probe => Some(Fact::Probed {
-                at,
-                generation: ticket.generation(),
-            }),
+            Self::Started { ticket, .. } if ticket.probe => {
+                Some(Fact::Probed { at, generation: ticket.generation() })
+            }
             Self::Started { .. } => None,
             Self::Ended { ticket, signal, .. } => Some(Fact::Reported {
                 at,

@@ -1,9 +1,7 @@
 //! The state of one breaker: the fold of its facts.
 
 use minicbor::{Decode, Encode};
-use undaunted_policy::{
-    Admission, Breaker, BreakerSettings, Health, Phase, Ticket, Timestamp, Transition,
-};
+use undaunted_policy::{Admission, Breaker, BreakerSettings, Health, Phase, Ticket, Timestamp, Transition};
 
 use super::record::{BreakerRecord, Fact};
 use super::report::Signal;
@@ -77,19 +75,13 @@ pub enum Change {
 
 impl Change {
     pub const fn is_transition(self) -> bool {
-        matches!(
-            self,
-            Self::Opened | Self::Tripped | Self::HalfOpened | Self::Closed | Self::Reset
-        )
+        matches!(self, Self::Opened | Self::Tripped | Self::HalfOpened | Self::Closed | Self::Reset)
     }
 }
 
 impl BreakerState {
     pub fn with(settings: BreakerSettings) -> Self {
-        Self {
-            settings,
-            ..Self::default()
-        }
+        Self { settings, ..Self::default() }
     }
 
     /// The only function that changes a breaker. Returns what changed.
@@ -113,13 +105,7 @@ impl BreakerState {
                 self.settings = *settings;
                 (*at, Change::Configured)
             }
-            Fact::Reported {
-                at,
-                generation,
-                probe,
-                signal,
-                many,
-            } => {
+            Fact::Reported { at, generation, probe, signal, many } => {
                 let ticket = Ticket::restored(*generation, *probe);
                 (*at, self.report(ticket, *signal, *many, *at)?)
             }
@@ -161,13 +147,7 @@ impl BreakerState {
             change,
             job: job.map(str::to_owned),
             seq: None,
-            failures: if counted {
-                self.settings
-                    .failure_threshold
-                    .max(before.saturating_add(1))
-            } else {
-                0
-            },
+            failures: if counted { self.settings.failure_threshold.max(before.saturating_add(1)) } else { 0 },
             state: self.clone(),
         })
     }
@@ -183,21 +163,12 @@ impl BreakerState {
         let probing = true;
         let phase = Phase::HalfOpen { successes, probing };
         self.breaker = Breaker::restored(phase, generation);
-        self.probe = Some(Probe {
-            job: job.unwrap_or_default().to_owned(),
-            since: at,
-        });
+        self.probe = Some(Probe { job: job.unwrap_or_default().to_owned(), since: at });
         Some(change)
     }
 
     /// Returns `None` if nothing changes.
-    fn report(
-        &mut self,
-        ticket: Ticket,
-        signal: Signal,
-        many: u32,
-        at: Timestamp,
-    ) -> Option<Change> {
+    fn report(&mut self, ticket: Ticket, signal: Signal, many: u32, at: Timestamp) -> Option<Change> {
         if !self.breaker.counts(ticket) {
             return None;
         }
@@ -261,10 +232,7 @@ impl BreakerState {
             && until > longest
             && since > now
         {
-            let phase = Phase::Open {
-                since: now,
-                until: longest,
-            };
+            let phase = Phase::Open { since: now, until: longest };
             self.breaker = Breaker::restored(phase, self.breaker.generation());
         }
         self

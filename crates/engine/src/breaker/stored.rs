@@ -88,9 +88,7 @@ impl<C> Encode<C> for BreakerChange {
             phase: match state.breaker.phase() {
                 Phase::Closed { failures } => StoredPhase::Closed { failures },
                 Phase::Open { since, until } => StoredPhase::Open { since, until },
-                Phase::HalfOpen { successes, probing } => {
-                    StoredPhase::HalfOpen { successes, probing }
-                }
+                Phase::HalfOpen { successes, probing } => StoredPhase::HalfOpen { successes, probing },
             },
             generation: state.breaker.generation(),
             probe: state.probe.clone(),
@@ -139,20 +137,13 @@ pub(super) fn encode_settings<C, W: Write>(
     stored.encode(to, context)
 }
 
-pub(super) fn decode_settings<C>(
-    from: &mut Decoder<'_>,
-    context: &mut C,
-) -> Decoded<BreakerSettings> {
+pub(super) fn decode_settings<C>(from: &mut Decoder<'_>, context: &mut C) -> Decoded<BreakerSettings> {
     let stored = StoredSettings::decode(from, context)?;
     Ok(BreakerSettings {
         failure_threshold: stored.failure_threshold,
         recovery_timeout: stored.recovery_timeout,
         half_open_max_calls: stored.half_open_max_calls,
-        when_open: if stored.fails {
-            WhenOpen::Fail
-        } else {
-            WhenOpen::Hold
-        },
+        when_open: if stored.fails { WhenOpen::Fail } else { WhenOpen::Hold },
         max_hold: stored.max_hold,
     })
 }
@@ -174,9 +165,6 @@ pub(super) fn encode_state<C, W: Write>(
     change.encode(to, context)
 }
 
-pub(super) fn decode_state<C>(
-    from: &mut Decoder<'_>,
-    context: &mut C,
-) -> Decoded<Box<BreakerState>> {
+pub(super) fn decode_state<C>(from: &mut Decoder<'_>, context: &mut C) -> Decoded<Box<BreakerState>> {
     Ok(Box::new(BreakerChange::decode(from, context)?.state))
 }

@@ -35,9 +35,7 @@ impl AdmissionControl {
                 let first = left.is_some_and(|left| best.is_none_or(|best| best <= left));
                 match (ours, known.refuses()) {
                     (true, true) => Gate::Open { breaker, ticket },
-                    (true, false) if first && known.is_settled(ticket, now) => {
-                        Gate::Open { breaker, ticket }
-                    }
+                    (true, false) if first && known.is_settled(ticket, now) => Gate::Open { breaker, ticket },
                     (false, true) => Gate::Refused { breaker },
                     (_, false) => held(known),
                 }
@@ -55,9 +53,7 @@ impl AdmissionControl {
         match known.state.admission(self.now) {
             Answer::Go(ticket) if ticket.probe => match known.prober {
                 Prober::Others if known.refuses() => Openness::Refuses,
-                Prober::Ours | Prober::Unclaimed if known.is_settled(ticket, self.now) => {
-                    Openness::Probes
-                }
+                Prober::Ours | Prober::Unclaimed if known.is_settled(ticket, self.now) => Openness::Probes,
                 Prober::Others | Prober::Ours | Prober::Unclaimed => Openness::Holds,
             },
             Answer::Go(_) => {
@@ -138,9 +134,7 @@ impl AdmissionControl {
     }
 
     pub fn prober(&self, name: &str) -> Prober {
-        self.known
-            .get(name)
-            .map_or(Prober::Unclaimed, |it| it.prober)
+        self.known.get(name).map_or(Prober::Unclaimed, |it| it.prober)
     }
 
     pub fn probed_by(&mut self, name: &Arc<str>, prober: Prober) {
@@ -182,9 +176,7 @@ impl AdmissionControl {
     }
 
     pub fn may_probe(&self, name: &str) -> bool {
-        self.known
-            .get(name)
-            .is_some_and(|it| it.may_probe(self.now))
+        self.known.get(name).is_some_and(|it| it.may_probe(self.now))
     }
 
     pub const fn awaited(&self) -> &BTreeSet<Arc<str>> {

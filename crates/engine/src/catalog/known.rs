@@ -76,21 +76,12 @@ impl Catalog {
             }
             CatalogEvent::StepHealthChanged { id, healthy, error } => {
                 if self.steps.contains_key(id) {
-                    let health = StepHealth {
-                        healthy: *healthy,
-                        error: error.clone(),
-                        since: record.at,
-                    };
+                    let health = StepHealth { healthy: *healthy, error: error.clone(), since: record.at };
                     self.health.insert(id.clone(), health);
                 }
             }
             CatalogEvent::FlowActivated { .. } => self.activate(record),
-            CatalogEvent::FlowDeactivated {
-                flow,
-                status,
-                error,
-                ended,
-            } => {
+            CatalogEvent::FlowDeactivated { flow, status, error, ended } => {
                 if let Some(entry) = self.flows.get_mut(flow.as_str()) {
                     entry.place = FlowPlace::Deactivated;
                     entry.status = *status;
@@ -112,13 +103,7 @@ impl Catalog {
     }
 
     fn activate(&mut self, record: &CatalogRecord) {
-        let CatalogEvent::FlowActivated {
-            flow,
-            since,
-            labels,
-            parent,
-        } = &record.event
-        else {
+        let CatalogEvent::FlowActivated { flow, since, labels, parent } = &record.event else {
             return;
         };
         let mut labels: BTreeMap<String, String> = labels.iter().cloned().collect();

@@ -83,11 +83,8 @@ fn add_item(
         let Some(command) = job.plan().command(number) else {
             continue;
         };
-        let key = if job.plan().is_map(step) {
-            format!("{identity}/{}", command.id)
-        } else {
-            command.id.clone()
-        };
+        let key =
+            if job.plan().is_map(step) { format!("{identity}/{}", command.id) } else { command.id.clone() };
         let mut told = state_of(&key, command, active, number, &attempts);
         if let Some(since) = hold.filter(|_| active.command == number) {
             told.is_circuit_broken = true;
@@ -160,9 +157,7 @@ fn state_of(
 
 fn progress_of(attempts: &[&PastAttempt]) -> Progress {
     let retries = attempts.iter().filter_map(|attempt| attempt.retry);
-    retries.fold(Progress::default(), |progress, planned| {
-        progress.after_wait(planned.delay)
-    })
+    retries.fold(Progress::default(), |progress, planned| progress.after_wait(planned.delay))
 }
 
 fn history(attempts: &[&PastAttempt]) -> Vec<RetryAttempt> {
@@ -191,11 +186,7 @@ fn backoff(command: &Command, progress: Progress) -> BackoffState {
         current_delay: Some(DurationText(progress.previous.unwrap_or_default())),
         base_delay: Some(DurationText(pace.initial_delay())),
         max_delay: Some(DurationText(pace.max_delay())),
-        multiplier: if let Backoff::Exponential { base } = pace.backoff() {
-            Some(*base)
-        } else {
-            None
-        },
+        multiplier: if let Backoff::Exponential { base } = pace.backoff() { Some(*base) } else { None },
         jitter: pace.jitter() != Jitter::None,
     }
 }

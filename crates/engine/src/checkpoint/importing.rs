@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use undaunted_policy::{Pace, Timestamp};
 
-use super::shape::{
-    BackoffStrategy, CommandRetryState, Instant, RetryAttempt, RetryCheckpointState,
-};
+use super::shape::{BackoffStrategy, CommandRetryState, Instant, RetryAttempt, RetryCheckpointState};
 use crate::event::{Event, ImportedCommand, JobEvent, Text};
 use crate::id::CommandId;
 use crate::job::Job;
@@ -42,28 +40,14 @@ pub enum ImportError {
     #[error("`{key}` names an item, and `{command}` is not a command of the map")]
     NoMap { key: String, command: String },
     #[error("`{key}` has made {made} attempts, and the workflow allows {allowed}")]
-    TooManyAttempts {
-        key: String,
-        made: u32,
-        allowed: u64,
-    },
+    TooManyAttempts { key: String, made: u32, allowed: u64 },
     #[error("`{key}` has a retry pending, and all of its {made} attempts are made")]
     NoAttemptLeft { key: String, made: u32 },
     #[error("`{key}` has made {made} attempts and lists {listed}")]
-    Contradiction {
-        key: String,
-        made: u32,
-        listed: usize,
-    },
+    Contradiction { key: String, made: u32, listed: usize },
     #[error("`{key}` has waited {spent:?}, and its retry budget is {budget:?}")]
-    OverBudget {
-        key: String,
-        spent: Duration,
-        budget: Duration,
-    },
-    #[error(
-        "`{key}` has the strategy `Custom` with the formula `{formula}`, and formulas are not read"
-    )]
+    OverBudget { key: String, spent: Duration, budget: Duration },
+    #[error("`{key}` has the strategy `Custom` with the formula `{formula}`, and formulas are not read")]
     Formula { key: String, formula: String },
     #[error("`{key}` is kept back by a circuit breaker, and the workflow gives it none")]
     Breaker { key: String },
@@ -113,10 +97,7 @@ fn breakers(state: &RetryCheckpointState, job: &Job) -> Result<Vec<OpenBreaker>,
             "" | "Closed" => continue,
             "Open" | "HalfOpen" => {}
             state => {
-                return Err(ImportError::BreakerState {
-                    key: key.clone(),
-                    state: state.to_owned(),
-                });
+                return Err(ImportError::BreakerState { key: key.clone(), state: state.to_owned() });
             }
         }
         // Other systems name a breaker after its command.
@@ -125,11 +106,7 @@ fn breakers(state: &RetryCheckpointState, job: &Job) -> Result<Vec<OpenBreaker>,
             let mut numbers = numbers.filter(|(_, command)| command.id == *key);
             numbers.find_map(|(number, _)| job.breaker_of(number))
         };
-        let name = if settings.contains_key(key) {
-            Some(key.as_str())
-        } else {
-            by_command()
-        };
+        let name = if settings.contains_key(key) { Some(key.as_str()) } else { by_command() };
         let name = name.ok_or_else(|| ImportError::Breaker { key: key.clone() })?;
         let since = told.opened_at.map_or(job.times.submitted_at, |at| at.0);
         let timeout = settings.get(name).copied().unwrap_or_default();
@@ -139,11 +116,7 @@ fn breakers(state: &RetryCheckpointState, job: &Job) -> Result<Vec<OpenBreaker>,
             None if told.state == "HalfOpen" => job.times.submitted_at,
             None => since.after(timeout),
         };
-        open.push(OpenBreaker {
-            name: name.to_owned(),
-            since,
-            until,
-        });
+        open.push(OpenBreaker { name: name.to_owned(), since, until });
     }
     Ok(open)
 }
@@ -163,35 +136,20 @@ impl<'p> Place<'p> {
         if let Some((number, command)) = by_id(key) {
             let step = plan.step_of(number);
             if plan.is_map(step) {
-                return Err(ImportError::NoItem {
-                    key: key.to_owned(),
-                });
+                return Err(ImportError::NoItem { key: key.to_owned() });
             }
             // The only item of a step is named after its first command.
             let first = plan.first(step).and_then(|first| plan.command(first));
             let item = first.map_or_else(String::new, |first| first.id.clone());
-            return Ok(Self {
-                item,
-                number,
-                command,
-            });
+            return Ok(Self { item, number, command });
         }
         let (item, id) = key.rsplit_once('/').unwrap_or(("", key));
-        let (number, command) = by_id(id).ok_or_else(|| ImportError::UnknownCommand {
-            key: key.to_owned(),
-            command: id.to_owned(),
-        })?;
+        let (number, command) = by_id(id)
+            .ok_or_else(|| ImportError::UnknownCommand { key: key.to_owned(), command: id.to_owned() })?;
         if !plan.is_map(plan.step_of(number)) {
-            return Err(ImportError::NoMap {
-                key: key.to_owned(),
-                command: id.to_owned(),
-            });
+            return Err(ImportError::NoMap { key: key.to_owned(), command: id.to_owned() });
         }
-        Ok(Self {
-            item: item.to_owned(),
-            number,
-            command,
-        })
+        Ok(Self { item: item.to_owned(), number, command })
     }
 }
 
@@ -202,20 +160,11 @@ fn refuse_what_nobody_reads(
 ) -> Result<(), ImportError> {
     let backoff = told.backoff_state.as_ref();
     let strategy = backoff.and_then(|it| it.strategy.as_ref());
-    if let Some(BackoffStrategy::Custom {
-        formula: Some(formula),
-        ..
-    }) = strategy
-    {
-        return Err(ImportError::Formula {
-            key: key.to_owned(),
-            formula: formula.clone(),
-        });
+    if let Some(BackoffStrategy::Custom { formula: Some(formula), .. }) = strategy {
+        return Err(ImportError::Formula { key: key.to_owned(), formula: formula.clone() });
     }
     if told.is_circuit_broken && place.command.breaker.is_none() {
-        return Err(ImportError::Breaker {
-            key: key.to_owned(),
-        });
+        return Err(ImportError::Breaker { key: key.to_owned() });
     }
     Ok(())
 }

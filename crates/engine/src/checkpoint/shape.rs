@@ -86,15 +86,10 @@ impl From<&Pace> for BackoffStrategy {
         let max = DurationText(pace.max_delay());
         match pace.backoff() {
             Backoff::Fixed => Self::Fixed { delay: base },
-            Backoff::Linear { increment } => Self::Linear {
-                base,
-                increment: DurationText(*increment),
-            },
-            Backoff::Exponential { base: multiplier } => Self::Exponential {
-                base,
-                multiplier: *multiplier,
-                max,
-            },
+            Backoff::Linear { increment } => Self::Linear { base, increment: DurationText(*increment) },
+            Backoff::Exponential { base: multiplier } => {
+                Self::Exponential { base, multiplier: *multiplier, max }
+            }
             Backoff::Fibonacci => Self::Fibonacci { base },
             Backoff::Custom { delays } => Self::Custom {
                 formula: None,
@@ -152,11 +147,9 @@ impl<'de> Deserialize<'de> for DurationText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let parsed = humantime::parse_duration(&text);
-        parsed.map(Self).map_err(|_| {
-            de::Error::custom(format!(
-                "`{text}` is not a duration like `500ms` or `1m30s`"
-            ))
-        })
+        parsed
+            .map(Self)
+            .map_err(|_| de::Error::custom(format!("`{text}` is not a duration like `500ms` or `1m30s`")))
     }
 }
 
@@ -191,9 +184,7 @@ fn instant(text: &str) -> Option<Timestamp> {
         _ => (text.to_owned(), None),
     };
     // `parse_rfc3339` stops reading at the first `Z`.
-    let behind = plain
-        .get("2025-01-16T12:00:00".len()..)?
-        .strip_suffix('Z')?;
+    let behind = plain.get("2025-01-16T12:00:00".len()..)?.strip_suffix('Z')?;
     let part = behind.strip_prefix('.').unwrap_or("0");
     let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     if !digits || !(behind.is_empty() || behind.starts_with('.')) {

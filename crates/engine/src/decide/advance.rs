@@ -24,11 +24,7 @@ pub fn react(job: &mut Job, input: &Input, now: Timestamp) -> Reaction {
     let mut events = decide(job, input, now);
     // Only `Woke` lets deadlines pass: after a resume, results collected meanwhile count first, however
     // late.
-    let time = if *input == Input::Woke {
-        now
-    } else {
-        Timestamp::ZERO
-    };
+    let time = if *input == Input::Woke { now } else { Timestamp::ZERO };
     let mut reaction = Reaction::default();
     loop {
         for event in events.drain(..) {
@@ -50,9 +46,7 @@ pub fn advance(job: &Job, now: Timestamp) -> Vec<Event> {
     match job.stage {
         Stage::Running => go_on(job, now),
         Stage::Stopping(reason) => wind_up(job, reason),
-        Stage::Suspended | Stage::Completed | Stage::Partial | Stage::Failed | Stage::Cancelled => {
-            Vec::new()
-        }
+        Stage::Suspended | Stage::Completed | Stage::Partial | Stage::Failed | Stage::Cancelled => Vec::new(),
     }
 }
 
@@ -64,10 +58,9 @@ fn go_on(job: &Job, now: Timestamp) -> Vec<Event> {
         let events = match state.stage {
             StepStage::Waiting => vec![begin(job, step)],
             StepStage::Running => settle(job, step, state, now),
-            StepStage::Reading(_)
-            | StepStage::Completed
-            | StepStage::Failed
-            | StepStage::Skipped => Vec::new(),
+            StepStage::Reading(_) | StepStage::Completed | StepStage::Failed | StepStage::Skipped => {
+                Vec::new()
+            }
         };
         if !events.is_empty() {
             return events;
@@ -76,9 +69,7 @@ fn go_on(job: &Job, now: Timestamp) -> Vec<Event> {
     if job.open.failed > 0 {
         let left = job.open.left.iter();
         let left = left.filter_map(|&step| Some((step, job.step(step)?)));
-        let dropped: Vec<Event> = left
-            .flat_map(|(step, state)| dropped(job, step, state))
-            .collect();
+        let dropped: Vec<Event> = left.flat_map(|(step, state)| dropped(job, step, state)).collect();
         if dropped.is_empty() && job.starts.running.is_empty() {
             return vec![Event::Job(JobEvent::Failed(Box::new(ending(job))))];
         }
@@ -103,10 +94,7 @@ pub(super) fn completed(job: &Job) -> Event {
 fn begin(job: &Job, step: StepId) -> Event {
     let map = job.plan().map(step);
     let by_command = map.is_some_and(|map| matches!(map.input.source, InputSource::Shell(_)));
-    Event::Step(StepEvent::Started {
-        step,
-        start: by_command.then_some(job.starts.next),
-    })
+    Event::Step(StepEvent::Started { step, start: by_command.then_some(job.starts.next) })
 }
 
 fn settle(job: &Job, step: StepId, state: &StepState, now: Timestamp) -> Vec<Event> {
@@ -183,11 +171,7 @@ pub(super) fn dropped<'j>(
 }
 
 fn skipped(step: StepId, index: u32, reason: Reason) -> Event {
-    Event::Item(ItemEvent::Skipped {
-        step,
-        index,
-        reason,
-    })
+    Event::Item(ItemEvent::Skipped { step, index, reason })
 }
 
 fn unsettled(state: &StepState) -> impl Iterator<Item = u32> {
@@ -228,13 +212,8 @@ pub(super) fn ending(job: &Job) -> Ended {
     Ended {
         counts: job.tally(),
         // After a redrive, the dead letters left alone are the reason.
-        reason: mishap
-            .as_ref()
-            .map(|failure| failure.reason)
-            .or_else(|| job.first_dead()),
-        error: mishap
-            .or_else(|| job.mishaps.recovered.clone())
-            .map(|failure| failure.error),
+        reason: mishap.as_ref().map(|failure| failure.reason).or_else(|| job.first_dead()),
+        error: mishap.or_else(|| job.mishaps.recovered.clone()).map(|failure| failure.error),
         submitted: Some(job.times.submitted_at),
     }
 }

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use undaunted_policy::mutant::{self, Mutant};
-use undaunted_policy::{
-    Cause, Class, Decision, Failure, Reason, State, Then, Timestamp, Verdict, verdict,
-};
+use undaunted_policy::{Cause, Class, Decision, Failure, Reason, State, Then, Timestamp, Verdict, verdict};
 
 use super::facts::Facts;
 use super::fail::{Stop, finish, handler, skip, stop};
@@ -119,12 +117,8 @@ fn failed(
     end: &AttemptEnd,
     (cause, error): (Cause, &str),
 ) {
-    let failure = Failure {
-        cause,
-        retry_after: end.retry_after,
-        stderr: &end.stderr_end,
-        output: &end.stdout_end,
-    };
+    let failure =
+        Failure { cause, retry_after: end.retry_after, stderr: &end.stderr_end, output: &end.stdout_end };
     let verdict = judge(facts, of, active, command, &failure);
     let lines = facts.text(error);
     // A capture only takes the output of a success.
@@ -150,12 +144,7 @@ fn failed(
             } else {
                 (sum, due, delay)
             };
-            facts.push(ItemEvent::RetryScheduled(Box::new(Retrying {
-                of,
-                sum,
-                due,
-                delay,
-            })));
+            facts.push(ItemEvent::RetryScheduled(Box::new(Retrying { of, sum, due, delay })));
         }
         (None, Consequence::Hold) => {
             let asked = facts.job.starts.passes.get(&end.start);
@@ -165,9 +154,7 @@ fn failed(
         (None, Consequence::Stop(why)) => stop(facts, of, active, &why),
         // A job stopped by too many failures lets attempts finish, so this one has failed for good, unless
         // a handler would have to start.
-        (Some(Reason::Tolerance), Consequence::Stop(why))
-            if handler(facts, of, active, &why).is_none() =>
-        {
+        (Some(Reason::Tolerance), Consequence::Stop(why)) if handler(facts, of, active, &why).is_none() => {
             stop(facts, of, active, &why);
         }
         (Some(reason), _) => skip(facts, of, reason),
@@ -192,26 +179,17 @@ fn consequence(active: &Active, verdict: &Verdict, last: &str) -> Consequence {
     };
     let sum = Some(Sum::of(&verdict.arithmetic));
     match (verdict.decision, active.repeated()) {
-        (
-            Decision::Stop {
-                reason,
-                then: then @ (Then::Skip | Then::DeadLetter),
-            },
-            _,
-        ) => stop(reason, then, words::of_stop(verdict, last), sum),
+        (Decision::Stop { reason, then: then @ (Then::Skip | Then::DeadLetter) }, _) => {
+            stop(reason, then, words::of_stop(verdict, last), sum)
+        }
         // Its retries were used up before its handler ran; this was the extra attempt.
         (_, Some(frame)) => {
             let error = words::with_last(frame.reason.sentence(), last);
             stop(frame.reason, Then::Stop, error, None)
         }
-        (Decision::Retry { at, wait }, None) => Consequence::Retry {
-            due: at,
-            delay: wait,
-        },
+        (Decision::Retry { at, wait }, None) => Consequence::Retry { due: at, delay: wait },
         (Decision::Hold, None) => Consequence::Hold,
-        (Decision::Stop { reason, then }, None) => {
-            stop(reason, then, words::of_stop(verdict, last), sum)
-        }
+        (Decision::Stop { reason, then }, None) => stop(reason, then, words::of_stop(verdict, last), sum),
     }
 }
 
@@ -225,19 +203,14 @@ fn judge(
     let job = facts.job;
     let state = State {
         progress: active.progress(),
-        draws: job
-            .seed()
-            .draws(of.index.into(), command.index, active.round),
+        draws: job.seed().draws(of.index.into(), command.index, active.round),
         deadline: job.deadline_of(of.step, active),
         pool: job.pool.map(|pool| pool.balance(active.charged)),
     };
     let mut verdict = verdict(&command.retry.policy, &state, failure, facts.now);
     if failure.cause == Cause::Interrupted && command.on_interrupt == OnInterrupt::Stop {
         verdict.class = Class::Permanent;
-        verdict.decision = Decision::Stop {
-            reason: Reason::Interrupted,
-            then: Then::Stop,
-        };
+        verdict.decision = Decision::Stop { reason: Reason::Interrupted, then: Then::Stop };
     }
     verdict
 }

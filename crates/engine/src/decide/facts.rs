@@ -21,14 +21,7 @@ pub(super) struct Facts<'j> {
 
 impl<'j> Facts<'j> {
     pub(super) fn new(job: &'j Job, now: Timestamp) -> Self {
-        Self {
-            job,
-            now,
-            events: Vec::new(),
-            numbers: BTreeMap::new(),
-            kept: Vec::new(),
-            bytes: 0,
-        }
+        Self { job, now, events: Vec::new(), numbers: BTreeMap::new(), kept: Vec::new(), bytes: 0 }
     }
 
     pub(super) fn push(&mut self, event: impl Into<Event>) {
@@ -54,9 +47,7 @@ impl<'j> Facts<'j> {
         self.numbers.insert(Rc::clone(&shared), number);
         self.kept.push(shared);
         self.bytes = self.bytes.saturating_add(text.len());
-        self.events.push(Event::Job(JobEvent::TextKept {
-            text: text.to_owned(),
-        }));
+        self.events.push(Event::Job(JobEvent::TextKept { text: text.to_owned() }));
         Text::Kept(number)
     }
 

@@ -47,12 +47,7 @@ pub(super) fn stop(facts: &mut Facts<'_>, of: AttemptId, active: &Active, why: &
 }
 
 /// Like [`stop`], but keeps the original reason of a command whose handler has already run.
-pub(super) fn stop_unless_repeated(
-    facts: &mut Facts<'_>,
-    of: AttemptId,
-    active: &Active,
-    why: &Stop,
-) {
+pub(super) fn stop_unless_repeated(facts: &mut Facts<'_>, of: AttemptId, active: &Active, why: &Stop) {
     match active.repeated() {
         Some(frame) => give_up(facts, of, None, frame.reason, &frame.error),
         None => stop(facts, of, active, why),
@@ -69,12 +64,7 @@ fn came_late(facts: &mut Facts<'_>, of: AttemptId, reason: Option<Reason>) -> bo
         return false;
     };
     let counted = job.counts_late_results();
-    facts.push(ItemEvent::LateResult(Late {
-        step: of.step,
-        index: of.index,
-        reason,
-        counted,
-    }));
+    facts.push(ItemEvent::LateResult(Late { step: of.step, index: of.index, reason, counted }));
     if !counted {
         skip(facts, of, reached.reason());
     }
@@ -83,20 +73,12 @@ fn came_late(facts: &mut Facts<'_>, of: AttemptId, reason: Option<Reason>) -> bo
 
 fn item_succeeded(facts: &mut Facts<'_>, of: AttemptId) {
     if !came_late(facts, of, None) {
-        facts.push(ItemEvent::Succeeded {
-            step: of.step,
-            index: of.index,
-        });
+        facts.push(ItemEvent::Succeeded { step: of.step, index: of.index });
     }
 }
 
 /// The first command of the handler that runs on this stop.
-pub(super) fn handler(
-    facts: &Facts<'_>,
-    of: AttemptId,
-    active: &Active,
-    why: &Stop,
-) -> Option<CommandId> {
+pub(super) fn handler(facts: &Facts<'_>, of: AttemptId, active: &Active, why: &Stop) -> Option<CommandId> {
     let plan = facts.job.plan();
     let handler = plan.command(of.command)?.on_failure.as_deref()?;
     let rounds = active.repeated().map_or(0, |frame| frame.rounds);
@@ -105,11 +87,7 @@ pub(super) fn handler(
 }
 
 pub(super) fn skip(facts: &mut Facts<'_>, of: AttemptId, reason: Reason) {
-    facts.push(ItemEvent::Skipped {
-        step: of.step,
-        index: of.index,
-        reason,
-    });
+    facts.push(ItemEvent::Skipped { step: of.step, index: of.index, reason });
 }
 
 /// The frame of the command whose handler `of` belongs to.
@@ -139,11 +117,7 @@ pub(super) fn give_up(
     let rule = facts.job.plan().map(of.step).map(|map| map.on_item_failure);
     match rule {
         Some(OnItemFailure::Skip) => skip(facts, of, reason),
-        _ => facts.push(ItemEvent::DeadLettered {
-            of: failed,
-            reason,
-            error,
-        }),
+        _ => facts.push(ItemEvent::DeadLettered { of: failed, reason, error }),
     }
 }
 

@@ -38,18 +38,13 @@ pub(super) fn go_on(job: &Job, now: Timestamp) -> Vec<Event> {
 
 /// A goal is unreachable: starts nothing new and lets attempts finish.
 fn give_up(job: &Job) -> Vec<Event> {
-    let dropped: Vec<Event> = job
-        .busy_steps()
-        .flat_map(|(step, state)| dropped(job, step, state))
-        .collect();
+    let dropped: Vec<Event> = job.busy_steps().flat_map(|(step, state)| dropped(job, step, state)).collect();
     if !dropped.is_empty() || job.has_running() {
         return dropped;
     }
     let open = job.open_steps();
     let open = open.filter(|(_, state)| state.stage == StepStage::Running);
-    let mut events: Vec<Event> = open
-        .map(|(step, _)| Event::Step(StepEvent::Failed { step }))
-        .collect();
+    let mut events: Vec<Event> = open.map(|(step, _)| Event::Step(StepEvent::Failed { step })).collect();
     events.push(Event::Job(JobEvent::Failed(Box::new(ending(job)))));
     events
 }
@@ -114,14 +109,7 @@ fn settle(job: &Job, step: StepId, state: &StepState, now: Timestamp) -> Vec<Eve
 
 fn complete(job: &Job, step: StepId) -> Vec<Event> {
     let given = outputs(job, step).into_iter();
-    let given = given.map(|(name, value)| {
-        Event::Step(StepEvent::AttributeSet {
-            step,
-            name,
-            value: value.to_string(),
-        })
-    });
-    given
-        .chain([Event::Step(StepEvent::Completed { step })])
-        .collect()
+    let given = given
+        .map(|(name, value)| Event::Step(StepEvent::AttributeSet { step, name, value: value.to_string() }));
+    given.chain([Event::Step(StepEvent::Completed { step })]).collect()
 }

@@ -21,11 +21,7 @@ pub(super) fn pass(facts: &mut Facts<'_>, of: AttemptId, active: &Active, gate: 
     match gate {
         Gate::None => Passage::Free(None),
         Gate::Open { breaker, ticket } => Passage::Free(Some(open(facts, of, breaker, *ticket))),
-        Gate::Held {
-            breaker,
-            until,
-            longest,
-        } => {
+        Gate::Held { breaker, until, longest } => {
             if active.doing != Doing::Held {
                 hold(facts, of, breaker, [*until, facts.after(*longest)], None);
             }
@@ -72,17 +68,9 @@ fn hold(
 fn open(facts: &mut Facts<'_>, of: AttemptId, breaker: &str, ticket: Ticket) -> Pass {
     let name: Text = facts.text(breaker);
     if let Some(held) = facts.job.held_for(of, facts.now) {
-        facts.push(ItemEvent::Released(Released {
-            of,
-            breaker: name.clone(),
-            held,
-        }));
+        facts.push(ItemEvent::Released(Released { of, breaker: name.clone(), held }));
     }
-    Pass {
-        breaker: name,
-        generation: ticket.generation(),
-        probe: ticket.probe,
-    }
+    Pass { breaker: name, generation: ticket.generation(), probe: ticket.probe }
 }
 
 /// Stops held items whose deadline or `max_hold` has passed.
@@ -90,8 +78,7 @@ pub(super) fn expire(facts: &mut Facts<'_>) {
     let job = facts.job;
     for (step, state) in job.busy_steps() {
         for item in state.held.expired(facts.now) {
-            let (Some(active), Some(hold)) = (job.active(step.item(item)), state.held.get(item))
-            else {
+            let (Some(active), Some(hold)) = (job.active(step.item(item)), state.held.get(item)) else {
                 continue;
             };
             let of = active.last_attempt(step.item(item));
@@ -99,10 +86,7 @@ pub(super) fn expire(facts: &mut Facts<'_>) {
             let overdue = deadline.is_some_and(|deadline| deadline <= facts.now);
             let why = if overdue {
                 let last = facts.last_error(active);
-                let sentence = format!(
-                    "The deadline passed while the breaker `{}` was open",
-                    hold.breaker
-                );
+                let sentence = format!("The deadline passed while the breaker `{}` was open", hold.breaker);
                 stop_because(Reason::Deadline, with_last(&sentence, &last))
             } else {
                 let time = hold.expires.unwrap_or(facts.now).since(hold.since);
@@ -122,11 +106,5 @@ fn circuit_open(facts: &Facts<'_>, active: &Active, breaker: &str, held: &str) -
 }
 
 const fn stop_because(reason: Reason, error: String) -> Stop {
-    Stop {
-        reason,
-        then: Then::Stop,
-        error,
-        sum: None,
-        rule: None,
-    }
+    Stop { reason, then: Then::Stop, error, sum: None, rule: None }
 }

@@ -18,26 +18,17 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
         Input::Drop { items } => redrive::forget(&mut facts, items),
         Input::TopUp { retries } => top_up(&mut facts, *retries),
         Input::Resume { seen } => resume::resume(&mut facts, *seen),
-        Input::Start {
-            item,
-            refused,
-            gate,
-        } => start::start(&mut facts, *item, refused.as_deref(), gate),
+        Input::Start { item, refused, gate } => start::start(&mut facts, *item, refused.as_deref(), gate),
         Input::Ended(end) => ended::ended(&mut facts, end),
         Input::Accepted { start } => ended::accepted(&mut facts, *start),
         Input::ItemsRead { step, items } => items::read(&mut facts, *step, items),
-        Input::InputFailed {
-            step,
-            reason,
-            error,
-            stderr,
-        } => items::failed(&mut facts, *step, *reason, error, *stderr),
+        Input::InputFailed { step, reason, error, stderr } => {
+            items::failed(&mut facts, *step, *reason, error, *stderr)
+        }
         Input::Woke => woke(&mut facts),
         Input::Cancel => {
             if job.is_stopping() != Some(Reason::Cancelled) {
-                facts.push(JobEvent::Stopping {
-                    reason: Reason::Cancelled,
-                });
+                facts.push(JobEvent::Stopping { reason: Reason::Cancelled });
             }
         }
         Input::Suspend => {
@@ -53,19 +44,14 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
         Input::Unpause => {
             if let Some(since) = job.times.paused {
                 // The clock of a suspended job already stands still.
-                let until = if job.stage == Stage::Suspended {
-                    job.times.run_until
-                } else {
-                    now
-                };
+                let until = if job.stage == Stage::Suspended { job.times.run_until } else { now };
                 let away = until.since(since);
                 facts.push(JobEvent::Unpaused { away });
             }
         }
-        Input::Update { text, changes } => facts.push(JobEvent::PolicyChanged {
-            text: text.clone(),
-            changes: changes.clone(),
-        }),
+        Input::Update { text, changes } => {
+            facts.push(JobEvent::PolicyChanged { text: text.clone(), changes: changes.clone() })
+        }
     }
     facts.into_events()
 }

@@ -32,11 +32,7 @@ pub(super) fn records_of(step: StepId, items: &[NewItem]) -> Vec<Event> {
             })
             .count();
         let (now, later) = rest.split_at_checked(fits).unwrap_or((rest, &[]));
-        events.push(Event::Step(StepEvent::ItemsRead {
-            step,
-            items: now.to_vec(),
-            last: later.is_empty(),
-        }));
+        events.push(Event::Step(StepEvent::ItemsRead { step, items: now.to_vec(), last: later.is_empty() }));
         if later.is_empty() {
             return events;
         }
@@ -44,30 +40,16 @@ pub(super) fn records_of(step: StepId, items: &[NewItem]) -> Vec<Event> {
     }
 }
 
-pub(super) fn failed(
-    facts: &mut Facts<'_>,
-    step: StepId,
-    reason: Reason,
-    error: &str,
-    stderr: Option<Kept>,
-) {
+pub(super) fn failed(facts: &mut Facts<'_>, step: StepId, reason: Reason, error: &str, stderr: Option<Kept>) {
     if !is_reading(facts, step) {
         return;
     }
     if reason == Reason::Interrupted && facts.job.is_stopping().is_none() {
         // Nothing depends on unread items, so they are read again.
-        facts.push(StepEvent::Started {
-            step,
-            start: Some(facts.job.starts.next),
-        });
+        facts.push(StepEvent::Started { step, start: Some(facts.job.starts.next) });
     } else {
         let error = facts.text(error);
-        facts.push(StepEvent::InputFailed {
-            step,
-            reason,
-            error,
-            stderr: stderr.map(Box::new),
-        });
+        facts.push(StepEvent::InputFailed { step, reason, error, stderr: stderr.map(Box::new) });
     }
 }
 

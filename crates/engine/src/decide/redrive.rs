@@ -41,7 +41,5 @@ pub(super) fn forget(facts: &mut Facts<'_>, items: &[ItemId]) {
 /// Those that are dead letters, without duplicates.
 fn dead(facts: &Facts<'_>, items: &[ItemId]) -> BTreeSet<ItemId> {
     let asked = items.iter().copied();
-    asked
-        .filter(|place| facts.job.dead.contains_key(place))
-        .collect()
+    asked.filter(|place| facts.job.dead.contains_key(place)).collect()
 }

@@ -104,6 +104,5 @@ pub(crate) fn expired_in_words(sum: &Sum) -> String {
 pub(crate) fn left_at(job: &Job, seen: Option<Timestamp>, now: Timestamp) -> Timestamp {
     let run_until = job.times.run_until;
     // The clock may have been set back.
-    seen.unwrap_or(run_until)
-        .clamp(run_until, now.max(run_until))
+    seen.unwrap_or(run_until).clamp(run_until, now.max(run_until))
 }

@@ -18,9 +18,7 @@ pub(super) fn start(facts: &mut Facts<'_>, item: ItemId, refused: Option<&str>, 
     }
     if job.deadline().is_some_and(|end| end < facts.now) {
         // No `Woke` has reported the deadline yet.
-        return facts.push(JobEvent::Stopping {
-            reason: Reason::Deadline,
-        });
+        return facts.push(JobEvent::Stopping { reason: Reason::Deadline });
     }
     let fresh;
     let active = match job.item(item) {
@@ -45,10 +43,7 @@ pub(super) fn start(facts: &mut Facts<'_>, item: ItemId, refused: Option<&str>, 
         Passage::Refused(why) => return stop_unless_repeated(facts, of, active, &why),
     };
     facts.push(ItemEvent::AttemptStarted(Started {
-        of: AttemptId {
-            attempt: AttemptNumber(active.attempts.saturating_add(1)),
-            ..of
-        },
+        of: AttemptId { attempt: AttemptNumber(active.attempts.saturating_add(1)), ..of },
         start: job.starts.next,
         pass,
     }));
@@ -66,12 +61,7 @@ fn is_next(job: &Job, item: ItemId) -> bool {
     job.step(item.step).is_some_and(next)
 }
 
-fn forbidden(
-    facts: &Facts<'_>,
-    step: StepId,
-    active: &Active,
-    refused: Option<&str>,
-) -> Option<Stop> {
+fn forbidden(facts: &Facts<'_>, step: StepId, active: &Active, refused: Option<&str>) -> Option<Stop> {
     let deadline = facts.job.deadline_of(step, active);
     let overdue = deadline.is_some_and(|deadline| deadline < facts.now);
     let (reason, then, error) = match refused {
@@ -94,11 +84,5 @@ fn forbidden(
         }
         None => return None,
     };
-    Some(Stop {
-        reason,
-        then,
-        error,
-        sum: None,
-        rule: None,
-    })
+    Some(Stop { reason, then, error, sum: None, rule: None })
 }

@@ -49,13 +49,9 @@ pub(super) fn of_failure(cause: Cause, lines: &str) -> String {
 }
 
 pub(super) fn of_stop(verdict: &Verdict, last: &str) -> String {
-    let never_retried = matches!(
-        verdict.decision,
-        Decision::Stop {
-            reason: Reason::Attempts | Reason::Permanent,
-            ..
-        }
-    ) && verdict.arithmetic.retry == 1;
+    let never_retried =
+        matches!(verdict.decision, Decision::Stop { reason: Reason::Attempts | Reason::Permanent, .. })
+            && verdict.arithmetic.retry == 1;
     if never_retried {
         // Without retries the reason adds nothing to the error.
         return last.to_owned();

@@ -24,12 +24,7 @@ pub struct AttemptId {
 
 impl AttemptId {
     pub const fn new(item: ItemId, command: CommandId, attempt: AttemptNumber) -> Self {
-        Self {
-            step: item.step,
-            index: item.index,
-            command,
-            attempt,
-        }
+        Self { step: item.step, index: item.index, command, attempt }
     }
 
     pub const fn item(&self) -> ItemId {
@@ -181,13 +176,7 @@ pub struct Sum {
 impl Sum {
     /// For an immediate retry.
     pub(crate) const fn without_delay(self) -> Self {
-        Self {
-            computed: None,
-            capped: None,
-            drawn: None,
-            spent_after: self.spent_before,
-            ..self
-        }
+        Self { computed: None, capped: None, drawn: None, spent_after: self.spent_before, ..self }
     }
 
     /// How late a retry was that is refused because the job was not run in time: it counts as waiting.

@@ -44,11 +44,7 @@ pub(crate) mod time {
 
     use super::{Decoded, Decoder, Encoded, Encoder, Write};
 
-    pub(crate) fn encode<C, W: Write>(
-        at: &Timestamp,
-        to: &mut Encoder<W>,
-        _: &mut C,
-    ) -> Encoded<W> {
+    pub(crate) fn encode<C, W: Write>(at: &Timestamp, to: &mut Encoder<W>, _: &mut C) -> Encoded<W> {
         to.u64(at.as_nanos())?.ok()
     }
 
@@ -63,8 +59,7 @@ pub mod span {
     use super::{Decoded, Decoder, Encoded, Encoder, Write};
 
     pub fn encode<C, W: Write>(span: &Duration, to: &mut Encoder<W>, _: &mut C) -> Encoded<W> {
-        to.u64(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))?
-            .ok()
+        to.u64(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))?.ok()
     }
 
     pub fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Decoded<Duration> {
@@ -83,8 +78,7 @@ pub(crate) mod reason {
 
     pub(crate) fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Decoded<Reason> {
         let word = from.str()?;
-        word.parse()
-            .map_err(|_| Unread::message("an unknown reason"))
+        word.parse().map_err(|_| Unread::message("an unknown reason"))
     }
 }
 
@@ -133,9 +127,9 @@ pub(crate) mod cause {
             "signal" => Cause::Signal(number),
             "timeout" => Cause::Timeout,
             "network" => Cause::Network,
-            "status" => Cause::Status(
-                u16::try_from(number).map_err(|_| Unread::message("a status out of range"))?,
-            ),
+            "status" => {
+                Cause::Status(u16::try_from(number).map_err(|_| Unread::message("a status out of range"))?)
+            }
             "refused" => Cause::Refused,
             "unreadable" => Cause::Unreadable,
             "interrupted" => Cause::Interrupted,
@@ -171,11 +165,7 @@ pub(crate) mod work {
     use super::{Decoded, Decoder, Encoded, Encoder, Unread, Write, span};
 
     /// Stored by position.
-    const GROWTHS: [BackoffType; 3] = [
-        BackoffType::Fixed,
-        BackoffType::Linear,
-        BackoffType::Exponential,
-    ];
+    const GROWTHS: [BackoffType; 3] = [BackoffType::Fixed, BackoffType::Linear, BackoffType::Exponential];
 
     pub(crate) fn encode<C, W: Write>(
         work: &WorkDefaults,
@@ -185,9 +175,7 @@ pub(crate) mod work {
         to.array(4)?.encode(work.max_retries.retries())?;
         span::encode(&work.backoff, to, context)?;
         span::encode(&work.max_backoff, to, context)?;
-        let growth = (0_u8..)
-            .zip(GROWTHS)
-            .find(|(_, it)| *it == work.backoff_type);
+        let growth = (0_u8..).zip(GROWTHS).find(|(_, it)| *it == work.backoff_type);
         to.u8(growth.map_or(0, |(number, _)| number))?.ok()
     }
 
@@ -224,10 +212,7 @@ macro_rules! optional {
                 }
             }
 
-            pub(crate) fn decode<C>(
-                from: &mut Decoder<'_>,
-                context: &mut C,
-            ) -> Decoded<Option<$type>> {
+            pub(crate) fn decode<C>(from: &mut Decoder<'_>, context: &mut C) -> Decoded<Option<$type>> {
                 if from.datatype()? == minicbor::data::Type::Null {
                     from.null()?;
                     return Ok(None);

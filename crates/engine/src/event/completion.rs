@@ -45,10 +45,7 @@ impl Reached {
             success: self.success,
             reason: match self.why {
                 Why::AllReported => CompletionReason::AllReported,
-                Why::MinReached => CompletionReason::MinReached {
-                    completed,
-                    min: self.min,
-                },
+                Why::MinReached => CompletionReason::MinReached { completed, min: self.min },
                 Why::DeadlineExpired => CompletionReason::DeadlineExpired { completed },
             },
         }

@@ -36,10 +36,7 @@ impl Event {
     pub const fn outputs(&self) -> [Option<Kept>; 2] {
         match self {
             Self::Item(event) => event.outputs(),
-            Self::Step(StepEvent::InputFailed {
-                stderr: Some(stderr),
-                ..
-            }) => [None, Some(**stderr)],
+            Self::Step(StepEvent::InputFailed { stderr: Some(stderr), .. }) => [None, Some(**stderr)],
             Self::Job(_) | Self::Step(_) | Self::Breaker(_) => [None, None],
         }
     }
@@ -85,10 +82,7 @@ impl<C> Encode<C> for Event {
 }
 
 impl<'b, C> Decode<'b, C> for Event {
-    #[expect(
-        clippy::inline_always,
-        reason = "an event is large, and would be moved once more"
-    )]
+    #[expect(clippy::inline_always, reason = "an event is large, and would be moved once more")]
     #[inline(always)]
     fn decode(from: &mut Decoder<'b>, context: &mut C) -> Decoded<Self> {
         // An enum is an array of two: the variant number, in one byte or after 0x18, and the fields.
@@ -99,9 +93,7 @@ impl<'b, C> Decode<'b, C> for Event {
         };
         match number {
             2..=4 | 17 | 18 | 38 | 40..=42 => Ok(Self::Step(StepEvent::decode(from, context)?)),
-            6..=15 | 26 | 27 | 32 | 33 | 39 | 43 => {
-                Ok(Self::Item(ItemEvent::decode(from, context)?))
-            }
+            6..=15 | 26 | 27 | 32 | 33 | 39 | 43 => Ok(Self::Item(ItemEvent::decode(from, context)?)),
             34..=37 => Ok(Self::Breaker(BreakerEvent::decode(from, context)?)),
             // `JobEvent` refuses unknown numbers.
             _ => Ok(Self::Job(JobEvent::decode(from, context)?)),

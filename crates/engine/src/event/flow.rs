@@ -36,9 +36,6 @@ pub struct Parent {
 impl FlowRun {
     pub fn aim(&self) -> Aim {
         let init: Map<String, Value> = serde_json::from_str(&self.init).unwrap_or_default();
-        Aim {
-            goals: self.goals.clone(),
-            init: init.into_iter().collect(),
-        }
+        Aim { goals: self.goals.clone(), init: init.into_iter().collect() }
     }
 }

@@ -3,9 +3,7 @@
 use minicbor::{Decode, Encode};
 use undaunted_policy::{Reason, Timestamp};
 
-use super::attempt::{
-    AttemptFailed, AttemptId, CommandStopped, Kept, Retrying, Started, Succeeded,
-};
+use super::attempt::{AttemptFailed, AttemptId, CommandStopped, Kept, Retrying, Started, Succeeded};
 use super::breaker::{Held, Released};
 use super::codec;
 use super::completion::Late;

@@ -14,9 +14,7 @@ mod step;
 mod text;
 mod workflow_text;
 
-pub use attempt::{
-    AttemptFailed, AttemptId, CommandStopped, Kept, Retrying, Started, Succeeded, Sum,
-};
+pub use attempt::{AttemptFailed, AttemptId, CommandStopped, Kept, Retrying, Started, Succeeded, Sum};
 pub use breaker::{BreakerEvent, Held, Opened, Pass, Released};
 pub use completion::{Late, Reached, Why};
 pub use fact::Event;
@@ -24,8 +22,7 @@ pub use flow::{FlowRun, Parent};
 pub use imported::ImportedCommand;
 pub use item::ItemEvent;
 pub use job::{
-    CompletionDefaults, Counts, Ended, JobEvent, NewItem, Passing, PolicyChange, Restored, Resumed,
-    Submitted,
+    CompletionDefaults, Counts, Ended, JobEvent, NewItem, Passing, PolicyChange, Restored, Resumed, Submitted,
 };
 pub use record::{FORMAT, Record, RecordError, items_of};
 pub use step::StepEvent;

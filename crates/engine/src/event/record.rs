@@ -37,10 +37,7 @@ impl<'b, C> Decode<'b, C> for Record {
         if fields < 2 {
             return Err(Unread::message("a record has a time and an event"));
         }
-        let record = Self {
-            at: codec::time::decode(from, context)?,
-            event: Event::decode(from, context)?,
-        };
+        let record = Self { at: codec::time::decode(from, context)?, event: Event::decode(from, context)? };
         // Fields that a later release has added.
         for _ in 2..fields {
             from.skip()?;
@@ -119,12 +116,7 @@ where
 {
     match bytes.split_first() {
         Some((&found, rest)) if found == format => codec::read(rest),
-        Some((&found, _)) if found > format => Err(RecordError::Newer {
-            found,
-            known: format,
-        }),
-        _ => Err(RecordError::Malformed {
-            what: "it has no format".to_owned(),
-        }),
+        Some((&found, _)) if found > format => Err(RecordError::Newer { found, known: format }),
+        _ => Err(RecordError::Malformed { what: "it has no format".to_owned() }),
     }
 }

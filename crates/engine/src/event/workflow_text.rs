@@ -22,10 +22,7 @@ pub struct WorkflowText {
 
 impl WorkflowText {
     pub fn checked(text: impl Into<Arc<str>>, plan: impl Into<Arc<Plan>>) -> Self {
-        Self {
-            text: text.into(),
-            plan: Some(plan.into()),
-        }
+        Self { text: text.into(), plan: Some(plan.into()) }
     }
 
     pub(crate) fn shared(&self) -> Arc<str> {
@@ -39,10 +36,7 @@ impl WorkflowText {
 
 impl<T: Into<Arc<str>>> From<T> for WorkflowText {
     fn from(text: T) -> Self {
-        Self {
-            text: text.into(),
-            plan: None,
-        }
+        Self { text: text.into(), plan: None }
     }
 }
 

@@ -24,10 +24,7 @@ pub(crate) fn items(job: &Job, step: StepId) -> Result<Vec<NewItem>, String> {
     });
     let many = many.ok_or_else(|| {
         let names: Vec<String> = each.iter().map(|(name, _)| format!("`{name}`")).collect();
-        format!(
-            "{} together make more than {MOST} items",
-            names.join(" and ")
-        )
+        format!("{} together make more than {MOST} items", names.join(" and "))
     })?;
     let alone = each.is_empty();
     let items = (0..many).map(|number| {
@@ -40,11 +37,7 @@ pub(crate) fn items(job: &Job, step: StepId) -> Result<Vec<NewItem>, String> {
             arguments.insert(name.clone(), value.cloned().unwrap_or_default());
         }
         NewItem {
-            identity: if alone {
-                found.name.clone()
-            } else {
-                format!("{}[{number}]", found.name)
-            },
+            identity: if alone { found.name.clone() } else { format!("{}[{number}]", found.name) },
             input: Value::Object(arguments).to_string(),
         }
     });
@@ -76,9 +69,7 @@ fn split(job: &Job, call: &FlowStep) -> Result<(Map<String, Value>, Each), Strin
         match value {
             Value::Array(values) if taken.for_each => each.push((inner, values.clone())),
             _ if taken.for_each => {
-                return Err(format!(
-                    "`{name}` is for each of its elements, and is no array"
-                ));
+                return Err(format!("`{name}` is for each of its elements, and is no array"));
             }
             value => {
                 plain.insert(inner, value.clone());

@@ -34,10 +34,7 @@ impl Predicate {
         }
         let compiled = |error| format!("the predicate is not CEL: {error}");
         let program = apart(|| Program::compile(script).map_err(compiled))?;
-        Ok(Self {
-            script: script.into(),
-            program: Arc::new(program),
-        })
+        Ok(Self { script: script.into(), program: Arc::new(program) })
     }
 
     pub fn script(&self) -> &str {
@@ -52,9 +49,7 @@ impl Predicate {
             let mut context = Context::default();
             for (name, value) in arguments {
                 let added = context.add_variable(name.as_str(), value);
-                added.map_err(|error| {
-                    format!("`{name}` cannot be given to the condition: {error}")
-                })?;
+                added.map_err(|error| format!("`{name}` cannot be given to the condition: {error}"))?;
             }
             match self.program.execute(&context) {
                 Ok(cel::Value::Bool(holds)) => Ok(holds),
@@ -114,10 +109,8 @@ mod tests {
 
     #[test]
     fn a_condition_is_true_or_false_or_says_what_is_wrong() {
-        let arguments = BTreeMap::from([
-            ("amount".to_owned(), json!(120)),
-            ("region".to_owned(), json!("eu")),
-        ]);
+        let arguments =
+            BTreeMap::from([("amount".to_owned(), json!(120)), ("region".to_owned(), json!("eu"))]);
         let holds = |script| holds(script, &arguments);
         assert_eq!(holds("amount > 100 && region == 'eu'"), Ok(true));
         assert_eq!(holds("amount > 100 && region == 'us'"), Ok(false));

@@ -30,11 +30,7 @@ pub(crate) fn readiness(job: &Job, step: StepId) -> Readiness {
             return Readiness::Unreachable(name.clone());
         }
     }
-    if waits {
-        Readiness::Waits
-    } else {
-        Readiness::Ready
-    }
+    if waits { Readiness::Waits } else { Readiness::Ready }
 }
 
 /// Whether a step that gives the attribute has not ended.
@@ -48,10 +44,7 @@ fn may_come(job: &Job, step: StepId, name: &str) -> bool {
             given.is_some_and(|given| given.role == Role::Output)
         });
         let open = job.step(giver).is_some_and(|state| {
-            matches!(
-                state.stage,
-                StepStage::Waiting | StepStage::Reading(_) | StepStage::Running
-            )
+            matches!(state.stage, StepStage::Waiting | StepStage::Reading(_) | StepStage::Running)
         });
         has_it && open && job.is_planned(giver)
     })

@@ -31,11 +31,7 @@ pub fn select<'s>(steps: &BTreeMap<&'s str, &'s FlowStep>, aim: &Aim) -> StepSel
         let Some((&id, step)) = steps.get_key_value(wanted) else {
             continue;
         };
-        let chosen = if is_inner {
-            &mut selection.inner
-        } else {
-            &mut selection.steps
-        };
+        let chosen = if is_inner { &mut selection.inner } else { &mut selection.steps };
         if !chosen.insert(id) {
             continue;
         }

@@ -14,8 +14,8 @@ use super::state::{Job, Stage, stored_plan};
 use super::step::{StepStage, StepState};
 use crate::capture;
 use crate::event::{
-    AttemptFailed, AttemptId, CommandStopped, Event, ItemEvent, JobEvent, NewItem, Record, Resumed,
-    Retrying, Started, StepEvent, Succeeded, Text, WorkflowText,
+    AttemptFailed, AttemptId, CommandStopped, Event, ItemEvent, JobEvent, NewItem, Record, Resumed, Retrying,
+    Started, StepEvent, Succeeded, Text, WorkflowText,
 };
 use crate::id::{CommandId, ItemId, StartId, StepId};
 use crate::workflow::{MaxParallel, StepWork};
@@ -63,9 +63,7 @@ impl Job {
             }
             JobEvent::Paused => self.times.paused = Some(now),
             JobEvent::Unpaused { away } => self.unpause(*away, now),
-            JobEvent::PoolToppedUp {
-                total, per_item, ..
-            } => {
+            JobEvent::PoolToppedUp { total, per_item, .. } => {
                 if let Some(pool) = &mut self.pool {
                     pool.limits.total = *total;
                     pool.limits.per_item = per_item.unwrap_or(pool.limits.per_item);
@@ -78,12 +76,7 @@ impl Job {
         match event {
             StepEvent::Started { step, start } => self.step_started(*step, *start, now),
             StepEvent::ItemsRead { step, items, last } => self.items_read(*step, items, *last),
-            StepEvent::InputFailed {
-                step,
-                reason,
-                error,
-                ..
-            } => {
+            StepEvent::InputFailed { step, reason, error, .. } => {
                 self.close(*step, StepStage::Failed);
                 // An input command that was ended by a cancellation did not fail the job.
                 if self.mishaps.stopped.is_none() {
@@ -153,9 +146,7 @@ impl Job {
     }
 
     fn policy_changed(&mut self, text: &WorkflowText) {
-        let plan = text
-            .plan()
-            .map_or_else(|| stored_plan(&self.submitted, text), Ok);
+        let plan = text.plan().map_or_else(|| stored_plan(&self.submitted, text), Ok);
         // It was checked before it was recorded; a release that refuses it keeps the old plan.
         let Ok(plan) = plan else {
             return;
@@ -199,10 +190,9 @@ impl Job {
     fn step_started(&mut self, step: StepId, start: Option<StartId>, now: Timestamp) {
         let command = self.plan.first(step);
         let only = match command.and_then(|command| self.plan.command(command)) {
-            Some(command) if self.plan.is_one(step) => Some(NewItem {
-                identity: command.id.clone(),
-                input: "null".to_owned(),
-            }),
+            Some(command) if self.plan.is_one(step) => {
+                Some(NewItem { identity: command.id.clone(), input: "null".to_owned() })
+            }
             _ => None,
         };
         if let Some(start) = start {
@@ -231,9 +221,7 @@ impl Job {
         self.starts.running.insert(started.start, item);
         if let Some(pass) = &started.pass {
             let breaker = self.texts.read(&pass.breaker).into();
-            self.starts
-                .passes
-                .insert(started.start, (breaker, pass.ticket()));
+            self.starts.passes.insert(started.start, (breaker, pass.ticket()));
         }
         if self.plan.is_main(of.command) {
             self.counts.attempts = self.counts.attempts.saturating_add(1);
@@ -348,10 +336,7 @@ impl Job {
     /// A stop that a handler recovered stays in the report.
     fn note_recovery(&mut self, frame: Option<Frame>) {
         if let Some(frame) = frame {
-            self.mishaps.recovered.get_or_insert(Mishap {
-                reason: frame.reason,
-                error: frame.error,
-            });
+            self.mishaps.recovered.get_or_insert(Mishap { reason: frame.reason, error: frame.error });
         }
     }
 
@@ -373,11 +358,7 @@ impl Job {
         } else {
             Some(&mut self.scope)
         };
-        if let Some(Scope {
-            captured: values,
-            outputs,
-        }) = scope
-        {
+        if let Some(Scope { captured: values, outputs }) = scope {
             values.extend(captured);
             outputs.insert(of.command, (succeeded, output.to_owned()));
         }

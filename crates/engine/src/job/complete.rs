@@ -41,9 +41,7 @@ impl Job {
             let reached = state.reached.filter(|_| ends);
             reached.map(|reached| reached.reason())
         };
-        self.is_stopping()
-            .or_else(cut)
-            .or_else(|| self.has_failed_in(item.step).then_some(Reason::Tolerance))
+        self.is_stopping().or_else(cut).or_else(|| self.has_failed_in(item.step).then_some(Reason::Tolerance))
     }
 
     /// Whether a flow step must not continue because an item of it or a goal has failed. Attempts finish.
@@ -51,9 +49,7 @@ impl Job {
         let Some(call) = self.plan.call(step) else {
             return false;
         };
-        let failed = self
-            .step(step)
-            .is_some_and(|state| state.dead > state.forgiven);
+        let failed = self.step(step).is_some_and(|state| state.dead > state.forgiven);
         (failed && !call.completion.best_effort) || self.has_missed_a_goal()
     }
 
@@ -119,16 +115,9 @@ impl Job {
             short.then_some(reached)
         };
         let reached = self.counted().find_map(late)?;
-        let error = format!(
-            "{}: {} of {} had to succeed",
-            reached.completion().reason,
-            reached.min,
-            reached.target
-        );
-        Some(Mishap {
-            reason: Reason::Deadline,
-            error: Text::Itself(error),
-        })
+        let error =
+            format!("{}: {} of {} had to succeed", reached.completion().reason, reached.min, reached.target);
+        Some(Mishap { reason: Reason::Deadline, error: Text::Itself(error) })
     }
 
     pub(crate) fn is_met(&self, step: StepId, state: &StepState) -> bool {

@@ -35,17 +35,13 @@ impl Job {
     }
 
     pub(crate) fn has_missed_a_goal(&self) -> bool {
-        let failed =
-            |step: StepId| self.step(step).map(|state| state.stage) == Some(StepStage::Failed);
+        let failed = |step: StepId| self.step(step).map(|state| state.stage) == Some(StepStage::Failed);
         self.open.failed > 0 && self.goals().any(failed)
     }
 
     pub(super) fn set_attribute(&mut self, step: StepId, name: &str, value: &str) {
         let value = serde_json::from_str(value).unwrap_or_default();
-        let given = Given {
-            value,
-            step: Some(step),
-        };
+        let given = Given { value, step: Some(step) };
         self.attributes.insert(name.to_owned(), given);
         self.open_what_waited_for(step);
     }
@@ -56,10 +52,7 @@ impl Job {
             "the step `{}` cannot begin: `{missing}`, which it requires, can no longer come",
             name.unwrap_or_default()
         );
-        self.mishaps.failure.get_or_insert(Mishap {
-            reason: Reason::Permanent,
-            error: Text::Itself(error),
-        });
+        self.mishaps.failure.get_or_insert(Mishap { reason: Reason::Permanent, error: Text::Itself(error) });
         if let Some(state) = self.step_mut(step) {
             state.unreachable = true;
         }

@@ -68,9 +68,7 @@ impl Job {
         let mut moved = Vec::new();
         for (step, state) in StepId::all().zip(&self.steps) {
             for item in state.held.items() {
-                let (Some(hold), Some(active)) =
-                    (state.held.get(item), self.active(step.item(item)))
-                else {
+                let (Some(hold), Some(active)) = (state.held.get(item), self.active(step.item(item))) else {
                     continue;
                 };
                 let longest = settings.get(&*hold.breaker).and_then(|it| it.max_hold);
@@ -107,12 +105,7 @@ impl Job {
             let breaker = step.held.name(&breaker);
             step.held.insert(
                 of.index,
-                Hold {
-                    breaker,
-                    since: now,
-                    expires: held.expires,
-                    left: held.left.unwrap_or(u64::MAX),
-                },
+                Hold { breaker, since: now, expires: held.expires, left: held.left.unwrap_or(u64::MAX) },
             );
         }
         self.share(item);
@@ -125,16 +118,8 @@ impl Job {
             };
             let (breaker, ticket) = self.starts.passes.get(&start)?;
             // An attempt that its own job ended says nothing about the target.
-            let signal = if self.ends(of.item()) {
-                Signal::Unknown
-            } else {
-                signal
-            };
-            Some(BreakerReport::Ended {
-                breaker: Arc::clone(breaker),
-                ticket: *ticket,
-                signal,
-            })
+            let signal = if self.ends(of.item()) { Signal::Unknown } else { signal };
+            Some(BreakerReport::Ended { breaker: Arc::clone(breaker), ticket: *ticket, signal })
         };
         match &record.event {
             Event::Item(ItemEvent::AttemptStarted(started)) => {
@@ -147,9 +132,7 @@ impl Job {
             // A target that accepts an attempt is up; the later result says nothing more.
             Event::Item(ItemEvent::AttemptAccepted { of, .. }) => ended(*of, Signal::Up),
             Event::Item(ItemEvent::AttemptSucceeded(done)) => ended(done.of, Signal::Up),
-            Event::Item(ItemEvent::AttemptFailed(failed)) => {
-                ended(failed.of, self.signal_of(failed))
-            }
+            Event::Item(ItemEvent::AttemptFailed(failed)) => ended(failed.of, self.signal_of(failed)),
             Event::Item(
                 ItemEvent::RetryScheduled(_)
                 | ItemEvent::CommandStopped(_)
@@ -172,8 +155,7 @@ impl Job {
 
     fn signal_of(&self, failed: &AttemptFailed) -> Signal {
         let command = self.plan.command(failed.of.command);
-        let is_request =
-            command.is_some_and(|it| matches!(it.action, Action::Http(_) | Action::Step(_)));
+        let is_request = command.is_some_and(|it| matches!(it.action, Action::Http(_) | Action::Step(_)));
         let rule = failed.rule.and_then(|rule| usize::try_from(rule).ok());
         let rule = command.zip(rule).and_then(|(command, rule)| {
             let table = command.retry.policy.rules().table();

@@ -60,9 +60,7 @@ impl Holds {
     }
 
     pub fn expired(&self, now: Timestamp) -> impl Iterator<Item = u32> {
-        self.expiring
-            .range(..=(now, u32::MAX))
-            .map(|(_, item)| *item)
+        self.expiring.range(..=(now, u32::MAX)).map(|(_, item)| *item)
     }
 
     pub fn next_expiry(&self) -> Option<Timestamp> {
@@ -111,11 +109,7 @@ impl Holds {
         let ahead: Vec<(u32, Hold)> = ahead.map(|(item, hold)| (*item, hold.clone())).collect();
         for (item, hold) in ahead {
             let longest = hold.expires.map(|expires| expires.since(hold.since));
-            let moved = Hold {
-                since: now,
-                expires: longest.map(|longest| now.after(longest)),
-                ..hold
-            };
+            let moved = Hold { since: now, expires: longest.map(|longest| now.after(longest)), ..hold };
             self.insert(item, moved);
         }
     }

@@ -61,11 +61,7 @@ impl Job {
         }
     }
 
-    pub(super) fn take_imported(
-        &mut self,
-        item: ItemId,
-        command: CommandId,
-    ) -> Option<ImportedCommand> {
+    pub(super) fn take_imported(&mut self, item: ItemId, command: CommandId) -> Option<ImportedCommand> {
         if self.imported.is_empty() {
             return None;
         }
@@ -77,11 +73,7 @@ impl Job {
 impl Active {
     pub(crate) fn take_over(&mut self, found: &ImportedCommand) {
         self.attempts = found.attempts;
-        self.set_progress(Progress {
-            retries: found.retries,
-            spent: found.spent,
-            previous: found.previous,
-        });
+        self.set_progress(Progress { retries: found.retries, spent: found.spent, previous: found.previous });
         self.error.clone_from(&found.error);
         self.set_expires(found.expires);
         self.doing = Doing::Waiting(found.due.unwrap_or_default());

@@ -24,11 +24,7 @@ const STRIDE: usize = 16;
 impl Inputs {
     /// So many items, whose names and values are not here.
     pub(super) fn left_out(many: usize) -> Self {
-        Self {
-            many,
-            learned: Some(BTreeMap::new()),
-            ..Self::default()
-        }
+        Self { many, learned: Some(BTreeMap::new()), ..Self::default() }
     }
 
     pub(super) fn push(&mut self, identity: &str, input: &str) {
@@ -76,12 +72,7 @@ impl Inputs {
             rest.pair()?;
         }
         let bytes = bytes.to_vec();
-        rest.0.is_empty().then_some(Self {
-            bytes,
-            marks,
-            many,
-            learned: None,
-        })
+        rest.0.is_empty().then_some(Self { bytes, marks, many, learned: None })
     }
 
     pub(super) const fn are_left_out(&self) -> bool {
@@ -90,9 +81,7 @@ impl Inputs {
 
     /// The items that were left out and learned since, in order.
     pub(super) fn learned(&self) -> impl Iterator<Item = usize> {
-        self.learned
-            .iter()
-            .flat_map(|learned| learned.keys().copied())
+        self.learned.iter().flat_map(|learned| learned.keys().copied())
     }
 
     /// Only for items that were left out.

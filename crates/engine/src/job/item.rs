@@ -146,11 +146,7 @@ pub struct Scope {
 
 impl Active {
     pub(crate) fn new(command: CommandId, due: Timestamp) -> Self {
-        let standing = Standing {
-            command,
-            round: 1,
-            ..Standing::default()
-        };
+        let standing = Standing { command, round: 1, ..Standing::default() };
         Self {
             doing: Doing::Waiting(due),
             began: Maybe::NONE,
@@ -209,9 +205,7 @@ impl Active {
 
     /// The frame of the current command, if its handler has run and this is the extra attempt.
     pub fn repeated(&self) -> Option<&Frame> {
-        self.frames
-            .last()
-            .filter(|frame| frame.command == self.command)
+        self.frames.last().filter(|frame| frame.command == self.command)
     }
 
     pub(crate) fn turn_to(&mut self, command: CommandId) {

@@ -36,11 +36,7 @@ enum State {
 
 impl Items {
     pub(super) fn of(inputs: Inputs, many: usize) -> Self {
-        Self {
-            inputs,
-            states: vec![State::Pending; many],
-            ..Self::default()
-        }
+        Self { inputs, states: vec![State::Pending; many], ..Self::default() }
     }
 
     pub(crate) fn push(&mut self, new: &NewItem) {
@@ -62,9 +58,7 @@ impl Items {
     pub fn known(&self) -> impl Iterator<Item = u32> {
         let learned = self.inputs.learned();
         let all = (0..self.len()).filter(|_| !self.are_left_out());
-        learned
-            .filter_map(|item| u32::try_from(item).ok())
-            .chain(all)
+        learned.filter_map(|item| u32::try_from(item).ok()).chain(all)
     }
 
     /// The name and value of an item that was left out.

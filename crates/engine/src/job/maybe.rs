@@ -15,11 +15,7 @@ impl Maybe {
     pub(super) const NONE: Self = Self(u64::MAX);
 
     pub(super) const fn some(nanos: u64) -> Self {
-        Self(if nanos == u64::MAX {
-            nanos.saturating_sub(1)
-        } else {
-            nanos
-        })
+        Self(if nanos == u64::MAX { nanos.saturating_sub(1) } else { nanos })
     }
 
     fn nanos(self) -> Option<u64> {

@@ -54,11 +54,7 @@ impl Job {
             // Only a damaged journal ends a step that is not open: look at every step.
             return self.find_open();
         }
-        let count = if stage == StepStage::Failed {
-            &mut self.open.failed
-        } else {
-            &mut self.open.completed
-        };
+        let count = if stage == StepStage::Failed { &mut self.open.failed } else { &mut self.open.completed };
         *count = count.saturating_add(1);
         self.open_what_waited_for(step);
     }

@@ -22,10 +22,7 @@ impl Key {
     fn of((due, item): (Timestamp, u32)) -> Self {
         let half = |nanos: u64| u32::try_from(nanos & u64::from(u32::MAX)).unwrap_or(u32::MAX);
         let nanos = due.as_nanos();
-        Self {
-            due: [half(nanos >> 32), half(nanos)],
-            item,
-        }
+        Self { due: [half(nanos >> 32), half(nanos)], item }
     }
 
     fn read(&self) -> (Timestamp, u32) {

@@ -36,23 +36,18 @@ impl Job {
         self.mishaps.failure = None;
         let phases: Vec<_> = self.workflow().steps.iter().map(|it| it.phase).collect();
         // Dead letters of steps that begin again are gone with their items.
-        let is_again =
-            |step: StepId| reduce && phases.get(step.position()) == Some(&StepPhase::Reduce);
+        let is_again = |step: StepId| reduce && phases.get(step.position()) == Some(&StepPhase::Reduce);
         self.dead.retain(|item, _| !is_again(item.step));
         for (step, phase) in self.steps.iter_mut().zip(phases) {
             if reduce && phase == StepPhase::Reduce {
-                *step = StepState {
-                    again: step.again.saturating_add(1),
-                    ..StepState::default()
-                };
+                *step = StepState { again: step.again.saturating_add(1), ..StepState::default() };
             } else if step.stage == StepStage::Failed {
                 // A flow step that never had items begins again.
-                step.stage =
-                    if step.unreachable || (phase == StepPhase::Flow && step.items.is_empty()) {
-                        StepStage::Waiting
-                    } else {
-                        StepStage::Running
-                    };
+                step.stage = if step.unreachable || (phase == StepPhase::Flow && step.items.is_empty()) {
+                    StepStage::Waiting
+                } else {
+                    StepStage::Running
+                };
                 step.unreachable = false;
             }
         }
@@ -115,11 +110,7 @@ impl Job {
     /// The clocks of all items stood still during the pause.
     pub(super) fn unpause(&mut self, away: Duration, now: Timestamp) {
         let since = self.times.paused.take().unwrap_or(now);
-        let now = if self.stage == Stage::Suspended {
-            self.times.run_until
-        } else {
-            now
-        };
+        let now = if self.stage == Stage::Suspended { self.times.run_until } else { now };
         for step in &mut self.steps {
             step.stand_still(away, since, now);
         }
@@ -129,8 +120,7 @@ impl Job {
 impl StepState {
     /// Begins flow items again, in a new round, that were dropped because another one failed.
     fn bring_back(&mut self) {
-        let dropped =
-            |item: &Item<'_>| matches!(item, Item::Settled(Settled::Skipped(Reason::Tolerance)));
+        let dropped = |item: &Item<'_>| matches!(item, Item::Settled(Settled::Skipped(Reason::Tolerance)));
         let items = self.items.iter().filter(|(_, item)| dropped(item));
         let items: Vec<u32> = items.map(|(item, _)| item).collect();
         let Some(first) = items.first().copied() else {

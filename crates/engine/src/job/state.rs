@@ -87,10 +87,7 @@ pub enum JobError {
 
 impl Stage {
     pub const fn has_ended(self) -> bool {
-        matches!(
-            self,
-            Self::Completed | Self::Partial | Self::Failed | Self::Cancelled
-        )
+        matches!(self, Self::Completed | Self::Partial | Self::Failed | Self::Cancelled)
     }
 }
 
@@ -106,9 +103,7 @@ impl Job {
         };
         let plan = plans.of(submitted)?;
         let steps = plan.workflow().steps.iter().map(|_| StepState::default());
-        let pool = submitted
-            .pool
-            .map(|(total, per_item)| Pool::new(PoolLimits { total, per_item }));
+        let pool = submitted.pool.map(|(total, per_item)| Pool::new(PoolLimits { total, per_item }));
         let mut job = Self {
             open: OpenSteps::default(),
             steps: steps.collect(),
@@ -267,9 +262,7 @@ impl Job {
                 _ if self.plan.is_map(number) => step.items.len(),
                 // A flow step that has not begun counts once.
                 StepStage::Completed | StepStage::Running => step.items.len(),
-                StepStage::Waiting | StepStage::Reading(_) | StepStage::Failed => {
-                    step.items.len().max(1)
-                }
+                StepStage::Waiting | StepStage::Reading(_) | StepStage::Failed => step.items.len().max(1),
             };
             counts.total = counts.total.saturating_add(total.into());
             counts.succeeded = counts.succeeded.saturating_add(step.succeeded.into());
@@ -290,9 +283,7 @@ impl Job {
         let left = self.open.left.iter();
         let left = left.filter_map(|&step| Some((step, self.step(step)?)));
         let running = |state: &StepState| state.stage == StepStage::Running;
-        self.open_steps()
-            .filter(move |(_, state)| running(state))
-            .chain(left)
+        self.open_steps().filter(move |(_, state)| running(state)).chain(left)
     }
 
     pub(crate) fn may_begin(&self, step: StepId) -> bool {
@@ -300,11 +291,10 @@ impl Job {
             return readiness(self, step) != Readiness::Waits;
         }
         self.plan.step(step).is_some_and(|found| {
-            found.needs.iter().all(|need| {
-                self.steps
-                    .get(*need)
-                    .is_some_and(|needed| needed.stage == StepStage::Completed)
-            })
+            found
+                .needs
+                .iter()
+                .all(|need| self.steps.get(*need).is_some_and(|needed| needed.stage == StepStage::Completed))
         })
     }
 
@@ -321,25 +311,18 @@ impl Job {
 fn ceilings(submitted: &Submitted) -> Ceilings {
     submitted.ceilings.map_or(Ceilings::DEFAULT, |stored| {
         let (default_total, max_total, default_per_item, max_per_item) = stored;
-        Ceilings {
-            default_total,
-            max_total,
-            default_per_item,
-            max_per_item,
-        }
+        Ceilings { default_total, max_total, default_per_item, max_per_item }
     })
 }
 
 fn check_stored(submitted: &Submitted, text: &str) -> Checked {
     let operator = Operator {
         ceilings: ceilings(submitted),
-        completion: submitted
-            .completion
-            .map_or_else(CompletionRule::default, |stored| CompletionRule {
-                min: stored.min,
-                deadline: stored.deadline,
-                ..CompletionRule::default()
-            }),
+        completion: submitted.completion.map_or_else(CompletionRule::default, |stored| CompletionRule {
+            min: stored.min,
+            deadline: stored.deadline,
+            ..CompletionRule::default()
+        }),
         work: submitted.work.unwrap_or_default(),
         // `None` is from before breakers were opt-in, when every origin had one.
         breaker_per_origin: submitted.origin_breakers.unwrap_or(true),
@@ -361,9 +344,7 @@ fn check_stored(submitted: &Submitted, text: &str) -> Checked {
 
 pub(super) fn stored_plan(submitted: &Submitted, text: &str) -> Result<Arc<Plan>, JobError> {
     let checked = check_stored(submitted, text);
-    let plan = checked
-        .workflow
-        .map(|workflow| Arc::new(Plan::new(workflow)));
+    let plan = checked.workflow.map(|workflow| Arc::new(Plan::new(workflow)));
     plan.ok_or_else(|| JobError::Workflow {
         why: checked
             .diagnostics

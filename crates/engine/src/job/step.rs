@@ -66,10 +66,7 @@ pub enum StepStage {
 
 impl StepState {
     pub const fn settled(&self) -> u32 {
-        self.succeeded
-            .saturating_add(self.dead)
-            .saturating_add(self.skipped)
-            .saturating_add(self.missing)
+        self.succeeded.saturating_add(self.dead).saturating_add(self.skipped).saturating_add(self.missing)
     }
 
     /// Succeeded and dead items, without those that came late.

@@ -57,10 +57,9 @@ impl Texts {
 
     pub fn read<'t>(&'t self, text: &'t Text) -> &'t str {
         match text {
-            Text::Kept(number) => usize::try_from(*number)
-                .ok()
-                .and_then(|number| self.kept.get(number))
-                .map_or("", |text| text),
+            Text::Kept(number) => {
+                usize::try_from(*number).ok().and_then(|number| self.kept.get(number)).map_or("", |text| text)
+            }
             Text::Itself(text) => text,
         }
     }

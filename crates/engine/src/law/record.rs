@@ -31,10 +31,9 @@ pub fn broken_by(job: &Job, record: &Record) -> Vec<Violation> {
 
 fn job_lawfully(job: &Job, event: &JobEvent, claim: &mut impl FnMut(&'static str, bool)) {
     match event {
-        JobEvent::Completed(_)
-        | JobEvent::Partial(_)
-        | JobEvent::Failed(_)
-        | JobEvent::Cancelled(_) => claim("a job ends when nothing runs", !job.has_running()),
+        JobEvent::Completed(_) | JobEvent::Partial(_) | JobEvent::Failed(_) | JobEvent::Cancelled(_) => {
+            claim("a job ends when nothing runs", !job.has_running())
+        }
         JobEvent::Suspended => {
             let quiet = !job.has_running_here();
             claim("a job is left when nothing runs here", quiet);
@@ -59,10 +58,7 @@ fn step_lawfully(job: &Job, event: &StepEvent, claim: &mut impl FnMut(&'static s
             let stage = job.step(*step).map(|state| state.stage);
             let first = stage == Some(StepStage::Waiting);
             let again = matches!(stage, Some(StepStage::Reading(Some(_))));
-            claim(
-                "a step begins once, or reads its items again",
-                first || again,
-            );
+            claim("a step begins once, or reads its items again", first || again);
             claim("a step waits for those it needs", job.may_begin(*step));
         }
         StepEvent::ItemsRead { .. }
@@ -76,12 +72,7 @@ fn step_lawfully(job: &Job, event: &StepEvent, claim: &mut impl FnMut(&'static s
     }
 }
 
-fn item_lawfully(
-    job: &Job,
-    event: &ItemEvent,
-    now: Timestamp,
-    claim: &mut impl FnMut(&'static str, bool),
-) {
+fn item_lawfully(job: &Job, event: &ItemEvent, now: Timestamp, claim: &mut impl FnMut(&'static str, bool)) {
     match event {
         ItemEvent::AttemptStarted(started) => started_lawfully(job, started, now, claim),
         ItemEvent::AttemptSucceeded(done) => {
@@ -91,9 +82,9 @@ fn item_lawfully(
             claim("only what runs can end", is_running(job, done.of));
         }
         ItemEvent::RetryScheduled(retrying) => retried_lawfully(job, retrying, now, claim),
-        ItemEvent::Succeeded { .. }
-        | ItemEvent::Skipped { .. }
-        | ItemEvent::DeadLettered { .. } => settled_lawfully(job, event.item(), claim),
+        ItemEvent::Succeeded { .. } | ItemEvent::Skipped { .. } | ItemEvent::DeadLettered { .. } => {
+            settled_lawfully(job, event.item(), claim)
+        }
         ItemEvent::AttemptAccepted { .. }
         | ItemEvent::CommandStopped(_)
         | ItemEvent::CommandRepeated { .. }
@@ -125,10 +116,7 @@ fn started_lawfully(
     claim("no retry starts before it is due", due <= now);
     let made = active.map_or(0, |active| active.attempts);
     let next = made.saturating_add(1);
-    claim(
-        "attempts are numbered one by one",
-        of.attempt == AttemptNumber(next),
-    );
+    claim("attempts are numbered one by one", of.attempt == AttemptNumber(next));
     let most = most_attempts(job, of);
     let within = most.is_none_or(|most| u64::from(of.attempt.0) <= most);
     claim("attempts stay within their bound", within);
@@ -139,10 +127,7 @@ fn started_lawfully(
     claim("no two starts have the same number", fresh);
     let command = job.plan().command(of.command);
     let asks = command.is_some_and(|command| command.breaker.is_some());
-    claim(
-        "what has a breaker starts when that lets it",
-        asks == started.pass.is_some(),
-    );
+    claim("what has a breaker starts when that lets it", asks == started.pass.is_some());
 }
 
 fn retried_lawfully(

@@ -15,15 +15,12 @@ pub fn broken_in(job: &Job) -> Vec<Violation> {
         step_adds_up(job, number, step, &mut live, &mut claims);
     }
     let known: BTreeSet<StartId> = job.starts.running.keys().copied().collect();
-    claims.claim(
-        "every running attempt is known by its start",
-        known == live,
-        || format!("{known:?} is not {live:?}"),
-    );
+    claims.claim("every running attempt is known by its start", known == live, || {
+        format!("{known:?} is not {live:?}")
+    });
     // Between the records of one decision it is open whether a step is left.
     let items = job.steps.iter().flat_map(|step| step.items.iter());
-    let undecided =
-        |item: Item<'_>| matches!(item, Item::Active(active) if active.doing == Doing::Undecided);
+    let undecided = |item: Item<'_>| matches!(item, Item::Active(active) if active.doing == Doing::Undecided);
     let decided = !items.into_iter().any(|(_, item)| undecided(item));
     claims.claim(
         "the steps something can happen to are known",
@@ -31,11 +28,9 @@ pub fn broken_in(job: &Job) -> Vec<Violation> {
         || format!("{:?} is not {:?}", job.open, job.found_open()),
     );
     if let Some(pool) = job.pool {
-        claims.claim(
-            "a pool is never overdrawn",
-            pool.consumed <= pool.limits.total,
-            || format!("{} of {}", pool.consumed, pool.limits.total),
-        );
+        claims.claim("a pool is never overdrawn", pool.consumed <= pool.limits.total, || {
+            format!("{} of {}", pool.consumed, pool.limits.total)
+        });
     }
     claims.broken
 }
@@ -117,9 +112,7 @@ fn step_adds_up(
 fn item_adds_up(job: &Job, active: &Active, place: impl Fn() -> String, claims: &mut Claims) {
     let share = job.pool.map(|pool| pool.limits.per_item);
     let within = share.is_none_or(|most| active.charged <= most);
-    claims.claim(
-        "no item uses more than its share of the pool",
-        within,
-        || format!("{}: {}", place(), active.charged),
-    );
+    claims.claim("no item uses more than its share of the pool", within, || {
+        format!("{}: {}", place(), active.charged)
+    });
 }

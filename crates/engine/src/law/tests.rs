@@ -6,8 +6,8 @@ use undaunted_policy::{Cause, Class, Pool, PoolLimits, Reason, Timestamp};
 
 use super::{broken_by, broken_in};
 use crate::event::{
-    AttemptFailed, AttemptId, Ended, Event, ItemEvent, JobEvent, NewItem, Record, Retrying,
-    Started, StepEvent, Submitted, Succeeded, Sum,
+    AttemptFailed, AttemptId, Ended, Event, ItemEvent, JobEvent, NewItem, Record, Retrying, Started,
+    StepEvent, Submitted, Succeeded, Sum,
 };
 use crate::id::{AttemptNumber, CommandId, StartId, StepId};
 use crate::job::{Doing, Job, Stage};
@@ -35,21 +35,9 @@ reduce: [{shell: r}]
         pool: Some((3, 2)),
         ..Submitted::default()
     };
-    let mut job = Job::begin(&record(Event::Job(JobEvent::Submitted(Box::new(
-        submitted,
-    )))))
-    .unwrap();
-    let item = |name: &str| NewItem {
-        identity: name.to_owned(),
-        input: "null".to_owned(),
-    };
-    apply(
-        &mut job,
-        Event::Step(StepEvent::Started {
-            step: StepId(0),
-            start: None,
-        }),
-    );
+    let mut job = Job::begin(&record(Event::Job(JobEvent::Submitted(Box::new(submitted))))).unwrap();
+    let item = |name: &str| NewItem { identity: name.to_owned(), input: "null".to_owned() };
+    apply(&mut job, Event::Step(StepEvent::Started { step: StepId(0), start: None }));
     apply(
         &mut job,
         Event::Step(StepEvent::ItemsRead {
@@ -78,11 +66,7 @@ fn of(index: u32, command: u32, attempt: u32) -> AttemptId {
 }
 
 fn started(of: AttemptId, start: StartId) -> Event {
-    Event::Item(ItemEvent::AttemptStarted(Started {
-        of,
-        start,
-        pass: None,
-    }))
+    Event::Item(ItemEvent::AttemptStarted(Started { of, start, pass: None }))
 }
 
 fn failed(of: AttemptId) -> Event {
@@ -145,10 +129,7 @@ fn running() -> Job {
 fn waiting() -> Job {
     let mut job = running();
     apply(&mut job, failed(of(0, 0, 1)));
-    apply(
-        &mut job,
-        Event::Item(ItemEvent::RetryScheduled(Box::new(retrying(of(0, 0, 1))))),
-    );
+    apply(&mut job, Event::Item(ItemEvent::RetryScheduled(Box::new(retrying(of(0, 0, 1))))));
     job
 }
 
@@ -177,10 +158,7 @@ fn a_start_in_a_job_that_stops_is_noticed() {
     let mut job = running();
     job.stage = Stage::Stopping(Reason::Cancelled);
     breaks(&job, started(of(1, 0, 1), StartId(2)), law);
-    let step = Event::Step(StepEvent::Started {
-        step: StepId(1),
-        start: None,
-    });
+    let step = Event::Step(StepEvent::Started { step: StepId(1), start: None });
     breaks(&job, step, law);
     let retry = Event::Item(ItemEvent::RetryScheduled(Box::new(retrying(of(0, 0, 1)))));
     breaks(&job, retry, law);
@@ -191,11 +169,7 @@ fn a_start_in_a_job_that_stops_is_noticed() {
 #[test]
 fn a_step_that_begins_twice_or_too_early_is_noticed() {
     let begin = |step| Event::Step(StepEvent::Started { step, start: None });
-    breaks(
-        &job(),
-        begin(StepId(0)),
-        "a step begins once, or reads its items again",
-    );
+    breaks(&job(), begin(StepId(0)), "a step begins once, or reads its items again");
     breaks(&job(), begin(StepId(1)), "a step waits for those it needs");
 }
 
@@ -256,31 +230,18 @@ fn a_retry_whose_sum_is_wrong_is_noticed() {
         let event = Event::Item(ItemEvent::RetryScheduled(Box::new(retrying)));
         breaks(&running(), event, law);
     };
-    check(
-        |it| it.sum.budget = Some(SECOND / 2),
-        "delays stay within their budget",
-    );
+    check(|it| it.sum.budget = Some(SECOND / 2), "delays stay within their budget");
     check(|it| it.due = at(12), "a retry falls due after its delay");
     let exactly = "what was spent is added up exactly";
     check(|it| it.sum.spent_after = SECOND * 2, exactly);
     check(|it| it.sum.spent_before = SECOND, exactly);
-    check(
-        |it| it.sum.deadline = Some(at(10)),
-        "no retry falls due after its deadline",
-    );
+    check(|it| it.sum.deadline = Some(at(10)), "no retry falls due after its deadline");
 }
 
 #[test]
 fn an_item_that_ends_twice_or_while_it_runs_is_noticed() {
-    let done = Event::Item(ItemEvent::Succeeded {
-        step: StepId(0),
-        index: 0,
-    });
-    let skipped = Event::Item(ItemEvent::Skipped {
-        step: StepId(0),
-        index: 0,
-        reason: Reason::Cancelled,
-    });
+    let done = Event::Item(ItemEvent::Succeeded { step: StepId(0), index: 0 });
+    let skipped = Event::Item(ItemEvent::Skipped { step: StepId(0), index: 0, reason: Reason::Cancelled });
     let dead = Event::Item(ItemEvent::DeadLettered {
         of: of(0, 0, 1),
         reason: Reason::Attempts,
@@ -324,15 +285,9 @@ fn an_attempt_nobody_knows_of_is_noticed() {
 
 #[test]
 fn a_pool_that_is_overdrawn_is_noticed() {
-    let limits = PoolLimits {
-        total: 3,
-        per_item: 2,
-    };
+    let limits = PoolLimits { total: 3, per_item: 2 };
     let mut job = waiting();
-    job.pool = Some(Pool {
-        limits,
-        consumed: 4,
-    });
+    job.pool = Some(Pool { limits, consumed: 4 });
     is_broken(&job, "a pool is never overdrawn");
     let mut job = waiting();
     active(&mut job).charged = 3;

@@ -82,19 +82,11 @@ pub struct WriteFile {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskWork {
-    Run {
-        argv: Vec<String>,
-    },
+    Run { argv: Vec<String> },
     Call(Box<Call>),
     Function(Box<FunctionCall>),
     Flow(Box<SubFlow>),
-    Write {
-        path: String,
-        content: String,
-        create_dirs: bool,
-        mode: Option<u32>,
-        token: String,
-    },
+    Write { path: String, content: String, create_dirs: bool, mode: Option<u32>, token: String },
 }
 
 impl Action {
@@ -115,11 +107,9 @@ impl Action {
     pub const fn is_program(&self) -> bool {
         match self {
             Self::Shell(_) | Self::Agent { .. } => true,
-            Self::Http(_)
-            | Self::WriteFile(_)
-            | Self::Function(_)
-            | Self::Step(_)
-            | Self::SubFlow(_) => false,
+            Self::Http(_) | Self::WriteFile(_) | Self::Function(_) | Self::Step(_) | Self::SubFlow(_) => {
+                false
+            }
         }
     }
 
@@ -128,9 +118,7 @@ impl Action {
         match self {
             Self::Shell(_) | Self::Agent { .. } => &[],
             Self::WriteFile(_) => &["env"],
-            Self::Http(_) | Self::Step(_) | Self::SubFlow(_) | Self::Function(_) => {
-                &["env", "working_dir"]
-            }
+            Self::Http(_) | Self::Step(_) | Self::SubFlow(_) | Self::Function(_) => &["env", "working_dir"],
         }
     }
 
@@ -200,9 +188,7 @@ impl Action {
                 let prompt = prompt.render(seen)?;
                 let argv = seen.job.workflow().agents.get(name);
                 let argv = argv.into_iter().flatten();
-                TaskWork::Run {
-                    argv: argv.map(|word| word.replace("{prompt}", &prompt)).collect(),
-                }
+                TaskWork::Run { argv: argv.map(|word| word.replace("{prompt}", &prompt)).collect() }
             }
             Self::WriteFile(file) => TaskWork::Write {
                 path: file.path.render(seen)?,
@@ -230,9 +216,7 @@ impl Action {
 
 impl TaskWork {
     pub(super) fn shell(job: &Job, text: String) -> Self {
-        Self::Run {
-            argv: vec![job.workflow().shell.clone(), "-c".to_owned(), text],
-        }
+        Self::Run { argv: vec![job.workflow().shell.clone(), "-c".to_owned(), text] }
     }
 
     pub fn program(&self) -> Option<&str> {

@@ -40,12 +40,7 @@ pub enum Keeps {
 
 /// `None` if the item has no command. Fails if a value is missing, too large, or cannot be given to a
 /// command.
-pub fn task(
-    job: &Job,
-    item: ItemId,
-    files: Files<'_>,
-    now: Timestamp,
-) -> Result<Option<Task>, ValueError> {
+pub fn task(job: &Job, item: ItemId, files: Files<'_>, now: Timestamp) -> Result<Option<Task>, ValueError> {
     let active = job.active(item);
     let number = active.map(|active| active.command);
     let Some(number) = number.or_else(|| job.plan().first(item.step)) else {
@@ -99,11 +94,7 @@ fn next_attempt(active: &Active) -> u32 {
     }
 }
 
-fn known_to_commands(
-    job: &Job,
-    of: AttemptId,
-    round: u32,
-) -> impl Iterator<Item = (String, String)> {
+fn known_to_commands(job: &Job, of: AttemptId, round: u32) -> impl Iterator<Item = (String, String)> {
     let state = job.step(of.step);
     let identity = state.map(|state| state.items.identity(of.index));
     // An environment variable cannot hold a NUL character.
@@ -112,10 +103,7 @@ fn known_to_commands(
         ("UNDAUNTED_JOB", job.id().to_owned()),
         ("UNDAUNTED_ITEM", identity),
         ("UNDAUNTED_ATTEMPT", of.attempt.0.to_string()),
-        (
-            "UNDAUNTED_RECEIPT_TOKEN",
-            receipt_token(job, of.item(), of.command, round),
-        ),
+        ("UNDAUNTED_RECEIPT_TOKEN", receipt_token(job, of.item(), of.command, round)),
         ("UNDAUNTED_CORRELATION_ID", correlation_id(job, of.item())),
     ]
     .into_iter()

@@ -27,18 +27,11 @@ pub struct Call {
 impl std::fmt::Debug for Call {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Everything else may hold a secret.
-        f.debug_struct("Call")
-            .field("method", &self.method)
-            .finish_non_exhaustive()
+        f.debug_struct("Call").field("method", &self.method).finish_non_exhaustive()
     }
 }
 
-pub(super) fn call(
-    seen: &Seen<'_>,
-    http: &Http,
-    of: AttemptId,
-    round: u32,
-) -> Result<Call, ValueError> {
+pub(super) fn call(seen: &Seen<'_>, http: &Http, of: AttemptId, round: u32) -> Result<Call, ValueError> {
     let has = |name: &str| {
         let mut headers = http.headers.iter();
         headers.any(|(known, _)| known.eq_ignore_ascii_case(name))
@@ -59,10 +52,7 @@ pub(super) fn call(
     }
     let job = seen.job;
     let own = [
-        (
-            "Idempotency-Key",
-            receipt_token(job, of.item(), of.command, round),
-        ),
+        ("Idempotency-Key", receipt_token(job, of.item(), of.command, round)),
         ("Undaunted-Correlation-Id", correlation_id(job, of.item())),
     ];
     let own = own.into_iter().filter(|(name, _)| !has(name));
@@ -141,12 +131,5 @@ pub(super) fn parent_of(job: &Job) -> Option<&Parent> {
 /// A token in the form that steps of flows expect.
 pub fn as_uuid(token: &str) -> String {
     let piece = |range| token.get(range).unwrap_or_default();
-    format!(
-        "{}-{}-{}-{}-{}",
-        piece(0..8),
-        piece(8..12),
-        piece(12..16),
-        piece(16..20),
-        piece(20..32)
-    )
+    format!("{}-{}-{}-{}-{}", piece(0..8), piece(8..12), piece(12..16), piece(16..20), piece(20..32))
 }

@@ -15,11 +15,7 @@ pub enum InputTask {
     Run(Task),
 }
 
-pub fn input_task(
-    job: &Job,
-    step: StepId,
-    files: Files<'_>,
-) -> Result<Option<InputTask>, ValueError> {
+pub fn input_task(job: &Job, step: StepId, files: Files<'_>) -> Result<Option<InputTask>, ValueError> {
     let Some(map) = job.plan().map(step) else {
         return Ok(None);
     };

@@ -75,9 +75,7 @@ impl<'a> Seen<'a> {
 
     pub(super) fn declared(&self) -> Result<Vec<(String, String)>, ValueError> {
         let declared = self.job.workflow().env.iter();
-        declared
-            .map(|(name, value)| Ok((name.clone(), self.declare(name, value)?)))
-            .collect()
+        declared.map(|(name, value)| Ok((name.clone(), self.declare(name, value)?))).collect()
     }
 
     fn declare(&self, name: &str, value: &TextTemplate) -> Result<String, ValueError> {
@@ -105,10 +103,7 @@ impl<'a> Seen<'a> {
         let plan = self.job.plan();
         let found = self.scopes().find_map(|scope| {
             let mut outputs = scope.outputs.iter();
-            outputs.find(|(number, _)| {
-                plan.command(**number)
-                    .is_some_and(|command| command.id == name)
-            })
+            outputs.find(|(number, _)| plan.command(**number).is_some_and(|command| command.id == name))
         });
         let (_, (succeeded, output)) = found?;
         let status = if *succeeded { "succeeded" } else { "failed" };

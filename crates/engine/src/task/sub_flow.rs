@@ -35,12 +35,7 @@ pub(super) fn sub_flow(seen: &Seen<'_>, goals: &[String], of: AttemptId, round: 
             goals: goals.to_vec(),
             init: seen.item().to_string(),
             labels: Vec::new(),
-            parent: Some(Parent {
-                flow: job.id().to_owned(),
-                step,
-                token,
-                depth: depth.saturating_add(1),
-            }),
+            parent: Some(Parent { flow: job.id().to_owned(), step, token, depth: depth.saturating_add(1) }),
         },
     }
 }
@@ -68,15 +63,9 @@ impl SubFlow {
     pub fn submission(&self, parent: &Job, plans: &Plans) -> Result<Submitted, JobError> {
         let of = parent.submitted();
         let id = self.id.bytes();
-        let seed = id.fold(of.seed, |seed, byte| {
-            Seed(seed).draws(byte.into(), 0, 0).at(1)
-        });
-        let mut submitted = Submitted {
-            job: self.id.clone(),
-            seed,
-            flow: Some(self.run.clone()),
-            ..of.clone()
-        };
+        let seed = id.fold(of.seed, |seed, byte| Seed(seed).draws(byte.into(), 0, 0).at(1));
+        let mut submitted =
+            Submitted { job: self.id.clone(), seed, flow: Some(self.run.clone()), ..of.clone() };
         let plan = plans.get_or(&submitted, || {
             let planned = aim_at(parent.workflow().clone(), &self.run.aim());
             let planned = planned.map(|workflow| Arc::new(Plan::new(workflow)));

@@ -56,11 +56,7 @@ fn idle_of(job: &Job, step: StepId, token: &str) -> Option<TokenOwner> {
         let mut rounds = 1..=rounds;
         let round = rounds.find(|round| is_token(job, token, item, *round))?;
         let waits = current == Some(round);
-        Some(if waits {
-            TokenOwner::Waiting
-        } else {
-            TokenOwner::Over
-        })
+        Some(if waits { TokenOwner::Waiting } else { TokenOwner::Over })
     })
 }
 

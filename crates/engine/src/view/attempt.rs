@@ -142,11 +142,7 @@ impl DecisionView {
         if reason != Some(Reason::RetryBudgetExpired) {
             return view;
         }
-        Self {
-            overdue_ms: Some(Millis(sum.overdue())),
-            retry_budget_expires_at: sum.expires.map(At),
-            ..view
-        }
+        Self { overdue_ms: Some(Millis(sum.overdue())), retry_budget_expires_at: sum.expires.map(At), ..view }
     }
 
     /// A retry that is made when its breaker releases it.
@@ -173,11 +169,7 @@ impl DecisionView {
             delay_ms: sum.wait().map(Millis),
             due_at: due.map(At),
             spent_before_ms: Millis(sum.spent_before),
-            spent_after_ms: Millis(if charged {
-                sum.spent_after
-            } else {
-                sum.spent_before
-            }),
+            spent_after_ms: Millis(if charged { sum.spent_after } else { sum.spent_before }),
             overdue_ms: None,
             retry_budget_ms: sum.budget.map(Millis),
             retry_budget_expires_at: sum.expires.filter(|_| due.is_some()).map(At),

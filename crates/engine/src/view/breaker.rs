@@ -78,10 +78,8 @@ impl BreakerView {
             Phase::Open { since, .. } => (Some(since), 0),
             Phase::HalfOpen { successes, .. } => (None, successes),
         };
-        let probe = state.probe.as_ref().map(|probe| ProbeView {
-            job: probe.job.clone(),
-            since: At(probe.since),
-        });
+        let probe =
+            state.probe.as_ref().map(|probe| ProbeView { job: probe.job.clone(), since: At(probe.since) });
         Self {
             breaker: name.to_owned(),
             state: state.word(),
@@ -102,16 +100,8 @@ impl BreakerView {
 
 impl BreakerHistoryView {
     pub fn of(name: &str, journal: &BreakerJournal) -> Self {
-        let BreakerView {
-            breaker,
-            state,
-            failures,
-            successes,
-            opened_at,
-            until,
-            probe,
-            settings,
-        } = BreakerView::of(name, &journal.state);
+        let BreakerView { breaker, state, failures, successes, opened_at, until, probe, settings } =
+            BreakerView::of(name, &journal.state);
         let changes = journal.changes.iter();
         Self {
             breaker,
@@ -122,9 +112,7 @@ impl BreakerHistoryView {
             until,
             probe,
             settings,
-            history: changes
-                .map(|(seq, change)| BreakerChangeView::of(*seq, change))
-                .collect(),
+            history: changes.map(|(seq, change)| BreakerChangeView::of(*seq, change)).collect(),
         }
     }
 
@@ -145,14 +133,8 @@ impl BreakerHistoryView {
 
 impl BreakerChangeView {
     fn of(seq: Option<u64>, change: &BreakerChange) -> Self {
-        let BreakerView {
-            state,
-            failures,
-            successes,
-            until,
-            settings,
-            ..
-        } = BreakerView::of("", &change.state);
+        let BreakerView { state, failures, successes, until, settings, .. } =
+            BreakerView::of("", &change.state);
         Self {
             seq,
             at: At(change.at),

@@ -85,9 +85,8 @@ pub struct FlowPage {
 impl CatalogView {
     pub fn of(catalog: &Catalog) -> Self {
         let steps = catalog.steps.iter();
-        let steps: BTreeMap<String, Value> = steps
-            .map(|(id, definition)| (id.clone(), object(definition)))
-            .collect();
+        let steps: BTreeMap<String, Value> =
+            steps.map(|(id, definition)| (id.clone(), object(definition))).collect();
         let flows = catalog.flows.values().map(|entry| entry.updated);
         let health = catalog.health.values().map(|health| health.since);
         let mut view = Self {

@@ -82,10 +82,8 @@ impl Counters {
             Event::Item(event) => self.take_of_item(event),
             Event::Step(StepEvent::CompletionReached(reached)) => {
                 count(&mut self.completions, reached.completion().reason.word());
-                self.last_completion = Some(CompletionShare {
-                    completed: reached.completed,
-                    target: reached.target,
-                });
+                self.last_completion =
+                    Some(CompletionShare { completed: reached.completed, target: reached.target });
             }
             Event::Step(
                 StepEvent::Started { .. }
@@ -143,16 +141,9 @@ impl DelayCounts {
 }
 
 impl CompletionShare {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a share of more than 2^53 items need not be exact"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "a share of more than 2^53 items need not be exact")]
     pub fn ratio(self) -> f64 {
-        if self.target == 0 {
-            1.0
-        } else {
-            self.completed as f64 / self.target as f64
-        }
+        if self.target == 0 { 1.0 } else { self.completed as f64 / self.target as f64 }
     }
 }
 

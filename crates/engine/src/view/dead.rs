@@ -92,10 +92,7 @@ pub struct DeadLetterGroup {
 }
 
 /// The items of dead letters by the signature of their errors, the largest group first.
-pub fn group_dead_letters(
-    job: &Job,
-    items: impl IntoIterator<Item = ItemId>,
-) -> Vec<(String, Vec<ItemId>)> {
+pub fn group_dead_letters(job: &Job, items: impl IntoIterator<Item = ItemId>) -> Vec<(String, Vec<ItemId>)> {
     let mut groups: BTreeMap<String, Vec<ItemId>> = BTreeMap::new();
     let mut signatures: BTreeMap<&str, String> = BTreeMap::new();
     for item in items {
@@ -115,10 +112,6 @@ pub fn group_dead_letters(
 impl DeadLetterGroup {
     pub fn of(job: &Job, (signature, items): (String, Vec<ItemId>)) -> Self {
         let names = items.iter().map(|item| job.identity(*item).to_owned());
-        Self {
-            signature,
-            count: u64::try_from(items.len()).unwrap_or(u64::MAX),
-            items: names.collect(),
-        }
+        Self { signature, count: u64::try_from(items.len()).unwrap_or(u64::MAX), items: names.collect() }
     }
 }

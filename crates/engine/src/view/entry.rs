@@ -113,13 +113,7 @@ pub(super) struct Entries<'a> {
 
 impl Entries<'_> {
     pub(super) fn views(&self, only: Option<CommandId>) -> Vec<EntryView> {
-        let History {
-            attempts,
-            stops,
-            mends,
-            holds,
-            ..
-        } = self.history;
+        let History { attempts, stops, mends, holds, .. } = self.history;
         let mut entries = Vec::new();
         let mut put = |of: CommandId, view: EntryView| {
             if only.is_none_or(|only| only == of) {
@@ -162,9 +156,7 @@ impl Entries<'_> {
             imported: self.imported(of),
             rule: failure.and_then(|failure| failure.row.clone()),
             judged: failure.map(|failure| self.judged(of, failure)),
-            decision: of
-                .retry
-                .map(|planned| DecisionView::of(&planned.sum, Some(planned.due))),
+            decision: of.retry.map(|planned| DecisionView::of(&planned.sum, Some(planned.due))),
         }))
     }
 
@@ -280,9 +272,7 @@ impl Entries<'_> {
             return None;
         }
         match ItemStanding::of(self.context.job, self.item) {
-            ItemStanding::Missing(_) | ItemStanding::Skipped(_)
-                if failure.cause == Cause::Interrupted =>
-            {
+            ItemStanding::Missing(_) | ItemStanding::Skipped(_) if failure.cause == Cause::Interrupted => {
                 Some("not asked; it was ended because the item was given up")
             }
             ItemStanding::Missing(_) => Some("not asked; the step was complete without it"),
@@ -317,9 +307,7 @@ impl Entries<'_> {
             stops: StopsView {
                 reason: stop.as_ref().and_then(|stop| stop.reason),
                 after_retries: u32::try_from(retries.len()).unwrap_or(u32::MAX),
-                decision: stop
-                    .as_ref()
-                    .map(|it| DecisionView::refused(&it.sum, it.reason)),
+                decision: stop.as_ref().map(|it| DecisionView::refused(&it.sum, it.reason)),
                 sentence: stop.map(|stop| stop.sentence),
             },
             retries: retries.iter().map(decision).collect(),

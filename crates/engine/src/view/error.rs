@@ -18,12 +18,6 @@ pub struct ErrorBody {
 
 impl ErrorView {
     pub const fn of(code: &'static str, message: String, help: Option<String>) -> Self {
-        Self {
-            error: ErrorBody {
-                code,
-                message,
-                help,
-            },
-        }
+        Self { error: ErrorBody { code, message, help } }
     }
 }

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use undaunted_policy::{Reason, Timestamp};
 
 use crate::event::{
-    AttemptFailed, AttemptId, BreakerEvent, CommandStopped, Ended, Event, Held, ImportedCommand,
-    ItemEvent, JobEvent, Kept, PolicyChange, Reached, Record, Retrying, StepEvent, Succeeded, Sum,
-    Text, cause_parts, class_word,
+    AttemptFailed, AttemptId, BreakerEvent, CommandStopped, Ended, Event, Held, ImportedCommand, ItemEvent,
+    JobEvent, Kept, PolicyChange, Reached, Record, Retrying, StepEvent, Succeeded, Sum, Text, cause_parts,
+    class_word,
 };
 use crate::id::ItemId;
 use crate::job::{Job, Stage};
@@ -94,12 +94,7 @@ impl EventView {
             JobEvent::Unpaused { away } => self.put("paused_ms", millis(*away)),
             JobEvent::PolicyChanged { changes, .. } => self.changes(changes),
             JobEvent::StateImported { commands } => self.imported(job, commands),
-            JobEvent::PoolToppedUp {
-                asked,
-                added,
-                total,
-                per_item,
-            } => {
+            JobEvent::PoolToppedUp { asked, added, total, per_item } => {
                 self.put("asked", *asked);
                 self.put("added", *added);
                 self.put("total_budget", *total);
@@ -120,22 +115,14 @@ impl EventView {
                 self.put("items", items.len());
                 self.put("last", *last);
             }
-            StepEvent::InputFailed {
-                reason,
-                error,
-                stderr,
-                ..
-            } => {
+            StepEvent::InputFailed { reason, error, stderr, .. } => {
                 self.why(job, *reason, error);
                 self.put_some("stderr", stderr.as_deref().copied().map(kept));
             }
             StepEvent::Unreachable { missing, .. } => self.put("missing", missing.as_str()),
             StepEvent::AttributeSet { name, value, .. } => {
                 self.put("name", name.as_str());
-                self.put(
-                    "value",
-                    serde_json::from_str::<Value>(value).unwrap_or_default(),
-                );
+                self.put("value", serde_json::from_str::<Value>(value).unwrap_or_default());
             }
             StepEvent::CompletionReached(reached) => self.reached(reached),
         }
@@ -204,9 +191,7 @@ impl EventView {
             ItemEvent::CommandRepeated { of } | ItemEvent::CommandRecovered { of, .. } => {
                 self.attempt(job, *of);
             }
-            ItemEvent::Succeeded { .. }
-            | ItemEvent::Redriven { .. }
-            | ItemEvent::Dropped { .. } => {}
+            ItemEvent::Succeeded { .. } | ItemEvent::Redriven { .. } | ItemEvent::Dropped { .. } => {}
             ItemEvent::DeadLettered { of, reason, error } => {
                 self.attempt(job, *of);
                 self.why(job, *reason, error);
@@ -225,11 +210,7 @@ impl EventView {
             ItemEvent::LateResult(late) => {
                 self.put("result", late.reason.map_or("succeeded", |_| "failed"));
                 self.put_some("reason", late.reason.map(Reason::word));
-                let policy = if late.counted {
-                    "update_result"
-                } else {
-                    "log_only"
-                };
+                let policy = if late.counted { "update_result" } else { "log_only" };
                 self.put("policy", policy);
             }
         }

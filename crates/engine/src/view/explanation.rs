@@ -12,8 +12,7 @@ use super::origin;
 use super::projection::Projection;
 use super::report::{CompletionView, Missing, missing, summary};
 use super::shared::{
-    BestEffortView, JobBreakerView, LISTED, LateView, PoolView, SharedLimits, ToleranceView,
-    all_held,
+    BestEffortView, JobBreakerView, LISTED, LateView, PoolView, SharedLimits, ToleranceView, all_held,
 };
 use super::standing::JobStanding;
 use super::time::{At, Millis};
@@ -75,9 +74,7 @@ impl JobExplanation {
     }
 
     pub fn of(context: &ViewContext<'_>) -> Self {
-        let ViewContext {
-            job, projection, ..
-        } = *context;
+        let ViewContext { job, projection, .. } = *context;
         let report = summary(job);
         let limits = SharedLimits::of(context);
         let look = worth_a_look(job).into_iter();

@@ -83,9 +83,7 @@ pub fn flow(job: &Job, past: &Projection, entry: Option<&FlowEntry>) -> FlowView
         id: job.id().to_owned(),
         labels: entry.map(|entry| entry.labels.clone()).unwrap_or_default(),
         last_updated: rfc3339(job.times.last_at),
-        metadata: MetadataView {
-            parent_flow_id: entry.and_then(|entry| entry.parent.clone()),
-        },
+        metadata: MetadataView { parent_flow_id: entry.and_then(|entry| entry.parent.clone()) },
         plan: flow_plan(job),
         status: status(job.stage),
     }
@@ -142,11 +140,9 @@ pub(super) fn given(job: &Job, step: StepId) -> Map<String, Value> {
 pub(super) fn error(job: &Job, past: &Projection) -> Option<String> {
     match job.stage {
         Stage::Failed | Stage::Cancelled => {}
-        Stage::Running
-        | Stage::Stopping(_)
-        | Stage::Suspended
-        | Stage::Completed
-        | Stage::Partial => return None,
+        Stage::Running | Stage::Stopping(_) | Stage::Suspended | Stage::Completed | Stage::Partial => {
+            return None;
+        }
     }
     let end = past.end.as_ref()?;
     let failed = past.failed.filter(|_| job.mishaps.stopped.is_none());
@@ -158,12 +154,7 @@ pub(super) fn error(job: &Job, past: &Projection) -> Option<String> {
         return Some(format!("step {step} failed: {error}"));
     }
     let reason = end.reason.map(Reason::sentence);
-    Some(
-        reason
-            .or(end.error.as_deref())
-            .unwrap_or_default()
-            .to_owned(),
-    )
+    Some(reason.or(end.error.as_deref()).unwrap_or_default().to_owned())
 }
 
 impl StepPast {
@@ -173,9 +164,7 @@ impl StepPast {
             StepFailure::Unreachable(missing) => {
                 format!("`{missing}`, which it requires, can no longer come")
             }
-            StepFailure::Items | StepFailure::Cancelled => {
-                self.of_items.clone().unwrap_or_default()
-            }
+            StepFailure::Items | StepFailure::Cancelled => self.of_items.clone().unwrap_or_default(),
         })
     }
 

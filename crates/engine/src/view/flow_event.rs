@@ -70,16 +70,8 @@ struct FlowEventData {
 }
 
 /// The event of a flow's record, if there is one. Job and projection have taken the record.
-pub fn flow_event(
-    job: &Job,
-    past: &Projection,
-    version: u64,
-    record: &Record,
-) -> Option<FlowEventView> {
-    let mut data = FlowEventData {
-        flow_id: job.id().to_owned(),
-        ..FlowEventData::default()
-    };
+pub fn flow_event(job: &Job, past: &Projection, version: u64, record: &Record) -> Option<FlowEventView> {
+    let mut data = FlowEventData { flow_id: job.id().to_owned(), ..FlowEventData::default() };
     let kind = match &record.event {
         Event::Job(event) => data.fill_of_job(job, past, event),
         Event::Step(event) => data.fill_of_step(job, past, event),
@@ -97,12 +89,7 @@ pub fn flow_event(
 
 /// Each gives the word of the event, or none.
 impl FlowEventData {
-    fn fill_of_job(
-        &mut self,
-        job: &Job,
-        past: &Projection,
-        event: &JobEvent,
-    ) -> Option<&'static str> {
+    fn fill_of_job(&mut self, job: &Job, past: &Projection, event: &JobEvent) -> Option<&'static str> {
         match event {
             JobEvent::Submitted(_) => {
                 self.plan = Some(flow_plan(job));
@@ -130,12 +117,7 @@ impl FlowEventData {
         }
     }
 
-    fn fill_of_step(
-        &mut self,
-        job: &Job,
-        past: &Projection,
-        event: &StepEvent,
-    ) -> Option<&'static str> {
+    fn fill_of_step(&mut self, job: &Job, past: &Projection, event: &StepEvent) -> Option<&'static str> {
         let step = event.step();
         self.step_id = job.plan().step(step).map(|step| step.name.clone());
         let before = past.steps.get(&step);
@@ -149,9 +131,7 @@ impl FlowEventData {
                 self.duration = Some(before.and_then(StepPast::millis).unwrap_or_default());
                 "step_completed"
             }
-            StepEvent::Failed { .. }
-            | StepEvent::Unreachable { .. }
-            | StepEvent::InputFailed { .. } => {
+            StepEvent::Failed { .. } | StepEvent::Unreachable { .. } | StepEvent::InputFailed { .. } => {
                 self.error = Some(before.and_then(StepPast::error).unwrap_or_default());
                 "step_failed"
             }
@@ -184,12 +164,7 @@ impl FlowEventData {
         self.inputs = Some(Value::Object(inputs.unwrap_or_default()));
     }
 
-    fn fill_of_item(
-        &mut self,
-        job: &Job,
-        past: &Projection,
-        event: &ItemEvent,
-    ) -> Option<&'static str> {
+    fn fill_of_item(&mut self, job: &Job, past: &Projection, event: &ItemEvent) -> Option<&'static str> {
         let item = event.item();
         let history = past.items.items.get(&item);
         let error = || Some(history.and_then(History::error).unwrap_or_default());

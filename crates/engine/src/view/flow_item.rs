@@ -107,8 +107,7 @@ impl History {
     }
 
     fn outcome_since_end(&self) -> Option<&AttemptOutcome> {
-        self.since_end()
-            .find_map(|attempt| attempt.outcome.as_ref())
+        self.since_end().find_map(|attempt| attempt.outcome.as_ref())
     }
 
     fn started_at(&self) -> Option<Timestamp> {
@@ -117,9 +116,7 @@ impl History {
 
     fn ended_at(&self) -> Option<Timestamp> {
         // A success that came late and counts does not end the item.
-        let late = self
-            .outcome_since_end()
-            .filter(|outcome| outcome.failure.is_none());
+        let late = self.outcome_since_end().filter(|outcome| outcome.failure.is_none());
         let end = || self.shown_end().map(|end| end.at);
         late.map(|outcome| outcome.at).or_else(end)
     }

@@ -185,13 +185,7 @@ fn definition(id: &str, call: &FlowStep) -> Value {
     let attributes = call.attributes.iter();
     let attributes = attributes.map(|(name, it)| (name.as_str(), attribute(it)));
     let (kind, http, flow) = match &call.kind {
-        StepKind::Call {
-            endpoint,
-            health_check,
-            timeout,
-            later,
-            ..
-        } => {
+        StepKind::Call { endpoint, health_check, timeout, later, .. } => {
             let http = HttpDefinition {
                 endpoint,
                 health_check: health_check.as_deref(),
@@ -209,10 +203,8 @@ fn definition(id: &str, call: &FlowStep) -> Value {
         id,
         labels: &call.labels,
         name: &call.name,
-        predicate: predicate.map(|predicate| PredicateDefinition {
-            language: "cel",
-            script: predicate.script(),
-        }),
+        predicate: predicate
+            .map(|predicate| PredicateDefinition { language: "cel", script: predicate.script() }),
         kind,
     };
     // Its keys are texts, so it is always an object.

@@ -33,11 +33,7 @@ pub struct ForecastStop {
 
 impl From<Verdict> for ForecastStop {
     fn from(verdict: Verdict) -> Self {
-        Self {
-            reason: verdict.reason(),
-            sentence: verdict.to_string(),
-            sum: Sum::of(&verdict.arithmetic),
-        }
+        Self { reason: verdict.reason(), sentence: verdict.to_string(), sum: Sum::of(&verdict.arithmetic) }
     }
 }
 
@@ -51,10 +47,7 @@ pub fn forecast(context: &ViewContext<'_>, item: ItemId, most: usize) -> Option<
         return None;
     }
     if let Some(stop) = expires_on_resume(context, active) {
-        return Some(Forecast {
-            retries: Vec::new(),
-            stop: Some(stop),
-        });
+        return Some(Forecast { retries: Vec::new(), stop: Some(stop) });
     }
     let text = active.error.as_ref().map(|error| job.texts.read(error));
     let failure = Failure {
@@ -65,19 +58,14 @@ pub fn forecast(context: &ViewContext<'_>, item: ItemId, most: usize) -> Option<
     };
     let mut state = State {
         progress: active.progress(),
-        draws: job
-            .seed()
-            .draws(item.index.into(), command.index, active.round),
+        draws: job.seed().draws(item.index.into(), command.index, active.round),
         deadline: deadline(context, item),
         pool: job.pool.map(|pool| pool.balance(active.charged)),
     };
     let mut at = start(context, item, active);
     let too_late = comes_too_late(context, active, state.deadline, at);
     if let Some(stop) = too_late.or_else(|| held_too_long(context, item, active, at)) {
-        return Some(Forecast {
-            retries: Vec::new(),
-            stop: Some(stop),
-        });
+        return Some(Forecast { retries: Vec::new(), stop: Some(stop) });
     }
     let breaker = command.breaker.as_ref();
     let shut = breaker.map(|breaker| breaker.settings.recovery_timeout);
@@ -193,9 +181,5 @@ fn expires_on_resume(context: &ViewContext<'_>, active: &Active) -> Option<Forec
     }
     let left = left_at(job, context.seen, context.now);
     let sum = expired(job, active, left, context.now)?;
-    Some(ForecastStop {
-        reason: Some(Reason::RetryBudgetExpired),
-        sentence: expired_in_words(&sum),
-        sum,
-    })
+    Some(ForecastStop { reason: Some(Reason::RetryBudgetExpired), sentence: expired_in_words(&sum), sum })
 }

@@ -158,17 +158,11 @@ pub struct ItemEnd {
 
 impl Histories {
     pub fn of_all() -> Self {
-        Self {
-            wanted: Wanted::All,
-            items: BTreeMap::new(),
-        }
+        Self { wanted: Wanted::All, items: BTreeMap::new() }
     }
 
     pub fn of(wanted: BTreeSet<ItemId>) -> Self {
-        Self {
-            wanted: Wanted::Some(wanted),
-            items: BTreeMap::new(),
-        }
+        Self { wanted: Wanted::Some(wanted), items: BTreeMap::new() }
     }
 
     fn wants(&self, item: ItemId) -> bool {
@@ -192,10 +186,7 @@ impl Histories {
         if !self.wants(item) {
             return;
         }
-        let history = self.items.entry(item).or_insert_with(|| History {
-            round: 1,
-            ..History::default()
-        });
+        let history = self.items.entry(item).or_insert_with(|| History { round: 1, ..History::default() });
         history.take(job, event, record.at);
     }
 
@@ -237,11 +228,7 @@ impl History {
             ),
             ItemEvent::AttemptFailed(failed) => self.failed(job, failed, at),
             ItemEvent::RetryScheduled(retrying) => {
-                let planned = ScheduledRetry {
-                    sum: retrying.sum,
-                    delay: retrying.delay,
-                    due: retrying.due,
-                };
+                let planned = ScheduledRetry { sum: retrying.sum, delay: retrying.delay, due: retrying.due };
                 if let Some(attempt) = self.attempts.last_mut() {
                     attempt.retry = Some(planned);
                 }
@@ -287,11 +274,7 @@ impl History {
                 }
             }
             ItemEvent::LateResult(late) => {
-                self.late = Some(LateEnd {
-                    at,
-                    reason: late.reason,
-                    counted: late.counted,
-                });
+                self.late = Some(LateEnd { at, reason: late.reason, counted: late.counted });
             }
             // Its start is shown.
             ItemEvent::AttemptAccepted { .. } => {}
@@ -305,9 +288,7 @@ impl History {
             cause: failed.cause,
             class: failed.class,
             rule: failed.rule,
-            row: failed
-                .rule
-                .and_then(|row| rule(job, failed.of.command, row)),
+            row: failed.rule.and_then(|row| rule(job, failed.of.command, row)),
             error: error.unwrap_or_default(),
         };
         let outcome = AttemptOutcome {
@@ -332,13 +313,7 @@ impl History {
     }
 
     fn end(&mut self, at: Timestamp, reason: Option<Reason>, error: Option<String>, dead: bool) {
-        self.end = Some(ItemEnd {
-            at,
-            reason,
-            error,
-            dead,
-            attempts: self.attempts.len(),
-        });
+        self.end = Some(ItemEnd { at, reason, error, dead, attempts: self.attempts.len() });
     }
 }
 

@@ -44,18 +44,14 @@ impl HoldView {
             state: state.map(BreakerState::word),
             since: At(hold.since),
             until: state.and_then(BreakerState::until).map(At),
-            expires_at: hold
-                .expires
-                .map(|expires| At(expires.after(context.stood_still(hold.since)))),
+            expires_at: hold.expires.map(|expires| At(expires.after(context.stood_still(hold.since)))),
             expires_with: hold.expires.map(|expires| match deadline {
                 Some(deadline) if deadline == expires => "deadline",
                 Some(_) | None => "circuit_open",
             }),
             attempts_left: Some(hold.left).filter(|left| *left < u64::MAX),
             goes_first: first == Some(item),
-            first: first
-                .filter(|first| *first != item)
-                .map(|first| job.identity(first).to_owned()),
+            first: first.filter(|first| *first != item).map(|first| job.identity(first).to_owned()),
             probing: probe.map(|probe| probe.job.clone()),
         })
     }

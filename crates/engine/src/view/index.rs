@@ -108,9 +108,7 @@ impl RecordIndex {
     /// The version of the first record about an item.
     pub fn first_of_items(&self) -> Option<u64> {
         let mut numbered = (1_u64..).zip(self.records.iter());
-        numbered
-            .find(|(_, key)| *key != NO_ITEM)
-            .map(|(version, _)| version)
+        numbered.find(|(_, key)| *key != NO_ITEM).map(|(version, _)| version)
     }
 
     /// The items of maps that may have this name, in order.
@@ -121,10 +119,7 @@ impl RecordIndex {
             (page.first..end).map(|index| page.step.item(index))
         });
         let found = places.zip(self.names.iter());
-        found
-            .filter(|(_, it)| *it == hash)
-            .map(|(item, _)| item)
-            .collect()
+        found.filter(|(_, it)| *it == hash).map(|(item, _)| item).collect()
     }
 
     pub fn page_of(&self, item: ItemId) -> Option<&Page> {
@@ -136,8 +131,7 @@ impl RecordIndex {
 
 fn key(item: ItemId) -> u32 {
     // Any odd number: it spreads the few steps over the keys, which are mostly indexes of one step.
-    item.index
-        .wrapping_add(item.step.0.wrapping_mul(0x9e37_79b1))
+    item.index.wrapping_add(item.step.0.wrapping_mul(0x9e37_79b1))
 }
 
 fn hash(name: &str) -> u32 {
@@ -153,10 +147,7 @@ impl Sieve {
     const BITS: u32 = 1 << 20;
 
     fn of(keys: &BTreeSet<u32>) -> Self {
-        let mut sieve = Self(vec![
-            0;
-            usize::try_from(Self::BITS / 64).unwrap_or_default()
-        ]);
+        let mut sieve = Self(vec![0; usize::try_from(Self::BITS / 64).unwrap_or_default()]);
         for key in keys {
             let (word, bit) = Self::place(*key);
             if let Some(word) = sieve.0.get_mut(word) {

@@ -61,12 +61,7 @@ impl ItemView {
     }
 
     /// Of one command only, if one is given. The name of the item must be known to the job.
-    pub fn of(
-        context: &ViewContext<'_>,
-        item: ItemId,
-        only: Option<CommandId>,
-        history: &History,
-    ) -> Self {
+    pub fn of(context: &ViewContext<'_>, item: ItemId, only: Option<CommandId>, history: &History) -> Self {
         let job = context.job;
         let plan = job.plan();
         let standing = ItemStanding::of(job, item);
@@ -81,11 +76,7 @@ impl ItemView {
             Some(BreakerView::of(&held.breaker, state))
         });
         let name = job.identity(item);
-        let entries = Entries {
-            context,
-            item,
-            history,
-        };
+        let entries = Entries { context, item, history };
         let late = history.late.as_ref();
         Self {
             job: job.id().to_owned(),
@@ -127,9 +118,7 @@ fn argv(context: &ViewContext<'_>, item: ItemId) -> Option<Vec<String>> {
     // What cannot be filled in was not run.
     match task.ok()??.work {
         TaskWork::Run { argv } => Some(argv),
-        TaskWork::Call(_) | TaskWork::Function(_) | TaskWork::Flow(_) | TaskWork::Write { .. } => {
-            None
-        }
+        TaskWork::Call(_) | TaskWork::Function(_) | TaskWork::Flow(_) | TaskWork::Write { .. } => None,
     }
 }
 
@@ -198,21 +187,14 @@ impl LookView {
             due_at: due(job, item).map(At),
             left_out: left_out(job, item),
             held: HoldView::of(context, item),
-            explain: format!(
-                "undaunted explain {}",
-                quoted(&address(job.id(), name, item.index))
-            ),
+            explain: format!("undaunted explain {}", quoted(&address(job.id(), name, item.index))),
         }
     }
 }
 
 /// How an item is typed: by its name or, if that has characters that are better not printed, by its place.
 pub fn address(job: &str, name: &str, index: u32) -> String {
-    if name.chars().all(is_plain) {
-        format!("{job}/{name}")
-    } else {
-        format!("{job}/#{index}")
-    }
+    if name.chars().all(is_plain) { format!("{job}/{name}") } else { format!("{job}/#{index}") }
 }
 
 /// Whether a character can be printed as it is: it is no control character, and does not change the direction

@@ -12,8 +12,7 @@ use super::origin;
 use super::projection::Projection;
 use super::report::{CompletionView, ItemCounts, Missing, missing, summary};
 use super::shared::{
-    BestEffortView, JobBreakerView, LISTED, LateView, PoolView, SharedLimits, ToleranceView,
-    all_held,
+    BestEffortView, JobBreakerView, LISTED, LateView, PoolView, SharedLimits, ToleranceView, all_held,
 };
 use super::standing::JobStanding;
 use super::time::{At, Millis};
@@ -193,9 +192,7 @@ impl JobView {
     }
 
     pub fn of(context: &ViewContext<'_>, histories: &BTreeMap<ItemId, History>) -> Self {
-        let ViewContext {
-            job, projection, ..
-        } = *context;
+        let ViewContext { job, projection, .. } = *context;
         let report = summary(job);
         let limits = SharedLimits::of(context);
         let submitted = job.submitted();
@@ -225,9 +222,7 @@ impl JobView {
             ended_at: job.times.ended_at.map(At),
             last_event_at: At(job.times.last_at),
             paused_at: job.times.paused.map(At),
-            steps: steps
-                .map(|(step, state)| StepView::of(context, step, state))
-                .collect(),
+            steps: steps.map(|(step, state)| StepView::of(context, step, state)).collect(),
             waiting: waiting(job)
                 .take(LISTED)
                 .filter_map(|(item, due)| WaitingView::of(context, item, due))
@@ -285,18 +280,14 @@ impl StepView {
         let plan = context.job.plan();
         let past = context.projection.steps.get(&step);
         let is_map = plan.is_map(step);
-        let name = |(item, reason): (u32, Reason)| Missing {
-            item: state.items.identity(item).to_owned(),
-            reason,
-        };
+        let name =
+            |(item, reason): (u32, Reason)| Missing { item: state.items.identity(item).to_owned(), reason };
         let never = match state.reached {
             Some(_) => state.pending(),
             None => 0,
         };
         Self {
-            step: plan
-                .step(step)
-                .map_or_else(String::new, |it| it.name.clone()),
+            step: plan.step(step).map_or_else(String::new, |it| it.name.clone()),
             stage: StageView::of(context, step, state.stage),
             is_map,
             // A redrive can have a step begin again that has run before.
@@ -313,11 +304,7 @@ impl StepView {
             dead: state.dead,
             skipped: state.skipped,
             missing: state.missing.saturating_add(never),
-            dead_items: if is_map {
-                dead_of(state).take(NAMED).map(name).collect()
-            } else {
-                Vec::new()
-            },
+            dead_items: if is_map { dead_of(state).take(NAMED).map(name).collect() } else { Vec::new() },
             missing_items: if is_map {
                 missing_of(state).take(NAMED).map(name).collect()
             } else {
@@ -354,8 +341,7 @@ impl WaitingView {
             due_at: At(due),
             due_in_ms: Millis(due.since(context.now)),
             spent_ms: Millis(spent),
-            retry_budget_expires_at: expires
-                .map(|expires| At(expires.after(context.not_charged(due)))),
+            retry_budget_expires_at: expires.map(|expires| At(expires.after(context.not_charged(due)))),
             failure: failure(active),
             error: error(job, active),
         })

@@ -42,8 +42,7 @@ impl Level {
 
     pub fn of(word: &str) -> Option<Self> {
         let all = [Self::Error, Self::Warn, Self::Info, Self::Debug];
-        all.into_iter()
-            .find(|level| level.word().eq_ignore_ascii_case(word))
+        all.into_iter().find(|level| level.word().eq_ignore_ascii_case(word))
     }
 }
 
@@ -107,15 +106,10 @@ const fn level(event: &Event) -> Option<Level> {
         | Event::Step(StepEvent::CompletionReached(_))
         | Event::Breaker(BreakerEvent::Configured { .. }) => Level::Info,
         Event::Job(
-            JobEvent::Partial(_)
-            | JobEvent::Failed(_)
-            | JobEvent::Cancelled(_)
-            | JobEvent::Stopping { .. },
+            JobEvent::Partial(_) | JobEvent::Failed(_) | JobEvent::Cancelled(_) | JobEvent::Stopping { .. },
         )
         | Event::Step(
-            StepEvent::InputFailed { .. }
-            | StepEvent::Failed { .. }
-            | StepEvent::Unreachable { .. },
+            StepEvent::InputFailed { .. } | StepEvent::Failed { .. } | StepEvent::Unreachable { .. },
         )
         | Event::Item(ItemEvent::DeadLettered { .. } | ItemEvent::LateResult(_)) => Level::Warn,
         Event::Job(JobEvent::StateImported { .. })
@@ -182,12 +176,7 @@ pub fn breaker_turn(breaker: &str, change: &BreakerChange) -> Option<LogRecord> 
     };
     let fields = view.fields().iter();
     let fields = fields.filter(|(name, _)| !matches!(*name, "seq" | "at" | "type"));
-    Some(LogRecord {
-        at: change.at,
-        level,
-        what: What::Event(word),
-        fields: fields.cloned().collect(),
-    })
+    Some(LogRecord { at: change.at, level, what: What::Event(word), fields: fields.cloned().collect() })
 }
 
 fn plain(job: &Job, record: &Record, level: Level) -> LogRecord {
@@ -195,15 +184,7 @@ fn plain(job: &Job, record: &Record, level: Level) -> LogRecord {
     let fields = view.fields().iter().filter(|(name, _)| {
         !matches!(
             *name,
-            "seq"
-                | "at"
-                | "type"
-                | "job"
-                | "output"
-                | "stdout"
-                | "stderr"
-                | "value"
-                | "working_dir"
+            "seq" | "at" | "type" | "job" | "output" | "stdout" | "stderr" | "value" | "working_dir"
         )
     });
     let own = ("job", json!(job.id()));
@@ -221,14 +202,10 @@ fn stop(job: &Job, record: &Record, stopped: &CommandStopped) -> Option<LogRecor
     let command = job.plan().command(of.command);
     let command = command.map_or("", |command| command.id.as_str());
     let (level, what) = match stopped.reason {
-        Reason::RetryBudget => (
-            Level::Warn,
-            What::Message(format!("Retry budget exhausted for {command}")),
-        ),
-        Reason::RetryBudgetExpired => (
-            Level::Debug,
-            What::Message(format!("Command {command} retry budget expired")),
-        ),
+        Reason::RetryBudget => (Level::Warn, What::Message(format!("Retry budget exhausted for {command}"))),
+        Reason::RetryBudgetExpired => {
+            (Level::Debug, What::Message(format!("Command {command} retry budget expired")))
+        }
         Reason::JobBudgetExhausted | Reason::WorkflowBudgetExhausted => {
             (Level::Warn, What::Event("RetryBudgetExhausted"))
         }
@@ -252,12 +229,7 @@ fn stop(job: &Job, record: &Record, stopped: &CommandStopped) -> Option<LogRecor
         fields.push(("attempt", of.attempt.0.into()));
         fields.push(("reason", stopped.reason.word().into()));
     }
-    Some(LogRecord {
-        at: record.at,
-        level,
-        what,
-        fields,
-    })
+    Some(LogRecord { at: record.at, level, what, fields })
 }
 
 fn of_item(job: &Job, item: ItemId) -> Vec<(&'static str, Value)> {
@@ -290,11 +262,7 @@ fn completion(job: &Job, record: &Record, reached: &Reached) -> LogRecord {
 }
 
 fn late_result(job: &Job, record: &Record, late: Late) -> LogRecord {
-    let policy = if late.counted {
-        "update_result"
-    } else {
-        "log_only"
-    };
+    let policy = if late.counted { "update_result" } else { "log_only" };
     let mut fields = of_item(job, late.item());
     for (name, _) in &mut fields {
         if *name == "item" {
@@ -303,10 +271,5 @@ fn late_result(job: &Job, record: &Record, late: Late) -> LogRecord {
     }
     fields.push(("policy", policy.into()));
     fields.push(("reason", late.reason.map(Reason::word).into()));
-    LogRecord {
-        at: record.at,
-        level: Level::Warn,
-        what: What::Event("LateDatacenterResult"),
-        fields,
-    }
+    LogRecord { at: record.at, level: Level::Warn, what: What::Event("LateDatacenterResult"), fields }
 }

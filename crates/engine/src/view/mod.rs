@@ -37,13 +37,11 @@ mod time;
 mod timeline;
 
 pub use answer::{
-    ArchivedView, CancelRequestView, DroppedView, ImportedView, PausedView, RedrivenView,
-    RemovedView,
+    ArchivedView, CancelRequestView, DroppedView, ImportedView, PausedView, RedrivenView, RemovedView,
 };
 pub use attempt::{AttemptView, BalanceView, DecisionView, attempt};
 pub use breaker::{
-    BreakerChangeView, BreakerHistoryView, BreakerSettingsView, BreakerView, ProbeView,
-    breaker_event,
+    BreakerChangeView, BreakerHistoryView, BreakerSettingsView, BreakerView, ProbeView, breaker_event,
 };
 pub use budget::{BudgetView, TopUpRequestView, TopUpView};
 pub use catalog::{CatalogView, FlowDigest, FlowLine, FlowPage, StepHealthView};
@@ -70,8 +68,7 @@ pub use report::{CompletionView, ItemCounts, Missing, Report, Status, report};
 pub use resumes::{RestoredView, ResumeView, ResumesView};
 pub use rule::{rule_in_words, value_in_words};
 pub use shared::{
-    BestEffortView, JobBreakerView, LISTED, LateView, PoolView, SharedLimits, ToleranceView,
-    all_held,
+    BestEffortView, JobBreakerView, LISTED, LateView, PoolView, SharedLimits, ToleranceView, all_held,
 };
 pub use signature::signature;
 pub use standing::{ItemStanding, JobStanding};

@@ -108,10 +108,7 @@ pub enum StepFailure {
 impl Projection {
     /// Keeps the histories of all items.
     pub fn following_all() -> Self {
-        Self {
-            items: Histories::of_all(),
-            ..Self::default()
-        }
+        Self { items: Histories::of_all(), ..Self::default() }
     }
 
     /// The next record, which the job has applied.
@@ -130,11 +127,7 @@ impl Projection {
             Event::Step(event) => self.take_of_step(job, event, record.at),
             Event::Item(ItemEvent::LateResult(late)) => self.late.push(LateItem {
                 item: late.item(),
-                end: LateEnd {
-                    at: record.at,
-                    reason: late.reason,
-                    counted: late.counted,
-                },
+                end: LateEnd { at: record.at, reason: late.reason, counted: late.counted },
             }),
             Event::Item(ItemEvent::AttemptStarted(started)) => {
                 let counts = job.plan().is_main(started.of.command);
@@ -184,11 +177,7 @@ impl Projection {
             | JobEvent::Partial(ended)
             | JobEvent::Failed(ended)
             | JobEvent::Cancelled(ended) => self.end = Some(JobEnd::of(job, ended, at)),
-            JobEvent::Resumed(resumed) => self.resumes.push(Resume {
-                at,
-                resumed: *resumed,
-                attempts: 0,
-            }),
+            JobEvent::Resumed(resumed) => self.resumes.push(Resume { at, resumed: *resumed, attempts: 0 }),
             JobEvent::Redriven { reduce } => {
                 if *reduce {
                     self.turns.push(version);
@@ -211,11 +200,8 @@ impl Projection {
         let step = event.step();
         match event {
             StepEvent::Started { .. } => {
-                let past = StepPast {
-                    started: Some(at),
-                    inputs: arguments(job, step),
-                    ..StepPast::default()
-                };
+                let past =
+                    StepPast { started: Some(at), inputs: arguments(job, step), ..StepPast::default() };
                 let _ = self.steps.insert(step, past);
             }
             StepEvent::InputFailed { error, .. } => {
@@ -267,8 +253,7 @@ impl Projection {
     fn of_items(&self, job: &Job, step: StepId) -> String {
         let items = step.item(0)..=step.item(u32::MAX);
         let mut items = self.items.items.range(items);
-        let is_dead =
-            |item: ItemId| matches!(job.item(item), Some(Item::Settled(Settled::Dead(_))));
+        let is_dead = |item: ItemId| matches!(job.item(item), Some(Item::Settled(Settled::Dead(_))));
         let dead = items.find(|(item, _)| is_dead(**item));
         let dead = dead.and_then(|(_, history)| history.error());
         let stopped = || Some(job.mishaps.stopped?.sentence().to_owned());
@@ -300,11 +285,7 @@ impl Projection {
 impl JobEnd {
     fn of(job: &Job, ended: &Ended, at: Timestamp) -> Self {
         let error = ended.error.as_ref();
-        Self {
-            at,
-            reason: ended.reason,
-            error: error.map(|error| job.texts.read(error).to_owned()),
-        }
+        Self { at, reason: ended.reason, error: error.map(|error| job.texts.read(error).to_owned()) }
     }
 }
 

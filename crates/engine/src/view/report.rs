@@ -155,11 +155,9 @@ fn duration(job: &Job) -> Duration {
 
 fn why(job: &Job, status: Status) -> Option<Reason> {
     match status {
-        Status::Failed | Status::Cancelled | Status::Partial | Status::Stopping => job
-            .mishaps
-            .stopped
-            .or_else(|| Some(job.mishap()?.reason))
-            .or_else(|| job.first_dead()),
+        Status::Failed | Status::Cancelled | Status::Partial | Status::Stopping => {
+            job.mishaps.stopped.or_else(|| Some(job.mishap()?.reason)).or_else(|| job.first_dead())
+        }
         Status::Running | Status::Suspended | Status::Completed => None,
     }
 }
@@ -184,10 +182,7 @@ impl NotRun {
         let command = self.command.and_then(|command| job.plan().command(command));
         let item = self.item.map(|item| job.identity(item));
         let name = item.or_else(|| Some(&command?.id)).unwrap_or_default();
-        Missing {
-            item: name.to_owned(),
-            reason: self.reason,
-        }
+        Missing { item: name.to_owned(), reason: self.reason }
     }
 }
 
@@ -200,11 +195,7 @@ pub(super) fn missing(job: &Job) -> impl Iterator<Item = NotRun> {
         let never = matches!(step.stage, StepStage::Waiting | StepStage::Failed);
         let unread = step.items.is_empty() && never && !job.plan().is_map(number);
         let command = job.plan().first(number).filter(|_| unread);
-        let command = command.map(|command| NotRun {
-            item: None,
-            command: Some(command),
-            reason: why,
-        });
+        let command = command.map(|command| NotRun { item: None, command: Some(command), reason: why });
         let late = step.reached.map_or(why, |reached| reached.reason());
         let items = step.items.iter().filter_map(move |(item, state)| {
             let reason = match state {
@@ -212,11 +203,7 @@ pub(super) fn missing(job: &Job) -> impl Iterator<Item = NotRun> {
                 Item::Settled(Settled::Missing(reason)) => reason,
                 Item::Active(_) | Item::Settled(_) => return None,
             };
-            Some(NotRun {
-                item: Some(number.item(item)),
-                command: None,
-                reason,
-            })
+            Some(NotRun { item: Some(number.item(item)), command: None, reason })
         });
         command.into_iter().chain(items)
     })
@@ -232,11 +219,6 @@ pub struct ItemCounts {
 
 impl From<&Counts> for ItemCounts {
     fn from(counts: &Counts) -> Self {
-        Self {
-            total: counts.total,
-            succeeded: counts.succeeded,
-            dead: counts.dead,
-            skipped: counts.skipped,
-        }
+        Self { total: counts.total, succeeded: counts.succeeded, dead: counts.dead, skipped: counts.skipped }
     }
 }

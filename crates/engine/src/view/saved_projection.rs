@@ -54,11 +54,7 @@ impl Projection {
     /// Everything but the two columns of the index and the histories. Only for jobs that are no flows.
     pub fn save(&self) -> Vec<u8> {
         let steps = self.steps.iter().map(|(step, past)| {
-            let saved = SavedStep {
-                started: past.started,
-                ended: past.ended,
-                failure: past.failure.clone(),
-            };
+            let saved = SavedStep { started: past.started, ended: past.ended, failure: past.failure.clone() };
             (*step, saved)
         });
         let mut bytes = Vec::new();
@@ -98,11 +94,7 @@ impl Projection {
             turns: saved.turns,
             stopping: saved.stopping,
             charged: saved.charged,
-            index: RecordIndex {
-                records: Keys(records),
-                names: Keys(names),
-                pages: saved.pages,
-            },
+            index: RecordIndex { records: Keys(records), names: Keys(names), pages: saved.pages },
             counters: saved.counters,
             ..Self::default()
         })

@@ -123,27 +123,8 @@ impl SharedLimits {
 
 impl JobBreakerView {
     fn of(view: BreakerView, held: u32) -> Self {
-        let BreakerView {
-            breaker,
-            state,
-            failures,
-            successes,
-            opened_at,
-            until,
-            probe,
-            settings,
-        } = view;
-        Self {
-            breaker,
-            state,
-            failures,
-            successes,
-            opened_at,
-            until,
-            probe,
-            settings,
-            held,
-        }
+        let BreakerView { breaker, state, failures, successes, opened_at, until, probe, settings } = view;
+        Self { breaker, state, failures, successes, opened_at, until, probe, settings, held }
     }
 
     /// Without what it holds.
@@ -175,11 +156,7 @@ impl LateView {
                 Some(_) => "failed",
             },
             reason: end.reason,
-            policy: if end.counted {
-                "update_result"
-            } else {
-                "log_only"
-            },
+            policy: if end.counted { "update_result" } else { "log_only" },
         }
     }
 }
@@ -193,11 +170,7 @@ pub fn all_held(job: &Job) -> impl Iterator<Item = ItemId> {
 /// The first step with a completion rule, or else the first one whose completion was recorded.
 fn with_rule(job: &Job) -> Option<(StepId, &StepState)> {
     let steps = || StepId::all().zip(&job.steps);
-    let has_rule = |step: StepId| {
-        job.plan()
-            .map(step)
-            .is_some_and(|map| map.completion.best_effort)
-    };
+    let has_rule = |step: StepId| job.plan().map(step).is_some_and(|map| map.completion.best_effort);
     let named = steps().find(|(step, _)| has_rule(*step));
     named.or_else(|| steps().find(|(_, state)| state.reached.is_some()))
 }

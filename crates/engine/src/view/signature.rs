@@ -82,8 +82,7 @@ fn is_id(word: &str) -> bool {
     let digits = word.chars().filter(char::is_ascii_hexdigit).count();
     let hyphens = word.chars().filter(|c| *c == '-').count();
     let all = word.chars().count() == digits.saturating_add(hyphens);
-    let mixed =
-        word.chars().any(|c| c.is_ascii_digit()) && word.chars().any(|c| c.is_ascii_alphabetic());
+    let mixed = word.chars().any(|c| c.is_ascii_digit()) && word.chars().any(|c| c.is_ascii_alphabetic());
     all && mixed && digits >= 8
 }
 
@@ -97,18 +96,9 @@ mod tests {
             ("", ""),
             ("exit status 7: boom", "exit status N: boom"),
             ("item-17: no answer", "item-N: no answer"),
-            (
-                "cannot open '/data/a/17.csv': No such file",
-                "cannot open 'PATH': No such file",
-            ),
-            (
-                "curl: (22) https://example.org/a?b=1 returned 503",
-                "curl: (N) URL returned N",
-            ),
-            (
-                "job 3f9a0c12be of 123e4567-e89b-12d3-a456-426614174000 failed",
-                "job ID of ID failed",
-            ),
+            ("cannot open '/data/a/17.csv': No such file", "cannot open 'PATH': No such file"),
+            ("curl: (22) https://example.org/a?b=1 returned 503", "curl: (N) URL returned N"),
+            ("job 3f9a0c12be of 123e4567-e89b-12d3-a456-426614174000 failed", "job ID of ID failed"),
             ("two lines\nthe last   one 5", "the last one N"),
             ("deadbeef face", "deadbeef face"),
             ("v1.2.3 at 12:30:59", "vN.N.N at N:N:N"),

@@ -42,10 +42,7 @@ pub fn worth_drawing(job: &Job) -> Vec<ItemId> {
     let dead = job.dead.keys().copied();
     let active = kind(|item| matches!(item, Item::Active(_)));
     let settled = kind(|item| {
-        matches!(
-            item,
-            Item::Settled(Settled::Succeeded | Settled::Skipped(_) | Settled::Missing(_))
-        )
+        matches!(item, Item::Settled(Settled::Succeeded | Settled::Skipped(_) | Settled::Missing(_)))
     });
     let all = dead.take(DRAWN / 2).chain(active.take(DRAWN / 2));
     let mut chosen: Vec<_> = all.chain(settled).take(DRAWN).collect();

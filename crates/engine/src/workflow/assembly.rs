@@ -17,11 +17,7 @@ pub fn assemble(
 ) -> Result<Workflow, Vec<String>> {
     let steps = (0..).zip(steps);
     let steps = steps.map(|(index, (id, step))| flow_step(id, index, step));
-    let workflow = Workflow {
-        steps: steps.collect(),
-        pool,
-        ..blank(Mode::Flow)
-    };
+    let workflow = Workflow { steps: steps.collect(), pool, ..blank(Mode::Flow) };
     let conflicts = conflicts(&workflow.steps);
     if !conflicts.is_empty() {
         return Err(conflicts);
@@ -59,8 +55,7 @@ fn conflicts(steps: &[Step]) -> Vec<String> {
     let others = breakers.filter_map(|breaker| {
         let name = breaker.name.as_deref()?;
         let first = *known.entry(name).or_insert(breaker.settings);
-        (first != breaker.settings)
-            .then(|| format!("the breaker `{name}` has other settings elsewhere"))
+        (first != breaker.settings).then(|| format!("the breaker `{name}` has other settings elsewhere"))
     });
     others.collect()
 }

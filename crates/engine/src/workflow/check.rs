@@ -40,11 +40,7 @@ pub fn check_aimed(source: &Source, operator: &Operator, aim: Option<&Aim>) -> C
     }
     let mut diagnostics = problems.found;
     diagnostics.sort_by(|a, b| (a.span, a.code, &a.message).cmp(&(b.span, b.code, &b.message)));
-    let mut checked = Checked {
-        workflow: read,
-        diagnostics,
-        omitted: problems.omitted,
-    };
+    let mut checked = Checked { workflow: read, diagnostics, omitted: problems.omitted };
     if checked.has_errors() {
         checked.workflow = None;
     }
@@ -72,24 +68,16 @@ pub fn check_bytes_by(
             text.truncate(end);
             let source = Source::new(name, text);
             let end = source.text().len();
-            let problem =
-                Diagnostic::new(Code::Syntax, Span::new(end..end), "the file is not text")
-                    .help("a workflow is written in UTF-8");
-            let checked = Checked {
-                workflow: None,
-                diagnostics: vec![problem],
-                omitted: 0,
-            };
+            let problem = Diagnostic::new(Code::Syntax, Span::new(end..end), "the file is not text")
+                .help("a workflow is written in UTF-8");
+            let checked = Checked { workflow: None, diagnostics: vec![problem], omitted: 0 };
             (source, checked)
         }
     }
 }
 
 /// Checks the definition of a step that stands alone.
-pub fn check_step(
-    source: &Source,
-    operator: &Operator,
-) -> Result<(String, FlowStep), Vec<Diagnostic>> {
+pub fn check_step(source: &Source, operator: &Operator) -> Result<(String, FlowStep), Vec<Diagnostic>> {
     let mut reader = Reader::new(source, operator);
     let root = yaml::parse(source, &mut reader.problems);
     let read = root.as_ref().and_then(|root| reader.flow_step(root, None));
@@ -108,10 +96,7 @@ pub fn check_retry_config(source: &Source) -> Result<Resolved, Vec<Diagnostic>> 
     let root = yaml::parse(source, &mut reader.problems);
     let Some(root) = root else {
         let mut problems = reader.problems.found;
-        for problem in problems
-            .iter_mut()
-            .filter(|problem| problem.code == Code::Empty)
-        {
+        for problem in problems.iter_mut().filter(|problem| problem.code == Code::Empty) {
             "the block is empty".clone_into(&mut problem.message);
             problem.help = Some("write it like `{attempts: 5, backoff: fibonacci}`".to_owned());
         }
@@ -126,9 +111,5 @@ pub fn check_retry_config(source: &Source) -> Result<Resolved, Vec<Diagnostic>> 
     };
     let layer = reader.layer(block, Place::Command);
     let resolved = reader.resolve(layer.iter());
-    if reader.problems.found.is_empty() {
-        Ok(resolved)
-    } else {
-        Err(reader.problems.found)
-    }
+    if reader.problems.found.is_empty() { Ok(resolved) } else { Err(reader.problems.found) }
 }

@@ -48,11 +48,7 @@ fn known(value: &Value, table: Table) -> Value {
     }
 }
 
-fn pick(
-    entries: &Map<String, Value>,
-    table: Table,
-    inner: impl Fn(&str, &Value) -> Value,
-) -> Value {
+fn pick(entries: &Map<String, Value>, table: Table, inner: impl Fn(&str, &Value) -> Value) -> Value {
     // Many clients send an empty text, which is not JSON, for an absent default.
     let said = |key: &str, value: &Value| key != "default" || value.as_str() != Some("");
     let listed = |key: &str| table.keys().any(|known| known.name() == key);

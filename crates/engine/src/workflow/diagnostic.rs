@@ -110,13 +110,7 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     pub(crate) fn new(code: Code, span: Span, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            span,
-            message: message.into(),
-            help: None,
-            related: None,
-        }
+        Self { code, span, message: message.into(), help: None, related: None }
     }
 
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {

@@ -89,17 +89,12 @@ macro_rules! tables {
     };
 }
 
-const COMMANDS: Shape = Shape::AnyOf(&[
-    Shape::ListOf(&Shape::Keys(Table::Command)),
-    Shape::Keys(Table::CommandList),
-]);
+const COMMANDS: Shape =
+    Shape::AnyOf(&[Shape::ListOf(&Shape::Keys(Table::Command)), Shape::Keys(Table::CommandList)]);
 const WORDS_OR_COUNT: Shape = Shape::AnyOf(&[Shape::Count, Shape::Words(&["unlimited"])]);
 const SEVERAL_COUNTS: Shape = Shape::AnyOf(&[Shape::Count, Shape::ListOf(&Shape::Count)]);
-const SIGNALS: Shape = Shape::AnyOf(&[
-    Shape::Count,
-    Shape::Text,
-    Shape::ListOf(&Shape::AnyOf(&[Shape::Count, Shape::Text])),
-]);
+const SIGNALS: Shape =
+    Shape::AnyOf(&[Shape::Count, Shape::Text, Shape::ListOf(&Shape::AnyOf(&[Shape::Count, Shape::Text]))]);
 const CLASS: Shape = Shape::Words(&[
     "transient",
     "throttled",
@@ -418,12 +413,7 @@ mod tests {
     fn every_key_says_what_it_is_for() {
         for table in Table::all() {
             for key in table.keys() {
-                assert!(
-                    key.about.ends_with(['.', '…']),
-                    "{} {}",
-                    table.title(),
-                    key.name
-                );
+                assert!(key.about.ends_with(['.', '…']), "{} {}", table.title(), key.name);
             }
         }
     }

@@ -13,9 +13,7 @@ use undaunted_policy::{
 };
 
 use super::diagnostic::{Code, Diagnostic, Problems};
-use super::model::{
-    Action, Command, Map, MaxParallel, Place, PoolRequest, Resolved, StepWork, Workflow,
-};
+use super::model::{Action, Command, Map, MaxParallel, Place, PoolRequest, Resolved, StepWork, Workflow};
 use super::operator::Operator;
 use super::source::Span;
 
@@ -27,12 +25,7 @@ const MOST_RULES: usize = 200;
 const FAR: u32 = 1000;
 
 pub(crate) fn warnings(workflow: &Workflow, operator: &Operator, problems: &mut Problems) {
-    let mut lint = Lint {
-        workflow,
-        operator,
-        problems,
-        last: None,
-    };
+    let mut lint = Lint { workflow, operator, problems, last: None };
     for step in &workflow.steps {
         if let StepWork::Call(call) = &step.work {
             lint.policy(&call.retry, call.span, None);
@@ -59,8 +52,7 @@ struct Lint<'w, 'p> {
 impl Lint<'_, '_> {
     fn warn(&mut self, code: Code, span: Span, message: impl Into<String>, help: &str) {
         // A block shared by many commands is warned about once.
-        self.problems
-            .push_once(Diagnostic::new(code, span, message).help(help));
+        self.problems.push_once(Diagnostic::new(code, span, message).help(help));
     }
 
     fn command(&mut self, command: &Command) {
@@ -112,8 +104,7 @@ impl Lint<'_, '_> {
     /// Counted without jitter, so that it holds for every seed.
     fn deadline(&mut self, terms: &Terms, span: Span) {
         let limits = terms.limits();
-        let (Attempts::AtMost(retries), Some(deadline)) = (limits.attempts(), limits.deadline())
-        else {
+        let (Attempts::AtMost(retries), Some(deadline)) = (limits.attempts(), limits.deadline()) else {
             return;
         };
         let mut spent = Duration::ZERO;
@@ -149,12 +140,7 @@ impl Lint<'_, '_> {
         }
     }
 
-    fn without_effect(
-        &mut self,
-        retry: &Resolved,
-        at: &dyn Fn(&str) -> Span,
-        action: Option<&Action>,
-    ) {
+    fn without_effect(&mut self, retry: &Resolved, at: &dyn Fn(&str) -> Span, action: Option<&Action>) {
         let pace = retry.policy.terms().pace();
         let given = |setting| retry.origin(setting).is_some();
         if given("jitter_factor") && !matches!(pace.jitter(), Jitter::PlusMinus { .. }) {
@@ -164,8 +150,7 @@ impl Lint<'_, '_> {
         }
         if given("initial_delay") && pace.initial_delay() > pace.max_delay() {
             let (first, cap) = (pace.initial_delay(), pace.max_delay());
-            let message =
-                format!("`initial_delay` is {first:?}, and every delay is cut to {cap:?}");
+            let message = format!("`initial_delay` is {first:?}, and every delay is cut to {cap:?}");
             let help = "raise `max_delay`";
             self.warn(Code::NoEffect, at("initial_delay"), message, help);
         }
@@ -217,7 +202,8 @@ impl Lint<'_, '_> {
     fn outage(&mut self, command: &Command) {
         let is_http = matches!(command.action, Action::Http(_));
         if is_http && command.breaker.is_none() && !command.declines_breaker {
-            let message = "the requests of this map have no breaker: in an outage every item uses up its own retries";
+            let message =
+                "the requests of this map have no breaker: in an outage every item uses up its own retries";
             let help = "add `breaker: true`; `breaker: false` says that none is wanted";
             self.warn(Code::MapWithoutBreaker, command.span, message, help);
         }
@@ -235,18 +221,12 @@ impl Lint<'_, '_> {
         let [total, per_item] = pool.spans;
         let asked = [
             ("retry_budget", pool.total, ceilings.max_total, total),
-            (
-                "retry_budget_per_workflow",
-                pool.per_item,
-                ceilings.max_per_item,
-                per_item,
-            ),
+            ("retry_budget_per_workflow", pool.per_item, ceilings.max_per_item, per_item),
         ];
         for (key, asked, most, span) in asked {
             if asked > most {
-                let message = format!(
-                    "`{key}: {asked}` is more than the operator allows; {most} will be used"
-                );
+                let message =
+                    format!("`{key}: {asked}` is more than the operator allows; {most} will be used");
                 let help = "RETRY_BUDGET_MAX and RETRY_BUDGET_PER_WORKFLOW_MAX set the ceilings";
                 self.warn(Code::PoolAboveCeiling, span, message, help);
             }
@@ -276,8 +256,8 @@ fn covers(earlier: &Conditions, later: &Conditions) -> bool {
         let mut wider = earlier.statuses.iter();
         wider.any(|other| other.start() <= range.start() && range.end() <= other.end())
     };
-    let statuses = earlier.statuses.is_empty()
-        || (!later.statuses.is_empty() && later.statuses.iter().all(within));
+    let statuses =
+        earlier.statuses.is_empty() || (!later.statuses.is_empty() && later.statuses.iter().all(within));
     let same = |one: &Option<Pattern>, other: &Option<Pattern>| one.is_none() || one == other;
     statuses
         && all(&earlier.exit_codes, &later.exit_codes)

@@ -20,9 +20,7 @@ mod yaml;
 
 pub(crate) use assembly::aim_at;
 pub use assembly::assemble;
-pub use check::{
-    Checked, check, check_aimed, check_bytes, check_bytes_by, check_retry_config, check_step,
-};
+pub use check::{Checked, check, check_aimed, check_bytes, check_bytes_by, check_retry_config, check_step};
 #[cfg(feature = "count-checks")]
 pub use counted::checks_made;
 #[cfg(feature = "count-checks")]

@@ -6,10 +6,7 @@ use undaunted_policy::shape::WorkDefaults;
 use undaunted_policy::{Ceilings, CompletionRule};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a setting on its own, named where it is given"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting on its own, named where it is given")]
 pub struct Operator {
     pub ceilings: Ceilings,
     /// Whether a workflow that asks for no pool gets one.

@@ -16,9 +16,8 @@ use serde_json::{Map, Value, json};
 use super::keys::{Key, Shape, Table, plain_strategies};
 
 pub fn schema() -> Value {
-    let definitions: Map<_, _> = Definition::all()
-        .map(|definition| (definition.name(), definition.schema()))
-        .collect();
+    let definitions: Map<_, _> =
+        Definition::all().map(|definition| (definition.name(), definition.schema())).collect();
     let whole = |agents| Definition::new(Table::Workflow, agents).reference();
     // Conditions instead of `anyOf`: an editor then reports what is wrong with the variant that was
     // meant, not that none fits.
@@ -52,11 +51,7 @@ struct Definition {
 
 impl Definition {
     fn new(table: Table, agents: bool) -> Self {
-        Self {
-            table,
-            agents: agents && holds_commands(table),
-            handled: false,
-        }
+        Self { table, agents: agents && holds_commands(table), handled: false }
     }
 
     fn all() -> impl Iterator<Item = Self> {
@@ -66,11 +61,7 @@ impl Definition {
             [(false, false), (true, false), (false, true), (true, true)]
                 .into_iter()
                 .filter(move |variant| (agents || !variant.0) && (handled || !variant.1))
-                .map(move |(agents, handled)| Self {
-                    table,
-                    agents,
-                    handled,
-                })
+                .map(move |(agents, handled)| Self { table, agents, handled })
         };
         Table::all().flat_map(variants)
     }
@@ -101,11 +92,7 @@ impl Definition {
         let property = |key: Key| (key.name().to_owned(), self.property(key));
         let properties: Map<_, _> = self.keys().map(property).collect();
         let action = matches!(self.table, Table::Command | Table::Handler);
-        let others = if self.agents && action {
-            json!({"type": "string"})
-        } else {
-            json!(false)
-        };
+        let others = if self.agents && action { json!({"type": "string"}) } else { json!(false) };
         let mut schema = json!({
             "type": "object",
             "properties": properties,
@@ -124,10 +111,7 @@ impl Definition {
     }
 
     fn property(self, key: Key) -> Value {
-        let within = Self {
-            handled: self.table == Table::Handler || key.name == "on_failure",
-            ..self
-        };
+        let within = Self { handled: self.table == Table::Handler || key.name == "on_failure", ..self };
         let mut value = within.shape(&key.shape);
         add(&mut value, limits::of(self.table, key));
         if self.table == Table::Workflow && matches!(key.name, "setup" | "reduce") {
@@ -175,19 +159,13 @@ impl Definition {
     }
 
     fn inner(self, table: Table) -> Self {
-        Self {
-            handled: self.handled && table == Table::Command,
-            ..Self::new(table, self.agents)
-        }
+        Self { handled: self.handled && table == Table::Command, ..Self::new(table, self.agents) }
     }
 }
 
 /// Mappings that are, or lead to, commands.
 const fn holds_commands(table: Table) -> bool {
-    matches!(
-        table,
-        Table::Workflow | Table::CommandList | Table::Command | Table::Handler | Table::Map
-    )
+    matches!(table, Table::Workflow | Table::CommandList | Table::Command | Table::Handler | Table::Map)
 }
 
 /// Adds keywords to a schema, replacing those it has.

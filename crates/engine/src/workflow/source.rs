@@ -13,10 +13,7 @@ pub struct Span {
 impl Span {
     pub(crate) fn new(range: Range<usize>) -> Self {
         let clamp = |offset| u32::try_from(offset).unwrap_or(u32::MAX);
-        Self {
-            start: clamp(range.start),
-            end: clamp(range.end),
-        }
+        Self { start: clamp(range.start), end: clamp(range.end) }
     }
 
     pub fn range(self) -> Range<usize> {
@@ -51,11 +48,7 @@ impl Source {
             text.drain(..'\u{feff}'.len_utf8());
         }
         let breaks = text.match_indices('\n').map(|(at, _)| at.saturating_add(1));
-        Self {
-            name: name.into(),
-            lines: std::iter::once(0).chain(breaks).collect(),
-            text,
-        }
+        Self { name: name.into(), lines: std::iter::once(0).chain(breaks).collect(), text }
     }
 
     pub fn name(&self) -> &str {
@@ -72,10 +65,7 @@ impl Source {
         let line = self.lines.partition_point(|start| *start <= at);
         let start = self.line_start(line);
         let before = self.text.get(start..at).unwrap_or_default();
-        Position {
-            line,
-            column: before.chars().count().saturating_add(1),
-        }
+        Position { line, column: before.chars().count().saturating_add(1) }
     }
 
     fn line_start(&self, number: usize) -> usize {
@@ -113,11 +103,7 @@ impl Source {
     pub(crate) fn locate(&self, span: Span, value: &str, part: Range<usize>) -> Span {
         let written = self.text.get(span.range()).unwrap_or_default();
         // The header of a block (`|`, `>-`) is not part of its value.
-        let header = if written.starts_with(['|', '>']) {
-            written.find('\n').unwrap_or(0)
-        } else {
-            0
-        };
+        let header = if written.starts_with(['|', '>']) { written.find('\n').unwrap_or(0) } else { 0 };
         let mut places = written.char_indices().skip_while(|(at, _)| *at < header);
         let (mut start, mut end) = (None, None);
         for (at, expected) in value.char_indices() {
@@ -136,9 +122,7 @@ impl Source {
         }
         let base = span.range().start;
         match (start, end) {
-            (Some(start), Some(end)) => {
-                Span::new(base.saturating_add(start)..base.saturating_add(end))
-            }
+            (Some(start), Some(end)) => Span::new(base.saturating_add(start)..base.saturating_add(end)),
             _ => span,
         }
     }

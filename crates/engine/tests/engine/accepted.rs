@@ -52,12 +52,7 @@ fn accept(scene: &mut Scene, item: u32) -> Vec<Record> {
 /// How long the results of these records are waited for.
 fn until(records: &[Record]) -> Timestamp {
     match records {
-        [
-            Record {
-                event: Event::Item(ItemEvent::AttemptAccepted { until, .. }),
-                ..
-            },
-        ] => *until,
+        [Record { event: Event::Item(ItemEvent::AttemptAccepted { until, .. }), .. }] => *until,
         _ => panic!("{records:?}"),
     }
 }
@@ -105,13 +100,7 @@ fn a_result_that_does_not_come_is_a_timeout_and_called_for_again_with_the_same_t
     scene.now = scene.next_wake().unwrap();
     assert_eq!(scene.now, at(60));
     let records = scene.hear(&Input::Woke);
-    assert_eq!(
-        records[1..],
-        [
-            "attempt_failed 0/0 0.1 Timeout",
-            "retry_scheduled 0/0 0.1 in 1s at +61s",
-        ]
-    );
+    assert_eq!(records[1..], ["attempt_failed 0/0 0.1 Timeout", "retry_scheduled 0/0 0.1 in 1s at +61s",]);
     assert!(scene.hear(&Input::Woke).is_empty(), "once");
     scene.at(61);
     // The other one still runs, and the third has its place.
@@ -151,11 +140,7 @@ fn a_result_may_come_before_it_is_known_that_the_attempt_was_taken_on() {
     let other = start_of(&scene, StepId(0).item(1));
     let _ = fail(&mut scene, StepId(0).item(1), Cause::Status(503));
     assert!(scene.hear(&Input::Accepted { start: other }).is_empty());
-    assert!(
-        scene
-            .hear(&Input::Accepted { start: StartId(99) })
-            .is_empty()
-    );
+    assert!(scene.hear(&Input::Accepted { start: StartId(99) }).is_empty());
     assert!(scene.job.starts.accepted.is_empty());
 }
 
@@ -167,11 +152,8 @@ fn what_is_told_twice_has_no_consequence() {
     scene.at(5);
     assert!(accept(&mut scene, 0).is_empty(), "its time stands");
     let _ = done(&mut scene, StepId(0).item(0), &json!({"x": 1}));
-    let end = undaunted_engine::input::AttemptEnd {
-        start,
-        failure: Some(Cause::Refused),
-        ..Default::default()
-    };
+    let end =
+        undaunted_engine::input::AttemptEnd { start, failure: Some(Cause::Refused), ..Default::default() };
     assert!(scene.end(end).is_empty());
 }
 
@@ -181,10 +163,7 @@ fn a_failure_that_comes_later_is_judged_as_one_that_comes_at_once() {
     let _ = accept(&mut scene, 0);
     let records = said(&fail(&mut scene, StepId(0).item(0), Cause::Refused));
     assert_eq!(records[1], "attempt_failed 0/0 0.1 Refused");
-    assert!(
-        records.contains(&"item_dead_lettered 0/0 0.1: permanent".to_owned()),
-        "{records:?}"
-    );
+    assert!(records.contains(&"item_dead_lettered 0/0 0.1: permanent".to_owned()), "{records:?}");
 }
 
 #[test]
@@ -205,11 +184,7 @@ fn the_deadline_of_the_job_bounds_the_wait() {
 
 #[test]
 fn results_that_are_overdue_together_are_judged_one_after_the_other() {
-    let mut scene = flow(
-        "retry_budget: 1\nretry_budget_per_workflow: 1",
-        ", completion_timeout: 60000",
-        "",
-    );
+    let mut scene = flow("retry_budget: 1\nretry_budget_per_workflow: 1", ", completion_timeout: 60000", "");
     let _ = scene.start();
     for item in [0, 1] {
         let _ = accept(&mut scene, item);
@@ -242,10 +217,7 @@ fn a_crash_changes_nothing_about_the_wait() {
     scene.at(1000);
     let mut records = said(&scene.crash_and_resume());
     records.extend(scene.hear(&Input::Woke));
-    assert!(
-        records.contains(&"attempt_failed 0/0 0.1 Timeout".to_owned()),
-        "{records:?}"
-    );
+    assert!(records.contains(&"attempt_failed 0/0 0.1 Timeout".to_owned()), "{records:?}");
 }
 
 /// Runs to the end: everything is taken on, some results never come, and once somebody dies.

@@ -10,13 +10,7 @@ use crate::desk::{Desk, NAME, SETTINGS, id, jobs, name};
 use crate::scene::{T0, at, secs};
 
 fn failed(many: u32) -> Fact {
-    Fact::Reported {
-        at: T0,
-        generation: 0,
-        probe: false,
-        signal: Signal::Down,
-        many,
-    }
+    Fact::Reported { at: T0, generation: 0, probe: false, signal: Signal::Down, many }
 }
 
 #[test]
@@ -26,23 +20,13 @@ fn what_a_process_reports_counts_before_it_is_written() {
     desk.fail("b");
     assert_eq!(desk.state().word(), "open");
     let until = Some(at(60));
-    assert_eq!(
-        desk.ask("c", 9),
-        Gate::Held {
-            breaker: name(),
-            until,
-            longest: None
-        }
-    );
+    assert_eq!(desk.ask("c", 9), Gate::Held { breaker: name(), until, longest: None });
     assert_eq!(desk.admission.take_turned(), [], "nothing is on the disk");
     assert!(desk.write("a"));
     assert_eq!(desk.admission.take_turned(), []);
     assert!(desk.write("b"));
     let turned = desk.admission.take_turned();
-    let turned: Vec<_> = turned
-        .iter()
-        .map(|(_, it)| (it.change, it.job.as_deref()))
-        .collect();
+    let turned: Vec<_> = turned.iter().map(|(_, it)| (it.change, it.job.as_deref())).collect();
     assert_eq!(turned, [(Change::Opened, Some("b"))]);
     assert_eq!(desk.state(), &desk.journals.fold(NAME).state);
 }
@@ -81,17 +65,11 @@ fn own_facts_whose_version_was_not_answered_count_once() {
 
 #[test]
 fn facts_of_another_process_for_the_same_job_are_not_taken_for_own_ones() {
-    let mut desk = Desk::of(BreakerSettings {
-        failure_threshold: 5,
-        ..SETTINGS
-    });
+    let mut desk = Desk::of(BreakerSettings { failure_threshold: 5, ..SETTINGS });
     desk.fail("a");
     let (seq, record) = desk.seal("a");
     // What the process before wrote had another number.
-    let before = BreakerRecord {
-        seq: Some(seq + 7),
-        ..record.clone()
-    };
+    let before = BreakerRecord { seq: Some(seq + 7), ..record.clone() };
     let _ = desk.journals.append(&name(), &before);
     assert!(desk.look());
     assert_eq!(desk.state().failures(), 2);
@@ -169,10 +147,7 @@ fn facts_of_a_job_that_is_forgotten_before_they_are_written_are_lost() {
     desk.offer("b", 1, Some(3));
     assert_eq!(desk.state().word(), "open");
     desk.admission.forget(&id("a"));
-    assert_eq!(
-        (desk.state().word(), desk.state().failures()),
-        ("closed", 0)
-    );
+    assert_eq!((desk.state().word(), desk.state().failures()), ("closed", 0));
     assert_eq!(desk.awakened(), jobs(["b"]), "it is held no longer");
     assert_eq!(desk.admission.users(NAME).count(), 1);
     desk.admission.forget(&id("b"));
@@ -190,36 +165,22 @@ fn what_was_held_is_let_go_one_after_the_other_and_each_job_at_its_own_times() {
     // Five seconds at most: a tenth of the recovery timeout.
     assert_eq!(desk.admission.openness(NAME, "a"), Openness::Passes(1));
     assert_eq!(desk.admission.openness(NAME, "b"), Openness::Passes(0));
-    assert_eq!(
-        desk.admission.openness(NAME, "c"),
-        Openness::Passes(u32::MAX),
-        "it held nothing"
-    );
+    assert_eq!(desk.admission.openness(NAME, "c"), Openness::Passes(u32::MAX), "it held nothing");
     let next = desk.admission.next(NAME, "b").unwrap();
     assert!(at(11) <= next && next < at(12), "half of its share later");
     let ticket = Ticket::restored(desk.state().breaker.generation(), false);
     desk.start("a", ticket);
     assert_eq!(desk.admission.openness(NAME, "a"), Openness::Passes(0));
-    assert_eq!(
-        desk.admission.next(NAME, "a"),
-        Some(at(11).after(secs(1) / 4))
-    );
+    assert_eq!(desk.admission.next(NAME, "a"), Some(at(11).after(secs(1) / 4)));
     desk.at(at(15));
     assert_eq!(desk.admission.openness(NAME, "a"), Openness::Passes(3));
     for _ in 0..3 {
         desk.start("a", ticket);
     }
-    assert_eq!(
-        desk.admission.openness(NAME, "a"),
-        Openness::Passes(u32::MAX)
-    );
+    assert_eq!(desk.admission.openness(NAME, "a"), Openness::Passes(u32::MAX));
     assert_eq!(desk.admission.next(NAME, "a"), None);
     desk.offer_nothing("b");
-    assert_eq!(
-        desk.admission.openness(NAME, "b"),
-        Openness::Passes(u32::MAX),
-        "it holds nothing any more"
-    );
+    assert_eq!(desk.admission.openness(NAME, "b"), Openness::Passes(u32::MAX), "it holds nothing any more");
 }
 
 #[test]
@@ -233,11 +194,7 @@ fn a_release_ends_when_the_breaker_opens_again() {
     assert_eq!(desk.admission.next(NAME, "a"), Some(at(60)));
     desk.at(at(30));
     desk.others(None, vec![Fact::Reset { at: at(30) }]);
-    assert_eq!(
-        desk.admission.next(NAME, "a"),
-        Some(at(30)),
-        "from the beginning"
-    );
+    assert_eq!(desk.admission.next(NAME, "a"), Some(at(30)), "from the beginning");
 }
 
 #[test]
@@ -255,10 +212,7 @@ fn other_settings_are_a_fact_and_hold_at_once() {
     let mut desk = Desk::of(SETTINGS);
     desk.admission.configure(&name(), &id("a"), SETTINGS);
     assert_eq!(desk.admission.seal(NAME, "a", 1), None, "they are the same");
-    let settings = BreakerSettings {
-        failure_threshold: 1,
-        ..SETTINGS
-    };
+    let settings = BreakerSettings { failure_threshold: 1, ..SETTINGS };
     desk.admission.configure(&name(), &id("a"), settings);
     desk.fail("a");
     assert_eq!(desk.state().word(), "open");
@@ -270,10 +224,7 @@ fn other_settings_are_a_fact_and_hold_at_once() {
 #[test]
 fn what_waits_is_awakened_when_settings_change_so_that_it_fails() {
     let mut desk = Desk::open(SETTINGS, &[("a", 3), ("b", 7)]);
-    let settings = BreakerSettings {
-        when_open: WhenOpen::Fail,
-        ..SETTINGS
-    };
+    let settings = BreakerSettings { when_open: WhenOpen::Fail, ..SETTINGS };
     desk.others(None, vec![Fact::Configured { at: T0, settings }]);
     assert_eq!(desk.awakened(), jobs(["a", "b"]));
     assert_eq!(desk.ask("a", 3), Gate::Refused { breaker: name() });

@@ -31,11 +31,7 @@ fn asked() -> [Vec<(u64, Input)>; 4] {
         vec![],
         vec![(5, Input::TopUp { retries: 1 })],
         vec![(3, Input::Pause), (6, Input::Unpause)],
-        vec![
-            (2, Input::Pause),
-            (3, Input::Unpause),
-            (4, Input::TopUp { retries: 1 }),
-        ],
+        vec![(2, Input::Pause), (3, Input::Unpause), (4, Input::TopUp { retries: 1 })],
     ]
 }
 
@@ -79,10 +75,7 @@ fn downtime_is_waiting_whatever_was_asked_meanwhile() {
             let _ = scene.at(*when).tell(input);
         }
         let said = said(&scene.at(9).crash_and_resume());
-        assert!(
-            said.iter().any(|it| it.ends_with("retry_budget_expired")),
-            "{asked:?}: {said:?}"
-        );
+        assert!(said.iter().any(|it| it.ends_with("retry_budget_expired")), "{asked:?}: {said:?}");
         assert_eq!(scene.came_to().1, Some(Reason::RetryBudgetExpired));
     }
 }

@@ -7,8 +7,7 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use undaunted_engine::breaker::{
-    AdmissionControl, BreakerChange, BreakerRecord, BreakerReport, BreakerState, Change, Fact,
-    Signal,
+    AdmissionControl, BreakerChange, BreakerRecord, BreakerReport, BreakerState, Change, Fact, Signal,
 };
 use undaunted_policy::{Breaker, BreakerSettings, Phase, Ticket, Timestamp};
 
@@ -17,25 +16,15 @@ use crate::scene::{T0, at, secs};
 const NAME: &str = "payments";
 
 /// Opens after three failures for a minute, closes after two successes.
-const SETTINGS: BreakerSettings = BreakerSettings {
-    failure_threshold: 3,
-    half_open_max_calls: 2,
-    ..BreakerSettings::DEFAULT
-};
+const SETTINGS: BreakerSettings =
+    BreakerSettings { failure_threshold: 3, half_open_max_calls: 2, ..BreakerSettings::DEFAULT };
 
 fn ended(generation: u32, probe: bool, signal: Signal) -> BreakerReport {
-    BreakerReport::Ended {
-        breaker: Arc::from(NAME),
-        ticket: Ticket::restored(generation, probe),
-        signal,
-    }
+    BreakerReport::Ended { breaker: Arc::from(NAME), ticket: Ticket::restored(generation, probe), signal }
 }
 
 fn started(generation: u32) -> BreakerReport {
-    BreakerReport::Started {
-        breaker: Arc::from(NAME),
-        ticket: Ticket::restored(generation, true),
-    }
+    BreakerReport::Started { breaker: Arc::from(NAME), ticket: Ticket::restored(generation, true) }
 }
 
 /// The facts of one commit of a job that tells this, each at its time.
@@ -54,22 +43,13 @@ fn told(state: BreakerState, reports: &[(Timestamp, BreakerReport)]) -> Vec<Fact
 }
 
 fn reported(at: Timestamp, generation: u32, probe: bool, signal: Signal, many: u32) -> Fact {
-    Fact::Reported {
-        at,
-        generation,
-        probe,
-        signal,
-        many,
-    }
+    Fact::Reported { at, generation, probe, signal, many }
 }
 
 /// The fact that one report is.
 fn single(now: Timestamp, report: &BreakerReport) -> Fact {
     match report {
-        BreakerReport::Started { ticket, .. } => Fact::Probed {
-            at: now,
-            generation: ticket.generation(),
-        },
+        BreakerReport::Started { ticket, .. } => Fact::Probed { at: now, generation: ticket.generation() },
         BreakerReport::Ended { ticket, signal, .. } => {
             reported(now, ticket.generation(), ticket.probe, *signal, 1)
         }
@@ -77,43 +57,25 @@ fn single(now: Timestamp, report: &BreakerReport) -> Fact {
 }
 
 fn by_job(facts: Vec<Fact>) -> BreakerRecord {
-    BreakerRecord {
-        job: Some("7f3k".to_owned()),
-        seq: Some(1),
-        facts,
-    }
+    BreakerRecord { job: Some("7f3k".to_owned()), seq: Some(1), facts }
 }
 
 /// A breaker in this phase that has opened once.
 fn in_phase(phase: Phase) -> BreakerState {
-    BreakerState {
-        breaker: Breaker::restored(phase, 1),
-        ..BreakerState::with(SETTINGS)
-    }
+    BreakerState { breaker: Breaker::restored(phase, 1), ..BreakerState::with(SETTINGS) }
 }
 
 fn phases() -> [Phase; 4] {
-    let half_open = |probing| Phase::HalfOpen {
-        successes: 1,
-        probing,
-    };
+    let half_open = |probing| Phase::HalfOpen { successes: 1, probing };
     let (since, until) = (T0, at(60));
-    [
-        Phase::Closed { failures: 2 },
-        Phase::Open { since, until },
-        half_open(true),
-        half_open(false),
-    ]
+    [Phase::Closed { failures: 2 }, Phase::Open { since, until }, half_open(true), half_open(false)]
 }
 
 #[test]
 fn successes_that_are_alike_are_one_fact() {
     let up = ended(0, false, Signal::Up);
     let reports: Vec<_> = (0..1000).map(|it| (at(it), up.clone())).collect();
-    assert_eq!(
-        told(BreakerState::with(SETTINGS), &reports),
-        [reported(at(999), 0, false, Signal::Up, 1000)]
-    );
+    assert_eq!(told(BreakerState::with(SETTINGS), &reports), [reported(at(999), 0, false, Signal::Up, 1000)]);
 }
 
 #[test]
@@ -123,10 +85,7 @@ fn failures_are_one_fact_only_if_they_are_of_one_instant() {
     let facts = told(BreakerState::with(SETTINGS), &reports);
     assert_eq!(
         facts,
-        [
-            reported(at(0), 0, false, Signal::Down, 2),
-            reported(at(1), 0, false, Signal::Down, 1)
-        ]
+        [reported(at(0), 0, false, Signal::Down, 2), reported(at(1), 0, false, Signal::Down, 1)]
     );
     // The one that opens the breaker says since when it is open.
     let mut state = BreakerState::with(SETTINGS);
@@ -153,10 +112,7 @@ fn results_of_other_generations_of_probes_and_with_other_signals_stay_apart() {
 
 #[test]
 fn a_start_that_is_no_probe_says_nothing() {
-    let report = BreakerReport::Started {
-        breaker: Arc::from(NAME),
-        ticket: Ticket::restored(0, false),
-    };
+    let report = BreakerReport::Started { breaker: Arc::from(NAME), ticket: Ticket::restored(0, false) };
     assert_eq!(told(BreakerState::with(SETTINGS), &[(T0, report)]), []);
 }
 
@@ -220,11 +176,7 @@ fn results_of_starts_from_before_the_last_opening_are_ignored() {
             for probe in [false, true] {
                 let mut state = in_phase(phase);
                 let result = reported(at(9), 0, probe, signal, 5);
-                assert_eq!(
-                    state.apply(&by_job(vec![result])),
-                    [],
-                    "{phase:?} {signal:?}"
-                );
+                assert_eq!(state.apply(&by_job(vec![result])), [], "{phase:?} {signal:?}");
                 assert_eq!(state, in_phase(phase));
             }
         }
@@ -233,18 +185,8 @@ fn results_of_starts_from_before_the_last_opening_are_ignored() {
 
 #[test]
 fn probes_of_older_generations_are_none_and_so_are_those_of_a_breaker_that_has_closed() {
-    let probed = |generation| {
-        by_job(vec![Fact::Probed {
-            at: at(9),
-            generation,
-        }])
-    };
-    let lost = |generation| {
-        by_job(vec![Fact::ProbeLost {
-            at: at(9),
-            generation,
-        }])
-    };
+    let probed = |generation| by_job(vec![Fact::Probed { at: at(9), generation }]);
+    let lost = |generation| by_job(vec![Fact::ProbeLost { at: at(9), generation }]);
     for phase in phases() {
         let mut state = in_phase(phase);
         assert_eq!(state.apply(&probed(0)), [], "{phase:?}");
@@ -260,18 +202,12 @@ fn probes_of_older_generations_are_none_and_so_are_those_of_a_breaker_that_has_c
 fn the_result_of_a_probe_that_was_given_up_is_ignored() {
     let mut state = in_phase(phases()[1]);
     let generation = 1;
-    let probed = state.apply(&by_job(vec![Fact::Probed {
-        at: at(60),
-        generation,
-    }]));
+    let probed = state.apply(&by_job(vec![Fact::Probed { at: at(60), generation }]));
     assert_eq!(probed[0].change, Change::HalfOpened);
     assert_eq!(state.probe.as_ref().unwrap().job, "7f3k");
     assert_eq!(state.overdue_probe(at(119)), None);
     assert!(state.overdue_probe(at(120)).is_some());
-    let lost = Fact::ProbeLost {
-        at: at(120),
-        generation,
-    };
+    let lost = Fact::ProbeLost { at: at(120), generation };
     let changes = state.apply(&BreakerRecord::by_hand(vec![lost.clone()]));
     assert_eq!(changes[0].change, Change::ProbeLost);
     assert!(!state.is_probing() && state.is_shut() && state.probe.is_none());
@@ -284,34 +220,20 @@ fn the_result_of_a_probe_that_was_given_up_is_ignored() {
 #[test]
 fn an_opening_tells_how_many_failures_in_a_row_there_were_or_that_a_probe_failed() {
     let mut state = BreakerState::with(SETTINGS);
-    let down = |generation, probe, many| {
-        by_job(vec![reported(at(1), generation, probe, Signal::Down, many)])
-    };
+    let down = |generation, probe, many| by_job(vec![reported(at(1), generation, probe, Signal::Down, many)]);
     let opened = state.apply(&down(0, false, 7)).pop().unwrap();
     assert_eq!((opened.change, opened.failures), (Change::Opened, 3));
-    let _ = state.apply(&by_job(vec![Fact::Probed {
-        at: at(61),
-        generation: 1,
-    }]));
+    let _ = state.apply(&by_job(vec![Fact::Probed { at: at(61), generation: 1 }]));
     let opened = state.apply(&down(1, true, 1)).pop().unwrap();
     assert_eq!((opened.change, opened.failures), (Change::Opened, 0));
     let tripped = state.apply(&BreakerRecord::by_hand(vec![Fact::Tripped { at: at(90) }]));
-    assert_eq!(
-        (tripped[0].change, tripped[0].failures),
-        (Change::Tripped, 0)
-    );
+    assert_eq!((tripped[0].change, tripped[0].failures), (Change::Tripped, 0));
     assert_eq!(state.until(), Some(at(150)));
     // A threshold that was lowered meanwhile opens with the next failure.
-    let mut state = BreakerState::with(BreakerSettings {
-        failure_threshold: 9,
-        ..SETTINGS
-    });
+    let mut state = BreakerState::with(BreakerSettings { failure_threshold: 9, ..SETTINGS });
     let _ = state.apply(&down(0, false, 6));
     let settings = SETTINGS;
-    let _ = state.apply(&by_job(vec![Fact::Configured {
-        at: at(2),
-        settings,
-    }]));
+    let _ = state.apply(&by_job(vec![Fact::Configured { at: at(2), settings }]));
     let opened = state.apply(&down(0, false, 1)).pop().unwrap();
     assert_eq!((opened.change, opened.failures), (Change::Opened, 7));
 }
@@ -322,21 +244,14 @@ fn what_was_imported_is_open_until_then_and_older_results_do_not_count() {
     let (since, until) = (at(1), at(500));
     let changes = state.apply(&by_job(vec![Fact::Imported { since, until }]));
     assert_eq!((changes[0].at, changes[0].change), (since, Change::Tripped));
-    assert_eq!(
-        (state.until(), state.breaker.generation()),
-        (Some(until), 1)
-    );
+    assert_eq!((state.until(), state.breaker.generation()), (Some(until), 1));
     let up = reported(at(2), 0, false, Signal::Up, 1);
     assert_eq!(state.apply(&by_job(vec![up])), []);
 }
 
 #[test]
 fn a_count_that_only_damage_writes_takes_no_time() {
-    let settings = BreakerSettings {
-        failure_threshold: u32::MAX,
-        recovery_timeout: secs(60),
-        ..SETTINGS
-    };
+    let settings = BreakerSettings { failure_threshold: u32::MAX, recovery_timeout: secs(60), ..SETTINGS };
     let mut state = BreakerState::with(settings);
     for signal in [Signal::Down, Signal::Up, Signal::Unknown, Signal::Down] {
         let _ = state.apply(&by_job(vec![reported(at(1), 0, false, signal, u32::MAX)]));

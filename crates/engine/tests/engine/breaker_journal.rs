@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use undaunted_engine::breaker::{
-    BreakerChange, BreakerJournal, BreakerRecord, Fact, HISTORY, Signal,
-};
+use undaunted_engine::breaker::{BreakerChange, BreakerJournal, BreakerRecord, Fact, HISTORY, Signal};
 use undaunted_policy::{BreakerSettings, Timestamp};
 
 use crate::journals::Journals;
@@ -67,35 +65,19 @@ impl Both {
         let (at, state) = (self.now, self.whole.fold(&name).state);
         let generation = |ago: u32| state.breaker.generation().saturating_sub(ago);
         let fact = match *what {
-            Appended::Reported(ago, probe, signal) => Fact::Reported {
-                at,
-                generation: generation(ago),
-                probe,
-                signal,
-                many: 1,
-            },
-            Appended::Probed(ago) => Fact::Probed {
-                at,
-                generation: generation(ago),
-            },
-            Appended::ProbeLost(ago) => Fact::ProbeLost {
-                at,
-                generation: generation(ago),
-            },
+            Appended::Reported(ago, probe, signal) => {
+                Fact::Reported { at, generation: generation(ago), probe, signal, many: 1 }
+            }
+            Appended::Probed(ago) => Fact::Probed { at, generation: generation(ago) },
+            Appended::ProbeLost(ago) => Fact::ProbeLost { at, generation: generation(ago) },
             Appended::Configured(failure_threshold) => {
-                let settings = BreakerSettings {
-                    failure_threshold,
-                    half_open_max_calls: 1,
-                    ..BreakerSettings::DEFAULT
-                };
+                let settings =
+                    BreakerSettings { failure_threshold, half_open_max_calls: 1, ..BreakerSettings::DEFAULT };
                 Fact::Configured { at, settings }
             }
             Appended::ByHand(true) => Fact::Tripped { at },
             Appended::ByHand(false) => Fact::Reset { at },
-            Appended::Imported => Fact::Imported {
-                since: at,
-                until: at.after(Duration::from_secs(9)),
-            },
+            Appended::Imported => Fact::Imported { since: at, until: at.after(Duration::from_secs(9)) },
             Appended::Folded(behind) => {
                 let Some(fact) = self.folded(&name, behind) else {
                     return;
@@ -103,16 +85,11 @@ impl Both {
                 fact
             }
             Appended::Trim(kept) => {
-                self.trimmed
-                    .trim(&name, self.dispensable.saturating_sub(kept));
+                self.trimmed.trim(&name, self.dispensable.saturating_sub(kept));
                 return;
             }
         };
-        let record = BreakerRecord {
-            job: Some("7f3k".to_owned()),
-            seq: Some(1),
-            facts: vec![fact],
-        };
+        let record = BreakerRecord { job: Some("7f3k".to_owned()), seq: Some(1), facts: vec![fact] };
         let version = self.whole.append(&name, &record);
         assert_eq!(self.trimmed.append(&name, &record), version);
     }
@@ -191,20 +168,12 @@ fn only_the_latest_openings_and_closings_outlive_their_records() {
     let records: Vec<_> = (1..=200).map(|version| (version, tripped())).collect();
     let journal = BreakerJournal::fold(&records);
     assert_eq!(journal.changes.len(), 200);
-    let Fact::Folded {
-        upto,
-        state,
-        history,
-    } = journal.folded()
-    else {
+    let Fact::Folded { upto, state, history } = journal.folded() else {
         panic!("no fold");
     };
     assert_eq!((upto, *state), (200, journal.state.clone()));
     assert_eq!(history.len(), HISTORY);
-    assert_eq!(
-        history.last(),
-        journal.changes.last().map(|(_, change)| change)
-    );
+    assert_eq!(history.last(), journal.changes.last().map(|(_, change)| change));
 }
 
 #[test]

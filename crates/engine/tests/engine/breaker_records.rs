@@ -5,9 +5,7 @@
 use std::path::Path;
 
 use proptest::prelude::*;
-use undaunted_engine::breaker::{
-    BreakerChange, BreakerRecord, BreakerState, Change, Fact, Probe, Signal,
-};
+use undaunted_engine::breaker::{BreakerChange, BreakerRecord, BreakerState, Change, Fact, Probe, Signal};
 use undaunted_engine::event::{FORMAT, RecordError};
 use undaunted_policy::{Breaker, BreakerSettings, Phase, WhenOpen};
 
@@ -18,10 +16,7 @@ use crate::scene::{at, secs};
 const FACTS: u8 = 2;
 
 fn open() -> Phase {
-    Phase::Open {
-        since: at(5),
-        until: at(65),
-    }
+    Phase::Open { since: at(5), until: at(65) }
 }
 
 /// A change as records of format 1 have it.
@@ -39,18 +34,11 @@ fn change(change: Change, phase: Phase) -> BreakerChange {
                 failure_threshold: 5,
                 recovery_timeout: secs(60),
                 half_open_max_calls: 3,
-                when_open: if by_hand {
-                    WhenOpen::Fail
-                } else {
-                    WhenOpen::Hold
-                },
+                when_open: if by_hand { WhenOpen::Fail } else { WhenOpen::Hold },
                 max_hold: (change == Change::Configured).then(|| secs(600)),
             },
             breaker: Breaker::restored(phase, 300),
-            probe: probing.then(|| Probe {
-                job: "7f3k".to_owned(),
-                since: at(4),
-            }),
+            probe: probing.then(|| Probe { job: "7f3k".to_owned(), since: at(4) }),
         },
     }
 }
@@ -81,80 +69,30 @@ fn states() -> Vec<(String, BreakerChange)> {
 
 /// The record that a record of format 1 is read as.
 fn read_as(change: &BreakerChange) -> BreakerRecord {
-    BreakerRecord {
-        job: change.job.clone(),
-        seq: None,
-        facts: vec![Fact::State(Box::new(change.clone()))],
-    }
+    BreakerRecord { job: change.job.clone(), seq: None, facts: vec![Fact::State(Box::new(change.clone()))] }
 }
 
 fn reported(signal: Signal, probe: bool, many: u32) -> Fact {
-    Fact::Reported {
-        at: at(5),
-        generation: 300,
-        probe,
-        signal,
-        many,
-    }
+    Fact::Reported { at: at(5), generation: 300, probe, signal, many }
 }
 
 /// The record of each golden file of format 2, by its name.
 fn facts() -> Vec<(&'static str, BreakerRecord)> {
     let (since, until, generation) = (at(5), at(65), 300);
     let settings = change(Change::Configured, open()).state.settings;
-    let opened = BreakerChange {
-        failures: 5,
-        ..change(Change::Opened, open())
-    };
-    let probing = Phase::HalfOpen {
-        successes: 1,
-        probing: true,
-    };
+    let opened = BreakerChange { failures: 5, ..change(Change::Opened, open()) };
+    let probing = Phase::HalfOpen { successes: 1, probing: true };
     let probed = change(Change::HalfOpened, probing);
-    let by_job = |facts| BreakerRecord {
-        job: Some("7f3k".to_owned()),
-        seq: Some(1000),
-        facts,
-    };
+    let by_job = |facts| BreakerRecord { job: Some("7f3k".to_owned()), seq: Some(1000), facts };
     let by_hand = BreakerRecord::by_hand;
     vec![
-        (
-            "configured",
-            by_job(vec![Fact::Configured {
-                at: since,
-                settings,
-            }]),
-        ),
-        (
-            "reported_up",
-            by_job(vec![reported(Signal::Up, false, 1000)]),
-        ),
-        (
-            "reported_down",
-            by_job(vec![reported(Signal::Down, false, 2)]),
-        ),
-        (
-            "reported_unknown",
-            by_job(vec![reported(Signal::Unknown, true, 1)]),
-        ),
-        (
-            "reported_trip",
-            by_job(vec![reported(Signal::Trip, false, 1)]),
-        ),
-        (
-            "probed",
-            by_job(vec![Fact::Probed {
-                at: since,
-                generation,
-            }]),
-        ),
-        (
-            "probe_lost",
-            by_hand(vec![Fact::ProbeLost {
-                at: since,
-                generation,
-            }]),
-        ),
+        ("configured", by_job(vec![Fact::Configured { at: since, settings }])),
+        ("reported_up", by_job(vec![reported(Signal::Up, false, 1000)])),
+        ("reported_down", by_job(vec![reported(Signal::Down, false, 2)])),
+        ("reported_unknown", by_job(vec![reported(Signal::Unknown, true, 1)])),
+        ("reported_trip", by_job(vec![reported(Signal::Trip, false, 1)])),
+        ("probed", by_job(vec![Fact::Probed { at: since, generation }])),
+        ("probe_lost", by_hand(vec![Fact::ProbeLost { at: since, generation }])),
         ("tripped", by_hand(vec![Fact::Tripped { at: since }])),
         ("reset", by_hand(vec![Fact::Reset { at: since }])),
         ("imported", by_job(vec![Fact::Imported { since, until }])),
@@ -172,10 +110,7 @@ fn facts() -> Vec<(&'static str, BreakerRecord)> {
             by_job(vec![
                 reported(Signal::Up, true, 1),
                 reported(Signal::Down, false, 3),
-                Fact::Probed {
-                    at: since,
-                    generation,
-                },
+                Fact::Probed { at: since, generation },
             ]),
         ),
     ]
@@ -200,11 +135,7 @@ fn every_record_of_facts_is_read_and_written_as_ever() {
         let name = name_of(name);
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
         let held = std::fs::read_to_string(folder.join(format!("{name}.hex")));
-        assert_eq!(
-            held.unwrap_or_default(),
-            file(&name, &record.encode()),
-            "{name}.hex differs"
-        );
+        assert_eq!(held.unwrap_or_default(), file(&name, &record.encode()), "{name}.hex differs");
         let bytes = golden(&name);
         assert_eq!(bytes[0], FACTS, "{name}");
         assert_eq!(BreakerRecord::decode(&bytes).as_ref(), Ok(&record));
@@ -286,32 +217,16 @@ fn without(name: &str, path: &[usize]) -> Vec<u8> {
 
 fn is_malformed(name: &str, path: &[usize]) {
     let found = BreakerRecord::decode(&without(name, path));
-    assert!(
-        matches!(found, Err(RecordError::Malformed { .. })),
-        "{name} without {path:?}: {found:?}"
-    );
+    assert!(matches!(found, Err(RecordError::Malformed { .. })), "{name} without {path:?}: {found:?}");
 }
 
 #[test]
 fn a_record_of_format_1_that_lacks_a_field_is_read_without_it_or_refused() {
     for (name, change) in states() {
-        for path in [
-            &[0][..],
-            &[1],
-            &[3],
-            &[3, 0],
-            &[3, 1],
-            &[3, 2],
-            &[3, 3],
-            &[4],
-            &[5],
-        ] {
+        for path in [&[0][..], &[1], &[3], &[3, 0], &[3, 1], &[3, 2], &[3, 3], &[4], &[5]] {
             is_malformed(&name, path);
         }
-        let by_hand = BreakerChange {
-            job: None,
-            ..change
-        };
+        let by_hand = BreakerChange { job: None, ..change };
         let found = BreakerRecord::decode(&without(&name, &[2]));
         assert_eq!(found, Ok(read_as(&by_hand)), "{name}");
     }
@@ -333,15 +248,9 @@ fn a_record_of_facts_that_lacks_a_field_is_read_without_it_or_refused() {
                 is_malformed(&name, &[2, number, 1, field]);
             }
         }
-        let expected = BreakerRecord {
-            job: None,
-            ..record.clone()
-        };
+        let expected = BreakerRecord { job: None, ..record.clone() };
         assert_eq!(BreakerRecord::decode(&without(&name, &[0])), Ok(expected));
-        let expected = BreakerRecord {
-            seq: None,
-            ..record
-        };
+        let expected = BreakerRecord { seq: None, ..record };
         assert_eq!(BreakerRecord::decode(&without(&name, &[1])), Ok(expected));
     }
 }
@@ -364,10 +273,7 @@ fn a_record_of_a_newer_release_is_refused() {
         let (found, known) = (FACTS + 1, FACTS);
         let error = BreakerRecord::decode(&bytes).unwrap_err();
         assert_eq!(error, RecordError::Newer { found, known }, "{name}");
-        assert_eq!(
-            error.to_string(),
-            "it has format 3; this release knows formats up to 2"
-        );
+        assert_eq!(error.to_string(), "it has format 3; this release knows formats up to 2");
     }
 }
 
@@ -380,10 +286,7 @@ fn a_record_that_is_cut_short_has_no_format_or_something_behind_it_is_malformed(
         let without_format = [&[0], &whole[1..]].concat();
         for bytes in cut.chain([longer, without_format]) {
             let found = BreakerRecord::decode(&bytes);
-            assert!(
-                matches!(found, Err(RecordError::Malformed { .. })),
-                "{name} as {bytes:?}: {found:?}"
-            );
+            assert!(matches!(found, Err(RecordError::Malformed { .. })), "{name} as {bytes:?}: {found:?}");
         }
     }
 }

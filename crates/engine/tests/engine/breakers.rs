@@ -67,10 +67,7 @@ fn a_breaker_opens_after_so_many_failures_in_a_row() {
     let _ = scene.fail(1, Cause::Timeout);
     assert_eq!(scene.breaker(NAME).failures(), 2);
     scene.at(1);
-    assert_eq!(
-        said(&scene.fail(2, Cause::Signal(9)))[0],
-        "attempt_failed 0/2 0.1 Signal(9)"
-    );
+    assert_eq!(said(&scene.fail(2, Cause::Signal(9)))[0], "attempt_failed 0/2 0.1 Signal(9)");
     assert_eq!(scene.turned(), ["opened until +61s"]);
     assert_eq!(scene.breaker(NAME).until(), Some(at(61)));
 }
@@ -128,20 +125,10 @@ fn a_failure_that_a_rule_makes_permanent_is_one_of_the_command_itself() {
 #[test]
 fn an_open_breaker_gates_first_attempts_too() {
     let mut scene = open(3, 5);
-    assert_eq!(
-        said(&scene.start()),
-        ["held 0/3 0.0 until +60s", "held 0/4 0.0 until +60s"]
-    );
+    assert_eq!(said(&scene.start()), ["held 0/3 0.0 until +60s", "held 0/4 0.0 until +60s"]);
     scene.at(1);
     let said = said(&scene.start());
-    assert_eq!(
-        said,
-        [
-            "held 0/0 0.1 until +60s",
-            "held 0/1 0.1 until +60s",
-            "held 0/2 0.1 until +60s"
-        ]
-    );
+    assert_eq!(said, ["held 0/0 0.1 until +60s", "held 0/1 0.1 until +60s", "held 0/2 0.1 until +60s"]);
     assert_eq!(scene.counted().0, 3, "nothing was attempted");
     scene.at(59);
     assert_eq!(scene.ready(), []);
@@ -204,10 +191,7 @@ fn probes_are_made_one_at_a_time_and_three_successes_close_the_breaker() {
     scene.at(61);
     assert_eq!(
         said(&scene.start()),
-        [
-            "released 0/3 0.0 after 61s",
-            "attempt_started 0/3 0.1 as 4, a probe"
-        ],
+        ["released 0/3 0.0 after 61s", "attempt_started 0/3 0.1 as 4, a probe"],
         "one that has all its attempts left"
     );
     assert_eq!(scene.turned(), ["opened until +60s", "half_opened"]);
@@ -263,13 +247,7 @@ fn a_probe_that_comes_to_nothing_is_followed_by_another() {
         };
         let _ = scene.fail(item, cause);
         let phase = scene.breaker(NAME).breaker.phase();
-        assert_eq!(
-            phase,
-            Phase::HalfOpen {
-                successes: 0,
-                probing: false
-            }
-        );
+        assert_eq!(phase, Phase::HalfOpen { successes: 0, probing: false });
     }
     assert_eq!(started(&scene.start()).len(), 1);
 }
@@ -431,10 +409,7 @@ fn a_shell_command_does_not_ask_the_breaker_of_the_request_before_it() {
     let records = scene.start();
     assert_eq!(
         said(&records),
-        [
-            "attempt_started 0/0 1.1 as 3",
-            "attempt_started 0/1 2.1 as 4"
-        ],
+        ["attempt_started 0/0 1.1 as 3", "attempt_started 0/1 2.1 as 4"],
         "nothing is held"
     );
     let passes = records.iter().filter_map(|record| match &record.event {
@@ -445,11 +420,7 @@ fn a_shell_command_does_not_ask_the_breaker_of_the_request_before_it() {
     let open = scene.breaker("http://pay.test").clone();
     let _ = scene.fail(0, Cause::Timeout);
     let _ = scene.succeed(1);
-    assert_eq!(
-        scene.breaker("http://pay.test"),
-        &open,
-        "their ends say nothing about it"
-    );
+    assert_eq!(scene.breaker("http://pay.test"), &open, "their ends say nothing about it");
 }
 
 #[test]
@@ -458,17 +429,8 @@ fn an_origin_whose_breaker_has_no_journal_yet_has_the_settings_of_the_command_th
     let origin = "http://pay.test";
     assert_eq!(scene.job.breaker_settings(origin).failure_threshold, 5);
     let _ = scene.start();
-    assert_eq!(
-        scene.refolded().breaker_settings(origin).failure_threshold,
-        1
-    );
-    assert_eq!(
-        scene
-            .job
-            .breaker_settings("http://mail.test")
-            .failure_threshold,
-        5
-    );
+    assert_eq!(scene.refolded().breaker_settings(origin).failure_threshold, 1);
+    assert_eq!(scene.job.breaker_settings("http://mail.test").failure_threshold, 5);
 }
 
 #[test]
@@ -517,10 +479,7 @@ fn an_outage_costs_no_more_than_threshold_width_and_probes() {
         }
     }
     let probes = down - scene.counted().0.min(3 + u64::from(width) - 1);
-    assert!(
-        down <= 3 + u64::from(width) - 1 + 10,
-        "{down} attempts, {probes} probes"
-    );
+    assert!(down <= 3 + u64::from(width) - 1 + 10, "{down} attempts, {probes} probes");
     finish(&mut scene);
     assert_eq!(scene.came_to(), ("completed", None, [100, 0, 0]));
 }
@@ -533,10 +492,7 @@ pub(crate) fn finish(scene: &mut Scene) {
         }
         let _ = scene.start();
         if let Some(start) = scene.job.starts.running.keys().next().copied() {
-            let _ = scene.end(undaunted_engine::input::AttemptEnd {
-                start,
-                ..Default::default()
-            });
+            let _ = scene.end(undaunted_engine::input::AttemptEnd { start, ..Default::default() });
         } else if scene.ready().is_empty() {
             scene.now = scene.next_wake().expect("something happens").max(scene.now);
             let _ = scene.tell(&undaunted_engine::input::Input::Woke);

@@ -40,10 +40,7 @@ steps:
 fn a_request_without_more_is_a_get_with_a_token_and_an_id() {
     let scene = Scene::of("- {id: a, http: {url: 'http://h/x'}}\n");
     let call = made(&scene, StepId(0).item(0));
-    assert_eq!(
-        (call.method.as_str(), call.url.as_str(), &call.body),
-        ("GET", "http://h/x", &None)
-    );
+    assert_eq!((call.method.as_str(), call.url.as_str(), &call.body), ("GET", "http://h/x", &None));
     assert_eq!(call.expect, [200..=299]);
     assert_eq!((call.protocol, call.later), (Protocol::Plain, false));
     let id = correlation_id(&scene.job, StepId(0).item(0));
@@ -54,13 +51,8 @@ fn a_request_without_more_is_a_get_with_a_token_and_an_id() {
 
 #[test]
 fn the_key_stays_over_attempts_and_crashes_and_differs_from_round_to_round() {
-    let mut scene =
-        Scene::of("- {id: a, http: {url: 'http://h/x'}, retry_config: {attempts: 1}}\n");
-    let key = |scene: &Scene| {
-        header(&made(scene, StepId(0).item(0)), "Idempotency-Key")
-            .unwrap()
-            .to_owned()
-    };
+    let mut scene = Scene::of("- {id: a, http: {url: 'http://h/x'}, retry_config: {attempts: 1}}\n");
+    let key = |scene: &Scene| header(&made(scene, StepId(0).item(0)), "Idempotency-Key").unwrap().to_owned();
     let first = key(&scene);
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Status(503));
@@ -71,10 +63,7 @@ fn the_key_stays_over_attempts_and_crashes_and_differs_from_round_to_round() {
     assert_eq!(key(&scene), first);
     let _ = scene.fail(0, Cause::Interrupted);
     let items = vec![StepId(0).item(0)];
-    let _ = scene.tell(&Input::Redrive {
-        items,
-        reduce: false,
-    });
+    let _ = scene.tell(&Input::Redrive { items, reduce: false });
     assert_ne!(key(&scene), first);
 }
 
@@ -120,9 +109,8 @@ fn a_value_that_is_missing_is_known_before_anything_is_sent() {
         "url: 'http://h', body: '${item.gone}'",
         "url: 'http://h', body: {a: ['${item.gone}']}",
     ] {
-        let text = format!(
-            "mode: mapreduce\nmap: {{input: a, agent_template: [{{id: a, http: {{{http}}}}}]}}\n"
-        );
+        let text =
+            format!("mode: mapreduce\nmap: {{input: a, agent_template: [{{id: a, http: {{{http}}}}}]}}\n");
         let mut scene = Scene::over(&text, 1);
         let _ = scene.start();
         assert_eq!(scene.came_to().2, [0, 1, 0], "{http}");
@@ -132,31 +120,20 @@ fn a_value_that_is_missing_is_known_before_anything_is_sent() {
 
 #[test]
 fn a_request_is_never_shown_with_what_it_holds() {
-    let scene = Scene::of(
-        "- {id: a, http: {url: 'http://h/s3cret', headers: {K: s3cret}, body: s3cret}}\n",
-    );
+    let scene = Scene::of("- {id: a, http: {url: 'http://h/s3cret', headers: {K: s3cret}, body: s3cret}}\n");
     let shown = format!("{:?}", made(&scene, StepId(0).item(0)));
-    assert!(
-        shown.contains("GET") && !shown.contains("s3cret"),
-        "{shown}"
-    );
+    assert!(shown.contains("GET") && !shown.contains("s3cret"), "{shown}");
 }
 
 #[test]
 fn a_step_is_called_with_its_arguments_and_what_it_is() {
     let mut scene = Scene::of(STEP);
     let call = made(&scene, StepId(0).item(0));
-    assert_eq!(
-        (call.method.as_str(), call.url.as_str()),
-        ("POST", "http://s/ship?v=1")
-    );
+    assert_eq!((call.method.as_str(), call.url.as_str()), ("POST", "http://s/ship?v=1"));
     assert_eq!((call.protocol, call.later), (Protocol::Argyll, false));
     assert_eq!(header(&call, "Content-Type"), Some("application/json"));
     let body: Value = serde_json::from_str(call.body.as_ref().unwrap()).unwrap();
-    let token = body["metadata"]["receipt_token"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let token = body["metadata"]["receipt_token"].as_str().unwrap().to_owned();
     assert_eq!(
         body,
         json!({

@@ -26,32 +26,16 @@ fn a_cancel_skips_what_waits_and_ends_what_runs() {
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));
     let _ = scene.start();
-    assert_eq!(
-        scene.hear(&Input::Cancel),
-        ["job_stopping cancelled", "item_skipped 0/0: cancelled"]
-    );
-    assert_eq!(
-        scene.wanted(),
-        ["begin 2 for 0/1", "begin 3 for 0/2", "end all"]
-    );
+    assert_eq!(scene.hear(&Input::Cancel), ["job_stopping cancelled", "item_skipped 0/0: cancelled"]);
+    assert_eq!(scene.wanted(), ["begin 2 for 0/1", "begin 3 for 0/2", "end all"]);
     assert_eq!(scene.ready(), []);
     assert_eq!(scene.hear(&Input::Cancel), [""; 0], "once is enough");
     // No handler runs, whatever they end with.
     let said_first = said(&scene.fail(1, Cause::Exit(127)));
     assert_eq!(said_first[1..], ["item_skipped 0/1: cancelled"]);
     let said_last = said(&scene.fail(2, Cause::Signal(15)));
-    assert_eq!(
-        said_last[1..],
-        [
-            "item_skipped 0/2: cancelled",
-            "step_failed 0",
-            "job_cancelled cancelled"
-        ]
-    );
-    assert_eq!(
-        scene.came_to(),
-        ("cancelled", Some(Reason::Cancelled), [0, 0, 3])
-    );
+    assert_eq!(said_last[1..], ["item_skipped 0/2: cancelled", "step_failed 0", "job_cancelled cancelled"]);
+    assert_eq!(scene.came_to(), ("cancelled", Some(Reason::Cancelled), [0, 0, 3]));
     assert_eq!(scene.report().missing[0].reason, Reason::Cancelled);
 }
 
@@ -61,10 +45,7 @@ fn an_item_that_is_done_when_it_is_cancelled_is_done() {
     let _ = scene.start();
     let _ = scene.tell(&Input::Cancel);
     let _ = scene.succeed(0);
-    assert_eq!(
-        scene.came_to(),
-        ("cancelled", Some(Reason::Cancelled), [1, 0, 0])
-    );
+    assert_eq!(scene.came_to(), ("cancelled", Some(Reason::Cancelled), [1, 0, 0]));
 }
 
 #[test]
@@ -84,11 +65,7 @@ fn a_suspended_job_can_be_cancelled() {
     let _ = scene.tell(&Input::Suspend);
     assert_eq!(
         scene.hear(&Input::Cancel),
-        [
-            "job_stopping cancelled",
-            "step_failed 0",
-            "job_cancelled cancelled"
-        ]
+        ["job_stopping cancelled", "step_failed 0", "job_cancelled cancelled"]
     );
 }
 
@@ -120,11 +97,7 @@ fn a_job_is_suspended_only_when_nothing_runs() {
     let _ = scene.fail(0, Cause::Exit(1));
     assert_eq!(scene.hear(&Input::Suspend), ["job_suspended"]);
     assert_eq!((scene.ready(), scene.next_wake()), (vec![], None));
-    let start = Input::Start {
-        item: StepId(0).item(0),
-        refused: None,
-        gate: Gate::None,
-    };
+    let start = Input::Start { item: StepId(0).item(0), refused: None, gate: Gate::None };
     scene.at(100);
     assert_eq!(scene.hear(&start), [""; 0]);
     assert_eq!(scene.hear(&Input::Suspend), [""; 0]);

@@ -35,19 +35,12 @@ fn is_always_there(name: &str) -> bool {
 
 #[test]
 fn the_commands_of_an_item_run_one_after_the_other_and_finished_ones_not_again() {
-    let text =
-        map("    - shell: a\n    - {shell: b, retry_config: {attempts: 1}}\n    - shell: c\n");
+    let text = map("    - shell: a\n    - {shell: b, retry_config: {attempts: 1}}\n    - shell: c\n");
     let mut scene = Scene::over(&text, 1);
     let _ = scene.start();
-    assert_eq!(
-        said(&scene.succeed(0)),
-        ["attempt_succeeded 0/0 0.1, next 1"]
-    );
+    assert_eq!(said(&scene.succeed(0)), ["attempt_succeeded 0/0 0.1, next 1"]);
     assert_eq!(said(&scene.start()), ["attempt_started 0/0 1.1 as 2"]);
-    assert_eq!(
-        said(&scene.fail(0, Cause::Exit(1)))[1],
-        "retry_scheduled 0/0 1.1 in 1s at +1s"
-    );
+    assert_eq!(said(&scene.fail(0, Cause::Exit(1)))[1], "retry_scheduled 0/0 1.1 in 1s at +1s");
     scene.at(1);
     assert_eq!(said(&scene.start()), ["attempt_started 0/0 1.2 as 3"]);
     let _ = scene.succeed(0);
@@ -60,9 +53,7 @@ fn the_commands_of_an_item_run_one_after_the_other_and_finished_ones_not_again()
 #[test]
 fn retries_and_spent_delays_belong_to_a_command() {
     let retry = "retry_config: {attempts: 1, retry_budget: 1s}";
-    let text = map(&format!(
-        "    - {{shell: a, {retry}}}\n    - {{shell: b, {retry}}}\n"
-    ));
+    let text = map(&format!("    - {{shell: a, {retry}}}\n    - {{shell: b, {retry}}}\n"));
     let mut scene = Scene::over(&text, 1);
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));
@@ -93,11 +84,7 @@ fn what_is_captured_is_there_for_the_next_command_in_each_format() {
         assert_eq!(scope.captured.get("got"), Some(&value), "{format}");
         assert_eq!(given(&scene, StepId(0).item(0)), [text], "{format}");
         scene.job = scene.refolded();
-        assert_eq!(
-            given(&scene, StepId(0).item(0)),
-            [text],
-            "{format}, after a crash"
-        );
+        assert_eq!(given(&scene, StepId(0).item(0)), [text], "{format}, after a crash");
     }
 }
 
@@ -111,10 +98,7 @@ fn output_of_another_format_is_a_permanent_failure_however_the_command_ended() {
         let _ = scene.start();
         let said = said(&scene.succeed_writing(0, Some(output)));
         assert!(said.contains(&"attempt_failed 0/0 0.1 Unreadable".to_owned()));
-        assert_eq!(
-            scene.came_to(),
-            ("partial", Some(Reason::Permanent), [0, 1, 0])
-        );
+        assert_eq!(scene.came_to(), ("partial", Some(Reason::Permanent), [0, 1, 0]));
     }
 }
 

@@ -12,10 +12,7 @@ use crate::golden::{Cbor, NULL, file, golden, tree};
 use crate::scene::at;
 
 fn registered(id: &str, definition: &str) -> CatalogEvent {
-    CatalogEvent::StepRegistered {
-        id: id.to_owned(),
-        definition: definition.to_owned(),
-    }
+    CatalogEvent::StepRegistered { id: id.to_owned(), definition: definition.to_owned() }
 }
 
 fn activated(flow: &str, labels: &[(&str, &str)], parent: Option<&str>) -> CatalogEvent {
@@ -41,16 +38,11 @@ fn deactivated(flow: &str, error: Option<&str>) -> CatalogEvent {
 }
 
 fn archiving(flow: &str) -> CatalogEvent {
-    CatalogEvent::FlowArchiving {
-        flow: flow.to_owned(),
-    }
+    CatalogEvent::FlowArchiving { flow: flow.to_owned() }
 }
 
 fn archived(flow: &str) -> CatalogEvent {
-    CatalogEvent::FlowArchived {
-        flow: flow.to_owned(),
-        file: format!("archive/{flow}.undaunted.jsonl"),
-    }
+    CatalogEvent::FlowArchived { flow: flow.to_owned(), file: format!("archive/{flow}.undaunted.jsonl") }
 }
 
 /// The record of each golden file, by its name, in the order of their numbers.
@@ -61,9 +53,7 @@ fn records() -> Vec<(String, CatalogRecord)> {
             id: "resize".to_owned(),
             definition: r#"{"id":"resize","type":"async"}"#.to_owned(),
         },
-        CatalogEvent::StepUnregistered {
-            id: "resize".to_owned(),
-        },
+        CatalogEvent::StepUnregistered { id: "resize".to_owned() },
         CatalogEvent::StepHealthChanged {
             id: "resize".to_owned(),
             healthy: false,
@@ -73,9 +63,7 @@ fn records() -> Vec<(String, CatalogRecord)> {
         deactivated("wf-1", Some("step resize failed")),
         archiving("wf-1"),
         archived("wf-1"),
-        CatalogEvent::FlowRemoved {
-            flow: "wf-1".to_owned(),
-        },
+        CatalogEvent::FlowRemoved { flow: "wf-1".to_owned() },
     ];
     let named = events.map(|event| {
         let name = format!("catalog_record_{}", event.word());
@@ -87,10 +75,7 @@ fn records() -> Vec<(String, CatalogRecord)> {
 fn folded(events: impl IntoIterator<Item = CatalogEvent>) -> Catalog {
     let mut catalog = Catalog::default();
     for (event, seconds) in events.into_iter().zip(10..) {
-        let record = CatalogRecord {
-            at: at(seconds),
-            event,
-        };
+        let record = CatalogRecord { at: at(seconds), event };
         catalog.apply(&record);
     }
     catalog
@@ -101,11 +86,7 @@ fn every_record_of_the_catalog_is_read_and_written_as_ever() {
     for (name, record) in records() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
         let held = std::fs::read_to_string(folder.join(format!("{name}.hex")));
-        assert_eq!(
-            held.unwrap_or_default(),
-            file(&name, &record.encode()),
-            "{name}.hex differs"
-        );
+        assert_eq!(held.unwrap_or_default(), file(&name, &record.encode()), "{name}.hex differs");
         let bytes = golden(&name);
         assert_eq!(CatalogRecord::decode(&bytes).as_ref(), Ok(&record));
         assert_eq!(record.encode(), bytes, "{name}");
@@ -168,13 +149,7 @@ fn a_record_of_the_catalog_that_is_newer_cut_short_or_too_long_is_refused() {
         newer[0] = FORMAT + 1;
         let found = CatalogRecord::decode(&newer);
         let (known, newer) = (FORMAT, FORMAT + 1);
-        assert_eq!(
-            found,
-            Err(RecordError::Newer {
-                found: newer,
-                known
-            })
-        );
+        assert_eq!(found, Err(RecordError::Newer { found: newer, known }));
         for length in 0..whole.len() {
             let found = CatalogRecord::decode(&whole[..length]);
             assert!(matches!(found, Err(RecordError::Malformed { .. })));
@@ -188,17 +163,11 @@ fn a_record_of_the_catalog_that_is_newer_cut_short_or_too_long_is_refused() {
 
 #[test]
 fn a_step_is_what_was_said_last_until_it_is_unregistered() {
-    let updated = CatalogEvent::StepUpdated {
-        id: "a".to_owned(),
-        definition: "2".to_owned(),
-    };
+    let updated = CatalogEvent::StepUpdated { id: "a".to_owned(), definition: "2".to_owned() };
     let gone = CatalogEvent::StepUnregistered { id: "a".to_owned() };
     let catalog = folded([registered("a", "1"), updated.clone()]);
     assert_eq!(&*catalog.steps["a"], "2");
-    assert_eq!(
-        folded([registered("a", "1"), updated, gone]),
-        Catalog::default()
-    );
+    assert_eq!(folded([registered("a", "1"), updated, gone]), Catalog::default());
 }
 
 #[test]
@@ -219,19 +188,12 @@ fn the_health_of_a_step_is_known_while_the_step_is() {
 #[test]
 fn a_flow_that_goes_on_keeps_its_labels_and_its_parent() {
     let first = activated("f", &[("k", "v")], Some("g"));
-    let catalog = folded([
-        first.clone(),
-        deactivated("f", Some("no")),
-        activated("f", &[], None),
-    ]);
+    let catalog = folded([first.clone(), deactivated("f", Some("no")), activated("f", &[], None)]);
     let entry = &catalog.flows["f"];
     let labels = BTreeMap::from([("k".to_owned(), "v".to_owned())]);
     assert_eq!(entry.labels, labels);
     assert_eq!(entry.parent.as_deref(), Some("g"));
-    assert_eq!(
-        (entry.place, entry.status),
-        (FlowPlace::Active, FlowStatus::Active)
-    );
+    assert_eq!((entry.place, entry.status), (FlowPlace::Active, FlowStatus::Active));
     assert_eq!((&entry.error, entry.ended), (&None, None));
     assert_eq!((entry.since, entry.updated), (at(3), at(12)));
     let renamed = folded([first, activated("f", &[("k", "w")], None)]);
@@ -243,14 +205,8 @@ fn a_flow_ends_is_moved_and_is_gone() {
     let mut events = vec![activated("f", &[], None), deactivated("f", Some("no"))];
     let ended = folded(events.clone());
     let entry = &ended.flows["f"];
-    assert_eq!(
-        (entry.place, entry.status),
-        (FlowPlace::Deactivated, FlowStatus::Failed)
-    );
-    assert_eq!(
-        (entry.error.as_deref(), entry.ended),
-        (Some("no"), Some(at(4)))
-    );
+    assert_eq!((entry.place, entry.status), (FlowPlace::Deactivated, FlowStatus::Failed));
+    assert_eq!((entry.error.as_deref(), entry.ended), (Some("no"), Some(at(4))));
     events.push(archiving("f"));
     let moving = folded(events.clone());
     assert_eq!(moving.flows["f"].place, FlowPlace::Archiving);
@@ -264,41 +220,19 @@ fn any_event() -> impl Strategy<Value = CatalogEvent> {
     let text = || any::<String>();
     let maybe = || prop::option::of(any::<String>());
     let time = || any::<u64>().prop_map(Timestamp::from_nanos);
-    let statuses = vec![
-        FlowStatus::Active,
-        FlowStatus::Completed,
-        FlowStatus::Failed,
-    ];
+    let statuses = vec![FlowStatus::Active, FlowStatus::Completed, FlowStatus::Failed];
     prop_oneof![
-        (name(), text())
-            .prop_map(|(id, definition)| CatalogEvent::StepRegistered { id, definition }),
+        (name(), text()).prop_map(|(id, definition)| CatalogEvent::StepRegistered { id, definition }),
         (name(), text()).prop_map(|(id, definition)| CatalogEvent::StepUpdated { id, definition }),
         name().prop_map(|id| CatalogEvent::StepUnregistered { id }),
-        (name(), any::<bool>(), maybe()).prop_map(|(id, healthy, error)| {
-            CatalogEvent::StepHealthChanged { id, healthy, error }
-        }),
-        (
-            name(),
-            time(),
-            prop::collection::vec((text(), text()), 0..3),
-            maybe()
-        )
-            .prop_map(
-                |(flow, since, labels, parent)| CatalogEvent::FlowActivated {
-                    flow,
-                    since,
-                    labels,
-                    parent,
-                }
-            ),
-        (name(), prop::sample::select(statuses), maybe(), time()).prop_map(
-            |(flow, status, error, ended)| CatalogEvent::FlowDeactivated {
-                flow,
-                status,
-                error,
-                ended,
-            }
+        (name(), any::<bool>(), maybe())
+            .prop_map(|(id, healthy, error)| { CatalogEvent::StepHealthChanged { id, healthy, error } }),
+        (name(), time(), prop::collection::vec((text(), text()), 0..3), maybe()).prop_map(
+            |(flow, since, labels, parent)| CatalogEvent::FlowActivated { flow, since, labels, parent }
         ),
+        (name(), prop::sample::select(statuses), maybe(), time()).prop_map(|(flow, status, error, ended)| {
+            CatalogEvent::FlowDeactivated { flow, status, error, ended }
+        }),
         name().prop_map(|flow| CatalogEvent::FlowArchiving { flow }),
         (name(), text()).prop_map(|(flow, file)| CatalogEvent::FlowArchived { flow, file }),
         name().prop_map(|flow| CatalogEvent::FlowRemoved { flow }),
@@ -306,10 +240,8 @@ fn any_event() -> impl Strategy<Value = CatalogEvent> {
 }
 
 fn any_record() -> impl Strategy<Value = CatalogRecord> {
-    (any::<u64>(), any_event()).prop_map(|(nanos, event)| CatalogRecord {
-        at: Timestamp::from_nanos(nanos),
-        event,
-    })
+    (any::<u64>(), any_event())
+        .prop_map(|(nanos, event)| CatalogRecord { at: Timestamp::from_nanos(nanos), event })
 }
 
 /// What an event is about.

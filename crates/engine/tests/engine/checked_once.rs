@@ -69,10 +69,7 @@ fn every_example_is_stored_as_what_it_was_checked_to() {
             continue;
         }
         let text = std::fs::read_to_string(&path).unwrap();
-        let operator = Operator {
-            breaker_per_origin: seen % 2 == 0,
-            ..Operator::default()
-        };
+        let operator = Operator { breaker_per_origin: seen % 2 == 0, ..Operator::default() };
         let record = submitted("job", &text, 1, &operator);
         let live = Job::begin(&record).unwrap();
         let loaded = Job::begin(&stored(&record)).unwrap();
@@ -87,10 +84,8 @@ fn an_update_brings_its_plan_and_a_replayed_one_is_checked() {
     let mut scene = Scene::of("- {shell: a, retry_config: {attempts: 3}}\n");
     let text = "- {shell: a, retry_config: {attempts: 1}}\n";
     let workflow = scene.job.check(text).workflow.unwrap();
-    let update = Input::Update {
-        text: WorkflowText::checked(text, Plan::new(workflow)),
-        changes: Vec::new(),
-    };
+    let update =
+        Input::Update { text: WorkflowText::checked(text, Plan::new(workflow)), changes: Vec::new() };
     let (before, mut job) = (checks_made(), scene.job.clone());
     assert_eq!(react(&mut job, &update, scene.now).records.len(), 1);
     assert_eq!(checks_made(), before);
@@ -133,18 +128,11 @@ fn steps() -> Vec<Value> {
 
 fn aim(goal: &str) -> Aim {
     let init = [("z".to_owned(), Value::from(1))];
-    Aim {
-        goals: vec![goal.to_owned()],
-        init: init.into(),
-    }
+    Aim { goals: vec![goal.to_owned()], init: init.into() }
 }
 
 /// The steps put together, and the text they would be read from.
-fn assembled(
-    steps: &[Value],
-    pool: Option<PoolRequest>,
-    aim: &Aim,
-) -> Result<Workflow, Vec<String>> {
+fn assembled(steps: &[Value], pool: Option<PoolRequest>, aim: &Aim) -> Result<Workflow, Vec<String>> {
     let checked = steps.iter().map(|step| {
         let source = Source::new("step", step.to_string());
         let (id, step) = check_step(&source, &Operator::default()).unwrap();
@@ -161,10 +149,7 @@ fn a_flow_of_checked_steps_is_what_its_text_would_be_checked_to() {
         if pool {
             text["retry_budget_per_workflow"] = 5.into();
         }
-        let pool = pool.then(|| PoolRequest {
-            per_item: 5,
-            ..PoolRequest::default()
-        });
+        let pool = pool.then(|| PoolRequest { per_item: 5, ..PoolRequest::default() });
         let source = Source::new("flow", text.to_string());
         let read = check_aimed(&source, &Operator::default(), Some(&aim(goal)));
         let mut read = read.workflow.unwrap();
@@ -207,10 +192,7 @@ fn a_flow_inside_a_flow_is_planned_from_the_steps_of_the_outer_one() {
 
     // One that cannot be planned is refused for the same reason.
     let mut nowhere = (*flow).clone();
-    nowhere.run = FlowRun {
-        goals: vec!["nowhere".to_owned()],
-        ..nowhere.run
-    };
+    nowhere.run = FlowRun { goals: vec!["nowhere".to_owned()], ..nowhere.run };
     let refused = nowhere.submission(&scene.job, &plans).unwrap_err();
     let record = undaunted_engine::event::Submitted {
         text: text.to_string().into(),

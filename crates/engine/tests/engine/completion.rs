@@ -48,11 +48,7 @@ fn when_all_have_reported_that_is_the_reason_even_if_the_minimum_is_reached_with
     assert_eq!(decided(&scene.succeed(0)), None);
     assert_eq!(
         said(&scene.succeed(1))[2..],
-        [
-            "completion_reached 0: all_dcs_reported, met",
-            "step_completed 0",
-            "step_started 1"
-        ]
+        ["completion_reached 0: all_dcs_reported, met", "step_completed 0", "step_started 1"]
     );
 }
 
@@ -70,10 +66,7 @@ fn when_all_have_reported_after_the_deadline_that_is_the_reason() {
 fn the_minimum_that_is_reached_is_the_reason_even_after_the_deadline() {
     let mut scene = begun("best_effort_min_dcs: 1", 2);
     scene.at(301);
-    assert_eq!(
-        decided(&scene.succeed(0)).unwrap(),
-        "completion_reached 0: min_dcs_reached (1/1), met"
-    );
+    assert_eq!(decided(&scene.succeed(0)).unwrap(), "completion_reached 0: min_dcs_reached (1/1), met");
 }
 
 #[test]
@@ -92,10 +85,7 @@ fn the_deadline_runs_from_the_start_of_the_step() {
     scene.at(159);
     assert_eq!(scene.hear(&Input::Woke), [""; 0]);
     scene.at(160);
-    assert_eq!(
-        scene.hear(&Input::Woke),
-        ["completion_reached 1: deadline_expired (completed: 1), missed"]
-    );
+    assert_eq!(scene.hear(&Input::Woke), ["completion_reached 1: deadline_expired (completed: 1), missed"]);
 }
 
 #[test]
@@ -104,10 +94,7 @@ fn the_default_is_one_within_300_seconds() {
     assert_eq!(scene.next_wake(), Some(at(300)));
     let mut scene = begun("best_effort_deadline_seconds: 0", 3);
     assert_eq!(scene.next_wake(), Some(at(300)), "0 is the default");
-    assert_eq!(
-        decided(&scene.succeed(1)).unwrap(),
-        "completion_reached 0: min_dcs_reached (1/1), met"
-    );
+    assert_eq!(decided(&scene.succeed(1)).unwrap(), "completion_reached 0: min_dcs_reached (1/1), met");
 }
 
 #[test]
@@ -117,10 +104,7 @@ fn the_minimum_is_clamped_to_what_there_is() {
     let reached = scene.succeed(1);
     assert!(decided(&reached).unwrap().ends_with(", met"));
     let mut scene = begun("best_effort_min_dcs: 0", 2);
-    assert_eq!(
-        decided(&scene.succeed(0)).unwrap(),
-        "completion_reached 0: min_dcs_reached (1/1), met"
-    );
+    assert_eq!(decided(&scene.succeed(0)).unwrap(), "completion_reached 0: min_dcs_reached (1/1), met");
 }
 
 #[test]
@@ -147,10 +131,7 @@ fn neither_suspension_nor_a_pause_moves_the_deadline() {
 
 #[test]
 fn a_deadline_that_passed_while_nobody_was_there_is_noticed_when_all_that_ended_was_told() {
-    let mut scene = begun(
-        "best_effort_deadline_seconds: 60\n  best_effort_min_dcs: 3",
-        3,
-    );
+    let mut scene = begun("best_effort_deadline_seconds: 60\n  best_effort_min_dcs: 3", 3);
     scene.at(1000);
     assert_eq!(decided(&scene.crash_and_resume()), None);
     let _ = scene.succeed(1);
@@ -162,27 +143,19 @@ fn a_deadline_that_passed_while_nobody_was_there_is_noticed_when_all_that_ended_
 
 #[test]
 fn what_ended_while_nobody_was_there_counts_however_late_it_is_told() {
-    let mut scene = begun(
-        "best_effort_deadline_seconds: 60\n  best_effort_min_dcs: 3",
-        3,
-    );
+    let mut scene = begun("best_effort_deadline_seconds: 60\n  best_effort_min_dcs: 3", 3);
     scene.at(1000);
     let _ = scene.crash_and_resume();
     for item in 0..3 {
         let _ = scene.succeed(item);
     }
-    assert_eq!(
-        scene.clone_at_its_end().came_to(),
-        ("completed", None, [3, 0, 0])
-    );
+    assert_eq!(scene.clone_at_its_end().came_to(), ("completed", None, [3, 0, 0]));
 }
 
 #[test]
 fn with_cancel_what_runs_is_ended_and_what_waits_is_missing() {
-    let text = map("best_effort_min_dcs: 1\n  max_parallel: 3").replace(
-        "[{shell: a}]",
-        "[{shell: a, retry_config: {attempts: 5}, on_failure: {shell: mend}}]",
-    );
+    let text = map("best_effort_min_dcs: 1\n  max_parallel: 3")
+        .replace("[{shell: a}]", "[{shell: a, retry_config: {attempts: 5}, on_failure: {shell: mend}}]");
     let mut scene = Scene::over(&text, 5);
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));
@@ -209,11 +182,7 @@ fn with_cancel_what_runs_is_ended_and_what_waits_is_missing() {
     );
     assert_eq!(
         said(&scene.fail(3, Cause::Exit(1)))[1..],
-        [
-            "item_skipped 0/3: cancelled",
-            "step_completed 0",
-            "step_started 1"
-        ]
+        ["item_skipped 0/3: cancelled", "step_completed 0", "step_started 1"]
     );
     let _ = scene.start();
     let _ = scene.succeed(0);
@@ -240,10 +209,7 @@ fn what_a_breaker_holds_is_missing_too() {
     let _ = scene.fail(2, Cause::Signal(15));
     assert_eq!(scene.breaker("payments"), &breaker, "ended, not down");
     let missing = missing(&scene.clone_at_its_end());
-    assert_eq!(
-        missing,
-        ["a0", "a2"].map(|name| (name.to_owned(), Reason::Cancelled))
-    );
+    assert_eq!(missing, ["a0", "a2"].map(|name| (name.to_owned(), Reason::Cancelled)));
 }
 
 impl Scene {
@@ -272,10 +238,7 @@ fn all_reported_below_the_minimum_is_partial() {
     let mut scene = begun("best_effort_min_dcs: 2", 2);
     let _ = scene.fail(0, Cause::Exit(1));
     let reached = scene.succeed(1);
-    assert_eq!(
-        decided(&reached).unwrap(),
-        "completion_reached 0: all_dcs_reported, missed"
-    );
+    assert_eq!(decided(&reached).unwrap(), "completion_reached 0: all_dcs_reported, missed");
     let scene = scene.clone_at_its_end();
     assert_eq!(
         scene.came_to(),
@@ -293,15 +256,9 @@ fn the_deadline_passed_below_the_minimum_is_partial_and_says_so() {
     let _ = scene.fail(1, Cause::Signal(15));
     let _ = scene.fail(2, Cause::Signal(15));
     let scene = scene.clone_at_its_end();
-    assert_eq!(
-        scene.came_to(),
-        ("partial", Some(Reason::Deadline), [1, 0, 0])
-    );
+    assert_eq!(scene.came_to(), ("partial", Some(Reason::Deadline), [1, 0, 0]));
     let error = scene.report().error.unwrap();
-    assert_eq!(
-        error,
-        "deadline_expired (completed: 1): 2 of 3 had to succeed"
-    );
+    assert_eq!(error, "deadline_expired (completed: 1): 2 of 3 had to succeed");
     let names = ["a1", "a2"].map(|name| (name.to_owned(), Reason::Deadline));
     assert_eq!(missing(&scene), names);
 }
@@ -317,28 +274,15 @@ fn a_reduce_that_fails_after_a_map_that_fell_short_is_what_failed_the_job() {
     let _ = scene.fail(2, Cause::Signal(15));
     let _ = scene.start();
     let records = scene.fail_saying(0, Cause::Exit(127), "no such program");
-    assert_eq!(
-        scene.came_to(),
-        ("failed", Some(Reason::Permanent), [1, 1, 0])
-    );
+    assert_eq!(scene.came_to(), ("failed", Some(Reason::Permanent), [1, 1, 0]));
     let report = scene.report();
-    assert_eq!(
-        report.error.as_deref(),
-        Some("exit status 127 (not found): no such program")
-    );
-    assert!(
-        report.completion.is_some(),
-        "that it fell short is said too"
-    );
-    let Some(Event::Job(JobEvent::Failed(ended))) = records.last().map(|record| &record.event)
-    else {
+    assert_eq!(report.error.as_deref(), Some("exit status 127 (not found): no such program"));
+    assert!(report.completion.is_some(), "that it fell short is said too");
+    let Some(Event::Job(JobEvent::Failed(ended))) = records.last().map(|record| &record.event) else {
         panic!("{:?}", said(&records));
     };
     let error = ended.error.as_ref().map(|it| scene.job.texts.read(it));
-    assert_eq!(
-        (ended.reason, error),
-        (report.reason, report.error.as_deref())
-    );
+    assert_eq!((ended.reason, error), (report.reason, report.error.as_deref()));
 }
 
 #[test]
@@ -348,10 +292,7 @@ fn dead_letters_of_a_step_below_its_minimum_are_redriven_and_make_up_for_it() {
     let _ = scene.fail(1, Cause::Exit(1));
     let mut scene = scene.clone_at_its_end();
     assert_eq!(scene.came_to().0, "partial");
-    let redrive = Input::Redrive {
-        items: vec![StepId(0).item(1)],
-        reduce: false,
-    };
+    let redrive = Input::Redrive { items: vec![StepId(0).item(1)], reduce: false };
     let _ = scene.tell(&redrive);
     let _ = scene.start();
     let _ = scene.crash_and_resume();
@@ -368,10 +309,7 @@ fn a_redrive_of_a_step_that_was_met_starts_nothing_that_it_went_without() {
     let _ = scene.succeed(1);
     let mut scene = scene.clone_at_its_end();
     assert_eq!(scene.came_to(), ("completed", None, [1, 1, 0]));
-    let _ = scene.tell(&Input::Redrive {
-        items: vec![StepId(0).item(0)],
-        reduce: false,
-    });
+    let _ = scene.tell(&Input::Redrive { items: vec![StepId(0).item(0)], reduce: false });
     assert_eq!(scene.ready(), [StepId(0).item(0)]);
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));
@@ -406,11 +344,7 @@ fn a_crash_at_every_record_comes_to_the_same_decision() {
             let (&start, &item) = other.job.starts.running.iter().next().unwrap();
             let fails = [0, 3].map(|index| StepId(0).item(index)).contains(&item);
             let failure = fails.then_some(Cause::Exit(1));
-            let _ = other.end(AttemptEnd {
-                start,
-                failure,
-                ..AttemptEnd::default()
-            });
+            let _ = other.end(AttemptEnd { start, failure, ..AttemptEnd::default() });
         }
         assert_eq!(other.came_to(), scene.came_to(), "cut after {count}");
         assert_eq!(reached(&other), reached(&scene));
@@ -427,25 +361,15 @@ fn without_best_effort_a_step_waits_for_everything() {
     scene.at(10_000);
     assert_eq!(scene.hear(&Input::Woke), [""; 0]);
     let _ = scene.fail(1, Cause::Exit(1));
-    let records: Vec<Record> = scene
-        .journal
-        .iter()
-        .map(|it| Record::decode(it).unwrap())
-        .collect();
+    let records: Vec<Record> = scene.journal.iter().map(|it| Record::decode(it).unwrap()).collect();
     assert_eq!(decided(&records), None);
-    assert_eq!(
-        scene.clone_at_its_end().came_to(),
-        ("partial", Some(Reason::Attempts), [1, 1, 0])
-    );
+    assert_eq!(scene.clone_at_its_end().came_to(), ("partial", Some(Reason::Attempts), [1, 1, 0]));
 }
 
 #[test]
 fn a_map_without_items_is_completed() {
     let scene = begun("best_effort_min_dcs: 3", 0);
-    assert_eq!(
-        scene.clone_at_its_end().came_to(),
-        ("completed", None, [0, 0, 0])
-    );
+    assert_eq!(scene.clone_at_its_end().came_to(), ("completed", None, [0, 0, 0]));
 }
 
 #[test]
@@ -461,11 +385,7 @@ fn a_result_of_nobody_or_one_that_comes_twice_never_changes_what_is_counted() {
         let before = (digest(&scene.job), scene.journal.len());
         for start in [first, StartId(0), StartId(99), StartId(u64::MAX)] {
             for failure in [None, Some(Cause::Exit(1))] {
-                let records = scene.end(AttemptEnd {
-                    start,
-                    failure,
-                    ..AttemptEnd::default()
-                });
+                let records = scene.end(AttemptEnd { start, failure, ..AttemptEnd::default() });
                 assert_eq!(records, []);
             }
         }

@@ -48,16 +48,8 @@ fn the_rule_decides_as_described_for_every_combination() {
             let count = |what| u64::try_from((0..n).filter(|it| of(*it) == what).count()).unwrap();
             let [ok, failed] = [count(0), count(1)];
             for (min, best_effort, passed) in cases() {
-                let rule = CompletionRule {
-                    best_effort,
-                    min,
-                    deadline: secs(300),
-                };
-                let tally = Tally {
-                    target: n.into(),
-                    completed: ok,
-                    failed,
-                };
+                let rule = CompletionRule { best_effort, min, deadline: secs(300) };
+                let tally = Tally { target: n.into(), completed: ok, failed };
                 let now = if passed { at(300) } else { at(299) };
                 let found = rule.decide(tally, T0.after(rule.deadline), now);
                 let found = found.map(|it| (it.success, it.reason.to_string()));
@@ -96,8 +88,7 @@ fn begun(n: u32, min: u64, best_effort: bool) -> Scene {
     } else {
         String::new()
     };
-    let text =
-        format!("mode: mapreduce\nmap:\n  input: a\n{rule}  agent_template: [{{shell: a}}]\n");
+    let text = format!("mode: mapreduce\nmap:\n  input: a\n{rule}  agent_template: [{{shell: a}}]\n");
     let mut scene = Scene::over(&text, n);
     let _ = scene.start();
     scene
@@ -114,11 +105,7 @@ fn compare([n, ok, failed]: [u32; 3], begun: &Scene, min: u64, failures_first: b
     }
     let mut counts = [0_u64; 2];
     for number in 0..ok + failed {
-        let fails = if failures_first {
-            number < failed
-        } else {
-            number >= ok
-        };
+        let fails = if failures_first { number < failed } else { number >= ok };
         if scene.job.stage != Stage::Running {
             break;
         }
@@ -140,11 +127,7 @@ fn compare([n, ok, failed]: [u32; 3], begun: &Scene, min: u64, failures_first: b
     expected = expected.or_else(|| model(true, min, [n.into(), counts[0], counts[1]], true));
     assert_eq!(decided(&scene), expected, "{n} {counts:?} {min}");
     while let Some(start) = scene.job.starts.running.keys().next().copied() {
-        let _ = scene.end(AttemptEnd {
-            start,
-            failure: Some(Cause::Signal(15)),
-            ..AttemptEnd::default()
-        });
+        let _ = scene.end(AttemptEnd { start, failure: Some(Cause::Signal(15)), ..AttemptEnd::default() });
     }
     let success = expected.unwrap().0;
     let status = if success { "completed" } else { "partial" };
@@ -158,8 +141,7 @@ fn a_job_decides_as_described_in_whatever_order_results_come() {
             let begun = begun(n, min, true);
             for ok in 0..=n {
                 for failed in 0..=n - ok {
-                    for (failures_first, late) in
-                        [(false, false), (true, false), (false, true), (true, true)]
+                    for (failures_first, late) in [(false, false), (true, false), (false, true), (true, true)]
                     {
                         compare([n, ok, failed], &begun, min, failures_first, late);
                     }
@@ -180,11 +162,8 @@ fn a_job_without_best_effort_waits_for_all_and_is_complete_if_none_failed() {
                 scene.at(300 + u64::from(number));
                 let _ = scene.tell(&Input::Woke);
                 let failure = (number < failed).then_some(Cause::Exit(1));
-                let _ = scene.end(AttemptEnd {
-                    start: scene.start_of(number),
-                    failure,
-                    ..AttemptEnd::default()
-                });
+                let _ =
+                    scene.end(AttemptEnd { start: scene.start_of(number), failure, ..AttemptEnd::default() });
             }
             let counts = [n.into(), u64::from(n - failed), failed.into()];
             let (success, _) = model(false, 1, counts, true).unwrap();

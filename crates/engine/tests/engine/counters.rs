@@ -29,24 +29,12 @@ fn pooled() -> Scene {
 
 #[test]
 fn attempts_retries_delays_and_the_pool_are_counted() {
-    let Counters {
-        attempts,
-        retries_scheduled,
-        delays,
-        retries_charged,
-        retries_refused,
-        ..
-    } = projected(&pooled()).counters;
+    let Counters { attempts, retries_scheduled, delays, retries_charged, retries_refused, .. } =
+        projected(&pooled()).counters;
     assert_eq!(attempts, [("transient".to_owned(), 3)].into());
-    assert_eq!(
-        (retries_scheduled, retries_charged, retries_refused),
-        (2, 2, 1)
-    );
+    assert_eq!((retries_scheduled, retries_charged, retries_refused), (2, 2, 1));
     assert_eq!(delays.sum, Duration::from_secs(2));
-    let second = DELAY_BOUNDS
-        .iter()
-        .position(|it| it.as_secs() == 1)
-        .unwrap();
+    let second = DELAY_BOUNDS.iter().position(|it| it.as_secs() == 1).unwrap();
     assert_eq!(delays.counts[second], 2);
     assert_eq!(delays.counts.iter().sum::<u64>(), 2);
 }
@@ -59,17 +47,11 @@ fn completions_by_a_rule_are_counted_with_the_share_of_the_last_one() {
     let _ = scene.start();
     let _ = done(&mut scene, StepId(0).item(0), &serde_json::json!({"y": 1}));
     let counters = projected(&scene).counters;
-    assert_eq!(
-        counters.completions,
-        [("min_dcs_reached".to_owned(), 1)].into()
-    );
+    assert_eq!(counters.completions, [("min_dcs_reached".to_owned(), 1)].into());
     let share = counters.last_completion.unwrap();
     assert_eq!((share.completed, share.target), (1, 4));
     assert_eq!(share.ratio().to_string(), "0.25");
-    let nothing = CompletionShare {
-        completed: 0,
-        target: 0,
-    };
+    let nothing = CompletionShare { completed: 0, target: 0 };
     assert_eq!(nothing.ratio().to_string(), "1");
 }
 

@@ -36,17 +36,11 @@ fn delays_count_towards_the_deadline_of_an_item_and_a_retry_due_after_it_is_refu
     let _ = scene.start();
     scene.at(106);
     // Due exactly at the deadline: allowed.
-    assert_eq!(
-        said(&scene.fail(0, Cause::Exit(1)))[1],
-        "retry_scheduled 0/0 0.2 in 4s at +110s"
-    );
+    assert_eq!(said(&scene.fail(0, Cause::Exit(1)))[1], "retry_scheduled 0/0 0.2 in 4s at +110s");
     scene.at(110);
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));
-    assert_eq!(
-        scene.came_to(),
-        ("partial", Some(Reason::Deadline), [0, 1, 0])
-    );
+    assert_eq!(scene.came_to(), ("partial", Some(Reason::Deadline), [0, 1, 0]));
 }
 
 #[test]
@@ -68,18 +62,9 @@ fn downtime_counts_towards_the_deadline_of_an_item() {
     scene.at(11);
     let _ = scene.crash_and_resume();
     let said = said(&scene.start());
-    assert_eq!(
-        said[1..3],
-        [
-            "command_stopped 0/0 0.1: deadline",
-            "item_dead_lettered 0/0 0.1: deadline"
-        ]
-    );
+    assert_eq!(said[1..3], ["command_stopped 0/0 0.1: deadline", "item_dead_lettered 0/0 0.1: deadline"]);
     let error = scene.report().error.unwrap();
-    assert!(
-        error.ends_with("; last error: exit status 1: busy"),
-        "{error}"
-    );
+    assert!(error.ends_with("; last error: exit status 1: busy"), "{error}");
 }
 
 #[test]
@@ -95,10 +80,7 @@ fn clean_suspension_does_not_count_towards_the_deadline_of_an_item() {
     assert_eq!(timeout(&scene), Some(secs(8)));
     let _ = scene.start();
     scene.at(1001);
-    assert_eq!(
-        said(&scene.fail(0, Cause::Exit(1)))[1],
-        "retry_scheduled 0/0 0.2 in 4s at +1005s"
-    );
+    assert_eq!(said(&scene.fail(0, Cause::Exit(1)))[1], "retry_scheduled 0/0 0.2 in 4s at +1005s");
 }
 
 #[test]
@@ -124,40 +106,23 @@ reduce: [{shell: r}]
     let _ = scene.tell(&Input::Woke);
     assert_eq!(scene.job.starts.running.len(), 2);
     scene.at(60);
-    assert_eq!(
-        scene.hear(&Input::Woke),
-        ["job_stopping deadline", "item_skipped 0/0: deadline"]
-    );
+    assert_eq!(scene.hear(&Input::Woke), ["job_stopping deadline", "item_skipped 0/0: deadline"]);
     assert_eq!(scene.wanted().last().unwrap(), "end all");
     assert_eq!(scene.next_wake(), None);
     let _ = scene.fail(1, Cause::Signal(15));
     let said = said(&scene.fail(2, Cause::Signal(15)));
-    assert_eq!(
-        said[1..],
-        [
-            "item_skipped 0/2: deadline",
-            "step_failed 0",
-            "job_failed deadline"
-        ]
-    );
-    assert_eq!(
-        scene.came_to(),
-        ("failed", Some(Reason::Deadline), [0, 0, 3])
-    );
+    assert_eq!(said[1..], ["item_skipped 0/2: deadline", "step_failed 0", "job_failed deadline"]);
+    assert_eq!(scene.came_to(), ("failed", Some(Reason::Deadline), [0, 0, 3]));
     assert_eq!(scene.report().missing.len(), 1);
 }
 
 #[test]
 fn a_retry_due_after_the_job_deadline_is_refused() {
-    let text =
-        "deadline: 10s\nretry_config: {attempts: 9, initial_delay: 11s}\ncommands: [{shell: a}]\n";
+    let text = "deadline: 10s\nretry_config: {attempts: 9, initial_delay: 11s}\ncommands: [{shell: a}]\n";
     let mut scene = Scene::of(text);
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));
-    assert_eq!(
-        scene.came_to(),
-        ("failed", Some(Reason::Deadline), [0, 1, 0])
-    );
+    assert_eq!(scene.came_to(), ("failed", Some(Reason::Deadline), [0, 1, 0]));
 }
 
 #[test]
@@ -168,38 +133,22 @@ fn suspension_does_not_move_the_job_deadline() {
     scene.at(100);
     let _ = scene.crash_and_resume();
     // Even if nobody says that the time is up, nothing is started any more.
-    assert_eq!(
-        said(&scene.start()),
-        [
-            "job_stopping deadline",
-            "step_failed 0",
-            "job_failed deadline"
-        ]
-    );
+    assert_eq!(said(&scene.start()), ["job_stopping deadline", "step_failed 0", "job_failed deadline"]);
 }
 
 #[test]
 fn a_handler_may_clean_up_after_an_item_whose_time_has_run_out() {
-    let text = ITEM.replace(
-        "[{shell: a}]",
-        "[{shell: a, on_failure: {shell: mend, max_attempts: 3}}]",
-    );
+    let text = ITEM.replace("[{shell: a}]", "[{shell: a, on_failure: {shell: mend, max_attempts: 3}}]");
     let mut scene = Scene::over(&text, 1);
     let _ = scene.start();
     scene.at(10);
     let stopped = said(&scene.fail(0, Cause::Timeout));
-    assert_eq!(
-        stopped.last().unwrap(),
-        "command_stopped 0/0 0.1: deadline, handler 1"
-    );
+    assert_eq!(stopped.last().unwrap(), "command_stopped 0/0 0.1: deadline, handler 1");
     scene.at(12);
     assert_eq!(timeout(&scene), None);
     let _ = scene.start();
     // But there is no time for one attempt more, so nothing was saved.
-    assert_eq!(
-        said(&scene.succeed(0))[1],
-        "item_dead_lettered 0/0 0.1: deadline"
-    );
+    assert_eq!(said(&scene.succeed(0))[1], "item_dead_lettered 0/0 0.1: deadline");
 }
 
 #[test]
@@ -215,10 +164,7 @@ fn an_attempt_more_whose_time_ran_out_in_the_queue_runs_no_handler_again() {
     scene.at(9);
     let _ = scene.succeed(0);
     scene.at(11);
-    assert_eq!(
-        said(&scene.start())[0],
-        "item_dead_lettered 0/0 0.1: attempts"
-    );
+    assert_eq!(said(&scene.start())[0], "item_dead_lettered 0/0 0.1: attempts");
 }
 
 #[test]
@@ -243,10 +189,7 @@ map:
     let _ = scene.start();
     assert_eq!(scene.held(), [1]);
     scene.at(20);
-    assert_eq!(
-        scene.hear(&Input::Woke).last().unwrap(),
-        "command_stopped 0/1 0.0: circuit_open, handler 1"
-    );
+    assert_eq!(scene.hear(&Input::Woke).last().unwrap(), "command_stopped 0/1 0.0: circuit_open, handler 1");
     let made = task(&scene.job, StepId(0).item(1), Files::default(), scene.now);
     let timeout = made.unwrap().unwrap().timeout;
     assert_eq!(timeout, Some(secs(3580)), "that of the job");

@@ -65,10 +65,7 @@ fn the_handler_runs_when_a_retry_has_expired() {
     let mut scene = waiting_with(", on_failure: {shell: mend}");
     scene.at(1000);
     let said = said(&scene.crash_and_resume());
-    assert_eq!(
-        said[2..],
-        ["command_stopped 0/0 0.2: retry_budget_expired, handler 1"]
-    );
+    assert_eq!(said[2..], ["command_stopped 0/0 0.2: retry_budget_expired, handler 1"]);
 }
 
 #[test]
@@ -120,10 +117,7 @@ fn what_was_spent_is_restored_exactly() {
     scene.now = third.due;
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));
-    assert_eq!(
-        scene.came_to(),
-        ("failed", Some(Reason::RetryBudget), [0, 1, 0])
-    );
+    assert_eq!(scene.came_to(), ("failed", Some(Reason::RetryBudget), [0, 1, 0]));
 }
 
 #[test]

@@ -14,11 +14,8 @@ use crate::scene::T0;
 pub(crate) const NAME: &str = "payments";
 
 /// Opens after two failures for a minute, closes after one success.
-pub(crate) const SETTINGS: BreakerSettings = BreakerSettings {
-    failure_threshold: 2,
-    half_open_max_calls: 1,
-    ..BreakerSettings::DEFAULT
-};
+pub(crate) const SETTINGS: BreakerSettings =
+    BreakerSettings { failure_threshold: 2, half_open_max_calls: 1, ..BreakerSettings::DEFAULT };
 
 /// A process, and the journals on the disk.
 #[derive(Clone)]
@@ -41,24 +38,14 @@ impl Desk {
     pub(crate) fn of(settings: BreakerSettings) -> Self {
         let mut admission = AdmissionControl::of([(NAME.to_owned(), settings)]);
         admission.tick(T0);
-        Self {
-            admission,
-            journals: Journals::default(),
-            seqs: BTreeMap::new(),
-        }
+        Self { admission, journals: Journals::default(), seqs: BTreeMap::new() }
     }
 
     /// A breaker that was opened by hand at the beginning, with these jobs that have an item waiting
     /// which has so many attempts left.
     pub(crate) fn open(settings: BreakerSettings, jobs: &[(&str, u64)]) -> Self {
         let mut desk = Self::of(settings);
-        desk.others(
-            None,
-            vec![
-                Fact::Configured { at: T0, settings },
-                Fact::Tripped { at: T0 },
-            ],
-        );
+        desk.others(None, vec![Fact::Configured { at: T0, settings }, Fact::Tripped { at: T0 }]);
         for (job, left) in jobs {
             desk.offer(job, 1, Some(*left));
         }
@@ -76,11 +63,7 @@ impl Desk {
 
     pub(crate) fn end(&mut self, job: &str, ticket: Ticket, signal: Signal) {
         let breaker = name();
-        let report = BreakerReport::Ended {
-            breaker,
-            ticket,
-            signal,
-        };
+        let report = BreakerReport::Ended { breaker, ticket, signal };
         self.admission.report(&id(job), &report);
     }
 
@@ -113,11 +96,7 @@ impl Desk {
 
     /// Another process, or an operator, appends facts; this process does not know.
     pub(crate) fn unseen(&mut self, job: Option<&str>, facts: Vec<Fact>) {
-        let record = BreakerRecord {
-            job: job.map(str::to_owned),
-            seq: job.map(|_| 1),
-            facts,
-        };
+        let record = BreakerRecord { job: job.map(str::to_owned), seq: job.map(|_| 1), facts };
         let _ = self.journals.append(&name(), &record);
     }
 

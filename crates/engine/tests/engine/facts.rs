@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use undaunted_engine::event::{
-    AttemptFailed, AttemptId, BreakerEvent, CommandStopped, CompletionDefaults, Counts, Ended,
-    Event, FlowRun, Held, ImportedCommand, ItemEvent, JobEvent, Kept, Late, NewItem, Opened,
-    Parent, Pass, Passing, PolicyChange, Reached, Released, Restored, Resumed, Retrying, Started,
-    StepEvent, Submitted, Succeeded, Sum, Text, Why,
+    AttemptFailed, AttemptId, BreakerEvent, CommandStopped, CompletionDefaults, Counts, Ended, Event,
+    FlowRun, Held, ImportedCommand, ItemEvent, JobEvent, Kept, Late, NewItem, Opened, Parent, Pass, Passing,
+    PolicyChange, Reached, Released, Restored, Resumed, Retrying, Started, StepEvent, Submitted, Succeeded,
+    Sum, Text, Why,
 };
 use undaunted_engine::id::{AttemptNumber, CommandId, StartId, StepId};
 use undaunted_policy::shape::{BackoffType, WorkDefaults};
@@ -70,47 +70,20 @@ fn of_the_job() -> Vec<(&'static str, Event)> {
                 ..Submitted::default()
             }))),
         ),
-        (
-            "job_redriven",
-            Event::Job(JobEvent::Redriven { reduce: true }),
-        ),
-        (
-            "item_redriven",
-            Event::Item(ItemEvent::Redriven {
-                step: StepId(1),
-                index: 2,
-            }),
-        ),
-        (
-            "item_dropped",
-            Event::Item(ItemEvent::Dropped {
-                step: StepId(1),
-                index: 2,
-            }),
-        ),
+        ("job_redriven", Event::Job(JobEvent::Redriven { reduce: true })),
+        ("item_redriven", Event::Item(ItemEvent::Redriven { step: StepId(1), index: 2 })),
+        ("item_dropped", Event::Item(ItemEvent::Dropped { step: StepId(1), index: 2 })),
         ("job_paused", Event::Job(JobEvent::Paused)),
-        (
-            "job_unpaused",
-            Event::Job(JobEvent::Unpaused { away: secs(30) }),
-        ),
+        ("job_unpaused", Event::Job(JobEvent::Unpaused { away: secs(30) })),
         ("job_resumed", Event::Job(JobEvent::Resumed(resumed()))),
     ]
 }
 
 /// Of steps, and how a job with them comes to an end or is changed.
 fn of_steps() -> Vec<(&'static str, Event)> {
-    let item = |name: &str| NewItem {
-        identity: name.to_owned(),
-        input: format!("{{\"id\":\"{name}\"}}"),
-    };
+    let item = |name: &str| NewItem { identity: name.to_owned(), input: format!("{{\"id\":\"{name}\"}}") };
     vec![
-        (
-            "step_started",
-            Event::Step(StepEvent::Started {
-                step: StepId(1),
-                start: Some(StartId(7)),
-            }),
-        ),
+        ("step_started", Event::Step(StepEvent::Started { step: StepId(1), start: Some(StartId(7)) })),
         (
             "items_read",
             Event::Step(StepEvent::ItemsRead {
@@ -128,26 +101,10 @@ fn of_steps() -> Vec<(&'static str, Event)> {
                 stderr: Some(Box::new(KEPT)),
             }),
         ),
-        (
-            "text_kept",
-            Event::Job(JobEvent::TextKept {
-                text: "connection refused".to_owned(),
-            }),
-        ),
-        (
-            "job_stopping",
-            Event::Job(JobEvent::Stopping {
-                reason: Reason::Tolerance,
-            }),
-        ),
-        (
-            "step_completed",
-            Event::Step(StepEvent::Completed { step: StepId(1) }),
-        ),
-        (
-            "step_failed",
-            Event::Step(StepEvent::Failed { step: StepId(1) }),
-        ),
+        ("text_kept", Event::Job(JobEvent::TextKept { text: "connection refused".to_owned() })),
+        ("job_stopping", Event::Job(JobEvent::Stopping { reason: Reason::Tolerance })),
+        ("step_completed", Event::Step(StepEvent::Completed { step: StepId(1) })),
+        ("step_failed", Event::Step(StepEvent::Failed { step: StepId(1) })),
         ("job_suspended", Event::Job(JobEvent::Suspended)),
         (
             "policy_changed",
@@ -171,19 +128,13 @@ fn of_the_job_later() -> Vec<(&'static str, Event)> {
             "job_submitted_completion",
             Event::Job(JobEvent::Submitted(Box::new(Submitted {
                 job: "7f3k".to_owned(),
-                completion: Some(CompletionDefaults {
-                    min: 2,
-                    deadline: secs(300),
-                }),
+                completion: Some(CompletionDefaults { min: 2, deadline: secs(300) }),
                 late_results_count: Some(true),
                 ..Submitted::default()
             }))),
         ),
         // What a release wrote whose requests all had a breaker, and what is written since.
-        (
-            "job_submitted_http",
-            Event::Job(JobEvent::Submitted(Box::new(requesting()))),
-        ),
+        ("job_submitted_http", Event::Job(JobEvent::Submitted(Box::new(requesting())))),
         (
             "job_submitted_opt_in",
             Event::Job(JobEvent::Submitted(Box::new(Submitted {
@@ -194,10 +145,7 @@ fn of_the_job_later() -> Vec<(&'static str, Event)> {
         (
             "job_resumed_held",
             Event::Job(JobEvent::Resumed(Resumed {
-                restored: Restored {
-                    held: Some(6),
-                    ..resumed().restored
-                },
+                restored: Restored { held: Some(6), ..resumed().restored },
                 ..resumed()
             })),
         ),
@@ -279,39 +227,16 @@ fn of_items() -> Vec<(&'static str, Event)> {
                 rule: Some(0),
             }))),
         ),
-        (
-            "command_repeated",
-            Event::Item(ItemEvent::CommandRepeated { of: OF }),
-        ),
-        (
-            "command_recovered",
-            Event::Item(ItemEvent::CommandRecovered {
-                of: OF,
-                next: Some(CommandId(6)),
-            }),
-        ),
-        (
-            "item_succeeded",
-            Event::Item(ItemEvent::Succeeded {
-                step: StepId(1),
-                index: 299,
-            }),
-        ),
+        ("command_repeated", Event::Item(ItemEvent::CommandRepeated { of: OF })),
+        ("command_recovered", Event::Item(ItemEvent::CommandRecovered { of: OF, next: Some(CommandId(6)) })),
+        ("item_succeeded", Event::Item(ItemEvent::Succeeded { step: StepId(1), index: 299 })),
         (
             "item_dead_lettered",
-            Event::Item(ItemEvent::DeadLettered {
-                of: OF,
-                reason: Reason::Attempts,
-                error: Text::Kept(4),
-            }),
+            Event::Item(ItemEvent::DeadLettered { of: OF, reason: Reason::Attempts, error: Text::Kept(4) }),
         ),
         (
             "item_skipped",
-            Event::Item(ItemEvent::Skipped {
-                step: StepId(1),
-                index: 299,
-                reason: Reason::Cancelled,
-            }),
+            Event::Item(ItemEvent::Skipped { step: StepId(1), index: 299, reason: Reason::Cancelled }),
         ),
     ]
 }
@@ -332,22 +257,10 @@ fn ends() -> Vec<(&'static str, Event)> {
         submitted: Some(at(0)),
     };
     vec![
-        (
-            "job_completed",
-            Event::Job(JobEvent::Completed(Box::new(ended.clone()))),
-        ),
-        (
-            "job_partial",
-            Event::Job(JobEvent::Partial(Box::new(ended.clone()))),
-        ),
-        (
-            "job_failed",
-            Event::Job(JobEvent::Failed(Box::new(ended.clone()))),
-        ),
-        (
-            "job_cancelled",
-            Event::Job(JobEvent::Cancelled(Box::new(ended))),
-        ),
+        ("job_completed", Event::Job(JobEvent::Completed(Box::new(ended.clone())))),
+        ("job_partial", Event::Job(JobEvent::Partial(Box::new(ended.clone())))),
+        ("job_failed", Event::Job(JobEvent::Failed(Box::new(ended.clone())))),
+        ("job_cancelled", Event::Job(JobEvent::Cancelled(Box::new(ended)))),
     ]
 }
 
@@ -364,12 +277,7 @@ fn shared_limits() -> Vec<(&'static str, Event)> {
         })))
     };
     let opened = |by_rule, failures| {
-        Event::Breaker(BreakerEvent::Opened(Opened {
-            breaker: breaker(),
-            until: at(65),
-            failures,
-            by_rule,
-        }))
+        Event::Breaker(BreakerEvent::Opened(Opened { breaker: breaker(), until: at(65), failures, by_rule }))
     };
     vec![
         (
@@ -377,42 +285,23 @@ fn shared_limits() -> Vec<(&'static str, Event)> {
             Event::Item(ItemEvent::AttemptStarted(Started {
                 of: OF,
                 start: StartId(7),
-                pass: Some(Pass {
-                    breaker: Text::Kept(2),
-                    generation: 4,
-                    probe: true,
-                }),
+                pass: Some(Pass { breaker: Text::Kept(2), generation: 4, probe: true }),
             })),
         ),
         (
             "pool_topped_up",
-            Event::Job(JobEvent::PoolToppedUp {
-                asked: 10,
-                added: 5,
-                total: 50,
-                per_item: Some(5),
-            }),
+            Event::Job(JobEvent::PoolToppedUp { asked: 10, added: 5, total: 50, per_item: Some(5) }),
         ),
         ("held", held(None)),
         ("held_by_rule", held(Some(sum()))),
         (
             "released",
-            Event::Item(ItemEvent::Released(Released {
-                of: OF,
-                breaker: breaker(),
-                held: secs(61),
-            })),
+            Event::Item(ItemEvent::Released(Released { of: OF, breaker: breaker(), held: secs(61) })),
         ),
         ("breaker_opened", opened(false, 5)),
         ("breaker_opened_by_rule", opened(true, 0)),
-        (
-            "breaker_half_opened",
-            Event::Breaker(BreakerEvent::HalfOpened { breaker: breaker() }),
-        ),
-        (
-            "breaker_closed",
-            Event::Breaker(BreakerEvent::Closed { breaker: breaker() }),
-        ),
+        ("breaker_half_opened", Event::Breaker(BreakerEvent::HalfOpened { breaker: breaker() })),
+        ("breaker_closed", Event::Breaker(BreakerEvent::Closed { breaker: breaker() })),
         (
             "breaker_configured",
             Event::Breaker(BreakerEvent::Configured {
@@ -484,16 +373,10 @@ fn of_flows() -> Vec<(&'static str, Event)> {
                 ..Submitted::default()
             }))),
         ),
-        (
-            "step_skipped",
-            Event::Step(StepEvent::Skipped { step: StepId(1) }),
-        ),
+        ("step_skipped", Event::Step(StepEvent::Skipped { step: StepId(1) })),
         (
             "step_unreachable",
-            Event::Step(StepEvent::Unreachable {
-                step: StepId(1),
-                missing: "order".to_owned(),
-            }),
+            Event::Step(StepEvent::Unreachable { step: StepId(1), missing: "order".to_owned() }),
         ),
         (
             "attribute_set",
@@ -503,13 +386,7 @@ fn of_flows() -> Vec<(&'static str, Event)> {
                 value: "{\"id\":7}".to_owned(),
             }),
         ),
-        (
-            "attempt_accepted",
-            Event::Item(ItemEvent::AttemptAccepted {
-                of: OF,
-                until: at(86_400),
-            }),
-        ),
+        ("attempt_accepted", Event::Item(ItemEvent::AttemptAccepted { of: OF, until: at(86_400) })),
     ]
 }
 
@@ -525,28 +402,13 @@ fn imports() -> Vec<(&'static str, Event)> {
         expires: Some(at(100)),
         error: Some(Text::Itself("refused".to_owned())),
     };
-    vec![(
-        "state_imported",
-        Event::Job(JobEvent::StateImported {
-            commands: vec![command],
-        }),
-    )]
+    vec![("state_imported", Event::Job(JobEvent::StateImported { commands: vec![command] }))]
 }
 
-const OF: AttemptId = AttemptId {
-    step: StepId(1),
-    index: 299,
-    command: CommandId(3),
-    attempt: AttemptNumber(2),
-};
+const OF: AttemptId =
+    AttemptId { step: StepId(1), index: 299, command: CommandId(3), attempt: AttemptNumber(2) };
 
-const KEPT: Kept = Kept {
-    length: 5_000_000,
-    head: 1_048_576,
-    tail: 1_048_576,
-    segment: 2,
-    offset: 77,
-};
+const KEPT: Kept = Kept { length: 5_000_000, head: 1_048_576, tail: 1_048_576, segment: 2, offset: 77 };
 
 fn sum() -> Sum {
     Sum {

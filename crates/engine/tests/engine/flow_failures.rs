@@ -16,8 +16,7 @@ use crate::scene::{Scene, digest, fold};
 use crate::spoken::said;
 
 #[test]
-fn a_step_whose_required_input_can_no_longer_come_is_unreachable_and_a_goal_that_is_fails_the_flow()
-{
+fn a_step_whose_required_input_can_no_longer_come_is_unreachable_and_a_goal_that_is_fails_the_flow() {
     let steps = [
         ("a", "x: {role: output}", ONCE),
         ("b", "x: {role: required}, y: {role: output}", ONCE),
@@ -33,21 +32,12 @@ fn a_step_whose_required_input_can_no_longer_come_is_unreachable_and_a_goal_that
             fail(&mut scene, StepId(0).item(0), Cause::Refused)
         };
         let words = said(&records);
-        let unreachable = words
-            .iter()
-            .filter(|word| word.starts_with("step_unreachable"));
+        let unreachable = words.iter().filter(|word| word.starts_with("step_unreachable"));
         assert_eq!(unreachable.count(), 2, "{words:?}");
         let (status, _, items) = scene.came_to();
-        assert_eq!(
-            (status, items),
-            ("failed", [u64::from(succeeds), u64::from(!succeeds), 0])
-        );
+        assert_eq!((status, items), ("failed", [u64::from(succeeds), u64::from(!succeeds), 0]));
         let error = scene.report().error.unwrap();
-        let told = if succeeds {
-            "`x`, which it requires"
-        } else {
-            "it said no"
-        };
+        let told = if succeeds { "`x`, which it requires" } else { "it said no" };
         assert!(error.contains(told), "{error}");
     }
 }
@@ -59,11 +49,7 @@ fn a_goal_that_fails_ends_the_flow_when_what_runs_has_finished() {
         "xs: [1, 2, 3]",
         &[
             ("a", "", ONCE),
-            (
-                "b",
-                "xs: {role: required, for_each: true}",
-                ", work_config: {max_retries: 3, parallelism: 2}",
-            ),
+            ("b", "xs: {role: required, for_each: true}", ", work_config: {max_retries: 3, parallelism: 2}"),
         ],
     );
     assert_eq!(scene.start().len(), 3);
@@ -72,24 +58,14 @@ fn a_goal_that_fails_ends_the_flow_when_what_runs_has_finished() {
     assert_eq!(scene.came_to().0, "running", "an item still runs");
     assert!(scene.ready().is_empty(), "nothing new starts");
     let _ = done(&mut scene, StepId(1).item(1), &json!({}));
-    assert_eq!(
-        scene.came_to(),
-        ("failed", Some(Reason::Permanent), [1, 1, 1])
-    );
+    assert_eq!(scene.came_to(), ("failed", Some(Reason::Permanent), [1, 1, 1]));
     assert_eq!(scene.report().items.total, 4);
     assert_eq!(scene.report().missing.len(), 1, "what never began");
 }
 
 #[test]
 fn a_failure_that_no_goal_needs_leaves_the_flow_to_go_on() {
-    let mut scene = flow(
-        "b",
-        "",
-        &[
-            ("a", "x: {role: output}", ONCE),
-            ("b", "x: {role: optional}", ONCE),
-        ],
-    );
+    let mut scene = flow("b", "", &[("a", "x: {role: output}", ONCE), ("b", "x: {role: optional}", ONCE)]);
     let _ = scene.start();
     let _ = fail(&mut scene, StepId(0).item(0), Cause::Status(410));
     let _ = scene.start();
@@ -125,11 +101,7 @@ fn as_many_items_run_as_may_and_one_that_waits_for_its_retry_holds_no_slot() {
     scene.at(1);
     assert!(scene.ready().is_empty(), "due, and there is no room");
     let _ = done(&mut scene, StepId(0).item(1), &json!({}));
-    assert_eq!(
-        scene.ready(),
-        [StepId(0).item(0)],
-        "what is due goes before what is new"
-    );
+    assert_eq!(scene.ready(), [StepId(0).item(0)], "what is due goes before what is new");
     // By itself one item runs at a time.
     let each = "x: {role: required, for_each: true}";
     assert_eq!(flow("a", "x: [1, 2]", &[("a", each, "")]).ready().len(), 1);
@@ -141,24 +113,14 @@ fn an_item_that_fails_for_good_fails_the_step_and_drops_what_waits_and_what_is_n
     let _ = fail(&mut scene, StepId(0).item(0), Cause::Network);
     let _ = scene.start();
     let records = said(&fail(&mut scene, StepId(0).item(1), Cause::Refused));
-    assert!(
-        records.contains(&"item_skipped 0/0: tolerance".to_owned()),
-        "{records:?}"
-    );
+    assert!(records.contains(&"item_skipped 0/0: tolerance".to_owned()), "{records:?}");
     assert_eq!(scene.came_to().0, "running", "one still runs");
     scene.at(5);
     assert!(scene.ready().is_empty());
     let records = said(&done(&mut scene, StepId(0).item(2), &json!({"y": 1})));
     assert!(records.contains(&"step_failed 0".to_owned()), "{records:?}");
-    assert_eq!(
-        scene.came_to(),
-        ("failed", Some(Reason::Permanent), [1, 1, 1])
-    );
-    assert_eq!(
-        scene.job.attributes.get("y"),
-        None,
-        "a step that failed gives nothing"
-    );
+    assert_eq!(scene.came_to(), ("failed", Some(Reason::Permanent), [1, 1, 1]));
+    assert_eq!(scene.job.attributes.get("y"), None, "a step that failed gives nothing");
     assert_eq!(scene.report().items.total, 4);
 }
 
@@ -177,15 +139,9 @@ fn a_failed_flow_goes_on_where_it_failed_when_it_is_redriven() {
     let _ = done(&mut scene, StepId(0).item(0), &json!({"x": 1}));
     let _ = scene.start();
     let _ = fail(&mut scene, StepId(1).item(0), Cause::Status(400));
-    assert_eq!(
-        scene.came_to(),
-        ("failed", Some(Reason::Permanent), [1, 1, 0])
-    );
+    assert_eq!(scene.came_to(), ("failed", Some(Reason::Permanent), [1, 1, 0]));
     let items = vec![StepId(1).item(0)];
-    let _ = scene.tell(&Input::Redrive {
-        items,
-        reduce: false,
-    });
+    let _ = scene.tell(&Input::Redrive { items, reduce: false });
     assert_eq!(said(&scene.start()), ["attempt_started 1/0 1.1 as 3"]);
     let _ = done(&mut scene, StepId(1).item(0), &json!({"y": 2}));
     let _ = scene.start();
@@ -201,10 +157,7 @@ fn a_step_is_not_complete_after_a_redrive_while_an_item_of_it_is_dead() {
     let _ = fail(&mut scene, StepId(0).item(1), Cause::Refused);
     assert_eq!(scene.came_to().2, [0, 2, 0]);
     let items = vec![StepId(0).item(0)];
-    let _ = scene.tell(&Input::Redrive {
-        items,
-        reduce: false,
-    });
+    let _ = scene.tell(&Input::Redrive { items, reduce: false });
     while let Some(&item) = {
         let _ = scene.start();
         scene.job.starts.running.values().next()
@@ -212,16 +165,10 @@ fn a_step_is_not_complete_after_a_redrive_while_an_item_of_it_is_dead() {
         let _ = done(&mut scene, item, &json!({"y": item.index}));
     }
     // What never began is done too, and the other dead letter is still one.
-    assert_eq!(
-        scene.came_to(),
-        ("failed", Some(Reason::Permanent), [3, 1, 0])
-    );
+    assert_eq!(scene.came_to(), ("failed", Some(Reason::Permanent), [3, 1, 0]));
     assert_eq!(scene.job.attributes.get("y"), None);
     let items = vec![StepId(0).item(1)];
-    let _ = scene.tell(&Input::Redrive {
-        items,
-        reduce: false,
-    });
+    let _ = scene.tell(&Input::Redrive { items, reduce: false });
     let _ = scene.start();
     let _ = done(&mut scene, StepId(0).item(1), &json!({"y": 1}));
     assert_eq!(scene.came_to(), ("completed", None, [4, 0, 0]));
@@ -232,12 +179,7 @@ fn a_step_is_not_complete_after_a_redrive_while_an_item_of_it_is_dead() {
 fn a_redrive_brings_back_what_was_dropped_because_of_the_failure() {
     let mut scene = four();
     let token = |scene: &Scene, item: u32| {
-        let task = task(
-            &scene.job,
-            StepId(0).item(item),
-            Files::default(),
-            scene.now,
-        );
+        let task = task(&scene.job, StepId(0).item(item), Files::default(), scene.now);
         let TaskWork::Call(call) = task.unwrap().unwrap().work else {
             panic!("it is no call");
         };
@@ -249,24 +191,12 @@ fn a_redrive_brings_back_what_was_dropped_because_of_the_failure() {
     // The first waits for its retry when the second fails for good; the third and the fourth are new.
     let _ = fail(&mut scene, StepId(0).item(0), Cause::Network);
     let _ = fail(&mut scene, StepId(0).item(1), Cause::Refused);
-    assert_eq!(
-        scene.came_to(),
-        ("failed", Some(Reason::Permanent), [0, 1, 1])
-    );
-    let _ = scene.tell(&Input::Redrive {
-        items: vec![StepId(0).item(1)],
-        reduce: false,
-    });
+    assert_eq!(scene.came_to(), ("failed", Some(Reason::Permanent), [0, 1, 1]));
+    let _ = scene.tell(&Input::Redrive { items: vec![StepId(0).item(1)], reduce: false });
     assert_eq!(scene.came_to(), ("running", None, [0, 0, 0]));
     let _ = scene.crash_and_resume();
     let _ = scene.start();
-    let begun: Vec<u32> = scene
-        .job
-        .starts
-        .running
-        .values()
-        .map(|item| item.index)
-        .collect();
+    let begun: Vec<u32> = scene.job.starts.running.values().map(|item| item.index).collect();
     assert_eq!(begun, [1, 0], "what is due goes before what is new");
     assert_ne!(token(&scene, 0), before, "in a round of its own");
     assert_eq!(scene.active(0).attempts, 1, "with all its attempts");
@@ -277,9 +207,7 @@ fn a_redrive_brings_back_what_was_dropped_because_of_the_failure() {
         let _ = done(&mut scene, item, &json!({"y": item.index}));
     }
     assert_eq!(scene.came_to(), ("completed", None, [4, 0, 0]));
-    let given: Vec<_> = (0..4)
-        .map(|item| json!({"x": item + 1, "y": item}))
-        .collect();
+    let given: Vec<_> = (0..4).map(|item| json!({"x": item + 1, "y": item})).collect();
     assert_eq!(attribute(&scene, "y"), json!(given));
 }
 
@@ -287,13 +215,7 @@ fn a_redrive_brings_back_what_was_dropped_because_of_the_failure() {
 fn what_is_brought_back_may_fail_and_be_brought_back_again() {
     let mut scene = four();
     for dead in [1, 2, 3] {
-        while !scene
-            .job
-            .starts
-            .running
-            .values()
-            .any(|item| item.index == dead)
-        {
+        while !scene.job.starts.running.values().any(|item| item.index == dead) {
             let &item = scene.job.starts.running.values().next().unwrap();
             let _ = done(&mut scene, item, &json!({"y": item.index}));
             let _ = scene.start();
@@ -303,10 +225,7 @@ fn what_is_brought_back_may_fail_and_be_brought_back_again() {
             let _ = done(&mut scene, item, &json!({"y": item.index}));
         }
         assert_eq!(scene.came_to().0, "failed");
-        let _ = scene.tell(&Input::Redrive {
-            items: vec![StepId(0).item(dead)],
-            reduce: false,
-        });
+        let _ = scene.tell(&Input::Redrive { items: vec![StepId(0).item(dead)], reduce: false });
         let _ = scene.crash_and_resume();
         let _ = scene.start();
     }
@@ -322,20 +241,14 @@ fn a_step_that_failed_before_it_had_items_begins_again_when_the_flow_is_redriven
     let mut scene = flow(
         "b",
         "",
-        &[
-            ("a", "y: {role: output}", ONCE),
-            ("b", "y: {role: optional}", ", predicate: {script: 'y > 1'}"),
-        ],
+        &[("a", "y: {role: output}", ONCE), ("b", "y: {role: optional}", ", predicate: {script: 'y > 1'}")],
     );
     let _ = scene.start();
     let _ = fail(&mut scene, StepId(0).item(0), Cause::Refused);
     let report = scene.report();
     assert_eq!(report.status.word(), "failed");
     assert!(report.error.unwrap().contains("condition"));
-    let _ = scene.tell(&Input::Redrive {
-        items: vec![StepId(0).item(0)],
-        reduce: false,
-    });
+    let _ = scene.tell(&Input::Redrive { items: vec![StepId(0).item(0)], reduce: false });
     let _ = scene.crash_and_resume();
     let _ = scene.start();
     let _ = done(&mut scene, StepId(0).item(0), &json!({"y": 5}));
@@ -356,22 +269,10 @@ fn story() -> Scene {
                 "x: {role: required, for_each: true}, y: {role: output}",
                 ", work_config: {max_retries: 5, backoff: 10, parallelism: 2}",
             ),
-            (
-                "b",
-                "y: {role: required}, z: {role: output}",
-                ", predicate: {script: 'size(y) == 3'}",
-            ),
-            (
-                "c",
-                "y: {role: required}, w: {role: output}",
-                ", predicate: {script: 'false'}",
-            ),
+            ("b", "y: {role: required}, z: {role: output}", ", predicate: {script: 'size(y) == 3'}"),
+            ("c", "y: {role: required}, w: {role: output}", ", predicate: {script: 'false'}"),
             ("d", "z: {role: required}, w: {role: optional}", ""),
-            (
-                "e",
-                "x: {role: required}",
-                ", work_config: {max_retries: 0}",
-            ),
+            ("e", "x: {role: required}", ", work_config: {max_retries: 0}"),
         ],
     );
     let mut number = 0_u32;
@@ -398,10 +299,7 @@ fn story() -> Scene {
 #[test]
 fn at_every_record_the_journal_of_a_flow_comes_to_the_state_and_the_wishes_of_the_live_one() {
     let journal = story().journal;
-    let records: Vec<Record> = journal
-        .iter()
-        .map(|it| Record::decode(it).unwrap())
-        .collect();
+    let records: Vec<Record> = journal.iter().map(|it| Record::decode(it).unwrap()).collect();
     let mut live = Job::begin(&records[0]).unwrap();
     for (count, record) in (1_usize..).zip(&records).skip(1) {
         live.apply(record);
@@ -415,9 +313,7 @@ fn at_every_record_the_journal_of_a_flow_comes_to_the_state_and_the_wishes_of_th
         assert_eq!(next_wake(&found, record.at), next_wake(&live, record.at));
         assert_eq!(report(&found), report(&live));
     }
-    let skipped = records
-        .iter()
-        .filter(|it| matches!(it.event, Event::Step(StepEvent::Skipped { .. })));
+    let skipped = records.iter().filter(|it| matches!(it.event, Event::Step(StepEvent::Skipped { .. })));
     assert_eq!(skipped.count(), 1);
 }
 
@@ -425,11 +321,7 @@ fn at_every_record_the_journal_of_a_flow_comes_to_the_state_and_the_wishes_of_th
 fn a_flow_goes_on_from_wherever_its_journal_was_cut() {
     let whole = story();
     // The records of one decision are written together.
-    for &count in whole
-        .written
-        .iter()
-        .filter(|count| **count < whole.journal.len())
-    {
+    for &count in whole.written.iter().filter(|count| **count < whole.journal.len()) {
         let mut scene = whole.clone();
         scene.cut(count);
         let _ = scene.tell(&Input::Resume { seen: None });
@@ -459,15 +351,7 @@ fn a_flow_is_suspended_when_nothing_runs_and_cancelled_as_any_other_job() {
     let _ = scene.crash_and_resume();
     assert_eq!(
         scene.hear(&Input::Cancel),
-        [
-            "job_stopping cancelled",
-            "item_skipped 0/0: cancelled",
-            "step_failed 0",
-            "job_cancelled cancelled",
-        ]
+        ["job_stopping cancelled", "item_skipped 0/0: cancelled", "step_failed 0", "job_cancelled cancelled",]
     );
-    assert_eq!(
-        scene.came_to(),
-        ("cancelled", Some(Reason::Cancelled), [1, 0, 1])
-    );
+    assert_eq!(scene.came_to(), ("cancelled", Some(Reason::Cancelled), [1, 0, 1]));
 }

@@ -38,11 +38,7 @@ pub(crate) fn start_of(scene: &Scene, item: ItemId) -> StartId {
 /// An item succeeds with these outputs.
 pub(crate) fn done(scene: &mut Scene, item: ItemId, outputs: &Value) -> Vec<Record> {
     let start = start_of(scene, item);
-    scene.end(AttemptEnd {
-        start,
-        output: Some(outputs.to_string()),
-        ..AttemptEnd::default()
-    })
+    scene.end(AttemptEnd { start, output: Some(outputs.to_string()), ..AttemptEnd::default() })
 }
 
 pub(crate) fn fail(scene: &mut Scene, item: ItemId, cause: Cause) -> Vec<Record> {
@@ -76,10 +72,7 @@ fn refused(text: &str) -> String {
     let checked = check(&Source::new("f.yaml", text), &Operator::default());
     assert!(checked.workflow.is_none(), "{text}");
     let found = checked.diagnostics.iter();
-    found
-        .map(|found| found.message.clone())
-        .collect::<Vec<_>>()
-        .join("\n")
+    found.map(|found| found.message.clone()).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
@@ -91,19 +84,11 @@ fn steps_begin_when_what_they_require_is_there_and_those_that_lead_to_no_goal_ne
             ("last", "b: {role: required}, c: {role: required}", ONCE),
             ("other", "x: {role: required}, d: {role: output}", ONCE),
             ("middle", "a: {role: required}, b: {role: output}", ONCE),
-            (
-                "first",
-                "x: {role: required}, a: {role: output}, c: {role: output}",
-                ONCE,
-            ),
+            ("first", "x: {role: required}, a: {role: output}, c: {role: output}", ONCE),
         ],
     );
     assert_eq!(said(&scene.start()), ["attempt_started 3/0 3.1 as 1"]);
-    let records = said(&done(
-        &mut scene,
-        StepId(3).item(0),
-        &json!({"a": 1, "c": 3}),
-    ));
+    let records = said(&done(&mut scene, StepId(3).item(0), &json!({"a": 1, "c": 3})));
     assert_eq!(
         records[1..],
         [
@@ -118,10 +103,7 @@ fn steps_begin_when_what_they_require_is_there_and_those_that_lead_to_no_goal_ne
     let _ = scene.start();
     let _ = done(&mut scene, StepId(2).item(0), &json!({"b": [2]}));
     let _ = scene.start();
-    assert_eq!(
-        arguments(&scene, StepId(0).item(0)),
-        json!({"b": [2], "c": 3})
-    );
+    assert_eq!(arguments(&scene, StepId(0).item(0)), json!({"b": [2], "c": 3}));
     let records = said(&done(&mut scene, StepId(0).item(0), &json!({})));
     assert_eq!(records.last().unwrap(), "job_completed");
     assert_eq!(scene.came_to(), ("completed", None, [3, 0, 0]));
@@ -129,14 +111,7 @@ fn steps_begin_when_what_they_require_is_there_and_those_that_lead_to_no_goal_ne
 
 #[test]
 fn steps_that_need_nothing_of_each_other_run_side_by_side() {
-    let mut scene = flow(
-        "a, b",
-        "",
-        &[
-            ("a", "x: {role: output}", ONCE),
-            ("b", "y: {role: output}", ONCE),
-        ],
-    );
+    let mut scene = flow("a, b", "", &[("a", "x: {role: output}", ONCE), ("b", "y: {role: output}", ONCE)]);
     assert_eq!(scene.start().len(), 2);
     let _ = done(&mut scene, StepId(1).item(0), &json!({}));
     assert_eq!(scene.came_to().0, "running");
@@ -153,45 +128,17 @@ fn what_cannot_be_planned_is_refused_before_anything_runs() {
     ];
     for (text, message) in [
         (text("a", "", &[needs]), "needs `x`, which no step gives"),
-        (
-            text("nobody", "x: 1", &[needs]),
-            "there is no step `nobody`",
-        ),
+        (text("nobody", "x: 1", &[needs]), "there is no step `nobody`"),
         (text("", "x: 1", &[needs]), "a flow needs a goal"),
         (text("a", "", &cycle), "wait for each other"),
         (text("a", "x: 1", &[needs, needs]), "two steps"),
-        (
-            text("a", "", &[("a", "x: {role: const}", "")]),
-            "has no value",
-        ),
-        (
-            text("a", "", &[("a", "x: {role: output, for_each: true}", "")]),
-            "for an output",
-        ),
-        (
-            text("a", "", &[("a", "x: {role: optional, default: 'hi'}", "")]),
-            "not JSON",
-        ),
-        (
-            text("a", "", &[("a", "", ", predicate: {script: 'x >'}")]),
-            "not CEL",
-        ),
-        (
-            text(
-                "a",
-                "",
-                &[("a", "", ", predicate: {language: lua, script: x}")],
-            ),
-            "lua",
-        ),
-        (
-            text("a", "", &[("a", "", ", memoizable: true")]),
-            "memoizable",
-        ),
-        (
-            text("a", "", &[("a", "", "")]).replace("sync", "script"),
-            "script",
-        ),
+        (text("a", "", &[("a", "x: {role: const}", "")]), "has no value"),
+        (text("a", "", &[("a", "x: {role: output, for_each: true}", "")]), "for an output"),
+        (text("a", "", &[("a", "x: {role: optional, default: 'hi'}", "")]), "not JSON"),
+        (text("a", "", &[("a", "", ", predicate: {script: 'x >'}")]), "not CEL"),
+        (text("a", "", &[("a", "", ", predicate: {language: lua, script: x}")]), "lua"),
+        (text("a", "", &[("a", "", ", memoizable: true")]), "memoizable"),
+        (text("a", "", &[("a", "", "")]).replace("sync", "script"), "script"),
     ] {
         let found = refused(&text);
         assert!(found.contains(message), "{found}\n{text}");
@@ -199,10 +146,7 @@ fn what_cannot_be_planned_is_refused_before_anything_runs() {
     // What the flow begins with breaks a cycle; a default stands in for what nobody gives.
     assert!(!Scene::of(&text("a", "x: 1", &cycle)).ready().is_empty());
     let default = [("a", "x: {role: required, default: '5'}", "")];
-    assert_eq!(
-        arguments(&flow("a", "", &default), StepId(0).item(0)),
-        json!({"x": 5})
-    );
+    assert_eq!(arguments(&flow("a", "", &default), StepId(0).item(0)), json!({"x": 5}));
 }
 
 #[test]
@@ -232,10 +176,7 @@ fn arguments_are_what_is_known_or_a_default_or_a_constant_under_the_inner_names(
 
 #[test]
 fn an_optional_input_is_waited_for_while_it_may_come() {
-    let steps = [
-        ("a", "x: {role: output}", ONCE),
-        ("b", "x: {role: optional, default: '0'}", ONCE),
-    ];
+    let steps = [("a", "x: {role: output}", ONCE), ("b", "x: {role: optional, default: '0'}", ONCE)];
     for (outputs, seen) in [(json!({"x": 7}), 7), (json!({}), 0)] {
         let mut scene = flow("b", "", &steps);
         assert_eq!(scene.start().len(), 1);
@@ -265,19 +206,13 @@ fn every_combination_of_what_is_for_each_is_an_item_in_order() {
         )],
     );
     assert_eq!(scene.start().len(), 6);
-    let seen: Vec<Value> = (0..6)
-        .map(|item| arguments(&scene, StepId(0).item(item)))
-        .collect();
+    let seen: Vec<Value> = (0..6).map(|item| arguments(&scene, StepId(0).item(item))).collect();
     assert_eq!(seen[0], json!({"x": 1, "w": "p", "z": [0]}));
     assert_eq!(seen[1], json!({"x": 1, "w": "q", "z": [0]}));
     assert_eq!(seen[5], json!({"x": 2, "w": "r", "z": [0]}));
     // The results are in the order of the items, whichever is done first.
     for item in (0..6).rev() {
-        let outputs = if item == 3 {
-            json!({})
-        } else {
-            json!({"inner": item})
-        };
+        let outputs = if item == 3 { json!({}) } else { json!({"inner": item}) };
         let _ = done(&mut scene, StepId(0).item(item), &outputs);
     }
     let expected = json!([
@@ -295,24 +230,13 @@ fn every_combination_of_what_is_for_each_is_an_item_in_order() {
 #[test]
 fn one_item_gives_its_outputs_plainly_and_none_give_an_empty_list() {
     let steps = [
-        (
-            "a",
-            "x: {role: required, for_each: true}, y: {role: output}",
-            ONCE,
-        ),
+        ("a", "x: {role: required, for_each: true}, y: {role: output}", ONCE),
         ("b", "y: {role: required}", ONCE),
     ];
     let mut scene = flow("b", "x: [5]", &steps);
     let _ = scene.start();
-    let _ = done(
-        &mut scene,
-        StepId(0).item(0),
-        &json!({"y": {"deep": 1}, "undeclared": 2}),
-    );
-    assert_eq!(
-        arguments(&scene, StepId(1).item(0)),
-        json!({"y": {"deep": 1}})
-    );
+    let _ = done(&mut scene, StepId(0).item(0), &json!({"y": {"deep": 1}, "undeclared": 2}));
+    assert_eq!(arguments(&scene, StepId(1).item(0)), json!({"y": {"deep": 1}}));
     assert_eq!(scene.job.attributes.get("undeclared"), None);
     let mut scene = flow("b", "x: []", &steps);
     assert_eq!(arguments(&scene, StepId(1).item(0)), json!({"y": []}));
@@ -327,21 +251,12 @@ fn what_is_for_each_has_to_be_an_array_and_not_too_much_together() {
     let many: Vec<u32> = (0..400).collect();
     let many = json!(many).to_string();
     for (init, message) in [
-        (
-            "x: 5, y: [1]".to_owned(),
-            "`x` is for each of its elements, and is no array",
-        ),
-        (
-            format!("x: {many}, y: {many}"),
-            "`x` and `y` together make more than 100000 items",
-        ),
+        ("x: 5, y: [1]".to_owned(), "`x` is for each of its elements, and is no array"),
+        (format!("x: {many}, y: {many}"), "`x` and `y` together make more than 100000 items"),
     ] {
         let scene = flow("a", &init, &[("a", each, ONCE)]);
         let report = scene.report();
-        assert_eq!(
-            (report.status.word(), report.reason),
-            ("failed", Some(Reason::Permanent))
-        );
+        assert_eq!((report.status.word(), report.reason), ("failed", Some(Reason::Permanent)));
         let error = report.error.unwrap();
         assert!(error.contains(message), "{error}");
     }
@@ -385,10 +300,7 @@ fn a_condition_decides_whether_a_step_is_done_and_an_error_in_it_fails_the_step(
 #[test]
 fn what_a_skipped_step_would_have_given_can_no_longer_come() {
     let steps = |role: &'static str| {
-        [
-            ("a", "x: {role: output}", ", predicate: {script: 'false'}"),
-            ("b", role, ONCE),
-        ]
+        [("a", "x: {role: output}", ", predicate: {script: 'false'}"), ("b", role, ONCE)]
     };
     let scene = flow("b", "", &steps("x: {role: required}"));
     assert_eq!(scene.came_to().0, "failed");
@@ -396,10 +308,6 @@ fn what_a_skipped_step_would_have_given_can_no_longer_come() {
     assert_eq!(arguments(&scene, StepId(1).item(0)), json!({"x": 1}));
     // The condition sees what the step would be given, its constants and defaults too.
     let more = ", predicate: {script: 'x == 3 && y == 4'}";
-    let taken =
-        "x: {role: const, default: '3'}, z: {role: optional, default: '4', mapping: {name: y}}";
-    assert_eq!(
-        flow("a", "", &[("a", taken, more)]).ready(),
-        [StepId(0).item(0)]
-    );
+    let taken = "x: {role: const, default: '3'}, z: {role: optional, default: '4', mapping: {name: y}}";
+    assert_eq!(flow("a", "", &[("a", taken, more)]).ready(), [StepId(0).item(0)]);
 }

@@ -69,10 +69,7 @@ fn what_is_foretold_is_what_happens() {
         scene.now = scene.next_wake().unwrap();
         let _ = scene.start();
     }
-    let waits = foretold
-        .retries
-        .iter()
-        .map(|verdict| verdict.arithmetic.wait());
+    let waits = foretold.retries.iter().map(|verdict| verdict.arithmetic.wait());
     assert_eq!(waits.collect::<Vec<_>>(), done);
     assert_eq!(foretold.stop.unwrap().reason, Some(Reason::Attempts));
 }
@@ -105,8 +102,7 @@ fn retries_without_end_are_foretold_as_far_as_somebody_asks() {
 
 #[test]
 fn one_attempt_after_a_handler_is_the_last_and_has_no_forecast() {
-    let text =
-        "- {shell: a, retry_config: {attempts: 0}, on_failure: {shell: mend, max_attempts: 1}}\n";
+    let text = "- {shell: a, retry_config: {attempts: 0}, on_failure: {shell: mend, max_attempts: 1}}\n";
     let mut scene = Scene::of(text);
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));

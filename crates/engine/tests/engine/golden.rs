@@ -21,9 +21,7 @@ pub(crate) fn golden(name: &str) -> Vec<u8> {
     let text = std::fs::read_to_string(folder.join(format!("{name}.hex"))).expect(name);
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let numbers = lines.flat_map(str::split_whitespace);
-    numbers
-        .map(|number| u8::from_str_radix(number, 16).unwrap())
-        .collect()
+    numbers.map(|number| u8::from_str_radix(number, 16).unwrap()).collect()
 }
 
 /// What a golden file of this record would hold.
@@ -47,11 +45,7 @@ fn every_kind_of_event_has_a_golden_record_that_is_read_and_written_as_ever() {
         let record = record(event);
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
         let held = std::fs::read_to_string(folder.join(format!("{name}.hex")));
-        assert_eq!(
-            held.unwrap_or_default(),
-            file(name, &record.encode()),
-            "{name}.hex differs"
-        );
+        assert_eq!(held.unwrap_or_default(), file(name, &record.encode()), "{name}.hex differs");
         let bytes = golden(name);
         assert_eq!(Record::decode(&bytes).as_ref(), Ok(&record), "{name}");
         assert_eq!(record.encode(), bytes, "{name}");
@@ -72,9 +66,7 @@ fn no_kind_of_event_is_forgotten() {
     numbers.sort();
     // A field that came later has a file of its own.
     numbers.dedup();
-    let all: Vec<Vec<u8>> = (0_u8..44)
-        .map(|number| minicbor::to_vec(number).unwrap())
-        .collect();
+    let all: Vec<Vec<u8>> = (0_u8..44).map(|number| minicbor::to_vec(number).unwrap()).collect();
     assert_eq!(numbers, all);
 }
 
@@ -254,27 +246,21 @@ fn optional(event: &Event) -> (&'static [usize], &'static [usize]) {
         Event::Job(JobEvent::Resumed(_)) => (&[1, 1, 0, 3], &[5]),
         Event::Item(ItemEvent::AttemptStarted(_) | ItemEvent::LateResult(_)) => (&[1, 1, 0], &[2]),
         Event::Item(ItemEvent::Held(_)) => (&[1, 1, 0], &[2, 3, 4, 5]),
-        Event::Job(JobEvent::Submitted(it)) if it.passing.is_some() => {
-            (&[1, 1, 0], &[7, 8, 9, 10, 11])
-        }
+        Event::Job(JobEvent::Submitted(it)) if it.passing.is_some() => (&[1, 1, 0], &[7, 8, 9, 10, 11]),
         Event::Job(JobEvent::Submitted(_)) => (&[1, 1, 0], &[7, 8, 9]),
-        Event::Step(StepEvent::Started { .. })
-        | Event::Item(ItemEvent::CommandRecovered { .. }) => (&[1, 1], &[1]),
+        Event::Step(StepEvent::Started { .. }) | Event::Item(ItemEvent::CommandRecovered { .. }) => {
+            (&[1, 1], &[1])
+        }
         Event::Step(StepEvent::InputFailed { .. }) | Event::Job(JobEvent::PoolToppedUp { .. }) => {
             (&[1, 1], &[3])
         }
         Event::Item(ItemEvent::AttemptSucceeded(_)) => (&[1, 1, 0], &[2, 3, 4, 5, 6]),
         Event::Item(ItemEvent::AttemptFailed(_)) => (&[1, 1, 0], &[4, 5, 6, 7, 8]),
-        Event::Item(ItemEvent::RetryScheduled(_)) => {
-            (&[1, 1, 0, 1], &[1, 2, 3, 4, 7, 8, 9, 10, 11, 12])
-        }
+        Event::Item(ItemEvent::RetryScheduled(_)) => (&[1, 1, 0, 1], &[1, 2, 3, 4, 7, 8, 9, 10, 11, 12]),
         Event::Item(ItemEvent::CommandStopped(_)) => (&[1, 1, 0], &[3, 4, 5]),
         Event::Job(JobEvent::StateImported { .. }) => (&[1, 1, 0, 0], &[5, 6, 7, 8]),
         Event::Job(
-            JobEvent::Completed(_)
-            | JobEvent::Partial(_)
-            | JobEvent::Failed(_)
-            | JobEvent::Cancelled(_),
+            JobEvent::Completed(_) | JobEvent::Partial(_) | JobEvent::Failed(_) | JobEvent::Cancelled(_),
         ) => (&[1, 1, 0], &[1, 2, 3]),
         Event::Job(
             JobEvent::TextKept { .. }
@@ -366,10 +352,7 @@ fn a_field_that_is_needed_is_missed() {
             place.push(field);
             *lacking.at(&place) = Cbor::Plain(vec![NULL]);
             let found = lacking.record();
-            assert!(
-                matches!(found, Err(RecordError::Malformed { .. })),
-                "{name} without {field}: {found:?}"
-            );
+            assert!(matches!(found, Err(RecordError::Malformed { .. })), "{name} without {field}: {found:?}");
         }
     }
 }
@@ -380,17 +363,8 @@ fn a_record_of_a_newer_release_is_refused_and_never_guessed_at() {
         let mut bytes = golden("attempt_started");
         bytes[0] = found;
         let error = Record::decode(&bytes).unwrap_err();
-        assert_eq!(
-            error,
-            RecordError::Newer {
-                found,
-                known: FORMAT
-            }
-        );
-        assert_eq!(
-            error.to_string(),
-            format!("it has format {found}; this release knows formats up to 1")
-        );
+        assert_eq!(error, RecordError::Newer { found, known: FORMAT });
+        assert_eq!(error.to_string(), format!("it has format {found}; this release knows formats up to 1"));
     }
 }
 
@@ -410,10 +384,7 @@ fn a_record_that_is_cut_short_anywhere_is_malformed() {
         let bytes = golden(name);
         for length in 0..bytes.len() {
             let found = Record::decode(&bytes[..length]);
-            assert!(
-                matches!(found, Err(RecordError::Malformed { .. })),
-                "{name} cut to {length}: {found:?}"
-            );
+            assert!(matches!(found, Err(RecordError::Malformed { .. })), "{name} cut to {length}: {found:?}");
         }
     }
 }
@@ -435,10 +406,7 @@ fn an_event_a_reason_a_class_or_a_cause_nobody_knows_is_malformed() {
         let mut foreign = tree(&golden(name)[1..]);
         *foreign.at(path) = Cbor::Plain(word);
         let found = foreign.record();
-        assert!(
-            matches!(found, Err(RecordError::Malformed { .. })),
-            "{name}: {found:?}"
-        );
+        assert!(matches!(found, Err(RecordError::Malformed { .. })), "{name}: {found:?}");
     };
     let word = |word: &str| minicbor::to_vec(word).unwrap();
     malformed("job_suspended", &[1, 0], minicbor::to_vec(25).unwrap());

@@ -18,17 +18,11 @@ fn a_handler_runs_once_when_retries_are_used_up_and_its_success_saves_the_comman
     let text = "- {shell: a, retry_config: {attempts: 1}, on_failure: {shell: mend}}\n- shell: b\n";
     let mut scene = Scene::of(text);
     let _ = scene.start();
-    assert_eq!(
-        said(&scene.fail(0, Cause::Exit(1)))[1],
-        "retry_scheduled 0/0 0.1 in 1s at +1s"
-    );
+    assert_eq!(said(&scene.fail(0, Cause::Exit(1)))[1], "retry_scheduled 0/0 0.1 in 1s at +1s");
     scene.at(1);
     let _ = scene.start();
     let stopped = said(&scene.fail(0, Cause::Exit(1)));
-    assert_eq!(
-        stopped.last().unwrap(),
-        "command_stopped 0/0 0.2: attempts, handler 1"
-    );
+    assert_eq!(stopped.last().unwrap(), "command_stopped 0/0 0.2: attempts, handler 1");
     assert_eq!(scene.ready(), [StepId(0).item(0)]);
     assert_eq!(said(&scene.start()), ["attempt_started 0/0 1.1 as 3"]);
     assert_eq!(
@@ -66,18 +60,9 @@ map:
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));
     assert_eq!(said(&scene.start()), ["attempt_started 0/0 1.1 as 2"]);
-    assert_eq!(
-        said(&scene.succeed(0)),
-        ["attempt_succeeded 0/0 1.1, next 2"]
-    );
+    assert_eq!(said(&scene.succeed(0)), ["attempt_succeeded 0/0 1.1, next 2"]);
     assert_eq!(said(&scene.start()), ["attempt_started 0/0 2.1 as 3"]);
-    assert_eq!(
-        said(&scene.succeed(0)),
-        [
-            "attempt_succeeded 0/0 2.1",
-            "command_recovered 0/0 0.1, next 3"
-        ]
-    );
+    assert_eq!(said(&scene.succeed(0)), ["attempt_succeeded 0/0 2.1", "command_recovered 0/0 0.1, next 3"]);
     assert_eq!(said(&scene.start()), ["attempt_started 0/0 3.1 as 4"]);
 }
 
@@ -89,14 +74,8 @@ fn the_first_failure_of_a_handler_stops_it_and_the_reason_stays_the_commands() {
     let said = said(&scene.fail_saying(0, Cause::Exit(1), "one is broken"));
     assert!(said.contains(&"command_stopped 0/0 1.1: attempts".to_owned()));
     assert!(said.contains(&"item_dead_lettered 0/0 0.1: permanent".to_owned()));
-    assert_eq!(
-        scene.came_to(),
-        ("failed", Some(Reason::Permanent), [0, 1, 0])
-    );
-    assert_eq!(
-        scene.report().error.as_deref(),
-        Some("exit status 127 (not found): a: not found")
-    );
+    assert_eq!(scene.came_to(), ("failed", Some(Reason::Permanent), [0, 1, 0]));
+    assert_eq!(scene.report().error.as_deref(), Some("exit status 127 (not found): a: not found"));
 }
 
 #[test]
@@ -116,15 +95,8 @@ commands:
     let mut scene = list("{shell: mend, retry_config: {attempts: 1}}");
     let _ = scene.fail(0, Cause::Exit(1));
     let _ = scene.start();
-    assert_eq!(
-        said(&scene.fail(0, Cause::Exit(1)))[1],
-        "retry_scheduled 0/0 1.1 in 1s at +1s"
-    );
-    assert_eq!(
-        scene.counted(),
-        (1, 0, secs(0)),
-        "delays of handlers are not counted"
-    );
+    assert_eq!(said(&scene.fail(0, Cause::Exit(1)))[1], "retry_scheduled 0/0 1.1 in 1s at +1s");
+    assert_eq!(scene.counted(), (1, 0, secs(0)), "delays of handlers are not counted");
 }
 
 #[test]
@@ -155,16 +127,9 @@ fn attempts_with(retries: u32, rounds: u32) -> u64 {
         }
         let _ = scene.start();
         let handler = scene.active(0).command == CommandId(1);
-        let _ = if handler {
-            scene.succeed(0)
-        } else {
-            scene.fail(0, Cause::Exit(1))
-        };
+        let _ = if handler { scene.succeed(0) } else { scene.fail(0, Cause::Exit(1)) };
     }
-    assert_eq!(
-        scene.came_to(),
-        ("failed", Some(Reason::Attempts), [0, 1, 0])
-    );
+    assert_eq!(scene.came_to(), ("failed", Some(Reason::Attempts), [0, 1, 0]));
     scene.counted().0
 }
 
@@ -177,14 +142,10 @@ fn k_rounds_of_a_handler_make_at_most_n_plus_one_plus_k_attempts() {
 
 #[test]
 fn one_attempt_more_has_the_next_number() {
-    let text =
-        "- {shell: a, retry_config: {attempts: 2}, on_failure: {shell: mend, max_attempts: 1}}\n";
+    let text = "- {shell: a, retry_config: {attempts: 2}, on_failure: {shell: mend, max_attempts: 1}}\n";
     let mut scene = Scene::of(text);
     let stopped = said(&scene.fail_until_it_stops());
-    assert_eq!(
-        stopped.last().unwrap(),
-        "command_stopped 0/0 0.3: attempts, handler 1"
-    );
+    assert_eq!(stopped.last().unwrap(), "command_stopped 0/0 0.3: attempts, handler 1");
     assert_eq!(said(&scene.start()), ["attempt_started 0/0 1.1 as 4"]);
     let _ = scene.succeed(0);
     assert_eq!(said(&scene.start()), ["attempt_started 0/0 0.4 as 5"]);
@@ -195,20 +156,14 @@ fn one_attempt_more_that_succeeds_is_a_success_and_the_failure_stays_in_the_repo
     let mut scene = list("{shell: mend, max_attempts: 2}");
     let _ = scene.fail_saying(0, Cause::Exit(1), "schema is old");
     let _ = scene.start();
-    assert_eq!(
-        said(&scene.succeed(0)),
-        ["attempt_succeeded 0/0 1.1", "command_repeated 0/0 0.1"]
-    );
+    assert_eq!(said(&scene.succeed(0)), ["attempt_succeeded 0/0 1.1", "command_repeated 0/0 0.1"]);
     assert_eq!(said(&scene.start()), ["attempt_started 0/0 0.2 as 3"]);
     let said = said(&scene.succeed(0));
     assert_eq!(said[1], "item_succeeded 0/0");
     let _ = scene.start();
     let _ = scene.succeed(0);
     assert_eq!(scene.came_to(), ("completed", None, [2, 0, 0]));
-    assert_eq!(
-        scene.report().error.as_deref(),
-        Some("exit status 1: schema is old")
-    );
+    assert_eq!(scene.report().error.as_deref(), Some("exit status 1: schema is old"));
 }
 
 #[test]
@@ -228,10 +183,9 @@ fn one_attempt_more_that_fails_keeps_the_reason_and_says_the_last_error() {
 
 #[test]
 fn a_rule_is_obeyed_in_the_attempt_more_too() {
-    for (then, event) in [
-        ("dead_letter", "item_dead_lettered 0/0 0.2: rule"),
-        ("skip", "item_skipped 0/0: rule"),
-    ] {
+    for (then, event) in
+        [("dead_letter", "item_dead_lettered 0/0 0.2: rule"), ("skip", "item_skipped 0/0: rule")]
+    {
         let text = format!(
             "
 - shell: a
@@ -265,20 +219,11 @@ fn what_follows_a_success_runs_before_the_next_command() {
     let text = "- {shell: a, on_success: [{shell: tell}, {shell: more}]}\n- shell: b\n";
     let mut scene = Scene::of(text);
     let _ = scene.start();
-    assert_eq!(
-        said(&scene.succeed(0)),
-        ["attempt_succeeded 0/0 0.1, next 1"]
-    );
+    assert_eq!(said(&scene.succeed(0)), ["attempt_succeeded 0/0 0.1, next 1"]);
     let _ = scene.start();
-    assert_eq!(
-        said(&scene.succeed(0)),
-        ["attempt_succeeded 0/0 1.1, next 2"]
-    );
+    assert_eq!(said(&scene.succeed(0)), ["attempt_succeeded 0/0 1.1, next 2"]);
     let _ = scene.start();
-    assert_eq!(
-        said(&scene.succeed(0))[1..],
-        ["item_succeeded 0/0", "step_completed 0", "step_started 1"]
-    );
+    assert_eq!(said(&scene.succeed(0))[1..], ["item_succeeded 0/0", "step_completed 0", "step_started 1"]);
     assert_eq!(scene.counted().0, 1, "what follows is not counted");
 }
 
@@ -289,8 +234,5 @@ fn what_follows_a_success_does_not_run_after_a_failure() {
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));
     let _ = scene.start();
-    assert_eq!(
-        said(&scene.succeed(0))[1..3],
-        ["command_recovered 0/0 0.1", "item_succeeded 0/0"]
-    );
+    assert_eq!(said(&scene.succeed(0))[1..3], ["command_recovered 0/0 0.1", "item_succeeded 0/0"]);
 }

@@ -18,10 +18,7 @@ fn with_max_hold_the_time_of_every_item_runs_also_of_those_that_could_not_run_ye
     assert_eq!(scene.held(), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
     scene.at(21);
     let _ = scene.tell(&Input::Woke);
-    assert_eq!(
-        scene.came_to(),
-        ("partial", Some(Reason::CircuitOpen), [0, 9, 0])
-    );
+    assert_eq!(scene.came_to(), ("partial", Some(Reason::CircuitOpen), [0, 9, 0]));
 }
 
 #[test]
@@ -52,18 +49,13 @@ fn what_retry_on_leaves_out_is_a_failure_of_the_target_all_the_same() {
         let _ = scene.fail(item, Cause::Exit(1));
     }
     assert_eq!(scene.breaker(NAME).word(), "open");
-    assert_eq!(
-        scene.came_to(),
-        ("partial", Some(Reason::Permanent), [0, 3, 0])
-    );
+    assert_eq!(scene.came_to(), ("partial", Some(Reason::Permanent), [0, 3, 0]));
 }
 
 #[test]
 fn output_that_cannot_be_captured_says_nothing_about_the_target() {
-    let text = map(2, "", "").replace(
-        "shell: a",
-        "shell: a\n      capture_output: n\n      capture_format: number",
-    );
+    let text =
+        map(2, "", "").replace("shell: a", "shell: a\n      capture_output: n\n      capture_format: number");
     let mut scene = Scene::over(&text, 2);
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));
@@ -81,11 +73,7 @@ fn a_clock_that_was_set_back_keeps_nothing_held_for_longer() {
     let _ = scene.crash_and_resume();
     assert_eq!(scene.job.steps[0].held.next_expiry(), Some(at(25)));
     scene.others(NAME, None, vec![Fact::Tripped { at: at(100_000) }]);
-    assert_eq!(
-        scene.breaker(NAME).until(),
-        Some(at(65)),
-        "a minute from now"
-    );
+    assert_eq!(scene.breaker(NAME).until(), Some(at(65)), "a minute from now");
 }
 
 #[test]

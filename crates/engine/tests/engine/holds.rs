@@ -12,10 +12,7 @@ use crate::spoken::said;
 
 #[test]
 fn a_hold_uses_no_attempt_no_delay_budget_and_no_pool() {
-    let text = format!(
-        "retry_budget: 9\n{}",
-        map(3, "", ", retry_budget: 5s, initial_delay: 2s")
-    );
+    let text = format!("retry_budget: 9\n{}", map(3, "", ", retry_budget: 5s, initial_delay: 2s"));
     let mut scene = opened(&text, 3);
     scene.at(2);
     let before = (scene.counted(), scene.job.pool, scene.active(0).progress());
@@ -80,41 +77,26 @@ fn with_when_open_fail_a_start_stops_with_circuit_open_and_uses_no_attempt() {
     scene.at(1);
     let _ = scene.start();
     let (status, reason, items) = scene.came_to();
-    assert_eq!(
-        (status, reason, items),
-        ("partial", Some(Reason::CircuitOpen), [0, 4, 0])
-    );
+    assert_eq!((status, reason, items), ("partial", Some(Reason::CircuitOpen), [0, 4, 0]));
     assert_eq!(scene.counted().0, 3, "no attempt was used");
 }
 
 #[test]
 fn with_when_open_fail_the_handler_runs() {
-    let text = format!(
-        "{}      on_failure: {{shell: mend}}\n",
-        map(3, ", when_open: fail", "")
-    );
+    let text = format!("{}      on_failure: {{shell: mend}}\n", map(3, ", when_open: fail", ""));
     let mut scene = opened(&text, 3);
     scene.at(1);
     let said_first = said(&scene.start());
-    assert_eq!(
-        said_first[1],
-        "command_stopped 0/0 0.1: circuit_open, handler 1"
-    );
+    assert_eq!(said_first[1], "command_stopped 0/0 0.1: circuit_open, handler 1");
     finish(&mut scene);
     assert_eq!(scene.came_to(), ("completed", None, [3, 0, 0]));
     let error = scene.report().error.unwrap();
-    assert!(
-        error.ends_with("; last error: exit status 1"),
-        "it stays in the report: {error}"
-    );
+    assert!(error.ends_with("; last error: exit status 1"), "it stays in the report: {error}");
 }
 
 #[test]
 fn with_when_open_fail_a_probe_is_made_when_the_time_has_passed() {
-    let mut scene = opened(
-        &map(3, ", when_open: fail", ", initial_delay: 40s").replace("60s", "30s"),
-        3,
-    );
+    let mut scene = opened(&map(3, ", when_open: fail", ", initial_delay: 40s").replace("60s", "30s"), 3);
     scene.at(40);
     let said_first = said(&scene.start());
     assert_eq!(said_first[0], "attempt_started 0/0 0.2 as 4, a probe");
@@ -136,27 +118,18 @@ fn what_is_held_longer_than_max_hold_stops_with_circuit_open() {
     scene.at(20);
     assert_eq!(
         scene.hear(&Input::Woke)[1..],
-        [
-            "command_stopped 0/3 0.0: circuit_open",
-            "item_dead_lettered 0/3 0.0: circuit_open"
-        ]
+        ["command_stopped 0/3 0.0: circuit_open", "item_dead_lettered 0/3 0.0: circuit_open"]
     );
     assert_eq!(scene.next_wake(), Some(at(21)));
     scene.at(21);
     let _ = scene.hear(&Input::Woke);
-    assert_eq!(
-        scene.came_to(),
-        ("partial", Some(Reason::CircuitOpen), [0, 4, 0])
-    );
+    assert_eq!(scene.came_to(), ("partial", Some(Reason::CircuitOpen), [0, 4, 0]));
     assert_eq!(scene.counted().0, 3);
 }
 
 #[test]
 fn what_is_held_longer_than_max_hold_runs_its_handler() {
-    let text = format!(
-        "{}      on_failure: {{shell: mend}}\n",
-        map(3, ", max_hold: 20s", "")
-    );
+    let text = format!("{}      on_failure: {{shell: mend}}\n", map(3, ", max_hold: 20s", ""));
     let mut scene = opened(&text, 3);
     scene.at(1);
     let _ = scene.start();
@@ -193,10 +166,7 @@ fn held_time_counts_to_the_deadline_of_an_item_from_its_first_start() {
     let error = scene.report().error.unwrap();
     assert!(error.contains("the breaker `payments` was open"), "{error}");
     finish(&mut scene);
-    assert_eq!(
-        scene.came_to(),
-        ("partial", Some(Reason::Deadline), [1, 3, 0])
-    );
+    assert_eq!(scene.came_to(), ("partial", Some(Reason::Deadline), [1, 3, 0]));
 }
 
 #[test]
@@ -210,14 +180,8 @@ fn held_time_counts_to_the_deadline_of_the_job() {
     scene.at(40);
     let said = scene.hear(&Input::Woke);
     assert_eq!(said[0], "job_stopping deadline");
-    assert!(
-        said.contains(&"item_skipped 0/4: deadline".to_owned()),
-        "{said:?}"
-    );
-    assert_eq!(
-        scene.came_to(),
-        ("failed", Some(Reason::Deadline), [0, 0, 5])
-    );
+    assert!(said.contains(&"item_skipped 0/4: deadline".to_owned()), "{said:?}");
+    assert_eq!(scene.came_to(), ("failed", Some(Reason::Deadline), [0, 0, 5]));
 }
 
 #[test]
@@ -234,11 +198,7 @@ fn clean_suspension_does_not_count_to_a_hold_and_downtime_does() {
     assert_eq!(scene.job.steps[0].held.next_expiry(), Some(at(1021)));
     scene.at(1012);
     let _ = scene.crash_and_resume();
-    assert_eq!(
-        scene.job.steps[0].held.next_expiry(),
-        Some(at(1021)),
-        "nobody was there, and time went on"
-    );
+    assert_eq!(scene.job.steps[0].held.next_expiry(), Some(at(1021)), "nobody was there, and time went on");
 }
 
 #[test]
@@ -277,10 +237,7 @@ fn a_deadline_that_a_pause_has_moved_is_the_one_of_the_hold() {
 
 /// A command whose exit status 3 says that its target is down.
 fn rule() -> String {
-    format!(
-        "retry_budget: 9\n{}",
-        map(3, "", ", rules: [{exit_code: 3, then: hold}]")
-    )
+    format!("retry_budget: 9\n{}", map(3, "", ", rules: [{exit_code: 3, then: hold}]"))
 }
 
 #[test]
@@ -302,10 +259,7 @@ fn a_rule_that_holds_trips_the_breaker_and_uses_an_attempt_and_a_unit_of_the_poo
     let _ = scene.succeed(2);
     assert_eq!(
         said(&scene.start())[..2],
-        [
-            "released 0/0 0.1 after 60s",
-            "attempt_started 0/0 0.2 as 4, a probe"
-        ]
+        ["released 0/0 0.1 after 60s", "attempt_started 0/0 0.2 as 4, a probe"]
     );
     assert_eq!(scene.job.pool.unwrap().consumed, 1, "charged once");
 }
@@ -319,10 +273,7 @@ fn a_rule_that_holds_counts_to_the_bound_of_attempts() {
     scene.at(60);
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(3));
-    assert_eq!(
-        scene.came_to(),
-        ("partial", Some(Reason::Attempts), [0, 1, 0])
-    );
+    assert_eq!(scene.came_to(), ("partial", Some(Reason::Attempts), [0, 1, 0]));
     assert_eq!(scene.breaker(NAME).until(), Some(at(120)), "it tripped");
 }
 
@@ -367,10 +318,7 @@ fn a_start_from_before_the_opening_is_held_by_its_rule_and_does_not_trip_again()
 
 #[test]
 fn what_its_rule_holds_after_the_breaker_has_closed_goes_on_at_once() {
-    let text = rule().replace(
-        "recovery_timeout",
-        "half_open_max_calls: 1, recovery_timeout",
-    );
+    let text = rule().replace("recovery_timeout", "half_open_max_calls: 1, recovery_timeout");
     let mut scene = Scene::over(&text, 2);
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(3));
@@ -507,32 +455,21 @@ fn a_cancel_skips_what_is_held() {
     let said = scene.hear(&Input::Cancel);
     let skipped = said.iter().filter(|line| line.starts_with("item_skipped"));
     assert_eq!(skipped.count(), 5, "{said:?}");
-    assert_eq!(
-        scene.came_to(),
-        ("cancelled", Some(Reason::Cancelled), [0, 0, 5])
-    );
+    assert_eq!(scene.came_to(), ("cancelled", Some(Reason::Cancelled), [0, 0, 5]));
 }
 
 #[test]
 fn a_tolerance_that_is_passed_skips_what_is_held() {
-    let text = map(4, "", ", rules: [{exit_code: 3, then: dead_letter}]").replace(
-        "  agent_template:",
-        "  error_policy: {max_failures: 1}\n  agent_template:",
-    );
+    let text = map(4, "", ", rules: [{exit_code: 3, then: dead_letter}]")
+        .replace("  agent_template:", "  error_policy: {max_failures: 1}\n  agent_template:");
     let mut scene = opened(&text, 6);
     let _ = scene.start();
     scene.at(1);
     let _ = scene.start();
     assert_eq!(scene.held(), [0, 1, 2, 4, 5]);
     let said = said(&scene.fail(3, Cause::Exit(3)));
-    assert!(
-        said.contains(&"item_skipped 0/0: tolerance".to_owned()),
-        "{said:?}"
-    );
-    assert_eq!(
-        scene.came_to(),
-        ("failed", Some(Reason::Tolerance), [0, 1, 5])
-    );
+    assert!(said.contains(&"item_skipped 0/0: tolerance".to_owned()), "{said:?}");
+    assert_eq!(scene.came_to(), ("failed", Some(Reason::Tolerance), [0, 1, 5]));
 }
 
 #[test]
@@ -541,28 +478,14 @@ fn a_dead_letter_of_an_open_breaker_is_redriven_and_asks_it_again() {
     scene.at(1);
     let _ = scene.start();
     assert_eq!(scene.came_to().2, [0, 3, 0]);
-    let redrive = Input::Redrive {
-        items: vec![StepId(0).item(0), StepId(0).item(1)],
-        reduce: false,
-    };
+    let redrive = Input::Redrive { items: vec![StepId(0).item(0), StepId(0).item(1)], reduce: false };
     scene.at(30);
     let _ = scene.tell(&redrive);
     let _ = scene.start();
-    assert_eq!(
-        scene.came_to(),
-        ("partial", Some(Reason::CircuitOpen), [0, 3, 0]),
-        "it is still open"
-    );
+    assert_eq!(scene.came_to(), ("partial", Some(Reason::CircuitOpen), [0, 3, 0]), "it is still open");
     scene.at(60);
-    let _ = scene.tell(&Input::Redrive {
-        items: vec![StepId(0).item(0)],
-        reduce: false,
-    });
-    assert_eq!(
-        said(&scene.start())[0],
-        "attempt_started 0/0 0.1 as 4, a probe",
-        "a new round"
-    );
+    let _ = scene.tell(&Input::Redrive { items: vec![StepId(0).item(0)], reduce: false });
+    assert_eq!(said(&scene.start())[0], "attempt_started 0/0 0.1 as 4, a probe", "a new round");
     let _ = scene.succeed(0);
     assert_eq!(scene.came_to().2, [1, 2, 0]);
 }

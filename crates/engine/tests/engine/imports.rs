@@ -51,10 +51,7 @@ pub(crate) fn resumed(text: &str, commands: &serde_json::Value) -> Scene {
     let mut scene = submitted(text);
     let imported = import(&state(commands), &scene.job).unwrap();
     for event in [imported.event, Event::Job(JobEvent::Suspended)] {
-        let record = Record {
-            at: scene.now,
-            event,
-        };
+        let record = Record { at: scene.now, event };
         assert_eq!(broken_by(&scene.job, &record), []);
         scene.job.apply(&record);
         assert_eq!(broken_in(&scene.job), []);
@@ -116,10 +113,7 @@ fn a_command_whose_attempts_are_used_up_stops_without_another() {
     } });
     let mut scene = resumed(LIST, &told);
     let _ = scene.start();
-    assert_eq!(
-        scene.came_to(),
-        ("failed", Some(Reason::Attempts), [0, 1, 0])
-    );
+    assert_eq!(scene.came_to(), ("failed", Some(Reason::Attempts), [0, 1, 0]));
     assert_eq!(scene.counted().0, 0);
     assert_eq!(
         scene.report().error.as_deref(),
@@ -137,11 +131,7 @@ fn items_of_a_map_take_their_state_by_name_and_the_others_start_in_order() {
     });
     let mut scene = resumed(MAP, &told);
     scene.items(4);
-    assert_eq!(
-        scene.ready(),
-        [StepId(0).item(0), StepId(0).item(2)],
-        "a1 waits for its time"
-    );
+    assert_eq!(scene.ready(), [StepId(0).item(0), StepId(0).item(2)], "a1 waits for its time");
     let _ = scene.start();
     let _ = scene.succeed(0);
     assert_eq!(scene.active(0).attempts, 2, "of `put`");
@@ -160,30 +150,17 @@ fn items_of_a_map_take_their_state_by_name_and_the_others_start_in_order() {
         let item = scene.job.starts.running.values().next().unwrap();
         let _ = scene.succeed(item.index);
     }
-    assert_eq!(
-        scene.came_to(),
-        ("partial", Some(Reason::Attempts), [3, 1, 0])
-    );
+    assert_eq!(scene.came_to(), ("partial", Some(Reason::Attempts), [3, 1, 0]));
 }
 
 #[test]
 fn what_does_not_fit_is_refused_and_says_why() {
-    let said =
-        |text: &str, commands: &serde_json::Value| told(text, commands).unwrap_err().to_string();
+    let said = |text: &str, commands: &serde_json::Value| told(text, commands).unwrap_err().to_string();
     let due = rfc3339(at(9));
     for (commands, why) in [
-        (
-            json!({ "c": {} }),
-            "`c` names the command `c`, which the workflow does not have",
-        ),
-        (
-            json!({ "x/a": {} }),
-            "`x/a` names an item, and `a` is not a command of the map",
-        ),
-        (
-            json!({ "a": { "attempt_count": 5 } }),
-            "`a` has made 5 attempts, and the workflow allows 4",
-        ),
+        (json!({ "c": {} }), "`c` names the command `c`, which the workflow does not have"),
+        (json!({ "x/a": {} }), "`x/a` names an item, and `a` is not a command of the map"),
+        (json!({ "a": { "attempt_count": 5 } }), "`a` has made 5 attempts, and the workflow allows 4"),
         (
             json!({ "a": { "attempt_count": 4, "next_retry_at": due } }),
             "`a` has a retry pending, and all of its 4 attempts are made",
@@ -270,17 +247,10 @@ fn what_is_exported_and_imported_is_the_same() {
     let _ = scene.start();
     let _ = scene.fail_saying(0, Cause::Exit(1), "no route to host");
     let exported = export(&scene.job, &scene.admission, &histories(&scene));
-    let keys: Vec<&str> = exported
-        .command_retry_states
-        .keys()
-        .map(String::as_str)
-        .collect();
+    let keys: Vec<&str> = exported.command_retry_states.keys().map(String::as_str).collect();
     assert_eq!(keys, ["a0/get", "a1/get", "a1/put"]);
     let first = &exported.command_retry_states["a0/get"];
-    assert_eq!(
-        (first.attempt_count, first.max_attempts),
-        (Some(2), Some(4))
-    );
+    assert_eq!((first.attempt_count, first.max_attempts), (Some(2), Some(4)));
     let text = serde_json::to_string(&exported).unwrap();
     let read: RetryCheckpointState = serde_json::from_str(&text).unwrap();
     assert_eq!(read, exported);
@@ -301,10 +271,7 @@ fn what_was_imported_is_exported_before_any_item_has_turned_to_it() {
     let commands = serde_json::json!({"a0/get": {"command_id": "get", "attempt_count": 2}});
     let mut scene = submitted(MAP);
     let imported = import(&state(&commands), &scene.job).unwrap();
-    scene.job.apply(&undaunted_engine::event::Record {
-        at: scene.now,
-        event: imported.event,
-    });
+    scene.job.apply(&undaunted_engine::event::Record { at: scene.now, event: imported.event });
     let exported = export(&scene.job, &scene.admission, &BTreeMap::new());
     let found = &exported.command_retry_states["a0/get"];
     assert_eq!(found.attempt_count, Some(2));

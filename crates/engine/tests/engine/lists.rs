@@ -16,12 +16,7 @@ fn a_command_without_retry_config_runs_once() {
     assert_eq!(scene.wanted(), ["begin 1 for 0/0"]);
     assert_eq!(
         said(&scene.succeed(0)),
-        [
-            "attempt_succeeded 0/0 0.1",
-            "item_succeeded 0/0",
-            "step_completed 0",
-            "job_completed",
-        ]
+        ["attempt_succeeded 0/0 0.1", "item_succeeded 0/0", "step_completed 0", "job_completed",]
     );
     assert_eq!(scene.came_to(), ("completed", None, [1, 0, 0]));
 }
@@ -69,16 +64,10 @@ fn a_list_whose_command_fails_is_failed_and_the_rest_is_missing() {
     let mut scene = Scene::of("- shell: a\n- {shell: b, id: second}\n- shell: c\n");
     let _ = scene.start();
     let _ = scene.fail_saying(0, Cause::Exit(3), "no such table");
-    assert_eq!(
-        scene.came_to(),
-        ("failed", Some(Reason::Attempts), [0, 1, 0])
-    );
+    assert_eq!(scene.came_to(), ("failed", Some(Reason::Attempts), [0, 1, 0]));
     let report = scene.report();
     assert_eq!(report.items.total, 3);
-    assert_eq!(
-        report.error.as_deref(),
-        Some("exit status 3: no such table")
-    );
+    assert_eq!(report.error.as_deref(), Some("exit status 3: no such table"));
     let missing: Vec<_> = report.missing.iter().map(|it| it.item.as_str()).collect();
     assert_eq!(missing, ["second", "shell-2"]);
 }
@@ -93,20 +82,10 @@ fn nothing_happens_to_a_job_that_has_ended() {
         Input::Woke,
         Input::Cancel,
         Input::Suspend,
-        Input::Start {
-            item: StepId(0).item(0),
-            refused: None,
-            gate: Gate::None,
-        },
+        Input::Start { item: StepId(0).item(0), refused: None, gate: Gate::None },
         Input::Ended(Box::default()),
-        Input::ItemsRead {
-            step: StepId(0),
-            items: Vec::new(),
-        },
-        Input::Update {
-            text: "- shell: b".into(),
-            changes: Vec::new(),
-        },
+        Input::ItemsRead { step: StepId(0), items: Vec::new() },
+        Input::Update { text: "- shell: b".into(), changes: Vec::new() },
     ];
     for input in inputs {
         assert_eq!(scene.hear(&input), [""; 0], "{input:?}");

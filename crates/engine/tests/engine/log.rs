@@ -17,14 +17,11 @@ fn said(scene: &Scene) -> Vec<Value> {
     let records = scene.journal.iter();
     let records = records.map(|bytes| Record::decode(bytes).unwrap());
     let said = records.flat_map(|record| records_of(&scene.job, &record));
-    said.map(|record| serde_json::from_str(&record.line()).unwrap())
-        .collect()
+    said.map(|record| serde_json::from_str(&record.line()).unwrap()).collect()
 }
 
 fn named<'s>(said: &'s [Value], name: &str) -> Vec<&'s Value> {
-    let found = said
-        .iter()
-        .filter(|it| it["event"] == name || it["message"] == name);
+    let found = said.iter().filter(|it| it["event"] == name || it["message"] == name);
     found.collect()
 }
 
@@ -60,7 +57,8 @@ fn a_flow_is_logged_from_its_beginning_to_its_end() {
 
 #[test]
 fn an_exhausted_pool_is_said_with_its_numbers() {
-    let list = "commands:\n  - shell: 'false'\n    retry_config: {attempts: 9, initial_delay: 1s, backoff: fixed}\n";
+    let list =
+        "commands:\n  - shell: 'false'\n    retry_config: {attempts: 9, initial_delay: 1s, backoff: fixed}\n";
     let mut scene = Scene::of(&format!("retry_budget: 2\n{list}"));
     for second in 0..3 {
         let _ = scene.at(second).start();
@@ -106,7 +104,8 @@ fn an_exhausted_delay_budget_is_a_warning_and_an_expired_one_a_note() {
 #[test]
 fn a_completion_by_its_rule_and_what_comes_late_are_said() {
     let each = "xs: {role: required, for_each: true}, y: {role: output}";
-    let rule = ", work_config: {parallelism: 5}, best_effort: true, best_effort_min_dcs: 1, on_complete: leave";
+    let rule =
+        ", work_config: {parallelism: 5}, best_effort: true, best_effort_min_dcs: 1, on_complete: leave";
     let mut scene = flows::flow("each", "xs: [1, 2, 3]", &[("each", each, rule)]);
     let _ = scene.start();
     let _ = done(&mut scene, FIRST.item(0), &json!({"y": 1}));

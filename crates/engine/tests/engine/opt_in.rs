@@ -10,17 +10,12 @@ use crate::golden::golden;
 use crate::scene::{Scene, secs};
 use crate::spoken::said;
 
-const PER_ORIGIN: fn() -> Operator = || Operator {
-    breaker_per_origin: true,
-    ..Operator::default()
-};
+const PER_ORIGIN: fn() -> Operator = || Operator { breaker_per_origin: true, ..Operator::default() };
 
 fn workflow(file: &str, text: &str, operator: &Operator) -> Workflow {
     let checked = check(&Source::new(file, text), operator);
     let found = checked.diagnostics;
-    checked
-        .workflow
-        .unwrap_or_else(|| panic!("{found:?}\n{text}"))
+    checked.workflow.unwrap_or_else(|| panic!("{found:?}\n{text}"))
 }
 
 /// The breaker of the first command.
@@ -72,16 +67,9 @@ fn breaker_true_is_a_breaker_with_the_default_settings() {
         &flow_with("type: async, http: {endpoint: 'http://s/a'}, breaker: true"),
     ] {
         let found = breaker(text);
-        assert_eq!(
-            found,
-            Some(CommandBreaker::default()),
-            "that of its origin: {text}"
-        );
+        assert_eq!(found, Some(CommandBreaker::default()), "that of its origin: {text}");
     }
-    for text in [
-        "- {shell: a, breaker: true}\n",
-        "- {shell: a, breaker: {}}\n",
-    ] {
+    for text in ["- {shell: a, breaker: true}\n", "- {shell: a, breaker: {}}\n"] {
         let found = breaker(text).unwrap();
         assert_eq!(found.settings, BreakerSettings::DEFAULT, "{text}");
     }
@@ -138,17 +126,12 @@ fn any_name_of_a_workflow_gives_a_name_that_a_breaker_can_have() {
         (long.as_str(), ""),
     ];
     for (workflow, expected) in cases {
-        let text =
-            format!("name: \"{workflow}\"\ncommands: [{{shell: a, id: a, breaker: true}}]\n");
+        let text = format!("name: \"{workflow}\"\ncommands: [{{shell: a, id: a, breaker: true}}]\n");
         let name = name_in("w.yaml", &text);
         assert_eq!(name, name_in("w.yaml", &text), "always the same");
         assert!(expected.is_empty() || name == expected, "{name}");
         assert!(name.len() < 120 && !name.contains(|c: char| c.is_control() || c == ' '));
-        assert_eq!(
-            name.matches('/').count(),
-            1,
-            "neither a given name nor an origin"
-        );
+        assert_eq!(name.matches('/').count(), 1, "neither a given name nor an origin");
     }
 }
 
@@ -161,10 +144,7 @@ fn an_operator_may_give_every_origin_a_breaker_and_breaker_false_takes_it_back()
     let http = "type: sync, http: {endpoint: 'http://s/a'}";
     assert_eq!(of(&flow_with(http)), Some(CommandBreaker::default()));
     assert_eq!(of(&flow_with(&format!("{http}, breaker: false"))), None);
-    assert_eq!(
-        of("- http: {url: 'http://x/'}\n"),
-        Some(CommandBreaker::default())
-    );
+    assert_eq!(of("- http: {url: 'http://x/'}\n"), Some(CommandBreaker::default()));
     assert_eq!(of("- {http: {url: 'http://x/'}, breaker: false}\n"), None);
     assert_eq!(of("- shell: a\n"), None);
 }
@@ -177,17 +157,9 @@ fn a_rule_that_holds_needs_a_breaker_whatever_the_command_does() {
         ("shell: a", ", breaker: false", Some(Code::NoBreaker)),
         ("shell: a", ", breaker: true", None),
         ("http: {url: 'http://x/'}", "", Some(Code::NoBreaker)),
-        (
-            "http: {url: 'http://x/'}",
-            ", breaker: false",
-            Some(Code::NoBreaker),
-        ),
+        ("http: {url: 'http://x/'}", ", breaker: false", Some(Code::NoBreaker)),
         ("http: {url: 'http://x/'}", ", breaker: true", None),
-        (
-            "http: {url: 'http://x/'}",
-            ", breaker: 7",
-            Some(Code::WrongValue),
-        ),
+        ("http: {url: 'http://x/'}", ", breaker: 7", Some(Code::WrongValue)),
     ] {
         let text = format!("- {{{command}, {rules}{breaker}}}\n");
         let expected: Vec<Code> = expected.into_iter().collect();
@@ -199,9 +171,8 @@ fn a_rule_that_holds_needs_a_breaker_whatever_the_command_does() {
 
 #[test]
 fn a_breaker_is_recommended_for_a_map_of_requests_unless_one_is_given_or_declined() {
-    let map = |command: &str| {
-        format!("mode: mapreduce\nmap: {{input: a.json, agent_template: [{{{command}}}]}}\n")
-    };
+    let map =
+        |command: &str| format!("mode: mapreduce\nmap: {{input: a.json, agent_template: [{{{command}}}]}}\n");
     let http = "http: {url: 'http://x/${item}'}";
     let warned = [Code::MapWithoutBreaker];
     for (command, expected) in [
@@ -218,10 +189,7 @@ fn a_breaker_is_recommended_for_a_map_of_requests_unless_one_is_given_or_decline
         assert_eq!(codes(&text, &Operator::default()), expected, "{text}");
     }
     assert_eq!(codes(&map(http), &PER_ORIGIN()), []);
-    assert_eq!(
-        codes("- http: {url: 'http://x/'}\n", &Operator::default()),
-        []
-    );
+    assert_eq!(codes("- http: {url: 'http://x/'}\n", &Operator::default()), []);
 }
 
 #[test]
@@ -281,10 +249,7 @@ fn a_job_that_was_stored_before_breakers_were_opt_in_keeps_those_of_its_origins(
     assert_eq!(started.count(), 5, "the fifth failure opens it: {all:#?}");
     assert_eq!(before.breaker("http://pay.test").word(), "open");
     let mut since = stored("job_submitted_opt_in");
-    assert_eq!(
-        since.job.plan().command(CommandId(0)).unwrap().breaker,
-        None
-    );
+    assert_eq!(since.job.plan().command(CommandId(0)).unwrap().breaker, None);
     let _ = since.crash_and_resume();
     let (all, _) = outage(since);
     assert!(!all.iter().any(|it| it.starts_with("held")), "{all:#?}");
@@ -297,13 +262,7 @@ fn what_an_operator_gave_the_requests_of_a_job_is_stored_with_it() {
         let scene = Scene::with(text, 7, &operator);
         let kept = scene.job.submitted().origin_breakers;
         assert_eq!(kept, Some(operator.breaker_per_origin));
-        let breaker = scene
-            .job
-            .plan()
-            .command(CommandId(0))
-            .unwrap()
-            .breaker
-            .is_some();
+        let breaker = scene.job.plan().command(CommandId(0)).unwrap().breaker.is_some();
         assert_eq!(breaker, operator.breaker_per_origin);
     }
 }
@@ -312,11 +271,7 @@ fn what_an_operator_gave_the_requests_of_a_job_is_stored_with_it() {
 fn plans_are_not_shared_by_jobs_whose_origins_have_breakers_and_those_whose_have_none() {
     let plans = undaunted_engine::job::Plans::default();
     let mut found = Vec::new();
-    for name in [
-        "job_submitted_http",
-        "job_submitted_opt_in",
-        "job_submitted_http",
-    ] {
+    for name in ["job_submitted_http", "job_submitted_opt_in", "job_submitted_http"] {
         let scene = Scene::submitted(&Record::decode(&golden(name)).unwrap());
         let job = undaunted_engine::job::Job::restore(&scene.job.save(), &plans).unwrap();
         found.push(job.plan().command(CommandId(0)).unwrap().breaker.is_some());
@@ -343,10 +298,7 @@ fn an_update_is_read_as_the_job_was() {
     let job = Scene::of(own).job;
     let workflow = job.check(own).workflow.unwrap();
     assert_eq!(job.breaker_of(CommandId(0)), Some("w/shell-1"));
-    assert_eq!(
-        compare(job.workflow(), &workflow),
-        Update::Settings(Vec::new())
-    );
+    assert_eq!(compare(job.workflow(), &workflow), Update::Settings(Vec::new()));
 }
 
 #[test]

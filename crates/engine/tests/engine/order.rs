@@ -23,20 +23,13 @@ reduce: [{{shell: r}}]
 }
 
 fn start(item: u32) -> Input {
-    Input::Start {
-        item: StepId(0).item(item),
-        refused: None,
-        gate: Gate::None,
-    }
+    Input::Start { item: StepId(0).item(item), refused: None, gate: Gate::None }
 }
 
 #[test]
 fn items_start_in_input_order_as_many_as_may() {
     let mut scene = Scene::over(&map("max_parallel: 3"), 5);
-    assert_eq!(
-        scene.ready(),
-        [StepId(0).item(0), StepId(0).item(1), StepId(0).item(2)]
-    );
+    assert_eq!(scene.ready(), [StepId(0).item(0), StepId(0).item(1), StepId(0).item(2)]);
     let _ = scene.start();
     assert_eq!(scene.ready(), []);
 }
@@ -84,16 +77,10 @@ fn due_retries_and_items_under_way_go_before_items_that_were_never_started() {
     let _ = scene.fail(0, Cause::Exit(1));
     let _ = scene.succeed(1);
     // Item 1 only waits for a slot; the others are not due yet.
-    assert_eq!(
-        scene.ready(),
-        [StepId(0).item(1), StepId(0).item(3), StepId(0).item(4)]
-    );
+    assert_eq!(scene.ready(), [StepId(0).item(1), StepId(0).item(3), StepId(0).item(4)]);
     scene.at(5);
     // By their due times, then by their place.
-    assert_eq!(
-        scene.ready(),
-        [StepId(0).item(1), StepId(0).item(2), StepId(0).item(0)]
-    );
+    assert_eq!(scene.ready(), [StepId(0).item(1), StepId(0).item(2), StepId(0).item(0)]);
 }
 
 #[test]
@@ -110,14 +97,8 @@ fn nothing_is_waited_for_while_there_is_no_slot() {
 fn a_map_with_no_items_is_complete_and_reduce_runs() {
     let mut scene = Scene::of(&map("max_parallel: 1"));
     assert_eq!(scene.wanted(), ["read the items of 0"]);
-    let read = Input::ItemsRead {
-        step: StepId(0),
-        items: Vec::new(),
-    };
-    assert_eq!(
-        scene.hear(&read),
-        ["items_read 0: 0", "step_completed 0", "step_started 1"]
-    );
+    let read = Input::ItemsRead { step: StepId(0), items: Vec::new() };
+    assert_eq!(scene.hear(&read), ["items_read 0: 0", "step_completed 0", "step_started 1"]);
     let _ = scene.start();
     let _ = scene.succeed(0);
     assert_eq!(scene.came_to(), ("completed", None, [0, 0, 0]));
@@ -132,27 +113,17 @@ fn items_that_cannot_be_had_fail_the_job() {
         error: "a.json is not there".to_owned(),
         stderr: None,
     };
-    assert_eq!(
-        scene.hear(&failed)[1..],
-        ["input_failed 0: permanent", "job_failed permanent"]
-    );
+    assert_eq!(scene.hear(&failed)[1..], ["input_failed 0: permanent", "job_failed permanent"]);
     assert_eq!(scene.report().error.as_deref(), Some("a.json is not there"));
 }
 
 #[test]
 fn items_are_read_once() {
     let mut scene = Scene::over(&map("max_parallel: 1"), 2);
-    let again = Input::ItemsRead {
-        step: StepId(0),
-        items: Vec::new(),
-    };
+    let again = Input::ItemsRead { step: StepId(0), items: Vec::new() };
     assert_eq!(scene.hear(&again), [""; 0]);
-    let late = Input::InputFailed {
-        step: StepId(0),
-        reason: Reason::Permanent,
-        error: String::new(),
-        stderr: None,
-    };
+    let late =
+        Input::InputFailed { step: StepId(0), reason: Reason::Permanent, error: String::new(), stderr: None };
     assert_eq!(scene.hear(&late), [""; 0]);
     assert_eq!(scene.job.steps[0].items.len(), 2);
 }
@@ -164,15 +135,9 @@ fn many_items_go_into_several_records_and_come_back_in_order() {
         identity: format!("a{number}"),
         input: format!("\"{}\"", "x".repeat(300_000)),
     });
-    let read = Input::ItemsRead {
-        step: StepId(0),
-        items: items.collect(),
-    };
+    let read = Input::ItemsRead { step: StepId(0), items: items.collect() };
     let records = scene.tell(&read);
-    assert_eq!(
-        said(&records),
-        ["items_read 0: 4", "items_read 0: 4", "items_read 0: 2"]
-    );
+    assert_eq!(said(&records), ["items_read 0: 4", "items_read 0: 4", "items_read 0: 2"]);
     let step = &scene.refolded().steps[0];
     assert_eq!(step.items.len(), 10);
     assert_eq!(step.items.identity(9), "a9");

@@ -29,16 +29,9 @@ fn each_scheduled_retry_is_charged_until_the_pool_is_used_up() {
     let mut scene = Scene::over(&map("retry_budget: 2"), 3);
     let _ = scene.start();
     let first = super::retries::scheduled(&scene.fail(0, Cause::Exit(1))).unwrap();
-    assert_eq!(
-        (first.sum.pool, first.sum.share),
-        (Some((0, 2)), Some((0, 2)))
-    );
+    assert_eq!((first.sum.pool, first.sum.share), (Some((0, 2)), Some((0, 2))));
     let second = super::retries::scheduled(&scene.fail(1, Cause::Interrupted)).unwrap();
-    assert_eq!(
-        second.sum.pool,
-        Some((1, 2)),
-        "an interruption is charged too"
-    );
+    assert_eq!(second.sum.pool, Some((1, 2)), "an interruption is charged too");
     let _ = scene.fail(2, Cause::Exit(1));
     let pool = scene.job.pool.unwrap();
     assert_eq!((pool.consumed, pool.limits.total), (2, 2));
@@ -46,10 +39,7 @@ fn each_scheduled_retry_is_charged_until_the_pool_is_used_up() {
     let _ = scene.start();
     let _ = scene.succeed(0);
     let _ = scene.succeed(1);
-    assert_eq!(
-        scene.came_to(),
-        ("partial", Some(Reason::JobBudgetExhausted), [2, 1, 0])
-    );
+    assert_eq!(scene.came_to(), ("partial", Some(Reason::JobBudgetExhausted), [2, 1, 0]));
     let error = scene.report().error.unwrap();
     assert!(error.contains("job_budget_exhausted (2/2)"), "{error}");
 }
@@ -62,10 +52,7 @@ fn an_item_has_its_share_and_no_more() {
     scene.at(1);
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));
-    assert_eq!(
-        scene.came_to(),
-        ("partial", Some(Reason::WorkflowBudgetExhausted), [0, 1, 0])
-    );
+    assert_eq!(scene.came_to(), ("partial", Some(Reason::WorkflowBudgetExhausted), [0, 1, 0]));
     let error = scene.report().error.unwrap();
     assert!(error.contains("workflow_budget_exhausted (1/1)"), "{error}");
 }
@@ -73,11 +60,7 @@ fn an_item_has_its_share_and_no_more() {
 #[test]
 fn a_workflow_that_asks_for_no_pool_has_none_unless_the_operator_says_so() {
     assert_eq!(Scene::over(&map(""), 1).job.pool, None);
-    let operator = Operator {
-        pool_for_all: true,
-        ceilings: Ceilings::DEFAULT,
-        ..Operator::default()
-    };
+    let operator = Operator { pool_for_all: true, ceilings: Ceilings::DEFAULT, ..Operator::default() };
     let scene = Scene::with(&map(""), 7, &operator);
     assert_eq!(scene.job.pool.unwrap().limits.total, 20);
     assert_eq!(scene.refolded().pool.unwrap().limits.total, 20);
@@ -85,10 +68,8 @@ fn a_workflow_that_asks_for_no_pool_has_none_unless_the_operator_says_so() {
 
 #[test]
 fn one_attempt_more_after_a_handler_is_charged_and_refused_when_nothing_is_left() {
-    let handled =
-        "[{shell: a, retry_config: {attempts: 0}, on_failure: {shell: mend, max_attempts: 5}}]";
-    let text =
-        map("retry_budget: 9\nretry_budget_per_workflow: 1").replace("[{shell: a}]", handled);
+    let handled = "[{shell: a, retry_config: {attempts: 0}, on_failure: {shell: mend, max_attempts: 5}}]";
+    let text = map("retry_budget: 9\nretry_budget_per_workflow: 1").replace("[{shell: a}]", handled);
     let mut scene = Scene::over(&text, 1);
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));
@@ -98,10 +79,7 @@ fn one_attempt_more_after_a_handler_is_charged_and_refused_when_nothing_is_left(
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));
     let _ = scene.start();
-    assert_eq!(
-        said(&scene.succeed(0))[1],
-        "item_dead_lettered 0/0 0.2: attempts"
-    );
+    assert_eq!(said(&scene.succeed(0))[1], "item_dead_lettered 0/0 0.2: attempts");
     assert_eq!(scene.job.pool.unwrap().consumed, 1);
 }
 
@@ -124,11 +102,7 @@ fn fail_all(scene: &mut Scene) {
             scene.now = scene.next_wake().unwrap();
             continue;
         };
-        let _ = scene.end(AttemptEnd {
-            start,
-            failure: Some(Cause::Exit(1)),
-            ..AttemptEnd::default()
-        });
+        let _ = scene.end(AttemptEnd { start, failure: Some(Cause::Exit(1)), ..AttemptEnd::default() });
     }
 }
 
@@ -158,10 +132,7 @@ fn ten_items_that_always_fail_with_a_pool_of_seven_make_seventeen_attempts() {
         }
         fail_all(&mut other);
         assert_eq!(counted(&other), (17, 7), "cut after {cut} records");
-        assert_eq!(
-            other.came_to(),
-            ("partial", Some(Reason::JobBudgetExhausted), [0, 10, 0])
-        );
+        assert_eq!(other.came_to(), ("partial", Some(Reason::JobBudgetExhausted), [0, 10, 0]));
     }
 }
 
@@ -178,16 +149,8 @@ fn ten_items_that_always_fail_and_are_killed_all_the_time_make_no_more_attempts(
         };
         number += 1;
         // What died with its process is charged like any other.
-        let cause = if number.is_multiple_of(2) {
-            Cause::Interrupted
-        } else {
-            Cause::Exit(1)
-        };
-        let _ = scene.end(AttemptEnd {
-            start,
-            failure: Some(cause),
-            ..AttemptEnd::default()
-        });
+        let cause = if number.is_multiple_of(2) { Cause::Interrupted } else { Cause::Exit(1) };
+        let _ = scene.end(AttemptEnd { start, failure: Some(cause), ..AttemptEnd::default() });
     }
     assert_eq!(counted(&scene), (17, 7));
 }
@@ -197,10 +160,7 @@ fn a_top_up_is_an_event_that_lets_more_retries_be_made() {
     let mut scene = Scene::over(&map("retry_budget: 2\nretry_budget_per_workflow: 5"), 2);
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));
-    assert_eq!(
-        scene.hear(&Input::TopUp { retries: 2 }),
-        ["pool_topped_up by 2 to 4"]
-    );
+    assert_eq!(scene.hear(&Input::TopUp { retries: 2 }), ["pool_topped_up by 2 to 4"]);
     let _ = scene.crash_and_resume();
     let pool = scene.job.pool.unwrap();
     assert_eq!((pool.consumed, pool.limits.total), (1, 4));
@@ -219,31 +179,16 @@ fn a_top_up_raises_the_share_of_an_item_to_what_was_asked_for() {
     assert_eq!((limits.total, limits.per_item), (11, 3));
     fail_all(&mut scene);
     assert_eq!(counted(&scene), (4, 3));
-    assert_eq!(
-        scene.came_to(),
-        ("partial", Some(Reason::WorkflowBudgetExhausted), [0, 1, 0])
-    );
+    assert_eq!(scene.came_to(), ("partial", Some(Reason::WorkflowBudgetExhausted), [0, 1, 0]));
 }
 
 #[test]
 fn a_top_up_is_bounded_by_the_maximum_that_was_stored_with_the_job() {
-    let operator = Operator {
-        ceilings: Ceilings {
-            max_total: 9,
-            ..Ceilings::DEFAULT
-        },
-        ..Operator::default()
-    };
+    let operator =
+        Operator { ceilings: Ceilings { max_total: 9, ..Ceilings::DEFAULT }, ..Operator::default() };
     let mut scene = Scene::with(&map("retry_budget: 7"), 7, &operator);
-    assert_eq!(
-        scene.hear(&Input::TopUp { retries: 100 }),
-        ["pool_topped_up by 2 to 9"]
-    );
-    assert_eq!(
-        scene.hear(&Input::TopUp { retries: 1 }),
-        [""; 0],
-        "nothing is added, and nothing taken away"
-    );
+    assert_eq!(scene.hear(&Input::TopUp { retries: 100 }), ["pool_topped_up by 2 to 9"]);
+    assert_eq!(scene.hear(&Input::TopUp { retries: 1 }), [""; 0], "nothing is added, and nothing taken away");
     assert_eq!(scene.refolded().pool.unwrap().limits.total, 9);
 }
 
@@ -259,15 +204,9 @@ fn a_job_that_has_ended_is_topped_up_and_its_dead_letters_redriven() {
     let mut scene = Scene::over(&map("retry_budget: 3\nretry_budget_per_workflow: 5"), 2);
     fail_all(&mut scene);
     assert_eq!(counted(&scene), (5, 3));
-    assert_eq!(
-        scene.hear(&Input::TopUp { retries: 3 }),
-        ["pool_topped_up by 3 to 6"]
-    );
+    assert_eq!(scene.hear(&Input::TopUp { retries: 3 }), ["pool_topped_up by 3 to 6"]);
     assert!(scene.job.stage.has_ended(), "that alone starts nothing");
-    let _ = scene.tell(&Input::Redrive {
-        items: vec![StepId(0).item(0), StepId(0).item(1)],
-        reduce: false,
-    });
+    let _ = scene.tell(&Input::Redrive { items: vec![StepId(0).item(0), StepId(0).item(1)], reduce: false });
     let _ = scene.crash_and_resume();
     fail_all(&mut scene);
     // A round's first attempts are free; what was consumed before stays so.
@@ -310,11 +249,7 @@ fn happen(scene: &mut Scene, happening: &Happening) {
         Happening::End { which, cause } => {
             let running: Vec<StartId> = scene.job.starts.running.keys().copied().collect();
             if let Some(&start) = running.get(which % running.len().max(1)) {
-                let _ = scene.end(AttemptEnd {
-                    start,
-                    failure: cause,
-                    ..AttemptEnd::default()
-                });
+                let _ = scene.end(AttemptEnd { start, failure: cause, ..AttemptEnd::default() });
             }
         }
         Happening::Pass => {
@@ -328,10 +263,7 @@ fn happen(scene: &mut Scene, happening: &Happening) {
         }
         Happening::Redrive => {
             let items = scene.job.dead.keys().copied().collect();
-            let _ = scene.tell(&Input::Redrive {
-                items,
-                reduce: false,
-            });
+            let _ = scene.tell(&Input::Redrive { items, reduce: false });
         }
     }
 }

@@ -46,10 +46,7 @@ fn only_the_process_that_holds_the_claim_probes() {
 
 #[test]
 fn where_starts_fail_they_fail_while_another_process_probes() {
-    let settings = BreakerSettings {
-        when_open: WhenOpen::Fail,
-        ..SETTINGS
-    };
+    let settings = BreakerSettings { when_open: WhenOpen::Fail, ..SETTINGS };
     let mut desk = Desk::open(settings, &[]);
     let refused = Gate::Refused { breaker: name() };
     assert_eq!(desk.ask("a", 9), refused);
@@ -117,10 +114,7 @@ fn all_that_wait_for_a_breaker_are_awakened_when_it_closes() {
 
 #[test]
 fn the_next_probe_waits_until_the_result_of_the_last_one_is_on_the_disk() {
-    let settings = BreakerSettings {
-        half_open_max_calls: 3,
-        ..SETTINGS
-    };
+    let settings = BreakerSettings { half_open_max_calls: 3, ..SETTINGS };
     let mut desk = Desk::open(settings, &[("a", 9), ("b", 9)]);
     desk.at(at(60));
     desk.probed_by(Prober::Ours);
@@ -142,21 +136,14 @@ fn the_next_probe_waits_until_the_result_of_the_last_one_is_on_the_disk() {
 
 #[test]
 fn a_result_that_is_not_written_keeps_no_start_from_a_breaker_that_fails() {
-    let settings = BreakerSettings {
-        half_open_max_calls: 3,
-        when_open: WhenOpen::Fail,
-        ..SETTINGS
-    };
+    let settings = BreakerSettings { half_open_max_calls: 3, when_open: WhenOpen::Fail, ..SETTINGS };
     let mut desk = Desk::open(settings, &[]);
     desk.at(at(60));
     desk.probed_by(Prober::Ours);
     let ticket = desk.probe("a");
     assert_eq!(desk.ask("a", 9), Gate::Refused { breaker: name() });
     desk.end("a", ticket, Signal::Up);
-    assert!(
-        is_probe(&desk.ask("a", 9)),
-        "the next item does not fail for that"
-    );
+    assert!(is_probe(&desk.ask("a", 9)), "the next item does not fail for that");
 }
 
 #[test]
@@ -182,13 +169,7 @@ fn a_claim_is_of_use_while_the_process_probes_or_has_something_to_probe_with() {
 fn a_breaker_that_was_opened_by_a_clock_ahead_is_open_for_no_longer_than_its_timeout() {
     let mut desk = Desk::of(SETTINGS);
     let (now, settings) = (T0, SETTINGS);
-    desk.others(
-        None,
-        vec![
-            Fact::Configured { at: now, settings },
-            Fact::Tripped { at: at(100_000) },
-        ],
-    );
+    desk.others(None, vec![Fact::Configured { at: now, settings }, Fact::Tripped { at: at(100_000) }]);
     assert_eq!(desk.state().until(), Some(at(60)));
     let mut other = Desk::of(SETTINGS);
     other.at(at(30));
@@ -199,10 +180,7 @@ fn a_breaker_that_was_opened_by_a_clock_ahead_is_open_for_no_longer_than_its_tim
     desk.at(at(60));
     desk.probed_by(Prober::Ours);
     assert!(is_probe(&desk.ask("a", 3)));
-    assert_eq!(
-        desk.admission.folded(NAME),
-        Some(desk.journals.fold(NAME).folded())
-    );
+    assert_eq!(desk.admission.folded(NAME), Some(desk.journals.fold(NAME).folded()));
 }
 
 #[test]

@@ -55,11 +55,7 @@ fn a_start_that_another_process_would_have_held_stands_and_its_result_is_ignored
     world.end(1, 0, None);
     world.end(1, 0, Some(Cause::Exit(1)));
     world.flush(1);
-    assert_eq!(
-        world.breakers.fold(NAME).state,
-        open,
-        "from before the opening"
-    );
+    assert_eq!(world.breakers.fold(NAME).state, open, "from before the opening");
     assert_eq!(world.admission(1).get(NAME), Some(&open), "it had to look");
     world.start(1);
     assert_eq!(running(&world), [0, 0]);
@@ -88,14 +84,8 @@ fn results_of_two_processes_count_together_in_the_order_of_the_journal() {
     assert_eq!(world.admission(0).get(NAME).unwrap().word(), "open");
     let changes = world.breakers.fold(NAME).changes;
     let opened = changes.iter().filter(|(_, it)| it.change.is_transition());
-    let opened: Vec<_> = opened
-        .map(|(_, it)| (it.job.as_deref(), it.failures))
-        .collect();
-    assert_eq!(
-        opened,
-        [(Some("job01"), 2)],
-        "recorded once, with the breaker"
-    );
+    let opened: Vec<_> = opened.map(|(_, it)| (it.job.as_deref(), it.failures)).collect();
+    assert_eq!(opened, [(Some("job01"), 2)], "recorded once, with the breaker");
     world.heal();
 }
 
@@ -216,9 +206,7 @@ map:
             world.start(which);
             world.flush(which);
         }
-        let begun: Vec<usize> = (0..20)
-            .filter(|it| !world.runs[*it].begun.is_empty())
-            .collect();
+        let begun: Vec<usize> = (0..20).filter(|it| !world.runs[*it].begun.is_empty()).collect();
         let expected = usize::from(minute > 0);
         assert_eq!(begun.len(), expected, "one probe a minute: {begun:?}");
         for which in begun {
@@ -231,13 +219,7 @@ map:
             world.flush(which);
         }
     }
-    let made = |which: usize| {
-        world.runs[which]
-            .job
-            .active(StepId(0).item(0))
-            .unwrap()
-            .attempts
-    };
+    let made = |which: usize| world.runs[which].job.active(StepId(0).item(0)).unwrap().attempts;
     let made: Vec<u32> = (0..20).map(made).collect();
     let (least, most) = (made.iter().min().unwrap(), made.iter().max().unwrap());
     assert!(most - least <= 1, "{made:?}");

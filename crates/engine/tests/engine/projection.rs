@@ -55,17 +55,12 @@ struct Journal {
 
 impl Journal {
     fn of(text: &str, seed: u64, turns: &[Turn]) -> Self {
-        let mut walk = Walk {
-            scene: Scene::seeded(text, seed),
-        };
+        let mut walk = Walk { scene: Scene::seeded(text, seed) };
         for turn in turns {
             take(&mut walk, turn);
         }
         let bytes = walk.scene.journal.iter();
-        Self {
-            records: bytes.map(|it| Record::decode(it).unwrap()).collect(),
-            written: walk.scene.written,
-        }
+        Self { records: bytes.map(|it| Record::decode(it).unwrap()).collect(), written: walk.scene.written }
     }
 
     fn numbered(&self) -> impl Iterator<Item = (u64, &Record)> {
@@ -121,12 +116,9 @@ pub(crate) fn take(walk: &mut Walk, turn: &Turn) {
 
 /// The workflow with other settings; back again with every second update.
 fn updated(text: &str) -> String {
-    let there = text
-        .replace("then: dead_letter", "then: skip")
-        .replace("max_parallel: 1", "max_parallel: 2");
+    let there = text.replace("then: dead_letter", "then: skip").replace("max_parallel: 1", "max_parallel: 2");
     if there == *text {
-        text.replace("then: skip", "then: dead_letter")
-            .replace("jitter: true", "jitter: false")
+        text.replace("then: skip", "then: dead_letter").replace("jitter: true", "jitter: false")
     } else {
         there
     }
@@ -158,12 +150,7 @@ fn all_items(job: &Job) -> Vec<ItemId> {
 }
 
 /// The histories of these items from the records that the index names, as a reader has them.
-fn through_index(
-    journal: &Journal,
-    job: &Job,
-    shown: &Projection,
-    items: BTreeSet<ItemId>,
-) -> Histories {
+fn through_index(journal: &Journal, job: &Job, shown: &Projection, items: BTreeSet<ItemId>) -> Histories {
     let mut versions = shown.index.records_of(&items);
     versions.extend(&shown.turns);
     versions.sort_unstable();

@@ -80,10 +80,8 @@ fn at_every_record_the_journal_comes_to_the_state_and_the_wishes_of_the_live_job
 
 #[test]
 fn what_the_records_of_a_live_job_ask_for_is_what_its_state_asks_for() {
-    let mut scene = Scene::over(
-        "mode: mapreduce\nmap: {input: a, max_parallel: 3, agent_template: [{shell: a}]}\n",
-        4,
-    );
+    let mut scene =
+        Scene::over("mode: mapreduce\nmap: {input: a, max_parallel: 3, agent_template: [{shell: a}]}\n", 4);
     let records = scene.start();
     let by_record: Vec<Effect> = records.iter().filter_map(wanted_by).collect();
     assert_eq!(by_record, wanted(&scene.job));
@@ -111,10 +109,7 @@ fn a_job_whose_first_record_alone_was_written_begins_when_it_is_resumed() {
     let mut scene = Scene::of("- shell: a\n");
     scene.journal.truncate(1);
     let records = scene.crash_and_resume();
-    assert_eq!(
-        crate::spoken::said(&records),
-        ["job_resumed run 2", "step_started 0"]
-    );
+    assert_eq!(crate::spoken::said(&records), ["job_resumed run 2", "step_started 0"]);
 }
 
 #[test]
@@ -148,10 +143,7 @@ fn a_setting_that_is_changed_holds_from_then_on_and_a_scheduled_retry_stands() {
         old: "3".to_owned(),
         new: "1".to_owned(),
     };
-    let update = Input::Update {
-        text: text.into(),
-        changes: vec![change],
-    };
+    let update = Input::Update { text: text.into(), changes: vec![change] };
     assert_eq!(scene.hear(&update), ["policy_changed"]);
     assert_eq!(scene.next_wake(), due);
     scene.job = scene.refolded();

@@ -34,18 +34,12 @@ fn partial() -> Scene {
     let _ = scene.fail(1, Cause::Exit(1));
     let _ = scene.start();
     let _ = scene.succeed(0);
-    assert_eq!(
-        scene.came_to(),
-        ("partial", Some(Reason::Attempts), [1, 1, 0])
-    );
+    assert_eq!(scene.came_to(), ("partial", Some(Reason::Attempts), [1, 1, 0]));
     scene
 }
 
 fn redrive(reduce: bool) -> Input {
-    Input::Redrive {
-        items: vec![StepId(0).item(1), StepId(0).item(1), StepId(0).item(0)],
-        reduce,
-    }
+    Input::Redrive { items: vec![StepId(0).item(1), StepId(0).item(1), StepId(0).item(0)], reduce }
 }
 
 #[test]
@@ -72,16 +66,8 @@ fn what_comes_after_the_map_is_done_again_only_if_asked() {
     let _ = scene.hear(&redrive(true));
     let _ = scene.start();
     let _ = scene.succeed(1);
-    assert_eq!(
-        said(&scene.start()),
-        ["attempt_started 1/0 2.1 as 8"],
-        "reduce again"
-    );
-    assert_eq!(
-        scene.job.active(StepId(1).item(0)).unwrap().round,
-        2,
-        "with another token"
-    );
+    assert_eq!(said(&scene.start()), ["attempt_started 1/0 2.1 as 8"], "reduce again");
+    assert_eq!(scene.job.active(StepId(1).item(0)).unwrap().round, 2, "with another token");
     let _ = scene.succeed(0);
     assert_eq!(scene.came_to(), ("completed", None, [2, 0, 0]));
 }
@@ -95,10 +81,7 @@ fn a_dead_letter_that_fails_again_is_one_again_with_its_round_and_its_charges() 
     scene.at(9);
     let _ = scene.start();
     let _ = scene.fail(1, Cause::Exit(1));
-    assert_eq!(
-        scene.came_to(),
-        ("partial", Some(Reason::Attempts), [1, 1, 0])
-    );
+    assert_eq!(scene.came_to(), ("partial", Some(Reason::Attempts), [1, 1, 0]));
     let _ = scene.hear(&redrive(false));
     assert_eq!(scene.job.active(StepId(0).item(1)).unwrap().round, 3);
 }
@@ -112,10 +95,7 @@ fn a_list_goes_on_behind_the_command_that_failed() {
     let _ = scene.fail(0, Cause::Exit(1));
     assert_eq!(scene.came_to().0, "failed");
     let items = vec![StepId(1).item(0)];
-    let _ = scene.hear(&Input::Redrive {
-        items,
-        reduce: false,
-    });
+    let _ = scene.hear(&Input::Redrive { items, reduce: false });
     let _ = scene.start();
     let _ = scene.succeed(0);
     let _ = scene.start();
@@ -138,10 +118,7 @@ map:
     let _ = scene.fail(1, Cause::Exit(1));
     assert_eq!(scene.came_to().1, Some(Reason::Tolerance));
     let items = vec![StepId(0).item(1)];
-    let _ = scene.hear(&Input::Redrive {
-        items,
-        reduce: false,
-    });
+    let _ = scene.hear(&Input::Redrive { items, reduce: false });
     let _ = scene.start();
     let _ = scene.succeed(1);
     assert_eq!(scene.came_to().2, [1, 1, 0]);
@@ -152,11 +129,7 @@ map:
 fn a_dead_letter_that_is_dropped_counts_as_skipped_and_is_none_any_more() {
     let mut scene = partial();
     let items = vec![StepId(0).item(1), StepId(0).item(0)];
-    assert_eq!(
-        scene.hear(&Input::Drop { items }),
-        ["item_dropped 0/1"],
-        "only what is dead"
-    );
+    assert_eq!(scene.hear(&Input::Drop { items }), ["item_dropped 0/1"], "only what is dead");
     assert_eq!(scene.came_to().2, [1, 0, 1]);
     assert!(scene.hear(&redrive(false)).is_empty());
 }
@@ -180,26 +153,13 @@ map:
     scene.at(1000);
     assert_eq!(scene.ready(), []);
     assert!(
-        scene
-            .hear(&Input::Start {
-                item: StepId(0).item(0),
-                refused: None,
-                gate: Gate::None,
-            })
-            .is_empty()
+        scene.hear(&Input::Start { item: StepId(0).item(0), refused: None, gate: Gate::None }).is_empty()
     );
     let _ = scene.hear(&Input::Unpause);
     let started = said(&scene.start());
-    assert_eq!(
-        started,
-        ["attempt_started 0/0 0.2 as 2"],
-        "not past its deadline"
-    );
+    assert_eq!(started, ["attempt_started 0/0 0.2 as 2"], "not past its deadline");
     let said = said(&scene.fail(0, Cause::Exit(1)));
-    assert!(
-        said.last().unwrap().starts_with("retry_scheduled"),
-        "{said:?}"
-    );
+    assert!(said.last().unwrap().starts_with("retry_scheduled"), "{said:?}");
 }
 
 #[test]
@@ -242,10 +202,7 @@ fn a_dead_letter_of_what_comes_after_the_map_is_gone_when_that_is_done_again() {
     assert_eq!(scene.came_to().0, "failed");
     let items = vec![StepId(1).item(0)];
     let reduce = true;
-    assert_eq!(
-        scene.hear(&Input::Redrive { items, reduce }),
-        ["job_redriven", "step_started 1"]
-    );
+    assert_eq!(scene.hear(&Input::Redrive { items, reduce }), ["job_redriven", "step_started 1"]);
     assert!(scene.job.dead.is_empty());
     let _ = scene.start();
     let _ = scene.succeed(0);

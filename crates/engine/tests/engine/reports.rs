@@ -9,11 +9,7 @@ use undaunted_policy::Cause;
 use crate::scene::Scene;
 
 fn ended(start: StartId, failure: Option<Cause>) -> Input {
-    Input::Ended(Box::new(AttemptEnd {
-        start,
-        failure,
-        ..AttemptEnd::default()
-    }))
+    Input::Ended(Box::new(AttemptEnd { start, failure, ..AttemptEnd::default() }))
 }
 
 #[test]
@@ -22,10 +18,7 @@ fn a_report_that_comes_twice_counts_once() {
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));
     for failure in [None, Some(Cause::Exit(1)), Some(Cause::Interrupted)] {
-        assert_eq!(
-            decide(&scene.job, &ended(StartId(1), failure), scene.now),
-            []
-        );
+        assert_eq!(decide(&scene.job, &ended(StartId(1), failure), scene.now), []);
     }
     assert_eq!(scene.counted().0, 1);
 }
@@ -46,10 +39,7 @@ fn a_report_about_a_start_nobody_knows_has_no_consequence() {
     let mut scene = Scene::of("- shell: a\n");
     let _ = scene.start();
     for start in [0, 2, u64::MAX] {
-        assert_eq!(
-            decide(&scene.job, &ended(StartId(start), None), scene.now),
-            []
-        );
+        assert_eq!(decide(&scene.job, &ended(StartId(start), None), scene.now), []);
     }
 }
 
@@ -67,15 +57,8 @@ fn a_report_after_the_item_was_skipped_has_no_consequence() {
 fn a_step_nobody_knows_has_no_items_and_starts_nothing() {
     let scene = Scene::of("- shell: a\n");
     for step in [StepId(1), StepId(u32::MAX)] {
-        let start = Input::Start {
-            item: step.item(0),
-            refused: None,
-            gate: Gate::None,
-        };
-        let read = Input::ItemsRead {
-            step,
-            items: Vec::new(),
-        };
+        let start = Input::Start { item: step.item(0), refused: None, gate: Gate::None };
+        let read = Input::ItemsRead { step, items: Vec::new() };
         assert_eq!(decide(&scene.job, &start, scene.now), []);
         assert_eq!(decide(&scene.job, &read, scene.now), []);
     }

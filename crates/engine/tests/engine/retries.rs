@@ -95,10 +95,7 @@ fn n_retries_are_n_plus_one_attempts_and_not_one_more() {
     let mut scene = Scene::of(text);
     assert_eq!(delays(&mut scene), [secs(5); 3]);
     assert_eq!(scene.counted(), (4, 3, secs(15)));
-    assert_eq!(
-        scene.came_to(),
-        ("failed", Some(Reason::Attempts), [0, 1, 0])
-    );
+    assert_eq!(scene.came_to(), ("failed", Some(Reason::Attempts), [0, 1, 0]));
     assert_eq!(
         scene.report().error.as_deref(),
         Some("All attempts used (3 retries, 4 attempts); last error: exit status 1")
@@ -126,11 +123,7 @@ fn a_retry_is_ready_at_its_instant_and_not_a_nanosecond_before() {
     assert_eq!(scene.next_wake(), Some(at(1)));
     scene.pass(Duration::from_nanos(999_999_999));
     assert_eq!(scene.ready(), []);
-    let early = Input::Start {
-        item: StepId(0).item(0),
-        refused: None,
-        gate: Gate::None,
-    };
+    let early = Input::Start { item: StepId(0).item(0), refused: None, gate: Gate::None };
     assert_eq!(scene.hear(&early), [""; 0]);
     scene.pass(Duration::from_nanos(1));
     assert_eq!(scene.ready(), [StepId(0).item(0)]);
@@ -143,14 +136,7 @@ fn jitter_is_drawn_as_a_schedule_with_the_same_seed_shows_it() {
         for jitter in ["jitter: true", "jitter: full", "jitter: decorrelated"] {
             let text = format!("- {{shell: a, retry_config: {{attempts: 6, {jitter}}}}}\n");
             let mut scene = Scene::seeded(&text, seed);
-            let policy = scene
-                .job
-                .plan()
-                .command(CommandId(0))
-                .unwrap()
-                .retry
-                .policy
-                .clone();
+            let policy = scene.job.plan().command(CommandId(0)).unwrap().retry.policy.clone();
             let schedule = Schedule::new(&policy, Seed(seed).draws(0, 0, 1));
             let planned: Vec<_> = schedule.map(|planned| planned.delay.drawn).collect();
             assert_eq!(planned.len(), 6);
@@ -188,9 +174,7 @@ fn a_hundred_attempts_with_two_minutes_make_seven_retries_of_ninety_one_seconds(
     assert_eq!(scene.counted(), (8, 7, secs(91)));
     assert_eq!(
         scene.report().error.as_deref(),
-        Some(
-            "Retry budget exhausted (spent 91s, next delay 30s, budget 120s); last error: exit status 1"
-        )
+        Some("Retry budget exhausted (spent 91s, next delay 30s, budget 120s); last error: exit status 1")
     );
     assert_eq!(scene.report().reason, Some(Reason::RetryBudget));
 }
@@ -250,21 +234,13 @@ fn a_permanent_failure_is_not_tried_again() {
         let mut scene = Scene::of("- {shell: a, retry_config: {attempts: 3}}\n");
         let _ = scene.start();
         let _ = scene.fail(0, cause);
-        assert_eq!(
-            scene.came_to(),
-            ("failed", Some(Reason::Permanent), [0, 1, 0])
-        );
+        assert_eq!(scene.came_to(), ("failed", Some(Reason::Permanent), [0, 1, 0]));
     }
 }
 
 #[test]
 fn an_exit_a_signal_a_timeout_and_an_interruption_are_tried_again() {
-    for cause in [
-        Cause::Exit(2),
-        Cause::Signal(9),
-        Cause::Timeout,
-        Cause::Interrupted,
-    ] {
+    for cause in [Cause::Exit(2), Cause::Signal(9), Cause::Timeout, Cause::Interrupted] {
         let mut scene = Scene::of("- {shell: a, retry_config: {attempts: 1}}\n");
         let _ = scene.start();
         let said = said(&scene.fail(0, cause));

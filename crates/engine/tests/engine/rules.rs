@@ -27,10 +27,7 @@ map:
 fn a_rule_that_stops_ends_the_retries_and_the_handler_runs() {
     let mut scene = with_rule("{exit_code: 3, then: stop}");
     let records = scene.fail(0, Cause::Exit(3));
-    assert_eq!(
-        said(&records).last().unwrap(),
-        "command_stopped 0/0 0.1: rule, handler 1"
-    );
+    assert_eq!(said(&records).last().unwrap(), "command_stopped 0/0 0.1: rule, handler 1");
     let rules = records.iter().find_map(|record| match &record.event {
         Event::Item(ItemEvent::AttemptFailed(failed)) => failed.rule,
         _ => None,
@@ -89,10 +86,7 @@ fn a_command_that_must_not_run_again_unasked_stops_when_it_was_interrupted() {
     let mut scene = Scene::of(text);
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Interrupted);
-    assert_eq!(
-        scene.came_to(),
-        ("failed", Some(Reason::Interrupted), [0, 1, 0])
-    );
+    assert_eq!(scene.came_to(), ("failed", Some(Reason::Interrupted), [0, 1, 0]));
     // Any other failure of it is retried.
     let mut scene = Scene::of(text);
     let _ = scene.start();

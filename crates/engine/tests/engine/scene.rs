@@ -101,10 +101,7 @@ impl Scene {
             input: format!("{{\"id\":\"a{number}\",\"n\":{number}}}"),
         });
         let step = self.map_step();
-        let _ = self.tell(&Input::ItemsRead {
-            step,
-            items: items.collect(),
-        });
+        let _ = self.tell(&Input::ItemsRead { step, items: items.collect() });
     }
 
     pub(crate) fn map_step(&self) -> StepId {
@@ -130,13 +127,10 @@ impl Scene {
             assert_eq!(broken_in(&before), [], "after {record:?}");
             self.journal.push(bytes);
         }
-        assert_eq!(
-            digest(&before),
-            digest(&self.job),
-            "a decoded record differs"
-        );
+        assert_eq!(digest(&before), digest(&self.job), "a decoded record differs");
         let items = self.job.steps.iter().flat_map(|step| step.items.iter());
-        let undecided = |item: &Item<'_>| matches!(item, Item::Active(active) if active.doing == Doing::Undecided);
+        let undecided =
+            |item: &Item<'_>| matches!(item, Item::Active(active) if active.doing == Doing::Undecided);
         let left = items.filter(|(_, item)| undecided(item)).count();
         assert_eq!(left, 0, "a decision was not finished");
         self.can_be_saved();
@@ -250,11 +244,7 @@ impl Scene {
             let configured = BreakerRecord::by_hand(vec![Fact::Configured { at, settings }]);
             let _ = self.breakers.append(&name, &configured);
         }
-        let record = BreakerRecord {
-            job: job.map(str::to_owned),
-            seq: job.map(|_| 1),
-            facts,
-        };
+        let record = BreakerRecord { job: job.map(str::to_owned), seq: job.map(|_| 1), facts };
         let _ = self.breakers.append(&name, &record);
         let unknown = self.breakers.after(&name, known);
         assert!(self.admission.learn(&name, unknown));
@@ -331,11 +321,7 @@ impl Scene {
             let made = task(&self.job, item, Files::default(), self.now);
             let gate = self.gate(item);
             let refused = made.err().map(|why| why.to_string());
-            records.extend(self.tell(&Input::Start {
-                item,
-                refused,
-                gate,
-            }));
+            records.extend(self.tell(&Input::Start { item, refused, gate }));
         }
         records
     }
@@ -379,9 +365,7 @@ impl Scene {
     pub(crate) fn start_of(&self, item: u32) -> StartId {
         let mut running = self.job.starts.running.iter();
         let found = running.find(|(_, of)| of.index == item);
-        *found
-            .unwrap_or_else(|| panic!("item {item} does not run"))
-            .0
+        *found.unwrap_or_else(|| panic!("item {item} does not run")).0
     }
 
     pub(crate) fn end(&mut self, end: AttemptEnd) -> Vec<Record> {
@@ -518,10 +502,7 @@ pub(crate) fn submitted(job: &str, text: &str, seed: u64, operator: &Operator) -
         token_key: None,
     };
     let submitted = submission(Plan::new(workflow), text, around).unwrap();
-    Record {
-        at: T0,
-        event: Event::Job(JobEvent::Submitted(Box::new(submitted))),
-    }
+    Record { at: T0, event: Event::Job(JobEvent::Submitted(Box::new(submitted))) }
 }
 
 /// The job these records are.

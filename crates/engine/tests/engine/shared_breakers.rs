@@ -24,13 +24,7 @@ fn failures_of_other_jobs_count_with_those_of_this_one() {
     let mut scene = Scene::over(&map(3, "", ""), 3);
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));
-    let failed = Fact::Reported {
-        at: at(0),
-        generation: 0,
-        probe: false,
-        signal: Signal::Down,
-        many: 1,
-    };
+    let failed = Fact::Reported { at: at(0), generation: 0, probe: false, signal: Signal::Down, many: 1 };
     scene.others(NAME, Some("another"), vec![failed]);
     let _ = scene.fail(1, Cause::Exit(1));
     assert_eq!(scene.turned(), ["opened until +60s"], "three in a row");
@@ -77,10 +71,7 @@ fn what_is_held_fails_when_the_latest_submission_says_so() {
     assert_eq!(scene.held(), [0, 1, 2]);
     scene.configure(NAME, |settings| settings.when_open = WhenOpen::Fail);
     let _ = scene.start();
-    assert_eq!(
-        scene.came_to(),
-        ("partial", Some(Reason::CircuitOpen), [0, 3, 0])
-    );
+    assert_eq!(scene.came_to(), ("partial", Some(Reason::CircuitOpen), [0, 3, 0]));
     assert_eq!(scene.counted().0, 3, "no attempt was used");
 }
 

@@ -20,10 +20,7 @@ pub(crate) fn wished(effects: &[Effect]) -> Vec<String> {
     let lines = effects.map(|effect| match effect {
         Effect::Begin { start, item } => format!("begin {start} for {}", place(*item)),
         Effect::ReadInput { step, start: None } => format!("read the items of {step}"),
-        Effect::ReadInput {
-            step,
-            start: Some(start),
-        } => format!("read the items of {step} by {start}"),
+        Effect::ReadInput { step, start: Some(start) } => format!("read the items of {step} by {start}"),
         Effect::EndStep { step } => format!("end what runs of {step}"),
         Effect::EndAll => "end all".to_owned(),
     });
@@ -52,12 +49,7 @@ fn place(item: ItemId) -> String {
 
 /// `step/item command.attempt`.
 fn attempt(of: AttemptId) -> String {
-    let AttemptId {
-        step,
-        index,
-        command,
-        attempt,
-    } = of;
+    let AttemptId { step, index, command, attempt } = of;
     format!("{step}/{index} {command}.{attempt}")
 }
 
@@ -107,9 +99,9 @@ fn of_a_step(event: &StepEvent) -> String {
             let met = if completion.success { "met" } else { "missed" };
             format!("{}: {}, {met}", reached.step, completion.reason)
         }
-        StepEvent::Skipped { .. }
-        | StepEvent::Unreachable { .. }
-        | StepEvent::AttributeSet { .. } => String::new(),
+        StepEvent::Skipped { .. } | StepEvent::Unreachable { .. } | StepEvent::AttributeSet { .. } => {
+            String::new()
+        }
     }
 }
 
@@ -123,12 +115,9 @@ fn of_an_item(event: &ItemEvent) -> String {
         }
         ItemEvent::AttemptSucceeded(done) => before(done.of, done.next),
         ItemEvent::AttemptFailed(failed) => format!("{} {:?}", attempt(failed.of), failed.cause),
-        ItemEvent::RetryScheduled(retrying) => format!(
-            "{} in {:?} at {}",
-            attempt(retrying.of),
-            retrying.delay,
-            since(retrying.due)
-        ),
+        ItemEvent::RetryScheduled(retrying) => {
+            format!("{} in {:?} at {}", attempt(retrying.of), retrying.delay, since(retrying.due))
+        }
         ItemEvent::CommandStopped(stopped) => {
             let (of, reason) = (attempt(stopped.of), stopped.reason);
             match stopped.handler {
@@ -142,11 +131,7 @@ fn of_an_item(event: &ItemEvent) -> String {
         | ItemEvent::Redriven { step, index }
         | ItemEvent::Dropped { step, index } => place(step.item(*index)),
         ItemEvent::DeadLettered { of, reason, .. } => format!("{}: {reason}", attempt(*of)),
-        ItemEvent::Skipped {
-            step,
-            index,
-            reason,
-        } => format!("{}: {reason}", place(step.item(*index))),
+        ItemEvent::Skipped { step, index, reason } => format!("{}: {reason}", place(step.item(*index))),
         ItemEvent::Held(held) => match held.until {
             Some(until) => format!("{} until {}", attempt(held.of), since(until)),
             None => attempt(held.of),

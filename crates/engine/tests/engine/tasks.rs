@@ -7,10 +7,7 @@ use undaunted_policy::Cause;
 use crate::scene::Scene;
 
 fn made(scene: &Scene, item: ItemId) -> Task {
-    let files = Files {
-        item: "/run/item.json",
-        ..Files::default()
-    };
+    let files = Files { item: "/run/item.json", ..Files::default() };
     task(&scene.job, item, files, scene.now).unwrap().unwrap()
 }
 
@@ -23,20 +20,11 @@ fn variable(task: &Task, name: &str) -> String {
 #[test]
 fn the_token_and_the_id_stay_the_same_over_attempts_and_crashes_and_the_number_rises() {
     let mut scene = Scene::of("- {shell: a, retry_config: {attempts: 3}}\n");
-    let names = [
-        "UNDAUNTED_JOB",
-        "UNDAUNTED_ITEM",
-        "UNDAUNTED_RECEIPT_TOKEN",
-        "UNDAUNTED_CORRELATION_ID",
-    ];
+    let names = ["UNDAUNTED_JOB", "UNDAUNTED_ITEM", "UNDAUNTED_RECEIPT_TOKEN", "UNDAUNTED_CORRELATION_ID"];
     let first = made(&scene, StepId(0).item(0));
     assert_eq!(variable(&first, "UNDAUNTED_ATTEMPT"), "1");
     let _ = scene.start();
-    assert_eq!(
-        made(&scene, StepId(0).item(0)),
-        first,
-        "one that was recorded and never began"
-    );
+    assert_eq!(made(&scene, StepId(0).item(0)), first, "one that was recorded and never began");
     let _ = scene.fail(0, Cause::Exit(1));
     let _ = scene.crash_and_resume();
     let second = made(&scene, StepId(0).item(0));
@@ -100,8 +88,5 @@ fn a_directory_is_seen_from_where_the_job_was_submitted() {
         let scene = Scene::of(&format!("- {{shell: a, working_dir: {written}}}\n"));
         assert_eq!(made(&scene, StepId(0).item(0)).working_dir, seen);
     }
-    assert_eq!(
-        made(&Scene::of("- shell: a\n"), StepId(0).item(0)).working_dir,
-        "/w"
-    );
+    assert_eq!(made(&Scene::of("- shell: a\n"), StepId(0).item(0)).working_dir, "/w");
 }

@@ -29,11 +29,7 @@ fn error(records: &[Record]) -> Option<Text> {
 /// One item is started and fails. The laws are looked at in other tests; here there is too much of
 /// everything.
 fn fail_once(scene: &mut Scene, item: u32, error: &str) -> Vec<Record> {
-    let start = Input::Start {
-        item: StepId(0).item(item),
-        refused: None,
-        gate: Gate::None,
-    };
+    let start = Input::Start { item: StepId(0).item(item), refused: None, gate: Gate::None };
     let _ = react(&mut scene.job, &start, scene.now);
     let end = AttemptEnd {
         start: StartId(u64::from(item) + 1),
@@ -56,10 +52,7 @@ fn equal_errors_are_stored_once() {
     assert_eq!(error(&second), Some(Text::Kept(0)));
     let job = scene.refolded();
     assert_eq!(job.texts.read(&Text::Kept(0)), "connection refused");
-    assert_eq!(
-        job.texts.read(&Text::Kept(1)),
-        "exit status 1: connection refused"
-    );
+    assert_eq!(job.texts.read(&Text::Kept(1)), "exit status 1: connection refused");
 }
 
 #[test]
@@ -89,11 +82,7 @@ fn when_four_thousand_texts_are_kept_the_others_stand_where_they_are() {
         panic!("{last:?}");
     };
     assert_eq!(text, "error number 2099");
-    assert_eq!(
-        scene.job.texts.number("error number 0"),
-        Some(0),
-        "the first ones are still known"
-    );
+    assert_eq!(scene.job.texts.number("error number 0"), Some(0), "the first ones are still known");
 }
 
 #[test]

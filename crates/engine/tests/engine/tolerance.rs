@@ -22,31 +22,17 @@ reduce: [{{shell: r}}]
 
 #[test]
 fn the_first_failure_stops_a_map_that_does_not_continue_on_failure() {
-    for policy in [
-        "continue_on_failure: false",
-        "on_item_failure: stop",
-        "max_failures: 1",
-    ] {
+    for policy in ["continue_on_failure: false", "on_item_failure: stop", "max_failures: 1"] {
         let mut scene = Scene::over(&map(policy, 2), 5);
         let _ = scene.start();
         let said = said(&scene.fail(0, Cause::Exit(1)));
         assert_eq!(said.last().unwrap(), "job_stopping tolerance", "{policy}");
         assert_eq!(scene.ready(), [], "nothing new starts");
-        assert_eq!(
-            scene.wanted(),
-            ["begin 2 for 0/1"],
-            "what runs is not ended"
-        );
+        assert_eq!(scene.wanted(), ["begin 2 for 0/1"], "what runs is not ended");
         let _ = scene.succeed(1);
-        assert_eq!(
-            scene.came_to(),
-            ("failed", Some(Reason::Tolerance), [1, 1, 0])
-        );
+        assert_eq!(scene.came_to(), ("failed", Some(Reason::Tolerance), [1, 1, 0]));
         let missing = scene.report().missing;
-        let missing: Vec<_> = missing
-            .iter()
-            .map(|it| (it.item.as_str(), it.reason))
-            .collect();
+        let missing: Vec<_> = missing.iter().map(|it| (it.item.as_str(), it.reason)).collect();
         let reason = Reason::Tolerance;
         assert_eq!(missing, [("a2", reason), ("a3", reason), ("a4", reason)]);
     }
@@ -69,11 +55,7 @@ fn a_share_must_be_passed_and_is_looked_at_from_ten_items_on() {
         let mut scene = Scene::over(&map("failure_threshold: 0.2", 20), 20);
         let _ = scene.start();
         for item in 0..10 {
-            let _ = if item < failures {
-                scene.fail(item, Cause::Exit(1))
-            } else {
-                scene.succeed(item)
-            };
+            let _ = if item < failures { scene.fail(item, Cause::Exit(1)) } else { scene.succeed(item) };
             if item < 9 {
                 assert_eq!(scene.job.is_stopping(), None, "fewer than ten are settled");
             }
@@ -91,16 +73,10 @@ fn waiting_items_are_skipped_and_reduce_does_not_run() {
     let _ = scene.start();
     let _ = scene.fail(1, Cause::Exit(1));
     let said = said(&scene.fail(0, Cause::Exit(127)));
-    assert_eq!(
-        said[said.len() - 2..],
-        ["job_stopping tolerance", "item_skipped 0/1: tolerance"]
-    );
+    assert_eq!(said[said.len() - 2..], ["job_stopping tolerance", "item_skipped 0/1: tolerance"]);
     // A failure that would be retried leaves an item that waits; one that would not, a dead letter.
     assert!(!scene.fail(2, Cause::Exit(1)).is_empty());
-    assert_eq!(
-        scene.came_to(),
-        ("failed", Some(Reason::Tolerance), [0, 1, 2])
-    );
+    assert_eq!(scene.came_to(), ("failed", Some(Reason::Tolerance), [0, 1, 2]));
     assert_eq!(scene.job.steps[1].items.len(), 0);
 }
 
@@ -111,16 +87,12 @@ fn what_fails_for_good_while_the_job_stops_is_a_dead_letter() {
     for item in 0..3 {
         let _ = scene.fail(item, Cause::Exit(1));
     }
-    assert_eq!(
-        scene.came_to(),
-        ("failed", Some(Reason::Tolerance), [0, 3, 0])
-    );
+    assert_eq!(scene.came_to(), ("failed", Some(Reason::Tolerance), [0, 3, 0]));
 }
 
 #[test]
 fn no_handler_is_started_while_the_job_stops() {
-    let text = map("max_failures: 1", 2)
-        .replace("[{shell: a}]", "[{shell: a, on_failure: {shell: mend}}]");
+    let text = map("max_failures: 1", 2).replace("[{shell: a}]", "[{shell: a, on_failure: {shell: mend}}]");
     let mut scene = Scene::over(&text, 2);
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));
@@ -133,10 +105,8 @@ fn no_handler_is_started_while_the_job_stops() {
 
 /// Two items at a time: the handler of the first runs while the second reaches the tolerance.
 fn handled_while_stopping(handler: &str, rest: &str) -> Scene {
-    let text = map("max_failures: 1", 2).replace(
-        "[{shell: a}]",
-        &format!("[{{shell: a, on_failure: {{shell: mend{handler}}}}}{rest}]"),
-    );
+    let text = map("max_failures: 1", 2)
+        .replace("[{shell: a}]", &format!("[{{shell: a, on_failure: {{shell: mend{handler}}}}}{rest}]"));
     let mut scene = Scene::over(&text, 2);
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(127));
@@ -151,24 +121,15 @@ fn handled_while_stopping(handler: &str, rest: &str) -> Scene {
 #[test]
 fn what_a_handler_saves_while_the_job_stops_has_succeeded_if_nothing_is_left_to_do() {
     let mut scene = handled_while_stopping("", "");
-    assert_eq!(
-        said(&scene.succeed(0))[1..3],
-        ["command_recovered 0/0 0.1", "item_succeeded 0/0"]
-    );
-    assert_eq!(
-        scene.came_to(),
-        ("failed", Some(Reason::Tolerance), [1, 1, 0])
-    );
+    assert_eq!(said(&scene.succeed(0))[1..3], ["command_recovered 0/0 0.1", "item_succeeded 0/0"]);
+    assert_eq!(scene.came_to(), ("failed", Some(Reason::Tolerance), [1, 1, 0]));
 }
 
 #[test]
 fn what_a_handler_is_to_fail_while_the_job_stops_is_a_dead_letter_for_the_first_reason() {
     for rest in ["", ", {shell: b}"] {
         let mut scene = handled_while_stopping(", fail_workflow: true", rest);
-        assert_eq!(
-            said(&scene.succeed(0))[1],
-            "item_dead_lettered 0/0 0.1: permanent"
-        );
+        assert_eq!(said(&scene.succeed(0))[1], "item_dead_lettered 0/0 0.1: permanent");
         assert_eq!(scene.came_to().2, [0, 2, 0]);
     }
 }
@@ -177,11 +138,7 @@ fn what_a_handler_is_to_fail_while_the_job_stops_is_a_dead_letter_for_the_first_
 fn what_a_handler_saves_while_the_job_stops_is_skipped_if_more_would_follow() {
     for (handler, rest) in [("", ", {shell: b}"), (", max_attempts: 1", "")] {
         let mut scene = handled_while_stopping(handler, rest);
-        assert_eq!(
-            said(&scene.succeed(0))[1],
-            "item_skipped 0/0: tolerance",
-            "{handler}{rest}"
-        );
+        assert_eq!(said(&scene.succeed(0))[1], "item_skipped 0/0: tolerance", "{handler}{rest}");
         assert_eq!(scene.came_to().2, [0, 1, 1]);
     }
 }
@@ -205,10 +162,7 @@ fn an_attempt_more_that_the_pool_refuses_while_the_job_stops_is_not_waited_for()
     let _ = scene.start();
     let _ = scene.fail(1, Cause::Exit(1));
     assert_eq!(scene.job.is_stopping(), Some(Reason::Tolerance));
-    assert_eq!(
-        said(&scene.succeed(0))[1],
-        "item_dead_lettered 0/0 0.2: attempts"
-    );
+    assert_eq!(said(&scene.succeed(0))[1], "item_dead_lettered 0/0 0.2: attempts");
 }
 
 #[test]
@@ -218,10 +172,7 @@ fn an_item_with_commands_left_is_skipped_while_the_job_stops() {
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));
     let said = said(&scene.succeed(1));
-    assert_eq!(
-        said[..2],
-        ["attempt_succeeded 0/1 0.1", "item_skipped 0/1: tolerance"]
-    );
+    assert_eq!(said[..2], ["attempt_succeeded 0/1 0.1", "item_skipped 0/1: tolerance"]);
 }
 
 #[test]
@@ -240,10 +191,7 @@ fn dead_letters_without_a_tolerance_let_reduce_run_and_the_job_is_partial() {
     let _ = scene.succeed(1);
     let _ = scene.start();
     let _ = scene.succeed(0);
-    assert_eq!(
-        scene.came_to(),
-        ("partial", Some(Reason::Attempts), [1, 1, 0])
-    );
+    assert_eq!(scene.came_to(), ("partial", Some(Reason::Attempts), [1, 1, 0]));
 }
 
 #[test]
@@ -253,8 +201,5 @@ fn a_cancel_goes_before_a_tolerance() {
     let _ = scene.fail(0, Cause::Exit(1));
     assert_eq!(scene.hear(&Input::Cancel), ["job_stopping cancelled"]);
     let _ = scene.fail(1, Cause::Signal(15));
-    assert_eq!(
-        scene.came_to(),
-        ("cancelled", Some(Reason::Cancelled), [0, 1, 1])
-    );
+    assert_eq!(scene.came_to(), ("cancelled", Some(Reason::Cancelled), [0, 1, 1]));
 }

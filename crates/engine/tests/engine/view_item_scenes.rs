@@ -26,10 +26,7 @@ fn begun(rule: &str, items: u32, operator: &Operator) -> Scene {
 
 pub(crate) fn rules() -> Vec<Shot> {
     let usual = Operator::default();
-    let counting = Operator {
-        late_results_count: true,
-        ..Operator::default()
-    };
+    let counting = Operator { late_results_count: true, ..Operator::default() };
     let open = begun("best_effort_min_dcs: 2\n  max_parallel: 2", 3, &usual);
     let short = "best_effort_min_dcs: 2\n  best_effort_deadline_seconds: 60\n  max_parallel: 2";
     let mut missed = begun(short, 3, &usual);
@@ -57,27 +54,11 @@ pub(crate) fn rules() -> Vec<Shot> {
     counted.at(2);
     finish_late(&mut counted);
     vec![
-        owned(
-            "rule_open",
-            "Two of three items are enough, none has reported.",
-            open,
-        ),
-        left(
-            "rule_missed",
-            "One of two was there when 60 s were over.",
-            missed,
-        ),
-        left(
-            "rule_met",
-            "One was enough: a0 had failed, a1 succeeded.",
-            met,
-        ),
+        owned("rule_open", "Two of three items are enough, none has reported.", open),
+        left("rule_missed", "One of two was there when 60 s were over.", missed),
+        left("rule_met", "One was enough: a0 had failed, a1 succeeded.", met),
         owned("rule_leaves", "a1 and a2 run on beside reduce.", leaving),
-        left(
-            "late_logged",
-            "a1 succeeded late and a2 failed late.",
-            logged,
-        ),
+        left("late_logged", "a1 succeeded late and a2 failed late.", logged),
         left("late_counted", "The same, and both count.", counted),
     ]
 }
@@ -111,10 +92,7 @@ pub(crate) fn held() -> Vec<Shot> {
     let mut half = open.clone();
     half.at(61);
     let generation = half.breaker(NAME).breaker.generation();
-    let probed = Fact::Probed {
-        at: half.now,
-        generation,
-    };
+    let probed = Fact::Probed { at: half.now, generation };
     half.others(NAME, Some("9q2m"), vec![probed]);
     half.at(62);
     let mut probing = open.clone();
@@ -131,21 +109,9 @@ pub(crate) fn held() -> Vec<Shot> {
     vec![
         owned("held", "The breaker opened at 0 s for a minute.", open),
         owned("held_while_another_job_probes", "Job 9q2m probes.", half),
-        owned(
-            "probing",
-            "a3 probes: it has the most attempts left.",
-            probing,
-        ),
-        owned(
-            "held_by_a_rule",
-            "Exit status 3 holds; a1 has succeeded.",
-            by_rule,
-        ),
-        left(
-            "held_and_cancelled",
-            "Cancelled while all were held.",
-            cancelled,
-        ),
+        owned("probing", "a3 probes: it has the most attempts left.", probing),
+        owned("held_by_a_rule", "Exit status 3 holds; a1 has succeeded.", by_rule),
+        left("held_and_cancelled", "Cancelled while all were held.", cancelled),
     ]
 }
 
@@ -192,31 +158,11 @@ pub(crate) fn dead() -> Vec<Shot> {
     let _ = deadline.start();
     let _ = deadline.succeed(0);
     vec![
-        left(
-            "dead_letters",
-            "By a rule, as permanent, by budget; a1 is skipped.",
-            ways,
-        ),
-        owned(
-            "pool_exhausted",
-            "The only retry of the pool went to a0.",
-            pool,
-        ),
-        left(
-            "share_exhausted",
-            "An item may have one retry of the pool.",
-            share,
-        ),
-        left(
-            "circuit_open",
-            "Starts fail while the breaker is open.",
-            circuit,
-        ),
-        left(
-            "item_deadline",
-            "A retry would be due after the item's 12 s.",
-            deadline,
-        ),
+        left("dead_letters", "By a rule, as permanent, by budget; a1 is skipped.", ways),
+        owned("pool_exhausted", "The only retry of the pool went to a0.", pool),
+        left("share_exhausted", "An item may have one retry of the pool.", share),
+        left("circuit_open", "Starts fail while the breaker is open.", circuit),
+        left("item_deadline", "A retry would be due after the item's 12 s.", deadline),
     ]
 }
 
@@ -249,26 +195,10 @@ pub(crate) fn handled() -> Vec<Shot> {
     let mut failed = stopped("");
     let _ = failed.fail_saying(0, Cause::Exit(2), "mend is broken");
     vec![
-        owned(
-            "handler_running",
-            "on_failure runs after the retries.",
-            running,
-        ),
-        left(
-            "handler_recovered",
-            "on_failure succeeded; copy did not.",
-            recovered,
-        ),
-        owned(
-            "handler_repeating",
-            "on_failure succeeded, copy is tried once more.",
-            repeating,
-        ),
-        left(
-            "handler_repeated",
-            "The same; and copy has succeeded.",
-            repeated,
-        ),
+        owned("handler_running", "on_failure runs after the retries.", running),
+        left("handler_recovered", "on_failure succeeded; copy did not.", recovered),
+        owned("handler_repeating", "on_failure succeeded, copy is tried once more.", repeating),
+        left("handler_repeated", "The same; and copy has succeeded.", repeated),
         left("handler_failed", "copy and its on_failure failed.", failed),
     ]
 }
@@ -289,32 +219,13 @@ pub(crate) fn flows() -> Vec<Shot> {
     let _ = unreachable.start();
     let _ = fail(&mut unreachable, StepId(0).item(0), Cause::Refused);
     let when = ", work_config: {max_retries: 0}, predicate: {language: cel, script: 'x > 1'}";
-    let mut skipped = flow(
-        "b",
-        "",
-        &[
-            ("a", "x: {role: output}", ONCE),
-            ("b", "x: {role: required}", when),
-        ],
-    );
+    let mut skipped = flow("b", "", &[("a", "x: {role: output}", ONCE), ("b", "x: {role: required}", when)]);
     let _ = skipped.start();
     let _ = done(&mut skipped, StepId(0).item(0), &json!({"x": 1}));
     vec![
-        owned(
-            "flow_running",
-            "a is done, b runs, c leads to no goal.",
-            running,
-        ),
-        left(
-            "flow_completed",
-            "a and b are done; c leads to no goal.",
-            completed,
-        ),
-        left(
-            "flow_unreachable",
-            "a failed, so b and c can not begin.",
-            unreachable,
-        ),
+        owned("flow_running", "a is done, b runs, c leads to no goal.", running),
+        left("flow_completed", "a and b are done; c leads to no goal.", completed),
+        left("flow_unreachable", "a failed, so b and c can not begin.", unreachable),
         left("flow_skipped", "The condition of b did not hold.", skipped),
     ]
 }
@@ -328,10 +239,7 @@ pub(crate) fn again() -> Vec<Shot> {
     let _ = partial.succeed(0);
     let redrive = |scene: &mut Scene| {
         scene.at(40);
-        let _ = scene.tell(&Input::Redrive {
-            items: vec![StepId(0).item(1)],
-            reduce: true,
-        });
+        let _ = scene.tell(&Input::Redrive { items: vec![StepId(0).item(1)], reduce: true });
     };
     let mut redriven = partial.clone();
     redrive(&mut redriven);
@@ -344,17 +252,12 @@ pub(crate) fn again() -> Vec<Shot> {
     let _ = done.succeed(0);
     let mut dropped = partial.clone();
     dropped.at(50);
-    let _ = dropped.tell(&Input::Drop {
-        items: vec![StepId(0).item(1)],
-    });
+    let _ = dropped.tell(&Input::Drop { items: vec![StepId(0).item(1)] });
     let mut list = Scene::of(LIST);
     let _ = list.start();
     let _ = list.fail_saying(0, Cause::Exit(1), "no route to host");
     list.at(60);
-    let _ = list.tell(&Input::Redrive {
-        items: vec![StepId(0).item(0)],
-        reduce: false,
-    });
+    let _ = list.tell(&Input::Redrive { items: vec![StepId(0).item(0)], reduce: false });
     let _ = list.start();
     let imported = resumed(
         LIST,
@@ -365,27 +268,11 @@ pub(crate) fn again() -> Vec<Shot> {
     );
     vec![
         left("partial", "One of two items is a dead letter.", partial),
-        owned(
-            "redriven",
-            "The dead letter was redriven with reduce.",
-            redriven,
-        ),
+        owned("redriven", "The dead letter was redriven with reduce.", redriven),
         owned("redriven_running", "It runs again.", running),
-        left(
-            "redriven_completed",
-            "It has succeeded, and reduce again.",
-            done,
-        ),
+        left("redriven_completed", "It has succeeded, and reduce again.", done),
         left("dropped", "The dead letter was dropped at 50 s.", dropped),
-        owned(
-            "redriven_list",
-            "The first command of three runs again.",
-            list,
-        ),
-        owned(
-            "imported",
-            "One attempt was made before the import.",
-            imported,
-        ),
+        owned("redriven_list", "The first command of three runs again.", list),
+        owned("imported", "One attempt was made before the import.", imported),
     ]
 }

@@ -45,10 +45,7 @@ fn keeps_every_law(shot: &Shot) {
     for step in &shown.job.steps {
         let has_begun = !matches!(step.stage, StageView::Waiting | StageView::NotStarted);
         assert!(has_begun || step.started_at.is_none(), "{name}: {step:?}");
-        let is_open = matches!(
-            step.stage,
-            StageView::Waiting | StageView::Reading | StageView::Running
-        );
+        let is_open = matches!(step.stage, StageView::Waiting | StageView::Reading | StageView::Running);
         assert!(!is_open || step.ended_at.is_none(), "{name}: {step:?}");
         assert!(!is_open || !ended, "{name}: {step:?}");
     }
@@ -68,11 +65,7 @@ fn nothing_goes_on(shown: &Shown, name: &str) {
     assert_eq!((job.waiting_total, job.held_total), (0, 0), "{name}");
     assert!(job.waiting.is_empty() && job.held.is_empty(), "{name}");
     let items = shown.explanation.items;
-    assert_eq!(
-        (items.running, items.waiting, items.held),
-        (0, 0, 0),
-        "{name}"
-    );
+    assert_eq!((items.running, items.waiting, items.held), (0, 0, 0), "{name}");
     assert_eq!((shown.line.waiting, shown.line.held), (0, 0), "{name}");
     assert_eq!(shown.line.next_due_at, None, "{name}");
     let took = job.ended_at.unwrap().0.since(job.submitted_at.0);
@@ -92,9 +85,7 @@ fn is_cancelled_where_it_was(shot: &Shot, shown: &Shown) {
     let (mut cancelled, mut before) = (false, Vec::new());
     for bytes in &shot.scene.journal {
         match Record::decode(bytes).unwrap().event {
-            Event::Job(JobEvent::Stopping {
-                reason: Reason::Cancelled,
-            }) => cancelled = true,
+            Event::Job(JobEvent::Stopping { reason: Reason::Cancelled }) => cancelled = true,
             Event::Step(
                 StepEvent::Failed { step }
                 | StepEvent::InputFailed { step, .. }
@@ -105,11 +96,7 @@ fn is_cancelled_where_it_was(shot: &Shot, shown: &Shown) {
     }
     for (number, step) in StepId::all().zip(&shown.job.steps) {
         let is_failed = step.stage == StageView::Failed;
-        assert!(
-            !is_failed || before.contains(&number),
-            "{}: {step:?}",
-            shot.name
-        );
+        assert!(!is_failed || before.contains(&number), "{}: {step:?}", shot.name);
     }
 }
 
@@ -123,38 +110,22 @@ fn is_true_of_an_item(item: &ItemView, shown: &Shown, name: &str) {
         | ItemStanding::Skipped(_)
         | ItemStanding::Missing(_) => true,
     };
-    let what = format!(
-        "{name}: {} of {:?} is {:?}",
-        item.item, item.step, item.status
-    );
+    let what = format!("{name}: {} of {:?} is {:?}", item.item, item.step, item.status);
     assert!(is_settled || !ended, "{what}");
     assert!(!is_settled || item.next.is_none(), "{what}");
-    assert_eq!(
-        item.held.is_some(),
-        item.status == ItemStanding::Held,
-        "{what}"
-    );
+    assert_eq!(item.held.is_some(), item.status == ItemStanding::Held, "{what}");
     let is_dead = matches!(item.status, ItemStanding::Dead(_));
     let letters = shown.dead_letters.iter();
     let mut letters = letters.filter(|letter| letter.item == item.item);
-    assert!(
-        !is_dead || letters.any(|letter| letter.reason == item.reason),
-        "{what}"
-    );
+    assert!(!is_dead || letters.any(|letter| letter.reason == item.reason), "{what}");
     if let (Some(argv), ItemStanding::Dead(_)) = (&item.argv, item.status) {
         assert!(!argv.is_empty(), "{what}");
     }
     let stops = item.history.iter().filter_map(|entry| match entry {
         EntryView::Stop(stop) => stop.decision.as_ref(),
-        EntryView::Attempt(_)
-        | EntryView::Mend(_)
-        | EntryView::Held(_)
-        | EntryView::Released(_) => None,
+        EntryView::Attempt(_) | EntryView::Mend(_) | EntryView::Held(_) | EntryView::Released(_) => None,
     });
-    let foretold = item
-        .next
-        .iter()
-        .filter_map(|next| next.stops.decision.as_ref());
+    let foretold = item.next.iter().filter_map(|next| next.stops.decision.as_ref());
     for decision in stops.chain(foretold) {
         if let Some((overdue, budget)) = decision.overdue_ms.zip(decision.retry_budget_ms) {
             let waited = decision.spent_before_ms.0 + overdue.0;
@@ -174,9 +145,7 @@ fn every_scene_keeps_every_law_of_what_is_shown() {
 /// The retries that a resume refuses, with their arithmetic in words.
 fn expired(records: &[Record]) -> Vec<(ItemId, String)> {
     let stops = records.iter().filter_map(|record| match &record.event {
-        Event::Item(ItemEvent::CommandStopped(stopped))
-            if stopped.reason == Reason::RetryBudgetExpired =>
-        {
+        Event::Item(ItemEvent::CommandStopped(stopped)) if stopped.reason == Reason::RetryBudgetExpired => {
             Some((stopped.of.item(), format!("{:?}", stopped.sum.unwrap())))
         }
         _ => None,
@@ -196,9 +165,7 @@ fn clocks(shown: &Shown) -> Vec<(String, Option<At>, Option<At>)> {
 /// Ends of delay budgets.
 fn budgets(shown: &Shown) -> Vec<(String, Option<At>)> {
     let waiting = shown.job.waiting.iter();
-    waiting
-        .map(|it| (it.item.clone(), it.retry_budget_expires_at))
-        .collect()
+    waiting.map(|it| (it.item.clone(), it.retry_budget_expires_at)).collect()
 }
 
 /// What is said of a job that no process runs is what its resume does. Only if the clock was never set back
@@ -224,13 +191,7 @@ fn foretells_its_resume(shot: &Shot, is_steady: bool) {
     if stage != Stage::Suspended || !is_steady {
         return;
     }
-    let after = Shot {
-        owner: Some(1),
-        seen: None,
-        name: shot.name,
-        about: shot.about,
-        scene,
-    };
+    let after = Shot { owner: Some(1), seen: None, name: shot.name, about: shot.about, scene };
     assert_eq!(clocks(&show(&after)), clocks(&before), "{}", shot.name);
     if shot.scene.job.times.paused.is_none() {
         assert_eq!(budgets(&show(&after)), budgets(&before), "{}", shot.name);
@@ -260,13 +221,7 @@ fn a_retry_that_is_foretold_to_come_after_the_deadline_of_its_item_is_not_made()
 
 /// A job that no process runs now.
 fn left(scene: Scene, seen: Option<Timestamp>) -> Shot {
-    Shot {
-        name: "a walk",
-        about: "",
-        scene,
-        owner: None,
-        seen,
-    }
+    Shot { name: "a walk", about: "", scene, owner: None, seen }
 }
 
 proptest! {

@@ -20,21 +20,12 @@ pub(crate) struct Shot {
 
 /// While a process runs the job.
 pub(crate) fn owned(name: &'static str, about: &'static str, scene: Scene) -> Shot {
-    Shot {
-        name,
-        about,
-        scene,
-        owner: Some(4711),
-        seen: None,
-    }
+    Shot { name, about, scene, owner: Some(4711), seen: None }
 }
 
 /// While no process runs the job.
 pub(crate) fn left(name: &'static str, about: &'static str, scene: Scene) -> Shot {
-    Shot {
-        owner: None,
-        ..owned(name, about, scene)
-    }
+    Shot { owner: None, ..owned(name, about, scene) }
 }
 
 pub(crate) const LIST: &str = "
@@ -62,21 +53,10 @@ reduce: [{id: sum, shell: sum}]
 ";
 
 pub(crate) fn scenes() -> Vec<Shot> {
-    [
-        unfinished(),
-        downtime(),
-        ended(),
-        cancelled(),
-        rules(),
-        held(),
-        dead(),
-        handled(),
-        flows(),
-        again(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    [unfinished(), downtime(), ended(), cancelled(), rules(), held(), dead(), handled(), flows(), again()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// After 14 s: `a0` has succeeded, `a1` waits until 20 s, `a2` runs, `a3` is pending.
@@ -125,27 +105,11 @@ fn unfinished() -> Vec<Shot> {
     vec![
         owned("running", "One item of each kind.", mixed()),
         owned("stopping", "Cancelled while items run and wait.", stopping),
-        owned(
-            "paused",
-            "Paused at 14 s by its operator, now 50 s.",
-            paused,
-        ),
-        left(
-            "paused_and_suspended",
-            "Paused at 10 s, suspended at 20 s, now 50 s.",
-            paused_and_left,
-        ),
-        owned(
-            "waiting_for_a_slot",
-            "a0 was due at 10 s, a1 has the only slot.",
-            slots,
-        ),
+        owned("paused", "Paused at 14 s by its operator, now 50 s.", paused),
+        left("paused_and_suspended", "Paused at 10 s, suspended at 20 s, now 50 s.", paused_and_left),
+        owned("waiting_for_a_slot", "a0 was due at 10 s, a1 has the only slot.", slots),
         owned("reading", "A command gives the items.", input),
-        owned(
-            "submitted",
-            "Nothing was started yet.",
-            Scene::over(LIST_MAP, 2),
-        ),
+        owned("submitted", "Nothing was started yet.", Scene::over(LIST_MAP, 2)),
     ]
 }
 
@@ -182,29 +146,13 @@ fn downtime() -> Vec<Shot> {
     vec![
         left("suspended", "Suspended at 10 s, now 60 s.", suspended),
         left("interrupted", "Its process has died; now 19 s.", soon),
-        left(
-            "interrupted_overdue",
-            "The retries due at 20 s may be 20 s late; now 1000 s.",
-            late,
-        ),
+        left("interrupted_overdue", "The retries due at 20 s may be 20 s late; now 1000 s.", late),
         Shot {
             seen: Some(at(990)),
-            ..left(
-                "interrupted_overdue_and_seen",
-                "The same, but its process was seen at 990 s.",
-                queued,
-            )
+            ..left("interrupted_overdue_and_seen", "The same, but its process was seen at 990 s.", queued)
         },
-        owned(
-            "expired",
-            "interrupted_overdue after its resume: the next item runs.",
-            expired,
-        ),
-        owned(
-            "resumed",
-            "Resumed at 15 s after a suspension and at 25 s after a crash.",
-            several,
-        ),
+        owned("expired", "interrupted_overdue after its resume: the next item runs.", expired),
+        owned("resumed", "Resumed at 15 s after a suspension and at 25 s after a crash.", several),
     ]
 }
 
@@ -250,21 +198,9 @@ fn ended() -> Vec<Shot> {
     let _ = setup.fail_saying(0, Cause::Exit(2), "password expired");
     vec![
         left("completed", "Both items and no more.", completed),
-        left(
-            "failed_list",
-            "The second of three commands failed.",
-            failed,
-        ),
-        left(
-            "failed_by_tolerance",
-            "One failure is too many; a2 and a3 were never started.",
-            tolerance,
-        ),
-        left(
-            "failed_by_its_deadline",
-            "30 s were over while a1 ran and a2 was pending.",
-            deadline,
-        ),
+        left("failed_list", "The second of three commands failed.", failed),
+        left("failed_by_tolerance", "One failure is too many; a2 and a3 were never started.", tolerance),
+        left("failed_by_its_deadline", "30 s were over while a1 ran and a2 was pending.", deadline),
         left("failed_input", "The items cannot be read.", input),
         left("failed_setup", "The setup failed.", setup),
     ]
@@ -313,26 +249,10 @@ fn cancelled() -> Vec<Shot> {
     let _ = before.tell(&Input::Cancel);
     let _ = fail(&mut before, StepId(1).item(0), Cause::Interrupted);
     vec![
-        left(
-            "cancelled_map",
-            "One item of each kind, then a cancel.",
-            busy,
-        ),
-        left(
-            "cancelled_list",
-            "Cancelled while the second command ran.",
-            list,
-        ),
-        left(
-            "cancelled_reading",
-            "Cancelled before the items were read.",
-            unstarted,
-        ),
-        left(
-            "cancelled_input",
-            "Cancelled while a command gave the items.",
-            reading,
-        ),
+        left("cancelled_map", "One item of each kind, then a cancel.", busy),
+        left("cancelled_list", "Cancelled while the second command ran.", list),
+        left("cancelled_reading", "Cancelled before the items were read.", unstarted),
+        left("cancelled_input", "Cancelled while a command gave the items.", reading),
         left("cancelled_setup", "Cancelled while the setup ran.", unread),
         left(
             "cancelled_after_a_failure",

@@ -15,8 +15,8 @@ use undaunted_engine::job::Job;
 use undaunted_engine::view::history::{Histories, History};
 use undaunted_engine::view::{
     BreakerHistoryView, BudgetView, DeadLetterGroup, DeadLetterLine, DeadLetterView, ItemView,
-    JobExplanation, JobLine, JobView, Projection, Report, ResumesView, ViewContext,
-    group_dead_letters, report, worth_drawing,
+    JobExplanation, JobLine, JobView, Projection, Report, ResumesView, ViewContext, group_dead_letters,
+    report, worth_drawing,
 };
 
 use crate::scene::Scene;
@@ -62,11 +62,7 @@ impl Reading {
             }
             projection.take(&job, version, record);
         }
-        Self {
-            job,
-            projection,
-            breakers: scene.asked(),
-        }
+        Self { job, projection, breakers: scene.asked() }
     }
 
     pub(crate) fn context(&self, shot: &Shot) -> ViewContext<'_> {
@@ -110,31 +106,18 @@ pub(crate) fn show(shot: &Shot) -> Shown {
         report: report(job),
         resumes: ResumesView::of(&context),
         budget: BudgetView::of(&context),
-        items: reading
-            .items()
-            .map(|it| ItemView::of(&context, it, None, &reading.history(it)))
-            .collect(),
-        dead_letters: letters
-            .clone()
-            .map(|it| DeadLetterView::of(job, it, &reading.history(it)))
-            .collect(),
-        dead_letter_lines: letters
-            .filter_map(|it| DeadLetterLine::of(job, it))
-            .collect(),
+        items: reading.items().map(|it| ItemView::of(&context, it, None, &reading.history(it))).collect(),
+        dead_letters: letters.clone().map(|it| DeadLetterView::of(job, it, &reading.history(it))).collect(),
+        dead_letter_lines: letters.filter_map(|it| DeadLetterLine::of(job, it)).collect(),
         groups: groups.map(|it| DeadLetterGroup::of(job, it)).collect(),
-        breakers: names
-            .iter()
-            .map(|it| BreakerHistoryView::of(it, &shot.scene.breakers.fold(it)))
-            .collect(),
+        breakers: names.iter().map(|it| BreakerHistoryView::of(it, &shot.scene.breakers.fold(it))).collect(),
     }
 }
 
 #[test]
 fn everything_that_is_shown_of_a_job_is_as_it_was_last_read() {
-    let mut all: BTreeMap<String, String> = scenes()
-        .iter()
-        .map(|shot| (shot.name.to_owned(), text(&show(shot))))
-        .collect();
+    let mut all: BTreeMap<String, String> =
+        scenes().iter().map(|shot| (shot.name.to_owned(), text(&show(shot)))).collect();
     let unreadable = JobLine::unreadable("7f3k", "record 1 has format 9, which is unknown");
     let _ = all.insert("unreadable".to_owned(), text(&unreadable));
     let mut differences = String::new();

@@ -162,11 +162,7 @@ impl Walk {
             }
             Happening::Pause => {
                 let paused = self.scene.job.times.paused.is_some();
-                self.tell(if paused {
-                    &Input::Unpause
-                } else {
-                    &Input::Pause
-                });
+                self.tell(if paused { &Input::Unpause } else { &Input::Pause });
             }
             Happening::Breakers { trip } => self.turn_breakers(trip),
             Happening::Cancel => self.tell(&Input::Cancel),
@@ -187,11 +183,7 @@ impl Walk {
     fn start(&mut self) {
         for item in self.scene.ready() {
             let gate = self.scene.gate(item);
-            self.tell(&Input::Start {
-                item,
-                refused: None,
-                gate,
-            });
+            self.tell(&Input::Start { item, refused: None, gate });
         }
     }
 
@@ -292,9 +284,7 @@ fn waits(job: &Job) -> Waits {
     let waits = items.filter_map(|item| {
         let active = job.active(item)?;
         match active.doing {
-            Doing::Waiting(due) if due.as_nanos() > 0 => {
-                Some((item, (due, active.progress().previous?)))
-            }
+            Doing::Waiting(due) if due.as_nanos() > 0 => Some((item, (due, active.progress().previous?))),
             _ => None,
         }
     });
@@ -308,10 +298,7 @@ fn same_wishes(found: &Job, live: &Job, admission: &AdmissionControl) {
     assert_eq!(ready(found, admission, now), ready(live, admission, now));
     assert_eq!(offers(found, admission), offers(live, admission));
     assert_eq!(next_wake(found, now), next_wake(live, now));
-    assert_eq!(
-        next_opening(found, admission),
-        next_opening(live, admission)
-    );
+    assert_eq!(next_opening(found, admission), next_opening(live, admission));
 }
 
 /// What the journal of a job that has ended must add up to, counted without the engine's help.
@@ -372,10 +359,7 @@ fn adds_up(scene: &Scene) {
         matches!(
             record.event,
             Event::Job(
-                JobEvent::Completed(_)
-                    | JobEvent::Partial(_)
-                    | JobEvent::Failed(_)
-                    | JobEvent::Cancelled(_)
+                JobEvent::Completed(_) | JobEvent::Partial(_) | JobEvent::Failed(_) | JobEvent::Cancelled(_)
             )
         )
     });

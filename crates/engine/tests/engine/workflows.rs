@@ -34,9 +34,7 @@ fn limits() -> impl Strategy<Value = String> {
         let lines = [
             pool.map(|pool| format!("retry_budget: {pool}")),
             share.map(|share| format!("retry_budget_per_workflow: {share}")),
-            deadline
-                .filter(|deadline| deadline % 3 == 0)
-                .map(|deadline| format!("deadline: {deadline}s")),
+            deadline.filter(|deadline| deadline % 3 == 0).map(|deadline| format!("deadline: {deadline}s")),
         ];
         for line in lines.into_iter().flatten() {
             let _ = writeln!(text, "{line}");
@@ -132,12 +130,7 @@ fn retry() -> BoxedStrategy<String> {
         Just("fibonacci"),
         Just("{custom: {delays: [1s, 0s, 7s]}}"),
     ];
-    let jitter = prop_oneof![
-        Just("false"),
-        Just("true"),
-        Just("full"),
-        Just("decorrelated")
-    ];
+    let jitter = prop_oneof![Just("false"), Just("true"), Just("full"), Just("decorrelated")];
     let rules = prop_oneof![
         4 => Just(""),
         1 => Just(", rules: [{exit_code: 3, then: dead_letter}]"),
@@ -145,16 +138,14 @@ fn retry() -> BoxedStrategy<String> {
         1 => Just(", rules: [{exit_code: 3, then: stop}]"),
         1 => Just(", rules: [{exit_code: 127, then: retry, retry_config: {attempts: 5, retry_budget: 4s}}]"),
     ];
-    (attempts, backoff, jitter, of(0_u32..9), rules).prop_map(
-        |(attempts, backoff, jitter, budget, rules)| {
-            let budget =
-                budget.map_or_else(String::new, |it| format!(", retry_budget: {it}s"));
+    (attempts, backoff, jitter, of(0_u32..9), rules)
+        .prop_map(|(attempts, backoff, jitter, budget, rules)| {
+            let budget = budget.map_or_else(String::new, |it| format!(", retry_budget: {it}s"));
             format!(
                 "retry_config: {{attempts: {attempts}, backoff: {backoff}, jitter: {jitter}{budget}{rules}}}"
             )
-        },
-    )
-    .boxed()
+        })
+        .boxed()
 }
 
 fn handler() -> BoxedStrategy<String> {

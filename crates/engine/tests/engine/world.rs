@@ -61,18 +61,10 @@ impl World {
         };
         for (which, (_, items)) in jobs.iter().enumerate() {
             world.decide(which, &Input::Woke);
-            let items = (0..*items).map(|number| NewItem {
-                identity: format!("a{number}"),
-                input: "null".to_owned(),
-            });
+            let items = (0..*items)
+                .map(|number| NewItem { identity: format!("a{number}"), input: "null".to_owned() });
             let items = items.collect();
-            world.decide(
-                which,
-                &Input::ItemsRead {
-                    step: StepId(0),
-                    items,
-                },
-            );
+            world.decide(which, &Input::ItemsRead { step: StepId(0), items });
             world.flush(which);
         }
         world
@@ -119,9 +111,8 @@ impl World {
     /// Claims that a process has no use for are let go.
     fn let_go(&mut self, process: usize) {
         let admission = &mut self.processes[process].admission;
-        let idle = self.claims.extract_if(.., |name, holder| {
-            *holder == process && !admission.needs_claim(name)
-        });
+        let idle =
+            self.claims.extract_if(.., |name, holder| *holder == process && !admission.needs_claim(name));
         for (name, _) in idle.collect::<Vec<_>>() {
             admission.probed_by(&name, Prober::Unclaimed);
         }
@@ -156,11 +147,7 @@ impl World {
             admission.tick(self.now);
             for item in ready(&run.job, admission, self.now) {
                 let gate = self.gate(which, item);
-                let input = Input::Start {
-                    item,
-                    refused: None,
-                    gate,
-                };
+                let input = Input::Start { item, refused: None, gate };
                 self.decide(which, &input);
             }
             if self.runs[which].pending.len() == before {
@@ -195,11 +182,7 @@ impl World {
         if holder == process {
             self.look(process, name);
         }
-        let prober = if holder == process {
-            Prober::Ours
-        } else {
-            Prober::Others
-        };
+        let prober = if holder == process { Prober::Ours } else { Prober::Others };
         let admission = &mut self.processes[process].admission;
         admission.probed_by(name, prober);
         holder == process
@@ -245,11 +228,7 @@ impl World {
         });
         let facts: Vec<_> = facts.collect();
         if !records.is_empty() || !facts.is_empty() {
-            run.batches.push_back(Batch {
-                seq,
-                records,
-                facts,
-            });
+            run.batches.push_back(Batch { seq, records, facts });
         }
     }
 
@@ -262,13 +241,10 @@ impl World {
         let (Some(batch), Some(owner)) = (run.batches.pop_front(), run.owner) else {
             return;
         };
-        let starts = batch
-            .records
-            .iter()
-            .filter_map(|record| match &record.event {
-                Event::Item(ItemEvent::AttemptStarted(started)) => Some(started.start),
-                _ => None,
-            });
+        let starts = batch.records.iter().filter_map(|record| match &record.event {
+            Event::Item(ItemEvent::AttemptStarted(started)) => Some(started.start),
+            _ => None,
+        });
         let starts = starts.collect();
         run.take_to_disk(batch.records);
         let mut reached = Vec::new();
@@ -276,12 +252,7 @@ impl World {
             let version = self.append(&name, &record);
             reached.push((name, version));
         }
-        self.processes[owner].acks.push_back(Ack {
-            which,
-            seq: batch.seq,
-            reached,
-            starts,
-        });
+        self.processes[owner].acks.push_back(Ack { which, seq: batch.seq, reached, starts });
         self.check(which);
     }
 
@@ -340,11 +311,7 @@ impl World {
             return;
         }
         run.begun.remove(&start);
-        let end = AttemptEnd {
-            start,
-            failure,
-            ..AttemptEnd::default()
-        };
+        let end = AttemptEnd { start, failure, ..AttemptEnd::default() };
         self.decide(which, &Input::Ended(Box::new(end)));
     }
 
@@ -396,11 +363,7 @@ impl World {
     pub(crate) fn by_hand(&mut self, trip: bool) {
         let at = self.now;
         for name in self.breakers.names() {
-            let fact = if trip {
-                Fact::Tripped { at }
-            } else {
-                Fact::Reset { at }
-            };
+            let fact = if trip { Fact::Tripped { at } } else { Fact::Reset { at } };
             self.append(&name, &BreakerRecord::by_hand(vec![fact]));
         }
     }
@@ -475,8 +438,8 @@ impl World {
             let starts = run.found.starts.running.keys();
             starts.filter_map(|start| run.passes.get(start))
         });
-        let probes = running
-            .filter(|(of, ticket)| **of == *name && ticket.probe && state.breaker.counts(*ticket));
+        let probes =
+            running.filter(|(of, ticket)| **of == *name && ticket.probe && state.breaker.counts(*ticket));
         probes.count()
     }
 

@@ -33,27 +33,16 @@ fn five_failures_in_a_row_open_it_for_a_minute() {
         let ticket = go(&mut breaker, second(failure));
         let transition = breaker.report(&SETTINGS, ticket, Health::Down, second(failure));
         let until = second(65);
-        assert_eq!(
-            transition,
-            (failure == 5).then_some(Transition::Opened { until })
-        );
+        assert_eq!(transition, (failure == 5).then_some(Transition::Opened { until }));
     }
-    let held = Admission::Held {
-        until: Some(second(65)),
-    };
+    let held = Admission::Held { until: Some(second(65)) };
     assert_eq!(breaker.admit(&SETTINGS, second(64)), (held, None));
 }
 
 #[test]
 fn a_success_between_failures_starts_the_count_again() {
     let mut breaker = Breaker::default();
-    for health in [
-        Health::Down,
-        Health::Down,
-        Health::Down,
-        Health::Down,
-        Health::Up,
-    ] {
+    for health in [Health::Down, Health::Down, Health::Down, Health::Down, Health::Up] {
         let ticket = go(&mut breaker, second(1));
         breaker.report(&SETTINGS, ticket, health, second(1));
     }
@@ -70,9 +59,7 @@ fn one_probe_at_a_time_and_three_successes_close_it() {
         let now = second(60 + success);
         let (admission, transition) = breaker.admit(&SETTINGS, now);
         assert_eq!(transition, (success == 1).then_some(Transition::HalfOpened));
-        let Admission::Go(ticket) = admission else {
-            panic!("{admission:?}")
-        };
+        let Admission::Go(ticket) = admission else { panic!("{admission:?}") };
         assert!(ticket.probe);
         let waiting = breaker.admit(&SETTINGS, now).0;
         assert_eq!(waiting, Admission::Held { until: None });
@@ -113,22 +100,13 @@ fn results_of_starts_from_before_the_opening_are_ignored() {
         assert_eq!(breaker, before);
     }
     breaker.report(&SETTINGS, probe, Health::Up, second(60));
-    assert_eq!(
-        breaker.phase(),
-        Phase::HalfOpen {
-            successes: 1,
-            probing: false
-        }
-    );
+    assert_eq!(breaker.phase(), Phase::HalfOpen { successes: 1, probing: false });
 }
 
 #[test]
 fn fail_refuses_where_hold_waits() {
     let mut breaker = opened(second(0));
-    let fail = BreakerSettings {
-        when_open: WhenOpen::Fail,
-        ..SETTINGS
-    };
+    let fail = BreakerSettings { when_open: WhenOpen::Fail, ..SETTINGS };
     assert_eq!(breaker.admit(&fail, second(1)).0, Admission::Refused);
 }
 
@@ -152,11 +130,7 @@ fn what_a_failure_says_about_its_target() {
         (Cause::Other(Permanent), Permanent, Health::Unknown),
         (Cause::Interrupted, Transient, Health::Unknown),
     ] {
-        assert_eq!(
-            Health::of_failure(cause, class),
-            health,
-            "{cause:?} {class:?}"
-        );
+        assert_eq!(Health::of_failure(cause, class), health, "{cause:?} {class:?}");
     }
 }
 

@@ -11,19 +11,16 @@ use crate::timestamp::LONGEST;
 
 pub(super) fn backoff(backoff: &Backoff) -> Result<(), PolicyError> {
     let mut backoff = backoff.clone();
-    backoff
-        .slots()
-        .into_iter()
-        .try_for_each(|(field, slot)| match slot {
-            Slot::Span(span) => in_range(field, *span),
-            Slot::Spans(spans) => spans.iter().try_for_each(|span| in_range(field, *span)),
-            Slot::Factor(factor) if factor.is_finite() && *factor >= 1.0 => Ok(()),
-            Slot::Factor(factor) => Err(PolicyError::OutOfRange {
-                field,
-                value: factor.to_string(),
-                accepted: "a number of at least 1",
-            }),
-        })
+    backoff.slots().into_iter().try_for_each(|(field, slot)| match slot {
+        Slot::Span(span) => in_range(field, *span),
+        Slot::Spans(spans) => spans.iter().try_for_each(|span| in_range(field, *span)),
+        Slot::Factor(factor) if factor.is_finite() && *factor >= 1.0 => Ok(()),
+        Slot::Factor(factor) => Err(PolicyError::OutOfRange {
+            field,
+            value: factor.to_string(),
+            accepted: "a number of at least 1",
+        }),
+    })
 }
 
 impl Conditions {
@@ -33,30 +30,17 @@ impl Conditions {
             if range.contains(&value) {
                 return Ok(());
             }
-            Err(PolicyError::OutOfRange {
-                field,
-                value: value.to_string(),
-                accepted,
-            })
+            Err(PolicyError::OutOfRange { field, value: value.to_string(), accepted })
         };
         let codes = self.exit_codes.iter();
-        codes
-            .copied()
-            .try_for_each(|code| within("exit_code", code, 0..=255, "a number from 0 to 255"))?;
+        codes.copied().try_for_each(|code| within("exit_code", code, 0..=255, "a number from 0 to 255"))?;
         let signals = self.signals.iter();
-        signals
-            .copied()
-            .try_for_each(|signal| within("signal", signal, 1..=64, "a number from 1 to 64"))?;
-        self.statuses
-            .iter()
-            .try_for_each(|range| status_range("status", range))
+        signals.copied().try_for_each(|signal| within("signal", signal, 1..=64, "a number from 1 to 64"))?;
+        self.statuses.iter().try_for_each(|range| status_range("status", range))
     }
 }
 
-pub(super) fn status_range(
-    field: &'static str,
-    range: &RangeInclusive<u16>,
-) -> Result<(), PolicyError> {
+pub(super) fn status_range(field: &'static str, range: &RangeInclusive<u16>) -> Result<(), PolicyError> {
     if (100..=599).contains(range.start()) && (*range.start()..=599).contains(range.end()) {
         return Ok(());
     }

@@ -31,29 +31,18 @@ fn an_impossible_setting_is_named_with_what_is_accepted() {
         refused(RetryConfig::new().initial_delay(too_long)),
         "`initial_delay` is 18446744074s; accepted is a duration of at most 584 years"
     );
-    assert_eq!(
-        named(RetryConfig::new().max_delay(Duration::MAX)),
-        "max_delay"
-    );
-    assert_eq!(
-        named(RetryConfig::new().retry_budget(too_long)),
-        "retry_budget"
-    );
+    assert_eq!(named(RetryConfig::new().max_delay(Duration::MAX)), "max_delay");
+    assert_eq!(named(RetryConfig::new().retry_budget(too_long)), "retry_budget");
     assert_eq!(named(RetryConfig::new().deadline(too_long)), "deadline");
-    assert_eq!(
-        named(RetryConfig::new().max_retry_after(too_long)),
-        "max_retry_after"
-    );
+    assert_eq!(named(RetryConfig::new().max_retry_after(too_long)), "max_retry_after");
     assert_eq!(named(RetryConfig::linear(too_long)), "increment");
     assert_eq!(named(RetryConfig::custom(&[Duration::MAX])), "delays");
 }
 
 #[test]
 fn settings_are_laid_over_each_other_field_by_field() {
-    let general = RetryConfig::fibonacci()
-        .attempts(9)
-        .initial_delay(Duration::from_secs(7))
-        .jitter_factor(0.1);
+    let general =
+        RetryConfig::fibonacci().attempts(9).initial_delay(Duration::from_secs(7)).jitter_factor(0.1);
     let special = RetryConfig::new().attempts(2).jitter(JitterMode::PlusMinus);
     let policy = special.over(&general).build().unwrap();
     let terms = policy.terms();
@@ -84,9 +73,7 @@ fn every_field_can_come_from_below() {
 
 #[test]
 fn a_rule_keeps_what_it_does_not_change_and_may_raise_the_bound() {
-    let own = RetryConfig::new()
-        .attempts(10)
-        .max_delay(Duration::from_secs(2));
+    let own = RetryConfig::new().attempts(10).max_delay(Duration::from_secs(2));
     let policy = RetryConfig::fibonacci()
         .attempts(1)
         .rules([Rule::retry(Conditions::default(), own)])

@@ -95,10 +95,7 @@ impl Retry {
 /// The standard library seeds its hash maps from the operating system; that is chance enough to
 /// keep processes from retrying in step, without a random number crate.
 fn any_seed() -> Seed {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a caller who wants a fixed seed sets one"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "a caller who wants a fixed seed sets one")]
     let chance = std::hash::RandomState::new();
     Seed(chance.hash_one(0))
 }

@@ -69,10 +69,7 @@ impl BlockingClock for SystemClock {
         today.after(now.saturating_duration_since(start))
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "waiting is what a clock is asked for"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "waiting is what a clock is asked for")]
     fn wait(&self, wait: Duration, cancel: Option<&Cancel>) {
         match cancel {
             Some(cancel) => cancel.block(wait),

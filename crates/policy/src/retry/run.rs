@@ -17,10 +17,7 @@ impl<C, H, K: AsyncClock> Retry<C, H, K> {
     /// # Errors
     /// Why no further attempt is made, with the last error.
     #[inline]
-    #[expect(
-        clippy::manual_async_fn,
-        reason = "an async function writes its arguments to memory twice"
-    )]
+    #[expect(clippy::manual_async_fn, reason = "an async function writes its arguments to memory twice")]
     pub fn run<T, E, F>(
         &self,
         mut operation: impl FnMut() -> F,

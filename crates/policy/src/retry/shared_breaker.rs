@@ -89,11 +89,7 @@ pub(super) struct Pass<'a> {
 
 impl<'a> Pass<'a> {
     pub(super) const fn new(breaker: &'a SharedBreaker, ticket: Ticket) -> Self {
-        Self {
-            breaker,
-            ticket,
-            result: None,
-        }
+        Self { breaker, ticket, result: None }
     }
 
     pub(super) fn ends(mut self, health: Health, now: Timestamp) {

@@ -25,10 +25,7 @@ impl SharedPool {
     /// A pool of `total` retries, of which any one call takes at most `per_call`.
     #[must_use]
     pub fn new(total: u32, per_call: u32) -> Self {
-        Self::with(PoolLimits {
-            total,
-            per_item: per_call,
-        })
+        Self::with(PoolLimits { total, per_item: per_call })
     }
 
     /// A pool with these limits.
@@ -54,10 +51,7 @@ impl SharedPool {
     pub fn saved(&self) -> Pool {
         let balance = self.balance(0);
         Pool {
-            limits: PoolLimits {
-                total: balance.total,
-                per_item: balance.per_item,
-            },
+            limits: PoolLimits { total: balance.total, per_item: balance.per_item },
             consumed: balance.consumed,
         }
     }

@@ -69,35 +69,21 @@ fn a_call_is_made_until_it_succeeds() {
     assert_eq!(both(retry, 2), (Ok(3), vec![secs(1), secs(2)]));
     let (stopped, waits) = both(retry, 99);
     let stopped = stopped.unwrap_err();
-    assert_eq!(
-        (stopped.reason(), stopped.attempts()),
-        (Reason::Attempts, 4)
-    );
+    assert_eq!((stopped.reason(), stopped.attempts()), (Reason::Attempts, 4));
     assert_eq!(waits, [secs(1), secs(2), secs(4)]);
     assert_eq!(stopped.error(), Some(&"no"));
-    assert_eq!(
-        stopped.to_string(),
-        "All attempts used (3 retries, 4 attempts)"
-    );
+    assert_eq!(stopped.to_string(), "All attempts used (3 retries, 4 attempts)");
 }
 
 #[test]
 fn the_budget_and_the_deadline_stop_it_with_their_numbers() {
-    let policy = RetryConfig::new()
-        .attempts(9)
-        .retry_budget(secs(5))
-        .build()
-        .unwrap();
+    let policy = RetryConfig::new().attempts(9).retry_budget(secs(5)).build().unwrap();
     let (stopped, _) = both(|clock| Retry::new(policy.clone()).clock(clock), 99);
     assert_eq!(
         stopped.unwrap_err().to_string(),
         "Retry budget exhausted (spent 3s, next delay 4s, budget 5s) after 3 attempts"
     );
-    let policy = RetryConfig::fixed()
-        .attempts(9)
-        .deadline(secs(3))
-        .build()
-        .unwrap();
+    let policy = RetryConfig::fixed().attempts(9).deadline(secs(3)).build().unwrap();
     let (stopped, waits) = both(|clock| Retry::new(policy.clone()).clock(clock), 99);
     let stopped = stopped.unwrap_err();
     assert_eq!((stopped.reason(), waits.len()), (Reason::Deadline, 3));
@@ -114,24 +100,15 @@ fn time_spent_in_the_call_counts_towards_the_deadline_only() {
         Err::<(), _>("slow")
     });
     let stopped = stopped.unwrap_err();
-    assert_eq!(
-        (stopped.reason(), stopped.attempts()),
-        (Reason::Deadline, 3)
-    );
+    assert_eq!((stopped.reason(), stopped.attempts()), (Reason::Deadline, 3));
 }
 
 #[test]
 fn what_the_closure_calls_permanent_is_not_tried_again() {
-    let retry = |clock| {
-        Retry::new(Policy::DEFAULT)
-            .classify(|_: &&'static str| Failure::permanent())
-            .clock(clock)
-    };
+    let retry =
+        |clock| Retry::new(Policy::DEFAULT).classify(|_: &&'static str| Failure::permanent()).clock(clock);
     let stopped = both(retry, 1).0.unwrap_err();
-    assert_eq!(
-        (stopped.reason(), stopped.attempts()),
-        (Reason::Permanent, 1)
-    );
+    assert_eq!((stopped.reason(), stopped.attempts()), (Reason::Permanent, 1));
 }
 
 #[test]
@@ -149,16 +126,11 @@ fn the_hook_sees_every_verdict_with_its_error() {
     let note = |verdict: &Verdict, error: &&'static str| {
         seen.lock().unwrap().push(format!("{error}: {verdict}"));
     };
-    let retry = Retry::new(fixed(1))
-        .on_verdict(note)
-        .clock(ManualClock::default());
+    let retry = Retry::new(fixed(1)).on_verdict(note).clock(ManualClock::default());
     retry.call(failing(9)).unwrap_err();
     assert_eq!(
         *seen.lock().unwrap(),
-        [
-            "no: retry 1 of 1 (attempt 2 of 2) in 1s",
-            "no: All attempts used (1 retry, 2 attempts)"
-        ]
+        ["no: retry 1 of 1 (attempt 2 of 2) in 1s", "no: All attempts used (1 retry, 2 attempts)"]
     );
 }
 
@@ -167,9 +139,7 @@ fn the_seed_fixes_the_waits_and_every_call_has_its_own() {
     let policy = RetryConfig::new().jitter(JitterMode::Full).build().unwrap();
     let waits = |seed| {
         let clock = ManualClock::default();
-        let retry = Retry::new(policy.clone())
-            .seed(Seed(seed))
-            .clock(clock.clone());
+        let retry = Retry::new(policy.clone()).seed(Seed(seed)).clock(clock.clone());
         let _ = retry.call(failing(9));
         let _ = retry.call(failing(9));
         clock.waits()
@@ -181,11 +151,7 @@ fn the_seed_fixes_the_waits_and_every_call_has_its_own() {
     let unseeded = |clock| Retry::new(policy.clone()).clock(clock);
     let _ = unseeded(clock.clone()).call(failing(9));
     let _ = unseeded(clock.clone()).call(failing(9));
-    assert_ne!(
-        clock.waits()[..3],
-        clock.waits()[3..],
-        "jitter differs without a seed"
-    );
+    assert_ne!(clock.waits()[..3], clock.waits()[3..], "jitter differs without a seed");
 }
 
 #[test]
@@ -231,24 +197,14 @@ fn a_pool_counts_exactly_however_many_threads_draw_from_it() {
             }
         });
         assert_eq!(taken.load(Ordering::Relaxed), 1000);
-        assert_eq!(
-            SharedPool::restored(pool.saved()).balance(0),
-            pool.balance(0)
-        );
+        assert_eq!(SharedPool::restored(pool.saved()).balance(0), pool.balance(0));
     }
 }
 
 #[test]
 fn a_call_that_is_held_past_its_deadline_is_not_made() {
-    let settings = BreakerSettings {
-        failure_threshold: 1,
-        ..BreakerSettings::DEFAULT
-    };
-    let policy = RetryConfig::fixed()
-        .attempts(5)
-        .deadline(secs(30))
-        .build()
-        .unwrap();
+    let settings = BreakerSettings { failure_threshold: 1, ..BreakerSettings::DEFAULT };
+    let policy = RetryConfig::fixed().attempts(5).deadline(secs(30)).build().unwrap();
     let retry = |clock: ManualClock| {
         let breaker = SharedBreaker::new(settings);
         let down = Retry::new(fixed(0)).breaker(&breaker).clock(clock.clone());
@@ -257,15 +213,8 @@ fn a_call_that_is_held_past_its_deadline_is_not_made() {
     };
     let (stopped, waits) = both(retry, 0);
     let stopped = stopped.unwrap_err();
-    assert_eq!(
-        (stopped.reason(), stopped.attempts()),
-        (Reason::Deadline, 0)
-    );
-    assert_eq!(
-        waits,
-        [],
-        "the breaker opens after the deadline: there is nothing to wait for"
-    );
+    assert_eq!((stopped.reason(), stopped.attempts()), (Reason::Deadline, 0));
+    assert_eq!(waits, [], "the breaker opens after the deadline: there is nothing to wait for");
 }
 
 #[test]
@@ -278,26 +227,17 @@ fn one_hold_does_not_count_towards_the_next() {
     };
     let retry = |clock| {
         let breaker = SharedBreaker::new(settings);
-        Retry::new(fixed(5))
-            .breaker(&breaker)
-            .clock(clock)
-            .seed(Seed(1))
+        Retry::new(fixed(5)).breaker(&breaker).clock(clock).seed(Seed(1))
     };
     assert_eq!(both(retry, 3).0, Ok(4));
 }
 
 #[test]
 fn calls_that_were_held_together_do_not_start_together() {
-    let settings = BreakerSettings {
-        failure_threshold: 1,
-        ..BreakerSettings::DEFAULT
-    };
+    let settings = BreakerSettings { failure_threshold: 1, ..BreakerSettings::DEFAULT };
     let breaker = SharedBreaker::new(settings);
     let clock = ManualClock::default();
-    let retry = Retry::new(fixed(0))
-        .breaker(&breaker)
-        .clock(clock.clone())
-        .seed(Seed(1));
+    let retry = Retry::new(fixed(0)).breaker(&breaker).clock(clock.clone()).seed(Seed(1));
     retry.call(failing(1)).unwrap_err();
     let mut first_waits = std::collections::BTreeSet::new();
     for _ in 0..20 {
@@ -323,10 +263,7 @@ fn a_hold_without_a_breaker_costs_the_pool_nothing() {
 
 #[test]
 fn a_breaker_saved_during_a_probe_lets_the_next_one_through() {
-    let settings = BreakerSettings {
-        failure_threshold: 1,
-        ..BreakerSettings::DEFAULT
-    };
+    let settings = BreakerSettings { failure_threshold: 1, ..BreakerSettings::DEFAULT };
     let breaker = SharedBreaker::new(settings);
     let clock = ManualClock::default();
     let retry = Retry::new(fixed(0)).breaker(&breaker).clock(clock.clone());
@@ -353,39 +290,25 @@ async fn the_two_clocks_of_the_machine_agree() {
 
 #[test]
 fn an_open_breaker_holds_calls_until_its_target_is_back() {
-    let settings = BreakerSettings {
-        failure_threshold: 2,
-        half_open_max_calls: 1,
-        ..BreakerSettings::DEFAULT
-    };
+    let settings =
+        BreakerSettings { failure_threshold: 2, half_open_max_calls: 1, ..BreakerSettings::DEFAULT };
     let breakers = std::cell::RefCell::new(Vec::new());
     let retry = |clock| {
         let breaker = SharedBreaker::new(settings);
         breakers.borrow_mut().push(breaker.clone());
-        Retry::new(fixed(5))
-            .breaker(&breaker)
-            .clock(clock)
-            .seed(Seed(1))
+        Retry::new(fixed(5)).breaker(&breaker).clock(clock).seed(Seed(1))
     };
     let (done, waits) = both(retry, 3);
     assert_eq!(done, Ok(4));
     // Two failures a second apart, then a minute held, a failed probe, and another minute.
     assert_eq!(waits.iter().filter(|wait| **wait > secs(50)).count(), 2);
-    assert!(
-        breakers
-            .borrow()
-            .iter()
-            .all(|breaker| breaker.phase() == Phase::default())
-    );
+    assert!(breakers.borrow().iter().all(|breaker| breaker.phase() == Phase::default()));
 }
 
 #[test]
 fn a_hold_has_an_end_if_one_is_set() {
-    let settings = BreakerSettings {
-        failure_threshold: 1,
-        max_hold: Some(secs(10)),
-        ..BreakerSettings::DEFAULT
-    };
+    let settings =
+        BreakerSettings { failure_threshold: 1, max_hold: Some(secs(10)), ..BreakerSettings::DEFAULT };
     let retry = |clock| {
         let breaker = SharedBreaker::new(settings);
         Retry::new(fixed(5)).breaker(&breaker).clock(clock)
@@ -397,10 +320,7 @@ fn a_hold_has_an_end_if_one_is_set() {
 
 #[test]
 fn a_rule_that_holds_opens_the_breaker_and_without_one_stops() {
-    let down = Conditions {
-        exit_codes: vec![75],
-        ..Conditions::default()
-    };
+    let down = Conditions { exit_codes: vec![75], ..Conditions::default() };
     let config = RetryConfig::fixed().rules([Rule::new(down, Then::Hold)]);
     let policy = config.build().unwrap();
     let breaker = SharedBreaker::new(BreakerSettings::DEFAULT);
@@ -416,11 +336,8 @@ fn a_rule_that_holds_opens_the_breaker_and_without_one_stops() {
 
 #[test]
 fn a_probe_whose_future_is_dropped_lets_the_next_one_through() {
-    let settings = BreakerSettings {
-        failure_threshold: 1,
-        when_open: WhenOpen::Fail,
-        ..BreakerSettings::DEFAULT
-    };
+    let settings =
+        BreakerSettings { failure_threshold: 1, when_open: WhenOpen::Fail, ..BreakerSettings::DEFAULT };
     let breaker = SharedBreaker::new(settings);
     let clock = ManualClock::default();
     let retry = Retry::new(fixed(0)).breaker(&breaker).clock(clock.clone());
@@ -430,10 +347,7 @@ fn a_probe_whose_future_is_dropped_lets_the_next_one_through() {
         let never = core::pin::pin!(retry.run(core::future::pending::<Result<(), &str>>));
         let mut context = core::task::Context::from_waker(core::task::Waker::noop());
         assert!(never.poll(&mut context).is_pending());
-        assert_eq!(
-            retry.call(failing(0)).unwrap_err().reason(),
-            Reason::CircuitOpen
-        );
+        assert_eq!(retry.call(failing(0)).unwrap_err().reason(), Reason::CircuitOpen);
     }
     assert_eq!(retry.call(failing(0)), Ok(1));
 }
@@ -441,9 +355,7 @@ fn a_probe_whose_future_is_dropped_lets_the_next_one_through() {
 #[test]
 fn a_cancelled_call_makes_no_further_attempt() {
     let cancel = Cancel::default();
-    let retry = Retry::new(fixed(5))
-        .cancel(&cancel)
-        .clock(ManualClock::default());
+    let retry = Retry::new(fixed(5)).cancel(&cancel).clock(ManualClock::default());
     let calls = Cell::new(0);
     let stopped = retry.call(|| {
         calls.set(calls.get() + 1);
@@ -453,10 +365,7 @@ fn a_cancelled_call_makes_no_further_attempt() {
         Err::<(), _>("no")
     });
     let stopped = stopped.unwrap_err();
-    assert_eq!(
-        (stopped.reason(), stopped.attempts()),
-        (Reason::Cancelled, 2)
-    );
+    assert_eq!((stopped.reason(), stopped.attempts()), (Reason::Cancelled, 2));
     assert_eq!(stopped.error(), Some(&"no"));
     let before_any = retry.call(failing(0)).unwrap_err();
     assert_eq!((before_any.attempts(), before_any.error()), (0, None));
@@ -480,10 +389,7 @@ fn a_cancellation_ends_a_real_wait_of_a_thread() {
     let waiting = std::thread::spawn(move || retry.call(|| Err::<(), _>("no")));
     has_failed.recv().unwrap();
     cancel.cancel();
-    assert_eq!(
-        waiting.join().unwrap().unwrap_err().reason(),
-        Reason::Cancelled
-    );
+    assert_eq!(waiting.join().unwrap().unwrap_err().reason(), Reason::Cancelled);
 }
 
 #[tokio::test]
@@ -496,24 +402,15 @@ async fn a_cancellation_ends_a_real_wait_of_a_task() {
     let waiting = tokio::spawn(async move { retry.run(|| async { Err::<(), _>("no") }).await });
     has_failed.recv().await.unwrap();
     cancel.cancel();
-    assert_eq!(
-        waiting.await.unwrap().unwrap_err().reason(),
-        Reason::Cancelled
-    );
+    assert_eq!(waiting.await.unwrap().unwrap_err().reason(), Reason::Cancelled);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_machines_clock_follows_tokios_timer() {
-    let policy = RetryConfig::fixed()
-        .attempts(99)
-        .deadline(secs(10))
-        .build()
-        .unwrap();
+    let policy = RetryConfig::fixed().attempts(99).deadline(secs(10)).build().unwrap();
     let started = tokio::time::Instant::now();
     let mut operation = failing(99);
-    let stopped = Retry::new(policy)
-        .run(|| core::future::ready(operation()))
-        .await;
+    let stopped = Retry::new(policy).run(|| core::future::ready(operation())).await;
     assert_eq!(stopped.unwrap_err().reason(), Reason::Deadline);
     assert_eq!(started.elapsed().as_secs(), 10);
 }
@@ -521,9 +418,7 @@ async fn the_machines_clock_follows_tokios_timer() {
 #[test]
 fn a_wrapped_call_can_cross_threads() {
     fn is_send<T: Send>(_: T) {}
-    let retry = Retry::new(Policy::DEFAULT)
-        .pool(&SharedPool::new(1, 1))
-        .cancel(&Cancel::default());
+    let retry = Retry::new(Policy::DEFAULT).pool(&SharedPool::new(1, 1)).cancel(&Cancel::default());
     is_send(retry.run(|| async { Ok::<_, std::io::Error>(1) }));
     assert_eq!(Policy::DEFAULT.bound(), Attempts::AtMost(3));
 }

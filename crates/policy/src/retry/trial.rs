@@ -40,10 +40,7 @@ impl Trial {
     pub(super) fn start(deadline: Option<Timestamp>) -> Self {
         Self {
             attempts: 0,
-            state: State {
-                deadline,
-                ..State::default()
-            },
+            state: State { deadline, ..State::default() },
             pool_consumed: 0,
             held_since: None,
             looks: 0,
@@ -53,10 +50,7 @@ impl Trial {
 
     /// A trial whose first attempt was made without asking.
     pub(super) fn after_first() -> Self {
-        Self {
-            attempts: 1,
-            ..Self::start(None)
-        }
+        Self { attempts: 1, ..Self::start(None) }
     }
 
     pub(super) fn gate<'r, C, H, K>(
@@ -106,10 +100,7 @@ impl Trial {
         }
         // While a probe is under way nobody knows how long it takes, so the breaker is asked again
         // now and then; each call at a time of its own, so that they are not all released at once.
-        let pause = settings
-            .recovery_timeout
-            .checked_div(16)
-            .unwrap_or_default();
+        let pause = settings.recovery_timeout.checked_div(16).unwrap_or_default();
         let pause = nanos(pause.clamp(SHORTEST_LOOK, LONGEST_LOOK));
         self.looks = self.looks.saturating_add(1);
         let offset = self.draws(retry).between(self.looks, pause / 2, pause);
@@ -159,10 +150,7 @@ impl Trial {
                 }
                 Ok(Duration::ZERO)
             }
-            Decision::Stop { reason, .. } => Err(End {
-                reason,
-                verdict: Some(Box::new(given)),
-            }),
+            Decision::Stop { reason, .. } => Err(End { reason, verdict: Some(Box::new(given)) }),
         }
     }
 
@@ -180,10 +168,7 @@ impl Trial {
             let mut given = verdict(&retry.policy, &self.state, failure, now);
             if given.decision == Decision::Hold && retry.breaker.is_none() {
                 // A rule that holds needs a breaker to hold with; without one it can only stop.
-                given.decision = Decision::Stop {
-                    reason: Reason::Rule,
-                    then: crate::rules::Then::Stop,
-                };
+                given.decision = Decision::Stop { reason: Reason::Rule, then: crate::rules::Then::Stop };
             }
             let (Some(pool), None) = (pool, given.reason()) else {
                 return given;
@@ -196,12 +181,7 @@ impl Trial {
     }
 
     pub(super) fn stopped<E>(&self, end: End, error: Option<E>) -> Stopped<E> {
-        Stopped(Box::new(Facts {
-            reason: end.reason,
-            attempts: self.attempts,
-            error,
-            verdict: end.verdict,
-        }))
+        Stopped(Box::new(Facts { reason: end.reason, attempts: self.attempts, error, verdict: end.verdict }))
     }
 }
 
@@ -219,10 +199,7 @@ pub(super) struct End {
 
 impl End {
     pub(super) const fn bare(reason: Reason) -> Self {
-        Self {
-            reason,
-            verdict: None,
-        }
+        Self { reason, verdict: None }
     }
 }
 

@@ -9,10 +9,7 @@ fn exit(code: i32) -> Failure<'static> {
 }
 
 fn on_exit(code: i32, then: Then) -> Rule<()> {
-    let when = Conditions {
-        exit_codes: vec![code],
-        ..Conditions::default()
-    };
+    let when = Conditions { exit_codes: vec![code], ..Conditions::default() };
     Rule::new(when, then)
 }
 
@@ -21,10 +18,7 @@ fn without_rules_the_class_decides() {
     let rules = Rules::<()>::NONE;
     assert_eq!(rules.judge(&exit(1)).then, Then::Retry);
     let refused = rules.judge(&exit(127));
-    assert_eq!(
-        (refused.then, refused.reason),
-        (Then::Stop, Some(Reason::Permanent))
-    );
+    assert_eq!((refused.then, refused.reason), (Then::Stop, Some(Reason::Permanent)));
 }
 
 #[test]
@@ -57,10 +51,7 @@ fn all_conditions_of_a_rule_must_hold() {
         classes: vec![ClassName::Kind(Kind::Timeout)],
         ..Conditions::default()
     };
-    let rules = Rules::<()> {
-        table: vec![Rule::new(when, Then::Stop)],
-        ..Rules::NONE
-    };
+    let rules = Rules::<()> { table: vec![Rule::new(when, Then::Stop)], ..Rules::NONE };
     assert_eq!(rules.judge(&exit(2).text("timed out")).then, Then::Stop);
     assert_eq!(rules.judge(&exit(2).text("refused")).then, Then::Retry);
     assert_eq!(rules.judge(&exit(3).text("timed out")).then, Then::Retry);
@@ -68,54 +59,30 @@ fn all_conditions_of_a_rule_must_hold() {
 
 #[test]
 fn a_rule_without_conditions_matches_everything() {
-    let rules = Rules::<()> {
-        table: vec![Rule::new(Conditions::default(), Then::Stop)],
-        ..Rules::NONE
-    };
+    let rules = Rules::<()> { table: vec![Rule::new(Conditions::default(), Then::Stop)], ..Rules::NONE };
     assert!(rules.table[0].when().always());
     assert_eq!(rules.judge(&exit(1)).reason, Some(Reason::Rule));
-    assert_eq!(
-        rules.judge(&Failure::new(Cause::Interrupted)).reason,
-        Some(Reason::Rule)
-    );
+    assert_eq!(rules.judge(&Failure::new(Cause::Interrupted)).reason, Some(Reason::Rule));
 }
 
 #[test]
 fn retry_on_narrows_what_is_transient_and_widens_nothing() {
-    let rules = Rules::<()> {
-        retry_on: Some(vec![RetryOn::Kind(Kind::Network)]),
-        ..Rules::NONE
-    };
-    assert_eq!(
-        rules.judge(&exit(1).text("connection reset")).then,
-        Then::Retry
-    );
+    let rules = Rules::<()> { retry_on: Some(vec![RetryOn::Kind(Kind::Network)]), ..Rules::NONE };
+    assert_eq!(rules.judge(&exit(1).text("connection reset")).then, Then::Retry);
     let other = rules.judge(&exit(1).text("syntax error"));
     assert_eq!((other.then, other.class), (Then::Stop, Class::Permanent));
-    assert_eq!(
-        rules.judge(&exit(127).text("connection reset")).then,
-        Then::Stop
-    );
-    let nothing = Rules::<()> {
-        retry_on: Some(vec![]),
-        ..Rules::NONE
-    };
+    assert_eq!(rules.judge(&exit(127).text("connection reset")).then, Then::Stop);
+    let nothing = Rules::<()> { retry_on: Some(vec![]), ..Rules::NONE };
     assert_eq!(nothing.judge(&exit(1)).then, Then::Stop);
 }
 
 #[test]
 fn statuses_become_transient_when_listed_or_by_rate_limit() {
-    let listed = Rules::<()> {
-        retry_statuses: vec![429..=429, 420..=425],
-        ..Rules::NONE
-    };
+    let listed = Rules::<()> { retry_statuses: vec![429..=429, 420..=425], ..Rules::NONE };
     assert_eq!(listed.judge(&Failure::status(429)).class, Class::Transient);
     assert_eq!(listed.judge(&Failure::status(423)).then, Then::Retry);
     assert_eq!(listed.judge(&Failure::status(404)).then, Then::Stop);
-    let by_kind = Rules::<()> {
-        retry_on: Some(vec![RetryOn::Kind(Kind::RateLimit)]),
-        ..Rules::NONE
-    };
+    let by_kind = Rules::<()> { retry_on: Some(vec![RetryOn::Kind(Kind::RateLimit)]), ..Rules::NONE };
     assert_eq!(by_kind.judge(&Failure::status(429)).then, Then::Retry);
     assert_eq!(by_kind.judge(&Failure::status(503)).then, Then::Stop);
 }
@@ -133,10 +100,7 @@ fn a_listed_status_needs_no_second_permission() {
 
 #[test]
 fn a_rule_that_retries_honours_when_to_come_back() {
-    let rules = Rules::<()> {
-        table: vec![Rule::new(Conditions::default(), Then::Retry)],
-        ..Rules::NONE
-    };
+    let rules = Rules::<()> { table: vec![Rule::new(Conditions::default(), Then::Retry)], ..Rules::NONE };
     let asked = Failure::status(404).retry_after(Some(Duration::from_secs(3)));
     assert_eq!(rules.judge(&asked).class, Class::Throttled);
 }
@@ -153,20 +117,14 @@ fn a_retried_answer_that_says_when_is_throttled() {
 #[cfg(feature = "regex")]
 #[test]
 fn patterns_look_at_the_stream_they_name() {
-    let when = Conditions {
-        stderr: Some(Pattern::new("dead(lock|line)").unwrap()),
-        ..Conditions::default()
-    };
+    let when = Conditions { stderr: Some(Pattern::new("dead(lock|line)").unwrap()), ..Conditions::default() };
     let rules = Rules::<()> {
         table: vec![Rule::new(when, Then::Skip)],
         retry_on: Some(vec![RetryOn::Pattern(Pattern::new("^busy").unwrap())]),
         ..Rules::NONE
     };
     assert_eq!(rules.judge(&exit(1).text("a deadlock")).then, Then::Skip);
-    let in_output = Failure {
-        output: "a deadlock",
-        ..exit(1)
-    };
+    let in_output = Failure { output: "a deadlock", ..exit(1) };
     assert_eq!(rules.judge(&in_output).then, Then::Stop);
     assert_eq!(rules.judge(&exit(1).text("busy now")).then, Then::Retry);
     assert_eq!(rules.judge(&exit(1).text("not busy")).then, Then::Stop);

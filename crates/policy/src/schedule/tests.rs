@@ -14,17 +14,13 @@ fn plan(config: &RetryConfig) -> (Vec<u64>, Option<Reason>) {
 
 #[test]
 fn the_refused_retry_is_not_part_of_the_plan() {
-    let config = RetryConfig::new()
-        .attempts(100)
-        .retry_budget(Duration::from_secs(5));
+    let config = RetryConfig::new().attempts(100).retry_budget(Duration::from_secs(5));
     assert_eq!(plan(&config), (vec![1000, 2000], Some(Reason::RetryBudget)));
 }
 
 #[test]
 fn attempts_are_taken_to_last_no_time_before_the_deadline() {
-    let config = RetryConfig::fixed()
-        .attempts(100)
-        .deadline(Duration::from_secs(3));
+    let config = RetryConfig::fixed().attempts(100).deadline(Duration::from_secs(3));
     assert_eq!(plan(&config), (vec![1000; 3], Some(Reason::Deadline)));
 }
 
@@ -37,13 +33,8 @@ fn an_unlimited_plan_never_ends() {
 
 #[test]
 fn the_same_seed_gives_the_same_plan_and_another_seed_another() {
-    let policy = RetryConfig::new()
-        .attempts(20)
-        .jitter(JitterMode::Decorrelated)
-        .build()
-        .unwrap();
-    let waits =
-        |seed| -> Vec<Planned> { Schedule::new(&policy, Seed(seed).draws(0, 0, 1)).collect() };
+    let policy = RetryConfig::new().attempts(20).jitter(JitterMode::Decorrelated).build().unwrap();
+    let waits = |seed| -> Vec<Planned> { Schedule::new(&policy, Seed(seed).draws(0, 0, 1)).collect() };
     assert_eq!(waits(7), waits(7));
     assert_ne!(waits(7), waits(8));
 }

@@ -61,10 +61,7 @@ impl<'de> Visitor<'de> for BackoffVisitor {
         let strategy = named(name)?;
         match strategy.strategy().required().next() {
             Some((_, missing)) => Err(E::custom(format_args!("`{name}` needs {missing}"))),
-            None => Ok(Written {
-                strategy,
-                initial: None,
-            }),
+            None => Ok(Written { strategy, initial: None }),
         }
     }
 
@@ -72,16 +69,13 @@ impl<'de> Visitor<'de> for BackoffVisitor {
         let Some(name) = map.next_key::<Cow<'_, str>>()? else {
             return Err(de::Error::invalid_length(0, &self));
         };
-        let written = map.next_value_seed(Parameters {
-            strategy: named(&name)?,
-            initial: None,
-            given: vec![],
-        })?;
+        let written =
+            map.next_value_seed(Parameters { strategy: named(&name)?, initial: None, given: vec![] })?;
         match map.next_key::<Cow<'_, str>>()? {
             None => Ok(written),
-            Some(second) => Err(de::Error::custom(format_args!(
-                "`backoff` has two strategies, `{name}` and `{second}`"
-            ))),
+            Some(second) => {
+                Err(de::Error::custom(format_args!("`backoff` has two strategies, `{name}` and `{second}`")))
+            }
         }
     }
 }
@@ -104,32 +98,19 @@ impl Parameters {
         let mut required = self.strategy.strategy().required();
         match required.find(|(key, _)| !self.given.contains(key)) {
             Some((key, _)) => Err(E::missing_field(key)),
-            None => Ok(Written {
-                strategy: self.strategy,
-                initial: self.initial,
-            }),
+            None => Ok(Written { strategy: self.strategy, initial: self.initial }),
         }
     }
 
     /// Reads one of its own, which may have been read before.
-    fn own<'de, A: MapAccess<'de>>(
-        &mut self,
-        of: &'static str,
-        map: &mut A,
-    ) -> Result<(), A::Error> {
+    fn own<'de, A: MapAccess<'de>>(&mut self, of: &'static str, map: &mut A) -> Result<(), A::Error> {
         let again = self.given.contains(&of);
         self.given.push(of);
         let mut slots = self.strategy.slots().into_iter();
         match slots.find(|(key, _)| *key == of) {
-            Some((_, Slot::Span(span))) => {
-                fill(span, again, of, map.next_value_seed(DurationSeed)?)
-            }
-            Some((_, Slot::Factor(factor))) => {
-                fill(factor, again, of, map.next_value_seed(Number)?)
-            }
-            Some((_, Slot::Spans(spans))) => {
-                fill(spans, again, of, map.next_value_seed(Delays)?.into())
-            }
+            Some((_, Slot::Span(span))) => fill(span, again, of, map.next_value_seed(DurationSeed)?),
+            Some((_, Slot::Factor(factor))) => fill(factor, again, of, map.next_value_seed(Number)?),
+            Some((_, Slot::Spans(spans))) => fill(spans, again, of, map.next_value_seed(Delays)?.into()),
             None => Err(de::Error::custom(format_args!("`{of}` has no place"))),
         }
     }
@@ -239,9 +220,7 @@ impl serde::Serialize for Slot<'_> {
         match self {
             Self::Span(span) => serializer.serialize_str(&format_duration(**span)),
             Self::Factor(factor) => serializer.serialize_f64(**factor),
-            Self::Spans(spans) => {
-                serializer.collect_seq(spans.iter().map(|span| format_duration(*span)))
-            }
+            Self::Spans(spans) => serializer.collect_seq(spans.iter().map(|span| format_duration(*span))),
         }
     }
 }

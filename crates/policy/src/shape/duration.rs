@@ -37,12 +37,7 @@ impl std::error::Error for DurationError {}
 /// # Errors
 /// Says what was found, and how to write it.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
-    let refused = |help: String| {
-        Err(DurationError {
-            value: text.chars().take(40).collect(),
-            help,
-        })
-    };
+    let refused = |help: String| Err(DurationError { value: text.chars().take(40).collect(), help });
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return refused(format!("a number needs a unit: `{text}ms` or `{text}s`"));
     }
@@ -55,9 +50,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
 
 /// Whether every unit is one of ours and stands right behind its number.
 fn is_short(text: &str) -> bool {
-    const UNITS: [&str; 12] = [
-        "ns", "us", "µs", "ms", "s", "sec", "m", "min", "h", "hr", "d", "w",
-    ];
+    const UNITS: [&str; 12] = ["ns", "us", "µs", "ms", "s", "sec", "m", "min", "h", "hr", "d", "w"];
     let number = |c: char| c.is_ascii_digit() || c == '.';
     let mut rest = text.trim();
     while !rest.is_empty() {
@@ -86,15 +79,8 @@ pub fn format_duration(duration: Duration) -> String {
         (nanos % 1000, "ns"),
     ];
     let given = parts.iter().filter(|(number, _)| *number > 0);
-    let text: String = given
-        .map(|(number, unit)| format!("{number}{unit}"))
-        .collect::<Vec<_>>()
-        .concat();
-    if text.is_empty() {
-        "0s".to_owned()
-    } else {
-        text
-    }
+    let text: String = given.map(|(number, unit)| format!("{number}{unit}")).collect::<Vec<_>>().concat();
+    if text.is_empty() { "0s".to_owned() } else { text }
 }
 
 /// Reads a duration where a value is expected.
@@ -145,11 +131,7 @@ mod tests {
             ("2min", 120),
             ("1d", 86_400),
         ] {
-            assert_eq!(
-                parse_duration(text),
-                Ok(Duration::from_secs(seconds)),
-                "{text}"
-            );
+            assert_eq!(parse_duration(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
         assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
     }

@@ -52,10 +52,7 @@ impl<'de> Visitor<'de> for PolicyVisitor {
                 }
                 config.deadline = Some(map.next_value_seed(DurationSeed)?);
             } else {
-                map.next_value_seed(Setting {
-                    config: &mut config,
-                    key: &key,
-                })?;
+                map.next_value_seed(Setting { config: &mut config, key: &key })?;
             }
         }
         config.build().map_err(de::Error::custom)

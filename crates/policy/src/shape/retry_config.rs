@@ -54,34 +54,16 @@ impl RetryConfig {
                     None => Ok(()),
                 }
             }
-            "initial_delay" => settle(
-                &mut self.initial_delay,
-                "initial_delay",
-                duration.deserialize(value)?,
-            ),
-            "max_delay" => settle(
-                &mut self.max_delay,
-                "max_delay",
-                duration.deserialize(value)?,
-            ),
+            "initial_delay" => settle(&mut self.initial_delay, "initial_delay", duration.deserialize(value)?),
+            "max_delay" => settle(&mut self.max_delay, "max_delay", duration.deserialize(value)?),
             "jitter" => settle(&mut self.jitter, "jitter", one().deserialize(value)?),
             "jitter_factor" => settle(&mut self.jitter_factor, "jitter_factor", number(value)?),
-            "retry_budget" => settle(
-                &mut self.retry_budget,
-                "retry_budget",
-                duration.deserialize(value)?,
-            ),
-            "max_retry_after" => settle(
-                &mut self.max_retry_after,
-                "max_retry_after",
-                duration.deserialize(value)?,
-            ),
+            "retry_budget" => settle(&mut self.retry_budget, "retry_budget", duration.deserialize(value)?),
+            "max_retry_after" => {
+                settle(&mut self.max_retry_after, "max_retry_after", duration.deserialize(value)?)
+            }
             "retry_on" => settle(&mut self.retry_on, "retry_on", Matchers.deserialize(value)?),
-            "retry_statuses" => settle(
-                &mut self.retry_statuses,
-                "retry_statuses",
-                read_statuses(value)?,
-            ),
+            "retry_statuses" => settle(&mut self.retry_statuses, "retry_statuses", read_statuses(value)?),
             "rules" => settle(&mut self.rules, "rules", RuleList.deserialize(value)?),
             other => Err(de::Error::unknown_field(other, Self::KEYS)),
         }
@@ -92,9 +74,7 @@ impl RetryConfig {
 ///
 /// # Errors
 /// What is not a status.
-pub fn read_statuses<'de, D: Deserializer<'de>>(
-    value: D,
-) -> Result<Vec<RangeInclusive<u16>>, D::Error> {
+pub fn read_statuses<'de, D: Deserializer<'de>>(value: D) -> Result<Vec<RangeInclusive<u16>>, D::Error> {
     let listed: Vec<Statuses> = one_or_many().deserialize(value)?;
     Ok(listed.into_iter().map(|statuses| statuses.0).collect())
 }
@@ -118,22 +98,18 @@ impl Shown for f64 {
 
 impl Shown for Attempts {
     fn shown(&self) -> String {
-        self.retries()
-            .map_or_else(|| "unlimited".to_owned(), |retries| retries.to_string())
+        self.retries().map_or_else(|| "unlimited".to_owned(), |retries| retries.to_string())
     }
 }
 
 impl Shown for crate::Backoff {
     fn shown(&self) -> String {
         let mut parameters = self.clone();
-        let shown = parameters
-            .slots()
-            .into_iter()
-            .map(|(key, slot)| match slot {
-                Slot::Span(span) => format!(" by {}", format_duration(*span)),
-                Slot::Factor(factor) => format!(" with {key} {factor}"),
-                Slot::Spans(spans) => format!(" with {} {key}", spans.len()),
-            });
+        let shown = parameters.slots().into_iter().map(|(key, slot)| match slot {
+            Slot::Span(span) => format!(" by {}", format_duration(*span)),
+            Slot::Factor(factor) => format!(" with {key} {factor}"),
+            Slot::Spans(spans) => format!(" with {} {key}", spans.len()),
+        });
         self.name().to_owned() + &shown.collect::<String>()
     }
 }
@@ -170,11 +146,9 @@ pub(super) fn settle<T: PartialEq + Shown, E: de::Error>(
     value: T,
 ) -> Result<(), E> {
     match slot {
-        Some(first) if *first != value => Err(E::custom(PolicyError::Conflict {
-            field,
-            first: first.shown(),
-            second: value.shown(),
-        })),
+        Some(first) if *first != value => {
+            Err(E::custom(PolicyError::Conflict { field, first: first.shown(), second: value.shown() }))
+        }
         _ => {
             *slot = Some(value);
             Ok(())
@@ -209,10 +183,7 @@ impl<'de> Deserialize<'de> for RetryConfig {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RetryConfig, A::Error> {
                 let mut config = RetryConfig::new();
                 while let Some(key) = map.next_key::<Cow<'_, str>>()? {
-                    map.next_value_seed(Setting {
-                        config: &mut config,
-                        key: &key,
-                    })?;
+                    map.next_value_seed(Setting { config: &mut config, key: &key })?;
                 }
                 Ok(config)
             }

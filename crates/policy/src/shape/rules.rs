@@ -15,16 +15,8 @@ use crate::kind::Kind;
 use crate::pattern::Pattern;
 use crate::rules::{ClassName, Conditions, RetryOn, Rule, Then};
 
-const RULE_KEYS: &[&str] = &[
-    "exit_code",
-    "signal",
-    "status",
-    "class",
-    "stderr",
-    "output",
-    "then",
-    "retry_config",
-];
+const RULE_KEYS: &[&str] =
+    &["exit_code", "signal", "status", "class", "stderr", "output", "then", "retry_config"];
 
 /// Reads the table of rules.
 pub(super) struct RuleList;
@@ -90,24 +82,15 @@ impl<'de> Visitor<'de> for RuleVisitor {
             ("status", when.statuses.len()),
             ("class", when.classes.len()),
         ];
-        if let Some((key, _)) = lists
-            .iter()
-            .find(|(key, len)| *len == 0 && seen.contains(key))
-        {
+        if let Some((key, _)) = lists.iter().find(|(key, len)| *len == 0 && seen.contains(key)) {
             // It would be met by everything, the opposite of what it looks like.
             return Err(de::Error::custom(format_args!("`{key}` lists nothing")));
         }
         let then = then.ok_or_else(|| de::Error::missing_field("then"))?;
         if terms.is_some() && then != Then::Retry {
-            return Err(de::Error::custom(
-                "a rule's `retry_config` goes with `then: retry` only",
-            ));
+            return Err(de::Error::custom("a rule's `retry_config` goes with `then: retry` only"));
         }
-        Ok(Rule {
-            when,
-            then,
-            terms: terms.map(Box::new),
-        })
+        Ok(Rule { when, then, terms: terms.map(Box::new) })
     }
 }
 
@@ -162,9 +145,7 @@ impl Scalar for ClassName {
     fn from_word(word: &str) -> Option<Self> {
         match word {
             "interrupted" => Some(Self::Interrupted),
-            word => word_of(word)
-                .map(Self::Class)
-                .or_else(|| kind(word).map(Self::Kind)),
+            word => word_of(word).map(Self::Class).or_else(|| kind(word).map(Self::Kind)),
         }
     }
 }
@@ -216,9 +197,7 @@ impl<'de> Visitor<'de> for Matcher {
 
     fn visit_str<E: de::Error>(self, word: &str) -> Result<RetryOn, E> {
         const WORDS: &[&str] = &["network", "timeout", "server_error", "rate_limit"];
-        kind(word)
-            .map(RetryOn::Kind)
-            .ok_or_else(|| E::unknown_variant(word, WORDS))
+        kind(word).map(RetryOn::Kind).ok_or_else(|| E::unknown_variant(word, WORDS))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RetryOn, A::Error> {
@@ -252,9 +231,7 @@ impl<'de> Deserialize<'de> for Pattern {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Cow::<'_, str>::deserialize(deserializer)?;
         Self::new(&text).map_err(|problem| {
-            de::Error::custom(format_args!(
-                "`{text}` is not a regular expression: {problem}"
-            ))
+            de::Error::custom(format_args!("`{text}` is not a regular expression: {problem}"))
         })
     }
 }

@@ -137,18 +137,12 @@ pub(super) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, 
             Ok(number)
         }
 
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "a factor of 2^53 is past any cap"
-        )]
+        #[expect(clippy::cast_precision_loss, reason = "a factor of 2^53 is past any cap")]
         fn visit_u64<E: de::Error>(self, number: u64) -> Result<f64, E> {
             Ok(number as f64)
         }
 
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "a factor of 2^53 is past any cap"
-        )]
+        #[expect(clippy::cast_precision_loss, reason = "a factor of 2^53 is past any cap")]
         fn visit_i64<E: de::Error>(self, number: i64) -> Result<f64, E> {
             Ok(number as f64)
         }
@@ -214,8 +208,8 @@ impl Scalar for Signal {
     fn from_word(word: &str) -> Option<Self> {
         // In the order of their numbers on Linux, from 1.
         const NAMES: [&str; 15] = [
-            "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV",
-            "USR2", "PIPE", "ALRM", "TERM",
+            "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",
+            "PIPE", "ALRM", "TERM",
         ];
         let name = word.strip_prefix("SIG").unwrap_or(word);
         let index = NAMES.iter().position(|known| *known == name)?;
@@ -231,9 +225,7 @@ impl Scalar for Statuses {
 
     fn from_number(number: i64) -> Option<Self> {
         let status = u16::try_from(number).ok()?;
-        (100..=599)
-            .contains(&status)
-            .then_some(Self(status..=status))
+        (100..=599).contains(&status).then_some(Self(status..=status))
     }
 
     fn from_word(word: &str) -> Option<Self> {

@@ -67,12 +67,7 @@ impl WorkDefaults {
     /// The settings of a step that has no `work_config`.
     #[must_use]
     pub fn retry_config(&self) -> RetryConfig {
-        settings(
-            self.max_retries,
-            self.backoff,
-            self.max_backoff,
-            self.backoff_type,
-        )
+        settings(self.max_retries, self.backoff, self.max_backoff, self.backoff_type)
     }
 }
 
@@ -90,13 +85,10 @@ impl WorkConfig {
     pub fn retry_config(&self, defaults: &WorkDefaults) -> Result<RetryConfig, PolicyError> {
         let attempts = match self.max_retries.unwrap_or(0) {
             -1 => Attempts::Unlimited,
-            retries => Attempts::AtMost(u32::try_from(retries).map_err(|_| {
-                refused(
-                    "max_retries",
-                    retries,
-                    "a number from 0, or -1 for unlimited",
-                )
-            })?),
+            retries => Attempts::AtMost(
+                u32::try_from(retries)
+                    .map_err(|_| refused("max_retries", retries, "a number from 0, or -1 for unlimited"))?,
+            ),
         };
         let backoff = millis("backoff", self.backoff)?;
         // Where an integer has no "absent", 0 stands for it: a cap of nothing would be a hot loop.
@@ -105,11 +97,7 @@ impl WorkConfig {
             && cap < first
         {
             let cap = self.max_backoff.unwrap_or_default();
-            return Err(refused(
-                "max_backoff",
-                cap,
-                "a number that is not below `backoff`",
-            ));
+            return Err(refused("max_backoff", cap, "a number that is not below `backoff`"));
         }
         Ok(settings(
             attempts,
@@ -120,24 +108,16 @@ impl WorkConfig {
     }
 }
 
-fn settings(
-    attempts: Attempts,
-    first: Duration,
-    cap: Duration,
-    growth: BackoffType,
-) -> RetryConfig {
+fn settings(attempts: Attempts, first: Duration, cap: Duration, growth: BackoffType) -> RetryConfig {
     let backoff = match growth {
         BackoffType::Fixed => Backoff::Fixed,
         BackoffType::Linear => Backoff::Linear { increment: first },
         BackoffType::Exponential => Backoff::DEFAULT,
     };
-    RetryConfig {
-        attempts: Some(attempts),
-        ..RetryConfig::new()
-    }
-    .backoff(backoff)
-    .initial_delay(first)
-    .max_delay(cap)
+    RetryConfig { attempts: Some(attempts), ..RetryConfig::new() }
+        .backoff(backoff)
+        .initial_delay(first)
+        .max_delay(cap)
 }
 
 fn millis(field: &'static str, value: Option<i64>) -> Result<Option<Duration>, PolicyError> {
@@ -150,9 +130,5 @@ fn millis(field: &'static str, value: Option<i64>) -> Result<Option<Duration>, P
 }
 
 fn refused(field: &'static str, value: i64, accepted: &'static str) -> PolicyError {
-    PolicyError::OutOfRange {
-        field,
-        value: value.to_string(),
-        accepted,
-    }
+    PolicyError::OutOfRange { field, value: value.to_string(), accepted }
 }

@@ -20,14 +20,7 @@ fn fixed(attempts: u32) -> RetryConfig {
 }
 
 fn after(retries: u32, spent: Duration) -> State {
-    State {
-        progress: Progress {
-            retries,
-            spent,
-            previous: None,
-        },
-        ..State::default()
-    }
+    State { progress: Progress { retries, spent, previous: None }, ..State::default() }
 }
 
 fn reason(config: &RetryConfig, state: &State, failure: &Failure<'_>) -> Option<Reason> {
@@ -36,29 +29,12 @@ fn reason(config: &RetryConfig, state: &State, failure: &Failure<'_>) -> Option<
 
 #[test]
 fn a_retry_says_when_and_shows_its_arithmetic() {
-    let policy = RetryConfig::new()
-        .max_delay(secs(3))
-        .retry_budget(secs(10))
-        .build()
-        .unwrap();
+    let policy = RetryConfig::new().max_delay(secs(3)).retry_budget(secs(10)).build().unwrap();
     let given = verdict(&policy, &after(2, secs(3)), &Failure::transient(), NOW);
     let due = NOW.after(secs(3));
-    assert_eq!(
-        given.decision,
-        Decision::Retry {
-            at: due,
-            wait: secs(3)
-        }
-    );
+    assert_eq!(given.decision, Decision::Retry { at: due, wait: secs(3) });
     let sum = given.arithmetic;
-    assert_eq!(
-        sum.delay,
-        Some(Delay {
-            computed: secs(4),
-            capped: secs(3),
-            drawn: secs(3)
-        })
-    );
+    assert_eq!(sum.delay, Some(Delay { computed: secs(4), capped: secs(3), drawn: secs(3) }));
     assert_eq!((sum.retry, sum.retries_allowed), (3, Some(3)));
     assert_eq!((sum.spent_before, sum.spent_after), (secs(3), secs(6)));
     assert_eq!(sum.retry_budget_expires_at, Some(due.after(secs(4))));
@@ -80,16 +56,7 @@ fn the_last_allowed_retry_is_made_and_the_next_is_not() {
 fn the_first_check_that_refuses_is_the_reason() {
     let mut state = after(3, secs(10));
     state.deadline = Some(NOW);
-    state.pool = Some(
-        Pool {
-            limits: PoolLimits {
-                total: 1,
-                per_item: 1,
-            },
-            consumed: 1,
-        }
-        .balance(1),
-    );
+    state.pool = Some(Pool { limits: PoolLimits { total: 1, per_item: 1 }, consumed: 1 }.balance(1));
     let stop = Rule::new(Conditions::default(), Then::Stop);
     let mut config = fixed(3).retry_budget(secs(10)).rules([stop]);
     let failure = Failure::transient();
@@ -100,25 +67,16 @@ fn the_first_check_that_refuses_is_the_reason() {
     assert_eq!(reason(&config, &state, &failure), Some(Reason::Attempts));
     config = config.attempts(4);
     let asks_too_much = failure.retry_after(Some(secs(301)));
-    assert_eq!(
-        reason(&config, &state, &asks_too_much),
-        Some(Reason::RetryAfterExceedsLimit)
-    );
+    assert_eq!(reason(&config, &state, &asks_too_much), Some(Reason::RetryAfterExceedsLimit));
     assert_eq!(reason(&config, &state, &failure), Some(Reason::RetryBudget));
     config = config.retry_budget(secs(11));
     assert_eq!(reason(&config, &state, &failure), Some(Reason::Deadline));
     state.deadline = Some(NOW.after(secs(1)));
     let exhausted = verdict(&config.build().unwrap(), &state, &failure, NOW);
     assert_eq!(exhausted.reason(), Some(Reason::JobBudgetExhausted));
-    assert_eq!(
-        exhausted.to_string(),
-        "The job's retry pool is used up: job_budget_exhausted (1/1)"
-    );
+    assert_eq!(exhausted.to_string(), "The job's retry pool is used up: job_budget_exhausted (1/1)");
     state.pool = state.pool.map(|pool| Balance { total: 2, ..pool });
-    assert_eq!(
-        reason(&config, &state, &failure),
-        Some(Reason::WorkflowBudgetExhausted)
-    );
+    assert_eq!(reason(&config, &state, &failure), Some(Reason::WorkflowBudgetExhausted));
     state.pool = None;
     assert_eq!(reason(&config, &state, &failure), None);
 }
@@ -129,13 +87,7 @@ fn a_server_that_says_when_is_not_visited_earlier_and_is_charged_for() {
     let failure = Failure::status(503).retry_after(Some(secs(7)));
     let given = verdict(&config, &State::default(), &failure, NOW);
     assert_eq!(given.class, Class::Throttled);
-    assert_eq!(
-        given.decision,
-        Decision::Retry {
-            at: NOW.after(secs(7)),
-            wait: secs(7)
-        }
-    );
+    assert_eq!(given.decision, Decision::Retry { at: NOW.after(secs(7)), wait: secs(7) });
     assert_eq!(given.progress(Progress::default()).spent, secs(7));
     let sooner = Failure::status(503).retry_after(Some(Duration::from_millis(5)));
     let given = verdict(&config, &State::default(), &sooner, NOW);
@@ -144,10 +96,7 @@ fn a_server_that_says_when_is_not_visited_earlier_and_is_charged_for() {
 
 #[test]
 fn the_matching_rule_sets_the_terms_and_the_counters_stay_the_commands() {
-    let busy = Conditions {
-        exit_codes: vec![75],
-        ..Conditions::default()
-    };
+    let busy = Conditions { exit_codes: vec![75], ..Conditions::default() };
     let own = RetryConfig::new().attempts(10).initial_delay(secs(20));
     let policy = fixed(2).rules([Rule::retry(busy, own)]).build().unwrap();
     let state = after(5, secs(5));
@@ -161,16 +110,8 @@ fn the_matching_rule_sets_the_terms_and_the_counters_stay_the_commands() {
 #[test]
 fn a_rule_says_what_becomes_of_the_item() {
     let on = |then| {
-        let policy = fixed(3)
-            .rules([Rule::new(Conditions::default(), then)])
-            .build();
-        verdict(
-            &policy.unwrap(),
-            &State::default(),
-            &Failure::transient(),
-            NOW,
-        )
-        .decision
+        let policy = fixed(3).rules([Rule::new(Conditions::default(), then)]).build();
+        verdict(&policy.unwrap(), &State::default(), &Failure::transient(), NOW).decision
     };
     for then in [Then::Stop, Then::Skip, Then::DeadLetter] {
         let reason = Reason::Rule;
@@ -182,11 +123,7 @@ fn a_rule_says_what_becomes_of_the_item() {
 #[test]
 fn a_hold_costs_an_attempt_but_no_delay_budget() {
     let hold = Rule::new(Conditions::default(), Then::Hold);
-    let policy = fixed(1)
-        .retry_budget(secs(0))
-        .rules([hold])
-        .build()
-        .unwrap();
+    let policy = fixed(1).retry_budget(secs(0)).rules([hold]).build().unwrap();
     let given = verdict(&policy, &State::default(), &Failure::transient(), NOW);
     assert_eq!(given.decision, Decision::Hold);
     let progress = given.progress(Progress::default());
@@ -215,16 +152,8 @@ fn any_config() -> impl Strategy<Value = RetryConfig> {
         Just(JitterMode::Decorrelated),
     ];
     let millis = || (0_u64..20_000).prop_map(Duration::from_millis);
-    (
-        backoff,
-        jitter,
-        0.0..=1.0_f64,
-        0_u32..30,
-        millis(),
-        millis(),
-        prop::option::of(millis()),
-    )
-        .prop_map(|(config, jitter, factor, attempts, initial, cap, budget)| {
+    (backoff, jitter, 0.0..=1.0_f64, 0_u32..30, millis(), millis(), prop::option::of(millis())).prop_map(
+        |(config, jitter, factor, attempts, initial, cap, budget)| {
             let config = config
                 .jitter(jitter)
                 .jitter_factor(factor)
@@ -235,7 +164,8 @@ fn any_config() -> impl Strategy<Value = RetryConfig> {
                 Some(budget) => config.retry_budget(budget),
                 None => config,
             }
-        })
+        },
+    )
 }
 
 proptest! {

@@ -42,9 +42,6 @@ pub enum ArchiveError {
 
 impl ArchiveError {
     pub(super) fn io(path: &Path) -> impl Fn(io::Error) -> Self {
-        |source| Self::Io {
-            path: path.to_owned(),
-            source,
-        }
+        |source| Self::Io { path: path.to_owned(), source }
     }
 }

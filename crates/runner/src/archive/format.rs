@@ -65,9 +65,7 @@ pub(super) fn bytes(hex: &str) -> Option<Vec<u8>> {
 /// refused, wherever it comes from.
 pub(super) fn file_name(job: &str) -> Result<String, ArchiveError> {
     if job.contains(['/', '\0']) || matches!(job, "" | "." | "..") {
-        return Err(ArchiveError::NoName {
-            job: job.to_owned(),
-        });
+        return Err(ArchiveError::NoName { job: job.to_owned() });
     }
     Ok(format!("{job}.undaunted.jsonl"))
 }

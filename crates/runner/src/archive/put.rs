@@ -45,24 +45,15 @@ pub fn archive(
 }
 
 /// Writes the file and notes it in the catalog. Removes nothing.
-fn keep(
-    store: &dyn Store,
-    book: Option<&Book>,
-    held: &ClaimedJob,
-    path: &Path,
-) -> Result<(), ArchiveError> {
+fn keep(store: &dyn Store, book: Option<&Book>, held: &ClaimedJob, path: &Path) -> Result<(), ArchiveError> {
     if !held.job.stage.has_ended() {
-        return Err(ArchiveError::NotEnded {
-            job: held.job.id().to_owned(),
-        });
+        return Err(ArchiveError::NotEnded { job: held.job.id().to_owned() });
     }
     is_not_awaited(store, &held.job)?;
     let is_there = is_there(store, held, path)?;
     let book = book.filter(|_| held.job.workflow().flow.is_some());
     if let Some(book) = book {
-        say(book, held.job.id(), |flow| CatalogEvent::FlowArchiving {
-            flow,
-        })?;
+        say(book, held.job.id(), |flow| CatalogEvent::FlowArchiving { flow })?;
     }
     if !is_there && let Err(error) = write_and_read(store, held, path) {
         if let Some(book) = book {
@@ -73,12 +64,7 @@ fn keep(
     failpoint::reach("archive-kept", 1);
     if let Some(book) = book {
         let file = path.display().to_string();
-        say(book, held.job.id(), move |flow| {
-            CatalogEvent::FlowArchived {
-                flow,
-                file: file.clone(),
-            }
-        })?;
+        say(book, held.job.id(), move |flow| CatalogEvent::FlowArchived { flow, file: file.clone() })?;
     }
     failpoint::reach("archive-noted", 1);
     Ok(())
@@ -91,10 +77,9 @@ fn is_not_awaited(store: &dyn Store, job: &Job) -> Result<(), ArchiveError> {
         return Ok(());
     };
     match journal::replay(store, &parent.flow, &Plans::default(), |_, _, _| {}) {
-        Ok((waiting, _)) if !waiting.stage.has_ended() => Err(ArchiveError::Awaited {
-            job: job.id().to_owned(),
-            parent: parent.flow.clone(),
-        }),
+        Ok((waiting, _)) if !waiting.stage.has_ended() => {
+            Err(ArchiveError::Awaited { job: job.id().to_owned(), parent: parent.flow.clone() })
+        }
         Ok(_) | Err(JournalError::NotFound { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -105,10 +90,7 @@ fn is_there(store: &dyn Store, held: &ClaimedJob, path: &Path) -> Result<bool, A
     if path.symlink_metadata().is_err() {
         return Ok(false);
     }
-    let in_the_way = || ArchiveError::InTheWay {
-        path: path.to_owned(),
-        job: held.job.id().to_owned(),
-    };
+    let in_the_way = || ArchiveError::InTheWay { path: path.to_owned(), job: held.job.id().to_owned() };
     let Ok(found) = read(path) else {
         return Err(in_the_way());
     };
@@ -125,10 +107,7 @@ fn is_there(store: &dyn Store, held: &ClaimedJob, path: &Path) -> Result<bool, A
 
 /// Writes the file, and reads it again before the job is removed.
 fn write_and_read(store: &dyn Store, held: &ClaimedJob, path: &Path) -> Result<(), ArchiveError> {
-    let header = Header {
-        job: held.job.id().to_owned(),
-        records: held.version.0,
-    };
+    let header = Header { job: held.job.id().to_owned(), records: held.version.0 };
     write(store, &header, path)?;
     read(path).map(|_| ())
 }

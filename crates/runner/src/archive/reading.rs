@@ -31,13 +31,8 @@ pub(super) fn read(path: &Path) -> Result<Archive, ArchiveError> {
 
 /// `path` is only for messages.
 pub(super) fn read_from(path: &Path, from: impl Read) -> Result<Archive, ArchiveError> {
-    let mut lines = Lines {
-        path,
-        from: BufReader::new(from),
-        number: 0,
-        sum: Hasher::new(),
-        text: Vec::new(),
-    };
+    let mut lines =
+        Lines { path, from: BufReader::new(from), number: 0, sum: Hasher::new(), text: Vec::new() };
     let header = lines.header()?;
     let mut records = Vec::new();
     let mut fold: Option<Job> = None;
@@ -52,18 +47,10 @@ pub(super) fn read_from(path: &Path, from: impl Read) -> Result<Archive, Archive
     lines.end(header.records)?;
     let ended = fold.filter(|job| job.stage.has_ended());
     let job = ended.ok_or_else(|| lines.unfit("the job of this archive has not ended"))?;
-    Ok(Archive {
-        header,
-        records,
-        job,
-    })
+    Ok(Archive { header, records, job })
 }
 
-fn begin(
-    lines: &Lines<'_, impl Read>,
-    header: &Header,
-    record: &Record,
-) -> Result<Job, ArchiveError> {
+fn begin(lines: &Lines<'_, impl Read>, header: &Header, record: &Record) -> Result<Job, ArchiveError> {
     let job = Job::begin(record).map_err(|why| lines.unfit(&why.to_string()))?;
     if job.id() == header.job {
         Ok(job)
@@ -84,11 +71,7 @@ struct Lines<'a, R> {
 
 impl<R: Read> Lines<'_, R> {
     fn unfit(&self, what: &str) -> ArchiveError {
-        ArchiveError::Unfit {
-            path: self.path.to_owned(),
-            line: self.number.max(1),
-            what: what.to_owned(),
-        }
+        ArchiveError::Unfit { path: self.path.to_owned(), line: self.number.max(1), what: what.to_owned() }
     }
 
     fn next(&mut self) -> Result<Value, ArchiveError> {
@@ -121,10 +104,7 @@ impl<R: Read> Lines<'_, R> {
         match line.get("version").and_then(Value::as_u64) {
             Some(VERSION) => {}
             Some(found) if found > VERSION => {
-                return Err(ArchiveError::Newer {
-                    path: self.path.to_owned(),
-                    found,
-                });
+                return Err(ArchiveError::Newer { path: self.path.to_owned(), found });
             }
             _ => return Err(self.unfit("there is no such version of an archive")),
         }
@@ -141,8 +121,8 @@ impl<R: Read> Lines<'_, R> {
         }
         let bytes = text("record").and_then(bytes);
         let bytes = bytes.ok_or_else(|| self.unfit("its record is not hexadecimal numbers"))?;
-        let record = Record::decode(&bytes)
-            .map_err(|why| self.unfit(&format!("record {seq} is no event: {why}")))?;
+        let record =
+            Record::decode(&bytes).map_err(|why| self.unfit(&format!("record {seq} is no event: {why}")))?;
         let at = rfc3339(record.at);
         if text("at") != Some(&at) || text("type") != Some(record.event.word()) {
             return Err(self.unfit("its time or its type is not that of its record"));
@@ -164,21 +144,11 @@ impl<R: Read> Lines<'_, R> {
             )));
         }
         let mut more = [0];
-        let left = self
-            .from
-            .read(&mut more)
-            .map_err(ArchiveError::io(self.path))?;
-        if left == 0 {
-            Ok(())
-        } else {
-            Err(self.unfit("something stands behind its end"))
-        }
+        let left = self.from.read(&mut more).map_err(ArchiveError::io(self.path))?;
+        if left == 0 { Ok(()) } else { Err(self.unfit("something stands behind its end")) }
     }
 }
 
 fn header(line: &Value) -> Option<Header> {
-    Some(Header {
-        job: line.get("job")?.as_str()?.to_owned(),
-        records: line.get("records")?.as_u64()?,
-    })
+    Some(Header { job: line.get("job")?.as_str()?.to_owned(), records: line.get("records")?.as_u64()? })
 }

@@ -15,11 +15,7 @@ use crate::journal::{self, JournalError};
 
 /// Restores a job from a file, which stays where it is, and returns its name. If the store has the job
 /// already, nothing changes. On an error nothing is written.
-pub fn restore(
-    store: &dyn Store,
-    book: Option<&Book>,
-    file: &Path,
-) -> Result<String, ArchiveError> {
+pub fn restore(store: &dyn Store, book: Option<&Book>, file: &Path) -> Result<String, ArchiveError> {
     restored(store, book, read(file)?)
 }
 
@@ -34,11 +30,7 @@ pub fn restore_from(
     restored(store, book, read_from(name, from)?)
 }
 
-fn restored(
-    store: &dyn Store,
-    book: Option<&Book>,
-    mut archive: Archive,
-) -> Result<String, ArchiveError> {
+fn restored(store: &dyn Store, book: Option<&Book>, mut archive: Archive) -> Result<String, ArchiveError> {
     let records = std::mem::take(&mut archive.records);
     let aggregate = journal::aggregate(&archive.header.job)?;
     let claim = store.claim(&aggregate).map_err(JournalError::from)?;
@@ -68,9 +60,7 @@ fn write(store: &dyn Store, claim: &Claim, records: Vec<Vec<u8>>) -> Result<(), 
     if same {
         return Ok(());
     }
-    Err(ArchiveError::Exists {
-        job: claim.aggregate.id().to_owned(),
-    })
+    Err(ArchiveError::Exists { job: claim.aggregate.id().to_owned() })
 }
 
 /// Adds a flow to the catalog, unless it is there as it is. Ignores a job that is not a flow.
@@ -82,9 +72,8 @@ fn enter(book: &Book, job: &Job) -> Result<(), JournalError> {
     let (flow, ended) = (job.id().to_owned(), job.times.last_at);
     let entered = book.change(move |catalog: &Catalog| {
         let entry = catalog.flows.get(flow.as_str());
-        let stands = entry.is_some_and(|entry| {
-            entry.place == FlowPlace::Deactivated && entry.ended == Some(ended)
-        });
+        let stands =
+            entry.is_some_and(|entry| entry.place == FlowPlace::Deactivated && entry.ended == Some(ended));
         Ok::<_, Infallible>(if stands { Vec::new() } else { events.clone() })
     });
     entered.map(|_| ())

@@ -36,9 +36,7 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
-        Self {
-            folder: tempfile::tempdir().unwrap(),
-        }
+        Self { folder: tempfile::tempdir().unwrap() }
     }
 
     fn store(&self) -> PathBuf {
@@ -53,12 +51,7 @@ impl Place {
         self.archives().join(file_name(job).unwrap())
     }
 
-    fn archive(
-        &self,
-        store: &dyn Store,
-        book: Option<&Book>,
-        job: &str,
-    ) -> Result<PathBuf, ArchiveError> {
+    fn archive(&self, store: &dyn Store, book: Option<&Book>, job: &str) -> Result<PathBuf, ArchiveError> {
         let local = LocalFolder::new(self.store());
         archive(store, &local, book, job, &self.archives())
     }
@@ -74,10 +67,7 @@ fn submit(store: &dyn Store, job: &str, text: &str) -> journal::ClaimedJob {
             goals: vec!["resize".to_owned()],
             init: "{}".to_owned(),
             labels: vec![("team".to_owned(), "media".to_owned())],
-            parent: Some(Parent {
-                flow: "outer".to_owned(),
-                ..Parent::default()
-            }),
+            parent: Some(Parent { flow: "outer".to_owned(), ..Parent::default() }),
         }),
         ..Submitted::default()
     };
@@ -128,10 +118,7 @@ fn a_flow_goes_to_a_file_and_comes_back_as_it_was() {
     assert!(!folder.path().exists());
     assert!(store.list(journal::FAMILY, "").unwrap().is_empty());
     assert!(book.read(|catalog| catalog.flows.is_empty()).unwrap());
-    assert_eq!(
-        words(&book, Version(2)),
-        ["flow_archiving", "flow_archived"]
-    );
+    assert_eq!(words(&book, Version(2)), ["flow_archiving", "flow_archived"]);
     let archived = book.records_after(Version(3)).unwrap().remove(0).1.event;
     let path = file.display().to_string();
     let flow = "wf-1".to_owned();
@@ -184,17 +171,11 @@ fn what_has_not_ended_or_is_being_run_is_left_alone() {
     let other = store.another();
     let held = submit(&other, "wf-1", FLOW);
     let owned = place.archive(&store, None, "wf-1").unwrap_err();
-    let is_owned = matches!(
-        owned,
-        ArchiveError::Journal(JournalError::Claim(ClaimError::OwnedBy { .. }))
-    );
+    let is_owned = matches!(owned, ArchiveError::Journal(JournalError::Claim(ClaimError::OwnedBy { .. })));
     assert!(is_owned, "{owned:?}");
     other.release(&held.claim).unwrap();
     let running = place.archive(&store, None, "wf-1").unwrap_err();
-    assert!(
-        matches!(running, ArchiveError::NotEnded { .. }),
-        "{running:?}"
-    );
+    assert!(matches!(running, ArchiveError::NotEnded { .. }), "{running:?}");
     assert!(!place.archives().exists());
     let held = journal::claim(&other, "wf-1", &Plans::default()).expect("it was given back");
     journal::tell(&other, held, &Input::Cancel, at(5)).unwrap();
@@ -214,15 +195,9 @@ fn a_job_that_cannot_be_written_stays_and_has_ended_as_before() {
     fs::write(place.archives(), "a file").unwrap();
     let refused = place.archive(&store, Some(&book), "wf-1").unwrap_err();
     assert!(matches!(refused, ArchiveError::Io { .. }), "{refused:?}");
-    assert_eq!(
-        words(&book, Version(2)),
-        ["flow_archiving", "flow_deactivated"]
-    );
+    assert_eq!(words(&book, Version(2)), ["flow_archiving", "flow_deactivated"]);
     let entry = book.read(|catalog| catalog.flows["wf-1"].clone()).unwrap();
-    assert_eq!(
-        (entry.place, entry.ended),
-        (FlowPlace::Deactivated, Some(at(5)))
-    );
+    assert_eq!((entry.place, entry.ended), (FlowPlace::Deactivated, Some(at(5))));
     fs::remove_file(place.archives()).unwrap();
     place.archive(&store, Some(&book), "wf-1").unwrap();
 }
@@ -235,10 +210,7 @@ fn what_is_in_the_way_is_not_replaced_unless_it_is_what_the_job_was() {
     fs::create_dir(place.archives()).unwrap();
     fs::write(place.file("wf-1"), "something else").unwrap();
     let refused = place.archive(&store, None, "wf-1").unwrap_err();
-    assert!(
-        matches!(refused, ArchiveError::InTheWay { .. }),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, ArchiveError::InTheWay { .. }), "{refused:?}");
     assert_eq!(records(&store, "wf-1").len(), 3);
 
     // Another job of the same name.
@@ -248,15 +220,9 @@ fn what_is_in_the_way_is_not_replaced_unless_it_is_what_the_job_was() {
     fs::remove_file(place.file("wf-1")).unwrap();
     place.archive(&elsewhere, None, "wf-1").unwrap();
     let refused = place.archive(&store, None, "wf-1").unwrap_err();
-    assert!(
-        matches!(refused, ArchiveError::InTheWay { .. }),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, ArchiveError::InTheWay { .. }), "{refused:?}");
     let refused = restore(&store, None, &place.file("wf-1")).unwrap_err();
-    assert!(
-        matches!(refused, ArchiveError::Exists { .. }),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, ArchiveError::Exists { .. }), "{refused:?}");
     assert_eq!(records(&store, "wf-1").len(), 3);
 }
 
@@ -274,20 +240,13 @@ fn an_archive_that_is_older_than_the_job_is_replaced() {
     let held = journal::claim(&store, "wf-1", &Plans::default()).unwrap();
     let after = held.version;
     let same = records(&store, "wf-1").pop().unwrap();
-    let more = undaunted_store::Append::new(
-        held.claim.aggregate.clone(),
-        after,
-        held.claim.epoch,
-        vec![same],
-    );
+    let more =
+        undaunted_store::Append::new(held.claim.aggregate.clone(), after, held.claim.epoch, vec![same]);
     store.append(vec![more]).unwrap();
     store.release(&held.claim).unwrap();
     let longer = records(&store, "wf-1");
     let refused = restore(&store, None, &file).unwrap_err();
-    assert!(
-        matches!(refused, ArchiveError::Exists { .. }),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, ArchiveError::Exists { .. }), "{refused:?}");
     assert_eq!(place.archive(&store, Some(&book), "wf-1").unwrap(), file);
     let text = fs::read_to_string(&file).unwrap();
     assert!(text.lines().count() > older.lines().count());
@@ -302,10 +261,7 @@ fn what_an_unfinished_flow_waits_for_stays() {
     ended(&store, "wf-1");
     let outer = submit(&store, "outer", FLOW);
     let refused = place.archive(&store, None, "wf-1").unwrap_err();
-    assert!(
-        matches!(&refused, ArchiveError::Awaited { parent, .. } if parent == "outer"),
-        "{refused:?}"
-    );
+    assert!(matches!(&refused, ArchiveError::Awaited { parent, .. } if parent == "outer"), "{refused:?}");
     journal::tell(&store, outer, &Input::Cancel, at(6)).unwrap();
     place.archive(&store, None, "wf-1").unwrap();
 }
@@ -364,10 +320,7 @@ fn an_archive_of_which_any_byte_was_altered_is_refused() {
         refused(&place, &altered);
     }
     let (line, what) = refused(&place, format!("{text}{{}}\n").as_bytes());
-    assert_eq!(
-        (line, what.as_str()),
-        (5, "something stands behind its end")
-    );
+    assert_eq!((line, what.as_str()), (5, "something stands behind its end"));
 }
 
 #[test]
@@ -384,20 +337,11 @@ fn what_is_wrong_with_an_archive_is_told_with_its_line() {
         refused(&place, sealed(&lines).as_bytes())
     };
     let newer = with(0, "\"version\":1", "\"version\":2").1;
-    assert!(
-        newer.contains("version 2; this release knows versions up to 1"),
-        "{newer}"
-    );
+    assert!(newer.contains("version 2; this release knows versions up to 1"), "{newer}");
     assert_eq!(with(0, "\"version\":1", "\"version\":0").0, 1);
     assert_eq!(with(0, "wf-1", "../wf-1").0, 1);
-    assert_eq!(
-        with(0, "\"archive\"", "\"report\""),
-        (1, "this is no archive of a job".to_owned())
-    );
-    let other = (
-        2,
-        "it is of another job than the first line says".to_owned(),
-    );
+    assert_eq!(with(0, "\"archive\"", "\"report\""), (1, "this is no archive of a job".to_owned()));
+    let other = (2, "it is of another job than the first line says".to_owned());
     assert_eq!(with(0, "wf-1", "wf-2"), other);
     assert_eq!(with(2, "\"seq\":2", "\"seq\":3").0, 3);
     assert_eq!(with(2, "job_", "item_").0, 3);
@@ -409,16 +353,10 @@ fn what_is_wrong_with_an_archive_is_told_with_its_line() {
     let mut shorter = lines.clone();
     shorter.pop();
     let (line, what) = refused(&place, sealed(&shorter).as_bytes());
-    assert_eq!(
-        (line, what.as_str()),
-        (4, "it is not record 3, which is missing here")
-    );
+    assert_eq!((line, what.as_str()), (4, "it is not record 3, which is missing here"));
     shorter[0] = shorter[0].replacen("\"records\":3", "\"records\":2", 1);
     let (line, what) = refused(&place, sealed(&shorter).as_bytes());
-    assert_eq!(
-        (line, what.as_str()),
-        (4, "the job of this archive has not ended")
-    );
+    assert_eq!((line, what.as_str()), (4, "the job of this archive has not ended"));
     assert_eq!(refused(&place, b"").0, 1);
     assert_eq!(refused(&place, b"- shell: 'true'\n").0, 1);
 }
@@ -428,9 +366,6 @@ fn a_name_that_leads_elsewhere_is_none() {
     let store = MemoryStore::new();
     for job in ["", ".", "..", "../x", "a/b", "a\0b"] {
         let refused = Place::new().archive(&store, None, job).unwrap_err();
-        assert!(
-            matches!(refused, ArchiveError::NoName { .. }),
-            "{refused:?}"
-        );
+        assert!(matches!(refused, ArchiveError::NoName { .. }), "{refused:?}");
     }
 }

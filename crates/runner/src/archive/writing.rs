@@ -35,16 +35,8 @@ pub(super) fn write(store: &dyn Store, header: &Header, path: &Path) -> Result<(
 
 fn write_beside(store: &dyn Store, header: &Header, path: &Path) -> Result<(), ArchiveError> {
     let about = ArchiveError::io(path);
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path);
-    let mut lines = Lines {
-        out: BufWriter::new(file.map_err(&about)?),
-        sum: Hasher::new(),
-    };
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+    let mut lines = Lines { out: BufWriter::new(file.map_err(&about)?), sum: Hasher::new() };
     lines.add(&header.line()).map_err(&about)?;
     let aggregate = journal::aggregate(&header.job)?;
     let records = store.read(&aggregate, Version::EMPTY);
@@ -75,10 +67,7 @@ impl Lines {
         let last = last_line(records, self.sum.finalize());
         self.out.write_all(last.as_bytes())?;
         self.out.write_all(b"\n")?;
-        let file = self
-            .out
-            .into_inner()
-            .map_err(io::IntoInnerError::into_error)?;
+        let file = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_all()
     }
 }

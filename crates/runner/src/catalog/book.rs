@@ -33,18 +33,9 @@ impl Book {
         let thread = std::thread::Builder::new()
             .name("catalog".to_owned())
             .spawn(move || writer::run(&writing, &queued))
-            .map_err(|error| JournalError::CatalogWriter {
-                why: error.to_string(),
-            })?;
-        let inner = Inner {
-            shared,
-            trouble: Trouble::default(),
-            queue: Some(queue),
-            thread: Some(thread),
-        };
-        Ok(Self {
-            inner: Arc::new(inner),
-        })
+            .map_err(|error| JournalError::CatalogWriter { why: error.to_string() })?;
+        let inner = Inner { shared, trouble: Trouble::default(), queue: Some(queue), thread: Some(thread) };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Reads the catalog after catching up with the store. `look` runs under a lock and must not call
@@ -69,11 +60,7 @@ impl Book {
         decide: impl FnMut(&Catalog) -> Result<Vec<CatalogEvent>, E> + Send + 'static,
     ) -> Result<Result<Vec<CatalogEvent>, E>, JournalError> {
         let (tell, told) = mpsc::sync_channel(1);
-        self.wish(Box::new(Change {
-            decide,
-            decided: None,
-            tell,
-        }));
+        self.wish(Box::new(Change { decide, decided: None, tell }));
         told.recv().unwrap_or_else(|_| Err(ended()))
     }
 
@@ -94,10 +81,7 @@ impl Book {
         }
     }
 
-    pub fn records_after(
-        &self,
-        version: Version,
-    ) -> Result<Vec<(Version, CatalogRecord)>, JournalError> {
+    pub fn records_after(&self, version: Version) -> Result<Vec<(Version, CatalogRecord)>, JournalError> {
         pages::records(&*self.inner.shared.store, version)
     }
 
@@ -114,9 +98,7 @@ impl Book {
 
 /// Only a panic ends the writer thread.
 fn ended() -> JournalError {
-    JournalError::CatalogWriter {
-        why: "its writing thread has ended".to_owned(),
-    }
+    JournalError::CatalogWriter { why: "its writing thread has ended".to_owned() }
 }
 
 impl Drop for Inner {

@@ -13,23 +13,13 @@ pub(super) struct Draft<'a> {
 }
 
 enum Before {
-    Step {
-        id: String,
-        definition: Option<Arc<str>>,
-        health: Option<StepHealth>,
-    },
-    Flow {
-        id: String,
-        entry: Option<FlowEntry>,
-    },
+    Step { id: String, definition: Option<Arc<str>>, health: Option<StepHealth> },
+    Flow { id: String, entry: Option<FlowEntry> },
 }
 
 impl<'a> Draft<'a> {
     pub(super) const fn of(catalog: &'a mut Catalog) -> Self {
-        Self {
-            catalog,
-            before: Vec::new(),
-        }
+        Self { catalog, before: Vec::new() }
     }
 
     pub(super) const fn catalog(&self) -> &Catalog {
@@ -65,20 +55,15 @@ impl Before {
             | CatalogEvent::FlowDeactivated { flow, .. }
             | CatalogEvent::FlowArchiving { flow }
             | CatalogEvent::FlowArchived { flow, .. }
-            | CatalogEvent::FlowRemoved { flow } => Self::Flow {
-                id: flow.clone(),
-                entry: catalog.flows.get(flow.as_str()).cloned(),
-            },
+            | CatalogEvent::FlowRemoved { flow } => {
+                Self::Flow { id: flow.clone(), entry: catalog.flows.get(flow.as_str()).cloned() }
+            }
         }
     }
 
     fn restore(self, catalog: &mut Catalog) {
         match self {
-            Self::Step {
-                id,
-                definition,
-                health,
-            } => {
+            Self::Step { id, definition, health } => {
                 match health {
                     Some(health) => catalog.health.insert(id.clone(), health),
                     None => catalog.health.remove(&id),

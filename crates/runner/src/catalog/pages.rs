@@ -10,9 +10,7 @@ pub const ID: &str = "catalog";
 
 pub(super) fn aggregate() -> Result<AggregateId, JournalError> {
     // Neither word is empty, so this does not happen; an error costs less than a panic.
-    AggregateId::new(FAMILY, ID).map_err(|error| JournalError::CatalogWriter {
-        why: error.to_string(),
-    })
+    AggregateId::new(FAMILY, ID).map_err(|error| JournalError::CatalogWriter { why: error.to_string() })
 }
 
 /// Calls `each` with the records after a version, oldest first, up to the first that cannot be read.
@@ -23,17 +21,14 @@ pub(super) fn follow(
 ) -> Result<(), JournalError> {
     for read in store.read(&aggregate()?, after)? {
         let (version, bytes) = read?;
-        let record = CatalogRecord::decode(&bytes)
-            .map_err(|why| JournalError::CatalogRecord { version, why })?;
+        let record =
+            CatalogRecord::decode(&bytes).map_err(|why| JournalError::CatalogRecord { version, why })?;
         each(version, record);
     }
     Ok(())
 }
 
-pub fn records(
-    store: &dyn Store,
-    after: Version,
-) -> Result<Vec<(Version, CatalogRecord)>, JournalError> {
+pub fn records(store: &dyn Store, after: Version) -> Result<Vec<(Version, CatalogRecord)>, JournalError> {
     let mut found = Vec::new();
     follow(store, after, |version, record| {
         found.push((version, record));

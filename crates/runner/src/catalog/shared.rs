@@ -28,18 +28,11 @@ pub(super) struct Known {
 
 impl Shared {
     pub(super) fn open(store: Arc<dyn Store>) -> Result<Self, JournalError> {
-        let mut known = Known {
-            pulse: Some(store.pulse()?),
-            ..Known::default()
-        };
+        let mut known = Known { pulse: Some(store.pulse()?), ..Known::default() };
         pages::follow(&*store, Version::EMPTY, |version, record| {
             known.learn(version, &record);
         })?;
-        Ok(Self {
-            store,
-            clock: Clock::set(),
-            known: RwLock::new(known),
-        })
+        Ok(Self { store, clock: Clock::set(), known: RwLock::new(known) })
     }
 
     pub(super) fn known(&self) -> RwLockReadGuard<'_, Known> {

@@ -38,11 +38,7 @@ impl RegisteredStep {
         let definition = plain_definition(definition);
         let source = Source::new("step", definition.to_string());
         match check_step(&source, operator) {
-            Ok((id, step)) => Ok(Self {
-                id,
-                definition,
-                checked: Arc::new(step),
-            }),
+            Ok((id, step)) => Ok(Self { id, definition, checked: Arc::new(step) }),
             Err(found) => Err(complaint(&source, &found)),
         }
     }
@@ -50,11 +46,7 @@ impl RegisteredStep {
 
 impl Steps {
     pub(crate) fn new(book: Book, operator: Operator) -> Self {
-        Self {
-            book,
-            operator,
-            known: Mutex::default(),
-        }
+        Self { book, operator, known: Mutex::default() }
     }
 
     pub(crate) fn check(&self, definition: &Value) -> Checked {

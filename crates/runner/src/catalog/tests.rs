@@ -6,8 +6,8 @@ use std::thread;
 use undaunted_engine::catalog::{Catalog, CatalogEvent, FlowPlace, FlowStatus};
 use undaunted_policy::Timestamp;
 use undaunted_store::{
-    AppendError, Fault, Faults, FaultyStore, LARGEST_RECORD, MemoryStore, SqliteStore, Store,
-    StoreError, Version,
+    AppendError, Fault, Faults, FaultyStore, LARGEST_RECORD, MemoryStore, SqliteStore, Store, StoreError,
+    Version,
 };
 
 use super::{Book, pages};
@@ -41,10 +41,7 @@ fn register(book: &Book, id: &str, definition: &str) -> Result<bool, Arc<str>> {
     let changed = book.change(move |catalog| match catalog.steps.get(&id) {
         Some(there) if **there == *definition => Ok(vec![]),
         Some(there) => Err(Arc::clone(there)),
-        None => Ok(vec![CatalogEvent::StepRegistered {
-            id: id.clone(),
-            definition: definition.clone(),
-        }]),
+        None => Ok(vec![CatalogEvent::StepRegistered { id: id.clone(), definition: definition.clone() }]),
     });
     changed.unwrap().map(|events| !events.is_empty())
 }
@@ -62,8 +59,7 @@ fn of_two_who_register_a_step_in_different_ways_exactly_one_succeeds() {
         let racing = books.iter().zip(["one", "two"]).map(|(book, definition)| {
             scope.spawn(move || {
                 let ids = (0..STEPS).map(|n| format!("step-{n}"));
-                ids.map(|id| register(book, &id, definition).is_ok())
-                    .collect()
+                ids.map(|id| register(book, &id, definition).is_ok()).collect()
             })
         });
         let racing: Vec<_> = racing.collect();
@@ -85,10 +81,7 @@ fn of_two_who_register_a_step_in_different_ways_exactly_one_succeeds() {
 fn equal_registrations_in_one_batch_see_each_other() {
     const CALLERS: usize = 16;
     let faults = Faults::none().at_append(1, Fault::Stall);
-    let store = Arc::new(FaultyStore::new(
-        Box::new(MemoryStore::new()),
-        faults.clone(),
-    ));
+    let store = Arc::new(FaultyStore::new(Box::new(MemoryStore::new()), faults.clone()));
     let book = Book::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
     book.note(activated("f"));
     let made: usize = thread::scope(|scope| {
@@ -98,10 +91,7 @@ fn equal_registrations_in_one_batch_see_each_other() {
             thread::yield_now();
         }
         store.resume();
-        callers
-            .into_iter()
-            .map(|it| usize::from(it.join().unwrap()))
-            .sum()
+        callers.into_iter().map(|it| usize::from(it.join().unwrap())).sum()
     });
     assert_eq!(made, 1);
     assert_eq!(book.records_after(Version(1)).unwrap().len(), 1);
@@ -132,19 +122,13 @@ fn what_was_noted_by_many_threads_is_there_once_and_after_reopening() {
     drop(book);
     let again = Book::open(sqlite(&folder)).unwrap();
     assert_eq!(again.known(|catalog, _| catalog.clone()), catalog);
-    assert_eq!(
-        again.known(|_, version| version),
-        Version::EMPTY.after(THREADS * EACH * 2)
-    );
+    assert_eq!(again.known(|_, version| version), Version::EMPTY.after(THREADS * EACH * 2));
 }
 
 #[test]
 fn ten_thousand_notes_are_written_in_a_few_appends() {
     let faults = Faults::none().at_append(1, Fault::Stall);
-    let store = Arc::new(FaultyStore::new(
-        Box::new(MemoryStore::new()),
-        faults.clone(),
-    ));
+    let store = Arc::new(FaultyStore::new(Box::new(MemoryStore::new()), faults.clone()));
     let book = Book::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
     book.note(activated("first"));
     while store.waiting() == 0 {
@@ -207,10 +191,7 @@ fn what_others_write_is_seen_by_those_who_read_and_not_by_those_who_only_look() 
     });
     assert_eq!(found.unwrap(), Ok(vec![]));
     let records = one.records_after(Version(1)).unwrap();
-    let words: Vec<_> = records
-        .iter()
-        .map(|(at, it)| (at.0, it.event.word()))
-        .collect();
+    let words: Vec<_> = records.iter().map(|(at, it)| (at.0, it.event.word())).collect();
     assert_eq!(words, [(2, "step_registered"), (3, "step_registered")]);
 }
 
@@ -225,13 +206,7 @@ fn a_record_that_is_none_is_told_with_its_place() {
     store.append(vec![damaged]).unwrap();
     let told = |found: Result<(), JournalError>| {
         let error = found.unwrap_err();
-        let place = matches!(
-            error,
-            JournalError::CatalogRecord {
-                version: Version(2),
-                ..
-            }
-        );
+        let place = matches!(error, JournalError::CatalogRecord { version: Version(2), .. });
         assert!(place, "{error:?}");
         assert!(error.to_string().starts_with("record 2 of the catalog "));
     };
@@ -239,28 +214,18 @@ fn a_record_that_is_none_is_told_with_its_place() {
     told(book.change(|_| Ok::<_, ()>(vec![])).map(|_| ()));
     told(Book::open(Arc::clone(&store)).map(|_| ()));
     told(pages::records(&*store, Version::EMPTY).map(|_| ()));
-    assert_eq!(
-        book.known(|catalog, _| catalog.steps.len()),
-        1,
-        "what is before it stays"
-    );
+    assert_eq!(book.known(|catalog, _| catalog.steps.len()), 1, "what is before it stays");
 }
 
 #[test]
 fn trouble_with_a_note_is_kept_until_it_is_taken_and_nothing_of_it_is_shown() {
-    let full = StoreError::DiskFull {
-        path: "here".into(),
-    };
-    let faults = Faults::none()
-        .at_append(1, Fault::Refuse(full.clone()))
-        .at_append(2, Fault::Refuse(full));
+    let full = StoreError::DiskFull { path: "here".into() };
+    let faults = Faults::none().at_append(1, Fault::Refuse(full.clone())).at_append(2, Fault::Refuse(full));
     let store = FaultyStore::new(Box::new(MemoryStore::new()), faults);
     let book = Book::open(Arc::new(store)).unwrap();
     let is_full = |error: Option<JournalError>| {
         let found = error.unwrap();
-        let full = AppendError::Store(StoreError::DiskFull {
-            path: "here".into(),
-        });
+        let full = AppendError::Store(StoreError::DiskFull { path: "here".into() });
         assert_eq!(found.to_string(), full.to_string());
     };
     book.note(activated("f"));
@@ -285,10 +250,7 @@ fn one_that_is_too_large_is_refused_alone() {
         thread::yield_now();
     }
     book.note(activated("before"));
-    book.note(CatalogEvent::StepRegistered {
-        id: "a".to_owned(),
-        definition: " ".repeat(LARGEST_RECORD),
-    });
+    book.note(CatalogEvent::StepRegistered { id: "a".to_owned(), definition: " ".repeat(LARGEST_RECORD) });
     book.note(activated("behind"));
     store.resume();
     let found = book.flush().unwrap_err();
@@ -297,10 +259,7 @@ fn one_that_is_too_large_is_refused_alone() {
         bytes: 0,
         most: 0,
     });
-    assert!(
-        matches!(&found, JournalError::Append(error) if error.code() == large.code()),
-        "{found}"
-    );
+    assert!(matches!(&found, JournalError::Append(error) if error.code() == large.code()), "{found}");
     let catalog = whole(&book);
     assert_eq!(catalog.flows.len(), 3);
     assert!(catalog.steps.is_empty());
@@ -313,9 +272,6 @@ fn a_disk_that_lies_is_told_instead_of_being_asked_for_ever() {
     let book = Book::open(Arc::new(store)).unwrap();
     assert_eq!(register(&book, "a", "1"), Ok(true));
     let found = book.change(|_| Ok::<_, ()>(vec![activated("f")]));
-    let conflict = matches!(
-        found,
-        Err(JournalError::Append(AppendError::Conflict { .. }))
-    );
+    let conflict = matches!(found, Err(JournalError::Append(AppendError::Conflict { .. })));
     assert!(conflict, "{found:?}");
 }

@@ -41,12 +41,8 @@ pub(super) fn run(shared: &Shared, queue: &Receiver<Box<dyn Wish>>) {
 fn fulfil(shared: &Shared, mut wishes: Vec<Box<dyn Wish>>) -> Vec<Box<dyn Wish>> {
     let written = write(shared, &mut wishes);
     // Retried one by one, so that only the one that is too large is refused.
-    let is_too_large = matches!(
-        written,
-        Err(JournalError::Append(AppendError::Store(
-            StoreError::TooLarge { .. }
-        )))
-    );
+    let is_too_large =
+        matches!(written, Err(JournalError::Append(AppendError::Store(StoreError::TooLarge { .. }))));
     if wishes.len() > 1 && is_too_large {
         let mut waiting = Vec::new();
         for wish in wishes {
@@ -59,12 +55,9 @@ fn fulfil(shared: &Shared, mut wishes: Vec<Box<dyn Wish>>) -> Vec<Box<dyn Wish>>
         }
         return waiting;
     }
-    let is_outage = written
-        .as_ref()
-        .is_err_and(|error| error.outage().is_some());
-    let (waiting, answered): (Vec<_>, Vec<_>) = wishes
-        .into_iter()
-        .partition(|wish| is_outage && wish.waits());
+    let is_outage = written.as_ref().is_err_and(|error| error.outage().is_some());
+    let (waiting, answered): (Vec<_>, Vec<_>) =
+        wishes.into_iter().partition(|wish| is_outage && wish.waits());
     for wish in answered {
         wish.answer(written.clone());
     }

@@ -28,8 +28,7 @@ impl Drive<'_> {
     pub(super) fn end_all(&mut self) {
         self.executors.programs.cancel_all();
         let running = self.job.starts.running.keys().copied();
-        let others =
-            running.filter(|start| !action_of(&self.job, *start).is_some_and(Action::is_program));
+        let others = running.filter(|start| !action_of(&self.job, *start).is_some_and(Action::is_program));
         for start in others.collect::<Vec<StartId>>() {
             self.cancel(start);
         }
@@ -91,9 +90,7 @@ impl Drive<'_> {
                 self.begin_task(start, task);
             }
             // Its start is on record, but what it needs is no longer there.
-            Err(why) => self
-                .context
-                .end(failed(start, Cause::Other(Class::Permanent), why)),
+            Err(why) => self.context.end(failed(start, Cause::Other(Class::Permanent), why)),
         }
         Ok(())
     }
@@ -134,15 +131,11 @@ impl Drive<'_> {
                 Some(map) => return read_file(step, map.clone(), path, &self.context),
                 None => "the input belongs to no map".to_owned(),
             },
-            (Ok(Some(InputTask::Run(_)) | None), _) => {
-                "the input cannot be read by this release".to_owned()
-            }
+            (Ok(Some(InputTask::Run(_)) | None), _) => "the input cannot be read by this release".to_owned(),
             (Err(error), _) => format!("the input cannot be found: {error}"),
         };
         let items = Err(why);
-        self.context
-            .notifier
-            .send(ExecutorMessage::Items { step, items });
+        self.context.notifier.send(ExecutorMessage::Items { step, items });
     }
 }
 

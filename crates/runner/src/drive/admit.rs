@@ -34,9 +34,7 @@ impl Drive<'_> {
         let mut cache = self.breakers.borrow_mut();
         for (name, settings) in self.job.plan().breakers() {
             let name = Arc::from(name);
-            cache
-                .admission
-                .configure(&name, &self.job.shared_id(), settings);
+            cache.admission.configure(&name, &self.job.shared_id(), settings);
             self.journal.pending.breakers.insert(name);
         }
         Ok(())
@@ -67,8 +65,7 @@ impl Drive<'_> {
     }
 
     pub(super) fn turned(&mut self, turned: &Turned) {
-        self.observer
-            .turned(&self.job, &turned.breaker, &turned.change);
+        self.observer.turned(&self.job, &turned.breaker, &turned.change);
     }
 
     pub(super) fn ready(&self, now: Timestamp) -> Vec<ItemId> {

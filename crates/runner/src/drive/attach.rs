@@ -23,10 +23,9 @@ impl Drive<'_> {
     pub(super) fn recover(&mut self) -> Result<(), DriveError> {
         for effect in effect::wanted(&self.job) {
             match effect {
-                Effect::Begin { start, .. }
-                | Effect::ReadInput {
-                    start: Some(start), ..
-                } => self.draw_fate(start)?,
+                Effect::Begin { start, .. } | Effect::ReadInput { start: Some(start), .. } => {
+                    self.draw_fate(start)?
+                }
                 Effect::ReadInput { start: None, .. } | Effect::EndStep { .. } | Effect::EndAll => {
                     self.act(effect)?;
                 }
@@ -56,8 +55,7 @@ impl Drive<'_> {
         }
         // The last engine may have died before it told the keeper that the ends of these are on record.
         for start in others {
-            let is_settled =
-                !self.journal.writes_end_of(start) || mutant::is(Mutant::ForgetsWhileWriting);
+            let is_settled = !self.journal.writes_end_of(start) || mutant::is(Mutant::ForgetsWhileWriting);
             if is_settled {
                 self.executors.programs.forget(start);
             }
@@ -96,10 +94,7 @@ impl Drive<'_> {
         // Its task may need a value that is missing by now.
         let (program, working_dir) = match task {
             Some(expected) => (expected.program, expected.working_dir),
-            None => (
-                self.job.workflow().shell.clone(),
-                self.job.submitted().working_dir.clone(),
-            ),
+            None => (self.job.workflow().shell.clone(), self.job.submitted().working_dir.clone()),
         };
         let is_wanted = number.is_none_or(|number| self.job.plan().wants_output(number));
         let keeps = match place {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use undaunted_engine::breaker::{
-    AdmissionControl, BreakerChange, BreakerJournal, BreakerRecord, BreakerReport, BreakerState,
-    Fact, Gate, Probe, Prober,
+    AdmissionControl, BreakerChange, BreakerJournal, BreakerRecord, BreakerReport, BreakerState, Fact, Gate,
+    Probe, Prober,
 };
 use undaunted_engine::effect;
 use undaunted_engine::id::ItemId;
@@ -81,11 +81,7 @@ impl BreakerCache {
     /// again.
     pub(super) fn take_turned(&mut self, told: Option<&Arc<str>>) -> Vec<Turned> {
         let turned = self.admission.take_turned().into_iter();
-        let turned = turned.map(|(breaker, change)| Turned {
-            breaker,
-            change,
-            told: None,
-        });
+        let turned = turned.map(|(breaker, change)| Turned { breaker, change, told: None });
         let mut taken = std::mem::take(&mut self.turned);
         taken.extend(turned);
         if let Some(job) = told {
@@ -183,9 +179,7 @@ impl BreakerCache {
         for (followed, after) in &asked.follows {
             let name: Arc<str> = followed.id().into();
             let records = findings.records.remove(followed);
-            let records = records
-                .unwrap_or(Ok(Vec::new()))
-                .map_err(JournalError::from);
+            let records = records.unwrap_or(Ok(Vec::new())).map_err(JournalError::from);
             match records.and_then(|records| breakers::decoded(&name, records)) {
                 Ok(records) if *after == Version::EMPTY => self.learn_whole(&name, &records),
                 Ok(records) => self.learn_rest(&name, records),
@@ -223,8 +217,7 @@ impl BreakerCache {
             // It is older than what this process has written since.
             (Some((known, _)), _) if known > journal.version => {}
             (_, Some(settings)) if records.is_empty() => {
-                self.admission
-                    .meet(name, BreakerState::with(settings).into());
+                self.admission.meet(name, BreakerState::with(settings).into());
             }
             _ if records.is_empty() => {}
             _ => self.admission.meet(name, journal),
@@ -301,8 +294,7 @@ impl BreakerCache {
     pub(super) fn report(&mut self, world: &World, job: &Job, reports: &[BreakerReport]) {
         self.tick(world);
         for report in reports {
-            let lost =
-                matches!(report, BreakerReport::Ended { .. }) && mutant::is(Mutant::FactLost);
+            let lost = matches!(report, BreakerReport::Ended { .. }) && mutant::is(Mutant::FactLost);
             if !lost {
                 self.admission.report(&job.shared_id(), report);
             }
@@ -352,9 +344,7 @@ impl BreakerCache {
         self.tick(world);
         let names = self.admission.awaited().iter().chain(self.wanted.keys());
         let probes = names.filter_map(|name| self.overdue_probe(name));
-        probes
-            .filter_map(|probe| aggregate(&probe.job).ok())
-            .collect()
+        probes.filter_map(|probe| aggregate(&probe.job).ok()).collect()
     }
 
     fn overdue_probe(&self, name: &str) -> Option<&Probe> {
@@ -436,9 +426,7 @@ impl BreakerCache {
     /// Releases claims that are not needed, so that another process may probe.
     fn let_go_idle(&mut self, world: &World) {
         let admission = &mut self.admission;
-        let idle = self
-            .claims
-            .extract_if(.., |name, _| !admission.needs_claim(name));
+        let idle = self.claims.extract_if(.., |name, _| !admission.needs_claim(name));
         for (name, claim) in idle.collect::<Vec<_>>() {
             world.store.let_go(&claim);
             self.admission.probed_by(&name, Prober::Unclaimed);

@@ -91,8 +91,6 @@ impl Leaving {
     /// Whether only attempts that did not begin are left.
     pub(super) fn is_done(&self, job: &Job) -> bool {
         let mut running = job.starts.running.keys();
-        self.is_at_once()
-            && !self.unbegun.is_empty()
-            && running.all(|start| self.unbegun.contains(start))
+        self.is_at_once() && !self.unbegun.is_empty() && running.all(|start| self.unbegun.contains(start))
     }
 }

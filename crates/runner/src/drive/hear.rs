@@ -32,11 +32,7 @@ impl Drive<'_> {
     }
 
     /// Records are on the disk; only now may they have consequences.
-    pub(super) fn stored(
-        &mut self,
-        mut batch: Batch,
-        reached: &[Version],
-    ) -> Result<(), DriveError> {
+    pub(super) fn stored(&mut self, mut batch: Batch, reached: &[Version]) -> Result<(), DriveError> {
         let at = batch.reached();
         if !batch.facts.is_empty() {
             let facts = batch.facts.iter().zip(1..);
@@ -115,10 +111,7 @@ impl Drive<'_> {
     /// Whether an attempt is cancelled, rather than left to the process that resumes the job.
     fn is_unwanted(&self, start: StartId) -> bool {
         let place = self.job.starts.running.get(&start);
-        place.map_or_else(
-            || self.job.is_stopping().is_some(),
-            |item| self.job.ends(*item),
-        )
+        place.map_or_else(|| self.job.is_stopping().is_some(), |item| self.job.ends(*item))
     }
 
     pub(super) fn attempt_ended(&mut self, end: AttemptEnd) {

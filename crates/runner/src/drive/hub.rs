@@ -99,12 +99,7 @@ impl<'w> Hub<'w> {
 
     /// Runs a job until it has ended, or until the loop was interrupted and everything is in order. After
     /// an error, what was recorded stays, running commands continue, and the job can be resumed.
-    pub fn run(
-        mut self,
-        held: ClaimedJob,
-        secrets: Secrets,
-        observer: Box<dyn Observer + 'w>,
-    ) -> Left {
+    pub fn run(mut self, held: ClaimedJob, secrets: Secrets, observer: Box<dyn Observer + 'w>) -> Left {
         let name = held.job.id().to_owned();
         self.add(held, secrets, observer);
         let mut own = None;
@@ -190,9 +185,7 @@ impl<'w> Hub<'w> {
         let notifier = Notifier::new(self.post.clone(), Arc::clone(&name));
         let webhooks = self.webhooks.clone();
         let breakers = Rc::clone(&self.breakers);
-        let drive = Drive::new(
-            held, self.world, secrets, observer, notifier, breakers, webhooks,
-        );
+        let drive = Drive::new(held, self.world, secrets, observer, notifier, breakers, webhooks);
         let mut drive = Box::new(drive);
         drive.observer.begins(&drive.job, self.handle());
         if drive.job.plan().has_programs() {
@@ -213,8 +206,7 @@ impl<'w> Hub<'w> {
         };
         let name: Arc<str> = drive.job.shared_id();
         let interrupted = (0..self.interrupts).try_for_each(|_| drive.hear(JobMessage::Interrupt));
-        self.jobs
-            .insert(Arc::clone(&name), Place { drive, due: None });
+        self.jobs.insert(Arc::clone(&name), Place { drive, due: None });
         // Requests to it may be older than the last findings.
         self.rounds.forget_last();
         self.settle(&name, begun.and(interrupted));
@@ -378,9 +370,7 @@ impl<'w> Hub<'w> {
         let over = place.drive.is_over();
         if over || turned.is_err() {
             self.programs.remove(name);
-            self.breakers
-                .borrow_mut()
-                .forget(self.world, &place.drive.job);
+            self.breakers.borrow_mut().forget(self.world, &place.drive.job);
             if let Some(place) = self.jobs.remove(name) {
                 let mut drive = *place.drive;
                 // After an error the state may be ahead of the disk.

@@ -95,11 +95,8 @@ impl JobJournal {
 
     /// Keeps `what` until everything decided so far is on the disk. Returns it if it is already.
     pub(super) fn when_written(&mut self, what: When) -> Option<When> {
-        let last = if self.pending.records.is_empty() {
-            self.batches.back_mut()
-        } else {
-            Some(&mut self.pending)
-        };
+        let last =
+            if self.pending.records.is_empty() { self.batches.back_mut() } else { Some(&mut self.pending) };
         match last {
             Some(batch) => batch.then.push(what),
             None => return Some(what),
@@ -153,21 +150,13 @@ impl JobJournal {
                     batch.fate = BatchFate::Lost;
                 }
                 let is_refused_for_that = matches!(error, AppendError::Conflict { .. });
-                return if follows_lost && is_refused_for_that {
-                    Ok(Vec::new())
-                } else {
-                    Err(error)
-                };
+                return if follows_lost && is_refused_for_that { Ok(Vec::new()) } else { Err(error) };
             }
         };
         // Those before it are on the disk too, since it continues them.
         let stored = self.batches.drain(..=place);
         let stored = stored.map(|batch| {
-            let of_batch = if ends(&batch) {
-                std::mem::take(&mut versions)
-            } else {
-                Vec::new()
-            };
+            let of_batch = if ends(&batch) { std::mem::take(&mut versions) } else { Vec::new() };
             (batch, of_batch)
         });
         Ok(stored.collect())

@@ -47,11 +47,7 @@ impl JobMessage {
                 let _ = report.known.send(Reported::Elsewhere);
             }
             // The process that resumes the job learns of these by itself.
-            Self::Stored(..)
-            | Self::Executor(_)
-            | Self::Outputs(_)
-            | Self::Interrupt
-            | Self::Cancel => {}
+            Self::Stored(..) | Self::Executor(_) | Self::Outputs(_) | Self::Interrupt | Self::Cancel => {}
         }
     }
 }

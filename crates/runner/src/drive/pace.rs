@@ -14,10 +14,7 @@ impl Pace {
     /// `rate` is in starts per second.
     pub(super) fn new(rate: Option<f64>, now: Duration) -> Self {
         let between = rate.filter(|rate| *rate > 0.0);
-        Self {
-            between: between.and_then(|rate| Duration::try_from_secs_f64(rate.recip()).ok()),
-            next: now,
-        }
+        Self { between: between.and_then(|rate| Duration::try_from_secs_f64(rate.recip()).ok()), next: now }
     }
 
     /// Whether an attempt may start now; if so, it counts as started.

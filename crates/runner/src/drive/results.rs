@@ -82,10 +82,7 @@ pub fn read_results(store: &dyn Store, job: &Job) -> Result<Vec<ItemResult>, Jou
 }
 
 fn read_outputs(store: &dyn Store, job: &str, map: StepId) -> Result<MapOutputs, JournalError> {
-    let MapOutputs {
-        mut outputs,
-        mut errors,
-    } = MapOutputs::default();
+    let MapOutputs { mut outputs, mut errors } = MapOutputs::default();
     let aggregate = journal::aggregate(job)?;
     for read in store.read(&aggregate, Version::EMPTY)? {
         let (version, bytes) = read?;
@@ -112,8 +109,7 @@ fn results(job: &Job, mut read: MapOutputs) -> Vec<ItemResult> {
     };
     // A step's results do not include items it was complete without, even if they came since.
     let counted = |item: u32, found: Item<'_>| {
-        let there =
-            matches!(found, Item::Settled(settled) if !matches!(settled, Settled::Missing(_)));
+        let there = matches!(found, Item::Settled(settled) if !matches!(settled, Settled::Missing(_)));
         state.reached.is_none() || (there && !state.late.contains(&item))
     };
     let items = state.items.iter();
@@ -132,12 +128,7 @@ fn results(job: &Job, mut read: MapOutputs) -> Vec<ItemResult> {
             item: state.items.identity(item).to_owned(),
             status,
             output,
-            error: error.map(|error| {
-                error
-                    .as_ref()
-                    .map_or("", |it| job.texts.read(it))
-                    .to_owned()
-            }),
+            error: error.map(|error| error.as_ref().map_or("", |it| job.texts.read(it)).to_owned()),
             command: command.unwrap_or_default(),
         }
     });
@@ -185,10 +176,7 @@ impl Drive<'_> {
     }
 
     /// The outputs of the map were read: begins the attempts that waited for them.
-    pub(super) fn hear_outputs(
-        &mut self,
-        read: Result<MapOutputs, JournalError>,
-    ) -> Result<(), DriveError> {
+    pub(super) fn hear_outputs(&mut self, read: Result<MapOutputs, JournalError>) -> Result<(), DriveError> {
         // An answer to an earlier run of the job in this loop is not taken.
         if !std::mem::replace(&mut self.starter.is_reading, false) {
             return Ok(());

@@ -53,14 +53,7 @@ struct Outage {
 
 impl Rounds<'_> {
     pub(super) const fn new(now: Duration) -> Self {
-        Self {
-            began: now,
-            under_way: None,
-            last: None,
-            failed: false,
-            outage: None,
-            unbegun: Vec::new(),
-        }
+        Self { began: now, under_way: None, last: None, failed: false, outage: None, unbegun: Vec::new() }
     }
 
     /// Whether the store can be asked between two rounds.
@@ -116,16 +109,9 @@ impl<'w> Hub<'w> {
         let last = last.filter(|(_, of)| follows.keys().all(|name| of.contains(name)));
         let since = last.map(|(pulse, _)| *pulse);
         let since = since.filter(|_| !follows.values().any(|known| *known == Version::EMPTY));
-        let question = Question {
-            follows,
-            awaits,
-            since,
-        };
-        self.rounds.under_way = Some(Asked {
-            question: question.clone(),
-            is_round: is_due,
-            is_outdated: false,
-        });
+        let question = Question { follows, awaits, since };
+        self.rounds.under_way =
+            Some(Asked { question: question.clone(), is_round: is_due, is_outdated: false });
         let post = self.post.clone();
         self.world.store.ask(
             question,

@@ -92,12 +92,8 @@ impl<'w> Drive<'w> {
         webhooks: String,
     ) -> Self {
         let folder = world.local.job(held.job.id());
-        let saving = Saving {
-            at: held.saved.0,
-            bytes: held.saved.1,
-            last: Vec::new(),
-            under_way: Arc::default(),
-        };
+        let saving =
+            Saving { at: held.saved.0, bytes: held.saved.1, last: Vec::new(), under_way: Arc::default() };
         Self {
             context: JobContext::new(world, folder, secrets, webhooks, notifier),
             job: held.job,
@@ -121,8 +117,7 @@ impl<'w> Drive<'w> {
             self.decide(&Input::Woke);
         }
         self.wake();
-        self.observer
-            .tick(&self.job, &self.breakers.borrow().admission);
+        self.observer.tick(&self.job, &self.breakers.borrow().admission);
         self.complete()?;
         self.fill()?;
         self.hand_over();
@@ -178,10 +173,7 @@ impl<'w> Drive<'w> {
         let requests = store.requests(&self.journal.claim.aggregate)?;
         let attaches = self.job.plan().has_programs();
         let last_segment = attaches.then(|| self.last_segment()).transpose()?.flatten();
-        Ok(Loaded {
-            requests,
-            last_segment,
-        })
+        Ok(Loaded { requests, last_segment })
     }
 
     pub(super) fn begin(&mut self, loaded: Loaded) -> Result<(), DriveError> {
@@ -236,8 +228,7 @@ impl<'w> Drive<'w> {
     /// The starts on record that a keeper knows of, or was about to.
     fn started_programs(&self) -> BTreeSet<StartId> {
         let attempts = self.job.starts.running.keys().copied();
-        let attempts =
-            attempts.filter(|start| action_of(&self.job, *start).is_some_and(Action::is_program));
+        let attempts = attempts.filter(|start| action_of(&self.job, *start).is_some_and(Action::is_program));
         let inputs = self.job.steps.iter().filter_map(|state| match state.stage {
             StepStage::Reading(start) => start,
             StepStage::Waiting

@@ -63,10 +63,7 @@ impl Drive<'_> {
             let before = self.journal.pending.records.len();
             for item in ready {
                 let uptime = self.context.world.machine.uptime();
-                if self.awaits_results(item.step)
-                    || !self.starter.pace.allows(uptime)
-                    || !self.start(item)?
-                {
+                if self.awaits_results(item.step) || !self.starter.pace.allows(uptime) || !self.start(item)? {
                     return Ok(());
                 }
             }
@@ -96,11 +93,7 @@ impl Drive<'_> {
         };
         let refused = prepared.as_ref().err().cloned();
         let before = self.journal.pending.records.len();
-        self.decide(&Input::Start {
-            item,
-            refused,
-            gate,
-        });
+        self.decide(&Input::Start { item, refused, gate });
         let records = &self.journal.pending.records;
         let new = records.get(before..).unwrap_or_default();
         let begun = new.iter().find_map(effect::wanted_by);
@@ -150,10 +143,7 @@ impl Drive<'_> {
         }
         let opening = self.opening().filter(|_| !leaves);
         let opening = opening.map(|wait| wait.max(LEAST));
-        let first = [wake, paced, rule, looked, opening]
-            .into_iter()
-            .flatten()
-            .min();
+        let first = [wake, paced, rule, looked, opening].into_iter().flatten().min();
         uptime.checked_add(first?)
     }
 }

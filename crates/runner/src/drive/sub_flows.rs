@@ -42,10 +42,7 @@ impl Hub<'_> {
                 let name: Arc<str> = flow.id.as_str().into();
                 let waits = (Arc::clone(parent), start);
                 self.sub_flows.waiting.insert(Arc::clone(&name), waits);
-                self.tell(
-                    parent,
-                    JobMessage::Executor(ExecutorMessage::Accepted(start)),
-                );
+                self.tell(parent, JobMessage::Executor(ExecutorMessage::Accepted(start)));
                 self.begin_sub_flow(&name, &flow);
             }
             Ask::Cancel(flow) => {
@@ -115,10 +112,7 @@ impl Hub<'_> {
             Err(JournalError::NotFound { .. }) => {
                 let (now, _) = self.world.machine.clocks();
                 let submitted = flow.submission(parent, plans);
-                let submitted = submitted.map_err(|why| JournalError::Job {
-                    job: flow.id.clone(),
-                    why,
-                })?;
+                let submitted = submitted.map_err(|why| JournalError::Job { job: flow.id.clone(), why })?;
                 journal::submit(store, submitted, plans, now)
             }
             held => held,
@@ -127,9 +121,7 @@ impl Hub<'_> {
 
     pub(super) fn sub_flows_elsewhere(&self) -> BTreeSet<AggregateId> {
         let names = self.sub_flows.elsewhere.keys();
-        names
-            .filter_map(|name| journal::aggregate(name).ok())
-            .collect()
+        names.filter_map(|name| journal::aggregate(name).ok()).collect()
     }
 
     /// Claims flows that have lost their owner. Returns whether there was one.
@@ -177,13 +169,7 @@ impl Hub<'_> {
             Ok(output) => (Some(output), None, String::new()),
             Err((cause, error)) => (None, Some(cause), error),
         };
-        let end = AttemptEnd {
-            start,
-            output,
-            failure,
-            error,
-            ..AttemptEnd::default()
-        };
+        let end = AttemptEnd { start, output, failure, error, ..AttemptEnd::default() };
         let ended = ExecutorMessage::Ended(Box::new(end));
         self.tell(&parent, JobMessage::Executor(ended));
     }

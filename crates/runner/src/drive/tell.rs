@@ -28,8 +28,7 @@ impl Drive<'_> {
             cache.report(self.context.world, &self.job, &reaction.reports);
             let names = reaction.reports.iter().map(BreakerReport::breaker).cloned();
             self.journal.pending.breakers.extend(names);
-            self.journal.pending.ends_probe |=
-                reaction.reports.iter().any(BreakerReport::ends_probe);
+            self.journal.pending.ends_probe |= reaction.reports.iter().any(BreakerReport::ends_probe);
         }
     }
 

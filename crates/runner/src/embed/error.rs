@@ -15,9 +15,7 @@ use crate::secrets::SecretError;
 #[non_exhaustive]
 pub enum EmbedError {
     /// No job can be called so.
-    #[error(
-        "a job cannot be called `{job}`: use letters, digits, `_`, `.`, `-` and `+`, 200 at most"
-    )]
+    #[error("a job cannot be called `{job}`: use letters, digits, `_`, `.`, `-` and `+`, 200 at most")]
     Name {
         /// What it was to be called.
         job: String,

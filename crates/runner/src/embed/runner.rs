@@ -210,12 +210,7 @@ impl Runner {
     fn take_on(&self, held: ClaimedJob) -> Result<Running, EmbedError> {
         let (tell, left) = oneshot::channel();
         let id = held.job.id().to_owned();
-        let running = Running {
-            id: id.clone(),
-            store: Arc::clone(&self.store),
-            hub: self.hub.clone(),
-            left,
-        };
+        let running = Running { id: id.clone(), store: Arc::clone(&self.store), hub: self.hub.clone(), left };
         if held.job.stage.has_ended() {
             let job = held.let_go(&*self.store);
             // It is received below, by nobody else.
@@ -242,19 +237,13 @@ impl Runner {
     fn registered(&self, job: &str, plan: &Plan) -> Result<(), EmbedError> {
         let mut functions = plan.functions().into_iter();
         match functions.find(|name| !self.functions.has(name)) {
-            Some(name) => Err(EmbedError::Function {
-                job: job.to_owned(),
-                function: name.to_owned(),
-            }),
+            Some(name) => Err(EmbedError::Function { job: job.to_owned(), function: name.to_owned() }),
             None => Ok(()),
         }
     }
 
     fn submission(&self, job: &str, text: &str) -> Result<Submitted, EmbedError> {
-        let operator = Operator {
-            has_functions: true,
-            ..Operator::default()
-        };
+        let operator = Operator { has_functions: true, ..Operator::default() };
         let source = Source::new(job, text);
         let checked = check(&source, &operator);
         let workflow = checked.workflow.ok_or_else(|| EmbedError::Work {
@@ -325,9 +314,7 @@ impl Running {
     ///
     /// When it could not be gone on with. Nothing that was recorded is lost.
     pub fn wait(self) -> Result<Finished, EmbedError> {
-        let Self {
-            id, store, left, ..
-        } = self;
+        let Self { id, store, left, .. } = self;
         finished(wait_for(left), id, store)
     }
 
@@ -337,9 +324,7 @@ impl Running {
     ///
     /// When it could not be gone on with. Nothing that was recorded is lost.
     pub async fn finished(self) -> Result<Finished, EmbedError> {
-        let Self {
-            id, store, left, ..
-        } = self;
+        let Self { id, store, left, .. } = self;
         finished(left.await, id, store)
     }
 }

@@ -11,12 +11,7 @@ pub struct Work {
 #[derive(Clone, Debug)]
 pub(super) enum Description {
     /// A function for each item.
-    Each {
-        command: Map<String, Value>,
-        map: Map<String, Value>,
-        job: Map<String, Value>,
-        items: Value,
-    },
+    Each { command: Map<String, Value>, map: Map<String, Value>, job: Map<String, Value>, items: Value },
     /// The text of a workflow.
     Text(String),
 }
@@ -45,9 +40,7 @@ impl Work {
     /// `function: {name: NAME, with: …}`.
     #[must_use]
     pub fn workflow(text: impl Into<String>) -> Self {
-        Self {
-            description: Description::Text(text.into()),
-        }
+        Self { description: Description::Text(text.into()) }
     }
 
     /// How many items are worked on at a time (10 if nobody says).
@@ -93,9 +86,7 @@ impl Work {
     pub(super) fn text(&self, items: &str) -> String {
         let (command, map, job) = match &self.description {
             Description::Text(text) => return text.clone(),
-            Description::Each {
-                command, map, job, ..
-            } => (command, map, job),
+            Description::Each { command, map, job, .. } => (command, map, job),
         };
         let mut map = map.clone();
         // In a path, this would be the beginning of a template.

@@ -23,17 +23,9 @@ type Wrong = (Cause, Option<String>);
 
 impl Answer {
     /// The status decides, and the body is the output; an unwanted one need not be UTF-8.
-    pub(super) fn plain(
-        &self,
-        expect: &[RangeInclusive<u16>],
-        wanted: bool,
-    ) -> Result<String, Wrong> {
+    pub(super) fn plain(&self, expect: &[RangeInclusive<u16>], wanted: bool) -> Result<String, Wrong> {
         self.expected(expect)?;
-        if wanted {
-            self.text()
-        } else {
-            Ok(String::new())
-        }
+        if wanted { self.text() } else { Ok(String::new()) }
     }
 
     /// The body says whether the step succeeded, and holds its outputs.
@@ -73,20 +65,15 @@ pub enum StepResult {
 
 /// Reads the result of a step of a flow: `success`, and `outputs` or `error`.
 pub fn step_result(text: &str) -> StepResult {
-    let unreadable = |why: &str| {
-        StepResult::Unreadable(format!(
-            "the answer is not what the protocol asks for: {why}"
-        ))
-    };
+    let unreadable =
+        |why: &str| StepResult::Unreadable(format!("the answer is not what the protocol asks for: {why}"));
     let body: Value = match serde_json::from_str(text) {
         Ok(body) => body,
         Err(error) => return unreadable(&error.to_string()),
     };
     match (body.get("success"), body.get("outputs")) {
         (Some(Value::Bool(true)), None | Some(Value::Null)) => StepResult::Given("{}".to_owned()),
-        (Some(Value::Bool(true)), Some(outputs @ Value::Object(_))) => {
-            StepResult::Given(outputs.to_string())
-        }
+        (Some(Value::Bool(true)), Some(outputs @ Value::Object(_))) => StepResult::Given(outputs.to_string()),
         (Some(Value::Bool(true)), Some(_)) => unreadable("`outputs` is no object"),
         (Some(Value::Bool(false)), _) => {
             let error = body.get("error").and_then(Value::as_str);
@@ -108,8 +95,7 @@ pub(super) fn wait(text: &str, now: SystemTime) -> Option<Duration> {
 }
 
 pub(super) fn beginning(text: &str, most: usize) -> &str {
-    text.get(..text.floor_char_boundary(most))
-        .unwrap_or_default()
+    text.get(..text.floor_char_boundary(most)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -119,11 +105,7 @@ mod tests {
     use super::*;
 
     fn answer(status: u16, body: &str) -> Answer {
-        Answer {
-            status,
-            retry_after: None,
-            body: body.into(),
-        }
+        Answer { status, retry_after: None, body: body.into() }
     }
 
     #[test]
@@ -160,13 +142,7 @@ mod tests {
         assert_eq!(read(outputs).unwrap(), "{\"a\":1}");
         let (cause, said) = read("{\"success\":false,\"error\":\"no\"}").unwrap_err();
         assert_eq!((cause, said.as_deref()), (Cause::Refused, Some("no")));
-        for wrong in [
-            "",
-            "hi",
-            "{}",
-            "{\"success\":1}",
-            "{\"success\":true,\"outputs\":[]}",
-        ] {
+        for wrong in ["", "hi", "{}", "{\"success\":1}", "{\"success\":true,\"outputs\":[]}"] {
             assert_eq!(read(wrong).unwrap_err().0, Cause::Unreadable, "{wrong}");
         }
     }

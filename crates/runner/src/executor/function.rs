@@ -140,28 +140,17 @@ impl Attempt {
 impl Failed {
     /// It may go better next time.
     pub fn transient(error: impl Into<String>) -> Self {
-        Self {
-            class: Class::Transient,
-            error: error.into(),
-            retry_after: None,
-        }
+        Self { class: Class::Transient, error: error.into(), retry_after: None }
     }
 
     /// It will never go better, so it is not tried again.
     pub fn permanent(error: impl Into<String>) -> Self {
-        Self {
-            class: Class::Permanent,
-            ..Self::transient(error)
-        }
+        Self { class: Class::Permanent, ..Self::transient(error) }
     }
 
     /// The other side asks for fewer calls, or for a wait.
     pub fn throttled(error: impl Into<String>, retry_after: Option<Duration>) -> Self {
-        Self {
-            class: Class::Throttled,
-            retry_after,
-            ..Self::transient(error)
-        }
+        Self { class: Class::Throttled, retry_after, ..Self::transient(error) }
     }
 }
 
@@ -197,17 +186,9 @@ impl Functions {
     }
 
     /// Calls a function, and reports how the call ended.
-    pub(crate) fn call(
-        &self,
-        runtime: &Handle,
-        order: FunctionOrder,
-        notifier: Notifier,
-    ) -> Withdraw {
+    pub(crate) fn call(&self, runtime: &Handle, order: FunctionOrder, notifier: Notifier) -> Withdraw {
         let function = self.known.get(&order.call.name).cloned();
-        let mut telling = Telling {
-            start: order.start,
-            notifier: Some(notifier),
-        };
+        let mut telling = Telling { start: order.start, notifier: Some(notifier) };
         let task = runtime.spawn(async move {
             let end = attempt(function, order).await;
             telling.tell(end);
@@ -257,11 +238,7 @@ async fn attempt(function: Option<Function>, order: FunctionOrder) -> AttemptEnd
         Ok(outcome) => outcome.map_err(|failed| (Cause::Other(failed.class), failed)),
         Err(late) => Err((Cause::Timeout, late.into())),
     };
-    let mut end = AttemptEnd {
-        start,
-        took: began.elapsed(),
-        ..AttemptEnd::default()
-    };
+    let mut end = AttemptEnd { start, took: began.elapsed(), ..AttemptEnd::default() };
     let given = outcome.and_then(|value| text_of(value, limit));
     match given {
         Ok(text) => end.output = Some(secrets.redact(text, false)),

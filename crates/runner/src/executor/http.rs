@@ -72,11 +72,7 @@ impl Executor for Requests {
     }
 
     /// The origin of the address, if it may be called.
-    fn target(
-        &mut self,
-        task: &Task,
-        context: &JobContext<'_>,
-    ) -> Result<Option<Arc<str>>, String> {
+    fn target(&mut self, task: &Task, context: &JobContext<'_>) -> Result<Option<Arc<str>>, String> {
         let TaskWork::Call(call) = &task.work else {
             return Ok(None);
         };
@@ -91,9 +87,7 @@ impl Executor for Requests {
             return Ok(Some(target));
         }
         // The address may hold a secret, so it is not shown.
-        Err(format!(
-            "addresses of {target} like its own may not be called from here"
-        ))
+        Err(format!("addresses of {target} like its own may not be called from here"))
     }
 }
 
@@ -149,9 +143,7 @@ fn address(url: &str) -> Result<Url, String> {
     }
     match parsed.scheme() {
         "http" | "https" => Ok(parsed),
-        other => Err(format!(
-            "its address begins with `{other}:`, not with `http:` or `https:`"
-        )),
+        other => Err(format!("its address begins with `{other}:`, not with `http:` or `https:`")),
     }
 }
 
@@ -209,10 +201,7 @@ async fn attempt(client: &Client, mut order: Order) -> AttemptEnd {
     end.took = began.elapsed();
     end.error = order.secrets.redact(end.error, false);
     end.stdout_end = order.secrets.redact(end.stdout_end, true);
-    end.output = end
-        .output
-        .take()
-        .map(|output| order.secrets.redact(output, false));
+    end.output = end.output.take().map(|output| order.secrets.redact(output, false));
     end
 }
 
@@ -235,25 +224,18 @@ async fn exchange(client: &Client, order: &Order, body: Option<String>) -> Resul
     let most = order.output_limit.unwrap_or(MOST);
     let expected = call.expect.iter().any(|range| range.contains(&status));
     let body = read(response, most, expected).await?;
-    Ok(Answer {
-        status,
-        retry_after,
-        body,
-    })
+    Ok(Answer { status, retry_after, body })
 }
 
 fn headers(call: &Call) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     for (name, value) in &call.headers {
         if FRAMING.iter().any(|own| name.eq_ignore_ascii_case(own)) {
-            return Err(format!(
-                "the header `{name}` cannot be given: it follows from the body"
-            ));
+            return Err(format!("the header `{name}` cannot be given: it follows from the body"));
         }
         // The value may hold a secret, so it is not shown.
-        let wrong = || {
-            format!("the header `{name}` cannot be sent: its value holds a sign that no header may")
-        };
+        let wrong =
+            || format!("the header `{name}` cannot be sent: its value holds a sign that no header may");
         let value = HeaderValue::from_str(value).map_err(|_| wrong())?;
         let known = HeaderName::from_bytes(name.as_bytes());
         let known = known.map_err(|_| format!("`{name}` cannot be the name of a header"))?;
@@ -308,11 +290,7 @@ fn told(error: &reqwest::Error) -> String {
         }
         next = cause.source();
     }
-    if text.is_empty() {
-        "the request failed".to_owned()
-    } else {
-        text
-    }
+    if text.is_empty() { "the request failed".to_owned() } else { text }
 }
 
 pub fn judged(order: &Order, answer: &Answer) -> AttemptEnd {

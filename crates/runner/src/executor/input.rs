@@ -75,34 +75,21 @@ pub(crate) fn of_command(step: StepId, map: &Map, end: &AttemptEnd) -> Input {
 pub(crate) fn of_items(step: StepId, items: ReadItems) -> Input {
     match items {
         Ok(items) => Input::ItemsRead { step, items },
-        Err(error) => Input::InputFailed {
-            step,
-            reason: Reason::Permanent,
-            error,
-            stderr: None,
-        },
+        Err(error) => Input::InputFailed { step, reason: Reason::Permanent, error, stderr: None },
     }
 }
 
 fn items_of(map: &Map, name: &str, bytes: &[u8]) -> ReadItems {
     let wrong = |error: undaunted_engine::workflow::input::InputError| {
         let help = error.help.as_ref().map(|help| format!(" ({help})"));
-        format!(
-            "the input {name} cannot be used: {error}{}",
-            help.unwrap_or_default()
-        )
+        format!("the input {name} cannot be used: {error}{}", help.unwrap_or_default())
     };
     let document = read(bytes, map.input.format).map_err(wrong)?;
     let items = map.selection.select(document).map_err(wrong)?;
     if u32::try_from(items.len()).is_err() {
-        return Err(format!(
-            "the input {name} has {} items, too many",
-            items.len()
-        ));
+        return Err(format!("the input {name} has {} items, too many", items.len()));
     }
-    let items = items.into_iter().map(|item| NewItem {
-        identity: item.identity,
-        input: item.input.to_string(),
-    });
+    let items =
+        items.into_iter().map(|item| NewItem { identity: item.identity, input: item.input.to_string() });
     Ok(items.collect())
 }

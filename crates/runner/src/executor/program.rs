@@ -101,9 +101,7 @@ impl Executor for Programs {
     }
 
     fn fate_after_crash(&mut self, attempt: &Started<'_>) -> AttemptFate {
-        self.fates
-            .remove(&attempt.start)
-            .unwrap_or(AttemptFate::Wait)
+        self.fates.remove(&attempt.start).unwrap_or(AttemptFate::Wait)
     }
 
     fn ended(&mut self, start: StartId) {

@@ -40,8 +40,7 @@ impl Executor for InnerFlows {
             return context.cannot_begin(start);
         };
         if flow.is_too_deep() {
-            let why =
-                "too many flows are inside each other; do steps stand for each other's flows?";
+            let why = "too many flows are inside each other; do steps stand for each other's flows?";
             return context.end(failed(start, Cause::Other(Class::Permanent), why));
         }
         let flow = Arc::from(flow);

@@ -23,14 +23,7 @@ pub(crate) struct FileWrites;
 
 impl Executor for FileWrites {
     fn begin(&mut self, start: StartId, task: Task, context: &JobContext<'_>) {
-        let TaskWork::Write {
-            path,
-            content,
-            create_dirs,
-            mode,
-            token,
-        } = task.work
-        else {
+        let TaskWork::Write { path, content, create_dirs, mode, token } = task.work else {
             return context.cannot_begin(start);
         };
         let path = Path::new(&task.working_dir).join(path);
@@ -46,8 +39,7 @@ impl Executor for FileWrites {
                 token: &token,
             });
             let error = written.as_ref().err();
-            let error =
-                error.map(|error| format!("`{}` cannot be written: {error}", path.display()));
+            let error = error.map(|error| format!("`{}` cannot be written: {error}", path.display()));
             notifier.send(ExecutorMessage::Ended(Box::new(AttemptEnd {
                 start,
                 failure: written.err().map(|_| Cause::Other(Class::Transient)),
@@ -82,24 +74,12 @@ pub struct NewFile<'a> {
 /// Writes through a temporary file beside it, whose name is the same when the attempt is repeated: so
 /// what a crash left of it is removed.
 pub(crate) fn write_file(file: &NewFile<'_>) -> io::Result<()> {
-    let NewFile {
-        path,
-        content,
-        create_dirs,
-        mode,
-        start,
-        token,
-    } = *file;
+    let NewFile { path, content, create_dirs, mode, start, token } = *file;
     if create_dirs && let Some(parent) = path.parent() {
         DirBuilder::new().recursive(true).create(parent)?;
     }
-    if path
-        .symlink_metadata()
-        .is_ok_and(|found| !found.is_file() && !found.is_symlink())
-    {
-        return Err(io::Error::other(
-            "there is something that is not a plain file",
-        ));
+    if path.symlink_metadata().is_ok_and(|found| !found.is_file() && !found.is_symlink()) {
+        return Err(io::Error::other("there is something that is not a plain file"));
     }
     let mut beside = path.as_os_str().to_owned();
     // The token keeps two jobs apart that write the same file.
@@ -140,9 +120,7 @@ pub(crate) fn write_file(file: &NewFile<'_>) -> io::Result<()> {
 /// Enough of a token (FNV-1a) to tell two jobs apart, and too little to recover it from a file name
 /// that others see.
 fn digest(token: &str) -> u32 {
-    token.bytes().fold(0x811c_9dc5, |hash, byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    })
+    token.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 #[cfg(test)]
@@ -158,14 +136,7 @@ mod tests {
         mode: Option<u32>,
         start: StartId,
     ) -> io::Result<()> {
-        write_file(&NewFile {
-            path,
-            content,
-            create_dirs,
-            mode,
-            start,
-            token: "5eed",
-        })
+        write_file(&NewFile { path, content, create_dirs, mode, start, token: "5eed" })
     }
 
     #[test]
@@ -199,11 +170,7 @@ mod tests {
             let name = format!("c.txt.undaunted-{:08x}-{start}", digest(token));
             folder.path().join(name)
         };
-        let left = [
-            beside("5eed", StartId(1)),
-            beside("5eed", StartId(2)),
-            beside("other", StartId(1)),
-        ];
+        let left = [beside("5eed", StartId(1)), beside("5eed", StartId(2)), beside("other", StartId(1))];
         for left in &left {
             std::fs::write(left, "half").unwrap();
             // Nobody may write to it, as the workflow wanted.

@@ -67,10 +67,7 @@ impl Host {
         if self.is_leaving() {
             return Err(BeginError::Leaving);
         }
-        let aim = Aim {
-            goals: wanted.goals.clone(),
-            init: wanted.init.clone().into_iter().collect(),
-        };
+        let aim = Aim { goals: wanted.goals.clone(), init: wanted.init.clone().into_iter().collect() };
         let planned = self.plan(&aim, wanted)?;
         let around = Surroundings {
             job: wanted.id.clone(),
@@ -104,11 +101,7 @@ impl Host {
     }
 
     /// Writes the first record of a flow. None if another caller has just begun the same flow.
-    fn submit(
-        &self,
-        wanted: &Wanted,
-        submitted: &Submitted,
-    ) -> Result<Option<ClaimedJob>, BeginError> {
+    fn submit(&self, wanted: &Wanted, submitted: &Submitted) -> Result<Option<ClaimedJob>, BeginError> {
         /// How long the first claimant of the name has to write the flow.
         const PATIENCE: Duration = Duration::from_secs(5);
         const PAUSE: Duration = Duration::from_millis(5);
@@ -147,11 +140,7 @@ impl Host {
             let init: Map<String, Value> = serde_json::from_str(&run.init).unwrap_or_default();
             run.parent.is_none() && run.goals == wanted.goals && init == wanted.init
         });
-        if same {
-            Ok(Some(Begun::Before))
-        } else {
-            Err(BeginError::Exists(wanted.id.clone()))
-        }
+        if same { Ok(Some(Begun::Before)) } else { Err(BeginError::Exists(wanted.id.clone())) }
     }
 }
 

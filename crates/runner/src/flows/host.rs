@@ -56,10 +56,7 @@ impl Host {
         let (webhooks, watch, mut left) = (settings.webhooks, settings.watch, settings.left);
         let here: Arc<Mutex<BTreeSet<String>>> = Arc::default();
         let left_here = Arc::clone(&here);
-        let world = World {
-            catalog: Some(book.clone()),
-            ..world
-        };
+        let world = World { catalog: Some(book.clone()), ..world };
         let plans = Arc::<Plans>::default();
         let shared = Arc::clone(&plans);
         let prepare = move |hub: &mut Hub<'_>| {

@@ -85,9 +85,7 @@ impl Host {
     pub fn take_over(&self, after: &mut String) -> Result<RecoveredFlows, JournalError> {
         const MOST: usize = 1_000;
         let listed = self.book.read(|catalog| {
-            let flows = catalog
-                .flows
-                .range::<str, _>((Excluded(after.as_str()), Unbounded));
+            let flows = catalog.flows.range::<str, _>((Excluded(after.as_str()), Unbounded));
             let active = flows.filter(|(_, entry)| entry.place == FlowPlace::Active);
             let elsewhere = active.filter(|(flow, _)| !self.runs(flow));
             let elsewhere = elsewhere.map(|(flow, _)| flow.to_string());

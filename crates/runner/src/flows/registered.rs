@@ -46,12 +46,7 @@ impl Host {
                 "`id`: `{id}` is not made of letters, digits and `_ . - +`, or has more than {LONGEST_NAME} signs"
             ));
         }
-        if let StepKind::Call {
-            endpoint,
-            health_check,
-            ..
-        } = &step.checked.kind
-        {
+        if let StepKind::Call { endpoint, health_check, .. } = &step.checked.kind {
             let addresses = [Some(endpoint), health_check.as_ref()];
             for address in addresses.into_iter().flatten() {
                 if !self.endpoints.allow(address) {
@@ -84,12 +79,7 @@ impl Host {
         self.put_together(&steps, aim, wanted)
     }
 
-    fn put_together(
-        &self,
-        steps: &Registered,
-        aim: &Aim,
-        wanted: &Wanted,
-    ) -> Result<PlannedFlow, PlanError> {
+    fn put_together(&self, steps: &Registered, aim: &Aim, wanted: &Wanted) -> Result<PlannedFlow, PlanError> {
         let chosen = choose(steps, aim)?;
         let chosen: BTreeSet<&str> = chosen.steps.union(&chosen.inner).copied().collect();
         let chosen = chosen.into_iter().filter_map(|id| steps.get(id));
@@ -106,19 +96,10 @@ impl Host {
         }
         let [total, per_item] = budgets.map(Option::unwrap_or_default);
         let asked = budgets.iter().any(Option::is_some);
-        let pool = asked.then(|| PoolRequest {
-            total,
-            per_item,
-            ..PoolRequest::default()
-        });
-        let checked = chosen
-            .iter()
-            .map(|step| (step.id.clone(), Arc::clone(&step.checked)));
+        let pool = asked.then(|| PoolRequest { total, per_item, ..PoolRequest::default() });
+        let checked = chosen.iter().map(|step| (step.id.clone(), Arc::clone(&step.checked)));
         match assemble(checked, pool, aim) {
-            Ok(workflow) => Ok(PlannedFlow {
-                text: text.to_string(),
-                workflow,
-            }),
+            Ok(workflow) => Ok(PlannedFlow { text: text.to_string(), workflow }),
             Err(why) => Err(PlanError::Impossible(why.join("; "))),
         }
     }

@@ -35,12 +35,7 @@ pub(crate) fn family(shared: &Shared, id: u64, leader: i32) -> io::Result<Family
         let commands: HashSet<i32> = state.by_pid.keys().copied().collect();
         let known = state.runs.get(&id).map(|run| run.known.clone());
         let alone = state.runs.len() == 1 && !state.had_strays;
-        (
-            state.strays.clone(),
-            commands,
-            known.unwrap_or_default(),
-            alone,
-        )
+        (state.strays.clone(), commands, known.unwrap_or_default(), alone)
     };
     let is_known = |each: &Process| {
         let mut known = known.iter();
@@ -48,9 +43,8 @@ pub(crate) fn family(shared: &Shared, id: u64, leader: i32) -> io::Result<Family
     };
     let mut unclaimed = vec![];
     let mut claimed = HashSet::new();
-    let adopted = all
-        .iter()
-        .filter(|each| each.parent == shared.pid && !each.ended && !commands.contains(&each.pid));
+    let adopted =
+        all.iter().filter(|each| each.parent == shared.pid && !each.ended && !commands.contains(&each.pid));
     for each in adopted {
         match claim(shared, id, each) {
             // Even if it counts as a stray: while a process calls `exec` its mark cannot be read, and
@@ -97,10 +91,7 @@ enum Claim {
 
 fn claim(shared: &Shared, id: u64, process: &Process) -> Claim {
     let marks = Mark::of(process.pid);
-    let mut ids = marks
-        .iter()
-        .filter(|mark| mark.keeper == shared.name)
-        .map(|mark| mark.id);
+    let mut ids = marks.iter().filter(|mark| mark.keeper == shared.name).map(|mark| mark.id);
     match ids.next() {
         Some(Some(marked)) if marked == id => Claim::Ours,
         // Of another command, or a child before `exec`, which still has the keeper's mark.

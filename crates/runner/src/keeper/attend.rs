@@ -64,10 +64,7 @@ fn spawn(shared: &Shared, spec: &Spec) {
         return withdraw(shared, id, &error);
     }
     failpoint::reach("spawning", id);
-    let entering = shared
-        .spawning
-        .read()
-        .unwrap_or_else(PoisonError::into_inner);
+    let entering = shared.spawning.read().unwrap_or_else(PoisonError::into_inner);
     let spawned = command::spawn(spec, &slot, &shared.mark(id));
     let mut state = locked(&shared.state);
     let Some(run) = state.runs.get_mut(&id) else {
@@ -259,8 +256,5 @@ fn facts(run: &mut Run) -> Option<(End, EndedBy, SystemTime, u64, Slot)> {
 }
 
 fn lost(file: &std::fs::File) -> SpooledOutput {
-    SpooledOutput {
-        length: file.metadata().map_or(0, |found| found.len()),
-        ..SpooledOutput::default()
-    }
+    SpooledOutput { length: file.metadata().map_or(0, |found| found.len()), ..SpooledOutput::default() }
 }

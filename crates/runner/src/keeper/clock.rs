@@ -27,10 +27,7 @@ pub(crate) fn watch(shared: &Shared) {
                 let waited = shared.alarm.wait_timeout(state, rest);
                 waited.unwrap_or_else(PoisonError::into_inner).0
             }
-            None => shared
-                .alarm
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner),
+            None => shared.alarm.wait(state).unwrap_or_else(PoisonError::into_inner),
         };
     }
 }

@@ -43,18 +43,12 @@ pub(crate) fn spawn(spec: &Spec, slot: &Slot, mark: &Mark) -> Result<i32, NotSta
         spawned => spawned,
     };
     let child = spawned.map_err(|error| {
-        let refusing = if spec.working_dir.is_dir() {
-            Refusing::Program
-        } else {
-            Refusing::WorkingDirectory
-        };
+        let refusing = if spec.working_dir.is_dir() { Refusing::Program } else { Refusing::WorkingDirectory };
         refused(refusing)(error)
     })?;
     // The `Child` may be dropped: the reaper waits for all children.
-    i32::try_from(child.id()).map_err(|_| NotStarted {
-        errno: Errno::INVAL.raw_os_error(),
-        refusing: Refusing::Program,
-    })
+    i32::try_from(child.id())
+        .map_err(|_| NotStarted { errno: Errno::INVAL.raw_os_error(), refusing: Refusing::Program })
 }
 
 /// Its errors are those of the input.
@@ -94,15 +88,8 @@ fn command(
 
 /// Opens a plain file. Anything else could block, such as a pipe without a writer.
 fn input(path: &Path) -> io::Result<File> {
-    let file = File::options()
-        .read(true)
-        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
-        .open(path)?;
-    if file.metadata()?.is_file() {
-        Ok(file)
-    } else {
-        Err(Errno::INVAL.into())
-    }
+    let file = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(Errno::INVAL.into()) }
 }
 
 /// The absolute path of the program, as a shell in the working directory would find it.
@@ -126,7 +113,5 @@ fn program(spec: &Spec) -> io::Result<PathBuf> {
 /// A variable of the command's environment; the last one counts.
 fn variable<'a>(spec: &'a Spec, wanted: &str) -> Option<&'a OsStr> {
     let mut variables = spec.env.iter().rev();
-    variables
-        .find(|(name, _)| name == wanted)
-        .map(|(_, value)| value.as_os_str())
+    variables.find(|(name, _)| name == wanted).map(|(_, value)| value.as_os_str())
 }

@@ -45,12 +45,7 @@ impl Keeper {
         spool: Spool,
         tell: impl Fn(&Spool, KeeperEvent) -> bool + Send + 'static,
     ) -> io::Result<(Self, Recovered)> {
-        let Met {
-            stream: mut reading,
-            pid,
-            recovered,
-            child,
-        } = met;
+        let Met { stream: mut reading, pid, recovered, child } = met;
         let told_of = spool.clone();
         let keeper = Self {
             stream: reading.get_ref().try_clone()?,
@@ -121,11 +116,7 @@ impl Keeper {
     /// command has ended; what is not forgotten is in the spool for the next engine.
     pub fn goodbye(self) {
         self.send(&Request::Goodbye);
-        while self
-            .events
-            .recv()
-            .is_ok_and(|event| event != KeeperEvent::Gone)
-        {}
+        while self.events.recv().is_ok_and(|event| event != KeeperEvent::Gone) {}
     }
 
     fn send(&self, request: &Request) {

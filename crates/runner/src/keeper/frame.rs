@@ -60,8 +60,5 @@ pub fn messages(mut from: impl Read) -> io::Result<Vec<Vec<u8>>> {
 }
 
 fn is_close(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset
-    )
+    matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset)
 }

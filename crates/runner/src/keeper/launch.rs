@@ -40,20 +40,14 @@ impl Launched {
     }
 
     pub(super) fn of(binary: &Path, args: &[OsString], spool: Spool) -> Result<Self, KeeperError> {
-        let start = |source| KeeperError::Start {
-            program: binary.display().to_string(),
-            source,
-        };
+        let start = |source| KeeperError::Start { program: binary.display().to_string(), source };
         let complaints = OpenOptions::new()
             .append(true)
             .create(true)
             .mode(0o600)
             .open(spool.complaints())
             .map_err(start)?;
-        let mark = Mark {
-            keeper: random_name().map_err(start)?,
-            id: None,
-        };
+        let mark = Mark { keeper: random_name().map_err(start)?, id: None };
         let (mut stream, theirs) = UnixStream::pair().map_err(start)?;
         let child = Command::new(binary)
             .args(args)
@@ -67,11 +61,7 @@ impl Launched {
             .map_err(start)?;
         // A keeper that does not get it says why on its stdout.
         drop(stream.write_all(&greeting()));
-        Ok(Self {
-            spool,
-            child,
-            stream,
-        })
+        Ok(Self { spool, child, stream })
     }
 
     /// Kills it. It has no command yet, so nothing else ends with it.
@@ -87,12 +77,7 @@ impl Launched {
         let mut stream = BufReader::new(self.stream);
         match hear_known(&mut stream) {
             Ok((pid, recovered)) => {
-                return Ok(Some(Met {
-                    stream,
-                    pid,
-                    recovered,
-                    child: Some(self.child),
-                }));
+                return Ok(Some(Met { stream, pid, recovered, child: Some(self.child) }));
             }
             Err(KeeperError::Silent(_)) => {}
             Err(error) => return Err(error),
@@ -108,14 +93,9 @@ impl Launched {
             LOCKED => Ok(None),
             "" if ended.is_ok_and(|status| status.signal().is_some()) => Ok(None),
             "" => Err(KeeperError::GaveUp {
-                complaint: format!(
-                    "it said nothing; see `{}`",
-                    self.spool.complaints().display()
-                ),
+                complaint: format!("it said nothing; see `{}`", self.spool.complaints().display()),
             }),
-            said => Err(KeeperError::GaveUp {
-                complaint: said.to_owned(),
-            }),
+            said => Err(KeeperError::GaveUp { complaint: said.to_owned() }),
         }
     }
 }

@@ -20,11 +20,7 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     pub(crate) fn new(log: Log, damage: Option<Damage>) -> Self {
-        Self {
-            log,
-            damage,
-            engine: None,
-        }
+        Self { log, damage, engine: None }
     }
 
     pub(crate) fn knows(&self, id: u64) -> bool {
@@ -32,31 +28,15 @@ impl Ledger {
     }
 
     /// Notes that a process is about to be created; only then may it be.
-    pub(crate) fn spawning(
-        &mut self,
-        id: u64,
-        at: SystemTime,
-        slot: u32,
-        grace: Duration,
-    ) -> io::Result<()> {
-        self.log.announce(&Record::Spawning {
-            id,
-            at,
-            slot,
-            grace,
-        })
+    pub(crate) fn spawning(&mut self, id: u64, at: SystemTime, slot: u32, grace: Duration) -> io::Result<()> {
+        self.log.announce(&Record::Spawning { id, at, slot, grace })
     }
 
     pub(crate) fn spawned(&mut self, id: u64, pid: i32) {
         self.log.note(&Record::Spawned { id, pid });
         if let Some(Entry::Begun(begun)) = self.log.entries().get(id) {
             let (slot, began) = (Some(begun.slot), Some(begun.at));
-            self.tell(Reply::Running(RunningCommand {
-                id,
-                pid: Some(pid),
-                slot,
-                began,
-            }));
+            self.tell(Reply::Running(RunningCommand { id, pid: Some(pid), slot, began }));
         }
     }
 
@@ -80,28 +60,15 @@ impl Ledger {
 
     /// All that is known, for an engine that connects; from now on it gets all news. `queued` are the attempts
     /// that are about to begin.
-    pub(crate) fn connect(
-        &mut self,
-        engine: Sender<Reply>,
-        pid: i32,
-        queued: Vec<u64>,
-    ) -> Vec<Reply> {
+    pub(crate) fn connect(&mut self, engine: Sender<Reply>, pid: i32, queued: Vec<u64>) -> Vec<Reply> {
         self.engine = Some(engine);
-        let mut replies = vec![Reply::Welcome {
-            pid,
-            uncertain: self.log.is_uncertain(),
-            damage: self.damage,
-        }];
+        let mut replies =
+            vec![Reply::Welcome { pid, uncertain: self.log.is_uncertain(), damage: self.damage }];
         replies.extend(self.log.entries().iter().map(known));
         let queued = queued.into_iter().filter(|id| !self.knows(*id));
-        replies.extend(queued.map(|id| {
-            Reply::Running(RunningCommand {
-                id,
-                pid: None,
-                slot: None,
-                began: None,
-            })
-        }));
+        replies.extend(
+            queued.map(|id| Reply::Running(RunningCommand { id, pid: None, slot: None, began: None })),
+        );
         replies.push(Reply::Ready);
         replies
     }

@@ -41,12 +41,7 @@ fn ended(shared: &Shared, pid: Pid, status: WaitStatus) {
     let pid = pid.as_raw_pid();
     if !locked(&shared.state).by_pid.contains_key(&pid) {
         // Either adopted, or so short-lived that `spawn` has not entered it yet: wait for that.
-        drop(
-            shared
-                .spawning
-                .write()
-                .unwrap_or_else(PoisonError::into_inner),
-        );
+        drop(shared.spawning.write().unwrap_or_else(PoisonError::into_inner));
     }
     let (adopted, also) = match wait(WaitOptions::NOHANG | OWN) {
         Ok(also) => (true, also),

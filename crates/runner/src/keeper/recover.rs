@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use super::KeeperError;
 use crate::process::{self, Ended, Mark, Process, boot, descendants, end_all, pid_space};
 use crate::spool::{
-    Begun, Damage, Entries, Entry, Fate, Found, Header, Lock, Log, Record, Recovered, Segments,
-    Slot, Spool, SpoolError, SpooledOutput, Story, Vanished,
+    Begun, Damage, Entries, Entry, Fate, Found, Header, Lock, Log, Record, Recovered, Segments, Slot, Spool,
+    SpoolError, SpooledOutput, Story, Vanished,
 };
 
 /// How often to look for leftovers; new ones may appear while others are ended.
@@ -44,11 +44,7 @@ pub fn recover(folder: &Path) -> Result<Recovered, KeeperError> {
         };
         (id, fate)
     });
-    Ok(Recovered {
-        fates: fates.collect(),
-        uncertain: past.log.is_uncertain(),
-        damage: past.damage,
-    })
+    Ok(Recovered { fates: fates.collect(), uncertain: past.log.is_uncertain(), damage: past.damage })
 }
 
 /// Takes the lock; waits for a dying keeper, which may hold it for a moment.
@@ -89,16 +85,9 @@ pub(crate) fn take_over(spool: &Spool, _: &Lock, name: String) -> Result<Past, K
         }
         Found::Log(story) => (forget_everything(&story.entries), true, story.damage),
     };
-    let header = Header {
-        uncertain,
-        ..header
-    };
+    let header = Header { uncertain, ..header };
     let log = Log::create(spool, header, entries).map_err(unusable)?;
-    Ok(Past {
-        log,
-        segments,
-        damage,
-    })
+    Ok(Past { log, segments, damage })
 }
 
 /// After another boot nothing in the spool is trusted: it was never synced.
@@ -123,12 +112,7 @@ fn forget_everything(entries: &Entries) -> Entries {
 }
 
 /// Records that all attempts without an end have vanished, and keeps their output.
-fn conclude(
-    spool: &Spool,
-    segments: &Segments,
-    story: &Story,
-    ended: &BTreeMap<u64, Ended>,
-) -> Entries {
+fn conclude(spool: &Spool, segments: &Segments, story: &Story, ended: &BTreeMap<u64, Ended>) -> Entries {
     let mut entries = story.entries.clone();
     for (id, begun) in begun(&story.entries) {
         let [stdout, stderr] = Slot::reopen(spool, begun.slot).map_or_else(
@@ -136,14 +120,7 @@ fn conclude(
             |slot| [&slot.out, &slot.err].map(|file| segments.keep(file, 0).unwrap_or_default()),
         );
         let Ended { ended, survived } = ended.get(&id).copied().unwrap_or_default();
-        entries.apply(&Record::Vanished(Vanished {
-            id,
-            began: begun.at,
-            stdout,
-            stderr,
-            ended,
-            survived,
-        }));
+        entries.apply(&Record::Vanished(Vanished { id, began: begun.at, stdout, stderr, ended, survived }));
     }
     entries
 }
@@ -210,8 +187,8 @@ fn leftovers(story: &Story, pid_space: u64) -> io::Result<BTreeMap<Owner, Vec<Pr
     let header = &story.header;
     // Numbers mean something only in the namespace of the log, and the session is the keeper's only if
     // its leader is dead: a living one has been given the number since.
-    let has_numbers = header.pid_space == pid_space
-        && !all.iter().any(|each| each.pid == header.pid && !each.ended);
+    let has_numbers =
+        header.pid_space == pid_space && !all.iter().any(|each| each.pid == header.pid && !each.ended);
     let own = rustix::process::getpid().as_raw_pid();
     let mut roots = BTreeMap::<i32, Owner>::new();
     for each in all.iter().filter(|each| !each.ended && each.pid != own) {
@@ -239,9 +216,7 @@ fn leftovers(story: &Story, pid_space: u64) -> io::Result<BTreeMap<Owner, Vec<Pr
 /// The attempt whose mark a process carries, if that attempt has no end on record.
 fn marked(story: &Story, process: &Process) -> Option<Owner> {
     let marks = Mark::of(process.pid);
-    let mark = marks
-        .iter()
-        .find(|mark| mark.keeper == story.header.keeper)?;
+    let mark = marks.iter().find(|mark| mark.keeper == story.header.keeper)?;
     let Some(id) = mark.id else {
         return Some(Owner::Keeper);
     };

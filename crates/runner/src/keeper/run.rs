@@ -115,12 +115,7 @@ impl Run {
             return false;
         }
         let kill_at = now.checked_add(self.limits.grace);
-        self.phase = Phase::Ending(Ending {
-            why,
-            kill_at,
-            due: Some(Signal::TERM),
-            killed: false,
-        });
+        self.phase = Phase::Ending(Ending { why, kill_at, due: Some(Signal::TERM), killed: false });
         self.alarm = self.look_by(kill_at, now);
         true
     }

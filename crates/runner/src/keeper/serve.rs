@@ -69,21 +69,14 @@ fn begin(folder: &Path) -> Result<(Arc<Shared>, UnixListener), KeeperError> {
     let lock = spool.lock()?;
     let name = match Mark::own() {
         // Passed in the environment, so that a child is recognized before it has become a command.
-        Some(Mark {
-            keeper: name,
-            id: None,
-        }) => name,
+        Some(Mark { keeper: name, id: None }) => name,
         _ => random_name().map_err(system)?,
     };
     let past = take_over(&spool, &lock, name.clone())?;
     let unusable = SpoolError::unusable(spool.folder());
     let slots = Slots::clear(&spool).map_err(unusable)?;
     let listener = spool.listen().map_err(unusable)?;
-    let Past {
-        log,
-        segments,
-        damage,
-    } = past;
+    let Past { log, segments, damage } = past;
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     let shared = Arc::new_cyclic(|shared| Shared {
         own: Weak::clone(shared),
@@ -94,10 +87,7 @@ fn begin(folder: &Path) -> Result<(Arc<Shared>, UnixListener), KeeperError> {
         slots,
         segments,
         spawning: RwLock::default(),
-        state: Mutex::new(State {
-            patience: Instant::now().checked_add(PATIENCE),
-            ..State::default()
-        }),
+        state: Mutex::new(State { patience: Instant::now().checked_add(PATIENCE), ..State::default() }),
         work: Condvar::new(),
         alarm: Condvar::new(),
         children: Condvar::new(),
@@ -108,11 +98,7 @@ fn begin(folder: &Path) -> Result<(Arc<Shared>, UnixListener), KeeperError> {
     Ok((shared, listener))
 }
 
-fn run_threads(
-    shared: &Arc<Shared>,
-    listener: UnixListener,
-    first: Option<UnixStream>,
-) -> io::Result<()> {
+fn run_threads(shared: &Arc<Shared>, listener: UnixListener, first: Option<UnixStream>) -> io::Result<()> {
     // First, since the engine that started this keeper is waiting for an answer.
     if let Some(first) = first {
         let shared = Arc::clone(shared);

@@ -74,10 +74,7 @@ impl State {
 
 impl Shared {
     pub(crate) fn mark(&self, id: u64) -> Mark {
-        Mark {
-            keeper: self.name.clone(),
-            id: Some(id),
-        }
+        Mark { keeper: self.name.clone(), id: Some(id) }
     }
 
     pub(crate) fn start(&self, spec: Spec) {

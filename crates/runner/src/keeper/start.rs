@@ -34,11 +34,7 @@ impl Keeper {
     /// Connects to the keeper of the spool in this folder; without one, starts `binary` with `args`
     /// and the folder as the last argument, which is to call [`main`](super::main). A new keeper first
     /// ends what the commands of a dead one left, which may take their grace.
-    pub fn start(
-        binary: &Path,
-        args: &[OsString],
-        folder: &Path,
-    ) -> Result<(Self, Recovered), KeeperError> {
+    pub fn start(binary: &Path, args: &[OsString], folder: &Path) -> Result<(Self, Recovered), KeeperError> {
         let (sender, events) = channel();
         let tell = move |_: &Spool, event| sender.send(event).is_ok();
         let (mut keeper, recovered) = Self::reach(binary, args, folder, None, tell)?;
@@ -92,12 +88,7 @@ fn connect(spool: &Spool) -> Result<Met, KeeperError> {
     let (pid, recovered) = hear_known(&mut stream)?;
     let lasting = stream.get_ref().set_read_timeout(None);
     lasting.map_err(KeeperError::Silent)?;
-    Ok(Met {
-        stream,
-        pid,
-        recovered,
-        child: None,
-    })
+    Ok(Met { stream, pid, recovered, child: None })
 }
 
 pub(super) fn hear_known(stream: &mut impl Read) -> Result<(i32, Recovered), KeeperError> {
@@ -105,11 +96,7 @@ pub(super) fn hear_known(stream: &mut impl Read) -> Result<(i32, Recovered), Kee
     let mut keeper = 0;
     loop {
         match next_reply(stream).map_err(KeeperError::Silent)? {
-            Reply::Welcome {
-                pid,
-                uncertain,
-                damage,
-            } => {
+            Reply::Welcome { pid, uncertain, damage } => {
                 keeper = pid;
                 recovered.uncertain = uncertain;
                 recovered.damage = damage;

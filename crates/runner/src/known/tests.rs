@@ -38,10 +38,7 @@ impl Scene {
             parallel: vec![(StepId(0), 100)],
             ..Submitted::default()
         };
-        let first = Record {
-            at: now,
-            event: Event::Job(JobEvent::Submitted(Box::new(submitted))),
-        };
+        let first = Record { at: now, event: Event::Job(JobEvent::Submitted(Box::new(submitted))) };
         let mut scene = Self {
             store: MemoryStore::new(),
             job: Job::begin(&first).unwrap(),
@@ -51,15 +48,10 @@ impl Scene {
         };
         scene.append(&[first]);
         scene.tell(&Input::Woke);
-        let items = (0..9).map(|item| NewItem {
-            identity: format!("item-{item}"),
-            input: format!("\"item-{item}\""),
-        });
+        let items = (0..9)
+            .map(|item| NewItem { identity: format!("item-{item}"), input: format!("\"item-{item}\"") });
         let items = items.collect();
-        scene.tell(&Input::ItemsRead {
-            step: StepId(0),
-            items,
-        });
+        scene.tell(&Input::ItemsRead { step: StepId(0), items });
         scene
     }
 
@@ -78,11 +70,7 @@ impl Scene {
     }
 
     fn fail(&mut self, item: u32) {
-        self.tell(&Input::Start {
-            item: StepId(0).item(item),
-            refused: None,
-            gate: Gate::None,
-        });
+        self.tell(&Input::Start { item: StepId(0).item(item), refused: None, gate: Gate::None });
         self.tell(&Input::Ended(Box::new(AttemptEnd {
             start: StartId(u64::from(item) + 1),
             failure: Some(Cause::Exit(1)),

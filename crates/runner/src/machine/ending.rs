@@ -23,8 +23,7 @@ use crate::keeper::{KeeperEvent, Refusal};
 use crate::lock::locked;
 use crate::secrets::Secrets;
 use crate::spool::{
-    CaptureError, End, EndedBy, Exited, Fate, NotStarted, Recovered, Refusing, Spool,
-    SpooledOutput, Vanished,
+    CaptureError, End, EndedBy, Exited, Fate, NotStarted, Recovered, Refusing, Spool, SpooledOutput, Vanished,
 };
 
 /// The most bytes of an output that can be captured.
@@ -110,13 +109,8 @@ impl Endings {
     /// For the attempts on record as started. Made before a keeper is reached, since the keeper may
     /// report ends at once.
     pub fn new(secrets: Secrets, started: &BTreeMap<StartId, OnRecord>) -> Self {
-        let expected = started
-            .iter()
-            .map(|(start, it)| (*start, it.expected.clone()));
-        Self {
-            secrets,
-            expected: Mutex::new(expected.collect()),
-        }
+        let expected = started.iter().map(|(start, it)| (*start, it.expected.clone()));
+        Self { secrets, expected: Mutex::new(expected.collect()) }
     }
 
     pub fn expect(&self, start: StartId, expected: Expected) {
@@ -135,9 +129,7 @@ impl Endings {
                 start: StartId(running.id),
                 files: running.slot.map(|slot| outputs.slot(slot)),
             },
-            KeeperEvent::Exited(exited) => {
-                ExecutorMessage::Ended(Box::new(self.end(&exited, outputs)))
-            }
+            KeeperEvent::Exited(exited) => ExecutorMessage::Ended(Box::new(self.end(&exited, outputs))),
             KeeperEvent::Refused { id: Some(id), why } => match why {
                 // It runs or has run, so its end is reported anyway.
                 Refusal::Known => return None,
@@ -152,12 +144,7 @@ impl Endings {
     fn end(&self, exited: &Exited, outputs: &dyn Outputs) -> AttemptEnd {
         failpoint::reach("ended-before", exited.id);
         let expected = locked(&self.expected).get(&StartId(exited.id)).cloned();
-        ended(
-            exited,
-            outputs,
-            &self.secrets,
-            &expected.unwrap_or_default(),
-        )
+        ended(exited, outputs, &self.secrets, &expected.unwrap_or_default())
     }
 
     /// The fates of attempts on record as started, and the other attempts that a spool knows of.
@@ -202,20 +189,12 @@ fn was_overdue(found: &Vanished, timeout: Option<Duration>, now: Timestamp) -> b
     found.ended > 0 && timeout.is_some_and(|timeout| ran >= timeout)
 }
 
-fn ended(
-    exited: &Exited,
-    outputs: &dyn Outputs,
-    secrets: &Secrets,
-    expected: &Expected,
-) -> AttemptEnd {
+fn ended(exited: &Exited, outputs: &dyn Outputs, secrets: &Secrets, expected: &Expected) -> AttemptEnd {
     let failure = cause(exited);
     let mut end = AttemptEnd {
         start: StartId(exited.id),
         failure,
-        took: exited
-            .ended
-            .duration_since(exited.began)
-            .unwrap_or_default(),
+        took: exited.ended.duration_since(exited.began).unwrap_or_default(),
         stdout: kept(&exited.stdout),
         stderr: kept(&exited.stderr),
         left: exited.left,
@@ -241,11 +220,7 @@ fn ended(
         end.error = told(exited, expected).unwrap_or_else(|| {
             // Some programs write errors to their output.
             let quiet = end.stderr_end.trim().is_empty();
-            let text = if quiet {
-                &end.stdout_end
-            } else {
-                &end.stderr_end
-            };
+            let text = if quiet { &end.stdout_end } else { &end.stderr_end };
             last_lines(text)
         });
     }
@@ -267,9 +242,7 @@ fn vanished(
         _ => String::new(),
     };
     let fate = match vanished {
-        Some(it) if it.ended > 0 => {
-            "it was found running with nobody to wait for it, and was ended"
-        }
+        Some(it) if it.ended > 0 => "it was found running with nobody to wait for it, and was ended",
         Some(_) => "it was gone when the job was gone on with, and nobody knows how it ended",
         None => "nobody knows whether it began or how it ended",
     };
@@ -281,10 +254,7 @@ fn vanished(
         start,
         failure: Some(Cause::Interrupted),
         // How long it ran is not known of one that was found gone.
-        took: vanished
-            .filter(|it| it.ended > 0)
-            .map(|it| now.since(wall(it.began)))
-            .unwrap_or_default(),
+        took: vanished.filter(|it| it.ended > 0).map(|it| now.since(wall(it.began))).unwrap_or_default(),
         error: format!("{fate}{left}{said}"),
         stdout: vanished.and_then(|it| kept(&it.stdout)),
         stderr: vanished.and_then(|it| kept(&it.stderr)),
@@ -311,15 +281,11 @@ fn cause(exited: &Exited) -> Option<Cause> {
         (EndedBy::Itself, End::Code(0)) => None,
         (EndedBy::Itself, End::Code(code)) => Some(Cause::Exit(code)),
         (EndedBy::Itself, End::Signal(signal)) => Some(Cause::Signal(signal)),
-        (EndedBy::Itself, End::NotStarted(NotStarted { errno, .. }))
-            if PASSING.contains(&errno) =>
-        {
+        (EndedBy::Itself, End::NotStarted(NotStarted { errno, .. })) if PASSING.contains(&errno) => {
             Some(Cause::Other(Class::Transient))
         }
         // Only a program has an exit status, as a shell gives it; a missing folder has none.
-        (EndedBy::Itself, End::NotStarted(NotStarted { refusing, .. }))
-            if refusing != Refusing::Program =>
-        {
+        (EndedBy::Itself, End::NotStarted(NotStarted { refusing, .. })) if refusing != Refusing::Program => {
             Some(Cause::Other(Class::Permanent))
         }
         (EndedBy::Itself, end @ End::NotStarted(_)) => Some(Cause::Exit(end.shell_status())),
@@ -328,17 +294,11 @@ fn cause(exited: &Exited) -> Option<Cause> {
 
 /// An explanation that is better than the command's last lines.
 fn told(exited: &Exited, expected: &Expected) -> Option<String> {
-    let Expected {
-        program,
-        working_dir: directory,
-        ..
-    } = expected;
+    let Expected { program, working_dir: directory, .. } = expected;
     match (exited.why, exited.end) {
         (EndedBy::OutputLimit, _) => {
             let most = expected.output_limit.unwrap_or_default();
-            Some(format!(
-                "it wrote more than its output_limit of {most} bytes"
-            ))
+            Some(format!("it wrote more than its output_limit of {most} bytes"))
         }
         (_, End::NotStarted(NotStarted { errno, refusing })) => {
             let error = std::io::Error::from_raw_os_error(errno);
@@ -360,11 +320,7 @@ fn told(exited: &Exited, expected: &Expected) -> Option<String> {
 fn last_lines(text: &str) -> String {
     let text = text.trim_end();
     let text = text.get(text.ceil_char_boundary(text.len().saturating_sub(SHOWN_BYTES))..);
-    let mut lines: Vec<&str> = text
-        .unwrap_or_default()
-        .rsplit('\n')
-        .take(SHOWN_LINES)
-        .collect();
+    let mut lines: Vec<&str> = text.unwrap_or_default().rsplit('\n').take(SHOWN_LINES).collect();
     lines.reverse();
     lines.join("\n")
 }

@@ -36,18 +36,11 @@ pub struct Here {
 impl Here {
     /// `keeper` is the program that is a keeper if it is called with `keeper_args` and a folder.
     pub fn with_keeper(keeper: PathBuf, keeper_args: Vec<OsString>) -> Self {
-        Self {
-            keeper,
-            keeper_args,
-            ..Self::default()
-        }
+        Self { keeper, keeper_args, ..Self::default() }
     }
 
     pub(crate) fn with_functions(self, functions: Functions, handle: Handle) -> Self {
-        Self {
-            functions: Some((functions, handle)),
-            ..self
-        }
+        Self { functions: Some((functions, handle)), ..self }
     }
 
     /// Starts the keeper of a job in parallel with its submission. If the submission fails, the keeper
@@ -134,11 +127,7 @@ impl Machine for Here {
         }
         let (fates, others) = endings.fates(&reach.started, &recovered, keeper.spool(), reach.now);
         Ok(ReachedKeeper {
-            keeper: Box::new(LocalKeeper {
-                keeper,
-                endings,
-                notifier: reach.notifier,
-            }),
+            keeper: Box::new(LocalKeeper { keeper, endings, notifier: reach.notifier }),
             fates,
             others,
         })

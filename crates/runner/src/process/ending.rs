@@ -78,15 +78,9 @@ fn wait_for_all(mut left: Vec<OwnedFd>, patience: Duration) -> Vec<OwnedFd> {
     while !left.is_empty() {
         let rest = until.map(|until| until.saturating_duration_since(Instant::now()));
         let timeout = rest.and_then(|rest| Timespec::try_from(rest).ok());
-        let mut polled: Vec<PollFd<'_>> = left
-            .iter()
-            .map(|held| PollFd::new(held, PollFlags::IN))
-            .collect();
+        let mut polled: Vec<PollFd<'_>> = left.iter().map(|held| PollFd::new(held, PollFlags::IN)).collect();
         let answered = poll(&mut polled, timeout.as_ref());
-        let ended: Vec<bool> = polled
-            .iter()
-            .map(|each| !each.revents().is_empty())
-            .collect();
+        let ended: Vec<bool> = polled.iter().map(|each| !each.revents().is_empty()).collect();
         let mut ended = ended.into_iter();
         left.retain(|_| !ended.next().unwrap_or_default());
         if matches!(answered, Ok(0)) {

@@ -42,11 +42,8 @@ impl Mark {
             return vec![];
         };
         let mut variables = environment.split(|byte| *byte == 0);
-        let value = variables.find_map(|variable| {
-            variable
-                .strip_prefix(VARIABLE.as_bytes())?
-                .strip_prefix(b"=")
-        });
+        let value =
+            variables.find_map(|variable| variable.strip_prefix(VARIABLE.as_bytes())?.strip_prefix(b"="));
         value.map(Self::all).unwrap_or_default()
     }
 
@@ -56,14 +53,8 @@ impl Mark {
             .filter_map(|word| {
                 let word = std::str::from_utf8(word).ok()?;
                 Some(match word.split_once(':') {
-                    Some((keeper, id)) => Self {
-                        keeper: keeper.to_owned(),
-                        id: Some(id.parse().ok()?),
-                    },
-                    None => Self {
-                        keeper: word.to_owned(),
-                        id: None,
-                    },
+                    Some((keeper, id)) => Self { keeper: keeper.to_owned(), id: Some(id.parse().ok()?) },
+                    None => Self { keeper: word.to_owned(), id: None },
                 })
             })
             .collect()

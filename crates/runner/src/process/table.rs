@@ -72,14 +72,7 @@ mod tests {
     #[test]
     fn a_name_full_of_brackets_does_not_confuse() {
         let text = "7 (a) (b) ) S 1 7 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4711 0";
-        let expected = Process {
-            pid: 7,
-            parent: 1,
-            group: 7,
-            session: 5,
-            started: 4711,
-            ended: false,
-        };
+        let expected = Process { pid: 7, parent: 1, group: 7, session: 5, started: 4711, ended: false };
         assert_eq!(Process::parse(7, text), Some(expected));
     }
 
@@ -92,19 +85,10 @@ mod tests {
 
     #[test]
     fn descendants_are_found_whatever_the_order() {
-        let process = |pid, parent| Process {
-            pid,
-            parent,
-            group: 0,
-            session: 0,
-            started: 0,
-            ended: false,
-        };
+        let process = |pid, parent| Process { pid, parent, group: 0, session: 0, started: 0, ended: false };
         let all = [process(9, 8), process(8, 2), process(3, 1), process(2, 1)];
-        let mut found: Vec<i32> = descendants(&all, |each| each.pid == 2)
-            .iter()
-            .map(|each| each.pid)
-            .collect();
+        let mut found: Vec<i32> =
+            descendants(&all, |each| each.pid == 2).iter().map(|each| each.pid).collect();
         found.sort_unstable();
         assert_eq!(found, [2, 8, 9]);
     }

@@ -24,7 +24,5 @@ fn holds(pid: i32, tokens: &BTreeSet<String>) -> bool {
     };
     let mut variables = environment.split(|byte| *byte == 0);
     let token = variables.find_map(|variable| variable.strip_prefix(VARIABLE));
-    token
-        .and_then(|token| std::str::from_utf8(token).ok())
-        .is_some_and(|token| tokens.contains(token))
+    token.and_then(|token| std::str::from_utf8(token).ok()).is_some_and(|token| tokens.contains(token))
 }

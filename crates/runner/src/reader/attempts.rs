@@ -43,9 +43,7 @@ impl Queue {
         // What follows from a failure is in the next record of the item.
         let is_open = matches!(
             event,
-            ItemEvent::AttemptStarted(_)
-                | ItemEvent::AttemptFailed(_)
-                | ItemEvent::AttemptAccepted { .. }
+            ItemEvent::AttemptStarted(_) | ItemEvent::AttemptFailed(_) | ItemEvent::AttemptAccepted { .. }
         );
         self.complete(job, item, usize::from(is_open));
     }
@@ -105,18 +103,13 @@ impl JobReader<'_> {
         &mut self,
         mut each: impl FnMut(&Job, &PastAttempt) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut queue = Queue {
-            histories: Histories::of_all(),
-            ..Queue::default()
-        };
+        let mut queue = Queue { histories: Histories::of_all(), ..Queue::default() };
         let store: &dyn Store = self.store;
         let aggregate = self.aggregate.clone();
         let mut then = self.then()?;
         // Most of what stands before the first attempt are the names and values of items.
         let begin = self.projection.index.first_of_items();
-        let begin = begin
-            .into_iter()
-            .chain(self.projection.turns.first().copied());
+        let begin = begin.into_iter().chain(self.projection.turns.first().copied());
         let before = begin.min().unwrap_or(self.version.next().0);
         let before = Version(before.saturating_sub(1));
         let records = store.read(&aggregate, before);
@@ -149,9 +142,9 @@ impl JobReader<'_> {
         let attempts = history.map(|history| history.attempts).unwrap_or_default();
         let open = queue.histories.items.get(&item);
         let open = open.and_then(|history| history.attempts.first());
-        let found = attempts.into_iter().find(|attempt| {
-            open.is_some_and(|open| open.of == attempt.of && open.round == attempt.round)
-        });
+        let found = attempts
+            .into_iter()
+            .find(|attempt| open.is_some_and(|open| open.of == attempt.of && open.round == attempt.round));
         let found = found.or_else(|| open.cloned());
         match (queue.attempts.front_mut(), found) {
             (Some((_, waiting)), Some(found)) => *waiting = Some(found),

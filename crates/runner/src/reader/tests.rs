@@ -90,16 +90,8 @@ impl Scene {
             parallel: vec![(StepId(1), 3)],
             ..Submitted::default()
         };
-        let first = Record {
-            at: now,
-            event: Event::Job(JobEvent::Submitted(Box::new(submitted))),
-        };
-        let mut scene = Self {
-            job: Job::begin(&first).unwrap(),
-            records: vec![first],
-            now,
-            items,
-        };
+        let first = Record { at: now, event: Event::Job(JobEvent::Submitted(Box::new(submitted))) };
+        let mut scene = Self { job: Job::begin(&first).unwrap(), records: vec![first], now, items };
         scene.tell(&Input::Woke);
         for turn in turns {
             scene.take(turn);
@@ -160,11 +152,8 @@ impl Scene {
             Turn::Update => {
                 let text = &self.job.submitted().text;
                 let there = text.replace("exit_code: 3", "exit_code: [3, 4]");
-                let text = if there == **text {
-                    text.replace("exit_code: [3, 4]", "exit_code: 3")
-                } else {
-                    there
-                };
+                let text =
+                    if there == **text { text.replace("exit_code: [3, 4]", "exit_code: 3") } else { there };
                 let (text, changes) = (text.as_str().into(), Vec::new());
                 self.tell(&Input::Update { text, changes });
             }
@@ -173,11 +162,7 @@ impl Scene {
 
     fn start(&mut self) {
         for item in all_items(&self.job) {
-            self.tell(&Input::Start {
-                item,
-                refused: None,
-                gate: Gate::None,
-            });
+            self.tell(&Input::Start { item, refused: None, gate: Gate::None });
         }
     }
 
@@ -238,9 +223,7 @@ fn shown(mut reader: JobReader<'_>, picked: &[Index]) -> Shown {
         assert_ne!(reader.job.identity(*item), "");
     }
     let mut found = Vec::new();
-    for typed in [
-        "item-0", "item-1", "item-", "#0", "#3", "#99", "before", "r", "x", "",
-    ] {
+    for typed in ["item-0", "item-1", "item-", "#0", "#3", "#99", "before", "r", "x", ""] {
         let items = reader.find(typed).unwrap();
         let known = items.iter().take(10);
         let named = known.map(|it| (*it, reader.job.identity(*it).to_owned()));
@@ -253,10 +236,7 @@ fn shown(mut reader: JobReader<'_>, picked: &[Index]) -> Shown {
         Ok::<_, JournalError>(())
     });
     each.unwrap();
-    let mut histories: Vec<_> = first
-        .into_iter()
-        .map(|(item, it)| (item, Some(it)))
-        .collect();
+    let mut histories: Vec<_> = first.into_iter().map(|(item, it)| (item, Some(it))).collect();
     for item in &all {
         let mut one = reader.histories([*item].into()).unwrap();
         histories.push((*item, one.remove(item)));
@@ -401,10 +381,7 @@ proptest! {
 }
 
 fn finished() -> Scene {
-    Scene::of(
-        4,
-        &[Turn::Finish, Turn::Redrive { reduce: true }, Turn::Finish],
-    )
+    Scene::of(4, &[Turn::Finish, Turn::Redrive { reduce: true }, Turn::Finish])
 }
 
 #[test]

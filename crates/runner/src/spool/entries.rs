@@ -30,18 +30,8 @@ impl Entries {
     pub(crate) fn apply(&mut self, record: &Record) {
         match record {
             Record::Header(_) => {}
-            Record::Spawning {
-                id,
-                at,
-                slot,
-                grace,
-            } => {
-                let begun = Begun {
-                    at: *at,
-                    slot: *slot,
-                    grace: *grace,
-                    pid: None,
-                };
+            Record::Spawning { id, at, slot, grace } => {
+                let begun = Begun { at: *at, slot: *slot, grace: *grace, pid: None };
                 self.0.insert(*id, Entry::Begun(begun));
             }
             Record::Spawned { id, pid } => {
@@ -54,8 +44,7 @@ impl Entries {
                 self.0.insert(exited.id, Entry::Exited(exited.clone()));
             }
             Record::Vanished(vanished) => {
-                self.0
-                    .insert(vanished.id, Entry::Vanished(vanished.clone()));
+                self.0.insert(vanished.id, Entry::Vanished(vanished.clone()));
             }
             Record::Forgotten { id } => {
                 self.0.remove(id);
@@ -77,12 +66,8 @@ impl Entries {
             let id = *id;
             match entry {
                 Entry::Begun(begun) => {
-                    let spawning = Record::Spawning {
-                        id,
-                        at: begun.at,
-                        slot: begun.slot,
-                        grace: begun.grace,
-                    };
+                    let spawning =
+                        Record::Spawning { id, at: begun.at, slot: begun.slot, grace: begun.grace };
                     let spawned = begun.pid.map(|pid| Record::Spawned { id, pid });
                     [Some(spawning), spawned]
                 }

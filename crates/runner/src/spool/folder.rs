@@ -37,10 +37,7 @@ pub enum SpoolError {
 
 impl SpoolError {
     pub(crate) fn unusable(folder: &Path) -> impl Fn(io::Error) -> Self + Copy {
-        |source| Self::Unusable {
-            folder: folder.to_owned(),
-            source,
-        }
+        |source| Self::Unusable { folder: folder.to_owned(), source }
     }
 }
 
@@ -55,10 +52,7 @@ impl Spool {
     pub fn open(folder: &Path) -> Result<Self, SpoolError> {
         let mut builder = DirBuilder::new();
         let builder = builder.recursive(true).mode(0o700);
-        let create = |source| SpoolError::Create {
-            folder: folder.to_owned(),
-            source,
-        };
+        let create = |source| SpoolError::Create { folder: folder.to_owned(), source };
         builder.create(folder).map_err(create)?;
         let unusable = SpoolError::unusable(folder);
         // The keeper has another working directory, so a relative path would mislead it.
@@ -146,9 +140,7 @@ impl Spool {
             .map_err(unusable)?;
         match file.try_lock() {
             Ok(()) => Ok(Lock { _file: file }),
-            Err(TryLockError::WouldBlock) => Err(SpoolError::Locked {
-                folder: self.folder.clone(),
-            }),
+            Err(TryLockError::WouldBlock) => Err(SpoolError::Locked { folder: self.folder.clone() }),
             Err(TryLockError::Error(source)) => Err(unusable(source)),
         }
     }

@@ -28,16 +28,10 @@ impl Reader<'_> {
                 pid: self.i32()?,
                 uncertain: self.byte()? != 0,
             }),
-            1 => Record::Spawning {
-                id: self.u64()?,
-                at: self.time()?,
-                slot: self.u32()?,
-                grace: self.span()?,
-            },
-            2 => Record::Spawned {
-                id: self.u64()?,
-                pid: self.i32()?,
-            },
+            1 => {
+                Record::Spawning { id: self.u64()?, at: self.time()?, slot: self.u32()?, grace: self.span()? }
+            }
+            2 => Record::Spawned { id: self.u64()?, pid: self.i32()? },
             3 => Record::Exited(Exited {
                 id: self.u64()?,
                 end: self.end()?,
@@ -71,19 +65,11 @@ impl Reader<'_> {
             4 => Refusing::Stdin,
             _ => return None,
         };
-        Some(End::NotStarted(NotStarted {
-            errno: number,
-            refusing,
-        }))
+        Some(End::NotStarted(NotStarted { errno: number, refusing }))
     }
 
     fn why(&mut self) -> Option<EndedBy> {
-        let all = [
-            EndedBy::Itself,
-            EndedBy::Timeout,
-            EndedBy::OutputLimit,
-            EndedBy::Cancelled,
-        ];
+        let all = [EndedBy::Itself, EndedBy::Timeout, EndedBy::OutputLimit, EndedBy::Cancelled];
         all.get(usize::from(self.byte()?)).copied()
     }
 

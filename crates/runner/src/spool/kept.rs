@@ -72,10 +72,7 @@ impl Spool {
         let dropped = kept.dropped();
         if dropped == 0 {
             let head = self.piece(kept, 0, kept.stored())?;
-            return Ok(Output {
-                head,
-                ..Output::default()
-            });
+            return Ok(Output { head, ..Output::default() });
         }
         Ok(Output {
             head: self.piece(kept, 0, kept.head)?,
@@ -91,9 +88,7 @@ impl Spool {
             return Err(CaptureError::TooLong { length, limit });
         }
         match kept.dropped() {
-            0 => self
-                .piece(kept, 0, kept.stored())
-                .map_err(CaptureError::Unreadable),
+            0 => self.piece(kept, 0, kept.stored()).map_err(CaptureError::Unreadable),
             dropped => Err(CaptureError::Dropped { length, dropped }),
         }
     }

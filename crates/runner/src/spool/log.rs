@@ -40,12 +40,7 @@ impl Log {
     pub(crate) fn create(spool: &Spool, header: Header, entries: Entries) -> io::Result<Self> {
         let content = written(&header, &entries);
         let next = spool.log().with_extension("next");
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&next)?;
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&next)?;
         file.write_all(&content)?;
         failpoint::pass("log-before-rename");
         std::fs::rename(&next, spool.log())?;
@@ -147,11 +142,7 @@ impl Found {
         let Some(Record::Header(header)) = Record::take_framed(&mut rest) else {
             return Self::Garbage(damage(content));
         };
-        let mut story = Story {
-            header,
-            entries: Entries::default(),
-            damage: None,
-        };
+        let mut story = Story { header, entries: Entries::default(), damage: None };
         while !rest.is_empty() {
             let Some(record) = Record::take_framed(&mut rest) else {
                 story.damage = Some(damage(rest));

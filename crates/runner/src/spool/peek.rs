@@ -23,8 +23,7 @@ impl Spool {
             Some(Entry::Begun(begun)) => {
                 // A slot goes to the next command a moment before the end of the last one is noted;
                 // then it no longer belongs to that one.
-                let shares =
-                    |entry: &Entry| matches!(entry, Entry::Begun(it) if it.slot == begun.slot);
+                let shares = |entry: &Entry| matches!(entry, Entry::Begun(it) if it.slot == begun.slot);
                 let users = story.entries.iter().filter(|(_, entry)| shares(entry));
                 Fate::Running(RunningCommand {
                     id,

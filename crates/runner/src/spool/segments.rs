@@ -47,16 +47,8 @@ impl Segments {
             let number = name.to_str().and_then(|name| name.parse().ok());
             last = last.max(number.unwrap_or_default());
         }
-        let number = if is_same_boot {
-            last
-        } else {
-            last.saturating_add(1)
-        };
-        Ok(Self {
-            spool: spool.clone(),
-            last: Mutex::new(None),
-            first: number,
-        })
+        let number = if is_same_boot { last } else { last.saturating_add(1) };
+        Ok(Self { spool: spool.clone(), last: Mutex::new(None), first: number })
     }
 
     /// Keeps a mebibyte each of the beginning and the end of a file; of the beginning at least `head`.
@@ -64,12 +56,7 @@ impl Segments {
         let length = file.metadata()?.len();
         let head = length.min(head.max(KEPT));
         let tail = length.saturating_sub(head).min(KEPT);
-        let mut kept = SpooledOutput {
-            length,
-            head,
-            tail,
-            ..SpooledOutput::default()
-        };
+        let mut kept = SpooledOutput { length, head, tail, ..SpooledOutput::default() };
         if length == 0 {
             return Ok(kept);
         }
@@ -121,11 +108,7 @@ impl Segment {
             // ignored, since some file systems cannot sync a folder.
             drop(File::open(spool.segments())?.sync_all());
         }
-        Ok(Self {
-            number,
-            file: Arc::new(file),
-            length,
-        })
+        Ok(Self { number, file: Arc::new(file), length })
     }
 }
 

@@ -36,10 +36,7 @@ impl Slots {
         for entry in std::fs::read_dir(spool.slots())? {
             std::fs::remove_file(entry?.path())?;
         }
-        Ok(Self {
-            spool: spool.clone(),
-            state: Mutex::default(),
-        })
+        Ok(Self { spool: spool.clone(), state: Mutex::default() })
     }
 
     pub(crate) fn take(&self) -> io::Result<Slot> {
@@ -52,19 +49,8 @@ impl Slots {
             state.made
         };
         let [out, err] = self.spool.slot(number);
-        let open = |path| {
-            OpenOptions::new()
-                .read(true)
-                .append(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(path)
-        };
-        Ok(Slot {
-            number,
-            out: open(out)?,
-            err: open(err)?,
-        })
+        let open = |path| OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(path);
+        Ok(Slot { number, out: open(out)?, err: open(err)? })
     }
 
     pub(crate) fn give_back(&self, slot: Slot) {
@@ -88,11 +74,7 @@ impl Slots {
 impl Slot {
     pub(crate) fn reopen(spool: &Spool, number: u32) -> io::Result<Self> {
         let [out, err] = spool.slot(number);
-        Ok(Self {
-            number,
-            out: File::open(out)?,
-            err: File::open(err)?,
-        })
+        Ok(Self { number, out: File::open(out)?, err: File::open(err)? })
     }
 
     pub(crate) fn written(&self) -> io::Result<u64> {

@@ -21,9 +21,8 @@ use undaunted_runner::machine::{Machine, Reach, ReachedKeeper, Withdraw};
 use undaunted_runner::secrets::Secrets;
 use undaunted_runner::{ExecutorMessage, FunctionOrder, NewFile, Order, breakers};
 use undaunted_store::{
-    AggregateId, Append, AppendError, Claim, ClaimError, Done, Epoch, Findings, Found, Head,
-    Listed, MemoryStore, OnFindings, Owner, Question, Records, Request, RequestId, Store,
-    StoreError, Version,
+    AggregateId, Append, AppendError, Claim, ClaimError, Done, Epoch, Findings, Found, Head, Listed,
+    MemoryStore, OnFindings, Owner, Question, Records, Request, RequestId, Store, StoreError, Version,
 };
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -101,12 +100,7 @@ impl Store for Unread {
         self.store.ask(question, Box::new(done));
     }
 
-    fn save_snapshot(
-        &self,
-        of: &AggregateId,
-        at: Version,
-        bytes: Vec<u8>,
-    ) -> Result<(), StoreError> {
+    fn save_snapshot(&self, of: &AggregateId, at: Version, bytes: Vec<u8>) -> Result<(), StoreError> {
         self.store.save_snapshot(of, at, bytes)
     }
 
@@ -200,10 +194,7 @@ map:
 
 #[test]
 fn a_turn_that_went_wrong_is_not_saved() {
-    let store = Arc::new(Unread {
-        store: MemoryStore::new(),
-        fails: AtomicBool::new(false),
-    });
+    let store = Arc::new(Unread { store: MemoryStore::new(), fails: AtomicBool::new(false) });
     let machine = Arc::new(ByHand::default());
     let world = World {
         store: Arc::<Unread>::clone(&store),

@@ -15,10 +15,7 @@ const WIDTH: usize = 8;
 
 fn program(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_test-embed"));
-    command
-        .arg(folder.join("store"))
-        .arg(folder.join("log"))
-        .arg(ITEMS.to_string());
+    command.arg(folder.join("store")).arg(folder.join("log")).arg(ITEMS.to_string());
     command
 }
 
@@ -51,10 +48,7 @@ fn killed_again_and_again_nothing_is_lost_and_nothing_recorded_is_repeated() {
     let done = program(path).output().unwrap();
     assert!(done.status.success(), "{done:?}");
     let told = String::from_utf8(done.stdout).unwrap();
-    let told: Vec<u64> = told
-        .split_whitespace()
-        .map(|it| it.parse().unwrap())
-        .collect();
+    let told: Vec<u64> = told.split_whitespace().map(|it| it.parse().unwrap()).collect();
 
     let calls = calls(path);
     let different: BTreeSet<&String> = calls.iter().collect();
@@ -62,23 +56,18 @@ fn killed_again_and_again_nothing_is_lost_and_nothing_recorded_is_repeated() {
     let store = SqliteStore::open(&path.join("store")).unwrap();
     let mut started = BTreeSet::new();
     let mut succeeded: BTreeMap<u32, u32> = BTreeMap::new();
-    journal::replay(
-        &store,
-        "noted",
-        &Plans::default(),
-        |job, _, record| match &record.event {
-            Event::Item(ItemEvent::AttemptStarted(it)) => {
-                let of = it.of;
-                assert!(!succeeded.contains_key(&of.index), "{of:?} is repeated");
-                let name = job.step(of.step).unwrap().items.identity(of.index);
-                started.insert(format!("{name} {}", of.attempt));
-            }
-            Event::Item(ItemEvent::AttemptSucceeded(it)) => {
-                *succeeded.entry(it.of.index).or_default() += 1;
-            }
-            _ => {}
-        },
-    )
+    journal::replay(&store, "noted", &Plans::default(), |job, _, record| match &record.event {
+        Event::Item(ItemEvent::AttemptStarted(it)) => {
+            let of = it.of;
+            assert!(!succeeded.contains_key(&of.index), "{of:?} is repeated");
+            let name = job.step(of.step).unwrap().items.identity(of.index);
+            started.insert(format!("{name} {}", of.attempt));
+        }
+        Event::Item(ItemEvent::AttemptSucceeded(it)) => {
+            *succeeded.entry(it.of.index).or_default() += 1;
+        }
+        _ => {}
+    })
     .unwrap();
     assert_eq!(succeeded.len(), ITEMS);
     assert!(succeeded.values().all(|many| *many == 1));

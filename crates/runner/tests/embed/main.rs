@@ -1,9 +1,5 @@
 //! Jobs whose commands are functions of a program.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a panic in a test is a red test"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a panic in a test is a red test")]
 
 mod ahead;
 mod guide;

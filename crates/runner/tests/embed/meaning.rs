@@ -10,9 +10,7 @@ use undaunted_engine::event::{Event, ItemEvent};
 use undaunted_engine::job::Plans;
 use undaunted_engine::view::Status;
 use undaunted_engine::workflow::checks_made;
-use undaunted_runner::embed::{
-    Attempt, Failed, Finished, Functions, ItemStatus, Outcome, Runner, Work,
-};
+use undaunted_runner::embed::{Attempt, Failed, Finished, Functions, ItemStatus, Outcome, Runner, Work};
 use undaunted_runner::journal;
 use undaunted_store::SqliteStore;
 
@@ -109,10 +107,7 @@ fn any_error_is_a_transient_failure_with_its_causes() {
     };
     let (_folder, done) = run(wrong, |f| Work::each(f, ["one"]).retry(quick()));
     let result = &done.results().unwrap()[0];
-    assert_eq!(
-        result.error.as_deref(),
-        Some("invalid digit found in string")
-    );
+    assert_eq!(result.error.as_deref(), Some("invalid digit found in string"));
     assert_eq!(done.report().attempts, 4);
 }
 
@@ -137,8 +132,7 @@ fn rules_read_what_a_function_says() {
         "rules": [{"stderr": "broken", "then": "dead_letter"}]});
     let (_folder, done) = run(broken, |f| Work::each(f, ["one"]).retry(rules));
     assert_eq!(done.report().attempts, 1);
-    let listed =
-        json!({"attempts": 1, "initial_delay": "1ms", "retry_on": [{"pattern": "broken"}]});
+    let listed = json!({"attempts": 1, "initial_delay": "1ms", "retry_on": [{"pattern": "broken"}]});
     let (_folder, done) = run(broken, |f| Work::each(f, ["one"]).retry(listed));
     assert_eq!(done.report().attempts, 2);
 }
@@ -174,9 +168,7 @@ fn an_open_breaker_holds_what_would_be_called() {
         let items = (0..10).map(|item| item.to_string());
         let breaker = json!({"name": "till", "failure_threshold": 2, "recovery_timeout": "1h",
             "when_open": "fail"});
-        Work::each(f, items)
-            .at_once(1)
-            .of_command("breaker", breaker)
+        Work::each(f, items).at_once(1).of_command("breaker", breaker)
     };
     let (_folder, done) = run(down, work);
     assert_eq!(calls.load(Ordering::SeqCst), 2);
@@ -206,10 +198,7 @@ commands: [{function: f}, {function: f, retry_config: {attempts: 0}}]
     for folder in [folder, failed] {
         let events = format!("{:?}", events(&folder));
         assert!(!events.contains(env!("CARGO_PKG_NAME")), "{events}");
-        assert!(
-            events.contains("it is ") || events.contains("not "),
-            "{events}"
-        );
+        assert!(events.contains("it is ") || events.contains("not "), "{events}");
     }
 }
 
@@ -229,10 +218,7 @@ fn a_call_that_is_dropped_with_its_runtime_is_interrupted() {
     runtime.shutdown_background();
     let done = running.wait().unwrap();
     let error = done.results().unwrap()[0].error.clone().unwrap();
-    assert!(
-        error.contains("dropped before it came to an end"),
-        "{error}"
-    );
+    assert!(error.contains("dropped before it came to an end"), "{error}");
 }
 
 #[test]
@@ -268,11 +254,7 @@ fn a_call_that_takes_too_long_is_ended() {
         }
         Ok(Value::Null)
     };
-    let work = |f: &str| {
-        Work::each(f, ["one"])
-            .retry(quick())
-            .of_command("timeout", "50ms")
-    };
+    let work = |f: &str| Work::each(f, ["one"]).retry(quick()).of_command("timeout", "50ms");
     let (folder, done) = run(hangs, work);
     assert_eq!(done.status(), Status::Completed);
     let timeouts = events(&folder).into_iter().filter(|event| {
@@ -305,9 +287,7 @@ fn the_pool_of_the_job_is_never_exceeded() {
     };
     let work = |f: &str| {
         let items = (0..20).map(|item| item.to_string());
-        Work::each(f, items)
-            .retry(quick())
-            .of_job("retry_budget", 7)
+        Work::each(f, items).retry(quick()).of_job("retry_budget", 7)
     };
     let (_folder, done) = run(never, work);
     assert_eq!(calls.load(Ordering::Relaxed), 27);
@@ -332,10 +312,7 @@ fn a_written_workflow_calls_functions_with_what_it_says() {
             let input: Value = attempt.input()?;
             let numbers = input["numbers"].as_array().cloned().unwrap_or_default();
             let sum: u64 = numbers.iter().filter_map(Value::as_u64).sum();
-            Ok(Value::from(format!(
-                "{} {sum}",
-                input["name"].as_str().unwrap()
-            )))
+            Ok(Value::from(format!("{} {sum}", input["name"].as_str().unwrap())))
         }
     };
     let (_folder, done) = run(sum, |_| Work::workflow(text));

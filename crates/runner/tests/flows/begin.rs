@@ -57,10 +57,7 @@ fn an_input_that_is_missing_is_named_and_nothing_is_begun() {
     ] {
         let error = engine.host().start(&wanted("a", goal, &init)).unwrap_err();
         let words = error.to_string();
-        assert!(matches!(
-            error,
-            BeginError::Plan(PlanError::MissingInputs(_))
-        ));
+        assert!(matches!(error, BeginError::Plan(PlanError::MissingInputs(_))));
         assert!(words.contains(missing), "{words}");
         assert!(!words.contains(given), "{words}");
     }
@@ -72,12 +69,7 @@ fn an_input_that_is_missing_is_named_and_nothing_is_begun() {
 fn a_flow_that_is_there_is_not_begun_again_and_another_of_its_name_is_refused() {
     let server = StepServer::start().on("/make", &[ok().gated()]);
     let world = make(&server, &Value::Null);
-    world.register(&step(
-        "other",
-        &server.url("/other"),
-        &json!({}),
-        &Value::Null,
-    ));
+    world.register(&step("other", &server.url("/other"), &json!({}), &Value::Null));
     let engine = world.engine();
     let asked = wanted("a", "make", &json!({"x": {"deep": [1, 2.5, null]}}));
     engine.start(&asked);
@@ -93,10 +85,7 @@ fn a_flow_that_is_there_is_not_begun_again_and_another_of_its_name_is_refused() 
             wanted("a", "other", &json!({"x": {"deep": [1, 2.5, null]}})),
         ] {
             let error = engine.host().start(&others).unwrap_err();
-            assert!(
-                matches!(&error, BeginError::Exists(id) if id == "a"),
-                "{error:?}"
-            );
+            assert!(matches!(&error, BeginError::Exists(id) if id == "a"), "{error:?}");
         }
     };
     // While it runs, here and elsewhere, and when it has ended.
@@ -215,10 +204,7 @@ fn the_budget_of_a_flow_is_in_force() {
     let work = json!({"max_retries": 10, "backoff": 1});
     let world = make(&server, &work);
     let engine = world.engine();
-    let asked = Wanted {
-        retry_budget: Some(2),
-        ..wanted("a", "make", &json!({"x": 1}))
-    };
+    let asked = Wanted { retry_budget: Some(2), ..wanted("a", "make", &json!({"x": 1})) };
     engine.start(&asked);
     engine.left("a").unwrap();
     assert_eq!(server.all().len(), 3);

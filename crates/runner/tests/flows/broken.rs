@@ -46,11 +46,7 @@ fn a_flow_whose_secrets_cannot_be_read_is_reported_and_others_can_have_it() {
     let submitted = world.submission(&wanted("template", "s", &json!({})));
     let mut text: Value = serde_json::from_str(&submitted.text).unwrap();
     text["secrets"] = json!({"KEY": {"env": "SURELY_NOT_SET"}});
-    let submitted = Submitted {
-        job: "a".to_owned(),
-        text: text.to_string().into(),
-        ..submitted
-    };
+    let submitted = Submitted { job: "a".to_owned(), text: text.to_string().into(), ..submitted };
     journal::deposit(world.store(), submitted, &[], now()).unwrap();
     let engine = world.engine();
     let found = engine.host().recover().unwrap();
@@ -67,14 +63,7 @@ fn broken_flows_are_reported_and_left_and_the_others_go_on() {
     let server = StepServer::start().on("/s", &[Reply::outputs(&json!({}))]);
     let world = World::of(&[step("s", &server.url("/s"), &json!({}), &Value::Null)]);
     let asked = wanted("template", "s", &json!({}));
-    let flows = [
-        "altered",
-        "good-1",
-        "good-2",
-        "headless",
-        "later",
-        "unplanned",
-    ];
+    let flows = ["altered", "good-1", "good-2", "headless", "later", "unplanned"];
     for flow in flows {
         if flow == "unplanned" {
             let submitted = Submitted {
@@ -85,9 +74,9 @@ fn broken_flows_are_reported_and_left_and_the_others_go_on() {
             // What is no workflow for this release is not stored by it, but may have been by another.
             let record = undaunted_engine::event::Record {
                 at: now(),
-                event: undaunted_engine::event::Event::Job(
-                    undaunted_engine::event::JobEvent::Submitted(Box::new(submitted)),
-                ),
+                event: undaunted_engine::event::Event::Job(undaunted_engine::event::JobEvent::Submitted(
+                    Box::new(submitted),
+                )),
             };
             append(&world, flow, record.encode());
         } else {
@@ -99,34 +88,18 @@ fn broken_flows_are_reported_and_left_and_the_others_go_on() {
     append(&world, "altered", world.records("good-1")[0].encode());
     damage(&world, "altered", 2);
     damage(&world, "headless", 1);
-    append(
-        &world,
-        "later",
-        vec![1, 0x82, 0x00, 0x82, 0x19, 0x03, 0xe7, 0x80],
-    );
+    append(&world, "later", vec![1, 0x82, 0x00, 0x82, 0x19, 0x03, 0xe7, 0x80]);
     let before = flows.map(|flow| length(&world, flow));
     let engine = world.engine();
     let found = engine.host().recover().unwrap();
     assert_eq!(found.resumed, ["good-1", "good-2"]);
-    let (names, reasons): (Vec<&str>, Vec<&str>) = found
-        .broken
-        .iter()
-        .map(|(flow, why)| (flow.as_str(), why.as_str()))
-        .unzip();
+    let (names, reasons): (Vec<&str>, Vec<&str>) =
+        found.broken.iter().map(|(flow, why)| (flow.as_str(), why.as_str())).unzip();
     assert_eq!(names, ["altered", "headless", "later", "unplanned"]);
     // Each with its place.
-    assert!(
-        reasons[0].contains("record 2") && reasons[0].contains("altered"),
-        "{reasons:?}"
-    );
-    assert!(
-        reasons[1].contains("record 1") && reasons[1].contains("headless"),
-        "{reasons:?}"
-    );
-    assert!(
-        reasons[2].contains("record 2") && reasons[2].contains("later"),
-        "{reasons:?}"
-    );
+    assert!(reasons[0].contains("record 2") && reasons[0].contains("altered"), "{reasons:?}");
+    assert!(reasons[1].contains("record 1") && reasons[1].contains("headless"), "{reasons:?}");
+    assert!(reasons[2].contains("record 2") && reasons[2].contains("later"), "{reasons:?}");
     assert!(reasons[3].contains("unplanned"), "{reasons:?}");
     engine.completes("good-1");
     engine.completes("good-2");

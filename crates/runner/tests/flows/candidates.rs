@@ -56,9 +56,7 @@ fn flows_are_found_by_their_journals_and_those_that_are_done_with_are_skipped() 
         activated("done"),
         // One whose journal is not there any more is nobody's business.
         activated("phantom"),
-        CatalogEvent::FlowArchiving {
-            flow: "archiving".to_owned(),
-        },
+        CatalogEvent::FlowArchiving { flow: "archiving".to_owned() },
         deactivated("done"),
     ]);
     let engine = world.engine();
@@ -71,23 +69,14 @@ fn flows_are_found_by_their_journals_and_those_that_are_done_with_are_skipped() 
     world.ended("active");
     world.ended("lost");
     // Nothing has happened to the others.
-    for (flow, place) in [
-        ("archiving", FlowPlace::Archiving),
-        ("done", FlowPlace::Deactivated),
-    ] {
+    for (flow, place) in [("archiving", FlowPlace::Archiving), ("done", FlowPlace::Deactivated)] {
         assert_eq!(world.records(flow).len(), 1, "{flow}");
         assert_eq!(world.place(flow), Some(place));
         assert_eq!(world.words_of(flow).len(), 2);
     }
     assert_eq!(server.all().len(), 2);
-    assert_eq!(
-        world.words_of("lost"),
-        ["flow_activated", "flow_deactivated"]
-    );
-    assert_eq!(
-        world.words_of("active"),
-        ["flow_activated", "flow_deactivated"]
-    );
+    assert_eq!(world.words_of("lost"), ["flow_activated", "flow_deactivated"]);
+    assert_eq!(world.words_of("active"), ["flow_activated", "flow_deactivated"]);
     assert_eq!(world.words_of("phantom"), ["flow_activated"]);
 }
 
@@ -122,10 +111,7 @@ fn a_flow_that_the_catalog_misses_is_added_before_anything_happens_to_it() {
         // By the clock too.
         let added = world.catalog_of(flow)[0].at;
         let next = &world.records(flow)[1];
-        assert!(
-            matches!(next.event, Event::Job(JobEvent::Resumed(_))),
-            "{next:?}"
-        );
+        assert!(matches!(next.event, Event::Job(JobEvent::Resumed(_))), "{next:?}");
         assert!(added <= next.at, "{flow}: {added:?} {next:?}");
         let CatalogEvent::FlowActivated { since, .. } = &world.catalog_of(flow)[0].event else {
             panic!("{flow} was not activated first");
@@ -147,9 +133,7 @@ fn the_labels_of_a_flow_that_the_catalog_misses_are_added_with_it() {
     world.deposit("lost", &asked, &[]);
     let engine = world.engine();
     assert_eq!(recovered(&engine).repaired, ["lost"]);
-    let labels = world
-        .book
-        .read(|catalog| catalog.flows["lost"].labels.clone());
+    let labels = world.book.read(|catalog| catalog.flows["lost"].labels.clone());
     assert_eq!(labels.unwrap(), asked.labels);
 }
 
@@ -164,17 +148,12 @@ fn a_flow_that_has_ended_and_was_never_deactivated_is_and_nothing_else_happens_t
     world.noted(vec![activated("known"), activated("failed")]);
     let engine = world.engine();
     assert_eq!(recovered(&engine), RecoveredFlows::default());
-    for (flow, status) in [
-        ("failed", FlowStatus::Failed),
-        ("known", FlowStatus::Completed),
-        ("lost", FlowStatus::Completed),
-    ] {
+    for (flow, status) in
+        [("failed", FlowStatus::Failed), ("known", FlowStatus::Completed), ("lost", FlowStatus::Completed)]
+    {
         assert_eq!(world.words_of(flow), ["flow_activated", "flow_deactivated"]);
         assert_eq!(world.records(flow).len(), 2, "{flow}");
-        let entry = world
-            .book
-            .read(|catalog| catalog.flows[flow].clone())
-            .unwrap();
+        let entry = world.book.read(|catalog| catalog.flows[flow].clone()).unwrap();
         assert_eq!(entry.status, status);
         assert_eq!(entry.ended, Some(world.job(flow).times.last_at), "{flow}");
     }
@@ -188,11 +167,7 @@ fn a_flow_that_has_ended_and_was_never_deactivated_is_and_nothing_else_happens_t
 fn a_suspended_flow_is_left_to_whoever_suspended_it_unless_the_catalog_knows_it() {
     let server = server();
     let world = world(&server);
-    deposited(
-        &world,
-        &["by-hand", "ours"],
-        &[Event::Job(JobEvent::Suspended)],
-    );
+    deposited(&world, &["by-hand", "ours"], &[Event::Job(JobEvent::Suspended)]);
     world.noted(vec![activated("ours")]);
     let engine = world.engine();
     let found = recovered(&engine);
@@ -231,13 +206,7 @@ fn a_flow_that_another_living_handle_owns_is_not_touched() {
     engine.completes("free");
     assert_eq!(world.records("held").len(), 1);
     // Whoever has it can still write, so nobody has claimed it since.
-    journal::tell(
-        world.store(),
-        held,
-        &undaunted_engine::input::Input::Pause,
-        now(),
-    )
-    .unwrap();
+    journal::tell(world.store(), held, &undaunted_engine::input::Input::Pause, now()).unwrap();
     assert!(world.records("held").len() > 1);
     let found = recovered(&engine);
     assert_eq!(found.resumed, ["held"]);

@@ -11,9 +11,7 @@ use crate::world::{World, step, wanted};
 fn steps_are_checked_when_they_are_registered_and_never_for_their_flows() {
     let fine = Reply::outputs(&json!({"y": 1, "z": 1}));
     let server = StepServer::start();
-    let server = server
-        .on("/first", std::slice::from_ref(&fine))
-        .on("/last", std::slice::from_ref(&fine));
+    let server = server.on("/first", std::slice::from_ref(&fine)).on("/last", std::slice::from_ref(&fine));
     let first = json!({"x": {"role": "required", "for_each": true}, "y": {"role": "output"}});
     let last = json!({"y": {"role": "required"}, "z": {"role": "output"}});
     let world = World::of(&[]);
@@ -44,9 +42,7 @@ fn steps_are_checked_when_they_are_registered_and_never_for_their_flows() {
         engine.completes(&format!("flow-{number}"));
     }
     // Clients that start a flow again, or look at one, have it from the same plan.
-    let again = engine
-        .host()
-        .start(&wanted("flow-3", "outer", &json!({"x": [3]})));
+    let again = engine.host().start(&wanted("flow-3", "outer", &json!({"x": [3]})));
     assert_eq!(again.unwrap(), Begun::Before);
     assert_eq!(made(), 3);
 

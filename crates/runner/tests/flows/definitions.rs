@@ -28,46 +28,22 @@ fn what_is_wrong_with_a_definition_is_named() {
     let engine = world.engine();
     let cases = [
         (with("work_config", json!({"backoff": -1})), "backoff"),
-        (
-            with("work_config", json!({"max_backoff": -1})),
-            "max_backoff",
-        ),
-        (
-            with("work_config", json!({"backoff": 100, "max_backoff": 99})),
-            "max_backoff",
-        ),
-        (
-            with("work_config", json!({"backoff_type": "fibonacci"})),
-            "fibonacci",
-        ),
-        (
-            with("work_config", json!({"max_retries": -2})),
-            "max_retries",
-        ),
+        (with("work_config", json!({"max_backoff": -1})), "max_backoff"),
+        (with("work_config", json!({"backoff": 100, "max_backoff": 99})), "max_backoff"),
+        (with("work_config", json!({"backoff_type": "fibonacci"})), "fibonacci"),
+        (with("work_config", json!({"max_retries": -2})), "max_retries"),
         (with("work_config", json!("often")), "work_config"),
         (with("type", json!("script")), "script"),
         (with("type", json!("sometimes")), "sometimes"),
         (with("type", Value::Null), "type"),
         (with("memoizable", json!(true)), "memoizable"),
-        (
-            with("predicate", json!({"language": "lua", "script": "x"})),
-            "lua",
-        ),
-        (
-            with("predicate", json!({"language": "cel", "script": "x ==="})),
-            "CEL",
-        ),
+        (with("predicate", json!({"language": "lua", "script": "x"})), "lua"),
+        (with("predicate", json!({"language": "cel", "script": "x ==="})), "CEL"),
         (with("attributes.x.role", json!("perhaps")), "perhaps"),
         (with("attributes.x.type", json!("text")), "text"),
-        (
-            with("attributes.x", json!({"role": "const", "default": "{"})),
-            "default",
-        ),
+        (with("attributes.x", json!({"role": "const", "default": "{"})), "default"),
         (with("http", Value::Null), "http"),
-        (
-            with("http.endpoint", json!("ftp://steps/s")),
-            "ftp://steps/s",
-        ),
+        (with("http.endpoint", json!("ftp://steps/s")), "ftp://steps/s"),
         (with("http.endpoint", json!("steps")), "steps"),
         (with("id", Value::Null), "id"),
         (json!([]), ""),
@@ -98,14 +74,8 @@ fn what_is_wrong_is_said_in_one_line_with_the_key_it_is_about() {
     let engine = world.engine();
     for (definition, named) in [
         (with("http.timeout", json!(-1)), "timeout"),
-        (
-            with("work_config", json!({"parallelism": -1})),
-            "parallelism",
-        ),
-        (
-            with("predicate", json!({"language": "cel", "script": "x ==="})),
-            "predicate",
-        ),
+        (with("work_config", json!({"parallelism": -1})), "parallelism"),
+        (with("predicate", json!({"language": "cel", "script": "x ==="})), "predicate"),
     ] {
         let words = engine.host().check_step(&definition).unwrap_err();
         assert!(words.contains(named), "{words}");
@@ -120,10 +90,7 @@ fn several_things_that_are_wrong_are_all_said() {
     let mut definition = with("work_config", json!({"backoff": -1}));
     definition["attributes"]["x"]["role"] = "perhaps".into();
     let words = engine.host().check_step(&definition).unwrap_err();
-    assert!(
-        words.contains("backoff") && words.contains("perhaps"),
-        "{words}"
-    );
+    assert!(words.contains("backoff") && words.contains("perhaps"), "{words}");
 }
 
 #[test]
@@ -156,9 +123,7 @@ fn an_address_that_may_not_be_called_is_refused_when_a_step_is_registered() {
         ..Told::default()
     });
     for address in ["http://elsewhere/s", "https://a.example.com/other"] {
-        let found = engine
-            .host()
-            .check_step(&with("http.endpoint", address.into()));
+        let found = engine.host().check_step(&with("http.endpoint", address.into()));
         let words = found.unwrap_err();
         assert!(words.contains(address), "{words}");
         let mut checked = with("http.endpoint", "http://127.0.0.1:1/s".into());
@@ -170,10 +135,7 @@ fn an_address_that_may_not_be_called_is_refused_when_a_step_is_registered() {
     let words = engine.host().check_step(&hidden).unwrap_err();
     assert!(words.contains("no name or password"), "{words}");
     for address in ["http://127.0.0.1:7/s", "https://a.example.com/hooks/s"] {
-        engine
-            .host()
-            .check_step(&with("http.endpoint", address.into()))
-            .unwrap();
+        engine.host().check_step(&with("http.endpoint", address.into())).unwrap();
     }
 }
 
@@ -193,10 +155,7 @@ fn an_address_that_may_not_be_called_any_more_is_not_called_by_flows_that_were_s
     engine.suspend();
     drop(engine);
     world.deposit("fresh", &wanted("fresh", "again", &json!({})), &[]);
-    let engine = world.engine_told(Told {
-        endpoints: &["http://elsewhere"],
-        ..Told::default()
-    });
+    let engine = world.engine_told(Told { endpoints: &["http://elsewhere"], ..Told::default() });
     let found = engine.host().recover().unwrap();
     assert_eq!(found.resumed, ["fresh", "waiting"]);
     for flow in ["fresh", "waiting"] {

@@ -16,34 +16,22 @@ fn world(server: &StepServer, work: &Value) -> World {
     let y = json!({"y": {"role": "output"}});
     World::of(&[
         async_step("later", &server.url("/later"), &y, work),
-        step(
-            "use",
-            &server.url("/use"),
-            &json!({"y": {"role": "required"}}),
-            &Value::Null,
-        ),
+        step("use", &server.url("/use"), &json!({"y": {"role": "required"}}), &Value::Null),
     ])
 }
 
 fn server() -> StepServer {
-    StepServer::start()
-        .on("/later", &[Reply::outputs(&json!({}))])
-        .on("/use", &[Reply::outputs(&json!({}))])
+    StepServer::start().on("/later", &[Reply::outputs(&json!({}))]).on("/use", &[Reply::outputs(&json!({}))])
 }
 
 /// The token of the last request.
 fn token(server: &StepServer) -> String {
     let sent = server.wait_for("/later", 1).pop().unwrap().json();
-    sent["metadata"]["receipt_token"]
-        .as_str()
-        .unwrap()
-        .to_owned()
+    sent["metadata"]["receipt_token"].as_str().unwrap().to_owned()
 }
 
 fn accepted(world: &World, flow: &str) {
-    World::eventually("it was taken on", || {
-        world.all(flow, "attempt_accepted").pop()
-    });
+    World::eventually("it was taken on", || world.all(flow, "attempt_accepted").pop());
 }
 
 #[test]
@@ -56,10 +44,7 @@ fn a_result_that_was_taken_is_on_the_disk_and_the_flow_goes_on() {
     assert_eq!(engine.deliver("a", "later", &token, RESULT), Some(Taken));
     assert_eq!(world.job("a").attributes["y"].value, json!(7));
     engine.completes("a");
-    assert_eq!(
-        server.requests("/use")[0].json()["arguments"],
-        json!({"y": 7})
-    );
+    assert_eq!(server.requests("/use")[0].json()["arguments"], json!({"y": 7}));
 }
 
 #[test]
@@ -104,11 +89,8 @@ fn a_result_that_comes_late_or_again_is_taken_and_changes_nothing() {
     let before = world.records("a").len();
     for again in [RESULT, r#"{"y": 8}"#] {
         assert_eq!(engine.deliver("a", "later", &token, again), Some(Taken));
-        let refused = Arrived {
-            step: "later".to_owned(),
-            token: token.clone(),
-            result: Err("no".to_owned()),
-        };
+        let refused =
+            Arrived { step: "later".to_owned(), token: token.clone(), result: Err("no".to_owned()) };
         assert_eq!(engine.host().deliver("a", &refused), Some(Taken));
     }
     assert_eq!(world.records("a").len(), before);
@@ -124,11 +106,8 @@ fn a_result_that_is_a_failure_is_permanent() {
     let world = world(&server, &json!({"max_retries": 5, "backoff": 1}));
     let engine = world.engine();
     engine.start(&wanted("a", "use", &json!({})));
-    let refused = Arrived {
-        step: "later".to_owned(),
-        token: token(&server),
-        result: Err("no stock".to_owned()),
-    };
+    let refused =
+        Arrived { step: "later".to_owned(), token: token(&server), result: Err("no stock".to_owned()) };
     assert_eq!(engine.host().deliver("a", &refused), Some(Taken));
     assert_eq!(engine.left("a"), Ok(Stage::Failed));
     let failed = &world.all("a", "attempt_failed")[0];
@@ -177,14 +156,8 @@ fn to_a_flow_that_has_ended_a_real_token_is_taken_and_any_other_unknown() {
     let before = world.records("a");
     let elsewhere = world.engine();
     for engine in [&engine, &elsewhere] {
-        assert_eq!(
-            engine.deliver("a", "later", &token, r#"{"y": 9}"#),
-            Some(Taken)
-        );
-        assert_eq!(
-            engine.deliver("a", "later", "nonsense", RESULT),
-            Some(Unknown)
-        );
+        assert_eq!(engine.deliver("a", "later", &token, r#"{"y": 9}"#), Some(Taken));
+        assert_eq!(engine.deliver("a", "later", "nonsense", RESULT), Some(Unknown));
         assert_eq!(engine.deliver("a", "use", &token, RESULT), Some(Unknown));
     }
     assert_eq!(world.records("a"), before);
@@ -215,10 +188,7 @@ fn a_result_that_is_none_does_not_set_a_suspended_flow_going() {
     let asked = wanted("template", "use", &json!({}));
     world.deposit("a", &asked, &[Event::Job(JobEvent::Suspended)]);
     let engine = world.engine();
-    assert_eq!(
-        engine.deliver("a", "later", "nonsense", RESULT),
-        Some(Unknown)
-    );
+    assert_eq!(engine.deliver("a", "later", "nonsense", RESULT), Some(Unknown));
     engine.suspend();
     assert_eq!(world.records("a").len(), 2);
     assert!(server.all().is_empty());
@@ -229,10 +199,7 @@ fn a_result_for_a_job_that_is_no_flow_does_not_set_it_going() {
     let world = World::new();
     world.deposit_shell("shell", &[Event::Job(JobEvent::Suspended)]);
     let engine = world.engine();
-    assert_eq!(
-        engine.deliver("shell", "shell-1", "nonsense", RESULT),
-        Some(Unknown)
-    );
+    assert_eq!(engine.deliver("shell", "shell-1", "nonsense", RESULT), Some(Unknown));
     engine.suspend();
     assert_eq!(world.records("shell").len(), 2);
 }

@@ -99,11 +99,7 @@ impl Engine {
                 noted.changed.notify_all();
             }),
         };
-        Self {
-            host: Some(Arc::new(Host::begin(world, book, settings))),
-            ends,
-            outages,
-        }
+        Self { host: Some(Arc::new(Host::begin(world, book, settings))), ends, outages }
     }
 
     pub(crate) fn host(&self) -> &Host {
@@ -119,10 +115,7 @@ impl Engine {
     pub(crate) fn left(&self, flow: &str) -> Result<Stage, String> {
         let ends = self.ends.ends.lock().unwrap();
         let is_there = |ends: &mut BTreeMap<String, Vec<_>>| !ends.contains_key(flow);
-        let waited = self
-            .ends
-            .changed
-            .wait_timeout_while(ends, DEADLINE, is_there);
+        let waited = self.ends.changed.wait_timeout_while(ends, DEADLINE, is_there);
         let (ends, waited) = waited.unwrap();
         assert!(!waited.timed_out(), "{flow} was not left");
         ends[flow].last().cloned().unwrap()
@@ -139,18 +132,9 @@ impl Engine {
     }
 
     /// A result arrives.
-    pub(crate) fn deliver(
-        &self,
-        flow: &str,
-        step: &str,
-        token: &str,
-        result: &str,
-    ) -> Option<Reported> {
-        let arrived = Arrived {
-            step: step.to_owned(),
-            token: token.to_owned(),
-            result: Ok(result.to_owned()),
-        };
+    pub(crate) fn deliver(&self, flow: &str, step: &str, token: &str, result: &str) -> Option<Reported> {
+        let arrived =
+            Arrived { step: step.to_owned(), token: token.to_owned(), result: Ok(result.to_owned()) };
         self.host().deliver(flow, &arrived)
     }
 

@@ -21,10 +21,7 @@ fn metadata(request: &Request) -> Value {
 }
 
 fn token(request: &Request) -> String {
-    metadata(request)["receipt_token"]
-        .as_str()
-        .unwrap()
-        .to_owned()
+    metadata(request)["receipt_token"].as_str().unwrap().to_owned()
 }
 
 /// When the retries of a flow are due, as it was recorded.
@@ -60,10 +57,8 @@ fn what_ran_is_interrupted_and_sent_again_with_its_token_and_the_next_number() {
     let sent = server.requests("/s");
     assert_eq!(sent.len(), 6);
     let tokens = |sent: &[Request]| {
-        let mut tokens: Vec<(String, String)> = sent
-            .iter()
-            .map(|sent| (sent.json()["arguments"].to_string(), token(sent)))
-            .collect();
+        let mut tokens: Vec<(String, String)> =
+            sent.iter().map(|sent| (sent.json()["arguments"].to_string(), token(sent))).collect();
         tokens.sort();
         tokens
     };
@@ -71,11 +66,7 @@ fn what_ran_is_interrupted_and_sent_again_with_its_token_and_the_next_number() {
     assert_eq!(tokens(&sent[3..]), tokens(&before));
     let failed = world.all("a", "attempt_failed");
     assert_eq!(failed.len(), 3);
-    assert!(
-        failed
-            .iter()
-            .all(|failed| failed["cause"] == "interrupted" && failed["attempt"] == 1)
-    );
+    assert!(failed.iter().all(|failed| failed["cause"] == "interrupted" && failed["attempt"] == 1));
     let started = world.all("a", "attempt_started");
     let numbers: Vec<&Value> = started.iter().map(|started| &started["attempt"]).collect();
     assert_eq!(numbers, [1, 1, 1, 2, 2, 2]);
@@ -105,12 +96,7 @@ fn what_ran_is_sent_again_now_and_not_after_a_delay() {
 #[test]
 fn what_ran_and_may_not_be_tried_again_fails_as_interrupted() {
     let server = StepServer::start().on("/s", &[ok().gated()]);
-    let world = World::of(&[step(
-        "s",
-        &server.url("/s"),
-        &json!({}),
-        &json!({"max_retries": 0}),
-    )]);
+    let world = World::of(&[step("s", &server.url("/s"), &json!({}), &json!({"max_retries": 0}))]);
     let mut process = world.process();
     process.begin(&wanted("a", "s", &json!({})));
     server.wait_for("/s", 1);
@@ -136,10 +122,7 @@ fn what_waited_goes_on_at_its_time_which_is_neither_drawn_again_nor_earlier() {
     let engine = world.engine();
     engine.host().recover().unwrap();
     let resumed = SystemTime::now();
-    assert!(
-        resumed < instant(before[0]),
-        "too slow a machine for this test"
-    );
+    assert!(resumed < instant(before[0]), "too slow a machine for this test");
     engine.completes("a");
     assert_eq!(dues(&world, "a"), before);
     let sent = server.requests("/s");
@@ -159,9 +142,7 @@ fn what_fell_due_while_nobody_was_there_goes_on_at_once() {
     process.begin(&wanted("a", "s", &json!({})));
     World::eventually("a wait", || (!dues(&world, "a").is_empty()).then_some(()));
     process.kill();
-    World::eventually("its time", || {
-        (SystemTime::now() > instant(dues(&world, "a")[0])).then_some(())
-    });
+    World::eventually("its time", || (SystemTime::now() > instant(dues(&world, "a")[0])).then_some(()));
     let engine = world.engine();
     engine.host().recover().unwrap();
     engine.completes("a");
@@ -183,11 +164,8 @@ fn what_was_pending_in_an_active_step_begins_once() {
     let engine = world.engine();
     engine.host().recover().unwrap();
     engine.completes("a");
-    let mut asked: Vec<u64> = server
-        .all()
-        .iter()
-        .map(|sent| sent.json()["arguments"]["x"].as_u64().unwrap())
-        .collect();
+    let mut asked: Vec<u64> =
+        server.all().iter().map(|sent| sent.json()["arguments"]["x"].as_u64().unwrap()).collect();
     asked.sort_unstable();
     assert_eq!(asked, [1, 1, 2, 3]);
     assert_eq!(world.all("a", "job_resumed")[0]["restored"]["pending"], 2);
@@ -195,16 +173,9 @@ fn what_was_pending_in_an_active_step_begins_once() {
 
 #[test]
 fn what_was_done_is_not_done_again_and_the_next_step_begins() {
-    let server = StepServer::start()
-        .on("/first", &[ok()])
-        .on("/second", &[ok().gated()]);
+    let server = StepServer::start().on("/first", &[ok()]).on("/second", &[ok().gated()]);
     let world = World::of(&[
-        step(
-            "first",
-            &server.url("/first"),
-            &json!({"y": {"role": "output"}}),
-            &Value::Null,
-        ),
+        step("first", &server.url("/first"), &json!({"y": {"role": "output"}}), &Value::Null),
         step(
             "second",
             &server.url("/second"),
@@ -232,9 +203,7 @@ fn what_others_have_taken_on_is_waited_for_and_not_called_again() {
     let mut process = world.process();
     process.begin(&wanted("a", "s", &json!({})));
     let sent = server.wait_for("/s", 1);
-    World::eventually("it was taken on", || {
-        world.all("a", "attempt_accepted").pop()
-    });
+    World::eventually("it was taken on", || world.all("a", "attempt_accepted").pop());
     process.kill();
     let engine = world.engine();
     assert_eq!(engine.host().recover().unwrap().resumed, ["a"]);
@@ -275,10 +244,7 @@ fn a_host_killed_again_and_again_comes_to_the_end_of_all_its_flows() {
         // Three successes, and everything else that was sent was interrupted.
         assert_eq!(world.all(&flow, "attempt_succeeded").len(), 3);
         let failed = world.all(&flow, "attempt_failed");
-        assert!(
-            failed.iter().all(|failed| failed["cause"] == "interrupted"),
-            "{failed:?}"
-        );
+        assert!(failed.iter().all(|failed| failed["cause"] == "interrupted"), "{failed:?}");
         let started = world.all(&flow, "attempt_started").len();
         assert_eq!(started, 3 + failed.len());
     }

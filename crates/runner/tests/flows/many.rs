@@ -23,21 +23,10 @@ fn a_thousand_flows_at_once_call_every_step_exactly_once() {
             let y = sent.json()["arguments"]["y"].as_u64().unwrap();
             Reply::outputs(&json!({"z": y + 1}))
         });
-    let attributes =
-        |from: &str, to: &str| json!({from: {"role": "required"}, to: {"role": "output"}});
+    let attributes = |from: &str, to: &str| json!({from: {"role": "required"}, to: {"role": "output"}});
     let world = World::of(&[
-        step(
-            "double",
-            &server.url("/double"),
-            &attributes("x", "y"),
-            &Value::Null,
-        ),
-        step(
-            "add",
-            &server.url("/add"),
-            &attributes("y", "z"),
-            &Value::Null,
-        ),
+        step("double", &server.url("/double"), &attributes("x", "y"), &Value::Null),
+        step("add", &server.url("/add"), &attributes("y", "z"), &Value::Null),
     ]);
     let engine = world.engine();
     for flow in 0..FLOWS {
@@ -92,9 +81,7 @@ fn a_host_that_leaves_suspends_all_its_flows_and_they_all_go_on() {
     engine.start(&wanted("accepted", "later", &json!({})));
     engine.start(&wanted("waiting", "failing", &json!({})));
     server.wait_for("/gated", 1);
-    World::eventually("it was taken on", || {
-        world.all("accepted", "attempt_accepted").pop()
-    });
+    World::eventually("it was taken on", || world.all("accepted", "attempt_accepted").pop());
     World::eventually("a wait", || world.all("waiting", "retry_scheduled").pop());
     engine.host().interrupt();
     // What runs finishes; nothing new starts.
@@ -117,16 +104,11 @@ fn a_host_that_leaves_suspends_all_its_flows_and_they_all_go_on() {
     assert_eq!(resumed, ["accepted", "running", "waiting"]);
     let sent = server.requests("/later")[0].json();
     let token = sent["metadata"]["receipt_token"].as_str().unwrap();
-    engine
-        .deliver("accepted", "later", token, r#"{"y": 1}"#)
-        .unwrap();
+    engine.deliver("accepted", "later", token, r#"{"y": 1}"#).unwrap();
     for flow in flows {
         engine.completes(flow);
         assert_eq!(world.all(flow, "job_resumed")[0]["planned"], true);
-        assert_eq!(
-            world.all(flow, "attempt_failed").len(),
-            usize::from(flow == "waiting")
-        );
+        assert_eq!(world.all(flow, "attempt_failed").len(), usize::from(flow == "waiting"));
     }
     assert_eq!(server.requests("/gated").len(), 2);
     assert_eq!(server.requests("/later").len(), 1);

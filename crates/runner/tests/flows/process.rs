@@ -23,11 +23,7 @@ impl Process {
             .unwrap();
         let input = child.stdin.take().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
-        Self {
-            child,
-            input,
-            output,
-        }
+        Self { child, input, output }
     }
 
     fn ask(&mut self, asked: &Value) -> Value {

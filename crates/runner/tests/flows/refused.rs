@@ -23,9 +23,7 @@ fn engine(world: &World, faults: &Faults) -> Engine {
 
 /// The n-th append from now on finds no room. Nothing is being written when this is called.
 fn refuse(faults: &Faults, n: u64) {
-    let error = StoreError::DiskFull {
-        path: "here".into(),
-    };
+    let error = StoreError::DiskFull { path: "here".into() };
     let at = faults.appends() + n;
     drop(faults.clone().at_append(at, Fault::Refuse(error)));
 }
@@ -53,9 +51,7 @@ fn inner_flow(world: &World, server: &StepServer, engine: &Engine) -> String {
     let called = server.wait_for("/inner", 1);
     let flow = called[0].json()["metadata"]["flow_id"].clone();
     let flow = flow.as_str().unwrap();
-    World::eventually("the item waits", || {
-        world.all("a", "attempt_accepted").pop()
-    });
+    World::eventually("the item waits", || world.all("a", "attempt_accepted").pop());
     World::eventually("the catalog knows it", || world.place(flow));
     flow.to_owned()
 }
@@ -169,10 +165,7 @@ fn an_outage_of_the_store_is_waited_for_and_what_was_written_before_it_is_not_do
         let faults = Faults::none();
         let engine = engine(&world, &faults);
         let flow = &*inner_flow(&world, &server, &engine);
-        let outage = Fault::Outage {
-            stored,
-            questions: 2,
-        };
+        let outage = Fault::Outage { stored, questions: 2 };
         drop(faults.clone().at_append(faults.appends() + 1, outage));
         server.open("/inner");
         engine.completes(flow);
@@ -196,10 +189,7 @@ fn what_the_catalog_could_not_be_told_in_an_outage_it_is_told_afterwards() {
     let faults = Faults::none();
     let engine = engine(&world, &faults);
     // The flow is written, and the store is away when the catalog is to be told of it.
-    let outage = Fault::Outage {
-        stored: false,
-        questions: 1,
-    };
+    let outage = Fault::Outage { stored: false, questions: 1 };
     drop(faults.clone().at_append(faults.appends() + 2, outage));
     engine.start(&wanted("a", "inner", &json!({})));
     World::eventually("the catalog knows it", || world.place("a"));

@@ -26,20 +26,13 @@ fn world(server: &StepServer) -> World {
                 "ys": {"role": "output", "mapping": {"name": "y"}},
             },
         }),
-        step(
-            "outer",
-            &server.url("/outer"),
-            &json!({"ys": {"role": "required"}}),
-            &Value::Null,
-        ),
+        step("outer", &server.url("/outer"), &json!({"ys": {"role": "required"}}), &Value::Null),
     ])
 }
 
 fn server() -> StepServer {
     let fine = Reply::outputs(&json!({}));
-    StepServer::start()
-        .on("/inner", std::slice::from_ref(&fine))
-        .on("/outer", std::slice::from_ref(&fine))
+    StepServer::start().on("/inner", std::slice::from_ref(&fine)).on("/outer", std::slice::from_ref(&fine))
 }
 
 /// The flow and the token of a call.
@@ -51,9 +44,7 @@ fn of(sent: &Request) -> [String; 2] {
 fn accepted(world: &World, flow: &str) {
     World::eventually("it was taken on", || {
         let there = journal::replay(world.store(), flow, &Plans::default(), |_, _, _| {}).is_ok();
-        there
-            .then(|| world.all(flow, "attempt_accepted").pop())
-            .flatten()
+        there.then(|| world.all(flow, "attempt_accepted").pop()).flatten()
     });
 }
 
@@ -179,9 +170,7 @@ fn a_flow_whose_host_was_killed_is_taken_over_by_whoever_waits_for_it() {
     let mut inner = world.process();
     let (outer, [flow, token]) = apart(&world, &server, &mut inner);
     inner.kill();
-    World::eventually("it is taken over", || {
-        (world.all(&flow, "job_resumed").len() == 2).then_some(())
-    });
+    World::eventually("it is taken over", || (world.all(&flow, "job_resumed").len() == 2).then_some(()));
     let answer = outer.deliver(&flow, "inner", &token, r#"{"y": 4}"#);
     assert_eq!(answer, Some(Reported::Taken));
     outer.completes(&flow);

@@ -14,10 +14,7 @@ use crate::world::{World, async_step, step, wanted};
 fn calls(server: &StepServer) -> BTreeMap<String, usize> {
     let mut calls = BTreeMap::new();
     for sent in server.all() {
-        let flow = sent.json()["metadata"]["flow_id"]
-            .as_str()
-            .unwrap()
-            .to_owned();
+        let flow = sent.json()["metadata"]["flow_id"].as_str().unwrap().to_owned();
         *calls.entry(flow).or_default() += 1;
     }
     calls
@@ -45,11 +42,7 @@ fn flows_begun_on_both_are_each_run_by_one_and_once() {
     for flow in 0..FLOWS {
         hosts[flow % 2].completes(&format!("f{flow}"));
     }
-    assert!(
-        calls(&server).values().all(|calls| *calls == 1),
-        "{:?}",
-        calls(&server)
-    );
+    assert!(calls(&server).values().all(|calls| *calls == 1), "{:?}", calls(&server));
     for (number, host) in hosts.iter().enumerate() {
         let left = host.all_left();
         assert_eq!(left.len(), FLOWS / 2);
@@ -57,10 +50,7 @@ fn flows_begun_on_both_are_each_run_by_one_and_once() {
             assert_eq!(ends, [Ok(Stage::Completed)], "{flow} of {number}");
             assert_eq!(world.all(&flow, "attempt_started").len(), 1);
             world.ended(&flow);
-            assert_eq!(
-                world.words_of(&flow),
-                ["flow_activated", "flow_deactivated"]
-            );
+            assert_eq!(world.words_of(&flow), ["flow_activated", "flow_deactivated"]);
         }
     }
 }
@@ -78,16 +68,11 @@ fn a_result_that_comes_to_the_wrong_one_is_handed_on_and_taken() {
     for sent in server.wait_for("/s", FLOWS) {
         let metadata = sent.json()["metadata"].clone();
         let [flow, token] = ["flow_id", "receipt_token"].map(|key| metadata[key].as_str().unwrap());
-        World::eventually("it was taken on", || {
-            world.all(flow, "attempt_accepted").pop()
-        });
+        World::eventually("it was taken on", || world.all(flow, "attempt_accepted").pop());
         let number: usize = flow[1..].parse().unwrap();
         let wrong = &hosts[(number + 1) % 2];
         let result = json!({"y": number}).to_string();
-        assert_eq!(
-            wrong.deliver(flow, "s", token, &result),
-            Some(Reported::Taken)
-        );
+        assert_eq!(wrong.deliver(flow, "s", token, &result), Some(Reported::Taken));
         hosts[number % 2].completes(flow);
         assert_eq!(world.job(flow).attributes["y"].value, json!(number));
         // And again, now that it has ended.
@@ -107,19 +92,11 @@ fn a_result_handed_to_one_that_was_killed_is_heard_by_the_next() {
     let mut process = world.process();
     process.begin(&wanted("a", "s", &json!({})));
     let sent = server.wait_for("/s", 1)[0].json();
-    World::eventually("it was taken on", || {
-        world.all("a", "attempt_accepted").pop()
-    });
-    let token = sent["metadata"]["receipt_token"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    World::eventually("it was taken on", || world.all("a", "attempt_accepted").pop());
+    let token = sent["metadata"]["receipt_token"].as_str().unwrap().to_owned();
     let engine = world.engine();
     // It has the flow for as long as it lives; whether it hears of the result before it dies is open.
-    assert_eq!(
-        engine.deliver("a", "s", &token, r#"{"y": 3}"#),
-        Some(Reported::Taken)
-    );
+    assert_eq!(engine.deliver("a", "s", &token, r#"{"y": 3}"#), Some(Reported::Taken));
     process.kill();
     engine.host().recover().unwrap();
     assert_eq!(world.ended("a").stage, Stage::Completed);

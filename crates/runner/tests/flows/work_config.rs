@@ -43,21 +43,9 @@ fn the_delays_that_are_recorded_are_those_of_the_document() {
     let fixed = operator(Attempts::AtMost(2), 3, 9, BackoffType::Fixed);
     let usual = Operator::default();
     let cases: [(Operator, Value, &[u64]); 15] = [
-        (
-            usual,
-            json!({"max_retries": 4, "backoff": 3, "backoff_type": "fixed"}),
-            &[3, 3, 3, 3],
-        ),
-        (
-            usual,
-            json!({"max_retries": 4, "backoff": 3, "backoff_type": "linear"}),
-            &[3, 6, 9, 12],
-        ),
-        (
-            usual,
-            json!({"max_retries": 4, "backoff": 3, "backoff_type": "exponential"}),
-            &[3, 6, 12, 24],
-        ),
+        (usual, json!({"max_retries": 4, "backoff": 3, "backoff_type": "fixed"}), &[3, 3, 3, 3]),
+        (usual, json!({"max_retries": 4, "backoff": 3, "backoff_type": "linear"}), &[3, 6, 9, 12]),
+        (usual, json!({"max_retries": 4, "backoff": 3, "backoff_type": "exponential"}), &[3, 6, 12, 24]),
         (
             usual,
             json!({"max_retries": 4, "backoff": 3, "max_backoff": 7, "backoff_type": "linear"}),
@@ -80,26 +68,15 @@ fn the_delays_that_are_recorded_are_those_of_the_document() {
         // What is left out is the operator's; without any `work_config` everything is.
         (linear, Value::Null, &[2, 4, 5, 5]),
         (fixed, Value::Null, &[3, 3]),
-        (
-            operator(Attempts::AtMost(0), 1, 1, BackoffType::Fixed),
-            Value::Null,
-            &[],
-        ),
+        (operator(Attempts::AtMost(0), 1, 1, BackoffType::Fixed), Value::Null, &[]),
         (linear, json!({"max_retries": 3, "backoff": 4}), &[4, 5, 5]),
         (linear, json!({"max_retries": 2, "max_backoff": 3}), &[2, 3]),
-        (
-            linear,
-            json!({"max_retries": 3, "backoff": 1, "backoff_type": "fixed"}),
-            &[1, 1, 1],
-        ),
+        (linear, json!({"max_retries": 3, "backoff": 1, "backoff_type": "fixed"}), &[1, 1, 1]),
     ];
     for (operator, work, expected) in cases {
         let calls = server.all().len();
         let world = world(&server, &work);
-        let engine = world.engine_told(Told {
-            operator,
-            ..Told::default()
-        });
+        let engine = world.engine_told(Told { operator, ..Told::default() });
         engine.start(&wanted("a", "s", &json!({})));
         assert_eq!(engine.left("a"), Ok(Stage::Failed));
         assert_eq!(delays(&world), expected, "{work}");
@@ -114,21 +91,9 @@ fn the_documented_defaults_hold_where_nobody_says_otherwise() {
         (Value::Null, 1000, json!(10)),
         (json!({"max_retries": 7}), 1000, json!(7)),
         // The cap is 60 s if none is given, and never zero.
-        (
-            json!({"max_retries": 2, "backoff": 900_000}),
-            60_000,
-            json!(2),
-        ),
-        (
-            json!({"max_retries": 2, "backoff": 50_000, "max_backoff": 0}),
-            50_000,
-            json!(2),
-        ),
-        (
-            json!({"max_retries": -1, "backoff": 5000}),
-            5000,
-            Value::Null,
-        ),
+        (json!({"max_retries": 2, "backoff": 900_000}), 60_000, json!(2)),
+        (json!({"max_retries": 2, "backoff": 50_000, "max_backoff": 0}), 50_000, json!(2)),
+        (json!({"max_retries": -1, "backoff": 5000}), 5000, Value::Null),
     ] {
         let world = world(&server, &work);
         let engine = world.engine();
@@ -147,10 +112,7 @@ fn without_a_limit_it_is_tried_until_it_succeeds() {
     let mut replies = vec![Reply::status(503); 25];
     replies.push(Reply::outputs(&json!({})));
     let server = StepServer::start().on("/s", &replies);
-    let world = world(
-        &server,
-        &json!({"max_retries": -1, "backoff": 1, "backoff_type": "fixed"}),
-    );
+    let world = world(&server, &json!({"max_retries": -1, "backoff": 1, "backoff_type": "fixed"}));
     let engine = world.engine();
     engine.start(&wanted("a", "s", &json!({})));
     engine.completes("a");

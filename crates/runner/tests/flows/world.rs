@@ -36,11 +36,7 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path()).unwrap());
         let book = Book::open(Arc::clone(&store)).unwrap();
-        Self {
-            folder,
-            store,
-            book,
-        }
+        Self { folder, store, book }
     }
 
     /// A world in which these steps are registered.
@@ -91,8 +87,7 @@ impl World {
     pub(crate) fn catalog_of(&self, flow: &str) -> Vec<CatalogRecord> {
         let all = catalog::records(self.store(), Version::EMPTY).unwrap();
         let all = all.into_iter().map(|(_, record)| record);
-        all.filter(|record| flow_of(&record.event) == Some(flow))
-            .collect()
+        all.filter(|record| flow_of(&record.event) == Some(flow)).collect()
     }
 
     /// What the catalog says of a flow, as words.
@@ -102,24 +97,20 @@ impl World {
     }
 
     pub(crate) fn place(&self, flow: &str) -> Option<FlowPlace> {
-        let place = |catalog: &undaunted_engine::catalog::Catalog| {
-            catalog.flows.get(flow).map(|entry| entry.place)
-        };
+        let place =
+            |catalog: &undaunted_engine::catalog::Catalog| catalog.flows.get(flow).map(|entry| entry.place);
         self.book.read(place).unwrap()
     }
 
     /// Waits until the catalog says that a flow is done with, which is after its last record.
     pub(crate) fn ended(&self, flow: &str) -> Job {
-        Self::eventually(flow, || {
-            (self.place(flow) == Some(FlowPlace::Deactivated)).then_some(())
-        });
+        Self::eventually(flow, || (self.place(flow) == Some(FlowPlace::Deactivated)).then_some(()));
         self.job(flow)
     }
 
     /// A flow as its journal has it.
     pub(crate) fn job(&self, flow: &str) -> Job {
-        let (job, _) =
-            journal::replay(self.store(), flow, &Plans::default(), |_, _, _| {}).unwrap();
+        let (job, _) = journal::replay(self.store(), flow, &Plans::default(), |_, _, _| {}).unwrap();
         job
     }
 
@@ -135,15 +126,10 @@ impl World {
     /// The events of a flow, as `events --json` shows them.
     pub(crate) fn events(&self, flow: &str) -> Vec<Value> {
         let mut events = Vec::new();
-        journal::replay(
-            self.store(),
-            flow,
-            &Plans::default(),
-            |job, version, record| {
-                let shown = view::event(job, version.0, record);
-                events.push(serde_json::to_value(shown).unwrap());
-            },
-        )
+        journal::replay(self.store(), flow, &Plans::default(), |job, version, record| {
+            let shown = view::event(job, version.0, record);
+            events.push(serde_json::to_value(shown).unwrap());
+        })
         .unwrap();
         events
     }
@@ -159,10 +145,7 @@ impl World {
     /// of it.
     pub(crate) fn deposit(&self, flow: &str, wanted: &Wanted, known: &[Event]) {
         let submitted = self.submission(wanted);
-        let submitted = Submitted {
-            job: flow.to_owned(),
-            ..submitted
-        };
+        let submitted = Submitted { job: flow.to_owned(), ..submitted };
         journal::deposit(self.store(), submitted, known, now()).unwrap();
     }
 
@@ -247,12 +230,7 @@ pub(crate) fn now() -> Timestamp {
 
 /// That a flow is active, as whoever begins it writes it.
 pub(crate) fn activated(flow: &str) -> CatalogEvent {
-    CatalogEvent::FlowActivated {
-        flow: flow.to_owned(),
-        since: now(),
-        labels: vec![],
-        parent: None,
-    }
+    CatalogEvent::FlowActivated { flow: flow.to_owned(), since: now(), labels: vec![], parent: None }
 }
 
 /// A step: its id, where it is called, what it takes and gives, and its `work_config`. Its breaker has

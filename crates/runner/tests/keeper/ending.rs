@@ -19,10 +19,7 @@ fn tree(world: &World) -> [i32; 3] {
 fn a_timeout_ends_children_that_ignore_term_and_that_have_left_the_session() {
     let world = World::new();
     let (keeper, _) = world.keeper();
-    let spec = Spec {
-        timeout: Some(Duration::from_secs(1)),
-        ..world.shell(1, TREE)
-    };
+    let spec = Spec { timeout: Some(Duration::from_secs(1)), ..world.shell(1, TREE) };
     keeper.run(spec).unwrap();
     let pids = tree(&world);
     let ended = exited(&keeper, 1);
@@ -35,21 +32,14 @@ fn a_timeout_ends_children_that_ignore_term_and_that_have_left_the_session() {
 fn a_command_that_cleans_up_on_term_has_its_grace() {
     let world = World::new();
     let (keeper, _) = world.keeper();
-    let script =
-        "trap 'sleep 0.1; echo clean; exit 9' TERM; echo up > up; while :; do sleep 0.01; done";
-    let spec = Spec {
-        grace: Duration::from_secs(50),
-        ..world.shell(1, script)
-    };
+    let script = "trap 'sleep 0.1; echo clean; exit 9' TERM; echo up > up; while :; do sleep 0.01; done";
+    let spec = Spec { grace: Duration::from_secs(50), ..world.shell(1, script) };
     keeper.run(spec).unwrap();
     world.line("up");
     keeper.cancel(1);
     let ended = exited(&keeper, 1);
     assert_eq!((ended.why, ended.end), (EndedBy::Cancelled, End::Code(9)));
-    assert_eq!(
-        keeper.spool().capture(&ended.stdout, 99).unwrap(),
-        b"clean\n"
-    );
+    assert_eq!(keeper.spool().capture(&ended.stdout, 99).unwrap(), b"clean\n");
 }
 
 #[test]
@@ -58,11 +48,9 @@ fn an_orphan_in_a_session_of_its_own_is_known_by_its_mark() {
     let (keeper, _) = world.keeper();
     // Beside it runs another, so it is not known by being the only one.
     keeper.run(world.shell(2, "sleep 1000")).unwrap();
-    let orphan = "setsid sh -c 'echo $$ > orphan; exec sleep 1000' & while [ ! -e orphan ]; do sleep 0.01; done";
-    let script = format!(
-        "sh -c '{}'; echo up > up; sleep 1000",
-        orphan.replace('\'', "'\\''")
-    );
+    let orphan =
+        "setsid sh -c 'echo $$ > orphan; exec sleep 1000' & while [ ! -e orphan ]; do sleep 0.01; done";
+    let script = format!("sh -c '{}'; echo up > up; sleep 1000", orphan.replace('\'', "'\\''"));
     keeper.run(world.shell(1, &script)).unwrap();
     world.line("up");
     let orphan = world.pid("orphan");
@@ -81,9 +69,7 @@ fn an_orphan_without_a_mark_is_ended_if_only_one_command_can_have_left_it() {
         let world = World::new();
         let (keeper, _) = world.keeper();
         if beside {
-            keeper
-                .run(world.shell(2, "echo up > other; sleep 1000"))
-                .unwrap();
+            keeper.run(world.shell(2, "echo up > other; sleep 1000")).unwrap();
             world.line("other");
         }
         keeper.run(world.shell(1, script)).unwrap();
@@ -106,10 +92,7 @@ fn what_a_failure_leaves_is_gone_before_it_is_told() {
         while [ ! -e apart ] || [ ! -e stubborn ]; do sleep 0.01; done; exit 1";
     keeper.run(world.shell(1, script)).unwrap();
     let ended = exited(&keeper, 1);
-    assert_eq!(
-        (ended.why, ended.end, ended.left),
-        (EndedBy::Itself, End::Code(1), 0)
-    );
+    assert_eq!((ended.why, ended.end, ended.left), (EndedBy::Itself, End::Code(1), 0));
     assert!(!is_alive(world.pid("apart")) && !is_alive(world.pid("stubborn")));
 }
 
@@ -143,19 +126,14 @@ fn cancelling_all_ends_all() {
     let world = World::new();
     let (keeper, _) = world.keeper();
     for id in 0..20 {
-        keeper
-            .run(world.shell(id, "echo up >> ups; sleep 1000"))
-            .unwrap();
+        keeper.run(world.shell(id, "echo up >> ups; sleep 1000")).unwrap();
     }
     World::eventually("all commands", || (world.lines("ups") == 20).then_some(()));
     keeper.cancel_all();
     let mut ended = 0;
     while ended < 20 {
         if let KeeperEvent::Exited(exited) = next_event(&keeper) {
-            assert_eq!(
-                (exited.why, exited.end),
-                (EndedBy::Cancelled, End::Signal(15))
-            );
+            assert_eq!((exited.why, exited.end), (EndedBy::Cancelled, End::Signal(15)));
             ended += 1;
         }
     }
@@ -165,12 +143,8 @@ fn cancelling_all_ends_all() {
 fn a_stranger_that_keeps_forking_is_ended_too() {
     let world = World::new();
     let (keeper, _) = world.keeper();
-    let script =
-        "trap '' TERM; echo up > up; while :; do (sleep 0.02 & sleep 0.02) & sleep 0.01; done";
-    let spec = Spec {
-        timeout: Some(Duration::from_millis(300)),
-        ..world.shell(1, script)
-    };
+    let script = "trap '' TERM; echo up > up; while :; do (sleep 0.02 & sleep 0.02) & sleep 0.01; done";
+    let spec = Spec { timeout: Some(Duration::from_millis(300)), ..world.shell(1, script) };
     keeper.run(spec).unwrap();
     world.line("up");
     assert_eq!(exited(&keeper, 1).why, EndedBy::Timeout);

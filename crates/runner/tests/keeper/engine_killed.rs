@@ -98,9 +98,8 @@ fn a_timeout_is_enforced_without_an_engine() {
 fn an_engine_killed_among_many_starts_loses_nothing_and_repeats_nothing() {
     let world = World::new();
     let folder = world.path("").display().to_string();
-    let scripts: Vec<String> = (1..=20)
-        .map(|id| format!("cd {folder}; echo {id} >> ran; exit {id}"))
-        .collect();
+    let scripts: Vec<String> =
+        (1..=20).map(|id| format!("cd {folder}; echo {id} >> ran; exit {id}")).collect();
     let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
     let mut engine = world.engine(&scripts);
     world.line("ran");

@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use undaunted_runner::keeper::Refusal;
 use undaunted_runner::spool::{
-    End, EndedBy, Exited, Fate, NotStarted, Refusing, RunningCommand, Spool, SpooledOutput,
-    Vanished, reread_log,
+    End, EndedBy, Exited, Fate, NotStarted, Refusing, RunningCommand, Spool, SpooledOutput, Vanished,
+    reread_log,
 };
 
 use crate::world::{World, exited, refused};
@@ -40,13 +40,7 @@ const ERR: SpooledOutput = kept(24, 24, 0, 19);
 const CUT: SpooledOutput = kept(5_000_000_000, 3, 5, 43);
 
 const fn kept(length: u64, head: u64, tail: u64, offset: u64) -> SpooledOutput {
-    SpooledOutput {
-        length,
-        head,
-        tail,
-        segment: 0,
-        offset,
-    }
+    SpooledOutput { length, head, tail, segment: 0, offset }
 }
 
 /// What the release before had on record as ended.
@@ -57,49 +51,25 @@ fn ended() -> Vec<Exited> {
         (End::Code(-1), EndedBy::OutputLimit, [CUT, NONE], 0),
         (End::Signal(9), EndedBy::Timeout, [NONE; 2], 0),
         (End::Signal(15), EndedBy::Cancelled, [NONE; 2], 0),
-        (
-            not_started(2, Refusing::Program),
-            EndedBy::Itself,
-            [NONE; 2],
-            0,
-        ),
-        (
-            not_started(20, Refusing::WorkingDirectory),
-            EndedBy::Itself,
-            [NONE; 2],
-            0,
-        ),
-        (
-            not_started(13, Refusing::Stdin),
-            EndedBy::Itself,
-            [NONE; 2],
-            0,
-        ),
+        (not_started(2, Refusing::Program), EndedBy::Itself, [NONE; 2], 0),
+        (not_started(20, Refusing::WorkingDirectory), EndedBy::Itself, [NONE; 2], 0),
+        (not_started(13, Refusing::Stdin), EndedBy::Itself, [NONE; 2], 0),
     ];
-    let exited = (1..)
-        .zip(ends)
-        .map(|(id, (end, why, [stdout, stderr], left))| Exited {
-            id,
-            end,
-            why,
-            began: at(id),
-            ended: at(id + 60),
-            stdout,
-            stderr,
-            left,
-        });
+    let exited = (1..).zip(ends).map(|(id, (end, why, [stdout, stderr], left))| Exited {
+        id,
+        end,
+        why,
+        began: at(id),
+        ended: at(id + 60),
+        stdout,
+        stderr,
+        left,
+    });
     exited.collect()
 }
 
 fn vanished(id: u64, began: SystemTime) -> Vanished {
-    Vanished {
-        id,
-        began,
-        stdout: NONE,
-        stderr: NONE,
-        ended: 0,
-        survived: 0,
-    }
+    Vanished { id, began, stdout: NONE, stderr: NONE, ended: 0, survived: 0 }
 }
 
 #[test]
@@ -110,12 +80,7 @@ fn attempts_of_the_release_before_are_collected() {
     for exited in ended() {
         assert_eq!(recovered.fate(exited.id), Fate::Exited(exited));
     }
-    let recorded = Vanished {
-        stdout: CUT,
-        ended: 3,
-        survived: 1,
-        ..vanished(8, at(8))
-    };
+    let recorded = Vanished { stdout: CUT, ended: 3, survived: 1, ..vanished(8, at(8)) };
     assert_eq!(recovered.fate(8), Fate::Vanished(Some(recorded)));
     // Forgotten, begun with a keeper that is no more, and never heard of.
     assert_eq!(recovered.fate(9), Fate::NeverBegan);
@@ -154,12 +119,7 @@ fn a_spool_of_the_release_before_can_be_looked_at() {
     }
     let running = |id: u64, pid, slot| {
         let began = Some(at(id % 100));
-        Fate::Running(RunningCommand {
-            id,
-            pid,
-            slot: Some(slot),
-            began,
-        })
+        Fate::Running(RunningCommand { id, pid, slot: Some(slot), began })
     };
     assert_eq!(spool.peek(10).unwrap(), running(10, None, 10));
     let most = running(u64::MAX, Some(i32::MAX), u32::MAX);

@@ -5,9 +5,7 @@ use std::io::Write;
 use undaunted_runner::keeper::{KeeperEvent, Refusal};
 use undaunted_runner::spool::Fate;
 
-use crate::world::{
-    World, exited, is_alive, kill, kill_and_wait, next_event, refused, wait_until_gone,
-};
+use crate::world::{World, exited, is_alive, kill, kill_and_wait, next_event, refused, wait_until_gone};
 
 #[test]
 fn what_its_commands_left_is_found_and_ended() {
@@ -35,14 +33,8 @@ fn what_its_commands_left_is_found_and_ended() {
     let Fate::Vanished(Some(vanished)) = recovered.fate(1) else {
         panic!("{recovered:?}");
     };
-    assert!(
-        vanished.ended >= 3 && vanished.survived == 0,
-        "{vanished:?}"
-    );
-    assert_eq!(
-        keeper.spool().capture(&vanished.stdout, 99).unwrap(),
-        b"words\n"
-    );
+    assert!(vanished.ended >= 3 && vanished.survived == 0, "{vanished:?}");
+    assert_eq!(keeper.spool().capture(&vanished.stdout, 99).unwrap(), b"words\n");
     assert!(matches!(recovered.fate(2), Fate::Vanished(Some(_))));
     assert_eq!(recovered.fate(3), Fate::NeverBegan);
     // A vanished attempt is on record until it is forgotten, and is never run under its id.
@@ -55,9 +47,7 @@ fn what_its_commands_left_is_found_and_ended() {
 fn leftovers_are_ended_without_a_next_keeper_as_well() {
     let world = World::new();
     let (keeper, _) = world.keeper();
-    keeper
-        .run(world.shell(1, "echo $$ > up; exec sleep 1000"))
-        .unwrap();
+    keeper.run(world.shell(1, "echo $$ > up; exec sleep 1000")).unwrap();
     let command = world.pid("up");
     let told = undaunted_runner::keeper::recover(&world.spool());
     assert!(told.is_err(), "a keeper lives: {told:?}");
@@ -126,9 +116,7 @@ fn killed_after_the_process_is_made_it_is_found() {
 fn killed_before_the_end_is_on_record_the_end_is_uncertain() {
     let world = World::new();
     let (keeper, _) = world.keeper_with(&["UNDAUNTED_TEST_DIE=exited:1"]);
-    keeper
-        .run(world.shell(1, "echo 1 >> ran; echo said"))
-        .unwrap();
+    keeper.run(world.shell(1, "echo 1 >> ran; echo said")).unwrap();
     wait_until_gone(&keeper);
     let (_keeper, recovered) = world.keeper();
     assert!(matches!(recovered.fate(1), Fate::Vanished(Some(_))));
@@ -199,9 +187,7 @@ fn killed_at_any_moment_what_never_began_never_runs_and_what_ended_ran_once() {
         keeper.run(world.shell(COMMANDS, "exit 0")).unwrap();
         exited(&keeper, COMMANDS);
         for id in 0..COMMANDS {
-            keeper
-                .run(world.shell(id, &format!("echo {id} >> ran; exit 1")))
-                .unwrap();
+            keeper.run(world.shell(id, &format!("echo {id} >> ran; exit 1"))).unwrap();
         }
         let mut told = std::collections::BTreeSet::new();
         while told.len() < after {
@@ -231,9 +217,6 @@ fn killed_at_any_moment_what_never_began_never_runs_and_what_ended_ran_once() {
             assert!(is_known || !told.contains(&id), "{id} was told and is lost");
         }
         // Nothing is left that could run later.
-        assert_eq!(
-            std::fs::read_to_string(world.path("ran")).unwrap_or_default(),
-            ran
-        );
+        assert_eq!(std::fs::read_to_string(world.path("ran")).unwrap_or_default(), ran);
     }
 }

@@ -20,30 +20,18 @@ fn of_a_long_output_the_first_and_the_last_mebibyte_are_kept() {
     let output = keeper.spool().output(&kept).unwrap();
     assert_eq!(output.head, vec![b'a'; MEBIBYTE]);
     assert_eq!(output.tail, vec![b'c'; MEBIBYTE]);
-    assert!(matches!(
-        keeper.spool().capture(&kept, u64::MAX),
-        Err(CaptureError::Dropped { .. })
-    ));
-    assert!(matches!(
-        keeper.spool().capture(&kept, 1000),
-        Err(CaptureError::TooLong { .. })
-    ));
+    assert!(matches!(keeper.spool().capture(&kept, u64::MAX), Err(CaptureError::Dropped { .. })));
+    assert!(matches!(keeper.spool().capture(&kept, 1000), Err(CaptureError::TooLong { .. })));
 }
 
 #[test]
 fn what_is_to_be_captured_is_kept_whole() {
     let world = World::new();
     let (keeper, _) = world.keeper();
-    let spec = Spec {
-        capture: 6_000_000,
-        ..world.shell(1, "head -c 5000000 /dev/zero")
-    };
+    let spec = Spec { capture: 6_000_000, ..world.shell(1, "head -c 5000000 /dev/zero") };
     keeper.run(spec).unwrap();
     let kept = exited(&keeper, 1).stdout;
-    assert_eq!(
-        keeper.spool().capture(&kept, 5_000_000).unwrap().len(),
-        5_000_000
-    );
+    assert_eq!(keeper.spool().capture(&kept, 5_000_000).unwrap().len(), 5_000_000);
 }
 
 #[test]
@@ -59,9 +47,7 @@ fn the_next_command_in_the_same_files_sees_nothing_of_the_last() {
         let error = keeper.spool().last_lines(&ended.stderr, 9).unwrap();
         assert_eq!(error, format!("error {id}"));
     }
-    let pairs = std::fs::read_dir(world.spool().join("slots"))
-        .unwrap()
-        .count();
+    let pairs = std::fs::read_dir(world.spool().join("slots")).unwrap().count();
     assert_eq!(pairs, 2);
 }
 
@@ -69,9 +55,7 @@ fn the_next_command_in_the_same_files_sees_nothing_of_the_last() {
 fn the_last_lines_are_the_last_lines() {
     let world = World::new();
     let (keeper, _) = world.keeper();
-    keeper
-        .run(world.shell(1, "seq 1 100000 >&2; printf 'end\\377' >&2"))
-        .unwrap();
+    keeper.run(world.shell(1, "seq 1 100000 >&2; printf 'end\\377' >&2")).unwrap();
     let kept = exited(&keeper, 1).stderr;
     let lines = keeper.spool().last_lines(&kept, 3).unwrap();
     assert_eq!(lines, "99999\n100000\nend\u{fffd}");
@@ -90,16 +74,10 @@ fn who_writes_more_than_the_limit_is_ended() {
     assert_eq!(ended.why, EndedBy::OutputLimit);
     assert!(ended.stdout.length > 100_000);
     // One that is quicker than the keeper's look has passed it all the same.
-    let quick = Spec {
-        output_limit: Some(10),
-        ..world.shell(2, "echo 12345; echo 123456 >&2")
-    };
+    let quick = Spec { output_limit: Some(10), ..world.shell(2, "echo 12345; echo 123456 >&2") };
     keeper.run(quick).unwrap();
     assert_eq!(exited(&keeper, 2).why, EndedBy::OutputLimit);
-    let exact = Spec {
-        output_limit: Some(10),
-        ..world.shell(3, "printf 1234567890")
-    };
+    let exact = Spec { output_limit: Some(10), ..world.shell(3, "printf 1234567890") };
     keeper.run(exact).unwrap();
     assert_eq!(exited(&keeper, 3).why, EndedBy::Itself);
 }
@@ -111,9 +89,7 @@ fn everything_in_the_spool_is_private() {
     let open = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(world.spool(), open).unwrap();
     let (keeper, _) = world.keeper();
-    keeper
-        .run(world.shell(1, "umask > mask; echo secret"))
-        .unwrap();
+    keeper.run(world.shell(1, "umask > mask; echo secret")).unwrap();
     exited(&keeper, 1);
     let mut folders = vec![world.spool()];
     let mut seen = 0;
@@ -126,20 +102,12 @@ fn everything_in_the_spool_is_private() {
             if found.is_dir() {
                 folders.push(path);
             } else if found.is_file() {
-                assert_eq!(
-                    found.permissions().mode() & 0o777,
-                    0o600,
-                    "{}",
-                    path.display()
-                );
+                assert_eq!(found.permissions().mode() & 0o777, 0o600, "{}", path.display());
                 seen += 1;
             }
         }
     }
-    assert!(
-        seen >= 5,
-        "log, lock, complaints, a pair, a segment: {seen}"
-    );
+    assert!(seen >= 5, "log, lock, complaints, a pair, a segment: {seen}");
     // The command's own files are its own affair.
     assert_ne!(world.line("mask"), "0077");
 }
@@ -184,9 +152,7 @@ fn keepers_that_follow_each_other_never_write_over_what_was_kept() {
             let output = keeper.spool().capture(kept, 100).unwrap();
             assert_eq!(String::from_utf8(output).unwrap(), *text);
         }
-        keeper
-            .run(world.shell(id, &format!("echo of keeper {id}")))
-            .unwrap();
+        keeper.run(world.shell(id, &format!("echo of keeper {id}"))).unwrap();
         places.push((exited(&keeper, id).stdout, format!("of keeper {id}\n")));
         keeper.forget(id);
         if id == 1 {
@@ -199,10 +165,8 @@ fn keepers_that_follow_each_other_never_write_over_what_was_kept() {
             World::eventually("the keeper's end", || (!is_alive(pid)).then_some(()));
         }
     }
-    let mut ranges: Vec<_> = places
-        .iter()
-        .map(|(kept, _)| (kept.segment, kept.offset, kept.offset + kept.stored()))
-        .collect();
+    let mut ranges: Vec<_> =
+        places.iter().map(|(kept, _)| (kept.segment, kept.offset, kept.offset + kept.stored())).collect();
     ranges.sort_unstable();
     assert_eq!(ranges.len(), 6);
     for pair in ranges.windows(2) {

@@ -13,9 +13,7 @@ fn a_second_start_of_an_attempt_is_refused() {
     let world = World::new();
     let (keeper, _) = world.keeper();
     for _ in 0..2 {
-        keeper
-            .run(world.shell(1, "echo ran >> ran; sleep 0.1"))
-            .unwrap();
+        keeper.run(world.shell(1, "echo ran >> ran; sleep 0.1")).unwrap();
     }
     assert_eq!(refused(&keeper), (Some(1), Refusal::Known));
     exited(&keeper, 1);
@@ -29,10 +27,7 @@ fn a_second_engine_is_told_that_there_is_one() {
     let world = World::new();
     let (_first, _) = world.keeper();
     let second = world.keeper_in(&world.spool(), &[]);
-    assert!(
-        matches!(second, Err(KeeperError::Refused(Refusal::Busy))),
-        "{second:?}"
-    );
+    assert!(matches!(second, Err(KeeperError::Refused(Refusal::Busy))), "{second:?}");
 }
 
 #[test]
@@ -56,11 +51,7 @@ fn nonsense_on_the_socket_is_refused_and_harms_nobody() {
         let mut answer = vec![];
         // What was read before the keeper hung up counts; how it hung up does not.
         drop(stream.read_to_end(&mut answer));
-        assert_eq!(
-            answer.get(4),
-            Some(&5),
-            "{message:?} is answered by {answer:?}"
-        );
+        assert_eq!(answer.get(4), Some(&5), "{message:?} is answered by {answer:?}");
     }
     keeper.run(world.shell(1, "exit 2")).unwrap();
     assert_eq!(exited(&keeper, 1).end, End::Code(2));
@@ -135,15 +126,9 @@ fn a_folder_that_cannot_be_is_named() {
     let world = World::new();
     std::fs::write(world.path("file"), "").unwrap();
     let inside = world.keeper_in(&world.path("file/spool"), &[]);
-    assert!(
-        matches!(inside, Err(KeeperError::Spool(SpoolError::Create { .. }))),
-        "{inside:?}"
-    );
+    assert!(matches!(inside, Err(KeeperError::Spool(SpoolError::Create { .. }))), "{inside:?}");
     let nowhere = world.keeper_in(std::path::Path::new("/proc/no/spool"), &[]);
-    assert!(
-        matches!(nowhere, Err(KeeperError::Spool(SpoolError::Create { .. }))),
-        "{nowhere:?}"
-    );
+    assert!(matches!(nowhere, Err(KeeperError::Spool(SpoolError::Create { .. }))), "{nowhere:?}");
 }
 
 #[test]

@@ -17,16 +17,10 @@ fn a_command_runs_with_exactly_what_it_was_given() {
     spec.argv.extend(["sh".into(), "a b'c\n".into()]);
     spec.env.push(("NAME".into(), "välue".into()));
     spec.stdin = Some("input".into());
-    let expected = format!(
-        "a b'c\n|välue|{}|from the input",
-        spec.working_dir.display()
-    );
+    let expected = format!("a b'c\n|välue|{}|from the input", spec.working_dir.display());
     keeper.run(spec).unwrap();
     let ended = exited(&keeper, 1);
-    assert_eq!(
-        (ended.end, ended.why, ended.left),
-        (End::Code(7), EndedBy::Itself, 0)
-    );
+    assert_eq!((ended.end, ended.why, ended.left), (End::Code(7), EndedBy::Itself, 0));
     let output = keeper.spool().capture(&ended.stdout, 1000).unwrap();
     assert_eq!(String::from_utf8(output).unwrap(), expected);
     assert_eq!(keeper.spool().last_lines(&ended.stderr, 5).unwrap(), "");
@@ -50,10 +44,7 @@ fn a_program_is_found_in_the_path_of_its_own_environment() {
     keeper.run(spec).unwrap();
     let ended = exited(&keeper, 1);
     assert_eq!(ended.end, End::Code(0));
-    assert_eq!(
-        keeper.spool().capture(&ended.stdout, 99).unwrap(),
-        b"odd one\n"
-    );
+    assert_eq!(keeper.spool().capture(&ended.stdout, 99).unwrap(), b"odd one\n");
 }
 
 #[test]
@@ -61,34 +52,14 @@ fn what_cannot_be_started_says_what_stood_in_the_way() {
     let world = World::new();
     let (keeper, _) = world.keeper();
     std::fs::write(world.path("plain"), "").unwrap();
-    let no_program = Spec {
-        argv: vec!["surely-not-there".into()],
-        ..world.shell(1, "")
-    };
-    let not_executable = Spec {
-        argv: vec!["./plain".into()],
-        ..world.shell(2, "")
-    };
-    let no_folder = Spec {
-        working_dir: world.path("nowhere"),
-        ..world.shell(3, "")
-    };
-    let no_input = Spec {
-        stdin: Some("nowhere".into()),
-        ..world.shell(4, "")
-    };
-    let nothing = Spec {
-        argv: vec![],
-        ..world.shell(5, "")
-    };
-    let made = std::process::Command::new("mkfifo")
-        .arg(world.path("pipe"))
-        .status();
+    let no_program = Spec { argv: vec!["surely-not-there".into()], ..world.shell(1, "") };
+    let not_executable = Spec { argv: vec!["./plain".into()], ..world.shell(2, "") };
+    let no_folder = Spec { working_dir: world.path("nowhere"), ..world.shell(3, "") };
+    let no_input = Spec { stdin: Some("nowhere".into()), ..world.shell(4, "") };
+    let nothing = Spec { argv: vec![], ..world.shell(5, "") };
+    let made = std::process::Command::new("mkfifo").arg(world.path("pipe")).status();
     assert!(made.unwrap().success());
-    let pipe = Spec {
-        stdin: Some("pipe".into()),
-        ..world.shell(6, "")
-    };
+    let pipe = Spec { stdin: Some("pipe".into()), ..world.shell(6, "") };
     let expected = [
         (pipe, 22, Refusing::Stdin, 126),
         (no_program, 2, Refusing::Program, 127),
@@ -119,10 +90,7 @@ fn two_hundred_commands_at_width_eight_all_end_once() {
         match next_event(&keeper) {
             KeeperEvent::Exited(exited) => {
                 let wrote = keeper.spool().capture(&exited.stdout, 100).unwrap();
-                assert_eq!(
-                    String::from_utf8(wrote).unwrap(),
-                    format!("{}\n", exited.id)
-                );
+                assert_eq!(String::from_utf8(wrote).unwrap(), format!("{}\n", exited.id));
                 assert!(ended.insert(exited.id, exited.end).is_none());
                 if next < 200 {
                     keeper.run(world.shell(next, &script(next))).unwrap();
@@ -138,9 +106,7 @@ fn two_hundred_commands_at_width_eight_all_end_once() {
     }
     assert_eq!(world.lines("ran"), 200);
     // Eight at a time never need more than eight pairs of files.
-    let pairs = std::fs::read_dir(world.spool().join("slots"))
-        .unwrap()
-        .count();
+    let pairs = std::fs::read_dir(world.spool().join("slots")).unwrap().count();
     assert!(pairs <= 16 + 4, "{pairs} files");
 }
 
@@ -191,9 +157,7 @@ fn the_keeper_stays_for_its_commands_after_a_goodbye() {
     let world = World::new();
     let (keeper, _) = world.keeper();
     let pid = keeper.pid();
-    keeper
-        .run(world.shell(1, "echo up > up; while [ ! -e go ]; do sleep 0.01; done"))
-        .unwrap();
+    keeper.run(world.shell(1, "echo up > up; while [ ! -e go ]; do sleep 0.01; done")).unwrap();
     world.line("up");
     keeper.goodbye();
     assert!(is_alive(pid));

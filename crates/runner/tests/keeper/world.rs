@@ -24,9 +24,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
-        Self {
-            folder: tempfile::tempdir().unwrap(),
-        }
+        Self { folder: tempfile::tempdir().unwrap() }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -141,17 +139,12 @@ impl Drop for World {
 
 fn carries(pid: i32, name: &str) -> bool {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    is_alive(pid)
-        && environment
-            .split(|byte| *byte == 0)
-            .any(|each| each == name.as_bytes())
+    is_alive(pid) && environment.split(|byte| *byte == 0).any(|each| each == name.as_bytes())
 }
 
 fn processes() -> Vec<i32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect()
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// Whether a process runs; one that has ended and waits for its parent does not.

@@ -20,10 +20,7 @@ fn flow() -> Scene {
 }
 
 fn kinds(events: &[Value]) -> Vec<&str> {
-    events
-        .iter()
-        .map(|event| event["type"].as_str().unwrap())
-        .collect()
+    events.iter().map(|event| event["type"].as_str().unwrap()).collect()
 }
 
 #[test]
@@ -55,10 +52,7 @@ fn the_events_of_a_flow_come_in_the_order_clients_expect() {
             "flow_completed",
         ]
     );
-    let sequences: Vec<u64> = events
-        .iter()
-        .map(|it| it["sequence"].as_u64().unwrap())
-        .collect();
+    let sequences: Vec<u64> = events.iter().map(|it| it["sequence"].as_u64().unwrap()).collect();
     assert!(sequences.is_sorted_by(|a, b| a < b), "{sequences:?}");
     for event in &events {
         assert_eq!(event["id"], json!(["flow", "wf-1"]));
@@ -90,10 +84,7 @@ fn what_fails_for_good_fails_the_work_the_step_and_the_flow() {
     let mut scene = flow();
     scene.fail(0, 0, Cause::Status(404));
     let events = scene.events();
-    assert_eq!(
-        kinds(&events)[3..],
-        ["work_failed", "step_failed", "step_failed", "flow_failed"]
-    );
+    assert_eq!(kinds(&events)[3..], ["work_failed", "step_failed", "step_failed", "flow_failed"]);
     let error = events[3]["data"]["error"].as_str().unwrap();
     assert!(error.contains("it said no"), "{error}");
     assert_eq!(events[4]["data"]["error"], error);
@@ -109,12 +100,7 @@ fn the_last_transient_failure_is_not_completed_and_then_failed() {
     scene.at(1000).start();
     scene.fail(0, 0, Cause::Timeout);
     let events = scene.events();
-    let last = [
-        "work_started",
-        "work_not_completed",
-        "work_failed",
-        "step_failed",
-    ];
+    let last = ["work_started", "work_not_completed", "work_failed", "step_failed"];
     assert_eq!(kinds(&events)[5..9], last);
 }
 
@@ -140,33 +126,17 @@ fn records_of_the_catalog_are_events_of_the_engine() {
     };
     let id = || "a".to_owned();
     let definition = json!({"id": "a"});
-    let registered = CatalogEvent::StepRegistered {
-        id: id(),
-        definition: definition.to_string(),
-    };
-    assert_eq!(
-        told(registered),
-        (json!("step_registered"), json!({ "step": definition }))
-    );
-    let health = CatalogEvent::StepHealthChanged {
-        id: id(),
-        healthy: false,
-        error: Some("gone".to_owned()),
-    };
-    assert_eq!(
-        told(health).1,
-        json!({"step_id": "a", "status": "unhealthy", "error": "gone"})
-    );
+    let registered = CatalogEvent::StepRegistered { id: id(), definition: definition.to_string() };
+    assert_eq!(told(registered), (json!("step_registered"), json!({ "step": definition })));
+    let health = CatalogEvent::StepHealthChanged { id: id(), healthy: false, error: Some("gone".to_owned()) };
+    assert_eq!(told(health).1, json!({"step_id": "a", "status": "unhealthy", "error": "gone"}));
     let activated = CatalogEvent::FlowActivated {
         flow: "f".to_owned(),
         since: T0,
         labels: vec![("k".to_owned(), "v".to_owned())],
         parent: None,
     };
-    assert_eq!(
-        told(activated).1,
-        json!({"flow_id": "f", "labels": {"k": "v"}})
-    );
+    assert_eq!(told(activated).1, json!({"flow_id": "f", "labels": {"k": "v"}}));
     let deactivated = CatalogEvent::FlowDeactivated {
         flow: "f".to_owned(),
         status: FlowStatus::Failed,

@@ -9,8 +9,7 @@ use crate::scene::{Scene, text};
 use undaunted_engine::id::StepId;
 use undaunted_engine::view::rfc3339;
 
-const RETRIED: &str =
-    ", work_config: {max_retries: 2, backoff: 1000, backoff_type: fixed, parallelism: 5}";
+const RETRIED: &str = ", work_config: {max_retries: 2, backoff: 1000, backoff_type: fixed, parallelism: 5}";
 
 fn chain() -> Scene {
     Scene::of(
@@ -19,11 +18,7 @@ fn chain() -> Scene {
             "last",
             "x: 1",
             &[
-                (
-                    "first",
-                    "x: {role: required, type: number}, a: {role: output}",
-                    RETRIED,
-                ),
+                ("first", "x: {role: required, type: number}, a: {role: output}", RETRIED),
                 ("last", "a: {role: required}, b: {role: output}", RETRIED),
                 ("aside", "x: {role: required}, c: {role: output}", RETRIED),
             ],
@@ -56,9 +51,7 @@ fn a_flow_is_active_then_completed_with_its_attributes_and_the_steps_that_were_p
     assert_eq!(item(&state, "first").1["status"], "active");
     assert_eq!(item(&state, "first").1["inputs"], json!({"x": 1}));
 
-    scene
-        .at(1234)
-        .done(0, 0, &json!({"a": [2], "undeclared": 1}));
+    scene.at(1234).done(0, 0, &json!({"a": [2], "undeclared": 1}));
     scene.start();
     scene.at(2000).done(1, 0, &json!({"b": "c"}));
     let state = scene.state();
@@ -143,10 +136,7 @@ fn a_failed_flow_says_which_step_and_a_redrive_shows_the_token_of_its_round() {
     let (same, work) = item(&state, "first");
     assert_eq!((same, &work["status"]), (token.clone(), &json!("failed")));
 
-    scene.at(9000).tell(&Input::Redrive {
-        items: vec![StepId(0).item(0)],
-        reduce: false,
-    });
+    scene.at(9000).tell(&Input::Redrive { items: vec![StepId(0).item(0)], reduce: false });
     let state = scene.state();
     assert_eq!(state["status"], "active");
     assert!(state.get("error").is_none());
@@ -164,11 +154,8 @@ fn a_failed_flow_says_which_step_and_a_redrive_shows_the_token_of_its_round() {
 
 #[test]
 fn items_for_each_have_a_token_each_and_those_that_were_dropped_are_not_completed() {
-    let steps = [(
-        "each",
-        "xs: {role: required, for_each: true, mapping: {name: x}}, y: {role: output}",
-        RETRIED,
-    )];
+    let steps =
+        [("each", "xs: {role: required, for_each: true, mapping: {name: x}}, y: {role: output}", RETRIED)];
     let mut scene = Scene::of("wf-3", &text("each", "xs: [1, 2, 3]", &steps));
     scene.start();
     let work = |scene: &Scene| {
@@ -191,10 +178,7 @@ fn items_for_each_have_a_token_each_and_those_that_were_dropped_are_not_complete
     assert_eq!(found, ["not_completed", "succeeded", "failed"]);
     let error = scene.state()["error"].clone();
     assert!(error.as_str().unwrap().contains("it said no"), "{error}");
-    assert_eq!(
-        scene.state()["executions"]["each"]["inputs"]["x"],
-        json!([1, 2, 3])
-    );
+    assert_eq!(scene.state()["executions"]["each"]["inputs"]["x"], json!([1, 2, 3]));
 }
 
 #[test]
@@ -209,10 +193,7 @@ fn what_is_skipped_unreachable_or_cancelled_says_so() {
     assert_eq!(state["executions"]["a"]["status"], "skipped");
     assert_eq!(state["executions"]["b"]["status"], "failed");
     let error = state["error"].as_str().unwrap();
-    assert!(
-        error.starts_with("step b failed: ") && error.contains("`y`"),
-        "{error}"
-    );
+    assert!(error.starts_with("step b failed: ") && error.contains("`y`"), "{error}");
 
     let mut scene = chain();
     scene.start();

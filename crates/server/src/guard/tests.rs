@@ -66,11 +66,7 @@ fn what_is_sent_is_json_but_for_results() {
     };
     let json = "Content-Type: Application/JSON; charset=utf-8";
     assert_eq!(send("POST", "/engine/flow", json, "{}"), 200);
-    for kind in [
-        "Content-Type: text/plain",
-        "Content-Type: application/jsonp",
-        "X: y",
-    ] {
+    for kind in ["Content-Type: text/plain", "Content-Type: application/jsonp", "X: y"] {
         assert_eq!(send("POST", "/engine/flow", kind, "{}"), 415, "{kind}");
         assert_eq!(send("PUT", "/engine/step/a", kind, "{}"), 415, "{kind}");
         assert_eq!(send("POST", "/engine/flow", kind, ""), 200, "{kind}");
@@ -94,11 +90,7 @@ fn with_a_token_whoever_has_it_is_answered_under_any_name() {
         "Authorization: Basic s3cret",
     ] {
         let (status, head, body) = say(address, &request("GET", "/engine", &[host, wrong], ""));
-        assert_eq!(
-            (status, body["status"].as_u64()),
-            (401, Some(401)),
-            "{wrong}"
-        );
+        assert_eq!((status, body["status"].as_u64()), (401, Some(401)), "{wrong}");
         assert!(head.contains("www-authenticate: bearer"), "{head}");
     }
     assert_eq!(get(address, &[host, "Authorization: Bearer s3cret"]), 200);

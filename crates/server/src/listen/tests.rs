@@ -28,9 +28,7 @@ fn gated() -> (Router, Arc<Notify>, Arc<Notify>) {
         gate.notified().await;
         "{}"
     };
-    let routes = Router::new()
-        .route("/wait", get(wait))
-        .route("/now", get(async || "{}"));
+    let routes = Router::new().route("/wait", get(wait)).route("/now", get(async || "{}"));
     (routes, reached, open)
 }
 
@@ -42,10 +40,7 @@ fn wait_for(reached: &Notify) {
 #[test]
 fn more_requests_than_there_is_room_for_are_told_to_come_again() {
     let (routes, reached, open) = gated();
-    let limits = ListenLimits {
-        requests: 1,
-        ..ListenLimits::default()
-    };
+    let limits = ListenLimits { requests: 1, ..ListenLimits::default() };
     let server = listen(limits, routes);
     let address = server.address();
     let first = std::thread::spawn(move || say(address, &request("GET", "/wait", LOCAL, "")));
@@ -61,21 +56,14 @@ fn more_requests_than_there_is_room_for_are_told_to_come_again() {
 #[test]
 fn connections_beyond_the_bound_wait_for_a_place() {
     let (routes, reached, open) = gated();
-    let limits = ListenLimits {
-        connections: 1,
-        ..ListenLimits::default()
-    };
+    let limits = ListenLimits { connections: 1, ..ListenLimits::default() };
     let server = listen(limits, routes);
     let address = server.address();
     let first = std::thread::spawn(move || say(address, &request("GET", "/wait", LOCAL, "")));
     wait_for(&reached);
     let mut second = std::net::TcpStream::connect(address).unwrap();
-    second
-        .write_all(request("GET", "/now", LOCAL, "").as_bytes())
-        .unwrap();
-    second
-        .set_read_timeout(Some(Duration::from_millis(100)))
-        .unwrap();
+    second.write_all(request("GET", "/now", LOCAL, "").as_bytes()).unwrap();
+    second.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     assert!(second.read(&mut [0; 1]).is_err(), "it was let in");
     open.notify_one();
     assert_eq!(first.join().unwrap().0, 200);
@@ -93,12 +81,7 @@ fn whoever_sends_nothing_loses_the_connection_and_what_takes_too_long_is_408() {
     };
     let server = listen(limits, routes);
     let begun = Instant::now();
-    for text in [
-        "",
-        "GET / HT",
-        "PRI * HTTP/2.0\r\n",
-        "GET /now HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    ] {
+    for text in ["", "GET / HT", "PRI * HTTP/2.0\r\n", "GET /now HTTP/1.1\r\nHost: localhost\r\n\r\n"] {
         // The last one is answered, and then says nothing more.
         let _ = say(server.address(), text);
     }
@@ -122,20 +105,14 @@ fn whoever_is_being_answered_at_the_end_is_waited_for_and_nobody_else() {
     assert_eq!(asking.join().unwrap().0, 200);
     let begun = Instant::now();
     ending.join().unwrap();
-    assert!(
-        begun.elapsed() < Duration::from_millis(1500),
-        "idle ones are not waited for"
-    );
+    assert!(begun.elapsed() < Duration::from_millis(1500), "idle ones are not waited for");
     drop(idle);
 }
 
 #[test]
 fn nobody_keeps_the_end_waiting_for_long() {
     let (routes, reached, _) = gated();
-    let limits = ListenLimits {
-        grace: Duration::from_millis(50),
-        ..ListenLimits::default()
-    };
+    let limits = ListenLimits { grace: Duration::from_millis(50), ..ListenLimits::default() };
     let server = listen(limits, routes);
     let address = server.address();
     let asking = std::thread::spawn(move || say(address, &request("GET", "/wait", LOCAL, "")));
@@ -152,9 +129,7 @@ fn a_body_beyond_its_bound_is_413_in_json() {
         Ok(_) => said(StatusCode::OK, ""),
         Err(wrong) => said(wrong.status(), &wrong.body_text()),
     };
-    let routes = Router::new()
-        .fallback(taken)
-        .layer(DefaultBodyLimit::max(10));
+    let routes = Router::new().fallback(taken).layer(DefaultBodyLimit::max(10));
     let server = listen(ListenLimits::default(), routes);
     let send = |body: &str| say(server.address(), &request("POST", "/", LOCAL, body));
     assert_eq!(send("0123456789").0, 200);

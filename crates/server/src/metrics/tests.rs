@@ -57,19 +57,13 @@ fn attempts_retries_delays_and_the_pool_are_counted_once() {
     let metrics = fed(&pooled("p"));
     has(&metrics, "retry_budget_consumed_total{job_id=\"p\"} 2");
     has(&metrics, "retry_budget_exhausted_total{job_id=\"p\"} 1");
-    has(
-        &metrics,
-        "undaunted_attempts_total{outcome=\"transient\"} 3",
-    );
+    has(&metrics, "undaunted_attempts_total{outcome=\"transient\"} 3");
     has(&metrics, "undaunted_retries_total 2");
     has(&metrics, "undaunted_retry_delay_seconds_count 2");
     has(&metrics, "undaunted_retry_delay_seconds_sum 2.0");
     let text = metrics.text(&Catalog::default());
     assert!(!text.contains("_total_total"), "{text}");
-    assert!(
-        text.contains("# TYPE undaunted_retry_delay_seconds histogram"),
-        "{text}"
-    );
+    assert!(text.contains("# TYPE undaunted_retry_delay_seconds histogram"), "{text}");
 }
 
 #[test]
@@ -90,10 +84,7 @@ fn what_is_counted_by_job_ends_with_the_job() {
     let text = metrics.text(&catalog(&["stays"]));
     assert!(!text.contains("gone"), "{text}");
     has(&metrics, "retry_budget_consumed_total{job_id=\"stays\"} 2");
-    has(
-        &metrics,
-        "undaunted_attempts_total{outcome=\"transient\"} 6",
-    );
+    has(&metrics, "undaunted_attempts_total{outcome=\"transient\"} 6");
 }
 
 #[test]
@@ -118,13 +109,7 @@ fn queues_are_those_of_all_jobs_and_empty_when_they_have_ended() {
     for millis in [1000, 2000, 3000, 4000] {
         one.at(millis).start();
         for item in 0..4 {
-            if one
-                .job
-                .starts
-                .running
-                .values()
-                .any(|place| *place == StepId(0).item(item))
-            {
+            if one.job.starts.running.values().any(|place| *place == StepId(0).item(item)) {
                 one.done(0, item, &json!({"y": 1}));
             }
         }
@@ -145,30 +130,15 @@ fn completions_by_a_rule_and_breakers_are_seen() {
     scene.start();
     scene.done(0, 0, &json!({"y": 1}));
     let metrics = fed(&scene);
-    has(
-        &metrics,
-        "best_effort_completions_total{reason=\"min_dcs_reached\"} 1",
-    );
+    has(&metrics, "best_effort_completions_total{reason=\"min_dcs_reached\"} 1");
     has(&metrics, "best_effort_completion_ratio{job_id=\"e\"} 0.25");
-    metrics.found_breaker(
-        "http://s",
-        Phase::HalfOpen {
-            successes: 0,
-            probing: true,
-        },
-    );
+    metrics.found_breaker("http://s", Phase::HalfOpen { successes: 0, probing: true });
     let state = |state: &str, value: u8| {
         format!("undaunted_breaker_state{{breaker=\"http://s\",state=\"{state}\"}} {value}")
     };
     has(&metrics, &state("half_open", 1));
     has(&metrics, &state("open", 0));
-    metrics.found_breaker(
-        "http://s",
-        Phase::Open {
-            since: T0,
-            until: T0,
-        },
-    );
+    metrics.found_breaker("http://s", Phase::Open { since: T0, until: T0 });
     has(&metrics, &state("half_open", 0));
     has(&metrics, &state("open", 1));
 }
@@ -186,12 +156,6 @@ fn flows_are_counted_as_the_catalog_has_them() {
         },
     });
     let text = Metrics::default().text(&catalog);
-    assert!(
-        text.contains("undaunted_flows{status=\"active\"} 1\n"),
-        "{text}"
-    );
-    assert!(
-        text.contains("undaunted_flows{status=\"failed\"} 0\n"),
-        "{text}"
-    );
+    assert!(text.contains("undaunted_flows{status=\"active\"} 1\n"), "{text}");
+    assert!(text.contains("undaunted_flows{status=\"failed\"} 0\n"), "{text}");
 }

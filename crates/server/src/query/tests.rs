@@ -13,23 +13,11 @@ fn catalog(flows: &[(&str, FlowStatus, u64)]) -> Catalog {
         let at = Timestamp::from_millis(*at);
         let flow = (*flow).to_owned();
         let label = ("team".to_owned(), flow[..1].to_owned());
-        let activated = CatalogEvent::FlowActivated {
-            flow: flow.clone(),
-            since: at,
-            labels: vec![label],
-            parent: None,
-        };
-        catalog.apply(&CatalogRecord {
-            at,
-            event: activated,
-        });
+        let activated =
+            CatalogEvent::FlowActivated { flow: flow.clone(), since: at, labels: vec![label], parent: None };
+        catalog.apply(&CatalogRecord { at, event: activated });
         if *status != FlowStatus::Active {
-            let ended = CatalogEvent::FlowDeactivated {
-                flow,
-                status: *status,
-                error: None,
-                ended: at,
-            };
+            let ended = CatalogEvent::FlowDeactivated { flow, status: *status, error: None, ended: at };
             catalog.apply(&CatalogRecord { at, event: ended });
         }
     }
@@ -58,10 +46,7 @@ fn query(asked: &Value) -> Result<Query, String> {
 
 fn ids(answer: &Value) -> Vec<&str> {
     let flows = answer["flows"].as_array().unwrap();
-    flows
-        .iter()
-        .map(|flow| flow["id"].as_str().unwrap())
-        .collect()
+    flows.iter().map(|flow| flow["id"].as_str().unwrap()).collect()
 }
 
 #[track_caller]
@@ -74,18 +59,12 @@ fn finds(asked: &Value, expected: &[&str]) {
 #[test]
 fn flows_are_found_by_their_beginning_labels_and_statuses_those_under_way_first() {
     finds(&json!({}), &["a-1", "b-2", "a-3", "a-5", "b-4"]);
-    finds(
-        &json!({"sort": "recent_desc"}),
-        &["b-2", "a-1", "b-4", "a-3", "a-5"],
-    );
+    finds(&json!({"sort": "recent_desc"}), &["b-2", "a-1", "b-4", "a-3", "a-5"]);
     finds(&json!({"id_prefix": "a-"}), &["a-1", "a-3", "a-5"]);
     finds(&json!({"id_prefix": "c"}), &[]);
     finds(&json!({"labels": {"team": "b"}}), &["b-2", "b-4"]);
     finds(&json!({"labels": {"team": "b", "x": "y"}}), &[]);
-    finds(
-        &json!({"statuses": ["failed", "active"]}),
-        &["a-1", "b-2", "b-4"],
-    );
+    finds(&json!({"statuses": ["failed", "active"]}), &["a-1", "b-2", "b-4"]);
     finds(
         &json!({"id_prefix": null, "labels": null, "statuses": null, "cursor": "", "sort": ""}),
         &["a-1", "b-2", "a-3", "a-5", "b-4"],

@@ -48,10 +48,7 @@ fn steps_are_registered_shown_updated_and_removed() {
     same["memoizable"] = json!(false);
     same["labels"] = json!({});
     same["predicate"] = json!(null);
-    let _ = same["attributes"]["x"]
-        .as_object_mut()
-        .unwrap()
-        .remove("for_each");
+    let _ = same["attributes"]["x"].as_object_mut().unwrap().remove("for_each");
     assert_eq!(stage.post("/engine/step", &same).0, 201);
     assert_eq!(records(), before);
 
@@ -91,23 +88,13 @@ fn flows_are_started_under_a_clean_name_and_refused_for_a_reason() {
         "retry_budget": 5, "best_effort": true, "best_effort_min_dcs": 2, "more": [],
     });
     let (status, body) = stage.post("/engine/flow", &asked);
-    assert_eq!(
-        (status, body),
-        (
-            201,
-            json!({"message": "Flow started", "flow_id": "my-flow"})
-        )
-    );
+    assert_eq!((status, body), (201, json!({"message": "Flow started", "flow_id": "my-flow"})));
     let (_, flow) = stage.get("/engine/flow/my-flow");
     assert_eq!(flow["labels"], json!({"k": "v"}));
     assert_eq!(flow["attributes"]["x"]["value"], 1);
     assert_eq!(flow["plan"]["goals"], json!(["a"]));
-    let start = |id: &str, init: Value| {
-        stage.post(
-            "/engine/flow",
-            &json!({"id": id, "goals": ["a"], "init": init}),
-        )
-    };
+    let start =
+        |id: &str, init: Value| stage.post("/engine/flow", &json!({"id": id, "goals": ["a"], "init": init}));
     assert_eq!(start("my flow", json!({"x": 1})).0, 201);
     let other = refused(start("My Flow", json!({"x": 2})), 409);
     assert!(other.contains("my-flow"), "{other}");
@@ -133,10 +120,7 @@ fn flows_are_started_under_a_clean_name_and_refused_for_a_reason() {
         let mut asked = json!({"id": "f", "goals": ["a"]});
         asked[field] = value.clone();
         let error = refused(stage.post("/engine/flow", &asked), 400);
-        assert!(
-            error.contains(&format!("`{field}`")),
-            "{field} {value}: {error}"
-        );
+        assert!(error.contains(&format!("`{field}`")), "{field} {value}: {error}");
     }
 }
 
@@ -198,17 +182,10 @@ fn a_flow_is_shown_with_its_labels_and_listed() {
 #[test]
 fn health_metrics_and_results_are_answered_and_the_rest_is_refused_in_json() {
     let stage = Stage::set();
-    assert_eq!(
-        stage.get("/health"),
-        (200, json!({"service": "undaunted", "status": "healthy"}))
-    );
+    assert_eq!(stage.get("/health"), (200, json!({"service": "undaunted", "status": "healthy"})));
     let (status, text) = stage.get("/metrics");
     assert_eq!(status, 200);
-    assert!(
-        text.as_str()
-            .unwrap()
-            .contains("undaunted_flows{status=\"active\"} 0")
-    );
+    assert!(text.as_str().unwrap().contains("undaunted_flows{status=\"active\"} 0"));
     let result = json!({"success": true});
     let send = |token: &str| stage.post(&format!("/webhook/f/s/{token}"), &result);
     let _ = refused(send("x"), 404);
@@ -243,13 +220,8 @@ fn steps_are_looked_after() {
             let mut head = [0; 1024];
             let _ = stream.read(&mut head).unwrap();
             let _ = times.fetch_add(1, Ordering::SeqCst);
-            let status = if is_well.load(Ordering::SeqCst) {
-                "200 OK"
-            } else {
-                "500 No"
-            };
-            let answer =
-                format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            let status = if is_well.load(Ordering::SeqCst) { "200 OK" } else { "500 No" };
+            let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
             stream.write_all(answer.as_bytes()).unwrap();
         }
     });
@@ -276,9 +248,7 @@ fn steps_are_looked_after() {
     let changes = |stage: &Stage| {
         let records = stage.book.records_after(undaunted_store::Version::EMPTY);
         let records = records.unwrap().into_iter();
-        records
-            .filter(|(_, it)| it.event.word() == "step_health_changed")
-            .count()
+        records.filter(|(_, it)| it.event.word() == "step_health_changed").count()
     };
     assert_eq!(changes(&stage), 2);
     well.store(true, Ordering::SeqCst);

@@ -147,11 +147,7 @@ fn a_flow_is_followed_from_its_state_on() {
     // Whether somebody says so or not.
     let heard = client.until("flow_completed");
     assert_eq!(heard, scene.events()[before..]);
-    assert!(
-        heard
-            .iter()
-            .all(|event| event["sequence"].as_u64().unwrap() >= next)
-    );
+    assert!(heard.iter().all(|event| event["sequence"].as_u64().unwrap() >= next));
 }
 
 #[test]
@@ -175,19 +171,13 @@ fn nothing_is_lost_or_told_twice_whenever_somebody_comes() {
         .map(|client| {
             let answer = client.subscribe(&json!({"aggregate_id": ["flow", "wf-1"]}));
             let ended = answer["data"]["status"] == "completed";
-            let events = if ended {
-                Vec::new()
-            } else {
-                client.until("flow_completed")
-            };
+            let events = if ended { Vec::new() } else { client.until("flow_completed") };
             (answer["sequence"].as_u64().unwrap(), events)
         })
         .collect();
     let all = writing.join().unwrap().events();
     for (next, events) in heard {
-        let later = all
-            .iter()
-            .filter(|it| it["sequence"].as_u64() >= Some(next));
+        let later = all.iter().filter(|it| it["sequence"].as_u64() >= Some(next));
         assert_eq!(events, later.cloned().collect::<Vec<_>>());
     }
 }
@@ -201,8 +191,7 @@ fn one_socket_follows_several_and_only_what_it_asked_for() {
     assert_eq!(client.subscribe(&one)["type"], "subscribed");
     // Asked for again, it takes the place of the first.
     assert_eq!(client.subscribe(&one)["type"], "subscribed");
-    let two =
-        json!({"aggregate_id": ["flow", "two"], "sub_id": "s", "event_types": ["step_completed"]});
+    let two = json!({"aggregate_id": ["flow", "two"], "sub_id": "s", "event_types": ["step_completed"]});
     assert_eq!(client.subscribe(&two)["sub_id"], "s");
     let gone = json!({"aggregate_id": ["flow", "two"], "sub_id": "gone"});
     assert_eq!(client.subscribe(&gone)["sub_id"], "gone");
@@ -255,10 +244,7 @@ fn what_makes_no_sense_is_said_and_the_socket_stays() {
     let _scene = flow(&stage, "wf-1");
     let mut client = Client::of(&stage);
     let unknown = client.subscribe(&json!({"aggregate_id": ["flow", "nobody"]}));
-    assert_eq!(
-        (&unknown["type"], &unknown["status"]),
-        (&json!("error"), &json!(404))
-    );
+    assert_eq!((&unknown["type"], &unknown["status"]), (&json!("error"), &json!(404)));
     assert_eq!(unknown["id"], json!(["flow", "nobody"]));
     for wrong in [
         json!(null),
@@ -273,11 +259,7 @@ fn what_makes_no_sense_is_said_and_the_socket_stays() {
     ] {
         client.say(&wrong);
         let answer = client.hear();
-        assert_eq!(
-            (&answer["type"], &answer["status"]),
-            (&json!("error"), &json!(400)),
-            "{wrong}"
-        );
+        assert_eq!((&answer["type"], &answer["status"]), (&json!("error"), &json!(400)), "{wrong}");
     }
     client.frame(1, b"{");
     assert_eq!(client.hear()["type"], "error");
@@ -303,11 +285,7 @@ fn a_message_beyond_all_bounds_closes_the_socket_and_so_does_the_end() {
 #[test]
 fn whoever_takes_nothing_is_closed() {
     let stage = Stage::with(Manner {
-        limits: ListenLimits {
-            connections: 1,
-            event: Duration::from_millis(100),
-            ..ListenLimits::default()
-        },
+        limits: ListenLimits { connections: 1, event: Duration::from_millis(100), ..ListenLimits::default() },
         ..Manner::default()
     });
     let large = format!("x: {}", "x".repeat(1 << 20));

@@ -19,12 +19,8 @@ fn watching(scene: &Scene) -> Watch {
 /// The metrics of a store with this flow.
 fn shown(watch: &Watch, flow: &str) -> Vec<String> {
     let mut catalog = Catalog::default();
-    let event = CatalogEvent::FlowActivated {
-        flow: flow.to_owned(),
-        since: T0,
-        labels: Vec::new(),
-        parent: None,
-    };
+    let event =
+        CatalogEvent::FlowActivated { flow: flow.to_owned(), since: T0, labels: Vec::new(), parent: None };
     catalog.apply(&CatalogRecord { at: T0, event });
     let text = watch.metrics.text(&catalog);
     text.lines().map(str::to_owned).collect()
@@ -33,10 +29,7 @@ fn shown(watch: &Watch, flow: &str) -> Vec<String> {
 #[track_caller]
 fn has(watch: &Watch, flow: &str, line: &str) {
     let shown = shown(watch, flow);
-    assert!(
-        shown.iter().any(|it| it == line),
-        "no `{line}` in {shown:#?}"
-    );
+    assert!(shown.iter().any(|it| it == line), "no `{line}` in {shown:#?}");
 }
 
 #[test]
@@ -61,16 +54,13 @@ fn retries_that_a_pool_has_refused_are_counted_over_a_restart() {
 #[test]
 fn the_ratio_of_a_completion_by_its_rule_is_there_after_a_restart() {
     let each = "xs: {role: required, for_each: true}, y: {role: output}";
-    let rule = ", work_config: {parallelism: 5}, best_effort: true, best_effort_min_dcs: 1, on_complete: leave";
+    let rule =
+        ", work_config: {parallelism: 5}, best_effort: true, best_effort_min_dcs: 1, on_complete: leave";
     let text = text("each", "xs: [1, 2, 3, 4]", &[("each", each, rule)]);
     let mut scene = Scene::of("e", &text);
     scene.start();
     scene.done(0, 0, &serde_json::json!({"y": 1}));
     let watch = watching(&scene);
     watch.recover(&scene.job);
-    has(
-        &watch,
-        "e",
-        "best_effort_completion_ratio{job_id=\"e\"} 0.25",
-    );
+    has(&watch, "e", "best_effort_completion_ratio{job_id=\"e\"} 0.25");
 }

@@ -31,13 +31,7 @@ pub struct FaultyStore {
 
 impl FaultyStore {
     pub fn new(inner: Box<dyn Store>, faults: Faults) -> Self {
-        Self {
-            inner,
-            faults,
-            broken: OnceLock::new(),
-            stalled: Mutex::default(),
-            outage: Mutex::default(),
-        }
+        Self { inner, faults, broken: OnceLock::new(), stalled: Mutex::default(), outage: Mutex::default() }
     }
 
     /// Ends a stall: the waiting appends are processed in order, up to the next stall.
@@ -96,9 +90,7 @@ impl FaultyStore {
 
     fn fail_sync(&self) -> AppendError {
         let cause: Box<dyn Error + Send + Sync> = "the sync failed, as the script says".into();
-        let error = StoreError::MustReopen {
-            source: Arc::from(cause),
-        };
+        let error = StoreError::MustReopen { source: Arc::from(cause) };
         AppendError::Store(self.broken.get_or_init(|| error).clone())
     }
 
@@ -139,10 +131,7 @@ impl FaultyStore {
 
 fn unreachable() -> StoreError {
     let cause: Box<dyn Error + Send + Sync> = "there is an outage, as the script says".into();
-    StoreError::Unreachable {
-        store: "faulty".to_owned(),
-        source: Arc::from(cause),
-    }
+    StoreError::Unreachable { store: "faulty".to_owned(), source: Arc::from(cause) }
 }
 
 impl Store for FaultyStore {
@@ -195,8 +184,7 @@ impl Store for FaultyStore {
         let Some(version) = self.faults.torn(aggregate).filter(|torn| *torn > after) else {
             return Ok(records);
         };
-        let before = records
-            .take_while(move |record| !matches!(record, Ok((found, _)) if *found >= version));
+        let before = records.take_while(move |record| !matches!(record, Ok((found, _)) if *found >= version));
         let damaged = StoreError::Damaged {
             aggregate: aggregate.clone(),
             version,
@@ -251,12 +239,7 @@ impl Store for FaultyStore {
         }
     }
 
-    fn save_snapshot(
-        &self,
-        aggregate: &AggregateId,
-        at: Version,
-        bytes: Vec<u8>,
-    ) -> Result<(), StoreError> {
+    fn save_snapshot(&self, aggregate: &AggregateId, at: Version, bytes: Vec<u8>) -> Result<(), StoreError> {
         self.usable()?.save_snapshot(aggregate, at, bytes)
     }
 

@@ -34,10 +34,7 @@ struct Journal {
 
 impl Journal {
     fn head(&self) -> Head {
-        Head {
-            version: self.trimmed.after(self.records.len()),
-            epoch: self.epoch,
-        }
+        Head { version: self.trimmed.after(self.records.len()), epoch: self.epoch }
     }
 }
 
@@ -88,11 +85,7 @@ impl Journals {
         self.aggregates.get(aggregate).map(Journal::head)
     }
 
-    pub(super) fn records(
-        &self,
-        aggregate: &AggregateId,
-        after: Version,
-    ) -> Vec<(Version, Vec<u8>)> {
+    pub(super) fn records(&self, aggregate: &AggregateId, after: Version) -> Vec<(Version, Vec<u8>)> {
         let Some(journal) = self.aggregates.get(aggregate) else {
             return vec![];
         };
@@ -107,14 +100,9 @@ impl Journals {
     pub(super) fn list(&self, family: &str, prefix: &str) -> Vec<Listed> {
         let all = self.aggregates.iter();
         all.filter(|(aggregate, journal)| {
-            aggregate.family() == family
-                && aggregate.id().starts_with(prefix)
-                && !journal.records.is_empty()
+            aggregate.family() == family && aggregate.id().starts_with(prefix) && !journal.records.is_empty()
         })
-        .map(|(aggregate, journal)| Listed {
-            aggregate: aggregate.clone(),
-            head: journal.head(),
-        })
+        .map(|(aggregate, journal)| Listed { aggregate: aggregate.clone(), head: journal.head() })
         .collect()
     }
 
@@ -133,11 +121,7 @@ impl Journals {
         self.changed();
     }
 
-    pub(super) fn remove(
-        &mut self,
-        aggregate: &AggregateId,
-        epoch: Epoch,
-    ) -> Result<(), AppendError> {
+    pub(super) fn remove(&mut self, aggregate: &AggregateId, epoch: Epoch) -> Result<(), AppendError> {
         let Some(head) = self.head(aggregate) else {
             return Ok(());
         };
@@ -147,26 +131,16 @@ impl Journals {
         Ok(())
     }
 
-    pub(super) fn claim(
-        &mut self,
-        aggregate: &AggregateId,
-        owner: Weak<Owner>,
-    ) -> Result<Claim, ClaimError> {
+    pub(super) fn claim(&mut self, aggregate: &AggregateId, owner: Weak<Owner>) -> Result<Claim, ClaimError> {
         let journal = self.aggregates.entry(aggregate.clone()).or_default();
         if let Some(living) = journal.owner.upgrade() {
-            return Err(ClaimError::OwnedBy {
-                aggregate: aggregate.clone(),
-                owner: Owner::clone(&living),
-            });
+            return Err(ClaimError::OwnedBy { aggregate: aggregate.clone(), owner: Owner::clone(&living) });
         }
         self.last_epoch = self.last_epoch.next();
         journal.owner = owner;
         journal.epoch = self.last_epoch;
-        let claim = Claim {
-            aggregate: aggregate.clone(),
-            epoch: journal.epoch,
-            version: journal.head().version,
-        };
+        let claim =
+            Claim { aggregate: aggregate.clone(), epoch: journal.epoch, version: journal.head().version };
         self.changed();
         Ok(claim)
     }
@@ -194,9 +168,7 @@ impl Journals {
             .aggregates
             .get_mut(aggregate)
             .filter(|journal| !journal.records.is_empty())
-            .ok_or_else(|| StoreError::NotFound {
-                aggregate: aggregate.clone(),
-            })?;
+            .ok_or_else(|| StoreError::NotFound { aggregate: aggregate.clone() })?;
         self.last_request = self.last_request.saturating_add(1);
         let id = RequestId(self.last_request);
         journal.requests.push(Request { id, bytes });
@@ -210,10 +182,7 @@ impl Journals {
     }
 
     pub(super) fn find(&self, question: &Question, asks: &Weak<Owner>) -> Findings {
-        let mut findings = Findings {
-            pulse: self.changes,
-            ..Findings::default()
-        };
+        let mut findings = Findings { pulse: self.changes, ..Findings::default() };
         let unowned = |awaited: &&AggregateId| self.owner(awaited).is_none();
         findings.unowned = question.awaits.iter().filter(unowned).cloned().collect();
         if question.since == Some(self.changes) {
@@ -242,16 +211,10 @@ impl Journals {
         let journal = self
             .aggregates
             .get_mut(aggregate)
-            .ok_or_else(|| StoreError::NotFound {
-                aggregate: aggregate.clone(),
-            })?;
+            .ok_or_else(|| StoreError::NotFound { aggregate: aggregate.clone() })?;
         let head = journal.head().version;
         if snapshot.at > head {
-            return Err(StoreError::AheadOfJournal {
-                aggregate: aggregate.clone(),
-                at: snapshot.at,
-                head,
-            });
+            return Err(StoreError::AheadOfJournal { aggregate: aggregate.clone(), at: snapshot.at, head });
         }
         let stored = journal.snapshot.as_ref();
         if stored.is_none_or(|stored| stored.at <= snapshot.at) {
@@ -262,10 +225,7 @@ impl Journals {
 
     pub(super) fn latest_snapshot(&self, aggregate: &AggregateId) -> Found {
         let journal = self.aggregates.get(aggregate);
-        Found {
-            latest: journal.and_then(|journal| journal.snapshot.clone()),
-            ignored: vec![],
-        }
+        Found { latest: journal.and_then(|journal| journal.snapshot.clone()), ignored: vec![] }
     }
 
     fn changed(&mut self) {

@@ -31,10 +31,7 @@ impl MemoryStore {
     }
 
     fn on(journals: Arc<Mutex<Journals>>) -> Self {
-        Self {
-            journals,
-            owner: Arc::new(Owner::here()),
-        }
+        Self { journals, owner: Arc::new(Owner::here()) }
     }
 
     fn journals(&self) -> MutexGuard<'_, Journals> {
@@ -79,8 +76,7 @@ impl Store for MemoryStore {
     }
 
     fn claim(&self, aggregate: &AggregateId) -> Result<Claim, ClaimError> {
-        self.journals()
-            .claim(aggregate, Arc::downgrade(&self.owner))
+        self.journals().claim(aggregate, Arc::downgrade(&self.owner))
     }
 
     fn owner(&self, aggregate: &AggregateId) -> Result<Option<Owner>, StoreError> {
@@ -101,20 +97,12 @@ impl Store for MemoryStore {
     }
 
     fn ask(&self, question: Question, done: OnFindings) {
-        let findings = self
-            .journals()
-            .find(&question, &Arc::downgrade(&self.owner));
+        let findings = self.journals().find(&question, &Arc::downgrade(&self.owner));
         done(Ok(findings));
     }
 
-    fn save_snapshot(
-        &self,
-        aggregate: &AggregateId,
-        at: Version,
-        bytes: Vec<u8>,
-    ) -> Result<(), StoreError> {
-        self.journals()
-            .save_snapshot(aggregate, Snapshot { at, bytes })
+    fn save_snapshot(&self, aggregate: &AggregateId, at: Version, bytes: Vec<u8>) -> Result<(), StoreError> {
+        self.journals().save_snapshot(aggregate, Snapshot { at, bytes })
     }
 
     fn latest_snapshot(&self, aggregate: &AggregateId) -> Result<Found, StoreError> {

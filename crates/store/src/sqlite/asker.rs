@@ -39,10 +39,7 @@ impl Asker {
         let thread = std::thread::Builder::new()
             .name("store-asker".to_owned())
             .spawn(move || source.answer_all(&asked))?;
-        Ok(Self {
-            questions: Some(questions),
-            thread: Some(thread),
-        })
+        Ok(Self { questions: Some(questions), thread: Some(thread) })
     }
 
     pub(super) fn ask(&self, question: Question, done: OnFindings) {
@@ -72,11 +69,7 @@ impl Source {
         }
     }
 
-    fn answer(
-        &self,
-        own: &mut Option<Connection>,
-        question: &Question,
-    ) -> Result<Findings, StoreError> {
+    fn answer(&self, own: &mut Option<Connection>, question: &Question) -> Result<Findings, StoreError> {
         if let Some(error) = self.broken.get() {
             return Err(error.clone());
         }
@@ -117,10 +110,7 @@ fn found(
 ) -> rusqlite::Result<(Findings, Advanced, Owners)> {
     let transaction = connection.unchecked_transaction()?;
     let number = heads::data_version(&transaction)?;
-    let mut findings = Findings {
-        pulse: u64::from_ne_bytes(number.to_ne_bytes()),
-        ..Findings::default()
-    };
+    let mut findings = Findings { pulse: u64::from_ne_bytes(number.to_ne_bytes()), ..Findings::default() };
     let mut advanced = Vec::new();
     if question.since != Some(findings.pulse) {
         findings.requests = requests_to(&transaction, sign)?;
@@ -173,15 +163,10 @@ pub(super) fn unsealed(
     let requests = rows.into_iter().map(|(id, body)| {
         let id = u64::try_from(id).unwrap_or(0);
         match seal.read(&mut body.as_slice(), Version(id)) {
-            Ok(bytes) => Ok(Request {
-                id: RequestId(id),
-                bytes: bytes.to_vec(),
-            }),
-            Err(what) => Err(StoreError::DamagedRequest {
-                aggregate: aggregate.clone(),
-                request: RequestId(id),
-                what,
-            }),
+            Ok(bytes) => Ok(Request { id: RequestId(id), bytes: bytes.to_vec() }),
+            Err(what) => {
+                Err(StoreError::DamagedRequest { aggregate: aggregate.clone(), request: RequestId(id), what })
+            }
         }
     });
     requests.collect()

@@ -37,9 +37,7 @@ pub(super) fn now(connection: &Connection) -> rusqlite::Result<()> {
 /// Whether the log takes a while to read, which the first process that opens a store has to do.
 pub(super) fn is_long(connection: &Connection) -> rusqlite::Result<bool> {
     let [pages, moved]: [i64; 2] =
-        connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
-            Ok([row.get(1)?, row.get(2)?])
-        })?;
+        connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| Ok([row.get(1)?, row.get(2)?]))?;
     Ok(pages.saturating_sub(moved) > TO_READ)
 }
 

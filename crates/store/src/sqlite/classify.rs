@@ -13,9 +13,7 @@ use crate::error::StoreError;
 pub(super) fn of_database(path: &Path, waited: Duration, error: rusqlite::Error) -> StoreError {
     let path = path.to_owned();
     match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            StoreError::Busy { path, waited }
-        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { path, waited },
         Some(ErrorCode::DiskFull) => StoreError::DiskFull { path },
         // The shared-memory index of the log could not grow.
         _ if error.sqlite_extended_error_code() == Some(SQLITE_IOERR_SHMSIZE) => {
@@ -23,18 +21,11 @@ pub(super) fn of_database(path: &Path, waited: Duration, error: rusqlite::Error)
         }
         Some(ErrorCode::ReadOnly) => StoreError::ReadOnly { path },
         Some(ErrorCode::PermissionDenied) => StoreError::Denied { path },
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Corrupt {
-            path,
-            source: Arc::new(error),
-        },
-        _ if malformed(&error) => StoreError::Corrupt {
-            path,
-            source: Arc::new(error),
-        },
-        _ => StoreError::Database {
-            path,
-            source: Arc::new(error),
-        },
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            StoreError::Corrupt { path, source: Arc::new(error) }
+        }
+        _ if malformed(&error) => StoreError::Corrupt { path, source: Arc::new(error) },
+        _ => StoreError::Database { path, source: Arc::new(error) },
     }
 }
 
@@ -68,9 +59,6 @@ pub(super) fn of_files(path: &Path, error: std::io::Error) -> StoreError {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => StoreError::DiskFull { path },
         ErrorKind::NotADirectory => StoreError::NotAFolder { path },
         ErrorKind::IsADirectory => StoreError::NotAFile { path },
-        _ => StoreError::Io {
-            path,
-            source: Arc::new(error),
-        },
+        _ => StoreError::Io { path, source: Arc::new(error) },
     }
 }

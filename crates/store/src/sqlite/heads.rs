@@ -17,10 +17,7 @@ pub(super) struct Known {
     pub(super) head: Head,
 }
 
-pub(super) fn ask(
-    connection: &Connection,
-    aggregate: &AggregateId,
-) -> rusqlite::Result<Option<Known>> {
+pub(super) fn ask(connection: &Connection, aggregate: &AggregateId) -> rusqlite::Result<Option<Known>> {
     let Some((number, epoch)) = number(connection, aggregate)? else {
         return Ok(None);
     };
@@ -33,8 +30,8 @@ pub(super) fn number(
     connection: &Connection,
     aggregate: &AggregateId,
 ) -> rusqlite::Result<Option<(i64, Epoch)>> {
-    let mut statement = connection
-        .prepare_cached("SELECT number, epoch FROM aggregates WHERE family = ?1 AND id = ?2")?;
+    let mut statement =
+        connection.prepare_cached("SELECT number, epoch FROM aggregates WHERE family = ?1 AND id = ?2")?;
     let found = statement.query_row((aggregate.family(), aggregate.id()), |row| {
         Ok((row.get(0)?, head(row.get(1)?, None).epoch))
     });

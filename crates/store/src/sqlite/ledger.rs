@@ -54,9 +54,7 @@ impl Ledger<'_> {
             self.heads.set(&append.aggregate, known);
             reached.push(known.head.version);
             for request in &append.taken {
-                let mut take = self
-                    .connection
-                    .prepare_cached("DELETE FROM requests WHERE id = ?1")?;
+                let mut take = self.connection.prepare_cached("DELETE FROM requests WHERE id = ?1")?;
                 take.execute([signed(request.0)])?;
             }
         }
@@ -126,17 +124,10 @@ impl Ledger<'_> {
         self.write_row(number, first, version, &row)
     }
 
-    fn write_row(
-        &mut self,
-        number: i64,
-        first: Version,
-        last: Version,
-        body: &[u8],
-    ) -> rusqlite::Result<()> {
+    fn write_row(&mut self, number: i64, first: Version, last: Version, body: &[u8]) -> rusqlite::Result<()> {
         let count = last.0.saturating_sub(first.0).saturating_add(1);
-        let mut insert = self
-            .connection
-            .prepare_cached("INSERT INTO batches VALUES (NULL, ?1, ?2, ?3, ?4)")?;
+        let mut insert =
+            self.connection.prepare_cached("INSERT INTO batches VALUES (NULL, ?1, ?2, ?3, ?4)")?;
         insert.execute((number, signed(first.0), signed(count), body))?;
         self.written = self.written.saturating_add(body.len());
         Ok(())
@@ -147,10 +138,7 @@ impl Ledger<'_> {
             .connection
             .prepare_cached("INSERT INTO aggregates (family, id, epoch) VALUES (?1, ?2, 0)")?;
         let number = insert.insert((aggregate.family(), aggregate.id()))?;
-        let known = Known {
-            number,
-            head: Head::default(),
-        };
+        let known = Known { number, head: Head::default() };
         self.heads.set(aggregate, known);
         Ok(known)
     }
@@ -172,19 +160,13 @@ impl Ledger<'_> {
             "DELETE FROM counters WHERE name = 'begin/' || ?1",
             "DELETE FROM aggregates WHERE number = ?1",
         ] {
-            self.connection
-                .prepare_cached(statement)?
-                .execute([known.number])?;
+            self.connection.prepare_cached(statement)?.execute([known.number])?;
         }
         self.heads.forget(aggregate);
         Ok(Ok(Some(known.number)))
     }
 
-    pub(super) fn claim(
-        &mut self,
-        aggregate: &AggregateId,
-        name: &str,
-    ) -> Outcome<Claim, ClaimError> {
+    pub(super) fn claim(&mut self, aggregate: &AggregateId, name: &str) -> Outcome<Claim, ClaimError> {
         let mut known = match self.heads.get(self.connection, aggregate)? {
             None => self.make(aggregate)?,
             Some(known) => match self.living(known.number)? {
@@ -202,17 +184,11 @@ impl Ledger<'_> {
             .prepare_cached("UPDATE aggregates SET epoch = ?2, owner = ?3 WHERE number = ?1")?;
         update.execute((known.number, signed(known.head.epoch.0), name))?;
         self.heads.set(aggregate, known);
-        Ok(Ok(Claim {
-            aggregate: aggregate.clone(),
-            epoch: known.head.epoch,
-            version: known.head.version,
-        }))
+        Ok(Ok(Claim { aggregate: aggregate.clone(), epoch: known.head.epoch, version: known.head.version }))
     }
 
     fn living(&self, number: i64) -> Outcome<Option<Owner>, StoreError> {
-        let mut ask = self
-            .connection
-            .prepare_cached("SELECT owner FROM aggregates WHERE number = ?1")?;
+        let mut ask = self.connection.prepare_cached("SELECT owner FROM aggregates WHERE number = ?1")?;
         let found = ask.query_row([number], |row| row.get::<_, Option<String>>(0));
         let name = found.optional()?.flatten();
         Ok(name.map_or(Ok(None), |name| owners::living(self.owners, &name)))
@@ -234,25 +210,21 @@ impl Ledger<'_> {
     ) -> Outcome<RequestId, StoreError> {
         let known = self.heads.get(self.connection, aggregate)?;
         let Some(known) = known.filter(|known| known.head.version > Version::EMPTY) else {
-            return Ok(Err(StoreError::NotFound {
-                aggregate: aggregate.clone(),
-            }));
+            return Ok(Err(StoreError::NotFound { aggregate: aggregate.clone() }));
         };
         let id = self.count("request")?;
         let mut body = vec![];
         Seal::of(aggregate).write(&mut body, Version(id), bytes);
-        let mut insert = self
-            .connection
-            .prepare_cached("INSERT INTO requests VALUES (?1, ?2, ?3)")?;
+        let mut insert = self.connection.prepare_cached("INSERT INTO requests VALUES (?1, ?2, ?3)")?;
         insert.execute((signed(id), known.number, body))?;
         Ok(Ok(RequestId(id)))
     }
 
     /// Increments a counter and returns its value.
     fn count(&self, name: &str) -> rusqlite::Result<u64> {
-        let mut next = self.connection.prepare_cached(
-            "UPDATE counters SET value = value + 1 WHERE name = ?1 RETURNING value",
-        )?;
+        let mut next = self
+            .connection
+            .prepare_cached("UPDATE counters SET value = value + 1 WHERE name = ?1 RETURNING value")?;
         let value: i64 = next.query_row([name], |row| row.get(0))?;
         Ok(u64::try_from(value).unwrap_or(0))
     }

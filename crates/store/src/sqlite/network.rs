@@ -51,10 +51,7 @@ pub(super) fn refuse(folder: &Path) -> Result<(), StoreError> {
     };
     match name(number, mounted) {
         None => Ok(()),
-        Some(name) => Err(StoreError::NetworkFileSystem {
-            path: folder.to_owned(),
-            name,
-        }),
+        Some(name) => Err(StoreError::NetworkFileSystem { path: folder.to_owned(), name }),
     }
 }
 
@@ -62,11 +59,7 @@ pub(super) fn refuse(folder: &Path) -> Result<(), StoreError> {
 fn number(folder: &Path) -> Option<u64> {
     let found = rustix::fs::statfs(folder).ok()?;
     // `f_type` is signed on some machines and has 32 bits on others; the numbers all fit in 32 bits.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "as said above"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as said above")]
     let number = found.f_type as u32;
     Some(u64::from(number))
 }

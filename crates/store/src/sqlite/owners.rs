@@ -46,12 +46,7 @@ impl Sign {
         let since = since.unwrap_or_default().as_millis();
         file.lock().map_err(about)?;
         writeln!(file, "{pid}\n{since}\n{host}").map_err(about)?;
-        Ok(Self {
-            name,
-            path,
-            broken,
-            file,
-        })
+        Ok(Self { name, path, broken, file })
     }
 
     pub(super) fn name(&self) -> &str {
@@ -75,10 +70,7 @@ pub(super) fn have_all_left(folder: &Path, _under: &Opening) -> bool {
 }
 
 /// The name of the owner of an aggregate, dead or alive.
-pub(super) fn named(
-    connection: &Connection,
-    aggregate: &AggregateId,
-) -> rusqlite::Result<Option<String>> {
+pub(super) fn named(connection: &Connection, aggregate: &AggregateId) -> rusqlite::Result<Option<String>> {
     let mut select =
         connection.prepare_cached("SELECT owner FROM aggregates WHERE family = ?1 AND id = ?2")?;
     let found = select.query_row((aggregate.family(), aggregate.id()), |row| row.get(0));
@@ -112,9 +104,7 @@ fn described(text: &str) -> Owner {
     Owner {
         pid: pid.and_then(|pid| u32::try_from(pid).ok()).unwrap_or(0),
         host: lines.next().unwrap_or("?").to_owned(),
-        since: SystemTime::UNIX_EPOCH
-            .checked_add(since)
-            .unwrap_or(SystemTime::UNIX_EPOCH),
+        since: SystemTime::UNIX_EPOCH.checked_add(since).unwrap_or(SystemTime::UNIX_EPOCH),
     }
 }
 

@@ -45,9 +45,7 @@ impl Folder {
         let about = |error| classify::of_files(&folder.database, error);
         let found = database.metadata().map_err(about)?;
         if found.is_dir() {
-            return Err(StoreError::NotAFile {
-                path: folder.database,
-            });
+            return Err(StoreError::NotAFile { path: folder.database });
         }
         if found.len() == 0 {
             // A new file survives a crash only if its folder is synced, and a new folder only if its parent is.
@@ -97,9 +95,7 @@ fn is_unable(kind: ErrorKind) -> bool {
 pub(super) fn make_folder(path: &Path) -> Result<(), StoreError> {
     match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => Ok(()),
-        Ok(_) => Err(StoreError::NotAFolder {
-            path: path.to_owned(),
-        }),
+        Ok(_) => Err(StoreError::NotAFolder { path: path.to_owned() }),
         Err(error) if error.kind() == ErrorKind::NotFound => DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -130,10 +126,7 @@ fn lock(path: &Path, patience: Duration) -> Result<File, StoreError> {
             Ok(()) => return Ok(file),
             Err(TryLockError::Error(error)) => return Err(classify::of_files(path, error)),
             Err(TryLockError::WouldBlock) if began.elapsed() >= patience => {
-                return Err(StoreError::Busy {
-                    path: path.to_owned(),
-                    waited: began.elapsed(),
-                });
+                return Err(StoreError::Busy { path: path.to_owned(), waited: began.elapsed() });
             }
             Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(2)),
         }

@@ -20,11 +20,7 @@ pub(super) struct Readers {
 
 impl Readers {
     pub(super) fn new(database: PathBuf, patience: Duration) -> Self {
-        Self {
-            database,
-            patience,
-            idle: Mutex::default(),
-        }
+        Self { database, patience, idle: Mutex::default() }
     }
 
     pub(super) fn ask<T>(

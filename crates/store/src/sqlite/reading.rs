@@ -94,9 +94,7 @@ impl<'a> Reading<'a> {
             let (number, next) = (self.number, signed(self.at.next().0));
             let enough = self.enough;
             self.enough = enough.saturating_mul(4).min(ENOUGH);
-            self.rows = self
-                .readers
-                .ask(|reader| fetch(reader, number, next, enough))?;
+            self.rows = self.readers.ask(|reader| fetch(reader, number, next, enough))?;
         }
         let unwanted = self.after.0.saturating_sub(self.at.0);
         let _ = self.pass_over(unwanted);
@@ -108,14 +106,12 @@ impl<'a> Reading<'a> {
             Ok(record) => Ok(Some(record)),
             Err(MISSING) if self.skip_trimmed()? => Ok(None),
             // Checked last: a removed aggregate has lost its record of trimming.
-            Err(MISSING) if self.is_removed()? => Err(StoreError::NotFound {
-                aggregate: self.aggregate.clone(),
-            }),
-            Err(what) => Err(StoreError::Damaged {
-                aggregate: self.aggregate.clone(),
-                version: self.at.next(),
-                what,
-            }),
+            Err(MISSING) if self.is_removed()? => {
+                Err(StoreError::NotFound { aggregate: self.aggregate.clone() })
+            }
+            Err(what) => {
+                Err(StoreError::Damaged { aggregate: self.aggregate.clone(), version: self.at.next(), what })
+            }
         }
     }
 
@@ -225,12 +221,7 @@ impl Iterator for Reading<'_> {
     }
 }
 
-fn fetch(
-    connection: &Connection,
-    number: i64,
-    first: i64,
-    enough: usize,
-) -> rusqlite::Result<VecDeque<Row>> {
+fn fetch(connection: &Connection, number: i64, first: i64, enough: usize) -> rusqlite::Result<VecDeque<Row>> {
     let mut select = connection.prepare_cached(
         "SELECT first, count, body FROM batches WHERE aggregate = ?1 AND first >= ?2 ORDER BY first",
     )?;

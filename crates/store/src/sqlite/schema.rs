@@ -56,10 +56,9 @@ pub(super) fn open_first(
     is_in_order: bool,
 ) -> Result<Connection, StoreError> {
     let about = |error: rusqlite::Error| match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => StoreError::NotAStore {
-            path: path.to_owned(),
-            what: "it is not a SQLite database".to_owned(),
-        },
+        Some(ErrorCode::NotADatabase) => {
+            StoreError::NotAStore { path: path.to_owned(), what: "it is not a SQLite database".to_owned() }
+        }
         _ => classify::of_database(path, patience, error),
     };
     let connection = open(path, patience).map_err(about)?;
@@ -69,9 +68,7 @@ pub(super) fn open_first(
     }
     recognise(&connection, path, about)?;
     if connection.is_readonly("main").map_err(about)? {
-        return Err(StoreError::ReadOnly {
-            path: path.to_owned(),
-        });
+        return Err(StoreError::ReadOnly { path: path.to_owned() });
     }
     // After a crash, and after a failed sync, the log may hold pages that only the kernel's memory has.
     // Moving them into the database writes and syncs them again.
@@ -113,8 +110,7 @@ pub(super) fn sync_commits(connection: &Connection, syncs: bool) -> rusqlite::Re
 }
 
 fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
-    let tables: i64 =
-        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     Ok(tables == 0 && number(connection, "application_id")? == 0)
 }
 
@@ -133,32 +129,20 @@ fn recognise(
     about: impl Fn(rusqlite::Error) -> StoreError,
 ) -> Result<(), StoreError> {
     let path = path.to_owned();
-    let not_a_store = |what: &str| StoreError::NotAStore {
-        path: path.clone(),
-        what: what.to_owned(),
-    };
+    let not_a_store = |what: &str| StoreError::NotAStore { path: path.clone(), what: what.to_owned() };
     if number(connection, "application_id").map_err(&about)? != APPLICATION {
         return Err(not_a_store("it is another program's database"));
     }
     match number(connection, "user_version").map_err(&about)? {
         FORMAT => {}
         found if found > FORMAT => {
-            return Err(StoreError::NewerFormat {
-                path,
-                found,
-                known: FORMAT,
-            });
+            return Err(StoreError::NewerFormat { path, found, known: FORMAT });
         }
         _ => return Err(not_a_store("its format number was never given")),
     }
-    let mode: String = connection
-        .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
-        .map_err(&about)?;
-    if mode == "wal" {
-        Ok(())
-    } else {
-        Err(not_a_store("its journal mode cannot be WAL"))
-    }
+    let mode: String =
+        connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(&about)?;
+    if mode == "wal" { Ok(()) } else { Err(not_a_store("its journal mode cannot be WAL")) }
 }
 
 fn number(connection: &Connection, pragma: &str) -> rusqlite::Result<i64> {

@@ -47,12 +47,7 @@ pub(super) fn save(
 
 /// Returns the open file: its lock keeps [`sweep`] from removing it.
 fn write(path: &Path, seal: Seal, at: Version, bytes: &[u8]) -> std::io::Result<File> {
-    let mut file: File = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)?;
+    let mut file: File = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     // If it was swept before this line, the rename fails: the caller gets the error and has one snapshot less.
     file.lock()?;
     file.write_all(MARK)?;
@@ -75,11 +70,7 @@ fn sweep(folder: &Path) {
     }
 }
 
-pub(super) fn latest(
-    all: &Path,
-    known: Known,
-    aggregate: &AggregateId,
-) -> Result<Found, StoreError> {
+pub(super) fn latest(all: &Path, known: Known, aggregate: &AggregateId) -> Result<Found, StoreError> {
     let folder = folder(all, known.number);
     let mut found = Found::default();
     let files = files(&folder).map_err(|error| classify::of_files(&folder, error))?;
@@ -96,9 +87,9 @@ pub(super) fn latest(
                 found.latest = Some(Snapshot { at, bytes });
                 break;
             }
-            Err(why) => found.ignored.push(format!(
-                "the snapshot of {aggregate} at version {at} cannot be used: {why}"
-            )),
+            Err(why) => found
+                .ignored
+                .push(format!("the snapshot of {aggregate} at version {at} cannot be used: {why}")),
         }
     }
     Ok(found)

@@ -33,9 +33,7 @@ pub struct SqliteOptions {
 
 impl Default for SqliteOptions {
     fn default() -> Self {
-        Self {
-            patience: Duration::from_secs(10),
-        }
+        Self { patience: Duration::from_secs(10) }
     }
 }
 
@@ -66,9 +64,8 @@ impl SqliteStore {
         let is_in_order = owners::have_all_left(&folder.owners, &opening);
         let connection = schema::open_first(&folder.database, patience, is_in_order)?;
         let about = |error| classify::of_database(&folder.database, patience, error);
-        let name = connection
-            .query_row("SELECT lower(hex(randomblob(16)))", [], |row| row.get(0))
-            .map_err(about)?;
+        let name =
+            connection.query_row("SELECT lower(hex(randomblob(16)))", [], |row| row.get(0)).map_err(about)?;
         let broken = Arc::new(OnceLock::new());
         let sign = Sign::put_up(&folder.owners, name, Arc::clone(&broken), &opening)?;
         Ok(Self {
@@ -104,8 +101,7 @@ impl SqliteStore {
             let _ = tell.send(outcome);
         };
         self.writer.send(Box::new(Change::new(haste, work, done)));
-        told.recv()
-            .unwrap_or_else(|_| Err(StoreError::closed().into()))
+        told.recv().unwrap_or_else(|_| Err(StoreError::closed().into()))
     }
 
     fn read_with<T>(
@@ -185,9 +181,7 @@ impl Store for SqliteStore {
 
     fn claim(&self, aggregate: &AggregateId) -> Result<Claim, ClaimError> {
         let (aggregate, sign) = (aggregate.clone(), Arc::clone(&self.sign));
-        self.change(Haste::Lasting, move |ledger| {
-            ledger.claim(&aggregate, sign.name())
-        })
+        self.change(Haste::Lasting, move |ledger| ledger.claim(&aggregate, sign.name()))
     }
 
     fn claim_writing(
@@ -233,9 +227,7 @@ impl Store for SqliteStore {
 
     fn request(&self, aggregate: &AggregateId, bytes: Vec<u8>) -> Result<RequestId, StoreError> {
         let aggregate = aggregate.clone();
-        self.change(Haste::Lasting, move |ledger| {
-            ledger.request(&aggregate, &bytes)
-        })
+        self.change(Haste::Lasting, move |ledger| ledger.request(&aggregate, &bytes))
     }
 
     fn requests(&self, aggregate: &AggregateId) -> Result<Vec<Request>, StoreError> {
@@ -244,9 +236,8 @@ impl Store for SqliteStore {
                 "SELECT requests.id, body FROM requests JOIN aggregates ON aggregate = number
                  WHERE family = ?1 AND aggregates.id = ?2 ORDER BY requests.id",
             )?;
-            let rows = select.query_map((aggregate.family(), aggregate.id()), |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })?;
+            let rows = select
+                .query_map((aggregate.family(), aggregate.id()), |row| Ok((row.get(0)?, row.get(1)?)))?;
             rows.collect()
         })?;
         unsealed(aggregate, rows)
@@ -269,15 +260,9 @@ impl Store for SqliteStore {
         }
     }
 
-    fn save_snapshot(
-        &self,
-        aggregate: &AggregateId,
-        at: Version,
-        bytes: Vec<u8>,
-    ) -> Result<(), StoreError> {
-        let known = self.known(aggregate)?.ok_or_else(|| StoreError::NotFound {
-            aggregate: aggregate.clone(),
-        })?;
+    fn save_snapshot(&self, aggregate: &AggregateId, at: Version, bytes: Vec<u8>) -> Result<(), StoreError> {
+        let known =
+            self.known(aggregate)?.ok_or_else(|| StoreError::NotFound { aggregate: aggregate.clone() })?;
         if at > known.head.version {
             return Err(StoreError::AheadOfJournal {
                 aggregate: aggregate.clone(),

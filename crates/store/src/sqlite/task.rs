@@ -42,12 +42,7 @@ where
     D: FnOnce(Result<T, E>),
 {
     pub(super) fn new(haste: Haste, work: W, done: D) -> Self {
-        Self {
-            work,
-            done,
-            haste,
-            outcome: None,
-        }
+        Self { work, done, haste, outcome: None }
     }
 }
 

@@ -14,8 +14,7 @@ use crate::version::Version;
 
 /// The version of the first record of a journal that was trimmed.
 pub(super) fn begin(connection: &Connection, number: i64) -> rusqlite::Result<Option<Version>> {
-    let mut find =
-        connection.prepare_cached("SELECT value FROM counters WHERE name = 'begin/' || ?1")?;
+    let mut find = connection.prepare_cached("SELECT value FROM counters WHERE name = 'begin/' || ?1")?;
     let found = find.query_row([number], |row| row.get::<_, i64>(0));
     // A negative number is damage, and trims nothing: the reader reports the missing records.
     let version = |value| Version(u64::try_from(value).unwrap_or(0));
@@ -24,26 +23,21 @@ pub(super) fn begin(connection: &Connection, number: i64) -> rusqlite::Result<Op
 
 impl Ledger<'_> {
     /// Removes the rows that hold only records older than `before`.
-    pub(super) fn trim(
-        &mut self,
-        aggregate: &AggregateId,
-        before: Version,
-    ) -> Outcome<(), StoreError> {
+    pub(super) fn trim(&mut self, aggregate: &AggregateId, before: Version) -> Outcome<(), StoreError> {
         let Some(known) = self.heads.get(self.connection, aggregate)? else {
             return Ok(Ok(()));
         };
         // The row with that record stays, or, if there is none yet, the last row: it holds the head.
-        let mut find = self.connection.prepare_cached(
-            "SELECT max(first) FROM batches WHERE aggregate = ?1 AND first <= ?2",
-        )?;
+        let mut find = self
+            .connection
+            .prepare_cached("SELECT max(first) FROM batches WHERE aggregate = ?1 AND first <= ?2")?;
         let before = signed(before.0);
         let found = find.query_row((known.number, before), |row| row.get::<_, Option<i64>>(0))?;
         let Some(begin) = found else {
             return Ok(Ok(()));
         };
-        let mut delete = self
-            .connection
-            .prepare_cached("DELETE FROM batches WHERE aggregate = ?1 AND first < ?2")?;
+        let mut delete =
+            self.connection.prepare_cached("DELETE FROM batches WHERE aggregate = ?1 AND first < ?2")?;
         if delete.execute((known.number, begin))? > 0 {
             let mut keep = self.connection.prepare_cached(
                 "INSERT INTO counters VALUES ('begin/' || ?1, ?2)

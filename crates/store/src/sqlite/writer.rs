@@ -60,10 +60,7 @@ impl Writer {
             .name("undaunted-store".to_owned())
             .spawn(move || desk.work(&arrived))
             .map_err(|error| classify::of_files(&folder.path, error))?;
-        Ok(Self {
-            tasks: Mutex::new(Some(tasks)),
-            thread: Some(thread),
-        })
+        Ok(Self { tasks: Mutex::new(Some(tasks)), thread: Some(thread) })
     }
 
     /// The task is finished in any case, with an error if the thread has ended.
@@ -184,10 +181,8 @@ impl Desk {
         let began = Instant::now();
         let mut pause = Duration::from_micros(100);
         loop {
-            let result = self
-                .connection
-                .prepare_cached("BEGIN IMMEDIATE")
-                .and_then(|mut begin| begin.execute([]));
+            let result =
+                self.connection.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([]));
             let Err(error) = result else { return Ok(()) };
             let busy = error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
             if !busy || began.elapsed() >= self.patience {
@@ -200,12 +195,8 @@ impl Desk {
 
     fn run(&mut self, group: &mut Group) -> rusqlite::Result<usize> {
         self.heads.refresh(&self.connection)?;
-        let mut ledger = Ledger {
-            connection: &self.connection,
-            heads: &mut self.heads,
-            owners: &self.owners,
-            written: 0,
-        };
+        let mut ledger =
+            Ledger { connection: &self.connection, heads: &mut self.heads, owners: &self.owners, written: 0 };
         for task in group {
             task.run(&mut ledger)?;
         }

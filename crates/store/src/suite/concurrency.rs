@@ -11,16 +11,10 @@ use crate::store::Store;
 use crate::version::Version;
 
 pub(super) const CHECKS: &[Check] = &[
-    (
-        "threads with journals of their own do not meet",
-        own_journals,
-    ),
+    ("threads with journals of their own do not meet", own_journals),
     ("of many appends at one version one stands", one_wins),
     ("a refused append does not touch its neighbours", isolated),
-    (
-        "one thread may have many under way, in order",
-        many_under_way,
-    ),
+    ("one thread may have many under way, in order", many_under_way),
     ("handles share a journal by trying again", two_handles),
     ("readers see whole appends", whole_appends),
 ];
@@ -36,17 +30,14 @@ fn own_journals(place: &Reopenable) {
                 let id = format!("t{thread}");
                 for n in 0..25_u64 {
                     let (text, again) = (format!("{thread}.{n}"), format!("{thread}.{n}+"));
-                    store
-                        .append(vec![free(&id, n * 2, &[&text, &again])])
-                        .unwrap();
+                    store.append(vec![free(&id, n * 2, &[&text, &again])]).unwrap();
                 }
             });
         }
     });
     for thread in 0..THREADS {
-        let expected: Vec<String> = (0..25_u64)
-            .flat_map(|n| [format!("{thread}.{n}"), format!("{thread}.{n}+")])
-            .collect();
+        let expected: Vec<String> =
+            (0..25_u64).flat_map(|n| [format!("{thread}.{n}"), format!("{thread}.{n}+")]).collect();
         assert_eq!(texts(store, &format!("t{thread}")), expected);
     }
 }

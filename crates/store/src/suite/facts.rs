@@ -146,10 +146,7 @@ fn too_large(place: &Reopenable) {
     let store = place.open();
     let large = Append::facts(job("b"), vec![vec![0; LARGEST_RECORD + 1]]);
     let refused = store.append(vec![facts("a", &["x"]), large]);
-    assert!(matches!(
-        refused,
-        Err(AppendError::Store(StoreError::TooLarge { .. }))
-    ));
+    assert!(matches!(refused, Err(AppendError::Store(StoreError::TooLarge { .. }))));
     assert_eq!(store.list("job", "").unwrap(), []);
 }
 

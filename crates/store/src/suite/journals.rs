@@ -11,10 +11,7 @@ pub(super) const CHECKS: &[Check] = &[
     ("records come back in order", in_order),
     ("any bytes come back as they were", any_bytes),
     ("a reader begins after a version", after_a_version),
-    (
-        "an append at the wrong version stores nothing",
-        wrong_version,
-    ),
+    ("an append at the wrong version stores nothing", wrong_version),
     ("several aggregates: all or nothing", all_or_nothing),
     ("one append may continue another of its group", twice_in_one),
     ("an append of nothing makes nothing", nothing),
@@ -158,9 +155,7 @@ fn second_handle(place: &Reopenable) {
     for round in 0..20 {
         one.append(vec![free("a", 2 * round, &["one"])]).unwrap();
         conflict(other.append(vec![free("a", 2 * round, &["late"])]));
-        other
-            .append(vec![free("a", 2 * round + 1, &["other"])])
-            .unwrap();
+        other.append(vec![free("a", 2 * round + 1, &["other"])]).unwrap();
         conflict(one.append(vec![free("a", 2 * round + 1, &["late"])]));
     }
     assert_eq!(texts(&*one, "a"), ["one", "other"].repeat(20));
@@ -184,10 +179,7 @@ fn too_large(place: &Reopenable) {
     let record = vec![0; LARGEST_RECORD + 1];
     let append = Append::new(job("a"), Version::EMPTY, Epoch::UNCLAIMED, vec![record]);
     let refused = store.append(vec![append]);
-    assert!(matches!(
-        refused,
-        Err(AppendError::Store(StoreError::TooLarge { .. }))
-    ));
+    assert!(matches!(refused, Err(AppendError::Store(StoreError::TooLarge { .. }))));
     assert_eq!(store.head(&job("a")).unwrap(), None);
 }
 

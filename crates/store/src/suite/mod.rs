@@ -10,10 +10,7 @@
     clippy::unwrap_used,
     reason = "a check says what it expects; a panic is its way to fail"
 )]
-#![cfg_attr(
-    not(test),
-    expect(clippy::arithmetic_side_effects, reason = "as in any test")
-)]
+#![cfg_attr(not(test), expect(clippy::arithmetic_side_effects, reason = "as in any test"))]
 
 mod concurrency;
 mod facts;

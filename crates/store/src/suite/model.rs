@@ -82,10 +82,7 @@ pub(super) fn compare(place: &Reopenable, seed: u64) {
     let mut run = Comparison {
         place,
         handles: [None, None],
-        model: IDS
-            .into_iter()
-            .map(|id| (id, Aggregate::default()))
-            .collect(),
+        model: IDS.into_iter().map(|id| (id, Aggregate::default())).collect(),
         chance: Chance(seed),
         written: 0,
     };
@@ -133,9 +130,8 @@ impl Comparison<'_> {
                 0 => Epoch(self.chance.below(6)),
                 _ => aggregate.epoch,
             };
-            let texts: Vec<String> = (0..self.chance.below(4))
-                .map(|n| format!("{}.{n}", self.written))
-                .collect();
+            let texts: Vec<String> =
+                (0..self.chance.below(4)).map(|n| format!("{}.{n}", self.written)).collect();
             self.written += 1;
             let taken = aggregate.requests.first().copied();
             let taken = taken.filter(|_| self.chance.below(2) == 0);
@@ -185,11 +181,8 @@ impl Comparison<'_> {
     fn release(&mut self, handle: usize) {
         let id = self.chance.id();
         let aggregate = self.model[id].clone();
-        let claim = crate::claim::Claim {
-            aggregate: job(id),
-            epoch: aggregate.epoch,
-            version: Version::EMPTY,
-        };
+        let claim =
+            crate::claim::Claim { aggregate: job(id), epoch: aggregate.epoch, version: Version::EMPTY };
         if aggregate.owner.is_some() {
             self.store(handle).release(&claim).unwrap();
             self.model.get_mut(id).unwrap().owner = None;
@@ -207,9 +200,7 @@ impl Comparison<'_> {
     fn snapshot(&mut self, handle: usize) {
         let id = self.chance.id();
         let at = self.chance.below(12);
-        let result =
-            self.store(handle)
-                .save_snapshot(&job(id), Version(at), at.to_string().into_bytes());
+        let result = self.store(handle).save_snapshot(&job(id), Version(at), at.to_string().into_bytes());
         let aggregate = self.model.get_mut(id).unwrap();
         let length = aggregate.length();
         let known = length > 0 || aggregate.epoch > Epoch::UNCLAIMED;

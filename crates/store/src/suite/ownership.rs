@@ -18,20 +18,11 @@ pub(super) const CHECKS: &[Check] = &[
     ("a stale owner is fenced before anything else", stale_owner),
     ("a claim is given up once", given_up),
     ("what is claimed is closed to the others", closed_to_others),
-    (
-        "a claim makes nothing that is listed",
-        claimed_before_it_exists,
-    ),
-    (
-        "a claim that writes is there with its records or not at all",
-        claimed_with_records,
-    ),
+    ("a claim makes nothing that is listed", claimed_before_it_exists),
+    ("a claim that writes is there with its records or not at all", claimed_with_records),
     ("an epoch never comes back", never_back),
     ("only the owner removes", removal),
-    (
-        "claims go different ways for different aggregates",
-        independent,
-    ),
+    ("claims go different ways for different aggregates", independent),
 ];
 
 fn owner_of(store: &dyn Store, id: &str) -> Owner {
@@ -58,20 +49,14 @@ fn claimed_with_records(place: &Reopenable) {
         })
     };
     let refused = store.claim_writing(&job("a"), under(Version(7))).unwrap();
-    assert!(
-        matches!(refused, Err(AppendError::Conflict { .. })),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(AppendError::Conflict { .. })), "{refused:?}");
     assert_eq!(other.owner(&job("a")).unwrap(), None, "nothing is claimed");
     let claim = store.claim_writing(&job("a"), under(Version::EMPTY));
     let claim = claim.unwrap().unwrap();
     assert_eq!(texts(&*other, "a"), ["one", "two"]);
     assert!(other.owner(&job("a")).unwrap().is_some());
     let owned = other.claim_writing(&job("a"), under(Version(2)));
-    assert!(
-        matches!(owned, Err(ClaimError::OwnedBy { .. })),
-        "{owned:?}"
-    );
+    assert!(matches!(owned, Err(ClaimError::OwnedBy { .. })), "{owned:?}");
     let more = Append::new(job("a"), Version(2), claim.epoch, vec![b"three".to_vec()]);
     store.append(vec![more]).unwrap();
     assert_eq!(texts(&*other, "a"), ["one", "two", "three"]);
@@ -96,16 +81,13 @@ fn one_owner(place: &Reopenable) {
 fn dead_owner(place: &Reopenable) {
     let one = place.open();
     let claim = claimed(&*one, "a");
-    one.append(vec![owned("a", 0, claim.epoch, &["1"])])
-        .unwrap();
+    one.append(vec![owned("a", 0, claim.epoch, &["1"])]).unwrap();
     drop(one);
     let other = place.open();
     let next = claimed(&*other, "a");
     assert!(next.epoch > claim.epoch);
     assert_eq!(next.version, Version(1));
-    other
-        .append(vec![owned("a", 1, next.epoch, &["2"])])
-        .unwrap();
+    other.append(vec![owned("a", 1, next.epoch, &["2"])]).unwrap();
     assert_eq!(texts(&*other, "a"), ["1", "2"]);
 }
 
@@ -132,18 +114,14 @@ fn coming_and_going(place: &Reopenable) {
 fn stale_owner(place: &Reopenable) {
     let (one, other) = (place.open(), place.open());
     let stale = claimed(&*one, "a");
-    one.append(vec![owned("a", 0, stale.epoch, &["1"])])
-        .unwrap();
+    one.append(vec![owned("a", 0, stale.epoch, &["1"])]).unwrap();
     one.release(&stale).unwrap();
     let current = claimed(&*other, "a");
     let right_version = one.append(vec![owned("a", 1, stale.epoch, &["x"])]);
     assert_eq!(fence(right_version), current.epoch);
     let wrong_version = one.append(vec![owned("a", 9, stale.epoch, &["x"])]);
     assert_eq!(fence(wrong_version), current.epoch);
-    let with_another = one.append(vec![
-        free("b", 0, &["x"]),
-        owned("a", 1, stale.epoch, &["x"]),
-    ]);
+    let with_another = one.append(vec![free("b", 0, &["x"]), owned("a", 1, stale.epoch, &["x"])]);
     fence(with_another);
     assert_eq!(other.head(&job("b")).unwrap(), None);
     assert_eq!(texts(&*other, "a"), ["1"]);
@@ -167,9 +145,7 @@ fn closed_to_others(place: &Reopenable) {
     assert_eq!(fence(store.append(vec![free("a", 1, &["x"])])), claim.epoch);
     let from_the_future = owned("a", 1, claim.epoch.next(), &["x"]);
     assert_eq!(fence(store.append(vec![from_the_future])), claim.epoch);
-    store
-        .append(vec![owned("a", 1, claim.epoch, &["2"])])
-        .unwrap();
+    store.append(vec![owned("a", 1, claim.epoch, &["2"])]).unwrap();
     assert_eq!(texts(&*store, "a"), ["1", "2"]);
 }
 
@@ -178,9 +154,7 @@ fn claimed_before_it_exists(place: &Reopenable) {
     let claim = claimed(&*store, "a");
     assert_eq!(store.list("job", "").unwrap(), []);
     assert!(store.request(&job("a"), vec![]).is_err());
-    store
-        .append(vec![owned("a", 0, claim.epoch, &["1"])])
-        .unwrap();
+    store.append(vec![owned("a", 0, claim.epoch, &["1"])]).unwrap();
     let listed = store.list("job", "").unwrap();
     assert_eq!(listed.len(), 1);
     assert_eq!(listed.first().map(|one| one.head.epoch), Some(claim.epoch));
@@ -189,8 +163,7 @@ fn claimed_before_it_exists(place: &Reopenable) {
 fn never_back(place: &Reopenable) {
     let (one, other) = (place.open(), place.open());
     let stale = claimed(&*one, "a");
-    one.append(vec![owned("a", 0, stale.epoch, &["1"])])
-        .unwrap();
+    one.append(vec![owned("a", 0, stale.epoch, &["1"])]).unwrap();
     one.release(&stale).unwrap();
     let remover = claimed(&*other, "a");
     other.remove(&job("a"), remover.epoch).unwrap();
@@ -204,8 +177,7 @@ fn never_back(place: &Reopenable) {
 fn removal(place: &Reopenable) {
     let (one, other) = (place.open(), place.open());
     let claim = claimed(&*one, "a");
-    one.append(vec![owned("a", 0, claim.epoch, &["1"])])
-        .unwrap();
+    one.append(vec![owned("a", 0, claim.epoch, &["1"])]).unwrap();
     for epoch in [Epoch::UNCLAIMED, claim.epoch.next()] {
         assert_eq!(fence(other.remove(&job("a"), epoch)), claim.epoch);
     }

@@ -81,10 +81,7 @@ pub(super) fn remaining(store: &dyn Store, id: &str, after: u64) -> Vec<(u64, St
 
 /// The version of a job's journal.
 pub(super) fn version(store: &dyn Store, id: &str) -> u64 {
-    store
-        .head(&job(id))
-        .unwrap()
-        .map_or(0, |head| head.version.0)
+    store.head(&job(id)).unwrap().map_or(0, |head| head.version.0)
 }
 
 /// Fails unless the append was a conflict; says with which version.

@@ -16,18 +16,13 @@ pub(super) const CHECKS: &[Check] = &[
     ("a request is taken once", once),
     ("requests are of one aggregate", of_one),
     ("a handle finds the requests of what it has claimed", found),
-    (
-        "a handle finds what was added to journals it follows",
-        followed,
-    ),
+    ("a handle finds what was added to journals it follows", followed),
     ("a handle finds what has no owner any more", awaited),
 ];
 
 fn asked(store: &dyn Store, id: &str) -> Vec<String> {
     let requests = store.requests(&job(id)).unwrap().into_iter();
-    requests
-        .map(|request| String::from_utf8(request.bytes).unwrap())
-        .collect()
+    requests.map(|request| String::from_utf8(request.bytes).unwrap()).collect()
 }
 
 fn ask(store: &dyn Store, id: &str, what: &str) -> RequestId {
@@ -54,9 +49,7 @@ fn in_order(place: &Reopenable) {
 fn taken(place: &Reopenable) {
     let (owner, other) = (place.open(), place.open());
     let claim = owner.claim(&job("a")).unwrap();
-    owner
-        .append(vec![owned("a", 0, claim.epoch, &["1"])])
-        .unwrap();
+    owner.append(vec![owned("a", 0, claim.epoch, &["1"])]).unwrap();
     let pause = ask(&*other, "a", "pause");
     ask(&*other, "a", "cancel");
     let acting = owned("a", 1, claim.epoch, &["paused"]).taking([pause]);
@@ -74,10 +67,7 @@ fn refused(place: &Reopenable) {
     store.append(vec![free("a", 0, &["1"])]).unwrap();
     let pause = ask(&*store, "a", "pause");
     conflict(store.append(vec![free("a", 0, &["x"]).taking([pause])]));
-    conflict(store.append(vec![
-        free("a", 1, &["x"]).taking([pause]),
-        free("b", 4, &[]),
-    ]));
+    conflict(store.append(vec![free("a", 1, &["x"]).taking([pause]), free("b", 4, &[])]));
     assert_eq!(asked(&*store, "a"), ["pause"]);
 }
 
@@ -85,8 +75,7 @@ fn once(place: &Reopenable) {
     let (one, other) = (place.open(), place.open());
     one.append(vec![free("a", 0, &["1"])]).unwrap();
     let pause = ask(&*one, "a", "pause");
-    one.append(vec![free("a", 1, &["2"]).taking([pause])])
-        .unwrap();
+    one.append(vec![free("a", 1, &["2"]).taking([pause])]).unwrap();
     let again = other.append(vec![free("a", 2, &["x"]).taking([pause])]);
     assert_eq!(already_taken(again), pause);
     let cancel = ask(&*one, "a", "cancel");
@@ -119,8 +108,7 @@ fn requests(store: &dyn Store) -> Vec<(String, Vec<u8>)> {
 
 fn found(place: &Reopenable) {
     let (one, other) = (place.open(), place.open());
-    one.append(["a", "b", "c"].map(|id| free(id, 0, &["1"])).into())
-        .unwrap();
+    one.append(["a", "b", "c"].map(|id| free(id, 0, &["1"])).into()).unwrap();
     let mine = one.claim(&job("a")).unwrap();
     let also = one.claim(&job("c")).unwrap();
     other.claim(&job("b")).unwrap();
@@ -130,11 +118,7 @@ fn found(place: &Reopenable) {
         ask(&*one, id, what);
     }
     let named = |id: &str, what: &str| (id.to_owned(), what.as_bytes().to_vec());
-    let expected = [
-        named("a", "pause"),
-        named("a", "cancel"),
-        named("c", "cancel"),
-    ];
+    let expected = [named("a", "pause"), named("a", "cancel"), named("c", "cancel")];
     assert_eq!(requests(&*one), expected, "oldest first");
     assert_eq!(requests(&*other), [named("b", "cancel")]);
     let paused = owned("a", 1, mine.epoch, &["paused"]).taking([pause]);
@@ -145,16 +129,11 @@ fn found(place: &Reopenable) {
 
 fn followed(place: &Reopenable) {
     let (one, other) = (place.open(), place.open());
-    one.append(vec![facts("a", &["1", "2"]), facts("b", &["1"])])
-        .unwrap();
+    one.append(vec![facts("a", &["1", "2"]), facts("b", &["1"])]).unwrap();
     let follow = |of: &[(&str, u64)], since| {
         let follows = of.iter().map(|(id, known)| (job(id), Version(*known)));
         let follows = follows.collect();
-        let question = Question {
-            follows,
-            since,
-            ..Question::default()
-        };
+        let question = Question { follows, since, ..Question::default() };
         let found = findings(&*other, question);
         let records = found.records.into_iter().map(|(of, records)| {
             let texts = records.unwrap().into_iter();
@@ -184,10 +163,7 @@ fn awaited(place: &Reopenable) {
     let claim = one.claim(&job("a")).unwrap();
     one.claim(&job("b")).unwrap();
     let ids = ["a", "b", "none"].map(job);
-    let mut question = Question {
-        awaits: ids.into(),
-        ..Question::default()
-    };
+    let mut question = Question { awaits: ids.into(), ..Question::default() };
     let found = findings(&*other, question.clone());
     assert_eq!(found.unowned, [job("none")].into());
     question.since = Some(found.pulse);
@@ -197,9 +173,5 @@ fn awaited(place: &Reopenable) {
     question.since = Some(found.pulse);
     drop(one);
     let found = findings(&*other, question);
-    assert_eq!(
-        found.unowned.len(),
-        3,
-        "a dead owner changes nothing but that"
-    );
+    assert_eq!(found.unowned.len(), 3, "a dead owner changes nothing but that");
 }

@@ -1,8 +1,6 @@
 //! Runs the checks, each on a place of its own.
 
-use super::{
-    Reopenable, concurrency, facts, journals, model, ownership, requests, snapshots, trim,
-};
+use super::{Reopenable, concurrency, facts, journals, model, ownership, requests, snapshots, trim};
 
 /// A check, and the promise it is about.
 pub(super) type Check = (&'static str, fn(&Reopenable));

@@ -22,10 +22,7 @@ fn found(store: &dyn Store, id: &str) -> Option<Snapshot> {
 }
 
 fn snapshot(at: u64, text: &str) -> Snapshot {
-    Snapshot {
-        at: Version(at),
-        bytes: text.as_bytes().to_vec(),
-    }
+    Snapshot { at: Version(at), bytes: text.as_bytes().to_vec() }
 }
 
 fn save(store: &dyn Store, id: &str, at: u64, text: &str) -> Result<(), StoreError> {

@@ -15,20 +15,14 @@ pub(super) const CHECKS: &[Check] = &[
     ("the last record of a journal stays", last_stays),
     ("trimming again or less changes nothing", idempotent),
     ("trimming what is not there makes nothing", unknown),
-    (
-        "what was appended with a record that stays may stay",
-        together,
-    ),
+    ("what was appended with a record that stays may stay", together),
     ("a trimmed journal is appended to as before", appended_to),
     ("trimming needs no claim", without_claim),
     ("a trimmed journal is trimmed after reopening", reopened),
     ("a trimmed journal can be removed and made again", removed),
     ("requests and snapshots outlive trimming", besides),
     ("trimming touches one journal", of_one),
-    (
-        "journals are trimmed while others append and read",
-        meanwhile,
-    ),
+    ("journals are trimmed while others append and read", meanwhile),
 ];
 
 /// A journal whose records were appended one by one, each with its version for a text.

@@ -51,10 +51,8 @@ fn a_closed_breaker_that_holds_is_found() {
 fn a_late_result_that_counts_is_found() {
     let until = NOW.after(SETTINGS.recovery_timeout);
     let opened = Answer::Ended(Some(Transition::Opened { until }));
-    let late = Observation {
-        result: Some((Health::Down, false, true)),
-        ..seen(Breaker::default(), open(), opened)
-    };
+    let late =
+        Observation { result: Some((Health::Down, false, true)), ..seen(Breaker::default(), open(), opened) };
     let law = "a result from before an opening changes nothing";
     assert_eq!(late.broken(), Some(law));
 }
@@ -65,11 +63,7 @@ fn an_opening_by_a_good_result_or_for_another_time_is_found() {
     let law = Some("a result opens when bad, closes when good");
     let good = Observation {
         result: Some((Health::Up, false, false)),
-        ..seen(
-            Breaker::default(),
-            open(),
-            Answer::Ended(Some(Transition::Opened { until })),
-        )
+        ..seen(Breaker::default(), open(), Answer::Ended(Some(Transition::Opened { until })))
     };
     assert_eq!(good.broken(), law);
     let early = Answer::Ended(Some(Transition::Opened { until: NOW }));

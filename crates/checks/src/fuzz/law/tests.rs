@@ -9,9 +9,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const NOW: Timestamp = Timestamp::from_millis(5000);
 
 fn promises() -> (undaunted_policy::Policy, Promises) {
-    let config = RetryConfig::exponential(2.0)
-        .attempts(3)
-        .retry_budget(Duration::from_secs(20));
+    let config = RetryConfig::exponential(2.0).attempts(3).retry_budget(Duration::from_secs(20));
     let policy = config.build().unwrap();
     let promises = Promises::of(&policy).unwrap();
     (policy, promises)
@@ -21,11 +19,7 @@ fn promises() -> (undaunted_policy::Policy, Promises) {
 fn found(spoil: impl FnOnce(&mut Observation<'_>)) -> Option<&'static str> {
     let (policy, promises) = promises();
     let state = State {
-        progress: Progress {
-            retries: 1,
-            spent: SECOND,
-            previous: Some(SECOND),
-        },
+        progress: Progress { retries: 1, spent: SECOND, previous: Some(SECOND) },
         deadline: Some(NOW.after(SECOND * 100)),
         ..State::default()
     };
@@ -50,28 +44,14 @@ fn decision(observation: &mut Observation<'_>, wait: Duration) {
 
 #[test]
 fn a_retry_past_a_limit_is_found() {
-    assert_eq!(
-        found(|seen| seen.state.progress.retries = 3),
-        Some("a retry is one of the attempts")
-    );
-    assert_eq!(
-        found(|seen| seen.state.progress.spent = SECOND * 19),
-        Some("the delays fit the budget")
-    );
+    assert_eq!(found(|seen| seen.state.progress.retries = 3), Some("a retry is one of the attempts"));
+    assert_eq!(found(|seen| seen.state.progress.spent = SECOND * 19), Some("the delays fit the budget"));
     assert_eq!(
         found(|seen| seen.state.deadline = Some(NOW.after(SECOND))),
         Some("a retry is due by the deadline")
     );
-    let empty = Balance {
-        total: 5,
-        consumed: 5,
-        per_item: 5,
-        item_consumed: 0,
-    };
-    assert_eq!(
-        found(|seen| seen.state.pool = Some(empty)),
-        Some("a retry has a place in the pool")
-    );
+    let empty = Balance { total: 5, consumed: 5, per_item: 5, item_consumed: 0 };
+    assert_eq!(found(|seen| seen.state.pool = Some(empty)), Some("a retry has a place in the pool"));
 }
 
 #[test]
@@ -80,48 +60,26 @@ fn a_wait_that_is_too_short_or_made_up_is_found() {
         found(|seen| seen.retry_after = Some(SECOND * 9)),
         Some("nobody comes back before Retry-After")
     );
-    assert_eq!(
-        found(|seen| decision(seen, SECOND * 3)),
-        Some("a wait is the drawn delay or Retry-After")
-    );
-    assert_eq!(
-        found(|seen| seen.now = NOW.after(SECOND)),
-        Some("a retry is due when its wait is over")
-    );
+    assert_eq!(found(|seen| decision(seen, SECOND * 3)), Some("a wait is the drawn delay or Retry-After"));
+    assert_eq!(found(|seen| seen.now = NOW.after(SECOND)), Some("a retry is due when its wait is over"));
 }
 
 #[test]
 fn a_delay_that_is_wrong_is_found() {
     let with = |computed, capped, drawn| {
         found(move |seen| {
-            seen.verdict.arithmetic.delay = Some(Delay {
-                computed,
-                capped,
-                drawn,
-            });
+            seen.verdict.arithmetic.delay = Some(Delay { computed, capped, drawn });
             decision(seen, drawn.max(SECOND));
         })
     };
-    assert_eq!(
-        with(SECOND * 2, SECOND * 3, SECOND * 3),
-        Some("before jitter no delay passes its cap")
-    );
-    assert_eq!(
-        with(SECOND * 2, SECOND * 2, SECOND),
-        Some("a drawn delay lies in the band of its jitter")
-    );
-    assert_eq!(
-        with(SECOND * 4, SECOND * 4, SECOND * 4),
-        Some("a strategy gives its documented series")
-    );
+    assert_eq!(with(SECOND * 2, SECOND * 3, SECOND * 3), Some("before jitter no delay passes its cap"));
+    assert_eq!(with(SECOND * 2, SECOND * 2, SECOND), Some("a drawn delay lies in the band of its jitter"));
+    assert_eq!(with(SECOND * 4, SECOND * 4, SECOND * 4), Some("a strategy gives its documented series"));
 }
 
 #[test]
 fn an_answer_about_somebody_else_is_found() {
-    assert_eq!(
-        found(|seen| seen.verdict.arithmetic.retry = 7),
-        Some("the arithmetic starts from the state")
-    );
+    assert_eq!(found(|seen| seen.verdict.arithmetic.retry = 7), Some("the arithmetic starts from the state"));
     assert_eq!(
         found(|seen| seen.verdict.arithmetic.retries_allowed = None),
         Some("the arithmetic names the limits in force")
@@ -155,10 +113,7 @@ fn a_stop_without_cause_is_found() {
 
 #[test]
 fn a_hold_that_no_rule_asked_for_is_found() {
-    assert_eq!(
-        found(|seen| seen.verdict.decision = Decision::Hold),
-        Some("only a rule holds")
-    );
+    assert_eq!(found(|seen| seen.verdict.decision = Decision::Hold), Some("only a rule holds"));
 }
 
 #[test]
@@ -178,16 +133,8 @@ fn a_plan_that_is_wrong_is_found() {
     let sum = found(|plan| plan[1].spent = SECOND);
     assert_eq!(sum, Some("a plan adds its delays up"));
     let longer = found(|plan| {
-        let delay = Delay {
-            computed: SECOND * 8,
-            capped: SECOND * 8,
-            drawn: SECOND * 8,
-        };
-        plan.push(Planned {
-            retry: 4,
-            delay,
-            spent: SECOND * 15,
-        });
+        let delay = Delay { computed: SECOND * 8, capped: SECOND * 8, drawn: SECOND * 8 };
+        plan.push(Planned { retry: 4, delay, spent: SECOND * 15 });
     });
     assert_eq!(longer, Some("a plan is no longer than its attempts"));
 }

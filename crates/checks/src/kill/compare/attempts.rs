@@ -37,10 +37,7 @@ pub(super) struct Attempt {
 impl Attempt {
     pub(super) fn told(&self) -> String {
         let (item, command) = (&self.item, &self.place.1);
-        format!(
-            "attempt {} of {command} for {item} (start {})",
-            self.number, self.start
-        )
+        format!("attempt {} of {command} for {item} (start {})", self.number, self.start)
     }
 
     /// Whether one of these deaths came between its start and what is on record as its end.
@@ -51,9 +48,7 @@ impl Attempt {
     }
 
     pub(super) fn is(&self, cause: &str) -> bool {
-        self.end
-            .as_ref()
-            .is_some_and(|(_, outcome)| outcome.is(cause))
+        self.end.as_ref().is_some_and(|(_, outcome)| outcome.is(cause))
     }
 }
 

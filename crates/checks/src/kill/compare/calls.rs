@@ -31,10 +31,7 @@ pub(super) fn check(case: &Case<'_>, attempts: &[Attempt], found: &mut Found) {
         let made = made.get(place).map(Vec::as_slice).unwrap_or_default();
         found.claim(Kind::Duplicated, calls.len() <= made.len(), || {
             let (calls, made) = (calls.len(), made.len());
-            format!(
-                "{calls} requests of {}, and {made} attempts on record",
-                place.1
-            )
+            format!("{calls} requests of {}, and {made} attempts on record", place.1)
         });
         if is_later(case, place) {
             // The result of a call from before a crash may come while the next one is being sent.
@@ -82,9 +79,7 @@ fn answered(case: &Case<'_>, attempt: &Attempt, calls: &[&Call], found: &mut Fou
         return;
     };
     let until = at.saturating_add(SLACK);
-    let mut own = calls
-        .iter()
-        .filter(|it| (attempt.at..=until).contains(&it.begin));
+    let mut own = calls.iter().filter(|it| (attempt.at..=until).contains(&it.begin));
     let wanted = match outcome {
         Outcome::Success => 200,
         Outcome::Failure(why, number) if why == "status" => *number,
@@ -99,7 +94,5 @@ fn answered(case: &Case<'_>, attempt: &Attempt, calls: &[&Call], found: &mut Fou
         }
     };
     let answered = own.any(|call| call.status.map(u64::from) == Some(wanted));
-    found.claim(Kind::Lost, answered, || {
-        format!("{} was answered {wanted} by nobody", attempt.told())
-    });
+    found.claim(Kind::Lost, answered, || format!("{} was answered {wanted} by nobody", attempt.told()));
 }

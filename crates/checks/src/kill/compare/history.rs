@@ -28,12 +28,8 @@ pub(super) fn check(case: &Case<'_>, found: &mut Found) {
         let is_own = event.number("seq").is_some() || !event.kind.starts_with("breaker_");
         seq = seq.saturating_add(is_own.into());
         let numbered = !is_own || event.number("seq") == Some(seq);
-        found.claim(Kind::Lost, numbered, || {
-            format!("event {seq} is missing: {}", event.told())
-        });
-        found.claim(Kind::Unlawful, !reading.ended, || {
-            format!("after the end: {}", event.told())
-        });
+        found.claim(Kind::Lost, numbered, || format!("event {seq} is missing: {}", event.told()));
+        found.claim(Kind::Unlawful, !reading.ended, || format!("after the end: {}", event.told()));
         reading.read(case, event, found);
     }
     if !reading.ended {
@@ -107,23 +103,17 @@ impl Reading {
             format!("another attempt has not ended: {}", event.told())
         });
         let done = self.succeeded.contains(&place);
-        found.claim(Kind::Duplicated, !done, || {
-            format!("its success is on record: {}", event.told())
-        });
+        found.claim(Kind::Duplicated, !done, || format!("its success is on record: {}", event.told()));
         let due = self.due.remove(&place).unwrap_or_default();
         found.claim(Kind::Unlawful, due <= event.at, || {
             format!("a retry is started before it is due: {}", event.told())
         });
         let most = case.plan.commands.get(&place.1).map(Drawn::most);
-        found.claim(
-            Kind::Duplicated,
-            most.is_some_and(|most| made <= most),
-            || format!("more attempts than the allowed {most:?}: {}", event.told()),
-        );
-        let shut = self.shut.contains(event.text("breaker")) && !event.flag("probe");
-        found.claim(Kind::Unlawful, !shut, || {
-            format!("started while its breaker is open: {}", event.told())
+        found.claim(Kind::Duplicated, most.is_some_and(|most| made <= most), || {
+            format!("more attempts than the allowed {most:?}: {}", event.told())
         });
+        let shut = self.shut.contains(event.text("breaker")) && !event.flag("probe");
+        found.claim(Kind::Unlawful, !shut, || format!("started while its breaker is open: {}", event.told()));
     }
 
     fn attempt_ended(&mut self, event: &Event, found: &mut Found) {
@@ -152,8 +142,6 @@ fn every_item_ends(case: &Case<'_>, found: &mut Found) {
         }
     }
     for item in &case.plan.items {
-        found.claim(Kind::Lost, items.contains_key(item.as_str()), || {
-            format!("item {item} never ends")
-        });
+        found.claim(Kind::Lost, items.contains_key(item.as_str()), || format!("item {item} never ends"));
     }
 }

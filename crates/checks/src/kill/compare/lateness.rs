@@ -19,19 +19,12 @@ pub(super) fn measure(case: &Case<'_>, attempts: &[Attempt], found: &mut Found) 
             *at <= begin && over >= due
         });
         // Whoever was killed when it was due, and has not said yet that it is back.
-        let down = case
-            .deeds
-            .engines
-            .iter()
-            .any(|at| (due..=begin).contains(at));
+        let down = case.deeds.engines.iter().any(|at| (due..=begin).contains(at));
         if disturbed {
             continue;
         }
         let before = case.events.get(..attempt.index).unwrap_or_default();
-        let ready = due
-            .max(back(case.events, begin))
-            .max(freed(case, before))
-            .max(released(before, attempt));
+        let ready = due.max(back(case.events, begin)).max(freed(case, before)).max(released(before, attempt));
         if down && ready == due {
             continue;
         }
@@ -57,9 +50,7 @@ fn begin_of(case: &Case<'_>, attempt: &Attempt) -> Option<u64> {
 
 /// When somebody last took the job up again.
 fn back(events: &[Event], begin: u64) -> u64 {
-    let back = events
-        .iter()
-        .filter(|it| it.is("job_resumed") && it.at <= begin);
+    let back = events.iter().filter(|it| it.is("job_resumed") && it.at <= begin);
     back.map(|it| it.at).max().unwrap_or_default()
 }
 

@@ -53,16 +53,9 @@ impl Sums {
         let number = |name: &str| event.number(name).unwrap_or_default();
         let (retry, delay) = (number("retry"), number("delay_ms"));
         let at_once = case.plan.is_flow && self.cut.contains(&event.place());
-        let (least, most) = if at_once {
-            (0, 0)
-        } else {
-            drawn.policy.delay(retry)
-        };
+        let (least, most) = if at_once { (0, 0) } else { drawn.policy.delay(retry) };
         found.claim(Kind::Unlawful, (least..=most).contains(&delay), || {
-            format!(
-                "a delay from {least} to {most} ms was expected: {}",
-                event.told()
-            )
+            format!("a delay from {least} to {most} ms was expected: {}", event.told())
         });
         let due = event.time("due_at").unwrap_or_default();
         let waits = due.saturating_sub(event.at);
@@ -73,9 +66,7 @@ impl Sums {
         });
         let (spent, many) = self.spent.entry(event.place()).or_default();
         let added = spent.abs_diff(number("spent_before_ms")) <= *many;
-        found.claim(Kind::Unlawful, added, || {
-            format!("{spent} ms were spent before: {}", event.told())
-        });
+        found.claim(Kind::Unlawful, added, || format!("{spent} ms were spent before: {}", event.told()));
         *spent = spent.saturating_add(delay);
         *many = many.saturating_add(1);
         let within = drawn.policy.budget.is_none_or(|budget| *spent <= budget);
@@ -90,31 +81,16 @@ impl Sums {
         };
         // Where it says what was used before, that is what was charged so far.
         let said = event.inner("pool", "used");
-        found.claim(
-            Kind::Unlawful,
-            said.is_none_or(|it| it == self.charged),
-            || {
-                format!(
-                    "{} retries were charged before: {}",
-                    self.charged,
-                    event.told()
-                )
-            },
-        );
+        found.claim(Kind::Unlawful, said.is_none_or(|it| it == self.charged), || {
+            format!("{} retries were charged before: {}", self.charged, event.told())
+        });
         self.charged = self.charged.saturating_add(1);
         let item = event.text("correlation_id").to_owned();
         let own = self.of_item.entry(item).or_default();
         *own = own.saturating_add(1);
-        found.claim(
-            Kind::Unlawful,
-            self.charged <= total && *own <= share,
-            || {
-                format!(
-                    "the pool of {total}, {share} each, is exceeded: {}",
-                    event.told()
-                )
-            },
-        );
+        found.claim(Kind::Unlawful, self.charged <= total && *own <= share, || {
+            format!("the pool of {total}, {share} each, is exceeded: {}", event.told())
+        });
     }
 }
 
@@ -141,7 +117,5 @@ fn stopped(case: &Case<'_>, event: &Event, found: &mut Found) {
         "permanent" => true,
         _ => false,
     };
-    found.claim(Kind::Unlawful, holds, || {
-        format!("stopped without that reason: {}", event.told())
-    });
+    found.claim(Kind::Unlawful, holds, || format!("stopped without that reason: {}", event.told()));
 }

@@ -12,16 +12,12 @@ pub(super) fn check(case: &Case<'_>, found: &mut Found) {
         events.any(|it| is_of(post, it))
     });
     for post in mine {
-        found.claim(Kind::Lost, post.refused.is_none(), || {
-            format!("a result was refused: {post:?}")
-        });
+        found.claim(Kind::Lost, post.refused.is_none(), || format!("a result was refused: {post:?}"));
         if let Some(taken) = post.taken
             && !is_on_record(case, post)
             && !is_over(case, post, taken)
         {
-            found.lost(format!(
-                "a result was answered 200 and is not on record: {post:?}"
-            ));
+            found.lost(format!("a result was answered 200 and is not on record: {post:?}"));
         }
     }
     for event in case.events.iter().filter(|it| it.is("attempt_succeeded")) {
@@ -30,9 +26,7 @@ pub(super) fn check(case: &Case<'_>, found: &mut Found) {
             let until = event.at.saturating_add(SLACK);
             let mut posted = case.posted.iter();
             let told = posted.any(|post| is_of(post, event) && post.first <= until);
-            found.claim(Kind::Lost, told, || {
-                format!("nobody sent this result: {}", event.told())
-            });
+            found.claim(Kind::Lost, told, || format!("nobody sent this result: {}", event.told()));
         }
     }
 }

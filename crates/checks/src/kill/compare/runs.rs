@@ -21,11 +21,9 @@ pub(super) fn check(case: &Case<'_>, attempts: &[Attempt], found: &mut Found) {
             continue;
         };
         let same = attempt.place == (line.correlation.clone(), line.command.clone());
-        found.claim(
-            Kind::Unlawful,
-            same && attempt.number == line.attempt,
-            || format!("it ran as another than is on record: {line:?}"),
-        );
+        found.claim(Kind::Unlawful, same && attempt.number == line.attempt, || {
+            format!("it ran as another than is on record: {line:?}")
+        });
         found.claim(Kind::Duplicated, begun.insert(line.start), || {
             format!("{} was begun twice", attempt.told())
         });
@@ -41,10 +39,7 @@ pub(super) fn check(case: &Case<'_>, attempts: &[Attempt], found: &mut Found) {
             None => false,
         };
         if is_process && certain && !begun.contains(&attempt.start) {
-            found.lost(format!(
-                "{} has an end on record and never ran",
-                attempt.told()
-            ));
+            found.lost(format!("{} has an end on record and never ran", attempt.told()));
         }
     }
     tokens(case, found);
@@ -67,11 +62,9 @@ fn one_run(case: &Case<'_>, run: &Run, attempt: &Attempt, found: &mut Found) {
     let Some((at, outcome)) = &attempt.end else {
         return;
     };
-    found.claim(
-        Kind::Duplicated,
-        line.at <= at.saturating_add(SLACK),
-        || format!("{} began after its end was on record", told()),
-    );
+    found.claim(Kind::Duplicated, line.at <= at.saturating_add(SLACK), || {
+        format!("{} began after its end was on record", told())
+    });
     let ended = run.end.map(|(_, code)| code);
     let killed = case.deeds.commands.contains(&line.pid);
     let no_keeper_died = !attempt.saw(&case.deeds.keepers);
@@ -95,10 +88,7 @@ fn one_run(case: &Case<'_>, run: &Run, attempt: &Attempt, found: &mut Found) {
                 found.claim(Kind::Unlawful, may, || format!("{} has no timeout", told()));
             }
             "interrupted" => found.claim(Kind::Lost, !no_keeper_died, || {
-                format!(
-                    "{} ended with {ended:?}, and nobody killed its keeper",
-                    told()
-                )
+                format!("{} ended with {ended:?}, and nobody killed its keeper", told())
             }),
             other => found.unlawful(format!("{} failed by {other}", told())),
         },
@@ -123,37 +113,23 @@ fn given(case: &Case<'_>, run: &Run, attempts: &[Attempt], found: &mut Found) {
     let said = said.map(|it| format!("out-{source}-{}-{}", it.item, it.number));
     let same = said.is_some() && line.given.first() == said.as_ref();
     found.claim(Kind::Lost, same, || {
-        format!(
-            "{said:?} was said, {:?} was given to {}",
-            line.given, line.command
-        )
+        format!("{said:?} was said, {:?} was given to {}", line.given, line.command)
     });
 }
 
 /// The results of the map, as `reduce` is given them.
 fn results(case: &Case<'_>, run: &Run, found: &mut Found) {
-    let given = run
-        .begin
-        .given
-        .first()
-        .map(String::as_str)
-        .unwrap_or_default();
+    let given = run.begin.given.first().map(String::as_str).unwrap_or_default();
     let given: Value = serde_json::from_str(given).unwrap_or_default();
     let list = given.as_array().map(Vec::as_slice).unwrap_or_default();
     let text = |of: &Value, name: &str| of.get(name).and_then(Value::as_str).map(str::to_owned);
-    let given: Vec<_> = list
-        .iter()
-        .map(|it| (text(it, "item"), text(it, "status")))
-        .collect();
+    let given: Vec<_> = list.iter().map(|it| (text(it, "item"), text(it, "status"))).collect();
     let expected: Vec<_> = case
         .plan
         .items
         .iter()
         .map(|item| {
-            let done = case
-                .events
-                .iter()
-                .any(|it| it.is("item_succeeded") && it.text("item") == item);
+            let done = case.events.iter().any(|it| it.is("item_succeeded") && it.text("item") == item);
             let status = if done { "succeeded" } else { "dead" };
             (Some(item.clone()), Some(status.to_owned()))
         })
@@ -167,23 +143,14 @@ fn results(case: &Case<'_>, run: &Run, found: &mut Found) {
 fn tokens(case: &Case<'_>, found: &mut Found) {
     let runs = case.runs.iter().map(|run| {
         let line = &run.begin;
-        (
-            (line.correlation.clone(), line.command.clone()),
-            line.token.clone(),
-        )
+        ((line.correlation.clone(), line.command.clone()), line.token.clone())
     });
-    let calls = case.calls.iter().map(|call| {
-        (
-            (call.correlation.clone(), call.command.clone()),
-            call.token.clone(),
-        )
-    });
+    let calls =
+        case.calls.iter().map(|call| ((call.correlation.clone(), call.command.clone()), call.token.clone()));
     let mut of_place: BTreeMap<Place, String> = BTreeMap::new();
     let mut of_token: BTreeMap<String, Place> = BTreeMap::new();
     for (place, token) in runs.chain(calls) {
-        let known = of_place
-            .entry(place.clone())
-            .or_insert_with(|| token.clone());
+        let known = of_place.entry(place.clone()).or_insert_with(|| token.clone());
         let same = *known == token;
         let owner = of_token.entry(token).or_insert_with(|| place.clone());
         found.claim(Kind::Unlawful, same && *owner == place, || {

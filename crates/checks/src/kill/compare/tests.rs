@@ -102,11 +102,7 @@ fn sound() -> Told {
     ];
     let commands: BTreeMap<_, _> = commands.map(|(id, drawn)| (id.to_owned(), drawn)).into();
     Told {
-        plan: Plan {
-            commands,
-            pool: Some((3, 2)),
-            ..Plan::default()
-        },
+        plan: Plan { commands, pool: Some((3, 2)), ..Plan::default() },
         events,
         runs: vec![run(1, 1, 12, 18, 3), run(2, 2, 43, 48, 0)],
         calls: vec![call("call", 52), call("later", 62)],
@@ -148,10 +144,7 @@ fn doctored(change: impl FnOnce(&mut Told), kind: Kind, word: &str) {
     change(&mut told);
     let found = told.compared();
     let mut all = found.violations.iter();
-    assert!(
-        all.any(|it| it.kind == kind && it.what.contains(word)),
-        "{word}: {found:#?}"
-    );
+    assert!(all.any(|it| it.kind == kind && it.what.contains(word)), "{word}: {found:#?}");
 }
 
 #[test]
@@ -163,45 +156,25 @@ fn a_sound_record_breaks_no_promise_and_its_lateness_is_measured() {
 
 #[test]
 fn an_attempt_begun_twice_is_found() {
-    doctored(
-        |told| told.runs.push(run(2, 2, 45, 47, 0)),
-        Kind::Duplicated,
-        "begun twice",
-    );
+    doctored(|told| told.runs.push(run(2, 2, 45, 47, 0)), Kind::Duplicated, "begun twice");
 }
 
 #[test]
 fn an_attempt_beside_another_is_found() {
-    doctored(
-        |told| told.runs[1].begin.beside = true,
-        Kind::Duplicated,
-        "while another attempt was alive",
-    );
-    doctored(
-        |told| told.calls[0].beside = true,
-        Kind::Duplicated,
-        "was under way",
-    );
+    doctored(|told| told.runs[1].begin.beside = true, Kind::Duplicated, "while another attempt was alive");
+    doctored(|told| told.calls[0].beside = true, Kind::Duplicated, "was under way");
 }
 
 #[test]
 fn a_success_that_never_came_to_its_end_is_found() {
     doctored(|told| told.runs[1].end = None, Kind::Lost, "never came");
-    doctored(
-        |told| told.runs[1].end = Some((micros(48), 1)),
-        Kind::Lost,
-        "never came",
-    );
+    doctored(|told| told.runs[1].end = Some((micros(48), 1)), Kind::Lost, "never came");
     doctored(|told| drop(told.runs.pop()), Kind::Lost, "never ran");
 }
 
 #[test]
 fn an_end_that_is_not_the_one_on_record_is_found() {
-    doctored(
-        |told| told.runs[0].end = Some((micros(18), 0)),
-        Kind::Lost,
-        "not with 3",
-    );
+    doctored(|told| told.runs[0].end = Some((micros(18), 0)), Kind::Lost, "not with 3");
 }
 
 #[test]
@@ -221,39 +194,19 @@ fn a_result_thrown_away_is_found_unless_its_keeper_died() {
 
 #[test]
 fn a_begin_before_it_was_due_or_on_record_is_found() {
-    doctored(
-        |told| told.runs[1].begin.at = micros(39),
-        Kind::Unlawful,
-        "1000 µs before it was due",
-    );
-    doctored(
-        |told| told.runs[0].begin.at = micros(9),
-        Kind::Unlawful,
-        "before its start was on record",
-    );
-    doctored(
-        |told| told.events[4]["at"] = json!(at(30)),
-        Kind::Unlawful,
-        "started before it is due",
-    );
+    doctored(|told| told.runs[1].begin.at = micros(39), Kind::Unlawful, "1000 µs before it was due");
+    doctored(|told| told.runs[0].begin.at = micros(9), Kind::Unlawful, "before its start was on record");
+    doctored(|told| told.events[4]["at"] = json!(at(30)), Kind::Unlawful, "started before it is due");
 }
 
 #[test]
 fn a_begin_after_the_end_on_record_is_found() {
-    doctored(
-        |told| told.runs[1].begin.at = micros(90),
-        Kind::Duplicated,
-        "after its end was on record",
-    );
+    doctored(|told| told.runs[1].begin.at = micros(90), Kind::Duplicated, "after its end was on record");
 }
 
 #[test]
 fn what_ran_and_is_not_on_record_is_found() {
-    doctored(
-        |told| told.runs.push(run(3, 9, 55, 57, 0)),
-        Kind::Lost,
-        "its start is not on record",
-    );
+    doctored(|told| told.runs.push(run(3, 9, 55, 57, 0)), Kind::Lost, "its start is not on record");
 }
 
 #[test]
@@ -284,16 +237,8 @@ fn a_start_after_the_success_is_found() {
 
 #[test]
 fn a_wait_that_was_drawn_again_or_restarted_is_found() {
-    doctored(
-        |told| told.events[3]["delay_ms"] = json!(25),
-        Kind::Unlawful,
-        "a delay from 20 to 20 ms",
-    );
-    doctored(
-        |told| told.events[3]["due_at"] = json!(at(38)),
-        Kind::Unlawful,
-        "after it was decided",
-    );
+    doctored(|told| told.events[3]["delay_ms"] = json!(25), Kind::Unlawful, "a delay from 20 to 20 ms");
+    doctored(|told| told.events[3]["due_at"] = json!(at(38)), Kind::Unlawful, "after it was decided");
     doctored(
         |told| {
             let again = told.events[3].clone();
@@ -306,34 +251,17 @@ fn a_wait_that_was_drawn_again_or_restarted_is_found() {
 
 #[test]
 fn sums_that_do_not_come_out_are_found() {
-    doctored(
-        |told| told.events[3]["spent_before_ms"] = json!(7),
-        Kind::Unlawful,
-        "were spent before",
-    );
-    doctored(
-        |told| told.events[3]["pool"]["used"] = json!(1),
-        Kind::Unlawful,
-        "were charged before",
-    );
-    doctored(
-        |told| told.plan.pool = Some((0, 0)),
-        Kind::Unlawful,
-        "is exceeded",
-    );
+    doctored(|told| told.events[3]["spent_before_ms"] = json!(7), Kind::Unlawful, "were spent before");
+    doctored(|told| told.events[3]["pool"]["used"] = json!(1), Kind::Unlawful, "were charged before");
+    doctored(|told| told.plan.pool = Some((0, 0)), Kind::Unlawful, "is exceeded");
 }
 
 #[test]
 fn a_job_or_an_item_that_never_ends_is_found() {
-    doctored(
-        |told| drop(told.events.pop()),
-        Kind::Lost,
-        "the job never ends",
-    );
+    doctored(|told| drop(told.events.pop()), Kind::Lost, "the job never ends");
     doctored(
         |told| {
-            told.events
-                .insert(1, json!({"at": at(2), "type": "items_read"}));
+            told.events.insert(1, json!({"at": at(2), "type": "items_read"}));
             told.plan.items = vec!["gone".to_owned()];
         },
         Kind::Lost,
@@ -351,35 +279,15 @@ fn a_job_or_an_item_that_never_ends_is_found() {
 
 #[test]
 fn a_missing_event_is_found() {
-    doctored(
-        |told| told.events[5]["seq"] = json!(7),
-        Kind::Lost,
-        "event 6 is missing",
-    );
+    doctored(|told| told.events[5]["seq"] = json!(7), Kind::Lost, "event 6 is missing");
 }
 
 #[test]
 fn a_request_too_many_or_one_that_was_never_sent_is_found() {
-    doctored(
-        |told| told.calls.push(call("call", 55)),
-        Kind::Duplicated,
-        "2 requests of call",
-    );
-    doctored(
-        |told| drop(told.calls.remove(0)),
-        Kind::Lost,
-        "answered 200 by nobody",
-    );
-    doctored(
-        |told| told.calls[0].begin = micros(100),
-        Kind::Duplicated,
-        "had ended",
-    );
-    doctored(
-        |told| told.calls[0].status = Some(503),
-        Kind::Lost,
-        "answered 200 by nobody",
-    );
+    doctored(|told| told.calls.push(call("call", 55)), Kind::Duplicated, "2 requests of call");
+    doctored(|told| drop(told.calls.remove(0)), Kind::Lost, "answered 200 by nobody");
+    doctored(|told| told.calls[0].begin = micros(100), Kind::Duplicated, "had ended");
+    doctored(|told| told.calls[0].status = Some(503), Kind::Lost, "answered 200 by nobody");
 }
 
 #[test]
@@ -392,25 +300,13 @@ fn a_result_that_was_taken_and_is_not_on_record_is_found() {
         Kind::Lost,
         "answered 200 and is not on record",
     );
-    doctored(
-        |told| told.posted.clear(),
-        Kind::Lost,
-        "nobody sent this result",
-    );
-    doctored(
-        |told| told.posted[0].refused = Some(404),
-        Kind::Lost,
-        "was refused",
-    );
+    doctored(|told| told.posted.clear(), Kind::Lost, "nobody sent this result");
+    doctored(|told| told.posted[0].refused = Some(404), Kind::Lost, "was refused");
 }
 
 #[test]
 fn a_token_that_changes_is_found() {
-    doctored(
-        |told| told.runs[1].begin.token = "other".to_owned(),
-        Kind::Unlawful,
-        "not its own for ever",
-    );
+    doctored(|told| told.runs[1].begin.token = "other".to_owned(), Kind::Unlawful, "not its own for ever");
 }
 
 #[test]

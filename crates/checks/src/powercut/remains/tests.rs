@@ -6,10 +6,7 @@ use super::{Change, remains};
 use crate::die::Die;
 
 fn write(at: usize, byte: u8, length: usize) -> Change {
-    Change::Write {
-        at,
-        bytes: Arc::new(vec![byte; length]),
-    }
+    Change::Write { at, bytes: Arc::new(vec![byte; length]) }
 }
 
 #[test]
@@ -37,10 +34,7 @@ fn what_was_not_synced_is_found_whole_and_missing_and_torn() {
             torn += 1;
         }
     }
-    assert!(
-        whole > 100 && missing > 100 && torn > 2,
-        "{whole} {missing} {torn}"
-    );
+    assert!(whole > 100 && missing > 100 && torn > 2, "{whole} {missing} {torn}");
 }
 
 #[test]
@@ -70,8 +64,5 @@ fn a_file_may_be_cut_as_a_whole_and_not_at_all_and_in_parts() {
             in_parts += 1;
         }
     }
-    assert!(
-        whole > 20 && not_at_all > 20 && in_parts > 5,
-        "{whole} {not_at_all} {in_parts}"
-    );
+    assert!(whole > 20 && not_at_all > 20 && in_parts > 5, "{whole} {not_at_all} {in_parts}");
 }

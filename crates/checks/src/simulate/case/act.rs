@@ -45,9 +45,7 @@ impl Script {
     pub fn act(&self, attempt: u32) -> Act {
         let place = usize::try_from(attempt).unwrap_or(usize::MAX);
         let act = self.acts.get(place.saturating_sub(1));
-        act.or(self.acts.last())
-            .cloned()
-            .unwrap_or_else(Act::nothing)
+        act.or(self.acts.last()).cloned().unwrap_or_else(Act::nothing)
     }
 }
 
@@ -55,9 +53,6 @@ impl Act {
     /// A success in a millisecond: what anything does that a script does not mention.
     #[must_use]
     pub fn nothing() -> Self {
-        Self {
-            takes: Duration::from_millis(1),
-            how: How::Success(String::new()),
-        }
+        Self { takes: Duration::from_millis(1), how: How::Success(String::new()) }
     }
 }

@@ -32,14 +32,7 @@ impl Case {
         text
     }
 
-    fn write_list(
-        &self,
-        text: &mut String,
-        indent: &str,
-        key: &str,
-        commands: &[Command],
-        in_map: bool,
-    ) {
+    fn write_list(&self, text: &mut String, indent: &str, key: &str, commands: &[Command], in_map: bool) {
         if commands.is_empty() {
             return;
         }
@@ -52,16 +45,8 @@ impl Case {
     fn write_map(&self, text: &mut String, map: &Map) {
         let _ = writeln!(text, "mode: mapreduce");
         self.write_list(text, "", "setup", &map.setup, false);
-        let input = if map.items_by_shell {
-            "{shell: items, format: json}"
-        } else {
-            "items.json"
-        };
-        let _ = writeln!(
-            text,
-            "map:\n  input: {input}\n  max_parallel: {}",
-            map.width
-        );
+        let input = if map.items_by_shell { "{shell: items, format: json}" } else { "items.json" };
+        let _ = writeln!(text, "map:\n  input: {input}\n  max_parallel: {}", map.width);
         let limit = map.item_deadline.map(|it| it.as_secs());
         let time = [
             limit.map(|it| format!("agent_timeout_secs: {it}")),
@@ -69,18 +54,10 @@ impl Case {
         ];
         let tolerance = &map.tolerance;
         let policy = [
-            tolerance
-                .first_stops
-                .then(|| "continue_on_failure: false".to_owned()),
-            tolerance
-                .max_failures
-                .map(|it| format!("max_failures: {it}")),
-            tolerance
-                .share_percent
-                .map(|it| format!("failure_threshold: {}", percent(it))),
-            tolerance
-                .on_item_failure
-                .map(|it| format!("on_item_failure: {it}")),
+            tolerance.first_stops.then(|| "continue_on_failure: false".to_owned()),
+            tolerance.max_failures.map(|it| format!("max_failures: {it}")),
+            tolerance.share_percent.map(|it| format!("failure_threshold: {}", percent(it))),
+            tolerance.on_item_failure.map(|it| format!("on_item_failure: {it}")),
             map.policy_retry.as_ref().map(retry_config),
         ];
         for (key, parts) in [("timeout_config", &time[..]), ("error_policy", &policy[..])] {
@@ -153,10 +130,7 @@ impl Case {
     }
 
     fn of_handler(&self, handler: &Handler, in_map: bool) -> String {
-        let mut text = format!(
-            "commands: [{}]",
-            self.of_commands(&handler.commands, in_map)
-        );
+        let mut text = format!("commands: [{}]", self.of_commands(&handler.commands, in_map));
         if handler.rounds > 0 {
             let _ = write!(text, ", max_attempts: {}", handler.rounds);
         }
@@ -211,14 +185,8 @@ impl Case {
 
     fn of_step(&self, step: &FlowStep) -> String {
         let name = step.name();
-        let mut http = vec![format!(
-            "endpoint: \"http://place-{}.test/{name}\"",
-            step.place
-        )];
-        http.extend(
-            step.timeout
-                .map(|it| format!("timeout: {}", it.as_millis())),
-        );
+        let mut http = vec![format!("endpoint: \"http://place-{}.test/{name}\"", step.place)];
+        http.extend(step.timeout.map(|it| format!("timeout: {}", it.as_millis())));
         let kind = match step.kind {
             Kind::Sync => "sync",
             Kind::Async(within) => {
@@ -226,10 +194,7 @@ impl Case {
                 "async"
             }
         };
-        let mut parts = vec![
-            format!("id: {name}, type: {kind}"),
-            format!("http: {{{}}}", http.join(", ")),
-        ];
+        let mut parts = vec![format!("id: {name}, type: {kind}"), format!("http: {{{}}}", http.join(", "))];
         let work = step.work.as_ref();
         parts.extend(work.map(|it| format!("work_config: {}", of_work(it))));
         if let Some(breaker) = self.breaker_before(step.place) {
@@ -245,10 +210,7 @@ impl Case {
             let each = if taken.each { ", for_each: true" } else { "" };
             format!("{}: {{{role}{each}}}", taken.name)
         });
-        let gives = step
-            .gives
-            .iter()
-            .map(|it| format!("{it}: {{role: output}}"));
+        let gives = step.gives.iter().map(|it| format!("{it}: {{role: output}}"));
         let attributes: Vec<String> = takes.chain(gives).collect();
         parts.push(format!("attributes: {{{}}}", attributes.join(", ")));
         format!("{{{}}}", parts.join(", "))
@@ -265,8 +227,7 @@ fn of_work(work: &WorkConfig) -> String {
     let parts = [
         work.max_retries.map(|it| format!("max_retries: {it}")),
         work.backoff.map(|it| format!("backoff: {}", millis(it))),
-        work.max_backoff
-            .map(|it| format!("max_backoff: {}", millis(it))),
+        work.max_backoff.map(|it| format!("max_backoff: {}", millis(it))),
         growth.map(|it| format!("backoff_type: {it}")),
         work.parallelism.map(|it| format!("parallelism: {it}")),
     ];

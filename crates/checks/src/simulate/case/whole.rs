@@ -123,10 +123,7 @@ impl Case {
             }
             Shape::Flow(_) => Vec::new(),
         };
-        roots
-            .into_iter()
-            .flat_map(Command::with_all_below)
-            .collect()
+        roots.into_iter().flat_map(Command::with_all_below).collect()
     }
 
     /// Whether something ends whatever goes on for ever by itself: hanging attempts, and retries
@@ -158,8 +155,6 @@ impl Case {
     /// Whether an attempt of this command may hang.
     fn hangs(&self, label: u32) -> bool {
         let mut scripts = self.scripts.iter();
-        scripts.any(|((of, _), script)| {
-            *of == label && script.acts.iter().any(|act| act.how == How::Hang)
-        })
+        scripts.any(|((of, _), script)| *of == label && script.acts.iter().any(|act| act.how == How::Hang))
     }
 }

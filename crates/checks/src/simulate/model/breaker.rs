@@ -32,12 +32,7 @@ pub(super) struct Ticket {
 
 impl Gate {
     pub(super) fn new(settings: Breaker) -> Self {
-        Self {
-            settings,
-            phase: Phase::Closed { failures: 0 },
-            opened: 0,
-            closed_at: None,
-        }
+        Self { settings, phase: Phase::Closed { failures: 0 }, opened: 0, closed_at: None }
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -61,15 +56,9 @@ impl Gate {
                 Phase::HalfOpen { successes, .. } => successes,
                 _ => 0,
             };
-            self.phase = Phase::HalfOpen {
-                successes,
-                probing: true,
-            };
+            self.phase = Phase::HalfOpen { successes, probing: true };
         }
-        Ticket {
-            opened: self.opened,
-            probe,
-        }
+        Ticket { opened: self.opened, probe }
     }
 
     /// A result of a start that it let through.
@@ -88,10 +77,7 @@ impl Gate {
             }
             (Phase::HalfOpen { successes, .. }, Signal::Up) if ticket.probe => {
                 let successes = successes.saturating_add(1);
-                self.phase = Phase::HalfOpen {
-                    successes,
-                    probing: false,
-                };
+                self.phase = Phase::HalfOpen { successes, probing: false };
                 if successes >= self.settings.half_open_calls {
                     self.phase = Phase::Closed { failures: 0 };
                     self.closed_at = Some(now);
@@ -100,10 +86,7 @@ impl Gate {
             }
             (Phase::HalfOpen { .. }, Signal::Down) if ticket.probe => self.open(now),
             (Phase::HalfOpen { successes, .. }, Signal::Nothing) if ticket.probe => {
-                self.phase = Phase::HalfOpen {
-                    successes,
-                    probing: false,
-                };
+                self.phase = Phase::HalfOpen { successes, probing: false };
             }
             _ => {}
         }
@@ -118,8 +101,6 @@ impl Gate {
 
     fn open(&mut self, now: Duration) {
         self.opened = self.opened.saturating_add(1);
-        self.phase = Phase::Open {
-            until: now.saturating_add(self.settings.recovery),
-        };
+        self.phase = Phase::Open { until: now.saturating_add(self.settings.recovery) };
     }
 }

@@ -68,9 +68,7 @@ fn several_were_let_go(records: &[Record]) -> bool {
         }
         Event::Item(ItemEvent::AttemptStarted(started)) => {
             let place = started.of.item();
-            let several = released
-                .take()
-                .is_some_and(|(of, many)| of == place && many > 1);
+            let several = released.take().is_some_and(|(of, many)| of == place && many > 1);
             several && started.pass.as_ref().is_some_and(|pass| !pass.probe)
         }
         _ => false,
@@ -119,11 +117,7 @@ fn item_name(job: &Job, item: ItemId) -> String {
     let command = job.plan().first(item.step);
     let command = command.and_then(|it| job.plan().command(it));
     let name = command.map_or_else(String::new, |it| it.id.clone());
-    if job.submitted().text.contains("mode: flow") {
-        format!("{name}#{}", item.index)
-    } else {
-        name
-    }
+    if job.submitted().text.contains("mode: flow") { format!("{name}#{}", item.index) } else { name }
 }
 
 /// Every way in which a run differs from what was predicted.
@@ -141,9 +135,7 @@ pub fn differences(prediction: &Prediction, job: &Job, records: &[Record]) -> Ve
         found.push(format!("the reason is {reason}, not one of {reasons:?}"));
     }
     // A breaker may hold an item that never started, or not even ask it to.
-    let holds = records
-        .iter()
-        .any(|it| matches!(it.event, Event::Item(ItemEvent::Held(_))));
+    let holds = records.iter().any(|it| matches!(it.event, Event::Item(ItemEvent::Held(_))));
     compare_items(prediction, job, holds, &mut found);
     compare_made(prediction, job, records, &mut found);
     let spent = job.pool.map(|pool| pool.consumed);
@@ -218,11 +210,7 @@ fn compare_made(prediction: &Prediction, job: &Job, records: &[Record], found: &
     }
     for (key, expected) in &prediction.made {
         let (command, item) = key;
-        let Done {
-            starts,
-            delays,
-            spent,
-        } = made.remove(key).unwrap_or_default();
+        let Done { starts, delays, spent } = made.remove(key).unwrap_or_default();
         let of = format!("{command} of {item}");
         let attempts = u32::try_from(starts.len()).unwrap_or(u32::MAX);
         if attempts != expected.attempts {
@@ -233,10 +221,7 @@ fn compare_made(prediction: &Prediction, job: &Job, records: &[Record], found: &
             found.push(format!("starts of {of}: {starts:?}, not {wanted:?}"));
         }
         let held = delays.len() == expected.delays.len()
-            && delays
-                .iter()
-                .zip(&expected.delays)
-                .all(|(it, range)| range.holds(*it));
+            && delays.iter().zip(&expected.delays).all(|(it, range)| range.holds(*it));
         if !held {
             let wanted = shown(expected);
             found.push(format!("delays of {of}: {delays:?}, not {wanted}"));
@@ -255,10 +240,7 @@ fn compare_made(prediction: &Prediction, job: &Job, records: &[Record], found: &
 /// Whether a sum of drawn delays, each rounded, is what it may be.
 fn is_near(range: Range, spent: Duration, count: usize) -> bool {
     let grain = Duration::from_millis(u64::try_from(count).unwrap_or(u64::MAX));
-    let wider = Range {
-        least: range.least.saturating_sub(grain),
-        most: range.most.saturating_add(grain),
-    };
+    let wider = Range { least: range.least.saturating_sub(grain), most: range.most.saturating_add(grain) };
     range.holds(spent) || (!range.is_exact() && wider.holds(spent))
 }
 

@@ -17,22 +17,13 @@ pub(super) fn range(terms: &Terms, n: u32, previous: Option<Duration>) -> Range 
             least: part(100_u32.saturating_sub(share)).unwrap_or_default(),
             most: part(100_u32.saturating_add(share)).unwrap_or(capped),
         },
-        Jitter::Full => Range {
-            least: Duration::ZERO,
-            most: capped,
-        },
-        Jitter::Equal => Range {
-            least: part(50).unwrap_or_default(),
-            most: capped,
-        },
+        Jitter::Full => Range { least: Duration::ZERO, most: capped },
+        Jitter::Equal => Range { least: part(50).unwrap_or_default(), most: capped },
         Jitter::Decorrelated => {
             // Between the first delay and three times the one before, capped last.
             let least = terms.initial_delay;
             let most = previous.unwrap_or(least).saturating_mul(3).max(least);
-            Range {
-                least: least.min(terms.max_delay),
-                most: most.min(terms.max_delay),
-            }
+            Range { least: least.min(terms.max_delay), most: most.min(terms.max_delay) }
         }
     }
 }
@@ -43,10 +34,7 @@ fn rounded(delay: Duration) -> Range {
     if whole == delay {
         return Range::exactly(delay);
     }
-    Range {
-        least: whole,
-        most: whole.saturating_add(Duration::from_millis(1)),
-    }
+    Range { least: whole, most: whole.saturating_add(Duration::from_millis(1)) }
 }
 
 fn computed(terms: &Terms, n: u32) -> Duration {
@@ -59,10 +47,7 @@ fn computed(terms: &Terms, n: u32) -> Duration {
         Growth::Of(Backoff::Exponential(halves)) => {
             let mut delay = first;
             for _ in 0..before {
-                delay = delay
-                    .saturating_mul(*halves)
-                    .checked_div(2)
-                    .unwrap_or(delay);
+                delay = delay.saturating_mul(*halves).checked_div(2).unwrap_or(delay);
             }
             delay
         }

@@ -12,17 +12,11 @@ use super::state::{Doing, Stage, Step};
 impl Run<'_> {
     /// An item has failed for good.
     pub(super) fn item_failed(&mut self, place: Place, reason: &'static str) {
-        let skips = self
-            .step(place.0)
-            .is_some_and(|(_, plan)| match &plan.kind {
-                StepKind::Map(map) => map.tolerance.on_item_failure == Some("skip"),
-                _ => false,
-            });
-        let fate = if skips {
-            Fate::Skipped
-        } else {
-            Fate::Dead(reason)
-        };
+        let skips = self.step(place.0).is_some_and(|(_, plan)| match &plan.kind {
+            StepKind::Map(map) => map.tolerance.on_item_failure == Some("skip"),
+            _ => false,
+        });
+        let fate = if skips { Fate::Skipped } else { Fate::Dead(reason) };
         self.settle(place, fate);
     }
 
@@ -45,10 +39,7 @@ impl Run<'_> {
                     return;
                 }
                 let stops = self.stopping.is_none()
-                    && self
-                        .steps
-                        .get(place.0)
-                        .is_some_and(|it| passes(it, &map.tolerance));
+                    && self.steps.get(place.0).is_some_and(|it| passes(it, &map.tolerance));
                 let decided = self.stopping.is_none() && self.decide_completion(place.0);
                 if stops && decided {
                     self.leave_open("a tolerance and a completion rule at the same result");
@@ -127,9 +118,7 @@ impl Run<'_> {
         }
         for (of, item) in self.places() {
             let place = (of, item);
-            let under_way = self
-                .item(place)
-                .is_some_and(super::state::Item::is_under_way);
+            let under_way = self.item(place).is_some_and(super::state::Item::is_under_way);
             if of == step && under_way && !rule.leaves {
                 self.free_gate(place);
                 self.settle(place, Fate::Missing);
@@ -150,21 +139,15 @@ impl Run<'_> {
 
     /// Begins and ends steps; whether anything changed.
     pub(super) fn advance(&mut self) -> bool {
-        if matches!(
-            self.plan.steps.first().map(|it| &it.kind),
-            Some(StepKind::Flow(_))
-        ) {
+        if matches!(self.plan.steps.first().map(|it| &it.kind), Some(StepKind::Flow(_))) {
             return self.advance_flow();
         }
         if self.stopping.is_some() {
             return self.end_stopped();
         }
         let places = 0..self.steps.len();
-        let current = places.into_iter().find(|it| {
-            self.steps
-                .get(*it)
-                .is_some_and(|it| it.stage != Stage::Complete)
-        });
+        let current =
+            places.into_iter().find(|it| self.steps.get(*it).is_some_and(|it| it.stage != Stage::Complete));
         let Some(step) = current else {
             return self.end_well();
         };
@@ -185,9 +168,7 @@ impl Run<'_> {
             return false;
         }
         state.stage = Stage::Complete;
-        let is_link = self
-            .step(step)
-            .is_some_and(|(_, plan)| matches!(plan.kind, StepKind::Link));
+        let is_link = self.step(step).is_some_and(|(_, plan)| matches!(plan.kind, StepKind::Link));
         if is_link && let Some(reason) = self.dead_reasons(Some(step)).pop_first() {
             // Whatever became of a map before it, this is what failed the job.
             self.fail_chain(reason);
@@ -200,10 +181,7 @@ impl Run<'_> {
         if self.anything_runs() {
             self.leave_open("a chain that fails while something was left to finish");
         }
-        self.end = Some(JobEnd {
-            status: "failed",
-            reasons: [reason].into(),
-        });
+        self.end = Some(JobEnd { status: "failed", reasons: [reason].into() });
     }
 
     fn anything_runs(&self) -> bool {
@@ -221,10 +199,7 @@ impl Run<'_> {
             self.stopping = None;
             return self.end_well();
         }
-        self.end = Some(JobEnd {
-            status: "failed",
-            reasons: [why].into(),
-        });
+        self.end = Some(JobEnd { status: "failed", reasons: [why].into() });
         true
     }
 
@@ -277,17 +252,10 @@ fn passes(step: &Step, tolerance: &Tolerance) -> bool {
     let failed = count(|it| matches!(it, Fate::Dead(_)));
     let settled = count(|_| true);
     let stops_at_once = tolerance.first_stops || tolerance.on_item_failure == Some("stop");
-    let most = if stops_at_once {
-        Some(1)
-    } else {
-        tolerance.max_failures
-    };
+    let most = if stops_at_once { Some(1) } else { tolerance.max_failures };
     let too_many = most.is_some_and(|most| failed >= usize::try_from(most).unwrap_or(usize::MAX));
-    let share = tolerance
-        .share_percent
-        .and_then(|it| usize::try_from(it).ok());
-    let too_large = share.is_some_and(|percent| {
-        settled >= 10 && failed.saturating_mul(100) > percent.saturating_mul(settled)
-    });
+    let share = tolerance.share_percent.and_then(|it| usize::try_from(it).ok());
+    let too_large = share
+        .is_some_and(|percent| settled >= 10 && failed.saturating_mul(100) > percent.saturating_mul(settled));
     (failed > 0 && too_many) || too_large
 }

@@ -104,18 +104,12 @@ impl Run<'_> {
         if self.stopping.is_some() {
             return self.end_flow();
         }
-        if goals
-            .iter()
-            .all(|it| stage(self, it) == Some(Stage::Complete))
-        {
+        if goals.iter().all(|it| stage(self, it) == Some(Stage::Complete)) {
             let runs = self.steps.iter().flat_map(|it| &it.items);
             if runs.into_iter().any(Item::is_under_way) {
                 self.leave_open("all goals are reached, and something runs");
             }
-            self.end = Some(JobEnd {
-                status: "completed",
-                reasons: BTreeSet::new(),
-            });
+            self.end = Some(JobEnd { status: "completed", reasons: BTreeSet::new() });
             return true;
         }
         self.begin_steps()
@@ -149,22 +143,16 @@ impl Run<'_> {
             let Some(step) = self.flow_step(number).cloned() else {
                 continue;
             };
-            let lost = step.takes.iter().any(|taken| {
-                taken.role == Role::Required && known.get(&taken.name) == Some(&false)
-            });
-            let ready = step
+            let lost = step
                 .takes
                 .iter()
-                .all(|taken| known.contains_key(&taken.name));
+                .any(|taken| taken.role == Role::Required && known.get(&taken.name) == Some(&false));
+            let ready = step.takes.iter().all(|taken| known.contains_key(&taken.name));
             let now = self.now;
             if let Some(state) = self.steps.get_mut(number)
                 && (lost || ready)
             {
-                state.stage = if lost {
-                    Stage::Unreachable
-                } else {
-                    Stage::Active
-                };
+                state.stage = if lost { Stage::Unreachable } else { Stage::Active };
                 state.began = now;
                 return true;
             }
@@ -177,15 +165,9 @@ impl Run<'_> {
         if items.any(Item::is_under_way) {
             return false;
         }
-        let reasons = if self.stopping == Some("deadline") {
-            ["deadline"].into()
-        } else {
-            self.dead_reasons(None)
-        };
-        self.end = Some(JobEnd {
-            status: "failed",
-            reasons,
-        });
+        let reasons =
+            if self.stopping == Some("deadline") { ["deadline"].into() } else { self.dead_reasons(None) };
+        self.end = Some(JobEnd { status: "failed", reasons });
         true
     }
 }

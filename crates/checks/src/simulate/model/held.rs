@@ -138,8 +138,7 @@ impl Run<'_> {
     }
 
     pub(super) fn has_room(&self, step: usize) -> bool {
-        self.step(step)
-            .is_some_and(|(state, plan)| state.running() < plan.width)
+        self.step(step).is_some_and(|(state, plan)| state.running() < plan.width)
     }
 
     /// Keeps an item back; whether anything changed.
@@ -164,9 +163,7 @@ impl Run<'_> {
             return false;
         };
         let mut held = state.items.iter();
-        let held = held
-            .by_ref()
-            .filter(|it| matches!(it.doing, Doing::Held { .. }));
+        let held = held.by_ref().filter(|it| matches!(it.doing, Doing::Held { .. }));
         held.count() < plan.width
     }
 
@@ -185,11 +182,7 @@ impl Run<'_> {
     fn hold_expired(&mut self, place: Place) {
         let began = self.item(place).and_then(|item| item.began);
         let deadline = began.and_then(|_| self.own_deadline(place));
-        let reason = if deadline.is_some_and(|at| at <= self.now) {
-            "deadline"
-        } else {
-            "circuit_open"
-        };
+        let reason = if deadline.is_some_and(|at| at <= self.now) { "deadline" } else { "circuit_open" };
         self.start_refused(place, reason);
     }
 

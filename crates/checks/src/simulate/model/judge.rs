@@ -13,10 +13,7 @@ use super::terms::Terms;
 /// What the table and the class say, before any limit is looked at.
 #[derive(Clone, Debug)]
 pub(super) enum Judged {
-    Retry {
-        terms: Box<Terms>,
-        asked: Option<Duration>,
-    },
+    Retry { terms: Box<Terms>, asked: Option<Duration> },
     Hold,
     Stop(&'static str),
     Skip,
@@ -41,18 +38,11 @@ pub(super) fn judge(outcome: &Outcome, terms: &Terms) -> Judgement {
         Some(Then::Skip) => Judged::Skip,
         Some(Then::DeadLetter) => Judged::DeadLetter,
         Some(Then::Hold) => Judged::Hold,
-        Some(Then::Retry(own)) => Judged::Retry {
-            terms: Box::new(terms.of_rule(own.as_deref())),
-            asked,
-        },
-        None if is_retried(outcome, terms) => Judged::Retry {
-            terms: Box::new(terms.clone()),
-            asked,
-        },
+        Some(Then::Retry(own)) => Judged::Retry { terms: Box::new(terms.of_rule(own.as_deref())), asked },
+        None if is_retried(outcome, terms) => Judged::Retry { terms: Box::new(terms.clone()), asked },
         None => Judged::Stop("permanent"),
     };
-    let is_listed =
-        matches!(outcome, Outcome::Status(status, _) if terms.statuses.contains(status));
+    let is_listed = matches!(outcome, Outcome::Status(status, _) if terms.statuses.contains(status));
     let narrowed = !terms.retry_on.is_empty() && !is_named(outcome, terms);
     let open = (rule.is_none() && is_listed && narrowed)
         .then_some("a status that is retried, and left out of what is");

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::simulate::case::{
-    Breaker, Case, Command, Completion, Flow, FlowStep, Format, Kind, Map, Retry, Shape, Tolerance,
-    is_gated,
+    Breaker, Case, Command, Completion, Flow, FlowStep, Format, Kind, Map, Retry, Shape, Tolerance, is_gated,
 };
 
 use super::terms::Terms;
@@ -73,10 +72,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Plan {
     pub(super) fn of(case: &Case) -> Self {
-        let mut plan = Self {
-            steps: Vec::new(),
-            breakers: BTreeMap::new(),
-        };
+        let mut plan = Self { steps: Vec::new(), breakers: BTreeMap::new() };
         match &case.shape {
             Shape::List(commands) => plan.add_chain(case, commands),
             Shape::Map(map) => {
@@ -205,8 +201,7 @@ impl Plan {
             let each = step.takes.iter().filter(|taken| taken.each);
             let counts = each.filter_map(|taken| {
                 let mut init = flow.init.iter();
-                init.find(|(name, _)| *name == taken.name)
-                    .map(|(_, all)| all.len())
+                init.find(|(name, _)| *name == taken.name).map(|(_, all)| all.len())
             });
             let count: usize = counts.product();
             let items = (0..count).map(|it| (format!("{}#{it}", step.name()), it.to_string()));

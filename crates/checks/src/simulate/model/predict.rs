@@ -14,10 +14,7 @@ const GUESSES: [u32; 5] = [50, 0, 100, 23, 81];
 pub fn predict(case: &Case) -> Option<Prediction> {
     let mut whole: Option<Prediction> = None;
     for guess in GUESSES {
-        let seen = Seen {
-            guess: Some(guess),
-            ..Seen::default()
-        };
+        let seen = Seen { guess: Some(guess), ..Seen::default() };
         let found = predict_seen(case, &seen).ok()?;
         whole = match whole {
             None => Some(found),
@@ -50,11 +47,7 @@ fn joined(known: Prediction, other: &Prediction) -> Option<Prediction> {
         let delays = made.delays.iter().zip(&found.delays);
         *made = Made {
             attempts: made.attempts,
-            starts: if made.starts == found.starts {
-                found.starts.clone()
-            } else {
-                Vec::new()
-            },
+            starts: if made.starts == found.starts { found.starts.clone() } else { Vec::new() },
             spent: made.spent.or(found.spent),
             delays: delays.map(|(one, two)| one.or(*two)).collect(),
         };

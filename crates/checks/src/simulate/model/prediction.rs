@@ -67,10 +67,7 @@ impl Range {
     /// A time that is known.
     #[must_use]
     pub const fn exactly(time: Duration) -> Self {
-        Self {
-            least: time,
-            most: time,
-        }
+        Self { least: time, most: time }
     }
 
     /// Whether it is known exactly.
@@ -82,11 +79,7 @@ impl Range {
     /// Whether a time is in it. A drawn one may be rounded by a millisecond.
     #[must_use]
     pub fn holds(&self, time: Duration) -> bool {
-        let grain = if self.is_exact() {
-            Duration::ZERO
-        } else {
-            Duration::from_millis(1)
-        };
+        let grain = if self.is_exact() { Duration::ZERO } else { Duration::from_millis(1) };
         let least = self.least.saturating_sub(grain);
         least <= time && time <= self.most.saturating_add(grain)
     }
@@ -94,23 +87,14 @@ impl Range {
     /// At least so much.
     #[must_use]
     pub fn at_least(self, time: Duration) -> Self {
-        Self {
-            least: self.least.max(time),
-            most: self.most.max(time),
-        }
+        Self { least: self.least.max(time), most: self.most.max(time) }
     }
 
     pub(super) fn plus(self, other: Self) -> Self {
-        Self {
-            least: self.least.saturating_add(other.least),
-            most: self.most.saturating_add(other.most),
-        }
+        Self { least: self.least.saturating_add(other.least), most: self.most.saturating_add(other.most) }
     }
 
     pub(super) fn or(self, other: Self) -> Self {
-        Self {
-            least: self.least.min(other.least),
-            most: self.most.max(other.most),
-        }
+        Self { least: self.least.min(other.least), most: self.most.max(other.most) }
     }
 }

@@ -53,9 +53,7 @@ impl Run<'_> {
                 let throttled = is_throttled(&outcome, &work.terms);
                 let asked = matches!(judged, Judged::Retry { asked, .. } if asked.is_some());
                 if asked && !throttled && work.gate.is_some() {
-                    self.leave_open(
-                        "a rule that retries an answer with a wait that nobody listens to",
-                    );
+                    self.leave_open("a rule that retries an answer with a wait that nobody listens to");
                 }
                 self.tell_gate(place, outcome.signal(throttled, work.is_call));
             }
@@ -122,9 +120,7 @@ impl Run<'_> {
     }
 
     fn next_command(&mut self, place: Place) {
-        let count = self
-            .step(place.0)
-            .map_or(0, |(_, plan)| plan.commands.len());
+        let count = self.step(place.0).map_or(0, |(_, plan)| plan.commands.len());
         let Some(item) = self.item_mut(place) else {
             return;
         };
@@ -232,11 +228,7 @@ impl Run<'_> {
         let of = (work, name);
         // What is not made is not recorded either: it is dropped if the longest delay is allowed.
         let is_dropped = self.is_stopping(place.0) && self.seen.guess.is_none();
-        let delay = if is_dropped {
-            range.most
-        } else {
-            self.drawn(&of, range)
-        };
+        let delay = if is_dropped { range.most } else { self.drawn(&of, range) };
         let is_unsure = is_dropped && !range.is_exact();
         let spent = progress.spent.saturating_add(delay);
         let is_over = terms.budget.is_some_and(|budget| spent > budget);

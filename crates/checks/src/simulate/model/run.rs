@@ -257,9 +257,5 @@ fn pool_of(case: &Case) -> Option<Pool> {
         return None;
     }
     let total = case.pool.unwrap_or(20).min(50);
-    Some(Pool {
-        total,
-        share: case.share.unwrap_or(3).min(5).min(total),
-        used: 0,
-    })
+    Some(Pool { total, share: case.share.unwrap_or(3).min(5).min(total), used: 0 })
 }

@@ -21,9 +21,7 @@ impl Run<'_> {
     }
 
     fn start_in(&mut self, step: usize) -> bool {
-        self.in_order(step)
-            .into_iter()
-            .any(|place| self.has_room(step) && self.try_start(place))
+        self.in_order(step).into_iter().any(|place| self.has_room(step) && self.try_start(place))
     }
 
     /// What a breaker lets go; what is due, by its time and then its place; what was never begun.
@@ -153,11 +151,7 @@ fn running(act: &Act, now: Duration, limit: Option<Duration>, within: Duration) 
         }
         how => (outcome(how).map(|it| (done, it)), None),
     };
-    Running {
-        end,
-        accepted,
-        ticket: None,
-    }
+    Running { end, accepted, ticket: None }
 }
 
 fn outcome(how: &How) -> Option<Outcome> {

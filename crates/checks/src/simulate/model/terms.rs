@@ -32,10 +32,7 @@ pub(super) enum Growth {
 impl Terms {
     /// What nobody said anything about: it runs once.
     pub(super) fn once() -> Self {
-        Self {
-            attempts: Attempts::Times(0),
-            ..Self::usual()
-        }
+        Self { attempts: Attempts::Times(0), ..Self::usual() }
     }
 
     /// The defaults inside a `retry_config`.
@@ -98,10 +95,7 @@ impl Terms {
 
     /// The terms of a step of a flow.
     pub(super) fn of_work(work: Option<&WorkConfig>) -> Self {
-        let defaults = WorkConfig {
-            max_retries: Some(10),
-            ..WorkConfig::default()
-        };
+        let defaults = WorkConfig { max_retries: Some(10), ..WorkConfig::default() };
         let work = work.unwrap_or(&defaults);
         let growth = match work.growth.unwrap_or(WorkBackoff::Exponential) {
             WorkBackoff::Fixed => Growth::Of(Backoff::Fixed),

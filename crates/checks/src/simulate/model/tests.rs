@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::{Fate, Prediction, Range, Seen, predict, predict_seen};
 use crate::die::Die;
 use crate::simulate::case::{
-    Act, Attempts, Backoff, Breaker, Case, Command, Completion, Flow, FlowStep, Handler, How,
-    Jitter, Kind, Map, Retry, Role, Script, Shape, Taken, Tolerance, WorkConfig,
+    Act, Attempts, Backoff, Breaker, Case, Command, Completion, Flow, FlowStep, Handler, How, Jitter, Kind,
+    Map, Retry, Role, Script, Shape, Taken, Tolerance, WorkConfig,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -27,10 +27,7 @@ fn command(label: u32, retry: Option<Retry>) -> Command {
 }
 
 fn times(attempts: u32) -> Retry {
-    Retry {
-        attempts: Some(Attempts::Times(attempts)),
-        ..Retry::default()
-    }
+    Retry { attempts: Some(Attempts::Times(attempts)), ..Retry::default() }
 }
 
 fn case(shape: Shape) -> Case {
@@ -57,18 +54,10 @@ fn fails(case: &mut Case, label: u32, item: &str, failures: usize) {
     let number = u64::try_from(case.scripts.len()).unwrap();
     let odd = number * number * 3;
     let takes = Duration::from_millis(911 - odd);
-    let failure = Act {
-        takes,
-        how: How::Exit(1),
-    };
+    let failure = Act { takes, how: How::Exit(1) };
     let mut acts = vec![failure; failures];
-    acts.push(Act {
-        takes,
-        how: How::Success(String::new()),
-    });
-    let _ = case
-        .scripts
-        .insert((label, item.to_owned()), Script { acts });
+    acts.push(Act { takes, how: How::Success(String::new()) });
+    let _ = case.scripts.insert((label, item.to_owned()), Script { acts });
 }
 
 const EVER: usize = 500;
@@ -121,28 +110,19 @@ fn end(prediction: &Prediction) -> (&'static str, Vec<&'static str>) {
 
 #[test]
 fn a_hundred_attempts_with_two_minutes_are_seven_retries_of_ninety_one_seconds() {
-    let retry = Retry {
-        budget: Some(SECOND * 120),
-        ..times(100)
-    };
+    let retry = Retry { budget: Some(SECOND * 120), ..times(100) };
     let found = foretold(&list(retry, EVER));
     let expected = [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000];
     assert_eq!(delays(&found, 0, "w0"), expected);
     let made = &found.made[&("w0".to_owned(), "w0".to_owned())];
-    assert_eq!(
-        (made.attempts, made.spent),
-        (8, Range::exactly(SECOND * 91))
-    );
+    assert_eq!((made.attempts, made.spent), (8, Range::exactly(SECOND * 91)));
     assert_eq!(end(&found), ("failed", vec!["retry_budget"]));
 }
 
 #[test]
 fn one_two_four_stops_before_the_third_with_five_seconds_and_not_with_seven() {
     for (budget, made) in [(5, 2), (6, 2), (7, 3)] {
-        let retry = Retry {
-            budget: Some(SECOND * budget),
-            ..times(9)
-        };
+        let retry = Retry { budget: Some(SECOND * budget), ..times(9) };
         let found = foretold(&list(retry, EVER));
         assert_eq!(delays(&found, 0, "w0").len(), made, "{budget}");
     }
@@ -160,11 +140,7 @@ fn delays_grow_as_in_the_table() {
         (Backoff::Custom(custom), 4, [3, 4, 4, 4, 4]),
         (Backoff::Custom(Vec::new()), 4, [4, 4, 4, 4, 4]),
     ] {
-        let retry = Retry {
-            backoff: Some(backoff.clone()),
-            max_delay: Some(SECOND * cap),
-            ..times(5)
-        };
+        let retry = Retry { backoff: Some(backoff.clone()), max_delay: Some(SECOND * cap), ..times(5) };
         let found = foretold(&list(retry, EVER));
         let expected: Vec<u128> = expected.iter().map(|it| it * 1000).collect();
         assert_eq!(delays(&found, 0, "w0"), expected, "{backoff:?}");
@@ -180,18 +156,11 @@ fn a_jittered_delay_is_a_range_and_what_was_drawn_is_followed() {
         (Jitter::Equal, 500, 1000),
         (Jitter::Decorrelated, 1000, 3000),
     ] {
-        let retry = Retry {
-            jitter: Some(jitter),
-            budget: Some(SECOND * 3),
-            ..times(1)
-        };
+        let retry = Retry { jitter: Some(jitter), budget: Some(SECOND * 3), ..times(1) };
         let case = list(retry, 1);
         let key = ("w0".to_owned(), "w0".to_owned());
         let range = foretold(&case).made[&key].delays[0];
-        let expected = Range {
-            least: Duration::from_millis(least),
-            most: Duration::from_millis(most),
-        };
+        let expected = Range { least: Duration::from_millis(least), most: Duration::from_millis(most) };
         assert_eq!(range, expected, "{jitter:?}");
         // What was drawn decides the budget; a guess would not.
         let mut seen = Seen::default();
@@ -203,10 +172,7 @@ fn a_jittered_delay_is_a_range_and_what_was_drawn_is_followed() {
 
 #[test]
 fn ten_items_that_always_fail_with_a_pool_of_seven_make_seventeen_attempts() {
-    let retry = Retry {
-        backoff: Some(Backoff::Fixed),
-        ..times(9)
-    };
+    let retry = Retry { backoff: Some(Backoff::Fixed), ..times(9) };
     let mut case = map(Some(retry), 10, &[EVER; 10]);
     case.pool = Some(7);
     let found = foretold(&case);
@@ -233,11 +199,7 @@ fn a_retry_due_after_the_deadline_of_its_item_is_refused() {
 #[test]
 fn a_handler_saves_its_command_or_gives_it_one_attempt_more_each_round() {
     let mut one = list(times(1), EVER);
-    let handled = |rounds| Handler {
-        commands: vec![command(1, None)],
-        rounds,
-        fails: false,
-    };
+    let handled = |rounds| Handler { commands: vec![command(1, None)], rounds, fails: false };
     for (rounds, attempts, status) in [(0, 2, "completed"), (3, 5, "failed")] {
         if let Shape::List(commands) = &mut one.shape {
             commands[0].on_failure = Some(handled(rounds));
@@ -274,20 +236,13 @@ fn a_breaker_holds_what_would_start_and_a_probe_closes_it() {
 #[test]
 fn a_completion_rule_that_is_met_goes_without_the_rest() {
     let mut case = map(None, 2, &[EVER, 0, 0, 0]);
-    the_map(&mut case).completion = Some(Completion {
-        min: Some(2),
-        deadline: None,
-        leaves: false,
-    });
+    the_map(&mut case).completion = Some(Completion { min: Some(2), deadline: None, leaves: false });
     let found = foretold(&case);
     assert_eq!(end(&found), ("completed", vec![]));
     assert_eq!((found.dead, found.items["a2"]), (1, Fate::Missing));
     let mut late = map(Some(times(EVER.try_into().unwrap())), 4, &[EVER, 0]);
-    the_map(&mut late).completion = Some(Completion {
-        min: Some(2),
-        deadline: Some(SECOND * 12),
-        leaves: false,
-    });
+    the_map(&mut late).completion =
+        Some(Completion { min: Some(2), deadline: Some(SECOND * 12), leaves: false });
     assert_eq!(end(&foretold(&late)), ("partial", vec!["deadline"]));
 }
 
@@ -312,28 +267,18 @@ fn a_tolerance_that_is_passed_stops_the_rest() {
 #[test]
 fn a_job_that_stops_waits_for_what_runs_whatever_its_step_would_wait_for() {
     let mut case = map(None, 2, &[0, 1]);
-    let fails = Act {
-        takes: SECOND * 5,
-        how: How::Exit(1),
-    };
+    let fails = Act { takes: SECOND * 5, how: How::Exit(1) };
     let script = Script { acts: vec![fails] };
     let _ = case.scripts.insert((0, "a0".to_owned()), script);
     the_map(&mut case).tolerance.first_stops = true;
     // It would end its wait at the very instant at which what runs ends.
-    the_map(&mut case).completion = Some(Completion {
-        min: Some(2),
-        deadline: Some(SECOND * 5),
-        leaves: false,
-    });
+    the_map(&mut case).completion =
+        Some(Completion { min: Some(2), deadline: Some(SECOND * 5), leaves: false });
     assert_eq!(foretold(&case).items["a0"], Fate::Dead("attempts"));
 }
 
 fn step(label: u32, takes: &[(&str, Role)], gives: &[&str]) -> FlowStep {
-    let takes = takes.iter().map(|(name, role)| Taken {
-        name: (*name).to_owned(),
-        role: *role,
-        each: false,
-    });
+    let takes = takes.iter().map(|(name, role)| Taken { name: (*name).to_owned(), role: *role, each: false });
     FlowStep {
         label,
         place: 0,
@@ -360,11 +305,7 @@ fn a_flow_does_what_leads_to_its_goals_and_fails_if_one_can_no_longer_be_reached
         let init = vec![("x".to_owned(), vec![1])];
         let goals = vec![1];
         let mut case = case(Shape::Flow(Flow { goals, init, steps }));
-        let how = if denied {
-            How::Denied
-        } else {
-            How::Success("{\"y\":7}".to_owned())
-        };
+        let how = if denied { How::Denied } else { How::Success("{\"y\":7}".to_owned()) };
         let acts = vec![Act { takes: SECOND, how }];
         let _ = case.scripts.insert((0, "0".to_owned()), Script { acts });
         let found = foretold(&case);

@@ -25,10 +25,7 @@ fn in_file(file: &TextFile) -> Vec<Violation> {
             if before.is_some_and(in_name) {
                 return None;
             }
-            let rest = code
-                .get(at + name.len()..)?
-                .trim_start()
-                .strip_prefix(':')?;
+            let rest = code.get(at + name.len()..)?.trim_start().strip_prefix(':')?;
             let kind = rest.trim_start().trim_start_matches("Option<");
             let number = ["u32", "u64", "usize"].into_iter().find(|number| {
                 let rest = kind.strip_prefix(number);
@@ -54,17 +51,14 @@ mod tests {
     fn a_number_that_names_something_has_its_type() {
         assert_eq!(
             said("struct A {\n    pub step: u32,\n}"),
-            [
-                "crates/engine/src/event/a.rs:2: `step` is a `u32`: give it the type of what it names"
-            ]
+            ["crates/engine/src/event/a.rs:2: `step` is a `u32`: give it the type of what it names"]
         );
         assert_eq!(said("fn a(item: Option<u64>) {}").len(), 1);
     }
 
     #[test]
     fn types_and_other_numbers_are_fine() {
-        let text =
-            "struct A { step: StepId, next_start: u64, items: u32, restart: u32 }\nstep::u32";
+        let text = "struct A { step: StepId, next_start: u64, items: u32, restart: u32 }\nstep::u32";
         assert_eq!(said(text), [""; 0]);
         let elsewhere = [("crates/engine/src/job/a.rs", "struct A { step: u32 }")];
         assert_eq!(spoken(violations, elsewhere), [""; 0]);

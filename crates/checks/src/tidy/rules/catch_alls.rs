@@ -10,25 +10,16 @@ use crate::tidy::rust_code::{definitions, in_name, matches};
 use crate::tidy::text_file::{TextFile, line_of};
 use crate::tidy::{Tree, Violation};
 
-const WORDS: [&str; 11] = [
-    "Action", "Ask", "Effect", "Event", "Fact", "Fate", "Input", "Message", "Post", "Report",
-    "Stage",
-];
+const WORDS: [&str; 11] =
+    ["Action", "Ask", "Effect", "Event", "Fact", "Fate", "Input", "Message", "Post", "Report", "Stage"];
 
 pub(crate) fn violations(tree: &Tree) -> Vec<Violation> {
-    let files: Vec<_> = tree
-        .texts()
-        .iter()
-        .filter(|file| file.is_product())
-        .collect();
+    let files: Vec<_> = tree.texts().iter().filter(|file| file.is_product()).collect();
     let defined = files.iter().flat_map(|file| definitions(file.code()));
     let enums = defined.filter(|it| it.keyword == "enum").map(|it| it.name);
     let ours = enums.filter(|name| WORDS.iter().any(|word| name.ends_with(word)));
     let ours: BTreeSet<&str> = ours.collect();
-    files
-        .into_iter()
-        .flat_map(|file| in_file(file, &ours))
-        .collect()
+    files.into_iter().flat_map(|file| in_file(file, &ours)).collect()
 }
 
 fn in_file(file: &TextFile, enums: &BTreeSet<&str>) -> Vec<Violation> {
@@ -56,9 +47,7 @@ fn in_file(file: &TextFile, enums: &BTreeSet<&str>) -> Vec<Violation> {
 
 /// The types whose variants a pattern names.
 fn named(pattern: &str) -> impl Iterator<Item = &str> {
-    let named = pattern
-        .match_indices("::")
-        .filter_map(|(at, _)| pattern.get(..at));
+    let named = pattern.match_indices("::").filter_map(|(at, _)| pattern.get(..at));
     named.filter_map(|before| before.rsplit(|it| !in_name(it)).next())
 }
 
@@ -67,10 +56,7 @@ fn implemented(code: &str, at: usize) -> &str {
     let before = code.get(..at).unwrap_or_default();
     let head = before.rsplit("impl").next().unwrap_or_default();
     let head = head.split('{').next().unwrap_or_default();
-    head.trim()
-        .rsplit(|it| !in_name(it))
-        .next()
-        .unwrap_or_default()
+    head.trim().rsplit(|it| !in_name(it)).next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -79,17 +65,10 @@ mod tests {
     use crate::tidy::rules::spoken;
 
     /// The enums that the texts below match over.
-    const ENUMS: &str =
-        "enum Event {}\nenum JobEvent {}\nenum Effect {}\nenum Input {}\nenum Phase {}\n";
+    const ENUMS: &str = "enum Event {}\nenum JobEvent {}\nenum Effect {}\nenum Input {}\nenum Phase {}\n";
 
     fn said(text: &str) -> Vec<String> {
-        spoken(
-            violations,
-            [
-                ("crates/engine/src/a.rs", text),
-                ("crates/engine/src/b.rs", ENUMS),
-            ],
-        )
+        spoken(violations, [("crates/engine/src/a.rs", text), ("crates/engine/src/b.rs", ENUMS)])
     }
 
     #[test]
@@ -97,16 +76,10 @@ mod tests {
         let expected = "crates/engine/src/a.rs:3: `_ =>` takes what is left of `JobEvent`: name every variant, \
                         so that the compiler lists this place for a new one";
         let text = "match event {\n    Event::Job(JobEvent::Paused) => 1,\n    _ => 2,\n}";
-        assert_eq!(
-            said(&text.replace("Event::Job(JobEvent::Paused)", "JobEvent::Paused")),
-            [expected]
-        );
+        assert_eq!(said(&text.replace("Event::Job(JobEvent::Paused)", "JobEvent::Paused")), [expected]);
         assert_eq!(said(text).len(), 1);
         assert_eq!(said(&text.replace("_ =>", "other =>")).len(), 1);
-        assert_eq!(
-            said("impl Effect {\nfn f(self) { match self { Self::A => 1, _ => 2 } }\n}").len(),
-            1
-        );
+        assert_eq!(said("impl Effect {\nfn f(self) { match self { Self::A => 1, _ => 2 } }\n}").len(), 1);
     }
 
     #[test]

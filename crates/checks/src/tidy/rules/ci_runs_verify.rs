@@ -9,19 +9,11 @@ const SCRIPT: &str = ".ci/run";
 const README: &str = "README.md";
 
 pub(crate) fn violations(tree: &Tree) -> Vec<Violation> {
-    let lines = |path| {
-        tree.text_at(path)
-            .into_iter()
-            .flat_map(|file| file.text().lines())
-    };
-    let runs =
-        lines(SCRIPT).any(|line| !line.trim_start().starts_with('#') && line.contains(COMMAND));
+    let lines = |path| tree.text_at(path).into_iter().flat_map(|file| file.text().lines());
+    let runs = lines(SCRIPT).any(|line| !line.trim_start().starts_with('#') && line.contains(COMMAND));
     let names = lines(README).any(|line| line.contains(COMMAND));
-    let violation = |path: &str, what: &str| Violation {
-        path: path.to_owned(),
-        line: 1,
-        what: what.to_owned(),
-    };
+    let violation =
+        |path: &str, what: &str| Violation { path: path.to_owned(), line: 1, what: what.to_owned() };
     let script = (!runs).then(|| violation(SCRIPT, "the build server does not run `./verify`"));
     let readme = (!names).then(|| violation(README, "the README does not name `./verify`"));
     script.into_iter().chain(readme).collect()
@@ -51,9 +43,6 @@ mod tests {
     #[test]
     fn missing_files_are_found_too() {
         assert_eq!(spoken(violations, []).len(), 2);
-        assert_eq!(
-            spoken(violations, [RUNS]),
-            ["README.md:1: the README does not name `./verify`"]
-        );
+        assert_eq!(spoken(violations, [RUNS]), ["README.md:1: the README does not name `./verify`"]);
     }
 }

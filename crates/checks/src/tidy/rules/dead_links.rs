@@ -11,14 +11,8 @@ use crate::tidy::text_file::{Language, TextFile};
 use crate::tidy::{Tree, Violation};
 
 pub(crate) fn violations(tree: &Tree) -> Vec<Violation> {
-    let pages = || {
-        tree.texts()
-            .iter()
-            .filter(|file| file.language() == Language::Markdown)
-    };
-    let anchors = pages()
-        .map(|page| (page.path(), markdown::anchors(page.text())))
-        .collect();
+    let pages = || tree.texts().iter().filter(|file| file.language() == Language::Markdown);
+    let anchors = pages().map(|page| (page.path(), markdown::anchors(page.text()))).collect();
     let site = Site { tree, anchors };
     pages()
         .flat_map(|page| {
@@ -39,9 +33,8 @@ impl Site<'_> {
         if is_outside(target) {
             return None;
         }
-        let (path, anchor) = target
-            .split_once('#')
-            .map_or((target, None), |(path, anchor)| (path, Some(anchor)));
+        let (path, anchor) =
+            target.split_once('#').map_or((target, None), |(path, anchor)| (path, Some(anchor)));
         let Some(path) = resolved(page.path(), path) else {
             return Some(format!("`{target}` leads out of the repository"));
         };
@@ -55,11 +48,9 @@ impl Site<'_> {
 
 /// Whether the link has a scheme (`https:`, `mailto:`) or names a host.
 fn is_outside(target: &str) -> bool {
-    let scheme = target.split_once(':').is_some_and(|(scheme, _)| {
-        scheme
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
-    });
+    let scheme = target
+        .split_once(':')
+        .is_some_and(|(scheme, _)| scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)));
     scheme || target.starts_with("//")
 }
 
@@ -93,10 +84,7 @@ mod tests {
     fn living_links_are_left_alone() {
         let text = "# Top\n[a](docs/guide/start.md) [b](docs/guide) [c](./docs/guide/start.md#when-to-stop)\n\
                     [d](#top) [e](https://example.org/x#y) [f](mailto:a@example.org) [g](/docs/guide/) [h](b.rs#L10)\n";
-        assert_eq!(
-            spoken(violations, [("README.md", text), GUIDE, ("b.rs", "")]),
-            [""; 0]
-        );
+        assert_eq!(spoken(violations, [("README.md", text), GUIDE, ("b.rs", "")]), [""; 0]);
     }
 
     #[test]

@@ -8,17 +8,13 @@ use crate::tidy::{Tree, Violation};
 const MOST: usize = 600;
 
 pub(crate) fn violations(tree: &Tree) -> Vec<Violation> {
-    let files = tree
-        .texts()
-        .iter()
-        .filter(|file| file.is_rust() && !file.is_test());
+    let files = tree.texts().iter().filter(|file| file.is_rust() && !file.is_test());
     files
         .filter_map(|file| {
             let lines = file.text().lines().count();
             (lines > MOST).then(|| {
-                let what = format!(
-                    "the file has {lines} lines, {MOST} is the most: give its second purpose a file"
-                );
+                let what =
+                    format!("the file has {lines} lines, {MOST} is the most: give its second purpose a file");
                 file.violation(MOST + 1, what)
             })
         })
@@ -44,14 +40,7 @@ mod tests {
     fn tests_and_other_languages_may_be_longer() {
         let long = "//\n".repeat(601);
         assert_eq!(
-            spoken(
-                violations,
-                [
-                    ("src/a/tests.rs", &long),
-                    ("tests/b.rs", &long),
-                    ("c.js", &long)
-                ]
-            ),
+            spoken(violations, [("src/a/tests.rs", &long), ("tests/b.rs", &long), ("c.js", &long)]),
             [""; 0]
         );
     }

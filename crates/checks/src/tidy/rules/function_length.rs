@@ -11,25 +11,16 @@ use crate::tidy::{Tree, Violation, rust_code};
 const MOST: usize = 70;
 
 pub(crate) fn violations(tree: &Tree) -> Vec<Violation> {
-    let files = tree
-        .texts()
-        .iter()
-        .filter(|file| file.is_rust() && !file.is_test());
+    let files = tree.texts().iter().filter(|file| file.is_rust() && !file.is_test());
     files.flat_map(in_file).collect()
 }
 
 fn in_file(file: &TextFile) -> Vec<Violation> {
     let code = file.code();
     let code_for_tests = file.code_for_tests();
-    let functions = rust_code::definitions(code)
-        .into_iter()
-        .filter(|found| found.keyword == "fn");
+    let functions = rust_code::definitions(code).into_iter().filter(|found| found.keyword == "fn");
     functions
-        .filter(|function| {
-            !code_for_tests
-                .iter()
-                .any(|range| range.contains(&function.start))
-        })
+        .filter(|function| !code_for_tests.iter().any(|range| range.contains(&function.start)))
         .filter_map(|function| {
             let end = rust_code::body_end(code, function.after_name)?;
             if is_one_match(code.get(function.after_name..end)?) {
@@ -96,13 +87,7 @@ mod tests {
     #[test]
     fn a_test_may_be_longer() {
         let inside = format!("#[cfg(test)]\nmod tests {{\n{}}}\n", function(80));
-        assert_eq!(
-            spoken(
-                violations,
-                [("a.rs", &inside), ("tests/b.rs", &function(80))]
-            ),
-            [""; 0]
-        );
+        assert_eq!(spoken(violations, [("a.rs", &inside), ("tests/b.rs", &function(80))]), [""; 0]);
     }
 
     #[test]
@@ -113,10 +98,7 @@ mod tests {
 
     #[test]
     fn a_declaration_does_not_borrow_the_next_body() {
-        let text = format!(
-            "trait A {{\n    fn short();\n}}\nmod b {{\n{}}}\n",
-            "    // line\n".repeat(80)
-        );
+        let text = format!("trait A {{\n    fn short();\n}}\nmod b {{\n{}}}\n", "    // line\n".repeat(80));
         assert_eq!(spoken(violations, [("a.rs", &text)]), [""; 0]);
     }
 }

@@ -55,10 +55,7 @@ fn after_bracket(inside: &str) -> &str {
 
 fn declares(item: &str) -> bool {
     let visible = item.strip_prefix("pub").unwrap_or(item).trim_start();
-    let bare = match visible
-        .strip_prefix('(')
-        .and_then(|inside| inside.split_once(')'))
-    {
+    let bare = match visible.strip_prefix('(').and_then(|inside| inside.split_once(')')) {
         Some((_, after)) => after.trim_start(),
         None => visible,
     };
@@ -86,9 +83,7 @@ mod tests {
         let text = "//! Why.\n\nmod a;\n\n/// Does b.\n#[must_use]\npub fn b() {\n    c();\n}\n";
         assert_eq!(
             spoken(violations, [("src/mod.rs", text)]),
-            [
-                "src/mod.rs:7: `mod.rs` only declares and re-exports: move this to a file with a name"
-            ]
+            ["src/mod.rs:7: `mod.rs` only declares and re-exports: move this to a file with a name"]
         );
     }
 
@@ -102,11 +97,7 @@ mod tests {
             "pub struct A;",
             "useful!();",
         ] {
-            assert_eq!(
-                spoken(violations, [("src/mod.rs", text)]).len(),
-                1,
-                "{text}"
-            );
+            assert_eq!(spoken(violations, [("src/mod.rs", text)]).len(), 1, "{text}");
         }
     }
 
@@ -115,17 +106,11 @@ mod tests {
         let text = "fn a() {\n    b();\n    c();\n}\n\nuse d::{e};\nfn f() {}\n";
         let found = spoken(violations, [("mod.rs", text)]);
         assert_eq!(found.len(), 2, "{found:?}");
-        assert!(
-            found[0].starts_with("mod.rs:1:") && found[1].starts_with("mod.rs:7:"),
-            "{found:?}"
-        );
+        assert!(found[0].starts_with("mod.rs:1:") && found[1].starts_with("mod.rs:7:"), "{found:?}");
     }
 
     #[test]
     fn a_file_with_a_name_may_hold_code() {
-        assert_eq!(
-            spoken(violations, [("src/model.rs", "pub fn b() {}")]),
-            [""; 0]
-        );
+        assert_eq!(spoken(violations, [("src/model.rs", "pub fn b() {}")]), [""; 0]);
     }
 }

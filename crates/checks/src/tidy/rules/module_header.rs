@@ -5,10 +5,7 @@
 use crate::tidy::{Tree, Violation};
 
 pub(crate) fn violations(tree: &Tree) -> Vec<Violation> {
-    let sources = tree
-        .texts()
-        .iter()
-        .filter(|file| file.is_rust() && is_source(file.path()));
+    let sources = tree.texts().iter().filter(|file| file.is_rust() && is_source(file.path()));
     sources
         .filter(|file| !file.text().starts_with("//! "))
         .map(|file| {
@@ -30,37 +27,22 @@ mod tests {
 
     #[test]
     fn a_source_file_begins_with_its_header() {
-        assert_eq!(
-            spoken(violations, [("crates/a/src/b/c.rs", "//! Why.\nfn d() {}")]),
-            [""; 0]
-        );
+        assert_eq!(spoken(violations, [("crates/a/src/b/c.rs", "//! Why.\nfn d() {}")]), [""; 0]);
         assert_eq!(
             spoken(violations, [("crates/a/src/b/c.rs", "fn d() {}")]),
-            [
-                "crates/a/src/b/c.rs:1: the file does not begin with a module header (`//! What it is for`)"
-            ]
+            ["crates/a/src/b/c.rs:1: the file does not begin with a module header (`//! What it is for`)"]
         );
     }
 
     #[test]
     fn an_empty_header_or_a_late_one_is_none() {
         for text in ["", "//!\n", "use a::b;\n//! Why.\n", "// Why.\n"] {
-            assert_eq!(
-                spoken(violations, [("crates/a/src/lib.rs", text)]).len(),
-                1,
-                "{text}"
-            );
+            assert_eq!(spoken(violations, [("crates/a/src/lib.rs", text)]).len(), 1, "{text}");
         }
     }
 
     #[test]
     fn files_outside_src_need_none() {
-        assert_eq!(
-            spoken(
-                violations,
-                [("crates/a/examples/b.rs", ""), ("crates/a/build.rs", "")]
-            ),
-            [""; 0]
-        );
+        assert_eq!(spoken(violations, [("crates/a/examples/b.rs", ""), ("crates/a/build.rs", "")]), [""; 0]);
     }
 }

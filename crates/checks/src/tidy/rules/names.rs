@@ -8,24 +8,15 @@ use crate::tidy::text_file::{Language, TextFile, line_of};
 use crate::tidy::{Tree, Violation, rust_code};
 
 pub(crate) fn violations(tree: &Tree) -> Vec<Violation> {
-    tree.texts()
-        .iter()
-        .flat_map(|file| in_path(file).into_iter().chain(in_code(file)))
-        .collect()
+    tree.texts().iter().flat_map(|file| in_path(file).into_iter().chain(in_code(file))).collect()
 }
 
 fn in_path(file: &TextFile) -> Option<Violation> {
     // Prose may be called what it is about.
-    if !matches!(
-        file.language(),
-        Language::Rust | Language::JavaScript | Language::Shell
-    ) {
+    if !matches!(file.language(), Language::Rust | Language::JavaScript | Language::Shell) {
         return None;
     }
-    let mut stems = file
-        .path()
-        .split('/')
-        .map(|part| part.split('.').next().unwrap_or_default());
+    let mut stems = file.path().split('/').map(|part| part.split('.').next().unwrap_or_default());
     let problem = stems.find_map(empty_word)?;
     Some(file.violation(1, format!("the path {problem}")))
 }
@@ -36,10 +27,7 @@ fn in_code(file: &TextFile) -> Vec<Violation> {
         .filter_map(|found| {
             let problem = empty_word(found.name).or_else(|| prefixed_test(found))?;
             let line = line_of(file.code(), found.start);
-            Some(file.violation(
-                line,
-                format!("`{} {}` {problem}", found.keyword, found.name),
-            ))
+            Some(file.violation(line, format!("`{} {}` {problem}", found.keyword, found.name)))
         })
         .collect()
 }
@@ -54,17 +42,12 @@ fn empty_word(name: &str) -> Option<String> {
 
 fn prefixed_test(found: rust_code::Definition<'_>) -> Option<String> {
     let prefixed = found.keyword == "fn" && found.name.starts_with("test_");
-    prefixed
-        .then(|| "starts with `test_`: a test's name is a sentence about the product".to_owned())
+    prefixed.then(|| "starts with `test_`: a test's name is a sentence about the product".to_owned())
 }
 
 fn says_nothing(word: &str) -> bool {
-    ["manager", "helper", "legacy", "enhanced"]
-        .iter()
-        .any(|part| word.contains(part))
-        || ["util", "utils", "v2"]
-            .iter()
-            .any(|end| word.ends_with(end))
+    ["manager", "helper", "legacy", "enhanced"].iter().any(|part| word.contains(part))
+        || ["util", "utils", "v2"].iter().any(|end| word.ends_with(end))
         || ["utility", "utilities", "common"].contains(&word)
 }
 
@@ -98,18 +81,9 @@ mod tests {
             spoken(violations, [("a.rs", "\npub struct JobManager;\n")]),
             ["a.rs:2: `struct JobManager` has the word `manager`: say what it is for"]
         );
-        let empty = [
-            "mod util;",
-            "enum RetryV2 {}",
-            "trait Common {}",
-            "fn retry_v2() {}",
-            "type LegacyJob = u8;",
-        ];
-        for text in
-            empty
-                .into_iter()
-                .chain(["mod strutils;", "fn enhanced() {}", "fn helpers() {}"])
-        {
+        let empty =
+            ["mod util;", "enum RetryV2 {}", "trait Common {}", "fn retry_v2() {}", "type LegacyJob = u8;"];
+        for text in empty.into_iter().chain(["mod strutils;", "fn enhanced() {}", "fn helpers() {}"]) {
             assert_eq!(spoken(violations, [("a.rs", text)]).len(), 1, "{text}");
         }
     }
@@ -134,12 +108,7 @@ mod tests {
 
     #[test]
     fn files_and_folders_are_named_too() {
-        for path in [
-            "src/util.rs",
-            "tests/common/mod.rs",
-            "ui/string-utils.js",
-            "scripts/new_setup.sh",
-        ] {
+        for path in ["src/util.rs", "tests/common/mod.rs", "ui/string-utils.js", "scripts/new_setup.sh"] {
             assert_eq!(spoken(violations, [(path, "")]).len(), 1, "{path}");
         }
     }
@@ -152,13 +121,8 @@ mod tests {
 
     #[test]
     fn uses_comments_literals_and_prose_are_left_alone() {
-        let text = "use other::Manager;\n// fn helper()\nconst A: &str = \"fn new_a() {}\";\nfn f(a: JobManager) {}";
-        assert_eq!(
-            spoken(
-                violations,
-                [("a.rs", text), ("docs/common-questions.md", "")]
-            ),
-            [""; 0]
-        );
+        let text =
+            "use other::Manager;\n// fn helper()\nconst A: &str = \"fn new_a() {}\";\nfn f(a: JobManager) {}";
+        assert_eq!(spoken(violations, [("a.rs", text), ("docs/common-questions.md", "")]), [""; 0]);
     }
 }

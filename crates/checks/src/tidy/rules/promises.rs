@@ -24,10 +24,7 @@ fn on_page(tree: &Tree, page: &TextFile) -> Vec<Violation> {
     let rows = markdown::rows(page.text());
     if rows.is_empty() {
         // Most likely a table that is not written as one, of which nothing would be checked.
-        return vec![page.violation(
-            1,
-            "has no promise: they stand in the rows of a table".into(),
-        )];
+        return vec![page.violation(1, "has no promise: they stand in the rows of a table".into())];
     }
     let problems = rows.iter().flat_map(|row| {
         let problems = in_row(tree, row).into_iter();
@@ -39,11 +36,7 @@ fn on_page(tree: &Tree, page: &TextFile) -> Vec<Violation> {
 fn in_row(tree: &Tree, row: &Row) -> Vec<String> {
     // The promise itself may speak of code.
     let cells = row.cells.get(1..).unwrap_or_default();
-    let mut tests = cells
-        .iter()
-        .flat_map(|cell| &cell.code)
-        .filter(|code| names_test(code))
-        .peekable();
+    let mut tests = cells.iter().flat_map(|cell| &cell.code).filter(|code| names_test(code)).peekable();
     if tests.peek().is_none() && !cells.last().is_some_and(excuses) {
         let what = "names no test: write `path/of/file.rs::name_of_the_test`, \
                     or `not built:` or `not testable:` and why";
@@ -67,15 +60,12 @@ fn excuses(cell: &Cell) -> bool {
 /// What is wrong with the place of a test, if anything.
 fn missing(tree: &Tree, test: &str) -> Option<String> {
     let Some((path, name)) = test.split_once("::") else {
-        return Some(format!(
-            "`{test}` names no test: write `path/of/file.rs::name_of_the_test`"
-        ));
+        return Some(format!("`{test}` names no test: write `path/of/file.rs::name_of_the_test`"));
     };
     let Some(file) = tree.text_at(path) else {
         return Some(format!("`{test}` leads to no file"));
     };
-    (!rust_code::has_test(file.code(), name))
-        .then(|| format!("`{test}` leads to no test of {path}"))
+    (!rust_code::has_test(file.code(), name)).then(|| format!("`{test}` leads to no test of {path}"))
 }
 
 #[cfg(test)]
@@ -162,9 +152,8 @@ mod tests {
             let row = format!(
                 "| It. | `crates/cli/tests/kill.rs::a_wait_goes_on` `crates/cli/tests/kill.rs::{name}` |"
             );
-            let expected = format!(
-                "`crates/cli/tests/kill.rs::{name}` leads to no test of crates/cli/tests/kill.rs"
-            );
+            let expected =
+                format!("`crates/cli/tests/kill.rs::{name}` leads to no test of crates/cli/tests/kill.rs");
             assert_eq!(said(&row), [expected]);
         }
     }
@@ -189,12 +178,6 @@ mod tests {
     #[test]
     fn other_pages_promise_nothing() {
         let table = "| a | b |\n|---|---|\n| A wait goes on. | |\n";
-        assert_eq!(
-            spoken(
-                violations,
-                [("docs/a.md", table), ("docs/promises/a.txt", table)]
-            ),
-            [""; 0]
-        );
+        assert_eq!(spoken(violations, [("docs/a.md", table), ("docs/promises/a.txt", table)]), [""; 0]);
     }
 }

@@ -49,30 +49,19 @@ mod tests {
         ];
         assert_eq!(
             spoken(violations, files),
-            [
-                "crates/runner/src/b.rs:2: `Held` is the name of a public type in crates/engine/src/a.rs too: \
-              say which it is"
-            ]
+            ["crates/runner/src/b.rs:2: `Held` is the name of a public type in crates/engine/src/a.rs too: \
+              say which it is"]
         );
     }
 
     #[test]
     fn what_only_its_crate_sees_or_checks_define_is_not_counted() {
         let files = [
-            (
-                "crates/engine/src/a.rs",
-                "pub struct Held;\npub struct Held;\n",
-            ),
-            (
-                "crates/engine/src/c.rs",
-                "pub fn Held() {}\npub(crate) struct Held;\n",
-            ),
+            ("crates/engine/src/a.rs", "pub struct Held;\npub struct Held;\n"),
+            ("crates/engine/src/c.rs", "pub fn Held() {}\npub(crate) struct Held;\n"),
             ("crates/checks/src/b.rs", "pub struct Held;"),
             ("crates/engine/tests/b.rs", "pub struct Held;"),
-            (
-                "crates/store/src/d.rs",
-                "#[cfg(test)]\nmod tests { pub struct Held; }",
-            ),
+            ("crates/store/src/d.rs", "#[cfg(test)]\nmod tests { pub struct Held; }"),
         ];
         assert_eq!(spoken(violations, files), [""; 0]);
     }

@@ -26,10 +26,7 @@ fn in_file(file: &TextFile) -> Vec<Violation> {
     macros
         .chain(marks)
         .map(|(line, mark)| {
-            file.violation(
-                line,
-                format!("`{mark}` marks unfinished work: finish it or open an issue"),
-            )
+            file.violation(line, format!("`{mark}` marks unfinished work: finish it or open an issue"))
         })
         .collect()
 }
@@ -37,10 +34,7 @@ fn in_file(file: &TextFile) -> Vec<Violation> {
 fn found<'a>(text: &'a str, marks: &'a [&'a str]) -> impl Iterator<Item = (usize, &'a str)> {
     let lines = text.lines().zip(1..);
     lines.flat_map(move |(line, number)| {
-        marks
-            .iter()
-            .filter(move |mark| stands_alone(line, mark))
-            .map(move |mark| (number, *mark))
+        marks.iter().filter(move |mark| stands_alone(line, mark)).map(move |mark| (number, *mark))
     })
 }
 
@@ -74,34 +68,18 @@ mod tests {
     fn a_mark_in_a_comment_is_found_in_every_language() {
         let fix = concat!("// FIX", "ME: later");
         let cross = concat!("# X", "XX later");
-        assert_eq!(
-            spoken(violations, [("a.rs", fix), ("b.js", fix), ("c.sh", cross)]).len(),
-            3
-        );
-        assert_eq!(
-            spoken(violations, [("verify", &format!("#!/bin/sh\n{cross}"))]).len(),
-            1
-        );
+        assert_eq!(spoken(violations, [("a.rs", fix), ("b.js", fix), ("c.sh", cross)]).len(), 3);
+        assert_eq!(spoken(violations, [("verify", &format!("#!/bin/sh\n{cross}"))]).len(), 1);
     }
 
     #[test]
     fn finished_work_is_left_alone() {
-        let rust =
-            "// No `todo!` is left.\nlet a = \"dbg!\";\nif todo != 1 { mastodo!() }\nif todo!=1 {}";
-        assert_eq!(
-            spoken(
-                violations,
-                [("a.rs", rust), ("b.sh", "mktemp -d run.XXXXXX")]
-            ),
-            [""; 0]
-        );
+        let rust = "// No `todo!` is left.\nlet a = \"dbg!\";\nif todo != 1 { mastodo!() }\nif todo!=1 {}";
+        assert_eq!(spoken(violations, [("a.rs", rust), ("b.sh", "mktemp -d run.XXXXXX")]), [""; 0]);
     }
 
     #[test]
     fn prose_may_speak_of_marks() {
-        assert_eq!(
-            spoken(violations, [("a.md", concat!("No FIX", "ME, no `todo!`."))]),
-            [""; 0]
-        );
+        assert_eq!(spoken(violations, [("a.md", concat!("No FIX", "ME, no `todo!`."))]), [""; 0]);
     }
 }

@@ -28,18 +28,11 @@ pub(crate) fn definitions(code: &str) -> Vec<Definition<'_>> {
     let mut before: Option<(usize, &str)> = None;
     for (start, name) in words(code) {
         if let Some((keyword_start, keyword)) = before {
-            let between = code
-                .get(keyword_start + keyword.len()..start)
-                .unwrap_or_default();
+            let between = code.get(keyword_start + keyword.len()..start).unwrap_or_default();
             // `fn(u8)` is a type and `fn $name` a pattern; neither names anything.
             if KEYWORDS.contains(&keyword) && between.trim().is_empty() {
                 let after_name = start + name.len();
-                found.push(Definition {
-                    keyword,
-                    name,
-                    start: keyword_start,
-                    after_name,
-                });
+                found.push(Definition { keyword, name, start: keyword_start, after_name });
             }
         }
         before = Some((start, name));
@@ -49,17 +42,13 @@ pub(crate) fn definitions(code: &str) -> Vec<Definition<'_>> {
 
 fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
-    code.split(|character| !in_name(character))
-        .filter_map(move |word| {
-            let start = at;
-            at += word.len();
-            // The separator was one character, perhaps of several bytes.
-            at += code
-                .get(at..)
-                .and_then(|rest| rest.chars().next())
-                .map_or(0, char::len_utf8);
-            (!word.is_empty()).then_some((start, word))
-        })
+    code.split(|character| !in_name(character)).filter_map(move |word| {
+        let start = at;
+        at += word.len();
+        // The separator was one character, perhaps of several bytes.
+        at += code.get(at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
+        (!word.is_empty()).then_some((start, word))
+    })
 }
 
 /// How an item ends, with the byte after its end.
@@ -111,15 +100,12 @@ pub(crate) fn items_for_tests(code: &str) -> Vec<Range<usize>> {
 
 /// Whether the code has a test of this name; one in a macro counts if it is written out there.
 pub(crate) fn has_test(code: &str, name: &str) -> bool {
-    definitions(code)
-        .iter()
-        .filter(|found| found.keyword == "fn" && found.name == name)
-        .any(|found| {
-            // Between an attribute and its function stand other attributes, which end nothing.
-            let before = code.get(..found.start).unwrap_or_default();
-            let head = before.rsplit(['{', '}', ';']).next().unwrap_or_default();
-            TESTS.iter().any(|attribute| head.contains(attribute))
-        })
+    definitions(code).iter().filter(|found| found.keyword == "fn" && found.name == name).any(|found| {
+        // Between an attribute and its function stand other attributes, which end nothing.
+        let before = code.get(..found.start).unwrap_or_default();
+        let head = before.rsplit(['{', '}', ';']).next().unwrap_or_default();
+        TESTS.iter().any(|attribute| head.contains(attribute))
+    })
 }
 
 #[cfg(test)]
@@ -127,24 +113,14 @@ mod tests {
     use super::{End, body_end, definitions, end, has_test, items_for_tests};
 
     fn names(code: &str) -> Vec<(&str, &str)> {
-        definitions(code)
-            .iter()
-            .map(|found| (found.keyword, found.name))
-            .collect()
+        definitions(code).iter().map(|found| (found.keyword, found.name)).collect()
     }
 
     #[test]
     fn every_kind_of_definition_is_found() {
-        let code =
-            "pub(crate) mod a;\nstruct B;\nenum C {}\ntrait D {\n    type E;\n    async fn f();\n}";
-        let expected = [
-            ("mod", "a"),
-            ("struct", "B"),
-            ("enum", "C"),
-            ("trait", "D"),
-            ("type", "E"),
-            ("fn", "f"),
-        ];
+        let code = "pub(crate) mod a;\nstruct B;\nenum C {}\ntrait D {\n    type E;\n    async fn f();\n}";
+        let expected =
+            [("mod", "a"), ("struct", "B"), ("enum", "C"), ("trait", "D"), ("type", "E"), ("fn", "f")];
         assert_eq!(names(code), expected);
     }
 
@@ -189,16 +165,12 @@ mod tests {
 
     #[test]
     fn modules_for_tests_are_found_and_those_in_their_own_file_are_not_here() {
-        let code =
-            "fn a() {}\n#[cfg(test)]\n#[expect(x)]\nmod tests {\n    fn b() {}\n}\nfn c() {}";
+        let code = "fn a() {}\n#[cfg(test)]\n#[expect(x)]\nmod tests {\n    fn b() {}\n}\nfn c() {}";
         let found = items_for_tests(code);
         assert_eq!(found.len(), 1);
         assert!(code[found[0].clone()].starts_with("#[cfg"));
         assert!(code[found[0].clone()].ends_with("fn b() {}\n}"));
         assert!(items_for_tests("#[cfg(test)]\nmod tests;\nfn a() {}").is_empty());
-        assert_eq!(
-            items_for_tests("#[cfg(all(test, unix))]\nmod tests {}").len(),
-            1
-        );
+        assert_eq!(items_for_tests("#[cfg(all(test, unix))]\nmod tests {}").len(), 1);
     }
 }

@@ -15,11 +15,7 @@ pub(crate) fn only_code(text: &str) -> String {
             code.push_str(taken);
         } else {
             // One space a byte, not a character: offsets must stay true.
-            code.extend(
-                taken
-                    .bytes()
-                    .map(|byte| if byte == b'\n' { '\n' } else { ' ' }),
-            );
+            code.extend(taken.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }));
         }
         rest = left;
     }
@@ -34,18 +30,8 @@ struct Piece {
 impl Piece {
     fn first_of(rest: &str) -> Option<Self> {
         let first = rest.chars().next()?;
-        let blank = |length| {
-            Some(Self {
-                length,
-                is_code: false,
-            })
-        };
-        let code = |length| {
-            Some(Self {
-                length,
-                is_code: true,
-            })
-        };
+        let blank = |length| Some(Self { length, is_code: false });
+        let code = |length| Some(Self { length, is_code: true });
         match first {
             '/' if rest.starts_with("//") => blank(rest.find('\n').unwrap_or(rest.len())),
             '/' if rest.starts_with("/*") => blank(block_comment(rest)),
@@ -116,9 +102,7 @@ fn raw_string(word: &str, after: &str) -> Option<usize> {
     let hashes: String = after.chars().take_while(|c| *c == '#').collect();
     let inside = after.strip_prefix(hashes.as_str())?.strip_prefix('"')?;
     let close = format!("\"{hashes}");
-    let length = inside
-        .find(&close)
-        .map_or(inside.len(), |at| at + close.len());
+    let length = inside.find(&close).map_or(inside.len(), |at| at + close.len());
     Some(hashes.len() + 1 + length)
 }
 

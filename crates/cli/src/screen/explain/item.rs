@@ -80,34 +80,18 @@ fn attempt(out: &mut impl Write, entry: &AttemptEntry, rounds: bool) -> io::Resu
     let command = of.command.as_deref().unwrap_or_default();
     if let Some(before) = entry.imported {
         let many = count(before, "attempt", "attempts");
-        writeln!(
-            out,
-            "\n  {command}: {many} made before the state was imported"
-        )?;
+        writeln!(out, "\n  {command}: {many} made before the state was imported")?;
     }
     let bound = entry.attempts_allowed.map(|bound| format!(" of {bound}"));
-    let round = if rounds {
-        format!(" (round {})", of.round)
-    } else {
-        String::new()
-    };
+    let round = if rounds { format!(" (round {})", of.round) } else { String::new() };
     let ended = match of.duration_ms {
         Some(took) => format!("{} after {}", of.outcome, measured(took.0)),
         None => of.outcome.to_owned(),
     };
-    writeln!(
-        out,
-        "\n  {command}, attempt {}{}{round}: {ended}",
-        of.attempt,
-        bound.unwrap_or_default()
-    )?;
+    writeln!(out, "\n  {command}, attempt {}{}{round}: {ended}", of.attempt, bound.unwrap_or_default())?;
     writeln!(out, "    at         {}", of.at)?;
     if let Some(breaker) = of.breaker.as_ref().filter(|_| of.probe) {
-        writeln!(
-            out,
-            "    probe      it finds out for {} whether the target is back",
-            plain(breaker)
-        )?;
+        writeln!(out, "    probe      it finds out for {} whether the target is back", plain(breaker))?;
     }
     let Some(failure) = &of.failure else {
         return Ok(());
@@ -146,8 +130,7 @@ fn retry(out: &mut impl Write, decision: &DecisionView) -> io::Result<()> {
 }
 
 fn delay(out: &mut impl Write, of: &DecisionView) -> io::Result<()> {
-    let (Some(computed), Some(capped), Some(drawn)) = (of.computed_ms, of.capped_ms, of.drawn_ms)
-    else {
+    let (Some(computed), Some(capped), Some(drawn)) = (of.computed_ms, of.capped_ms, of.drawn_ms) else {
         return Ok(());
     };
     let asked = match of.retry_after_ms {
@@ -169,25 +152,15 @@ fn balances(out: &mut impl Write, of: &DecisionView, allowed: bool) -> io::Resul
     let after = if allowed { of.retry } else { before };
     match of.retries_allowed {
         Some(bound) => writeln!(out, "    retries    {before} → {after} of {bound}")?,
-        None => writeln!(
-            out,
-            "    retries    {before} → {after}, any number is allowed"
-        )?,
+        None => writeln!(out, "    retries    {before} → {after}, any number is allowed")?,
     }
     let (spent, after) = (short(of.spent_before_ms.0), short(of.spent_after_ms.0));
     match of.retry_budget_ms {
-        Some(budget) => writeln!(
-            out,
-            "    budget     {spent} → {after} of {}",
-            short(budget.0)
-        )?,
+        Some(budget) => writeln!(out, "    budget     {spent} → {after} of {}", short(budget.0))?,
         None => writeln!(out, "    delays     {spent} → {after} in all, no budget")?,
     }
     if let (Some(expires), true) = (of.retry_budget_expires_at, allowed) {
-        writeln!(
-            out,
-            "    expires    {expires}, if the job is not run until then"
-        )?;
+        writeln!(out, "    expires    {expires}, if the job is not run until then")?;
     }
     if let Some((pool, share)) = of.pool.zip(of.share) {
         writeln!(
@@ -296,10 +269,7 @@ fn foretold(out: &mut impl Write, item: &ItemView, next: &NextView) -> io::Resul
     for decision in next.retries.iter().take(LISTED) {
         let what = retry_of(decision.retry, decision.retries_allowed);
         if decision.due_at.is_none() {
-            writeln!(
-                out,
-                "    {what} when the breaker lets it go: a rule holds it"
-            )?;
+            writeln!(out, "    {what} when the breaker lets it go: a rule holds it")?;
             continue;
         }
         let wait = short(decision.delay_ms.unwrap_or_default().0);
@@ -334,9 +304,7 @@ fn foretold(out: &mut impl Write, item: &ItemView, next: &NextView) -> io::Resul
 fn supposing(item: &ItemView) -> &'static str {
     let attempts = item.history.iter().filter_map(|entry| match entry {
         EntryView::Attempt(entry) => Some(entry),
-        EntryView::Stop(_) | EntryView::Mend(_) | EntryView::Held(_) | EntryView::Released(_) => {
-            None
-        }
+        EntryView::Stop(_) | EntryView::Mend(_) | EntryView::Held(_) | EntryView::Released(_) => None,
     });
     // Of the command it is at: an earlier one has succeeded in the end.
     let mut ended = attempts.filter(|it| it.attempt.command == item.command);

@@ -19,17 +19,10 @@ pub(crate) fn show(out: &mut impl Write, view: &JobExplanation, now: Timestamp) 
     writeln!(out, "  {}", sentence(view))?;
     writeln!(out, "  {}", counts(view))?;
     if let Some(error) = &view.error {
-        writeln!(
-            out,
-            "  first failure  {}",
-            error_lines(error).join("\n                 ")
-        )?;
+        writeln!(out, "  first failure  {}", error_lines(error).join("\n                 "))?;
     }
     if view.pool.is_none() {
-        writeln!(
-            out,
-            "  pool           none: only the limits of each command hold"
-        )?;
+        writeln!(out, "  pool           none: only the limits of each command hold")?;
     }
     for (label, fact) in limits::facts(&view.limits(), &view.job, view.status, now) {
         writeln!(out, "  {label:<14} {fact}")?;

@@ -74,16 +74,9 @@ pub(super) struct TimeLeft<'j> {
 }
 
 impl<'j> Board<'j> {
-    pub(super) fn of(
-        job: &'j Job,
-        breakers: &AdmissionControl,
-        speed: &Speed,
-        now: Timestamp,
-    ) -> Self {
+    pub(super) fn of(job: &'j Job, breakers: &AdmissionControl, speed: &Speed, now: Timestamp) -> Self {
         let steps = StepId::all().zip(&job.steps);
-        let steps: Vec<_> = steps
-            .map(|(step, state)| StepRow::of(job, step, state))
-            .collect();
+        let steps: Vec<_> = steps.map(|(step, state)| StepRow::of(job, step, state)).collect();
         let seen = seen(job, now);
         Self {
             left: left(job, &steps, speed, seen),
@@ -100,11 +93,7 @@ impl<'j> Board<'j> {
 
 pub(super) fn seen(job: &Job, now: Timestamp) -> Seen {
     let settled = job.steps.iter().map(|step| u64::from(step.settled()));
-    Seen {
-        at: now,
-        attempts: job.counts.attempts,
-        settled: settled.sum(),
-    }
+    Seen { at: now, attempts: job.counts.attempts, settled: settled.sum() }
 }
 
 impl<'j> StepRow<'j> {
@@ -126,10 +115,7 @@ impl<'j> StepRow<'j> {
     }
 
     pub(super) const fn settled(&self) -> u64 {
-        self.done
-            .saturating_add(self.dead)
-            .saturating_add(self.skipped)
-            .saturating_add(self.missing)
+        self.done.saturating_add(self.dead).saturating_add(self.skipped).saturating_add(self.missing)
     }
 
     pub(super) const fn has_ended(&self) -> bool {
@@ -184,9 +170,7 @@ fn retries(job: &Job, now: Timestamp) -> Vec<NextRetry> {
 
 /// How long the running map will take at its present speed, and at least as long as its longest wait.
 fn left<'j>(job: &Job, steps: &[StepRow<'j>], speed: &Speed, seen: Seen) -> Option<TimeLeft<'j>> {
-    let place = steps
-        .iter()
-        .position(|step| step.is_map && step.stage == StepStage::Running)?;
+    let place = steps.iter().position(|step| step.is_map && step.stage == StepStage::Running)?;
     let step = steps.get(place)?;
     let rest = step.items.saturating_sub(step.settled());
     if !job.steps.get(place)?.held.is_empty() {
@@ -196,12 +180,6 @@ fn left<'j>(job: &Job, steps: &[StepRow<'j>], speed: &Speed, seen: Seen) -> Opti
     let by_speed = speed.time_for(rest, seen)?;
     let waiting = job.steps.get(place)?.waiting.last();
     let by_waits = waiting.map_or(Duration::ZERO, |(due, _)| due.since(seen.at));
-    let is_last = !steps
-        .iter()
-        .skip(place.saturating_add(1))
-        .any(|step| !step.has_ended());
-    Some(TimeLeft {
-        time: by_speed.max(by_waits),
-        step: (!is_last).then_some(step.name),
-    })
+    let is_last = !steps.iter().skip(place.saturating_add(1)).any(|step| !step.has_ended());
+    Some(TimeLeft { time: by_speed.max(by_waits), step: (!is_last).then_some(step.name) })
 }

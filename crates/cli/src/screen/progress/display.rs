@@ -60,10 +60,7 @@ impl Display {
         } else {
             Place::Lines
         };
-        let display = Self {
-            sentences: Sentences::new(quietness.verbose),
-            place,
-        };
+        let display = Self { sentences: Sentences::new(quietness.verbose), place };
         if !quietness.is_quiet() {
             say(&headline(job));
         }
@@ -76,10 +73,7 @@ impl Display {
         if !quiet && job.submitted().passing != Some(Passing::Through) {
             say(&headline(job));
         }
-        Self {
-            sentences: Sentences::new(false),
-            place: if quiet { Place::Nowhere } else { Place::Lines },
-        }
+        Self { sentences: Sentences::new(false), place: if quiet { Place::Nowhere } else { Place::Lines } }
     }
 
     /// Removes the frame; the lines above it stay.
@@ -161,11 +155,8 @@ impl Frames {
         self.next = instant.checked_add(FRAME).unwrap_or(instant);
         let now = self.clock.now();
         self.speed.note(seen(job, now));
-        let lines = if has_frame {
-            Board::of(job, breakers, &self.speed, now).lines(size())
-        } else {
-            Vec::new()
-        };
+        let lines =
+            if has_frame { Board::of(job, breakers, &self.speed, now).lines(size()) } else { Vec::new() };
         self.write(&lines);
     }
 
@@ -194,8 +185,5 @@ fn size() -> Size {
         Some(known @ 1..) => usize::from(known),
         _ => usual,
     };
-    Size {
-        columns: or(found.map(|size| size.ws_col), 80),
-        rows: or(found.map(|size| size.ws_row), 24),
-    }
+    Size { columns: or(found.map(|size| size.ws_col), 80), rows: or(found.map(|size| size.ws_row), 24) }
 }

@@ -69,25 +69,13 @@ impl Board<'_> {
         }
         if folded {
             let done = self.steps.iter().filter(|step| step.has_ended()).count();
-            facts.push((
-                Tone::Plain,
-                format!("{done} of {} steps done", self.steps.len()),
-            ));
+            facts.push((Tone::Plain, format!("{done} of {} steps done", self.steps.len())));
         }
         facts.push((Tone::Plain, count(self.attempts, "attempt", "attempts")));
         if let Some(tenths) = self.attempts_in_ten_seconds {
-            facts.push((
-                Tone::Plain,
-                format!("{}.{} a second", tenths / 10, tenths % 10),
-            ));
+            facts.push((Tone::Plain, format!("{}.{} a second", tenths / 10, tenths % 10)));
         }
-        facts.push((
-            Tone::Plain,
-            format!(
-                "{} so far",
-                short(Duration::from_secs(self.so_far.as_secs()))
-            ),
-        ));
+        facts.push((Tone::Plain, format!("{} so far", short(Duration::from_secs(self.so_far.as_secs())))));
         if let Some(TimeLeft { time, step }) = self.left {
             let of = step.map(|step| format!(" of {}", plain(step)));
             let of = of.unwrap_or_default();
@@ -170,14 +158,13 @@ impl StepRow<'_> {
             let word = match self.stage {
                 StepStage::Failed => (Tone::Bad, "failed"),
                 StepStage::Completed => (Tone::Good, "done"),
-                StepStage::Waiting
-                | StepStage::Reading(_)
-                | StepStage::Running
-                | StepStage::Skipped => match (self.running, self.waiting) {
-                    (0, 0) if self.held > 0 => (Tone::Busy, "held"),
-                    (0, 1..) => (Tone::Busy, "waiting"),
-                    _ => (Tone::Plain, "running"),
-                },
+                StepStage::Waiting | StepStage::Reading(_) | StepStage::Running | StepStage::Skipped => {
+                    match (self.running, self.waiting) {
+                        (0, 0) if self.held > 0 => (Tone::Busy, "held"),
+                        (0, 1..) => (Tone::Busy, "waiting"),
+                        _ => (Tone::Plain, "running"),
+                    }
+                }
             };
             return vec![(word.0, word.1.to_owned())];
         }
@@ -212,13 +199,7 @@ impl NextRetry {
     fn line(&self, when: &str, room: usize) -> Line {
         let mut line = Line::new(room);
         line.push(Tone::Busy, &format!("  {when}  "));
-        line.push(
-            Tone::Plain,
-            &format!(
-                "{}: retry {} (attempt {})",
-                self.of, self.retry, self.attempt
-            ),
-        );
+        line.push(Tone::Plain, &format!("{}: retry {} (attempt {})", self.of, self.retry, self.attempt));
         if !self.why.is_empty() {
             line.push(Tone::Faint, &format!(" after {}", self.why));
         }
@@ -262,10 +243,6 @@ fn countdown(left: Duration) -> String {
 /// Whole seconds, in tens from a minute on: more would be false precision, and flicker.
 fn rough(time: Duration) -> String {
     let seconds = time.as_secs().max(1);
-    let seconds = if seconds < 60 {
-        seconds
-    } else {
-        seconds / 10 * 10
-    };
+    let seconds = if seconds < 60 { seconds } else { seconds / 10 * 10 };
     short(Duration::from_secs(seconds))
 }

@@ -34,11 +34,7 @@ pub(super) struct Line {
 
 impl Line {
     pub(super) const fn new(room: usize) -> Self {
-        Self {
-            pieces: Vec::new(),
-            width: 0,
-            room,
-        }
+        Self { pieces: Vec::new(), width: 0, room }
     }
 
     pub(super) const fn width(&self) -> usize {
@@ -125,12 +121,7 @@ mod tests {
 
     #[test]
     fn a_line_is_never_wider_than_its_room() {
-        for text in [
-            "plain",
-            "日本語の名前",
-            "e\u{301}e\u{301}e\u{301}",
-            "❤\u{fe0f}❤\u{fe0f}",
-        ] {
+        for text in ["plain", "日本語の名前", "e\u{301}e\u{301}e\u{301}", "❤\u{fe0f}❤\u{fe0f}"] {
             for room in 0..15 {
                 let mut line = Line::new(room);
                 line.push(Tone::Good, text);
@@ -151,9 +142,6 @@ mod tests {
 
     #[test]
     fn what_a_terminal_would_obey_is_written_out() {
-        assert_eq!(
-            plain("a\x1b[2Jb\nc\td\r\u{9b}\u{202e}é"),
-            "a\\u{1b}[2Jb\\nc d\\r\\u{9b}\\u{202e}é"
-        );
+        assert_eq!(plain("a\x1b[2Jb\nc\td\r\u{9b}\u{202e}é"), "a\\u{1b}[2Jb\\nc d\\r\\u{9b}\\u{202e}é");
     }
 }

@@ -21,11 +21,7 @@ pub(crate) struct Quietness {
 impl Quietness {
     /// The usual amount, or one JSON object at the end.
     pub(crate) const fn of(json: bool) -> Self {
-        Self {
-            quiet: false,
-            verbose: false,
-            json,
-        }
+        Self { quiet: false, verbose: false, json }
     }
 
     pub(crate) const fn is_quiet(self) -> bool {

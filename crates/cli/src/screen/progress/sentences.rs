@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use undaunted_engine::event::{
-    AttemptFailed, AttemptId, BreakerEvent, CommandStopped, Event, ItemEvent, JobEvent, Record,
-    Resumed, Retrying, StepEvent,
+    AttemptFailed, AttemptId, BreakerEvent, CommandStopped, Event, ItemEvent, JobEvent, Record, Resumed,
+    Retrying, StepEvent,
 };
 use undaunted_engine::id::{CommandId, ItemId, StepId};
 use undaunted_engine::job::Job;
@@ -32,10 +32,7 @@ pub(super) struct Sentences {
 
 impl Sentences {
     pub(super) fn new(verbose: bool) -> Self {
-        Self {
-            verbose,
-            ..Self::default()
-        }
+        Self { verbose, ..Self::default() }
     }
 
     pub(super) fn of(&mut self, job: &Job, record: &Record) -> Option<String> {
@@ -109,11 +106,7 @@ impl Sentences {
             Some(_) => "; on_failure runs",
             None => "",
         };
-        let what = if is_skipped(job, stopped) {
-            "skipped"
-        } else {
-            "stopped"
-        };
+        let what = if is_skipped(job, stopped) { "skipped" } else { "stopped" };
         format!(
             "  {}: {what} after {}: {}{then}",
             subject(job, of),
@@ -129,9 +122,9 @@ fn of_job(job: &Job, event: &JobEvent) -> Option<String> {
         JobEvent::Paused => Some(format!("  paused; go on:  undaunted unpause {}", job.id())),
         JobEvent::Unpaused { away } => Some(format!("  goes on after {} paused", short(*away))),
         JobEvent::Stopping { reason } => Some(format!("  stops: {}", reason.sentence())),
-        JobEvent::PoolToppedUp { added, total, .. } => Some(format!(
-            "  {added} more retries are allowed, {total} in all"
-        )),
+        JobEvent::PoolToppedUp { added, total, .. } => {
+            Some(format!("  {added} more retries are allowed, {total} in all"))
+        }
         JobEvent::Submitted(_)
         | JobEvent::TextKept { .. }
         | JobEvent::Completed(_)
@@ -147,9 +140,7 @@ fn of_job(job: &Job, event: &JobEvent) -> Option<String> {
 
 fn of_step(job: &Job, event: &StepEvent) -> Option<String> {
     match event {
-        StepEvent::ItemsRead {
-            step, last: true, ..
-        } => Some(items_read(job, *step)),
+        StepEvent::ItemsRead { step, last: true, .. } => Some(items_read(job, *step)),
         StepEvent::CompletionReached(reached) => Some(complete(job, reached)),
         StepEvent::Started { .. }
         | StepEvent::ItemsRead { last: false, .. }
@@ -166,9 +157,7 @@ fn of_step(job: &Job, event: &StepEvent) -> Option<String> {
 fn of_breaker(job: &Job, event: &BreakerEvent) -> Option<String> {
     match event {
         BreakerEvent::Configured { breaker, changes } => Some(configured(job, breaker, changes)),
-        BreakerEvent::Opened(_) | BreakerEvent::HalfOpened { .. } | BreakerEvent::Closed { .. } => {
-            None
-        }
+        BreakerEvent::Opened(_) | BreakerEvent::HalfOpened { .. } | BreakerEvent::Closed { .. } => None,
     }
 }
 
@@ -196,11 +185,8 @@ fn resumed(job: &Job, resumed: &Resumed) -> String {
     let found = resumed.restored;
     let away = short(resumed.away);
     // The time of a crash is not recorded, only the last event before it.
-    let away = if resumed.planned {
-        format!("after {away} suspended")
-    } else {
-        format!("last heard of {away} ago")
-    };
+    let away =
+        if resumed.planned { format!("after {away} suspended") } else { format!("last heard of {away} ago") };
     let paused = match job.times.paused {
         Some(_) => format!("\n  paused; go on:  undaunted unpause {}", job.id()),
         None => String::new(),
@@ -220,11 +206,7 @@ fn items_read(job: &Job, step: StepId) -> String {
     let items = job.step(step).map_or(0, |state| state.items.len());
     let items = count(items, "item", "items");
     let name = job.plan().step(step).map_or("map", |step| &step.name);
-    format!(
-        "  {}: {items}, {} at a time",
-        plain(name),
-        job.parallel(step)
-    )
+    format!("  {}: {items}, {} at a time", plain(name), job.parallel(step))
 }
 
 pub(super) fn subject(job: &Job, of: AttemptId) -> String {
@@ -249,12 +231,8 @@ fn is_skipped(job: &Job, stopped: &CommandStopped) -> bool {
     let of = stopped.of;
     let command = job.plan().command(of.command);
     let rule = stopped.rule.and_then(|rule| usize::try_from(rule).ok());
-    let rule = command
-        .zip(rule)
-        .and_then(|(command, rule)| command.retry.policy.rules().table().get(rule));
+    let rule = command.zip(rule).and_then(|(command, rule)| command.retry.policy.rules().table().get(rule));
     let map = job.plan().map(of.step);
     let all = map.is_some_and(|map| map.on_item_failure == OnItemFailure::Skip);
-    rule.map_or(all && stopped.handler.is_none(), |rule| {
-        rule.then() == Then::Skip
-    })
+    rule.map_or(all && stopped.handler.is_none(), |rule| rule.then() == Then::Skip)
 }

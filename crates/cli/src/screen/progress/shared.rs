@@ -15,12 +15,7 @@ use crate::screen::words::{bounds, count, plain};
 
 impl Sentences {
     /// For a breaker that has opened, half opened or closed.
-    pub(super) fn turned(
-        &mut self,
-        job: &Job,
-        name: &str,
-        change: &BreakerChange,
-    ) -> Option<String> {
+    pub(super) fn turned(&mut self, job: &Job, name: &str, change: &BreakerChange) -> Option<String> {
         match change.change {
             Change::Opened | Change::Tripped => Some(self.opened(name, change)),
             Change::HalfOpened => self.verbose.then(|| {
@@ -87,11 +82,7 @@ impl Sentences {
             0 => String::new(),
             held => format!("; {} on", count(held, "item goes", "items go")),
         };
-        let why = if change.change == Change::Reset {
-            "by hand"
-        } else {
-            "the target is back"
-        };
+        let why = if change.change == Change::Reset { "by hand" } else { "the target is back" };
         format!("  {} closes: {why}{held}", plain(name))
     }
 }
@@ -103,11 +94,7 @@ pub(super) fn configured(job: &Job, breaker: &Text, changes: &[PolicyChange]) ->
         format!("{setting} {} → {}", change.old, change.new)
     });
     let changes: Vec<String> = changes.collect();
-    format!(
-        "  {}: {} (the latest job says so, for all)",
-        plain(job.texts.read(breaker)),
-        changes.join(", ")
-    )
+    format!("  {}: {} (the latest job says so, for all)", plain(job.texts.read(breaker)), changes.join(", "))
 }
 
 pub(super) fn complete(job: &Job, reached: &Reached) -> String {
@@ -122,10 +109,6 @@ pub(super) fn late_result(job: &Job, late: &Late) -> String {
         None => "succeeded".to_owned(),
         Some(reason) => format!("failed ({reason})"),
     };
-    let counts = if late.counted {
-        "and counts"
-    } else {
-        "and does not count"
-    };
+    let counts = if late.counted { "and counts" } else { "and does not count" };
     format!("  {name}: came late, {result}, {counts}")
 }

@@ -31,10 +31,7 @@ pub(super) struct Speed {
 
 impl Speed {
     pub(super) fn new(first: Seen) -> Self {
-        Self {
-            first,
-            recent: VecDeque::from([first]),
-        }
+        Self { first, recent: VecDeque::from([first]) }
     }
 
     /// Keeps one observation a second.
@@ -85,11 +82,7 @@ mod tests {
     use super::*;
 
     fn seen(second: u64, attempts: u64, settled: u64) -> Seen {
-        Seen {
-            at: Timestamp::from_millis(second.saturating_mul(1000)),
-            attempts,
-            settled,
-        }
+        Seen { at: Timestamp::from_millis(second.saturating_mul(1000)), attempts, settled }
     }
 
     #[test]
@@ -99,11 +92,7 @@ mod tests {
             speed.note(seen(second, second, second));
         }
         for second in 101..=131 {
-            speed.note(seen(
-                second,
-                100 + 10 * (second - 100),
-                100 + 2 * (second - 100),
-            ));
+            speed.note(seen(second, 100 + 10 * (second - 100), 100 + 2 * (second - 100)));
         }
         let now = seen(131, 410, 162);
         assert_eq!(speed.attempts_in_ten_seconds(now), Some(100));

@@ -23,11 +23,7 @@ pub(super) struct Terminal<W> {
 
 impl<W: Write> Terminal<W> {
     pub(super) const fn new(out: W, colour: bool) -> Self {
-        Self {
-            out,
-            colour,
-            shown: Vec::new(),
-        }
+        Self { out, colour, shown: Vec::new() }
     }
 
     /// Others have written to the screen: the next frame begins below.
@@ -37,10 +33,7 @@ impl<W: Write> Terminal<W> {
 
     /// Writes lines that stay, and below them a frame that the next call overwrites.
     pub(super) fn write(&mut self, said: &str, frame: &[Line], size: Size) {
-        let frame: Vec<_> = frame
-            .iter()
-            .map(|line| (line.drawn(self.colour), line.width()))
-            .collect();
+        let frame: Vec<_> = frame.iter().map(|line| (line.drawn(self.colour), line.width())).collect();
         if said.is_empty() && frame == self.shown {
             return;
         }

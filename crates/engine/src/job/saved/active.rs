@@ -59,12 +59,5 @@ pub(super) fn take(from: &mut Decoder<'_>, read: &mut Read) -> Take<Active> {
     }
     let standing = read.0.get(number);
     let standing = standing.ok_or_else(|| Unread::message("an item stands nowhere"))?;
-    Ok(Active {
-        doing,
-        began,
-        expires,
-        spent,
-        previous,
-        standing: Arc::clone(standing),
-    })
+    Ok(Active { doing, began, expires, spent, previous, standing: Arc::clone(standing) })
 }

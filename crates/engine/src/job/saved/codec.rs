@@ -19,10 +19,7 @@ pub(in crate::job) mod json_map {
         to.encode(texts.collect::<BTreeMap<_, _>>())?.ok()
     }
 
-    pub(in crate::job) fn decode<C>(
-        from: &mut Decoder<'_>,
-        _: &mut C,
-    ) -> Decoded<BTreeMap<String, Value>> {
+    pub(in crate::job) fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Decoded<BTreeMap<String, Value>> {
         let texts: BTreeMap<String, String> = from.decode()?;
         let values = texts.into_iter().map(|(name, text)| {
             let value = serde_json::from_str(&text);

@@ -45,12 +45,7 @@ struct Part {
     forgiven: u32,
 }
 
-pub(super) fn put(
-    step: &StepState,
-    written: &mut Written,
-    leaves_out: bool,
-    to: &mut To<'_>,
-) -> Put {
+pub(super) fn put(step: &StepState, written: &mut Written, leaves_out: bool, to: &mut To<'_>) -> Put {
     // Names every field, so that a new one is not forgotten here.
     let StepState {
         stage,

@@ -137,12 +137,7 @@ impl Job {
             steps: _,
             dead: _,
         } = self;
-        let Starts {
-            next,
-            running,
-            accepted,
-            passes,
-        } = starts;
+        let Starts { next, running, accepted, passes } = starts;
         let passes = passes.iter().map(|(start, (breaker, ticket))| {
             let pass = (breaker.to_string(), ticket.generation(), ticket.probe);
             (*start, pass)
@@ -179,9 +174,7 @@ impl Job {
         if from.str().ok() != Some(MARK) {
             return Err(SavedError::Another);
         }
-        let malformed = |error: minicbor::decode::Error| SavedError::Malformed {
-            what: error.to_string(),
-        };
+        let malformed = |error: minicbor::decode::Error| SavedError::Malformed { what: error.to_string() };
         let whole: Whole = from.decode().map_err(malformed)?;
         let mut job = whole.begin(plans)?;
         job.take_steps(&mut from).map_err(malformed)?;
@@ -229,10 +222,9 @@ impl Whole {
             let pass = (Arc::from(breaker), Ticket::restored(generation, probe));
             job.starts.passes.insert(start, pass);
         }
-        job.pool = self.pool.map(|(total, per_item, consumed)| Pool {
-            limits: PoolLimits { total, per_item },
-            consumed,
-        });
+        job.pool = self
+            .pool
+            .map(|(total, per_item, consumed)| Pool { limits: PoolLimits { total, per_item }, consumed });
         (job.counts, job.scope) = (self.counts, self.scope);
         let given = self.attributes.into_iter().map(|(name, value)| {
             let step = self.givers.get(&name).copied();

@@ -30,9 +30,7 @@ impl Expression {
     /// A value alone holds unless it is missing, null or false.
     pub(super) fn holds_for(&self, item: &Value) -> bool {
         match self {
-            Self::Path(_) | Self::Literal(_) => {
-                !matches!(self.value(item), Value::Null | Value::Bool(false))
-            }
+            Self::Path(_) | Self::Literal(_) => !matches!(self.value(item), Value::Null | Value::Bool(false)),
             Self::Not(inner) => !inner.holds_for(item),
             Self::All(parts) => parts.iter().all(|part| part.holds_for(item)),
             Self::Any(parts) => parts.iter().any(|part| part.holds_for(item)),

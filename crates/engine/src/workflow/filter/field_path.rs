@@ -93,9 +93,7 @@ fn no_path(cursor: &Cursor<'_>) -> SyntaxError {
     let error = cursor.expected("the name of a field");
     match cursor.peek() {
         Some('[') => error.help("a path into the item itself begins with `item`: `item[0]`"),
-        Some('$' | '@') => {
-            error.help("this is not a JSONPath: the item is `item`, its field `item.name`")
-        }
+        Some('$' | '@') => error.help("this is not a JSONPath: the item is `item`, its field `item.name`"),
         _ => error,
     }
 }
@@ -106,9 +104,7 @@ fn after_dot(cursor: &mut Cursor<'_>) -> Result<Step, SyntaxError> {
         "" => {
             let error = cursor.expected("the name of a field after the dot");
             Err(match cursor.peek() {
-                Some('0'..='9') => {
-                    error.help("an element is written `[0]`, an odd name `['0 name']`")
-                }
+                Some('0'..='9') => error.help("an element is written `[0]`, an odd name `['0 name']`"),
                 Some('*') => error.help(ONE_VALUE),
                 _ => error,
             })
@@ -172,10 +168,7 @@ mod tests {
         assert_eq!(found("item.item"), 3);
         assert_eq!(found("item['0']"), 4);
         assert_eq!(found("größe"), 5);
-        assert_eq!(
-            FieldPath::parse("item").unwrap().get(&json!(7)),
-            Some(&json!(7))
-        );
+        assert_eq!(FieldPath::parse("item").unwrap().get(&json!(7)), Some(&json!(7)));
     }
 
     #[test]
@@ -187,14 +180,8 @@ mod tests {
 
     #[test]
     fn the_two_spellings_are_one_path() {
-        assert_eq!(
-            FieldPath::parse("item.a[0]"),
-            FieldPath::parse("a [0]".replace(' ', "").as_str())
-        );
-        assert_eq!(
-            FieldPath::parse("a['b c'].d").unwrap().to_string(),
-            r#"item.a["b c"].d"#
-        );
+        assert_eq!(FieldPath::parse("item.a[0]"), FieldPath::parse("a [0]".replace(' ', "").as_str()));
+        assert_eq!(FieldPath::parse("a['b c'].d").unwrap().to_string(), r#"item.a["b c"].d"#);
     }
 
     #[test]
@@ -203,42 +190,18 @@ mod tests {
             ("", 0..0, "expected the name of a field, found the end"),
             ("$.a", 0..1, "expected the name of a field, found `$`"),
             ("[0]", 0..1, "expected the name of a field, found `[`"),
-            (
-                "a.",
-                2..2,
-                "expected the name of a field after the dot, found the end",
-            ),
-            (
-                "a.0",
-                2..3,
-                "expected the name of a field after the dot, found `0`",
-            ),
-            (
-                "a..b",
-                2..3,
-                "expected the name of a field after the dot, found `.`",
-            ),
-            (
-                "a[*]",
-                2..3,
-                "expected a number or a name in quotes, found `*`",
-            ),
-            (
-                "a[-1]",
-                2..3,
-                "expected a number or a name in quotes, found `-1`",
-            ),
+            ("a.", 2..2, "expected the name of a field after the dot, found the end"),
+            ("a.0", 2..3, "expected the name of a field after the dot, found `0`"),
+            ("a..b", 2..3, "expected the name of a field after the dot, found `.`"),
+            ("a[*]", 2..3, "expected a number or a name in quotes, found `*`"),
+            ("a[-1]", 2..3, "expected a number or a name in quotes, found `-1`"),
             ("a[0", 3..3, "expected `]`, found the end"),
             ("a['é'x", 6..7, "expected `]`, found `x`"),
             ("a[99999999999999999999]", 2..22, "no array is that long"),
             ("a b", 2..3, "the path ends here, `b` does not belong to it"),
         ] {
             let error = FieldPath::parse(text).unwrap_err();
-            assert_eq!(
-                (error.range, error.message.as_str()),
-                (range, message),
-                "{text}"
-            );
+            assert_eq!((error.range, error.message.as_str()), (range, message), "{text}");
         }
     }
 }

@@ -36,10 +36,7 @@ const FOREIGN: [(&str, &str); 9] = [
     ("<>", "write `!=`"),
     ("=<", "write `<=`"),
     ("=>", "write `>=`"),
-    (
-        "=~",
-        "there are no patterns; `contains` looks for a piece of text",
-    ),
+    ("=~", "there are no patterns; `contains` looks for a piece of text"),
     ("=", "write `==`"),
     ("&", "write `&&`"),
     ("|", "write `||`"),
@@ -52,9 +49,7 @@ pub(super) struct Lexer<'t> {
 
 impl<'t> Lexer<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Self {
-            cursor: Cursor::new(text),
-        }
+        Self { cursor: Cursor::new(text) }
     }
 
     /// At the end always [`Token::End`].

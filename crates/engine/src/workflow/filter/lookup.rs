@@ -10,9 +10,7 @@ use super::order::compare;
 pub(super) fn holds(container: &Value, sought: &Value) -> bool {
     match (container, sought) {
         (Value::String(text), Value::String(piece)) => text.contains(piece.as_str()),
-        (Value::Array(elements), _) => elements
-            .iter()
-            .any(|element| compare(element, sought).is_eq()),
+        (Value::Array(elements), _) => elements.iter().any(|element| compare(element, sought).is_eq()),
         (Value::Object(fields), Value::String(key)) => fields.contains_key(key),
         _ => false,
     }

@@ -14,10 +14,8 @@ pub(crate) fn compare(a: &Value, b: &Value) -> Ordering {
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
         (Value::Number(a), Value::Number(b)) => numbers(a, b),
         (Value::String(a), Value::String(b)) => a.cmp(b),
-        (Value::Array(a), Value::Array(b)) => {
-            first_difference(a.iter().zip(b).map(|(a, b)| compare(a, b)))
-                .unwrap_or_else(|| a.len().cmp(&b.len()))
-        }
+        (Value::Array(a), Value::Array(b)) => first_difference(a.iter().zip(b).map(|(a, b)| compare(a, b)))
+            .unwrap_or_else(|| a.len().cmp(&b.len())),
         (Value::Object(a), Value::Object(b)) => objects(a, b),
         _ => rank(a).cmp(&rank(b)),
     }
@@ -54,9 +52,11 @@ fn first_difference(mut parts: impl Iterator<Item = Ordering>) -> Option<Orderin
 fn objects(a: &Map<String, Value>, b: &Map<String, Value>) -> Ordering {
     let (a, b) = (sorted_entries(a), sorted_entries(b));
     let pairs = a.iter().zip(&b);
-    first_difference(pairs.map(|((name, value), (other_name, other))| {
-        name.cmp(other_name).then_with(|| compare(value, other))
-    }))
+    first_difference(
+        pairs.map(|((name, value), (other_name, other))| {
+            name.cmp(other_name).then_with(|| compare(value, other))
+        }),
+    )
     .unwrap_or_else(|| a.len().cmp(&b.len()))
 }
 
@@ -85,9 +85,7 @@ fn integer_to_float(integer: i128, float: f64) -> Ordering {
         reason = "a float beyond the range becomes its end, which is beyond every JSON integer too"
     )]
     let whole = float.trunc() as i128;
-    integer
-        .cmp(&whole)
-        .then_with(|| 0.0_f64.total_cmp(&(float.fract() + 0.0)))
+    integer.cmp(&whole).then_with(|| 0.0_f64.total_cmp(&(float.fract() + 0.0)))
 }
 
 #[cfg(test)]
@@ -139,10 +137,7 @@ mod tests {
             (json!(1), json!(1.0)),
             (json!(0), json!(-0.0)),
             (json!(0.0), json!(-0.0)),
-            (
-                json!(9_007_199_254_740_992_i64),
-                json!(9_007_199_254_740_992.0_f64),
-            ),
+            (json!(9_007_199_254_740_992_i64), json!(9_007_199_254_740_992.0_f64)),
             (json!([{"a": 1}]), json!([{"a": 1.0}])),
         ] {
             assert_eq!(compare(&a, &b), Ordering::Equal, "{a} and {b}");

@@ -34,12 +34,7 @@ pub(super) fn parse(text: &str) -> Result<Expression, SyntaxError> {
         let error = SyntaxError::new(0..text.len(), "the filter is empty");
         return Err(error.help("leave it out to take every item"));
     }
-    let mut parser = Parser {
-        text,
-        lexer,
-        next,
-        depth: 0,
-    };
+    let mut parser = Parser { text, lexer, next, depth: 0 };
     let expression = parser.any()?;
     match parser.next.token {
         Token::End => Ok(expression),
@@ -153,9 +148,8 @@ impl Parser<'_> {
         let name = self.advance()?.range;
         if self.next.token != Token::OpenParenthesis {
             let error = SyntaxError::new(name, "`contains` needs something before it");
-            return Err(error.help(
-                "write `a contains b` or `contains(a, b)`; a field of that name is `item.contains`",
-            ));
+            return Err(error
+                .help("write `a contains b` or `contains(a, b)`; a field of that name is `item.contains`"));
         }
         self.advance()?;
         self.nested(&name, |parser| {
@@ -245,9 +239,8 @@ impl Parser<'_> {
 
     fn no_function(&self, name: Range<usize>) -> SyntaxError {
         let message = format!("there is no function {}", shown(self.piece(&name)));
-        SyntaxError::new(name, message).help(
-            "the one function is `contains(a, b)`; `a == null` asks whether a field is missing",
-        )
+        SyntaxError::new(name, message)
+            .help("the one function is `contains(a, b)`; `a == null` asks whether a field is missing")
     }
 
     fn piece(&self, range: &Range<usize>) -> &str {

@@ -18,10 +18,7 @@ pub struct Filter {
 impl Filter {
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         let root = parser::parse(text)?;
-        Ok(Self {
-            text: text.to_owned(),
-            root,
-        })
+        Ok(Self { text: text.to_owned(), root })
     }
 
     pub fn matches(&self, item: &Value) -> bool {

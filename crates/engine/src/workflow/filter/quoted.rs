@@ -59,10 +59,7 @@ fn code_point(cursor: &mut Cursor<'_>, start: usize) -> Result<char, SyntaxError
     let mut decoded = char::decode_utf16(units);
     match (decoded.next(), decoded.next()) {
         (Some(Ok(decoded)), None) => Ok(decoded),
-        _ => Err(SyntaxError::new(
-            cursor.since(start),
-            "half of a surrogate pair is not a character",
-        )),
+        _ => Err(SyntaxError::new(cursor.since(start), "half of a surrogate pair is not a character")),
     }
 }
 
@@ -100,10 +97,7 @@ mod tests {
 
     #[test]
     fn the_escapes_of_json_are_read() {
-        assert_eq!(
-            read(r"'\n\t\r\b\f\/\\\u00e9\ud83d\ude00'").unwrap(),
-            "\n\t\r\u{8}\u{c}/\\é😀"
-        );
+        assert_eq!(read(r"'\n\t\r\b\f\/\\\u00e9\ud83d\ude00'").unwrap(), "\n\t\r\u{8}\u{c}/\\é😀");
     }
 
     #[test]
@@ -112,26 +106,10 @@ mod tests {
             ("'open", 0..5, "the text in quotes has no end"),
             (r"'a\d'", 2..4, r"there is no escape `\d`"),
             (r"'\", 1..2, "the text ends after a backslash"),
-            (
-                r"'\u12'",
-                1..5,
-                r"`\u` needs four hexadecimal digits after it",
-            ),
-            (
-                r"'\ud83d'",
-                1..7,
-                "half of a surrogate pair is not a character",
-            ),
-            (
-                r"'\ud83dA'",
-                1..7,
-                "half of a surrogate pair is not a character",
-            ),
-            (
-                r"'\ude00'",
-                1..7,
-                "half of a surrogate pair is not a character",
-            ),
+            (r"'\u12'", 1..5, r"`\u` needs four hexadecimal digits after it"),
+            (r"'\ud83d'", 1..7, "half of a surrogate pair is not a character"),
+            (r"'\ud83dA'", 1..7, "half of a surrogate pair is not a character"),
+            (r"'\ude00'", 1..7, "half of a surrogate pair is not a character"),
         ] {
             let error = read(text).unwrap_err();
             assert_eq!((error.range, error.message.as_str()), (range, message));

@@ -67,9 +67,7 @@ impl SortBy {
             .map(Iterator::collect)
             .zip(0..)
             .collect();
-        rows.sort_by(|(a, _), (b, _)| {
-            self.first_difference(a.iter().copied().zip(b.iter().copied()))
-        });
+        rows.sort_by(|(a, _), (b, _)| self.first_difference(a.iter().copied().zip(b.iter().copied())));
         let places: Vec<usize> = rows.into_iter().map(|(_, place)| place).collect();
         let mut items: Vec<Option<V>> = items.into_iter().map(Some).collect();
         let sorted = places.into_iter();
@@ -108,11 +106,7 @@ impl Term {
 fn term(cursor: &mut Cursor<'_>) -> Result<Term, SyntaxError> {
     cursor.skip_blank();
     let path = FieldPath::read(cursor)?;
-    let mut term = Term {
-        path,
-        descending: word(cursor, direction).unwrap_or_default(),
-        nulls_first: false,
-    };
+    let mut term = Term { path, descending: word(cursor, direction).unwrap_or_default(), nulls_first: false };
     if word(cursor, |word| (word == "nulls").then_some(())).is_some() {
         let first = word(cursor, place_of_nulls);
         let missing = || cursor.expected("`FIRST` or `LAST` after `NULLS`");
@@ -165,10 +159,7 @@ mod tests {
         ];
         let order = SortBy::parse(order).unwrap();
         items.sort_by(|a, b| order.compare(a, b));
-        items
-            .iter()
-            .map(|item| item["i"].as_u64().unwrap())
-            .collect()
+        items.iter().map(|item| item["i"].as_u64().unwrap()).collect()
     }
 
     #[test]
@@ -190,10 +181,7 @@ mod tests {
     #[test]
     fn a_field_may_be_named_like_a_direction() {
         let order = SortBy::parse("desc DESC, nulls, item.asc").unwrap();
-        assert_eq!(
-            order.compare(&json!({"desc": 1}), &json!({"desc": 2})),
-            Ordering::Greater
-        );
+        assert_eq!(order.compare(&json!({"desc": 1}), &json!({"desc": 2})), Ordering::Greater);
         assert_eq!(order.as_str(), "desc DESC, nulls, item.asc");
     }
 
@@ -204,33 +192,13 @@ mod tests {
             ("a,", 2..2, "expected the name of a field, found the end"),
             ("a, , b", 3..4, "expected the name of a field, found `,`"),
             ("-a", 0..1, "expected the name of a field, found `-a`"),
-            (
-                "a down",
-                2..6,
-                "expected `ASC`, `DESC`, `NULLS`, a comma or the end, found `down`",
-            ),
-            (
-                "a DESC ASC",
-                7..10,
-                "expected `ASC`, `DESC`, `NULLS`, a comma or the end, found `ASC`",
-            ),
-            (
-                "a; b",
-                1..2,
-                "expected `ASC`, `DESC`, `NULLS`, a comma or the end, found `;`",
-            ),
-            (
-                "a nulls",
-                7..7,
-                "expected `FIRST` or `LAST` after `NULLS`, found the end",
-            ),
+            ("a down", 2..6, "expected `ASC`, `DESC`, `NULLS`, a comma or the end, found `down`"),
+            ("a DESC ASC", 7..10, "expected `ASC`, `DESC`, `NULLS`, a comma or the end, found `ASC`"),
+            ("a; b", 1..2, "expected `ASC`, `DESC`, `NULLS`, a comma or the end, found `;`"),
+            ("a nulls", 7..7, "expected `FIRST` or `LAST` after `NULLS`, found the end"),
         ] {
             let error = SortBy::parse(text).unwrap_err();
-            assert_eq!(
-                (error.range, error.message.as_str()),
-                (range, message),
-                "{text}"
-            );
+            assert_eq!((error.range, error.message.as_str()), (range, message), "{text}");
         }
     }
 }

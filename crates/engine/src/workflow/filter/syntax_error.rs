@@ -20,11 +20,7 @@ pub struct SyntaxError {
 
 impl SyntaxError {
     pub(crate) fn new(range: Range<usize>, message: impl Into<String>) -> Self {
-        Self {
-            range,
-            message: message.into(),
-            help: None,
-        }
+        Self { range, message: message.into(), help: None }
     }
 
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
@@ -37,10 +33,9 @@ impl SyntaxError {
 pub(crate) fn refuse_long(text: &str) -> Result<(), SyntaxError> {
     match text.char_indices().nth(LONGEST) {
         None => Ok(()),
-        Some((most, _)) => Err(SyntaxError::new(
-            most..text.len(),
-            format!("the text is longer than {LONGEST} characters"),
-        )),
+        Some((most, _)) => {
+            Err(SyntaxError::new(most..text.len(), format!("the text is longer than {LONGEST} characters")))
+        }
     }
 }
 
@@ -53,9 +48,6 @@ mod tests {
         assert_eq!(refuse_long(&"é".repeat(LONGEST)), Ok(()));
         let error = refuse_long(&"é".repeat(LONGEST + 2)).unwrap_err();
         assert_eq!(error.range, 20_000..20_004);
-        assert_eq!(
-            error.to_string(),
-            "the text is longer than 10000 characters"
-        );
+        assert_eq!(error.to_string(), "the text is longer than 10000 characters");
     }
 }

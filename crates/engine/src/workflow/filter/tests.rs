@@ -31,18 +31,14 @@ fn value() -> impl Strategy<Value = Value> {
         let fields = prop::collection::btree_map("[ab]", inner.clone(), 0..3);
         prop_oneof![
             prop::collection::vec(inner, 0..3).prop_map(Value::from),
-            fields.prop_map(|fields: BTreeMap<String, Value>| Value::Object(
-                fields.into_iter().collect()
-            )),
+            fields.prop_map(|fields: BTreeMap<String, Value>| Value::Object(fields.into_iter().collect())),
         ]
     })
 }
 
 /// Values without objects, which filters cannot spell.
 fn literal() -> impl Strategy<Value = Value> {
-    scalar().prop_recursive(3, 16, 4, |inner| {
-        prop::collection::vec(inner, 0..3).prop_map(Value::from)
-    })
+    scalar().prop_recursive(3, 16, 4, |inner| prop::collection::vec(inner, 0..3).prop_map(Value::from))
 }
 
 fn item() -> impl Strategy<Value = Value> {
@@ -56,13 +52,10 @@ fn expression() -> impl Strategy<Value = String> {
         Just("a.b[0]".to_owned()),
         literal().prop_map(|value| value.to_string()),
     ];
-    let relation = prop::sample::select(vec![
-        "==", "!=", "<", "<=", ">", ">=", "in", "contains", "not in",
-    ]);
+    let relation = prop::sample::select(vec!["==", "!=", "<", "<=", ">", ">=", "in", "contains", "not in"]);
     let atom = prop_oneof![
         operand.clone(),
-        (operand.clone(), relation, operand)
-            .prop_map(|(a, relation, b)| format!("{a} {relation} {b}")),
+        (operand.clone(), relation, operand).prop_map(|(a, relation, b)| format!("{a} {relation} {b}")),
     ];
     atom.prop_recursive(4, 24, 2, |inner| {
         prop_oneof![
@@ -77,9 +70,9 @@ fn expression() -> impl Strategy<Value = String> {
 /// Text that is nearly a filter, an order or a path.
 fn nearly() -> impl Strategy<Value = String> {
     let pieces = vec![
-        "a", "item", ".", "[", "]", "0", "(", ")", "'", "\"", "\\", "\\u", "d83d", "==", "=", "!",
-        "<", ">", "&&", "|", " ", "in", "not", "contains", ",", "-", "1e5", "1.", "null", "DESC",
-        "nulls", "é", "😀", "\n",
+        "a", "item", ".", "[", "]", "0", "(", ")", "'", "\"", "\\", "\\u", "d83d", "==", "=", "!", "<", ">",
+        "&&", "|", " ", "in", "not", "contains", ",", "-", "1e5", "1.", "null", "DESC", "nulls", "é", "😀",
+        "\n",
     ];
     prop::collection::vec(prop::sample::select(pieces), 0..24).prop_map(|pieces| pieces.concat())
 }
@@ -95,11 +88,7 @@ fn holds(filter: &str, item: &Value) -> bool {
 }
 
 fn marks_a_piece_of(text: &str, error: &SyntaxError) -> bool {
-    let lower = error
-        .message
-        .chars()
-        .next()
-        .is_some_and(|first| !first.is_uppercase());
+    let lower = error.message.chars().next().is_some_and(|first| !first.is_uppercase());
     text.get(error.range.clone()).is_some() && lower
 }
 

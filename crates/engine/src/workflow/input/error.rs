@@ -19,13 +19,7 @@ pub struct InputError {
 
 impl InputError {
     pub(super) fn new(format: Option<Format>, message: impl Into<String>) -> Self {
-        Self {
-            format,
-            line: None,
-            column: None,
-            message: message.into(),
-            help: None,
-        }
+        Self { format, line: None, column: None, message: message.into(), help: None }
     }
 
     pub(super) fn at_line(mut self, line: usize) -> Self {
@@ -68,14 +62,8 @@ mod tests {
     fn a_place_is_counted_in_lines_and_characters() {
         let error = InputError::new(Some(Format::Json), "expected value");
         assert_eq!(error.to_string(), "expected value");
-        assert_eq!(
-            error.clone().at_line(3).to_string(),
-            "line 3: expected value"
-        );
+        assert_eq!(error.clone().at_line(3).to_string(), "line 3: expected value");
         let text = "a\nüöä!";
-        assert_eq!(
-            error.at(text, 8).to_string(),
-            "line 2, column 4: expected value"
-        );
+        assert_eq!(error.at(text, 8).to_string(), "line 2, column 4: expected value");
     }
 }

@@ -24,10 +24,7 @@ mod tests {
         for (value, print) in [
             (json!(null), "5b9bc4ba528108e4"),
             (json!("a"), "d4272417d7c77eea"),
-            (
-                json!({"url": "https://example.org/ä", "n": [1, 2.5, 1e20, true]}),
-                "2c9c279820423d69",
-            ),
+            (json!({"url": "https://example.org/ä", "n": [1, 2.5, 1e20, true]}), "2c9c279820423d69"),
         ] {
             assert_eq!(format!("{:016x}", fingerprint(&value)), print);
         }

@@ -105,9 +105,8 @@ fn generated_names(
         let Some((print, _)) = sharers.first() else {
             continue;
         };
-        let free = (1_u64..)
-            .map(|number| generated_name(*print, number))
-            .filter(|name| !taken.contains(name));
+        let free =
+            (1_u64..).map(|number| generated_name(*print, number)).filter(|name| !taken.contains(name));
         generated.extend(by_content(items, sharers).into_iter().zip(free));
     }
     generated

@@ -155,9 +155,7 @@ fn refusal(path: &str, before: usize, error: &serde_json_path::ParseError) -> Sy
         (message, Some(found)) if message.ends_with("parser error") => {
             format!("`{}` does not continue a JSONPath", found.escape_debug())
         }
-        (message, None) if message.ends_with("parser error") => {
-            "the JSONPath ends too early".to_owned()
-        }
+        (message, None) if message.ends_with("parser error") => "the JSONPath ends too early".to_owned(),
         (message, _) => {
             let message = message.trim_start_matches("in long-hand segment, ");
             message.replace("lowercase alpha", "a letter")
@@ -186,10 +184,7 @@ mod tests {
         assert_eq!(found("$.items[?@.n > 1].n"), json!([3]));
         assert_eq!(found("$.items[::-1].n"), json!([3, 1]));
         assert_eq!(found("$.gone[*]"), json!([]));
-        assert_eq!(
-            found("$"),
-            json!([{"items": [{"n": 1, "sub": [{"n": 2}]}, {"n": 3}], "n": 0}])
-        );
+        assert_eq!(found("$"), json!([{"items": [{"n": 1, "sub": [{"n": 2}]}, {"n": 3}], "n": 0}]));
     }
 
     #[test]
@@ -197,11 +192,7 @@ mod tests {
         for (text, range, message) in [
             ("", 0..0, "a JSONPath begins with `$`"),
             (" items", 1..2, "a JSONPath begins with `$`"),
-            (
-                "$.",
-                2..2,
-                "in dot member name, must start with a letter or '_'",
-            ),
+            ("$.", 2..2, "in dot member name, must start with a letter or '_'"),
             ("$.items[", 7..8, "`[` does not continue a JSONPath"),
             ("$.items[*", 9..9, "expected closing ']'"),
             (" $[?@.a = 1]", 8..9, "expected closing ']'"),
@@ -211,11 +202,7 @@ mod tests {
             ("$[?foo(@.a)]", 3..4, "function name 'foo' is not defined"),
         ] {
             let error = JsonPath::parse(text).unwrap_err();
-            assert_eq!(
-                (error.range, error.message.as_str()),
-                (range, message),
-                "{text}"
-            );
+            assert_eq!((error.range, error.message.as_str()), (range, message), "{text}");
         }
     }
 

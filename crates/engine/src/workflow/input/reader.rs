@@ -27,9 +27,7 @@ fn not_utf8(bytes: &[u8], error: std::str::Utf8Error, format: Format) -> InputEr
     let refused = InputError::new(Some(format), "the text is not UTF-8").at(&valid, valid.len());
     // The byte order marks of UTF-16, which some systems write by default.
     match bytes {
-        [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => {
-            refused.help("it looks like UTF-16; save it as UTF-8")
-        }
+        [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => refused.help("it looks like UTF-16; save it as UTF-8"),
         _ => refused,
     }
 }

@@ -99,9 +99,7 @@ fn distinct<V: Borrow<Value>>(items: Vec<V>, path: &FieldPath) -> Vec<V> {
         .map(|item| seen.insert(Ranked(path.get(item.borrow()).unwrap_or(&Value::Null))))
         .collect();
     let items = items.into_iter().zip(first);
-    items
-        .filter_map(|(item, first)| first.then_some(item))
-        .collect()
+    items.filter_map(|(item, first)| first.then_some(item)).collect()
 }
 
 fn no_array(document: &Value) -> InputError {
@@ -113,13 +111,9 @@ fn no_array(document: &Value) -> InputError {
         Value::Array(_) => "an array",
         Value::Object(_) => "an object",
     };
-    let message =
-        format!("the document is {kind}, not an array of items; `json_path` says where they are");
+    let message = format!("the document is {kind}, not an array of items; `json_path` says where they are");
     InputError::new(None, message).help(match array_in(document) {
-        Some(name) => format!(
-            "its field `{name}` is an array: `json_path: \"{}\"`",
-            path_to(name)
-        ),
+        Some(name) => format!("its field `{name}` is an array: `json_path: \"{}\"`", path_to(name)),
         None => "as in `json_path: \"$.items[*]\"`".to_owned(),
     })
 }

@@ -12,18 +12,13 @@ use super::format::Format;
 
 pub(super) fn read(text: &str, format: Format) -> Result<Vec<Value>, InputError> {
     let table = Table { text, format };
-    let mut reader = ReaderBuilder::new()
-        .delimiter(table.separator())
-        .has_headers(false)
-        .from_reader(text.as_bytes());
+    let mut reader =
+        ReaderBuilder::new().delimiter(table.separator()).has_headers(false).from_reader(text.as_bytes());
     let mut record = StringRecord::new();
     let mut names: Vec<String> = vec![];
     let mut records = vec![];
     let mut last = 0;
-    while reader
-        .read_record(&mut record)
-        .map_err(|error| table.refusal(&error))?
-    {
+    while reader.read_record(&mut record).map_err(|error| table.refusal(&error))? {
         last = table.start_of(record.position());
         if names.is_empty() {
             names = table.header(&record, last)?;
@@ -62,10 +57,7 @@ impl Table<'_> {
 
     fn at(self, byte: usize, message: impl Into<String>) -> InputError {
         let error = self.error(message).at(self.text, byte);
-        InputError {
-            column: None,
-            ..error
-        }
+        InputError { column: None, ..error }
     }
 
     fn never_closed(self, quote: usize) -> InputError {
@@ -101,11 +93,7 @@ impl Table<'_> {
 
     fn refusal(self, error: &csv::Error) -> InputError {
         match error.kind() {
-            ErrorKind::UnequalLengths {
-                pos,
-                expected_len,
-                len,
-            } => {
+            ErrorKind::UnequalLengths { pos, expected_len, len } => {
                 let start = self.start_of(pos.as_ref());
                 if let Some(quote) = self.open_quote(start) {
                     return self.never_closed(quote);
@@ -162,47 +150,26 @@ mod tests {
         let text = "id,name\r\n007,\"a, \"\"b\"\"\nc\"\r\n\r\n8,5\" disk";
         assert_eq!(
             rows(text).unwrap(),
-            [
-                json!({"id": "007", "name": "a, \"b\"\nc"}),
-                json!({"id": "8", "name": "5\" disk"})
-            ]
+            [json!({"id": "007", "name": "a, \"b\"\nc"}), json!({"id": "8", "name": "5\" disk"})]
         );
         assert_eq!(rows("id,name\n"), Ok(vec![]));
-        assert_eq!(
-            read("id\tname\n1\ta,b\n", Format::Tsv).unwrap(),
-            [json!({"id": "1", "name": "a,b"})]
-        );
+        assert_eq!(read("id\tname\n1\ta,b\n", Format::Tsv).unwrap(), [json!({"id": "1", "name": "a,b"})]);
     }
 
     #[test]
     fn a_header_names_every_column_once() {
         assert_eq!(rows("").unwrap_err(), "the header is missing");
         assert_eq!(rows("\n\n").unwrap_err(), "the header is missing");
-        assert_eq!(
-            rows("a,,b\n").unwrap_err(),
-            "line 1: column 2 of the header has no name"
-        );
-        assert_eq!(
-            rows("\na,b,a\n1,2,3\n").unwrap_err(),
-            "line 2: the header names `a` twice"
-        );
+        assert_eq!(rows("a,,b\n").unwrap_err(), "line 1: column 2 of the header has no name");
+        assert_eq!(rows("\na,b,a\n1,2,3\n").unwrap_err(), "line 2: the header names `a` twice");
     }
 
     #[test]
     fn a_record_that_does_not_fit_is_refused_with_its_line() {
         for (text, message) in [
-            (
-                "a,b\n1,2\n3\n",
-                "line 3: the record has 1 value, the header 2",
-            ),
-            (
-                "a,b\n1,2,3\n",
-                "line 2: the record has 3 values, the header 2",
-            ),
-            (
-                "a,b\n\"x\ny\",2\n\r\n\n3\n",
-                "line 6: the record has 1 value, the header 2",
-            ),
+            ("a,b\n1,2\n3\n", "line 3: the record has 1 value, the header 2"),
+            ("a,b\n1,2,3\n", "line 2: the record has 3 values, the header 2"),
+            ("a,b\n\"x\ny\",2\n\r\n\n3\n", "line 6: the record has 1 value, the header 2"),
         ] {
             assert_eq!(rows(text).unwrap_err(), message);
         }
@@ -211,22 +178,10 @@ mod tests {
     #[test]
     fn a_quote_that_is_never_closed_swallows_nothing() {
         for (text, message) in [
-            (
-                "a,b\n1,\"x\n2,y\n",
-                "line 2, column 3: the quote is never closed",
-            ),
-            (
-                "a,b\n1,2\n\"x\n2,y\n",
-                "line 3, column 1: the quote is never closed",
-            ),
-            (
-                "a,\"b\n1,2\n",
-                "line 1, column 3: the quote is never closed",
-            ),
-            (
-                "a,b\n1,\"x\"\"\n",
-                "line 2, column 3: the quote is never closed",
-            ),
+            ("a,b\n1,\"x\n2,y\n", "line 2, column 3: the quote is never closed"),
+            ("a,b\n1,2\n\"x\n2,y\n", "line 3, column 1: the quote is never closed"),
+            ("a,\"b\n1,2\n", "line 1, column 3: the quote is never closed"),
+            ("a,b\n1,\"x\"\"\n", "line 2, column 3: the quote is never closed"),
         ] {
             assert_eq!(rows(text).unwrap_err(), message, "{text}");
         }

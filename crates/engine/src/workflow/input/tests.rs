@@ -18,11 +18,7 @@ fn a_byte_order_mark_is_no_part_of_the_text() {
         ("[1]", Format::Json, json!([1])),
         ("1\r\n\r\n{}\r\n", Format::JsonLines, json!([1, {}])),
         ("a\r\n1\r\n", Format::Csv, json!([{"a": "1"}])),
-        (
-            "a\tb\r\n1\t2\r\n",
-            Format::Tsv,
-            json!([{"a": "1", "b": "2"}]),
-        ),
+        ("a\tb\r\n1\t2\r\n", Format::Tsv, json!([{"a": "1", "b": "2"}])),
         ("a\r\nb", Format::Lines, json!(["a", "b"])),
     ] {
         assert_eq!(read(text.as_bytes(), format).unwrap(), value);
@@ -38,10 +34,7 @@ fn bytes_that_are_no_utf_8_are_refused_with_their_place() {
         assert_eq!(error.to_string(), "line 2, column 3: the text is not UTF-8");
     }
     let error = refused(b"\xFF\xFEa\0", Format::Lines);
-    assert_eq!(
-        error.help.as_deref(),
-        Some("it looks like UTF-16; save it as UTF-8")
-    );
+    assert_eq!(error.help.as_deref(), Some("it looks like UTF-16; save it as UTF-8"));
 }
 
 #[test]
@@ -56,48 +49,35 @@ fn a_mistake_in_json_is_marked_where_it_is() {
         assert_eq!(refused(text.as_bytes(), Format::Json).to_string(), message);
     }
     let help = refused(b"{}\n{}\n", Format::Json).help.unwrap();
-    assert_eq!(
-        help,
-        "if every line is a value of its own, the format is `jsonl`"
-    );
+    assert_eq!(help, "if every line is a value of its own, the format is `jsonl`");
     let deep = "[".repeat(100_000);
     let error = refused(deep.as_bytes(), Format::Json);
-    assert_eq!(
-        error.to_string(),
-        "line 1, column 128: recursion limit exceeded"
-    );
+    assert_eq!(error.to_string(), "line 1, column 128: recursion limit exceeded");
 }
 
 #[test]
 fn a_mistake_in_a_json_line_is_marked_with_its_line() {
     for (text, message) in [
         ("1\n\n\"é\" x\n", "line 3, column 5: trailing characters"),
-        (
-            "{\n}\n",
-            "line 1, column 1: the text ends while parsing an object",
-        ),
+        ("{\n}\n", "line 1, column 1: the text ends while parsing an object"),
     ] {
-        assert_eq!(
-            refused(text.as_bytes(), Format::JsonLines).to_string(),
-            message
-        );
+        assert_eq!(refused(text.as_bytes(), Format::JsonLines).to_string(), message);
     }
     assert_eq!(read(b"", Format::JsonLines), Ok(json!([])));
 }
 
 fn near_text() -> impl Strategy<Value = Vec<u8>> {
     let pieces = vec![
-        "\"", "\n", "\r", ",", "\t", "a", "{", "}", "[", "]", ":", "1", "e", "é", "\\", "null",
-        "\u{feff}", " ",
+        "\"", "\n", "\r", ",", "\t", "a", "{", "}", "[", "]", ":", "1", "e", "é", "\\", "null", "\u{feff}",
+        " ",
     ];
-    prop::collection::vec(prop::sample::select(pieces), 0..40)
-        .prop_map(|pieces| pieces.concat().into_bytes())
+    prop::collection::vec(prop::sample::select(pieces), 0..40).prop_map(|pieces| pieces.concat().into_bytes())
 }
 
 fn near_path() -> impl Strategy<Value = String> {
     let pieces = vec![
-        "$", ".", "..", "a", "*", "[", "]", "?", "@", "'", "\"", "\\", "==", "1", ":", "-", ",",
-        "(", ")", "count(", "&&", "!", "é", " ",
+        "$", ".", "..", "a", "*", "[", "]", "?", "@", "'", "\"", "\\", "==", "1", ":", "-", ",", "(", ")",
+        "count(", "&&", "!", "é", " ",
     ];
     prop::collection::vec(prop::sample::select(pieces), 0..16)
         .prop_map(|pieces| format!("${}", pieces.concat()))

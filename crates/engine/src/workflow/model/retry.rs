@@ -16,17 +16,11 @@ pub struct Resolved {
 impl Resolved {
     /// For commands without any `retry_config`.
     pub fn once() -> Self {
-        Self {
-            policy: Policy::ONCE,
-            origins: Box::default(),
-        }
+        Self { policy: Policy::ONCE, origins: Box::default() }
     }
 
     pub(crate) fn new(policy: Policy, origins: BTreeMap<&'static str, Origin>) -> Self {
-        Self {
-            policy,
-            origins: origins.into_iter().collect(),
-        }
+        Self { policy, origins: origins.into_iter().collect() }
     }
 
     /// `None` for a default.

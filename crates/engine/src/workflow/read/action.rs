@@ -10,8 +10,7 @@ use super::reader::{Fields, Reader};
 impl Reader<'_> {
     pub(super) fn action(&mut self, fields: &Fields<'_>, table: Table) -> Option<Action> {
         let kinds = ["shell", "http", "write_file"];
-        let is_kind =
-            |key: &str| kinds.contains(&key) || key == "function" || self.is_agent(table, key);
+        let is_kind = |key: &str| kinds.contains(&key) || key == "function" || self.is_agent(table, key);
         let entries = fields.entries.iter();
         let mut actions = entries.filter(|entry| is_kind(&entry.key));
         let (first, second) = (actions.next(), actions.next());
@@ -45,24 +44,17 @@ impl Reader<'_> {
                 self.shell_template(&first.node).map(Action::Shell)
             }
             "http" => self.http(&first.node).map(Box::new).map(Action::Http),
-            "write_file" => self
-                .write_file(&first.node)
-                .map(Box::new)
-                .map(Action::WriteFile),
+            "write_file" => self.write_file(&first.node).map(Box::new).map(Action::WriteFile),
             "function" => {
                 if !self.operator.has_functions {
                     let message = "no program is there whose function this could be";
-                    let help =
-                        "functions belong to programs that run jobs themselves; here, use `shell`";
+                    let help = "functions belong to programs that run jobs themselves; here, use `shell`";
                     self.problem_with_help(Code::WrongValue, first.key_span, message, help);
                 }
                 let function = self.function(&first.node)?;
                 Some(Action::Function(Box::new(function)))
             }
-            agent => Some(Action::Agent {
-                name: agent.to_owned(),
-                prompt: self.text_template(&first.node)?,
-            }),
+            agent => Some(Action::Agent { name: agent.to_owned(), prompt: self.text_template(&first.node)? }),
         }
     }
 
@@ -129,9 +121,7 @@ impl Reader<'_> {
             return self.problem(Code::WrongValue, node.span, message);
         }
         if url.starts_with("${")
-            || plain.is_some_and(|rest| {
-                !rest.is_empty() && !rest.contains(char::is_whitespace) | template
-            })
+            || plain.is_some_and(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace) | template)
         {
             return;
         }
@@ -148,12 +138,7 @@ impl Reader<'_> {
         let path = path.and_then(|node| self.text_template(node));
         let content = self.needed(&fields, "content", Table::WriteFile);
         let content = content.and_then(|node| self.scalar_template(node));
-        Some(WriteFile {
-            path: path?,
-            content: content?,
-            create_dirs: create_dirs.unwrap_or_default(),
-            mode,
-        })
+        Some(WriteFile { path: path?, content: content?, create_dirs: create_dirs.unwrap_or_default(), mode })
     }
 
     fn permissions(&mut self, node: &Node<'_>) -> Option<u32> {

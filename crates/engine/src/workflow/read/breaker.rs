@@ -63,9 +63,7 @@ impl Reader<'_> {
     fn granted(&self, asked: Asked, is_http: bool) -> Option<CommandBreaker> {
         match asked {
             Asked::One(breaker) => Some(breaker),
-            Asked::Nothing if is_http && self.operator.breaker_per_origin => {
-                Some(CommandBreaker::default())
-            }
+            Asked::Nothing if is_http && self.operator.breaker_per_origin => Some(CommandBreaker::default()),
             Asked::Nothing | Asked::None | Asked::Wrong => None,
         }
     }
@@ -94,11 +92,7 @@ impl Reader<'_> {
         let named = self.name.as_deref().filter(|name| !name.trim().is_empty());
         let workflow = named.unwrap_or_else(|| stem(self.source.name()));
         let plain = |c: char| {
-            if c.is_control() || c.is_whitespace() || c == '/' {
-                '-'
-            } else {
-                c
-            }
+            if c.is_control() || c.is_whitespace() || c == '/' { '-' } else { c }
         };
         let workflow: String = workflow.trim().chars().map(plain).collect();
         format!("{}/{command}", short(&workflow))
@@ -119,8 +113,7 @@ impl Reader<'_> {
             }
             count.unwrap_or(default)
         };
-        settings.failure_threshold =
-            at_least_one(self, "failure_threshold", settings.failure_threshold);
+        settings.failure_threshold = at_least_one(self, "failure_threshold", settings.failure_threshold);
         settings.half_open_max_calls =
             at_least_one(self, "half_open_max_calls", settings.half_open_max_calls);
         if let Some(node) = fields.get("recovery_timeout") {

@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use crate::workflow::diagnostic::{Code, Diagnostic};
 use crate::workflow::keys::Table;
-use crate::workflow::model::{
-    Action, Capture, CaptureFormat, Command, OnInterrupt, Place, Resolved,
-};
+use crate::workflow::model::{Action, Capture, CaptureFormat, Command, OnInterrupt, Place, Resolved};
 use crate::workflow::yaml::{Node, Value};
 
 use super::layer::Layer;
@@ -28,11 +26,7 @@ pub(super) struct Around<'a> {
 
 impl Around<'_> {
     /// As for handlers.
-    pub(super) const NOTHING: Self = Around {
-        layers: &[],
-        shared: None,
-        timeout: None,
-    };
+    pub(super) const NOTHING: Self = Around { layers: &[], shared: None, timeout: None };
 }
 
 impl Reader<'_> {
@@ -113,12 +107,7 @@ impl Reader<'_> {
     }
 
     /// The part that commands and handlers share.
-    pub(super) fn core(
-        &mut self,
-        fields: &Fields<'_>,
-        table: Table,
-        around: Around<'_>,
-    ) -> Option<Command> {
+    pub(super) fn core(&mut self, fields: &Fields<'_>, table: Table, around: Around<'_>) -> Option<Command> {
         let index = self.commands;
         self.commands = index.saturating_add(1);
         let action = self.action(fields, table);
@@ -219,10 +208,7 @@ impl Reader<'_> {
             self.problem_with_help(Code::WrongValue, node.span, message, help);
             return None;
         }
-        Some(Capture {
-            name: name.to_owned(),
-            format: format.unwrap_or_default(),
-        })
+        Some(Capture { name: name.to_owned(), format: format.unwrap_or_default() })
     }
 
     fn follow_up(&mut self, node: &Node<'_>) -> Vec<Command> {

@@ -23,9 +23,7 @@ fn meant(word: &str, shapes: &[Shape]) -> Option<String> {
                 return None;
             };
             let needed = *inner.required().first()?;
-            Some(format!(
-                "it needs settings of its own: `{{{word}: {{{needed}: …}}}}`"
-            ))
+            Some(format!("it needs settings of its own: `{{{word}: {{{needed}: …}}}}`"))
         }
         _ => None,
     })
@@ -37,9 +35,7 @@ impl Reader<'_> {
         match (shape, &node.value) {
             (Shape::Keys(table), _) => self.conforms_to(node, *table),
             (Shape::Words(words), Value::Text(word)) => self.known_word(node, word, words),
-            (Shape::Strategy, Value::Text(word)) => {
-                self.known_word(node, word, &plain_strategies())
-            }
+            (Shape::Strategy, Value::Text(word)) => self.known_word(node, word, &plain_strategies()),
             (Shape::Words(words), _) => {
                 self.expected::<()>(node, &format!("one of {}", words.join(", ")));
                 false
@@ -81,9 +77,9 @@ impl Reader<'_> {
     fn conforms_to_any(&mut self, node: &Node<'_>, shapes: &[Shape]) -> bool {
         let kind = |shape: &&Shape| match (shape, &node.value) {
             (Shape::Keys(_), Value::Map(_)) | (Shape::ListOf(_), Value::List(_)) => true,
-            (Shape::Words(_) | Shape::Strategy, Value::Text(_)) => !shapes
-                .iter()
-                .any(|shape| matches!(shape, Shape::Text | Shape::Duration)),
+            (Shape::Words(_) | Shape::Strategy, Value::Text(_)) => {
+                !shapes.iter().any(|shape| matches!(shape, Shape::Text | Shape::Duration))
+            }
             _ => false,
         };
         if let Value::Text(word) = &node.value

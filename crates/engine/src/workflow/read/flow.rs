@@ -10,8 +10,8 @@ use crate::flow::Predicate;
 use crate::workflow::diagnostic::{Code, Diagnostic};
 use crate::workflow::keys::Table;
 use crate::workflow::model::{
-    Action, Aim, Attribute, Command, FlowStep, OnInterrupt, Origin, Place, Resolved, Role, Step,
-    StepCall, StepKind, StepPhase, StepWork, Workflow,
+    Action, Aim, Attribute, Command, FlowStep, OnInterrupt, Origin, Place, Resolved, Role, Step, StepCall,
+    StepKind, StepPhase, StepWork, Workflow,
 };
 use crate::workflow::source::Span;
 use crate::workflow::yaml::{Entry, Node, Value};
@@ -32,16 +32,8 @@ enum StepType {
 
 fn command(id: &str, index: u64, step: &FlowStep) -> Command {
     let (action, timeout) = match &step.kind {
-        StepKind::Call {
-            endpoint,
-            timeout,
-            later,
-            ..
-        } => {
-            let call = StepCall {
-                endpoint: endpoint.clone(),
-                later: *later,
-            };
+        StepKind::Call { endpoint, timeout, later, .. } => {
+            let call = StepCall { endpoint: endpoint.clone(), later: *later };
             (Action::Step(Box::new(call)), Some(*timeout))
         }
         StepKind::SubFlow { goals } => (Action::SubFlow(goals.clone()), None),
@@ -131,10 +123,7 @@ impl Reader<'_> {
         let init = fields.read("init", |node| self.map(node));
         let init = init.unwrap_or_default().iter();
         let init = init.map(|entry| (entry.key.to_string(), entry.node.to_json()));
-        let aim = Aim {
-            goals,
-            init: init.collect(),
-        };
+        let aim = Aim { goals, init: init.collect() };
         Some((aim, node.span))
     }
 
@@ -190,9 +179,8 @@ impl Reader<'_> {
         let retry = self.step_retry(&fields, work.as_ref(), deadline);
         let labels = fields.read("labels", |node| self.map(node));
         let labels = labels.into_iter().flatten();
-        let labels = labels
-            .map(|entry| (entry.key.to_string(), self.written(&entry.node).to_owned()))
-            .collect();
+        let labels =
+            labels.map(|entry| (entry.key.to_string(), self.written(&entry.node).to_owned())).collect();
         let given = fields.read("attributes", |node| self.map(node));
         let given = given.into_iter().flatten();
         let attributes = given.filter_map(|entry| self.attribute(entry)).collect();
@@ -231,11 +219,7 @@ impl Reader<'_> {
             self.problem(Code::Unsupported, node.span, message);
             return None;
         }
-        let (needed, other) = if kind == StepType::Flow {
-            ("flow", "http")
-        } else {
-            ("http", "flow")
-        };
+        let (needed, other) = if kind == StepType::Flow { ("flow", "http") } else { ("http", "flow") };
         if fields.get(other).is_some() {
             let message = format!("`{other}` does not belong to a step of this type");
             self.problem(Code::Conflict, fields.key_span(other), message);
@@ -283,9 +267,7 @@ impl Reader<'_> {
         }
         let script = self.needed(&fields, "script", Table::Predicate)?;
         let compiled = Predicate::compile(self.text(script)?);
-        compiled
-            .map_err(|why| self.problem(Code::WrongValue, script.span, why))
-            .ok()
+        compiled.map_err(|why| self.problem(Code::WrongValue, script.span, why)).ok()
     }
 
     /// Every key is checked on its own, so that each wrong one is reported.
@@ -312,20 +294,15 @@ impl Reader<'_> {
         retries.max_retries = config.max_retries;
         first.backoff = config.backoff;
         cap.max_backoff = config.max_backoff;
-        let alone = [
-            ("max_retries", retries),
-            ("backoff", first),
-            ("max_backoff", cap),
-            ("max_backoff", config),
-        ];
+        let alone =
+            [("max_retries", retries), ("backoff", first), ("max_backoff", cap), ("max_backoff", config)];
         for (key, part) in alone {
             if self.problems.found.len() > before && part == config {
                 break;
             }
             if let Err(error) = part.retry_config(&self.operator.work) {
                 let span = fields.get(key).map_or(node.span, |node| node.span);
-                self.problems
-                    .push(said(Code::WrongValue, span, &error.to_string()));
+                self.problems.push(said(Code::WrongValue, span, &error.to_string()));
             }
         }
         (self.problems.found.len() == before).then_some(config)
@@ -361,8 +338,7 @@ impl Reader<'_> {
             if !entries.iter().any(|entry| &*entry.key == "max_retries") {
                 let key = fields.key_span("work_config");
                 let message = "without `max_retries` this step is never retried";
-                let help =
-                    "add `max_retries`, or leave `work_config` out for the engine's defaults";
+                let help = "add `max_retries`, or leave `work_config` out for the engine's defaults";
                 self.problem_with_help(Code::NoMaxRetries, key, message, help);
             }
             for entry in entries {
@@ -395,9 +371,7 @@ impl Reader<'_> {
         ];
         let role = self.needed(&fields, "role", Table::Attribute)?;
         let role = self.word(role, &roles)?;
-        let kinds = [
-            "string", "number", "boolean", "object", "array", "null", "any",
-        ];
+        let kinds = ["string", "number", "boolean", "object", "array", "null", "any"];
         let kinds = kinds.map(|kind| (kind, kind));
         let kind = fields.read("type", |node| self.word(node, &kinds));
         let default = fields.read("default", |node| self.default(node));

@@ -26,14 +26,12 @@ impl Reader<'_> {
         let max_attempts = fields.read("max_attempts", |node| self.count32(node));
         let fail_workflow = fields.read("fail_workflow", |node| self.flag(node));
         let commands = if let Some(list) = fields.get("commands") {
-            let others = fields.entries.iter().find(|entry| {
-                !matches!(&*entry.key, "commands" | "max_attempts" | "fail_workflow")
-            });
+            let others = fields
+                .entries
+                .iter()
+                .find(|entry| !matches!(&*entry.key, "commands" | "max_attempts" | "fail_workflow"));
             if let Some(other) = others {
-                let message = format!(
-                    "`{}` belongs to one command, and `commands` to several",
-                    other.key
-                );
+                let message = format!("`{}` belongs to one command, and `commands` to several", other.key);
                 self.problem(Code::Conflict, other.key_span, message);
             }
             self.handler_commands(list)

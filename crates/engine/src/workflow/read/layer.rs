@@ -26,11 +26,7 @@ pub(crate) struct Layer {
 impl Layer {
     /// Asks for retries and sets nothing.
     pub(crate) fn empty(place: Place) -> Self {
-        Self {
-            place,
-            config: RetryConfig::new(),
-            spans: BTreeMap::new(),
-        }
+        Self { place, config: RetryConfig::new(), spans: BTreeMap::new() }
     }
 }
 
@@ -66,8 +62,7 @@ impl Reader<'_> {
                 }
                 Err(error) => {
                     let span = error.span.unwrap_or(entry.node.span);
-                    self.problems
-                        .push(said(Code::WrongValue, span, &error.message));
+                    self.problems.push(said(Code::WrongValue, span, &error.message));
                 }
             }
         }
@@ -83,10 +78,7 @@ impl Reader<'_> {
             // A deadline limits retries, it does not ask for any.
             retried |= layer.place != Place::Deadline;
             for (setting, span) in &layer.spans {
-                origins.entry(*setting).or_insert(Origin {
-                    place: layer.place,
-                    span: *span,
-                });
+                origins.entry(*setting).or_insert(Origin { place: layer.place, span: *span });
             }
             config = Some(match config {
                 None => layer.config.clone(),

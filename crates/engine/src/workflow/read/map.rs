@@ -30,11 +30,7 @@ pub(super) struct MapPart<'n> {
 }
 
 impl Reader<'_> {
-    pub(super) fn map_part<'n>(
-        &mut self,
-        node: &'n Node<'n>,
-        outer: &FailureRule,
-    ) -> Option<MapPart<'n>> {
+    pub(super) fn map_part<'n>(&mut self, node: &'n Node<'n>, outer: &FailureRule) -> Option<MapPart<'n>> {
         let fields = self.fields(node, Table::Map)?;
         let timeouts = fields.get("timeout_config");
         let timeouts = timeouts.and_then(|node| self.fields(node, Table::TimeoutConfig));
@@ -87,11 +83,7 @@ impl Reader<'_> {
     }
 
     /// `agent_timeout_secs` may stand in the map or in its `timeout_config`, but not differ.
-    fn item_deadline(
-        &mut self,
-        map: &Fields<'_>,
-        timeouts: Option<&Fields<'_>>,
-    ) -> Option<(Duration, Span)> {
+    fn item_deadline(&mut self, map: &Fields<'_>, timeouts: Option<&Fields<'_>>) -> Option<(Duration, Span)> {
         let own = map.get("agent_timeout_secs");
         let inner = timeouts.and_then(|fields| fields.get("agent_timeout_secs"));
         let mut read = |node: Option<&Node<'_>>| {
@@ -186,10 +178,7 @@ impl Reader<'_> {
     fn max_parallel(&mut self, node: &Node<'_>) -> Option<MaxParallel> {
         if let Value::Text(text) = &node.value {
             let name = text.strip_prefix('$').unwrap_or_default();
-            let name = name
-                .strip_prefix('{')
-                .and_then(|name| name.strip_suffix('}'))
-                .unwrap_or(name);
+            let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
             if !name.is_empty() && name.chars().all(plain) {
                 return Some(MaxParallel::Variable(name.to_owned()));

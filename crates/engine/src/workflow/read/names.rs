@@ -133,11 +133,7 @@ impl Reader<'_> {
     }
 
     /// Notes names that only a later command gives.
-    fn check_references<'r>(
-        &mut self,
-        span: Span,
-        references: impl Iterator<Item = &'r Reference>,
-    ) {
+    fn check_references<'r>(&mut self, span: Span, references: impl Iterator<Item = &'r Reference>) {
         for reference in references {
             let (name, known) = match reference.root() {
                 Root::Captured(name) => (name, self.scope.captured_so_far.contains(name)),

@@ -22,12 +22,8 @@ pub(crate) fn plan_flow(
 ) -> Result<(Flow, Vec<Vec<usize>>), Vec<NoPlan>> {
     let givers = givers(steps);
     let numbered = || steps.iter().enumerate();
-    let needs: Vec<Vec<usize>> = numbered()
-        .map(|(index, step)| needs(&givers, index, step, &init))
-        .collect();
-    let names: BTreeMap<&str, usize> = numbered()
-        .map(|(index, step)| (step.name.as_str(), index))
-        .collect();
+    let needs: Vec<Vec<usize>> = numbered().map(|(index, step)| needs(&givers, index, step, &init)).collect();
+    let names: BTreeMap<&str, usize> = numbered().map(|(index, step)| (step.name.as_str(), index)).collect();
     let mut search = Search {
         steps,
         needs: &needs,
@@ -116,12 +112,7 @@ fn givers(steps: &[Step]) -> Givers<'_> {
 }
 
 /// The steps that give what this one takes and the flow does not begin with.
-fn needs(
-    givers: &Givers<'_>,
-    index: usize,
-    step: &Step,
-    init: &BTreeMap<String, Value>,
-) -> Vec<usize> {
+fn needs(givers: &Givers<'_>, index: usize, step: &Step, init: &BTreeMap<String, Value>) -> Vec<usize> {
     let taken = attributes(step).filter(|(name, attribute)| {
         matches!(attribute.role, Role::Required | Role::Optional) && !init.contains_key(*name)
     });
@@ -195,9 +186,7 @@ impl Search<'_> {
         let problems = missing.map(|(name, _)| NoPlan {
             code: Code::Unreachable,
             message: format!("step `{}` needs `{name}`, which no step gives", step.name),
-            help: Some(format!(
-                "give it in `init`, or as an output `{name}` of a step"
-            )),
+            help: Some(format!("give it in `init`, or as an output `{name}` of a step")),
             step: Some(index),
         });
         let problems: Vec<_> = problems.collect();

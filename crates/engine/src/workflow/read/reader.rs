@@ -51,11 +51,7 @@ impl<'n> Fields<'n> {
         Some(&entry.node)
     }
 
-    pub(crate) fn read<T>(
-        &self,
-        key: &str,
-        read: impl FnOnce(&'n Node<'n>) -> Option<T>,
-    ) -> Option<T> {
+    pub(crate) fn read<T>(&self, key: &str, read: impl FnOnce(&'n Node<'n>) -> Option<T>) -> Option<T> {
         self.get(key).and_then(read)
     }
 
@@ -98,8 +94,7 @@ impl<'s> Reader<'s> {
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.problems
-            .push(Diagnostic::new(code, span, message).help(help));
+        self.problems.push(Diagnostic::new(code, span, message).help(help));
     }
 
     pub(super) fn report(&mut self, code: Code, span: Span, message: String, help: Option<String>) {
@@ -118,10 +113,7 @@ impl<'s> Reader<'s> {
                 self.unknown_key(entry, table);
             }
         }
-        Some(Fields {
-            span: node.span,
-            entries,
-        })
+        Some(Fields { span: node.span, entries })
     }
 
     pub(super) fn is_agent(&self, table: Table, key: &str) -> bool {
@@ -255,10 +247,7 @@ impl<'s> Reader<'s> {
     }
 
     pub(crate) fn number(&mut self, node: &Node<'_>) -> Option<f64> {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "no share or number of seconds is that large"
-        )]
+        #[expect(clippy::cast_precision_loss, reason = "no share or number of seconds is that large")]
         match node.value {
             Value::Integer(number) => Some(number as f64),
             Value::Large(number) => Some(number as f64),
@@ -269,9 +258,7 @@ impl<'s> Reader<'s> {
 
     pub(crate) fn duration(&mut self, node: &Node<'_>) -> Option<Duration> {
         let written = match &node.value {
-            Value::Text(_) | Value::Integer(_) | Value::Large(_) | Value::Float(_) => {
-                self.written(node)
-            }
+            Value::Text(_) | Value::Integer(_) | Value::Large(_) | Value::Float(_) => self.written(node),
             _ => return self.expected(node, "a duration such as `30s`"),
         };
         match parse_duration(written) {

@@ -50,8 +50,8 @@ impl FailureRule {
     }
 
     pub(super) fn tolerance(&self) -> Tolerance {
-        let first = self.continue_on_failure == Some(false)
-            || self.on_item_failure == Some(OnItemFailure::Stop);
+        let first =
+            self.continue_on_failure == Some(false) || self.on_item_failure == Some(OnItemFailure::Stop);
         Tolerance {
             max_failures: if first { Some(1) } else { self.max_failures },
             failure_threshold: self.failure_threshold,
@@ -97,13 +97,11 @@ impl Reader<'_> {
         let stop = rule.on_item_failure == Some(OnItemFailure::Stop);
         let first = stop || rule.continue_on_failure == Some(false);
         if let Some(most) = rule.max_failures.filter(|most| first && *most != 1) {
-            let message =
-                format!("`max_failures` is {most}, and another key stops at the first failure");
+            let message = format!("`max_failures` is {most}, and another key stops at the first failure");
             self.problem(Code::Conflict, fields.key_span("max_failures"), message);
         }
         if stop && rule.continue_on_failure == Some(true) {
-            let message =
-                "`on_item_failure: stop` and `continue_on_failure: true` contradict each other";
+            let message = "`on_item_failure: stop` and `continue_on_failure: true` contradict each other";
             let span = fields.key_span("continue_on_failure");
             self.problem(Code::Conflict, span, message);
         }
@@ -123,11 +121,7 @@ impl Reader<'_> {
         {
             rule.deadline = deadline;
         }
-        for key in [
-            "best_effort_min_dcs",
-            "best_effort_deadline_seconds",
-            "on_complete",
-        ] {
+        for key in ["best_effort_min_dcs", "best_effort_deadline_seconds", "on_complete"] {
             if fields.get(key).is_some() && !rule.best_effort {
                 let message = format!("`{key}` has no effect without `best_effort: true`");
                 self.problem(Code::NoEffect, fields.key_span(key), message);
@@ -170,8 +164,7 @@ impl Reader<'_> {
             Ok(ranges) => ranges,
             Err(error) => {
                 let span = error.span.unwrap_or(node.span);
-                self.problems
-                    .push(said(Code::WrongValue, span, &error.message));
+                self.problems.push(said(Code::WrongValue, span, &error.message));
                 Vec::new()
             }
         }

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use crate::workflow::diagnostic::Code;
 use crate::workflow::keys::Table;
-use crate::workflow::model::{
-    Mode, Place, PoolRequest, Secret, Step, StepPhase, StepWork, Workflow,
-};
+use crate::workflow::model::{Mode, Place, PoolRequest, Secret, Step, StepPhase, StepWork, Workflow};
 use crate::workflow::source::Span;
 use crate::workflow::yaml::{Node, Value};
 
@@ -33,11 +31,7 @@ pub(crate) fn workflow(reader: &mut Reader<'_>, root: &Node<'_>) -> Option<Workf
     workflow.tolerance = rule.tolerance();
     match mode {
         Mode::Sequence => {
-            let around = Around {
-                layers: &layers,
-                shared: Some(&OnceCell::new()),
-                timeout: None,
-            };
+            let around = Around { layers: &layers, shared: Some(&OnceCell::new()), timeout: None };
             if let Some(node) = fields.get("commands") {
                 reader.chain(node, around, &mut workflow, StepPhase::Sequence);
             } else {
@@ -70,13 +64,7 @@ pub(crate) fn blank(mode: Mode) -> Workflow {
 
 impl Reader<'_> {
     /// Steps of one command each, one after the other.
-    fn chain(
-        &mut self,
-        node: &Node<'_>,
-        around: Around<'_>,
-        workflow: &mut Workflow,
-        phase: StepPhase,
-    ) {
+    fn chain(&mut self, node: &Node<'_>, around: Around<'_>, workflow: &mut Workflow, phase: StepPhase) {
         self.each_command(node, around, |command| {
             let before = workflow.steps.len().checked_sub(1);
             workflow.steps.push(Step {
@@ -95,18 +83,13 @@ impl Reader<'_> {
         if let Some(node) = fields.get("agents")
             && let Value::Map(entries) = &node.value
         {
-            self.agents
-                .extend(entries.iter().map(|entry| entry.key.to_string()));
+            self.agents.extend(entries.iter().map(|entry| entry.key.to_string()));
         }
         Some(fields)
     }
 
     fn mode(&mut self, fields: &Fields<'_>) -> Option<Mode> {
-        let words = [
-            ("sequence", Mode::Sequence),
-            ("mapreduce", Mode::MapReduce),
-            ("flow", Mode::Flow),
-        ];
+        let words = [("sequence", Mode::Sequence), ("mapreduce", Mode::MapReduce), ("flow", Mode::Flow)];
         let mode = match fields.get("mode") {
             Some(node) => match self.word(node, &words) {
                 Some(mode) => mode,
@@ -145,9 +128,7 @@ impl Reader<'_> {
         let (word, _) = words.into_iter().find(|(_, known)| *known == mode)?;
         for entry in fields.entries {
             // Without a mode the missing mode is the problem, not what belongs to it.
-            if foreign.contains(&&*entry.key)
-                && (fields.get("mode").is_some() || mode != Mode::Sequence)
-            {
+            if foreign.contains(&&*entry.key) && (fields.get("mode").is_some() || mode != Mode::Sequence) {
                 let message = format!("`{}` does not belong to `mode: {word}`", entry.key);
                 self.problem(Code::UnknownKey, entry.key_span, message);
             } else if foreign.contains(&&*entry.key) {
@@ -161,12 +142,7 @@ impl Reader<'_> {
 
     /// A list of commands ends with the first that fails, so it has no tolerance.
     fn no_tolerance(&mut self, fields: &Fields<'_>) {
-        let keys = [
-            "continue_on_failure",
-            "max_failures",
-            "failure_threshold",
-            "on_item_failure",
-        ];
+        let keys = ["continue_on_failure", "max_failures", "failure_threshold", "on_item_failure"];
         let inner = match fields.get("error_policy").map(|node| &node.value) {
             Some(Value::Map(entries)) => entries.as_slice(),
             _ => &[],
@@ -228,10 +204,7 @@ impl Reader<'_> {
             let mut keys = tables.iter().flat_map(|table| table.keys());
             let taken = keys.any(|key| key.name() == &*entry.key);
             if taken && &*entry.key != "claude" {
-                let message = format!(
-                    "`{}` is a key of every command and cannot be an agent",
-                    entry.key
-                );
+                let message = format!("`{}` is a key of every command and cannot be an agent", entry.key);
                 self.problem(Code::WrongValue, entry.key_span, message);
             }
             // Ids of commands and items contain it, and users type them.
@@ -260,13 +233,8 @@ impl Reader<'_> {
                 (Some(env), None) => Secret::Env(env.to_owned()),
                 (None, Some(file)) => Secret::File(file.to_owned()),
                 (both, _) => {
-                    let code = if both.is_some() {
-                        Code::Conflict
-                    } else {
-                        Code::MissingKey
-                    };
-                    let message =
-                        format!("the secret `{}` needs either `env` or `file`", entry.key);
+                    let code = if both.is_some() { Code::Conflict } else { Code::MissingKey };
+                    let message = format!("the secret `{}` needs either `env` or `file`", entry.key);
                     self.problem(code, entry.key_span, message);
                     continue;
                 }
@@ -286,14 +254,12 @@ impl Reader<'_> {
         if let Some(node) = total
             && let Value::Text(text) = &node.value
         {
-            let message =
-                format!("`retry_budget` of a workflow is a number of retries, not `{text}`");
+            let message = format!("`retry_budget` of a workflow is a number of retries, not `{text}`");
             let help = "the budget of delays stands inside of `retry_config`";
             self.problem_with_help(Code::WrongValue, node.span, message, help);
             return None;
         }
-        let mut read =
-            |node: Option<&Node<'_>>| node.and_then(|node| self.count32(node)).unwrap_or(0);
+        let mut read = |node: Option<&Node<'_>>| node.and_then(|node| self.count32(node)).unwrap_or(0);
         Some(PoolRequest {
             total: read(total),
             per_item: read(per_item),
@@ -302,11 +268,7 @@ impl Reader<'_> {
     }
 
     /// Retry settings of the whole workflow, the closest first, and its tolerance.
-    fn outer(
-        &mut self,
-        fields: &Fields<'_>,
-        deadline: Option<Duration>,
-    ) -> (Vec<Layer>, FailureRule) {
+    fn outer(&mut self, fields: &Fields<'_>, deadline: Option<Duration>) -> (Vec<Layer>, FailureRule) {
         let mut layers = Vec::new();
         let mut rule = self.failure_rule(fields);
         let errors = fields.get("error_policy");
@@ -330,11 +292,7 @@ impl Reader<'_> {
         outer: &[Layer],
         rule: &FailureRule,
     ) {
-        let around = Around {
-            layers: outer,
-            shared: Some(&OnceCell::new()),
-            timeout: None,
-        };
+        let around = Around { layers: outer, shared: Some(&OnceCell::new()), timeout: None };
         if let Some(node) = fields.get("setup").filter(|node| node.value != Value::Null) {
             self.chain(node, around, workflow, StepPhase::Setup);
         }
@@ -346,24 +304,14 @@ impl Reader<'_> {
         // What an item captured is not there after the map.
         let captured = &self.scope.captured_so_far;
         let ended = captured.difference(&outside.captured_so_far);
-        self.scope = super::names::Scope {
-            map: true,
-            ended: ended.cloned().collect(),
-            ..outside
-        };
+        self.scope = super::names::Scope { map: true, ended: ended.cloned().collect(), ..outside };
         let reduce = fields.get("reduce");
         if let Some(node) = reduce.filter(|node| node.value != Value::Null) {
             self.chain(node, around, workflow, StepPhase::Reduce);
         }
     }
 
-    fn map_step(
-        &mut self,
-        node: &Node<'_>,
-        workflow: &mut Workflow,
-        outer: &[Layer],
-        rule: &FailureRule,
-    ) {
+    fn map_step(&mut self, node: &Node<'_>, workflow: &mut Workflow, outer: &[Layer], rule: &FailureRule) {
         let Some(part) = self.map_part(node, rule) else {
             return;
         };
@@ -374,11 +322,7 @@ impl Reader<'_> {
         let sooner = deadline_layer(sooner, part.deadline_span);
         let inner = sooner.iter().chain(&part.layers).chain(outer);
         let layers: Vec<_> = inner.chain(&part.last_layer).cloned().collect();
-        let around = Around {
-            layers: &layers,
-            shared: Some(&OnceCell::new()),
-            timeout: part.timeout,
-        };
+        let around = Around { layers: &layers, shared: Some(&OnceCell::new()), timeout: part.timeout };
         let commands = self.commands(part.template, around);
         let Some(map) = part.map else {
             return;

@@ -26,8 +26,7 @@ pub(super) fn of(table: Table, known: Option<&[&str]>) -> Vec<Value> {
             json!({"properties": {"then": {"const": "retry"}}}),
         )],
         Table::FlowStep => {
-            let done_by =
-                |key: &str, other: &str| json!({"required": [key], "properties": {other: false}});
+            let done_by = |key: &str, other: &str| json!({"required": [key], "properties": {other: false}});
             vec![
                 when(is("type", "flow"), done_by("flow", "http")),
                 when(is("type", "sync"), done_by("http", "flow")),
@@ -36,10 +35,7 @@ pub(super) fn of(table: Table, known: Option<&[&str]>) -> Vec<Value> {
         }
         Table::Attribute => vec![
             when(is("role", "const"), json!({"required": ["default"]})),
-            when(
-                is("role", "output"),
-                json!({"properties": {"for_each": {"const": false}}}),
-            ),
+            when(is("role", "output"), json!({"properties": {"for_each": {"const": false}}})),
         ],
         _ => Vec::new(),
     }
@@ -73,12 +69,7 @@ fn one_action(known: Option<&[&str]>) -> Value {
 
 /// Which keys belong to each mode.
 fn modes() -> Vec<Value> {
-    let tolerance = [
-        "continue_on_failure",
-        "max_failures",
-        "failure_threshold",
-        "on_item_failure",
-    ];
+    let tolerance = ["continue_on_failure", "max_failures", "failure_threshold", "on_item_failure"];
     let none = |keys: &[&str]| -> Map<_, _> {
         let none = |key: &&str| ((*key).to_owned(), json!(false));
         keys.iter().map(none).collect()
@@ -102,10 +93,7 @@ fn modes() -> Vec<Value> {
                 "properties": none(&["commands", "steps", "goals", "init"]),
             }),
         ),
-        when(
-            is("mode", "flow"),
-            json!({"required": ["steps", "goals"], "properties": of_flow}),
-        ),
+        when(is("mode", "flow"), json!({"required": ["steps", "goals"], "properties": of_flow})),
     ]
 }
 
@@ -114,9 +102,6 @@ fn tolerance() -> Vec<Value> {
     let first = json!({"anyOf": [is("on_item_failure", "stop"), is("continue_on_failure", false)]});
     vec![
         when(first, json!({"properties": {"max_failures": {"const": 1}}})),
-        when(
-            is("on_item_failure", "stop"),
-            json!({"properties": {"continue_on_failure": {"const": false}}}),
-        ),
+        when(is("on_item_failure", "stop"), json!({"properties": {"continue_on_failure": {"const": false}}})),
     ]
 }

@@ -25,8 +25,7 @@ const ADDRESS: &str = "^(\\$\\{|https?://(\\S+$|.*\\$\\{))";
 const PLAIN_ADDRESS: &str = "^https?://\\S+$";
 const VARIABLE: &str = "^\\$([A-Za-z0-9_]+|\\{[A-Za-z0-9_]+\\})$";
 const PERMISSIONS: &str = "^(0o)?0*[0-7]{1,4}$";
-const SIGNAL: &str =
-    "^(SIG)?(HUP|INT|QUIT|ILL|TRAP|ABRT|BUS|FPE|KILL|USR1|SEGV|USR2|PIPE|ALRM|TERM)$";
+const SIGNAL: &str = "^(SIG)?(HUP|INT|QUIT|ILL|TRAP|ABRT|BUS|FPE|KILL|USR1|SEGV|USR2|PIPE|ALRM|TERM)$";
 
 pub(super) fn of(table: Table, key: Key) -> Value {
     match (table, key.name()) {
@@ -41,9 +40,7 @@ pub(super) fn of(table: Table, key: Key) -> Value {
         (Table::Command | Table::Handler, name) => command(name),
         (Table::Map | Table::TimeoutConfig, name) => map(name),
         (Table::RetryConfig | Table::Rule, name) => retry(name),
-        (Table::FlowStep | Table::FlowHttp | Table::Predicate | Table::WorkConfig, name) => {
-            flow(name)
-        }
+        (Table::FlowStep | Table::FlowHttp | Table::Predicate | Table::WorkConfig, name) => flow(name),
         (Table::ErrorPolicy, name) => tolerance(name),
         (Table::Breaker, "name") => json!({"pattern": IDENTIFIER}),
         (Table::Breaker, "failure_threshold" | "half_open_max_calls") => count_from(1),

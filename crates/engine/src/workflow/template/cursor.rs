@@ -38,13 +38,7 @@ pub(super) struct Cursor<'t> {
 impl<'t> Cursor<'t> {
     /// In the text a backslash before a line break is nothing special, until `set_joins`.
     pub(super) fn new(text: &'t str) -> Self {
-        Self {
-            text,
-            at: 0,
-            joins: false,
-            layers: 0,
-            kinds: [Layer::Bare; MOST_LAYERS],
-        }
+        Self { text, at: 0, joins: false, layers: 0, kinds: [Layer::Bare; MOST_LAYERS] }
     }
 
     pub(super) fn at(&self) -> usize {

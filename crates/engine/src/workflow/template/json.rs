@@ -43,15 +43,13 @@ impl JsonTemplate {
             && let Some((pointer, value)) = waiting.pop()
         {
             match value {
-                Value::String(text) if text.contains("${") => {
-                    match TextTemplate::parse(text, names) {
-                        Ok(template) => strings.push(Place { pointer, template }),
-                        Err(found) => errors.extend(found.into_iter().map(|error| {
-                            let pointer = pointer.clone();
-                            JsonTemplateError { pointer, error }
-                        })),
-                    }
-                }
+                Value::String(text) if text.contains("${") => match TextTemplate::parse(text, names) {
+                    Ok(template) => strings.push(Place { pointer, template }),
+                    Err(found) => errors.extend(found.into_iter().map(|error| {
+                        let pointer = pointer.clone();
+                        JsonTemplateError { pointer, error }
+                    })),
+                },
                 Value::Array(values) => {
                     let values = values.iter().enumerate().rev();
                     waiting.extend(values.map(|(at, value)| (format!("{pointer}/{at}"), value)));

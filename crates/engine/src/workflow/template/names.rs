@@ -125,18 +125,14 @@ fn shallow(name: &str, path: &[Segment]) -> Result<(), Refusal> {
     if path.is_empty() {
         return Ok(());
     }
-    Err(Refusal {
-        message: format!("`{name}` has no fields"),
-        help: format!("write `${{{name}}}`"),
-    })
+    Err(Refusal { message: format!("`{name}` has no fields"), help: format!("write `${{{name}}}`") })
 }
 
 fn unknown_field(root: &str, found: Option<&Segment>, known: &[&str]) -> Refusal {
     match found {
-        Some(Segment::Field(field)) => unknown(
-            &format!("{root}.{field}"),
-            offer(&format!("{root}."), field, known),
-        ),
+        Some(Segment::Field(field)) => {
+            unknown(&format!("{root}.{field}"), offer(&format!("{root}."), field, known))
+        }
         Some(Segment::Index(_)) | None => Refusal {
             message: format!("`{root}` needs a name behind it"),
             help: offer(&format!("{root}."), "", known),
@@ -145,10 +141,7 @@ fn unknown_field(root: &str, found: Option<&Segment>, known: &[&str]) -> Refusal
 }
 
 fn unknown(text: &str, help: String) -> Refusal {
-    Refusal {
-        message: format!("`{text}` is not a known name"),
-        help,
-    }
+    Refusal { message: format!("`{text}` is not a known name"), help }
 }
 
 /// The names to compare with a word: all, or, since comparing very many for as many errors would take
@@ -177,10 +170,7 @@ fn offer(prefix: &str, written: &str, known: &[&str]) -> String {
         [] => return format!("no `{prefix}` name is known here"),
         [only] => return format!("known here is {}", shown(only)),
         [first @ .., last] if known.len() <= MOST_LISTED => (first, shown(last)),
-        _ => (
-            known.get(..MOST_LISTED).unwrap_or_default(),
-            "others".to_owned(),
-        ),
+        _ => (known.get(..MOST_LISTED).unwrap_or_default(), "others".to_owned()),
     };
     let first: Vec<String> = first.iter().map(shown).collect();
     format!("known here are {} and {last}", first.join(", "))
@@ -207,12 +197,7 @@ mod tests {
     fn resolve(item: bool, map: bool, text: &str) -> Resolved {
         let captured = BTreeSet::from(["version".to_owned()]);
         let steps = BTreeSet::from(["build".to_owned(), "lint".to_owned()]);
-        let names = Names {
-            item,
-            map,
-            captured: &captured,
-            steps: &steps,
-        };
+        let names = Names { item, map, captured: &captured, steps: &steps };
         let (name, path) = path(text);
         names.resolve(text, name, path)
     }
@@ -224,29 +209,13 @@ mod tests {
             ("item.a.0", Root::Item, vec![field("a"), Segment::Index(0)]),
             ("item_file", Root::ItemFile, vec![]),
             ("map.total", Root::Map, vec![field("total")]),
-            (
-                "map.results.0.item",
-                Root::Map,
-                vec![field("results"), Segment::Index(0), field("item")],
-            ),
-            (
-                "step.build.output",
-                Root::Step("build".into()),
-                vec![field("output")],
-            ),
-            (
-                "step.lint.status",
-                Root::Step("lint".into()),
-                vec![field("status")],
-            ),
+            ("map.results.0.item", Root::Map, vec![field("results"), Segment::Index(0), field("item")]),
+            ("step.build.output", Root::Step("build".into()), vec![field("output")]),
+            ("step.lint.status", Root::Step("lint".into()), vec![field("status")]),
             ("env.HOME", Root::Env, vec![field("HOME")]),
             ("workflow.job", Root::Workflow, vec![field("job")]),
             ("version", Root::Captured("version".into()), vec![]),
-            (
-                "version.a",
-                Root::Captured("version".into()),
-                vec![field("a")],
-            ),
+            ("version.a", Root::Captured("version".into()), vec![field("a")]),
         ] {
             assert_eq!(resolve(true, true, text), Ok((root, rest)), "{text}");
         }
@@ -255,36 +224,20 @@ mod tests {
     #[test]
     fn an_unknown_name_is_refused_with_the_nearest() {
         for (text, message, help) in [
-            (
-                "itm.x",
-                "`itm.x` is not a known name",
-                "the nearest known name is `item`",
-            ),
-            (
-                "verson",
-                "`verson` is not a known name",
-                "the nearest known name is `version`",
-            ),
+            ("itm.x", "`itm.x` is not a known name", "the nearest known name is `item`"),
+            ("verson", "`verson` is not a known name", "the nearest known name is `version`"),
             (
                 "zebra.x",
                 "`zebra.x` is not a known name",
                 "known here are `item`, `item_file`, `map`, `step`, `env`, `workflow` and `version`",
             ),
-            (
-                "map.totl",
-                "`map.totl` is not a known name",
-                "the nearest known name is `map.total`",
-            ),
+            ("map.totl", "`map.totl` is not a known name", "the nearest known name is `map.total`"),
             (
                 "map.0",
                 "`map` needs a name behind it",
                 "known here are `map.total`, `map.successful`, `map.failed`, `map.results` and `map.results_file`",
             ),
-            (
-                "map.total.x",
-                "`map.total` has no fields",
-                "write `${map.total}`",
-            ),
+            ("map.total.x", "`map.total` has no fields", "write `${map.total}`"),
             (
                 "step.biuld.output",
                 "`step.biuld` is not a known name",
@@ -300,27 +253,16 @@ mod tests {
                 "`step.build.outptu` is not a known name",
                 "the nearest known name is `step.build.output`",
             ),
-            (
-                "env.A.b",
-                "`env.A.b` is not a known name",
-                "an environment variable is written `env.NAME`",
-            ),
+            ("env.A.b", "`env.A.b` is not a known name", "an environment variable is written `env.NAME`"),
             (
                 "workflow.nam",
                 "`workflow.nam` is not a known name",
                 "the nearest known name is `workflow.name`",
             ),
-            (
-                "item_file.x",
-                "`item_file` has no fields",
-                "write `${item_file}`",
-            ),
+            ("item_file.x", "`item_file` has no fields", "write `${item_file}`"),
         ] {
             let refusal = resolve(true, true, text).unwrap_err();
-            assert_eq!(
-                (refusal.message.as_str(), refusal.help.as_str()),
-                (message, help)
-            );
+            assert_eq!((refusal.message.as_str(), refusal.help.as_str()), (message, help));
         }
     }
 
@@ -337,20 +279,12 @@ mod tests {
     #[test]
     fn of_very_many_names_only_a_few_are_compared_and_listed() {
         let steps: BTreeSet<String> = (0..100_000).map(|n| format!("step-{n:06}")).collect();
-        let names = Names {
-            item: false,
-            map: false,
-            captured: &BTreeSet::new(),
-            steps: &steps,
-        };
+        let names = Names { item: false, map: false, captured: &BTreeSet::new(), steps: &steps };
         let help = |name: &str| {
             let path = vec![field(name), field("output")];
             names.resolve("", "step", path).unwrap_err().help
         };
-        assert_eq!(
-            help("step-04200"),
-            "the nearest known name is `step.step-042000`"
-        );
+        assert_eq!(help("step-04200"), "the nearest known name is `step.step-042000`");
         let listed = help("x");
         assert!(listed.ends_with(" and others"), "{listed}");
         assert_eq!(listed.matches("`step.").count(), MOST_LISTED);

@@ -38,10 +38,7 @@ pub(super) struct Reader<'n> {
 
 impl<'n> Reader<'n> {
     pub(super) fn new(names: &Names<'n>, language: Language) -> Self {
-        Self {
-            names: *names,
-            language,
-        }
+        Self { names: *names, language }
     }
 
     pub(super) fn read(&self, cursor: &mut Cursor<'_>) -> Found {
@@ -74,13 +71,7 @@ impl<'n> Reader<'n> {
         let range = start..ahead.at();
         let found = read.and_then(|default| {
             let (root, path) = self.resolve(&text, &name, path)?;
-            Ok(Reference {
-                text,
-                root,
-                path,
-                default,
-                raw,
-            })
+            Ok(Reference { text, root, path, default, raw })
         });
         match found {
             Ok(reference) => Found::Ours(reference, range),
@@ -107,11 +98,7 @@ impl<'n> Reader<'n> {
     }
 
     /// Reads the closing brace, or `:-`, a default and the brace.
-    fn default(
-        &self,
-        cursor: &mut Cursor<'_>,
-        text: &str,
-    ) -> Result<Option<String>, TemplateError> {
+    fn default(&self, cursor: &mut Cursor<'_>, text: &str) -> Result<Option<String>, TemplateError> {
         match cursor.peek_char() {
             Some('}') => {
                 cursor.bump();
@@ -121,12 +108,9 @@ impl<'n> Reader<'n> {
                 cursor.skip(2);
                 self.default_text(cursor, text).map(Some)
             }
-            Some(operator)
-                if self.language == Language::Shell && "%#:/^,=?+-@".contains(operator) =>
-            {
-                let help = format!(
-                    "give it to a variable first: `value=${{{text}}}`, then `${{value{operator}…}}`"
-                );
+            Some(operator) if self.language == Language::Shell && "%#:/^,=?+-@".contains(operator) => {
+                let help =
+                    format!("give it to a variable first: `value=${{{text}}}`, then `${{value{operator}…}}`");
                 let message = format!("`{operator}` is the shell's and cannot follow `{text}`");
                 Err(refused(message, Some(&help)))
             }
@@ -154,9 +138,8 @@ impl<'n> Reader<'n> {
                 '}' => depth = depth.saturating_sub(1),
                 '{' => depth = depth.saturating_add(1),
                 '$' | '`' if self.expands(cursor) => {
-                    let message = format!(
-                        "the default of `{text}` is plain text, and nothing in it is expanded"
-                    );
+                    let message =
+                        format!("the default of `{text}` is plain text, and nothing in it is expanded");
                     let help = "give the default as plain text, or choose in the command";
                     return Err(refused(message, Some(help)));
                 }
@@ -281,9 +264,5 @@ fn unclosed(text: &str) -> TemplateError {
 }
 
 fn refused(message: impl Into<String>, help: Option<&str>) -> TemplateError {
-    TemplateError {
-        range: 0..0,
-        message: message.into(),
-        help: help.map(str::to_owned),
-    }
+    TemplateError { range: 0..0, message: message.into(), help: help.map(str::to_owned) }
 }

@@ -76,13 +76,7 @@ mod tests {
     use serde_json::json;
 
     fn item(path: Vec<Segment>) -> Reference {
-        Reference {
-            text: "item".into(),
-            root: Root::Item,
-            path,
-            default: None,
-            raw: false,
-        }
+        Reference { text: "item".into(), root: Root::Item, path, default: None, raw: false }
     }
 
     #[test]
@@ -91,10 +85,7 @@ mod tests {
         let value = json!({"a": [{"b": 7}], "0": "zero"});
         let follow = |path| item(path).follow(&value).cloned();
         assert_eq!(follow(vec![]), Some(value.clone()));
-        assert_eq!(
-            follow(vec![field("a"), Segment::Index(0), field("b")]),
-            Some(json!(7))
-        );
+        assert_eq!(follow(vec![field("a"), Segment::Index(0), field("b")]), Some(json!(7)));
         assert_eq!(follow(vec![field("0")]), Some(json!("zero")));
         assert_eq!(follow(vec![field("a"), Segment::Index(1)]), None);
         assert_eq!(follow(vec![field("a"), field("b")]), None);

@@ -49,18 +49,13 @@ fn way_out(name: &str) -> &'static str {
     }
 }
 
-pub(super) fn value<'v>(
-    reference: &Reference,
-    values: &'v dyn Values,
-) -> Result<Cow<'v, Value>, ValueError> {
+pub(super) fn value<'v>(reference: &Reference, values: &'v dyn Values) -> Result<Cow<'v, Value>, ValueError> {
     let found = values.value(reference).filter(|value| !value.is_null());
     match (found, reference.default()) {
         (Some(value), None) => Ok(value),
         (Some(value), Some(_)) if value.as_str() != Some("") => Ok(value),
         (_, Some(default)) => Ok(Cow::Owned(Value::from(default))),
-        (None, None) => Err(ValueError::Missing {
-            name: reference.text().to_owned(),
-        }),
+        (None, None) => Err(ValueError::Missing { name: reference.text().to_owned() }),
     }
 }
 
@@ -77,10 +72,7 @@ pub(super) fn argument(reference: &Reference, values: &dyn Values) -> Result<Str
     let text = text(value(reference, values)?);
     let name = || reference.text().to_owned();
     if text.len() > MOST_BYTES {
-        return Err(ValueError::TooLarge {
-            name: name(),
-            size: text.len(),
-        });
+        return Err(ValueError::TooLarge { name: name(), size: text.len() });
     }
     if text.contains('\0') {
         return Err(ValueError::HoldsNul { name: name() });

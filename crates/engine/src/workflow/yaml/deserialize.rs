@@ -26,10 +26,7 @@ impl std::error::Error for ReadError {}
 
 impl de::Error for ReadError {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        Self {
-            message: message.to_string(),
-            span: None,
-        }
+        Self { message: message.to_string(), span: None }
     }
 }
 
@@ -49,15 +46,10 @@ impl<'de> Deserializer<'de> for &'de Node<'de> {
             Value::Text(text) => visitor.visit_borrowed_str(text),
             Value::List(nodes) => visitor.visit_seq(SeqDeserializer::new(nodes.iter())),
             Value::Map(entries) => visitor.visit_map(MapDeserializer::new(
-                entries
-                    .iter()
-                    .map(|entry| (entry.key.as_ref(), &entry.node)),
+                entries.iter().map(|entry| (entry.key.as_ref(), &entry.node)),
             )),
         };
-        read.map_err(|error: ReadError| ReadError {
-            span: error.span.or(Some(self.span)),
-            ..error
-        })
+        read.map_err(|error: ReadError| ReadError { span: error.span.or(Some(self.span)), ..error })
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
@@ -71,18 +63,12 @@ impl<'de> Deserializer<'de> for &'de Node<'de> {
         visitor: V,
     ) -> Result<V::Value, ReadError> {
         let Value::Text(word) = &self.value else {
-            let message = format!(
-                "{} stands where one of a few words is expected",
-                self.kind()
-            );
+            let message = format!("{} stands where one of a few words is expected", self.kind());
             let span = Some(self.span);
             return Err(ReadError { message, span });
         };
         let word: de::value::StrDeserializer<'_, ReadError> = word.as_ref().into_deserializer();
-        visitor.visit_enum(word).map_err(|error| ReadError {
-            span: Some(self.span),
-            ..error
-        })
+        visitor.visit_enum(word).map_err(|error| ReadError { span: Some(self.span), ..error })
     }
 
     forward_to_deserialize_any! {

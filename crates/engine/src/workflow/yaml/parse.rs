@@ -107,15 +107,9 @@ impl<'s, 'p> Tree<'s, 'p> {
                 };
                 self.put(Node { span, value }, size, anchor)
             }
-            Parsed::SequenceStart(_, anchor, _) => {
-                self.begin(span, anchor, Content::List(Vec::new()))
-            }
+            Parsed::SequenceStart(_, anchor, _) => self.begin(span, anchor, Content::List(Vec::new())),
             Parsed::MappingStart(_, anchor, _) => {
-                let content = Content::Map {
-                    entries: Vec::new(),
-                    seen: BTreeMap::new(),
-                    key: None,
-                };
+                let content = Content::Map { entries: Vec::new(), seen: BTreeMap::new(), key: None };
                 self.begin(span, anchor, content)
             }
             Parsed::SequenceEnd | Parsed::MappingEnd => self.end(span),
@@ -133,21 +127,11 @@ impl<'s, 'p> Tree<'s, 'p> {
         }
     }
 
-    fn begin(
-        &mut self,
-        start: Span,
-        anchor: usize,
-        content: Content<'s>,
-    ) -> Result<(), Diagnostic> {
+    fn begin(&mut self, start: Span, anchor: usize, content: Content<'s>) -> Result<(), Diagnostic> {
         if self.open.len() >= DEEPEST {
             return Err(too_deep(start));
         }
-        self.open.push(Open {
-            start,
-            anchor,
-            size: 1,
-            content,
-        });
+        self.open.push(Open { start, anchor, size: 1, content });
         Ok(())
     }
 
@@ -166,10 +150,7 @@ impl<'s, 'p> Tree<'s, 'p> {
                 Value::Map(entries)
             }
         };
-        let span = Span {
-            start: closed.start.start,
-            end: span.end.max(closed.start.end),
-        };
+        let span = Span { start: closed.start.start, end: span.end.max(closed.start.end) };
         self.put(Node { span, value }, closed.size, closed.anchor)
     }
 
@@ -190,8 +171,7 @@ impl<'s, 'p> Tree<'s, 'p> {
         if self.aliased <= MOST_ALIASED {
             return Ok(());
         }
-        let message =
-            format!("anchors and aliases add more than {MOST_ALIASED} values to this file");
+        let message = format!("anchors and aliases add more than {MOST_ALIASED} values to this file");
         Err(Diagnostic::new(Code::TooLarge, span, message))
     }
 
@@ -221,11 +201,7 @@ impl<'s, 'p> Tree<'s, 'p> {
                         if !seen.is_empty() {
                             seen.insert(key.clone(), key_span);
                         }
-                        entries.push(Entry {
-                            key,
-                            key_span,
-                            node,
-                        });
+                        entries.push(Entry { key, key_span, node });
                     }
                 }
             },
@@ -256,11 +232,7 @@ fn too_deep(span: Span) -> Diagnostic {
 }
 
 /// Where the key stands already. A small mapping is searched; a large one has an index.
-fn earlier<'s>(
-    entries: &[Entry<'s>],
-    seen: &mut BTreeMap<Cow<'s, str>, Span>,
-    key: &str,
-) -> Option<Span> {
+fn earlier<'s>(entries: &[Entry<'s>], seen: &mut BTreeMap<Cow<'s, str>, Span>, key: &str) -> Option<Span> {
     const SMALL: usize = 16;
     if seen.is_empty() && entries.len() < SMALL {
         let twin = entries.iter().find(|entry| entry.key == key);

@@ -103,8 +103,7 @@ fn integer(text: &str) -> Option<Value<'static>> {
 fn float(text: &str) -> Option<Value<'static>> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let starts = digits.strip_prefix('.').unwrap_or(digits).bytes().next();
-    let shape =
-        |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'-' | b'+');
+    let shape = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'-' | b'+');
     if !starts.is_some_and(|first| first.is_ascii_digit()) || !digits.bytes().all(shape) {
         return None;
     }

@@ -96,9 +96,6 @@ fn the_greeting_and_its_refusal_keep_their_bytes() {
         assert_eq!(refused, [7, 0, 0, 0, 5, 0, number, 0, 0, 0, 0]);
         assert_eq!(refusal(&refused[4..]), Some(why));
     }
-    let refused = written(&Reply::Refused {
-        id: None,
-        why: Refusal::Version,
-    });
+    let refused = written(&Reply::Refused { id: None, why: Refusal::Version });
     assert_eq!(refusal(&refused), None);
 }

@@ -6,13 +6,7 @@ use super::{Found, Log};
 use crate::spool::{End, EndedBy, Entries, Exited, Header, Record, Spool, SpooledOutput};
 
 fn header() -> Header {
-    Header {
-        boot: "boot".to_owned(),
-        pid_space: 1,
-        keeper: "name".to_owned(),
-        pid: 7,
-        uncertain: false,
-    }
+    Header { boot: "boot".to_owned(), pid_space: 1, keeper: "name".to_owned(), pid: 7, uncertain: false }
 }
 
 fn spawning(id: u64) -> Record {

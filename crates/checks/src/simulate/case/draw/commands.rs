@@ -54,24 +54,14 @@ impl Table<'_> {
         let retry_in = if depth == 0 { 60 } else { 25 };
         let retry = self.falls(retry_in).then(|| self.retry(is_call, may_hold));
         let timeout = self.time_in(35, 400, 6000);
-        let capture = self
-            .falls(20)
-            .then(|| self.one_of(&[Format::Text, Format::Number, Format::Json], Format::Text));
+        let capture =
+            self.falls(20).then(|| self.one_of(&[Format::Text, Format::Number, Format::Json], Format::Text));
         // The time of an item does not end what cleans up after it.
         let may_hang = timeout.is_some() || (self.is_bounded && depth == 0 && !is_call);
-        self.write_scripts(Of {
-            label,
-            is_call,
-            may_hang,
-            capture,
-        });
+        self.write_scripts(Of { label, is_call, may_hang, capture });
         let handled = depth == 0 && self.falls(30);
         let on_failure = handled.then(|| self.handler());
-        let on_success = if depth == 0 && self.falls(12) {
-            vec![self.command(1)]
-        } else {
-            Vec::new()
-        };
+        let on_success = if depth == 0 && self.falls(12) { vec![self.command(1)] } else { Vec::new() };
         Command {
             label,
             call,

@@ -40,24 +40,12 @@ impl Table<'_> {
             is_each |= each;
             takes.push(Taken {
                 name: name.clone(),
-                role: if self.falls(75) {
-                    Role::Required
-                } else {
-                    Role::Optional
-                },
+                role: if self.falls(75) { Role::Required } else { Role::Optional },
                 each,
             });
         }
-        let kind = if self.falls(30) {
-            Kind::Async(self.time(1500, 9000))
-        } else {
-            Kind::Sync
-        };
-        let gives = if self.falls(80) {
-            vec![format!("y{label}")]
-        } else {
-            Vec::new()
-        };
+        let kind = if self.falls(30) { Kind::Async(self.time(1500, 9000)) } else { Kind::Sync };
+        let gives = if self.falls(80) { vec![format!("y{label}")] } else { Vec::new() };
         let timeout = self.time_in(50, 400, 5000);
         let items = if is_each { 4 } else { 1 };
         for item in 0..items {
@@ -77,18 +65,12 @@ impl Table<'_> {
 
     fn work(&mut self) -> WorkConfig {
         let backoff = self.time_in(80, 20, 1500);
-        let growths = [
-            WorkBackoff::Fixed,
-            WorkBackoff::Linear,
-            WorkBackoff::Exponential,
-        ];
+        let growths = [WorkBackoff::Fixed, WorkBackoff::Linear, WorkBackoff::Exponential];
         WorkConfig {
             max_retries: self.falls(85).then(|| self.count(0, 4)),
             max_backoff: self.time_in(40, 1500, 4000),
             backoff,
-            growth: self
-                .falls(70)
-                .then(|| self.one_of(&growths, WorkBackoff::Fixed)),
+            growth: self.falls(70).then(|| self.one_of(&growths, WorkBackoff::Fixed)),
             parallelism: self.falls(60).then(|| self.count(1, 3)),
         }
     }

@@ -5,12 +5,8 @@ use std::time::Duration;
 use super::super::retry::{Attempts, Backoff, FailureKind, Jitter, Retry, Rule, Then, When};
 use super::table::Table;
 
-const KINDS: [FailureKind; 4] = [
-    FailureKind::Network,
-    FailureKind::Timeout,
-    FailureKind::ServerError,
-    FailureKind::RateLimit,
-];
+const KINDS: [FailureKind; 4] =
+    [FailureKind::Network, FailureKind::Timeout, FailureKind::ServerError, FailureKind::RateLimit];
 
 impl Table<'_> {
     /// The `retry_config` of a command: everything may be in it.
@@ -31,9 +27,7 @@ impl Table<'_> {
         }
         if self.falls(30) {
             let rules = self.count(1, 2);
-            retry.rules = (0..rules)
-                .map(|_| self.rule(is_call, may_hold && !unlimited))
-                .collect();
+            retry.rules = (0..rules).map(|_| self.rule(is_call, may_hold && !unlimited)).collect();
         }
         retry
     }
@@ -58,9 +52,7 @@ impl Table<'_> {
         let backoff = self.falls(75).then(|| self.backoff());
         let initial_delay = if backoff == Some(Backoff::Exponential(3)) {
             // So that no power of it is a broken number of milliseconds.
-            Some(Duration::from_millis(
-                self.die.between(1, 5).saturating_mul(256),
-            ))
+            Some(Duration::from_millis(self.die.between(1, 5).saturating_mul(256)))
         } else {
             self.time_in(85, 20, 2500)
         };
@@ -104,11 +96,7 @@ impl Table<'_> {
         let most = first.saturating_mul(self.count(1, 6));
         retry.attempts = Some(Attempts::Unlimited);
         retry.initial_delay = Some(first);
-        retry.backoff = Some(if self.falls(50) {
-            Backoff::Fixed
-        } else {
-            Backoff::Fibonacci
-        });
+        retry.backoff = Some(if self.falls(50) { Backoff::Fixed } else { Backoff::Fibonacci });
         retry.max_delay = Some(first.saturating_mul(3));
         retry.budget = Some(most.saturating_add(self.time(0, 100)));
     }

@@ -36,11 +36,7 @@ impl Table<'_> {
         let usual = self.failure(of);
         let mut acts = Vec::new();
         for _ in 0..failures {
-            let how = if self.falls(75) {
-                usual.clone()
-            } else {
-                self.failure(of)
-            };
+            let how = if self.falls(75) { usual.clone() } else { self.failure(of) };
             acts.push(self.act(how));
         }
         let output = self.output(of.capture);
@@ -53,17 +49,11 @@ impl Table<'_> {
         let how = self.failure(of);
         let count = self.count(2, 6);
         let acts = (0..count).map(|_| self.act(how.clone()));
-        Script {
-            acts: acts.collect(),
-        }
+        Script { acts: acts.collect() }
     }
 
     pub(super) fn act(&mut self, how: How) -> Act {
-        let takes = if self.falls(85) {
-            self.die.between(1, 2500)
-        } else {
-            self.die.between(2500, 20_000)
-        };
+        let takes = if self.falls(85) { self.die.between(1, 2500) } else { self.die.between(2500, 20_000) };
         let takes = Duration::from_millis(takes);
         Act { takes, how }
     }

@@ -38,23 +38,11 @@ impl Case {
 
 impl Table<'_> {
     fn map(&mut self) -> Map {
-        let setup = if self.falls(25) {
-            self.commands(1, 2)
-        } else {
-            Vec::new()
-        };
-        let reduce = if self.falls(40) {
-            self.commands(1, 2)
-        } else {
-            Vec::new()
-        };
+        let setup = if self.falls(25) { self.commands(1, 2) } else { Vec::new() };
+        let reduce = if self.falls(40) { self.commands(1, 2) } else { Vec::new() };
         let limit = self.falls(20).then(|| self.die.between(2, 30));
         let item_deadline = limit.map(Duration::from_secs);
-        let count = if self.falls(8) {
-            self.die.between(9, 13)
-        } else {
-            self.die.between(1, 8)
-        };
+        let count = if self.falls(8) { self.die.between(9, 13) } else { self.die.between(1, 8) };
         let items: Vec<String> = (0..count).map(|number| format!("a{number}")).collect();
         let was_bounded = self.is_bounded;
         self.is_bounded = was_bounded || item_deadline.is_some();
@@ -93,10 +81,6 @@ impl Table<'_> {
     fn completion(&mut self) -> Completion {
         let min = self.falls(80).then(|| self.count(0, 5));
         let deadline = self.falls(60).then(|| self.die.between(1, 30));
-        Completion {
-            min,
-            deadline: deadline.map(Duration::from_secs),
-            leaves: self.falls(30),
-        }
+        Completion { min, deadline: deadline.map(Duration::from_secs), leaves: self.falls(30) }
     }
 }

@@ -27,16 +27,7 @@ fn step(name: &'static str, stage: StepStage) -> StepRow<'static> {
 }
 
 fn map(items: u64, [done, dead, skipped, running, waiting]: [u64; 5]) -> StepRow<'static> {
-    StepRow {
-        is_map: true,
-        items,
-        done,
-        dead,
-        skipped,
-        running,
-        waiting,
-        ..step("map", StepStage::Running)
-    }
+    StepRow { is_map: true, items, done, dead, skipped, running, waiting, ..step("map", StepStage::Running) }
 }
 
 fn retry(millis: u64, of: &str, retry: u32) -> NextRetry {
@@ -66,10 +57,7 @@ fn busy() -> Board<'static> {
         attempts: 93,
         attempts_in_ten_seconds: Some(47),
         so_far: Duration::from_millis(21_730),
-        left: Some(TimeLeft {
-            time: Duration::from_secs(137),
-            step: Some("map"),
-        }),
+        left: Some(TimeLeft { time: Duration::from_secs(137), step: Some("map") }),
         paused: false,
     }
 }
@@ -89,13 +77,7 @@ fn frame(board: &Board<'_>, columns: usize, rows: usize) -> String {
 fn coloured(board: &Board<'_>, columns: usize) -> String {
     let lines = board.lines(Size { columns, rows: 24 });
     let mut drawn: String = lines.iter().map(|line| line.drawn(true) + "\n").collect();
-    for (code, name) in [
-        ("2", "faint"),
-        ("31", "red"),
-        ("32", "green"),
-        ("33", "yellow"),
-        ("0", "/"),
-    ] {
+    for (code, name) in [("2", "faint"), ("31", "red"), ("32", "green"), ("33", "yellow"), ("0", "/")] {
         drawn = drawn.replace(&format!("\x1b[{code}m"), &format!("<{name}>"));
     }
     assert!(!drawn.contains('\x1b'));
@@ -191,22 +173,11 @@ fn a_map_in_colours() {
 /// The same in an outage.
 fn held() -> Board<'static> {
     let mut board = busy();
-    board.steps = vec![StepRow {
-        held: 12,
-        ..map(120, [58, 0, 0, 1, 1])
-    }];
+    board.steps = vec![StepRow { held: 12, ..map(120, [58, 0, 0, 1, 1]) }];
     board.retries.truncate(1);
     board.holds = vec![
-        HoldRow {
-            breaker: "payments".to_owned(),
-            held: 11,
-            looks: "it looks again in 40s".to_owned(),
-        },
-        HoldRow {
-            breaker: "mail".to_owned(),
-            held: 1,
-            looks: "a probe is under way".to_owned(),
-        },
+        HoldRow { breaker: "payments".to_owned(), held: 11, looks: "it looks again in 40s".to_owned() },
+        HoldRow { breaker: "mail".to_owned(), held: 1, looks: "a probe is under way".to_owned() },
     ];
     board.left = None;
     board
@@ -267,16 +238,8 @@ fn a_low_terminal_shows_the_outage_before_the_retries() {
 fn a_step_of_a_list_that_is_held_says_so() {
     let mut board = held();
     board.steps = vec![
-        StepRow {
-            running: 0,
-            held: 1,
-            ..step("charge", StepStage::Running)
-        },
-        StepRow {
-            stage: StepStage::Completed,
-            missing: 2,
-            ..map(5, [3, 0, 0, 0, 0])
-        },
+        StepRow { running: 0, held: 1, ..step("charge", StepStage::Running) },
+        StepRow { stage: StepStage::Completed, missing: 2, ..map(5, [3, 0, 0, 0, 0]) },
     ];
     board.retries.clear();
     board.holds.truncate(1);
@@ -325,10 +288,7 @@ fn a_million_items_and_a_pause() {
         attempts: 1,
         attempts_in_ten_seconds: Some(123_456),
         so_far: Duration::from_secs(7_384),
-        left: Some(TimeLeft {
-            time: Duration::ZERO,
-            step: None,
-        }),
+        left: Some(TimeLeft { time: Duration::ZERO, step: None }),
         paused: true,
     };
     assert_data_eq!(
@@ -347,17 +307,11 @@ fn a_step_that_failed_and_a_map_without_items() {
     let mut board = busy();
     board.retries.clear();
     board.left = None;
-    let none = StepRow {
-        stage: StepStage::Completed,
-        ..map(0, [0; 5])
-    };
+    let none = StepRow { stage: StepStage::Completed, ..map(0, [0; 5]) };
     board.steps = vec![
         none,
         step("prepare", StepStage::Failed),
-        StepRow {
-            stage: StepStage::Failed,
-            ..map(0, [0; 5])
-        },
+        StepRow { stage: StepStage::Failed, ..map(0, [0; 5]) },
     ];
     assert_data_eq!(
         frame(&board, 80, 24),
@@ -384,21 +338,15 @@ fn a_step_that_failed_and_a_map_without_items() {
 }
 
 fn long_list() -> Board<'static> {
-    const NAMES: [&str; 12] = [
-        "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
-        "twelve",
-    ];
+    const NAMES: [&str; 12] =
+        ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
     let mut board = busy();
     board.left = None;
     board.steps = (0..)
         .zip(NAMES)
         .map(|(place, name)| match place {
             0..5 => step(name, StepStage::Completed),
-            5 => StepRow {
-                running: 0,
-                waiting: 1,
-                ..step(name, StepStage::Running)
-            },
+            5 => StepRow { running: 0, waiting: 1, ..step(name, StepStage::Running) },
             _ => step(name, StepStage::Waiting),
         })
         .collect();
@@ -446,10 +394,7 @@ fn long_and_wide_names_are_cut() {
     let mut board = busy();
     board.steps = vec![
         step("夜間バッチ処理の準備をするための手順", StepStage::Completed),
-        StepRow {
-            name: "a step whose name\nhas two lines and \x1b[2J is long",
-            ..map(10, [1, 1, 1, 1, 1])
-        },
+        StepRow { name: "a step whose name\nhas two lines and \x1b[2J is long", ..map(10, [1, 1, 1, 1, 1]) },
     ];
     board.retries = vec![retry(12_345, "東京都千代田区永田町一丁目七番一号", 1)];
     assert_data_eq!(

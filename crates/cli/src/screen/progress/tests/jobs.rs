@@ -52,10 +52,7 @@ impl Scene {
             token_key: None,
         };
         let submitted = submission(Plan::new(workflow), text, around).expect("it can be run");
-        let record = Record {
-            at: T0,
-            event: Event::Job(JobEvent::Submitted(Box::new(submitted))),
-        };
+        let record = Record { at: T0, event: Event::Job(JobEvent::Submitted(Box::new(submitted))) };
         let job = Job::begin(&record).expect("a job");
         let mut scene = Self {
             breakers: AdmissionControl::of(job.plan().breakers()),
@@ -94,10 +91,7 @@ impl Scene {
             self.seq += 1;
             if self.breakers.seal(name, &id, self.seq).is_some() {
                 let (version, _) = self.breakers.version(name).expect("known");
-                assert!(
-                    self.breakers
-                        .written(name, &id, self.seq, Some(version + 1))
-                );
+                assert!(self.breakers.written(name, &id, self.seq, Some(version + 1)));
             }
         }
         self.breakers.refresh();
@@ -107,10 +101,8 @@ impl Scene {
     }
 
     pub(super) fn read(&mut self, step: StepId, names: &[&str]) {
-        let items = names.iter().map(|name| NewItem {
-            identity: (*name).to_owned(),
-            input: format!("{name:?}"),
-        });
+        let items =
+            names.iter().map(|name| NewItem { identity: (*name).to_owned(), input: format!("{name:?}") });
         let items = items.collect();
         self.tell(&Input::ItemsRead { step, items });
     }
@@ -125,19 +117,13 @@ impl Scene {
                 }
                 ask(&self.job, &mut self.breakers, item, name)
             });
-            self.tell(&Input::Start {
-                item,
-                refused: None,
-                gate,
-            });
+            self.tell(&Input::Start { item, refused: None, gate });
         }
     }
 
     pub(super) fn end(&mut self, item: ItemId, error: Option<&str>) {
         let active = self.job.active(item).expect("active");
-        let Doing::Running(start) = active.doing else {
-            panic!("it runs: {active:?}")
-        };
+        let Doing::Running(start) = active.doing else { panic!("it runs: {active:?}") };
         self.tell(&Input::Ended(Box::new(AttemptEnd {
             start,
             failure: error.map(|_| Cause::Exit(1)),
@@ -179,10 +165,7 @@ reduce:
 fn a_board_holds_what_the_job_knows() {
     let mut scene = Scene::of(MAP);
     let mut speed = Speed::new(seen(&scene.job, scene.now));
-    scene.read(
-        StepId(0),
-        &["north", "east", "so\u{1b}[2Juth", "west", "up", "down"],
-    );
+    scene.read(StepId(0), &["north", "east", "so\u{1b}[2Juth", "west", "up", "down"]);
     scene.start();
     scene.wait(2000);
     scene.end(StepId(0).item(0), None);
@@ -194,10 +177,7 @@ fn a_board_holds_what_the_job_knows() {
     scene.end(StepId(0).item(3), None);
     speed.note(seen(&scene.job, scene.now));
     let board = Board::of(&scene.job, &scene.breakers, &speed, scene.now);
-    let lines = board.lines(Size {
-        columns: 80,
-        rows: 24,
-    });
+    let lines = board.lines(Size { columns: 80, rows: 24 });
     let drawn: String = lines.iter().map(|line| line.drawn(false) + "\n").collect();
     assert_data_eq!(
         drawn,

@@ -172,17 +172,8 @@ fn every_hold_and_release_is_said_to_whoever_wants_to_know() {
 #[test]
 fn a_breaker_that_another_job_has_opened_is_said_once() {
     let mut scene = Scene::of(OUTAGE);
-    let failed = Fact::Reported {
-        at: scene.now,
-        generation: 0,
-        probe: false,
-        signal: Signal::Down,
-        many: 2,
-    };
-    let failed = BreakerRecord {
-        job: Some("another".to_owned()),
-        ..BreakerRecord::by_hand(vec![failed])
-    };
+    let failed = Fact::Reported { at: scene.now, generation: 0, probe: false, signal: Signal::Down, many: 2 };
+    let failed = BreakerRecord { job: Some("another".to_owned()), ..BreakerRecord::by_hand(vec![failed]) };
     scene.breakers.tick(scene.now);
     assert!(scene.breakers.learn("payments", [(1, failed)]));
     scene.read(StepId(0), &["a", "b", "c", "d"]);

@@ -9,10 +9,7 @@ use crate::screen::progress::draw::Size;
 use crate::screen::progress::line::{Line, Tone};
 use crate::screen::progress::terminal::Terminal;
 
-const SIZE: Size = Size {
-    columns: 20,
-    rows: 8,
-};
+const SIZE: Size = Size { columns: 20, rows: 8 };
 
 /// A terminal as the kernel presents it: `\n` goes to the beginning of the next line.
 struct Screen {
@@ -26,10 +23,7 @@ fn size(cells: u16) -> NonZero<u16> {
 
 impl Screen {
     fn new() -> Self {
-        Self {
-            parser: Parser::new(size(8), size(20), 100),
-            writes: 0,
-        }
+        Self { parser: Parser::new(size(8), size(20), 100), writes: 0 }
     }
 
     fn type_in(&mut self, text: &str) {
@@ -110,12 +104,7 @@ fn lines_that_stay_scroll_away_above_a_frame() {
         terminal.write(&format!("said {number}\n"), &frame(&["one", "two"]), SIZE);
     }
     drop(terminal);
-    assert_eq!(
-        screen.lines(),
-        [
-            "said 26", "said 27", "said 28", "said 29", "said 30", "one", "two"
-        ]
-    );
+    assert_eq!(screen.lines(), ["said 26", "said 27", "said 28", "said 29", "said 30", "one", "two"]);
 }
 
 #[test]
@@ -159,16 +148,10 @@ fn lines_that_a_narrower_terminal_has_broken_are_overwritten_too() {
     let mut bytes = Vec::new();
     let mut terminal = Terminal::new(&mut bytes, false);
     terminal.write("", &frame(&["fourteen chars", "four"]), SIZE);
-    let narrow = Size {
-        columns: 10,
-        rows: 8,
-    };
+    let narrow = Size { columns: 10, rows: 8 };
     terminal.write("", &frame(&["four"]), narrow);
     drop(terminal);
     let written = String::from_utf8(bytes).expect("text");
     let second = written.split_once("four\x1b[K\n\x1b[K").expect("a frame").1;
-    assert_eq!(
-        second,
-        "\r\x1b[3Afour\x1b[K\n\x1b[K\n\x1b[K\n\x1b[K\r\x1b[2A"
-    );
+    assert_eq!(second, "\r\x1b[3Afour\x1b[K\n\x1b[K\n\x1b[K\n\x1b[K\r\x1b[2A");
 }

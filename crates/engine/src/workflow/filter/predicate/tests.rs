@@ -45,14 +45,7 @@ fn values_of_one_type_are_compared() {
         "list < [2]",
         "(n == 5) == true",
     ]);
-    none_holds(&[
-        "n == 6",
-        "n < 5",
-        "n > 5",
-        "f >= 2.6",
-        "s == 'needle'",
-        "t == false",
-    ]);
+    none_holds(&["n == 6", "n < 5", "n > 5", "f >= 2.6", "s == 'needle'", "t == false"]);
 }
 
 #[test]
@@ -68,25 +61,12 @@ fn large_integers_keep_their_last_digit() {
 #[test]
 fn values_of_different_types_are_only_different() {
     all_hold(&["n != '5'", "s != 1", "t != 1", "list != 1"]);
-    none_holds(&[
-        "n == '5'",
-        "n < '6'",
-        "n <= '5'",
-        "n >= '5'",
-        "zero == false",
-        "empty == false",
-    ]);
+    none_holds(&["n == '5'", "n < '6'", "n <= '5'", "n >= '5'", "zero == false", "empty == false"]);
 }
 
 #[test]
 fn a_missing_field_is_null_and_null_has_no_order() {
-    all_hold(&[
-        "gone == null",
-        "null == gone.deeper[3]",
-        "gone != 1",
-        "item.null == null",
-        "n != null",
-    ]);
+    all_hold(&["gone == null", "null == gone.deeper[3]", "gone != 1", "item.null == null", "n != null"]);
     none_holds(&[
         "gone < 1",
         "gone <= 1",
@@ -100,27 +80,8 @@ fn a_missing_field_is_null_and_null_has_no_order() {
 
 #[test]
 fn a_value_alone_holds_unless_missing_null_or_false() {
-    all_hold(&[
-        "n",
-        "zero",
-        "empty",
-        "t",
-        "list",
-        "map",
-        "item",
-        "true",
-        "0",
-        "item['in']",
-    ]);
-    none_holds(&[
-        "gone",
-        "item.null",
-        "no",
-        "map.k",
-        "false",
-        "null",
-        "list[7]",
-    ]);
+    all_hold(&["n", "zero", "empty", "t", "list", "map", "item", "true", "0", "item['in']"]);
+    none_holds(&["gone", "item.null", "no", "map.k", "false", "null", "list[7]"]);
 }
 
 #[test]
@@ -162,13 +123,7 @@ fn in_is_contains_seen_from_the_other_side() {
         "not n in [1, 2]",
         "5 in [5,]",
     ]);
-    none_holds(&[
-        "n in []",
-        "n in ['5']",
-        "gone in [1]",
-        "n in gone",
-        "n not in [5]",
-    ]);
+    none_holds(&["n in []", "n in ['5']", "gone in [1]", "n in gone", "n not in [5]"]);
 }
 
 #[test]
@@ -186,34 +141,19 @@ fn and_binds_tighter_than_or_and_not_tighter_than_both() {
         "not n == 6",
         "!contains(s, 'z')",
     ]);
-    none_holds(&[
-        "(t || no) && no",
-        "!t || no",
-        "not (t or no)",
-        "!(no || t)",
-        "not n == 5",
-    ]);
+    none_holds(&["(t || no) && no", "!t || no", "not (t or no)", "!(no || t)", "not n == 5"]);
 }
 
 #[test]
 fn a_field_named_like_a_word_of_the_language_needs_the_word_item() {
-    all_hold(&[
-        "item.in == 1",
-        "item['in'] == 1",
-        "item.null == null",
-        "item.not == null",
-    ]);
+    all_hold(&["item.in == 1", "item['in'] == 1", "item.null == null", "item.not == null"]);
 }
 
 #[track_caller]
 fn refused(text: &str, marked: &str, message: &str, help: &str) {
     let error = Filter::parse(text).unwrap_err();
     assert_eq!(
-        (
-            &text[error.range.clone()],
-            error.message.as_str(),
-            error.help.as_deref().unwrap_or_default()
-        ),
+        (&text[error.range.clone()], error.message.as_str(), error.help.as_deref().unwrap_or_default()),
         (marked, message, help),
         "{text} {:?}",
         error.range
@@ -228,104 +168,34 @@ fn signs_of_other_languages_are_refused_with_ours() {
     refused("a <> 1", "<>", "`<>` is no operator", "write `!=`");
     refused("a & b", "&", "`&` is no operator", "write `&&`");
     refused("a | b", "|", "`|` is no operator", "write `||`");
-    refused(
-        "a == ‘x’",
-        "‘",
-        "`‘` means nothing here",
-        "text stands in straight quotes: 'text' or \"text\"",
-    );
-    refused(
-        "a + 1 > 2",
-        "+",
-        "`+` means nothing here",
-        "there is no arithmetic here",
-    );
-    refused(
-        "$.a == 1",
-        "$",
-        "`$` means nothing here",
-        "the item is `item`, its field `item.name`",
-    );
-    refused(
-        "a > .5",
-        ".",
-        "`.` means nothing here",
-        "write `0.5`, not `.5`",
-    );
+    refused("a == ‘x’", "‘", "`‘` means nothing here", "text stands in straight quotes: 'text' or \"text\"");
+    refused("a + 1 > 2", "+", "`+` means nothing here", "there is no arithmetic here");
+    refused("$.a == 1", "$", "`$` means nothing here", "the item is `item`, its field `item.name`");
+    refused("a > .5", ".", "`.` means nothing here", "write `0.5`, not `.5`");
 }
 
 #[test]
 fn what_could_be_understood_in_two_ways_is_refused() {
     let deny = "write `!(a == b)` to deny the whole comparison";
-    refused(
-        "!a == b",
-        "!",
-        "`!` before a comparison needs parentheses",
-        deny,
-    );
-    refused(
-        "!(a) in [1]",
-        "!",
-        "`!` before a comparison needs parentheses",
-        deny,
-    );
+    refused("!a == b", "!", "`!` before a comparison needs parentheses", deny);
+    refused("!(a) in [1]", "!", "`!` before a comparison needs parentheses", deny);
     let chain = "write `1 < a && a < 5`, or use parentheses";
-    refused(
-        "1 < a < 5",
-        "<",
-        "one comparison cannot follow another",
-        chain,
-    );
+    refused("1 < a < 5", "<", "one comparison cannot follow another", chain);
 }
 
 #[test]
 fn a_mistake_is_marked_where_it_is() {
-    refused(
-        "",
-        "",
-        "the filter is empty",
-        "leave it out to take every item",
-    );
-    refused(
-        "  ",
-        "  ",
-        "the filter is empty",
-        "leave it out to take every item",
-    );
-    refused(
-        "a == ",
-        "",
-        "expected a field or a value, found the end",
-        "",
-    );
-    refused(
-        "a == && b",
-        "&&",
-        "expected a field or a value, found `&&`",
-        "",
-    );
+    refused("", "", "the filter is empty", "leave it out to take every item");
+    refused("  ", "  ", "the filter is empty", "leave it out to take every item");
+    refused("a == ", "", "expected a field or a value, found the end", "");
+    refused("a == && b", "&&", "expected a field or a value, found `&&`", "");
     refused("a b", "b", "expected `&&`, `||` or the end, found `b`", "");
     refused("(a", "", "expected `)`, found the end", "");
     refused("a)", ")", "expected `&&`, `||` or the end, found `)`", "");
     refused("a in [1 2]", "2", "expected `,` or `]`, found `2`", "");
-    refused(
-        "a in [b]",
-        "b",
-        "a list holds values, not fields",
-        "text stands in quotes: ['open', 'closed']",
-    );
-    refused(
-        "a == 'x",
-        "'x",
-        "the text in quotes has no end",
-        "close it with '",
-    );
-    refused(
-        "a not b",
-        "b",
-        "expected `in` or `contains` after `not`, found `b`",
-        "",
-    );
+    refused("a in [b]", "b", "a list holds values, not fields", "text stands in quotes: ['open', 'closed']");
+    refused("a == 'x", "'x", "the text in quotes has no end", "close it with '");
+    refused("a not b", "b", "expected `in` or `contains` after `not`, found `b`", "");
     refused("contains(a)", ")", "expected `,`, found `)`", "");
     let number = "numbers are written as in JSON, text stands in quotes";
     refused("a == 12abc", "12abc", "`12abc` is not a number", number);
@@ -347,27 +217,14 @@ fn a_mistake_is_marked_where_it_is() {
 
 #[test]
 fn nesting_is_bounded() {
-    let nested =
-        |open: &str, close: &str, n: usize| format!("{}1{}", open.repeat(n), close.repeat(n));
-    for (open, close) in [
-        ("(", ")"),
-        ("!", ""),
-        ("not ", ""),
-        ("[", "]"),
-        ("contains(1,", ")"),
-        ("(1 == ", ")"),
-    ] {
+    let nested = |open: &str, close: &str, n: usize| format!("{}1{}", open.repeat(n), close.repeat(n));
+    for (open, close) in
+        [("(", ")"), ("!", ""), ("not ", ""), ("[", "]"), ("contains(1,", ")"), ("(1 == ", ")")]
+    {
         assert!(Filter::parse(&nested(open, close, 100)).is_ok(), "{open}");
         let error = Filter::parse(&nested(open, close, 101)).unwrap_err();
-        assert_eq!(
-            error.message, "the filter is nested more than 100 deep",
-            "{open}"
-        );
-        assert!(
-            error.range.start >= 100 && error.range.start < 1300,
-            "{open} {:?}",
-            error.range
-        );
+        assert_eq!(error.message, "the filter is nested more than 100 deep", "{open}");
+        assert!(error.range.start >= 100 && error.range.start < 1300, "{open} {:?}", error.range);
     }
 }
 

@@ -46,34 +46,17 @@ fn an_id_that_is_no_name_is_not_used() {
 
 #[test]
 fn an_id_claimed_twice_names_neither() {
-    let items = [
-        json!({"id": 7, "n": 1}),
-        json!({"id": "7", "n": 2}),
-        json!({"id": 8}),
-        json!("7"),
-    ];
+    let items = [json!({"id": 7, "n": 1}), json!({"id": "7", "n": 2}), json!({"id": 8}), json!("7")];
     assert_eq!(
         named(&items),
-        [
-            print_of(&items[0]),
-            print_of(&items[1]),
-            "8".to_owned(),
-            print_of(&items[3])
-        ]
+        [print_of(&items[0]), print_of(&items[1]), "8".to_owned(), print_of(&items[3])]
     );
 }
 
 #[test]
 fn a_short_line_is_its_own_name() {
     let (longest, longer) = ("é".repeat(256), "é".repeat(257));
-    let items = [
-        json!("plain line"),
-        json!(longest),
-        json!(longer),
-        json!("a/b"),
-        json!("a\tb"),
-        json!(""),
-    ];
+    let items = [json!("plain line"), json!(longest), json!(longer), json!("a/b"), json!("a\tb"), json!("")];
     assert_eq!(
         named(&items),
         [
@@ -90,16 +73,9 @@ fn a_short_line_is_its_own_name() {
 #[test]
 fn equal_contents_are_numbered() {
     let print = print_of(&json!({"a": 1, "b": 2}));
-    let items = [
-        "{\"a\": 1, \"b\": 2}",
-        "{\"b\":2,\"a\":1}",
-        "{\"a\":1,\"b\":2}",
-    ];
+    let items = ["{\"a\": 1, \"b\": 2}", "{\"b\":2,\"a\":1}", "{\"a\":1,\"b\":2}"];
     let items = items.map(|text| serde_json::from_str(text).unwrap());
-    assert_eq!(
-        named(&items),
-        [print.clone(), format!("{print}-2"), format!("{print}-3")]
-    );
+    assert_eq!(named(&items), [print.clone(), format!("{print}-2"), format!("{print}-3")]);
 }
 
 #[test]
@@ -110,21 +86,13 @@ fn an_id_that_looks_like_a_fingerprint_keeps_its_name() {
     let second = json!({"id": format!("{print}-3")});
     let mut items = vec![plain.clone(), plain, thief, second];
     let names = |items: &[Value]| {
-        let mut pairs: Vec<_> = named(items)
-            .into_iter()
-            .zip(items.iter().map(print_of))
-            .collect();
+        let mut pairs: Vec<_> = named(items).into_iter().zip(items.iter().map(print_of)).collect();
         pairs.sort();
         pairs
     };
     assert_eq!(
         named(&items),
-        [
-            format!("{print}-2"),
-            format!("{print}-4"),
-            print.clone(),
-            format!("{print}-3")
-        ]
+        [format!("{print}-2"), format!("{print}-4"), print.clone(), format!("{print}-3")]
     );
     let forward = names(&items);
     items.reverse();
@@ -138,12 +106,7 @@ fn contents_that_share_a_fingerprint_are_numbered_by_their_text() {
     let zero = "00000000000000ab";
     assert_eq!(
         identities_by(&items, same),
-        [
-            format!("{zero}-2"),
-            zero.to_owned(),
-            format!("{zero}-3"),
-            format!("{zero}-4")
-        ]
+        [format!("{zero}-2"), zero.to_owned(), format!("{zero}-3"), format!("{zero}-4")]
     );
 }
 
@@ -171,10 +134,7 @@ fn one_bit(value: &Value) -> u64 {
 
 fn pairs(items: &[Value], print: fn(&Value) -> u64) -> Vec<(String, String)> {
     let contents = items.iter().map(ToString::to_string);
-    let mut pairs: Vec<_> = identities_by(items, print)
-        .into_iter()
-        .zip(contents)
-        .collect();
+    let mut pairs: Vec<_> = identities_by(items, print).into_iter().zip(contents).collect();
     pairs.sort();
     pairs
 }

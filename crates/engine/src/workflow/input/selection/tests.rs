@@ -13,10 +13,7 @@ fn taken(selection: &Selection, document: Value) -> Vec<Value> {
 #[test]
 fn the_elements_of_an_array_are_the_items() {
     let items = Selection::default().select(json!(["b", "a", 3])).unwrap();
-    let pairs: Vec<_> = items
-        .iter()
-        .map(|item| (item.identity.as_str(), &item.input))
-        .collect();
+    let pairs: Vec<_> = items.iter().map(|item| (item.identity.as_str(), &item.input)).collect();
     assert_eq!(pairs[0], ("b", &json!("b")));
     assert_eq!(pairs[1], ("a", &json!("a")));
     assert_eq!((pairs[2].0.len(), pairs[2].1), (16, &json!(3)));
@@ -43,10 +40,7 @@ fn anything_else_is_refused_with_what_it_is() {
         ),
     ] {
         let error = Selection::default().select(document).unwrap_err();
-        assert_eq!(
-            (error.message.as_str(), error.help.as_deref()),
-            (message, Some(help))
-        );
+        assert_eq!((error.message.as_str(), error.help.as_deref()), (message, Some(help)));
     }
 }
 
@@ -54,10 +48,7 @@ fn anything_else_is_refused_with_what_it_is() {
 fn the_suggested_path_finds_the_items() {
     for name in ["items", "the 'items'", "a\\b", "größe", "0", ""] {
         let path = JsonPath::parse(&path_to(name)).unwrap();
-        let selection = Selection {
-            json_path: Some(path),
-            ..Selection::default()
-        };
+        let selection = Selection { json_path: Some(path), ..Selection::default() };
         assert_eq!(taken(&selection, json!({name: [1, 2]})), [1, 2], "{name}");
     }
 }
@@ -75,19 +66,13 @@ fn a_json_path_finds_the_items_wherever_they_are() {
 
 #[test]
 fn the_steps_come_in_their_order() {
-    let mut selection = Selection {
-        filter: Some(Filter::parse("n != 9").unwrap()),
-        ..Selection::default()
-    };
+    let mut selection = Selection { filter: Some(Filter::parse("n != 9").unwrap()), ..Selection::default() };
     let document = json!([
         {"n": 3, "k": "a"}, {"n": 9, "k": "z"}, {"n": 1, "k": "a"}, {"n": 2, "k": "b"}, {"n": 4}, {"n": 5, "k": null}
     ]);
     let numbers = |selection: &Selection| -> Vec<i64> {
         let items = taken(selection, document.clone());
-        items
-            .iter()
-            .map(|item| item["n"].as_i64().unwrap())
-            .collect()
+        items.iter().map(|item| item["n"].as_i64().unwrap()).collect()
     };
     assert_eq!(numbers(&selection), [3, 1, 2, 4, 5]);
     selection.sort_by = Some(SortBy::parse("n").unwrap());
@@ -104,10 +89,7 @@ fn the_steps_come_in_their_order() {
 
 #[test]
 fn sorting_keeps_the_order_of_what_it_does_not_tell_apart() {
-    let selection = Selection {
-        sort_by: Some(SortBy::parse("k DESC").unwrap()),
-        ..Selection::default()
-    };
+    let selection = Selection { sort_by: Some(SortBy::parse("k DESC").unwrap()), ..Selection::default() };
     let document: Vec<Value> = (0..100).map(|n| json!({"k": n % 3, "n": n})).collect();
     let sorted = taken(&selection, Value::Array(document));
     assert!(sorted.windows(2).all(|pair| {
@@ -118,13 +100,8 @@ fn sorting_keeps_the_order_of_what_it_does_not_tell_apart() {
 
 #[test]
 fn names_are_given_after_the_selection() {
-    let selection = Selection {
-        filter: Some(Filter::parse("on").unwrap()),
-        ..Selection::default()
-    };
-    let items = selection
-        .select(json!([{"id": 1, "on": true}, {"id": 1, "on": false}]))
-        .unwrap();
+    let selection = Selection { filter: Some(Filter::parse("on").unwrap()), ..Selection::default() };
+    let items = selection.select(json!([{"id": 1, "on": true}, {"id": 1, "on": false}])).unwrap();
     assert_eq!(items[0].identity, "1");
 }
 

@@ -17,12 +17,7 @@ impl Values for Item {
 
 fn parse(value: &Value) -> Result<JsonTemplate, Vec<JsonTemplateError>> {
     let none = BTreeSet::new();
-    let names = Names {
-        item: true,
-        map: false,
-        captured: &none,
-        steps: &none,
-    };
+    let names = Names { item: true, map: false, captured: &none, steps: &none };
     JsonTemplate::parse(value, &names)
 }
 
@@ -54,16 +49,8 @@ fn one_reference_is_replaced_by_the_value_itself() {
 
 #[test]
 fn in_a_longer_string_values_are_text() {
-    let template = json!([
-        "n=${item.n}",
-        "${item.n}${item.n}",
-        " ${item.list}",
-        "$${item.n}"
-    ]);
-    assert_eq!(
-        render(&template).unwrap(),
-        json!(["n=7", "77", " [1,\"a\"]", "${item.n}"])
-    );
+    let template = json!(["n=${item.n}", "${item.n}${item.n}", " ${item.list}", "$${item.n}"]);
+    assert_eq!(render(&template).unwrap(), json!(["n=7", "77", " [1,\"a\"]", "${item.n}"]));
 }
 
 #[test]
@@ -97,24 +84,14 @@ fn what_is_wrong_is_found_by_its_pointer() {
         "b": "${item.n",
     }))
     .unwrap_err();
-    let found: Vec<_> = errors
-        .iter()
-        .map(|error| (error.pointer.as_str(), error.error.range.clone()))
-        .collect();
-    assert_eq!(
-        found,
-        [
-            ("/a/1/x~1y~0", 4..14),
-            ("/a/1/x~1y~0", 19..26),
-            ("/b", 0..8)
-        ]
-    );
+    let found: Vec<_> =
+        errors.iter().map(|error| (error.pointer.as_str(), error.error.range.clone())).collect();
+    assert_eq!(found, [("/a/1/x~1y~0", 4..14), ("/a/1/x~1y~0", 19..26), ("/b", 0..8)]);
 }
 
 #[test]
 fn references_come_in_the_order_of_the_value() {
-    let template =
-        parse(&json!({"a": ["${item.x}", {"b": "${item.y} ${item.z}"}], "c": "${item}"}));
+    let template = parse(&json!({"a": ["${item.x}", {"b": "${item.y} ${item.z}"}], "c": "${item}"}));
     let template = template.unwrap();
     let texts: Vec<_> = template.references().map(Reference::text).collect();
     assert_eq!(texts, ["item.x", "item.y", "item.z", "item"]);

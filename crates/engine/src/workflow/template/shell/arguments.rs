@@ -34,15 +34,10 @@ static GETOPTS: Grammar = Grammar::new(&[], &[Use::Data, Use::Name, Use::Data]);
 static UNSET: Grammar = Grammar::new(&[], &[Use::Name]);
 static EVAL: Grammar = Grammar::new(&[], &[Use::Code]);
 static TRAP: Grammar = Grammar::new(&[], &[Use::Code, Use::Data]);
-static SHELL: Grammar = Grammar {
-    is_shell: true,
-    ..Grammar::new(&[("oO", Use::Data)], &[Use::Data])
-};
+static SHELL: Grammar = Grammar { is_shell: true, ..Grammar::new(&[("oO", Use::Data)], &[Use::Data]) };
 /// A shell behind its `-c`.
-static SHELL_CODE: Grammar = Grammar {
-    is_shell: true,
-    ..Grammar::new(&[("oO", Use::Data)], &[Use::Code, Use::Data])
-};
+static SHELL_CODE: Grammar =
+    Grammar { is_shell: true, ..Grammar::new(&[("oO", Use::Data)], &[Use::Code, Use::Data]) };
 
 #[derive(Debug, Clone, Copy)]
 enum Whose {
@@ -94,9 +89,7 @@ impl Arguments {
             // An alias is code when it is used, and `compgen -W` expands its words.
             "eval" | "alias" | "compgen" | "complete" => Whose::Builtin(&EVAL),
             "trap" => Whose::Builtin(&TRAP),
-            "declare" | "typeset" | "local" | "readonly" | "export" => {
-                Whose::Declare(Attributes::default())
-            }
+            "declare" | "typeset" | "local" | "readonly" | "export" => Whose::Declare(Attributes::default()),
             "test" | "[" => Whose::Test { name: false },
             "ssh" => Whose::Remote,
             _ if is_shell(name) => Whose::Builtin(&SHELL),
@@ -105,12 +98,7 @@ impl Arguments {
     }
 
     fn of(whose: Whose) -> Self {
-        Self {
-            whose,
-            options: true,
-            value: None,
-            operands: 0,
-        }
+        Self { whose, options: true, value: None, operands: 0 }
     }
 
     /// Why the next argument takes no reference, if so; `referenced` says whether it holds one.
@@ -128,8 +116,7 @@ impl Arguments {
             }
             Whose::Test { name } => {
                 // A value may be `-v` itself, with another one behind it.
-                let asks = matches!(word.whole(), Some("-v" | "-R"))
-                    || (referenced && word.text.is_empty());
+                let asks = matches!(word.whole(), Some("-v" | "-R")) || (referenced && word.text.is_empty());
                 std::mem::replace(name, asks).then_some(Obstacle::Name)
             }
             Whose::Declare(attributes) => attributes.next(word),
@@ -157,8 +144,7 @@ impl Arguments {
                 return None;
             }
             self.options = false;
-            let taken_for_option =
-                referenced && word.text.is_empty() && grammar.has_dangerous_option();
+            let taken_for_option = referenced && word.text.is_empty() && grammar.has_dangerous_option();
             if taken_for_option && grammar.operand(0) == Use::Data {
                 return Some(Obstacle::Option);
             }
@@ -210,11 +196,7 @@ impl Use {
 
 impl Grammar {
     const fn new(values: &'static [(&'static str, Use)], operands: &'static [Use]) -> Self {
-        Self {
-            values,
-            operands,
-            is_shell: false,
-        }
+        Self { values, operands, is_shell: false }
     }
 
     fn value(&self, letter: char) -> Option<Use> {
@@ -249,8 +231,5 @@ impl Attributes {
 
 fn is_shell(name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or_default();
-    matches!(
-        file,
-        "sh" | "bash" | "dash" | "ksh" | "zsh" | "ash" | "mksh"
-    )
+    matches!(file, "sh" | "bash" | "dash" | "ksh" | "zsh" | "ash" | "mksh")
 }

@@ -105,8 +105,7 @@ impl<'t> Commands<'t> {
         let assigns = self.closer == Closer::Words
             || self.command == Command::Declare
             || matches!(self.place, Place::Command | Place::Prefix);
-        matches!(self.command, Command::Let | Command::Operand)
-            || (subscript && assigns && !self.redirected)
+        matches!(self.command, Command::Let | Command::Operand) || (subscript && assigns && !self.redirected)
     }
 
     /// `placed` counts the references so far.
@@ -190,8 +189,8 @@ impl<'t> Commands<'t> {
             | (Place::FunctionName, _)
             | (
                 Place::Command,
-                "if" | "then" | "else" | "elif" | "fi" | "while" | "until" | "do" | "done" | "{"
-                | "}" | "!" | "time" | "coproc",
+                "if" | "then" | "else" | "elif" | "fi" | "while" | "until" | "do" | "done" | "{" | "}" | "!"
+                | "time" | "coproc",
             ) => Place::Command,
             (Place::Command, "for" | "select") => Place::ForName,
             (Place::Command, "function") => Place::FunctionName,

@@ -45,17 +45,13 @@ impl Edits {
         });
         let slot = self.slots.len();
         self.known.insert(reference.clone(), slot);
-        self.slots.push(Slot {
-            reference,
-            variable,
-        });
+        self.slots.push(Slot { reference, variable });
         slot
     }
 
     pub(super) fn variable(&self, slot: usize) -> &str {
         let slot = self.slots.get(slot);
-        slot.and_then(|slot| slot.variable.as_deref())
-            .unwrap_or_default()
+        slot.and_then(|slot| slot.variable.as_deref()).unwrap_or_default()
     }
 
     /// The result is for `append`.

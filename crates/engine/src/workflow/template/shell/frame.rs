@@ -49,11 +49,7 @@ pub(super) struct Parameter {
 
 impl Parameter {
     pub(super) fn new(outer: Spot) -> Self {
-        Self {
-            outer,
-            stage: ParameterStage::Name { begun: false },
-            apostrophe: false,
-        }
+        Self { outer, stage: ParameterStage::Name { begun: false }, apostrophe: false }
     }
 
     /// Where its word stands: a pattern is outside of the double quotes around it.
@@ -71,20 +67,13 @@ impl Parameter {
     fn obstacle(&self) -> Option<Obstacle> {
         match (self.outer, self.stage) {
             (_, ParameterStage::Name { .. }) => Some(Obstacle::ParameterName),
-            (_, ParameterStage::Subscript(_) | ParameterStage::Offset) => {
-                Some(Obstacle::Arithmetic)
-            }
+            (_, ParameterStage::Subscript(_) | ParameterStage::Offset) => Some(Obstacle::Arithmetic),
             (
                 Spot::Bare,
                 ParameterStage::Word { assigns: true } | ParameterStage::Pattern { replaces: true },
             ) => Some(Obstacle::SplitResult),
             (Spot::Body, ParameterStage::Pattern { .. }) => Some(Obstacle::BodyPattern),
-            (
-                _,
-                ParameterStage::Colon
-                | ParameterStage::Word { .. }
-                | ParameterStage::Pattern { .. },
-            ) => None,
+            (_, ParameterStage::Colon | ParameterStage::Word { .. } | ParameterStage::Pattern { .. }) => None,
         }
     }
 }

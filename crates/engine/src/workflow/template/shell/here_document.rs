@@ -22,9 +22,7 @@ impl HereDocument {
     pub(super) fn is_plain(&self) -> bool {
         let plain = |c: char| c.is_alphanumeric() || "_-.!%+,:@/".contains(c);
         // `<<-x` would take the `-` for its own.
-        !self.delimiter.is_empty()
-            && !self.delimiter.starts_with('-')
-            && self.delimiter.chars().all(plain)
+        !self.delimiter.is_empty() && !self.delimiter.starts_with('-') && self.delimiter.chars().all(plain)
     }
 }
 
@@ -41,11 +39,7 @@ impl Bodies {
     /// `None` without documents.
     pub(super) fn of(documents: impl Iterator<Item = HereDocument>) -> Option<Self> {
         let mut rest: VecDeque<_> = documents.collect();
-        Some(Self {
-            current: rest.pop_front()?,
-            rest,
-            at_line: true,
-        })
+        Some(Self { current: rest.pop_front()?, rest, at_line: true })
     }
 }
 

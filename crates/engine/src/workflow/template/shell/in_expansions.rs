@@ -52,11 +52,7 @@ impl<'t> Lexer<'t, '_> {
     }
 
     pub(super) fn in_arithmetic(&mut self, arithmetic: &mut Arithmetic, c: char) -> Next<'t> {
-        let (open, close) = if arithmetic.bracket {
-            ('[', ']')
-        } else {
-            ('(', ')')
-        };
+        let (open, close) = if arithmetic.bracket { ('[', ']') } else { ('(', ')') };
         match c {
             '\\' | '`' | '$' => return self.in_word(Spot::Double, c),
             '"' | '\'' | '\n' if arithmetic.bracket => {
@@ -112,9 +108,9 @@ impl<'t> Lexer<'t, '_> {
                 }
                 self.take(1)
             }
-            ParameterStage::Word { .. }
-            | ParameterStage::Pattern { .. }
-            | ParameterStage::Offset => self.in_operand(parameter, c),
+            ParameterStage::Word { .. } | ParameterStage::Pattern { .. } | ParameterStage::Offset => {
+                self.in_operand(parameter, c)
+            }
         }
     }
 
@@ -126,9 +122,7 @@ impl<'t> Lexer<'t, '_> {
                 self.cursor.bump();
                 return Next::Close;
             }
-            _ if special || c.is_ascii_alphanumeric() || c == '_' => {
-                ParameterStage::Name { begun: true }
-            }
+            _ if special || c.is_ascii_alphanumeric() || c == '_' => ParameterStage::Name { begun: true },
             '[' if begun => ParameterStage::Subscript(1),
             ':' if begun => ParameterStage::Colon,
             '-' | '=' | '?' | '+' if begun => ParameterStage::Word { assigns: c == '=' },

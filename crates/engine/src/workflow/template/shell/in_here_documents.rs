@@ -58,12 +58,7 @@ impl<'t> Lexer<'t, '_> {
             self.doubt(Obstacle::HereDocument);
         }
         if quoted || !delimiter.is_empty() {
-            self.waiting.push(HereDocument {
-                delimiter,
-                quoted,
-                strips_tabs,
-                word,
-            });
+            self.waiting.push(HereDocument { delimiter, quoted, strips_tabs, word });
         }
     }
 
@@ -114,10 +109,7 @@ impl<'t> Lexer<'t, '_> {
     }
 
     /// The place behind the delimiter, if this line is the delimiter.
-    pub(super) fn behind_delimiter(
-        mut cursor: Cursor<'t>,
-        document: &HereDocument,
-    ) -> Option<Cursor<'t>> {
+    pub(super) fn behind_delimiter(mut cursor: Cursor<'t>, document: &HereDocument) -> Option<Cursor<'t>> {
         cursor.set_joins(false);
         while document.strips_tabs && cursor.peek_char() == Some('\t') {
             cursor.bump();
@@ -247,8 +239,7 @@ impl<'t> Lexer<'t, '_> {
         } else {
             (!document.is_plain()).then_some(Obstacle::OddDelimiter)
         };
-        self.edits
-            .replace(document.word.clone(), document.delimiter.clone());
+        self.edits.replace(document.word.clone(), document.delimiter.clone());
         let mut hidden_to = body.start;
         for (range, ours) in ours {
             self.hide(hidden_to..range.start);
@@ -261,12 +252,7 @@ impl<'t> Lexer<'t, '_> {
         self.hide(hidden_to..body.end);
     }
 
-    fn in_expanded_body(
-        &mut self,
-        range: Range<usize>,
-        reference: Reference,
-        obstacle: Option<Obstacle>,
-    ) {
+    fn in_expanded_body(&mut self, range: Range<usize>, reference: Reference, obstacle: Option<Obstacle>) {
         if let Some(obstacle) = obstacle {
             self.refuse(range, reference.text(), obstacle);
             return;

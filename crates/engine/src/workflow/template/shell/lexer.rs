@@ -247,8 +247,7 @@ impl<'t, 'n> Lexer<'t, 'n> {
                 self.refuse(range.clone(), reference.text(), obstacle);
                 return None;
             }
-            self.placed
-                .push((range.clone(), reference.text().to_owned()));
+            self.placed.push((range.clone(), reference.text().to_owned()));
         }
         Some(self.edits.slot(reference))
     }
@@ -279,11 +278,7 @@ impl<'t, 'n> Lexer<'t, 'n> {
     }
 
     fn report(&mut self, range: Range<usize>, message: String, help: String) {
-        self.report_error(TemplateError {
-            range,
-            message,
-            help: Some(help),
-        });
+        self.report_error(TemplateError { range, message, help: Some(help) });
     }
 
     fn obstacle(&self) -> Option<Obstacle> {

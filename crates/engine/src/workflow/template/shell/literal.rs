@@ -94,12 +94,9 @@ mod tests {
         for word in ["eval", "\\eval", "'eval'", "\"ev\"'a'l", "ev\\\nal"] {
             assert_eq!(read(word), ("eval".to_owned(), Rest::Nothing), "{word}");
         }
-        for (word, text) in [
-            (r"'a\b$c`(' ", r"a\b$c`( "),
-            (r#""a\"b\c'(""#, r#"a"b\c'("#),
-            ("'a\\\nb'", "a\\\nb"),
-            ("", ""),
-        ] {
+        for (word, text) in
+            [(r"'a\b$c`(' ", r"a\b$c`( "), (r#""a\"b\c'(""#, r#"a"b\c'("#), ("'a\\\nb'", "a\\\nb"), ("", "")]
+        {
             assert_eq!(read(word), (text.to_owned(), Rest::Nothing), "{word}");
         }
     }

@@ -49,28 +49,20 @@ impl Obstacle {
         let why = match self {
             Self::Arithmetic => "stands in arithmetic, where some shells run what a value holds",
             Self::Name => "is taken for a name, and some shells run what a name holds",
-            Self::Option => {
-                "may be taken for an option, and with some options shells run what a value holds"
-            }
+            Self::Option => "may be taken for an option, and with some options shells run what a value holds",
             Self::List => "becomes the list of an array, where some shells run what a value holds",
             Self::Code => "stands in code for a shell, which would run what a value holds",
             Self::Delimiter => "cannot be the word that ends a here-document",
             Self::ParameterName => "cannot be part of the name of a parameter",
-            Self::BodyPattern => {
-                "is part of a pattern in a here-document, where some shells cannot quote it"
-            }
+            Self::BodyPattern => "is part of a pattern in a here-document, where some shells cannot quote it",
             Self::SplitResult => "becomes part of a result that the shell splits into words",
             Self::BackquotedBody => "stands in a quoted here-document inside backquotes",
-            Self::OddDelimiter => {
-                "stands in a here-document whose quoted delimiter is not a plain word"
-            }
+            Self::OddDelimiter => "stands in a here-document whose quoted delimiter is not a plain word",
             Self::BackquotedLiteral => "stands in quotes inside backquotes",
             Self::Parentheses => "stands behind parentheses that do not pair",
             Self::Backquotes => "stands behind backquotes that not all shells read alike",
             Self::HereDocument => "stands behind a here-document that not all shells end alike",
-            Self::Apostrophe => {
-                "stands behind a single `'` in `\"${…}\"`, which not all shells read alike"
-            }
+            Self::Apostrophe => "stands behind a single `'` in `\"${…}\"`, which not all shells read alike",
             Self::Substitution => "stands in or behind a `${…}` that not all shells know",
             Self::Bracket => "stands in or behind a `$[`, which is arithmetic in some shells",
         };
@@ -81,9 +73,7 @@ impl Obstacle {
     pub(super) fn help(self, name: &str) -> String {
         let help = match self {
             Self::Arithmetic => {
-                return format!(
-                    "check the value first, and write `${{raw:{name}}}` if it is trusted"
-                );
+                return format!("check the value first, and write `${{raw:{name}}}` if it is trusted");
             }
             Self::Name => {
                 return format!("write the name out, or `${{raw:{name}}}` if it is trusted");

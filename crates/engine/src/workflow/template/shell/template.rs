@@ -43,10 +43,7 @@ impl ShellTemplate {
         for piece in &self.pieces {
             match piece {
                 Piece::Text(plain) => text.push_str(plain),
-                Piece::Raw {
-                    slot,
-                    escaped: hide,
-                } => {
+                Piece::Raw { slot, escaped: hide } => {
                     let value = texts.get(*slot).map(String::as_str).unwrap_or_default();
                     if *hide {
                         text.push_str(&escaped(value));

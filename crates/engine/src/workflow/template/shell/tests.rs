@@ -29,12 +29,7 @@ impl Values for Item {
 fn parse(text: &str) -> Result<ShellTemplate, Vec<TemplateError>> {
     let captured = BTreeSet::from(["version".to_owned()]);
     let steps = BTreeSet::from(["build".to_owned()]);
-    let names = Names {
-        item: true,
-        map: false,
-        captured: &captured,
-        steps: &steps,
-    };
+    let names = Names { item: true, map: false, captured: &captured, steps: &steps };
     ShellTemplate::parse(text, &names)
 }
 

@@ -35,14 +35,7 @@ pub(super) struct Word<'t> {
 
 impl<'t> Word<'t> {
     pub(super) fn new(first_reference: usize, start: Cursor<'t>) -> Self {
-        Self {
-            kept: String::new(),
-            whole: true,
-            last: None,
-            shape: Shape::Name,
-            first_reference,
-            start,
-        }
+        Self { kept: String::new(), whole: true, last: None, shape: Shape::Name, first_reference, start }
     }
 
     /// `c` is not quoted. In the list of an array a word may begin with a subscript.

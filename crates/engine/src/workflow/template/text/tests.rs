@@ -24,12 +24,7 @@ impl Values for Item {
 fn parse(text: &str) -> Result<TextTemplate, Vec<TemplateError>> {
     let captured = BTreeSet::from(["version".to_owned()]);
     let steps = BTreeSet::new();
-    let names = Names {
-        item: true,
-        map: false,
-        captured: &captured,
-        steps: &steps,
-    };
+    let names = Names { item: true, map: false, captured: &captured, steps: &steps };
     TextTemplate::parse(text, &names)
 }
 
@@ -48,17 +43,11 @@ fn refused(text: &str) -> (Vec<&str>, String, String) {
 fn a_string_is_inserted_as_it_is_and_the_rest_as_compact_json() {
     let item = json!({"name": "Åsa \"A\"", "n": 1.5, "yes": true, "list": [1, {"a": null}]});
     assert_eq!(
-        render(
-            "<${item.name}> ${item.n} ${item.yes}${item.list} ${item.list[0]}",
-            item
-        ),
+        render("<${item.name}> ${item.n} ${item.yes}${item.list} ${item.list[0]}", item),
         "<Åsa \"A\"> 1.5 true[1,{\"a\":null}] 1"
     );
     assert_eq!(render("${item}", json!("all of it")), "all of it");
-    assert_eq!(
-        render("${item}", json!({"b": 1, "a": []})),
-        r#"{"a":[],"b":1}"#
-    );
+    assert_eq!(render("${item}", json!({"b": 1, "a": []})), r#"{"a":[],"b":1}"#);
     assert_eq!(render("${version}", json!(0)), "captured version");
     assert_eq!(render("${raw:item}", json!("raw")), "raw");
 }
@@ -88,34 +77,18 @@ fn a_value_that_is_missing_too_large_or_holds_nul_is_refused() {
     let missing = error("${item.a.b[0]}", json!({"a": {"b": null}}));
     assert_eq!(missing.to_string(), "`item.a.b[0]` has no value");
     assert!(missing.help().contains(":-"));
-    assert_eq!(
-        error("${item}", json!(null)),
-        ValueError::Missing {
-            name: "item".into()
-        }
-    );
+    assert_eq!(error("${item}", json!(null)), ValueError::Missing { name: "item".into() });
 
     assert_eq!(render("${item}", json!("x".repeat(102_400))).len(), 102_400);
     let large = error("${item}", json!("x".repeat(102_401)));
-    assert_eq!(
-        large.to_string(),
-        "`item` has 102401 bytes, and 102400 is the most a command can be given"
-    );
+    assert_eq!(large.to_string(), "`item` has 102401 bytes, and 102400 is the most a command can be given");
     assert!(large.help().contains("${item_file}"));
-    assert_eq!(
-        error("${item}", json!("a\0b")),
-        ValueError::HoldsNul {
-            name: "item".into()
-        }
-    );
+    assert_eq!(error("${item}", json!("a\0b")), ValueError::HoldsNul { name: "item".into() });
 }
 
 #[test]
 fn a_value_is_never_read_as_a_template() {
-    assert_eq!(
-        render("${item}${item}", json!("${item.x} $${")),
-        "${item.x} $${${item.x} $${"
-    );
+    assert_eq!(render("${item}${item}", json!("${item.x} $${")), "${item.x} $${${item.x} $${");
 }
 
 #[test]
@@ -142,10 +115,7 @@ fn the_reference_says_what_was_written() {
     assert_eq!(first.text(), "item.a-b_1.c[10].d");
     assert_eq!(first.root(), &Root::Item);
     let field = |name: &str| Segment::Field(name.into());
-    assert_eq!(
-        first.path(),
-        [field("a-b_1"), field("c"), Segment::Index(10), field("d")]
-    );
+    assert_eq!(first.path(), [field("a-b_1"), field("c"), Segment::Index(10), field("d")]);
     assert_eq!(first.default(), Some("x"));
     assert!(!first.is_raw());
     assert_eq!(references[1].text(), "version");
@@ -162,27 +132,11 @@ fn what_is_not_ours_is_refused_with_the_way_to_write_it() {
         ("${1}", "${", "`${` begins no name"),
         ("x ${", "${", "`${` begins no name"),
         ("${item.x", "${item.x", "`${item.x` is not closed by a `}`"),
-        (
-            "${item.x:-y",
-            "${item.x:-y",
-            "`${item.x` is not closed by a `}`",
-        ),
-        (
-            "${item.x\n}",
-            "${item.x",
-            "`${item.x` is not closed by a `}`",
-        ),
+        ("${item.x:-y", "${item.x:-y", "`${item.x` is not closed by a `}`"),
+        ("${item.x\n}", "${item.x", "`${item.x` is not closed by a `}`"),
         ("${item.}", "${item.", "a name is missing behind the `.`"),
-        (
-            "${item[x]}",
-            "${item",
-            "brackets hold a number or a name in quotes, as in `[0]` or `['a b']`",
-        ),
-        (
-            "${item[0}",
-            "${item",
-            "brackets hold a number or a name in quotes, as in `[0]` or `['a b']`",
-        ),
+        ("${item[x]}", "${item", "brackets hold a number or a name in quotes, as in `[0]` or `['a b']`"),
+        ("${item[0}", "${item", "brackets hold a number or a name in quotes, as in `[0]` or `['a b']`"),
         (
             "${item[99999999999999999999]}",
             "${item",
@@ -190,21 +144,14 @@ fn what_is_not_ours_is_refused_with_the_way_to_write_it() {
         ),
         ("${item.x%.y}", "${item.x", "`%` cannot follow `item.x`"),
         ("${item x}", "${item", "` ` cannot follow `item`"),
-        (
-            "${raw:nothing}",
-            "${raw:nothing}",
-            "`nothing` is not a known name",
-        ),
+        ("${raw:nothing}", "${raw:nothing}", "`nothing` is not a known name"),
     ] {
         let (marks, found, help) = refused(text);
         assert_eq!((marks[0], found.as_str()), (marked, message), "{text}");
         assert!(help.contains("$${"), "{text}: {help}");
     }
     let (_, message, _) = refused("${item.x:-${item.y}}");
-    assert_eq!(
-        message,
-        "the default of `item.x` is plain text, and nothing in it is expanded"
-    );
+    assert_eq!(message, "the default of `item.x` is plain text, and nothing in it is expanded");
 }
 
 #[test]
@@ -239,9 +186,8 @@ proptest! {
 }
 
 fn piece() -> impl Strategy<Value = String> {
-    const KNOWN: [&str; 15] = [
-        "${", "$", "{", "}", "item", ".", "[", "0", "]", ":-", "raw:", "version", "-", "é", "\n",
-    ];
+    const KNOWN: [&str; 15] =
+        ["${", "$", "{", "}", "item", ".", "[", "0", "]", ":-", "raw:", "version", "-", "é", "\n"];
     prop_oneof![
         3 => prop::sample::select(&KNOWN[..]).prop_map(str::to_owned),
         1 => any::<String>(),
@@ -250,8 +196,7 @@ fn piece() -> impl Strategy<Value = String> {
 
 #[test]
 fn a_field_that_is_no_plain_word_is_written_in_quotes() {
-    let item =
-        json!({"first name": "A", "a": {"b c": ["B"]}, "it's \"": "C", "é\n": "D", "0": "E"});
+    let item = json!({"first name": "A", "a": {"b c": ["B"]}, "it's \"": "C", "é\n": "D", "0": "E"});
     for (text, expected) in [
         ("${item['first name']}", "A"),
         (r#"${item["first name"]}"#, "A"),
@@ -286,12 +231,7 @@ fn a_field_that_is_no_plain_word_is_written_in_quotes() {
 #[test]
 fn a_name_ends_before_a_dash() {
     let captured = BTreeSet::from(["last-line".to_owned()]);
-    let names = Names {
-        item: false,
-        map: false,
-        captured: &captured,
-        steps: &BTreeSet::new(),
-    };
+    let names = Names { item: false, map: false, captured: &captured, steps: &BTreeSet::new() };
     let errors = TextTemplate::parse("${last-line}", &names).unwrap_err();
     assert_eq!(errors[0].message, "`-` cannot follow `last`");
 }

@@ -20,10 +20,7 @@ fn refused(text: &str) -> (Vec<&str>, String) {
 fn all_refused(why: &str, texts: &[&str]) {
     for text in texts {
         let (marked, message) = refused(text);
-        assert!(
-            marked.iter().all(|mark| *mark == "${item.x}"),
-            "{text}: {marked:?}"
-        );
+        assert!(marked.iter().all(|mark| *mark == "${item.x}"), "{text}: {marked:?}");
         assert_eq!(message, format!("`${{item.x}}` {why}"), "{text}");
     }
 }
@@ -58,10 +55,7 @@ fn arithmetic_takes_no_reference() {
         ],
     );
     let help = parse("$((${item.x}))").unwrap_err()[0].help.clone();
-    assert_eq!(
-        help.as_deref(),
-        Some("check the value first, and write `${raw:item.x}` if it is trusted")
-    );
+    assert_eq!(help.as_deref(), Some("check the value first, and write `${raw:item.x}` if it is trusted"));
 }
 
 #[test]
@@ -130,10 +124,7 @@ fn a_name_that_is_evaluated_takes_no_reference() {
         ],
     );
     let help = parse("read ${item.x}").unwrap_err()[0].help.clone();
-    assert_eq!(
-        help.as_deref(),
-        Some("write the name out, or `${raw:item.x}` if it is trusted")
-    );
+    assert_eq!(help.as_deref(), Some("write the name out, or `${raw:item.x}` if it is trusted"));
     let (marked, _) = refused("[ ${item.y} ${item.x} ]");
     assert_eq!(marked, ["${item.x}"]);
     all_refused(
@@ -148,11 +139,7 @@ fn a_name_that_is_evaluated_takes_no_reference() {
     );
     all_refused(
         "becomes the list of an array, where some shells run what a value holds",
-        &[
-            "declare -a a=${item.x}",
-            "local -rA a=\"${item.x}\"",
-            "readonly -a a+='${item.x}'",
-        ],
+        &["declare -a a=${item.x}", "local -rA a=\"${item.x}\"", "readonly -a a+='${item.x}'"],
     );
 }
 
@@ -212,11 +199,7 @@ fn code_for_a_shell_takes_no_reference() {
 fn a_delimiter_takes_no_reference() {
     all_refused(
         "cannot be the word that ends a here-document",
-        &[
-            "cat <<${item.x}\n",
-            "cat <<'${item.x}'\n",
-            "cat <<-E\"${item.x}\"\n",
-        ],
+        &["cat <<${item.x}\n", "cat <<'${item.x}'\n", "cat <<-E\"${item.x}\"\n"],
     );
     all_refused(
         "stands in a here-document whose quoted delimiter is not a plain word",
@@ -234,33 +217,17 @@ fn a_delimiter_takes_no_reference() {
 fn where_no_quotes_would_help() {
     all_refused(
         "cannot be part of the name of a parameter",
-        &[
-            "echo ${${item.x}}",
-            "echo ${a${item.x}}",
-            "echo ${!${item.x}}",
-            "echo \"${#${item.x}}\"",
-        ],
+        &["echo ${${item.x}}", "echo ${a${item.x}}", "echo ${!${item.x}}", "echo \"${#${item.x}}\""],
     );
     all_refused(
         "becomes part of a result that the shell splits into words",
-        &[
-            ": ${a:=${item.x}}",
-            ": ${a='${item.x}'}",
-            "echo ${a/b/${item.x}}",
-            ": ${a:=\"${item.x}\"}",
-        ],
+        &[": ${a:=${item.x}}", ": ${a='${item.x}'}", "echo ${a/b/${item.x}}", ": ${a:=\"${item.x}\"}"],
     );
     all_refused(
         "is part of a pattern in a here-document, where some shells cannot quote it",
-        &[
-            "cat <<E\n${a%${item.x}}\nE",
-            "cat <<E\n${a#\"${item.x}\"}\nE",
-        ],
+        &["cat <<E\n${a%${item.x}}\nE", "cat <<E\n${a#\"${item.x}\"}\nE"],
     );
-    all_refused(
-        "stands in a quoted here-document inside backquotes",
-        &["echo `cat <<'E'\n${item.x}\nE\n`"],
-    );
+    all_refused("stands in a quoted here-document inside backquotes", &["echo `cat <<'E'\n${item.x}\nE\n`"]);
     let (_, message) = refused("echo \"`echo \"$${a}\"`\"");
     assert_eq!(message, "`$${` stands in quotes inside backquotes");
 }
@@ -269,11 +236,7 @@ fn where_no_quotes_would_help() {
 fn after_a_text_that_shells_read_differently() {
     all_refused(
         "stands behind parentheses that do not pair",
-        &[
-            "((echo a); echo b); echo ${item.x}",
-            "echo a); echo ${item.x}",
-            "$(case a in a) :); ${item.x}",
-        ],
+        &["((echo a); echo b); echo ${item.x}", "echo a); echo ${item.x}", "$(case a in a) :); ${item.x}"],
     );
     all_refused(
         "stands behind backquotes that not all shells read alike",
@@ -295,10 +258,7 @@ fn after_a_text_that_shells_read_differently() {
     );
     all_refused(
         "stands behind a single `'` in `\"${…}\"`, which not all shells read alike",
-        &[
-            "echo \"${a:-it's}\" ${item.x}",
-            "cat <<E\n${a:-it's} ${item.x}\nE",
-        ],
+        &["echo \"${a:-it's}\" ${item.x}", "cat <<E\n${a:-it's} ${item.x}\nE"],
     );
     all_refused(
         "stands in or behind a `${…}` that not all shells know",
@@ -327,8 +287,7 @@ fn after_a_thousand_errors_it_reads_no_further() {
 
 #[test]
 fn names_are_checked_everywhere_but_in_comments() {
-    let (marked, message) =
-        refused("echo ${itm.x} '${map.total}' \"${step.biuld.output}\" # ${foo.x}");
+    let (marked, message) = refused("echo ${itm.x} '${map.total}' \"${step.biuld.output}\" # ${foo.x}");
     assert_eq!(marked, ["${itm.x}", "${map.total}", "${step.biuld.output}"]);
     assert_eq!(message, "`itm.x` is not a known name");
     for (text, message) in [
@@ -336,31 +295,13 @@ fn names_are_checked_everywhere_but_in_comments() {
         ("cat <<${foo.x}", "`foo.x` is not a known name"),
         ("echo $'${foo[0].x}'", "`foo[0].x` is not a known name"),
         ("echo ${raw:foo}", "`foo` is not a known name"),
-        (
-            "echo ${item.x%.txt}",
-            "`%` is the shell's and cannot follow `item.x`",
-        ),
-        (
-            "echo ${item#a}",
-            "`#` is the shell's and cannot follow `item`",
-        ),
-        (
-            "echo ${version:0:1}",
-            "`:` is the shell's and cannot follow `version`",
-        ),
-        (
-            "echo ${item[@]}",
-            "brackets hold a number or a name in quotes, as in `[0]` or `['a b']`",
-        ),
+        ("echo ${item.x%.txt}", "`%` is the shell's and cannot follow `item.x`"),
+        ("echo ${item#a}", "`#` is the shell's and cannot follow `item`"),
+        ("echo ${version:0:1}", "`:` is the shell's and cannot follow `version`"),
+        ("echo ${item[@]}", "brackets hold a number or a name in quotes, as in `[0]` or `['a b']`"),
         ("echo ${item.x", "`${item.x` is not closed by a `}`"),
-        (
-            "echo ${item.x:-$HOME}",
-            "the default of `item.x` is plain text, and nothing in it is expanded",
-        ),
-        (
-            "echo `echo ${item.x:-a`",
-            "`${item.x` is not closed by a `}`",
-        ),
+        ("echo ${item.x:-$HOME}", "the default of `item.x` is plain text, and nothing in it is expanded"),
+        ("echo `echo ${item.x:-a`", "`${item.x` is not closed by a `}`"),
     ] {
         assert_eq!(refused(text).1, message, "{text}");
     }
@@ -369,12 +310,7 @@ fn names_are_checked_everywhere_but_in_comments() {
 #[test]
 fn a_name_that_has_no_item_here_may_be_a_variable() {
     let none = BTreeSet::new();
-    let names = Names {
-        item: false,
-        map: true,
-        captured: &none,
-        steps: &none,
-    };
+    let names = Names { item: false, map: true, captured: &none, steps: &none };
     let errors = ShellTemplate::parse("for item in a; do echo ${item}; done", &names).unwrap_err();
     assert_eq!(errors[0].message, "`item` is not known here");
     assert_eq!(

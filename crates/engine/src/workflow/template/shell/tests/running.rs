@@ -41,94 +41,30 @@ const CONTEXTS: [(&str, &str, &str); 50] = [
     ("f=ZZ${item.x}; one \"${f%${item.x}}\"", "ZZ", "\u{0}"),
     ("f=${item.x}ZZ; one \"${f#'${item.x}'}\"", "ZZ", "\u{0}"),
     (": \"${f9:=${item.x}}\"; one \"$f9\"", "", ""),
-    (
-        "case ${item.x} in ${item.x}) one ok;; *) one bad;; esac",
-        "ok",
-        "\u{0}",
-    ),
-    (
-        "case ${item.x}. in '${item.x}'.) one ok;; *) one bad;; esac",
-        "ok",
-        "\u{0}",
-    ),
+    ("case ${item.x} in ${item.x}) one ok;; *) one bad;; esac", "ok", "\u{0}"),
+    ("case ${item.x}. in '${item.x}'.) one ok;; *) one bad;; esac", "ok", "\u{0}"),
     ("one \"$(printf %s. ${item.x})\"", "", "."),
     ("one \"$(printf %s. \"${item.x}\")\"", "", "."),
     ("one \"$(printf %s. '${item.x}' # it's )\n)\"", "", "."),
-    (
-        "one \"$(case a in a) printf %s. ${item.x};; esac)\"",
-        "",
-        ".",
-    ),
-    (
-        "one \"$( (case a in (a) printf %s. ${item.x};; esac) )\"",
-        "",
-        ".",
-    ),
+    ("one \"$(case a in a) printf %s. ${item.x};; esac)\"", "", "."),
+    ("one \"$( (case a in (a) printf %s. ${item.x};; esac) )\"", "", "."),
     ("one \"`printf %s. ${item.x}`\"", "", "."),
     ("one \"`printf %s. \\\"${item.x}\\\"`\"", "", "."),
     ("one \"`printf %s. '${item.x}'`\"", "", "."),
-    (
-        "one \"`printf %s. \\\"\\`printf %s, ${item.x}\\`\\\"`\"",
-        "",
-        ",.",
-    ),
-    (
-        "one \"$(printf %s. \"$(printf %s, \"${none:-${item.x}}\")\")\"",
-        "",
-        ",.",
-    ),
+    ("one \"`printf %s. \\\"\\`printf %s, ${item.x}\\`\\\"`\"", "", ",."),
+    ("one \"$(printf %s. \"$(printf %s, \"${none:-${item.x}}\")\")\"", "", ",."),
     ("x=$(cat <<EOF\n${item.x}.\nEOF\n); one \"$x\"", "", "."),
-    (
-        "x=$(cat <<EOF\n\"${item.x}'.\nEOF\n); one \"$x\"",
-        "\"",
-        "'.",
-    ),
-    (
-        "x=$(cat <<'EOF'\n$y `z` \\ ${item.x}.\nEOF\n); one \"$x\"",
-        "$y `z` \\ ",
-        ".",
-    ),
-    (
-        "x=$(cat <<\"EOF\"\n\\${item.x}\\\n.\nEOF\n); one \"$x\"",
-        "\\",
-        "\\\n.",
-    ),
+    ("x=$(cat <<EOF\n\"${item.x}'.\nEOF\n); one \"$x\"", "\"", "'."),
+    ("x=$(cat <<'EOF'\n$y `z` \\ ${item.x}.\nEOF\n); one \"$x\"", "$y `z` \\ ", "."),
+    ("x=$(cat <<\"EOF\"\n\\${item.x}\\\n.\nEOF\n); one \"$x\"", "\\", "\\\n."),
     ("x=$(cat <<\\EOF\n${item.x}.\nEOF\n); one \"$x\"", "", "."),
-    (
-        "x=$(cat <<-'EOF'\n\t${item.x}.\n\tEOF\n); one \"$x\"",
-        "",
-        ".",
-    ),
-    (
-        "x=$(cat <<-EOF\n\t${item.x}.\n\tEOF\n); one \"$x\"",
-        "",
-        ".",
-    ),
-    (
-        "x=$(: <<A; cat <<B\n${item.x}\nA\n${item.x}.\nB\n); one \"$x\"",
-        "",
-        ".",
-    ),
-    (
-        "x=$(cat <<EOF\n${none:-${item.x}}.\nEOF\n); one \"$x\"",
-        "",
-        ".",
-    ),
-    (
-        "x=$(cat <<EOF\n$(printf %s. ${item.x})\nEOF\n); one \"$x\"",
-        "",
-        ".",
-    ),
-    (
-        "x=$(cat <<EOF\n`printf %s. '${item.x}'`\nEOF\n); one \"$x\"",
-        "",
-        ".",
-    ),
-    (
-        "x=$(cat <<A\n$(cat <<'B'\n${item.x}.\nB\n)\nA\n); one \"$x\"",
-        "",
-        ".",
-    ),
+    ("x=$(cat <<-'EOF'\n\t${item.x}.\n\tEOF\n); one \"$x\"", "", "."),
+    ("x=$(cat <<-EOF\n\t${item.x}.\n\tEOF\n); one \"$x\"", "", "."),
+    ("x=$(: <<A; cat <<B\n${item.x}\nA\n${item.x}.\nB\n); one \"$x\"", "", "."),
+    ("x=$(cat <<EOF\n${none:-${item.x}}.\nEOF\n); one \"$x\"", "", "."),
+    ("x=$(cat <<EOF\n$(printf %s. ${item.x})\nEOF\n); one \"$x\"", "", "."),
+    ("x=$(cat <<EOF\n`printf %s. '${item.x}'`\nEOF\n); one \"$x\"", "", "."),
+    ("x=$(cat <<A\n$(cat <<'B'\n${item.x}.\nB\n)\nA\n); one \"$x\"", "", "."),
     ("one $${a,b}\"$${a}\"'$${a}'${item.x}", "${a,b}${a}${a}", ""),
 ];
 
@@ -209,10 +145,7 @@ fn run(shell: &str, script: &Script, folder: &Folder) -> (String, String) {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    (
-        String::from_utf8(output.stdout).unwrap(),
-        String::from_utf8_lossy(&output.stderr).into_owned(),
-    )
+    (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
 /// The word a context prints. A `suffix` of NUL says that the value is not in it.
@@ -231,9 +164,7 @@ fn everything(value: &str) -> (Script, String) {
     };
     let contexts: Vec<_> = CONTEXTS.iter().filter(fit).collect();
     let texts: Vec<&str> = contexts.iter().map(|(text, _, _)| *text).collect();
-    let words = contexts
-        .iter()
-        .map(|(_, prefix, suffix)| word(prefix, value, suffix));
+    let words = contexts.iter().map(|(_, prefix, suffix)| word(prefix, value, suffix));
     let text = format!("{ONE}{}\n", texts.join("\n"));
     (script(&text, value), words.collect())
 }
@@ -242,20 +173,11 @@ fn everything(value: &str) -> (Script, String) {
 fn a_value_is_one_word_in_every_context() {
     let folder = Folder::new("contexts");
     for (text, prefix, suffix) in CONTEXTS {
-        for value in [
-            "'\"$(touch hacked)`touch hacked`\\ *\nEOF\n;touch hacked #",
-            "",
-            "-n",
-        ] {
+        for value in ["'\"$(touch hacked)`touch hacked`\\ *\nEOF\n;touch hacked #", "", "-n"] {
             let script = script(&format!("{ONE}{text}\n"), value);
             for shell in shells() {
                 let expected = (word(prefix, value, suffix), String::new());
-                assert_eq!(
-                    run(shell, &script, &folder),
-                    expected,
-                    "{shell}: {}",
-                    script.text
-                );
+                assert_eq!(run(shell, &script, &folder), expected, "{shell}: {}", script.text);
             }
         }
         folder.must_be_empty(text);
@@ -292,11 +214,7 @@ fn references_in_dollar_quotes_are_data() {
         assert_eq!(printed, format!("1:it's\t{value}\n\0"));
         let (printed, _) = run(bash, &text("a=(x ${item.x}); one \"${a[1]}\""), &folder);
         assert_eq!(printed, format!("1:{value}\0"));
-        let (printed, _) = run(
-            bash,
-            &text("[[ ${item.x} == ${item.x} ]] && cat <<< ${item.x}"),
-            &folder,
-        );
+        let (printed, _) = run(bash, &text("[[ ${item.x} == ${item.x} ]] && cat <<< ${item.x}"), &folder);
         assert_eq!(printed, format!("{value}\n"));
         let (printed, _) = run(bash, &text("f=aXb; one \"${f/X/${item.x}}\""), &folder);
         assert_eq!(printed, format!("1:a{value}b\0"));
@@ -432,10 +350,7 @@ impl Choices<'_> {
         match self.pick(14) {
             0 => format!("printf %s {}", self.word(less, ticks)),
             1 => format!("cat <<{end}\n{}\n{end}\n", self.quoted(less, ticks, true)),
-            2 => format!(
-                "(cat <<-{end})\n\t{}\n\t{end}\n",
-                self.quoted(less, ticks, true)
-            ),
+            2 => format!("(cat <<-{end})\n\t{}\n\t{end}\n", self.quoted(less, ticks, true)),
             3 if !ticks => format!("cat <<'{end}'\n${{item.x}}\n{end}\n"),
             4 if !ticks => {
                 let body = self.quoted(less, ticks, true);
@@ -444,26 +359,16 @@ impl Choices<'_> {
             5 => format!("({noise}{})", self.command(less, ticks)),
             6 => format!("{{ {noise}{}\n}}", self.command(less, ticks)),
             7 => format!("if :; then {noise}{}\nfi", self.command(less, ticks)),
-            8 => format!(
-                "case x in (y) ;; x|z){noise}{}\nesac",
-                self.command(less, ticks)
-            ),
+            8 => format!("case x in (y) ;; x|z){noise}{}\nesac", self.command(less, ticks)),
             9 => format!(
                 "case \"{}\" in '${{item.x}}') {}\n;; *) echo no;; esac",
                 self.quoted(less, ticks, false),
                 self.command(less, ticks)
             ),
-            10 => format!(
-                "for i in {}; do printf %s \"$i\"; done",
-                self.word(less, ticks)
-            ),
+            10 => format!("for i in {}; do printf %s \"$i\"; done", self.word(less, ticks)),
             11 => format!("f{end}() {{ {}\n}}; f{end}", self.command(less, ticks)),
             12 => format!("x={}; {noise}printf %s \"$x\"", self.word(less, ticks)),
-            _ => format!(
-                ": {} #'\n{}",
-                self.word(less, ticks),
-                self.command(less, ticks)
-            ),
+            _ => format!(": {} #'\n{}", self.word(less, ticks), self.command(less, ticks)),
         }
     }
 }

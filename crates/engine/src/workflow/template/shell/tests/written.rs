@@ -47,10 +47,7 @@ fn in_dollar_quotes_they_open_again_as_what_they_were() {
     table(&[
         ("echo $'a${item.x}b'", r#"echo $'a'"V"'b'"#),
         (r"echo $'\t${item.x}\n'", r#"echo $'\t'"V"$'\n'"#),
-        (
-            r"echo $'${item.x}a${item.x}\n${item.x}'",
-            r#"echo $''"V"'a'"V"$'\n'"V"''"#,
-        ),
+        (r"echo $'${item.x}a${item.x}\n${item.x}'", r#"echo $''"V"'a'"V"$'\n'"V"''"#),
         (r"echo $'it\'s ${item.x}'", r#"echo $'it\'s '"V"''"#),
         (r"echo $'\${item.x}'", r"echo $'\${item.x}'"),
         (r#"echo "$'${item.x}'""#, r#"echo "$'V'""#),
@@ -62,28 +59,13 @@ fn a_command_inside_starts_afresh() {
     table(&[
         ("echo $(cat ${item.x})", r#"echo $(cat "V")"#),
         (r#"echo "$(cat ${item.x})""#, r#"echo "$(cat "V")""#),
-        (
-            r#"echo "a $(cat "${item.x}" '${item.x}') ${item.x}""#,
-            r#"echo "a $(cat "V" ''"V"'') V""#,
-        ),
+        (r#"echo "a $(cat "${item.x}" '${item.x}') ${item.x}""#, r#"echo "a $(cat "V" ''"V"'') V""#),
         ("echo `cat ${item.x}`", r#"echo `cat "V"`"#),
-        (
-            r#"echo "`cat ${item.x}` ${item.x}""#,
-            r#"echo "`cat "V"` V""#,
-        ),
+        (r#"echo "`cat ${item.x}` ${item.x}""#, r#"echo "`cat "V"` V""#),
         (r#"echo "`cat \"${item.x}\"`""#, r#"echo "`cat \"V\"`""#),
-        (
-            r"echo `cat \`ls ${item.x}\` ${item.x}` ${item.x}",
-            r#"echo `cat \`ls "V"\` "V"` "V""#,
-        ),
-        (
-            r#"echo `echo \\"${item.x}` "${item.x}""#,
-            r#"echo `echo \\""V"` "V""#,
-        ),
-        (
-            "diff <(sort ${item.x}) >(cat)",
-            r#"diff <(sort "V") >(cat)"#,
-        ),
+        (r"echo `cat \`ls ${item.x}\` ${item.x}` ${item.x}", r#"echo `cat \`ls "V"\` "V"` "V""#),
+        (r#"echo `echo \\"${item.x}` "${item.x}""#, r#"echo `echo \\""V"` "V""#),
+        ("diff <(sort ${item.x}) >(cat)", r#"diff <(sort "V") >(cat)"#),
     ]);
 }
 
@@ -102,18 +84,12 @@ fn parentheses_of_case_close_nothing() {
             "echo \"$(case a\nin # )\na) if :; then :; fi esac) ${item.x}\"",
             "echo \"$(case a\nin # )\na) if :; then :; fi esac) V\"",
         ),
-        (
-            r#"echo "$(echo case in a) ${item.x}""#,
-            r#"echo "$(echo case in a) V""#,
-        ),
+        (r#"echo "$(echo case in a) ${item.x}""#, r#"echo "$(echo case in a) V""#),
         (
             r#"echo "$(for f do case $f in x) ;; esac; done) ${item.x}""#,
             r#"echo "$(for f do case $f in x) ;; esac; done) V""#,
         ),
-        (
-            "case ${item.x} in ${item.x}) echo ${item.x} ;; esac",
-            r#"case "V" in "V") echo "V" ;; esac"#,
-        ),
+        ("case ${item.x} in ${item.x}) echo ${item.x} ;; esac", r#"case "V" in "V") echo "V" ;; esac"#),
         (
             r#"echo "$(a=(case x) f() { :; }; echo @(case|in)) ${item.x}""#,
             r#"echo "$(a=(case x) f() { :; }; echo @(case|in)) V""#,
@@ -124,14 +100,8 @@ fn parentheses_of_case_close_nothing() {
 #[test]
 fn comments_are_left_alone() {
     table(&[
-        (
-            "# ${item.y} it's\necho ${item.x}",
-            "# ${item.y} it's\necho \"V\"",
-        ),
-        (
-            "echo a # \"${item.x}\necho ${item.x}",
-            "echo a # \"${item.x}\necho \"V\"",
-        ),
+        ("# ${item.y} it's\necho ${item.x}", "# ${item.y} it's\necho \"V\""),
+        ("echo a # \"${item.x}\necho ${item.x}", "echo a # \"${item.x}\necho \"V\""),
         ("echo a#'${item.x}'", r#"echo a#''"V"''"#),
         ("echo $# ${#x} ${item.x}", r#"echo $# ${#x} "V""#),
         ("(#' )\necho ${item.x})", "(#' )\necho \"V\")"),
@@ -149,70 +119,31 @@ fn in_parameters_of_the_shell() {
         (r#"echo "${a:-"${item.x}"}""#, r#"echo "${a:-"V"}""#),
         (r#"echo "${a:-'${item.x}'}""#, r#"echo "${a:-'V'}""#),
         ("echo ${a:-'${item.x}'}", r#"echo ${a:-''"V"''}"#),
-        (
-            r#"echo "${a:-$(ls ${item.x})} ${item.x}""#,
-            r#"echo "${a:-$(ls "V")} V""#,
-        ),
+        (r#"echo "${a:-$(ls ${item.x})} ${item.x}""#, r#"echo "${a:-$(ls "V")} V""#),
         // A pattern is outside of the quotes around it.
         (r#"echo "${a%${item.x}}""#, r#"echo "${a%"V"}""#),
         (r#"echo "${a##'${item.x}'}""#, r#"echo "${a##''"V"''}""#),
         (r#"echo "${a/${item.x}/b}""#, r#"echo "${a/"V"/b}""#),
         (r#": "${a:=${item.x}}""#, r#": "${a:=V}""#),
         ("cat <<E\n${a:-${item.x}}\nE", "cat <<E\n${a:-V}\nE"),
-        (
-            r#"echo ${a:-\}}${item.x} "${a:-\}}${item.x}""#,
-            r#"echo ${a:-\}}"V" "${a:-\}}V""#,
-        ),
-        (
-            r#"echo ${a:-'}'}${item.x} "${a%'}'}${item.x}""#,
-            r#"echo ${a:-'}'}"V" "${a%'}'}V""#,
-        ),
+        (r#"echo ${a:-\}}${item.x} "${a:-\}}${item.x}""#, r#"echo ${a:-\}}"V" "${a:-\}}V""#),
+        (r#"echo ${a:-'}'}${item.x} "${a%'}'}${item.x}""#, r#"echo ${a:-'}'}"V" "${a%'}'}V""#),
     ]);
 }
 
 #[test]
 fn in_here_documents() {
     table(&[
-        (
-            "cat <<E\n\"${item.x}' $y\nE\necho ${item.x}",
-            "cat <<E\n\"V' $y\nE\necho \"V\"",
-        ),
-        (
-            "cat <<E >${item.x}; ls\n${item.x}\nE",
-            "cat <<E >\"V\"; ls\nV\nE",
-        ),
-        (
-            "cat <<A - <<B\n${item.x}\nA\n${item.x}\nB\n${item.x}",
-            "cat <<A - <<B\nV\nA\nV\nB\n\"V\"",
-        ),
-        (
-            "cat <<-E\n\t${item.x}\n\tE\n${item.x}",
-            "cat <<-E\n\tV\n\tE\n\"V\"",
-        ),
-        (
-            "(cat <<E)\n'${item.x}'\nE\n${item.x}",
-            "(cat <<E)\n'V'\nE\n\"V\"",
-        ),
-        (
-            "cat <<E | (\n${item.x}\nE\ncat ${item.x})",
-            "cat <<E | (\nV\nE\ncat \"V\")",
-        ),
-        (
-            "x=\"$(cat <<E\n${item.x}\nE\n) ${item.x}\"",
-            "x=\"$(cat <<E\nV\nE\n) V\"",
-        ),
-        (
-            "cat <<E\n$(cat <<F\n${item.x}\nF\n)\n${item.x}\nE",
-            "cat <<E\n$(cat <<F\nV\nF\n)\nV\nE",
-        ),
-        (
-            "cat <<E\n$(ls ${item.x}) `ls '${item.x}'`\nE",
-            "cat <<E\n$(ls \"V\") `ls ''\"V\"''`\nE",
-        ),
-        (
-            "cat <<E\na\\\nE\n${item.x}\nE\n${item.x}",
-            "cat <<E\na\\\nE\nV\nE\n\"V\"",
-        ),
+        ("cat <<E\n\"${item.x}' $y\nE\necho ${item.x}", "cat <<E\n\"V' $y\nE\necho \"V\""),
+        ("cat <<E >${item.x}; ls\n${item.x}\nE", "cat <<E >\"V\"; ls\nV\nE"),
+        ("cat <<A - <<B\n${item.x}\nA\n${item.x}\nB\n${item.x}", "cat <<A - <<B\nV\nA\nV\nB\n\"V\""),
+        ("cat <<-E\n\t${item.x}\n\tE\n${item.x}", "cat <<-E\n\tV\n\tE\n\"V\""),
+        ("(cat <<E)\n'${item.x}'\nE\n${item.x}", "(cat <<E)\n'V'\nE\n\"V\""),
+        ("cat <<E | (\n${item.x}\nE\ncat ${item.x})", "cat <<E | (\nV\nE\ncat \"V\")"),
+        ("x=\"$(cat <<E\n${item.x}\nE\n) ${item.x}\"", "x=\"$(cat <<E\nV\nE\n) V\""),
+        ("cat <<E\n$(cat <<F\n${item.x}\nF\n)\n${item.x}\nE", "cat <<E\n$(cat <<F\nV\nF\n)\nV\nE"),
+        ("cat <<E\n$(ls ${item.x}) `ls '${item.x}'`\nE", "cat <<E\n$(ls \"V\") `ls ''\"V\"''`\nE"),
+        ("cat <<E\na\\\nE\n${item.x}\nE\n${item.x}", "cat <<E\na\\\nE\nV\nE\n\"V\""),
         ("cat <<< ${item.x}", "cat <<< \"V\""),
         ("x=$((1<<2))\necho ${item.x}", "x=$((1<<2))\necho \"V\""),
     ]);
@@ -221,30 +152,18 @@ fn in_here_documents() {
 #[test]
 fn a_quoted_here_document_loses_its_quotes_and_nothing_else() {
     table(&[
-        (
-            "cat <<'E'\n$y `z` \\ ${item.x}\nE\n${item.x}",
-            "cat <<E\n\\$y \\`z\\` \\\\ V\nE\n\"V\"",
-        ),
+        ("cat <<'E'\n$y `z` \\ ${item.x}\nE\n${item.x}", "cat <<E\n\\$y \\`z\\` \\\\ V\nE\n\"V\""),
         ("cat <<\"E\"\n${item.x}\nE", "cat <<E\nV\nE"),
         ("cat <<\\E\n${item.x}\nE", "cat <<E\nV\nE"),
         ("cat <<E'O'\"F\"\n${item.x}\nEOF", "cat <<EOF\nV\nEOF"),
-        (
-            "cat <<- 'E'\n\t\\${item.x}\\\n\tE\n",
-            "cat <<- E\n\t\\\\V\\\\\n\tE\n",
-        ),
+        ("cat <<- 'E'\n\t\\${item.x}\\\n\tE\n", "cat <<- E\n\t\\\\V\\\\\n\tE\n"),
         (
             "cat <<'A' <<'B'\n$\nA\n$${y} ${item.x}$\nB\n${item.x}",
             "cat <<'A' <<B\n$\nA\n\\${y} V\\$\nB\n\"V\"",
         ),
         // Without a reference of ours it is nobody's business.
-        (
-            "cat <<'E'\n$y `z` \\ ${y} $${y}\nE\n",
-            "cat <<'E'\n$y `z` \\ ${y} ${y}\nE\n",
-        ),
-        (
-            "cat <<'a b'\n'\na b\necho ${item.x}",
-            "cat <<'a b'\n'\na b\necho \"V\"",
-        ),
+        ("cat <<'E'\n$y `z` \\ ${y} $${y}\nE\n", "cat <<'E'\n$y `z` \\ ${y} ${y}\nE\n"),
+        ("cat <<'a b'\n'\na b\necho ${item.x}", "cat <<'a b'\n'\na b\necho \"V\""),
     ]);
 }
 
@@ -252,15 +171,9 @@ fn a_quoted_here_document_loses_its_quotes_and_nothing_else() {
 fn a_literal_brace_by_where_it_stands() {
     table(&[
         ("echo $${item.x}", "echo '${'item.x}"),
-        (
-            r#"echo "$${a}" '$${a}' $'$${a}'"#,
-            r#"echo "\${a}" '${a}' $'${a}'"#,
-        ),
+        (r#"echo "$${a}" '$${a}' $'$${a}'"#, r#"echo "\${a}" '${a}' $'${a}'"#),
         ("cat <<E\n$${a}\nE", "cat <<E\n\\${a}\nE"),
-        (
-            r#"echo ${a:-$${b} "${a:-$${b}""#,
-            r#"echo ${a:-'${'b} "${a:-\${b}""#,
-        ),
+        (r#"echo ${a:-$${b} "${a:-$${b}""#, r#"echo ${a:-'${'b} "${a:-\${b}""#),
         (r#"echo "${a%$${b}""#, r#"echo "${a%'${'b}""#),
         ("echo `echo $${a} '$${a}'`", "echo `echo '${'a} '${a}'`"),
         ("echo $$ $$${item.x} $$", r#"echo $$ $$"V" $$"#),
@@ -273,18 +186,9 @@ fn raw_text_is_inserted_as_it_is() {
         let script = script(template, "a'b $(c)");
         (script.text, script.env.len())
     };
-    assert_eq!(
-        text("x ${raw:item.x} \"${raw:item.x}\""),
-        ("x a'b $(c) \"a'b $(c)\"".into(), 0)
-    );
-    assert_eq!(
-        text("echo $((${raw:item.x}))"),
-        ("echo $((a'b $(c)))".into(), 0)
-    );
-    assert_eq!(
-        text("cat <<'E'\n${raw:item.x}\nE"),
-        ("cat <<'E'\na'b $(c)\nE".into(), 0)
-    );
+    assert_eq!(text("x ${raw:item.x} \"${raw:item.x}\""), ("x a'b $(c) \"a'b $(c)\"".into(), 0));
+    assert_eq!(text("echo $((${raw:item.x}))"), ("echo $((a'b $(c)))".into(), 0));
+    assert_eq!(text("cat <<'E'\n${raw:item.x}\nE"), ("cat <<'E'\na'b $(c)\nE".into(), 0));
     // A here-document that had to lose its quotes gives the text out as if it had kept them.
     assert_eq!(
         text("cat <<'E'\n${raw:item.x} ${item.x}\nE"),
@@ -302,9 +206,7 @@ fn one_variable_for_each_distinct_reference() {
          \"${__undaunted_4}\""
     );
     let pairs = ["", "d", "version", "d"].into_iter().zip(1..);
-    let expected: Vec<_> = pairs
-        .map(|(value, n)| (format!("__undaunted_{n}"), value.to_owned()))
-        .collect();
+    let expected: Vec<_> = pairs.map(|(value, n)| (format!("__undaunted_{n}"), value.to_owned())).collect();
     assert_eq!(script.env, expected);
     let template = parse("${item.b} # ${item.c}\n${raw:item.a} ${item.b}").unwrap();
     let texts: Vec<_> = template.references().map(Reference::text).collect();
@@ -316,14 +218,8 @@ fn a_value_that_cannot_be_handed_over_is_refused() {
     let template = parse("echo ${item.x}").unwrap();
     let render = |x: Value| template.render(&Item(json!({ "x": x })));
     let name = || "item.x".to_owned();
-    assert_eq!(
-        render(Value::Null),
-        Err(ValueError::Missing { name: name() })
-    );
-    assert_eq!(
-        render(json!("\0")),
-        Err(ValueError::HoldsNul { name: name() })
-    );
+    assert_eq!(render(Value::Null), Err(ValueError::Missing { name: name() }));
+    assert_eq!(render(json!("\0")), Err(ValueError::HoldsNul { name: name() }));
     let size = 102_401;
     let large = render(json!("x".repeat(size)));
     assert_eq!(large, Err(ValueError::TooLarge { name: name(), size }));
