@@ -12,13 +12,14 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 use undaunted_engine::catalog::CatalogEvent;
 use undaunted_engine::event::{Event, ItemEvent, JobEvent, Record};
-use undaunted_engine::job::{Job, Stage};
+use undaunted_engine::job::{Job, JobStage};
 use undaunted_engine::workflow::Operator;
-use undaunted_runner::catalog::Book;
-use undaunted_runner::drive::{Observer, World};
+use undaunted_runner::catalog::CatalogHandle;
+use undaunted_runner::drive::{Observer, Services};
 use undaunted_runner::endpoints::Endpoints;
-use undaunted_runner::flows::{Host, Settings, Wanted};
-use undaunted_runner::machine::Here;
+use undaunted_runner::flows::{FlowHost, FlowSubmission, HostSettings};
+use undaunted_runner::folder::LocalFolder;
+use undaunted_runner::machine::LocalMachine;
 use undaunted_store::SqliteStore;
 
 /// The step, and the flow if there is only one.
@@ -36,7 +37,7 @@ pub(crate) enum Happened {
 
 /// A host, and what happens to its flows.
 pub(crate) struct Running {
-    pub(crate) host: Host,
+    pub(crate) host: FlowHost,
     happened: Receiver<Happened>,
 }
 
@@ -83,22 +84,22 @@ pub(crate) fn single(url: &str, work: &Value) -> Value {
     })
 }
 
-fn wanted(id: String, attribute: &str, value: Value) -> Wanted {
+fn wanted(id: String, attribute: &str, value: Value) -> FlowSubmission {
     let mut init = Map::new();
     init.insert(attribute.to_owned(), value);
-    Wanted { id, goals: vec![MEASURED.to_owned()], init, ..Wanted::default() }
+    FlowSubmission { id, goals: vec![MEASURED.to_owned()], init, ..FlowSubmission::default() }
 }
 
 impl Running {
     /// Opens the store and begins, without going on with anything.
     pub(crate) fn begin(folder: &Path) -> Result<Self, Box<dyn Error>> {
         let store = Arc::new(SqliteStore::open(folder)?);
-        let book = Book::open(Arc::<SqliteStore>::clone(&store))?;
-        let world = World {
+        let book = CatalogHandle::open(Arc::<SqliteStore>::clone(&store))?;
+        let world = Services {
             store,
-            folder: folder.to_owned(),
+            local: LocalFolder::new(folder),
             // No step of these flows is a program.
-            machine: Arc::new(Here::default()),
+            machine: Arc::new(LocalMachine::default()),
             grace: Duration::from_secs(5),
             check_interval: Duration::from_secs(5),
             catalog: None,
@@ -107,18 +108,18 @@ impl Running {
         };
         let (tell, happened) = channel();
         let told = tell.clone();
-        let settings = Settings {
+        let settings = HostSettings {
             operator: Operator::default(),
             webhooks: String::new(),
             release: env!("CARGO_PKG_VERSION").to_owned(),
             directory: "/".to_owned(),
             watch: Box::new(move |_| Box::new(Watching { tell: tell.clone() })),
             left: Box::new(move |_, left| {
-                let completed = matches!(left, Ok(job) if job.stage == Stage::Completed);
+                let completed = matches!(left, Ok(job) if job.stage == JobStage::Completed);
                 let _ = told.send(if completed { Happened::Completed } else { Happened::Left });
             }),
         };
-        let host = Host::begin(world, book, settings);
+        let host = FlowHost::begin(world, book, settings);
         Ok(Self { host, happened })
     }
 

@@ -3,14 +3,14 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use undaunted_engine::breaker::Gate;
+use undaunted_engine::breaker::BreakerAnswer;
 use undaunted_engine::decide::react;
-use undaunted_engine::event::{Event, ItemEvent, JobEvent, NewItem, Record, Submitted};
+use undaunted_engine::event::{Event, ItemEvent, JobEvent, JobSubmitted, NewItem, Record};
 use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
-use undaunted_engine::task::{Files, task};
-use undaunted_policy::{Cause, Class, Timestamp};
+use undaunted_engine::task::{ValueFiles, task};
+use undaunted_policy::{FailureCause, FailureClass, Timestamp};
 
 use crate::Failure;
 
@@ -33,12 +33,12 @@ map:
 fn job(items: u32) -> Result<Job, Failure> {
     let submitted = Record {
         at: NOW,
-        event: Event::Job(JobEvent::Submitted(Box::new(Submitted {
+        event: Event::Job(JobEvent::Submitted(Box::new(JobSubmitted {
             job: "counted".to_owned(),
             text: WORKFLOW.to_owned().into(),
             working_dir: "/".to_owned(),
             parallel: vec![(StepId(0), u32::MAX)],
-            ..Submitted::default()
+            ..JobSubmitted::default()
         }))),
     };
     let mut job = Job::begin(&submitted)?;
@@ -51,11 +51,11 @@ fn job(items: u32) -> Result<Job, Failure> {
 }
 
 fn start(job: &mut Job, item: u32) -> Vec<Record> {
-    let input = Input::Start { item: StepId(0).item(item), refused: None, gate: Gate::None };
+    let input = Input::Start { item: StepId(0).item(item), refused: None, gate: BreakerAnswer::None };
     react(job, &input, NOW).records
 }
 
-fn end(job: &mut Job, start: StartId, failure: Option<Cause>) -> Vec<Record> {
+fn end(job: &mut Job, start: StartId, failure: Option<FailureCause>) -> Vec<Record> {
     let error = failure.map_or("", |_| "the server is away");
     let end = AttemptEnd {
         start,
@@ -67,10 +67,10 @@ fn end(job: &mut Job, start: StartId, failure: Option<Cause>) -> Vec<Record> {
     react(job, &Input::Ended(Box::new(end)), NOW).records
 }
 
-const TRANSIENT: Option<Cause> = Some(Cause::Other(Class::Transient));
+const TRANSIENT: Option<FailureCause> = Some(FailureCause::Other(FailureClass::Transient));
 
 /// The first attempt of every item, with this end. What was recorded.
-fn attempts(job: &mut Job, items: u32, failure: Option<Cause>) -> Result<Vec<Record>, Failure> {
+fn attempts(job: &mut Job, items: u32, failure: Option<FailureCause>) -> Result<Vec<Record>, Failure> {
     let mut records = Vec::new();
     for item in 0..items {
         records.extend(start(job, item));
@@ -103,13 +103,13 @@ pub(crate) fn fail(rounds: u32) -> Result<(), Failure> {
 pub(crate) fn task_of(rounds: u32) -> Result<(), Failure> {
     let job = job(ITEMS)?;
     for item in 0..rounds {
-        black_box(task(&job, StepId(0).item(item), Files::default(), NOW)?);
+        black_box(task(&job, StepId(0).item(item), ValueFiles::default(), NOW)?);
     }
     Ok(())
 }
 
 /// The records of one attempt.
-fn records_of(failure: Option<Cause>) -> Result<Vec<Record>, Failure> {
+fn records_of(failure: Option<FailureCause>) -> Result<Vec<Record>, Failure> {
     // One more, so that the job does not end.
     let mut job = job(3)?;
     let records = attempts(&mut job, 2, failure)?;
@@ -129,7 +129,7 @@ pub(crate) fn encode(rounds: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-fn decode_all(rounds: u32, failure: Option<Cause>) -> Result<(), Failure> {
+fn decode_all(rounds: u32, failure: Option<FailureCause>) -> Result<(), Failure> {
     let records = records_of(failure)?;
     let encoded: Vec<Vec<u8>> = records.iter().map(Record::encode).collect();
     for _ in 0..rounds {

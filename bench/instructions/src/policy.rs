@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use undaunted_policy::{
-    Balance, Cause, Class, ClassName, Conditions, Failure as Failed, JitterMode, Kind, Policy, PolicyError,
-    Progress, RetryConfig, RetryOn, Rule, Seed, State, Then, Timestamp,
+    Balance, ClassName, Conditions, Failure as Failed, FailureCause, FailureClass, FailureKind, JitterMode,
+    Policy, PolicyError, RetryConfig, RetryOn, RetryState, RetryUsage, Rule, RuleAction, Seed, Timestamp,
 };
 
 use crate::Failure;
@@ -19,7 +19,7 @@ pub(crate) fn delay(rounds: u32) -> Result<(), Failure> {
     let policy = config().build()?;
     let draws = Seed(7).draws(41, 2, 1);
     for _ in 0..rounds {
-        let pace = black_box(policy.terms().pace());
+        let pace = black_box(policy.terms().delay_policy());
         black_box(pace.delay(black_box(retry), None, black_box(draws)));
     }
     Ok(())
@@ -28,7 +28,7 @@ pub(crate) fn delay(rounds: u32) -> Result<(), Failure> {
 /// One verdict that every check has to let pass.
 pub(crate) fn verdict(rounds: u32) -> Result<(), Failure> {
     let (policy, state) = (policy()?, state());
-    let failed = Failed::new(Cause::Status(503)).retry_after(Some(Duration::from_secs(2)));
+    let failed = Failed::new(FailureCause::Status(503)).retry_after(Some(Duration::from_secs(2)));
     for _ in 0..rounds {
         let (policy, state, failed) = (black_box(&policy), black_box(&state), black_box(&failed));
         black_box(undaunted_policy::verdict(policy, state, failed, black_box(NOW)));
@@ -46,19 +46,23 @@ fn config() -> RetryConfig {
 
 fn policy() -> Result<Policy, PolicyError> {
     let statuses = Conditions { statuses: vec![400..=407], ..Conditions::default() };
-    let throttled = Conditions { classes: vec![ClassName::Class(Class::Throttled)], ..Conditions::default() };
+    let throttled =
+        Conditions { classes: vec![ClassName::Class(FailureClass::Throttled)], ..Conditions::default() };
     config()
         .retry_budget(Duration::from_mins(5))
         .deadline(Duration::from_hours(1))
         .max_retry_after(Duration::from_mins(1))
-        .retry_on(Kind::ALL.map(RetryOn::Kind))
-        .rules([Rule::new(statuses, Then::Stop), Rule::retry(throttled, RetryConfig::new().attempts(20))])
+        .retry_on(FailureKind::ALL.map(RetryOn::Kind))
+        .rules([
+            Rule::new(statuses, RuleAction::Stop),
+            Rule::retry(throttled, RetryConfig::new().attempts(20)),
+        ])
         .build()
 }
 
-fn state() -> State {
-    State {
-        progress: Progress {
+fn state() -> RetryState {
+    RetryState {
+        progress: RetryUsage {
             retries: 4,
             spent: Duration::from_secs(3),
             previous: Some(Duration::from_millis(800)),

@@ -13,7 +13,7 @@ use std::time::Duration;
 use backon::{BackoffBuilder, ExponentialBuilder};
 use failsafe::backoff::{equal_jittered, full_jittered};
 use tokio_retry::strategy;
-use undaunted_policy::{Draws, JitterMode, Pace, PolicyError, RetryConfig, Seed};
+use undaunted_policy::{DelayPolicy, Draws, JitterMode, PolicyError, RetryConfig, Seed};
 
 use crate::contestant::{Contestant, Group, Role, Target, repeat};
 
@@ -46,7 +46,7 @@ pub(crate) fn capped() -> Result<Group, PolicyError> {
         Contestant::new(
             Role::Variant,
             "undaunted, full jitter",
-            "`Pace::delay` at retry 50",
+            "`DelayPolicy::delay` at retry 50",
             asked(pace(2.0, JitterMode::Full)?, FAR),
         ),
         Contestant::new(
@@ -70,15 +70,15 @@ pub(crate) fn draws() -> Draws {
     Seed(7).draws(41, 2, 1)
 }
 
-fn pace(base: f64, mode: JitterMode) -> Result<Pace, PolicyError> {
+fn pace(base: f64, mode: JitterMode) -> Result<DelayPolicy, PolicyError> {
     let config = RetryConfig::exponential(base).initial_delay(FIRST).max_delay(CAP).jitter(mode);
-    Ok(config.build()?.terms().pace().clone())
+    Ok(config.build()?.terms().delay_policy().clone())
 }
 
-/// What `Pace::delay` is asked. Looked at through one opaque reference, as the peers' iterators
+/// What `DelayPolicy::delay` is asked. Looked at through one opaque reference, as the peers' iterators
 /// are: nothing in it can be known in advance.
 struct Question {
-    pace: Pace,
+    pace: DelayPolicy,
     retry: NonZeroU32,
     draws: Draws,
 }
@@ -89,7 +89,7 @@ impl Question {
     }
 }
 
-fn asked(pace: Pace, retry: NonZeroU32) -> impl FnMut(u64) -> Duration {
+fn asked(pace: DelayPolicy, retry: NonZeroU32) -> impl FnMut(u64) -> Duration {
     let draws = draws();
     let question = Question { pace, retry, draws };
     move |n| repeat(n, || black_box(&question).answer())
@@ -100,7 +100,7 @@ fn ours() -> Result<[Contestant; 2], PolicyError> {
         Contestant::new(
             Role::Ours,
             "undaunted, full jitter",
-            "`Pace::delay` at retry 5",
+            "`DelayPolicy::delay` at retry 5",
             asked(pace(2.0, JitterMode::Full)?, RETRY),
         ),
         Contestant::new(

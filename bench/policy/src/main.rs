@@ -4,7 +4,7 @@
 //! cargo run --release -p undaunted-bench-policy > POLICY.md
 //! ```
 //!
-//! Progress goes to stderr, the document to stdout. The exit code is 0 whatever the figures are:
+//! RetryUsage goes to stderr, the document to stdout. The exit code is 0 whatever the figures are:
 //! this measures, it does not judge; a target that was missed is printed as missed.
 
 mod machine;

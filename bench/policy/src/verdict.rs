@@ -8,8 +8,8 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use undaunted_policy::{
-    Balance, Cause, Class, ClassName, Conditions, Failure, JitterMode, Kind, Policy, PolicyError, Progress,
-    RetryConfig, RetryOn, Rule, State, Then, Timestamp, verdict,
+    Balance, ClassName, Conditions, Failure, FailureCause, FailureClass, FailureKind, JitterMode, Policy,
+    PolicyError, RetryConfig, RetryOn, RetryState, RetryUsage, Rule, RuleAction, Timestamp, verdict,
 };
 
 use crate::contestant::{Contestant, Group, Role, Target, repeat};
@@ -35,7 +35,7 @@ pub(crate) fn group() -> Result<Group, PolicyError> {
                 Role::Variant,
                 "undaunted, nothing set",
                 "the default policy: attempts and backoff",
-                time(plain, State::default(), Failure::transient()),
+                time(plain, RetryState::default(), Failure::transient()),
             ),
             Contestant::new(
                 Role::Variant,
@@ -47,11 +47,11 @@ pub(crate) fn group() -> Result<Group, PolicyError> {
     })
 }
 
-fn time(policy: Policy, state: State, failure: Failure<'static>) -> impl FnMut(u64) -> Duration {
+fn time(policy: Policy, state: RetryState, failure: Failure<'static>) -> impl FnMut(u64) -> Duration {
     move |n| repeat(n, || asked(&policy, &state, &failure))
 }
 
-fn asked(policy: &Policy, state: &State, failure: &Failure<'_>) -> undaunted_policy::Verdict {
+fn asked(policy: &Policy, state: &RetryState, failure: &Failure<'_>) -> undaunted_policy::Verdict {
     verdict(black_box(policy), black_box(state), black_box(failure), black_box(NOW))
 }
 
@@ -68,22 +68,22 @@ fn policy() -> Result<Policy, PolicyError> {
         .deadline(Duration::from_hours(1))
         .max_retry_after(Duration::from_mins(1))
         .retry_statuses([408..=408, 425..=425, 429..=429])
-        .retry_on(Kind::ALL.map(RetryOn::Kind))
+        .retry_on(FailureKind::ALL.map(RetryOn::Kind))
         .rules([
-            Rule::new(usage_error, Then::DeadLetter),
-            Rule::new(stop_on(400..=407), Then::Stop),
-            Rule::new(named(ClassName::Interrupted), Then::Retry),
+            Rule::new(usage_error, RuleAction::DeadLetter),
+            Rule::new(stop_on(400..=407), RuleAction::Stop),
+            Rule::new(named(ClassName::Interrupted), RuleAction::Retry),
             Rule::retry(
-                named(ClassName::Class(Class::Throttled)),
+                named(ClassName::Class(FailureClass::Throttled)),
                 RetryConfig::new().initial_delay(2 * FIRST).attempts(20),
             ),
         ])
         .build()
 }
 
-fn state() -> State {
-    State {
-        progress: Progress {
+fn state() -> RetryState {
+    RetryState {
+        progress: RetryUsage {
             retries: 4,
             spent: Duration::from_secs(3),
             previous: Some(Duration::from_millis(800)),
@@ -95,11 +95,11 @@ fn state() -> State {
 }
 
 fn throttled() -> Failure<'static> {
-    Failure::new(Cause::Status(503)).retry_after(Some(Duration::from_secs(2)))
+    Failure::new(FailureCause::Status(503)).retry_after(Some(Duration::from_secs(2)))
 }
 
 fn exited() -> Failure<'static> {
-    Failure::new(Cause::Exit(1)).text(
+    Failure::new(FailureCause::Exit(1)).text(
         "fetching index of registry.example\n\
          resolving 214 packages, 31 of them changed since yesterday\n\
          downloading archive 17 of 31 (4.2 MB)\n\
@@ -128,6 +128,6 @@ mod tests {
         assert!(matches!(given.decision, Decision::Retry { .. }), "{given}");
         assert_eq!(given.rule, None);
         assert!((180..200).contains(&exited().stderr.len()));
-        assert!(!Kind::Network.matches(&exited()));
+        assert!(!FailureKind::Network.matches(&exited()));
     }
 }

@@ -7,13 +7,13 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use undaunted_engine::breaker::Gate;
+use undaunted_engine::breaker::BreakerAnswer;
 use undaunted_engine::decide::react;
-use undaunted_engine::event::{Event, ItemEvent, JobEvent, NewItem, Record, Submitted};
+use undaunted_engine::event::{Event, ItemEvent, JobEvent, JobSubmitted, NewItem, Record};
 use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
-use undaunted_policy::{Cause, Timestamp};
+use undaunted_policy::{FailureCause, Timestamp};
 use undaunted_runner::journal;
 use undaunted_store::{AggregateId, Append, Epoch, SqliteStore, Store, Version};
 
@@ -78,12 +78,12 @@ impl Journal {
         let epoch = store.claim(&aggregate)?.epoch;
         let first = Record {
             at: now,
-            event: Event::Job(JobEvent::Submitted(Box::new(Submitted {
+            event: Event::Job(JobEvent::Submitted(Box::new(JobSubmitted {
                 job: JOB.to_owned(),
                 text: WORKFLOW.into(),
                 working_dir: "/".to_owned(),
                 parallel: vec![(StepId(0), TOGETHER)],
-                ..Submitted::default()
+                ..JobSubmitted::default()
             }))),
         };
         Ok(Self {
@@ -127,8 +127,11 @@ impl Journal {
     ) -> Result<(), Box<dyn Error>> {
         let mut running = Vec::new();
         for item in items {
-            let start =
-                self.tell(&Input::Start { item: StepId(0).item(item), refused: None, gate: Gate::None })?;
+            let start = self.tell(&Input::Start {
+                item: StepId(0).item(item),
+                refused: None,
+                gate: BreakerAnswer::None,
+            })?;
             running.push((item, start.ok_or("an item was not started")?));
         }
         for (item, start) in running {
@@ -136,7 +139,7 @@ impl Journal {
             self.now = self.now.after(Duration::from_millis(1));
             self.tell(&Input::Ended(Box::new(AttemptEnd {
                 start,
-                failure: failed.then_some(Cause::Exit(1)),
+                failure: failed.then_some(FailureCause::Exit(1)),
                 took: Duration::from_millis(u64::from(item % 900)),
                 error: if failed { error(item) } else { String::new() },
                 ..AttemptEnd::default()

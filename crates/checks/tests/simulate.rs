@@ -5,7 +5,7 @@
 
 use undaunted_checks::repository;
 use undaunted_checks::simulate::of_seed;
-use undaunted_policy::mutant::{self, Mutant};
+use undaunted_engine::mutant::{self, Mutant};
 
 /// How many seeds a broken engine may pass.
 const PASSED: u64 = 1000;

@@ -5,12 +5,12 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use undaunted_engine::workflow::Operator;
-use undaunted_policy::shape::{BackoffType, WorkDefaults};
+use undaunted_policy::spelling::{BackoffType, WorkDefaults};
 use undaunted_policy::{Attempts, Ceilings, CompletionRule};
 
-use crate::exit::Refused;
+use crate::exit::CommandError;
 
-pub(crate) fn operator() -> Result<Operator, Refused> {
+pub(crate) fn operator() -> Result<Operator, CommandError> {
     // Used later, but an error in it is reported before anything is stored.
     check_interval()?;
     let pool = Ceilings::DEFAULT;
@@ -42,7 +42,7 @@ pub(crate) fn operator() -> Result<Operator, Refused> {
     })
 }
 
-fn work() -> Result<WorkDefaults, Refused> {
+fn work() -> Result<WorkDefaults, CommandError> {
     let usual = WorkDefaults::DEFAULT;
     let retries = read("RETRY_MAX_RETRIES", "a number from 0, or -1 for unlimited", retries)?;
     let growth = read("RETRY_BACKOFF_TYPE", "fixed, linear or exponential", growth)?;
@@ -53,7 +53,7 @@ fn work() -> Result<WorkDefaults, Refused> {
         backoff_type: growth.unwrap_or(usual.backoff_type),
     };
     if work.max_backoff.is_zero() || work.max_backoff < work.backoff {
-        return Err(Refused::Usage(format!(
+        return Err(CommandError::Usage(format!(
             "the environment variable RETRY_MAX_BACKOFF is {}, which is less than RETRY_BACKOFF ({}) \
              or nothing",
             work.max_backoff.as_millis(),
@@ -64,23 +64,23 @@ fn work() -> Result<WorkDefaults, Refused> {
 }
 
 /// How often a completion rule is evaluated at least; every result and its deadline trigger it too.
-pub(crate) fn check_interval() -> Result<Duration, Refused> {
+pub(crate) fn check_interval() -> Result<Duration, CommandError> {
     const DEFAULT: Duration = Duration::from_secs(5);
     Ok(seconds("BEST_EFFORT_CHECK_INTERVAL_SECONDS")?.unwrap_or(DEFAULT))
 }
 
 /// A text variable; an empty one counts as unset.
-pub(crate) fn text(name: &str) -> Result<Option<String>, Refused> {
+pub(crate) fn text(name: &str) -> Result<Option<String>, CommandError> {
     let text = read(name, "a text in UTF-8", |value| Some(value.to_owned()))?;
     Ok(text.filter(|text| !text.is_empty()))
 }
 
 /// As [`text`], for a secret: the value is not part of the error.
-pub(crate) fn secret(name: &str) -> Result<Option<String>, Refused> {
+pub(crate) fn secret(name: &str) -> Result<Option<String>, CommandError> {
     let value = env::var_os(name).filter(|value| !value.is_empty());
     let value = value.map(OsString::into_string).transpose();
     let value = value.map(|value| value.map(|value| value.trim().to_owned()));
-    value.map_err(|_| Refused::Usage(format!("the environment variable {name} is not text")))
+    value.map_err(|_| CommandError::Usage(format!("the environment variable {name} is not text")))
 }
 
 fn late_results(value: &str) -> Option<bool> {
@@ -91,17 +91,17 @@ fn late_results(value: &str) -> Option<bool> {
     }
 }
 
-fn seconds(name: &str) -> Result<Option<Duration>, Refused> {
+fn seconds(name: &str) -> Result<Option<Duration>, CommandError> {
     let parse = |value: &str| Duration::try_from_secs_f64(value.parse().ok()?).ok();
     let positive = |value: &str| parse(value).filter(|seconds| !seconds.is_zero());
     read(name, "a number of seconds above 0", positive)
 }
 
-fn count(name: &str) -> Result<Option<u32>, Refused> {
+fn count(name: &str) -> Result<Option<u32>, CommandError> {
     read(name, "a number from 0", |value| value.parse().ok())
 }
 
-fn millis(name: &str) -> Result<Option<Duration>, Refused> {
+fn millis(name: &str) -> Result<Option<Duration>, CommandError> {
     let parse = |value: &str| value.parse().ok().map(Duration::from_millis);
     read(name, "a number of milliseconds from 0", parse)
 }
@@ -122,13 +122,13 @@ fn growth(value: &str) -> Option<BackoffType> {
     }
 }
 
-fn read<T>(name: &str, accepted: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, Refused> {
+fn read<T>(name: &str, accepted: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, CommandError> {
     let Some(value): Option<OsString> = env::var_os(name) else {
         return Ok(None);
     };
     match value.to_str().and_then(parse) {
         Some(meaning) => Ok(Some(meaning)),
-        None => Err(Refused::Usage(format!(
+        None => Err(CommandError::Usage(format!(
             "the environment variable {name} is `{}`, which is not {accepted}",
             value.to_string_lossy()
         ))),

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
-use undaunted_engine::view::{ErrorView, Status, quoted};
+use undaunted_engine::view::{ErrorView, JobStatus, quoted};
 
 /// How a command ended that was carried out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,12 +20,12 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    pub(crate) const fn of(status: Status) -> Self {
+    pub(crate) const fn of(status: JobStatus) -> Self {
         match status {
-            Status::Completed => Self::Done,
-            Status::Partial => Self::Partial,
-            Status::Failed | Status::Cancelled => Self::Failed,
-            Status::Suspended | Status::Running | Status::Stopping => Self::Suspended,
+            JobStatus::Completed => Self::Done,
+            JobStatus::Partial => Self::Partial,
+            JobStatus::Failed | JobStatus::Cancelled => Self::Failed,
+            JobStatus::Suspended | JobStatus::Running | JobStatus::Stopping => Self::Suspended,
         }
     }
 
@@ -42,7 +42,7 @@ impl Exit {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Refused {
+pub(crate) enum CommandError {
     #[error("{0}")]
     Usage(String),
     /// A block of settings or a file of another kind is not valid.
@@ -66,7 +66,7 @@ pub(crate) enum Refused {
     Store { message: String, help: Option<String> },
 }
 
-impl Refused {
+impl CommandError {
     pub(crate) fn not_found(code: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
         Self::NotFound { code, message }
@@ -122,12 +122,12 @@ pub(crate) fn code(done: anyhow::Result<Exit>) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     complain(&format!("{error:#}"), &view(&error));
-    let refused = error.downcast_ref::<Refused>();
-    ExitCode::from(refused.map_or(1, Refused::code))
+    let refused = error.downcast_ref::<CommandError>();
+    ExitCode::from(refused.map_or(1, CommandError::code))
 }
 
 fn view(error: &anyhow::Error) -> ErrorView {
-    match error.downcast_ref::<Refused>() {
+    match error.downcast_ref::<CommandError>() {
         Some(refused) => refused.view(),
         None => ErrorView::of("io", format!("{error:#}"), None),
     }

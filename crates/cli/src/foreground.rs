@@ -7,7 +7,7 @@ use anyhow::Result;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use undaunted_engine::job::Job;
-use undaunted_runner::drive::{Handle, Hub, Observer};
+use undaunted_runner::drive::{EventLoop, LoopHandle, Observer};
 use undaunted_runner::journal::ClaimedJob;
 use undaunted_runner::secrets::Secrets;
 
@@ -26,7 +26,7 @@ pub(crate) fn run(
         world.catalog = Some(jobs.book()?);
     }
     let id = held.job.id().to_owned();
-    let mut hub = Hub::new(&world);
+    let mut hub = EventLoop::new(&world);
     let _webhooks = if webhooks::are_needed(&held.job) {
         let (webhooks, base) = webhooks::listen(hub.handle())?;
         hub.send_results_to(base);
@@ -47,7 +47,7 @@ struct Listening {
 }
 
 impl Listening {
-    fn begin(hub: Handle) -> Result<Self> {
+    fn begin(hub: LoopHandle) -> Result<Self> {
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let handle = signals.handle();
         let heard = Arc::new(AtomicU32::new(0));

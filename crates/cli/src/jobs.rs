@@ -10,36 +10,36 @@ use undaunted_engine::event::Record;
 use undaunted_engine::job::{Job, Plans};
 use undaunted_policy::Timestamp;
 use undaunted_runner::breakers;
-use undaunted_runner::catalog::Book;
+use undaunted_runner::catalog::CatalogHandle;
 use undaunted_runner::clock::Clock;
-use undaunted_runner::drive::{DriveError, World};
+use undaunted_runner::drive::{DriveError, Services};
 use undaunted_runner::endpoints::Endpoints;
 use undaunted_runner::folder::{JobFolder, LocalFolder};
-use undaunted_runner::journal::{self, JournalError, Known};
-use undaunted_runner::machine::Here;
+use undaunted_runner::journal::{self, JournalError, KnownJob};
+use undaunted_runner::machine::LocalMachine;
 use undaunted_runner::{random_name, random_number, with_causes};
 use undaunted_store::{AppendError, ClaimError, Listed, Location, Store, StoreError, Version};
 
 use crate::environment::check_interval;
-use crate::exit::Refused;
+use crate::exit::CommandError;
 
 /// The time between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A store that is not open yet, and the local folder of this process.
-pub(crate) struct Place {
+pub(crate) struct StorePlace {
     location: Location,
     pub(crate) local: LocalFolder,
-    machine: Arc<Here>,
+    machine: Arc<LocalMachine>,
 }
 
-impl Place {
+impl StorePlace {
     /// The store at this path, or the default one.
-    pub(crate) fn named(named: Option<&Path>) -> Result<Self, Refused> {
+    pub(crate) fn named(named: Option<&Path>) -> Result<Self, CommandError> {
         let homeless = || {
             let what =
                 "neither UNDAUNTED_STORE nor UNDAUNTED_HOME nor HOME is set; name a folder with --store";
-            Refused::Usage(what.to_owned())
+            CommandError::Usage(what.to_owned())
         };
         let told = env::var_os("UNDAUNTED_STORE").filter(|value| !value.is_empty());
         let location = match named.or(told.as_deref().map(Path::new)) {
@@ -49,21 +49,21 @@ impl Place {
         let location = location?;
         let local = LocalFolder::with(&location).ok_or_else(homeless)?;
         let own = env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
-        let machine = Arc::new(Here::with_keeper(own, vec!["keeper".into()]));
+        let machine = Arc::new(LocalMachine::with_keeper(own, vec!["keeper".into()]));
         Ok(Self { location, local, machine })
     }
 
     /// Starts the keeper of a job while the store is opened and the job submitted. Not if the store has to
     /// be created: creating it also syncs the names of its folders.
-    pub(crate) fn foresee(&self, job: &str, has_programs: bool) -> Foreseen {
+    pub(crate) fn foresee(&self, job: &str, has_programs: bool) -> PreparedJob {
         let folder = self.local.job(job);
         if has_programs && self.location.is_created() {
             self.machine.foresee(&folder);
         }
-        Foreseen { machine: Arc::clone(&self.machine), folder: Some(folder) }
+        PreparedJob { machine: Arc::clone(&self.machine), folder: Some(folder) }
     }
 
-    pub(crate) fn open(self) -> Result<Jobs, Refused> {
+    pub(crate) fn open(self) -> Result<Jobs, CommandError> {
         let store = self.location.open()?;
         Ok(Jobs {
             store,
@@ -76,12 +76,12 @@ impl Place {
 }
 
 /// A job that is being put together. Unless it is submitted, its folder and keeper are removed on drop.
-pub(crate) struct Foreseen {
-    machine: Arc<Here>,
+pub(crate) struct PreparedJob {
+    machine: Arc<LocalMachine>,
     folder: Option<JobFolder>,
 }
 
-impl Foreseen {
+impl PreparedJob {
     /// Called before the job is submitted: if that fails it is unknown whether the job is on the disk, so
     /// its files stay.
     pub(crate) fn submitted(mut self) {
@@ -89,7 +89,7 @@ impl Foreseen {
     }
 }
 
-impl Drop for Foreseen {
+impl Drop for PreparedJob {
     fn drop(&mut self) {
         if let Some(folder) = &self.folder {
             self.machine.foresee_nothing(folder);
@@ -104,19 +104,19 @@ pub(crate) struct Jobs {
     pub(crate) local: LocalFolder,
     /// The plans of the jobs that were read: a workflow text is checked only once.
     pub(crate) plans: Plans,
-    machine: Arc<Here>,
+    machine: Arc<LocalMachine>,
 }
 
 impl Jobs {
-    pub(crate) fn open(named: Option<&Path>) -> Result<Self, Refused> {
-        Place::named(named)?.open()
+    pub(crate) fn open(named: Option<&Path>) -> Result<Self, CommandError> {
+        StorePlace::named(named)?.open()
     }
 
-    pub(crate) fn world(&self) -> Result<World, Refused> {
-        Ok(World {
+    pub(crate) fn world(&self) -> Result<Services, CommandError> {
+        Ok(Services {
             store: Arc::clone(&self.store),
             local: self.local.clone(),
-            machine: Arc::<Here>::clone(&self.machine),
+            machine: Arc::<LocalMachine>::clone(&self.machine),
             grace: GRACE,
             check_interval: check_interval()?,
             catalog: None,
@@ -125,16 +125,16 @@ impl Jobs {
         })
     }
 
-    pub(crate) fn book(&self) -> Result<Book, Refused> {
-        Ok(Book::open(Arc::clone(&self.store))?)
+    pub(crate) fn book(&self) -> Result<CatalogHandle, CommandError> {
+        Ok(CatalogHandle::open(Arc::clone(&self.store))?)
     }
 
-    pub(crate) fn list(&self, prefix: &str) -> Result<Vec<Listed>, Refused> {
+    pub(crate) fn list(&self, prefix: &str) -> Result<Vec<Listed>, CommandError> {
         Ok(self.store.list(journal::FAMILY, prefix)?)
     }
 
     /// The job with this id, with an id that begins so, or `@last`.
-    pub(crate) fn find(&self, named: &str) -> Result<String, Refused> {
+    pub(crate) fn find(&self, named: &str) -> Result<String, CommandError> {
         if named == "@last" {
             return self.last();
         }
@@ -148,13 +148,13 @@ impl Jobs {
         match (exact, found.as_slice()) {
             (Some(job), _) => Ok(job.aggregate.id().to_owned()),
             (None, [only]) if !named.is_empty() => Ok(only.aggregate.id().to_owned()),
-            (None, []) => Err(Refused::not_found(
+            (None, []) => Err(CommandError::not_found(
                 "no_job",
                 format!("there is no job `{named}`; `undaunted ls` lists those there are"),
             )),
             (None, several) => {
                 let ids: Vec<_> = several.iter().map(|job| job.aggregate.id()).collect();
-                Err(Refused::Usage(format!(
+                Err(CommandError::Usage(format!(
                     "`{named}` is the beginning of {} jobs: {}",
                     ids.len(),
                     ids.join(", ")
@@ -163,7 +163,7 @@ impl Jobs {
         }
     }
 
-    fn last(&self) -> Result<String, Refused> {
+    fn last(&self) -> Result<String, CommandError> {
         let mut last: Option<(Timestamp, String)> = None;
         for job in self.list("")? {
             let id = job.aggregate.id();
@@ -175,30 +175,31 @@ impl Jobs {
                 last = Some((submitted, id.to_owned()));
             }
         }
-        last.map(|(_, id)| id).ok_or_else(|| Refused::not_found("no_job", "there is no job yet".to_owned()))
+        last.map(|(_, id)| id)
+            .ok_or_else(|| CommandError::not_found("no_job", "there is no job yet".to_owned()))
     }
 
     /// The submission of a job, if it can be decoded.
-    pub(crate) fn first(&self, id: &str) -> Result<Option<Record>, Refused> {
+    pub(crate) fn first(&self, id: &str) -> Result<Option<Record>, CommandError> {
         self.record(id, Version::default())
     }
 
-    pub(crate) fn record(&self, id: &str, after: Version) -> Result<Option<Record>, Refused> {
+    pub(crate) fn record(&self, id: &str, after: Version) -> Result<Option<Record>, CommandError> {
         let aggregate = journal::aggregate(id)?;
         let next = self.store.read(&aggregate, after)?.next().transpose()?;
         Ok(next.and_then(|(_, bytes)| Record::decode(&bytes).ok()))
     }
 
-    pub(crate) fn read(&self, id: &str) -> Result<Job, Refused> {
+    pub(crate) fn read(&self, id: &str) -> Result<Job, CommandError> {
         Ok(self.known(id)?.job)
     }
 
     /// As [`Jobs::read`], to be claimed afterwards.
-    pub(crate) fn known(&self, id: &str) -> Result<Known, Refused> {
-        Ok(Known::read(&*self.store, id, &self.plans)?)
+    pub(crate) fn known(&self, id: &str) -> Result<KnownJob, CommandError> {
+        Ok(KnownJob::read(&*self.store, id, &self.plans)?)
     }
 
-    pub(crate) fn breakers_of(&self, job: &Job) -> Result<AdmissionControl, Refused> {
+    pub(crate) fn breakers_of(&self, job: &Job) -> Result<AdmissionControl, CommandError> {
         let mut breakers = AdmissionControl::of(job.plan().breakers());
         breakers.tick(Clock::set().now());
         for name in job.breakers() {
@@ -209,36 +210,39 @@ impl Jobs {
         Ok(breakers)
     }
 
-    pub(crate) fn owner(&self, id: &str) -> Result<Option<undaunted_store::Owner>, Refused> {
+    pub(crate) fn owner(&self, id: &str) -> Result<Option<undaunted_store::Owner>, CommandError> {
         Ok(self.store.owner(&journal::aggregate(id)?)?)
     }
 }
 
-impl From<StoreError> for Refused {
+impl From<StoreError> for CommandError {
     fn from(error: StoreError) -> Self {
         of_store(&error)
     }
 }
 
-impl From<JournalError> for Refused {
+impl From<JournalError> for CommandError {
     fn from(error: JournalError) -> Self {
         of_journal(&error)
     }
 }
 
-fn of_store(error: &StoreError) -> Refused {
-    Refused::Store { message: with_causes(error), help: error.help().map(str::to_owned) }
+fn of_store(error: &StoreError) -> CommandError {
+    CommandError::Store { message: with_causes(error), help: error.help().map(str::to_owned) }
 }
 
-pub(crate) fn of_journal(error: &JournalError) -> Refused {
+pub(crate) fn of_journal(error: &JournalError) -> CommandError {
     match error {
-        JournalError::NotFound { job } => Refused::not_found("no_job", format!("there is no job `{job}`")),
-        JournalError::NoBreaker { .. } => {
-            Refused::not_found("no_breaker", format!("{error}; `undaunted breaker ls` lists those there are"))
+        JournalError::NotFound { job } => {
+            CommandError::not_found("no_job", format!("there is no job `{job}`"))
         }
+        JournalError::NoBreaker { .. } => CommandError::not_found(
+            "no_breaker",
+            format!("{error}; `undaunted breaker ls` lists those there are"),
+        ),
         JournalError::Store(error) | JournalError::Claim(ClaimError::Store(error)) => of_store(error),
         JournalError::Append(error) => of_append(error),
-        JournalError::Claim(ClaimError::OwnedBy { aggregate, owner }) => Refused::Owned {
+        JournalError::Claim(ClaimError::OwnedBy { aggregate, owner }) => CommandError::Owned {
             message: format!(
                 "job {} is being run by process {} on {}",
                 aggregate.id(),
@@ -250,7 +254,7 @@ pub(crate) fn of_journal(error: &JournalError) -> Refused {
                 aggregate.id()
             ),
         },
-        JournalError::Record { .. } => Refused::Store {
+        JournalError::Record { .. } => CommandError::Store {
             message: with_causes(error),
             help: Some(
                 "everything before that record can be read with `undaunted events`; a newer \
@@ -258,34 +262,35 @@ pub(crate) fn of_journal(error: &JournalError) -> Refused {
                     .to_owned(),
             ),
         },
-        _ => Refused::Store { message: with_causes(error), help: None },
+        _ => CommandError::Store { message: with_causes(error), help: None },
     }
 }
 
-fn of_append(error: &AppendError) -> Refused {
+fn of_append(error: &AppendError) -> CommandError {
     match error {
         AppendError::Store(error) => of_store(error),
-        error => {
-            Refused::Store { message: format!("{error}: somebody else has taken the job over"), help: None }
-        }
+        error => CommandError::Store {
+            message: format!("{error}: somebody else has taken the job over"),
+            help: None,
+        },
     }
 }
 
 /// Why the event loop has left a job, with the command that resumes it.
-pub(crate) fn of_drive(error: &DriveError, job: &str) -> Refused {
+pub(crate) fn of_drive(error: &DriveError, job: &str) -> CommandError {
     let refused = match error {
         DriveError::Append(error) => of_append(error),
         DriveError::Store(error) => of_store(error),
         DriveError::Journal(error) => of_journal(error),
         // No command of this binary can run its functions.
         DriveError::Function { .. } => {
-            return Refused::Usage(format!("{error}; the program that began job {job} goes on with it"));
+            return CommandError::Usage(format!("{error}; the program that began job {job} goes on with it"));
         }
-        error => Refused::Store { message: with_causes(error), help: None },
+        error => CommandError::Store { message: with_causes(error), help: None },
     };
     let resume = format!("nothing that was recorded is lost; go on with `undaunted resume {job}`");
     match refused {
-        Refused::Store { message, help } => Refused::Store {
+        CommandError::Store { message, help } => CommandError::Store {
             message,
             help: Some(match help {
                 Some(help) => format!("{help}\n  {resume}"),
@@ -296,7 +301,7 @@ pub(crate) fn of_drive(error: &DriveError, job: &str) -> Refused {
     }
 }
 
-pub(crate) fn name_and_seed() -> Result<(String, u64), Refused> {
+pub(crate) fn name_and_seed() -> Result<(String, u64), CommandError> {
     const CHARACTERS: usize = 10;
     let name = random_name().map_err(|error| no_random(&error))?;
     let id = name.get(..CHARACTERS).unwrap_or(&name);
@@ -304,10 +309,10 @@ pub(crate) fn name_and_seed() -> Result<(String, u64), Refused> {
 }
 
 /// From the system's random source, so that it cannot be guessed.
-pub(crate) fn drawn_number() -> Result<u64, Refused> {
+pub(crate) fn drawn_number() -> Result<u64, CommandError> {
     random_number().map_err(|error| no_random(&error))
 }
 
-fn no_random(error: &std::io::Error) -> Refused {
-    Refused::Usage(format!("the system has no random numbers: {error}"))
+fn no_random(error: &std::io::Error) -> CommandError {
+    CommandError::Usage(format!("the system has no random numbers: {error}"))
 }

@@ -13,7 +13,7 @@ use undaunted_policy::Timestamp;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::reader::JobReader;
 
-use crate::exit::Refused;
+use crate::exit::CommandError;
 use crate::jobs::Jobs;
 use crate::target;
 
@@ -27,7 +27,7 @@ pub(crate) struct OpenedJob<'j> {
 
 impl<'j> OpenedJob<'j> {
     /// The job with this id.
-    pub(crate) fn open(jobs: &'j Jobs, id: &str) -> Result<Self, Refused> {
+    pub(crate) fn open(jobs: &'j Jobs, id: &str) -> Result<Self, CommandError> {
         let folder = jobs.local.job(id);
         // First the owner: a job that ends meanwhile is shown as one that has ended.
         let owner = jobs.owner(id)?;
@@ -70,7 +70,7 @@ impl<'j> OpenedJob<'j> {
         }
     }
 
-    fn learn(&mut self, named: fn(&Job, &Projection) -> BTreeSet<ItemId>) -> Result<(), Refused> {
+    fn learn(&mut self, named: fn(&Job, &Projection) -> BTreeSet<ItemId>) -> Result<(), CommandError> {
         // Which item is probed first may depend on inputs that the first pass reads.
         for _ in 0..2 {
             let items = named(&self.reader.job, &self.reader.projection);
@@ -82,18 +82,18 @@ impl<'j> OpenedJob<'j> {
     pub(crate) fn histories(
         &mut self,
         items: impl IntoIterator<Item = ItemId>,
-    ) -> Result<BTreeMap<ItemId, History>, Refused> {
+    ) -> Result<BTreeMap<ItemId, History>, CommandError> {
         Ok(self.reader.histories(items.into_iter().collect())?)
     }
 
-    pub(crate) fn view(&mut self) -> Result<JobView, Refused> {
+    pub(crate) fn view(&mut self) -> Result<JobView, CommandError> {
         self.learn(JobView::items)?;
         let drawn = worth_drawing(&self.reader.job);
         let histories = self.histories(drawn)?;
         Ok(JobView::of(&self.context(), &histories))
     }
 
-    pub(crate) fn explanation(&mut self) -> Result<JobExplanation, Refused> {
+    pub(crate) fn explanation(&mut self) -> Result<JobExplanation, CommandError> {
         self.learn(JobExplanation::items)?;
         Ok(JobExplanation::of(&self.context()))
     }
@@ -102,13 +102,17 @@ impl<'j> OpenedJob<'j> {
         ResumesView::of(&self.context())
     }
 
-    pub(crate) fn budget(&mut self) -> Result<BudgetView, Refused> {
+    pub(crate) fn budget(&mut self) -> Result<BudgetView, CommandError> {
         let charged: Vec<ItemId> = self.reader.projection.charged.keys().copied().collect();
         self.reader.learn(charged)?;
         Ok(BudgetView::of(&self.context()))
     }
 
-    pub(crate) fn item(&mut self, item: ItemId, command: Option<CommandId>) -> Result<ItemView, Refused> {
+    pub(crate) fn item(
+        &mut self,
+        item: ItemId,
+        command: Option<CommandId>,
+    ) -> Result<ItemView, CommandError> {
         self.learn(ItemView::items)?;
         let mut histories = self.histories([item])?;
         let history = histories.remove(&item).unwrap_or_default();
@@ -118,13 +122,13 @@ impl<'j> OpenedJob<'j> {
 
 /// What was typed as `JOB`, `JOB/ITEM` or `JOB/ITEM/COMMAND`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum JobTarget {
     Job,
     Item(ItemId, Option<CommandId>),
 }
 
-impl Target {
-    pub(crate) fn open<'j>(jobs: &'j Jobs, typed: &str) -> Result<(OpenedJob<'j>, Self), Refused> {
+impl JobTarget {
+    pub(crate) fn open<'j>(jobs: &'j Jobs, typed: &str) -> Result<(OpenedJob<'j>, Self), CommandError> {
         let (job, rest) = target::split(typed);
         let id = jobs.find(job)?;
         let mut opened = OpenedJob::open(jobs, &id)?;

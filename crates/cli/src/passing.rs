@@ -14,17 +14,17 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use undaunted_engine::breaker::{AdmissionControl, BreakerChange};
-use undaunted_engine::event::{Event, ItemEvent, Kept, Passing, Record};
+use undaunted_engine::event::{Event, ItemEvent, OutputPassing, Record, SpooledPart};
 use undaunted_engine::id::{ItemId, StartId, StepId};
-use undaunted_engine::job::{Item, Job};
-use undaunted_policy::Cause;
-use undaunted_runner::drive::{Handle, Observer, StoreOutage};
+use undaunted_engine::job::{ItemState, Job};
+use undaunted_policy::FailureCause;
+use undaunted_runner::drive::{LoopHandle, Observer, StoreOutage};
 use undaunted_runner::folder::JobFolder;
 use undaunted_runner::reader::JobReader;
 use undaunted_runner::spool::{Spool, SpooledOutput};
 use undaunted_store::Version;
 
-use crate::exit::Refused;
+use crate::exit::CommandError;
 use crate::jobs::Jobs;
 use crate::opened::OpenedJob;
 use crate::screen::progress::Display;
@@ -34,15 +34,15 @@ const LOOK: Duration = Duration::from_millis(10);
 const CHUNK: usize = 64 << 10;
 
 /// Passes output on, and shows everything else as lines on standard error.
-pub(crate) struct Passer {
+pub(crate) struct OutputPrinter {
     display: Display,
     spool: PathBuf,
-    how: Passing,
+    how: OutputPassing,
     /// The start of the only command and its output files, until `tick` has looked whether it still runs.
     begun: Option<(StartId, [PathBuf; 2])>,
     tail: Option<Tail>,
     /// The output of the last attempt of items that are not settled, or not printed yet.
-    kept: BTreeMap<ItemId, [Option<Kept>; 2]>,
+    kept: BTreeMap<ItemId, [Option<SpooledPart>; 2]>,
     /// Settled items that wait for items before them to be printed.
     settled: BTreeSet<ItemId>,
     next: ItemId,
@@ -50,14 +50,14 @@ pub(crate) struct Passer {
     printed: Option<File>,
     /// The first error of printing.
     trouble: Option<io::Error>,
-    pub(crate) cause: Option<Cause>,
+    pub(crate) cause: Option<FailureCause>,
     /// Whether the reader of the output of the only command has gone.
     pub(crate) unread: Arc<AtomicBool>,
-    handle: Option<(String, Handle)>,
+    handle: Option<(String, LoopHandle)>,
 }
 
-impl Passer {
-    pub(crate) fn new(job: &Job, folder: &JobFolder, how: Passing, display: Display) -> Self {
+impl OutputPrinter {
+    pub(crate) fn new(job: &Job, folder: &JobFolder, how: OutputPassing, display: Display) -> Self {
         let mut steps = StepId::all().zip(&job.steps);
         let map = steps.find(|(step, _)| job.plan().is_map(*step));
         let step = map.map_or_else(StepId::default, |(step, _)| step);
@@ -87,10 +87,10 @@ impl Passer {
     }
 
     /// Prints output that an earlier run had recorded but not printed, and learns what it had not settled.
-    pub(crate) fn catch_up(&mut self, jobs: &Jobs, id: &str) -> Result<(), Refused> {
+    pub(crate) fn catch_up(&mut self, jobs: &Jobs, id: &str) -> Result<(), CommandError> {
         let mut opened = OpenedJob::open(jobs, id)?;
         let reader = &mut opened.reader;
-        if self.how == Passing::Through {
+        if self.how == OutputPassing::Through {
             let active = reader.job.active(self.next);
             self.cause = active.and_then(|active| active.cause);
             return Ok(());
@@ -106,7 +106,7 @@ impl Passer {
         let steps = StepId::all().zip(&reader.job.steps);
         let active = steps.flat_map(|(step, state)| {
             let items = state.items.iter();
-            let active = items.filter(|(_, item)| matches!(item, Item::Active(_)));
+            let active = items.filter(|(_, item)| matches!(item, ItemState::Active(_)));
             active.map(move |(index, _)| step.item(index))
         });
         let mut items: BTreeSet<ItemId> = active.collect();
@@ -136,14 +136,14 @@ impl Passer {
     }
 
     const fn is_in_order(&self) -> bool {
-        matches!(self.how, Passing::InOrder | Passing::TaggedInOrder)
+        matches!(self.how, OutputPassing::InOrder | OutputPassing::TaggedInOrder)
     }
 
     /// The first error of printing.
-    pub(crate) fn trouble(&mut self) -> Result<(), Refused> {
+    pub(crate) fn trouble(&mut self) -> Result<(), CommandError> {
         match self.trouble.take() {
             None => Ok(()),
-            Some(error) => Err(Refused::Store {
+            Some(error) => Err(CommandError::Store {
                 message: format!("the output could not be written: {error}"),
                 help: Some("`undaunted logs` has all of it".to_owned()),
             }),
@@ -158,7 +158,7 @@ impl Passer {
         }
     }
 
-    fn finish_tail(&mut self, kept: [Option<Kept>; 2]) {
+    fn finish_tail(&mut self, kept: [Option<SpooledPart>; 2]) {
         let done = self.tail.take().map_or([0, 0], Tail::end);
         for (stream, (kept, done)) in kept.into_iter().zip(done).enumerate() {
             if let Some(kept) = kept {
@@ -169,7 +169,7 @@ impl Passer {
         }
     }
 
-    fn read(&self, kept: &Kept) -> Vec<u8> {
+    fn read(&self, kept: &SpooledPart) -> Vec<u8> {
         let read = Spool::open(&self.spool)
             .map_err(io::Error::other)
             .and_then(|spool| spool.output(&spooled(*kept)));
@@ -208,7 +208,7 @@ impl Passer {
     }
 
     fn print(&mut self, job: &Job, place: ItemId) {
-        let tagged = matches!(self.how, Passing::Tagged | Passing::TaggedInOrder);
+        let tagged = matches!(self.how, OutputPassing::Tagged | OutputPassing::TaggedInOrder);
         let kept = self.kept.remove(&place).unwrap_or_default();
         for (stream, kept) in kept.into_iter().enumerate() {
             let Some(kept) = kept else {
@@ -223,8 +223,8 @@ impl Passer {
         }
     }
 
-    fn ended(&mut self, place: ItemId, kept: [Option<Kept>; 2]) {
-        if self.how == Passing::Through {
+    fn ended(&mut self, place: ItemId, kept: [Option<SpooledPart>; 2]) {
+        if self.how == OutputPassing::Through {
             self.finish_tail(kept);
         } else {
             self.kept.insert(place, kept);
@@ -265,7 +265,7 @@ impl Passer {
     }
 }
 
-impl Observer for Passer {
+impl Observer for OutputPrinter {
     fn recorded(&mut self, job: &Job, seq: u64, record: &Record) {
         self.display.recorded(job, seq, record);
         self.learn(job, record);
@@ -275,12 +275,12 @@ impl Observer for Passer {
         }
     }
 
-    fn begins(&mut self, job: &Job, handle: Handle) {
+    fn begins(&mut self, job: &Job, handle: LoopHandle) {
         self.handle = Some((job.id().to_owned(), handle));
     }
 
     fn began(&mut self, start: StartId, files: [PathBuf; 2]) {
-        if self.how == Passing::Through {
+        if self.how == OutputPassing::Through {
             self.begun = Some((start, files));
         }
     }
@@ -309,13 +309,13 @@ impl Observer for Passer {
 }
 
 /// The items of maps that had been settled at a version.
-fn settled_by(reader: &JobReader<'_>, version: Version) -> Result<BTreeSet<ItemId>, Refused> {
+fn settled_by(reader: &JobReader<'_>, version: Version) -> Result<BTreeSet<ItemId>, CommandError> {
     let job = &reader.job;
     let maps = StepId::all().zip(&job.steps);
     let maps = maps.filter(|(step, _)| job.plan().is_map(*step));
     let settled = maps.flat_map(|(step, state)| {
         let items = state.items.iter();
-        let settled = items.filter(|(_, item)| matches!(item, Item::Settled(_)));
+        let settled = items.filter(|(_, item)| matches!(item, ItemState::Settled(_)));
         settled.map(move |(index, _)| step.item(index))
     });
     let mut settled: BTreeSet<ItemId> = settled.collect();
@@ -375,7 +375,7 @@ fn tagged_lines(name: &str, bytes: &[u8]) -> Vec<u8> {
 }
 
 /// The output of an attempt, as the spool describes it.
-pub(crate) fn spooled(kept: Kept) -> SpooledOutput {
+pub(crate) fn spooled(kept: SpooledPart) -> SpooledOutput {
     SpooledOutput {
         length: kept.length,
         head: kept.head,
@@ -403,7 +403,7 @@ struct Tail {
 impl Tail {
     /// If the reader of standard output has gone, the command is cancelled: a pipe would have ended it with
     /// its next write, but a file would only grow.
-    fn begin(files: [PathBuf; 2], unread: Arc<AtomicBool>, handle: Option<(String, Handle)>) -> Self {
+    fn begin(files: [PathBuf; 2], unread: Arc<AtomicBool>, handle: Option<(String, LoopHandle)>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {

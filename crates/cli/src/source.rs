@@ -3,24 +3,24 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 
-use undaunted_engine::workflow::{Checked, Source, check, check_bytes_by};
+use undaunted_engine::workflow::{CheckedWorkflow, Source, check, check_bytes_by};
 
 use crate::environment;
-use crate::exit::Refused;
+use crate::exit::CommandError;
 
 /// Reads and checks one file; `-` is standard input.
-pub(crate) fn check_file(path: &str) -> Result<(Source, Checked), Refused> {
+pub(crate) fn check_file(path: &str) -> Result<(Source, CheckedWorkflow), CommandError> {
     let operator = environment::operator()?;
     check_file_by(path, |source| check(source, &operator))
 }
 
 pub(crate) fn check_file_by(
     path: &str,
-    check: impl FnOnce(&Source) -> Checked,
-) -> Result<(Source, Checked), Refused> {
+    check: impl FnOnce(&Source) -> CheckedWorkflow,
+) -> Result<(Source, CheckedWorkflow), CommandError> {
     let bytes = read(path).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => Refused::not_found("no_file", format!("there is no file `{path}`")),
-        _ => Refused::Invalid(format!("`{path}` cannot be read: {error}")),
+        ErrorKind::NotFound => CommandError::not_found("no_file", format!("there is no file `{path}`")),
+        _ => CommandError::Invalid(format!("`{path}` cannot be read: {error}")),
     })?;
     let name = if path == "-" { "standard input" } else { path };
     Ok(check_bytes_by(name, bytes, check))

@@ -7,7 +7,7 @@ use undaunted_engine::id::{CommandId, ItemId};
 use undaunted_engine::job::Job;
 use undaunted_runner::reader::JobReader;
 
-use crate::exit::Refused;
+use crate::exit::CommandError;
 use crate::screen::plain;
 
 /// The job, and the rest of what was typed.
@@ -20,16 +20,16 @@ pub(crate) fn split(typed: &str) -> (&str, Option<&str>) {
 }
 
 /// Its name and value are known to the job afterwards.
-pub(crate) fn item(reader: &mut JobReader<'_>, typed: &str) -> Result<ItemId, Refused> {
+pub(crate) fn item(reader: &mut JobReader<'_>, typed: &str) -> Result<ItemId, CommandError> {
     let found = reader.find(typed)?;
     let job = &reader.job;
     match found.as_slice() {
         [only] => Ok(*only),
-        [] => Err(Refused::not_found("no_item", format!("job {} has no item `{typed}`", job.id()))),
+        [] => Err(CommandError::not_found("no_item", format!("job {} has no item `{typed}`", job.id()))),
         several => {
             let names = several.iter().take(5);
             let names: Vec<String> = names.map(|it| plain(job.identity(*it))).collect();
-            Err(Refused::Usage(format!(
+            Err(CommandError::Usage(format!(
                 "`{}` is the beginning of {} items: {}{}",
                 plain(typed),
                 several.len(),
@@ -44,7 +44,7 @@ pub(crate) fn item(reader: &mut JobReader<'_>, typed: &str) -> Result<ItemId, Re
 pub(crate) fn item_and_command(
     reader: &mut JobReader<'_>,
     typed: &str,
-) -> Result<(ItemId, Option<CommandId>), Refused> {
+) -> Result<(ItemId, Option<CommandId>), CommandError> {
     let whole = item(reader, typed);
     let Some((before, last)) = typed.rsplit_once('/') else {
         return Ok((whole?, None));
@@ -55,9 +55,10 @@ pub(crate) fn item_and_command(
         (Ok(found), _) => Ok((found, None)),
         (Err(_), Ok(found)) => match command(job, last) {
             Some(command) => Ok((found, Some(command))),
-            None => {
-                Err(Refused::not_found("no_command", format!("job {} has no command `{last}`", job.id())))
-            }
+            None => Err(CommandError::not_found(
+                "no_command",
+                format!("job {} has no command `{last}`", job.id()),
+            )),
         },
         (Err(refused), Err(_)) => Err(refused),
     }

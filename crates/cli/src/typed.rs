@@ -6,37 +6,37 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use undaunted_engine::event::Passing;
+use undaunted_engine::event::OutputPassing;
 use undaunted_engine::plan::Plan;
-use undaunted_engine::submission::{Surroundings, submission};
-use undaunted_engine::workflow::{Code, Severity, Source, check};
+use undaunted_engine::submission::{SubmissionContext, submission};
+use undaunted_engine::workflow::{DiagnosticCode, Severity, Source, check};
 use undaunted_runner::clock::Clock;
 use undaunted_runner::folder::JobFolder;
 use undaunted_runner::journal::{self, ClaimedJob};
 
 use crate::commands::run::current_directory;
 use crate::environment;
-use crate::exit::Refused;
-use crate::jobs::{Foreseen, Jobs, Place, drawn_number, name_and_seed};
+use crate::exit::CommandError;
+use crate::jobs::{Jobs, PreparedJob, StorePlace, drawn_number, name_and_seed};
 
 /// The placeholder for the prompt in the arguments of an agent.
 const PROMPT: &str = "{prompt}";
 
-pub(crate) struct Typed {
+pub(crate) struct TypedCommand {
     pub(crate) workflow: Value,
     id: String,
     seed: u64,
     folder: JobFolder,
-    foreseen: Foreseen,
+    foreseen: PreparedJob,
     stdin: Option<String>,
 }
 
 /// The program and its arguments as those of an agent, and the prompt that fills the placeholder. With a
 /// `place` the prompt is the item, which stands where the place is or comes last; without one it is one of
 /// the words.
-pub(crate) fn argv(words: &[String], place: Option<&str>) -> Result<(Vec<String>, String), Refused> {
+pub(crate) fn argv(words: &[String], place: Option<&str>) -> Result<(Vec<String>, String), CommandError> {
     if let Some(word) = words.iter().find(|word| word.contains(PROMPT)) {
-        return Err(Refused::Usage(format!(
+        return Err(CommandError::Usage(format!(
             "the argument `{word}` holds {PROMPT}, which stands for something else here"
         )));
     }
@@ -44,7 +44,7 @@ pub(crate) fn argv(words: &[String], place: Option<&str>) -> Result<(Vec<String>
     let Some(place) = place else {
         // A prompt is a template, where a dollar is special; the other words are not.
         let Some(plain) = argv.iter_mut().find(|word| !word.contains('$')) else {
-            return Err(Refused::Usage(
+            return Err(CommandError::Usage(
                 "a command whose every word holds a `$` is run by `sh -c`".to_owned(),
             ));
         };
@@ -71,8 +71,8 @@ pub(crate) fn name_of(words: &[String]) -> String {
     if name.starts_with(|c: char| c.is_ascii_alphabetic()) { name.to_owned() } else { "command".to_owned() }
 }
 
-impl Typed {
-    pub(crate) fn new(place: &Place, workflow: Value) -> Result<Self, Refused> {
+impl TypedCommand {
+    pub(crate) fn new(place: &StorePlace, workflow: Value) -> Result<Self, CommandError> {
         let (id, seed) = name_and_seed()?;
         Ok(Self {
             workflow,
@@ -85,9 +85,9 @@ impl Typed {
     }
 
     /// Copies standard input to a file that every attempt reads. An empty one is the same as none.
-    pub(crate) fn stdin(&mut self, mut input: impl Read) -> Result<(), Refused> {
+    pub(crate) fn stdin(&mut self, mut input: impl Read) -> Result<(), CommandError> {
         let mut first = [0; 1];
-        let unread = |error| Refused::Usage(format!("standard input cannot be read: {error}"));
+        let unread = |error| CommandError::Usage(format!("standard input cannot be read: {error}"));
         if input.read(&mut first).map_err(unread)? == 0 {
             return Ok(());
         }
@@ -97,7 +97,7 @@ impl Typed {
             io::copy(&mut input, &mut file)?;
             file.sync_all()
         });
-        copied.map_err(|error| Refused::Store {
+        copied.map_err(|error| CommandError::Store {
             message: format!("standard input cannot be kept in `{path}`: {error}"),
             help: None,
         })?;
@@ -105,7 +105,7 @@ impl Typed {
         Ok(())
     }
 
-    pub(crate) fn items(&mut self, items: &[String]) -> Result<(), Refused> {
+    pub(crate) fn items(&mut self, items: &[String]) -> Result<(), CommandError> {
         let path = self.write("items.json", json!(items).to_string().as_bytes())?;
         if let Some(file) = self.workflow.pointer_mut("/map/input/file") {
             *file = path.replace("${", "$${").into();
@@ -113,16 +113,20 @@ impl Typed {
         Ok(())
     }
 
-    fn write(&self, name: &str, bytes: &[u8]) -> Result<String, Refused> {
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<String, CommandError> {
         let path: PathBuf = self.folder.path().join(name);
-        self.folder.write(name, bytes).map_err(|error| Refused::Store {
+        self.folder.write(name, bytes).map_err(|error| CommandError::Store {
             message: format!("`{}` cannot be written: {error}", path.display()),
             help: None,
         })?;
         Ok(path.display().to_string())
     }
 
-    pub(crate) fn submit(self, jobs: &Jobs, passing: Passing) -> Result<(ClaimedJob, JobFolder), Refused> {
+    pub(crate) fn submit(
+        self,
+        jobs: &Jobs,
+        passing: OutputPassing,
+    ) -> Result<(ClaimedJob, JobFolder), CommandError> {
         let operator = environment::operator()?;
         let source = Source::new("command line", self.workflow.to_string());
         let checked = check(&source, &operator);
@@ -133,15 +137,15 @@ impl Typed {
                 let help = found.help.as_ref().map(|help| format!(" ({help})"));
                 format!("{}{}", found.message, help.unwrap_or_default())
             });
-            return Err(Refused::Usage(message));
+            return Err(CommandError::Usage(message));
         };
         for found in &checked.diagnostics {
             // The other warnings are about the text of a workflow file.
-            if matches!(found.code, Code::PoolAboveCeiling | Code::PoolBelowItems) {
+            if matches!(found.code, DiagnosticCode::PoolAboveCeiling | DiagnosticCode::PoolBelowItems) {
                 let _ = writeln!(io::stderr(), "note: {}", found.message);
             }
         }
-        let around = Surroundings {
+        let around = SubmissionContext {
             job: self.id,
             file: format!("-{}", workflow.name.as_deref().unwrap_or_default()),
             working_dir: current_directory()?,
@@ -153,7 +157,7 @@ impl Typed {
             token_key: Some(drawn_number()?),
         };
         let submitted = submission(Plan::new(workflow), source.text(), around);
-        let mut submitted = submitted.map_err(|unfit| Refused::Usage(unfit.to_string()))?;
+        let mut submitted = submitted.map_err(|unfit| CommandError::Usage(unfit.to_string()))?;
         submitted.stdin = self.stdin;
         submitted.passing = Some(passing);
         self.foreseen.submitted();

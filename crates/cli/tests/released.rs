@@ -7,7 +7,7 @@
 use std::fs;
 use std::process::Command;
 
-use undaunted_policy::mutant::{self, Mutant};
+use undaunted_engine::mutant::{self, Mutant};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_undaunted");
 const VARIABLES: [&str; 2] = ["UNDAUNTED_TEST_DIE", "UNDAUNTED_TEST_CLOCK"];

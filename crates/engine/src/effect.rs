@@ -6,12 +6,12 @@
 
 use undaunted_policy::{CompletionRule, Reason, Timestamp};
 
+use crate::dispatch;
 use crate::event::{Event, ItemEvent, JobEvent, Record, StepEvent};
-use crate::gate;
 use crate::id::{ItemId, StartId, StepId};
-use crate::job::{Job, Stage, StepStage, StepState};
+use crate::job::{Job, JobStage, StepStage, StepState};
 
-pub use crate::gate::{ask, next_opening, offers, ready};
+pub use crate::dispatch::{ask, next_opening, offers, ready};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
@@ -126,14 +126,14 @@ pub(crate) const fn ends_running(reason: Reason) -> bool {
 /// When something happens next by itself: a retry falls due, a hold expires, or a deadline passes. For
 /// breakers see [`next_opening`].
 pub fn next_wake(job: &Job, now: Timestamp) -> Option<Timestamp> {
-    if job.stage != Stage::Running {
+    if job.stage != JobStage::Running {
         return None;
     }
     let may_start = job.times.paused.is_none();
     let steps = job.busy_steps().filter(|_| may_start);
     let due = steps.filter_map(|(step, state)| {
         // Without a free slot a due retry changes nothing.
-        (gate::room(job, step, state) > 0).then_some(())?;
+        (dispatch::room(job, step, state) > 0).then_some(())?;
         let due = state.waiting.due_after(now).next();
         due.map(|(due, _)| due)
     });

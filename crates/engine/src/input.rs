@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use undaunted_policy::{Cause, Reason, Timestamp};
+use undaunted_policy::{FailureCause, Reason, Timestamp};
 
-use crate::breaker::Gate;
-use crate::event::{Kept, NewItem, PolicyChange, WorkflowText};
+use crate::breaker::BreakerAnswer;
+use crate::event::{NewItem, PolicyChange, SpooledPart, WorkflowText};
 use crate::id::{ItemId, StartId, StepId};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -18,7 +18,7 @@ pub enum Input {
         item: ItemId,
         /// Why its command cannot be built.
         refused: Option<String>,
-        gate: Gate,
+        gate: BreakerAnswer,
     },
     Ended(Box<AttemptEnd>),
     /// The other side has accepted an attempt; the result comes later.
@@ -33,7 +33,7 @@ pub enum Input {
         step: StepId,
         reason: Reason,
         error: String,
-        stderr: Option<Kept>,
+        stderr: Option<SpooledPart>,
     },
     Woke,
     Cancel,
@@ -72,7 +72,7 @@ impl Input {
 pub struct AttemptEnd {
     pub start: StartId,
     /// `None` if it succeeded.
-    pub failure: Option<Cause>,
+    pub failure: Option<FailureCause>,
     pub took: Duration,
     /// Only where something depends on it.
     pub output: Option<String>,
@@ -80,8 +80,8 @@ pub struct AttemptEnd {
     pub stdout_end: String,
     pub stderr_end: String,
     pub error: String,
-    pub stdout: Option<Kept>,
-    pub stderr: Option<Kept>,
+    pub stdout: Option<SpooledPart>,
+    pub stderr: Option<SpooledPart>,
     pub left: u32,
     /// The wait the other side asked for.
     pub retry_after: Option<Duration>,

@@ -16,18 +16,20 @@
 pub mod breaker;
 pub mod capture;
 pub mod catalog;
-pub mod checkpoint;
 pub mod decide;
+mod dispatch;
 pub mod effect;
 pub mod event;
 pub mod flow;
 mod fnv;
-mod gate;
 pub mod id;
 pub mod input;
 pub mod job;
 pub mod law;
+#[doc(hidden)]
+pub mod mutant;
 pub mod plan;
+pub mod state_file;
 pub mod submission;
 pub mod task;
 pub mod update;

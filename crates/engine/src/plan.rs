@@ -13,13 +13,13 @@ use undaunted_policy::{BreakerSettings, CompletionRule};
 use crate::id::{CommandId, StepId};
 use crate::workflow::template::{Reference, Root, Segment};
 use crate::workflow::{
-    Action, Command, FlowStep, InputSource, Map, OnComplete, Step, StepKind, StepWork, Workflow,
+    Action, Command, FlowStep, FlowStepKind, InputSource, Map, OnComplete, Step, StepWork, Workflow,
 };
 
 #[derive(Clone, Debug)]
 pub struct Plan {
     workflow: Arc<Workflow>,
-    places: Vec<Place>,
+    places: Vec<CommandPlace>,
     /// Commands whose output is needed.
     outputs: BTreeSet<CommandId>,
     /// Of those, the ones referred to by name, whether they succeeded or not.
@@ -32,7 +32,7 @@ pub struct Plan {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct CommandPlace {
     step: StepId,
     list: List,
     position: usize,
@@ -48,7 +48,7 @@ enum List {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum After {
+pub(crate) enum Successor {
     Command(CommandId),
     /// The handler of this command has ended.
     Handler(CommandId),
@@ -84,7 +84,7 @@ impl Plan {
         for (position, command) in commands.iter().enumerate() {
             let number = number(command);
             let at = number.position();
-            let place = Place { step, list, position };
+            let place = CommandPlace { step, list, position };
             if self.places.len() <= at {
                 self.places.resize(at.saturating_add(1), place);
             }
@@ -117,7 +117,7 @@ impl Plan {
         let by_name = by_name.filter(|(_, command)| named.contains(&command.id));
         let by_name: BTreeSet<CommandId> = by_name.map(|(number, _)| number).collect();
         let is_result = |number: CommandId| {
-            results && self.is_map(self.step_of(number)) && self.after(number) == After::Item
+            results && self.is_map(self.step_of(number)) && self.after(number) == Successor::Item
         };
         let wanted = self.numbered().filter(|(number, command)| {
             command.action.always_gives()
@@ -152,14 +152,14 @@ impl Plan {
     }
 
     /// How long to wait for a result that comes later.
-    pub fn patience(&self, step: StepId) -> Duration {
+    pub fn completion_timeout(&self, step: StepId) -> Duration {
         const DEFAULT: Duration = Duration::from_hours(24);
         /// A sub-flow may take as long as it needs.
         const LIFETIME: Duration = Duration::from_hours(100 * 365 * 24);
         let kind = self.call(step).map(|call| &call.kind);
         match kind {
-            Some(StepKind::Call { patience, .. }) => patience.unwrap_or(DEFAULT),
-            Some(StepKind::SubFlow { .. }) => LIFETIME,
+            Some(FlowStepKind::Call { patience, .. }) => patience.unwrap_or(DEFAULT),
+            Some(FlowStepKind::SubFlow { .. }) => LIFETIME,
             None => DEFAULT,
         }
     }
@@ -187,7 +187,7 @@ impl Plan {
         self.list_of(place)?.get(place.position)
     }
 
-    fn list_of(&self, place: Place) -> Option<&[Command]> {
+    fn list_of(&self, place: CommandPlace) -> Option<&[Command]> {
         Some(match place.list {
             List::Step => &self.step(place.step)?.commands,
             List::OnFailure(parent) => &self.command(parent)?.on_failure.as_deref()?.commands,
@@ -279,25 +279,25 @@ impl Plan {
         handler.commands.first().map(number)
     }
 
-    pub(crate) fn after_success(&self, command: CommandId) -> After {
+    pub(crate) fn after_success(&self, command: CommandId) -> Successor {
         let follow_up = self.command(command).and_then(|it| it.on_success.first());
         match follow_up {
-            Some(first) => After::Command(number(first)),
+            Some(first) => Successor::Command(number(first)),
             None => self.after(command),
         }
     }
 
     /// What follows a command and everything that belongs to it.
-    pub(crate) fn after(&self, command: CommandId) -> After {
+    pub(crate) fn after(&self, command: CommandId) -> Successor {
         let Some(place) = self.place(command) else {
-            return After::Item;
+            return Successor::Item;
         };
         let list = self.list_of(place);
         let next = list.and_then(|list| list.get(place.position.saturating_add(1)));
         match (next, place.list) {
-            (Some(next), _) => After::Command(number(next)),
-            (None, List::Step) => After::Item,
-            (None, List::OnFailure(parent)) => After::Handler(parent),
+            (Some(next), _) => Successor::Command(number(next)),
+            (None, List::Step) => Successor::Item,
+            (None, List::OnFailure(parent)) => Successor::Handler(parent),
             (None, List::OnSuccess(parent)) => self.after(parent),
         }
     }
@@ -311,7 +311,7 @@ impl Plan {
         }
     }
 
-    fn place(&self, number: CommandId) -> Option<Place> {
+    fn place(&self, number: CommandId) -> Option<CommandPlace> {
         self.places.get(number.position()).copied()
     }
 }

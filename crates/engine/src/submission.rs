@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use undaunted_policy::PoolLimits;
 
-use crate::event::{CompletionDefaults, FlowRun, Submitted, WorkflowText};
+use crate::event::{CompletionDefaults, FlowRun, JobSubmitted, WorkflowText};
 use crate::id::StepId;
 use crate::plan::{Plan, environment_of};
 use crate::workflow::{MaxParallel, Operator, StepWork};
 
-pub struct Surroundings<'a> {
+pub struct SubmissionContext<'a> {
     pub job: String,
     pub file: String,
     /// Of its commands.
@@ -29,7 +29,7 @@ pub struct Surroundings<'a> {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unfit {
+pub enum SubmissionError {
     #[error("`max_parallel` is the environment variable {variable}, which is {found}")]
     Parallel { variable: String, found: String },
 }
@@ -37,8 +37,8 @@ pub enum Unfit {
 pub fn submission(
     plan: impl Into<Arc<Plan>>,
     text: &str,
-    around: Surroundings<'_>,
-) -> Result<Submitted, Unfit> {
+    around: SubmissionContext<'_>,
+) -> Result<JobSubmitted, SubmissionError> {
     let plan = plan.into();
     let workflow = plan.workflow();
     let mut parallel = Vec::new();
@@ -61,7 +61,7 @@ pub fn submission(
     let names = environment_of(workflow).into_iter();
     let env = names.filter_map(|name| Some(((around.variable)(&name)?, name)));
     let env = env.map(|(value, name)| (name, value)).collect();
-    Ok(Submitted {
+    Ok(JobSubmitted {
         job: around.job,
         text: WorkflowText::checked(text, plan),
         file: around.file,
@@ -86,18 +86,18 @@ pub fn submission(
         flow: around.flow,
         token_key: around.token_key,
         origin_breakers: Some(around.operator.breaker_per_origin),
-        ..Submitted::default()
+        ..JobSubmitted::default()
     })
 }
 
-fn width(wanted: &MaxParallel, variable: &dyn Fn(&str) -> Option<String>) -> Result<u32, Unfit> {
+fn width(wanted: &MaxParallel, variable: &dyn Fn(&str) -> Option<String>) -> Result<u32, SubmissionError> {
     let name = match wanted {
         MaxParallel::Number(number) => return Ok(*number),
         MaxParallel::Variable(name) => name,
     };
     let value = variable(name);
     let number = value.as_deref().and_then(|value| value.parse().ok());
-    number.filter(|number| *number > 0).ok_or_else(|| Unfit::Parallel {
+    number.filter(|number| *number > 0).ok_or_else(|| SubmissionError::Parallel {
         variable: name.clone(),
         found: value.map_or_else(|| "not set".to_owned(), |value| format!("`{value}`, not a number from 1")),
     })

@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use serde_json::Value;
-use undaunted_policy::shape::format_duration;
+use undaunted_policy::spelling::format_duration;
 use undaunted_policy::{BreakerSettings, Policy, RetryConfig, WhenOpen};
 
 use crate::event::PolicyChange;
@@ -17,17 +17,21 @@ use crate::workflow::{
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Update {
+pub enum WorkflowUpdate {
     /// They differ in these settings only.
     Settings(Vec<PolicyChange>),
     /// They differ in the work: one line for each difference.
     Work(Vec<String>),
 }
 
-pub fn compare(old: &Workflow, new: &Workflow) -> Update {
+pub fn compare(old: &Workflow, new: &Workflow) -> WorkflowUpdate {
     let mut found = Differences::default();
     found.workflow(old, new);
-    if found.work.is_empty() { Update::Settings(found.settings) } else { Update::Work(found.work) }
+    if found.work.is_empty() {
+        WorkflowUpdate::Settings(found.settings)
+    } else {
+        WorkflowUpdate::Work(found.work)
+    }
 }
 
 /// A setting as a file writes it.

@@ -1,6 +1,6 @@
 //! What is wrong with a file is said all at once, with its place and what to write instead.
 
-use undaunted_engine::workflow::{Code, Operator, Source, StepWork, check, check_bytes};
+use undaunted_engine::workflow::{DiagnosticCode, Operator, Source, StepWork, check, check_bytes};
 
 /// `code line:column message (help)` for everything that was noticed.
 fn said(text: &str) -> Vec<String> {
@@ -15,7 +15,7 @@ fn said(text: &str) -> Vec<String> {
     lines.collect()
 }
 
-fn codes(text: &str) -> Vec<Code> {
+fn codes(text: &str) -> Vec<DiagnosticCode> {
     let source = Source::new("x.yaml", text);
     let checked = check(&source, &Operator::default());
     checked.diagnostics.iter().map(|found| found.code).collect()
@@ -84,37 +84,37 @@ reduce: [{shell: 'echo ${today} ${map.total}'}]
         ]
     );
     let no_item = codes("- shell: echo ${item.id}\n");
-    assert_eq!(no_item, [Code::UnknownName]);
+    assert_eq!(no_item, [DiagnosticCode::UnknownName]);
 }
 
 #[test]
 fn each_kind_of_mistake_has_its_code() {
     for (text, code) in [
-        ("", Code::Empty),
-        ("- shell: [unclosed\n", Code::Syntax),
-        ("just text\n", Code::WrongValue),
-        ("- echo hello\n", Code::WrongValue),
-        ("- {shell: a, http: {url: 'http://x'}}\n", Code::Conflict),
-        ("- {id: a}\n", Code::MissingKey),
-        ("- {shell: a, id: x}\n- {shell: b, id: x}\n", Code::DuplicateId),
-        ("- {shell: a, shell: b}\n", Code::DuplicateKey),
-        ("- {http: {url: ftp://x}}\n", Code::WrongValue),
-        ("- {http: {}}\n", Code::MissingKey),
-        ("- {shell: a, retry_config: {rules: [{then: hold}]}}\n", Code::NoBreaker),
-        ("- {http: {url: 'http://x'}, retry_config: {rules: [{then: hold}]}}\n", Code::NoBreaker),
-        ("- {shell: a, breaker: on}\n", Code::WrongValue),
-        ("- {shell: a, breaker: {nane: x}}\n", Code::UnknownKey),
-        ("- {shell: a, timeout: 2 minutes}\n", Code::WrongValue),
-        ("- {shell: a, env: {A: [1]}}\n", Code::WrongValue),
-        ("map: {input: a, agent_template: [{shell: a}]}\n", Code::MissingKey),
-        ("mode: mapreduce\n", Code::MissingKey),
-        ("mode: mapreduce\nmap: {agent_template: [{shell: a}]}\n", Code::MissingKey),
-        ("mode: flow\nsteps: []\ngoals: [x]\n", Code::Unreachable),
-        ("retry_budget: 5m\ncommands: [{shell: a}]\n", Code::WrongValue),
-        ("retry_budget: -1\ncommands: [{shell: a}]\n", Code::WrongValue),
-        ("agents: {gpt: [gpt, --ask]}\ncommands: [{gpt: hello}]\n", Code::WrongValue),
-        ("secrets: {TOKEN: {}}\ncommands: [{shell: a}]\n", Code::MissingKey),
-        ("commands: [{shell: a, capture_output: item}]\n", Code::WrongValue),
+        ("", DiagnosticCode::Empty),
+        ("- shell: [unclosed\n", DiagnosticCode::Syntax),
+        ("just text\n", DiagnosticCode::WrongValue),
+        ("- echo hello\n", DiagnosticCode::WrongValue),
+        ("- {shell: a, http: {url: 'http://x'}}\n", DiagnosticCode::Conflict),
+        ("- {id: a}\n", DiagnosticCode::MissingKey),
+        ("- {shell: a, id: x}\n- {shell: b, id: x}\n", DiagnosticCode::DuplicateId),
+        ("- {shell: a, shell: b}\n", DiagnosticCode::DuplicateKey),
+        ("- {http: {url: ftp://x}}\n", DiagnosticCode::WrongValue),
+        ("- {http: {}}\n", DiagnosticCode::MissingKey),
+        ("- {shell: a, retry_config: {rules: [{then: hold}]}}\n", DiagnosticCode::NoBreaker),
+        ("- {http: {url: 'http://x'}, retry_config: {rules: [{then: hold}]}}\n", DiagnosticCode::NoBreaker),
+        ("- {shell: a, breaker: on}\n", DiagnosticCode::WrongValue),
+        ("- {shell: a, breaker: {nane: x}}\n", DiagnosticCode::UnknownKey),
+        ("- {shell: a, timeout: 2 minutes}\n", DiagnosticCode::WrongValue),
+        ("- {shell: a, env: {A: [1]}}\n", DiagnosticCode::WrongValue),
+        ("map: {input: a, agent_template: [{shell: a}]}\n", DiagnosticCode::MissingKey),
+        ("mode: mapreduce\n", DiagnosticCode::MissingKey),
+        ("mode: mapreduce\nmap: {agent_template: [{shell: a}]}\n", DiagnosticCode::MissingKey),
+        ("mode: flow\nsteps: []\ngoals: [x]\n", DiagnosticCode::Unreachable),
+        ("retry_budget: 5m\ncommands: [{shell: a}]\n", DiagnosticCode::WrongValue),
+        ("retry_budget: -1\ncommands: [{shell: a}]\n", DiagnosticCode::WrongValue),
+        ("agents: {gpt: [gpt, --ask]}\ncommands: [{gpt: hello}]\n", DiagnosticCode::WrongValue),
+        ("secrets: {TOKEN: {}}\ncommands: [{shell: a}]\n", DiagnosticCode::MissingKey),
+        ("commands: [{shell: a, capture_output: item}]\n", DiagnosticCode::WrongValue),
     ] {
         assert_eq!(codes(text).first(), Some(&code), "{text}{:?}", said(text));
     }
@@ -123,40 +123,49 @@ fn each_kind_of_mistake_has_its_code() {
 #[test]
 fn warnings_are_about_what_was_probably_not_meant() {
     for (text, code) in [
-        ("- {shell: a, retry_config: {retry_budget: 500ms}}\n", Code::BudgetBelowFirstDelay),
-        ("- {shell: a, retry_config: {attempts: unlimited}}\n", Code::UnlimitedRetries),
-        ("- {shell: a, retry_config: {jitter_factor: 0.5}}\n", Code::NoEffect),
+        ("- {shell: a, retry_config: {retry_budget: 500ms}}\n", DiagnosticCode::BudgetBelowFirstDelay),
+        ("- {shell: a, retry_config: {attempts: unlimited}}\n", DiagnosticCode::UnlimitedRetries),
+        ("- {shell: a, retry_config: {jitter_factor: 0.5}}\n", DiagnosticCode::NoEffect),
         (
             "- {shell: a, retry_config: {rules: [{then: stop}, {exit_code: 3, then: retry}]}}\n",
-            Code::RuleNeverMatches,
+            DiagnosticCode::RuleNeverMatches,
         ),
-        ("- {shell: a, retry_config: {rules: [{exit_code: 0, then: stop}]}}\n", Code::RuleNeverMatches),
-        ("- {shell: a, retry_config: {rules: [{status: 503, then: stop}]}}\n", Code::RuleNeverMatches),
+        (
+            "- {shell: a, retry_config: {rules: [{exit_code: 0, then: stop}]}}\n",
+            DiagnosticCode::RuleNeverMatches,
+        ),
+        (
+            "- {shell: a, retry_config: {rules: [{status: 503, then: stop}]}}\n",
+            DiagnosticCode::RuleNeverMatches,
+        ),
         (
             "- {http: {url: 'http://x'}, retry_config: {rules: [{exit_code: 1, then: stop}]}}\n",
-            Code::RuleNeverMatches,
+            DiagnosticCode::RuleNeverMatches,
         ),
-        ("deadline: 10s\ncommands: [{shell: a, retry_config: {attempts: 9}}]\n", Code::AttemptsPastDeadline),
-        ("retry_budget: 60\ncommands: [{shell: a}]\n", Code::PoolAboveCeiling),
+        (
+            "deadline: 10s\ncommands: [{shell: a, retry_config: {attempts: 9}}]\n",
+            DiagnosticCode::AttemptsPastDeadline,
+        ),
+        ("retry_budget: 60\ncommands: [{shell: a}]\n", DiagnosticCode::PoolAboveCeiling),
         (
             "mode: mapreduce\nretry_budget: 5\nmap: {input: a, max_items: 100, agent_template: [{shell: a}]}\n",
-            Code::PoolBelowItems,
+            DiagnosticCode::PoolBelowItems,
         ),
         (
             "mode: mapreduce\nretry_config: {attempts: 3}\nmap: {input: a, agent_template: [{shell: a}]}\n",
-            Code::NoJitter,
+            DiagnosticCode::NoJitter,
         ),
-        ("- {shell: a, capture_format: json}\n", Code::NoEffect),
-        ("- {http: {url: 'http://x'}, env: {A: b}}\n", Code::NoEffect),
-        ("- {http: {url: 'http://x'}, working_dir: /tmp}\n", Code::NoEffect),
-        ("- {write_file: {path: a, content: b}, env: {A: b}}\n", Code::NoEffect),
+        ("- {shell: a, capture_format: json}\n", DiagnosticCode::NoEffect),
+        ("- {http: {url: 'http://x'}, env: {A: b}}\n", DiagnosticCode::NoEffect),
+        ("- {http: {url: 'http://x'}, working_dir: /tmp}\n", DiagnosticCode::NoEffect),
+        ("- {write_file: {path: a, content: b}, env: {A: b}}\n", DiagnosticCode::NoEffect),
         (
             "mode: mapreduce\nmap: {input: a, agent_template: [{http: {url: 'http://x'}}]}\n",
-            Code::MapWithoutBreaker,
+            DiagnosticCode::MapWithoutBreaker,
         ),
         (
             "mode: flow\ngoals: [a]\nsteps: [{id: a, type: sync, http: {endpoint: 'http://x'}, work_config: {backoff: 5}}]\n",
-            Code::NoMaxRetries,
+            DiagnosticCode::NoMaxRetries,
         ),
     ] {
         let source = Source::new("x.yaml", text);
@@ -188,8 +197,8 @@ setup: [{shell: s}]
         let places: Vec<_> = retry.origins().map(|(name, origin)| (name, origin.place.word())).collect();
         let numbers = (
             terms.limits().attempts().retries(),
-            terms.pace().initial_delay().as_secs(),
-            terms.pace().max_delay().as_secs() / 60,
+            terms.delay_policy().initial_delay().as_secs(),
+            terms.delay_policy().max_delay().as_secs() / 60,
             terms.limits().retry_budget().map(|budget| budget.as_secs() / 3600),
         );
         (numbers, places)
@@ -249,9 +258,9 @@ fn a_flow_is_planned_backwards_from_its_goals() {
     let circle = flow(&[step("a", "y", "x"), step("b", "x", "y")], "goals: [a]");
     assert_eq!(said(&circle), ["cycle 4:5 these steps wait for each other: a → b → a"]);
     let script = "mode: flow\ngoals: [a]\nsteps: [{id: a, type: script}]\n";
-    assert_eq!(codes(script)[0], Code::Unsupported);
+    assert_eq!(codes(script)[0], DiagnosticCode::Unsupported);
     let lua = "mode: flow\ngoals: [a]\nsteps: [{id: a, type: sync, memoizable: true, http: {endpoint: 'http://x'}, predicate: {language: lua, script: x}}]\n";
-    assert_eq!(codes(lua), [Code::Unsupported, Code::Unsupported]);
+    assert_eq!(codes(lua), [DiagnosticCode::Unsupported, DiagnosticCode::Unsupported]);
 }
 
 #[test]
@@ -266,11 +275,14 @@ fn the_mark_stands_under_the_part_that_is_wrong_even_if_the_same_stands_before()
 #[test]
 fn one_problem_hides_no_other() {
     let flow = "mode: flow\ngoals: [a, nope]\nsteps:\n  - {id: a, type: sync, http: {endpoint: 'http://x'}, attributes: {q: {role: required}, r: {role: required}}}\n";
-    assert_eq!(codes(flow), [Code::Unreachable; 3]);
+    assert_eq!(codes(flow), [DiagnosticCode::Unreachable; 3]);
     let work = "mode: flow\ngoals: [a]\nsteps:\n  - {id: a, type: sync, http: {endpoint: 'http://x'}, work_config: {max_retries: -2, backoff: -1, max_backoff: -4, backoff_type: cubic}}\n";
-    assert_eq!(codes(work), [Code::WrongValue; 4]);
+    assert_eq!(codes(work), [DiagnosticCode::WrongValue; 4]);
     let mode = "mode: mapreduc\nmap: {agent_template: [{shel: x}]}\n";
-    assert_eq!(codes(mode), [Code::WrongValue, Code::MissingKey, Code::UnknownKey]);
+    assert_eq!(
+        codes(mode),
+        [DiagnosticCode::WrongValue, DiagnosticCode::MissingKey, DiagnosticCode::UnknownKey]
+    );
 }
 
 #[test]
@@ -278,7 +290,7 @@ fn a_handler_sees_what_failed_and_leaves_nothing_behind() {
     let sees = "- {shell: make, id: build, on_failure: {claude: 'fix ${step.build.output}'}}\n";
     assert_eq!(said(sees), [""; 0]);
     let leaves = "- {shell: a, on_failure: {shell: b, capture_output: why}}\n- {shell: 'echo ${why}'}\n";
-    assert_eq!(codes(leaves), [Code::UnknownName]);
+    assert_eq!(codes(leaves), [DiagnosticCode::UnknownName]);
     let named = "- {shell: a, on_failure: {shell: b}}\n- {shell: c}\n";
     let checked = check(&Source::new("x.yaml", named), &Operator::default());
     let steps = checked.workflow.expect("valid").steps;
@@ -289,27 +301,27 @@ fn a_handler_sees_what_failed_and_leaves_nothing_behind() {
 #[test]
 fn what_cannot_be_obeyed_is_refused() {
     for (text, code) in [
-        ("mode: flow\ngoals: [a]\nsteps: [{id: a, type: flow, flow: {goals: [a]}}]\n", Code::Cycle),
+        ("mode: flow\ngoals: [a]\nsteps: [{id: a, type: flow, flow: {goals: [a]}}]\n", DiagnosticCode::Cycle),
         (
             "mode: flow\ngoals: [a]\nsteps: [{id: a, type: sync, http: {endpoint: 'http://${env.H}/x'}}]\n",
-            Code::WrongValue,
+            DiagnosticCode::WrongValue,
         ),
         (
             "mode: flow\ngoals: [a]\nretry_config: {attempts: 3}\nsteps: [{id: a, type: sync, http: {endpoint: 'http://x'}}]\n",
-            Code::UnknownKey,
+            DiagnosticCode::UnknownKey,
         ),
         (
             "- {shell: a, breaker: {name: x, failure_threshold: 3}}\n- {shell: b, breaker: {name: x, failure_threshold: 4}}\n",
-            Code::Conflict,
+            DiagnosticCode::Conflict,
         ),
-        ("- {shell: ''}\n", Code::WrongValue),
-        ("- {http: {url: 'http://x', expect: []}}\n", Code::WrongValue),
-        ("- {shell: a, timeout: 0s}\n", Code::WrongValue),
-        ("- {shell: a, env: {A-B: x}}\n", Code::WrongValue),
-        ("env: {A: x}\nsecrets: {A: {env: B}}\ncommands: [{shell: a}]\n", Code::Conflict),
+        ("- {shell: ''}\n", DiagnosticCode::WrongValue),
+        ("- {http: {url: 'http://x', expect: []}}\n", DiagnosticCode::WrongValue),
+        ("- {shell: a, timeout: 0s}\n", DiagnosticCode::WrongValue),
+        ("- {shell: a, env: {A-B: x}}\n", DiagnosticCode::WrongValue),
+        ("env: {A: x}\nsecrets: {A: {env: B}}\ncommands: [{shell: a}]\n", DiagnosticCode::Conflict),
         (
             "mode: mapreduce\nmap: {input: a, error_policy: {continue_on_failure: false, max_failures: 5}, agent_template: [{shell: a}]}\n",
-            Code::Conflict,
+            DiagnosticCode::Conflict,
         ),
     ] {
         assert_eq!(codes(text), [code], "{text}{:?}", said(text));
@@ -342,14 +354,14 @@ fn a_closer_block_takes_back_what_an_outer_one_says_about_failures() {
 fn a_file_has_a_bounded_number_of_rules() {
     let rules = "{exit_code: 3, then: stop}, ".repeat(2001);
     let text = format!("- {{shell: a, retry_config: {{rules: [{rules}]}}}}\n");
-    assert_eq!(codes(&text), [Code::TooLarge]);
+    assert_eq!(codes(&text), [DiagnosticCode::TooLarge]);
 }
 
 #[test]
 fn anchors_without_aliases_are_bounded_too() {
     let open: Vec<_> = (0..90).map(|n| format!("&a{n} [")).collect();
     let text = format!("{}{}{}\n", open.concat(), "1,".repeat(5_000), "]".repeat(90));
-    assert_eq!(codes(&text), [Code::TooLarge]);
+    assert_eq!(codes(&text), [DiagnosticCode::TooLarge]);
 }
 
 #[test]

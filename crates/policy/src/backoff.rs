@@ -14,7 +14,7 @@ use core::time::Duration;
 
 use crate::config::RetryConfig;
 use crate::grain;
-use crate::strategy::{Parameter, ParameterKind, Slot, Strategy};
+use crate::strategy::{Parameter, ParameterKind, ParameterValue, Strategy};
 use crate::timestamp::nanos;
 
 /// A strategy: what multiple of the initial delay comes before retry n.
@@ -108,12 +108,12 @@ impl Backoff {
     }
 
     /// Where the values of its parameters are kept.
-    pub(crate) fn slots(&mut self) -> Vec<(&'static str, Slot<'_>)> {
+    pub(crate) fn slots(&mut self) -> Vec<(&'static str, ParameterValue<'_>)> {
         match self {
             Self::Fixed | Self::Fibonacci => vec![],
-            Self::Linear { increment } => vec![("increment", Slot::Span(increment))],
-            Self::Exponential { base } => vec![("base", Slot::Factor(base))],
-            Self::Custom { delays } => vec![("delays", Slot::Spans(delays))],
+            Self::Linear { increment } => vec![("increment", ParameterValue::Span(increment))],
+            Self::Exponential { base } => vec![("base", ParameterValue::Factor(base))],
+            Self::Custom { delays } => vec![("delays", ParameterValue::Spans(delays))],
         }
     }
 
@@ -275,9 +275,9 @@ mod tests {
             let mut one = strategy.clone();
             let kept = one.slots().into_iter().map(|(key, slot)| {
                 let kind = match slot {
-                    Slot::Span(_) => ParameterKind::Span,
-                    Slot::Factor(_) => ParameterKind::Factor,
-                    Slot::Spans(_) => ParameterKind::Spans,
+                    ParameterValue::Span(_) => ParameterKind::Span,
+                    ParameterValue::Factor(_) => ParameterKind::Factor,
+                    ParameterValue::Spans(_) => ParameterKind::Spans,
                 };
                 (key, kind)
             });

@@ -6,8 +6,7 @@
 
 use core::time::Duration;
 
-use crate::failure::{Cause, Class};
-use crate::mutant::{self, Mutant};
+use crate::failure::{FailureCause, FailureClass};
 use crate::timestamp::Timestamp;
 
 /// When a breaker opens, and for how long.
@@ -61,7 +60,7 @@ pub enum WhenOpen {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Breaker {
-    phase: Phase,
+    phase: CircuitState,
     /// Rises with every opening: results of starts from before it are told from later ones.
     generation: u32,
 }
@@ -70,7 +69,7 @@ pub struct Breaker {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
-pub enum Phase {
+pub enum CircuitState {
     /// Everything passes.
     Closed {
         /// Failures in a row.
@@ -92,7 +91,7 @@ pub enum Phase {
     },
 }
 
-impl Default for Phase {
+impl Default for CircuitState {
     fn default() -> Self {
         Self::Closed { failures: 0 }
     }
@@ -137,16 +136,15 @@ pub enum Health {
 impl Health {
     /// What a failure says about its target.
     #[must_use]
-    pub const fn of_failure(cause: Cause, class: Class) -> Self {
+    pub const fn of_failure(cause: FailureCause, class: FailureClass) -> Self {
         match (cause, cause.class(), class) {
-            (Cause::Interrupted, ..) => Self::Unknown,
+            (FailureCause::Interrupted, ..) => Self::Unknown,
             // A target that cannot be reached, does not answer in time or fails is down, whether or
             // not the policy retries that.
-            (_, Class::Transient | Class::Throttled, _) | (_, _, Class::Transient | Class::Throttled) => {
-                Self::Down
-            }
+            (_, FailureClass::Transient | FailureClass::Throttled, _)
+            | (_, _, FailureClass::Transient | FailureClass::Throttled) => Self::Down,
             // Whoever answers, be it "you may not" or nonsense, is there.
-            (Cause::Status(_) | Cause::Refused | Cause::Unreadable, ..) => Self::Up,
+            (FailureCause::Status(_) | FailureCause::Refused | FailureCause::Unreadable, ..) => Self::Up,
             _ => Self::Unknown,
         }
     }
@@ -183,13 +181,13 @@ impl Ticket {
 impl Breaker {
     /// A breaker as it was kept somewhere.
     #[must_use]
-    pub const fn restored(phase: Phase, generation: u32) -> Self {
+    pub const fn restored(phase: CircuitState, generation: u32) -> Self {
         Self { phase, generation }
     }
 
     /// Where it stands.
     #[must_use]
-    pub const fn phase(&self) -> Phase {
+    pub const fn phase(&self) -> CircuitState {
         self.phase
     }
 
@@ -209,12 +207,11 @@ impl Breaker {
     /// timeout half-opens the breaker.
     pub fn admit(&mut self, settings: &BreakerSettings, now: Timestamp) -> (Admission, Option<Transition>) {
         match self.phase {
-            Phase::Closed { .. } => (self.go(false), None),
-            _ if mutant::is(Mutant::BreakerIgnored) => (self.go(false), None),
-            Phase::Open { until, .. } if now < until => (closed_to(settings, Some(until)), None),
-            Phase::HalfOpen { probing: true, .. } => (closed_to(settings, None), None),
-            Phase::Open { .. } => (self.probe(0), Some(Transition::HalfOpened)),
-            Phase::HalfOpen { successes, .. } => (self.probe(successes), None),
+            CircuitState::Closed { .. } => (self.go(false), None),
+            CircuitState::Open { until, .. } if now < until => (closed_to(settings, Some(until)), None),
+            CircuitState::HalfOpen { probing: true, .. } => (closed_to(settings, None), None),
+            CircuitState::Open { .. } => (self.probe(0), Some(Transition::HalfOpened)),
+            CircuitState::HalfOpen { successes, .. } => (self.probe(successes), None),
         }
     }
 
@@ -230,29 +227,29 @@ impl Breaker {
             return None;
         }
         match (self.phase, health) {
-            (Phase::Closed { .. }, Health::Up) => {
-                self.phase = Phase::default();
+            (CircuitState::Closed { .. }, Health::Up) => {
+                self.phase = CircuitState::default();
                 None
             }
-            (Phase::Closed { failures }, Health::Down) => {
+            (CircuitState::Closed { failures }, Health::Down) => {
                 let failures = failures.saturating_add(1);
                 if failures >= settings.failure_threshold {
                     return Some(self.trip(settings, now));
                 }
-                self.phase = Phase::Closed { failures };
+                self.phase = CircuitState::Closed { failures };
                 None
             }
-            (Phase::HalfOpen { successes, .. }, Health::Up) if ticket.probe => {
+            (CircuitState::HalfOpen { successes, .. }, Health::Up) if ticket.probe => {
                 let successes = successes.saturating_add(1);
                 if successes >= settings.half_open_max_calls {
-                    self.phase = Phase::default();
+                    self.phase = CircuitState::default();
                     return Some(Transition::Closed);
                 }
                 self.phase = half_open(successes, false);
                 None
             }
-            (Phase::HalfOpen { .. }, Health::Down) if ticket.probe => Some(self.trip(settings, now)),
-            (Phase::HalfOpen { successes, .. }, Health::Unknown) if ticket.probe => {
+            (CircuitState::HalfOpen { .. }, Health::Down) if ticket.probe => Some(self.trip(settings, now)),
+            (CircuitState::HalfOpen { successes, .. }, Health::Unknown) if ticket.probe => {
                 self.phase = half_open(successes, false);
                 None
             }
@@ -264,21 +261,21 @@ impl Breaker {
     pub fn trip(&mut self, settings: &BreakerSettings, now: Timestamp) -> Transition {
         let until = now.after(settings.recovery_timeout);
         self.generation = self.generation.wrapping_add(1);
-        self.phase = Phase::Open { since: now, until };
+        self.phase = CircuitState::Open { since: now, until };
         Transition::Opened { until }
     }
 
     /// Closes it now; what is under way no longer counts.
     pub fn reset(&mut self) -> Transition {
         self.generation = self.generation.wrapping_add(1);
-        self.phase = Phase::default();
+        self.phase = CircuitState::default();
         Transition::Closed
     }
 
     /// Gives up a probe whose result is not waited for, because whoever made it is gone. Should it come
     /// all the same it no longer counts: by then somebody else may probe.
     pub fn abandon_probe(&mut self) {
-        if let Phase::HalfOpen { probing, .. } = &mut self.phase {
+        if let CircuitState::HalfOpen { probing, .. } = &mut self.phase {
             *probing = false;
             self.generation = self.generation.wrapping_add(1);
         }
@@ -294,8 +291,8 @@ impl Breaker {
     }
 }
 
-const fn half_open(successes: u32, probing: bool) -> Phase {
-    Phase::HalfOpen { successes, probing }
+const fn half_open(successes: u32, probing: bool) -> CircuitState {
+    CircuitState::HalfOpen { successes, probing }
 }
 
 const fn closed_to(settings: &BreakerSettings, until: Option<Timestamp>) -> Admission {

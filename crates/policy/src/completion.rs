@@ -34,7 +34,7 @@ impl Default for CompletionRule {
 
 /// Who has reported so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct CompletionTally {
     /// How many there are.
     pub target: u64,
     /// How many have succeeded.
@@ -75,8 +75,8 @@ impl CompletionRule {
     /// Whether the step is complete; `deadline` is the instant its start and the rule's own deadline
     /// add up to.
     #[must_use]
-    pub fn decide(&self, tally: Tally, deadline: Timestamp, now: Timestamp) -> Option<Completion> {
-        let Tally { target, completed, failed } = tally;
+    pub fn decide(&self, tally: CompletionTally, deadline: Timestamp, now: Timestamp) -> Option<Completion> {
+        let CompletionTally { target, completed, failed } = tally;
         let min = self.min_of(target);
         let complete = |reason, success| Some(Completion { reason, success });
         if completed.saturating_add(failed) >= target {
@@ -136,7 +136,7 @@ mod tests {
     const DEADLINE: Timestamp = Timestamp::from_millis(1000);
 
     fn decided(rule: CompletionRule, completed: u64, failed: u64, now: u64) -> Option<String> {
-        let tally = Tally { target: 5, completed, failed };
+        let tally = CompletionTally { target: 5, completed, failed };
         let completion = rule.decide(tally, DEADLINE, Timestamp::from_millis(now))?;
         let result = if completion.success { "success" } else { "failure" };
         Some(format!("{} {result}", completion.reason))
@@ -176,7 +176,7 @@ mod tests {
             completed in 0_u64..8, failed in 0_u64..8, now in 0_u64..2000,
         ) {
             let rule = CompletionRule { best_effort, min, ..CompletionRule::default() };
-            let tally = Tally { target, completed, failed };
+            let tally = CompletionTally { target, completed, failed };
             let at = |now| rule.decide(tally, DEADLINE, Timestamp::from_millis(now));
             if let Some(completion) = at(now) {
                 prop_assert_eq!(at(now + 1), Some(completion));

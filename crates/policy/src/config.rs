@@ -8,10 +8,10 @@ use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use crate::backoff::Backoff;
+use crate::delay::DelayPolicy;
 use crate::error::PolicyError;
 use crate::jitter::Jitter;
 use crate::limits::{Attempts, Limits};
-use crate::pace::Pace;
 use crate::policy::{Policy, Terms};
 use crate::rules::{RetryOn, Rule, Rules};
 
@@ -272,10 +272,10 @@ impl RetryConfig {
                 accepted: "a number from 0 to 1",
             });
         }
-        let pace = Pace::new(
-            within("initial_delay", self.initial_delay, Pace::DEFAULT_INITIAL_DELAY)?,
+        let pace = DelayPolicy::new(
+            within("initial_delay", self.initial_delay, DelayPolicy::DEFAULT_INITIAL_DELAY)?,
             backoff,
-            within("max_delay", self.max_delay, Pace::DEFAULT_MAX_DELAY)?,
+            within("max_delay", self.max_delay, DelayPolicy::DEFAULT_MAX_DELAY)?,
             match self.jitter.unwrap_or_default() {
                 JitterMode::Off => Jitter::None,
                 JitterMode::PlusMinus => Jitter::PlusMinus { factor },

@@ -10,7 +10,7 @@ use core::time::Duration;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
-pub enum Cause {
+pub enum FailureCause {
     /// A process ended with this exit code.
     Exit(i32),
     /// A process was ended by this signal.
@@ -28,14 +28,14 @@ pub enum Cause {
     /// The attempt vanished together with the process that ran it.
     Interrupted,
     /// Anything else, classified by whoever saw it.
-    Other(Class),
+    Other(FailureClass),
 }
 
 /// Whether trying again can help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-pub enum Class {
+pub enum FailureClass {
     /// It may work the next time.
     Transient,
     /// It may work later, and the other side has said when.
@@ -44,20 +44,20 @@ pub enum Class {
     Permanent,
 }
 
-impl Cause {
+impl FailureCause {
     /// The class of this cause when the policy says nothing about it.
     #[must_use]
-    pub const fn class(self) -> Class {
+    pub const fn class(self) -> FailureClass {
         match self {
             // 126 and 127 are the shell's "cannot be executed" and "not found".
-            Self::Exit(126 | 127) | Self::Refused | Self::Unreadable => Class::Permanent,
+            Self::Exit(126 | 127) | Self::Refused | Self::Unreadable => FailureClass::Permanent,
             Self::Exit(_)
             | Self::Signal(_)
             | Self::Timeout
             | Self::Network
             | Self::Interrupted
-            | Self::Status(500..=599) => Class::Transient,
-            Self::Status(_) => Class::Permanent,
+            | Self::Status(500..=599) => FailureClass::Transient,
+            Self::Status(_) => FailureClass::Permanent,
             Self::Other(class) => class,
         }
     }
@@ -68,7 +68,7 @@ impl Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure<'a> {
     /// What ended the attempt.
-    pub cause: Cause,
+    pub cause: FailureCause,
     /// How long the other side asks to wait (`Retry-After`).
     pub retry_after: Option<Duration>,
     /// What the attempt wrote to standard error, or the text of the error.
@@ -80,26 +80,26 @@ pub struct Failure<'a> {
 impl<'a> Failure<'a> {
     /// A failure of which only the cause is known.
     #[must_use]
-    pub const fn new(cause: Cause) -> Self {
+    pub const fn new(cause: FailureCause) -> Self {
         Self { cause, retry_after: None, stderr: "", output: "" }
     }
 
     /// A failure that may not happen again.
     #[must_use]
     pub const fn transient() -> Self {
-        Self::new(Cause::Other(Class::Transient))
+        Self::new(FailureCause::Other(FailureClass::Transient))
     }
 
     /// A failure that would happen again.
     #[must_use]
     pub const fn permanent() -> Self {
-        Self::new(Cause::Other(Class::Permanent))
+        Self::new(FailureCause::Other(FailureClass::Permanent))
     }
 
     /// An HTTP answer.
     #[must_use]
     pub const fn status(status: u16) -> Self {
-        Self::new(Cause::Status(status))
+        Self::new(FailureCause::Status(status))
     }
 
     /// The same failure, with the wait the other side asked for.
@@ -117,15 +117,15 @@ impl<'a> Failure<'a> {
     }
 }
 
-impl From<Cause> for Failure<'_> {
-    fn from(cause: Cause) -> Self {
+impl From<FailureCause> for Failure<'_> {
+    fn from(cause: FailureCause) -> Self {
         Self::new(cause)
     }
 }
 
-impl From<Class> for Failure<'_> {
-    fn from(class: Class) -> Self {
-        Self::new(Cause::Other(class))
+impl From<FailureClass> for Failure<'_> {
+    fn from(class: FailureClass) -> Self {
+        Self::new(FailureCause::Other(class))
     }
 }
 
@@ -135,27 +135,27 @@ mod tests {
 
     #[test]
     fn the_default_class_of_each_cause_is_the_documented_one() {
-        use Class::{Permanent, Transient};
+        use FailureClass::{Permanent, Transient};
         for (cause, class) in [
-            (Cause::Exit(1), Transient),
-            (Cause::Exit(125), Transient),
-            (Cause::Exit(126), Permanent),
-            (Cause::Exit(127), Permanent),
-            (Cause::Exit(255), Transient),
-            (Cause::Signal(9), Transient),
-            (Cause::Timeout, Transient),
-            (Cause::Network, Transient),
-            (Cause::Interrupted, Transient),
-            (Cause::Refused, Permanent),
-            (Cause::Unreadable, Permanent),
-            (Cause::Status(200), Permanent),
-            (Cause::Status(302), Permanent),
-            (Cause::Status(404), Permanent),
-            (Cause::Status(429), Permanent),
-            (Cause::Status(499), Permanent),
-            (Cause::Status(500), Transient),
-            (Cause::Status(599), Transient),
-            (Cause::Status(600), Permanent),
+            (FailureCause::Exit(1), Transient),
+            (FailureCause::Exit(125), Transient),
+            (FailureCause::Exit(126), Permanent),
+            (FailureCause::Exit(127), Permanent),
+            (FailureCause::Exit(255), Transient),
+            (FailureCause::Signal(9), Transient),
+            (FailureCause::Timeout, Transient),
+            (FailureCause::Network, Transient),
+            (FailureCause::Interrupted, Transient),
+            (FailureCause::Refused, Permanent),
+            (FailureCause::Unreadable, Permanent),
+            (FailureCause::Status(200), Permanent),
+            (FailureCause::Status(302), Permanent),
+            (FailureCause::Status(404), Permanent),
+            (FailureCause::Status(429), Permanent),
+            (FailureCause::Status(499), Permanent),
+            (FailureCause::Status(500), Transient),
+            (FailureCause::Status(599), Transient),
+            (FailureCause::Status(600), Permanent),
         ] {
             assert_eq!(cause.class(), class, "{cause:?}");
         }

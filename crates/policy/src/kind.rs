@@ -4,11 +4,11 @@
 //! failure whose facts say nothing about its kind, such as a plain exit code 1, is read, and then
 //! for whole words: `500` in "1500 rows" is not a server error.
 
-use crate::failure::{Cause, Failure};
+use crate::failure::{Failure, FailureCause};
 
 /// A kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum FailureKind {
     /// The other side could not be reached.
     Network,
     /// It took too long.
@@ -19,7 +19,7 @@ pub enum Kind {
     RateLimit,
 }
 
-impl Kind {
+impl FailureKind {
     /// Every kind.
     pub const ALL: [Self; 4] = [Self::Network, Self::Timeout, Self::ServerError, Self::RateLimit];
 
@@ -44,15 +44,15 @@ impl Kind {
     }
 
     /// The answer, if the facts alone give it.
-    const fn by_facts(self, cause: Cause) -> Option<bool> {
+    const fn by_facts(self, cause: FailureCause) -> Option<bool> {
         const SIGALRM: i32 = 14;
         match (self, cause) {
-            (Self::Network, Cause::Network)
+            (Self::Network, FailureCause::Network)
             // `timeout(1)` and its kin exit with 124; an alarm nobody caught is a time limit too.
-            | (Self::Timeout, Cause::Timeout | Cause::Exit(124) | Cause::Signal(SIGALRM) | Cause::Status(408 | 504))
-            | (Self::ServerError, Cause::Status(500..=599))
-            | (Self::RateLimit, Cause::Status(429)) => Some(true),
-            (_, Cause::Network | Cause::Timeout | Cause::Status(_)) => Some(false),
+            | (Self::Timeout, FailureCause::Timeout | FailureCause::Exit(124) | FailureCause::Signal(SIGALRM) | FailureCause::Status(408 | 504))
+            | (Self::ServerError, FailureCause::Status(500..=599))
+            | (Self::RateLimit, FailureCause::Status(429)) => Some(true),
+            (_, FailureCause::Network | FailureCause::Timeout | FailureCause::Status(_)) => Some(false),
             _ => None,
         }
     }
@@ -133,22 +133,22 @@ mod tests {
     use super::*;
 
     fn kinds(failure: Failure<'_>) -> Vec<&'static str> {
-        let all = Kind::ALL.into_iter();
-        all.filter(|kind| kind.matches(&failure)).map(Kind::word).collect()
+        let all = FailureKind::ALL.into_iter();
+        all.filter(|kind| kind.matches(&failure)).map(FailureKind::word).collect()
     }
 
     #[test]
     fn facts_decide_whatever_the_text_says() {
         let said = "503 Service Unavailable: rate limit, connection timed out";
         let kinds_of = |cause| kinds(Failure::new(cause).text(said));
-        assert_eq!(kinds_of(Cause::Status(404)), Vec::<&str>::new());
-        assert_eq!(kinds_of(Cause::Status(429)), ["rate_limit"]);
-        assert_eq!(kinds_of(Cause::Status(502)), ["server_error"]);
-        assert_eq!(kinds_of(Cause::Status(504)), ["timeout", "server_error"]);
-        assert_eq!(kinds_of(Cause::Timeout), ["timeout"]);
-        assert_eq!(kinds_of(Cause::Network), ["network"]);
-        assert!(kinds(Failure::new(Cause::Exit(124))).contains(&"timeout"));
-        assert!(kinds(Failure::new(Cause::Signal(14))).contains(&"timeout"));
+        assert_eq!(kinds_of(FailureCause::Status(404)), Vec::<&str>::new());
+        assert_eq!(kinds_of(FailureCause::Status(429)), ["rate_limit"]);
+        assert_eq!(kinds_of(FailureCause::Status(502)), ["server_error"]);
+        assert_eq!(kinds_of(FailureCause::Status(504)), ["timeout", "server_error"]);
+        assert_eq!(kinds_of(FailureCause::Timeout), ["timeout"]);
+        assert_eq!(kinds_of(FailureCause::Network), ["network"]);
+        assert!(kinds(Failure::new(FailureCause::Exit(124))).contains(&"timeout"));
+        assert!(kinds(Failure::new(FailureCause::Signal(14))).contains(&"timeout"));
     }
 
     #[test]
@@ -168,14 +168,14 @@ mod tests {
             ("no such file", vec![]),
             ("", vec![]),
         ] {
-            assert_eq!(kinds(Failure::new(Cause::Exit(1)).text(said)), expected, "{said}");
+            assert_eq!(kinds(Failure::new(FailureCause::Exit(1)).text(said)), expected, "{said}");
         }
     }
 
     #[test]
     fn text_in_any_alphabet_is_read_without_fear() {
         let said = "Zeitüberschreitung — 接続 503 ошибка";
-        let failure = Failure { output: said, ..Failure::new(Cause::Exit(1)) };
+        let failure = Failure { output: said, ..Failure::new(FailureCause::Exit(1)) };
         assert_eq!(kinds(failure), ["server_error"]);
     }
 }

@@ -8,14 +8,14 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use undaunted_policy::{Failure, RetryConfig, State, Timestamp, verdict};
+//! use undaunted_policy::{Failure, RetryConfig, RetryState, Timestamp, verdict};
 //!
 //! let policy = RetryConfig::exponential(2.0)
 //!     .attempts(100)
 //!     .retry_budget(Duration::from_secs(5))
 //!     .build()?;
 //!
-//! let mut state = State::default();
+//! let mut state = RetryState::default();
 //! let mut now = Timestamp::ZERO;
 //! let said: Vec<String> = (0..3)
 //!     .map(|_| {
@@ -58,6 +58,7 @@ mod backoff;
 mod breaker;
 mod completion;
 mod config;
+mod delay;
 mod draw;
 mod error;
 mod failure;
@@ -65,9 +66,6 @@ mod grain;
 mod jitter;
 mod kind;
 mod limits;
-#[doc(hidden)]
-pub mod mutant;
-mod pace;
 mod pattern;
 mod policy;
 mod pool;
@@ -77,30 +75,30 @@ pub mod retry;
 mod rules;
 mod schedule;
 #[cfg(feature = "serde")]
-pub mod shape;
+pub mod spelling;
 mod strategy;
 mod timestamp;
 mod tolerance;
 mod verdict;
 
 pub use backoff::Backoff;
-pub use breaker::{Admission, Breaker, BreakerSettings, Health, Phase, Ticket, Transition, WhenOpen};
-pub use completion::{Completion, CompletionReason, CompletionRule, Tally};
+pub use breaker::{Admission, Breaker, BreakerSettings, CircuitState, Health, Ticket, Transition, WhenOpen};
+pub use completion::{Completion, CompletionReason, CompletionRule, CompletionTally};
 pub use config::{JitterMode, RetryConfig};
+pub use delay::{Delay, DelayPolicy};
 pub use draw::{Draws, Seed};
 pub use error::PolicyError;
-pub use failure::{Cause, Class, Failure};
+pub use failure::{Failure, FailureCause, FailureClass};
 pub use jitter::Jitter;
-pub use kind::Kind;
-pub use limits::{Attempts, Limits, Progress};
-pub use pace::{Delay, Pace};
+pub use kind::FailureKind;
+pub use limits::{Attempts, Limits, RetryUsage};
 pub use pattern::Pattern;
 pub use policy::{Policy, Terms};
 pub use pool::{Balance, Ceilings, Pool, PoolLimits};
 pub use reason::{Reason, UnknownReason};
-pub use rules::{ClassName, Conditions, RetryOn, Rule, Rules, Then};
-pub use schedule::{Planned, Schedule};
+pub use rules::{ClassName, Conditions, RetryOn, Rule, RuleAction, Rules};
+pub use schedule::{PlannedRetry, Schedule};
 pub use strategy::{Parameter, ParameterKind, Strategy};
 pub use timestamp::Timestamp;
 pub use tolerance::Tolerance;
-pub use verdict::{Arithmetic, Decision, State, Verdict, verdict};
+pub use verdict::{Arithmetic, Decision, RetryState, Verdict, verdict};

@@ -6,7 +6,6 @@
 
 use core::time::Duration;
 
-use crate::mutant::{self, Mutant};
 use crate::timestamp::Timestamp;
 
 /// How many retries may follow the first attempt.
@@ -88,9 +87,6 @@ impl Limits {
     /// Whether a wait fits what is left of the delay budget. Using it up exactly is allowed.
     #[must_use]
     pub fn budget_allows(&self, spent: Duration, wait: Duration) -> bool {
-        if mutant::is(Mutant::BudgetUnspent) {
-            return true;
-        }
         self.retry_budget.is_none_or(|budget| spent.saturating_add(wait) <= budget)
     }
 
@@ -114,7 +110,7 @@ impl Limits {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
-pub struct Progress {
+pub struct RetryUsage {
     /// Retries scheduled so far.
     pub retries: u32,
     /// The sum of their delays.
@@ -123,7 +119,7 @@ pub struct Progress {
     pub previous: Option<Duration>,
 }
 
-impl Progress {
+impl RetryUsage {
     /// The state after one more retry was scheduled with this delay.
     #[must_use]
     pub const fn after_wait(self, wait: Duration) -> Self {

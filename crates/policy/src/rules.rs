@@ -6,8 +6,8 @@
 
 use core::ops::RangeInclusive;
 
-use crate::failure::{Cause, Class, Failure};
-use crate::kind::Kind;
+use crate::failure::{Failure, FailureCause, FailureClass};
+use crate::kind::FailureKind;
 use crate::pattern::Pattern;
 use crate::reason::Reason;
 
@@ -23,8 +23,8 @@ pub struct Rules<T> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule<T> {
     pub(crate) when: Conditions,
-    pub(crate) then: Then,
-    /// For [`Then::Retry`]: the terms of the retry, where they differ from the command's.
+    pub(crate) then: RuleAction,
+    /// For [`RuleAction::Retry`]: the terms of the retry, where they differ from the command's.
     pub(crate) terms: Option<Box<T>>,
 }
 
@@ -32,7 +32,7 @@ pub struct Rule<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-pub enum Then {
+pub enum RuleAction {
     /// Try again, even if the failure is permanent by default.
     Retry,
     /// Try no further; the failure handler runs.
@@ -66,9 +66,9 @@ pub struct Conditions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClassName {
     /// A failure class.
-    Class(Class),
+    Class(FailureClass),
     /// A kind of failure.
-    Kind(Kind),
+    Kind(FailureKind),
     /// An attempt that vanished with its process.
     Interrupted,
 }
@@ -77,7 +77,7 @@ pub enum ClassName {
 #[derive(Clone, Debug, PartialEq)]
 pub enum RetryOn {
     /// A kind of failure.
-    Kind(Kind),
+    Kind(FailureKind),
     /// Text that holds this pattern.
     Pattern(Pattern),
 }
@@ -85,8 +85,8 @@ pub enum RetryOn {
 /// What the rules make of a failure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Judgement<'r, T> {
-    pub(crate) class: Class,
-    pub(crate) then: Then,
+    pub(crate) class: FailureClass,
+    pub(crate) then: RuleAction,
     /// Why it is not retried, if it is not.
     pub(crate) reason: Option<Reason>,
     /// The row of the table that decided, counted from 0.
@@ -110,42 +110,42 @@ impl<T> Rules<T> {
         for (index, rule) in self.table.iter().enumerate() {
             if rule.when.hold(failure, class) {
                 return Judgement {
-                    class: throttled_if_asked(failure, class, rule.then == Then::Retry),
+                    class: throttled_if_asked(failure, class, rule.then == RuleAction::Retry),
                     then: rule.then,
                     reason: match rule.then {
-                        Then::Retry | Then::Hold => None,
-                        Then::Stop | Then::Skip | Then::DeadLetter => Some(Reason::Rule),
+                        RuleAction::Retry | RuleAction::Hold => None,
+                        RuleAction::Stop | RuleAction::Skip | RuleAction::DeadLetter => Some(Reason::Rule),
                     },
                     rule: Some(index),
                     terms: rule.terms.as_deref(),
                 };
             }
         }
-        let selected = class != Class::Permanent && self.selects(failure);
+        let selected = class != FailureClass::Permanent && self.selects(failure);
         Judgement {
-            class: if selected { class } else { Class::Permanent },
-            then: if selected { Then::Retry } else { Then::Stop },
+            class: if selected { class } else { FailureClass::Permanent },
+            then: if selected { RuleAction::Retry } else { RuleAction::Stop },
             reason: (!selected).then_some(Reason::Permanent),
             rule: None,
             terms: None,
         }
     }
 
-    fn class(&self, failure: &Failure<'_>) -> Class {
+    fn class(&self, failure: &Failure<'_>) -> FailureClass {
         let retried = match failure.cause {
-            Cause::Status(status) => {
+            FailureCause::Status(status) => {
                 self.retry_statuses.iter().any(|range| range.contains(&status))
                     || (status == 429 && self.retries_rate_limits())
             }
             _ => false,
         };
-        let class = if retried { Class::Transient } else { failure.cause.class() };
-        throttled_if_asked(failure, class, class == Class::Transient)
+        let class = if retried { FailureClass::Transient } else { failure.cause.class() };
+        throttled_if_asked(failure, class, class == FailureClass::Transient)
     }
 
     fn retries_rate_limits(&self) -> bool {
         let entries = self.retry_on.iter().flatten();
-        entries.into_iter().any(|entry| *entry == RetryOn::Kind(Kind::RateLimit))
+        entries.into_iter().any(|entry| *entry == RetryOn::Kind(FailureKind::RateLimit))
     }
 
     fn selects(&self, failure: &Failure<'_>) -> bool {
@@ -153,7 +153,7 @@ impl<T> Rules<T> {
             return true;
         };
         // A status somebody listed by number needs no second permission.
-        let listed = matches!(failure.cause, Cause::Status(status)
+        let listed = matches!(failure.cause, FailureCause::Status(status)
             if self.retry_statuses.iter().any(|range| range.contains(&status)));
         listed
             || entries.iter().any(|entry| match entry {
@@ -166,21 +166,21 @@ impl<T> Rules<T> {
 }
 
 /// A retried failure whose other side said when to come back is throttled.
-const fn throttled_if_asked(failure: &Failure<'_>, class: Class, retried: bool) -> Class {
-    if retried && failure.retry_after.is_some() { Class::Throttled } else { class }
+const fn throttled_if_asked(failure: &Failure<'_>, class: FailureClass, retried: bool) -> FailureClass {
+    if retried && failure.retry_after.is_some() { FailureClass::Throttled } else { class }
 }
 
 impl<T> Rule<T> {
     /// A row without terms of its own.
     #[must_use]
-    pub const fn new(when: Conditions, then: Then) -> Self {
+    pub const fn new(when: Conditions, then: RuleAction) -> Self {
         Self { when, then, terms: None }
     }
 
     /// A row that retries on its own terms.
     #[must_use]
     pub fn retry(when: Conditions, terms: T) -> Self {
-        Self { when, then: Then::Retry, terms: Some(Box::new(terms)) }
+        Self { when, then: RuleAction::Retry, terms: Some(Box::new(terms)) }
     }
 
     /// The conditions.
@@ -197,7 +197,7 @@ impl<T> Rule<T> {
 
     /// What it does.
     #[must_use]
-    pub const fn then(&self) -> Then {
+    pub const fn then(&self) -> RuleAction {
         self.then
     }
 }
@@ -209,23 +209,23 @@ impl Conditions {
         *self == Self::default()
     }
 
-    fn hold(&self, failure: &Failure<'_>, class: Class) -> bool {
+    fn hold(&self, failure: &Failure<'_>, class: FailureClass) -> bool {
         let exit = match failure.cause {
-            Cause::Exit(code) => self.exit_codes.contains(&code),
+            FailureCause::Exit(code) => self.exit_codes.contains(&code),
             _ => false,
         };
         let signal = match failure.cause {
-            Cause::Signal(signal) => self.signals.contains(&signal),
+            FailureCause::Signal(signal) => self.signals.contains(&signal),
             _ => false,
         };
         let status = match failure.cause {
-            Cause::Status(status) => self.statuses.iter().any(|range| range.contains(&status)),
+            FailureCause::Status(status) => self.statuses.iter().any(|range| range.contains(&status)),
             _ => false,
         };
         let named = |name: &ClassName| match name {
             ClassName::Class(wanted) => *wanted == class,
             ClassName::Kind(kind) => kind.matches(failure),
-            ClassName::Interrupted => failure.cause == Cause::Interrupted,
+            ClassName::Interrupted => failure.cause == FailureCause::Interrupted,
         };
         (self.exit_codes.is_empty() || exit)
             && (self.signals.is_empty() || signal)

@@ -6,14 +6,14 @@
 
 use core::time::Duration;
 
+use crate::delay::Delay;
 use crate::draw::Draws;
 use crate::failure::Failure;
-use crate::pace::Delay;
 use crate::policy::Policy;
 use crate::reason::Reason;
 use crate::rules::Rules;
 use crate::timestamp::Timestamp;
-use crate::verdict::{Decision, State, verdict};
+use crate::verdict::{Decision, RetryState, verdict};
 
 /// The retries of one command in one round, in order.
 ///
@@ -28,14 +28,14 @@ use crate::verdict::{Decision, State, verdict};
 #[derive(Clone, Debug)]
 pub struct Schedule {
     policy: Policy,
-    state: State,
+    state: RetryState,
     now: Timestamp,
     stopped: Option<Reason>,
 }
 
 /// A retry that would be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Planned {
+pub struct PlannedRetry {
     /// Its number, from 1.
     pub retry: u32,
     /// The delay before it and how that comes about.
@@ -55,10 +55,10 @@ impl Schedule {
                 // A plan is about failures that are retried; which ones are is not its question.
                 rules: Rules::NONE,
             },
-            state: State {
+            state: RetryState {
                 draws,
                 deadline: policy.terms.limits.deadline.map(|limit| start.after(limit)),
-                ..State::default()
+                ..RetryState::default()
             },
             now: start,
             stopped: None,
@@ -73,19 +73,23 @@ impl Schedule {
 }
 
 impl Iterator for Schedule {
-    type Item = Planned;
+    type Item = PlannedRetry;
 
-    fn next(&mut self) -> Option<Planned> {
+    fn next(&mut self) -> Option<PlannedRetry> {
         if self.stopped.is_some() {
             return None;
         }
         let given = verdict(&self.policy, &self.state, &Failure::transient(), self.now);
         self.stopped = given.reason();
-        self.state.progress = given.progress(self.state.progress);
+        self.state.usage = given.usage(self.state.usage);
         match (given.decision, given.arithmetic.delay) {
             (Decision::Retry { at, .. }, Some(delay)) => {
                 self.now = at;
-                Some(Planned { retry: given.arithmetic.retry, delay, spent: given.arithmetic.spent_after })
+                Some(PlannedRetry {
+                    retry: given.arithmetic.retry,
+                    delay,
+                    spent: given.arithmetic.spent_after,
+                })
             }
             _ => None,
         }

@@ -75,7 +75,7 @@ impl Parameter {
 }
 
 /// Where the value of a parameter is kept.
-pub(crate) enum Slot<'a> {
+pub(crate) enum ParameterValue<'a> {
     Span(&'a mut Duration),
     Factor(&'a mut f64),
     Spans(&'a mut Cow<'static, [Duration]>),

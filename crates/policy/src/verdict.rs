@@ -8,24 +8,23 @@ use core::fmt;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
+use crate::delay::Delay;
 use crate::draw::Draws;
-use crate::failure::{Class, Failure};
-use crate::limits::{Attempts, Progress};
-use crate::mutant::{self, Mutant};
-use crate::pace::Delay;
+use crate::failure::{Failure, FailureClass};
+use crate::limits::{Attempts, RetryUsage};
 use crate::policy::{Policy, Terms};
 use crate::pool::Balance;
 use crate::reason::Reason;
-use crate::rules::Then;
+use crate::rules::RuleAction;
 use crate::timestamp::Timestamp;
 
 /// Where a command stands when it fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
-pub struct State {
+pub struct RetryState {
     /// What it has used up in this round.
-    pub progress: Progress,
+    pub usage: RetryUsage,
     /// Where its jitter comes from.
     pub draws: Draws,
     /// The instant after which no retry may fall due.
@@ -42,7 +41,7 @@ pub struct Verdict {
     /// Try again, hold or stop.
     pub decision: Decision,
     /// The class the failure was given.
-    pub class: Class,
+    pub class: FailureClass,
     /// The row of the table of rules that decided, counted from 0.
     pub rule: Option<usize>,
     /// How the decision came about.
@@ -67,8 +66,8 @@ pub enum Decision {
     Stop {
         /// Because of this.
         reason: Reason,
-        /// And then this: [`Then::Stop`], [`Then::Skip`] or [`Then::DeadLetter`].
-        then: Then,
+        /// And then this: [`RuleAction::Stop`], [`RuleAction::Skip`] or [`RuleAction::DeadLetter`].
+        then: RuleAction,
     },
 }
 
@@ -106,13 +105,13 @@ pub struct Arithmetic {
 /// What to do about this failure.
 #[inline]
 #[must_use]
-pub fn verdict(policy: &Policy, state: &State, failure: &Failure<'_>, now: Timestamp) -> Verdict {
+pub fn verdict(policy: &Policy, state: &RetryState, failure: &Failure<'_>, now: Timestamp) -> Verdict {
     let judged = policy.rules.judge(failure);
     let terms = judged.terms.unwrap_or(&policy.terms);
     let mut arithmetic = opening(terms, state);
     let refused = match judged.reason {
         Some(reason) => Some(reason),
-        None if judged.then == Then::Hold => weigh_hold(terms, state, now),
+        None if judged.then == RuleAction::Hold => weigh_hold(terms, state, now),
         None => weigh(terms, state, failure.retry_after, now, &mut arithmetic),
     };
     let decision = match (refused, arithmetic.due) {
@@ -120,8 +119,8 @@ pub fn verdict(policy: &Policy, state: &State, failure: &Failure<'_>, now: Times
             reason,
             // A retry that a limit refuses is an ordinary stop; only a rule says otherwise.
             then: match judged.then {
-                Then::Retry | Then::Hold => Then::Stop,
-                then => then,
+                RuleAction::Retry | RuleAction::Hold => RuleAction::Stop,
+                then @ (RuleAction::Stop | RuleAction::Skip | RuleAction::DeadLetter) => then,
             },
         },
         (None, Some(at)) => Decision::Retry { at, wait: arithmetic.wait() },
@@ -131,15 +130,15 @@ pub fn verdict(policy: &Policy, state: &State, failure: &Failure<'_>, now: Times
 }
 
 #[inline]
-fn opening(terms: &Terms, state: &State) -> Arithmetic {
+fn opening(terms: &Terms, state: &RetryState) -> Arithmetic {
     Arithmetic {
-        retry: state.progress.retries.saturating_add(1),
+        retry: state.usage.retries.saturating_add(1),
         retries_allowed: terms.limits.attempts.retries(),
         delay: None,
         retry_after: None,
         max_retry_after: terms.max_retry_after,
-        spent_before: state.progress.spent,
-        spent_after: state.progress.spent,
+        spent_before: state.usage.spent,
+        spent_after: state.usage.spent,
         retry_budget: terms.limits.retry_budget,
         retry_budget_expires_at: None,
         due: None,
@@ -152,14 +151,13 @@ fn opening(terms: &Terms, state: &State) -> Arithmetic {
 #[inline]
 fn weigh(
     terms: &Terms,
-    state: &State,
+    state: &RetryState,
     retry_after: Option<Duration>,
     now: Timestamp,
     sum: &mut Arithmetic,
 ) -> Option<Reason> {
     let limits = &terms.limits;
-    let made = state.progress.retries;
-    let made = made.saturating_sub(u32::from(mutant::is(Mutant::ExtraAttempt)));
+    let made = state.usage.retries;
     if !limits.attempts.allow(made) {
         return Some(Reason::Attempts);
     }
@@ -167,8 +165,8 @@ fn weigh(
     if retry_after.is_some_and(|asked| asked > terms.max_retry_after) {
         return Some(Reason::RetryAfterExceedsLimit);
     }
-    let retry = NonZeroU32::MIN.saturating_add(state.progress.retries);
-    sum.delay = Some(terms.pace.delay(retry, state.progress.previous, state.draws));
+    let retry = NonZeroU32::MIN.saturating_add(state.usage.retries);
+    sum.delay = Some(terms.pace.delay(retry, state.usage.previous, state.draws));
     let wait = sum.wait();
     let due = now.after(wait);
     sum.spent_after = sum.spent_before.saturating_add(wait);
@@ -185,8 +183,8 @@ fn weigh(
 
 /// A hold has no delay: the breaker says when, and time held is never charged. It still leads to a
 /// further attempt, so the limits on attempts are asked.
-fn weigh_hold(terms: &Terms, state: &State, now: Timestamp) -> Option<Reason> {
-    if !terms.limits.attempts.allow(state.progress.retries) {
+fn weigh_hold(terms: &Terms, state: &RetryState, now: Timestamp) -> Option<Reason> {
+    if !terms.limits.attempts.allow(state.usage.retries) {
         Some(Reason::Attempts)
     } else if state.deadline.is_some_and(|deadline| now > deadline) {
         Some(Reason::Deadline)
@@ -207,7 +205,7 @@ impl Arithmetic {
 impl Verdict {
     /// The command's progress after this verdict was acted upon.
     #[must_use]
-    pub const fn progress(&self, before: Progress) -> Progress {
+    pub const fn usage(&self, before: RetryUsage) -> RetryUsage {
         match self.decision {
             Decision::Retry { wait, .. } => before.after_wait(wait),
             Decision::Hold => before.after_hold(),

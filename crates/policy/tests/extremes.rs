@@ -7,9 +7,9 @@ use core::num::NonZeroU32;
 use std::time::Duration;
 
 use undaunted_policy::{
-    Admission, Backoff, Breaker, BreakerSettings, Ceilings, Decision, Delay, Draws, Failure, Health, Jitter,
-    JitterMode, Phase, Policy, PolicyError, Pool, PoolLimits, Progress, Reason, RetryConfig, Schedule, Seed,
-    State, Ticket, Timestamp, Transition, Verdict, verdict,
+    Admission, Backoff, Breaker, BreakerSettings, Ceilings, CircuitState, Decision, Delay, Draws, Failure,
+    Health, Jitter, JitterMode, Policy, PolicyError, Pool, PoolLimits, Reason, RetryConfig, RetryState,
+    RetryUsage, Schedule, Seed, Ticket, Timestamp, Transition, Verdict, verdict,
 };
 
 const NANO: Duration = Duration::from_nanos(1);
@@ -77,7 +77,7 @@ fn unlimited(backoff: &Backoff, initial: Duration, cap: Duration) -> RetryConfig
 fn delay(config: &RetryConfig, retry: u32, previous: Option<Duration>) -> Delay {
     let policy = config.build().expect("the table holds what is accepted");
     let retry = NonZeroU32::new(retry).expect("retries count from 1");
-    policy.terms().pace().delay(retry, previous, Draws::default())
+    policy.terms().delay_policy().delay(retry, previous, Draws::default())
 }
 
 /// Calls `check` with every combination of strategy, initial delay, cap and retry number.
@@ -95,11 +95,11 @@ fn everywhere(check: impl Fn(&RetryConfig, Duration, u32, &str)) {
     }
 }
 
-fn worn_out(retries: u32, spent: Duration) -> State {
-    State { progress: Progress { retries, spent, previous: Some(spent) }, ..State::default() }
+fn worn_out(retries: u32, spent: Duration) -> RetryState {
+    RetryState { usage: RetryUsage { retries, spent, previous: Some(spent) }, ..RetryState::default() }
 }
 
-fn ask(config: &RetryConfig, state: &State, failure: &Failure<'_>, now: Timestamp) -> Verdict {
+fn ask(config: &RetryConfig, state: &RetryState, failure: &Failure<'_>, now: Timestamp) -> Verdict {
     let policy = config.build().expect("the table holds what is accepted");
     verdict(&policy, state, failure, now)
 }
@@ -270,9 +270,9 @@ fn a_server_that_asks_for_eternity_is_told_no() {
     for config in [RetryConfig::new(), RetryConfig::new().max_retry_after(LONGEST)] {
         for now in [Timestamp::ZERO, Timestamp::MAX] {
             let failure = Failure::status(503).retry_after(Some(Duration::MAX));
-            let given = ask(&config, &State::default(), &failure, now);
+            let given = ask(&config, &RetryState::default(), &failure, now);
             assert_eq!(given.reason(), Some(Reason::RetryAfterExceedsLimit));
-            assert_eq!(given.progress(Progress::default()), Progress::default());
+            assert_eq!(given.usage(RetryUsage::default()), RetryUsage::default());
         }
     }
 }
@@ -281,7 +281,7 @@ fn a_server_that_asks_for_eternity_is_told_no() {
 fn a_server_that_asks_for_all_that_is_allowed_is_waited_for() {
     let config = RetryConfig::new().max_retry_after(LONGEST).retry_budget(LONGEST);
     let failure = Failure::status(503).retry_after(Some(LONGEST));
-    let given = ask(&config, &State::default(), &failure, Timestamp::from_millis(1));
+    let given = ask(&config, &RetryState::default(), &failure, Timestamp::from_millis(1));
     let forever = Decision::Retry { at: Timestamp::MAX, wait: LONGEST };
     assert_eq!(given.decision, forever);
     let state = worn_out(1, given.arithmetic.spent_after);
@@ -297,7 +297,7 @@ fn a_command_at_the_end_of_its_counters_stays_there() {
         for now in [Timestamp::ZERO, BEFORE_THE_END, Timestamp::MAX] {
             let given = ask(&config, &state, &Failure::transient(), now);
             assert_eq!(given.reason(), None, "{backoff:?}");
-            let progress = given.progress(state.progress);
+            let progress = given.usage(state.usage);
             assert_eq!((progress.retries, progress.spent), (u32::MAX, Duration::MAX));
             assert!(given.to_string().starts_with("retry 4294967295 (attempt 4294967296) in "));
         }
@@ -320,7 +320,7 @@ fn the_last_of_all_allowed_retries_is_made() {
     let state = worn_out(u32::MAX - 1, Duration::ZERO);
     let given = ask(&config, &state, &Failure::transient(), Timestamp::ZERO);
     assert_eq!(given.to_string(), "retry 4294967295 of 4294967295 (attempt 4294967296 of 4294967296) in 1s");
-    let stopped = worn_out(given.progress(state.progress).retries, SECOND);
+    let stopped = worn_out(given.usage(state.usage).retries, SECOND);
     let given = ask(&config, &stopped, &Failure::transient(), Timestamp::ZERO);
     assert_eq!(given.reason(), Some(Reason::Attempts));
 }
@@ -329,7 +329,7 @@ fn the_last_of_all_allowed_retries_is_made() {
 fn at_the_end_of_time_a_retry_is_due_at_the_end_of_time() {
     let config = RetryConfig::fixed().retry_budget(LONGEST);
     let asked = |deadline| {
-        let state = State { deadline, ..State::default() };
+        let state = RetryState { deadline, ..RetryState::default() };
         ask(&config, &state, &Failure::transient(), Timestamp::MAX)
     };
     let given = asked(Some(Timestamp::MAX));
@@ -462,7 +462,7 @@ fn the_largest_threshold_is_not_reached_by_a_thousand_failures() {
         let ticket = go(&mut breaker, &settings, Timestamp::MAX);
         assert_eq!(breaker.report(&settings, ticket, Health::Down, Timestamp::MAX), None);
     }
-    assert_eq!(breaker.phase(), Phase::Closed { failures: 1000 });
+    assert_eq!(breaker.phase(), CircuitState::Closed { failures: 1000 });
 }
 
 /// What only a restored breaker reaches within a lifetime.
@@ -528,10 +528,10 @@ fn the_spread_of_the_longest_delay_stays_representable() {
     let config =
         unlimited(&Backoff::Fixed, LONGEST, LONGEST).jitter(JitterMode::PlusMinus).jitter_factor(1.0);
     let policy = config.build().expect("a long delay");
-    assert_eq!(policy.terms().pace().jitter(), Jitter::PlusMinus { factor: 1.0 });
+    assert_eq!(policy.terms().delay_policy().jitter(), Jitter::PlusMinus { factor: 1.0 });
     for seed in 0..1000 {
         let draws = Seed(seed).draws(0, 0, 1);
-        let given = policy.terms().pace().delay(NonZeroU32::MAX, None, draws);
+        let given = policy.terms().delay_policy().delay(NonZeroU32::MAX, None, draws);
         assert!(given.drawn <= LONGEST);
     }
 }

@@ -13,10 +13,10 @@ use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use undaunted_policy::{
-    Admission, Backoff, Balance, Breaker, BreakerSettings, Cause, Ceilings, Class, ClassName, CompletionRule,
-    Conditions, Draws, Failure, Health, JitterMode, Kind, Pattern, Planned, Policy, Pool, PoolLimits,
-    Progress, Reason, RetryConfig, RetryOn, Rule, Schedule, Seed, State, Tally, Then, Ticket, Timestamp,
-    Tolerance, Transition, Verdict, WhenOpen, verdict,
+    Admission, Backoff, Balance, Breaker, BreakerSettings, Ceilings, ClassName, CompletionRule,
+    CompletionTally, Conditions, Draws, Failure, FailureCause, FailureClass, FailureKind, Health, JitterMode,
+    Pattern, PlannedRetry, Policy, Pool, PoolLimits, Reason, RetryConfig, RetryOn, RetryState, RetryUsage,
+    Rule, RuleAction, Schedule, Seed, Ticket, Timestamp, Tolerance, Transition, Verdict, WhenOpen, verdict,
 };
 
 /// What comes back after saving; and saving that gives the same text.
@@ -134,8 +134,8 @@ fn settings() -> BoxedStrategy<RetryConfig> {
         .boxed()
 }
 
-fn kind() -> impl Strategy<Value = Kind> {
-    prop::sample::select(Kind::ALL.to_vec())
+fn kind() -> impl Strategy<Value = FailureKind> {
+    prop::sample::select(FailureKind::ALL.to_vec())
 }
 
 /// `None` in a build without regular expressions.
@@ -150,7 +150,7 @@ fn statuses() -> impl Strategy<Value = Vec<RangeInclusive<u16>>> {
 }
 
 fn class_name() -> impl Strategy<Value = ClassName> {
-    let classes = vec![Class::Transient, Class::Throttled, Class::Permanent];
+    let classes = vec![FailureClass::Transient, FailureClass::Throttled, FailureClass::Permanent];
     prop_oneof![
         prop::sample::select(classes).prop_map(ClassName::Class),
         kind().prop_map(ClassName::Kind),
@@ -179,7 +179,8 @@ fn conditions() -> BoxedStrategy<Conditions> {
 }
 
 fn rule() -> BoxedStrategy<Rule<RetryConfig>> {
-    let thens = vec![Then::Retry, Then::Stop, Then::Skip, Then::DeadLetter, Then::Hold];
+    let thens =
+        vec![RuleAction::Retry, RuleAction::Stop, RuleAction::Skip, RuleAction::DeadLetter, RuleAction::Hold];
     prop_oneof![
         (conditions(), prop::sample::select(thens)).prop_map(|(when, then)| Rule::new(when, then)),
         (conditions(), settings()).prop_map(|(when, own)| Rule::retry(when, own)),
@@ -214,21 +215,21 @@ fn policy() -> BoxedStrategy<Policy> {
     config.prop_filter_map("settings that cannot be meant", |config| config.build().ok()).boxed()
 }
 
-fn cause() -> impl Strategy<Value = Cause> {
+fn cause() -> impl Strategy<Value = FailureCause> {
     prop_oneof![
-        (0_i32..=255).prop_map(Cause::Exit),
-        any::<i32>().prop_map(Cause::Exit),
-        (1_i32..=64).prop_map(Cause::Signal),
-        (100_u16..=599).prop_map(Cause::Status),
-        any::<u16>().prop_map(Cause::Status),
-        Just(Cause::Timeout),
-        Just(Cause::Network),
-        Just(Cause::Refused),
-        Just(Cause::Unreadable),
-        Just(Cause::Interrupted),
-        Just(Cause::Other(Class::Transient)),
-        Just(Cause::Other(Class::Throttled)),
-        Just(Cause::Other(Class::Permanent)),
+        (0_i32..=255).prop_map(FailureCause::Exit),
+        any::<i32>().prop_map(FailureCause::Exit),
+        (1_i32..=64).prop_map(FailureCause::Signal),
+        (100_u16..=599).prop_map(FailureCause::Status),
+        any::<u16>().prop_map(FailureCause::Status),
+        Just(FailureCause::Timeout),
+        Just(FailureCause::Network),
+        Just(FailureCause::Refused),
+        Just(FailureCause::Unreadable),
+        Just(FailureCause::Interrupted),
+        Just(FailureCause::Other(FailureClass::Transient)),
+        Just(FailureCause::Other(FailureClass::Throttled)),
+        Just(FailureCause::Other(FailureClass::Permanent)),
     ]
 }
 
@@ -239,10 +240,10 @@ fn failure() -> impl Strategy<Value = Failure<'static>> {
         .prop_map(|(cause, retry_after, stderr, output)| Failure { cause, retry_after, stderr, output })
 }
 
-fn progress() -> impl Strategy<Value = Progress> {
+fn progress() -> impl Strategy<Value = RetryUsage> {
     let retries = prop_oneof![4 => 0_u32..30, 1 => any::<u32>(), 1 => Just(u32::MAX)];
     (retries, any_duration(), prop::option::of(any_duration()))
-        .prop_map(|(retries, spent, previous)| Progress { retries, spent, previous })
+        .prop_map(|(retries, spent, previous)| RetryUsage { retries, spent, previous })
 }
 
 fn balance() -> impl Strategy<Value = Balance> {
@@ -255,9 +256,9 @@ fn balance() -> impl Strategy<Value = Balance> {
     })
 }
 
-fn state() -> impl Strategy<Value = State> {
+fn state() -> impl Strategy<Value = RetryState> {
     (progress(), draws(), prop::option::of(instant()), prop::option::of(balance()))
-        .prop_map(|(progress, draws, deadline, pool)| State { progress, draws, deadline, pool })
+        .prop_map(|(progress, draws, deadline, pool)| RetryState { usage: progress, draws, deadline, pool })
 }
 
 fn breaker_settings() -> impl Strategy<Value = BreakerSettings> {
@@ -342,7 +343,7 @@ impl Life {
 }
 
 /// The first retries of a plan, and what ended it by then.
-fn plan(policy: &Policy, draws: Draws) -> (Vec<Planned>, Option<Reason>) {
+fn plan(policy: &Policy, draws: Draws) -> (Vec<PlannedRetry>, Option<Reason>) {
     let mut schedule = Schedule::new(policy, draws);
     let retries = schedule.by_ref().take(100).collect();
     (retries, schedule.stopped())
@@ -369,7 +370,7 @@ proptest! {
     fn a_restored_state_gets_the_same_verdict(
         policy in policy(), state in state(), failure in failure(), now in instant(),
     ) {
-        restored(&state.progress)?;
+        restored(&state.usage)?;
         let back = restored(&state)?;
         let given = verdict(&policy, &state, &failure, now);
         prop_assert_eq!(verdict(&policy, &back, &failure, now), given);
@@ -382,7 +383,7 @@ proptest! {
         let given: Verdict = verdict(&policy, &state, &failure, now);
         let back = restored(&given)?;
         prop_assert_eq!(back.to_string(), given.to_string());
-        prop_assert_eq!(back.progress(state.progress), given.progress(state.progress));
+        prop_assert_eq!(back.usage(state.usage), given.usage(state.usage));
         prop_assert_eq!(back.reason(), given.reason());
         let cause = restored(&failure.cause)?;
         prop_assert_eq!(
@@ -396,14 +397,14 @@ proptest! {
         policy in policy(), start in draws(), failures in prop::collection::vec(failure(), 0..20),
     ) {
         let back = restored(&policy)?;
-        let mut unbroken = State { draws: start, ..State::default() };
+        let mut unbroken = RetryState { draws: start, ..RetryState::default() };
         let mut broken = unbroken;
         let mut now = Timestamp::ZERO;
         for failure in failures {
             let given = verdict(&policy, &unbroken, &failure, now);
             prop_assert_eq!(verdict(&back, &broken, &failure, now), given);
-            unbroken.progress = given.progress(unbroken.progress);
-            broken.progress = restored(&given)?.progress(broken.progress);
+            unbroken.usage = given.usage(unbroken.usage);
+            broken.usage = restored(&given)?.usage(broken.usage);
             broken = restored(&broken)?;
             now = now.after(given.arithmetic.wait());
         }
@@ -484,7 +485,7 @@ proptest! {
     ) {
         let rule = CompletionRule { best_effort, min, deadline: limit };
         let [target, completed, failed] = numbers;
-        let tally = Tally { target, completed, failed };
+        let tally = CompletionTally { target, completed, failed };
         let deadline = Timestamp::ZERO.after(limit);
         let decided = rule.decide(tally, deadline, now);
         prop_assert_eq!(restored(&rule)?.decide(tally, deadline, now), decided);
@@ -552,7 +553,7 @@ fn an_opening_that_was_saved_still_ends_when_it_was_to_end() {
 
 #[test]
 fn whatever_can_be_built_can_be_saved() {
-    let stop = |when| RetryConfig::new().rules([Rule::new(when, Then::Stop)]);
+    let stop = |when| RetryConfig::new().rules([Rule::new(when, RuleAction::Stop)]);
     let exit_codes = [-1, 256].map(|code| Conditions { exit_codes: vec![code], ..Conditions::default() });
     let signals = [0, 65].map(|signal| Conditions { signals: vec![signal], ..Conditions::default() });
     let backwards = RangeInclusive::new(500, 400);

@@ -5,13 +5,13 @@ use std::error::Error;
 use std::time::Duration;
 
 use serde_json::json;
-use undaunted_runner::embed::{Attempt, Failed, Functions, Outcome, Runner, Work};
+use undaunted_runner::embed::{Attempt, FunctionFailure, FunctionResult, Functions, Runner, Work};
 
-async fn charge(attempt: Attempt) -> Outcome {
+async fn charge(attempt: Attempt) -> FunctionResult {
     let (order, price): (u64, u64) = attempt.input()?;
     tokio::time::sleep(Duration::from_millis(200)).await;
     if attempt.number() == 1 && order.is_multiple_of(2) {
-        return Err(Failed::transient("the till is broken"));
+        return Err(FunctionFailure::transient("the till is broken"));
     }
     Ok(json!({"paid": price, "receipt": attempt.receipt_token()}))
 }

@@ -6,13 +6,13 @@
 use std::error::Error;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use undaunted_engine::breaker::{BreakerRecord, Fact, Gate};
+use undaunted_engine::breaker::{BreakerAnswer, BreakerFact, BreakerRecord};
 use undaunted_engine::decide::react;
-use undaunted_engine::event::{Event, JobEvent, NewItem, Record, Submitted};
+use undaunted_engine::event::{Event, JobEvent, JobSubmitted, NewItem, Record};
 use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
-use undaunted_policy::{Cause, Timestamp};
+use undaunted_policy::{FailureCause, Timestamp};
 use undaunted_runner::{breakers, journal};
 use undaunted_store::{AggregateId, Append, Epoch, SqliteStore, Store, Version};
 
@@ -50,17 +50,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     let store = SqliteStore::open(folder.as_ref())?;
     let width = if is_held { u32::MAX } else { 1000 };
     let mut journal = Journal::begin(&store, (&text, width), number, now)?;
-    let gate = if is_held { open_breaker(&store, &journal.job, now)? } else { Gate::None };
+    let gate = if is_held { open_breaker(&store, &journal.job, now)? } else { BreakerAnswer::None };
     journal.fill(&gate, number)
 }
 
 /// Opens the breaker, and gives what it answers from then on.
-fn open_breaker(store: &SqliteStore, job: &Job, at: Timestamp) -> Result<Gate, Box<dyn Error>> {
+fn open_breaker(store: &SqliteStore, job: &Job, at: Timestamp) -> Result<BreakerAnswer, Box<dyn Error>> {
     let settings = job.plan().breakers().remove("api").unwrap_or_default();
-    let facts = vec![Fact::Configured { at, settings }, Fact::Tripped { at }];
+    let facts = vec![BreakerFact::Configured { at, settings }, BreakerFact::Tripped { at }];
     let opened = BreakerRecord::by_hand(facts).encode();
     store.append(vec![Append::facts(breakers::aggregate("api")?, vec![opened])])?;
-    Ok(Gate::Held {
+    Ok(BreakerAnswer::Held {
         breaker: "api".into(),
         until: Some(at.after(settings.recovery_timeout)),
         longest: settings.max_hold,
@@ -89,12 +89,12 @@ impl<'s> Journal<'s> {
         let claim = store.claim(&aggregate)?;
         let first = Record {
             at: now,
-            event: Event::Job(JobEvent::Submitted(Box::new(Submitted {
+            event: Event::Job(JobEvent::Submitted(Box::new(JobSubmitted {
                 job: "measured".to_owned(),
                 text: text.into(),
                 working_dir: "/".to_owned(),
                 parallel: vec![(StepId(0), width)],
-                ..Submitted::default()
+                ..JobSubmitted::default()
             }))),
         };
         let mut journal = Self {
@@ -115,8 +115,8 @@ impl<'s> Journal<'s> {
     }
 
     /// Starts every item, and has it fail unless it is held.
-    fn fill(&mut self, gate: &Gate, number: u32) -> Result<(), Box<dyn Error>> {
-        let fails = *gate == Gate::None;
+    fn fill(&mut self, gate: &BreakerAnswer, number: u32) -> Result<(), Box<dyn Error>> {
+        let fails = *gate == BreakerAnswer::None;
         let mut batch = Vec::new();
         for item in 0..number {
             let start = Input::Start { item: StepId(0).item(item), refused: None, gate: gate.clone() };
@@ -124,7 +124,7 @@ impl<'s> Journal<'s> {
             if fails {
                 let end = Input::Ended(Box::new(AttemptEnd {
                     start: StartId(u64::from(item) + 1),
-                    failure: Some(Cause::Exit(1)),
+                    failure: Some(FailureCause::Exit(1)),
                     took: Duration::from_millis(3),
                     error: "no answer from the other side".to_owned(),
                     ..AttemptEnd::default()

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use undaunted_runner::keeper::{self, Keeper, KeeperEvent, Spec};
+use undaunted_runner::keeper::{self, CommandSpec, KeeperClient, KeeperEvent};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -67,10 +67,13 @@ fn threads(width: u64, count: u64) -> Result<Duration, Box<dyn Error>> {
 fn kept(width: u64, count: u64) -> Result<Duration, Box<dyn Error>> {
     let folder = std::env::temp_dir().join(format!("spawn-rate-{}", std::process::id()));
     let own = std::env::current_exe()?;
-    let (keeper, _) = Keeper::start(&own, &[OsString::from("keeper")], &folder)?;
+    let (keeper, _) = KeeperClient::start(&own, &[OsString::from("keeper")], &folder)?;
     let env: Vec<(OsString, OsString)> = std::env::vars_os().collect();
-    let spec =
-        |id| Spec { env: env.clone(), working_dir: PathBuf::from("/"), ..Spec::new(id, ["/bin/true"]) };
+    let spec = |id| CommandSpec {
+        env: env.clone(),
+        working_dir: PathBuf::from("/"),
+        ..CommandSpec::new(id, ["/bin/true"])
+    };
     let began = Instant::now();
     let mut waiting: VecDeque<u64> = (0..count).collect();
     for id in waiting.drain(..usize::try_from(width.min(count))?) {

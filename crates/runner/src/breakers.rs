@@ -3,8 +3,8 @@
 //! A breaker has no owner. Every process appends facts to its journal, without a version; its state is
 //! the fold of these facts.
 
-use undaunted_engine::breaker::{BreakerJournal, BreakerRecord, BreakerState, Fact};
-use undaunted_engine::event::{BreakerEvent, Event, Text};
+use undaunted_engine::breaker::{BreakerFact, BreakerJournal, BreakerRecord, BreakerState};
+use undaunted_engine::event::{BreakerEvent, Event, StoredText};
 use undaunted_engine::plan::Plan;
 use undaunted_engine::update::settings_of_breakers;
 use undaunted_policy::Timestamp;
@@ -78,7 +78,7 @@ pub fn list(store: &dyn Store) -> Result<Vec<(String, BreakerJournal)>, JournalE
 pub fn change(
     store: &dyn Store,
     breaker: &str,
-    how: impl FnOnce(&BreakerState) -> Option<Fact>,
+    how: impl FnOnce(&BreakerState) -> Option<BreakerFact>,
 ) -> Result<BreakerState, JournalError> {
     let missing = || JournalError::NoBreaker { breaker: breaker.to_owned() };
     let found = read(store, breaker)?.ok_or_else(missing)?;
@@ -111,13 +111,13 @@ pub(crate) fn configure(
         }
         if let Some(old) = old {
             events.push(Event::Breaker(BreakerEvent::Configured {
-                breaker: Text::Itself(name.clone()),
+                breaker: StoredText::Itself(name.clone()),
                 changes: settings_of_breakers(&name, &old, &settings),
             }));
         }
         let record = BreakerRecord {
             job: Some(job.to_owned()),
-            ..BreakerRecord::by_hand(vec![Fact::Configured { at, settings }])
+            ..BreakerRecord::by_hand(vec![BreakerFact::Configured { at, settings }])
         };
         appends.push(append(&name, &record)?);
     }

@@ -20,19 +20,19 @@ use undaunted_engine::id::StartId;
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::Task;
 use undaunted_engine::workflow::Action;
-use undaunted_policy::Cause;
+use undaunted_policy::FailureCause;
 
 use crate::drive::{DriveError, JobContext};
 
-pub use answer::{Answer, StepResult, step_result};
+pub use answer::{HttpAnswer, StepResult, step_result};
 pub(crate) use calls::Calls;
-pub use function::{Attempt, Failed, FunctionOrder, Functions, Outcome};
+pub use function::{Attempt, FunctionFailure, FunctionOrder, FunctionResult, Functions};
 pub(crate) use http::send;
-pub use http::{Order, is_there, judged};
-pub(crate) use input::{Inputs, of_command, of_items, read_file};
+pub use http::{HttpOrder, is_there, judged};
+pub(crate) use input::{InputReads, of_command, of_items, read_file};
 pub use message::{ExecutorMessage, ReadItems};
 pub(crate) use program::Programs;
-pub(crate) use sub_flow::Ask;
+pub(crate) use sub_flow::SubFlowRequest;
 pub use write_file::NewFile;
 pub(crate) use write_file::write_file;
 
@@ -50,7 +50,7 @@ pub(crate) trait Executor {
     fn cancel(&mut self, start: StartId, context: &JobContext<'_>) -> Option<AttemptEnd>;
 
     /// What became of an attempt on record as started, after its engine or keeper has died.
-    fn fate_after_crash(&mut self, attempt: &Started<'_>) -> AttemptFate;
+    fn fate_after_crash(&mut self, attempt: &StartedAttempt<'_>) -> AttemptFate;
 
     /// The other side has accepted an attempt and will send its result.
     fn accepted(&mut self, _start: StartId) {}
@@ -68,7 +68,7 @@ pub(crate) trait Executor {
     }
 }
 
-pub(crate) struct Started<'a> {
+pub(crate) struct StartedAttempt<'a> {
     pub(crate) start: StartId,
     /// None for the command that gives the items of a map.
     pub(crate) action: Option<&'a Action>,
@@ -89,7 +89,7 @@ pub enum AttemptFate {
 pub(crate) struct Executors {
     pub(crate) programs: Programs,
     pub(crate) requests: Requests,
-    pub(crate) inputs: Inputs,
+    pub(crate) inputs: InputReads,
     pub(crate) sub_flows: InnerFlows,
     functions: FunctionCalls,
     files: FileWrites,
@@ -124,6 +124,6 @@ impl Executors {
     }
 }
 
-pub(crate) fn failed(start: StartId, cause: Cause, error: impl Into<String>) -> AttemptEnd {
+pub(crate) fn failed(start: StartId, cause: FailureCause, error: impl Into<String>) -> AttemptEnd {
     AttemptEnd { start, failure: Some(cause), error: error.into(), ..AttemptEnd::default() }
 }

@@ -1,14 +1,14 @@
 //! A job in a store: read, claimed, submitted.
 
 use undaunted_engine::decide::{Reaction, react};
-use undaunted_engine::event::{Event, JobEvent, Record, RecordError, Submitted};
+use undaunted_engine::event::{Event, JobEvent, JobSubmitted, Record, RecordError};
 use undaunted_engine::input::Input;
 use undaunted_engine::job::{Job, JobError, Plans};
 use undaunted_policy::Timestamp;
 use undaunted_store::{AggregateId, Append, AppendError, Claim, ClaimError, Store, StoreError, Version};
 
 use crate::breakers;
-pub use crate::known::Known;
+pub use crate::known::KnownJob;
 
 pub const FAMILY: &str = "job";
 
@@ -30,7 +30,7 @@ pub struct ClaimedJob {
 
 impl ClaimedJob {
     pub fn let_go(self, store: &dyn Store) -> Job {
-        store.let_go(&self.claim);
+        store.unclaim_in_background(&self.claim);
         self.job
     }
 }
@@ -123,12 +123,12 @@ pub fn decode(job: &str, version: Version, bytes: &[u8]) -> Result<Record, Journ
 
 pub fn claim(store: &dyn Store, job: &str, plans: &Plans) -> Result<ClaimedJob, JournalError> {
     let claim = claim_journal(store, job)?;
-    let read = Known::read(store, job, plans);
+    let read = KnownJob::read(store, job, plans);
     hold(store, claim, read)
 }
 
 /// Claims a job that was read before, and reads the records since.
-pub fn claim_known(store: &dyn Store, known: Known) -> Result<ClaimedJob, JournalError> {
+pub fn claim_known(store: &dyn Store, known: KnownJob) -> Result<ClaimedJob, JournalError> {
     let claim = claim_journal(store, known.job.id())?;
     let read = known.brought_up_to_date(store, &Plans::default());
     hold(store, claim, read)
@@ -146,10 +146,10 @@ fn claim_journal(store: &dyn Store, job: &str) -> Result<Claim, JournalError> {
 fn hold(
     store: &dyn Store,
     claim: Claim,
-    read: Result<Known, JournalError>,
+    read: Result<KnownJob, JournalError>,
 ) -> Result<ClaimedJob, JournalError> {
     // On an error the claim is released, so that a repair can claim the job.
-    let known = read.inspect_err(|_| store.let_go(&claim))?;
+    let known = read.inspect_err(|_| store.unclaim_in_background(&claim))?;
     Ok(ClaimedJob {
         job: known.job,
         version: known.version,
@@ -165,7 +165,7 @@ fn hold(
 /// Writes the first record of a job and claims it. Fails if the name is taken.
 pub fn submit(
     store: &dyn Store,
-    submitted: Submitted,
+    submitted: JobSubmitted,
     plans: &Plans,
     now: Timestamp,
 ) -> Result<ClaimedJob, JournalError> {
@@ -176,7 +176,7 @@ pub fn submit(
 /// settings of breakers, all or nothing.
 fn found(
     store: &dyn Store,
-    submitted: Submitted,
+    submitted: JobSubmitted,
     known: &[Event],
     plans: &Plans,
     now: Timestamp,
@@ -223,7 +223,7 @@ pub fn tell(store: &dyn Store, held: ClaimedJob, input: &Input, now: Timestamp) 
         let append = Append::new(claim.aggregate.clone(), version, claim.epoch, records);
         store.append(vec![append])?;
     }
-    store.release(&claim)?;
+    store.unclaim(&claim)?;
     Ok(job)
 }
 
@@ -236,10 +236,10 @@ pub fn remove(store: &dyn Store, held: &ClaimedJob) -> Result<(), JournalError> 
 /// the name is taken.
 pub fn deposit(
     store: &dyn Store,
-    submitted: Submitted,
+    submitted: JobSubmitted,
     known: &[Event],
     now: Timestamp,
 ) -> Result<(), JournalError> {
     let held = found(store, submitted, known, &Plans::default(), now)?;
-    Ok(store.release(&held.claim)?)
+    Ok(store.unclaim(&held.claim)?)
 }

@@ -11,7 +11,7 @@ use crate::journal::{JournalError, aggregate, begin, decode, not_found};
 
 /// A job as it was read; another process may have advanced it since.
 #[derive(Debug)]
-pub struct Known {
+pub struct KnownJob {
     pub job: Job,
     pub(crate) version: Version,
     /// The record at `version`.
@@ -23,7 +23,7 @@ pub struct Known {
     pub ignored: Vec<String>,
 }
 
-impl Known {
+impl KnownJob {
     pub fn read(store: &dyn Store, job: &str, plans: &Plans) -> Result<Self, JournalError> {
         let aggregate = aggregate(job)?;
         // An error is no loss: the journal has everything.
@@ -82,14 +82,14 @@ fn saved<'s>(
     aggregate: &AggregateId,
     latest: Option<Snapshot>,
     plans: &Plans,
-) -> Option<(Known, Records<'s>)> {
+) -> Option<(KnownJob, Records<'s>)> {
     let found = latest?;
     let (bytes, length) = found.bytes.split_last_chunk::<4>()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
     let (bytes, last) = bytes.split_at_checked(bytes.len().checked_sub(length)?)?;
     let rest = behind(store, aggregate, found.at, last)?;
     let job = Job::restore(bytes, plans).ok()?;
-    let known = Known {
+    let known = KnownJob {
         job,
         version: found.at,
         last: last.to_vec(),

@@ -40,7 +40,7 @@ pub mod spool;
 
 pub use causes::with_causes;
 pub use executor::{
-    Answer, AttemptFate, ExecutorMessage, FunctionOrder, NewFile, Order, ReadItems, StepResult, is_there,
-    judged, step_result,
+    AttemptFate, ExecutorMessage, FunctionOrder, HttpAnswer, HttpOrder, NewFile, ReadItems, StepResult,
+    is_there, judged, step_result,
 };
 pub use process::{random_name, random_number};

@@ -49,7 +49,7 @@ impl JobRequest {
 
 /// A result that reached a process that does not run the job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Arrived {
+pub struct ArrivedResult {
     pub step: String,
     pub token: String,
     /// What the step gave, as JSON, or why it failed.
@@ -57,12 +57,12 @@ pub struct Arrived {
 }
 
 #[derive(Debug)]
-pub(crate) enum Asked {
+pub(crate) enum ReadRequest {
     Request(JobRequest),
-    Report(Arrived),
+    Report(ArrivedResult),
 }
 
-impl Asked {
+impl ReadRequest {
     /// None for a request that only a later release knows.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let words = std::str::from_utf8(bytes).ok()?;
@@ -82,7 +82,7 @@ pub fn ask(store: &dyn Store, job: &str, request: JobRequest) -> Result<(), Jour
 }
 
 /// Hands a result to the owner of a job. On the disk when it returns.
-pub fn hand_on(store: &dyn Store, job: &str, arrived: &Arrived) -> Result<(), JournalError> {
+pub fn hand_on(store: &dyn Store, job: &str, arrived: &ArrivedResult) -> Result<(), JournalError> {
     let arrived = serde_json::to_string(arrived).unwrap_or_default();
     put(store, job, format!("{REPORT}{arrived}"))
 }

@@ -7,7 +7,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use crate::redact::Redaction;
-use undaunted_engine::workflow::{Secret, Workflow};
+use undaunted_engine::workflow::{SecretSource, Workflow};
 
 #[derive(Clone, Default)]
 pub struct Secrets {
@@ -32,9 +32,9 @@ impl Secrets {
         let mut values = Vec::new();
         for (name, secret) in &workflow.secrets {
             let value = match secret {
-                Secret::Env(variable) => env::var(variable)
+                SecretSource::Env(variable) => env::var(variable)
                     .map_err(|_| SecretError::Variable { name: name.clone(), variable: variable.clone() })?,
-                Secret::File(path) => {
+                SecretSource::File(path) => {
                     let path = directory.join(path);
                     let text = std::fs::read_to_string(&path);
                     let text =
@@ -55,7 +55,7 @@ impl Secrets {
     /// Whether an environment variable holds a secret, by its own name or by that of its source.
     pub fn is_named(workflow: &Workflow, variable: &str) -> bool {
         workflow.secrets.iter().any(|(name, secret)| {
-            name == variable || matches!(secret, Secret::Env(source) if source == variable)
+            name == variable || matches!(secret, SecretSource::Env(source) if source == variable)
         })
     }
 

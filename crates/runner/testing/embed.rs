@@ -10,16 +10,16 @@ use std::io::Write;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use undaunted_runner::embed::{Attempt, Failed, Functions, Outcome, Runner, Work};
+use undaunted_runner::embed::{Attempt, FunctionFailure, FunctionResult, Functions, Runner, Work};
 
-async fn note(log: String, attempt: Attempt) -> Outcome {
+async fn note(log: String, attempt: Attempt) -> FunctionResult {
     let mut log = OpenOptions::new().create(true).append(true).open(log)?;
     let line = format!("{} {}\n", attempt.item(), attempt.number());
     log.write_all(line.as_bytes())?;
     tokio::time::sleep(Duration::from_millis(2)).await;
     let number: u64 = attempt.item().parse()?;
     if number.is_multiple_of(3) && attempt.number() == 1 {
-        return Err(Failed::transient("the first time always fails"));
+        return Err(FunctionFailure::transient("the first time always fails"));
     }
     Ok(Value::from(number))
 }

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use undaunted_runner::keeper::{self, Keeper, KeeperEvent, Spec};
+use undaunted_runner::keeper::{self, CommandSpec, KeeperClient, KeeperEvent};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -24,14 +24,14 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn play(folder: &Path, scripts: &[OsString]) -> Result<(), Box<dyn Error>> {
     let own = std::env::current_exe()?;
-    let (keeper, _) = Keeper::start(&own, &[OsString::from("keeper")], folder)?;
+    let (keeper, _) = KeeperClient::start(&own, &[OsString::from("keeper")], folder)?;
     keeper.trust();
     for (id, script) in (1..).zip(scripts) {
         let argv = [OsString::from("/bin/sh"), "-c".into(), script.clone()];
-        keeper.run(Spec {
+        keeper.run(CommandSpec {
             env: std::env::vars_os().collect(),
             working_dir: PathBuf::from("/"),
-            ..Spec::new(id, argv)
+            ..CommandSpec::new(id, argv)
         })?;
     }
     loop {

@@ -12,38 +12,38 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use undaunted_engine::workflow::Operator;
-use undaunted_runner::catalog::Book;
-use undaunted_runner::drive::{Quiet, World};
+use undaunted_runner::catalog::CatalogHandle;
+use undaunted_runner::drive::{NoJobObserver, Services};
 use undaunted_runner::endpoints::Endpoints;
-use undaunted_runner::flows::{Host, Settings, Wanted};
+use undaunted_runner::flows::{FlowHost, FlowSubmission, HostSettings};
 use undaunted_runner::folder::LocalFolder;
-use undaunted_runner::machine::Here;
+use undaunted_runner::machine::LocalMachine;
 use undaunted_store::{SqliteStore, Store};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args_os().nth(1).map(PathBuf::from);
     let folder = folder.ok_or("no folder")?;
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&folder)?);
-    let book = Book::open(Arc::clone(&store))?;
-    let world = World {
+    let book = CatalogHandle::open(Arc::clone(&store))?;
+    let world = Services {
         store,
         local: LocalFolder::new(folder),
-        machine: Arc::new(Here::default()),
+        machine: Arc::new(LocalMachine::default()),
         grace: Duration::from_secs(1),
         check_interval: Duration::from_secs(5),
         catalog: None,
         endpoints: Endpoints::default(),
         around: Vec::new(),
     };
-    let settings = Settings {
+    let settings = HostSettings {
         operator: Operator::default(),
         webhooks: "http://nowhere".to_owned(),
         release: "test".to_owned(),
         directory: "/".to_owned(),
-        watch: Box::new(|_| Box::new(Quiet)),
+        watch: Box::new(|_| Box::new(NoJobObserver)),
         left: Box::new(|_, _| {}),
     };
-    let host = Host::begin(world, book, settings);
+    let host = FlowHost::begin(world, book, settings);
     for line in std::io::stdin().lock().lines() {
         let answer = answer(&host, &serde_json::from_str(&line?)?);
         writeln!(std::io::stdout(), "{answer}")?;
@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn answer(host: &Host, asked: &Value) -> Value {
+fn answer(host: &FlowHost, asked: &Value) -> Value {
     match asked.as_str() {
         Some("recover") => match host.recover() {
             Ok(found) => json!({"resumed": found.resumed, "owned": found.owned}),
@@ -65,12 +65,12 @@ fn answer(host: &Host, asked: &Value) -> Value {
     }
 }
 
-fn wanted(asked: &Value) -> Wanted {
+fn wanted(asked: &Value) -> FlowSubmission {
     let goals = asked["goals"].as_array().into_iter().flatten();
-    Wanted {
+    FlowSubmission {
         id: asked["id"].as_str().unwrap_or_default().to_owned(),
         goals: goals.filter_map(|goal| Some(goal.as_str()?.to_owned())).collect(),
         init: asked["init"].as_object().cloned().unwrap_or_default(),
-        ..Wanted::default()
+        ..FlowSubmission::default()
     }
 }

@@ -35,12 +35,12 @@ pub(crate) fn put(json: &mut Value, name: &str, value: Option<impl Into<Value>>)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub(crate) struct HttpRefusal {
     pub(crate) status: StatusCode,
     pub(crate) error: String,
 }
 
-impl Refused {
+impl HttpRefusal {
     fn with(status: StatusCode, error: impl Into<String>) -> Self {
         Self { status, error: error.into() }
     }
@@ -72,7 +72,7 @@ impl Refused {
     }
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for HttpRefusal {
     fn into_response(self) -> Response {
         said(self.status, &self.error)
     }
@@ -81,6 +81,6 @@ impl IntoResponse for Refused {
 /// The name in the path, if it can be decoded.
 pub(crate) type Named = Result<Path<String>, PathRejection>;
 
-pub(crate) fn named(name: Named) -> Result<String, Refused> {
-    name.map(|Path(name)| name).map_err(|_| Refused::missing("there is nothing at this address"))
+pub(crate) fn named(name: Named) -> Result<String, HttpRefusal> {
+    name.map(|Path(name)| name).map_err(|_| HttpRefusal::missing("there is nothing at this address"))
 }

@@ -5,36 +5,36 @@ use std::time::Duration;
 
 use tokio::task::spawn_blocking;
 use undaunted_engine::catalog::Catalog;
-use undaunted_runner::flows::Host;
+use undaunted_runner::flows::FlowHost;
 use undaunted_runner::journal::JournalError;
 
-use crate::answer::Refused;
-use crate::listen::Ending;
+use crate::answer::HttpRefusal;
+use crate::listen::ListenerEnd;
 use crate::metrics::Metrics;
-use crate::news::News;
+use crate::news::ChangeSignal;
 
 #[derive(Clone)]
 pub struct Served {
-    pub host: Arc<Host>,
+    pub host: Arc<FlowHost>,
     pub metrics: Arc<Metrics>,
     /// Signals that records were stored.
-    pub news: News,
+    pub news: ChangeSignal,
 }
 
 /// [`Served`], with the end and the limits of one listener.
 #[derive(Clone)]
 pub(crate) struct Api {
     served: Arc<Served>,
-    ending: Ending,
+    ending: ListenerEnd,
     patience: Duration,
 }
 
 impl Api {
-    pub(crate) fn of(served: Served, ending: Ending, patience: Duration) -> Self {
+    pub(crate) fn of(served: Served, ending: ListenerEnd, patience: Duration) -> Self {
         Self { served: Arc::new(served), ending, patience }
     }
 
-    pub(crate) fn host(&self) -> &Host {
+    pub(crate) fn host(&self) -> &FlowHost {
         &self.served.host
     }
 
@@ -42,7 +42,7 @@ impl Api {
         Arc::clone(&self.served.metrics)
     }
 
-    pub(crate) fn news(&self) -> &News {
+    pub(crate) fn news(&self) -> &ChangeSignal {
         &self.served.news
     }
 
@@ -50,31 +50,31 @@ impl Api {
         self.patience
     }
 
-    pub(crate) fn ending(&self) -> Ending {
+    pub(crate) fn ending(&self) -> ListenerEnd {
         self.ending.clone()
     }
 
     /// Runs blocking work on another thread.
     pub(crate) async fn work<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Served) -> Result<T, Refused> + Send + 'static,
-    ) -> Result<T, Refused> {
+        work: impl FnOnce(&Served) -> Result<T, HttpRefusal> + Send + 'static,
+    ) -> Result<T, HttpRefusal> {
         let served = Arc::clone(&self.served);
         let worked = spawn_blocking(move || work(&served)).await;
-        worked.unwrap_or_else(|_| Err(Refused::failed("it was given up halfway")))
+        worked.unwrap_or_else(|_| Err(HttpRefusal::failed("it was given up halfway")))
     }
 
     pub(crate) async fn look<T: Send + 'static>(
         &self,
-        look: impl FnOnce(&Catalog) -> Result<T, Refused> + Send + 'static,
-    ) -> Result<T, Refused> {
+        look: impl FnOnce(&Catalog) -> Result<T, HttpRefusal> + Send + 'static,
+    ) -> Result<T, HttpRefusal> {
         self.work(|served| served.host.book().read(look).map_err(unavailable)?).await
     }
 }
 
-pub(crate) fn unavailable(error: JournalError) -> Refused {
+pub(crate) fn unavailable(error: JournalError) -> HttpRefusal {
     match error {
-        JournalError::NotFound { job } => Refused::missing(format!("there is no flow `{job}`")),
-        other => Refused::unavailable(undaunted_runner::with_causes(&other)),
+        JournalError::NotFound { job } => HttpRefusal::missing(format!("there is no flow `{job}`")),
+        other => HttpRefusal::unavailable(undaunted_runner::with_causes(&other)),
     }
 }

@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::answer::Refused;
+use crate::answer::HttpRefusal;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Fields(Map<String, Value>);
 
 impl Fields {
-    pub(crate) fn read(body: &[u8]) -> Result<Self, Refused> {
+    pub(crate) fn read(body: &[u8]) -> Result<Self, HttpRefusal> {
         match serde_json::from_slice(body) {
             Ok(Value::Object(fields)) => Ok(Self(fields)),
-            Ok(_) => Err(Refused::wrong("what was sent is no JSON object")),
-            Err(error) => Err(Refused::wrong(format!("what was sent is not JSON: {error}"))),
+            Ok(_) => Err(HttpRefusal::wrong("what was sent is no JSON object")),
+            Err(error) => Err(HttpRefusal::wrong(format!("what was sent is not JSON: {error}"))),
         }
     }
 
@@ -30,20 +30,20 @@ impl Fields {
         name: &str,
         kind: &str,
         read: impl FnOnce(&Value) -> Option<T>,
-    ) -> Result<Option<T>, Refused> {
+    ) -> Result<Option<T>, HttpRefusal> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(value) => {
-                read(value).map(Some).ok_or_else(|| Refused::wrong(format!("`{name}` is not {kind}")))
+                read(value).map(Some).ok_or_else(|| HttpRefusal::wrong(format!("`{name}` is not {kind}")))
             }
         }
     }
 
-    pub(crate) fn text(&self, name: &str) -> Result<Option<String>, Refused> {
+    pub(crate) fn text(&self, name: &str) -> Result<Option<String>, HttpRefusal> {
         self.get(name, "a text", |value| value.as_str().map(str::to_owned))
     }
 
-    pub(crate) fn texts(&self, name: &str) -> Result<Vec<String>, Refused> {
+    pub(crate) fn texts(&self, name: &str) -> Result<Vec<String>, HttpRefusal> {
         let texts = |value: &Value| {
             let texts = value.as_array()?.iter();
             texts.map(|text| text.as_str().map(str::to_owned)).collect()
@@ -52,12 +52,12 @@ impl Fields {
         Ok(texts.unwrap_or_default())
     }
 
-    pub(crate) fn object(&self, name: &str) -> Result<Map<String, Value>, Refused> {
+    pub(crate) fn object(&self, name: &str) -> Result<Map<String, Value>, HttpRefusal> {
         let object = self.get(name, "an object", |value| value.as_object().cloned())?;
         Ok(object.unwrap_or_default())
     }
 
-    pub(crate) fn labels(&self, name: &str) -> Result<BTreeMap<String, String>, Refused> {
+    pub(crate) fn labels(&self, name: &str) -> Result<BTreeMap<String, String>, HttpRefusal> {
         let labels = |value: &Value| {
             let labels = value.as_object()?.iter();
             labels.map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
@@ -66,21 +66,21 @@ impl Fields {
         Ok(labels.unwrap_or_default())
     }
 
-    pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, Refused> {
+    pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, HttpRefusal> {
         self.get(name, "a whole number from 0", Value::as_u64)
     }
 
-    pub(crate) fn small(&self, name: &str) -> Result<Option<u32>, Refused> {
+    pub(crate) fn small(&self, name: &str) -> Result<Option<u32>, HttpRefusal> {
         let small = |value: &Value| u32::try_from(value.as_u64()?).ok();
         self.get(name, "a whole number from 0 to 4294967295", small)
     }
 
-    pub(crate) fn seconds(&self, name: &str) -> Result<Option<f64>, Refused> {
+    pub(crate) fn seconds(&self, name: &str) -> Result<Option<f64>, HttpRefusal> {
         let seconds = |value: &Value| value.as_f64().filter(|seconds| *seconds >= 0.0);
         self.get(name, "a number from 0", seconds)
     }
 
-    pub(crate) fn switch(&self, name: &str) -> Result<Option<bool>, Refused> {
+    pub(crate) fn switch(&self, name: &str) -> Result<Option<bool>, HttpRefusal> {
         self.get(name, "true or false", Value::as_bool)
     }
 }

@@ -8,10 +8,10 @@ use axum::response::Response;
 use serde_json::{Map, Value, json};
 use undaunted_engine::catalog::Catalog;
 use undaunted_engine::view::plan_preview;
-use undaunted_engine::workflow::Aim;
-use undaunted_runner::flows::{BeginError, PlanError, Wanted};
+use undaunted_engine::workflow::FlowGoals;
+use undaunted_runner::flows::{BeginError, FlowSubmission, PlanError};
 
-use crate::answer::{Named, Refused, json_of, named, told};
+use crate::answer::{HttpRefusal, Named, json_of, named, told};
 use crate::api::{Api, unavailable};
 use crate::fields::Fields;
 use crate::flow_state::FollowedFlow;
@@ -22,16 +22,16 @@ const LONGEST: usize = 200;
 
 type Body = Result<Bytes, BytesRejection>;
 
-pub(crate) async fn list(State(api): State<Api>) -> Result<Response, Refused> {
+pub(crate) async fn list(State(api): State<Api>) -> Result<Response, HttpRefusal> {
     api.look(|catalog| Ok(told(StatusCode::OK, &Query::all().answer(catalog)))).await
 }
 
-pub(crate) async fn query(State(api): State<Api>, body: Body) -> Result<Response, Refused> {
+pub(crate) async fn query(State(api): State<Api>, body: Body) -> Result<Response, HttpRefusal> {
     let query = Query::read(&fields(body)?)?;
     api.look(move |catalog| Ok(told(StatusCode::OK, &query.answer(catalog)))).await
 }
 
-pub(crate) async fn show(State(api): State<Api>, flow: Named) -> Result<Response, Refused> {
+pub(crate) async fn show(State(api): State<Api>, flow: Named) -> Result<Response, HttpRefusal> {
     let flow = named(flow)?;
     api.work(move |served| {
         let host = &served.host;
@@ -44,12 +44,12 @@ pub(crate) async fn show(State(api): State<Api>, flow: Named) -> Result<Response
     .await
 }
 
-pub(crate) async fn plan(State(api): State<Api>, body: Body) -> Result<Response, Refused> {
+pub(crate) async fn plan(State(api): State<Api>, body: Body) -> Result<Response, HttpRefusal> {
     let fields = fields(body)?;
     let goals = goals(&fields)?;
     let init = fields.object("init")?.into_iter().collect();
     api.work(move |served| {
-        let planned = served.host.preview(&Aim { goals, init });
+        let planned = served.host.preview(&FlowGoals { goals, init });
         let (planned, required) = planned.map_err(not_planned)?;
         let plan = plan_preview(&planned.workflow, &planned.text, required);
         Ok(told(StatusCode::OK, &json_of(&plan)))
@@ -57,9 +57,9 @@ pub(crate) async fn plan(State(api): State<Api>, body: Body) -> Result<Response,
     .await
 }
 
-pub(crate) async fn start(State(api): State<Api>, body: Body) -> Result<Response, Refused> {
+pub(crate) async fn start(State(api): State<Api>, body: Body) -> Result<Response, HttpRefusal> {
     let fields = fields(body)?;
-    let flow = Wanted {
+    let flow = FlowSubmission {
         id: flow_id(&fields.text("id")?.unwrap_or_default())?,
         goals: goals(&fields)?,
         init: fields.object("init")?,
@@ -76,7 +76,7 @@ pub(crate) async fn start(State(api): State<Api>, body: Body) -> Result<Response
     .await
 }
 
-fn completion(fields: &Fields) -> Result<Map<String, Value>, Refused> {
+fn completion(fields: &Fields) -> Result<Map<String, Value>, HttpRefusal> {
     let (switch, least) = ("best_effort", "best_effort_min_dcs");
     let deadline = "best_effort_deadline_seconds";
     let said = [
@@ -88,47 +88,47 @@ fn completion(fields: &Fields) -> Result<Map<String, Value>, Refused> {
     Ok(said.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
 }
 
-fn not_planned(error: PlanError) -> Refused {
+fn not_planned(error: PlanError) -> HttpRefusal {
     match error {
-        PlanError::UnknownStep(_) => Refused::missing(error.to_string()),
+        PlanError::UnknownStep(_) => HttpRefusal::missing(error.to_string()),
         PlanError::Journal(error) => unavailable(error),
-        error => Refused::wrong(error.to_string()),
+        error => HttpRefusal::wrong(error.to_string()),
     }
 }
 
-fn not_begun(error: BeginError) -> Refused {
+fn not_begun(error: BeginError) -> HttpRefusal {
     match error {
         BeginError::Plan(error) => not_planned(error),
-        BeginError::Exists(_) => Refused::conflict(error.to_string()),
-        BeginError::Unfit(_) => Refused::wrong(error.to_string()),
+        BeginError::Exists(_) => HttpRefusal::conflict(error.to_string()),
+        BeginError::Unfit(_) => HttpRefusal::wrong(error.to_string()),
         BeginError::Journal(error) => unavailable(error),
-        error => Refused::unavailable(error.to_string()),
+        error => HttpRefusal::unavailable(error.to_string()),
     }
 }
 
-fn fields(body: Body) -> Result<Fields, Refused> {
-    Fields::read(&body.map_err(|wrong| Refused::unread(&wrong))?)
+fn fields(body: Body) -> Result<Fields, HttpRefusal> {
+    Fields::read(&body.map_err(|wrong| HttpRefusal::unread(&wrong))?)
 }
 
-fn goals(fields: &Fields) -> Result<Vec<String>, Refused> {
+fn goals(fields: &Fields) -> Result<Vec<String>, HttpRefusal> {
     let goals = fields.texts("goals")?;
     if goals.is_empty() {
-        return Err(Refused::wrong("`goals` names no step"));
+        return Err(HttpRefusal::wrong("`goals` names no step"));
     }
     Ok(goals)
 }
 
 /// The id of a flow, made from the one the client wants: lower case, dashes for spaces, no other signs.
-fn flow_id(wanted: &str) -> Result<String, Refused> {
+fn flow_id(wanted: &str) -> Result<String, HttpRefusal> {
     let lower = wanted.to_lowercase();
     let kept = lower.chars().filter(|it| is_of_id(*it) || *it == ' ');
     let id: String = kept.map(|it| if it == ' ' { '-' } else { it }).collect();
     let id = id.trim_matches('-');
     if matches!(id, "" | "." | "..") {
-        return Err(Refused::wrong("`id` has to have letters, digits or one of `_ . - +`"));
+        return Err(HttpRefusal::wrong("`id` has to have letters, digits or one of `_ . - +`"));
     }
     if id.len() > LONGEST {
-        return Err(Refused::wrong(format!("`id` has more than {LONGEST} characters")));
+        return Err(HttpRefusal::wrong(format!("`id` has more than {LONGEST} characters")));
     }
     Ok(id.to_owned())
 }

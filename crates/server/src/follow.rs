@@ -12,15 +12,15 @@ use serde_json::{Value, json};
 use undaunted_engine::catalog::Catalog;
 use undaunted_engine::job::Plans;
 use undaunted_engine::view::CatalogView;
-use undaunted_runner::catalog::Book;
-use undaunted_runner::flows::Host;
+use undaunted_runner::catalog::CatalogHandle;
+use undaunted_runner::flows::FlowHost;
 use undaunted_runner::journal::{JournalError, aggregate, decode};
 use undaunted_store::{Store, Version};
 
 use crate::answer::{json_of, put};
 use crate::flow_events::catalog_event;
 use crate::flow_state::FollowedFlow;
-use crate::wish::{Aggregate, Wish};
+use crate::wish::{FollowedAggregate, Subscribe};
 
 /// The most subscriptions of one client.
 const MOST: usize = 1000;
@@ -30,7 +30,7 @@ const PAGE: usize = 256;
 
 pub(crate) struct Follower {
     store: Arc<dyn Store>,
-    book: Book,
+    book: CatalogHandle,
     plans: Arc<Plans>,
     pulse: Option<u64>,
     subscriptions: Vec<Subscription>,
@@ -38,7 +38,7 @@ pub(crate) struct Follower {
 
 struct Subscription {
     sub_id: Option<String>,
-    aggregate: Aggregate,
+    aggregate: FollowedAggregate,
     types: BTreeSet<String>,
     place: Place,
 }
@@ -51,7 +51,7 @@ enum Place {
 }
 
 impl Follower {
-    pub(crate) fn of(host: &Host) -> Self {
+    pub(crate) fn of(host: &FlowHost) -> Self {
         Self {
             store: host.store(),
             book: host.book().clone(),
@@ -66,13 +66,13 @@ impl Follower {
     }
 
     /// Carries out a request of the client and returns the answer, if there is one.
-    pub(crate) fn ask(&mut self, wish: Wish) -> Option<Value> {
+    pub(crate) fn ask(&mut self, wish: Subscribe) -> Option<Value> {
         match wish {
-            Wish::Unsubscribe { sub_id } => {
+            Subscribe::Unsubscribe { sub_id } => {
                 self.subscriptions.retain(|known| known.sub_id.as_ref() != Some(&sub_id));
                 None
             }
-            Wish::Subscribe { aggregate, types, sub_id } => {
+            Subscribe::Subscribe { aggregate, types, sub_id } => {
                 // Subscribing again replaces the subscription.
                 self.subscriptions.retain(|known| {
                     known.sub_id != sub_id || (sub_id.is_none() && known.aggregate != aggregate)
@@ -86,7 +86,12 @@ impl Follower {
         }
     }
 
-    fn subscribe(&mut self, aggregate: Aggregate, types: BTreeSet<String>, sub_id: Option<String>) -> Value {
+    fn subscribe(
+        &mut self,
+        aggregate: FollowedAggregate,
+        types: BTreeSet<String>,
+        sub_id: Option<String>,
+    ) -> Value {
         let (data, version, place) = match self.begin(&aggregate) {
             Ok(found) => found,
             Err(error) => return failed(&error, &aggregate, sub_id.as_deref()),
@@ -102,15 +107,15 @@ impl Follower {
         answer
     }
 
-    fn begin(&self, aggregate: &Aggregate) -> Result<(Value, Version, Place), JournalError> {
+    fn begin(&self, aggregate: &FollowedAggregate) -> Result<(Value, Version, Place), JournalError> {
         Ok(match aggregate {
-            Aggregate::Engine => {
+            FollowedAggregate::Engine => {
                 self.book.read(|_| ())?;
                 let look = |catalog: &Catalog, version| (json_of(&CatalogView::of(catalog)), version);
                 let (data, version) = self.book.known(look);
                 (data, version, Place::Engine(version))
             }
-            Aggregate::Flow(flow) => {
+            FollowedAggregate::Flow(flow) => {
                 let followed = FollowedFlow::read(&*self.store, flow, &self.plans)?;
                 let look = |catalog: &Catalog| followed.json(catalog.flows.get(flow.as_str()));
                 let data = self.book.read(look)?;
@@ -147,7 +152,12 @@ impl Follower {
 }
 
 impl Subscription {
-    fn read(&mut self, store: &dyn Store, book: &Book, told: &mut Vec<Value>) -> Result<bool, JournalError> {
+    fn read(
+        &mut self,
+        store: &dyn Store,
+        book: &CatalogHandle,
+        told: &mut Vec<Value>,
+    ) -> Result<bool, JournalError> {
         let mut tell = |event: Value| {
             let kind = event.get("type").and_then(Value::as_str);
             let wanted = kind.is_some_and(|kind| self.types.contains(kind));
@@ -166,7 +176,7 @@ impl Subscription {
                     seen = seen.saturating_add(1);
                 }
             }
-            (Place::Flow(followed), Aggregate::Flow(flow)) => {
+            (Place::Flow(followed), FollowedAggregate::Flow(flow)) => {
                 let last = followed.version;
                 for read in store.read(&aggregate(flow)?, last)?.take(PAGE) {
                     let (version, bytes) = read?;
@@ -183,13 +193,13 @@ impl Subscription {
     }
 }
 
-fn failed(error: &JournalError, aggregate: &Aggregate, sub_id: Option<&str>) -> Value {
+fn failed(error: &JournalError, aggregate: &FollowedAggregate, sub_id: Option<&str>) -> Value {
     let status = match error {
         JournalError::NotFound { .. } => 404,
         _ => 503,
     };
     let text = match (error, aggregate) {
-        (JournalError::NotFound { .. }, Aggregate::Flow(flow)) => {
+        (JournalError::NotFound { .. }, FollowedAggregate::Flow(flow)) => {
             format!("there is no flow `{flow}`")
         }
         _ => error.to_string(),
@@ -200,11 +210,11 @@ fn failed(error: &JournalError, aggregate: &Aggregate, sub_id: Option<&str>) -> 
 pub(crate) fn refusal(
     error: &str,
     status: u16,
-    aggregate: Option<&Aggregate>,
+    aggregate: Option<&FollowedAggregate>,
     sub_id: Option<&str>,
 ) -> Value {
     let mut answer = json!({ "type": "error", "error": error, "status": status });
-    put(&mut answer, "id", aggregate.map(Aggregate::id));
+    put(&mut answer, "id", aggregate.map(FollowedAggregate::id));
     put(&mut answer, "sub_id", sub_id);
     answer
 }

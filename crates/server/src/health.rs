@@ -11,7 +11,7 @@ use undaunted_engine::catalog::{Catalog, CatalogEvent};
 
 use crate::answer::object;
 use crate::api::Served;
-use crate::listen::Ending;
+use crate::listen::ListenerEnd;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthChecks {
@@ -29,7 +29,7 @@ impl Default for HealthChecks {
 const AT_ONCE: usize = 8;
 
 /// Checks all steps again and again, until the server ends.
-pub(crate) async fn look_after(served: Served, how: HealthChecks, mut ending: Ending) {
+pub(crate) async fn look_after(served: Served, how: HealthChecks, mut ending: ListenerEnd) {
     let served = Arc::new(served);
     loop {
         let round = round(&served, how.patience);

@@ -1,6 +1,6 @@
 //! The HTTP API.
 //!
-//! [`Server`] lets clients register steps, start flows and follow them, in the shapes that clients of
+//! [`HttpServer`] lets clients register steps, start flows and follow them, in the shapes that clients of
 //! Argyll know. It reads the store and shows what is there; the host of the flows runs them. A step may
 //! answer at once that it has accepted the work, and send the result later, to a URL it got with the call:
 //! [`Webhooks`] is where such results arrive if nothing else is served.
@@ -40,12 +40,12 @@ pub use flow_events::catalog_event;
 pub use guard::Access;
 pub use health::HealthChecks;
 pub use limits::ListenLimits;
-pub use listen::Listening;
-pub use log::Log;
+pub use listen::Listener;
+pub use log::LogWriter;
 pub use metrics::Metrics;
-pub use news::News;
+pub use news::ChangeSignal;
 #[doc(hidden)]
 pub use offline::{Offline, OfflineServer};
-pub use server::{Manner, Server};
+pub use server::{HttpServer, ServerSettings};
 pub use watch::Watch;
 pub use webhooks::{Deliver, Webhooks};

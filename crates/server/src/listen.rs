@@ -20,7 +20,7 @@ use axum::routing::future::RouteFuture;
 use hyper::server::conn::http1::Builder;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener as Listener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
@@ -32,13 +32,13 @@ use crate::limits::{ListenLimits, bounded};
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The permit of a connection. A WebSocket keeps it after its request has ended.
-pub(crate) type Place = Arc<OwnedSemaphorePermit>;
+pub(crate) type ConnectionPermit = Arc<OwnedSemaphorePermit>;
 
 /// Signals that the listener is about to end.
 #[derive(Clone, Debug)]
-pub(crate) struct Ending(watch::Receiver<()>);
+pub(crate) struct ListenerEnd(watch::Receiver<()>);
 
-impl Ending {
+impl ListenerEnd {
     /// It comes when the sender is dropped.
     pub(crate) fn ahead() -> (watch::Sender<()>, Self) {
         let (end, asked) = watch::channel(());
@@ -53,7 +53,7 @@ impl Ending {
 
 /// A listener. It ends when this is dropped.
 #[derive(Debug)]
-pub struct Listening {
+pub struct Listener {
     address: SocketAddr,
     runtime: Option<Runtime>,
     end: Option<watch::Sender<()>>,
@@ -61,11 +61,11 @@ pub struct Listening {
     grace: Duration,
 }
 
-impl Listening {
+impl Listener {
     pub(crate) fn start(
         listener: TcpListener,
         limits: ListenLimits,
-        routes: impl FnOnce(Ending) -> Router,
+        routes: impl FnOnce(ListenerEnd) -> Router,
     ) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -76,9 +76,9 @@ impl Listening {
         let address = listener.local_addr()?;
         let listener = {
             let _inside = runtime.enter();
-            Listener::from_std(listener)?
+            tokio::net::TcpListener::from_std(listener)?
         };
-        let (end, ending) = Ending::ahead();
+        let (end, ending) = ListenerEnd::ahead();
         let routes = bounded(routes(ending.clone()), limits);
         let served = runtime.spawn(accept(listener, routes, limits, ending));
         Ok(Self {
@@ -95,17 +95,17 @@ impl Listening {
     }
 
     /// Spawns a task that ends with the listener.
-    pub(crate) fn beside<W>(&self, work: impl FnOnce(Ending) -> W)
+    pub(crate) fn beside<W>(&self, work: impl FnOnce(ListenerEnd) -> W)
     where
         W: Future<Output = ()> + Send + 'static,
     {
         if let (Some(runtime), Some(end)) = (&self.runtime, &self.end) {
-            drop(runtime.spawn(work(Ending(end.subscribe()))));
+            drop(runtime.spawn(work(ListenerEnd(end.subscribe()))));
         }
     }
 }
 
-impl Drop for Listening {
+impl Drop for Listener {
     fn drop(&mut self) {
         // Open requests are answered first: a client could not repeat them.
         drop(self.end.take());
@@ -119,7 +119,12 @@ impl Drop for Listening {
     }
 }
 
-async fn accept(listener: Listener, routes: Router, limits: ListenLimits, mut ending: Ending) {
+async fn accept(
+    listener: tokio::net::TcpListener,
+    routes: Router,
+    limits: ListenLimits,
+    mut ending: ListenerEnd,
+) {
     let places = Arc::new(Semaphore::new(limits.connections));
     let mut connections = JoinSet::new();
     loop {
@@ -152,7 +157,7 @@ async fn accept(listener: Listener, routes: Router, limits: ListenLimits, mut en
     drop(tokio::time::timeout(limits.grace, all).await);
 }
 
-async fn serve(stream: TcpStream, routes: Placed, header: Duration, mut ending: Ending) {
+async fn serve(stream: TcpStream, routes: Placed, header: Duration, mut ending: ListenerEnd) {
     // Answers are small and whole; nothing is gained by waiting for more to send.
     drop(stream.set_nodelay(true));
     let mut http = Builder::new();
@@ -172,7 +177,7 @@ async fn serve(stream: TcpStream, routes: Placed, header: Duration, mut ending: 
 #[derive(Clone)]
 pub(crate) struct Placed {
     pub(crate) routes: Router,
-    pub(crate) place: Place,
+    pub(crate) place: ConnectionPermit,
 }
 
 impl<B> Service<Request<B>> for Placed

@@ -12,7 +12,7 @@ use std::time::Duration;
 use undaunted_engine::breaker::BreakerChange;
 use undaunted_engine::event::Record;
 use undaunted_engine::job::Job;
-use undaunted_engine::view::log::{Level, LogRecord, What, breaker_turn, matters, records_of};
+use undaunted_engine::view::log::{LogBody, LogLevel, LogRecord, breaker_turn, matters, records_of};
 use undaunted_policy::Timestamp;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::drive::StoreOutage;
@@ -22,8 +22,8 @@ const WAITING: usize = 10_000;
 /// Writes log records to standard error, on a thread of its own. Callers do not wait for a slow reader of
 /// standard error; lines that do not fit in the queue are left out, and counted in a record.
 #[derive(Clone, Debug)]
-pub struct Log {
-    level: Level,
+pub struct LogWriter {
+    level: LogLevel,
     lines: SyncSender<Line>,
     left_out: Arc<AtomicU64>,
     /// When each breaker changed last: every job that uses it reports the change, and it is logged once.
@@ -37,9 +37,9 @@ enum Line {
     End(Sender<()>),
 }
 
-impl Log {
+impl LogWriter {
     /// Writes records of this level and those that matter more.
-    pub fn of(level: Level) -> Self {
+    pub fn of(level: LogLevel) -> Self {
         let (lines, written) = sync_channel(WAITING);
         let left_out = Arc::new(AtomicU64::new(0));
         let missing = Arc::clone(&left_out);
@@ -94,19 +94,19 @@ impl Log {
 
     pub fn outage(&self, outage: &StoreOutage<'_>) {
         let level = match outage {
-            StoreOutage::Begins(_) => Level::Error,
-            StoreOutage::Ends(_) => Level::Info,
+            StoreOutage::Begins(_) => LogLevel::Error,
+            StoreOutage::Ends(_) => LogLevel::Info,
         };
         self.write(&[LogRecord {
             at: Clock::set().now(),
             level,
-            what: What::Message(outage.to_string()),
+            what: LogBody::Message(outage.to_string()),
             fields: Vec::new(),
         }]);
     }
 
     pub fn tell(&self, job: &Job, record: &Record) {
-        if self.level >= Level::Debug || matters(&record.event) {
+        if self.level >= LogLevel::Debug || matters(&record.event) {
             self.write(&records_of(job, record));
         }
     }

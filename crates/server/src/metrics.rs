@@ -19,7 +19,7 @@ use undaunted_engine::catalog::{Catalog, FlowStatus};
 use undaunted_engine::event::Record;
 use undaunted_engine::job::Job;
 use undaunted_engine::view::{CompletionShare, Counters, DELAY_BOUNDS};
-use undaunted_policy::Phase;
+use undaunted_policy::CircuitState;
 
 const ITEM_STATES: [&str; 4] = ["running", "waiting", "held", "pending"];
 const BREAKER_STATES: [&str; 3] = ["closed", "open", "half_open"];
@@ -199,11 +199,11 @@ impl Metrics {
         by_job(job.id())
     }
 
-    pub fn found_breaker(&self, name: &str, phase: Phase) {
+    pub fn found_breaker(&self, name: &str, phase: CircuitState) {
         let state = match phase {
-            Phase::Closed { .. } => "closed",
-            Phase::Open { .. } => "open",
-            Phase::HalfOpen { .. } => "half_open",
+            CircuitState::Closed { .. } => "closed",
+            CircuitState::Open { .. } => "open",
+            CircuitState::HalfOpen { .. } => "half_open",
         };
         for known in BREAKER_STATES {
             let of = ByBreaker { breaker: name.to_owned(), state: known.to_owned() };

@@ -7,9 +7,9 @@ use tokio::sync::watch;
 /// Tells followers that there is something to read. It does not say what: they read the store, so nothing
 /// is lost if they were not listening.
 #[derive(Clone, Debug)]
-pub struct News(Arc<watch::Sender<u64>>);
+pub struct ChangeSignal(Arc<watch::Sender<u64>>);
 
-impl News {
+impl ChangeSignal {
     pub fn quiet() -> Self {
         Self(Arc::new(watch::Sender::new(0)))
     }

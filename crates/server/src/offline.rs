@@ -17,8 +17,8 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::api::Served;
 use crate::limits::{ListenLimits, bounded};
-use crate::listen::{Ending, Placed};
-use crate::server::{Manner, all};
+use crate::listen::{ListenerEnd, Placed};
+use crate::server::{ServerSettings, all};
 
 /// Bytes buffered in one direction.
 const UNDER_WAY: usize = 64 << 10;
@@ -46,9 +46,9 @@ impl Offline {
         Ok(Self(runtime))
     }
 
-    pub fn serve(&self, manner: Manner, served: Served) -> OfflineServer<'_> {
-        let Manner { access, limits, .. } = manner;
-        let (end, ending) = Ending::ahead();
+    pub fn serve(&self, manner: ServerSettings, served: Served) -> OfflineServer<'_> {
+        let ServerSettings { access, limits, .. } = manner;
+        let (end, ending) = ListenerEnd::ahead();
         OfflineServer {
             runtime: &self.0,
             routes: bounded(all(served, access, limits, ending), limits),

@@ -12,7 +12,7 @@ use serde_json::Value;
 use undaunted_engine::catalog::{Catalog, FlowEntry, FlowStatus};
 use undaunted_engine::view::{FlowLine, FlowPage};
 
-use crate::answer::{Refused, json_of};
+use crate::answer::{HttpRefusal, json_of};
 use crate::fields::Fields;
 
 /// The most flows on a page, and the default.
@@ -40,32 +40,32 @@ impl Query {
         Self { newest_first: true, ..Self::default() }
     }
 
-    pub(crate) fn read(fields: &Fields) -> Result<Self, Refused> {
+    pub(crate) fn read(fields: &Fields) -> Result<Self, HttpRefusal> {
         let prefix = fields.text("id_prefix")?.unwrap_or_default();
         if !prefix.chars().all(is_of_id) {
-            return Err(Refused::wrong("`id_prefix` is not the beginning of an id"));
+            return Err(HttpRefusal::wrong("`id_prefix` is not the beginning of an id"));
         }
         let labels = fields.labels("labels")?;
         if labels.iter().any(|(name, it)| name.is_empty() || it.is_empty()) {
-            return Err(Refused::wrong("`labels` has an empty name or value"));
+            return Err(HttpRefusal::wrong("`labels` has an empty name or value"));
         }
         let limit = match fields.number("limit")?.unwrap_or_default() {
             0 => MOST,
             limit if limit <= MOST => limit,
-            _ => return Err(Refused::wrong(format!("`limit` is more than {MOST}"))),
+            _ => return Err(HttpRefusal::wrong(format!("`limit` is more than {MOST}"))),
         };
         let newest_first = match fields.text("sort")?.as_deref() {
             None | Some("" | "recent_asc") => false,
             Some("recent_desc") => true,
             Some(_) => {
                 let wrong = "`sort` is neither `recent_desc` nor `recent_asc`";
-                return Err(Refused::wrong(wrong));
+                return Err(HttpRefusal::wrong(wrong));
             }
         };
         let cursor = fields.text("cursor")?.filter(|cursor| !cursor.is_empty());
         let after = cursor.map(|cursor| {
             let place = Place::read(&cursor);
-            place.ok_or_else(|| Refused::wrong("`cursor` is none that was given out"))
+            place.ok_or_else(|| HttpRefusal::wrong("`cursor` is none that was given out"))
         });
         Ok(Self {
             prefix,
@@ -149,12 +149,14 @@ fn place((flow, entry): (&str, &FlowEntry)) -> Place {
     }
 }
 
-fn statuses(words: &[String]) -> Result<Vec<FlowStatus>, Refused> {
+fn statuses(words: &[String]) -> Result<Vec<FlowStatus>, HttpRefusal> {
     let all = [FlowStatus::Active, FlowStatus::Completed, FlowStatus::Failed];
     let status = |word: &String| {
         let found = all.into_iter().find(|status| status.word() == word);
         found.ok_or_else(|| {
-            Refused::wrong(format!("`statuses` has `{word}`, which is none of active, completed and failed"))
+            HttpRefusal::wrong(format!(
+                "`statuses` has `{word}`, which is none of active, completed and failed"
+            ))
         })
     };
     words.iter().map(status).collect()

@@ -9,7 +9,7 @@ use axum::routing::{get, post};
 use serde_json::json;
 use undaunted_engine::view::CatalogView;
 
-use crate::answer::{Refused, json_of, put, said, told};
+use crate::answer::{HttpRefusal, json_of, put, said, told};
 use crate::api::Api;
 use crate::webhooks::{Deliver, webhooks};
 use crate::{flows, socket, steps};
@@ -43,7 +43,7 @@ pub(crate) fn routes(api: Api, deliver: Deliver) -> Router {
 async fn health(State(api): State<Api>) -> Response {
     let pulse = api.work(|served| {
         let pulse = served.host.store().pulse();
-        pulse.map_err(|error| Refused::unavailable(error.to_string()))
+        pulse.map_err(|error| HttpRefusal::unavailable(error.to_string()))
     });
     let mut shown = json!({ "service": "undaunted", "status": "healthy" });
     let Err(refused) = pulse.await else {
@@ -54,14 +54,14 @@ async fn health(State(api): State<Api>) -> Response {
     told(StatusCode::SERVICE_UNAVAILABLE, &shown)
 }
 
-async fn metrics(State(api): State<Api>) -> Result<Response, Refused> {
+async fn metrics(State(api): State<Api>) -> Result<Response, HttpRefusal> {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     let metrics = api.metrics();
     let text = api.look(move |catalog| Ok(metrics.text(catalog))).await?;
     Ok(([(CONTENT_TYPE, kind)], text).into_response())
 }
 
-async fn whole(State(api): State<Api>) -> Result<Response, Refused> {
+async fn whole(State(api): State<Api>) -> Result<Response, HttpRefusal> {
     api.look(|catalog| Ok(told(StatusCode::OK, &json_of(&CatalogView::of(catalog))))).await
 }
 

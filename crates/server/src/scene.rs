@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use undaunted_engine::breaker::{AdmissionControl, Gate};
+use undaunted_engine::breaker::{AdmissionControl, BreakerAnswer};
 use undaunted_engine::decide::react;
 use undaunted_engine::effect::ready;
 use undaunted_engine::event::{Event, JobEvent, Record};
@@ -12,10 +12,10 @@ use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::plan::Plan;
-use undaunted_engine::submission::{Surroundings, submission};
+use undaunted_engine::submission::{SubmissionContext, submission};
 use undaunted_engine::view::{Projection, flow_event};
 use undaunted_engine::workflow::{Operator, Source, check};
-use undaunted_policy::{Cause, Timestamp};
+use undaunted_policy::{FailureCause, Timestamp};
 use undaunted_runner::journal::aggregate;
 use undaunted_store::{Append, Claim, MemoryStore, Store, Version};
 
@@ -56,7 +56,7 @@ impl Scene {
         let operator = Operator::default();
         let checked = check(&Source::new("f.yaml", text), &operator);
         let workflow = checked.workflow.unwrap_or_else(|| panic!("{:?}", checked.diagnostics));
-        let around = Surroundings {
+        let around = SubmissionContext {
             job: id.to_owned(),
             file: "f.yaml".to_owned(),
             working_dir: "/".to_owned(),
@@ -108,7 +108,7 @@ impl Scene {
     /// Starts what is ready.
     pub(crate) fn start(&mut self) {
         for item in ready(&self.job, &AdmissionControl::default(), self.now) {
-            self.tell(&Input::Start { item, refused: None, gate: Gate::None });
+            self.tell(&Input::Start { item, refused: None, gate: BreakerAnswer::None });
         }
     }
 
@@ -128,7 +128,7 @@ impl Scene {
         })));
     }
 
-    pub(crate) fn fail(&mut self, step: u32, item: u32, cause: Cause) {
+    pub(crate) fn fail(&mut self, step: u32, item: u32, cause: FailureCause) {
         let start = self.start_of(step, item);
         self.tell(&Input::Ended(Box::new(AttemptEnd {
             start,

@@ -5,39 +5,39 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use axum::Router;
-use undaunted_runner::request::Arrived;
+use undaunted_runner::request::ArrivedResult;
 
 use crate::api::{Api, Served};
 use crate::guard::{Access, guarded};
 use crate::health::{HealthChecks, look_after};
 use crate::limits::ListenLimits;
-use crate::listen::{Ending, Listening};
+use crate::listen::{Listener, ListenerEnd};
 use crate::routes::routes;
 
 /// Serves until it is dropped.
 #[derive(Debug)]
-pub struct Server(Listening);
+pub struct HttpServer(Listener);
 
-pub(crate) fn all(served: Served, access: Access, limits: ListenLimits, ending: Ending) -> Router {
+pub(crate) fn all(served: Served, access: Access, limits: ListenLimits, ending: ListenerEnd) -> Router {
     let host = Arc::clone(&served.host);
-    let deliver = Arc::new(move |flow: &str, arrived: Arrived| host.deliver(flow, &arrived));
+    let deliver = Arc::new(move |flow: &str, arrived: ArrivedResult| host.deliver(flow, &arrived));
     let api = Api::of(served, ending, limits.event);
     guarded(routes(api, deliver), access)
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Manner {
+pub struct ServerSettings {
     pub access: Access,
     pub limits: ListenLimits,
     pub health: HealthChecks,
 }
 
-impl Server {
+impl HttpServer {
     /// Serves on a listener. Call [`Access::may_listen`] with its address first.
-    pub fn start(listener: TcpListener, manner: Manner, served: Served) -> io::Result<Self> {
-        let Manner { access, limits, health } = manner;
+    pub fn start(listener: TcpListener, manner: ServerSettings, served: Served) -> io::Result<Self> {
+        let ServerSettings { access, limits, health } = manner;
         let shown = served.clone();
-        let listening = Listening::start(listener, limits, |ending| all(shown, access, limits, ending))?;
+        let listening = Listener::start(listener, limits, |ending| all(shown, access, limits, ending))?;
         listening.beside(|ending| look_after(served, health, ending));
         Ok(Self(listening))
     }

@@ -16,8 +16,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::answer::said;
 use crate::api::Api;
 use crate::follow::{Follower, refusal};
-use crate::listen::Place;
-use crate::wish::Wish;
+use crate::listen::ConnectionPermit;
+use crate::wish::Subscribe;
 
 const LONGEST: usize = 64 << 10;
 /// How often the store is read without a signal.
@@ -31,7 +31,7 @@ struct Over;
 
 pub(crate) async fn connect(
     State(api): State<Api>,
-    Extension(place): Extension<Place>,
+    Extension(place): Extension<ConnectionPermit>,
     asked: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
     match asked {
@@ -106,7 +106,7 @@ impl Session {
 
     async fn hear(&mut self, heard: Option<Result<Message, axum::Error>>) -> Result<(), Over> {
         let wish = match heard {
-            Some(Ok(Message::Text(text))) => Wish::read(&text),
+            Some(Ok(Message::Text(text))) => Subscribe::read(&text),
             Some(Ok(Message::Binary(_))) => Err("a message is text".to_owned()),
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => return Ok(()),
             Some(Ok(Message::Close(_))) | None => return Err(Over),

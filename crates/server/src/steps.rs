@@ -10,13 +10,13 @@ use undaunted_engine::catalog::{Catalog, CatalogEvent};
 use undaunted_engine::view::StepHealthView;
 use undaunted_engine::workflow::without_nulls;
 
-use crate::answer::{Named, Refused, json_of, named, object, told};
+use crate::answer::{HttpRefusal, Named, json_of, named, object, told};
 use crate::api::{Api, Served, unavailable};
 use crate::fields::Fields;
 
 type Body = Result<Bytes, BytesRejection>;
 
-pub(crate) async fn list(State(api): State<Api>) -> Result<Response, Refused> {
+pub(crate) async fn list(State(api): State<Api>) -> Result<Response, HttpRefusal> {
     api.look(|catalog| {
         let steps: Vec<Value> = catalog.steps.values().map(|step| object(step)).collect();
         let listed = json!({ "count": steps.len(), "steps": steps });
@@ -25,7 +25,7 @@ pub(crate) async fn list(State(api): State<Api>) -> Result<Response, Refused> {
     .await
 }
 
-pub(crate) async fn show(State(api): State<Api>, id: Named) -> Result<Response, Refused> {
+pub(crate) async fn show(State(api): State<Api>, id: Named) -> Result<Response, HttpRefusal> {
     let id = named(id)?;
     api.look(move |catalog| match catalog.steps.get(&id) {
         Some(step) => Ok(told(StatusCode::OK, &object(step))),
@@ -34,14 +34,14 @@ pub(crate) async fn show(State(api): State<Api>, id: Named) -> Result<Response, 
     .await
 }
 
-pub(crate) async fn register(State(api): State<Api>, body: Body) -> Result<Response, Refused> {
+pub(crate) async fn register(State(api): State<Api>, body: Body) -> Result<Response, HttpRefusal> {
     let step = read(body)?;
     api.work(move |served| {
-        let id = served.host.check_step(&step).map_err(Refused::wrong)?;
+        let id = served.host.check_step(&step).map_err(HttpRefusal::wrong)?;
         write(served, id, &step, |known, id| match known {
             Known::Same => Ok(None),
             Known::Other => {
-                Err(Refused::conflict(format!("the step `{id}` is registered with another definition")))
+                Err(HttpRefusal::conflict(format!("the step `{id}` is registered with another definition")))
             }
             Known::Missing => Ok(Some(true)),
         })?;
@@ -51,16 +51,16 @@ pub(crate) async fn register(State(api): State<Api>, body: Body) -> Result<Respo
     .await
 }
 
-pub(crate) async fn update(State(api): State<Api>, id: Named, body: Body) -> Result<Response, Refused> {
+pub(crate) async fn update(State(api): State<Api>, id: Named, body: Body) -> Result<Response, HttpRefusal> {
     let id = named(id)?;
     let step = read(body)?;
     api.work(move |served| {
         if step.get("id").and_then(Value::as_str) != Some(&id) {
-            return Err(Refused::wrong(format!(
+            return Err(HttpRefusal::wrong(format!(
                 "the `id` of the definition is not `{id}`, the step of the address"
             )));
         }
-        let id = served.host.check_step(&step).map_err(Refused::wrong)?;
+        let id = served.host.check_step(&step).map_err(HttpRefusal::wrong)?;
         write(served, id, &step, |known, id| match known {
             Known::Same => Ok(None),
             Known::Other => Ok(Some(false)),
@@ -72,7 +72,7 @@ pub(crate) async fn update(State(api): State<Api>, id: Named, body: Body) -> Res
     .await
 }
 
-pub(crate) async fn remove(State(api): State<Api>, id: Named) -> Result<Response, Refused> {
+pub(crate) async fn remove(State(api): State<Api>, id: Named) -> Result<Response, HttpRefusal> {
     let id = named(id)?;
     api.work(move |served| {
         let decide = move |catalog: &Catalog| {
@@ -90,7 +90,7 @@ pub(crate) async fn remove(State(api): State<Api>, id: Named) -> Result<Response
     .await
 }
 
-pub(crate) async fn every_health(State(api): State<Api>) -> Result<Response, Refused> {
+pub(crate) async fn every_health(State(api): State<Api>) -> Result<Response, HttpRefusal> {
     api.look(|catalog| {
         let health = StepHealthView::of_all(catalog);
         let listed = json!({ "count": health.len(), "health": json_of(&health) });
@@ -99,7 +99,7 @@ pub(crate) async fn every_health(State(api): State<Api>) -> Result<Response, Ref
     .await
 }
 
-pub(crate) async fn one_health(State(api): State<Api>, id: Named) -> Result<Response, Refused> {
+pub(crate) async fn one_health(State(api): State<Api>, id: Named) -> Result<Response, HttpRefusal> {
     let id = named(id)?;
     api.look(move |catalog| {
         if catalog.steps.contains_key(&id) {
@@ -112,12 +112,12 @@ pub(crate) async fn one_health(State(api): State<Api>, id: Named) -> Result<Resp
     .await
 }
 
-fn unknown(id: &str) -> Refused {
-    Refused::missing(format!("there is no step `{id}`"))
+fn unknown(id: &str) -> HttpRefusal {
+    HttpRefusal::missing(format!("there is no step `{id}`"))
 }
 
-fn read(body: Body) -> Result<Value, Refused> {
-    let body = body.map_err(|wrong| Refused::unread(&wrong))?;
+fn read(body: Body) -> Result<Value, HttpRefusal> {
+    let body = body.map_err(|wrong| HttpRefusal::unread(&wrong))?;
     Ok(Fields::read(&body)?.whole())
 }
 
@@ -133,8 +133,8 @@ fn write(
     served: &Served,
     id: String,
     step: &Value,
-    decide: impl Fn(Known, &str) -> Result<Option<bool>, Refused> + Send + 'static,
-) -> Result<(), Refused> {
+    decide: impl Fn(Known, &str) -> Result<Option<bool>, HttpRefusal> + Send + 'static,
+) -> Result<(), HttpRefusal> {
     let definition = step.to_string();
     let wanted = plain(step.clone());
     let change = move |catalog: &Catalog| {

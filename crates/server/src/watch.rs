@@ -6,22 +6,22 @@ use undaunted_engine::breaker::BreakerChange;
 use undaunted_engine::event::{Event, JobEvent, Record};
 use undaunted_engine::job::Job;
 use undaunted_engine::view::Counters;
-use undaunted_runner::drive::{Handle, Observer, StoreOutage};
+use undaunted_runner::drive::{LoopHandle, Observer, StoreOutage};
 use undaunted_runner::journal::{JournalError, aggregate, decode};
 use undaunted_store::{Store, Version};
 
-use crate::log::Log;
+use crate::log::LogWriter;
 use crate::metrics::Metrics;
-use crate::news::News;
+use crate::news::ChangeSignal;
 
 #[derive(Clone)]
 pub struct Watch {
     /// Where the journals of the flows are.
     pub store: Arc<dyn Store>,
     pub metrics: Arc<Metrics>,
-    pub log: Log,
+    pub log: LogWriter,
     /// Signals that records were stored.
-    pub news: News,
+    pub news: ChangeSignal,
 }
 
 impl Watch {
@@ -47,7 +47,7 @@ fn counted(store: &dyn Store, job: &Job) -> Result<Counters, JournalError> {
 }
 
 impl Observer for Watch {
-    fn begins(&mut self, job: &Job, _: Handle) {
+    fn begins(&mut self, job: &Job, _: LoopHandle) {
         // The submission was recorded before this observer was attached.
         let is_new = job.times.last_at == job.times.submitted_at;
         if is_new {

@@ -16,27 +16,27 @@ use axum::response::Response;
 use axum::routing::post;
 use serde_json::json;
 use undaunted_runner::drive::Reported;
-use undaunted_runner::request::Arrived;
+use undaunted_runner::request::ArrivedResult;
 use undaunted_runner::{StepResult, step_result};
 
 use crate::answer::{said, told};
 use crate::limits::ListenLimits;
-use crate::listen::Listening;
+use crate::listen::Listener;
 
 const MOST: usize = 16 << 20;
 
 /// Delivers the result of an attempt to its flow. `None` if it could not be looked at now. May block.
-pub type Deliver = Arc<dyn Fn(&str, Arrived) -> Option<Reported> + Send + Sync>;
+pub type Deliver = Arc<dyn Fn(&str, ArrivedResult) -> Option<Reported> + Send + Sync>;
 
 /// Accepts results, and nothing else, until it is dropped.
 #[derive(Debug)]
-pub struct Webhooks(Listening);
+pub struct Webhooks(Listener);
 
 impl Webhooks {
     pub fn listen(address: SocketAddr, deliver: Deliver) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let routes = webhooks(deliver).method_not_allowed_fallback(wrong_method).fallback(wrong_place);
-        Listening::start(listener, ListenLimits::default(), |_| routes).map(Self)
+        Listener::start(listener, ListenLimits::default(), |_| routes).map(Self)
     }
 
     pub const fn address(&self) -> SocketAddr {
@@ -67,7 +67,7 @@ async fn arrived(
         StepResult::Failed(error) => Err(error),
         StepResult::Unreadable(why) => return said(StatusCode::BAD_REQUEST, &why),
     };
-    let arrived = Arrived { step, token, result };
+    let arrived = ArrivedResult { step, token, result };
     match tokio::task::spawn_blocking(move || deliver(&flow, arrived)).await {
         Ok(Some(Reported::Taken)) => told(StatusCode::OK, &json!({ "success": true })),
         Ok(Some(Reported::Unknown | Reported::Elsewhere)) => {

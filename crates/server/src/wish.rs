@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum Subscribe {
     /// No `types` stands for all.
     Subscribe {
-        aggregate: Aggregate,
+        aggregate: FollowedAggregate,
         types: BTreeSet<String>,
         sub_id: Option<String>,
     },
@@ -18,12 +18,12 @@ pub(crate) enum Wish {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Aggregate {
+pub(crate) enum FollowedAggregate {
     Engine,
     Flow(String),
 }
 
-impl Aggregate {
+impl FollowedAggregate {
     /// As clients write it.
     pub(crate) fn id(&self) -> Value {
         match self {
@@ -42,7 +42,7 @@ impl Aggregate {
     }
 }
 
-impl Wish {
+impl Subscribe {
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let message: Value =
             serde_json::from_str(text).map_err(|error| format!("the message is not JSON: {error}"))?;
@@ -55,7 +55,7 @@ impl Wish {
         };
         match message.get("type").and_then(Value::as_str) {
             Some("subscribe") => {
-                let aggregate = data.get("aggregate_id").and_then(Aggregate::read);
+                let aggregate = data.get("aggregate_id").and_then(FollowedAggregate::read);
                 Ok(Self::Subscribe {
                     aggregate: aggregate
                         .ok_or("`aggregate_id` is neither [\"flow\", ID] nor [\"engine\"]")?,

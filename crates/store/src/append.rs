@@ -51,7 +51,7 @@ impl Append {
 
     /// The version of the journal afterwards, if it is `found` before. For a guarded append `found` is
     /// the guard's version, or the append is refused; for facts it is known only once they are stored,
-    /// and reported by [`Done`](crate::Done).
+    /// and reported by [`OnAppended`](crate::OnAppended).
     pub fn reaches(&self, found: Version) -> Version {
         found.after(self.records.len())
     }

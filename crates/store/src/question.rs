@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::aggregate::AggregateId;
 use crate::error::StoreError;
-use crate::request::Request;
+use crate::request::StoreRequest;
 use crate::version::Version;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Findings {
     pub pulse: u64,
     /// Requests not yet taken, of the aggregates that are claimed through this handle, oldest first. If
     /// one cannot be read, its error stands for all requests of that aggregate.
-    pub requests: BTreeMap<AggregateId, Result<Vec<Request>, StoreError>>,
+    pub requests: BTreeMap<AggregateId, Result<Vec<StoreRequest>, StoreError>>,
     /// New records of followed journals, as [`Store::read`](crate::Store::read) returns them.
     pub records: BTreeMap<AggregateId, Result<Vec<Numbered>, StoreError>>,
     pub unowned: BTreeSet<AggregateId>,
@@ -33,5 +33,5 @@ pub struct Findings {
 
 pub type Numbered = (Version, Vec<u8>);
 
-/// Called once with the findings. As [`Done`](crate::Done), it passes them on and returns.
+/// Called once with the findings. As [`OnAppended`](crate::OnAppended), it passes them on and returns.
 pub type OnFindings = Box<dyn FnOnce(Result<Findings, StoreError>) + Send>;

@@ -16,7 +16,7 @@ impl fmt::Display for RequestId {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct StoreRequest {
     pub id: RequestId,
     /// In the caller's encoding.
     pub bytes: Vec<u8>,

@@ -14,7 +14,7 @@ pub struct Snapshot {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundSnapshot {
     pub latest: Option<Snapshot>,
     /// Why later snapshots could not be used, one sentence each. To be reported, not to stop recovery.
     pub ignored: Vec<String>,

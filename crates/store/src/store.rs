@@ -11,14 +11,14 @@ use crate::append::{Append, AppendError};
 use crate::claim::{Claim, ClaimError, Owner};
 use crate::error::StoreError;
 use crate::question::{OnFindings, Question};
-use crate::request::{Request, RequestId};
-use crate::snapshot::Found;
+use crate::request::{RequestId, StoreRequest};
+use crate::snapshot::FoundSnapshot;
 use crate::version::{Epoch, Version};
 
 /// Called once with the result of a submission: for each of its appends, in order, the version that its
 /// journal has reached with it. It may run on the store's only writing thread, so it passes the result
 /// on and returns; it must not call the store.
-pub type Done = Box<dyn FnOnce(Result<Vec<Version>, AppendError>) + Send>;
+pub type OnAppended = Box<dyn FnOnce(Result<Vec<Version>, AppendError>) + Send>;
 
 /// Builds the appends to be written under a claim. It may be called more than once.
 pub type UnderClaim = Box<dyn Fn(&Claim) -> Vec<Append> + Send>;
@@ -51,7 +51,7 @@ pub trait Store: Send + Sync {
     /// since is refused with the same error until a question is answered ([`Store::ask`]); by then every
     /// append has either taken effect or failed, and can be submitted again: one that stands is refused
     /// as a conflict.
-    fn submit(&self, appends: Vec<Append>, done: Done);
+    fn submit(&self, appends: Vec<Append>, done: OnAppended);
 
     /// As [`Store::submit`], and waits for the result.
     ///
@@ -123,7 +123,7 @@ pub trait Store: Send + Sync {
         let claim = self.claim(aggregate)?;
         let written = self.append(appends(&claim));
         if written.is_err() {
-            self.let_go(&claim);
+            self.unclaim_in_background(&claim);
         }
         Ok(written.map(|_| claim))
     }
@@ -132,13 +132,13 @@ pub trait Store: Send + Sync {
     fn owner(&self, aggregate: &AggregateId) -> Result<Option<Owner>, StoreError>;
 
     /// Gives a claim up. A claim that no longer counts is no error.
-    fn release(&self, claim: &Claim) -> Result<(), StoreError>;
+    fn unclaim(&self, claim: &Claim) -> Result<(), StoreError>;
 
-    /// As [`Store::release`], without waiting for the result. A later claim through this handle finds the
+    /// As [`Store::unclaim`], without waiting for the result. A later claim through this handle finds the
     /// aggregate free; if releasing fails, the claim ends with the handle. During an outage
     /// ([`StoreError::Unreachable`]) the claim is released by the time the outage ends.
-    fn let_go(&self, claim: &Claim) {
-        drop(self.release(claim));
+    fn unclaim_in_background(&self, claim: &Claim) {
+        drop(self.unclaim(claim));
     }
 
     /// Stores a request for the owner of an aggregate. On the disk when it returns.
@@ -149,7 +149,7 @@ pub trait Store: Send + Sync {
     fn request(&self, aggregate: &AggregateId, bytes: Vec<u8>) -> Result<RequestId, StoreError>;
 
     /// The requests of an aggregate that no append has taken yet, oldest first.
-    fn requests(&self, aggregate: &AggregateId) -> Result<Vec<Request>, StoreError>;
+    fn requests(&self, aggregate: &AggregateId) -> Result<Vec<StoreRequest>, StoreError>;
 
     /// Answers everything that an event loop asks its store in one round, without blocking the loop:
     /// `done` is called, perhaps on another thread. Cheap while nothing was written, since every round
@@ -166,7 +166,7 @@ pub trait Store: Send + Sync {
     fn save_snapshot(&self, aggregate: &AggregateId, at: Version, bytes: Vec<u8>) -> Result<(), StoreError>;
 
     /// The latest usable snapshot. An unusable one is skipped, not an error.
-    fn latest_snapshot(&self, aggregate: &AggregateId) -> Result<Found, StoreError>;
+    fn latest_snapshot(&self, aggregate: &AggregateId) -> Result<FoundSnapshot, StoreError>;
 
     /// Returns the space of removed data to the file system, and the size of the store in bytes before
     /// and after. Others may read meanwhile; writers wait. A store that needs no compacting returns zeros.

@@ -11,7 +11,9 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use undaunted_runner::embed::{Attempt, Failed, Functions, Outcome, Runner, Work};
+use undaunted_runner::embed::{
+    FunctionAttempt, FunctionFailure, FunctionResult, Functions, JobDescription, Runner,
+};
 use undaunted_runner::journal;
 use undaunted_store::{Head, SqliteStore, Store};
 
@@ -42,23 +44,23 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-async fn nothing(_: Attempt) -> Outcome {
+async fn nothing(_: FunctionAttempt) -> FunctionResult {
     Ok(Value::Null)
 }
 
-async fn second_time(attempt: Attempt) -> Outcome {
+async fn second_time(attempt: FunctionAttempt) -> FunctionResult {
     if attempt.number() == 1 {
-        return Err(Failed::transient("the first attempt fails"));
+        return Err(FunctionFailure::transient("the first attempt fails"));
     }
     Ok(Value::Null)
 }
 
-fn work(items: u32) -> Work {
+fn work(items: u32) -> JobDescription {
     let items = (0..items).map(|item| json!(item.to_string()));
     let retry = json!({"attempts": 3, "backoff": "fixed", "initial_delay": "0s", "max_delay": "0s"});
     let width = std::env::var("BENCH_WIDTH").ok();
     let width = width.and_then(|width| width.parse().ok()).unwrap_or(WIDTH);
-    Work::each("item", items).at_once(width).retry(retry)
+    JobDescription::each("item", items).at_once(width).retry(retry)
 }
 
 /// From when everything is submitted until the job has ended.
@@ -70,8 +72,8 @@ fn measure(folder: &Path, items: u32, functions: Functions) -> Result<(), Box<dy
     let began = Instant::now();
     let done = job.wait()?;
     let seconds = began.elapsed().as_secs_f64();
-    let counts = done.report().counts;
-    println!("{}", json!({"items": items, "seconds": seconds, "attempts": counts.attempts}));
+    let attempts = done.report().attempts;
+    println!("{}", json!({"items": items, "seconds": seconds, "attempts": attempts}));
     Ok(())
 }
 
@@ -79,7 +81,7 @@ fn measure(folder: &Path, items: u32, functions: Functions) -> Result<(), Box<dy
 fn counted(file: &str) -> Result<Functions, Box<dyn Error>> {
     let file = OpenOptions::new().append(true).create(true).open(file)?;
     let file: Arc<File> = Arc::new(file);
-    Ok(Functions::new().with("item", move |attempt: Attempt| {
+    Ok(Functions::new().with("item", move |attempt: FunctionAttempt| {
         let file = Arc::clone(&file);
         async move {
             let line = format!("{} {}\n", attempt.item(), now().as_millis());
@@ -110,7 +112,7 @@ fn pend(folder: &Path, items: u32, due: u64) -> Result<(), Box<dyn Error>> {
     let functions = Functions::new().with("item", move |_| {
         let left = Duration::from_millis(due).saturating_sub(now());
         count.fetch_add(1, Ordering::Relaxed);
-        async move { Err(Failed::throttled("come back later", Some(left))) }
+        async move { Err(FunctionFailure::throttled("come back later", Some(left))) }
     });
     let runner = Runner::open(folder, functions)?;
     let looking = SqliteStore::open(folder)?;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use undaunted_policy::{
-    Admission, Breaker, BreakerSettings, Health, Phase, Ticket, Timestamp, Transition, WhenOpen,
+    Admission, Breaker, BreakerSettings, CircuitState, Health, Ticket, Timestamp, Transition, WhenOpen,
 };
 
 use super::bytes::Bytes;
@@ -196,7 +196,7 @@ impl Observation {
             }
             Answer::Reset(transition) => vec![(
                 "a reset closes",
-                transition == Transition::Closed && self.after.phase() == Phase::default(),
+                transition == Transition::Closed && self.after.phase() == CircuitState::default(),
             )],
         })
     }
@@ -208,8 +208,8 @@ impl Observation {
         };
         let unchanged = self.before == self.after && transition.is_none();
         let closed_until = match self.before.phase() {
-            Phase::Open { until, .. } if self.now < until => Some(Some(until)),
-            Phase::HalfOpen { probing: true, .. } => Some(None),
+            CircuitState::Open { until, .. } if self.now < until => Some(Some(until)),
+            CircuitState::HalfOpen { probing: true, .. } => Some(None),
             _ => None,
         };
         let expected = match (closed_until, self.settings.when_open) {
@@ -217,9 +217,9 @@ impl Observation {
             (Some(_), WhenOpen::Fail) => admission == Admission::Refused,
             (None, _) => probe.is_some(),
         };
-        let probing = matches!(self.after.phase(), Phase::HalfOpen { probing: true, .. });
-        let was_closed = matches!(self.before.phase(), Phase::Closed { .. });
-        let was_open = matches!(self.before.phase(), Phase::Open { .. });
+        let probing = matches!(self.after.phase(), CircuitState::HalfOpen { probing: true, .. });
+        let was_closed = matches!(self.before.phase(), CircuitState::Closed { .. });
+        let was_open = matches!(self.before.phase(), CircuitState::Open { .. });
         let half_opened = transition == Some(Transition::HalfOpened);
         vec![
             ("a start passes unless the breaker is open or probing", expected),
@@ -239,22 +239,22 @@ impl Observation {
             return vec![("a result belongs to a start", false)];
         };
         let unchanged = self.before == self.after && transition.is_none();
-        let counted = !stale && !matches!(self.before.phase(), Phase::Open { .. });
-        let half_open = matches!(self.before.phase(), Phase::HalfOpen { .. });
+        let counted = !stale && !matches!(self.before.phase(), CircuitState::Open { .. });
+        let half_open = matches!(self.before.phase(), CircuitState::HalfOpen { .. });
         let transition_fits = match transition {
             None => true,
             Some(Transition::Opened { .. }) => health == Health::Down && self.opened(transition),
-            Some(Transition::Closed) => health == Health::Up && self.after.phase() == Phase::default(),
+            Some(Transition::Closed) => health == Health::Up && self.after.phase() == CircuitState::default(),
             Some(Transition::HalfOpened) => false,
         };
         let below = match (self.before.phase(), self.after.phase(), health) {
-            (Phase::Closed { failures: before }, Phase::Closed { failures }, Health::Down) => {
+            (CircuitState::Closed { failures: before }, CircuitState::Closed { failures }, Health::Down) => {
                 failures == before.saturating_add(1) && failures < self.settings.failure_threshold
             }
-            (Phase::Closed { .. }, Phase::Closed { failures }, Health::Up) => failures == 0,
+            (CircuitState::Closed { .. }, CircuitState::Closed { failures }, Health::Up) => failures == 0,
             _ => true,
         };
-        let probing = matches!(self.after.phase(), Phase::HalfOpen { probing: true, .. });
+        let probing = matches!(self.after.phase(), CircuitState::HalfOpen { probing: true, .. });
         vec![
             ("a result from before an opening changes nothing", counted || unchanged),
             ("a result opens when bad, closes when good", transition_fits),
@@ -271,6 +271,7 @@ impl Observation {
     fn opened(&self, transition: Option<Transition>) -> bool {
         let until = self.now.after(self.settings.recovery_timeout);
         let since = self.now;
-        transition == Some(Transition::Opened { until }) && self.after.phase() == Phase::Open { since, until }
+        transition == Some(Transition::Opened { until })
+            && self.after.phase() == CircuitState::Open { since, until }
     }
 }

@@ -6,7 +6,9 @@
 
 use std::collections::BTreeSet;
 
-use undaunted_engine::workflow::{Checked, Code, Operator, Source, check_bytes, check_retry_config};
+use undaunted_engine::workflow::{
+    CheckedWorkflow, DiagnosticCode, Operator, Source, check_bytes, check_retry_config,
+};
 
 use super::diagnosis;
 use super::law::uphold;
@@ -29,7 +31,7 @@ pub fn workflow_check(data: &[u8]) -> BTreeSet<&'static str> {
     uphold("the same text gives the same answer", same, &checked.diagnostics);
     let Ok(text) = str::from_utf8(data) else {
         let codes = checked.diagnostics.iter().map(|found| found.code);
-        let refused = codes.eq([Code::Syntax]);
+        let refused = codes.eq([DiagnosticCode::Syntax]);
         uphold("what is not text is refused as such", refused, &checked);
         return BTreeSet::from(["not text"]);
     };
@@ -45,23 +47,23 @@ pub fn workflow_check(data: &[u8]) -> BTreeSet<&'static str> {
     seen
 }
 
-fn asked(bytes: Vec<u8>) -> (Source, Checked) {
+fn asked(bytes: Vec<u8>) -> (Source, CheckedWorkflow) {
     check_bytes("any.yaml", bytes, &Operator::default())
 }
 
 /// Everything there is to see of an answer.
-fn told(checked: &Checked) -> String {
+fn told(checked: &CheckedWorkflow) -> String {
     format!("{checked:?}")
 }
 
-fn hold(data: &[u8], broken: Option<&'static str>, checked: &Checked) {
+fn hold(data: &[u8], broken: Option<&'static str>, checked: &CheckedWorkflow) {
     if let Some(law) = broken {
         let text = String::from_utf8_lossy(data);
         uphold(law, false, &(text, &checked.diagnostics));
     }
 }
 
-fn beginning(text: &str, checked: &Checked) {
+fn beginning(text: &str, checked: &CheckedWorkflow) {
     const MARK: &str = "\u{feff}";
     if text.starts_with(MARK) {
         return;
@@ -72,7 +74,7 @@ fn beginning(text: &str, checked: &Checked) {
     uphold("a byte order mark means nothing", same, &facts);
 }
 
-fn line_ends(text: &str, source: &Source, checked: &Checked) {
+fn line_ends(text: &str, source: &Source, checked: &CheckedWorkflow) {
     if text.contains('\r') {
         return;
     }
@@ -80,19 +82,19 @@ fn line_ends(text: &str, source: &Source, checked: &Checked) {
     let facts = (text, &checked.diagnostics, &other.diagnostics);
     let same = problems(source, checked) == problems(&other_source, &other);
     // YAML bounds a key, and line ends within it count: a long one may be refused a line earlier.
-    let is_no_yaml = |checked: &Checked| {
+    let is_no_yaml = |checked: &CheckedWorkflow| {
         let codes = checked.diagnostics.iter().map(|found| found.code);
-        codes.eq([Code::Syntax])
+        codes.eq([DiagnosticCode::Syntax])
     };
     let bounded = text.len() >= LONGEST_KEY && is_no_yaml(checked) && is_no_yaml(&other);
     uphold("line ends change no problem", same || bounded, &facts);
-    let meant = |checked: &Checked| without_places(&format!("{:?}", checked.workflow));
+    let meant = |checked: &CheckedWorkflow| without_places(&format!("{:?}", checked.workflow));
     let same = meant(checked) == meant(&other);
     uphold("line ends change no workflow", same, &facts);
 }
 
 /// What is wrong, and in which lines.
-fn problems(source: &Source, checked: &Checked) -> Vec<(Code, usize)> {
+fn problems(source: &Source, checked: &CheckedWorkflow) -> Vec<(DiagnosticCode, usize)> {
     let line = |place| source.position(place).line;
     let found = checked.diagnostics.iter();
     let mut problems: Vec<_> = found.map(|found| (found.code, line(found.span))).collect();

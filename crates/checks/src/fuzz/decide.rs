@@ -7,7 +7,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use undaunted_policy::{Decision, Policy, Pool, PoolLimits, Schedule, State, Timestamp, Verdict, verdict};
+use undaunted_policy::{
+    Decision, Policy, Pool, PoolLimits, RetryState, Schedule, Timestamp, Verdict, verdict,
+};
 
 use super::breaker;
 use super::bytes::Bytes;
@@ -46,7 +48,7 @@ pub fn policy_decide(data: &[u8]) -> BTreeSet<&'static str> {
 }
 
 /// The plan of a policy keeps the laws, and is the same when it is made again.
-pub(super) fn plan(policy: &Policy, promised: &Promises, state: State) {
+pub(super) fn plan(policy: &Policy, promised: &Promises, state: RetryState) {
     let made = || -> Vec<_> { Schedule::new(policy, state.draws).take(PLANNED).collect() };
     let plan = made();
     if let Some(law) = law::broken_by_plan(&promised.base, &plan) {
@@ -59,7 +61,7 @@ pub(super) fn plan(policy: &Policy, promised: &Promises, state: State) {
 pub(super) fn ask(
     policy: &Policy,
     promised: &Promises,
-    state: State,
+    state: RetryState,
     failure: &undaunted_policy::Failure<'_>,
     now: Timestamp,
 ) -> Verdict {
@@ -84,8 +86,8 @@ pub(super) fn ask(
 struct Command {
     policy: Policy,
     promised: Promises,
-    first: State,
-    state: State,
+    first: RetryState,
+    state: RetryState,
     pool: Option<Pool>,
     item_consumed: u32,
     now: Timestamp,
@@ -95,7 +97,7 @@ struct Command {
 }
 
 impl Command {
-    fn new(policy: Policy, promised: Promises, state: State, bytes: &mut Bytes<'_>) -> Self {
+    fn new(policy: Policy, promised: Promises, state: RetryState, bytes: &mut Bytes<'_>) -> Self {
         let pool = bytes.maybe(|bytes| Pool {
             limits: PoolLimits { total: bytes.count(), per_item: bytes.count() },
             consumed: bytes.count(),
@@ -147,7 +149,7 @@ impl Command {
             }
             Decision::Stop { reason, .. } => reason.word(),
         };
-        self.state.progress = given.progress(self.state.progress);
+        self.state.usage = given.usage(self.state.usage);
         self.audit();
         word
     }
@@ -175,7 +177,7 @@ impl Command {
     }
 
     fn audit(&self) {
-        let (before, now) = (self.first.progress, self.state.progress);
+        let (before, now) = (self.first.usage, self.state.usage);
         let counted = before.retries.saturating_add(self.started);
         let added = before.spent.saturating_add(self.waited);
         let exact = (now.retries, now.spent) == (counted, added);

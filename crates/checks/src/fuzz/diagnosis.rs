@@ -3,7 +3,7 @@
 //! A text and the answer in, the first broken law out as a sentence. The text is not read again:
 //! that the laws can be broken is shown by their own tests, with answers made up for it.
 
-use undaunted_engine::workflow::{Checked, Diagnostic, Source, Span};
+use undaunted_engine::workflow::{CheckedWorkflow, Diagnostic, Source, Span};
 
 use super::law::first_broken;
 
@@ -14,8 +14,8 @@ mod tests;
 const MOST: usize = 1000;
 
 /// The first law the answer breaks.
-pub(super) fn broken(source: &Source, checked: &Checked) -> Option<&'static str> {
-    let Checked { workflow, diagnostics, omitted } = checked;
+pub(super) fn broken(source: &Source, checked: &CheckedWorkflow) -> Option<&'static str> {
+    let CheckedWorkflow { workflow, diagnostics, omitted } = checked;
     let errors = checked.has_errors();
     let told = diagnostics.len();
     let laws = [

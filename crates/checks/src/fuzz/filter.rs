@@ -10,7 +10,7 @@ use std::fmt::Debug;
 
 use serde_json::{Value, json};
 use undaunted_engine::workflow::filter::{FieldPath, Filter, SortBy, SyntaxError};
-use undaunted_engine::workflow::input::{Format, InputError, JsonPath, Selection, read};
+use undaunted_engine::workflow::input::{InputError, InputFormat, JsonPath, Selection, read};
 
 use super::items;
 use super::law::{Law, first_broken, uphold};
@@ -42,7 +42,7 @@ pub fn workflow_filter(data: &[u8]) -> BTreeSet<&'static str> {
 /// Every input the bytes can be read as, and one for those that are none.
 fn documents(data: &[u8], seen: &mut BTreeSet<&'static str>) -> Vec<Value> {
     let mut documents = vec![samples()];
-    for (name, format) in Format::NAMES {
+    for (name, format) in InputFormat::NAMES {
         let input = read(data, format);
         uphold("the same bytes give the same input", input == read(data, format), &input);
         if !data.starts_with(b"\xEF\xBB\xBF") {
@@ -52,7 +52,7 @@ fn documents(data: &[u8], seen: &mut BTreeSet<&'static str>) -> Vec<Value> {
         match input {
             Ok(document) => {
                 seen.insert(name);
-                let list = document.is_array() || format == Format::Json;
+                let list = document.is_array() || format == InputFormat::Json;
                 uphold("what is no JSON document is a list", list, &document);
                 documents.push(document);
             }
@@ -62,7 +62,7 @@ fn documents(data: &[u8], seen: &mut BTreeSet<&'static str>) -> Vec<Value> {
     documents
 }
 
-fn refused_input(data: &[u8], format: Format, error: &InputError) {
+fn refused_input(data: &[u8], format: InputFormat, error: &InputError) {
     let lines = data.split(|byte| *byte == b'\n').count();
     let longest = data.split(|byte| *byte == b'\n').map(<[u8]>::len).max();
     let most = longest.unwrap_or_default() + 1;

@@ -10,8 +10,6 @@ use std::time::Duration;
 
 use serde_json::Value;
 use undaunted_engine::breaker::AdmissionControl;
-use undaunted_engine::checkpoint::shape::RetryCheckpointState;
-use undaunted_engine::checkpoint::{Imported, export, import};
 use undaunted_engine::decide::react;
 use undaunted_engine::effect::ready;
 use undaunted_engine::event::{Event, ImportedCommand, JobEvent, NewItem, Record};
@@ -19,8 +17,10 @@ use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
 use undaunted_engine::law::{broken_by, broken_in};
+use undaunted_engine::state_file::shape::RetryCheckpointState;
+use undaunted_engine::state_file::{ImportedState, export, import};
 use undaunted_engine::view::history::Histories;
-use undaunted_policy::{Cause, Timestamp};
+use undaunted_policy::{FailureCause, Timestamp};
 
 use super::later::submitted;
 use super::law::uphold;
@@ -139,7 +139,7 @@ fn taken(state: &RetryCheckpointState, submitted: &Job) -> &'static str {
 }
 
 /// What the new job is told.
-fn counted(imported: &Imported) -> Vec<ImportedCommand> {
+fn counted(imported: &ImportedState) -> Vec<ImportedCommand> {
     let Event::Job(JobEvent::StateImported { commands }) = &imported.event else {
         uphold("a job is told of imported commands", false, imported);
         return Vec::new();
@@ -194,7 +194,7 @@ fn gone_on_with(mut job: Job) {
         }
         let running: Vec<StartId> = job.starts.running.keys().copied().collect();
         for start in running {
-            let end = AttemptEnd { start, failure: Some(Cause::Exit(1)), ..AttemptEnd::default() };
+            let end = AttemptEnd { start, failure: Some(FailureCause::Exit(1)), ..AttemptEnd::default() };
             tell(&mut job, &Input::Ended(Box::new(end)), now);
         }
         now = now.after(Duration::from_secs(40));

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use undaunted_engine::breaker::BreakerRecord;
 use undaunted_engine::event::Record;
-use undaunted_engine::job::{Job, Stage};
+use undaunted_engine::job::{Job, JobStage};
 use undaunted_engine::law::{broken_by, broken_in};
 
 use super::law::uphold;
@@ -78,14 +78,14 @@ fn fold(data: &[u8], seen: &mut BTreeSet<&'static str>) -> Option<(Job, bool)> {
     Some((job, lawful))
 }
 
-const fn stage(stage: Stage) -> &'static str {
+const fn stage(stage: JobStage) -> &'static str {
     match stage {
-        Stage::Running => "running",
-        Stage::Stopping(_) => "stopping",
-        Stage::Suspended => "suspended",
-        Stage::Completed => "completed",
-        Stage::Partial => "partial",
-        Stage::Failed => "failed",
-        Stage::Cancelled => "cancelled",
+        JobStage::Running => "running",
+        JobStage::Stopping(_) => "stopping",
+        JobStage::Suspended => "suspended",
+        JobStage::Completed => "completed",
+        JobStage::Partial => "partial",
+        JobStage::Failed => "failed",
+        JobStage::Cancelled => "cancelled",
     }
 }

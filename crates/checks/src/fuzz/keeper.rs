@@ -10,8 +10,8 @@
 use std::collections::BTreeSet;
 
 use undaunted_engine::event::RecordError;
-use undaunted_runner::keeper::{Refusal, messages, reread_reply, reread_request, understood};
-use undaunted_runner::spool::{Damage, reread_log};
+use undaunted_runner::keeper::{KeeperRefusal, messages, reread_reply, reread_request, understood};
+use undaunted_runner::spool::{SpoolDamage, reread_log};
 
 use super::checksum::crc32;
 use super::law::uphold;
@@ -102,8 +102,8 @@ fn greeting(given: &[u8]) -> Option<&'static str> {
     let shape = given.len() == 5 && given.starts_with(&[0]);
     let right = match told {
         Ok(()) => given == [0, 2, 0, 0, 0],
-        Err(Refusal::Version) => shape,
-        Err(why) => !shape && why == Refusal::Malformed,
+        Err(KeeperRefusal::Version) => shape,
+        Err(why) => !shape && why == KeeperRefusal::Malformed,
     };
     uphold("a greeting is of a version", right, &(given, told));
     shape.then_some("hello")
@@ -159,7 +159,7 @@ fn log(given: &[u8]) -> Option<&'static str> {
     uphold("a log is written as it was read", same, &(&written, &again));
     let Some(damage) = damage else {
         let longer = [given, &[0]].concat();
-        let told = Damage { offset: whole, unread: 1 };
+        let told = SpoolDamage { offset: whole, unread: 1 };
         let noticed = reread_log(&longer) == Ok((written, Some(told)));
         uphold("nothing is silently skipped", noticed, &longer);
         return Some("log");

@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use undaunted_engine::decide::react;
 use undaunted_engine::effect::ready;
-use undaunted_engine::event::{Event, JobEvent, Record, Submitted};
+use undaunted_engine::event::{Event, JobEvent, JobSubmitted, Record};
 use undaunted_engine::id::{CommandId, StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
 use undaunted_engine::plan::Plan;
-use undaunted_engine::submission::{Surroundings, submission};
+use undaunted_engine::submission::{SubmissionContext, submission};
 use undaunted_engine::task::{as_uuid, receipt_token};
 use undaunted_engine::workflow::{Operator, Source, check};
-use undaunted_policy::{Cause, Timestamp};
+use undaunted_policy::{FailureCause, Timestamp};
 
 use super::onward::{admission_of, gate_of};
 
@@ -58,7 +58,7 @@ pub(super) struct Later {
 pub(super) fn submitted(name: &str, text: &str) -> Option<(Record, Job)> {
     let operator = Operator::default();
     let workflow = check(&Source::new("f.yaml", text), &operator).workflow?;
-    let around = Surroundings {
+    let around = SubmissionContext {
         job: name.to_owned(),
         file: "f.yaml".to_owned(),
         working_dir: "/".to_owned(),
@@ -69,7 +69,7 @@ pub(super) fn submitted(name: &str, text: &str) -> Option<(Record, Job)> {
         flow: None,
         token_key: Some(7),
     };
-    let submitted: Submitted = submission(Plan::new(workflow), text, around).ok()?;
+    let submitted: JobSubmitted = submission(Plan::new(workflow), text, around).ok()?;
     let event = Event::Job(JobEvent::Submitted(Box::new(submitted)));
     let record = Record { at: T0, event };
     let job = Job::begin(&record).ok()?;
@@ -98,7 +98,7 @@ fn made() -> Option<Later> {
     for start in [first, second, third] {
         flow.tell(&Input::Accepted { start }, now);
     }
-    for (start, failure) in [(second, Some(Cause::Timeout)), (third, None)] {
+    for (start, failure) in [(second, Some(FailureCause::Timeout)), (third, None)] {
         let end =
             AttemptEnd { start, failure, output: Some("{\"small\":1}".to_owned()), ..AttemptEnd::default() };
         flow.tell(&Input::Ended(Box::new(end)), now);

@@ -7,7 +7,8 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use undaunted_policy::{
-    Balance, Class, Decision, Delay, Jitter, Planned, Progress, Reason, State, Then, Timestamp, Verdict,
+    Balance, Decision, Delay, FailureClass, Jitter, PlannedRetry, Reason, RetryState, RetryUsage, RuleAction,
+    Timestamp, Verdict,
 };
 
 use super::bytes::LONGEST;
@@ -28,7 +29,7 @@ pub(super) fn uphold(law: &str, holds: bool, facts: &dyn Debug) {
 #[derive(Clone, Copy)]
 pub(super) struct Observation<'a> {
     pub(super) promise: &'a Promise,
-    pub(super) state: State,
+    pub(super) state: RetryState,
     pub(super) retry_after: Option<Duration>,
     pub(super) now: Timestamp,
     pub(super) verdict: Verdict,
@@ -49,11 +50,11 @@ impl Observation<'_> {
     }
 
     fn retry(&self, at: Timestamp, wait: Duration) -> Vec<Law> {
-        let before = self.state.progress;
+        let before = self.state.usage;
         let asked = self.retry_after.unwrap_or_default();
         let drawn = self.verdict.arithmetic.delay.map(|delay| delay.drawn);
         let spent = before.spent.saturating_add(wait);
-        let charged = Progress { retries: before.retries.saturating_add(1), spent, previous: Some(wait) };
+        let charged = RetryUsage { retries: before.retries.saturating_add(1), spent, previous: Some(wait) };
         let budget = self.promise.retry_budget;
         let deadline = self.state.deadline;
         vec![
@@ -71,8 +72,8 @@ impl Observation<'_> {
     }
 
     fn hold(&self) -> Vec<Law> {
-        let before = self.state.progress;
-        let charged = Progress { retries: before.retries.saturating_add(1), ..before };
+        let before = self.state.usage;
+        let charged = RetryUsage { retries: before.retries.saturating_add(1), ..before };
         let deadline = self.state.deadline;
         vec![
             ("a held start is one of the attempts", self.attempts_left()),
@@ -83,24 +84,24 @@ impl Observation<'_> {
         ]
     }
 
-    fn stop(&self, reason: Reason, then: Then) -> Vec<Law> {
-        let ordinary = then == Then::Stop;
-        let final_word = !matches!(then, Then::Retry | Then::Hold);
+    fn stop(&self, reason: Reason, then: RuleAction) -> Vec<Law> {
+        let ordinary = then == RuleAction::Stop;
+        let final_word = !matches!(then, RuleAction::Retry | RuleAction::Hold);
         vec![
             ("a stop has the reason it gives", self.justifies(reason)),
             ("a stop is the end", final_word),
             ("only a rule skips or dead-letters", ordinary || reason == Reason::Rule),
-            ("a stop costs nothing", self.after() == self.state.progress),
+            ("a stop costs nothing", self.after() == self.state.usage),
         ]
     }
 
     fn justifies(&self, reason: Reason) -> bool {
-        let (promise, before) = (self.promise, self.state.progress);
+        let (promise, before) = (self.promise, self.state.usage);
         let asked = self.retry_after.unwrap_or_default();
         let wait = self.verdict.arithmetic.wait();
         match reason {
             Reason::Rule => self.verdict.rule.is_some(),
-            Reason::Permanent => self.verdict.class == Class::Permanent && self.verdict.rule.is_none(),
+            Reason::Permanent => self.verdict.class == FailureClass::Permanent && self.verdict.rule.is_none(),
             Reason::Attempts => !self.attempts_left(),
             Reason::RetryAfterExceedsLimit => asked > promise.max_retry_after,
             Reason::RetryBudget => {
@@ -119,7 +120,7 @@ impl Observation<'_> {
 
     /// What was asked stands in the answer, so that it can be explained later.
     fn arithmetic(&self) -> Vec<Law> {
-        let (sum, before) = (&self.verdict.arithmetic, self.state.progress);
+        let (sum, before) = (&self.verdict.arithmetic, self.state.usage);
         let limits = (sum.retries_allowed, sum.retry_budget, sum.max_retry_after);
         let promise = self.promise;
         let promised = (promise.retries, promise.retry_budget, promise.max_retry_after);
@@ -138,7 +139,7 @@ impl Observation<'_> {
         let mut laws = delay_laws(self.promise, delay);
         if self.promise.jitter == Jitter::Decorrelated {
             let initial = self.promise.initial_delay;
-            let previous = self.state.progress.previous.unwrap_or(initial);
+            let previous = self.state.usage.previous.unwrap_or(initial);
             let most = previous.saturating_mul(3).clamp(initial, LONGEST);
             laws.push((
                 "a decorrelated delay lies between the initial and three times the last",
@@ -150,12 +151,12 @@ impl Observation<'_> {
         laws
     }
 
-    fn after(&self) -> Progress {
-        self.verdict.progress(self.state.progress)
+    fn after(&self) -> RetryUsage {
+        self.verdict.usage(self.state.usage)
     }
 
     fn attempts_left(&self) -> bool {
-        let made = self.state.progress.retries;
+        let made = self.state.usage.retries;
         self.promise.retries.is_none_or(|most| made < most)
     }
 
@@ -168,12 +169,12 @@ impl Observation<'_> {
     }
 
     fn curable(&self) -> bool {
-        self.verdict.class != Class::Permanent || self.verdict.rule.is_some()
+        self.verdict.class != FailureClass::Permanent || self.verdict.rule.is_some()
     }
 }
 
 /// The first law that a plan made on these terms breaks.
-pub(super) fn broken_by_plan(promise: &Promise, plan: &[Planned]) -> Option<&'static str> {
+pub(super) fn broken_by_plan(promise: &Promise, plan: &[PlannedRetry]) -> Option<&'static str> {
     let mut spent = Duration::ZERO;
     let laws = plan.iter().zip(1_u32..).flat_map(|(planned, number)| {
         spent = spent.saturating_add(planned.delay.drawn);

@@ -3,7 +3,7 @@
 //! It is told everything a job can be told, now and at the end of time. What follows comes to an end,
 //! is written as it was decided, and leads to a job that can be told the next thing.
 
-use undaunted_engine::breaker::{AdmissionControl, Gate};
+use undaunted_engine::breaker::{AdmissionControl, BreakerAnswer};
 use undaunted_engine::decide::{advance, decide, react};
 use undaunted_engine::effect::{ask as gate, awaits_rule, next_wake, ready, wanted};
 use undaunted_engine::event::{NewItem, Record};
@@ -12,9 +12,9 @@ use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::law::{broken_by, broken_in};
 use undaunted_engine::task::{
-    Files, TaskWork, TokenOwner, as_uuid, correlation_id, find_token, input_task, task,
+    TaskWork, TokenOwner, ValueFiles, as_uuid, correlation_id, find_token, input_task, task,
 };
-use undaunted_policy::{Cause, Reason, Timestamp};
+use undaunted_policy::{FailureCause, Reason, Timestamp};
 
 use super::bytes::LONGEST;
 use super::law::uphold;
@@ -46,12 +46,12 @@ pub(super) fn admission_of(job: &Job, now: Timestamp) -> AdmissionControl {
 }
 
 /// What the breaker of the next command of an item answers. Where a request goes is not looked at.
-pub(super) fn gate_of(job: &Job, breakers: &mut AdmissionControl, place: ItemId) -> Gate {
+pub(super) fn gate_of(job: &Job, breakers: &mut AdmissionControl, place: ItemId) -> BreakerAnswer {
     let active = job.active(place).map(|it| it.command);
     let command = active.or_else(|| job.plan().first(place.step));
     let command = command.and_then(|it| job.plan().command(it));
     let Some(breaker) = command.and_then(|it| it.breaker.as_deref()) else {
-        return Gate::None;
+        return BreakerAnswer::None;
     };
     let name = breaker.name.as_deref().unwrap_or("http://here.test");
     gate(job, breakers, place, &name.into())
@@ -71,7 +71,7 @@ fn ask(job: &Job, now: Timestamp) {
     let asked = running.take(FEW).chain(started(job, now).into_iter().take(FEW));
     for item in asked {
         let _ = correlation_id(job, item);
-        let Ok(Some(task)) = task(job, item, Files::default(), now) else {
+        let Ok(Some(task)) = task(job, item, ValueFiles::default(), now) else {
             continue;
         };
         match task.work {
@@ -84,7 +84,7 @@ fn ask(job: &Job, now: Timestamp) {
     }
     for step in StepId::all().zip(&job.steps).map(|(step, _)| step).take(FEW) {
         // One that cannot be put together says so.
-        drop(input_task(job, step, Files::default()));
+        drop(input_task(job, step, ValueFiles::default()));
         let name = job.plan().step(step).map_or("", |step| &step.name);
         let found = find_token(job, name, &as_uuid("0123"));
         uphold("a token nobody gave out is nobody's", found == TokenOwner::Nowhere, &found);
@@ -107,7 +107,7 @@ fn inputs(job: &Job, now: Timestamp) -> Vec<Input> {
     }
     for &start in job.starts.running.keys().take(FEW) {
         inputs.push(Input::Accepted { start });
-        for failure in [None, Some(Cause::Timeout), Some(Cause::Exit(127))] {
+        for failure in [None, Some(FailureCause::Timeout), Some(FailureCause::Exit(127))] {
             inputs.push(Input::Ended(Box::new(AttemptEnd {
                 start,
                 failure,

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use undaunted_policy::shape::parse_duration;
+use undaunted_policy::spelling::parse_duration;
 use undaunted_policy::{Backoff, Jitter, Policy};
 
 use super::bytes::LONGEST;

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 
-use undaunted_engine::breaker::{AdmissionControl, BreakerJournal, BreakerRecord, Fact};
+use undaunted_engine::breaker::{AdmissionControl, BreakerFact, BreakerJournal, BreakerRecord};
 use undaunted_engine::catalog::{Catalog, CatalogRecord};
 use undaunted_engine::event::{FORMAT, Record, RecordError};
 use undaunted_policy::Timestamp;
@@ -103,10 +103,10 @@ pub(super) fn ask(record: &BreakerRecord) {
         admission.meet(&name, journal.clone());
         let _ = admission.ask(&name, &std::sync::Arc::from("j"), Some(1));
         let by_hand = [
-            Fact::Imported { since: at, until: Timestamp::MAX },
+            BreakerFact::Imported { since: at, until: Timestamp::MAX },
             journal.folded(),
-            Fact::Tripped { at },
-            Fact::Reset { at },
+            BreakerFact::Tripped { at },
+            BreakerFact::Reset { at },
         ];
         let by_hand = BreakerRecord::by_hand(by_hand.to_vec());
         journal.add(first.saturating_add(1), &by_hand);

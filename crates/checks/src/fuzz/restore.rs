@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use undaunted_policy::shape::{BackoffType, WorkConfig, WorkDefaults};
+use undaunted_policy::spelling::{BackoffType, WorkConfig, WorkDefaults};
 use undaunted_policy::{
-    Arithmetic, Balance, Breaker, BreakerSettings, Cause, Ceilings, Class, CompletionRule, Decision, Delay,
-    Draws, Failure, Health, Pattern, Phase, Policy, Pool, PoolLimits, Progress, Reason, RetryConfig, Rule,
-    Seed, State, Tally, Then, Ticket, Timestamp, Tolerance, Verdict, WhenOpen,
+    Arithmetic, Balance, Breaker, BreakerSettings, Ceilings, CircuitState, CompletionRule, CompletionTally,
+    Decision, Delay, Draws, Failure, FailureCause, FailureClass, Health, Pattern, Policy, Pool, PoolLimits,
+    Reason, RetryConfig, RetryState, RetryUsage, Rule, RuleAction, Seed, Ticket, Timestamp, Tolerance,
+    Verdict, WhenOpen,
 };
 
 use super::breaker::{Life, Step};
@@ -35,15 +36,15 @@ pub const SAVED: [(&str, Reader); 33] = [
     ("BreakerSettings", |data| restored(data, breaker_settings)),
     ("Cause", |data| restored(data, cause)),
     ("Ceilings", |data| restored(data, ceilings)),
-    ("Class", one::<Class>),
+    ("Class", one::<FailureClass>),
     ("CompletionRule", |data| restored(data, completion)),
     ("Decision", one::<Decision>),
     ("Delay", one::<Delay>),
     ("Draws", |data| restored(data, draws)),
     ("Pattern", one::<Pattern>),
-    ("Phase", one::<Phase>),
+    ("Phase", one::<CircuitState>),
     ("Policy", |data| restored(data, |it| policy(&it))),
-    ("(Policy, State)", |data| restored(data, policy_with)),
+    ("(Policy, RetryState)", |data| restored(data, policy_with)),
     ("Pool", |data| restored(data, pool)),
     ("PoolLimits", one::<PoolLimits>),
     ("Progress", |data| restored(data, progress)),
@@ -51,8 +52,8 @@ pub const SAVED: [(&str, Reader); 33] = [
     ("RetryConfig", |data| restored(data, |it| retry_config(&it))),
     ("Rule<RetryConfig>", |data| restored(data, rule)),
     ("Seed", one::<Seed>),
-    ("State", |data| restored(data, state)),
-    ("Then", one::<Then>),
+    ("RetryState", |data| restored(data, state)),
+    ("Then", one::<RuleAction>),
     ("Ticket", one::<Ticket>),
     ("Timestamp", |data| restored(data, timestamp)),
     ("Tolerance", |data| restored(data, tolerance)),
@@ -105,16 +106,16 @@ where
     again(data).map(ask).is_some()
 }
 
-fn states() -> [State; 4] {
-    let at = |retries, spent, previous| State {
-        progress: Progress { retries, spent, previous },
-        ..State::default()
+fn states() -> [RetryState; 4] {
+    let at = |retries, spent, previous| RetryState {
+        usage: RetryUsage { retries, spent, previous },
+        ..RetryState::default()
     };
     [
-        State::default(),
+        RetryState::default(),
         at(62, Duration::from_millis(1), Some(Duration::ZERO)),
         at(3_999_999_999, Duration::MAX, Some(Duration::MAX)),
-        State {
+        RetryState {
             deadline: Some(Timestamp::from_millis(1)),
             pool: Some(Pool::new(PoolLimits::effective(0, 0, &Ceilings::DEFAULT)).balance(2)),
             ..at(u32::MAX, Duration::from_nanos(u64::MAX), None)
@@ -126,18 +127,18 @@ fn failures() -> [Failure<'static>; 9] {
     let asked = |status, wait| Failure::status(status).retry_after(Some(wait));
     [
         Failure::transient(),
-        Failure::new(Cause::Exit(1)).text("HTTP 503: connection timed out"),
-        Failure::new(Cause::Exit(75)),
-        Failure::new(Cause::Exit(127)),
-        Failure::new(Cause::Signal(9)),
-        Failure::new(Cause::Interrupted),
+        Failure::new(FailureCause::Exit(1)).text("HTTP 503: connection timed out"),
+        Failure::new(FailureCause::Exit(75)),
+        Failure::new(FailureCause::Exit(127)),
+        Failure::new(FailureCause::Signal(9)),
+        Failure::new(FailureCause::Interrupted),
         asked(503, Duration::from_secs(7)),
         asked(429, Duration::MAX),
-        Failure::new(Cause::Network),
+        Failure::new(FailureCause::Network),
     ]
 }
 
-fn asked_at_all_ends(policy: &Policy, states: &[State]) {
+fn asked_at_all_ends(policy: &Policy, states: &[RetryState]) {
     let promises = Promises::of(policy);
     uphold("a saved policy says everything", promises.is_some(), policy);
     let Some(promises) = promises else { return };
@@ -155,11 +156,11 @@ fn policy(policy: &Policy) {
     asked_at_all_ends(policy, &states());
 }
 
-fn policy_with((policy, state): (Policy, State)) {
+fn policy_with((policy, state): (Policy, RetryState)) {
     asked_at_all_ends(&policy, &[state]);
 }
 
-fn state(state: State) {
+fn state(state: RetryState) {
     for policy in [Policy::DEFAULT, Policy::ONCE] {
         asked_at_all_ends(&policy, &[state]);
     }
@@ -183,16 +184,16 @@ fn work_config(work: WorkConfig) {
 
 fn verdict(verdict: Verdict) {
     for state in states() {
-        let after = verdict.progress(state.progress);
-        let kept = after.retries >= state.progress.retries && after.spent >= state.progress.spent;
+        let after = verdict.usage(state.usage);
+        let kept = after.retries >= state.usage.retries && after.spent >= state.usage.spent;
         uphold("no verdict gives anything back", kept, &verdict);
     }
     let said = verdict.to_string();
     uphold("every verdict says something", !said.is_empty(), &verdict);
 }
 
-fn progress(progress: Progress) {
-    let state = State { progress, ..State::default() };
+fn progress(progress: RetryUsage) {
+    let state = RetryState { usage: progress, ..RetryState::default() };
     asked_at_all_ends(&Policy::DEFAULT, &[state]);
 }
 
@@ -278,17 +279,17 @@ fn late_result((breaker, ticket): (Breaker, Ticket)) {
     }
 }
 
-fn cause(cause: Cause) {
+fn cause(cause: FailureCause) {
     let class = cause.class();
     let health = Health::of_failure(cause, class);
-    let known = cause != Cause::Interrupted || health == Health::Unknown;
+    let known = cause != FailureCause::Interrupted || health == Health::Unknown;
     uphold("an interrupted attempt says nothing about its target", known, &cause);
 }
 
 fn completion(rule: CompletionRule) {
     for numbers in [[0, 0, 0], [1, 0, 1], [3, 2, 1], [u64::MAX, u64::MAX, u64::MAX], [9, 1, 0]] {
         let [target, completed, failed] = numbers;
-        let tally = Tally { target, completed, failed };
+        let tally = CompletionTally { target, completed, failed };
         for now in INSTANTS {
             let decided = rule.decide(tally, Timestamp::ZERO.after(rule.deadline), now);
             let all = completed.saturating_add(failed) >= target;

@@ -5,8 +5,8 @@
 //! then, so that it is refused.
 
 use undaunted_policy::{
-    Backoff, Balance, Cause, Class, ClassName, Conditions, Failure, Jitter, JitterMode, Kind, Progress,
-    RetryConfig, RetryOn, Rule, Seed, State, Then,
+    Backoff, Balance, ClassName, Conditions, Failure, FailureCause, FailureClass, FailureKind, Jitter,
+    JitterMode, RetryConfig, RetryOn, RetryState, RetryUsage, Rule, RuleAction, Seed,
 };
 
 use super::bytes::Bytes;
@@ -15,7 +15,7 @@ use super::promise::{Promise, Promises};
 const EXIT_CODES: [i32; 4] = [2, 75, 127, 255];
 const STATUSES: [u16; 4] = [404, 429, 500, 599];
 const TEXTS: [&str; 4] = ["timed out", "HTTP 503", "1500 rows", "接続"];
-const CLASSES: [Class; 2] = [Class::Throttled, Class::Permanent];
+const CLASSES: [FailureClass; 2] = [FailureClass::Throttled, FailureClass::Permanent];
 
 /// Settings, and what they promise.
 pub(super) fn settings(bytes: &mut Bytes<'_>) -> (RetryConfig, Promises) {
@@ -114,8 +114,8 @@ fn rule(bytes: &mut Bytes<'_>, base: &Promise) -> (Rule<RetryConfig>, Option<Pro
         let retry_budget = own.retry_budget.or(base.retry_budget);
         return (rule, Some(Promise { retry_budget, ..own }));
     }
-    let others = [Then::Stop, Then::Skip, Then::DeadLetter, Then::Hold];
-    (Rule::new(when, bytes.one_of(Then::Retry, &others)), None)
+    let others = [RuleAction::Stop, RuleAction::Skip, RuleAction::DeadLetter, RuleAction::Hold];
+    (Rule::new(when, bytes.one_of(RuleAction::Retry, &others)), None)
 }
 
 fn conditions(bytes: &mut Bytes<'_>) -> Conditions {
@@ -130,26 +130,26 @@ fn conditions(bytes: &mut Bytes<'_>) -> Conditions {
 
 fn class_name(bytes: &mut Bytes<'_>) -> ClassName {
     match bytes.byte() % 3 {
-        0 => ClassName::Class(bytes.one_of(Class::Transient, &CLASSES)),
+        0 => ClassName::Class(bytes.one_of(FailureClass::Transient, &CLASSES)),
         1 => ClassName::Kind(kind(bytes)),
         _ => ClassName::Interrupted,
     }
 }
 
-fn kind(bytes: &mut Bytes<'_>) -> Kind {
-    bytes.one_of(Kind::Network, &Kind::ALL)
+fn kind(bytes: &mut Bytes<'_>) -> FailureKind {
+    bytes.one_of(FailureKind::Network, &FailureKind::ALL)
 }
 
 pub(super) fn failure(bytes: &mut Bytes<'_>) -> Failure<'static> {
     let cause = match bytes.byte() % 8 {
-        0 => Cause::Other(bytes.one_of(Class::Transient, &CLASSES)),
-        1 => Cause::Exit(bytes.one_of(1, &EXIT_CODES)),
-        2 => Cause::Signal(bytes.one_of(9, &[14])),
-        3 => Cause::Status(bytes.one_of(503, &STATUSES)),
-        4 => Cause::Status(bytes.u16()),
-        5 => Cause::Network,
-        6 => Cause::Interrupted,
-        _ => bytes.one_of(Cause::Timeout, &[Cause::Refused, Cause::Unreadable]),
+        0 => FailureCause::Other(bytes.one_of(FailureClass::Transient, &CLASSES)),
+        1 => FailureCause::Exit(bytes.one_of(1, &EXIT_CODES)),
+        2 => FailureCause::Signal(bytes.one_of(9, &[14])),
+        3 => FailureCause::Status(bytes.one_of(503, &STATUSES)),
+        4 => FailureCause::Status(bytes.u16()),
+        5 => FailureCause::Network,
+        6 => FailureCause::Interrupted,
+        _ => bytes.one_of(FailureCause::Timeout, &[FailureCause::Refused, FailureCause::Unreadable]),
     };
     Failure {
         cause,
@@ -160,14 +160,14 @@ pub(super) fn failure(bytes: &mut Bytes<'_>) -> Failure<'static> {
 }
 
 /// A state that a command may be in, or that somebody forged.
-pub(super) fn state(bytes: &mut Bytes<'_>) -> State {
+pub(super) fn state(bytes: &mut Bytes<'_>) -> RetryState {
     let draws = Seed(bytes.u64()).draws(0, 0, 1);
     if bytes.flag() {
-        return State { draws, deadline: bytes.maybe(Bytes::instant), ..State::default() };
+        return RetryState { draws, deadline: bytes.maybe(Bytes::instant), ..RetryState::default() };
     }
-    State {
+    RetryState {
         draws,
-        progress: Progress {
+        usage: RetryUsage {
             retries: bytes.count(),
             spent: bytes.duration(),
             previous: bytes.maybe(Bytes::duration),

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use undaunted_engine::breaker::AdmissionControl;
-use undaunted_engine::checkpoint::export;
-use undaunted_engine::checkpoint::shape::RetryCheckpointState;
 use undaunted_engine::effect::wanted_by;
 use undaunted_engine::event::Record;
 use undaunted_engine::job::Job;
+use undaunted_engine::state_file::export;
+use undaunted_engine::state_file::shape::RetryCheckpointState;
 use undaunted_engine::view::log::records_of;
 use undaunted_engine::view::{
     BudgetView, DeadLetterView, HoldView, ItemView, JobExplanation, JobLine, JobView, Projection,

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use undaunted_engine::event::Record;
 use undaunted_engine::workflow::Operator;
-use undaunted_runner::catalog::{Book, activated};
-use undaunted_runner::drive::{Quiet, World};
+use undaunted_runner::catalog::{CatalogHandle, activated};
+use undaunted_runner::drive::{NoJobObserver, Services};
 use undaunted_runner::endpoints::Endpoints;
-use undaunted_runner::flows::{Host, Settings};
+use undaunted_runner::flows::{FlowHost, HostSettings};
 use undaunted_runner::folder::LocalFolder;
 use undaunted_runner::journal::aggregate;
-use undaunted_runner::machine::Here;
-use undaunted_server::{Access, Manner, Metrics, News, Offline, OfflineServer, Served};
+use undaunted_runner::machine::LocalMachine;
+use undaunted_server::{Access, ChangeSignal, Metrics, Offline, OfflineServer, Served, ServerSettings};
 use undaunted_store::{Append, MemoryStore, Store, Version};
 
 use super::later::{FLOW, later};
@@ -28,30 +28,33 @@ pub(super) fn on_stage<T>(access: Access, act: impl FnOnce(&OfflineServer<'_>) -
     static OFFLINE: OnceLock<Option<Offline>> = OnceLock::new();
     let offline = OFFLINE.get_or_init(|| Offline::begin().ok()).as_ref()?;
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let book = Book::open(Arc::clone(&store)).ok()?;
+    let book = CatalogHandle::open(Arc::clone(&store)).ok()?;
     set(&*store, &book)?;
-    let world = World {
+    let world = Services {
         store,
         local: LocalFolder::new(""),
-        machine: Arc::new(Here::default()),
+        machine: Arc::new(LocalMachine::default()),
         grace: Duration::ZERO,
         check_interval: Duration::from_secs(5),
         catalog: None,
         endpoints: Endpoints::of([NOWHERE]).ok()?,
         around: Vec::new(),
     };
-    let settings = Settings {
+    let settings = HostSettings {
         operator: Operator::default(),
         webhooks: "http://localhost".to_owned(),
         release: String::new(),
         directory: "/".to_owned(),
-        watch: Box::new(|_| Box::new(Quiet)),
+        watch: Box::new(|_| Box::new(NoJobObserver)),
         left: Box::new(|_, _| {}),
     };
-    let host = Arc::new(Host::begin(world, book, settings));
-    let served =
-        Served { host: Arc::clone(&host), metrics: Arc::new(Metrics::default()), news: News::quiet() };
-    let manner = Manner { access, ..Manner::default() };
+    let host = Arc::new(FlowHost::begin(world, book, settings));
+    let served = Served {
+        host: Arc::clone(&host),
+        metrics: Arc::new(Metrics::default()),
+        news: ChangeSignal::quiet(),
+    };
+    let manner = ServerSettings { access, ..ServerSettings::default() };
     let done = act(&offline.serve(manner, served));
     // Twice: at once.
     host.interrupt();
@@ -61,13 +64,13 @@ pub(super) fn on_stage<T>(access: Access, act: impl FnOnce(&OfflineServer<'_>) -
 }
 
 /// Writes the flow whose results come later.
-fn set(store: &dyn Store, book: &Book) -> Option<()> {
+fn set(store: &dyn Store, book: &CatalogHandle) -> Option<()> {
     let flow = later()?;
     let claim = store.claim(&aggregate(FLOW).ok()?).ok()?;
     let records = flow.records.iter().map(Record::encode).collect();
     let append = Append::new(claim.aggregate.clone(), Version::EMPTY, claim.epoch, records);
     store.append(vec![append]).ok()?;
-    store.release(&claim).ok()?;
+    store.unclaim(&claim).ok()?;
     let activated = activated(&flow.job)?;
     let entered = move |_: &_| Ok::<_, ()>(vec![activated.clone()]);
     book.change(entered).ok()?.ok()?;

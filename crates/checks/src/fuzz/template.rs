@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use undaunted_engine::workflow::template::{
-    JsonTemplate, Names, Reference, ShellTemplate, TemplateError, TextTemplate, ValueError, Values,
+    JsonTemplate, KnownNames, Reference, ShellTemplate, TemplateError, TemplateValues, TextTemplate,
+    ValueError,
 };
 
 use super::law::{Law, first_broken, uphold};
@@ -28,8 +29,8 @@ pub fn workflow_template(data: &[u8]) -> BTreeSet<&'static str> {
     let captured = ["version", "a-b", "list"].map(str::to_owned).into();
     let steps = ["build", "a"].map(str::to_owned).into();
     let nothing = BTreeSet::new();
-    let all = Names { item: true, map: true, captured: &captured, steps: &steps };
-    let none = Names { item: false, map: false, captured: &nothing, steps: &nothing };
+    let all = KnownNames { item: true, map: true, captured: &captured, steps: &steps };
+    let none = KnownNames { item: false, map: false, captured: &nothing, steps: &nothing };
     let mut seen = BTreeSet::new();
     for names in [all, none] {
         seen.extend(shell(&text, &names));
@@ -39,7 +40,7 @@ pub fn workflow_template(data: &[u8]) -> BTreeSet<&'static str> {
     seen
 }
 
-fn shell(text: &str, names: &Names<'_>) -> BTreeSet<&'static str> {
+fn shell(text: &str, names: &KnownNames<'_>) -> BTreeSet<&'static str> {
     let parsed = ShellTemplate::parse(text, names);
     let same = parsed == ShellTemplate::parse(text, names);
     uphold("the same text is read the same", same, &text);
@@ -59,7 +60,7 @@ fn shell(text: &str, names: &Names<'_>) -> BTreeSet<&'static str> {
     words("shell", template.references())
 }
 
-fn plain(text: &str, names: &Names<'_>) -> BTreeSet<&'static str> {
+fn plain(text: &str, names: &KnownNames<'_>) -> BTreeSet<&'static str> {
     let parsed = TextTemplate::parse(text, names);
     let same = parsed == TextTemplate::parse(text, names);
     uphold("the same text is read the same", same, &text);
@@ -79,7 +80,7 @@ fn plain(text: &str, names: &Names<'_>) -> BTreeSet<&'static str> {
     words("text", template.references())
 }
 
-fn json(text: &str, names: &Names<'_>) {
+fn json(text: &str, names: &KnownNames<'_>) {
     let inside = json!({"text": text, "list": [7, text], text: [null]});
     let read = serde_json::from_str(text).ok();
     for value in [Value::from(text), inside].into_iter().chain(read) {
@@ -151,7 +152,7 @@ impl Given {
     }
 }
 
-impl Values for Given {
+impl TemplateValues for Given {
     fn value(&self, reference: &Reference) -> Option<Cow<'_, Value>> {
         let given = if reference.is_raw() { &self.raw } else { &self.other };
         given.as_ref().map(Cow::Borrowed)

@@ -12,8 +12,8 @@ use undaunted_engine::id::StartId;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::law::{broken_by, broken_in};
 use undaunted_engine::task::{TokenOwner, find_token};
-use undaunted_policy::Cause;
-use undaunted_runner::request::Arrived;
+use undaunted_policy::FailureCause;
+use undaunted_runner::request::ArrivedResult;
 use undaunted_runner::{StepResult, step_result};
 
 use super::later::{Later, STEP, later};
@@ -47,7 +47,7 @@ pub fn webhook_result(data: &[u8]) -> BTreeSet<&'static str> {
         arrives(flow, start, &result);
         seen.insert("arrived");
     }
-    let arrived = Arrived { step: step.to_owned(), token: token.to_owned(), result };
+    let arrived = ArrivedResult { step: step.to_owned(), token: token.to_owned(), result };
     let stored = serde_json::to_string(&arrived).unwrap_or_default();
     let again = serde_json::from_str(&stored).ok();
     uphold("what is handed on is what arrived", again == Some(arrived), &stored);
@@ -108,7 +108,7 @@ fn belongs(flow: &Later, step: &str, token: &str, found: TokenOwner) -> &'static
 fn arrives(flow: &Later, start: StartId, result: &Result<String, String>) {
     let end = AttemptEnd {
         start,
-        failure: result.is_err().then_some(Cause::Refused),
+        failure: result.is_err().then_some(FailureCause::Refused),
         output: result.as_ref().ok().cloned(),
         error: result.as_ref().err().cloned().unwrap_or_default(),
         took: Duration::from_secs(1),

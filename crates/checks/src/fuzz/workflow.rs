@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use undaunted_engine::workflow::{
-    Action, Body, Command, Flow, InputSource, Map, MaxParallel, Mode, Resolved, Source, Step, StepWork,
-    Workflow,
+    Action, Command, Flow, HttpBody, InputSource, Map, MaxParallel, ResolvedRetry, Source, Step, StepWork,
+    Workflow, WorkflowMode,
 };
-use undaunted_policy::{Policy, State, Then};
+use undaunted_policy::{Policy, RetryState, RuleAction};
 
 use super::decide;
 use super::diagnosis::outside;
@@ -25,9 +25,9 @@ mod tests;
 /// The mode of a workflow, and what its commands do.
 pub(super) fn words(workflow: &Workflow) -> BTreeSet<&'static str> {
     let mode = match workflow.mode {
-        Mode::Sequence => "sequence",
-        Mode::MapReduce => "mapreduce",
-        Mode::Flow => "flow",
+        WorkflowMode::Sequence => "sequence",
+        WorkflowMode::MapReduce => "mapreduce",
+        WorkflowMode::Flow => "flow",
     };
     let actions = commands(workflow).into_iter().map(|command| match command.action {
         Action::Shell(_) => "shell",
@@ -71,11 +71,11 @@ pub(super) fn plan(policy: &Policy) {
     let promises = Promises::of(policy);
     uphold("a saved policy says everything", promises.is_some(), policy);
     if let Some(promises) = promises {
-        decide::plan(policy, &promises, State::default());
+        decide::plan(policy, &promises, RetryState::default());
     }
 }
 
-fn call(step: &Step) -> Option<&Resolved> {
+fn call(step: &Step) -> Option<&ResolvedRetry> {
     match &step.work {
         StepWork::Call(call) => Some(&call.retry),
         StepWork::One | StepWork::Map(_) => None,
@@ -97,7 +97,7 @@ fn commands(workflow: &Workflow) -> Vec<&Command> {
 }
 
 fn step_laws(workflow: &Workflow, index: usize, step: &Step) -> Vec<Law> {
-    let flow = workflow.mode == Mode::Flow;
+    let flow = workflow.mode == WorkflowMode::Flow;
     let needed = |holds: fn(usize, usize) -> bool| step.needs.iter().all(|it| holds(*it, index));
     let exist = step.needs.iter().all(|it| *it < workflow.steps.len());
     let mut laws = vec![
@@ -149,7 +149,7 @@ fn name_laws(workflow: &Workflow, commands: &[&Command]) -> [Law; 4] {
     let ids: BTreeSet<&str> = commands.iter().map(|command| command.id.as_str()).collect();
     let places: BTreeSet<u64> = commands.iter().map(|command| command.index).collect();
     let steps: BTreeSet<&str> = workflow.steps.iter().map(|step| step.name.as_str()).collect();
-    let flow = workflow.mode == Mode::Flow;
+    let flow = workflow.mode == WorkflowMode::Flow;
     [
         ("no two commands have one id", ids.len() == commands.len()),
         ("no two commands draw from one place", places.len() == commands.len()),
@@ -161,7 +161,7 @@ fn name_laws(workflow: &Workflow, commands: &[&Command]) -> [Law; 4] {
 fn command_laws(workflow: &Workflow, command: &Command) -> Vec<Law> {
     let typed = |c: char| !c.is_whitespace() && !c.is_control() && c != '/';
     let holds = command.retry.policy.rules().table().iter();
-    let holds = holds.filter(|rule| rule.then() == Then::Hold).count();
+    let holds = holds.filter(|rule| rule.then() == RuleAction::Hold).count();
     let breaker = command.breaker.as_ref();
     let http = matches!(command.action, Action::Http(_) | Action::Step(_));
     let agent = match &command.action {
@@ -194,8 +194,8 @@ fn templates(command: &Command) {
             template::text_laws(&http.url);
             http.headers.iter().for_each(|(_, text)| template::text_laws(text));
             match &http.body {
-                Some(Body::Text(text)) => template::text_laws(text),
-                Some(Body::Json(json)) => template::json_laws(json),
+                Some(HttpBody::Text(text)) => template::text_laws(text),
+                Some(HttpBody::Json(json)) => template::json_laws(json),
                 None => {}
             }
         }

@@ -249,12 +249,12 @@ impl Session {
         };
         let store = self.store(handle)?;
         if !waiting {
-            store.let_go(&claim);
+            store.unclaim_in_background(&claim);
             // Whatever comes next through this handle comes after it.
             let behind = store.append(vec![]).map(drop);
             return behind.map_err(|error| said(&error));
         }
-        store.release(&claim).map_err(|error| said(&error))
+        store.unclaim(&claim).map_err(|error| said(&error))
     }
 
     /// Removes an aggregate.

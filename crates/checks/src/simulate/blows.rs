@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use undaunted_engine::breaker::{BreakerRecord, Fact};
+use undaunted_engine::breaker::{BreakerFact, BreakerRecord};
 use undaunted_runner::request::{self, JobRequest};
 use undaunted_runner::{breakers, journal};
 use undaunted_store::Store;
@@ -178,7 +178,7 @@ impl Simulation<'_> {
             (name, outside.die.falls(1, 2), outside.wall())
         };
         let Some(name) = name else { return };
-        let fact = if trips { Fact::Tripped { at: now } } else { Fact::Reset { at: now } };
+        let fact = if trips { BreakerFact::Tripped { at: now } } else { BreakerFact::Reset { at: now } };
         let changed = breakers::change(&self.disk, &name, |_| Some(fact.clone()));
         let mut outside = look(&self.shared);
         if let Ok(state) = changed {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use undaunted_policy::mutant::{self, Mutant};
+use undaunted_engine::mutant::{self, Mutant};
 
 use super::plan::Plan;
 use super::seed::{Finding, history, of_seed};

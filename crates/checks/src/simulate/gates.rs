@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use undaunted_engine::breaker::{BreakerRecord, BreakerState, Fact};
-use undaunted_engine::event::{Event, ItemEvent, JobEvent, Record, Text};
+use undaunted_engine::breaker::{BreakerFact, BreakerRecord, BreakerState};
+use undaunted_engine::event::{Event, ItemEvent, JobEvent, Record, StoredText};
 use undaunted_engine::id::ItemId;
 use undaunted_runner::{breakers, journal};
 use undaunted_store::{AggregateId, Append};
@@ -78,7 +78,7 @@ impl Gates {
         let seen = self.known.entry(name.to_owned()).or_default();
         let mut broken = None;
         for fact in &record.facts {
-            if let Fact::Probed { generation, .. } = fact
+            if let BreakerFact::Probed { generation, .. } = fact
                 && *generation == seen.state.breaker.generation()
                 && seen.state.is_probing()
             {
@@ -153,10 +153,10 @@ impl Gates {
     }
 
     /// A text of a record; those that are kept by the same append count, too.
-    fn read(&self, job: &str, appends: &[Append], text: &Text) -> String {
+    fn read(&self, job: &str, appends: &[Append], text: &StoredText) -> String {
         let number = match text {
-            Text::Itself(text) => return text.clone(),
-            Text::Kept(number) => usize::try_from(*number).unwrap_or(usize::MAX),
+            StoredText::Itself(text) => return text.clone(),
+            StoredText::Kept(number) => usize::try_from(*number).unwrap_or(usize::MAX),
         };
         let known = self.texts.get(job).map_or(&[][..], Vec::as_slice);
         let own = of_family(appends, journal::FAMILY).filter(|it| it.aggregate.id() == job);
@@ -211,7 +211,8 @@ pub(super) fn probed(appends: &[Append], claims: &BTreeSet<AggregateId>) -> Vec<
         let claimed = breakers::probe_claim(name).is_ok_and(|it| claims.contains(&it));
         let records = append.records.iter();
         let records = records.filter_map(|bytes| BreakerRecord::decode(bytes).ok());
-        let probes = |it: &BreakerRecord| it.facts.iter().any(|fact| matches!(fact, Fact::Probed { .. }));
+        let probes =
+            |it: &BreakerRecord| it.facts.iter().any(|fact| matches!(fact, BreakerFact::Probed { .. }));
         if !claimed && records.into_iter().any(|it| probes(&it)) {
             broken.push(format!("a process probes for {name}, which another has claimed"));
         }
@@ -224,7 +225,7 @@ fn of_family<'a>(appends: &'a [Append], family: &'a str) -> impl Iterator<Item =
 }
 
 /// The breaker that let a start through that is no probe.
-fn started(record: &Record) -> Option<Text> {
+fn started(record: &Record) -> Option<StoredText> {
     let Event::Item(ItemEvent::AttemptStarted(started)) = &record.event else {
         return None;
     };
@@ -235,8 +236,8 @@ fn started(record: &Record) -> Option<Text> {
 fn count(name: &str, record: &BreakerRecord, found: &mut Told) {
     for fact in &record.facts {
         let (results, probes) = match fact {
-            Fact::Reported { many, .. } => (*many, 0),
-            Fact::Probed { .. } => (0, 1),
+            BreakerFact::Reported { many, .. } => (*many, 0),
+            BreakerFact::Probed { .. } => (0, 1),
             _ => continue,
         };
         let told = found.entry(name.to_owned()).or_default();

@@ -85,7 +85,7 @@ impl Simulation<'_> {
         let mut acted = false;
         // What it tells itself it hears in the next round.
         for _ in 0..100 {
-            let acts = process.hub.come_round();
+            let acts = process.hub.poll();
             acted |= acts;
             let news = {
                 let mut outside = look(&self.shared);
@@ -253,8 +253,8 @@ impl Simulation<'_> {
 
 /// A retry that is due, that nothing keeps, and that does not start.
 fn late(seen: &super::witness::Seen, job: &undaunted_engine::job::Job, now: Timestamp) -> Option<String> {
-    use undaunted_engine::job::{Stage, StepStage};
-    if job.stage != Stage::Running || job.times.paused.is_some() {
+    use undaunted_engine::job::{JobStage, StepStage};
+    if job.stage != JobStage::Running || job.times.paused.is_some() {
         return None;
     }
     let due = seen.ledger.due().iter();

@@ -14,10 +14,11 @@ use undaunted_engine::id::StartId;
 use undaunted_policy::Timestamp;
 use undaunted_runner::AttemptFate;
 use undaunted_runner::drive::Notifier;
-use undaunted_runner::keeper::{KeeperEvent, Refusal, Spec};
-use undaunted_runner::machine::{Endings, Outputs, Reach};
+use undaunted_runner::keeper::{CommandSpec, KeeperEvent, KeeperRefusal};
+use undaunted_runner::machine::{AttemptEnds, CapturedOutputs, KeeperAddress};
 use undaunted_runner::spool::{
-    CaptureError, End, EndedBy, Exited, Fate, Recovered, RunningCommand, SpooledOutput, Vanished,
+    CaptureError, CommandEnd, CommandExit, CommandFate, EndedBy, RecoveredSpool, RunningCommand,
+    SpooledOutput, VanishedCommand,
 };
 
 use super::case::{Act, How};
@@ -50,7 +51,7 @@ pub(super) struct KeeperProcess {
 /// An engine that has reached a keeper.
 struct Listener {
     process: usize,
-    endings: Arc<Endings>,
+    endings: Arc<AttemptEnds>,
     notifier: Notifier,
 }
 
@@ -63,7 +64,7 @@ struct Entry {
     token: String,
     began: Timestamp,
     /// What it will be, when it ends by itself.
-    end: (End, EndedBy, String),
+    end: (CommandEnd, EndedBy, String),
     state: State,
 }
 
@@ -71,7 +72,7 @@ struct Entry {
 enum State {
     Runs,
     /// It has ended, and its keeper has noted how.
-    Exited(Box<Exited>),
+    Exited(Box<CommandExit>),
     /// It has ended while it had no keeper.
     Gone,
 }
@@ -90,8 +91,8 @@ impl KeeperProcess {
 
     /// Begins, if there is none: ends what the commands of the last one left. What it finds, and what it
     /// has ended.
-    fn begin(&mut self, is_new: bool) -> (Recovered, Vec<(u64, String)>) {
-        let (mut recovered, mut ended) = (Recovered::default(), Vec::new());
+    fn begin(&mut self, is_new: bool) -> (RecoveredSpool, Vec<(u64, String)>) {
+        let (mut recovered, mut ended) = (RecoveredSpool::default(), Vec::new());
         if self.life > 0 {
             return (recovered, ended);
         }
@@ -110,7 +111,7 @@ impl KeeperProcess {
                 ended.push((*id, entry.token.clone()));
             }
             entry.state = State::Gone;
-            let vanished = Vanished {
+            let vanished = VanishedCommand {
                 id: *id,
                 began: system(entry.began),
                 stdout: SpooledOutput::default(),
@@ -118,7 +119,7 @@ impl KeeperProcess {
                 ended: found,
                 survived: 0,
             };
-            recovered.fates.insert(*id, Fate::Vanished(Some(vanished)));
+            recovered.fates.insert(*id, CommandFate::Vanished(Some(vanished)));
         }
         (recovered, ended)
     }
@@ -146,7 +147,7 @@ impl KeeperProcess {
     }
 }
 
-impl Outputs for KeeperProcess {
+impl CapturedOutputs for KeeperProcess {
     fn capture(&self, kept: &SpooledOutput, _: u64) -> Result<Vec<u8>, CaptureError> {
         let place = usize::try_from(kept.offset).unwrap_or(usize::MAX);
         let text = self.outputs.get(place).filter(|_| kept.length > 0);
@@ -168,8 +169,8 @@ impl Outside {
         &mut self,
         job: &str,
         process: usize,
-        reach: Reach<'_>,
-        endings: Arc<Endings>,
+        reach: KeeperAddress<'_>,
+        endings: Arc<AttemptEnds>,
     ) -> Option<Fates> {
         let busy = self.keepers.get(job).and_then(|it| it.listener.as_ref());
         if let Some(other) = busy
@@ -183,19 +184,19 @@ impl Outside {
         let (mut recovered, ended) = keeper.begin(is_new);
         for (id, entry) in &keeper.entries {
             let fate = match &entry.state {
-                State::Runs => Fate::Running(RunningCommand {
+                State::Runs => CommandFate::Running(RunningCommand {
                     id: *id,
                     pid: None,
                     slot: None,
                     began: Some(system(entry.began)),
                 }),
-                State::Exited(exited) => Fate::Exited((**exited).clone()),
+                State::Exited(exited) => CommandFate::Exited((**exited).clone()),
                 State::Gone => {
                     let known = recovered.fates.contains_key(id);
                     if known {
                         continue;
                     }
-                    Fate::Vanished(None)
+                    CommandFate::Vanished(None)
                 }
             };
             recovered.fates.insert(*id, fate);
@@ -253,16 +254,16 @@ impl Outside {
         }
     }
 
-    fn keeper_runs(&mut self, job: &str, spec: &Spec) {
+    fn keeper_runs(&mut self, job: &str, spec: &CommandSpec) {
         let id = spec.id;
         let now = self.wall();
         let Some(keeper) = self.keepers.get_mut(job) else {
             return;
         };
         let refused = if keeper.entries.contains_key(&id) {
-            Some(Refusal::Known)
+            Some(KeeperRefusal::Known)
         } else if keeper.unwanted.contains(&id) {
-            Some(Refusal::Cancelled)
+            Some(KeeperRefusal::Cancelled)
         } else {
             None
         };
@@ -308,18 +309,23 @@ impl Outside {
     }
 
     /// When a command will end if nobody ends it before, and how.
-    fn end_of(&mut self, job: &str, spec: &Spec, act: Act) -> (Duration, (End, EndedBy, String)) {
+    fn end_of(
+        &mut self,
+        job: &str,
+        spec: &CommandSpec,
+        act: Act,
+    ) -> (Duration, (CommandEnd, EndedBy, String)) {
         let hangs = matches!(act.how, How::Hang);
         let (mut end, output) = match act.how {
-            How::Exit(code) => (End::Code(code), String::new()),
-            How::Signal(signal) => (End::Signal(signal), String::new()),
-            How::Success(output) => (End::Code(0), output),
-            _ => (End::Code(1), String::new()),
+            How::Exit(code) => (CommandEnd::Code(code), String::new()),
+            How::Signal(signal) => (CommandEnd::Signal(signal), String::new()),
+            How::Success(output) => (CommandEnd::Code(0), output),
+            _ => (CommandEnd::Code(1), String::new()),
         };
         let mut takes = act.takes;
         let command = self.harm.command;
         if command > 0 && self.die.falls(command, 100_000) {
-            end = End::Signal(9);
+            end = CommandEnd::Signal(9);
             takes /= 2;
             self.crashes = self.crashes.saturating_add(1);
             self.tell(|| format!("command {} of {job} will be killed", spec.id));
@@ -330,7 +336,7 @@ impl Outside {
         }
         match spec.timeout {
             Some(timeout) if timeout <= takes => {
-                (timeout, (End::Signal(15), EndedBy::Timeout, String::new()))
+                (timeout, (CommandEnd::Signal(15), EndedBy::Timeout, String::new()))
             }
             _ => (takes, (end, EndedBy::Itself, output)),
         }
@@ -377,10 +383,10 @@ impl Outside {
         let (mut end, _, output) = entry.end;
         let mut text = output.as_str();
         if why == EndedBy::Cancelled {
-            end = End::Signal(15);
+            end = CommandEnd::Signal(15);
             text = "";
         }
-        let exited = Exited {
+        let exited = CommandExit {
             id,
             end,
             why,
@@ -441,7 +447,7 @@ impl Outside {
         let mut running = keeper.entries.iter_mut();
         let running = running.find(|(_, entry)| matches!(entry.state, State::Runs));
         if let Some((&id, entry)) = running {
-            entry.end = (End::Signal(9), EndedBy::Itself, String::new());
+            entry.end = (CommandEnd::Signal(9), EndedBy::Itself, String::new());
             self.crashes = self.crashes.saturating_add(1);
             self.tell(|| format!("command {id} of {job} is killed"));
             self.end_command(job, id, EndedBy::Itself);
@@ -471,7 +477,7 @@ impl Outside {
     }
 }
 
-fn variable(spec: &Spec, name: &str) -> String {
+fn variable(spec: &CommandSpec, name: &str) -> String {
     let mut env = spec.env.iter();
     let found = env.find(|(known, _)| known == name);
     found.map_or_else(String::new, |(_, value)| value.to_string_lossy().into_owned())

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use undaunted_engine::event::{AttemptId, Event, ItemEvent, JobEvent, Record, Retrying, Started, StepEvent};
+use undaunted_engine::event::{
+    AttemptId, AttemptStarted, Event, ItemEvent, JobEvent, Record, RetryScheduled, StepEvent,
+};
 use undaunted_engine::id::{CommandId, ItemId, StartId};
 use undaunted_policy::Timestamp;
 
@@ -103,7 +105,7 @@ impl Ledger {
         wrong
     }
 
-    fn starts(&mut self, started: &Started, at: Timestamp, wrong: &mut Vec<String>) {
+    fn starts(&mut self, started: &AttemptStarted, at: Timestamp, wrong: &mut Vec<String>) {
         let of = started.of;
         let place = of.item();
         if let Some(other) = self.live.insert(place, of) {
@@ -124,7 +126,7 @@ impl Ledger {
         self.goes_on(place, wrong);
     }
 
-    fn waits(&mut self, retrying: &Retrying, wrong: &mut Vec<String>) {
+    fn waits(&mut self, retrying: &RetryScheduled, wrong: &mut Vec<String>) {
         let of = retrying.of;
         let spent = self.spent.entry((of.item(), of.command)).or_default();
         *spent = spent.saturating_add(retrying.delay);

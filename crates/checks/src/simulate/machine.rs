@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use undaunted_engine::id::StartId;
 use undaunted_engine::input::AttemptEnd;
-use undaunted_policy::{Cause, Timestamp};
+use undaunted_policy::{FailureCause, Timestamp};
 use undaunted_runner::drive::Notifier;
 use undaunted_runner::folder::JobFolder;
-use undaunted_runner::keeper::{KeeperError, Refusal, Spec};
-use undaunted_runner::machine::{Endings, Expected, Keeping, Machine, Reach, ReachedKeeper, Withdraw};
-use undaunted_runner::{Answer, ExecutorMessage, NewFile, Order, judged};
+use undaunted_runner::keeper::{CommandSpec, KeeperError, KeeperRefusal};
+use undaunted_runner::machine::{
+    AttemptEnds, CommandHost, ExpectedEnd, KeeperAddress, Machine, ReachedKeeper, Withdraw,
+};
+use undaunted_runner::{ExecutorMessage, HttpAnswer, HttpOrder, NewFile, judged};
 
 use super::case::{Act, How};
 use super::outside::{Happening, Outside, Shared, Told, Touch, look};
@@ -60,7 +62,7 @@ impl Machine for SimMachine {
         }
     }
 
-    fn send(&self, order: Order, notifier: Notifier) -> Withdraw {
+    fn send(&self, order: HttpOrder, notifier: Notifier) -> Withdraw {
         let mut outside = look(&self.shared);
         outside.requests = outside.requests.saturating_add(1);
         let number = outside.requests;
@@ -77,18 +79,18 @@ impl Machine for SimMachine {
         })
     }
 
-    fn keeper(&self, reach: Reach<'_>) -> Result<ReachedKeeper, KeeperError> {
+    fn keeper(&self, reach: KeeperAddress<'_>) -> Result<ReachedKeeper, KeeperError> {
         let mut outside = look(&self.shared);
         let job = job_of(reach.folder);
         if outside.touch(self.process) == Touch::Dead {
             return Err(KeeperError::Silent(io::ErrorKind::BrokenPipe.into()));
         }
-        let endings = Arc::new(Endings::new(reach.secrets.clone(), &reach.started));
+        let endings = Arc::new(AttemptEnds::new(reach.secrets.clone(), &reach.started));
         let hears = Arc::clone(&endings);
         let reached = outside.reach_keeper(&job, self.process, reach, hears);
         // Nothing survives a power cut, and whatever else does is ended by the next keeper.
         let Some((fates, others)) = reached else {
-            return Err(KeeperError::Refused(Refusal::Busy));
+            return Err(KeeperError::Refused(KeeperRefusal::Busy));
         };
         let keeper = SimKeeper { shared: Shared::clone(&self.shared), process: self.process, job, endings };
         Ok(ReachedKeeper { keeper: Box::new(keeper), fates, others })
@@ -145,7 +147,7 @@ struct SimKeeper {
     shared: Shared,
     process: usize,
     job: String,
-    endings: Arc<Endings>,
+    endings: Arc<AttemptEnds>,
 }
 
 impl SimKeeper {
@@ -167,8 +169,8 @@ impl Drop for SimKeeper {
     }
 }
 
-impl Keeping for SimKeeper {
-    fn run(&self, spec: Spec, expected: Expected) {
+impl CommandHost for SimKeeper {
+    fn run(&self, spec: CommandSpec, expected: ExpectedEnd) {
         self.endings.expect(StartId(spec.id), expected);
         self.tell(Told::Run(Box::new(spec)));
     }
@@ -193,7 +195,7 @@ impl Keeping for SimKeeper {
 
 impl Outside {
     /// A request is received by whoever it is for, and will be answered, or not.
-    fn receive(&mut self, process: usize, number: u64, order: &Order, notifier: Notifier) {
+    fn receive(&mut self, process: usize, number: u64, order: &HttpOrder, notifier: Notifier) {
         let Some(place) = self.witness.place_of(order) else {
             self.witness.violation("a request is sent whose start is not on record".to_owned());
             return;
@@ -214,14 +216,14 @@ impl Outside {
         let mut answer = answered(order, &act);
         if lost || matches!(act.how, How::Hang) {
             takes = Duration::from_hours(1);
-            let broken = (Cause::Network, "the connection was closed");
+            let broken = (FailureCause::Network, "the connection was closed");
             answer = failed(order.start, broken.0, broken.1);
         }
         if let Some(timeout) = order.timeout
             && timeout <= takes
         {
             takes = timeout;
-            answer = failed(order.start, Cause::Timeout, "no answer in time");
+            answer = failed(order.start, FailureCause::Timeout, "no answer in time");
         }
         if answer.failure.is_none() && !lost {
             self.send_result(order.start, &place, &act, takes, twice);
@@ -280,24 +282,24 @@ fn label_of(url: &str) -> String {
     pieces.next().unwrap_or_default().to_owned()
 }
 
-fn failed(start: StartId, cause: Cause, error: &str) -> AttemptEnd {
+fn failed(start: StartId, cause: FailureCause, error: &str) -> AttemptEnd {
     AttemptEnd { start, failure: Some(cause), error: error.to_owned(), ..AttemptEnd::default() }
 }
 
 /// How an attempt ends that is answered so.
-fn answered(order: &Order, act: &Act) -> AttemptEnd {
+fn answered(order: &HttpOrder, act: &Act) -> AttemptEnd {
     let (status, retry_after, body) = match &act.how {
         How::Success(output) => (200, None, success(output)),
         How::Later(_) => (200, None, success("{}")),
         How::Status(status, wait) => (*status, wait.map(Duration::from_secs), String::new()),
         How::Denied => (200, None, r#"{"success":false,"error":"no"}"#.to_owned()),
-        _ => return failed(order.start, Cause::Network, "nobody is there"),
+        _ => return failed(order.start, FailureCause::Network, "nobody is there"),
     };
     let body = match (order.call.protocol, &act.how) {
-        (undaunted_engine::workflow::Protocol::Plain, How::Success(output)) => output.clone(),
+        (undaunted_engine::workflow::HttpProtocol::Plain, How::Success(output)) => output.clone(),
         _ => body,
     };
-    let mut end = judged(order, &Answer { status, retry_after, body: body.into_bytes() });
+    let mut end = judged(order, &HttpAnswer { status, retry_after, body: body.into_bytes() });
     end.took = act.takes;
     end
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use undaunted_policy::Timestamp;
 use undaunted_runner::ExecutorMessage;
 use undaunted_runner::drive::Notifier;
-use undaunted_store::{AggregateId, Append, Claim, Done, OnFindings, Question, Version};
+use undaunted_store::{AggregateId, Append, Claim, OnAppended, OnFindings, Question, Version};
 
 use super::case::{Act, Case};
 use super::harm::Harm;
@@ -65,7 +65,7 @@ pub(super) enum Happening {
 /// What a keeper is told.
 pub(super) enum Told {
     /// To run a command.
-    Run(Box<undaunted_runner::keeper::Spec>),
+    Run(Box<undaunted_runner::keeper::CommandSpec>),
     /// To end one.
     Cancel(u64),
     /// To end all.
@@ -79,7 +79,7 @@ pub(super) enum Told {
 /// Something a process has handed over to be written.
 pub(super) enum Write {
     /// Records.
-    Append(Vec<Append>, Done),
+    Append(Vec<Append>, OnAppended),
     /// A claim is given up.
     Release(Claim),
 }

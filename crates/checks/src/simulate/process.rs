@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use undaunted_engine::event::Submitted;
+use undaunted_engine::event::JobSubmitted;
 use undaunted_engine::job::Plans;
 use undaunted_engine::plan::Plan;
-use undaunted_engine::submission::{Surroundings, submission};
+use undaunted_engine::submission::{SubmissionContext, submission};
 use undaunted_engine::workflow::{Operator, Source, check};
 use undaunted_policy::Timestamp;
-use undaunted_runner::drive::{Hub, Quiet, World};
+use undaunted_runner::drive::{EventLoop, NoJobObserver, Services};
 use undaunted_runner::endpoints::Endpoints;
 use undaunted_runner::folder::LocalFolder;
 use undaunted_runner::journal::{self, ClaimedJob, JournalError};
@@ -27,7 +27,7 @@ const WEBHOOKS: &str = "http://here.test";
 
 /// What a process has of its own.
 pub(super) struct Home {
-    pub(super) world: World,
+    pub(super) world: Services,
     pub(super) store: Arc<SimStore>,
 }
 
@@ -35,7 +35,7 @@ impl Home {
     pub(super) fn new(shared: &Shared, process: usize, disk: &MemoryStore) -> Self {
         let store = SimStore::new(Shared::clone(shared), process, disk.another());
         let store = Arc::new(store);
-        let world = World {
+        let world = Services {
             store: Arc::<SimStore>::clone(&store),
             local: LocalFolder::new("/simulated"),
             machine: Arc::new(SimMachine { shared: Shared::clone(shared), process }),
@@ -52,7 +52,7 @@ impl Home {
 /// A process that lives.
 pub(super) struct Process<'w> {
     home: &'w Home,
-    pub(super) hub: Hub<'w>,
+    pub(super) hub: EventLoop<'w>,
     /// The jobs it runs, and how far its clock for each is ahead of the machine's uptime.
     pub(super) jobs: BTreeMap<String, Timestamp>,
     /// Since when it stands still, and until when.
@@ -75,7 +75,7 @@ pub(super) enum Taken {
 
 impl<'w> Process<'w> {
     pub(super) fn begin(home: &'w Home) -> Self {
-        let mut hub = Hub::new(&home.world);
+        let mut hub = EventLoop::new(&home.world);
         hub.send_results_to(WEBHOOKS.to_owned());
         Self { home, hub, jobs: BTreeMap::new(), stands: None, leaves: false }
     }
@@ -123,7 +123,7 @@ impl<'w> Process<'w> {
             outside.wall().since(Timestamp::ZERO.after(outside.now))
         };
         self.jobs.insert(held.job.id().to_owned(), Timestamp::ZERO.after(ahead));
-        self.hub.add(held, Secrets::default(), Box::new(Quiet));
+        self.hub.add(held, Secrets::default(), Box::new(NoJobObserver));
     }
 
     /// The names of the jobs whose commands it has a keeper run.
@@ -138,7 +138,7 @@ impl<'w> Process<'w> {
 }
 
 /// The submission of a case. Not to be had if its text is wrong.
-fn submitted(job: &str, case: &Case) -> Result<Submitted, String> {
+fn submitted(job: &str, case: &Case) -> Result<JobSubmitted, String> {
     let text = case.text();
     let source = Source::new("case.yaml", text.as_str());
     let operator = Operator::default();
@@ -147,7 +147,7 @@ fn submitted(job: &str, case: &Case) -> Result<Submitted, String> {
         let found = &checked.diagnostics;
         return Err(format!("a case is no workflow: {found:?}\n{text}"));
     };
-    let around = Surroundings {
+    let around = SubmissionContext {
         job: job.to_owned(),
         file: "case.yaml".to_owned(),
         working_dir: format!("/simulated/{job}"),

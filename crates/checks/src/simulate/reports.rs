@@ -5,7 +5,7 @@ use std::time::Duration;
 use undaunted_engine::id::StartId;
 use undaunted_engine::task::{TokenOwner, find_token};
 use undaunted_runner::drive::Reported;
-use undaunted_runner::request::{self, Arrived};
+use undaunted_runner::request::{self, ArrivedResult};
 use undaunted_store::Store;
 
 use super::case::{Act, How};
@@ -28,8 +28,8 @@ pub(super) struct Report {
 
 impl Report {
     /// What it says.
-    fn arrived(&self) -> Arrived {
-        Arrived {
+    fn arrived(&self) -> ArrivedResult {
+        ArrivedResult {
             step: self.step.clone(),
             token: self.token.clone(),
             result: match &self.act.how {

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use undaunted_store::{
-    AggregateId, Append, AppendError, Claim, ClaimError, Done, Epoch, Found, Head, Listed, MemoryStore,
-    OnFindings, Owner, Question, Records, Request, RequestId, Store, StoreError, Version,
+    AggregateId, Append, AppendError, Claim, ClaimError, Epoch, FoundSnapshot, Head, Listed, MemoryStore,
+    OnAppended, OnFindings, Owner, Question, Records, RequestId, Store, StoreError, StoreRequest, Version,
 };
 
 use super::gates;
@@ -132,7 +132,7 @@ impl SimStore {
                     done(result);
                     outside.wake(self.process);
                 }
-                Write::Release(claim) => drop(inner.release(&claim)),
+                Write::Release(claim) => drop(inner.unclaim(&claim)),
             }
         }
         if let (Fate::Unsure(_), Some(life)) = (fate, outside.lives.get_mut(self.process)) {
@@ -156,7 +156,7 @@ impl SimStore {
                     outside.note_lost(self.process, &appends);
                     done(Err(why.clone().into()));
                 }
-                (Write::Release(claim), Some(inner)) => drop(inner.release(&claim)),
+                (Write::Release(claim), Some(inner)) => drop(inner.unclaim(&claim)),
                 (Write::Release(_), None) => {}
             }
         }
@@ -358,7 +358,7 @@ fn continued(appends: &[Append]) -> Option<(AggregateId, Version)> {
 }
 
 impl Store for SimStore {
-    fn submit(&self, appends: Vec<Append>, done: Done) {
+    fn submit(&self, appends: Vec<Append>, done: OnAppended) {
         if let Err(error) = self.inner() {
             look(&self.shared).note_lost(self.process, &appends);
             return done(Err(error.into()));
@@ -422,11 +422,11 @@ impl Store for SimStore {
         self.inner()?.owner(aggregate)
     }
 
-    fn release(&self, claim: &Claim) -> Result<(), StoreError> {
-        self.now(|inner| inner.release(claim))
+    fn unclaim(&self, claim: &Claim) -> Result<(), StoreError> {
+        self.now(|inner| inner.unclaim(claim))
     }
 
-    fn let_go(&self, claim: &Claim) {
+    fn unclaim_in_background(&self, claim: &Claim) {
         let mut outside = look(&self.shared);
         if let Some(life) = outside.lives.get_mut(self.process) {
             life.claims.remove(&claim.aggregate);
@@ -439,7 +439,7 @@ impl Store for SimStore {
         self.now(|inner| inner.request(aggregate, bytes))
     }
 
-    fn requests(&self, aggregate: &AggregateId) -> Result<Vec<Request>, StoreError> {
+    fn requests(&self, aggregate: &AggregateId) -> Result<Vec<StoreRequest>, StoreError> {
         self.reading()?.requests(aggregate)
     }
 
@@ -457,7 +457,7 @@ impl Store for SimStore {
         self.inner()?.save_snapshot(aggregate, at, bytes)
     }
 
-    fn latest_snapshot(&self, aggregate: &AggregateId) -> Result<Found, StoreError> {
+    fn latest_snapshot(&self, aggregate: &AggregateId) -> Result<FoundSnapshot, StoreError> {
         self.inner()?.latest_snapshot(aggregate)
     }
 

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use undaunted_engine::event::{AttemptId, Event, ItemEvent, Record};
 use undaunted_engine::id::{ItemId, StartId};
-use undaunted_engine::job::{Item, Job, Plans};
+use undaunted_engine::job::{ItemState, Job, Plans};
 use undaunted_engine::law::{broken_by, broken_in};
 use undaunted_engine::task::{as_uuid, receipt_token};
 use undaunted_policy::Reason;
-use undaunted_runner::{Order, journal};
+use undaunted_runner::{HttpOrder, journal};
 use undaunted_store::Append;
 
 use super::again::Again;
@@ -166,7 +166,7 @@ impl Witness {
     }
 
     /// Which attempt a request is for; none if no such attempt is on record.
-    pub(super) fn place_of(&self, order: &Order) -> Option<Place> {
+    pub(super) fn place_of(&self, order: &HttpOrder) -> Option<Place> {
         let mut headers = order.call.headers.iter();
         let (_, token) = headers.find(|(name, _)| name == "Idempotency-Key")?;
         let (id, item) = self.tokens.get(token)?;
@@ -225,7 +225,7 @@ fn left_behind(job: &Job) -> Option<String> {
         return None;
     }
     let steps = job.steps.iter().flat_map(|step| step.items.iter());
-    let left = steps.filter(|(_, item)| matches!(item, Item::Active(_))).count();
+    let left = steps.filter(|(_, item)| matches!(item, ItemState::Active(_))).count();
     (left > 0).then(|| format!("the job has ended, and {left} items have not"))
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use undaunted_checks::simulate::case::{Act, Case, How};
-use undaunted_engine::breaker::{AdmissionControl, BreakerState, Gate, Prober};
+use undaunted_engine::breaker::{AdmissionControl, BreakerAnswer, BreakerState, ProbeOwner};
 use undaunted_engine::decide::{Reaction, react};
 use undaunted_engine::effect::{Effect, ask, next_opening, next_wake, offers, ready, wanted};
 use undaunted_engine::event::{Event, ItemEvent, JobEvent, NewItem, Record};
@@ -14,10 +14,10 @@ use undaunted_engine::id::{ItemId, StartId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
 use undaunted_engine::plan::Plan;
-use undaunted_engine::submission::{Surroundings, submission};
-use undaunted_engine::task::{Files, TaskWork, task};
+use undaunted_engine::submission::{SubmissionContext, submission};
+use undaunted_engine::task::{TaskWork, ValueFiles, task};
 use undaunted_engine::workflow::{Operator, Source, check};
-use undaunted_policy::{Cause, Timestamp};
+use undaunted_policy::{FailureCause, Timestamp};
 
 const T0: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
@@ -43,7 +43,7 @@ impl<'c> World<'c> {
         let text = case.text();
         let operator = Operator::default();
         let checked = check(&Source::new("w.yaml", &text), &operator);
-        let around = Surroundings {
+        let around = SubmissionContext {
             job: "7f3k".to_owned(),
             file: "/w/w.yaml".to_owned(),
             working_dir: "/w".to_owned(),
@@ -161,7 +161,7 @@ impl<'c> World<'c> {
     }
 
     fn kill(&mut self, start: StartId) -> bool {
-        let end = AttemptEnd { start, failure: Some(Cause::Signal(15)), ..AttemptEnd::default() };
+        let end = AttemptEnd { start, failure: Some(FailureCause::Signal(15)), ..AttemptEnd::default() };
         !self.tell(&Input::Ended(Box::new(end))).is_empty()
     }
 
@@ -170,7 +170,7 @@ impl<'c> World<'c> {
         let mut changed = false;
         self.breakers.tick(self.now);
         for item in ready(&self.job, &self.breakers, self.now) {
-            let made = task(&self.job, item, Files::default(), self.now);
+            let made = task(&self.job, item, ValueFiles::default(), self.now);
             let made = made.unwrap();
             let gate = self.gate(item, made.as_ref().map(|made| &made.work));
             let records = self.tell(&Input::Start { item, refused: None, gate });
@@ -192,12 +192,12 @@ impl<'c> World<'c> {
     }
 
     /// What the breaker of a command answers; a request asks that of where it goes.
-    fn gate(&mut self, item: ItemId, work: Option<&TaskWork>) -> Gate {
+    fn gate(&mut self, item: ItemId, work: Option<&TaskWork>) -> BreakerAnswer {
         let active = self.job.active(item).map(|active| active.command);
         let command = active.or_else(|| self.job.plan().first(item.step)).unwrap();
         let breaker = self.job.plan().command(command).unwrap().breaker.as_ref();
         let Some(breaker) = breaker else {
-            return Gate::None;
+            return BreakerAnswer::None;
         };
         let name: Arc<str> = match (&breaker.name, work) {
             (Some(name), _) => Arc::from(name.as_str()),
@@ -213,7 +213,7 @@ impl<'c> World<'c> {
         }
         self.breakers.tick(self.now);
         if self.breakers.may_probe(&name) {
-            self.breakers.probed_by(&name, Prober::Ours);
+            self.breakers.probed_by(&name, ProbeOwner::Ours);
         }
         ask(&self.job, &mut self.breakers, item, &name)
     }
@@ -232,7 +232,7 @@ impl<'c> World<'c> {
         let act = self.case.act(label, &name, attempt);
         let timed_out = || AttemptEnd {
             start,
-            failure: Some(Cause::Timeout),
+            failure: Some(FailureCause::Timeout),
             took: timeout.unwrap_or_default(),
             ..AttemptEnd::default()
         };
@@ -267,14 +267,14 @@ fn ended(start: StartId, act: &Act) -> AttemptEnd {
     let mut end = AttemptEnd { start, took: act.takes, ..AttemptEnd::default() };
     match &act.how {
         How::Success(output) => end.output = Some(output.clone()),
-        How::Exit(status) => end.failure = Some(Cause::Exit(*status)),
-        How::Signal(signal) => end.failure = Some(Cause::Signal(*signal)),
+        How::Exit(status) => end.failure = Some(FailureCause::Exit(*status)),
+        How::Signal(signal) => end.failure = Some(FailureCause::Signal(*signal)),
         How::Status(status, after) => {
-            end.failure = Some(Cause::Status(*status));
+            end.failure = Some(FailureCause::Status(*status));
             end.retry_after = after.map(Duration::from_secs);
         }
-        How::Refused => end.failure = Some(Cause::Network),
-        How::Denied => end.failure = Some(Cause::Refused),
+        How::Refused => end.failure = Some(FailureCause::Network),
+        How::Denied => end.failure = Some(FailureCause::Refused),
         How::Hang | How::Later(_) => panic!("{act:?} does not end"),
     }
     end

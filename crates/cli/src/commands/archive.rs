@@ -7,12 +7,12 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use undaunted_engine::view::ArchivedView;
-use undaunted_policy::shape::parse_duration;
+use undaunted_policy::spelling::parse_duration;
 use undaunted_runner::archive::{ArchiveError, archive, restore};
 use undaunted_runner::clock::Clock;
 use undaunted_runner::with_causes;
 
-use crate::exit::{Exit, Refused};
+use crate::exit::{CommandError, Exit};
 use crate::jobs::{Jobs, of_journal};
 use crate::screen::json;
 
@@ -126,7 +126,7 @@ pub(crate) fn bring_back(store: Option<&Path>, args: &RestoreArgs) -> Result<Exi
 }
 
 /// The jobs by these names. None is archived if one has not ended.
-fn named(jobs: &Jobs, names: &[String]) -> Result<Vec<String>, Refused> {
+fn named(jobs: &Jobs, names: &[String]) -> Result<Vec<String>, CommandError> {
     let mut found = Vec::new();
     for name in names {
         let id = jobs.find(name)?;
@@ -140,9 +140,9 @@ fn named(jobs: &Jobs, names: &[String]) -> Result<Vec<String>, Refused> {
     Ok(found)
 }
 
-fn old(jobs: &Jobs, older: &str) -> Result<Vec<String>, Refused> {
+fn old(jobs: &Jobs, older: &str) -> Result<Vec<String>, CommandError> {
     let older: Duration =
-        parse_duration(older).map_err(|error| Refused::Usage(format!("--older-than: {error}")))?;
+        parse_duration(older).map_err(|error| CommandError::Usage(format!("--older-than: {error}")))?;
     let now = Clock::set().now();
     let mut found = Vec::new();
     for listed in jobs.list("")? {
@@ -156,21 +156,23 @@ fn old(jobs: &Jobs, older: &str) -> Result<Vec<String>, Refused> {
     Ok(found)
 }
 
-fn of_archive(error: &ArchiveError) -> Refused {
+fn of_archive(error: &ArchiveError) -> CommandError {
     match error {
         ArchiveError::NotEnded { job } => {
-            Refused::Usage(format!("{error}; `undaunted cancel {job}` ends it"))
+            CommandError::Usage(format!("{error}; `undaunted cancel {job}` ends it"))
         }
-        ArchiveError::Awaited { .. } => Refused::Usage(error.to_string()),
-        ArchiveError::InTheWay { .. } => Refused::Usage(format!("{error}; name another folder with --to")),
+        ArchiveError::Awaited { .. } => CommandError::Usage(error.to_string()),
+        ArchiveError::InTheWay { .. } => {
+            CommandError::Usage(format!("{error}; name another folder with --to"))
+        }
         ArchiveError::Exists { job } => {
-            Refused::Usage(format!("{error}; `undaunted archive {job} --to DIR` makes room for it"))
+            CommandError::Usage(format!("{error}; `undaunted archive {job} --to DIR` makes room for it"))
         }
         ArchiveError::Io { path, source } if source.kind() == io::ErrorKind::NotFound => {
-            Refused::not_found("no_file", format!("there is no file `{}`", path.display()))
+            CommandError::not_found("no_file", format!("there is no file `{}`", path.display()))
         }
         ArchiveError::Journal(error) => of_journal(error),
-        ArchiveError::Io { .. } => Refused::Store { message: with_causes(error), help: None },
-        _ => Refused::Invalid(error.to_string()),
+        ArchiveError::Io { .. } => CommandError::Store { message: with_causes(error), help: None },
+        _ => CommandError::Invalid(error.to_string()),
     }
 }

@@ -9,7 +9,7 @@ use undaunted_engine::view::{self, AttemptView};
 
 use crate::exit::Exit;
 use crate::jobs::Jobs;
-use crate::opened::Target;
+use crate::opened::JobTarget;
 use crate::screen::attempts::Table;
 use crate::screen::json;
 
@@ -32,13 +32,13 @@ pub(crate) struct AttemptsArgs {
 
 pub(crate) fn run(store: Option<&Path>, args: &AttemptsArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
-    let (mut opened, target) = Target::open(&jobs, &args.of)?;
+    let (mut opened, target) = JobTarget::open(&jobs, &args.of)?;
     let out = BufWriter::new(io::stdout().lock());
     let mut sink = Sink { out, table: (!args.json).then(Table::default) };
     match target {
         // One after the other, so that a million attempts take no more memory than one.
-        Target::Job => opened.reader.each_attempt(|job, found| sink.put(view::attempt(job, found)))?,
-        Target::Item(item, _) => {
+        JobTarget::Job => opened.reader.each_attempt(|job, found| sink.put(view::attempt(job, found)))?,
+        JobTarget::Item(item, _) => {
             let mut histories = opened.histories([item])?;
             let history = histories.remove(&item).unwrap_or_default();
             let mut found = history.attempts;

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use undaunted_engine::breaker::Fact;
+use undaunted_engine::breaker::BreakerFact;
 use undaunted_engine::view::{BreakerHistoryView, BreakerView};
 use undaunted_policy::Timestamp;
 use undaunted_runner::breakers;
 use undaunted_runner::clock::Clock;
 
-use crate::exit::{Exit, Refused};
+use crate::exit::{CommandError, Exit};
 use crate::jobs::Jobs;
 use crate::screen::{breakers as screen, json as print_json};
 
@@ -63,7 +63,7 @@ pub(crate) fn run(store: Option<&Path>, args: &BreakerArgs) -> Result<Exit> {
     let now = Clock::set().now();
     match &args.what {
         What::Ls { json } => {
-            let found = breakers::list(&*jobs.store).map_err(Refused::from)?;
+            let found = breakers::list(&*jobs.store).map_err(CommandError::from)?;
             let mut out = BufWriter::new(io::stdout().lock());
             let found = found.iter();
             let found = found.map(|(name, journal)| BreakerView::of(name, &journal.state));
@@ -76,7 +76,7 @@ pub(crate) fn run(store: Option<&Path>, args: &BreakerArgs) -> Result<Exit> {
             out.flush()?;
         }
         What::Show(one) => {
-            let journal = breakers::read(&*jobs.store, &one.name).map_err(Refused::from)?;
+            let journal = breakers::read(&*jobs.store, &one.name).map_err(CommandError::from)?;
             let journal = journal.ok_or_else(|| unknown(&one.name))?;
             let mut out = BufWriter::new(io::stdout().lock());
             let shown = BreakerHistoryView::of(&one.name, &journal);
@@ -87,15 +87,15 @@ pub(crate) fn run(store: Option<&Path>, args: &BreakerArgs) -> Result<Exit> {
             }
             out.flush()?;
         }
-        What::Reset(one) => change(&jobs, one, Fact::Reset { at: now }, now)?,
-        What::Trip(one) => change(&jobs, one, Fact::Tripped { at: now }, now)?,
+        What::Reset(one) => change(&jobs, one, BreakerFact::Reset { at: now }, now)?,
+        What::Trip(one) => change(&jobs, one, BreakerFact::Tripped { at: now }, now)?,
     }
     Ok(Exit::Done)
 }
 
-fn change(jobs: &Jobs, one: &One, fact: Fact, now: Timestamp) -> Result<()> {
+fn change(jobs: &Jobs, one: &One, fact: BreakerFact, now: Timestamp) -> Result<()> {
     let change = |_: &_| Some(fact);
-    let state = breakers::change(&*jobs.store, &one.name, change).map_err(Refused::from)?;
+    let state = breakers::change(&*jobs.store, &one.name, change).map_err(CommandError::from)?;
     let shown = BreakerView::of(&one.name, &state);
     let mut out = io::stdout().lock();
     if one.json {
@@ -106,7 +106,7 @@ fn change(jobs: &Jobs, one: &One, fact: Fact, now: Timestamp) -> Result<()> {
     Ok(())
 }
 
-fn unknown(name: &str) -> Refused {
+fn unknown(name: &str) -> CommandError {
     let breaker = name.to_owned();
     undaunted_runner::journal::JournalError::NoBreaker { breaker }.into()
 }

@@ -13,7 +13,7 @@ use undaunted_runner::journal::{self, JournalError};
 use undaunted_runner::request::{JobRequest, ask};
 use undaunted_store::ClaimError;
 
-use crate::exit::{Exit, Refused};
+use crate::exit::{CommandError, Exit};
 use crate::jobs::Jobs;
 use crate::opened::OpenedJob;
 use crate::screen::{json, plain};
@@ -111,14 +111,14 @@ fn top_up(jobs: &Jobs, id: &str, retries: u32, as_json: bool) -> Result<Exit> {
     let job = jobs.read(id)?;
     let most = job.ceilings().max_total;
     let Some(pool) = job.pool else {
-        return Err(Refused::Usage(format!(
+        return Err(CommandError::Usage(format!(
             "job {id} has no pool to top up: only the limits of each command bound its retries; \
              change them with `undaunted resume {id} --update FILE`"
         ))
         .into());
     };
     if pool.limits.total >= most {
-        return Err(Refused::Usage(format!(
+        return Err(CommandError::Usage(format!(
             "the pool of job {id} has {} retries, and the operator allowed {most} at most \
              (RETRY_BUDGET_MAX when it was submitted); `undaunted budget show {id}` says who used \
              them",
@@ -131,14 +131,14 @@ fn top_up(jobs: &Jobs, id: &str, retries: u32, as_json: bool) -> Result<Exit> {
         Ok(held) => {
             let now = Clock::set().now();
             let told = journal::tell(&*jobs.store, held, &request.input(), now);
-            let told = told.map_err(Refused::from)?;
+            let told = told.map_err(CommandError::from)?;
             return topped_up(&told, pool, retries, as_json);
         }
         Err(JournalError::Claim(ClaimError::OwnedBy { owner, .. })) => {
-            ask(&*jobs.store, id, request).map_err(Refused::from)?;
+            ask(&*jobs.store, id, request).map_err(CommandError::from)?;
             owner.pid
         }
-        Err(error) => return Err(Refused::from(error).into()),
+        Err(error) => return Err(CommandError::from(error).into()),
     };
     // The owner decides how many are added.
     let mut out = io::stdout().lock();

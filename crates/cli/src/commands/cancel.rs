@@ -7,14 +7,14 @@ use anyhow::Result;
 use clap::Args;
 use undaunted_engine::input::Input;
 use undaunted_engine::view::CancelRequestView;
-use undaunted_runner::drive::{Hub, Quiet};
+use undaunted_runner::drive::{EventLoop, NoJobObserver};
 use undaunted_runner::journal::{self, JournalError};
 use undaunted_runner::request::{JobRequest, ask};
 use undaunted_runner::secrets::Secrets;
 use undaunted_store::ClaimError;
 
 use crate::commands::run::tell;
-use crate::exit::{Exit, Refused};
+use crate::exit::{CommandError, Exit};
 use crate::jobs::{Jobs, of_drive};
 use crate::screen::json;
 
@@ -42,7 +42,7 @@ pub(crate) fn run(store: Option<&Path>, args: &CancelArgs) -> Result<Exit> {
     let mut held = match journal::claim(&*jobs.store, &id, &jobs.plans) {
         Ok(held) => held,
         Err(JournalError::Claim(ClaimError::OwnedBy { owner, .. })) => {
-            ask(&*jobs.store, &id, JobRequest::Cancel).map_err(Refused::from)?;
+            ask(&*jobs.store, &id, JobRequest::Cancel).map_err(CommandError::from)?;
             let mut out = io::stdout().lock();
             if args.json {
                 let asked = CancelRequestView { job: id, requested: true, owner: owner.pid };
@@ -56,7 +56,7 @@ pub(crate) fn run(store: Option<&Path>, args: &CancelArgs) -> Result<Exit> {
             }
             return Ok(Exit::Done);
         }
-        Err(error) => return Err(Refused::from(error).into()),
+        Err(error) => return Err(CommandError::from(error).into()),
     };
     if held.job.stage.has_ended() {
         tell(&held.job, args.json)?;
@@ -68,7 +68,7 @@ pub(crate) fn run(store: Option<&Path>, args: &CancelArgs) -> Result<Exit> {
     let directory = Path::new(&held.job.submitted().working_dir);
     let secrets = Secrets::read(held.job.workflow(), directory);
     let secrets = secrets.unwrap_or_else(|_| Secrets::withheld());
-    let ended = Hub::new(&world).run(held, secrets, Box::new(Quiet));
+    let ended = EventLoop::new(&world).run(held, secrets, Box::new(NoJobObserver));
     let job = ended.map_err(|error| of_drive(&error, &id))?;
     tell(&job, args.json)?;
     Ok(Exit::Done)

@@ -4,9 +4,9 @@ use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
 use clap::Args;
-use undaunted_engine::workflow::{Checked, Diagnostic, Severity, Source};
+use undaunted_engine::workflow::{CheckedWorkflow, Diagnostic, Severity, Source};
 
-use crate::exit::Refused;
+use crate::exit::CommandError;
 use crate::screen::{count, diagnostics};
 use crate::source::check_file;
 
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<()> {
     for file in &args.files {
         match check_file(file) {
             Ok(found) => checked.push(found),
-            Err(Refused::Usage(why)) => return Err(Refused::Usage(why).into()),
+            Err(CommandError::Usage(why)) => return Err(CommandError::Usage(why).into()),
             Err(why) => unread.push(why),
         }
     }
@@ -58,26 +58,26 @@ pub(crate) fn run(args: &CheckArgs) -> Result<()> {
 }
 
 /// The exit code is that of the worst file.
-fn verdict(checked: &[(Source, Checked)], mut unread: Vec<Refused>) -> Result<()> {
+fn verdict(checked: &[(Source, CheckedWorkflow)], mut unread: Vec<CommandError>) -> Result<()> {
     let invalid: Vec<_> = checked.iter().filter(|(_, checked)| checked.has_errors()).collect();
     let refused = match (invalid.as_slice(), unread.len()) {
         ([], 0) => return Ok(()),
         ([], 1) => unread.remove(0),
         ([], _) => {
             let all: Vec<_> = unread.iter().map(ToString::to_string).collect();
-            Refused::not_found("no_file", all.join("; "))
+            CommandError::not_found("no_file", all.join("; "))
         }
         ([(source, checked)], 0) => refusal(source, &checked.diagnostics),
         (several, _) => {
             let files = count(several.len(), "file is", "files are");
             let missing = unread.iter().map(|why| format!("; {why}"));
-            Refused::Invalid(format!("{files} not valid{}", missing.collect::<Vec<_>>().concat()))
+            CommandError::Invalid(format!("{files} not valid{}", missing.collect::<Vec<_>>().concat()))
         }
     };
     Err(refused.into())
 }
 
-fn summary(checked: &Checked) -> String {
+fn summary(checked: &CheckedWorkflow) -> String {
     let workflow = checked.workflow.as_ref();
     let steps = workflow.map_or(0, |workflow| workflow.steps.len());
     let warnings = match checked.diagnostics.len() {
@@ -87,7 +87,7 @@ fn summary(checked: &Checked) -> String {
     format!("valid, {}{warnings}", count(steps, "step", "steps"))
 }
 
-pub(crate) fn refusal(source: &Source, diagnostics: &[Diagnostic]) -> Refused {
+pub(crate) fn refusal(source: &Source, diagnostics: &[Diagnostic]) -> CommandError {
     let errors = diagnostics.iter();
     let mut errors = errors.filter(|found| found.code.severity() == Severity::Error);
     let number = errors.clone().count();
@@ -97,7 +97,7 @@ pub(crate) fn refusal(source: &Source, diagnostics: &[Diagnostic]) -> Refused {
         let help = help.unwrap_or_default();
         format!("line {}: {}{help}", at.line, found.message)
     });
-    Refused::Diagnosed {
+    CommandError::Diagnosed {
         file: source.name().to_owned(),
         errors: count(number, "error", "errors"),
         first: first.unwrap_or_default(),

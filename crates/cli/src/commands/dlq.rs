@@ -16,7 +16,7 @@ use undaunted_runner::journal;
 
 use crate::commands::rm::confirmed;
 use crate::commands::run::{drive, read_secrets};
-use crate::exit::{Exit, Refused};
+use crate::exit::{CommandError, Exit};
 use crate::jobs::Jobs;
 use crate::opened::OpenedJob;
 use crate::screen::progress::Quietness;
@@ -147,7 +147,7 @@ pub(crate) fn run(store: Option<&Path>, args: &DlqArgs) -> Result<Exit> {
 }
 
 /// The dead letters that `which` names, in input order.
-fn chosen(opened: &mut OpenedJob<'_>, which: &Which) -> Result<Vec<ItemId>, Refused> {
+fn chosen(opened: &mut OpenedJob<'_>, which: &Which) -> Result<Vec<ItemId>, CommandError> {
     let mut items: Vec<ItemId> = if which.items.is_empty() {
         opened.job().dead.keys().copied().collect()
     } else {
@@ -160,11 +160,11 @@ fn chosen(opened: &mut OpenedJob<'_>, which: &Which) -> Result<Vec<ItemId>, Refu
     let job = opened.job();
     if let Some(item) = items.iter().find(|item| !job.dead.contains_key(item)) {
         let name = plain(job.identity(*item));
-        return Err(Refused::not_found("no_item", format!("`{name}` is no dead letter")));
+        return Err(CommandError::not_found("no_item", format!("`{name}` is no dead letter")));
     }
     if let Some(text) = &which.filter {
         let filter =
-            Filter::parse(text).map_err(|error| Refused::Usage(format!("--where `{text}`: {error}")))?;
+            Filter::parse(text).map_err(|error| CommandError::Usage(format!("--where `{text}`: {error}")))?;
         opened.reader.learn(items.iter().copied())?;
         let job = opened.job();
         items.retain(|item| filter.matches(&input(job, *item)));
@@ -176,7 +176,7 @@ fn input(job: &Job, item: ItemId) -> serde_json::Value {
     serde_json::from_str(job.value(item)).unwrap_or_default()
 }
 
-fn open<'j>(jobs: &'j Jobs, which: &Which) -> Result<(OpenedJob<'j>, Vec<ItemId>), Refused> {
+fn open<'j>(jobs: &'j Jobs, which: &Which) -> Result<(OpenedJob<'j>, Vec<ItemId>), CommandError> {
     let id = jobs.find(&which.job)?;
     let mut opened = OpenedJob::open(jobs, &id)?;
     let items = chosen(&mut opened, which)?;
@@ -296,7 +296,7 @@ fn group(jobs: &Jobs, which: &Which) -> Result<Exit> {
 fn redrive(jobs: &Jobs, args: &RedriveArgs) -> Result<Exit> {
     let which = &args.which;
     if args.rate.is_some_and(|rate| !rate.is_finite() || rate <= 0.0) {
-        return Err(Refused::Usage("--rate is a number above 0".to_owned()).into());
+        return Err(CommandError::Usage("--rate is a number above 0".to_owned()).into());
     }
     let (mut opened, items) = open(jobs, which)?;
     let id = opened.job().id().to_owned();
@@ -314,7 +314,7 @@ fn redrive(jobs: &Jobs, args: &RedriveArgs) -> Result<Exit> {
     }
     let secrets = read_secrets(job.workflow(), &job.submitted().working_dir)?;
     drop(opened);
-    let mut held = journal::claim(&*jobs.store, &id, &jobs.plans).map_err(Refused::from)?;
+    let mut held = journal::claim(&*jobs.store, &id, &jobs.plans).map_err(CommandError::from)?;
     held.first = Some(Input::Redrive { items, reduce: args.reduce });
     held.rate = args.rate;
     drive(jobs, held, secrets, Quietness::of(which.json))
@@ -328,13 +328,13 @@ fn give_up(jobs: &Jobs, args: &DropArgs) -> Result<Exit> {
     if !items.is_empty() && !args.yes && !confirmed(&format!("drop {letters} of job {id}"))? {
         return Ok(Exit::Done);
     }
-    let held = journal::claim(&*jobs.store, id, &jobs.plans).map_err(Refused::from)?;
+    let held = journal::claim(&*jobs.store, id, &jobs.plans).map_err(CommandError::from)?;
     // Another process may have redriven or dropped some of them meanwhile.
     let mut items = items;
     items.retain(|item| held.job.dead.contains_key(item));
     let asked = Input::Drop { items: items.clone() };
     let job = journal::tell(&*jobs.store, held, &asked, Clock::set().now());
-    let job = job.map_err(Refused::from)?;
+    let job = job.map_err(CommandError::from)?;
     say_chosen(&job, which, &items, true)?;
     Ok(Exit::Done)
 }
@@ -343,13 +343,12 @@ fn export(jobs: &Jobs, args: &ExportArgs) -> Result<Exit> {
     let (mut opened, items) = open(jobs, &args.which)?;
     opened.reader.learn(items.iter().copied())?;
     let job = opened.job();
-    let out: Box<dyn Write> =
-        match &args.output {
-            Some(path) => Box::new(std::fs::File::create(path).map_err(|error| {
-                Refused::Usage(format!("`{}` cannot be written: {error}", path.display()))
-            })?),
-            None => Box::new(io::stdout().lock()),
-        };
+    let out: Box<dyn Write> = match &args.output {
+        Some(path) => Box::new(std::fs::File::create(path).map_err(|error| {
+            CommandError::Usage(format!("`{}` cannot be written: {error}", path.display()))
+        })?),
+        None => Box::new(io::stdout().lock()),
+    };
     let mut out = BufWriter::new(out);
     for item in items {
         writeln!(out, "{}", job.value(item))?;

@@ -15,7 +15,7 @@ use undaunted_policy::Timestamp;
 use undaunted_runner::{breakers, journal};
 use undaunted_store::Version;
 
-use crate::exit::{Exit, Refused};
+use crate::exit::{CommandError, Exit};
 use crate::jobs::Jobs;
 use crate::screen::events;
 
@@ -45,22 +45,22 @@ pub(crate) struct EventsArgs {
 pub(crate) fn run(store: Option<&Path>, args: &EventsArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     let id = jobs.find(&args.job)?;
-    let aggregate = journal::aggregate(&id).map_err(Refused::from)?;
+    let aggregate = journal::aggregate(&id).map_err(CommandError::from)?;
     let mut job: Option<Job> = None;
     let mut seen = Version::default();
     let mut pulse = None;
     let mut turns = Turns::default();
     loop {
-        let now = jobs.store.pulse().map_err(Refused::from)?;
+        let now = jobs.store.pulse().map_err(CommandError::from)?;
         if pulse != Some(now) {
             pulse = Some(now);
             let mut out = BufWriter::new(io::stdout().lock());
             let records = jobs.store.read(&aggregate, seen);
             turns.read_on(&jobs)?;
-            for read in records.map_err(Refused::from)? {
+            for read in records.map_err(CommandError::from)? {
                 // The records before a damaged one are printed, then the error.
                 let shown = read
-                    .map_err(Refused::from)
+                    .map_err(CommandError::from)
                     .and_then(|(version, bytes)| Ok((version, journal::decode(&id, version, &bytes)?)));
                 let (version, record) = match shown {
                     Ok(shown) => shown,
@@ -77,7 +77,7 @@ pub(crate) fn run(store: Option<&Path>, args: &EventsArgs) -> Result<Exit> {
                     }
                     None => job.insert(Job::begin(&record).map_err(|why| {
                         let job = id.clone();
-                        Refused::from(journal::JournalError::Job { job, why })
+                        CommandError::from(journal::JournalError::Job { job, why })
                     })?),
                 };
                 turns.note(&jobs, job, &record)?;
@@ -129,7 +129,7 @@ struct Turns {
 
 impl Turns {
     /// Reads the breakers that a record names for the first time.
-    fn note(&mut self, jobs: &Jobs, job: &Job, record: &Record) -> Result<(), Refused> {
+    fn note(&mut self, jobs: &Jobs, job: &Job, record: &Record) -> Result<(), CommandError> {
         let name = match &record.event {
             Event::Job(JobEvent::Submitted(_)) => {
                 self.since = record.at;
@@ -160,7 +160,7 @@ impl Turns {
         }
     }
 
-    fn meet(&mut self, jobs: &Jobs, name: &str) -> Result<(), Refused> {
+    fn meet(&mut self, jobs: &Jobs, name: &str) -> Result<(), CommandError> {
         if self.breakers.contains_key(name) {
             return Ok(());
         }
@@ -168,12 +168,12 @@ impl Turns {
         self.read(jobs, name)
     }
 
-    fn read_on(&mut self, jobs: &Jobs) -> Result<(), Refused> {
+    fn read_on(&mut self, jobs: &Jobs) -> Result<(), CommandError> {
         let names: Vec<String> = self.breakers.keys().cloned().collect();
         names.iter().try_for_each(|name| self.read(jobs, name))
     }
 
-    fn read(&mut self, jobs: &Jobs, name: &str) -> Result<(), Refused> {
+    fn read(&mut self, jobs: &Jobs, name: &str) -> Result<(), CommandError> {
         let found = breakers::read(&*jobs.store, name)?;
         let BreakerJournal { version, changes, .. } = found.unwrap_or_default();
         let seen = self.breakers.insert(name.to_owned(), version);

@@ -7,18 +7,18 @@ use std::sync::atomic::Ordering;
 use anyhow::Result;
 use clap::Args;
 use serde_json::{Map, Value, json};
-use undaunted_engine::event::Passing;
-use undaunted_engine::job::Stage;
-use undaunted_policy::Cause;
+use undaunted_engine::event::OutputPassing;
+use undaunted_engine::job::JobStage;
+use undaunted_policy::FailureCause;
 use undaunted_runner::secrets::Secrets;
 
 use crate::exit::Exit;
 use crate::foreground;
-use crate::jobs::Place;
-use crate::passing::Passer;
+use crate::jobs::StorePlace;
+use crate::passing::OutputPrinter;
 use crate::retry_flags::RetryFlags;
 use crate::screen::progress::Display;
-use crate::typed::{Typed, argv, name_of};
+use crate::typed::{TypedCommand, argv, name_of};
 
 /// The status of a program that SIGPIPE has ended: 128 + 13.
 const UNREAD: u8 = 141;
@@ -66,16 +66,16 @@ pub(crate) fn run(store: Option<&Path>, args: &ExecArgs) -> Result<Exit> {
         let share = args.retry.attempts();
         put(&mut workflow, "retry_budget_per_workflow", share.into());
     }
-    let place = Place::named(store)?;
-    let mut typed = Typed::new(&place, workflow)?;
+    let place = StorePlace::named(store)?;
+    let mut typed = TypedCommand::new(&place, workflow)?;
     let jobs = place.open()?;
     let input = io::stdin().lock();
     if !input.is_terminal() {
         typed.stdin(input)?;
     }
-    let (held, folder) = typed.submit(&jobs, Passing::Through)?;
+    let (held, folder) = typed.submit(&jobs, OutputPassing::Through)?;
     let display = Display::beside_output(&held.job, args.quiet);
-    let mut passer = Passer::new(&held.job, &folder, Passing::Through, display);
+    let mut passer = OutputPrinter::new(&held.job, &folder, OutputPassing::Through, display);
     let (job, interrupts) = foreground::run(&jobs, held, Secrets::default(), &mut passer)?;
     passer.trouble()?;
     if interrupts > 1 {
@@ -85,12 +85,12 @@ pub(crate) fn run(store: Option<&Path>, args: &ExecArgs) -> Result<Exit> {
         return Ok(Exit::Status(UNREAD));
     }
     Ok(match job.stage {
-        Stage::Completed => Exit::Done,
-        Stage::Suspended | Stage::Running => {
+        JobStage::Completed => Exit::Done,
+        JobStage::Suspended | JobStage::Running => {
             let _ = writeln!(io::stderr(), "go on:  undaunted resume {}", job.id());
             Exit::Suspended
         }
-        Stage::Stopping(_) | Stage::Partial | Stage::Failed | Stage::Cancelled => {
+        JobStage::Stopping(_) | JobStage::Partial | JobStage::Failed | JobStage::Cancelled => {
             Exit::Status(status(passer.cause))
         }
     })
@@ -102,15 +102,15 @@ pub(crate) fn put(object: &mut Value, name: &str, value: Value) {
     }
 }
 
-fn status(cause: Option<Cause>) -> u8 {
+fn status(cause: Option<FailureCause>) -> u8 {
     const TIMEOUT: u8 = 124;
     const OWN: u8 = 125;
     match cause {
-        Some(Cause::Exit(code)) => u8::try_from(code).unwrap_or(OWN),
-        Some(Cause::Signal(signal)) => {
+        Some(FailureCause::Exit(code)) => u8::try_from(code).unwrap_or(OWN),
+        Some(FailureCause::Signal(signal)) => {
             u8::try_from(signal).map_or(OWN, |signal| 128_u8.saturating_add(signal))
         }
-        Some(Cause::Timeout) => TIMEOUT,
+        Some(FailureCause::Timeout) => TIMEOUT,
         _ => OWN,
     }
 }

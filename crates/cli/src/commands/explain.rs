@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::exit::Exit;
 use crate::jobs::Jobs;
-use crate::opened::Target;
+use crate::opened::JobTarget;
 use crate::screen::{explain, json};
 
 /// What to explain.
@@ -34,11 +34,11 @@ pub(crate) struct ExplainArgs {
 
 pub(crate) fn run(store: Option<&Path>, args: &ExplainArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
-    let (mut opened, target) = Target::open(&jobs, &args.of)?;
+    let (mut opened, target) = JobTarget::open(&jobs, &args.of)?;
     let now = opened.now();
     let mut out = BufWriter::new(io::stdout().lock());
     match target {
-        Target::Job => {
+        JobTarget::Job => {
             let view = opened.explanation()?;
             if args.json {
                 json(&mut out, &view)?;
@@ -46,7 +46,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ExplainArgs) -> Result<Exit> {
                 explain::job(&mut out, &view, now)?;
             }
         }
-        Target::Item(item, command) => {
+        JobTarget::Item(item, command) => {
             let view = opened.item(item, command)?;
             if args.json {
                 json(&mut out, &view)?;

@@ -8,16 +8,16 @@ use anyhow::Result;
 use clap::Args;
 use undaunted_engine::event::AttemptId;
 use undaunted_engine::id::{ItemId, StartId};
-use undaunted_engine::job::{Doing, Job};
+use undaunted_engine::job::{Activity, Job};
 use undaunted_engine::view::history::PastAttempt;
 use undaunted_runner::redact::Redaction;
 use undaunted_runner::secrets::Secrets;
-use undaunted_runner::spool::{Fate, Spool, SpooledOutput};
+use undaunted_runner::spool::{CommandFate, Spool, SpooledOutput};
 
 use super::run::read_secrets;
-use crate::exit::{Exit, Refused};
+use crate::exit::{CommandError, Exit};
 use crate::jobs::Jobs;
-use crate::opened::{OpenedJob, Target};
+use crate::opened::{JobTarget, OpenedJob};
 use crate::passing::spooled;
 use crate::screen::logs::{Label, Sink, Stream};
 
@@ -55,7 +55,7 @@ pub(crate) struct LogsArgs {
 
 pub(crate) fn run(store: Option<&Path>, args: &LogsArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
-    let (opened, target) = Target::open(&jobs, &args.of)?;
+    let (opened, target) = JobTarget::open(&jobs, &args.of)?;
     let id = opened.job().id().to_owned();
     let secrets = secrets(opened.job())?;
     let folder = jobs.local.job(&id).spool();
@@ -75,7 +75,7 @@ pub(crate) fn run(store: Option<&Path>, args: &LogsArgs) -> Result<Exit> {
     };
     let mut opened = opened;
     match target {
-        Target::Job => {
+        JobTarget::Job => {
             reader.sink.many = opened.job().starts.next.0 > 2;
             opened.reader.each_attempt(
                 |job, attempt| {
@@ -83,15 +83,15 @@ pub(crate) fn run(store: Option<&Path>, args: &LogsArgs) -> Result<Exit> {
                 },
             )?;
         }
-        Target::Item(item, _) => reader.show_of(&mut opened, [item].into(), &wanted)?,
+        JobTarget::Item(item, _) => reader.show_of(&mut opened, [item].into(), &wanted)?,
     }
     while args.follow && !opened.job().stage.has_ended() {
         std::thread::sleep(LOOK);
-        let mut items = opened.reader.refresh().map_err(Refused::from)?;
+        let mut items = opened.reader.refresh().map_err(CommandError::from)?;
         items.extend(opened.job().starts.running.values());
         items.retain(|item| match target {
-            Target::Job => true,
-            Target::Item(only, _) => *item == only,
+            JobTarget::Job => true,
+            JobTarget::Item(only, _) => *item == only,
         });
         reader.show_of(&mut opened, items, &wanted)?;
     }
@@ -99,9 +99,9 @@ pub(crate) fn run(store: Option<&Path>, args: &LogsArgs) -> Result<Exit> {
 }
 
 /// The secrets of a job, as they are now. Without them nothing is shown, since nothing can be redacted.
-fn secrets(job: &Job) -> Result<Secrets, Refused> {
+fn secrets(job: &Job) -> Result<Secrets, CommandError> {
     read_secrets(job.workflow(), &job.submitted().working_dir).map_err(|refused| {
-        Refused::Usage(format!(
+        CommandError::Usage(format!(
             "{refused}; without it the output of job {} may show it, so nothing is shown",
             job.id()
         ))
@@ -165,21 +165,21 @@ impl Reader {
             return self.finish(&spool, key, &label, kept);
         }
         let active = job.active(attempt.of.item());
-        let Some(Doing::Running(start)) = active.map(|active| active.doing) else {
+        let Some(Activity::Running(start)) = active.map(|active| active.activity) else {
             return Ok(());
         };
         // The keeper may know its end before the engine has collected it.
         match spool.peek(start.0)? {
-            Fate::Exited(end) => {
+            CommandFate::Exited(end) => {
                 let kept = [Some(end.stdout), Some(end.stderr)];
                 self.finish(&spool, key, &label, kept)
             }
-            Fate::Vanished(Some(end)) => {
+            CommandFate::Vanished(Some(end)) => {
                 let kept = [Some(end.stdout), Some(end.stderr)];
                 self.finish(&spool, key, &label, kept)
             }
-            Fate::Running(_) => self.tail(&spool, key, &label, start),
-            Fate::NeverBegan | Fate::Vanished(None) => Ok(()),
+            CommandFate::Running(_) => self.tail(&spool, key, &label, start),
+            CommandFate::NeverBegan | CommandFate::Vanished(None) => Ok(()),
         }
     }
 

@@ -8,7 +8,7 @@ use clap::Args;
 use undaunted_engine::view::JobLine;
 use undaunted_runner::reader::JobReader;
 
-use crate::exit::{Exit, Refused};
+use crate::exit::{CommandError, Exit};
 use crate::jobs::Jobs;
 use crate::screen::{jobs, json};
 
@@ -51,7 +51,7 @@ pub(crate) fn run(store: Option<&Path>, args: &LsArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn line(jobs: &Jobs, id: &str, version: undaunted_store::Version) -> Result<JobLine, Refused> {
+fn line(jobs: &Jobs, id: &str, version: undaunted_store::Version) -> Result<JobLine, CommandError> {
     let first = jobs.first(id)?;
     let before_last = undaunted_store::Version(version.0.saturating_sub(1));
     let last = jobs.record(id, before_last)?;

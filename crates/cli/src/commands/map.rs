@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use serde_json::{Map, Value, json};
-use undaunted_engine::event::Passing;
-use undaunted_engine::view::{Status, report};
+use undaunted_engine::event::OutputPassing;
+use undaunted_engine::view::{JobStatus, report};
 use undaunted_runner::secrets::Secrets;
 
 use crate::commands::exec::put;
 use crate::commands::run::{tell, unless_unread};
-use crate::exit::{Exit, Refused};
+use crate::exit::{CommandError, Exit};
 use crate::foreground;
-use crate::jobs::Place;
-use crate::passing::Passer;
+use crate::jobs::StorePlace;
+use crate::passing::OutputPrinter;
 use crate::retry_flags::RetryFlags;
 use crate::screen::progress::Display;
 use crate::screen::summary;
-use crate::typed::{Typed, argv, name_of};
+use crate::typed::{TypedCommand, argv, name_of};
 
 /// The command and its items.
 #[derive(Debug, Args)]
@@ -80,7 +80,7 @@ pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
     command.insert("program".to_owned(), prompt.into());
     command.insert("id".to_owned(), name_of(&args.command).into());
     args.retry.put(&mut command);
-    let place = Place::named(store)?;
+    let place = StorePlace::named(store)?;
     let workflow = json!({
         "name": "map",
         "mode": "mapreduce",
@@ -91,7 +91,7 @@ pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
             "agent_template": [Value::from(command)],
         },
     });
-    let mut typed = Typed::new(&place, workflow)?;
+    let mut typed = TypedCommand::new(&place, workflow)?;
     let jobs = place.open()?;
     typed.items(&items)?;
     if let Some(retries) = args.retry.job_retries() {
@@ -101,17 +101,17 @@ pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
         put(&mut typed.workflow, "retry_budget_per_workflow", share.into());
     }
     let how = match (args.keep_order, args.tag) {
-        (false, false) => Passing::Grouped,
-        (true, false) => Passing::InOrder,
-        (false, true) => Passing::Tagged,
-        (true, true) => Passing::TaggedInOrder,
+        (false, false) => OutputPassing::Grouped,
+        (true, false) => OutputPassing::InOrder,
+        (false, true) => OutputPassing::Tagged,
+        (true, true) => OutputPassing::TaggedInOrder,
     };
     let (held, folder) = typed.submit(&jobs, how)?;
     let display = Display::beside_output(&held.job, args.quiet || args.json);
-    let mut passer = Passer::new(&held.job, &folder, how, display);
+    let mut passer = OutputPrinter::new(&held.job, &folder, how, display);
     let (job, interrupts) = foreground::run(&jobs, held, Secrets::default(), &mut passer)?;
     passer.trouble()?;
-    let exit = Exit::of(Status::from(job.stage));
+    let exit = Exit::of(JobStatus::from(job.stage));
     // Standard output belongs to the commands.
     if args.json {
         unless_unread(tell(&job, true))?;
@@ -121,17 +121,17 @@ pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
     Ok(if interrupts > 1 { Exit::Interrupted } else { exit })
 }
 
-fn read(file: Option<&Path>) -> Result<Vec<u8>, Refused> {
+fn read(file: Option<&Path>) -> Result<Vec<u8>, CommandError> {
     let mut bytes = Vec::new();
     match file {
         None => {
             let read = io::stdin().lock().read_to_end(&mut bytes);
-            read.map_err(|error| Refused::Usage(format!("standard input: {error}")))?;
+            read.map_err(|error| CommandError::Usage(format!("standard input: {error}")))?;
         }
         Some(path) => {
             let opened = File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
             opened.map_err(|error| {
-                Refused::not_found("no_file", format!("`{}` cannot be read: {error}", path.display()))
+                CommandError::not_found("no_file", format!("`{}` cannot be read: {error}", path.display()))
             })?;
         }
     }
@@ -139,7 +139,7 @@ fn read(file: Option<&Path>) -> Result<Vec<u8>, Refused> {
 }
 
 /// Lines, or texts that end with a zero byte; empty ones are skipped.
-fn items(bytes: &[u8], null: bool) -> Result<Vec<String>, Refused> {
+fn items(bytes: &[u8], null: bool) -> Result<Vec<String>, CommandError> {
     let end = if null { b'\0' } else { b'\n' };
     let mut items = Vec::new();
     for (number, piece) in bytes.split(|byte| *byte == end).enumerate() {
@@ -150,7 +150,7 @@ fn items(bytes: &[u8], null: bool) -> Result<Vec<String>, Refused> {
         }
         let text = std::str::from_utf8(piece).map_err(|_| {
             let number = number.saturating_add(1);
-            Refused::Usage(format!("item {number} of the input is not UTF-8"))
+            CommandError::Usage(format!("item {number} of the input is not UTF-8"))
         })?;
         items.push(text.to_owned());
     }

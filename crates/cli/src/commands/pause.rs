@@ -11,7 +11,7 @@ use undaunted_runner::journal::{self, JournalError};
 use undaunted_runner::request::{JobRequest, ask};
 use undaunted_store::ClaimError;
 
-use crate::exit::{Exit, Refused};
+use crate::exit::{CommandError, Exit};
 use crate::jobs::Jobs;
 use crate::screen::json;
 
@@ -39,19 +39,19 @@ pub(crate) fn run(store: Option<&Path>, args: &PauseArgs, request: JobRequest) -
     let id = jobs.find(&args.job)?;
     let (paused, owner) = match journal::claim(&*jobs.store, &id, &jobs.plans) {
         Ok(held) if held.job.stage.has_ended() => {
-            return Err(Refused::Usage(format!("job {id} has ended")).into());
+            return Err(CommandError::Usage(format!("job {id} has ended")).into());
         }
         Ok(held) => {
             let now = Clock::set().now();
             let told = journal::tell(&*jobs.store, held, &request.input(), now);
-            let job = told.map_err(Refused::from)?;
+            let job = told.map_err(CommandError::from)?;
             (job.times.paused.is_some(), None)
         }
         Err(JournalError::Claim(ClaimError::OwnedBy { owner, .. })) => {
-            ask(&*jobs.store, &id, request).map_err(Refused::from)?;
+            ask(&*jobs.store, &id, request).map_err(CommandError::from)?;
             (request == JobRequest::Pause, Some(owner.pid))
         }
-        Err(error) => return Err(Refused::from(error).into()),
+        Err(error) => return Err(CommandError::from(error).into()),
     };
     let mut out = io::stdout().lock();
     if args.json {

@@ -9,14 +9,14 @@ use undaunted_engine::event::WorkflowText;
 use undaunted_engine::input::Input;
 use undaunted_engine::job::Job;
 use undaunted_engine::plan::Plan;
-use undaunted_engine::update::{Update, compare};
-use undaunted_engine::view::Status;
+use undaunted_engine::update::{WorkflowUpdate, compare};
+use undaunted_engine::view::JobStatus;
 use undaunted_engine::workflow::Source;
 use undaunted_runner::journal;
 
 use crate::commands::check::refusal;
 use crate::commands::run::{drive, read_secrets, tell, unless_unread};
-use crate::exit::{Exit, Refused};
+use crate::exit::{CommandError, Exit};
 use crate::jobs::Jobs;
 use crate::screen::diagnostics;
 use crate::screen::progress::Quietness;
@@ -57,7 +57,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ResumeArgs) -> Result<Exit> {
     let job = &known.job;
     if job.stage.has_ended() {
         unless_unread(tell(job, args.quietness.json))?;
-        return Ok(Exit::of(Status::from(job.stage)));
+        return Ok(Exit::of(JobStatus::from(job.stage)));
     }
     let update = if let Some(file) = &args.update {
         Some(read_update(job, file)?)
@@ -66,7 +66,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ResumeArgs) -> Result<Exit> {
         None
     };
     let secrets = read_secrets(job.workflow(), &job.submitted().working_dir)?;
-    let mut held = journal::claim_known(&*jobs.store, known).map_err(Refused::from)?;
+    let mut held = journal::claim_known(&*jobs.store, known).map_err(CommandError::from)?;
     held.first = update;
     drive(&jobs, held, secrets, args.quietness)
 }
@@ -82,10 +82,10 @@ fn read_update(job: &Job, file: &str) -> Result<Input> {
         return Err(refusal(&source, &checked.diagnostics).into());
     };
     match compare(job.workflow(), &workflow) {
-        Update::Settings(changes) => {
+        WorkflowUpdate::Settings(changes) => {
             Ok(Input::Update { text: WorkflowText::checked(source.text(), Plan::new(workflow)), changes })
         }
-        Update::Work(differences) => Err(Refused::Invalid(format!(
+        WorkflowUpdate::Work(differences) => Err(CommandError::Invalid(format!(
             "{} asks for other work than job {}, and a job keeps its commands and its input:\n  {}",
             source.name(),
             job.id(),

@@ -10,13 +10,13 @@ use undaunted_engine::catalog::CatalogEvent;
 use undaunted_engine::input::Input;
 use undaunted_engine::task::short;
 use undaunted_engine::view::RemovedView;
-use undaunted_policy::shape::parse_duration;
+use undaunted_policy::spelling::parse_duration;
 use undaunted_runner::clock::Clock;
-use undaunted_runner::drive::{Hub, Quiet};
+use undaunted_runner::drive::{EventLoop, NoJobObserver};
 use undaunted_runner::journal;
 use undaunted_runner::secrets::Secrets;
 
-use crate::exit::{Exit, Refused};
+use crate::exit::{CommandError, Exit};
 use crate::jobs::{Jobs, of_drive};
 use crate::screen::{count, json as print_json};
 
@@ -73,11 +73,11 @@ pub(crate) struct PruneArgs {
 pub(crate) fn rm(store: Option<&Path>, args: &RmArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     let found = args.jobs.iter().map(|it| jobs.find(it));
-    let found = found.collect::<Result<Vec<String>, Refused>>()?;
+    let found = found.collect::<Result<Vec<String>, CommandError>>()?;
     for id in &found {
         let job = jobs.read(id)?;
         if !job.stage.has_ended() && !args.force {
-            return Err(Refused::Usage(format!(
+            return Err(CommandError::Usage(format!(
                 "job {id} is not finished; `--force` removes it all the same"
             ))
             .into());
@@ -94,8 +94,8 @@ pub(crate) fn rm(store: Option<&Path>, args: &RmArgs) -> Result<Exit> {
 }
 
 pub(crate) fn prune(store: Option<&Path>, args: &PruneArgs) -> Result<Exit> {
-    let older: Duration =
-        parse_duration(&args.older_than).map_err(|error| Refused::Usage(format!("--older-than: {error}")))?;
+    let older: Duration = parse_duration(&args.older_than)
+        .map_err(|error| CommandError::Usage(format!("--older-than: {error}")))?;
     let jobs = Jobs::open(store)?;
     let now = Clock::set().now();
     let mut number = 0_usize;
@@ -132,20 +132,20 @@ fn say(id: &str, json: bool, what: &str) -> io::Result<()> {
     }
 }
 
-fn remove(jobs: &Jobs, id: &str) -> Result<(), Refused> {
+fn remove(jobs: &Jobs, id: &str) -> Result<(), CommandError> {
     let claim = || journal::claim(&*jobs.store, id, &jobs.plans);
     let mut held = claim()?;
     if !held.job.stage.has_ended() {
         // Otherwise its commands would keep running, and no process would know them.
         held.first = Some(Input::Cancel);
         let world = jobs.world()?;
-        let ended = Hub::new(&world).run(held, Secrets::withheld(), Box::new(Quiet));
+        let ended = EventLoop::new(&world).run(held, Secrets::withheld(), Box::new(NoJobObserver));
         ended.map_err(|error| of_drive(&error, id))?;
         held = claim()?;
     }
     // The folder first: a journal without a folder can be removed again, a folder alone is litter.
     let folder = jobs.local.job(id);
-    folder.remove().map_err(|error| Refused::Store {
+    folder.remove().map_err(|error| CommandError::Store {
         message: format!("`{}` cannot be removed: {error}", folder.path().display()),
         help: None,
     })?;

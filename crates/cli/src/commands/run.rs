@@ -7,21 +7,21 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Args;
-use undaunted_engine::event::Submitted;
+use undaunted_engine::event::JobSubmitted;
 use undaunted_engine::job::Job;
 use undaunted_engine::plan::Plan;
-use undaunted_engine::submission::{Surroundings, Unfit, submission};
-use undaunted_engine::view::{Status, report};
+use undaunted_engine::submission::{SubmissionContext, SubmissionError, submission};
+use undaunted_engine::view::{JobStatus, report};
 use undaunted_engine::workflow::{Source, Workflow};
 use undaunted_runner::clock::Clock;
 use undaunted_runner::journal::{self, ClaimedJob};
 use undaunted_runner::secrets::Secrets;
 
 use crate::environment;
-use crate::exit::{Exit, Refused};
+use crate::exit::{CommandError, Exit};
 use crate::foreground;
-use crate::jobs::{Jobs, Place, drawn_number, name_and_seed};
-use crate::passing::Passer;
+use crate::jobs::{Jobs, StorePlace, drawn_number, name_and_seed};
+use crate::passing::OutputPrinter;
 use crate::screen::progress::{Display, Quietness};
 use crate::screen::{diagnostics, summary};
 use crate::source::check_file;
@@ -56,17 +56,17 @@ pub(crate) fn run(store: Option<&Path>, args: &RunArgs) -> Result<Exit> {
     let (source, plan) = plan_file(&args.file)?;
     let secrets = read_secrets(plan.workflow(), &current_directory()?)?;
     let submitted = submit(&args.file, &source, &plan, args.seed)?;
-    let place = Place::named(store)?;
+    let place = StorePlace::named(store)?;
     let foreseen = place.foresee(&submitted.job, plan.has_programs());
     let jobs = place.open()?;
     foreseen.submitted();
     let held = journal::submit(&*jobs.store, submitted, &jobs.plans, Clock::set().now());
-    let held = held.map_err(Refused::from)?;
+    let held = held.map_err(CommandError::from)?;
     drive(&jobs, held, secrets, args.quietness)
 }
 
 /// Checks a workflow file and shows the diagnostics.
-pub(crate) fn plan_file(file: &str) -> Result<(Source, Arc<Plan>), Refused> {
+pub(crate) fn plan_file(file: &str) -> Result<(Source, Arc<Plan>), CommandError> {
     let (source, checked) = check_file(file)?;
     diagnostics::show(&source, &checked.diagnostics);
     match checked.workflow {
@@ -80,7 +80,7 @@ pub(crate) fn drive(jobs: &Jobs, held: ClaimedJob, secrets: Secrets, quietness: 
     let (job, interrupts) = if let Some(how) = held.job.submitted().passing {
         let folder = jobs.local.job(held.job.id());
         let display = Display::beside_output(&held.job, quietness.is_quiet());
-        let mut passer = Passer::new(&held.job, &folder, how, display);
+        let mut passer = OutputPrinter::new(&held.job, &folder, how, display);
         passer.catch_up(jobs, held.job.id())?;
         let done = foreground::run(jobs, held, secrets, &mut passer)?;
         passer.trouble()?;
@@ -97,7 +97,7 @@ pub(crate) fn drive(jobs: &Jobs, held: ClaimedJob, secrets: Secrets, quietness: 
     } else {
         unless_unread(tell(&job, quietness.json))?;
     }
-    Ok(match Exit::of(Status::from(job.stage)) {
+    Ok(match Exit::of(JobStatus::from(job.stage)) {
         _ if interrupts > 1 => Exit::Interrupted,
         exit => exit,
     })
@@ -128,7 +128,7 @@ pub(crate) fn submit(
     source: &Source,
     plan: &Arc<Plan>,
     seed: Option<u64>,
-) -> Result<Submitted, Refused> {
+) -> Result<JobSubmitted, CommandError> {
     let (job, drawn) = name_and_seed()?;
     let path = match file {
         "-" => "-".to_owned(),
@@ -140,7 +140,7 @@ pub(crate) fn submit(
         let secret = Secrets::is_named(plan.workflow(), name);
         env::var(name).ok().filter(|_| !secret)
     };
-    let around = Surroundings {
+    let around = SubmissionContext {
         job,
         file: path,
         working_dir: current_directory()?,
@@ -154,25 +154,25 @@ pub(crate) fn submit(
     submission(Arc::clone(plan), source.text(), around).map_err(|unfit| not_run(source, &unfit))
 }
 
-fn not_run(source: &Source, unfit: &Unfit) -> Refused {
+fn not_run(source: &Source, unfit: &SubmissionError) -> CommandError {
     match unfit {
-        Unfit::Parallel { .. } => Refused::Usage(unfit.to_string()),
-        _ => Refused::Invalid(format!("{}: {unfit}", source.name())),
+        SubmissionError::Parallel { .. } => CommandError::Usage(unfit.to_string()),
+        _ => CommandError::Invalid(format!("{}: {unfit}", source.name())),
     }
 }
 
-pub(crate) fn current_directory() -> Result<String, Refused> {
+pub(crate) fn current_directory() -> Result<String, CommandError> {
     let here = env::current_dir()
-        .map_err(|error| Refused::Usage(format!("the current directory is gone: {error}")))?;
+        .map_err(|error| CommandError::Usage(format!("the current directory is gone: {error}")))?;
     here.into_os_string().into_string().map_err(|here| {
-        Refused::Usage(format!("the name of the current directory is not text: `{}`", here.display()))
+        CommandError::Usage(format!("the name of the current directory is not text: `{}`", here.display()))
     })
 }
 
 /// Reads the secrets of a workflow, before anything is stored or run.
-pub(crate) fn read_secrets(workflow: &Workflow, directory: &str) -> Result<Secrets, Refused> {
+pub(crate) fn read_secrets(workflow: &Workflow, directory: &str) -> Result<Secrets, CommandError> {
     Secrets::read(workflow, Path::new(directory)).map_err(|error| {
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
-        Refused::Usage(format!("{error}{}", cause.unwrap_or_default()))
+        CommandError::Usage(format!("{error}{}", cause.unwrap_or_default()))
     })
 }

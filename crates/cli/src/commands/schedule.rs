@@ -8,7 +8,7 @@ use undaunted_engine::workflow::{Source, StepWork, Workflow, check_retry_config}
 use undaunted_policy::{Attempts, Policy, Schedule, Seed};
 
 use crate::commands::check;
-use crate::exit::Refused;
+use crate::exit::CommandError;
 use crate::screen::{diagnostics, is_colourful, schedule};
 use crate::source::check_file;
 
@@ -87,7 +87,7 @@ fn plan(args: &ScheduleArgs) -> Result<Plan> {
             let source = Source::new("--retry-config", yaml.as_deref().unwrap_or_default());
             let resolved = check_retry_config(&source).map_err(|problems| {
                 diagnostics::show(&source, &problems);
-                Refused::Invalid("the retry_config is not valid".to_owned())
+                CommandError::Invalid("the retry_config is not valid".to_owned())
             })?;
             (None, resolved.policy, 0)
         }
@@ -131,17 +131,24 @@ fn candidates(workflow: &Workflow) -> Vec<Candidate<'_>> {
     found
 }
 
-fn choose<'c, 'w>(candidates: &'c [Candidate<'w>], name: Option<&str>) -> Result<&'c Candidate<'w>, Refused> {
+fn choose<'c, 'w>(
+    candidates: &'c [Candidate<'w>],
+    name: Option<&str>,
+) -> Result<&'c Candidate<'w>, CommandError> {
     let retried = |candidate: &&Candidate<'_>| candidate.policy.terms().limits().attempts() != Attempts::NONE;
     let Some(name) = name else {
         let first = candidates.iter().find(retried).or(candidates.first());
-        return first.ok_or_else(|| Refused::not_found("no_step", "the workflow has no command".to_owned()));
+        return first
+            .ok_or_else(|| CommandError::not_found("no_step", "the workflow has no command".to_owned()));
     };
     let by_command = candidates.iter().find(|candidate| candidate.command == name);
     let mut in_step = candidates.iter().filter(|candidate| candidate.step == name);
     let by_step = in_step.clone().find(retried).or_else(|| in_step.next());
     by_command.or(by_step).ok_or_else(|| {
         let known: Vec<_> = candidates.iter().map(|candidate| candidate.command).collect();
-        Refused::not_found("no_step", format!("there is no step `{name}`; there are {}", known.join(", ")))
+        CommandError::not_found(
+            "no_step",
+            format!("there is no step `{name}`; there are {}", known.join(", ")),
+        )
     })
 }

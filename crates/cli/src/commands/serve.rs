@@ -12,18 +12,18 @@ use clap::Args;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use undaunted_engine::view::log::{Level, LogRecord, What};
+use undaunted_engine::view::log::{LogBody, LogLevel, LogRecord};
 use undaunted_engine::workflow::Operator;
 use undaunted_runner::clock::Clock;
-use undaunted_runner::drive::{DriveError, Left};
+use undaunted_runner::drive::{DriveError, JobResult};
 use undaunted_runner::endpoints::Endpoints;
-use undaunted_runner::flows::{Host, RecoveredFlows, Settings};
+use undaunted_runner::flows::{FlowHost, HostSettings, RecoveredFlows};
 use undaunted_runner::{breakers, with_causes};
-use undaunted_server::{Access, Log, Manner, Metrics, News, Served, Server, Watch};
+use undaunted_server::{Access, ChangeSignal, HttpServer, LogWriter, Metrics, Served, ServerSettings, Watch};
 use undaunted_store::StoreError;
 
 use crate::environment;
-use crate::exit::{Exit, Refused};
+use crate::exit::{CommandError, Exit};
 use crate::jobs::Jobs;
 use crate::webhooks::{USUAL, base_url};
 
@@ -66,11 +66,11 @@ pub(crate) struct ServeArgs {
 
     /// What is logged: error, warn, info or debug
     #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = level)]
-    log_level: Level,
+    log_level: LogLevel,
 }
 
-fn level(word: &str) -> Result<Level, String> {
-    Level::of(word).ok_or_else(|| format!("`{word}` is not error, warn, info or debug"))
+fn level(word: &str) -> Result<LogLevel, String> {
+    LogLevel::of(word).ok_or_else(|| format!("`{word}` is not error, warn, info or debug"))
 }
 
 /// The time between two tries to resume flows during an outage of the store.
@@ -85,12 +85,12 @@ enum Told {
 pub(crate) fn run(store: Option<&Path>, args: &ServeArgs) -> Result<Exit> {
     let operator = Operator { breaker_per_origin: args.breaker_per_origin, ..environment::operator()? };
     let endpoints = Endpoints::of(args.allow_endpoint.iter().map(String::as_str));
-    let endpoints = endpoints.map_err(|wrong| Refused::Usage(wrong.to_string()))?;
+    let endpoints = endpoints.map_err(|wrong| CommandError::Usage(wrong.to_string()))?;
     let public = base_url(args.public_url.as_deref())?;
     let (address, access) = place(args, public.as_deref())?;
     let directory = current_directory()?;
     let jobs = Jobs::open(store)?;
-    let listener = TcpListener::bind(address).map_err(|error| Refused::Store {
+    let listener = TcpListener::bind(address).map_err(|error| CommandError::Store {
         message: format!("nobody can listen at {address}: {error}"),
         help: Some("--listen names another address".to_owned()),
     })?;
@@ -98,12 +98,12 @@ pub(crate) fn run(store: Option<&Path>, args: &ServeArgs) -> Result<Exit> {
     let watch = Watch {
         store: Arc::clone(&jobs.store),
         metrics: Arc::new(Metrics::default()),
-        log: Log::of(args.log_level),
-        news: News::quiet(),
+        log: LogWriter::of(args.log_level),
+        news: ChangeSignal::quiet(),
     };
     let (tell, told) = channel();
     let watching = watch.clone();
-    let settings = Settings {
+    let settings = HostSettings {
         operator,
         webhooks: public.unwrap_or_else(|| format!("http://{address}")),
         release: env!("CARGO_PKG_VERSION").to_owned(),
@@ -113,13 +113,13 @@ pub(crate) fn run(store: Option<&Path>, args: &ServeArgs) -> Result<Exit> {
     };
     let mut world = jobs.world()?;
     world.endpoints = endpoints;
-    let host = Arc::new(Host::begin(world, jobs.book()?, settings));
+    let host = Arc::new(FlowHost::begin(world, jobs.book()?, settings));
     let signals = listen_for_signals(tell.clone())?;
     restore_breakers(&jobs, &watch.metrics)?;
     let what =
         Served { host: Arc::clone(&host), metrics: Arc::clone(&watch.metrics), news: watch.news.clone() };
-    let manner = Manner { access, ..Manner::default() };
-    let server = Server::start(listener, manner, what)?;
+    let manner = ServerSettings { access, ..ServerSettings::default() };
+    let server = HttpServer::start(listener, manner, what)?;
     announce(address)?;
     recover(&host, &watch.log, &tell);
     let exit = attend(&host, &watch.log, &told);
@@ -136,25 +136,25 @@ fn announce(address: SocketAddr) -> io::Result<()> {
     out.flush()
 }
 
-fn place(args: &ServeArgs, public: Option<&str>) -> Result<(SocketAddr, Access), Refused> {
+fn place(args: &ServeArgs, public: Option<&str>) -> Result<(SocketAddr, Access), CommandError> {
     let address: SocketAddr = args
         .listen
         .parse()
-        .map_err(|_| Refused::Usage(format!("`{}` is not an address such as {USUAL}", args.listen)))?;
+        .map_err(|_| CommandError::Usage(format!("`{}` is not an address such as {USUAL}", args.listen)))?;
     let access = access(args, public)?;
     match access.may_listen(address.ip()) {
         Ok(()) => Ok((address, access)),
-        Err(why) => Err(Refused::Usage(format!(
+        Err(why) => Err(CommandError::Usage(format!(
             "{why}\n  help: set UNDAUNTED_TOKEN or give --token-file, or listen at 127.0.0.1"
         ))),
     }
 }
 
-fn access(args: &ServeArgs, public: Option<&str>) -> Result<Access, Refused> {
+fn access(args: &ServeArgs, public: Option<&str>) -> Result<Access, CommandError> {
     let token = match &args.token_file {
         Some(path) => {
             let text = std::fs::read_to_string(path).map_err(|error| {
-                Refused::Usage(format!("the token cannot be read from `{}`: {error}", path.display()))
+                CommandError::Usage(format!("the token cannot be read from `{}`: {error}", path.display()))
             })?;
             Some(text.trim().to_owned())
         }
@@ -168,13 +168,13 @@ fn access(args: &ServeArgs, public: Option<&str>) -> Result<Access, Refused> {
 
 /// Called for each flow that the event loop leaves.
 fn left(watch: Watch, tell: Sender<Told>) -> undaunted_runner::flows::HearLeft {
-    Box::new(move |flow: &str, how: &Left| {
+    Box::new(move |flow: &str, how: &JobResult| {
         watch.metrics.leave(flow);
         watch.news.stir();
         let Err(error) = how else { return };
         let why = with_causes(error);
         let fields = vec![("job", json!(flow)), ("error", json!(&why))];
-        say(&watch.log, Level::Error, "a flow cannot be gone on with", fields);
+        say(&watch.log, LogLevel::Error, "a flow cannot be gone on with", fields);
         if is_lost(error) {
             // If the receiver is gone, the process is about to end.
             drop(tell.send(Told::StoreLost(why)));
@@ -188,7 +188,7 @@ const fn is_lost(error: &DriveError) -> bool {
 }
 
 /// Resumes flows in the background, while requests are already answered.
-fn recover(host: &Arc<Host>, log: &Log, tell: &Sender<Told>) {
+fn recover(host: &Arc<FlowHost>, log: &LogWriter, tell: &Sender<Told>) {
     let (host, log, tell) = (Arc::clone(host), log.clone(), tell.clone());
     std::thread::spawn(move || {
         loop {
@@ -207,7 +207,7 @@ fn recover(host: &Arc<Host>, log: &Log, tell: &Sender<Told>) {
 }
 
 /// The metrics of breakers start with their stored states.
-fn restore_breakers(jobs: &Jobs, metrics: &Metrics) -> Result<(), Refused> {
+fn restore_breakers(jobs: &Jobs, metrics: &Metrics) -> Result<(), CommandError> {
     let listed = breakers::list(&*jobs.store)?;
     for (name, journal) in listed {
         metrics.found_breaker(&name, journal.state.breaker.phase());
@@ -230,7 +230,7 @@ fn listen_for_signals(tell: Sender<Told>) -> Result<signal_hook::iterator::Handl
 }
 
 /// Runs until a signal arrives, or the store is lost, and every flow was left.
-fn attend(host: &Arc<Host>, log: &Log, told: &Receiver<Told>) -> Result<Exit> {
+fn attend(host: &Arc<FlowHost>, log: &LogWriter, told: &Receiver<Told>) -> Result<Exit> {
     let mut after = String::new();
     let lost = loop {
         match told.recv_timeout(TAKE_OVER) {
@@ -238,14 +238,14 @@ fn attend(host: &Arc<Host>, log: &Log, told: &Receiver<Told>) -> Result<Exit> {
                 Ok(taken) => tell_recovered(log, "flows were taken over", &taken),
                 Err(error) => {
                     let why = vec![("error", json!(with_causes(&error)))];
-                    say(log, Level::Error, "flows cannot be looked for", why);
+                    say(log, LogLevel::Error, "flows cannot be looked for", why);
                 }
             },
             Ok(Told::StoreLost(why)) => break Some(why),
             Ok(Told::Signal) | Err(RecvTimeoutError::Disconnected) => break None,
         }
     };
-    say(log, Level::Info, "flows are being suspended", Vec::new());
+    say(log, LogLevel::Info, "flows are being suspended", Vec::new());
     host.interrupt();
     let (done, ended) = channel::<()>();
     let waiting = Arc::clone(host);
@@ -262,7 +262,7 @@ fn attend(host: &Arc<Host>, log: &Log, told: &Receiver<Told>) -> Result<Exit> {
         }
     }
     match lost {
-        Some(message) => Err(Refused::Store {
+        Some(message) => Err(CommandError::Store {
             message,
             help: Some("nothing that was recorded is lost; start it again".to_owned()),
         }
@@ -272,14 +272,14 @@ fn attend(host: &Arc<Host>, log: &Log, told: &Receiver<Told>) -> Result<Exit> {
     }
 }
 
-fn tell_recovered(log: &Log, what: &str, recovered: &RecoveredFlows) {
+fn tell_recovered(log: &LogWriter, what: &str, recovered: &RecoveredFlows) {
     for (flow, why) in &recovered.broken {
         let fields = vec![("job", json!(flow)), ("error", json!(why))];
-        say(log, Level::Error, "a flow cannot be gone on with", fields);
+        say(log, LogLevel::Error, "a flow cannot be gone on with", fields);
     }
     for flow in &recovered.repaired {
         let fields = vec![("job", json!(flow))];
-        say(log, Level::Warn, "a flow was missing from the catalog", fields);
+        say(log, LogLevel::Warn, "a flow was missing from the catalog", fields);
     }
     if *recovered != RecoveredFlows::default() {
         let fields = vec![
@@ -288,10 +288,15 @@ fn tell_recovered(log: &Log, what: &str, recovered: &RecoveredFlows) {
             ("owned_by_others", json!(recovered.owned.len())),
             ("broken", json!(recovered.broken.len())),
         ];
-        say(log, Level::Info, what, fields);
+        say(log, LogLevel::Info, what, fields);
     }
 }
 
-fn say(log: &Log, level: Level, what: &str, fields: Vec<(&'static str, Value)>) {
-    log.write(&[LogRecord { at: Clock::set().now(), level, what: What::Message(what.to_owned()), fields }]);
+fn say(log: &LogWriter, level: LogLevel, what: &str, fields: Vec<(&'static str, Value)>) {
+    log.write(&[LogRecord {
+        at: Clock::set().now(),
+        level,
+        what: LogBody::Message(what.to_owned()),
+        fields,
+    }]);
 }

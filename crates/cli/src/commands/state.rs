@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use undaunted_engine::breaker::{BreakerState, Fact};
-use undaunted_engine::checkpoint::shape::RetryCheckpointState;
-use undaunted_engine::checkpoint::{Imported, export, import};
+use undaunted_engine::breaker::{BreakerFact, BreakerState};
 use undaunted_engine::event::{Event, JobEvent, Record};
 use undaunted_engine::id::ItemId;
 use undaunted_engine::job::Job;
+use undaunted_engine::state_file::shape::RetryCheckpointState;
+use undaunted_engine::state_file::{ImportedState, export, import};
 use undaunted_engine::view::ImportedView;
 use undaunted_runner::breakers;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::journal;
 
 use super::run::{plan_file, submit};
-use crate::exit::{Exit, Refused};
+use crate::exit::{CommandError, Exit};
 use crate::jobs::Jobs;
 use crate::opened::OpenedJob;
 use crate::screen::count;
@@ -111,41 +111,41 @@ fn import_state(store: Option<&Path>, args: &ImportArgs) -> Result<Exit> {
     let now = Clock::set().now();
     let job =
         Job::begin(&Record { at: now, event: Event::Job(JobEvent::Submitted(Box::new(submitted.clone()))) });
-    let job = job.map_err(|error| Refused::Invalid(error.to_string()))?;
+    let job = job.map_err(|error| CommandError::Invalid(error.to_string()))?;
     let file = args.file.display();
     let imported = import(&state, &job);
-    let imported = imported.map_err(|error| Refused::Invalid(format!("{file}: {error}")))?;
+    let imported = imported.map_err(|error| CommandError::Invalid(format!("{file}: {error}")))?;
     let jobs = Jobs::open(store)?;
     let known = vec![imported.event.clone(), Event::Job(JobEvent::Suspended)];
-    journal::deposit(&*jobs.store, submitted, &known, now).map_err(Refused::from)?;
+    journal::deposit(&*jobs.store, submitted, &known, now).map_err(CommandError::from)?;
     for open in &imported.breakers {
         // A breaker that is open longer for another reason stays open.
         let how = |state: &BreakerState| {
             let longer = state.until().is_some_and(|until| until >= open.until);
             let (since, until) = (open.since, open.until);
-            (!longer).then_some(Fact::Imported { since, until })
+            (!longer).then_some(BreakerFact::Imported { since, until })
         };
-        breakers::change(&*jobs.store, &open.name, how).map_err(Refused::from)?;
+        breakers::change(&*jobs.store, &open.name, how).map_err(CommandError::from)?;
     }
     tell(job.id(), &imported, args.json)?;
     Ok(Exit::Done)
 }
 
-fn read(file: &Path) -> Result<RetryCheckpointState, Refused> {
+fn read(file: &Path) -> Result<RetryCheckpointState, CommandError> {
     let name = file.display();
     let text = match file.to_str() {
         Some("-") => io::read_to_string(io::stdin()),
         _ => fs::read_to_string(file),
     };
     let text = text.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Refused::not_found("no_file", format!("there is no file `{name}`")),
-        _ => Refused::Usage(format!("`{name}` cannot be read: {error}")),
+        io::ErrorKind::NotFound => CommandError::not_found("no_file", format!("there is no file `{name}`")),
+        _ => CommandError::Usage(format!("`{name}` cannot be read: {error}")),
     })?;
     serde_json::from_str(&text)
-        .map_err(|error| Refused::Invalid(format!("{name} is no state of retries: {error}")))
+        .map_err(|error| CommandError::Invalid(format!("{name} is no state of retries: {error}")))
 }
 
-fn tell(job: &str, imported: &Imported, json: bool) -> io::Result<()> {
+fn tell(job: &str, imported: &ImportedState, json: bool) -> io::Result<()> {
     for note in &imported.notes {
         writeln!(io::stderr(), "note: {note}")?;
     }

@@ -11,7 +11,7 @@ use undaunted_engine::law;
 use undaunted_runner::{breakers, catalog, journal};
 use undaunted_store::Version;
 
-use crate::exit::{Exit, Refused};
+use crate::exit::{CommandError, Exit};
 use crate::jobs::Jobs;
 use crate::screen::{count, json, plain};
 
@@ -41,7 +41,7 @@ pub(crate) fn run(store: Option<&Path>, args: &StoreArgs) -> Result<Exit> {
     match args.what {
         What::Check => check(&jobs, args.json),
         What::Compact => {
-            let [before, after] = jobs.store.compact().map_err(Refused::from)?;
+            let [before, after] = jobs.store.compact().map_err(CommandError::from)?;
             let mut out = io::stdout().lock();
             if args.json {
                 let compacted = CompactedJson { bytes_before: before, bytes_after: after };
@@ -82,7 +82,7 @@ fn check(jobs: &Jobs, as_json: bool) -> Result<Exit> {
             problem(problem_json, said)?;
         }
     }
-    for listed in breakers::names(&*jobs.store).map_err(Refused::from)? {
+    for listed in breakers::names(&*jobs.store).map_err(CommandError::from)? {
         if let Err(error) = breakers::records(&*jobs.store, &listed, Version::default()) {
             let said = format!("breaker {}: {error}", plain(&listed));
             let problem_json = ProblemJson { breaker: Some(&listed), ..ProblemJson::of(error.to_string()) };
@@ -140,7 +140,7 @@ struct CheckedJson {
     problems: usize,
 }
 
-fn check_job(jobs: &Jobs, id: &str) -> Result<Vec<String>, Refused> {
+fn check_job(jobs: &Jobs, id: &str) -> Result<Vec<String>, CommandError> {
     let aggregate = journal::aggregate(id)?;
     let mut job: Option<Job> = None;
     let mut found = Vec::new();

@@ -114,7 +114,7 @@ pub(crate) fn sentence(breaker: &BreakerView, now: Timestamp) -> String {
     let settings = &breaker.settings;
     match (breaker.state, breaker.opened_at, breaker.until) {
         ("open", Some(since), Some(until)) if until.0 > now => {
-            format!("open since {since}, looks again in {} at {until}", ahead(until.0.since(now)),)
+            format!("open since {since}, looks again in {} at {until}", ahead(until.0.since(now)))
         }
         ("open", Some(since), _) => format!("open since {since}, lets the next one through"),
         ("half_open", _, _) => {

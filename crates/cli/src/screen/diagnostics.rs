@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use serde::Serialize;
-use undaunted_engine::workflow::{Checked, Diagnostic, Severity, Source, Span};
+use undaunted_engine::workflow::{CheckedWorkflow, Diagnostic, Severity, Source, Span};
 
 use super::words::is_colourful;
 use crate::exit::wants_json;
@@ -66,7 +66,7 @@ fn first_line(source: &Source, span: Span) -> Range<usize> {
     range.start..range.start.saturating_add(line)
 }
 
-pub(crate) fn json(out: &mut impl Write, files: &[(Source, Checked)]) -> io::Result<()> {
+pub(crate) fn json(out: &mut impl Write, files: &[(Source, CheckedWorkflow)]) -> io::Result<()> {
     let files = files.iter().map(|(source, checked)| FileJson {
         file: source.name(),
         valid: !checked.has_errors(),

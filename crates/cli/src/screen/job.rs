@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use undaunted_engine::view::{JobStanding, JobView, Missing, Status, StepView, WaitingView};
+use undaunted_engine::view::{JobStatus, JobView, LiveJobStatus, MissingItem, StepView, WaitingView};
 use undaunted_policy::Timestamp;
 
 use super::duration::short;
@@ -70,7 +70,7 @@ fn counts(job: &JobView) -> String {
 fn next(out: &mut impl Write, job: &JobView) -> io::Result<()> {
     let id = &job.job;
     let ended = has_ended(job.status);
-    let completed = job.status == JobStanding::As(Status::Completed);
+    let completed = job.status == LiveJobStatus::As(JobStatus::Completed);
     if !ended && job.paused_at.is_some() {
         writeln!(out, "  go on:  undaunted unpause {id}")?;
     }
@@ -102,8 +102,9 @@ fn show_step(out: &mut impl Write, step: &StepView) -> io::Result<()> {
     let many = many.iter().filter(|(number, _)| *number > 0);
     facts.extend(many.map(|(number, word)| format!("{number} {word}")));
     writeln!(out, "  {:<10} {}", step.step, facts.join(", "))?;
-    let named =
-        |what: &'static str| move |it: &Missing| format!("    {what}: {} ({})", plain(&it.item), it.reason);
+    let named = |what: &'static str| {
+        move |it: &MissingItem| format!("    {what}: {} ({})", plain(&it.item), it.reason)
+    };
     let dead = step.dead_items.iter().map(named("dead"));
     let missing = step.missing_items.iter().map(named("not waited for"));
     let mut lines = dead.take(NAMED).chain(missing.take(NAMED));

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use undaunted_engine::view::{JobLine, JobStanding};
+use undaunted_engine::view::{JobLine, LiveJobStatus};
 
 use super::words::{plain, quoted};
 
@@ -32,7 +32,7 @@ pub(crate) fn show(out: &mut impl Write, lines: &[JobLine]) -> io::Result<()> {
         )?;
     }
     let mut lines = lines.iter();
-    if let Some(line) = lines.find(|line| line.status == JobStanding::Interrupted) {
+    if let Some(line) = lines.find(|line| line.status == LiveJobStatus::Interrupted) {
         writeln!(out, "go on with an interrupted job:  undaunted resume {}", line.job)?;
     }
     Ok(())

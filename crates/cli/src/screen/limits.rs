@@ -1,11 +1,11 @@
 //! What the items of a job share: pool, breakers, completion rule, tolerance, deadlines. `show` and `explain`
 //! say the same of them.
 
-use undaunted_engine::event::Reached;
+use undaunted_engine::event::CompletionReached;
 use undaunted_engine::job::StepState;
 use undaunted_engine::view::{
-    BestEffortView, CompletionView, JobStanding, LateView, PoolView, SharedLimits, Status, ToleranceView,
-    rfc3339,
+    BestEffortView, CompletionView, JobStatus, LateView, LiveJobStatus, PoolView, SharedLimits,
+    ToleranceView, rfc3339,
 };
 use undaunted_policy::{Timestamp, Tolerance};
 
@@ -19,10 +19,12 @@ pub(super) fn missing(state: &StepState) -> u32 {
     state.missing.saturating_add(never)
 }
 
-pub(super) const fn has_ended(status: JobStanding) -> bool {
+pub(super) const fn has_ended(status: LiveJobStatus) -> bool {
     matches!(
         status,
-        JobStanding::As(Status::Completed | Status::Partial | Status::Failed | Status::Cancelled)
+        LiveJobStatus::As(
+            JobStatus::Completed | JobStatus::Partial | JobStatus::Failed | JobStatus::Cancelled
+        )
     )
 }
 
@@ -30,7 +32,7 @@ pub(super) const fn has_ended(status: JobStanding) -> bool {
 pub(super) fn facts(
     limits: &SharedLimits,
     job: &str,
-    status: JobStanding,
+    status: LiveJobStatus,
     now: Timestamp,
 ) -> Vec<(&'static str, String)> {
     let has_ended = has_ended(status);
@@ -95,7 +97,7 @@ fn of_rule(rule: &BestEffortView, has_ended: bool, now: Timestamp) -> String {
     format!("{}: {}{open}", completion.reason, outcome(completion))
 }
 
-pub(super) fn outcome_of(reached: &Reached) -> String {
+pub(super) fn outcome_of(reached: &CompletionReached) -> String {
     outcome(&CompletionView::of(reached))
 }
 

@@ -6,15 +6,15 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::{Value, json};
 use undaunted_engine::view::{rule_in_words, value_in_words};
-use undaunted_engine::workflow::{Command, CommandBreaker, Resolved, Source, Span, StepWork, Workflow};
-use undaunted_policy::shape::format_duration;
+use undaunted_engine::workflow::{Command, CommandBreaker, ResolvedRetry, Source, Span, StepWork, Workflow};
+use undaunted_policy::spelling::format_duration;
 use undaunted_policy::{RetryConfig, WhenOpen};
 
 struct Explained<'w> {
     step: &'w str,
     command: &'w str,
     span: Option<Span>,
-    retry: &'w Resolved,
+    retry: &'w ResolvedRetry,
     breaker: Option<&'w CommandBreaker>,
 }
 
@@ -53,7 +53,7 @@ fn add<'w>(all: &mut Vec<Explained<'w>>, step: &'w str, command: &'w Command) {
 }
 
 /// The settings of a policy, defaults included, with the line that has set each.
-fn settings(source: &Source, retry: &Resolved) -> BTreeMap<String, SettingJson> {
+fn settings(source: &Source, retry: &ResolvedRetry) -> BTreeMap<String, SettingJson> {
     let config = RetryConfig::from(&retry.policy);
     let Ok(Value::Object(values)) = serde_json::to_value(&config) else {
         return BTreeMap::new();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Number;
-use undaunted_policy::{Planned, Reason};
+use undaunted_policy::{PlannedRetry, Reason};
 
 use super::duration::short;
 use super::words::count;
@@ -47,7 +47,7 @@ struct RetryJson {
 }
 
 impl RetryJson {
-    fn of(planned: &Planned) -> Self {
+    fn of(planned: &PlannedRetry) -> Self {
         Self {
             retry: planned.retry,
             computed_ms: millis(planned.delay.computed),
@@ -78,7 +78,7 @@ fn millis(duration: Duration) -> Number {
 
 pub(crate) fn table(out: &mut impl Write, mut plan: Plan, colour: bool) -> io::Result<()> {
     let wanted = usize::try_from(plan.most).unwrap_or(usize::MAX);
-    let retries: Vec<Planned> = plan.schedule.by_ref().take(wanted).collect();
+    let retries: Vec<PlannedRetry> = plan.schedule.by_ref().take(wanted).collect();
     let longest = retries.iter().map(|planned| planned.delay.drawn).max();
     if let Some(command) = &plan.command {
         writeln!(out, "command {command}")?;

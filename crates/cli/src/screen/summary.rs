@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use undaunted_engine::view::{ItemCounts, Report, Status};
+use undaunted_engine::view::{ItemCounts, JobReport, JobStatus};
 
 use super::duration::short;
 use super::limits::decided;
 use super::words::{count, plain};
 
-pub(crate) fn show(out: &mut impl Write, report: &Report) -> io::Result<()> {
+pub(crate) fn show(out: &mut impl Write, report: &JobReport) -> io::Result<()> {
     let job = &report.job;
     let reason = match report.reason {
         // "cancelled (cancelled)" says nothing new.
@@ -19,7 +19,7 @@ pub(crate) fn show(out: &mut impl Write, report: &Report) -> io::Result<()> {
     writeln!(out, "job {job} {}{reason}", status(report))?;
     if let Some(error) = &report.error {
         let label = match report.status {
-            Status::Failed | Status::Partial | Status::Cancelled => "error",
+            JobStatus::Failed | JobStatus::Partial | JobStatus::Cancelled => "error",
             _ => "note",
         };
         for (number, line) in error_lines(error).iter().enumerate() {
@@ -31,17 +31,17 @@ pub(crate) fn show(out: &mut impl Write, report: &Report) -> io::Result<()> {
     writeln!(out, "  {}", counts(&counted(report)))?;
     not_waited_for(out, report)?;
     match report.status {
-        Status::Suspended | Status::Running | Status::Stopping => {
+        JobStatus::Suspended | JobStatus::Running | JobStatus::Stopping => {
             writeln!(out, "  go on:  undaunted resume {job}")
         }
-        Status::Failed | Status::Partial if report.items.dead > 0 => {
+        JobStatus::Failed | JobStatus::Partial if report.items.dead > 0 => {
             writeln!(out, "  why:    undaunted explain {job}")?;
             writeln!(out, "  again:  undaunted dlq redrive {job}")
         }
-        Status::Failed | Status::Partial | Status::Cancelled => {
+        JobStatus::Failed | JobStatus::Partial | JobStatus::Cancelled => {
             writeln!(out, "  why:    undaunted explain {job}")
         }
-        Status::Completed => Ok(()),
+        JobStatus::Completed => Ok(()),
     }
 }
 
@@ -67,7 +67,7 @@ pub(super) fn error_lines(error: &str) -> Vec<String> {
     lines
 }
 
-fn not_waited_for(out: &mut impl Write, report: &Report) -> io::Result<()> {
+fn not_waited_for(out: &mut impl Write, report: &JobReport) -> io::Result<()> {
     const NAMED: usize = 10;
     let Some(completion) = &report.completion else {
         return Ok(());
@@ -92,10 +92,10 @@ pub(super) const fn partial(completion: bool) -> &'static str {
     if completion { "completed below its minimum" } else { "completed with dead letters" }
 }
 
-const fn status(report: &Report) -> &'static str {
+const fn status(report: &JobReport) -> &'static str {
     match report.status {
-        Status::Partial => partial(report.completion.is_some()),
-        Status::Cancelled => "was cancelled",
+        JobStatus::Partial => partial(report.completion.is_some()),
+        JobStatus::Cancelled => "was cancelled",
         status => status.word(),
     }
 }
@@ -113,10 +113,10 @@ pub(super) struct Counted<'c> {
     pub(super) has_ended: bool,
 }
 
-fn counted(report: &Report) -> Counted<'_> {
+fn counted(report: &JobReport) -> Counted<'_> {
     let has_ended = match report.status {
-        Status::Completed | Status::Partial | Status::Failed | Status::Cancelled => true,
-        Status::Running | Status::Stopping | Status::Suspended => false,
+        JobStatus::Completed | JobStatus::Partial | JobStatus::Failed | JobStatus::Cancelled => true,
+        JobStatus::Running | JobStatus::Stopping | JobStatus::Suspended => false,
     };
     Counted {
         items: &report.items,
@@ -149,5 +149,5 @@ pub(super) fn counts(of: &Counted<'_>) -> String {
         retries => format!(", {}, {} of delays", count(retries, "retry", "retries"), short(of.delay)),
     };
     let took = if of.has_ended { format!("; took {}", short(of.duration)) } else { String::new() };
-    format!("{}; {}{delays}{took}", items.join(", "), count(of.attempts, "attempt", "attempts"),)
+    format!("{}; {}{delays}{took}", items.join(", "), count(of.attempts, "attempt", "attempts"))
 }

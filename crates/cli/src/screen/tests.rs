@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use snapbox::{IntoData, assert_data_eq, str};
-use undaunted_engine::breaker::{AdmissionControl, Gate};
+use undaunted_engine::breaker::{AdmissionControl, BreakerAnswer};
 use undaunted_engine::decide::react;
 use undaunted_engine::effect::ready;
 use undaunted_engine::event::{Event, JobEvent, NewItem, Record};
 use undaunted_engine::id::StepId;
 use undaunted_engine::input::{AttemptEnd, Input};
-use undaunted_engine::job::{Doing, Job};
+use undaunted_engine::job::{Activity, Job};
 use undaunted_engine::plan::Plan;
-use undaunted_engine::submission::{Surroundings, submission};
+use undaunted_engine::submission::{SubmissionContext, submission};
 use undaunted_engine::view::{ItemView, JobExplanation, JobView, Projection, ViewContext};
 use undaunted_engine::workflow::{Operator, Source, check};
-use undaunted_policy::{Cause, Timestamp};
+use undaunted_policy::{FailureCause, Timestamp};
 
 use super::explain;
 use super::job::{Paper, show};
@@ -47,7 +47,7 @@ impl Scene {
     fn new() -> Self {
         let operator = Operator::default();
         let checked = check(&Source::new("w.yaml", MAP), &operator);
-        let around = Surroundings {
+        let around = SubmissionContext {
             job: "7f3k".to_owned(),
             file: "/w/w.yaml".to_owned(),
             working_dir: "/w".to_owned(),
@@ -74,7 +74,7 @@ impl Scene {
         scene.tell(&Input::ItemsRead { step: StepId(0), items: items.into() });
         scene.start();
         scene.wait(10);
-        scene.fail(0, Cause::Exit(1), "no answer");
+        scene.fail(0, FailureCause::Exit(1), "no answer");
         scene
     }
 
@@ -87,7 +87,7 @@ impl Scene {
 
     fn start(&mut self) {
         for item in ready(&self.job, &AdmissionControl::default(), self.now) {
-            self.tell(&Input::Start { item, refused: None, gate: Gate::None });
+            self.tell(&Input::Start { item, refused: None, gate: BreakerAnswer::None });
         }
     }
 
@@ -95,9 +95,9 @@ impl Scene {
         self.now = self.now.after(Duration::from_secs(seconds));
     }
 
-    fn fail(&mut self, item: u32, cause: Cause, error: &str) {
+    fn fail(&mut self, item: u32, cause: FailureCause, error: &str) {
         let active = self.job.active(StepId(0).item(item)).expect("active");
-        let Doing::Running(start) = active.doing else { panic!("it runs: {active:?}") };
+        let Activity::Running(start) = active.activity else { panic!("it runs: {active:?}") };
         self.tell(&Input::Ended(Box::new(AttemptEnd {
             start,
             failure: Some(cause),
@@ -190,7 +190,7 @@ job 7f3k  item north
 #[test]
 fn the_time_of_items_stands_still_while_their_job_is_suspended() {
     let mut scene = Scene::new();
-    scene.fail(1, Cause::Timeout, "");
+    scene.fail(1, FailureCause::Timeout, "");
     scene.tell(&Input::Suspend);
     scene.wait(50);
     assert_data_eq!(scene.printed(), str![[r"
@@ -248,7 +248,7 @@ job 7f3k  item north
 fn nothing_goes_on_in_a_job_that_was_cancelled() {
     let mut scene = Scene::new();
     scene.tell(&Input::Cancel);
-    scene.fail(1, Cause::Signal(15), "");
+    scene.fail(1, FailureCause::Signal(15), "");
     assert_data_eq!(
         scene.printed(),
         str![[r"

@@ -131,7 +131,7 @@ fn coloured(line: &str, colour: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use undaunted_engine::view::{At, Millis};
+    use undaunted_engine::view::{InstantView, MillisView};
 
     use super::*;
 
@@ -154,9 +154,9 @@ mod tests {
             round: 1,
             breaker: None,
             probe: false,
-            at: At(at(began)),
-            ended_at: ended.map(|ended| At(at(ended))),
-            duration_ms: ended.map(|ended| Millis(secs(ended.saturating_sub(began)))),
+            at: InstantView(at(began)),
+            ended_at: ended.map(|ended| InstantView(at(ended))),
+            duration_ms: ended.map(|ended| MillisView(secs(ended.saturating_sub(began)))),
             outcome: match (ended, due) {
                 (None, _) => "running",
                 (Some(_), None) => "succeeded",
@@ -171,8 +171,8 @@ mod tests {
             rule: None,
             error: None,
             retry: due.map(|_| attempt),
-            delay_ms: due.map(|_| Millis(secs(1))),
-            due_at: due.map(|due| At(at(due))),
+            delay_ms: due.map(|_| MillisView(secs(1))),
+            due_at: due.map(|due| InstantView(at(due))),
         }
     }
 
@@ -183,8 +183,8 @@ mod tests {
     fn held(from: u64, released: Option<u64>) -> TimelineHold {
         TimelineHold {
             breaker: "api".to_owned(),
-            at: At(at(from)),
-            released_at: released.map(|to| At(at(to))),
+            at: InstantView(at(from)),
+            released_at: released.map(|to| InstantView(at(to))),
         }
     }
 

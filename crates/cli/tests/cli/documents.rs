@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use undaunted_engine::workflow::{Code, Severity};
+use undaunted_engine::workflow::{DiagnosticCode, Severity};
 
 use crate::binary::{repository, text, undaunted, undaunted_in};
 
@@ -81,7 +81,7 @@ fn every_code_has_a_page_whose_examples_are_true() {
         if name == "README" {
             continue;
         }
-        let code = Code::ALL.iter().find(|code| code.word() == name);
+        let code = DiagnosticCode::ALL.iter().find(|code| code.word() == name);
         let code = code.unwrap_or_else(|| panic!("{name} is a page about no code"));
         let page = fs::read_to_string(&path).expect("a page");
         let blocks = blocks(&page);
@@ -99,7 +99,7 @@ fn every_code_has_a_page_whose_examples_are_true() {
         assert!(!printed.contains('['), "{name}: {printed}");
         seen.insert(name);
     }
-    let codes: BTreeSet<_> = Code::ALL.iter().map(|code| code.word().to_owned()).collect();
+    let codes: BTreeSet<_> = DiagnosticCode::ALL.iter().map(|code| code.word().to_owned()).collect();
     assert_eq!(seen, codes);
 }
 

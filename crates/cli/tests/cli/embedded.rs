@@ -1,7 +1,7 @@
 //! Jobs whose commands are functions of another program, as the command line sees them.
 
 use serde_json::Value;
-use undaunted_runner::embed::{Attempt, Failed, Functions, Runner, Work};
+use undaunted_runner::embed::{Attempt, FunctionFailure, Functions, Runner, Work};
 
 use crate::binary::{text, undaunted, undaunted_in};
 
@@ -49,7 +49,7 @@ fn such_a_job_is_shown_and_explained_and_gone_on_with_only_by_its_program() {
     let (tell, failed) = std::sync::mpsc::channel();
     let fails = move |_: Attempt| {
         tell.send(()).expect("somebody waits");
-        async { Err::<Value, _>(Failed::transient("the till is broken")) }
+        async { Err::<Value, _>(FunctionFailure::transient("the till is broken")) }
     };
     let functions = Functions::new().with("charge", fails);
     let runner = Runner::open(folder.path(), functions).expect("a store");

@@ -183,7 +183,7 @@ fn typed(block: &str) -> Vec<Typed> {
     for line in block.split_inclusive('\n') {
         match (line.strip_prefix("$ "), typed.last_mut()) {
             (Some(command), _) => {
-                typed.push(Typed { line: command.trim_end().to_owned(), shown: String::new() })
+                typed.push(Typed { line: command.trim_end().to_owned(), shown: String::new() });
             }
             (None, last) => {
                 let last = last.expect("a session begins with a command");

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use undaunted_engine::catalog::{Catalog, FlowPlace};
+use undaunted_engine::catalog::{Catalog, FlowLifecycle};
 use undaunted_engine::job::Plans;
-use undaunted_runner::catalog::{Book, activated, deactivated};
+use undaunted_runner::catalog::{CatalogHandle, activated, deactivated};
 use undaunted_runner::journal;
 use undaunted_store::{SqliteStore, Store};
 
@@ -22,9 +22,9 @@ steps:
     attributes: {small: {role: output}}
 ";
 
-fn open(world: &World) -> (Arc<dyn Store>, Book) {
+fn open(world: &World) -> (Arc<dyn Store>, CatalogHandle) {
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(world.store()).unwrap());
-    let book = Book::open(Arc::clone(&store)).unwrap();
+    let book = CatalogHandle::open(Arc::clone(&store)).unwrap();
     (store, book)
 }
 
@@ -59,7 +59,7 @@ fn killed_anywhere_while_it_is_archived_nothing_is_lost_and_again_finishes() {
         let moving = catalog(&world).flows.remove(job.as_str());
         match place {
             "archive-before-rename:1" | "archive-kept:1" => {
-                assert_eq!(moving.unwrap().place, FlowPlace::Archiving, "{place}");
+                assert_eq!(moving.unwrap().place, FlowLifecycle::Archiving, "{place}");
             }
             _ => assert_eq!(moving, None, "{place}"),
         }
@@ -74,7 +74,7 @@ fn killed_anywhere_while_it_is_archived_nothing_is_lost_and_again_finishes() {
         world.call(&["restore", file.to_str().unwrap()]).exits(0);
         assert_eq!(world.events(), events, "{place}");
         let entry = catalog(&world).flows.remove(job.as_str()).unwrap();
-        assert_eq!(entry.place, FlowPlace::Deactivated, "{place}");
+        assert_eq!(entry.place, FlowLifecycle::Deactivated, "{place}");
         world.call(&["store", "check"]).exits(0);
     }
 }

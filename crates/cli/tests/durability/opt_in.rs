@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use undaunted_engine::event::Submitted;
+use undaunted_engine::event::JobSubmitted;
 use undaunted_engine::job::Plans;
 use undaunted_policy::Timestamp;
 use undaunted_runner::journal;
@@ -134,13 +134,13 @@ fn a_breaker_without_a_name_is_named_after_workflow_and_command() {
 /// Stores a job as a release did that gave every origin a breaker.
 fn stored_before(world: &World, text: &str) {
     let store = SqliteStore::open(world.store()).unwrap();
-    let submitted = Submitted {
+    let submitted = JobSubmitted {
         job: "before".to_owned(),
         text: text.into(),
         file: world.path("w.yaml").display().to_string(),
         working_dir: world.path("").display().to_string(),
         seed: 7,
-        ..Submitted::default()
+        ..JobSubmitted::default()
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     // Whoever had it is gone with the store.

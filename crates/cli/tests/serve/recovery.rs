@@ -27,7 +27,7 @@ fn damage(store: &Path, job: &str) {
     let head = store.head(&aggregate).unwrap().unwrap();
     let append = Append::new(aggregate, head.version, claim.epoch, vec![vec![1, 0xff, 0xff]]);
     store.append(vec![append]).unwrap();
-    store.release(&claim).unwrap();
+    store.unclaim(&claim).unwrap();
 }
 
 fn logged(served: &Served, message: &str) -> Vec<Value> {

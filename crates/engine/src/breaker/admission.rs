@@ -7,20 +7,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use undaunted_policy::mutant::{self, Mutant};
 use undaunted_policy::{BreakerSettings, Timestamp};
 
 use super::journal::BreakerJournal;
-use super::known::{Known, Prober, Sealed};
-use super::record::{BreakerRecord, Fact};
+use super::known::{KnownBreaker, ProbeOwner, Sealed};
+use super::record::{BreakerFact, BreakerRecord};
 use super::report::BreakerReport;
 use super::state::{BreakerChange, BreakerState};
+use crate::mutant::{self, Mutant};
 
 /// Decides for all jobs of a process whether an attempt may start; tracks holds, releases and probes.
 #[derive(Clone, Debug, Default)]
 pub struct AdmissionControl {
     pub(super) now: Timestamp,
-    pub(super) known: BTreeMap<Arc<str>, Known>,
+    pub(super) known: BTreeMap<Arc<str>, KnownBreaker>,
     stale: BTreeSet<Arc<str>>,
     pub(super) awaited: BTreeSet<Arc<str>>,
     /// By job: the breakers it uses.
@@ -142,7 +142,7 @@ impl AdmissionControl {
         Some((known.journal.version, known.journal.unfolded))
     }
 
-    pub fn folded(&self, name: &str) -> Option<Fact> {
+    pub fn folded(&self, name: &str) -> Option<BreakerFact> {
         Some(self.known.get(name)?.journal.folded())
     }
 
@@ -167,11 +167,11 @@ impl AdmissionControl {
         self.note_user(name, job);
         if self.get(name).is_some_and(|state| state.settings != settings) {
             let at = self.now;
-            self.note_fact(name, job, Fact::Configured { at, settings });
+            self.note_fact(name, job, BreakerFact::Configured { at, settings });
         }
     }
 
-    fn note_fact(&mut self, name: &Arc<str>, job: &Arc<str>, fact: Fact) {
+    fn note_fact(&mut self, name: &Arc<str>, job: &Arc<str>, fact: BreakerFact) {
         let now = self.now;
         let Some(known) = self.known.get_mut(name) else {
             return;
@@ -181,7 +181,7 @@ impl AdmissionControl {
         if !mutant::is(Mutant::OwnFactsIgnored) {
             let _ = known.state.take(Some(job), &fact);
         }
-        Fact::add(known.open.entry(Arc::clone(job)).or_default(), fact);
+        BreakerFact::add(known.open.entry(Arc::clone(job)).or_default(), fact);
         changed |= known.follow(&before, now);
         if changed {
             self.changed.insert(Arc::clone(name));
@@ -196,7 +196,7 @@ impl AdmissionControl {
         // may be lost.
         if known.journal.version == 0 {
             let (at, settings) = (self.now, known.state.settings);
-            facts.insert(0, Fact::Configured { at, settings });
+            facts.insert(0, BreakerFact::Configured { at, settings });
         }
         let record = BreakerRecord { job: Some(job.to_owned()), seq: Some(seq), facts };
         known.sealed.push_back(Sealed { record: record.clone(), reached: None });
@@ -234,7 +234,7 @@ impl AdmissionControl {
             known.sealed.retain(|it| !own(it));
             let dropped = known.open.remove(job).is_some() || known.sealed.len() < before;
             known.is_stale |= dropped;
-            if known.users.is_empty() && known.prober != Prober::Ours {
+            if known.users.is_empty() && known.prober != ProbeOwner::Ours {
                 self.known.remove(&name);
                 unused.push(name);
             } else if known.refresh(self.now) {
@@ -276,7 +276,10 @@ impl From<BreakerState> for BreakerJournal {
     }
 }
 
-fn entry<'k>(known: &'k mut BTreeMap<Arc<str>, Known>, name: &str) -> Option<(Arc<str>, &'k mut Known)> {
+fn entry<'k>(
+    known: &'k mut BTreeMap<Arc<str>, KnownBreaker>,
+    name: &str,
+) -> Option<(Arc<str>, &'k mut KnownBreaker)> {
     let (name, _) = known.get_key_value(name)?;
     let name = Arc::clone(name);
     let known = known.get_mut(&name)?;

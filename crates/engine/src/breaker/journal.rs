@@ -1,6 +1,6 @@
 //! Folding the journal of a breaker, including one whose beginning was trimmed.
 
-use super::record::{BreakerRecord, Fact};
+use super::record::{BreakerFact, BreakerRecord};
 use super::state::{BreakerChange, BreakerState};
 
 /// How many transitions outlive the trimmed records they come from.
@@ -8,7 +8,7 @@ pub const HISTORY: usize = 64;
 
 /// A folded breaker journal.
 ///
-/// Facts are applied in journal order, starting with the latest [`Fact::Folded`] if the beginning was
+/// Facts are applied in journal order, starting with the latest [`BreakerFact::Folded`] if the beginning was
 /// trimmed. That record may follow facts it does not cover, since other processes append at any time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BreakerJournal {
@@ -45,7 +45,7 @@ impl BreakerJournal {
         self.version = version;
         self.unfolded = self.unfolded.saturating_add(1);
         for fact in &record.facts {
-            if let Fact::Folded { upto, .. } = fact {
+            if let BreakerFact::Folded { upto, .. } = fact {
                 self.unfolded = version.saturating_sub(*upto);
             }
         }
@@ -55,12 +55,12 @@ impl BreakerJournal {
     }
 
     /// The fact that allows all records so far to be trimmed.
-    pub fn folded(&self) -> Fact {
+    pub fn folded(&self) -> BreakerFact {
         let transitions = self.changes.iter().map(|(_, change)| change);
         let transitions = transitions.filter(|change| change.change.is_transition());
         let many = transitions.clone().count();
         let latest = transitions.skip(many.saturating_sub(HISTORY));
-        Fact::Folded {
+        BreakerFact::Folded {
             upto: self.version,
             state: Box::new(self.state.clone()),
             history: latest.cloned().collect(),
@@ -72,7 +72,7 @@ impl BreakerJournal {
 fn latest_fold(records: &[(u64, BreakerRecord)]) -> Option<(u64, &BreakerState, &[BreakerChange])> {
     let facts = records.iter().flat_map(|(_, record)| &record.facts);
     let folds = facts.filter_map(|fact| {
-        let Fact::Folded { upto, state, history } = fact else {
+        let BreakerFact::Folded { upto, state, history } = fact else {
             return None;
         };
         Some((*upto, &**state, history.as_slice()))

@@ -4,30 +4,30 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use undaunted_policy::mutant::{self, Mutant};
 use undaunted_policy::{Admission as Answer, Ticket, Timestamp, WhenOpen};
 
 use super::journal::{BreakerJournal, HISTORY};
-use super::record::{BreakerRecord, Fact};
+use super::record::{BreakerFact, BreakerRecord};
 use super::release::Release;
 use super::state::{BreakerChange, BreakerState};
+use crate::mutant::{self, Mutant};
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Known {
+pub(super) struct KnownBreaker {
     pub(super) journal: BreakerJournal,
     /// Facts handed over to be written, oldest first.
     pub(super) sealed: VecDeque<Sealed>,
     /// Facts not handed over yet, by job.
-    pub(super) open: BTreeMap<Arc<str>, Vec<Fact>>,
+    pub(super) open: BTreeMap<Arc<str>, Vec<BreakerFact>>,
     /// `journal`, `sealed` and `open` together; decisions use this.
     pub(super) state: BreakerState,
     /// The generation on disk, and when this process first saw it.
     pub(super) first_seen: Option<(u32, Timestamp)>,
     pub(super) is_stale: bool,
-    pub(super) prober: Prober,
+    pub(super) prober: ProbeOwner,
     /// The generation for which the first-ranked job was woken.
     pub(super) announced: Option<u32>,
-    pub(super) waiting: BTreeMap<Arc<str>, Offer>,
+    pub(super) waiting: BTreeMap<Arc<str>, ProbeOffer>,
     /// Jobs with an item that could probe, most attempts left first.
     pub(super) ranking: BTreeSet<(Reverse<u64>, Arc<str>)>,
     /// How each job's held items are released after the breaker has closed.
@@ -45,7 +45,7 @@ pub(super) struct Sealed {
 
 /// Which process probes for a breaker: the one that holds the claim `probe/NAME`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Prober {
+pub enum ProbeOwner {
     /// No known claim; this process may try to take it.
     #[default]
     Unclaimed,
@@ -54,7 +54,7 @@ pub enum Prober {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Offer {
+pub struct ProbeOffer {
     pub held: u32,
     /// Attempts left of the item that would probe; `None` if no item could start now.
     pub left: Option<u64>,
@@ -63,14 +63,14 @@ pub struct Offer {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Openness {
+pub enum BreakerOpenness {
     Passes(u32),
     Probes,
     Holds,
     Refuses,
 }
 
-impl Known {
+impl KnownBreaker {
     /// Recomputes a stale state. Returns whether phase or settings changed.
     pub(super) fn refresh(&mut self, now: Timestamp) -> bool {
         if !std::mem::take(&mut self.is_stale) {

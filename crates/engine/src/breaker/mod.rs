@@ -5,7 +5,7 @@
 //! state of a breaker is the fold of its facts in journal order.
 
 mod admission;
-mod gate;
+mod answer;
 mod journal;
 mod known;
 mod record;
@@ -16,9 +16,9 @@ mod stored;
 mod waiting;
 
 pub use admission::AdmissionControl;
-pub use gate::Gate;
+pub use answer::BreakerAnswer;
 pub use journal::{BreakerJournal, HISTORY};
-pub use known::{Offer, Openness, Prober};
-pub use record::{BreakerRecord, Fact};
-pub use report::{BreakerReport, Signal};
-pub use state::{BreakerChange, BreakerState, Change, Probe};
+pub use known::{BreakerOpenness, ProbeOffer, ProbeOwner};
+pub use record::{BreakerFact, BreakerRecord};
+pub use report::{BreakerReport, TargetSignal};
+pub use state::{BreakerChange, BreakerChangeKind, BreakerState, Probe};

@@ -5,8 +5,8 @@
 use minicbor::{Decode, Encode};
 use undaunted_policy::{BreakerSettings, Timestamp};
 
-use super::report::Signal;
-use super::state::{BreakerChange, BreakerState, Change};
+use super::report::TargetSignal;
+use super::state::{BreakerChange, BreakerChangeKind, BreakerState};
 use super::stored::{decode_settings, decode_state, encode_settings, encode_state};
 use crate::event::{self, RecordError, codec, read_versioned, read_versioned_as, versioned_as};
 
@@ -20,11 +20,11 @@ pub struct BreakerRecord {
     #[n(1)]
     pub seq: Option<u64>,
     #[n(2)]
-    pub facts: Vec<Fact>,
+    pub facts: Vec<BreakerFact>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum Fact {
+pub enum BreakerFact {
     /// Settings of a submission; the latest win.
     #[n(0)]
     Configured {
@@ -47,7 +47,7 @@ pub enum Fact {
         #[n(2)]
         probe: bool,
         #[n(3)]
-        signal: Signal,
+        signal: TargetSignal,
         #[n(4)]
         many: u32,
     },
@@ -113,7 +113,7 @@ impl BreakerRecord {
     /// record; it is only read.
     pub const FORMAT: u8 = 2;
 
-    pub const fn by_hand(facts: Vec<Fact>) -> Self {
+    pub const fn by_hand(facts: Vec<BreakerFact>) -> Self {
         Self { job: None, seq: None, facts }
     }
 
@@ -126,11 +126,11 @@ impl BreakerRecord {
             return read_versioned_as(Self::FORMAT, bytes);
         }
         let change: BreakerChange = read_versioned(bytes)?;
-        Ok(Self { job: change.job.clone(), seq: None, facts: vec![Fact::State(Box::new(change))] })
+        Ok(Self { job: change.job.clone(), seq: None, facts: vec![BreakerFact::State(Box::new(change))] })
     }
 }
 
-impl Fact {
+impl BreakerFact {
     /// Adds a fact to those of the same commit. Merges equal results, so that a thousand successes cost as
     /// much as one.
     pub(super) fn add(facts: &mut Vec<Self>, fact: Self) {
@@ -152,7 +152,7 @@ impl Fact {
         ) = (facts.last_mut(), &fact)
             && (*last_generation, *last_signal) == (*generation, *signal)
             // A failure may open the breaker, and the recovery timeout counts from that failure.
-            && (*last == *at || matches!(signal, Signal::Up | Signal::Unknown))
+            && (*last == *at || matches!(signal, TargetSignal::Up | TargetSignal::Unknown))
         {
             *last = *at;
             *last_many = last_many.saturating_add(*many);
@@ -162,7 +162,7 @@ impl Fact {
     }
 }
 
-impl Change {
+impl BreakerChangeKind {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Configured => "configured",

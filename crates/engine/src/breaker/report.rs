@@ -5,18 +5,18 @@ use std::sync::Arc;
 use minicbor::{Decode, Encode};
 use undaunted_policy::{Health, Ticket, Timestamp};
 
-use super::record::Fact;
+use super::record::BreakerFact;
 
 /// What a job tells a breaker; written as a fact in the same append as the job's records it follows from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BreakerReport {
     Started { breaker: Arc<str>, ticket: Ticket },
-    Ended { breaker: Arc<str>, ticket: Ticket, signal: Signal },
+    Ended { breaker: Arc<str>, ticket: Ticket, signal: TargetSignal },
 }
 
 /// What the end of an attempt says about its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum Signal {
+pub enum TargetSignal {
     #[n(0)]
     Up,
     #[n(1)]
@@ -28,7 +28,7 @@ pub enum Signal {
     Trip,
 }
 
-impl From<Health> for Signal {
+impl From<Health> for TargetSignal {
     fn from(health: Health) -> Self {
         match health {
             Health::Up => Self::Up,
@@ -50,13 +50,13 @@ impl BreakerReport {
     }
 
     /// A start that is no probe says nothing about the target and gives no fact.
-    pub(super) const fn fact(&self, at: Timestamp) -> Option<Fact> {
+    pub(super) const fn fact(&self, at: Timestamp) -> Option<BreakerFact> {
         match *self {
             Self::Started { ticket, .. } if ticket.probe => {
-                Some(Fact::Probed { at, generation: ticket.generation() })
+                Some(BreakerFact::Probed { at, generation: ticket.generation() })
             }
             Self::Started { .. } => None,
-            Self::Ended { ticket, signal, .. } => Some(Fact::Reported {
+            Self::Ended { ticket, signal, .. } => Some(BreakerFact::Reported {
                 at,
                 generation: ticket.generation(),
                 probe: ticket.probe,

@@ -1,11 +1,14 @@
 //! The state of one breaker: the fold of its facts.
 
 use minicbor::{Decode, Encode};
-use undaunted_policy::{Admission, Breaker, BreakerSettings, Health, Phase, Ticket, Timestamp, Transition};
+use undaunted_policy::{
+    Admission, Breaker, BreakerSettings, CircuitState, Health, Ticket, Timestamp, Transition,
+};
 
-use super::record::{BreakerRecord, Fact};
-use super::report::Signal;
+use super::record::{BreakerFact, BreakerRecord};
+use super::report::TargetSignal;
 use crate::event::codec;
+use crate::mutant::{self, Mutant};
 
 /// Bounds the loop over the failures of one fact.
 const MOST_AT_ONCE: u32 = 1 << 20;
@@ -29,7 +32,7 @@ pub struct Probe {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BreakerChange {
     pub at: Timestamp,
-    pub change: Change,
+    pub change: BreakerChangeKind,
     /// `None` if an operator changed it.
     pub job: Option<String>,
     /// Length of that job's journal with the commit.
@@ -41,7 +44,7 @@ pub struct BreakerChange {
 
 /// The numbers are those of the first stored format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum Change {
+pub enum BreakerChangeKind {
     #[n(0)]
     Configured,
     #[n(1)]
@@ -73,7 +76,7 @@ pub enum Change {
     Reset,
 }
 
-impl Change {
+impl BreakerChangeKind {
     pub const fn is_transition(self) -> bool {
         matches!(self, Self::Opened | Self::Tripped | Self::HalfOpened | Self::Closed | Self::Reset)
     }
@@ -94,54 +97,54 @@ impl BreakerState {
         changes.collect()
     }
 
-    pub(super) fn take(&mut self, job: Option<&str>, fact: &Fact) -> Option<BreakerChange> {
+    pub(super) fn take(&mut self, job: Option<&str>, fact: &BreakerFact) -> Option<BreakerChange> {
         let before = self.failures();
         let was_closed = !self.is_shut();
         let (at, change) = match fact {
-            Fact::Configured { at, settings } => {
+            BreakerFact::Configured { at, settings } => {
                 if self.settings == *settings {
                     return None;
                 }
                 self.settings = *settings;
-                (*at, Change::Configured)
+                (*at, BreakerChangeKind::Configured)
             }
-            Fact::Reported { at, generation, probe, signal, many } => {
+            BreakerFact::Reported { at, generation, probe, signal, many } => {
                 let ticket = Ticket::restored(*generation, *probe);
                 (*at, self.report(ticket, *signal, *many, *at)?)
             }
-            Fact::Probed { at, generation } => (*at, self.probed(job, *generation, *at)?),
-            Fact::ProbeLost { at, generation } => {
+            BreakerFact::Probed { at, generation } => (*at, self.probed(job, *generation, *at)?),
+            BreakerFact::ProbeLost { at, generation } => {
                 let known = Ticket::restored(*generation, true);
                 if !self.is_probing() || !self.breaker.counts(known) {
                     return None;
                 }
                 self.breaker.abandon_probe();
-                (*at, Change::ProbeLost)
+                (*at, BreakerChangeKind::ProbeLost)
             }
-            Fact::Tripped { at } => {
+            BreakerFact::Tripped { at } => {
                 self.breaker.trip(&self.settings, *at);
-                (*at, Change::Tripped)
+                (*at, BreakerChangeKind::Tripped)
             }
-            Fact::Reset { at } => {
+            BreakerFact::Reset { at } => {
                 self.breaker.reset();
-                (*at, Change::Reset)
+                (*at, BreakerChangeKind::Reset)
             }
-            Fact::Imported { since, until } => {
+            BreakerFact::Imported { since, until } => {
                 let (since, until) = (*since, *until);
                 let generation = self.breaker.generation().wrapping_add(1);
-                self.breaker = Breaker::restored(Phase::Open { since, until }, generation);
-                (since, Change::Tripped)
+                self.breaker = Breaker::restored(CircuitState::Open { since, until }, generation);
+                (since, BreakerChangeKind::Tripped)
             }
-            Fact::State(change) => {
+            BreakerFact::State(change) => {
                 *self = change.state.clone();
                 return Some(BreakerChange::clone(change));
             }
-            Fact::Folded { .. } => return None,
+            BreakerFact::Folded { .. } => return None,
         };
         if !self.is_probing() {
             self.probe = None;
         }
-        let counted = change == Change::Opened && was_closed;
+        let counted = change == BreakerChangeKind::Opened && was_closed;
         Some(BreakerChange {
             at,
             change,
@@ -153,34 +156,40 @@ impl BreakerState {
     }
 
     /// Ignores a probe from before the breaker opened again or was closed by hand.
-    fn probed(&mut self, job: Option<&str>, generation: u32, at: Timestamp) -> Option<Change> {
+    fn probed(&mut self, job: Option<&str>, generation: u32, at: Timestamp) -> Option<BreakerChangeKind> {
         let (successes, change) = match self.breaker.phase() {
             _ if generation != self.breaker.generation() => return None,
-            Phase::Closed { .. } => return None,
-            Phase::Open { .. } => (0, Change::HalfOpened),
-            Phase::HalfOpen { successes, .. } => (successes, Change::Probed),
+            CircuitState::Closed { .. } => return None,
+            CircuitState::Open { .. } => (0, BreakerChangeKind::HalfOpened),
+            CircuitState::HalfOpen { successes, .. } => (successes, BreakerChangeKind::Probed),
         };
         let probing = true;
-        let phase = Phase::HalfOpen { successes, probing };
+        let phase = CircuitState::HalfOpen { successes, probing };
         self.breaker = Breaker::restored(phase, generation);
         self.probe = Some(Probe { job: job.unwrap_or_default().to_owned(), since: at });
         Some(change)
     }
 
     /// Returns `None` if nothing changes.
-    fn report(&mut self, ticket: Ticket, signal: Signal, many: u32, at: Timestamp) -> Option<Change> {
+    fn report(
+        &mut self,
+        ticket: Ticket,
+        signal: TargetSignal,
+        many: u32,
+        at: Timestamp,
+    ) -> Option<BreakerChangeKind> {
         if !self.breaker.counts(ticket) {
             return None;
         }
         let before = self.breaker.phase();
         let (health, many) = match signal {
-            Signal::Trip => {
+            TargetSignal::Trip => {
                 self.breaker.trip(&self.settings, at);
-                return Some(Change::Tripped);
+                return Some(BreakerChangeKind::Tripped);
             }
-            Signal::Up => (Health::Up, 1),
-            Signal::Unknown => (Health::Unknown, 1),
-            Signal::Down => (Health::Down, many.min(MOST_AT_ONCE)),
+            TargetSignal::Up => (Health::Up, 1),
+            TargetSignal::Unknown => (Health::Unknown, 1),
+            TargetSignal::Down => (Health::Down, many.min(MOST_AT_ONCE)),
         };
         let mut transition = None;
         for _ in 0..many {
@@ -194,26 +203,29 @@ impl BreakerState {
             return None;
         }
         Some(match (transition, health) {
-            (Some(Transition::Opened { .. }), _) => Change::Opened,
-            (Some(Transition::Closed), _) => Change::Closed,
-            (_, Health::Up) if ticket.probe => Change::ProbeSucceeded,
-            (_, Health::Up) => Change::Succeeded,
-            (_, Health::Down) => Change::Failed,
-            (_, Health::Unknown) => Change::ProbeLost,
+            (Some(Transition::Opened { .. }), _) => BreakerChangeKind::Opened,
+            (Some(Transition::Closed), _) => BreakerChangeKind::Closed,
+            (_, Health::Up) if ticket.probe => BreakerChangeKind::ProbeSucceeded,
+            (_, Health::Up) => BreakerChangeKind::Succeeded,
+            (_, Health::Down) => BreakerChangeKind::Failed,
+            (_, Health::Unknown) => BreakerChangeKind::ProbeLost,
         })
     }
 
     /// Open or half open.
     pub const fn is_shut(&self) -> bool {
-        !matches!(self.breaker.phase(), Phase::Closed { .. })
+        !matches!(self.breaker.phase(), CircuitState::Closed { .. })
     }
 
     pub const fn is_probing(&self) -> bool {
-        matches!(self.breaker.phase(), Phase::HalfOpen { probing: true, .. })
+        matches!(self.breaker.phase(), CircuitState::HalfOpen { probing: true, .. })
     }
 
     /// Asking changes nothing.
     pub fn admission(&self, now: Timestamp) -> Admission {
+        if mutant::is(Mutant::BreakerIgnored) {
+            return Admission::Go(Ticket::restored(self.breaker.generation(), false));
+        }
         let mut asked = self.breaker;
         asked.admit(&self.settings, now).0
     }
@@ -228,11 +240,11 @@ impl BreakerState {
     /// recovery timeout.
     pub fn clamped(mut self, now: Timestamp) -> Self {
         let longest = now.after(self.settings.recovery_timeout);
-        if let Phase::Open { since, until } = self.breaker.phase()
+        if let CircuitState::Open { since, until } = self.breaker.phase()
             && until > longest
             && since > now
         {
-            let phase = Phase::Open { since: now, until: longest };
+            let phase = CircuitState::Open { since: now, until: longest };
             self.breaker = Breaker::restored(phase, self.breaker.generation());
         }
         self
@@ -241,24 +253,24 @@ impl BreakerState {
     /// Consecutive failures, counted while closed.
     pub const fn failures(&self) -> u32 {
         match self.breaker.phase() {
-            Phase::Closed { failures } => failures,
-            Phase::Open { .. } | Phase::HalfOpen { .. } => 0,
+            CircuitState::Closed { failures } => failures,
+            CircuitState::Open { .. } | CircuitState::HalfOpen { .. } => 0,
         }
     }
 
     pub const fn word(&self) -> &'static str {
         match self.breaker.phase() {
-            Phase::Closed { .. } => "closed",
-            Phase::Open { .. } => "open",
-            Phase::HalfOpen { .. } => "half_open",
+            CircuitState::Closed { .. } => "closed",
+            CircuitState::Open { .. } => "open",
+            CircuitState::HalfOpen { .. } => "half_open",
         }
     }
 
     /// When the next probe may start, while open.
     pub const fn until(&self) -> Option<Timestamp> {
         match self.breaker.phase() {
-            Phase::Open { until, .. } => Some(until),
-            Phase::Closed { .. } | Phase::HalfOpen { .. } => None,
+            CircuitState::Open { until, .. } => Some(until),
+            CircuitState::Closed { .. } | CircuitState::HalfOpen { .. } => None,
         }
     }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use minicbor::encode::Write;
 use minicbor::{Decode, Decoder, Encode, Encoder};
-use undaunted_policy::{Breaker, BreakerSettings, Phase, Timestamp, WhenOpen};
+use undaunted_policy::{Breaker, BreakerSettings, CircuitState, Timestamp, WhenOpen};
 
-use super::state::{BreakerChange, BreakerState, Change, Probe};
+use super::state::{BreakerChange, BreakerChangeKind, BreakerState, Probe};
 use crate::event::codec::{self, Decoded, Encoded};
 
 /// A change and the resulting state: a whole record of format 1, and a part of folded records.
@@ -17,7 +17,7 @@ struct StoredState {
     #[cbor(with = "codec::time")]
     at: Timestamp,
     #[n(1)]
-    change: Change,
+    change: BreakerChangeKind,
     #[n(2)]
     job: Option<String>,
     #[n(3)]
@@ -86,9 +86,9 @@ impl<C> Encode<C> for BreakerChange {
             job: self.job.clone(),
             settings: state.settings,
             phase: match state.breaker.phase() {
-                Phase::Closed { failures } => StoredPhase::Closed { failures },
-                Phase::Open { since, until } => StoredPhase::Open { since, until },
-                Phase::HalfOpen { successes, probing } => StoredPhase::HalfOpen { successes, probing },
+                CircuitState::Closed { failures } => StoredPhase::Closed { failures },
+                CircuitState::Open { since, until } => StoredPhase::Open { since, until },
+                CircuitState::HalfOpen { successes, probing } => StoredPhase::HalfOpen { successes, probing },
             },
             generation: state.breaker.generation(),
             probe: state.probe.clone(),
@@ -103,9 +103,9 @@ impl<'b, C> Decode<'b, C> for BreakerChange {
     fn decode(from: &mut Decoder<'b>, context: &mut C) -> Decoded<Self> {
         let stored = StoredState::decode(from, context)?;
         let phase = match stored.phase {
-            StoredPhase::Closed { failures } => Phase::Closed { failures },
-            StoredPhase::Open { since, until } => Phase::Open { since, until },
-            StoredPhase::HalfOpen { successes, probing } => Phase::HalfOpen { successes, probing },
+            StoredPhase::Closed { failures } => CircuitState::Closed { failures },
+            StoredPhase::Open { since, until } => CircuitState::Open { since, until },
+            StoredPhase::HalfOpen { successes, probing } => CircuitState::HalfOpen { successes, probing },
         };
         Ok(Self {
             at: stored.at,
@@ -156,7 +156,7 @@ pub(super) fn encode_state<C, W: Write>(
 ) -> Encoded<W> {
     let change = BreakerChange {
         at: Timestamp::ZERO,
-        change: Change::Configured,
+        change: BreakerChangeKind::Configured,
         job: None,
         seq: None,
         failures: 0,

@@ -4,64 +4,68 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use undaunted_policy::{Admission as Answer, Phase, Ticket, Timestamp};
+use undaunted_policy::{Admission as Answer, CircuitState, Ticket, Timestamp};
 
 use super::admission::AdmissionControl;
-use super::gate::Gate;
-use super::known::{Known, Offer, Openness, Prober};
+use super::answer::BreakerAnswer;
+use super::known::{BreakerOpenness, KnownBreaker, ProbeOffer, ProbeOwner};
 use super::release::Release;
 use super::state::Probe;
 
 impl AdmissionControl {
     /// Whether a start may go ahead. `left` is the item's remaining attempts, or `None` if another item of
     /// the job should probe first. Registers the job as a user.
-    pub fn ask(&mut self, name: &Arc<str>, job: &Arc<str>, left: Option<u64>) -> Gate {
+    pub fn ask(&mut self, name: &Arc<str>, job: &Arc<str>, left: Option<u64>) -> BreakerAnswer {
         self.note_user(name, job);
         let now = self.now;
         let breaker = Arc::clone(name);
         let Some(known) = self.known.get_mut(name) else {
             let ticket = Ticket::restored(0, false);
-            return Gate::Open { breaker, ticket };
+            return BreakerAnswer::Open { breaker, ticket };
         };
-        let held = |known: &Known| Gate::Held {
+        let held = |known: &KnownBreaker| BreakerAnswer::Held {
             breaker: Arc::clone(name),
             until: known.state.until(),
             longest: known.state.settings.max_hold,
         };
         match known.state.admission(now) {
             Answer::Go(ticket) if ticket.probe => {
-                let ours = known.prober == Prober::Ours;
+                let ours = known.prober == ProbeOwner::Ours;
                 let best = known.ranking.first().map(|(Reverse(best), _)| *best);
                 let first = left.is_some_and(|left| best.is_none_or(|best| best <= left));
                 match (ours, known.refuses()) {
-                    (true, true) => Gate::Open { breaker, ticket },
-                    (true, false) if first && known.is_settled(ticket, now) => Gate::Open { breaker, ticket },
-                    (false, true) => Gate::Refused { breaker },
+                    (true, true) => BreakerAnswer::Open { breaker, ticket },
+                    (true, false) if first && known.is_settled(ticket, now) => {
+                        BreakerAnswer::Open { breaker, ticket }
+                    }
+                    (false, true) => BreakerAnswer::Refused { breaker },
                     (_, false) => held(known),
                 }
             }
-            Answer::Go(ticket) => Gate::Open { breaker, ticket },
+            Answer::Go(ticket) => BreakerAnswer::Open { breaker, ticket },
             Answer::Held { .. } => held(known),
-            Answer::Refused => Gate::Refused { breaker },
+            Answer::Refused => BreakerAnswer::Refused { breaker },
         }
     }
 
-    pub fn openness(&self, name: &str, job: &str) -> Openness {
+    pub fn openness(&self, name: &str, job: &str) -> BreakerOpenness {
         let Some(known) = self.known.get(name) else {
-            return Openness::Passes(u32::MAX);
+            return BreakerOpenness::Passes(u32::MAX);
         };
         match known.state.admission(self.now) {
             Answer::Go(ticket) if ticket.probe => match known.prober {
-                Prober::Others if known.refuses() => Openness::Refuses,
-                Prober::Ours | Prober::Unclaimed if known.is_settled(ticket, self.now) => Openness::Probes,
-                Prober::Others | Prober::Ours | Prober::Unclaimed => Openness::Holds,
+                ProbeOwner::Others if known.refuses() => BreakerOpenness::Refuses,
+                ProbeOwner::Ours | ProbeOwner::Unclaimed if known.is_settled(ticket, self.now) => {
+                    BreakerOpenness::Probes
+                }
+                ProbeOwner::Others | ProbeOwner::Ours | ProbeOwner::Unclaimed => BreakerOpenness::Holds,
             },
             Answer::Go(_) => {
                 let release = known.releases.get(job);
-                Openness::Passes(release.map_or(u32::MAX, |release| release.allowed(self.now)))
+                BreakerOpenness::Passes(release.map_or(u32::MAX, |release| release.allowed(self.now)))
             }
-            Answer::Held { .. } => Openness::Holds,
-            Answer::Refused => Openness::Refuses,
+            Answer::Held { .. } => BreakerOpenness::Holds,
+            Answer::Refused => BreakerOpenness::Refuses,
         }
     }
 
@@ -73,7 +77,7 @@ impl AdmissionControl {
 
     /// Whether starts fail while the breaker is open, instead of being held.
     pub fn refuses(&self, name: &str) -> bool {
-        self.known.get(name).is_some_and(Known::refuses)
+        self.known.get(name).is_some_and(KnownBreaker::refuses)
     }
 
     /// When the breaker admits more of a job by itself: its next probe or release.
@@ -84,7 +88,7 @@ impl AdmissionControl {
     }
 
     /// Replaces what a job has waiting for breakers.
-    pub fn offer(&mut self, job: &Arc<str>, offers: &BTreeMap<Arc<str>, Offer>) {
+    pub fn offer(&mut self, job: &Arc<str>, offers: &BTreeMap<Arc<str>, ProbeOffer>) {
         let names = self.jobs.get(job).into_iter().flatten();
         let gone = names.filter(|name| !offers.contains_key(*name)).cloned();
         for name in gone.collect::<Vec<_>>() {
@@ -133,19 +137,19 @@ impl AdmissionControl {
         }
     }
 
-    pub fn prober(&self, name: &str) -> Prober {
-        self.known.get(name).map_or(Prober::Unclaimed, |it| it.prober)
+    pub fn prober(&self, name: &str) -> ProbeOwner {
+        self.known.get(name).map_or(ProbeOwner::Unclaimed, |it| it.prober)
     }
 
-    pub fn probed_by(&mut self, name: &Arc<str>, prober: Prober) {
+    pub fn probed_by(&mut self, name: &Arc<str>, prober: ProbeOwner) {
         if let Some(known) = self.known.get_mut(name) {
             let before = std::mem::replace(&mut known.prober, prober);
-            if before == Prober::Others && prober != Prober::Others {
+            if before == ProbeOwner::Others && prober != ProbeOwner::Others {
                 self.changed.insert(Arc::clone(name));
             }
             // Only a claim that was given up may have kept it. A breaker that no job has asked yet stays
             // known, because an unknown breaker admits everything.
-            let let_go = before == Prober::Ours && prober != Prober::Ours;
+            let let_go = before == ProbeOwner::Ours && prober != ProbeOwner::Ours;
             if let_go && known.users.is_empty() {
                 self.known.remove(name);
             }
@@ -189,7 +193,7 @@ impl AdmissionControl {
             let own = |probe: &Probe| known.users.contains(&*probe.job);
             let probes = known.state.probe.as_ref().is_some_and(own);
             let waits = known.state.is_shut() && !known.ranking.is_empty();
-            known.prober == Prober::Ours && (probes || waits)
+            known.prober == ProbeOwner::Ours && (probes || waits)
         })
     }
 
@@ -207,9 +211,9 @@ impl AdmissionControl {
             let Some(known) = self.known.get(&name) else {
                 continue;
             };
-            if matches!(known.state.breaker.phase(), Phase::Closed { .. }) || known.refuses() {
+            if matches!(known.state.breaker.phase(), CircuitState::Closed { .. }) || known.refuses() {
                 awakened.extend(known.waiting.keys().cloned());
-            } else if known.may_probe(self.now) && known.prober != Prober::Others {
+            } else if known.may_probe(self.now) && known.prober != ProbeOwner::Others {
                 awakened.extend(known.ranking.first().map(|(_, job)| Arc::clone(job)));
             }
         }

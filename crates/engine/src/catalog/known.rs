@@ -28,7 +28,7 @@ pub struct StepHealth {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowEntry {
-    pub place: FlowPlace,
+    pub place: FlowLifecycle,
     pub status: FlowStatus,
     /// When the flow was submitted.
     pub since: Timestamp,
@@ -41,14 +41,14 @@ pub struct FlowEntry {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FlowPlace {
+pub enum FlowLifecycle {
     Active,
     /// The flow has ended, and no attempt of it runs or waits.
     Deactivated,
     Archiving,
 }
 
-impl FlowPlace {
+impl FlowLifecycle {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -83,7 +83,7 @@ impl Catalog {
             CatalogEvent::FlowActivated { .. } => self.activate(record),
             CatalogEvent::FlowDeactivated { flow, status, error, ended } => {
                 if let Some(entry) = self.flows.get_mut(flow.as_str()) {
-                    entry.place = FlowPlace::Deactivated;
+                    entry.place = FlowLifecycle::Deactivated;
                     entry.status = *status;
                     entry.error.clone_from(error);
                     entry.ended = Some(*ended);
@@ -92,7 +92,7 @@ impl Catalog {
             }
             CatalogEvent::FlowArchiving { flow } => {
                 if let Some(entry) = self.flows.get_mut(flow.as_str()) {
-                    entry.place = FlowPlace::Archiving;
+                    entry.place = FlowLifecycle::Archiving;
                     entry.updated = record.at;
                 }
             }
@@ -116,7 +116,7 @@ impl Catalog {
             parent = parent.or_else(|| known.parent.take());
         }
         let entry = FlowEntry {
-            place: FlowPlace::Active,
+            place: FlowLifecycle::Active,
             status: FlowStatus::Active,
             since: *since,
             ended: None,

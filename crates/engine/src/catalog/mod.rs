@@ -5,5 +5,5 @@
 mod known;
 mod record;
 
-pub use known::{Catalog, FlowEntry, FlowPlace, StepHealth};
+pub use known::{Catalog, FlowEntry, FlowLifecycle, StepHealth};
 pub use record::{CatalogEvent, CatalogRecord, FlowStatus};

@@ -5,10 +5,10 @@ use undaunted_policy::{CompletionRule, Reason, Timestamp};
 use super::flow;
 use super::input::decide;
 use crate::breaker::BreakerReport;
-use crate::event::{Ended, Event, ItemEvent, JobEvent, Reached, Record, StepEvent};
+use crate::event::{CompletionReached, Event, ItemEvent, JobEnded, JobEvent, Record, StepEvent};
 use crate::id::StepId;
 use crate::input::Input;
-use crate::job::{Job, Stage, StepStage, StepState};
+use crate::job::{Job, JobStage, StepStage, StepState};
 use crate::workflow::InputSource;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,9 +44,13 @@ pub fn react(job: &mut Job, input: &Input, now: Timestamp) -> Reaction {
 /// What follows from the state alone once `now` has been reached.
 pub fn advance(job: &Job, now: Timestamp) -> Vec<Event> {
     match job.stage {
-        Stage::Running => go_on(job, now),
-        Stage::Stopping(reason) => wind_up(job, reason),
-        Stage::Suspended | Stage::Completed | Stage::Partial | Stage::Failed | Stage::Cancelled => Vec::new(),
+        JobStage::Running => go_on(job, now),
+        JobStage::Stopping(reason) => wind_up(job, reason),
+        JobStage::Suspended
+        | JobStage::Completed
+        | JobStage::Partial
+        | JobStage::Failed
+        | JobStage::Cancelled => Vec::new(),
     }
 }
 
@@ -134,7 +138,7 @@ pub(super) fn reached(
     let tally = state.reports();
     let deadline = state.started.after(rule.deadline);
     let completion = rule.decide(tally, deadline, now)?;
-    let reached = Reached {
+    let reached = CompletionReached {
         step,
         why: completion.reason.into(),
         success: completion.success,
@@ -207,9 +211,9 @@ fn wind_up(job: &Job, reason: Reason) -> Vec<Event> {
     events
 }
 
-pub(super) fn ending(job: &Job) -> Ended {
+pub(super) fn ending(job: &Job) -> JobEnded {
     let mishap = job.mishap();
-    Ended {
+    JobEnded {
         counts: job.tally(),
         // After a redrive, the dead letters left alone are the reason.
         reason: mishap.as_ref().map(|failure| failure.reason).or_else(|| job.first_dead()),

@@ -2,19 +2,22 @@
 
 use std::time::Duration;
 
-use undaunted_policy::mutant::{self, Mutant};
-use undaunted_policy::{Cause, Class, Decision, Failure, Reason, State, Then, Timestamp, Verdict, verdict};
+use undaunted_policy::{
+    Decision, Failure, FailureCause, FailureClass, Reason, RetryState, RuleAction, Seed, Timestamp, Verdict,
+    verdict,
+};
 
 use super::facts::Facts;
 use super::fail::{Stop, finish, handler, skip, stop};
 use super::hold::hold_by_rule;
 use super::words;
 use crate::capture;
-use crate::event::{AttemptFailed, AttemptId, ItemEvent, Retrying, Succeeded, Sum};
+use crate::event::{AttemptFailed, AttemptId, AttemptSucceeded, ItemEvent, RetryArithmetic, RetryScheduled};
 use crate::id::StartId;
 use crate::input::AttemptEnd;
-use crate::job::Active;
-use crate::plan::After;
+use crate::job::ActiveItem;
+use crate::mutant::{self, Mutant};
+use crate::plan::Successor;
 use crate::workflow::{Command, OnInterrupt};
 
 pub(super) fn ended(facts: &mut Facts<'_>, end: &AttemptEnd) {
@@ -35,7 +38,7 @@ pub(super) fn ended(facts: &mut Facts<'_>, end: &AttemptEnd) {
     match (end.failure, unusable(command, end)) {
         (None, None) => succeeded(facts, of, active, end),
         (None, Some(why)) => {
-            let told = (Cause::Unreadable, why.as_str());
+            let told = (FailureCause::Unreadable, why.as_str());
             failed(facts, of, active, command, end, told);
         }
         (Some(cause), _) => failed(facts, of, active, command, end, (cause, &end.error)),
@@ -51,7 +54,7 @@ pub(super) fn accepted(facts: &mut Facts<'_>, start: StartId) {
     let Some((item, active)) = place.and_then(|item| Some((item, job.active(item)?))) else {
         return;
     };
-    let own = facts.now.after(job.plan().patience(item.step));
+    let own = facts.now.after(job.plan().completion_timeout(item.step));
     let deadline = job.deadline_of(item.step, active);
     facts.push(ItemEvent::AttemptAccepted {
         of: active.last_attempt(item),
@@ -69,7 +72,7 @@ pub(super) fn expire(facts: &mut Facts<'_>) {
         facts,
         &AttemptEnd {
             start: *start,
-            failure: Some(Cause::Timeout),
+            failure: Some(FailureCause::Timeout),
             error: "it was taken on, and no result has come".to_owned(),
             ..AttemptEnd::default()
         },
@@ -82,14 +85,14 @@ fn unusable(command: &Command, end: &AttemptEnd) -> Option<String> {
     capture::read(output, capture.format).err()
 }
 
-fn succeeded(facts: &mut Facts<'_>, of: AttemptId, active: &Active, end: &AttemptEnd) {
+fn succeeded(facts: &mut Facts<'_>, of: AttemptId, active: &ActiveItem, end: &AttemptEnd) {
     let after = facts.job.plan().after_success(of.command);
     let next = match after {
-        After::Command(next) => Some(next),
-        After::Handler(_) | After::Item => None,
+        Successor::Command(next) => Some(next),
+        Successor::Handler(_) | Successor::Item => None,
     };
     let ending = facts.job.ending(of.item());
-    facts.push(ItemEvent::AttemptSucceeded(Box::new(Succeeded {
+    facts.push(ItemEvent::AttemptSucceeded(Box::new(AttemptSucceeded {
         of,
         took: end.took,
         next: next.filter(|_| ending.is_none()),
@@ -101,7 +104,7 @@ fn succeeded(facts: &mut Facts<'_>, of: AttemptId, active: &Active, end: &Attemp
     match (ending, after) {
         // While too many failures stop the job, a handler's result stands unless something would have to
         // start.
-        (None, _) | (_, After::Item) | (Some(Reason::Tolerance), After::Handler(_)) => {
+        (None, _) | (_, Successor::Item) | (Some(Reason::Tolerance), Successor::Handler(_)) => {
             finish(facts, of, active, after);
         }
         // A stopping job does not begin the rest of an item.
@@ -112,10 +115,10 @@ fn succeeded(facts: &mut Facts<'_>, of: AttemptId, active: &Active, end: &Attemp
 fn failed(
     facts: &mut Facts<'_>,
     of: AttemptId,
-    active: &Active,
+    active: &ActiveItem,
     command: &Command,
     end: &AttemptEnd,
-    (cause, error): (Cause, &str),
+    (cause, error): (FailureCause, &str),
 ) {
     let failure =
         Failure { cause, retry_after: end.retry_after, stderr: &end.stderr_end, output: &end.stdout_end };
@@ -138,18 +141,18 @@ fn failed(
     let next = consequence(active, &verdict, &last);
     match (facts.job.ending(of.item()), next) {
         (None, Consequence::Retry { due, delay }) => {
-            let sum = Sum::of(&verdict.arithmetic);
+            let sum = RetryArithmetic::of(&verdict.arithmetic);
             let (sum, due, delay) = if end.at_once {
                 (sum.without_delay(), facts.now, Duration::ZERO)
             } else {
                 (sum, due, delay)
             };
-            facts.push(ItemEvent::RetryScheduled(Box::new(Retrying { of, sum, due, delay })));
+            facts.push(ItemEvent::RetryScheduled(Box::new(RetryScheduled { of, sum, due, delay })));
         }
         (None, Consequence::Hold) => {
             let asked = facts.job.starts.passes.get(&end.start);
             let breaker = asked.map_or("", |(breaker, _)| &**breaker);
-            hold_by_rule(facts, of, breaker, Sum::of(&verdict.arithmetic));
+            hold_by_rule(facts, of, breaker, RetryArithmetic::of(&verdict.arithmetic));
         }
         (None, Consequence::Stop(why)) => stop(facts, of, active, &why),
         // A job stopped by too many failures lets attempts finish, so this one has failed for good, unless
@@ -167,7 +170,7 @@ enum Consequence {
     Stop(Stop),
 }
 
-fn consequence(active: &Active, verdict: &Verdict, last: &str) -> Consequence {
+fn consequence(active: &ActiveItem, verdict: &Verdict, last: &str) -> Consequence {
     let stop = |reason, then, error, sum| {
         Consequence::Stop(Stop {
             reason,
@@ -177,15 +180,15 @@ fn consequence(active: &Active, verdict: &Verdict, last: &str) -> Consequence {
             rule: verdict.rule.and_then(|rule| u32::try_from(rule).ok()),
         })
     };
-    let sum = Some(Sum::of(&verdict.arithmetic));
+    let sum = Some(RetryArithmetic::of(&verdict.arithmetic));
     match (verdict.decision, active.repeated()) {
-        (Decision::Stop { reason, then: then @ (Then::Skip | Then::DeadLetter) }, _) => {
+        (Decision::Stop { reason, then: then @ (RuleAction::Skip | RuleAction::DeadLetter) }, _) => {
             stop(reason, then, words::of_stop(verdict, last), sum)
         }
         // Its retries were used up before its handler ran; this was the extra attempt.
         (_, Some(frame)) => {
             let error = words::with_last(frame.reason.sentence(), last);
-            stop(frame.reason, Then::Stop, error, None)
+            stop(frame.reason, RuleAction::Stop, error, None)
         }
         (Decision::Retry { at, wait }, None) => Consequence::Retry { due: at, delay: wait },
         (Decision::Hold, None) => Consequence::Hold,
@@ -196,21 +199,35 @@ fn consequence(active: &Active, verdict: &Verdict, last: &str) -> Consequence {
 fn judge(
     facts: &Facts<'_>,
     of: AttemptId,
-    active: &Active,
+    active: &ActiveItem,
     command: &Command,
     failure: &Failure<'_>,
 ) -> Verdict {
     let job = facts.job;
-    let state = State {
-        progress: active.progress(),
+    let mut state = RetryState {
+        usage: active.progress(),
         draws: job.seed().draws(of.index.into(), command.index, active.round),
         deadline: job.deadline_of(of.step, active),
         pool: job.pool.map(|pool| pool.balance(active.charged)),
     };
+    mistake(&mut state);
     let mut verdict = verdict(&command.retry.policy, &state, failure, facts.now);
-    if failure.cause == Cause::Interrupted && command.on_interrupt == OnInterrupt::Stop {
-        verdict.class = Class::Permanent;
-        verdict.decision = Decision::Stop { reason: Reason::Interrupted, then: Then::Stop };
+    if failure.cause == FailureCause::Interrupted && command.on_interrupt == OnInterrupt::Stop {
+        verdict.class = FailureClass::Permanent;
+        verdict.decision = Decision::Stop { reason: Reason::Interrupted, then: RuleAction::Stop };
     }
     verdict
+}
+
+/// What a test can have gone wrong with the state that a verdict is asked about.
+fn mistake(state: &mut RetryState) {
+    if mutant::is(Mutant::ExtraAttempt) {
+        state.usage.retries = state.usage.retries.saturating_sub(1);
+    }
+    if mutant::is(Mutant::BudgetUnspent) {
+        state.usage.spent = Duration::ZERO;
+    }
+    if mutant::is(Mutant::JitterDrawnAnew) {
+        state.draws = Seed(mutant::another()).draws(0, 0, 1);
+    }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use undaunted_policy::Timestamp;
 
 use super::words;
-use crate::event::{Event, JobEvent, Text};
-use crate::job::{Active, Job};
+use crate::event::{Event, JobEvent, StoredText};
+use crate::job::{ActiveItem, Job};
 
 pub(super) struct Facts<'j> {
     pub(super) job: &'j Job,
@@ -29,26 +29,26 @@ impl<'j> Facts<'j> {
     }
 
     /// Keeps a text worth sharing first.
-    pub(super) fn text(&mut self, text: &str) -> Text {
+    pub(super) fn text(&mut self, text: &str) -> StoredText {
         // A reference costs as much as a short text.
         const SHORT: usize = 8;
         if text.len() <= SHORT {
-            return Text::Itself(text.to_owned());
+            return StoredText::Itself(text.to_owned());
         }
         let known = self.job.texts.number(text);
         if let Some(number) = known.or_else(|| self.numbers.get(text).copied()) {
-            return Text::Kept(number);
+            return StoredText::Kept(number);
         }
         let room = self.job.texts.room_for(text, self.kept.len(), self.bytes);
         let Some(number) = room else {
-            return Text::Itself(text.to_owned());
+            return StoredText::Itself(text.to_owned());
         };
         let shared: Rc<str> = text.into();
         self.numbers.insert(Rc::clone(&shared), number);
         self.kept.push(shared);
         self.bytes = self.bytes.saturating_add(text.len());
         self.events.push(Event::Job(JobEvent::TextKept { text: text.to_owned() }));
-        Text::Kept(number)
+        StoredText::Kept(number)
     }
 
     pub(super) fn after(&self, time: Option<Duration>) -> Option<Timestamp> {
@@ -56,7 +56,7 @@ impl<'j> Facts<'j> {
     }
 
     /// Empty if no attempt has failed.
-    pub(super) fn last_error(&self, active: &Active) -> String {
+    pub(super) fn last_error(&self, active: &ActiveItem) -> String {
         let lines = active.error.as_ref();
         let lines = lines.map_or("", |lines| self.job.texts.read(lines));
         let cause = active.cause;

@@ -1,12 +1,12 @@
 //! A command has stopped: its handler, and what becomes of the item.
 
-use undaunted_policy::{Reason, Then};
+use undaunted_policy::{Reason, RuleAction};
 
 use super::facts::Facts;
-use crate::event::{AttemptId, CommandStopped, ItemEvent, Late, Sum, Text};
+use crate::event::{AttemptId, CommandStopped, ItemEvent, LateResult, RetryArithmetic, StoredText};
 use crate::id::{AttemptNumber, CommandId};
-use crate::job::{Active, Frame, StepState};
-use crate::plan::After;
+use crate::job::{ActiveItem, HandlerFrame, StepState};
+use crate::plan::Successor;
 use crate::workflow::OnItemFailure;
 
 /// Bytes stored of an error that is too rare to be kept once.
@@ -14,14 +14,14 @@ const BRIEF: usize = 512;
 
 pub(super) struct Stop {
     pub(super) reason: Reason,
-    pub(super) then: Then,
+    pub(super) then: RuleAction,
     pub(super) error: String,
-    pub(super) sum: Option<Sum>,
+    pub(super) sum: Option<RetryArithmetic>,
     pub(super) rule: Option<u32>,
 }
 
 /// Stops retrying a command, and runs its handler if it may.
-pub(super) fn stop(facts: &mut Facts<'_>, of: AttemptId, active: &Active, why: &Stop) {
+pub(super) fn stop(facts: &mut Facts<'_>, of: AttemptId, active: &ActiveItem, why: &Stop) {
     let handler = handler(facts, of, active, why);
     // The attempt has the whole text; here it would be stored twice more.
     let error = facts.text(&why.error).brief(BRIEF);
@@ -36,7 +36,7 @@ pub(super) fn stop(facts: &mut Facts<'_>, of: AttemptId, active: &Active, why: &
     if handler.is_some() {
         return;
     }
-    if why.then == Then::Skip {
+    if why.then == RuleAction::Skip {
         if !came_late(facts, of, Some(why.reason)) {
             skip(facts, of, why.reason);
         }
@@ -47,7 +47,7 @@ pub(super) fn stop(facts: &mut Facts<'_>, of: AttemptId, active: &Active, why: &
 }
 
 /// Like [`stop`], but keeps the original reason of a command whose handler has already run.
-pub(super) fn stop_unless_repeated(facts: &mut Facts<'_>, of: AttemptId, active: &Active, why: &Stop) {
+pub(super) fn stop_unless_repeated(facts: &mut Facts<'_>, of: AttemptId, active: &ActiveItem, why: &Stop) {
     match active.repeated() {
         Some(frame) => give_up(facts, of, None, frame.reason, &frame.error),
         None => stop(facts, of, active, why),
@@ -64,7 +64,7 @@ fn came_late(facts: &mut Facts<'_>, of: AttemptId, reason: Option<Reason>) -> bo
         return false;
     };
     let counted = job.counts_late_results();
-    facts.push(ItemEvent::LateResult(Late { step: of.step, index: of.index, reason, counted }));
+    facts.push(ItemEvent::LateResult(LateResult { step: of.step, index: of.index, reason, counted }));
     if !counted {
         skip(facts, of, reached.reason());
     }
@@ -78,11 +78,16 @@ fn item_succeeded(facts: &mut Facts<'_>, of: AttemptId) {
 }
 
 /// The first command of the handler that runs on this stop.
-pub(super) fn handler(facts: &Facts<'_>, of: AttemptId, active: &Active, why: &Stop) -> Option<CommandId> {
+pub(super) fn handler(
+    facts: &Facts<'_>,
+    of: AttemptId,
+    active: &ActiveItem,
+    why: &Stop,
+) -> Option<CommandId> {
     let plan = facts.job.plan();
     let handler = plan.command(of.command)?.on_failure.as_deref()?;
     let rounds = active.repeated().map_or(0, |frame| frame.rounds);
-    let may = why.then == Then::Stop && rounds < handler.max_attempts.max(1);
+    let may = why.then == RuleAction::Stop && rounds < handler.max_attempts.max(1);
     plan.handler_of(of.command).filter(|_| may)
 }
 
@@ -91,7 +96,7 @@ pub(super) fn skip(facts: &mut Facts<'_>, of: AttemptId, reason: Reason) {
 }
 
 /// The frame of the command whose handler `of` belongs to.
-fn outer_frame<'a>(facts: &Facts<'_>, of: AttemptId, active: &'a Active) -> Option<&'a Frame> {
+fn outer_frame<'a>(facts: &Facts<'_>, of: AttemptId, active: &'a ActiveItem) -> Option<&'a HandlerFrame> {
     let parent = facts.job.plan().handled_by(of.command)?;
     active.frames.iter().rfind(|frame| frame.command == parent)
 }
@@ -100,9 +105,9 @@ fn outer_frame<'a>(facts: &Facts<'_>, of: AttemptId, active: &'a Active) -> Opti
 pub(super) fn give_up(
     facts: &mut Facts<'_>,
     of: AttemptId,
-    outer: Option<&Frame>,
+    outer: Option<&HandlerFrame>,
     reason: Reason,
-    error: &Text,
+    error: &StoredText,
 ) {
     let (failed, reason, error) = match outer {
         Some(frame) => {
@@ -121,17 +126,17 @@ pub(super) fn give_up(
     }
 }
 
-pub(super) fn finish(facts: &mut Facts<'_>, of: AttemptId, active: &Active, after: After) {
+pub(super) fn finish(facts: &mut Facts<'_>, of: AttemptId, active: &ActiveItem, after: Successor) {
     match after {
         // The preceding event names it.
-        After::Command(_) => {}
-        After::Item => item_succeeded(facts, of),
-        After::Handler(parent) => handled(facts, of, active, parent),
+        Successor::Command(_) => {}
+        Successor::Item => item_succeeded(facts, of),
+        Successor::Handler(parent) => handled(facts, of, active, parent),
     }
 }
 
 /// A handler has succeeded. A stopping job begins nothing more.
-fn handled(facts: &mut Facts<'_>, of: AttemptId, active: &Active, parent: CommandId) {
+fn handled(facts: &mut Facts<'_>, of: AttemptId, active: &ActiveItem, parent: CommandId) {
     let job = facts.job;
     let frame = active.frames.iter().rfind(|frame| frame.command == parent);
     let command = job.plan().command(parent);
@@ -160,9 +165,9 @@ fn handled(facts: &mut Facts<'_>, of: AttemptId, active: &Active, parent: Comman
     }
     let after = job.plan().after(parent);
     let next = match (after, ending) {
-        (After::Command(_), Some(reason)) => return skip(facts, of, reason),
-        (After::Command(next), None) => Some(next),
-        (After::Handler(_) | After::Item, _) => None,
+        (Successor::Command(_), Some(reason)) => return skip(facts, of, reason),
+        (Successor::Command(next), None) => Some(next),
+        (Successor::Handler(_) | Successor::Item, _) => None,
     };
     facts.push(ItemEvent::CommandRecovered { of: failed, next });
     finish(facts, of, active, after);

@@ -5,7 +5,7 @@ use undaunted_policy::{Reason, Timestamp};
 
 use super::advance::{completed, dropped, ending, reached};
 use super::items::records_of;
-use crate::event::{Event, JobEvent, StepEvent, Text};
+use crate::event::{Event, JobEvent, StepEvent, StoredText};
 use crate::flow::{Readiness, items, outputs, readiness, seen};
 use crate::id::StepId;
 use crate::job::{Job, StepStage, StepState};
@@ -79,7 +79,7 @@ fn failed(step: StepId, error: String) -> Event {
     Event::Step(StepEvent::InputFailed {
         step,
         reason: Reason::Permanent,
-        error: Text::Itself(error),
+        error: StoredText::Itself(error),
         stderr: None,
     })
 }

@@ -1,38 +1,45 @@
 //! A breaker holds or releases an item, or a hold has expired.
 
-use undaunted_policy::shape::format_duration;
-use undaunted_policy::{Reason, Then, Ticket, Timestamp};
+use undaunted_policy::spelling::format_duration;
+use undaunted_policy::{Reason, RuleAction, Ticket, Timestamp};
 
 use super::facts::Facts;
 use super::fail::{Stop, stop_unless_repeated};
 use super::words::with_last;
-use crate::breaker::Gate;
-use crate::event::{AttemptId, Held, ItemEvent, Pass, Released, Sum, Text};
-use crate::job::{Active, Doing};
+use crate::breaker::BreakerAnswer;
+use crate::event::{
+    AttemptId, BreakerPass, ItemEvent, RetryArithmetic, StartHeld, StartReleased, StoredText,
+};
+use crate::job::{ActiveItem, Activity};
 
 pub(super) enum Passage {
-    Free(Option<Pass>),
+    Free(Option<BreakerPass>),
     /// Recorded already, or by these facts.
     Held,
     Refused(Stop),
 }
 
-pub(super) fn pass(facts: &mut Facts<'_>, of: AttemptId, active: &Active, gate: &Gate) -> Passage {
+pub(super) fn pass(
+    facts: &mut Facts<'_>,
+    of: AttemptId,
+    active: &ActiveItem,
+    gate: &BreakerAnswer,
+) -> Passage {
     match gate {
-        Gate::None => Passage::Free(None),
-        Gate::Open { breaker, ticket } => Passage::Free(Some(open(facts, of, breaker, *ticket))),
-        Gate::Held { breaker, until, longest } => {
-            if active.doing != Doing::Held {
+        BreakerAnswer::None => Passage::Free(None),
+        BreakerAnswer::Open { breaker, ticket } => Passage::Free(Some(open(facts, of, breaker, *ticket))),
+        BreakerAnswer::Held { breaker, until, longest } => {
+            if active.activity != Activity::Held {
                 hold(facts, of, breaker, [*until, facts.after(*longest)], None);
             }
             Passage::Held
         }
-        Gate::Refused { breaker } => Passage::Refused(circuit_open(facts, active, breaker, "")),
+        BreakerAnswer::Refused { breaker } => Passage::Refused(circuit_open(facts, active, breaker, "")),
     }
 }
 
 /// A rule holds an item after a failure, which also opens its breaker.
-pub(super) fn hold_by_rule(facts: &mut Facts<'_>, of: AttemptId, breaker: &str, sum: Sum) {
+pub(super) fn hold_by_rule(facts: &mut Facts<'_>, of: AttemptId, breaker: &str, sum: RetryArithmetic) {
     let command = facts.job.plan().command(of.command);
     // `check` ensures that a command with such a rule has a breaker.
     let settings = command.and_then(|command| command.breaker.as_deref());
@@ -48,14 +55,14 @@ fn hold(
     of: AttemptId,
     breaker: &str,
     [until, longest]: [Option<Timestamp>; 2],
-    sum: Option<Sum>,
+    sum: Option<RetryArithmetic>,
 ) {
     let job = facts.job;
     let active = job.active(of.item());
     let deadline = active.and_then(|active| job.deadline_of(of.step, active));
     let left = job.attempts_left(of.command, of.attempt.0);
     let breaker = facts.text(breaker);
-    facts.push(ItemEvent::Held(Box::new(Held {
+    facts.push(ItemEvent::Held(Box::new(StartHeld {
         of,
         breaker,
         until,
@@ -65,12 +72,12 @@ fn hold(
     })));
 }
 
-fn open(facts: &mut Facts<'_>, of: AttemptId, breaker: &str, ticket: Ticket) -> Pass {
-    let name: Text = facts.text(breaker);
+fn open(facts: &mut Facts<'_>, of: AttemptId, breaker: &str, ticket: Ticket) -> BreakerPass {
+    let name: StoredText = facts.text(breaker);
     if let Some(held) = facts.job.held_for(of, facts.now) {
-        facts.push(ItemEvent::Released(Released { of, breaker: name.clone(), held }));
+        facts.push(ItemEvent::Released(StartReleased { of, breaker: name.clone(), held }));
     }
-    Pass { breaker: name, generation: ticket.generation(), probe: ticket.probe }
+    BreakerPass { breaker: name, generation: ticket.generation(), probe: ticket.probe }
 }
 
 /// Stops held items whose deadline or `max_hold` has passed.
@@ -99,12 +106,12 @@ pub(super) fn expire(facts: &mut Facts<'_>) {
     }
 }
 
-fn circuit_open(facts: &Facts<'_>, active: &Active, breaker: &str, held: &str) -> Stop {
+fn circuit_open(facts: &Facts<'_>, active: &ActiveItem, breaker: &str, held: &str) -> Stop {
     let sentence = format!("{} (`{breaker}`){held}", Reason::CircuitOpen.sentence());
     let error = with_last(&sentence, &facts.last_error(active));
     stop_because(Reason::CircuitOpen, error)
 }
 
 const fn stop_because(reason: Reason, error: String) -> Stop {
-    Stop { reason, then: Then::Stop, error, sum: None, rule: None }
+    Stop { reason, then: RuleAction::Stop, error, sum: None, rule: None }
 }

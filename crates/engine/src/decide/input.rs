@@ -5,7 +5,7 @@ use undaunted_policy::{PoolLimits, Reason, Timestamp};
 use super::{ended, facts::Facts, hold, items, redrive, resume, start};
 use crate::event::{Event, JobEvent};
 use crate::input::Input;
-use crate::job::{Job, Stage};
+use crate::job::{Job, JobStage};
 
 /// State, input and time in; events out. A late or repeated input has no consequence.
 pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
@@ -23,7 +23,7 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
         Input::Accepted { start } => ended::accepted(&mut facts, *start),
         Input::ItemsRead { step, items } => items::read(&mut facts, *step, items),
         Input::InputFailed { step, reason, error, stderr } => {
-            items::failed(&mut facts, *step, *reason, error, *stderr)
+            items::failed(&mut facts, *step, *reason, error, *stderr);
         }
         Input::Woke => woke(&mut facts),
         Input::Cancel => {
@@ -32,7 +32,7 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
             }
         }
         Input::Suspend => {
-            if job.stage == Stage::Running && !job.has_running_here() {
+            if job.stage == JobStage::Running && !job.has_running_here() {
                 facts.push(JobEvent::Suspended);
             }
         }
@@ -44,13 +44,13 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
         Input::Unpause => {
             if let Some(since) = job.times.paused {
                 // The clock of a suspended job already stands still.
-                let until = if job.stage == Stage::Suspended { job.times.run_until } else { now };
+                let until = if job.stage == JobStage::Suspended { job.times.run_until } else { now };
                 let away = until.since(since);
                 facts.push(JobEvent::Unpaused { away });
             }
         }
         Input::Update { text, changes } => {
-            facts.push(JobEvent::PolicyChanged { text: text.clone(), changes: changes.clone() })
+            facts.push(JobEvent::PolicyChanged { text: text.clone(), changes: changes.clone() });
         }
     }
     facts.into_events()
@@ -59,7 +59,7 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
 /// The deadline of the job, of an accepted attempt or of a hold may have passed.
 fn woke(facts: &mut Facts<'_>) {
     let (job, now) = (facts.job, facts.now);
-    if job.stage != Stage::Running {
+    if job.stage != JobStage::Running {
         return;
     }
     if job.deadline().is_some_and(|end| end <= now) {

@@ -3,7 +3,7 @@
 use undaunted_policy::Reason;
 
 use super::facts::Facts;
-use crate::event::{Event, Kept, NewItem, StepEvent};
+use crate::event::{Event, NewItem, SpooledPart, StepEvent};
 use crate::id::StepId;
 use crate::job::StepStage;
 
@@ -40,7 +40,13 @@ pub(super) fn records_of(step: StepId, items: &[NewItem]) -> Vec<Event> {
     }
 }
 
-pub(super) fn failed(facts: &mut Facts<'_>, step: StepId, reason: Reason, error: &str, stderr: Option<Kept>) {
+pub(super) fn failed(
+    facts: &mut Facts<'_>,
+    step: StepId,
+    reason: Reason,
+    error: &str,
+    stderr: Option<SpooledPart>,
+) {
     if !is_reading(facts, step) {
         return;
     }

@@ -1,23 +1,23 @@
 //! A job is resumed: what was restored, and which retries expired during the downtime.
 
-use undaunted_policy::{Reason, Then, Timestamp};
+use undaunted_policy::{Reason, RuleAction, Timestamp};
 
 use super::facts::Facts;
 use super::fail::{Stop, stop};
 use super::words::with_last;
-use crate::event::{JobEvent, Restored, Resumed, Sum};
+use crate::event::{JobEvent, JobResumed, RestoredWork, RetryArithmetic};
 use crate::id::{ItemId, StepId};
-use crate::job::{Active, Doing, Job, Stage, StepStage};
+use crate::job::{ActiveItem, Activity, Job, JobStage, StepStage};
 
 pub(super) fn resume(facts: &mut Facts<'_>, seen: Option<Timestamp>) {
     let job = facts.job;
     let left = left_at(job, seen, facts.now);
-    let planned = job.stage == Stage::Suspended;
+    let planned = job.stage == JobStage::Suspended;
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    let mut restored = Restored {
+    let mut restored = RestoredWork {
         running: count(job.starts.running.len()),
         attempts: job.counts.attempts,
-        ..Restored::default()
+        ..RestoredWork::default()
     };
     for step in &job.steps {
         let waiting = count(step.waiting.len());
@@ -34,7 +34,7 @@ pub(super) fn resume(facts: &mut Facts<'_>, seen: Option<Timestamp>) {
         restored.pending = restored.pending.saturating_add(pending);
     }
     restored.held = restored.held.filter(|held| *held > 0);
-    facts.push(JobEvent::Resumed(Resumed {
+    facts.push(JobEvent::Resumed(JobResumed {
         run: job.run.saturating_add(1),
         away: facts.now.since(left),
         planned,
@@ -53,13 +53,13 @@ pub(super) fn resume(facts: &mut Facts<'_>, seen: Option<Timestamp>) {
     }
 }
 
-fn expire(facts: &mut Facts<'_>, item: ItemId, active: &Active, left: Timestamp) {
+fn expire(facts: &mut Facts<'_>, item: ItemId, active: &ActiveItem, left: Timestamp) {
     let Some(sum) = expired(facts.job, active, left, facts.now) else {
         return;
     };
     let why = Stop {
         reason: Reason::RetryBudgetExpired,
-        then: Then::Stop,
+        then: RuleAction::Stop,
         error: with_last(&expired_in_words(&sum), &facts.last_error(active)),
         sum: Some(sum),
         rule: None,
@@ -70,8 +70,13 @@ fn expire(facts: &mut Facts<'_>, item: ItemId, active: &Active, left: Timestamp)
 /// Unplanned downtime counts as waiting: a retry overdue by too much is not made. Time in which a due retry
 /// waited for a slot while the job ran is not downtime. `left` is the last sign of life of the process that
 /// ran the job. Gives the arithmetic of the refused retry.
-pub(crate) fn expired(job: &Job, active: &Active, left: Timestamp, now: Timestamp) -> Option<Sum> {
-    let Doing::Waiting(due) = active.doing else {
+pub(crate) fn expired(
+    job: &Job,
+    active: &ActiveItem,
+    left: Timestamp,
+    now: Timestamp,
+) -> Option<RetryArithmetic> {
+    let Activity::Waiting(due) = active.activity else {
         return None;
     };
     // The expiry was fixed when the retry was scheduled, by the terms of that time.
@@ -83,19 +88,19 @@ pub(crate) fn expired(job: &Job, active: &Active, left: Timestamp, now: Timestam
     let spent = active.progress().spent;
     let overdue = now.since(due).saturating_sub(queued);
     let policy = job.plan().command(active.command);
-    Some(Sum {
+    Some(RetryArithmetic {
         retry: active.progress().retries,
         allowed: policy.and_then(|command| command.retry.policy.bound().retries()),
         spent_before: spent,
         spent_after: spent.saturating_add(overdue),
         budget: Some(spent.saturating_add(expires.since(due))),
         expires: Some(expires),
-        ..Sum::default()
+        ..RetryArithmetic::default()
     })
 }
 
 /// A thousand items expire together: what differs is in the numbers, so the text is stored once.
-pub(crate) fn expired_in_words(sum: &Sum) -> String {
+pub(crate) fn expired_in_words(sum: &RetryArithmetic) -> String {
     let sentence = Reason::RetryBudgetExpired.sentence();
     format!("{sentence} (budget {:?})", sum.budget.unwrap_or_default())
 }

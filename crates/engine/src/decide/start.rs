@@ -1,19 +1,19 @@
 //! An item that is ready starts its attempt, unless something forbids it.
 
-use undaunted_policy::{Reason, Then, Timestamp};
+use undaunted_policy::{Reason, RuleAction, Timestamp};
 
 use super::facts::Facts;
 use super::fail::{Stop, stop_unless_repeated};
 use super::hold::{Passage, pass};
 use super::words::with_last;
-use crate::breaker::Gate;
-use crate::event::{AttemptId, ItemEvent, JobEvent, Started};
+use crate::breaker::BreakerAnswer;
+use crate::event::{AttemptId, AttemptStarted, ItemEvent, JobEvent};
 use crate::id::{AttemptNumber, ItemId, StepId};
-use crate::job::{Active, Doing, Item, Job, Stage, StepState};
+use crate::job::{ActiveItem, Activity, ItemState, Job, JobStage, StepState};
 
-pub(super) fn start(facts: &mut Facts<'_>, item: ItemId, refused: Option<&str>, gate: &Gate) {
+pub(super) fn start(facts: &mut Facts<'_>, item: ItemId, refused: Option<&str>, gate: &BreakerAnswer) {
     let job = facts.job;
-    if job.stage != Stage::Running || job.times.paused.is_some() || !has_room(job, item) {
+    if job.stage != JobStage::Running || job.times.paused.is_some() || !has_room(job, item) {
         return;
     }
     if job.deadline().is_some_and(|end| end < facts.now) {
@@ -22,16 +22,16 @@ pub(super) fn start(facts: &mut Facts<'_>, item: ItemId, refused: Option<&str>, 
     }
     let fresh;
     let active = match job.item(item) {
-        Some(Item::Pending) if is_next(job, item) => {
+        Some(ItemState::Pending) if is_next(job, item) => {
             let Some(first) = job.plan().first(item.step) else {
                 return;
             };
-            fresh = Active::new(first, Timestamp::ZERO);
+            fresh = ActiveItem::new(first, Timestamp::ZERO);
             &fresh
         }
-        Some(Item::Active(active)) if active.is_ready(facts.now) => active,
-        Some(Item::Active(active)) if active.doing == Doing::Held => active,
-        None | Some(Item::Pending | Item::Active(_) | Item::Settled(_)) => return,
+        Some(ItemState::Active(active)) if active.is_ready(facts.now) => active,
+        Some(ItemState::Active(active)) if active.activity == Activity::Held => active,
+        None | Some(ItemState::Pending | ItemState::Active(_) | ItemState::Settled(_)) => return,
     };
     let of = active.last_attempt(item);
     if let Some(why) = forbidden(facts, item.step, active, refused) {
@@ -42,7 +42,7 @@ pub(super) fn start(facts: &mut Facts<'_>, item: ItemId, refused: Option<&str>, 
         Passage::Held => return,
         Passage::Refused(why) => return stop_unless_repeated(facts, of, active, &why),
     };
-    facts.push(ItemEvent::AttemptStarted(Started {
+    facts.push(ItemEvent::AttemptStarted(AttemptStarted {
         of: AttemptId { attempt: AttemptNumber(active.attempts.saturating_add(1)), ..of },
         start: job.starts.next,
         pass,
@@ -61,12 +61,12 @@ fn is_next(job: &Job, item: ItemId) -> bool {
     job.step(item.step).is_some_and(next)
 }
 
-fn forbidden(facts: &Facts<'_>, step: StepId, active: &Active, refused: Option<&str>) -> Option<Stop> {
+fn forbidden(facts: &Facts<'_>, step: StepId, active: &ActiveItem, refused: Option<&str>) -> Option<Stop> {
     let deadline = facts.job.deadline_of(step, active);
     let overdue = deadline.is_some_and(|deadline| deadline < facts.now);
     let (reason, then, error) = match refused {
         // A handler cannot mend a command that cannot be built.
-        Some(why) => (Reason::Permanent, Then::DeadLetter, why.to_owned()),
+        Some(why) => (Reason::Permanent, RuleAction::DeadLetter, why.to_owned()),
         None if active.is_used_up() => {
             let sentence = format!(
                 "{} before the state was imported ({} attempts)",
@@ -75,12 +75,12 @@ fn forbidden(facts: &Facts<'_>, step: StepId, active: &Active, refused: Option<&
             );
             let last = active.error.as_ref();
             let last = last.map_or("", |last| facts.job.texts.read(last));
-            (Reason::Attempts, Then::Stop, with_last(&sentence, last))
+            (Reason::Attempts, RuleAction::Stop, with_last(&sentence, last))
         }
         None if overdue => {
             let last = facts.last_error(active);
             let error = with_last(Reason::Deadline.sentence(), &last);
-            (Reason::Deadline, Then::Stop, error)
+            (Reason::Deadline, RuleAction::Stop, error)
         }
         None => return None,
     };

@@ -1,22 +1,22 @@
 //! Failures in words, for people.
 
-use undaunted_policy::{Cause, Decision, Reason, Verdict};
+use undaunted_policy::{Decision, FailureCause, Reason, Verdict};
 
-pub fn of_cause(cause: Cause) -> String {
+pub fn of_cause(cause: FailureCause) -> String {
     match cause {
-        Cause::Exit(127) => "exit status 127 (not found)".to_owned(),
-        Cause::Exit(126) => "exit status 126 (cannot be executed)".to_owned(),
-        Cause::Exit(code) => format!("exit status {code}"),
-        Cause::Signal(signal) => match signal_name(signal) {
+        FailureCause::Exit(127) => "exit status 127 (not found)".to_owned(),
+        FailureCause::Exit(126) => "exit status 126 (cannot be executed)".to_owned(),
+        FailureCause::Exit(code) => format!("exit status {code}"),
+        FailureCause::Signal(signal) => match signal_name(signal) {
             Some(name) => format!("ended by signal {signal} ({name})"),
             None => format!("ended by signal {signal}"),
         },
-        Cause::Timeout => "timed out".to_owned(),
-        Cause::Network => "the connection failed".to_owned(),
-        Cause::Status(status) => format!("HTTP {status}"),
-        Cause::Refused => "refused by the other side".to_owned(),
-        Cause::Unreadable => "the output cannot be used".to_owned(),
-        Cause::Interrupted => "interrupted".to_owned(),
+        FailureCause::Timeout => "timed out".to_owned(),
+        FailureCause::Network => "the connection failed".to_owned(),
+        FailureCause::Status(status) => format!("HTTP {status}"),
+        FailureCause::Refused => "refused by the other side".to_owned(),
+        FailureCause::Unreadable => "the output cannot be used".to_owned(),
+        FailureCause::Interrupted => "interrupted".to_owned(),
         _ => "failed".to_owned(),
     }
 }
@@ -41,7 +41,7 @@ const fn signal_name(signal: i32) -> Option<&'static str> {
     })
 }
 
-pub(super) fn of_failure(cause: Cause, lines: &str) -> String {
+pub(super) fn of_failure(cause: FailureCause, lines: &str) -> String {
     match lines {
         "" => of_cause(cause),
         lines => format!("{}: {lines}", of_cause(cause)),

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use minicbor::{Decode, Encode};
-use undaunted_policy::{Arithmetic, Cause, Class, Reason, Timestamp};
+use undaunted_policy::{Arithmetic, FailureCause, FailureClass, Reason, Timestamp};
 
-use super::breaker::Pass;
+use super::breaker::BreakerPass;
 use super::codec;
-use super::text::Text;
+use super::text::StoredText;
 use crate::id::{AttemptNumber, CommandId, ItemId, StartId, StepId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
@@ -34,7 +34,7 @@ impl AttemptId {
 
 /// On disk before the attempt begins.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Started {
+pub struct AttemptStarted {
     #[n(0)]
     pub of: AttemptId,
     /// Unique within the job.
@@ -42,11 +42,11 @@ pub struct Started {
     pub start: StartId,
     /// `None` if the command has no breaker.
     #[n(2)]
-    pub pass: Option<Pass>,
+    pub pass: Option<BreakerPass>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Succeeded {
+pub struct AttemptSucceeded {
     #[n(0)]
     pub of: AttemptId,
     #[n(1)]
@@ -58,9 +58,9 @@ pub struct Succeeded {
     #[n(3)]
     pub output: Option<String>,
     #[n(4)]
-    pub stdout: Option<Kept>,
+    pub stdout: Option<SpooledPart>,
     #[n(5)]
-    pub stderr: Option<Kept>,
+    pub stderr: Option<SpooledPart>,
     /// Processes it left running; `None` is 0.
     #[n(6)]
     pub left: Option<u32>,
@@ -75,13 +75,13 @@ pub struct AttemptFailed {
     pub took: Duration,
     #[n(2)]
     #[cbor(with = "codec::cause")]
-    pub cause: Cause,
+    pub cause: FailureCause,
     #[n(3)]
     #[cbor(with = "codec::class")]
-    pub class: Class,
+    pub class: FailureClass,
     /// The last lines it wrote, or another explanation.
     #[n(4)]
-    pub error: Option<Text>,
+    pub error: Option<StoredText>,
     /// Row of the rule table that decided, from 0.
     #[n(5)]
     pub rule: Option<u32>,
@@ -89,14 +89,14 @@ pub struct AttemptFailed {
     #[n(6)]
     pub output: Option<String>,
     #[n(7)]
-    pub stdout: Option<Kept>,
+    pub stdout: Option<SpooledPart>,
     #[n(8)]
-    pub stderr: Option<Kept>,
+    pub stderr: Option<SpooledPart>,
 }
 
 /// Where the spool keeps the beginning and the end of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Kept {
+pub struct SpooledPart {
     /// Bytes written.
     #[n(0)]
     pub length: u64,
@@ -113,11 +113,11 @@ pub struct Kept {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Retrying {
+pub struct RetryScheduled {
     #[n(0)]
     pub of: AttemptId,
     #[n(1)]
-    pub sum: Sum,
+    pub sum: RetryArithmetic,
     #[n(2)]
     #[cbor(with = "codec::time")]
     pub due: Timestamp,
@@ -127,7 +127,7 @@ pub struct Retrying {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
-pub struct Sum {
+pub struct RetryArithmetic {
     /// Counted from 1.
     #[n(0)]
     pub retry: u32,
@@ -173,7 +173,7 @@ pub struct Sum {
     pub share: Option<(u32, u32)>,
 }
 
-impl Sum {
+impl RetryArithmetic {
     /// For an immediate retry.
     pub(crate) const fn without_delay(self) -> Self {
         Self { computed: None, capped: None, drawn: None, spent_after: self.spent_before, ..self }
@@ -221,9 +221,9 @@ pub struct CommandStopped {
     pub reason: Reason,
     /// For people: the reason with its numbers, and the last error.
     #[n(2)]
-    pub error: Text,
+    pub error: StoredText,
     #[n(3)]
-    pub sum: Option<Sum>,
+    pub sum: Option<RetryArithmetic>,
     #[n(4)]
     pub handler: Option<CommandId>,
     /// Row of the rule table that decided, from 0.

@@ -5,30 +5,30 @@ use std::time::Duration;
 use minicbor::{Decode, Encode};
 use undaunted_policy::{Ticket, Timestamp};
 
-use super::attempt::{AttemptId, Sum};
+use super::attempt::{AttemptId, RetryArithmetic};
 use super::codec;
 use super::job::PolicyChange;
-use super::text::Text;
+use super::text::StoredText;
 
 /// Written by earlier releases; breakers have their own journals now.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub enum BreakerEvent {
     #[n(34)]
-    Opened(#[n(0)] Opened),
+    Opened(#[n(0)] BreakerOpened),
     #[n(35)]
     HalfOpened {
         #[n(0)]
-        breaker: Text,
+        breaker: StoredText,
     },
     #[n(36)]
     Closed {
         #[n(0)]
-        breaker: Text,
+        breaker: StoredText,
     },
     #[n(37)]
     Configured {
         #[n(0)]
-        breaker: Text,
+        breaker: StoredText,
         #[n(1)]
         changes: Vec<PolicyChange>,
     },
@@ -46,9 +46,9 @@ impl BreakerEvent {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Pass {
+pub struct BreakerPass {
     #[n(0)]
-    pub breaker: Text,
+    pub breaker: StoredText,
     /// How often it had opened before.
     #[n(1)]
     pub generation: u32,
@@ -56,7 +56,7 @@ pub struct Pass {
     pub probe: bool,
 }
 
-impl Pass {
+impl BreakerPass {
     /// Returned to the breaker with the result.
     pub const fn ticket(&self) -> Ticket {
         Ticket::restored(self.generation, self.probe)
@@ -65,12 +65,12 @@ impl Pass {
 
 /// A breaker holds a start back; no attempt is used.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Held {
+pub struct StartHeld {
     /// The last attempt made.
     #[n(0)]
     pub of: AttemptId,
     #[n(1)]
-    pub breaker: Text,
+    pub breaker: StoredText,
     /// When the breaker may be probed, if known.
     #[n(2)]
     #[cbor(with = "codec::maybe_time", has_nil)]
@@ -84,25 +84,25 @@ pub struct Held {
     pub left: Option<u64>,
     /// If a rule holds after a failure: the retry it leads to, which is charged.
     #[n(5)]
-    pub sum: Option<Sum>,
+    pub sum: Option<RetryArithmetic>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Released {
+pub struct StartReleased {
     /// The last attempt made.
     #[n(0)]
     pub of: AttemptId,
     #[n(1)]
-    pub breaker: Text,
+    pub breaker: StoredText,
     #[n(2)]
     #[cbor(with = "codec::span")]
     pub held: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Opened {
+pub struct BreakerOpened {
     #[n(0)]
-    pub breaker: Text,
+    pub breaker: StoredText,
     #[n(1)]
     #[cbor(with = "codec::time")]
     pub until: Timestamp,

@@ -83,74 +83,74 @@ pub(crate) mod reason {
 }
 
 pub(crate) mod class {
-    use undaunted_policy::Class;
+    use undaunted_policy::FailureClass;
 
     use super::{Decoded, Decoder, Encoded, Encoder, Unread, Write};
 
-    pub(crate) fn encode<C, W: Write>(class: &Class, to: &mut Encoder<W>, _: &mut C) -> Encoded<W> {
+    pub(crate) fn encode<C, W: Write>(class: &FailureClass, to: &mut Encoder<W>, _: &mut C) -> Encoded<W> {
         to.str(word(*class))?.ok()
     }
 
-    pub(crate) fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Decoded<Class> {
+    pub(crate) fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Decoded<FailureClass> {
         let found = from.str()?;
-        let all = [Class::Transient, Class::Throttled, Class::Permanent];
+        let all = [FailureClass::Transient, FailureClass::Throttled, FailureClass::Permanent];
         let class = all.into_iter().find(|class| word(*class) == found);
         class.ok_or_else(|| Unread::message("an unknown class"))
     }
 
-    pub(crate) const fn word(class: Class) -> &'static str {
+    pub(crate) const fn word(class: FailureClass) -> &'static str {
         match class {
-            Class::Transient => "transient",
-            Class::Throttled => "throttled",
-            Class::Permanent => "permanent",
+            FailureClass::Transient => "transient",
+            FailureClass::Throttled => "throttled",
+            FailureClass::Permanent => "permanent",
         }
     }
 }
 
 pub(crate) mod cause {
-    use undaunted_policy::{Cause, Class};
+    use undaunted_policy::{FailureCause, FailureClass};
 
     use super::{Decoded, Decoder, Encoded, Encoder, Unread, Write};
 
-    pub(crate) fn encode<C, W: Write>(cause: &Cause, to: &mut Encoder<W>, _: &mut C) -> Encoded<W> {
+    pub(crate) fn encode<C, W: Write>(cause: &FailureCause, to: &mut Encoder<W>, _: &mut C) -> Encoded<W> {
         let (word, number) = parts(*cause);
         to.array(2)?.str(word)?.i32(number)?.ok()
     }
 
-    pub(crate) fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Decoded<Cause> {
+    pub(crate) fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Decoded<FailureCause> {
         if from.array()? != Some(2) {
             return Err(Unread::message("a cause is a word and a number"));
         }
         let (word, number) = (from.str()?, from.i32()?);
         Ok(match word {
-            "exit" => Cause::Exit(number),
-            "signal" => Cause::Signal(number),
-            "timeout" => Cause::Timeout,
-            "network" => Cause::Network,
-            "status" => {
-                Cause::Status(u16::try_from(number).map_err(|_| Unread::message("a status out of range"))?)
-            }
-            "refused" => Cause::Refused,
-            "unreadable" => Cause::Unreadable,
-            "interrupted" => Cause::Interrupted,
-            "transient" => Cause::Other(Class::Transient),
-            "throttled" => Cause::Other(Class::Throttled),
-            "permanent" => Cause::Other(Class::Permanent),
+            "exit" => FailureCause::Exit(number),
+            "signal" => FailureCause::Signal(number),
+            "timeout" => FailureCause::Timeout,
+            "network" => FailureCause::Network,
+            "status" => FailureCause::Status(
+                u16::try_from(number).map_err(|_| Unread::message("a status out of range"))?,
+            ),
+            "refused" => FailureCause::Refused,
+            "unreadable" => FailureCause::Unreadable,
+            "interrupted" => FailureCause::Interrupted,
+            "transient" => FailureCause::Other(FailureClass::Transient),
+            "throttled" => FailureCause::Other(FailureClass::Throttled),
+            "permanent" => FailureCause::Other(FailureClass::Permanent),
             _ => return Err(Unread::message("an unknown cause")),
         })
     }
 
-    pub(crate) fn parts(cause: Cause) -> (&'static str, i32) {
+    pub(crate) fn parts(cause: FailureCause) -> (&'static str, i32) {
         match cause {
-            Cause::Exit(code) => ("exit", code),
-            Cause::Signal(signal) => ("signal", signal),
-            Cause::Timeout => ("timeout", 0),
-            Cause::Network => ("network", 0),
-            Cause::Status(status) => ("status", i32::from(status)),
-            Cause::Refused => ("refused", 0),
-            Cause::Unreadable => ("unreadable", 0),
-            Cause::Interrupted => ("interrupted", 0),
-            Cause::Other(class) => (super::class::word(class), 0),
+            FailureCause::Exit(code) => ("exit", code),
+            FailureCause::Signal(signal) => ("signal", signal),
+            FailureCause::Timeout => ("timeout", 0),
+            FailureCause::Network => ("network", 0),
+            FailureCause::Status(status) => ("status", i32::from(status)),
+            FailureCause::Refused => ("refused", 0),
+            FailureCause::Unreadable => ("unreadable", 0),
+            FailureCause::Interrupted => ("interrupted", 0),
+            FailureCause::Other(class) => (super::class::word(class), 0),
             // `Cause` may grow; what this release does not know it does not write.
             _ => ("permanent", 0),
         }
@@ -160,7 +160,7 @@ pub(crate) mod cause {
 /// An array: retries (null is unlimited), first delay, longest delay, growth.
 pub(crate) mod work {
     use undaunted_policy::Attempts;
-    use undaunted_policy::shape::{BackoffType, WorkDefaults};
+    use undaunted_policy::spelling::{BackoffType, WorkDefaults};
 
     use super::{Decoded, Decoder, Encoded, Encoder, Unread, Write, span};
 
@@ -234,5 +234,5 @@ macro_rules! optional {
 optional!(maybe_time, time, undaunted_policy::Timestamp);
 optional!(maybe_span, span, std::time::Duration);
 optional!(maybe_reason, reason, undaunted_policy::Reason);
-optional!(maybe_cause, cause, undaunted_policy::Cause);
-optional!(maybe_work, work, undaunted_policy::shape::WorkDefaults);
+optional!(maybe_cause, cause, undaunted_policy::FailureCause);
+optional!(maybe_work, work, undaunted_policy::spelling::WorkDefaults);

@@ -7,11 +7,11 @@ use super::codec;
 use crate::id::{ItemId, StepId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Reached {
+pub struct CompletionReached {
     #[n(0)]
     pub step: StepId,
     #[n(1)]
-    pub why: Why,
+    pub why: CompletionWhy,
     #[n(2)]
     pub success: bool,
     #[n(3)]
@@ -29,7 +29,7 @@ pub struct Reached {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum Why {
+pub enum CompletionWhy {
     #[n(0)]
     AllReported,
     #[n(1)]
@@ -38,15 +38,15 @@ pub enum Why {
     DeadlineExpired,
 }
 
-impl Reached {
+impl CompletionReached {
     pub const fn completion(&self) -> Completion {
         let completed = self.completed;
         Completion {
             success: self.success,
             reason: match self.why {
-                Why::AllReported => CompletionReason::AllReported,
-                Why::MinReached => CompletionReason::MinReached { completed, min: self.min },
-                Why::DeadlineExpired => CompletionReason::DeadlineExpired { completed },
+                CompletionWhy::AllReported => CompletionReason::AllReported,
+                CompletionWhy::MinReached => CompletionReason::MinReached { completed, min: self.min },
+                CompletionWhy::DeadlineExpired => CompletionReason::DeadlineExpired { completed },
             },
         }
     }
@@ -54,13 +54,13 @@ impl Reached {
     /// Why items that have not reported are missing.
     pub const fn reason(&self) -> Reason {
         match self.why {
-            Why::AllReported | Why::MinReached => Reason::Cancelled,
-            Why::DeadlineExpired => Reason::Deadline,
+            CompletionWhy::AllReported | CompletionWhy::MinReached => Reason::Cancelled,
+            CompletionWhy::DeadlineExpired => Reason::Deadline,
         }
     }
 }
 
-impl From<CompletionReason> for Why {
+impl From<CompletionReason> for CompletionWhy {
     fn from(reason: CompletionReason) -> Self {
         match reason {
             CompletionReason::AllReported => Self::AllReported,
@@ -71,7 +71,7 @@ impl From<CompletionReason> for Why {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Late {
+pub struct LateResult {
     #[n(0)]
     pub step: StepId,
     #[n(1)]
@@ -85,7 +85,7 @@ pub struct Late {
     pub counted: bool,
 }
 
-impl Late {
+impl LateResult {
     pub const fn item(&self) -> ItemId {
         self.step.item(self.index)
     }

@@ -6,7 +6,7 @@
 use minicbor::encode::Write;
 use minicbor::{Decode, Decoder, Encode, Encoder};
 
-use super::attempt::Kept;
+use super::attempt::SpooledPart;
 use super::breaker::BreakerEvent;
 use super::codec::{Decoded, Encoded};
 use super::item::ItemEvent;
@@ -33,7 +33,7 @@ impl Event {
     }
 
     /// Where stdout and stderr are kept.
-    pub const fn outputs(&self) -> [Option<Kept>; 2] {
+    pub const fn outputs(&self) -> [Option<SpooledPart>; 2] {
         match self {
             Self::Item(event) => event.outputs(),
             Self::Step(StepEvent::InputFailed { stderr: Some(stderr), .. }) => [None, Some(**stderr)],

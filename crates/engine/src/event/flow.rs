@@ -3,7 +3,7 @@
 use minicbor::{Decode, Encode};
 use serde_json::{Map, Value};
 
-use crate::workflow::Aim;
+use crate::workflow::FlowGoals;
 
 /// The aim of a flow whose text does not state one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
@@ -16,12 +16,12 @@ pub struct FlowRun {
     #[n(2)]
     pub labels: Vec<(String, String)>,
     #[n(3)]
-    pub parent: Option<Parent>,
+    pub parent: Option<ParentItem>,
 }
 
 /// The item of another flow that waits for this one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
-pub struct Parent {
+pub struct ParentItem {
     #[n(0)]
     pub flow: String,
     #[n(1)]
@@ -34,8 +34,8 @@ pub struct Parent {
 }
 
 impl FlowRun {
-    pub fn aim(&self) -> Aim {
+    pub fn aim(&self) -> FlowGoals {
         let init: Map<String, Value> = serde_json::from_str(&self.init).unwrap_or_default();
-        Aim { goals: self.goals.clone(), init: init.into_iter().collect() }
+        FlowGoals { goals: self.goals.clone(), init: init.into_iter().collect() }
     }
 }

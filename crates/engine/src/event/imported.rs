@@ -6,7 +6,7 @@ use minicbor::{Decode, Encode};
 use undaunted_policy::Timestamp;
 
 use super::codec;
-use super::text::Text;
+use super::text::StoredText;
 use crate::id::CommandId;
 
 /// A command that was tried before the job was submitted.
@@ -36,5 +36,5 @@ pub struct ImportedCommand {
     #[cbor(with = "codec::maybe_time", has_nil)]
     pub expires: Option<Timestamp>,
     #[n(8)]
-    pub error: Option<Text>,
+    pub error: Option<StoredText>,
 }

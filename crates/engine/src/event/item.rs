@@ -3,23 +3,25 @@
 use minicbor::{Decode, Encode};
 use undaunted_policy::{Reason, Timestamp};
 
-use super::attempt::{AttemptFailed, AttemptId, CommandStopped, Kept, Retrying, Started, Succeeded};
-use super::breaker::{Held, Released};
+use super::attempt::{
+    AttemptFailed, AttemptId, AttemptStarted, AttemptSucceeded, CommandStopped, RetryScheduled, SpooledPart,
+};
+use super::breaker::{StartHeld, StartReleased};
 use super::codec;
-use super::completion::Late;
-use super::text::Text;
+use super::completion::LateResult;
+use super::text::StoredText;
 use crate::id::{CommandId, ItemId, StepId};
 
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub enum ItemEvent {
     #[n(6)]
-    AttemptStarted(#[n(0)] Started),
+    AttemptStarted(#[n(0)] AttemptStarted),
     #[n(7)]
-    AttemptSucceeded(#[n(0)] Box<Succeeded>),
+    AttemptSucceeded(#[n(0)] Box<AttemptSucceeded>),
     #[n(8)]
     AttemptFailed(#[n(0)] Box<AttemptFailed>),
     #[n(9)]
-    RetryScheduled(#[n(0)] Box<Retrying>),
+    RetryScheduled(#[n(0)] Box<RetryScheduled>),
     #[n(10)]
     CommandStopped(#[n(0)] Box<CommandStopped>),
     /// The handler has succeeded; the command gets one more attempt.
@@ -54,7 +56,7 @@ pub enum ItemEvent {
         #[cbor(with = "codec::reason")]
         reason: Reason,
         #[n(2)]
-        error: Text,
+        error: StoredText,
     },
     #[n(15)]
     Skipped {
@@ -82,11 +84,11 @@ pub enum ItemEvent {
         index: u32,
     },
     #[n(32)]
-    Held(#[n(0)] Box<Held>),
+    Held(#[n(0)] Box<StartHeld>),
     #[n(33)]
-    Released(#[n(0)] Released),
+    Released(#[n(0)] StartReleased),
     #[n(39)]
-    LateResult(#[n(0)] Late),
+    LateResult(#[n(0)] LateResult),
     /// The other side has accepted the attempt; the result comes later.
     #[n(43)]
     AttemptAccepted {
@@ -121,7 +123,7 @@ impl ItemEvent {
     }
 
     /// Where stdout and stderr are kept.
-    pub const fn outputs(&self) -> [Option<Kept>; 2] {
+    pub const fn outputs(&self) -> [Option<SpooledPart>; 2] {
         match self {
             Self::AttemptSucceeded(done) => [done.stdout, done.stderr],
             Self::AttemptFailed(failed) => [failed.stdout, failed.stderr],

@@ -3,24 +3,24 @@
 use std::time::Duration;
 
 use minicbor::{Decode, Encode};
-use undaunted_policy::shape::WorkDefaults;
+use undaunted_policy::spelling::WorkDefaults;
 use undaunted_policy::{Reason, Timestamp};
 
 use super::codec;
 use super::flow::FlowRun;
 use super::imported::ImportedCommand;
-use super::text::Text;
+use super::text::StoredText;
 use super::workflow_text::WorkflowText;
 use crate::id::StepId;
-use crate::job::Stage;
+use crate::job::JobStage;
 
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub enum JobEvent {
     /// Always the first event.
     #[n(0)]
-    Submitted(#[n(0)] Box<Submitted>),
+    Submitted(#[n(0)] Box<JobSubmitted>),
     #[n(1)]
-    Resumed(#[n(0)] Resumed),
+    Resumed(#[n(0)] JobResumed),
     /// Later events refer to the text by its number.
     #[n(5)]
     TextKept {
@@ -35,13 +35,13 @@ pub enum JobEvent {
         reason: Reason,
     },
     #[n(19)]
-    Completed(#[n(0)] Box<Ended>),
+    Completed(#[n(0)] Box<JobEnded>),
     #[n(20)]
-    Partial(#[n(0)] Box<Ended>),
+    Partial(#[n(0)] Box<JobEnded>),
     #[n(21)]
-    Failed(#[n(0)] Box<Ended>),
+    Failed(#[n(0)] Box<JobEnded>),
     #[n(22)]
-    Cancelled(#[n(0)] Box<Ended>),
+    Cancelled(#[n(0)] Box<JobEnded>),
     /// Left in good order, to be resumed.
     #[n(23)]
     Suspended,
@@ -90,19 +90,19 @@ pub enum JobEvent {
 
 impl JobEvent {
     /// The submission, if it is one.
-    pub fn submitted(&self) -> Option<&Submitted> {
+    pub fn submitted(&self) -> Option<&JobSubmitted> {
         let Self::Submitted(submitted) = self else {
             return None;
         };
         Some(submitted)
     }
 
-    pub const fn ended(&self) -> Option<(Stage, &Ended)> {
+    pub const fn ended(&self) -> Option<(JobStage, &JobEnded)> {
         match self {
-            Self::Completed(ended) => Some((Stage::Completed, ended)),
-            Self::Partial(ended) => Some((Stage::Partial, ended)),
-            Self::Failed(ended) => Some((Stage::Failed, ended)),
-            Self::Cancelled(ended) => Some((Stage::Cancelled, ended)),
+            Self::Completed(ended) => Some((JobStage::Completed, ended)),
+            Self::Partial(ended) => Some((JobStage::Partial, ended)),
+            Self::Failed(ended) => Some((JobStage::Failed, ended)),
+            Self::Cancelled(ended) => Some((JobStage::Cancelled, ended)),
             Self::Submitted(_)
             | Self::Resumed(_)
             | Self::TextKept { .. }
@@ -140,7 +140,7 @@ impl JobEvent {
 
 /// Everything that is needed to resume the job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
-pub struct Submitted {
+pub struct JobSubmitted {
     #[n(0)]
     pub job: String,
     #[n(1)]
@@ -170,7 +170,7 @@ pub struct Submitted {
     pub stdin: Option<String>,
     /// How outputs are passed on, beside being kept. `None`: not at all.
     #[n(11)]
-    pub passing: Option<Passing>,
+    pub passing: Option<OutputPassing>,
     /// `None`: the documented defaults.
     #[n(12)]
     pub completion: Option<CompletionDefaults>,
@@ -205,7 +205,7 @@ pub struct CompletionDefaults {
 
 /// How command outputs are passed on to the caller. All of it is kept then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum Passing {
+pub enum OutputPassing {
     #[n(0)]
     Through,
     /// Item by item, as they end.
@@ -223,7 +223,7 @@ pub enum Passing {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Resumed {
+pub struct JobResumed {
     /// The first run is 1.
     #[n(0)]
     pub run: u32,
@@ -235,11 +235,11 @@ pub struct Resumed {
     #[n(2)]
     pub planned: bool,
     #[n(3)]
-    pub restored: Restored,
+    pub restored: RestoredWork,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
-pub struct Restored {
+pub struct RestoredWork {
     #[n(0)]
     pub running: u32,
     #[n(1)]
@@ -279,22 +279,22 @@ pub struct PolicyChange {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
-pub struct Ended {
+pub struct JobEnded {
     #[n(0)]
-    pub counts: Counts,
+    pub counts: EndCounts,
     /// Why it did not simply complete.
     #[n(1)]
     #[cbor(with = "codec::maybe_reason", has_nil)]
     pub reason: Option<Reason>,
     #[n(2)]
-    pub error: Option<Text>,
+    pub error: Option<StoredText>,
     #[n(3)]
     #[cbor(with = "codec::maybe_time", has_nil)]
     pub submitted: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
-pub struct Counts {
+pub struct EndCounts {
     #[n(0)]
     pub total: u64,
     #[n(1)]

@@ -14,19 +14,23 @@ mod step;
 mod text;
 mod workflow_text;
 
-pub use attempt::{AttemptFailed, AttemptId, CommandStopped, Kept, Retrying, Started, Succeeded, Sum};
-pub use breaker::{BreakerEvent, Held, Opened, Pass, Released};
-pub use completion::{Late, Reached, Why};
+pub use attempt::{
+    AttemptFailed, AttemptId, AttemptStarted, AttemptSucceeded, CommandStopped, RetryArithmetic,
+    RetryScheduled, SpooledPart,
+};
+pub use breaker::{BreakerEvent, BreakerOpened, BreakerPass, StartHeld, StartReleased};
+pub use completion::{CompletionReached, CompletionWhy, LateResult};
 pub use fact::Event;
-pub use flow::{FlowRun, Parent};
+pub use flow::{FlowRun, ParentItem};
 pub use imported::ImportedCommand;
 pub use item::ItemEvent;
 pub use job::{
-    CompletionDefaults, Counts, Ended, JobEvent, NewItem, Passing, PolicyChange, Restored, Resumed, Submitted,
+    CompletionDefaults, EndCounts, JobEnded, JobEvent, JobResumed, JobSubmitted, NewItem, OutputPassing,
+    PolicyChange, RestoredWork,
 };
 pub use record::{FORMAT, Record, RecordError, items_of};
 pub use step::StepEvent;
-pub use text::Text;
+pub use text::StoredText;
 pub use workflow_text::WorkflowText;
 
 pub(crate) use codec::cause::parts as cause_parts;

@@ -3,11 +3,11 @@
 use minicbor::{Decode, Encode};
 use undaunted_policy::Reason;
 
-use super::attempt::Kept;
+use super::attempt::SpooledPart;
 use super::codec;
-use super::completion::Reached;
+use super::completion::CompletionReached;
 use super::job::NewItem;
-use super::text::Text;
+use super::text::StoredText;
 use crate::id::{StartId, StepId};
 
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -38,9 +38,9 @@ pub enum StepEvent {
         #[cbor(with = "codec::reason")]
         reason: Reason,
         #[n(2)]
-        error: Text,
+        error: StoredText,
         #[n(3)]
-        stderr: Option<Box<Kept>>,
+        stderr: Option<Box<SpooledPart>>,
     },
     #[n(17)]
     Completed {
@@ -53,7 +53,7 @@ pub enum StepEvent {
         step: StepId,
     },
     #[n(38)]
-    CompletionReached(#[n(0)] Box<Reached>),
+    CompletionReached(#[n(0)] Box<CompletionReached>),
     /// The condition of the step does not hold.
     #[n(40)]
     Skipped {

@@ -6,7 +6,7 @@
 use minicbor::{Decode, Encode};
 
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum Text {
+pub enum StoredText {
     /// The number of a text kept before, from 0.
     #[n(0)]
     Kept(#[n(0)] u32),
@@ -14,7 +14,7 @@ pub enum Text {
     Itself(#[n(0)] String),
 }
 
-impl Text {
+impl StoredText {
     /// Shortens a text that is stored in place to this many bytes, and marks the cut.
     pub(crate) fn brief(self, most: usize) -> Self {
         match self {

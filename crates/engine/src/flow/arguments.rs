@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::event::NewItem;
 use crate::id::StepId;
 use crate::job::Job;
-use crate::workflow::{Attribute, FlowStep, Role};
+use crate::workflow::{Attribute, AttributeRole, FlowStep};
 
 /// The most items that one step may have.
 const MOST: usize = 100_000;
@@ -46,9 +46,9 @@ pub(crate) fn items(job: &Job, step: StepId) -> Result<Vec<NewItem>, String> {
 
 fn value_of<'j>(job: &'j Job, name: &str, taken: &'j Attribute) -> Option<&'j Value> {
     match taken.role {
-        Role::Output => None,
-        Role::Const => taken.default.as_ref(),
-        Role::Required | Role::Optional => {
+        AttributeRole::Output => None,
+        AttributeRole::Const => taken.default.as_ref(),
+        AttributeRole::Required | AttributeRole::Optional => {
             let known = job.attributes.get(name).map(|given| &given.value);
             known.or(taken.default.as_ref())
         }
@@ -92,6 +92,6 @@ pub(crate) fn seen(job: &Job, step: StepId) -> BTreeMap<String, Value> {
 
 pub(super) fn each_names(call: &FlowStep) -> impl Iterator<Item = &String> {
     let each = call.attributes.iter();
-    let each = each.filter(|(_, taken)| taken.for_each && taken.role != Role::Output);
+    let each = each.filter(|(_, taken)| taken.for_each && taken.role != AttributeRole::Output);
     each.map(|(name, taken)| taken.mapping.as_ref().unwrap_or(name))
 }

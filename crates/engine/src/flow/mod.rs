@@ -11,7 +11,7 @@ mod readiness;
 mod select;
 
 pub(crate) use arguments::{items, seen};
-pub use given::Given;
+pub use given::AttributeValue;
 pub(crate) use outputs::outputs;
 pub use predicate::Predicate;
 pub(crate) use readiness::{Readiness, readiness};

@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::arguments::each_names;
 use crate::id::StepId;
-use crate::job::{Item, Job, Settled};
-use crate::workflow::Role;
+use crate::job::{ItemState, Job, SettledItem};
+use crate::workflow::AttributeRole;
 
 /// A step with one item gives that item's outputs. With several, each attribute is an array of objects
 /// that hold the `for_each` arguments and the output, in the order of the items. An attribute that no
@@ -15,7 +15,7 @@ pub(crate) fn outputs(job: &Job, step: StepId) -> Vec<(String, Value)> {
         return Vec::new();
     };
     let succeeded = state.items.iter().filter(|(item, found)| {
-        matches!(found, Item::Settled(Settled::Succeeded)) && !state.late.contains(item)
+        matches!(found, ItemState::Settled(SettledItem::Succeeded)) && !state.late.contains(item)
     });
     let results: Vec<(u32, Map<String, Value>)> = succeeded
         .map(|(item, _)| {
@@ -24,7 +24,7 @@ pub(crate) fn outputs(job: &Job, step: StepId) -> Vec<(String, Value)> {
         })
         .collect();
     let given = call.attributes.iter();
-    let given = given.filter(|(_, given)| given.role == Role::Output);
+    let given = given.filter(|(_, given)| given.role == AttributeRole::Output);
     let several = state.items.len() != 1;
     given
         .filter_map(|(name, given)| {

@@ -2,7 +2,7 @@
 
 use crate::id::StepId;
 use crate::job::{Job, StepStage};
-use crate::workflow::Role;
+use crate::workflow::AttributeRole;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Readiness {
@@ -20,13 +20,13 @@ pub(crate) fn readiness(job: &Job, step: StepId) -> Readiness {
     };
     let mut waits = false;
     for (name, taken) in &call.attributes {
-        let taking = matches!(taken.role, Role::Required | Role::Optional);
+        let taking = matches!(taken.role, AttributeRole::Required | AttributeRole::Optional);
         if !taking || job.attributes.contains_key(name) {
             continue;
         }
         if may_come(job, step, name) {
             waits = true;
-        } else if taken.role == Role::Required && taken.default.is_none() {
+        } else if taken.role == AttributeRole::Required && taken.default.is_none() {
             return Readiness::Unreachable(name.clone());
         }
     }
@@ -41,7 +41,7 @@ fn may_come(job: &Job, step: StepId, name: &str) -> bool {
     givers.any(|giver| {
         let has_it = job.plan().call(giver).is_some_and(|call| {
             let given = call.attributes.get(name);
-            given.is_some_and(|given| given.role == Role::Output)
+            given.is_some_and(|given| given.role == AttributeRole::Output)
         });
         let open = job.step(giver).is_some_and(|state| {
             matches!(state.stage, StepStage::Waiting | StepStage::Reading(_) | StepStage::Running)

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::workflow::{Aim, FlowStep, Role, StepKind};
+use crate::workflow::{AttributeRole, FlowGoals, FlowStep, FlowStepKind};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StepSelection<'s> {
@@ -17,11 +17,11 @@ pub struct StepSelection<'s> {
 }
 
 /// Goals that are no steps are left out.
-pub fn select<'s>(steps: &BTreeMap<&'s str, &'s FlowStep>, aim: &Aim) -> StepSelection<'s> {
+pub fn select<'s>(steps: &BTreeMap<&'s str, &'s FlowStep>, aim: &FlowGoals) -> StepSelection<'s> {
     let mut givers: BTreeMap<&str, Vec<&'s str>> = BTreeMap::new();
     for (id, step) in steps {
         let given = step.attributes.iter();
-        for (name, _) in given.filter(|(_, it)| it.role == Role::Output) {
+        for (name, _) in given.filter(|(_, it)| it.role == AttributeRole::Output) {
             givers.entry(name).or_default().push(id);
         }
     }
@@ -36,20 +36,20 @@ pub fn select<'s>(steps: &BTreeMap<&'s str, &'s FlowStep>, aim: &Aim) -> StepSel
             continue;
         }
         for (name, taken) in &step.attributes {
-            let takes = matches!(taken.role, Role::Required | Role::Optional);
+            let takes = matches!(taken.role, AttributeRole::Required | AttributeRole::Optional);
             // A sub-flow does not see what the outer flow begins with.
             if !takes || (!is_inner && aim.init.contains_key(name)) {
                 continue;
             }
             let givers = givers.get(name.as_str()).into_iter().flatten();
             let others: Vec<&str> = givers.copied().filter(|giver| *giver != id).collect();
-            let needed = taken.role == Role::Required && taken.default.is_none();
+            let needed = taken.role == AttributeRole::Required && taken.default.is_none();
             if needed && others.is_empty() && !is_inner {
                 selection.missing.insert(name.clone());
             }
             open.extend(others.into_iter().map(|giver| (giver, is_inner)));
         }
-        if let StepKind::SubFlow { goals } = &step.kind {
+        if let FlowStepKind::SubFlow { goals } = &step.kind {
             open.extend(goals.iter().map(|goal| (goal.as_str(), true)));
         }
     }

@@ -5,19 +5,19 @@
 
 use std::sync::Arc;
 
-use undaunted_policy::mutant::{self, Mutant};
 use undaunted_policy::{Reason, Timestamp};
 
-use super::item::{Active, Doing, Frame, Item, Scope, Settled};
-use super::mishaps::Mishap;
-use super::state::{Job, Stage, stored_plan};
+use super::failures::JobFailure;
+use super::item::{ActiveItem, Activity, HandlerFrame, ItemScope, ItemState, SettledItem};
+use super::state::{Job, JobStage, stored_plan};
 use super::step::{StepStage, StepState};
 use crate::capture;
 use crate::event::{
-    AttemptFailed, AttemptId, CommandStopped, Event, ItemEvent, JobEvent, NewItem, Record, Resumed, Retrying,
-    Started, StepEvent, Succeeded, Text, WorkflowText,
+    AttemptFailed, AttemptId, AttemptStarted, AttemptSucceeded, CommandStopped, Event, ItemEvent, JobEvent,
+    JobResumed, NewItem, Record, RetryScheduled, StepEvent, StoredText, WorkflowText,
 };
 use crate::id::{CommandId, ItemId, StartId, StepId};
+use crate::mutant::{self, Mutant};
 use crate::workflow::{MaxParallel, StepWork};
 
 /// Bytes of an unshared error that an item remembers.
@@ -46,14 +46,14 @@ impl Job {
             JobEvent::Resumed(resumed) => self.resumed(resumed, left, now),
             JobEvent::TextKept { text } => self.texts.keep(text),
             JobEvent::Stopping { reason } => {
-                self.stage = Stage::Stopping(*reason);
+                self.stage = JobStage::Stopping(*reason);
                 self.mishaps.stopped = Some(*reason);
             }
-            JobEvent::Completed(_) => self.end(Stage::Completed, now),
-            JobEvent::Partial(_) => self.end(Stage::Partial, now),
-            JobEvent::Failed(_) => self.end(Stage::Failed, now),
-            JobEvent::Cancelled(_) => self.end(Stage::Cancelled, now),
-            JobEvent::Suspended => self.stage = Stage::Suspended,
+            JobEvent::Completed(_) => self.end(JobStage::Completed, now),
+            JobEvent::Partial(_) => self.end(JobStage::Partial, now),
+            JobEvent::Failed(_) => self.end(JobStage::Failed, now),
+            JobEvent::Cancelled(_) => self.end(JobStage::Cancelled, now),
+            JobEvent::Suspended => self.stage = JobStage::Suspended,
             JobEvent::PolicyChanged { text, .. } => self.policy_changed(text),
             JobEvent::StateImported { commands } => self.import(commands),
             JobEvent::Redriven { reduce } => {
@@ -103,18 +103,18 @@ impl Job {
             ItemEvent::CommandStopped(stopped) => self.command_stopped(stopped),
             ItemEvent::CommandRepeated { .. } => self.command_repeated(item),
             ItemEvent::CommandRecovered { next, .. } => self.command_recovered(item, *next),
-            ItemEvent::Succeeded { .. } => self.settle(item, Settled::Succeeded),
+            ItemEvent::Succeeded { .. } => self.settle(item, SettledItem::Succeeded),
             ItemEvent::DeadLettered { of, reason, error } => {
                 self.note_failure(item.step, *reason, error);
                 self.lay_out(*of);
-                self.settle(item, Settled::Dead(*reason));
+                self.settle(item, SettledItem::Dead(*reason));
             }
             ItemEvent::Skipped { reason, .. } => {
                 let without = |state: &StepState| state.is_without(item.index);
                 let settled = if self.step(item.step).is_some_and(without) {
-                    Settled::Missing(*reason)
+                    SettledItem::Missing(*reason)
                 } else {
-                    Settled::Skipped(*reason)
+                    SettledItem::Skipped(*reason)
                 };
                 self.settle(item, settled);
             }
@@ -126,7 +126,7 @@ impl Job {
         }
     }
 
-    fn resumed(&mut self, resumed: &Resumed, last: Timestamp, now: Timestamp) {
+    fn resumed(&mut self, resumed: &JobResumed, last: Timestamp, now: Timestamp) {
         let away = u64::try_from(resumed.away.as_nanos()).unwrap_or(u64::MAX);
         // The process may have been seen alive after the last record.
         let left = last.max(Timestamp::from_nanos(now.as_nanos().saturating_sub(away)));
@@ -137,8 +137,8 @@ impl Job {
             let paused = self.times.paused;
             self.times.paused = paused.map(|since| since.after(resumed.away).min(now));
         }
-        if self.stage == Stage::Suspended {
-            self.stage = Stage::Running;
+        if self.stage == JobStage::Suspended {
+            self.stage = JobStage::Running;
         }
         for step in &mut self.steps {
             step.restore(resumed, [began, left, now]);
@@ -180,10 +180,10 @@ impl Job {
     }
 
     /// What the report shows: the failure that ends the job, else the first dead letter of its map.
-    fn note_failure(&mut self, step: StepId, reason: Reason, error: &Text) {
+    fn note_failure(&mut self, step: StepId, reason: Reason, error: &StoredText) {
         if !self.plan.is_map(step) || self.mishaps.failure.is_none() {
             let error = error.clone();
-            self.mishaps.failure = Some(Mishap { reason, error });
+            self.mishaps.failure = Some(JobFailure { reason, error });
         }
     }
 
@@ -211,7 +211,7 @@ impl Job {
         self.begin_imported(step, 0);
     }
 
-    fn attempt_started(&mut self, started: &Started, now: Timestamp) {
+    fn attempt_started(&mut self, started: &AttemptStarted, now: Timestamp) {
         let (of, item) = (started.of, started.of.item());
         self.starts.use_up(started.start);
         self.touch(item, of.command);
@@ -231,7 +231,7 @@ impl Job {
         self.stop_waiting(item);
         if let Some(active) = self.active_mut(item) {
             active.attempts = of.attempt.0;
-            active.doing = Doing::Running(started.start);
+            active.activity = Activity::Running(started.start);
             active.set_began(active.began().or(Some(now)));
             active.set_expires(None);
         }
@@ -241,12 +241,12 @@ impl Job {
     }
 
     fn attempt_accepted(&mut self, item: ItemId, until: Timestamp) {
-        if let Some(Doing::Running(start)) = self.active(item).map(|active| active.doing) {
+        if let Some(Activity::Running(start)) = self.active(item).map(|active| active.activity) {
             self.starts.accept(start, until);
         }
     }
 
-    fn attempt_succeeded(&mut self, succeeded: &Succeeded) {
+    fn attempt_succeeded(&mut self, succeeded: &AttemptSucceeded) {
         let item = succeeded.of.item();
         self.stop_running(item);
         if let Some(active) = self.active_mut(item)
@@ -273,7 +273,7 @@ impl Job {
         }
     }
 
-    fn retry_scheduled(&mut self, retrying: &Retrying) {
+    fn retry_scheduled(&mut self, retrying: &RetryScheduled) {
         let (of, item) = (retrying.of, retrying.of.item());
         if self.plan.is_main(of.command) {
             self.counts.delay = self.counts.delay.saturating_add(retrying.delay);
@@ -302,7 +302,7 @@ impl Job {
             if active.repeated().is_some() {
                 active.frames.pop();
             }
-            let frame = Frame {
+            let frame = HandlerFrame {
                 command: active.command,
                 attempts: active.attempts,
                 progress: active.progress(),
@@ -334,9 +334,9 @@ impl Job {
     }
 
     /// A stop that a handler recovered stays in the report.
-    fn note_recovery(&mut self, frame: Option<Frame>) {
+    fn note_recovery(&mut self, frame: Option<HandlerFrame>) {
         if let Some(frame) = frame {
-            self.mishaps.recovered.get_or_insert(Mishap { reason: frame.reason, error: frame.error });
+            self.mishaps.recovered.get_or_insert(JobFailure { reason: frame.reason, error: frame.error });
         }
     }
 
@@ -358,7 +358,7 @@ impl Job {
         } else {
             Some(&mut self.scope)
         };
-        if let Some(Scope { captured: values, outputs }) = scope {
+        if let Some(ItemScope { captured: values, outputs }) = scope {
             values.extend(captured);
             outputs.insert(of.command, (succeeded, output.to_owned()));
         }
@@ -367,9 +367,9 @@ impl Job {
     /// Activates a pending item.
     pub(super) fn touch(&mut self, item: ItemId, command: CommandId) {
         if let Some(step) = self.step_mut(item.step)
-            && step.items.get(item.index) == Some(Item::Pending)
+            && step.items.get(item.index) == Some(ItemState::Pending)
         {
-            let mut active = Active::new(command, Timestamp::ZERO);
+            let mut active = ActiveItem::new(command, Timestamp::ZERO);
             active.round = active.round.saturating_add(step.again);
             step.items.begin(item.index, active);
             step.pass(item.index);
@@ -379,7 +379,7 @@ impl Job {
     pub(super) fn wait(&mut self, item: ItemId, due: Timestamp) {
         self.stop_waiting(item);
         if let Some(active) = self.active_mut(item) {
-            active.doing = Doing::Waiting(due);
+            active.activity = Activity::Waiting(due);
             active.set_expires(None);
             if let Some(step) = self.step_mut(item.step) {
                 step.waiting.insert(due, item.index);
@@ -398,11 +398,11 @@ impl Job {
 
     pub(super) fn stop_waiting(&mut self, item: ItemId) {
         if let Some(active) = self.active_mut(item)
-            && let doing @ (Doing::Waiting(_) | Doing::Held) = active.doing
+            && let doing @ (Activity::Waiting(_) | Activity::Held) = active.activity
         {
-            active.doing = Doing::Undecided;
+            active.activity = Activity::Undecided;
             if let Some(step) = self.step_mut(item.step) {
-                if let Doing::Waiting(due) = doing {
+                if let Activity::Waiting(due) = doing {
                     step.waiting.remove(due, item.index);
                 } else {
                     step.held.remove(item.index);
@@ -413,9 +413,9 @@ impl Job {
 
     fn stop_running(&mut self, item: ItemId) {
         if let Some(active) = self.active_mut(item)
-            && let Doing::Running(start) = active.doing
+            && let Activity::Running(start) = active.activity
         {
-            active.doing = Doing::Undecided;
+            active.activity = Activity::Undecided;
             self.starts.end(start);
             if let Some(step) = self.step_mut(item.step) {
                 step.running = step.running.saturating_sub(1);
@@ -423,7 +423,7 @@ impl Job {
         }
     }
 
-    fn end(&mut self, stage: Stage, now: Timestamp) {
+    fn end(&mut self, stage: JobStage, now: Timestamp) {
         self.stage = stage;
         self.times.ended_at = Some(now);
     }
@@ -440,20 +440,20 @@ impl Job {
         }
     }
 
-    fn settle(&mut self, item: ItemId, settled: Settled) {
+    fn settle(&mut self, item: ItemId, settled: SettledItem) {
         self.stop_waiting(item);
         self.stop_running(item);
         if let Some(state) = self.step_mut(item.step)
-            && let Some(Item::Pending | Item::Active(_)) = state.items.get(item.index)
+            && let Some(ItemState::Pending | ItemState::Active(_)) = state.items.get(item.index)
         {
             state.items.settle(item.index, settled);
             state.pass(item.index);
             let count = match settled {
-                Settled::Succeeded => &mut state.succeeded,
-                Settled::Dead(_) if mutant::is(Mutant::DeadLetterLost) => &mut state.skipped,
-                Settled::Dead(_) => &mut state.dead,
-                Settled::Skipped(_) => &mut state.skipped,
-                Settled::Missing(_) => &mut state.missing,
+                SettledItem::Succeeded => &mut state.succeeded,
+                SettledItem::Dead(_) if mutant::is(Mutant::DeadLetterLost) => &mut state.skipped,
+                SettledItem::Dead(_) => &mut state.dead,
+                SettledItem::Skipped(_) => &mut state.skipped,
+                SettledItem::Missing(_) => &mut state.missing,
             };
             *count = count.saturating_add(1);
         }
@@ -464,7 +464,7 @@ impl Job {
         self.steps.get_mut(step.position())
     }
 
-    pub(super) fn active_mut(&mut self, item: ItemId) -> Option<&mut Active> {
+    pub(super) fn active_mut(&mut self, item: ItemId) -> Option<&mut ActiveItem> {
         self.step_mut(item.step)?.items.active_mut(item.index)
     }
 }

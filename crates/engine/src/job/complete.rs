@@ -1,18 +1,18 @@
 //! A step that does not wait for all its items: when it is complete, and what follows.
 
-use undaunted_policy::{Reason, Tally};
+use undaunted_policy::{CompletionTally, Reason};
 
-use super::mishaps::Mishap;
+use super::failures::JobFailure;
 use super::state::Job;
 use super::step::{StepStage, StepState};
 use crate::effect::ends_running;
-use crate::event::{Late, Reached, Text, Why};
+use crate::event::{CompletionReached, CompletionWhy, LateResult, StoredText};
 use crate::id::{ItemId, StepId};
 use crate::workflow::OnComplete;
 
 impl StepState {
-    pub fn reports(&self) -> Tally {
-        Tally {
+    pub fn reports(&self) -> CompletionTally {
+        CompletionTally {
             target: self.items.len().into(),
             completed: self.succeeded.into(),
             // An item that was skipped and is not waited for has reported too.
@@ -58,13 +58,13 @@ impl Job {
         self.ending(item).is_some_and(ends_running)
     }
 
-    pub(super) fn reach(&mut self, reached: &Reached) {
+    pub(super) fn reach(&mut self, reached: &CompletionReached) {
         if let Some(state) = self.step_mut(reached.step) {
             state.reached = Some(*reached);
         }
     }
 
-    pub(super) fn come_late(&mut self, late: &Late) {
+    pub(super) fn come_late(&mut self, late: &LateResult) {
         if let Some(state) = self.step_mut(late.step)
             && late.counted
         {
@@ -95,7 +95,7 @@ impl Job {
 
     /// What is wrong: what failed the job, else an unmet completion rule, else the first failure that
     /// counts.
-    pub(crate) fn mishap(&self) -> Option<Mishap> {
+    pub(crate) fn mishap(&self) -> Option<JobFailure> {
         // A map that falls short does not end the job; a failed command beside the map does.
         let mut steps = StepId::all().zip(&self.steps);
         let by_command = steps.any(|(step, state)| self.plan.is_one(step) && state.dead > 0);
@@ -108,16 +108,16 @@ impl Job {
     }
 
     /// A completion deadline passed before enough had succeeded, and nothing has made up for it.
-    fn shortfall(&self) -> Option<Mishap> {
+    fn shortfall(&self) -> Option<JobFailure> {
         let late = |(step, state): (StepId, &StepState)| {
             let reached = state.reached?;
-            let short = reached.why == Why::DeadlineExpired && !self.is_met(step, state);
+            let short = reached.why == CompletionWhy::DeadlineExpired && !self.is_met(step, state);
             short.then_some(reached)
         };
         let reached = self.counted().find_map(late)?;
         let error =
             format!("{}: {} of {} had to succeed", reached.completion().reason, reached.min, reached.target);
-        Some(Mishap { reason: Reason::Deadline, error: Text::Itself(error) })
+        Some(JobFailure { reason: Reason::Deadline, error: StoredText::Itself(error) })
     }
 
     pub(crate) fn is_met(&self, step: StepId, state: &StepState) -> bool {

@@ -2,11 +2,11 @@
 
 use undaunted_policy::Reason;
 
-use super::mishaps::Mishap;
+use super::failures::JobFailure;
 use super::state::Job;
 use super::step::StepStage;
-use crate::event::Text;
-use crate::flow::Given;
+use crate::event::StoredText;
+use crate::flow::AttributeValue;
 use crate::id::StepId;
 
 impl Job {
@@ -15,7 +15,7 @@ impl Job {
         let said = self.plan.workflow().flow.as_ref();
         let init = aimed.or_else(|| said.map(|flow| flow.init.clone()));
         let init = init.into_iter().flatten();
-        let init = init.map(|(name, value)| (name, Given { value, step: None }));
+        let init = init.map(|(name, value)| (name, AttributeValue { value, step: None }));
         self.attributes = init.collect();
     }
 
@@ -41,7 +41,7 @@ impl Job {
 
     pub(super) fn set_attribute(&mut self, step: StepId, name: &str, value: &str) {
         let value = serde_json::from_str(value).unwrap_or_default();
-        let given = Given { value, step: Some(step) };
+        let given = AttributeValue { value, step: Some(step) };
         self.attributes.insert(name.to_owned(), given);
         self.open_what_waited_for(step);
     }
@@ -52,7 +52,9 @@ impl Job {
             "the step `{}` cannot begin: `{missing}`, which it requires, can no longer come",
             name.unwrap_or_default()
         );
-        self.mishaps.failure.get_or_insert(Mishap { reason: Reason::Permanent, error: Text::Itself(error) });
+        self.mishaps
+            .failure
+            .get_or_insert(JobFailure { reason: Reason::Permanent, error: StoredText::Itself(error) });
         if let Some(state) = self.step_mut(step) {
             state.unreachable = true;
         }

@@ -4,9 +4,9 @@
 //! map are not known before they are read. An item whose first command has some is begun at once, so that
 //! its retry keeps its time even if items before it have not started.
 
-use undaunted_policy::Progress;
+use undaunted_policy::RetryUsage;
 
-use super::item::{Active, Doing, Item};
+use super::item::{ActiveItem, Activity, ItemState};
 use super::state::Job;
 use super::step::StepState;
 use crate::event::ImportedCommand;
@@ -33,10 +33,10 @@ impl Job {
                 continue;
             };
             let due = found.due.unwrap_or_default();
-            let mut active = Active::new(first, due);
+            let mut active = ActiveItem::new(first, due);
             active.take_over(&found);
             if let Some(state) = self.step_mut(step)
-                && state.items.get(index) == Some(Item::Pending)
+                && state.items.get(index) == Some(ItemState::Pending)
             {
                 state.items.begin(index, active);
                 state.waiting.insert(due, index);
@@ -70,13 +70,17 @@ impl Job {
     }
 }
 
-impl Active {
+impl ActiveItem {
     pub(crate) fn take_over(&mut self, found: &ImportedCommand) {
         self.attempts = found.attempts;
-        self.set_progress(Progress { retries: found.retries, spent: found.spent, previous: found.previous });
+        self.set_progress(RetryUsage {
+            retries: found.retries,
+            spent: found.spent,
+            previous: found.previous,
+        });
         self.error.clone_from(&found.error);
         self.set_expires(found.expires);
-        self.doing = Doing::Waiting(found.due.unwrap_or_default());
+        self.activity = Activity::Waiting(found.due.unwrap_or_default());
     }
 
     /// Whether all attempts were made before the job was submitted, so the command can only stop.

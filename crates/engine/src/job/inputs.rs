@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Inputs {
+pub(super) struct ItemInputs {
     bytes: Vec<u8>,
     /// Where every [`STRIDE`]th item begins.
     marks: Vec<usize>,
@@ -21,7 +21,7 @@ pub(super) struct Inputs {
 
 const STRIDE: usize = 16;
 
-impl Inputs {
+impl ItemInputs {
     /// So many items, whose names and values are not here.
     pub(super) fn left_out(many: usize) -> Self {
         Self { many, learned: Some(BTreeMap::new()), ..Self::default() }
@@ -157,14 +157,14 @@ fn without_quotes(input: &str) -> Option<&str> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::Inputs;
+    use super::ItemInputs;
 
     proptest! {
         #[test]
         fn every_item_has_the_name_and_the_value_it_was_given(
             given in prop::collection::vec(("[a\"é]{0,300}", "\"?[a\"é]{0,300}\"?"), 0..60),
         ) {
-            let mut inputs = Inputs::default();
+            let mut inputs = ItemInputs::default();
             for (identity, input) in &given {
                 inputs.push(identity, input);
             }
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn items_that_were_left_out_are_learned_one_by_one() {
-        let mut inputs = Inputs::left_out(2);
+        let mut inputs = ItemInputs::left_out(2);
         assert_eq!(inputs.get(0), None);
         inputs.push("c", "1");
         for item in [1, 2, 3] {
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_text_that_is_called_by_itself_stands_once() {
-        let mut inputs = Inputs::default();
+        let mut inputs = ItemInputs::default();
         inputs.push("item-1", "\"item-1\"");
         assert_eq!(inputs.get(0), Some(("item-1", "\"item-1\"")));
         assert_eq!(inputs.bytes.len(), 2 + "\"item-1\"".len());

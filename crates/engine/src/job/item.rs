@@ -10,22 +10,22 @@ use std::time::Duration;
 
 use minicbor::{Decode, Encode};
 use serde_json::Value;
-use undaunted_policy::{Cause, Progress, Reason, Timestamp};
+use undaunted_policy::{FailureCause, Reason, RetryUsage, Timestamp};
 
-use super::maybe::Maybe;
-use super::saved;
-use crate::event::{AttemptId, Text, codec};
+use super::compact_option::CompactOption;
+use super::snapshot;
+use crate::event::{AttemptId, StoredText, codec};
 use crate::id::{AttemptNumber, CommandId, ItemId, StartId};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Item<'i> {
+pub enum ItemState<'i> {
     Pending,
-    Active(&'i Active),
-    Settled(Settled),
+    Active(&'i ActiveItem),
+    Settled(SettledItem),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum Settled {
+pub enum SettledItem {
     #[n(0)]
     Succeeded,
     #[n(1)]
@@ -49,21 +49,21 @@ pub enum Settled {
     ),
 }
 
-/// An item that was started and is not settled. Dereferences to its [`Standing`].
+/// An item that was started and is not settled. Dereferences to its [`ItemPosition`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Active {
-    pub doing: Doing,
-    pub(super) began: Maybe,
-    pub(super) expires: Maybe,
+pub struct ActiveItem {
+    pub activity: Activity,
+    pub(super) began: CompactOption,
+    pub(super) expires: CompactOption,
     /// Sum of its delays in nanoseconds; `previous` is the last one.
     pub(super) spent: u64,
-    pub(super) previous: Maybe,
-    pub(super) standing: Arc<Standing>,
+    pub(super) previous: CompactOption,
+    pub(super) standing: Arc<ItemPosition>,
 }
 
 /// Where an item stands among its commands. Items that failed alike share this until one of them moves on.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
-pub struct Standing {
+pub struct ItemPosition {
     #[n(0)]
     pub command: CommandId,
     /// Of the current command.
@@ -79,33 +79,33 @@ pub struct Standing {
     pub charged: u32,
     #[n(5)]
     #[cbor(with = "codec::maybe_cause", has_nil)]
-    pub cause: Option<Cause>,
+    pub cause: Option<FailureCause>,
     #[n(6)]
-    pub error: Option<Text>,
+    pub error: Option<StoredText>,
     /// Stopped commands whose handlers are not done; the innermost is the last.
     #[n(7)]
-    pub frames: Vec<Frame>,
+    pub frames: Vec<HandlerFrame>,
     #[n(8)]
-    pub scope: Option<Box<Scope>>,
+    pub scope: Option<Box<ItemScope>>,
 }
 
-impl Deref for Active {
-    type Target = Standing;
+impl Deref for ActiveItem {
+    type Target = ItemPosition;
 
-    fn deref(&self) -> &Standing {
+    fn deref(&self) -> &ItemPosition {
         &self.standing
     }
 }
 
-impl DerefMut for Active {
+impl DerefMut for ActiveItem {
     /// Copies a shared standing.
-    fn deref_mut(&mut self) -> &mut Standing {
+    fn deref_mut(&mut self) -> &mut ItemPosition {
         Arc::make_mut(&mut self.standing)
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doing {
+pub enum Activity {
     Running(StartId),
     /// Once due, it waits for a slot only.
     Waiting(Timestamp),
@@ -116,43 +116,43 @@ pub enum Doing {
 
 /// A stopped command, while its handler runs or after it has.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
-pub struct Frame {
+pub struct HandlerFrame {
     #[n(0)]
     pub command: CommandId,
     #[n(1)]
     pub attempts: u32,
     #[n(2)]
-    #[cbor(with = "saved::progress")]
-    pub progress: Progress,
+    #[cbor(with = "snapshot::progress")]
+    pub progress: RetryUsage,
     #[n(3)]
     pub rounds: u32,
     #[n(4)]
     #[cbor(with = "codec::reason")]
     pub reason: Reason,
     #[n(5)]
-    pub error: Text,
+    pub error: StoredText,
 }
 
 /// What commands leave for later ones.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
-pub struct Scope {
+pub struct ItemScope {
     #[n(0)]
-    #[cbor(with = "saved::json_map")]
+    #[cbor(with = "snapshot::json_map")]
     pub captured: BTreeMap<String, Value>,
     /// Success and output.
     #[n(1)]
     pub outputs: BTreeMap<CommandId, (bool, String)>,
 }
 
-impl Active {
+impl ActiveItem {
     pub(crate) fn new(command: CommandId, due: Timestamp) -> Self {
-        let standing = Standing { command, round: 1, ..Standing::default() };
+        let standing = ItemPosition { command, round: 1, ..ItemPosition::default() };
         Self {
-            doing: Doing::Waiting(due),
-            began: Maybe::NONE,
-            expires: Maybe::NONE,
+            activity: Activity::Waiting(due),
+            began: CompactOption::NONE,
+            expires: CompactOption::NONE,
             spent: 0,
-            previous: Maybe::NONE,
+            previous: CompactOption::NONE,
             standing: Arc::new(standing),
         }
     }
@@ -175,15 +175,15 @@ impl Active {
         self.expires = expires.into();
     }
 
-    pub fn progress(&self) -> Progress {
-        Progress {
+    pub fn progress(&self) -> RetryUsage {
+        RetryUsage {
             retries: self.standing.retries,
             spent: Duration::from_nanos(self.spent),
             previous: self.previous.span(),
         }
     }
 
-    pub(crate) fn set_progress(&mut self, progress: Progress) {
+    pub(crate) fn set_progress(&mut self, progress: RetryUsage) {
         self.spent = u64::try_from(progress.spent.as_nanos()).unwrap_or(u64::MAX);
         self.previous = progress.previous.into();
         if self.standing.retries != progress.retries {
@@ -191,11 +191,11 @@ impl Active {
         }
     }
 
-    pub(super) const fn standing(&self) -> &Arc<Standing> {
+    pub(super) const fn standing(&self) -> &Arc<ItemPosition> {
         &self.standing
     }
 
-    pub(super) fn stand(&mut self, standing: Arc<Standing>) {
+    pub(super) fn stand(&mut self, standing: Arc<ItemPosition>) {
         self.standing = standing;
     }
 
@@ -204,20 +204,20 @@ impl Active {
     }
 
     /// The frame of the current command, if its handler has run and this is the extra attempt.
-    pub fn repeated(&self) -> Option<&Frame> {
+    pub fn repeated(&self) -> Option<&HandlerFrame> {
         self.frames.last().filter(|frame| frame.command == self.command)
     }
 
     pub(crate) fn turn_to(&mut self, command: CommandId) {
         self.command = command;
         self.attempts = 0;
-        self.set_progress(Progress::default());
+        self.set_progress(RetryUsage::default());
         self.cause = None;
         self.error = None;
     }
 
     /// Due, and waits for a slot only.
     pub fn is_ready(&self, now: Timestamp) -> bool {
-        matches!(self.doing, Doing::Waiting(due) if due <= now)
+        matches!(self.activity, Activity::Waiting(due) if due <= now)
     }
 }

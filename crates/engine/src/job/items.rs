@@ -4,16 +4,16 @@
 
 use std::fmt;
 
-use super::inputs::Inputs;
-use super::item::{Active, Item, Settled};
+use super::inputs::ItemInputs;
+use super::item::{ActiveItem, ItemState, SettledItem};
 use crate::event::NewItem;
 
 #[derive(Clone, Default)]
 pub struct Items {
-    pub(super) inputs: Inputs,
-    states: Vec<State>,
+    pub(super) inputs: ItemInputs,
+    states: Vec<StoredItemState>,
     /// Items that were started and are not settled, by slot.
-    active: Vec<Option<Active>>,
+    active: Vec<Option<ActiveItem>>,
     /// Unused slots of `active`.
     free: Vec<u32>,
 }
@@ -28,20 +28,20 @@ impl fmt::Debug for Items {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum StoredItemState {
     Pending,
     Active(u32),
-    Settled(Settled),
+    Settled(SettledItem),
 }
 
 impl Items {
-    pub(super) fn of(inputs: Inputs, many: usize) -> Self {
-        Self { inputs, states: vec![State::Pending; many], ..Self::default() }
+    pub(super) fn of(inputs: ItemInputs, many: usize) -> Self {
+        Self { inputs, states: vec![StoredItemState::Pending; many], ..Self::default() }
     }
 
     pub(crate) fn push(&mut self, new: &NewItem) {
         self.inputs.push(&new.identity, &new.input);
-        self.states.push(State::Pending);
+        self.states.push(StoredItemState::Pending);
     }
 
     /// Whether names and values were left out when the job was saved.
@@ -79,27 +79,27 @@ impl Items {
         self.states.is_empty()
     }
 
-    pub fn get(&self, item: u32) -> Option<Item<'_>> {
+    pub fn get(&self, item: u32) -> Option<ItemState<'_>> {
         self.states.get(index(item)).map(|state| self.read(*state))
     }
 
-    pub fn active(&self, item: u32) -> Option<&Active> {
+    pub fn active(&self, item: u32) -> Option<&ActiveItem> {
         match self.get(item)? {
-            Item::Active(active) => Some(active),
-            Item::Pending | Item::Settled(_) => None,
+            ItemState::Active(active) => Some(active),
+            ItemState::Pending | ItemState::Settled(_) => None,
         }
     }
 
-    pub(crate) fn active_mut(&mut self, item: u32) -> Option<&mut Active> {
+    pub(crate) fn active_mut(&mut self, item: u32) -> Option<&mut ActiveItem> {
         match self.states.get(index(item))? {
-            State::Active(place) => self.active.get_mut(index(*place))?.as_mut(),
-            State::Pending | State::Settled(_) => None,
+            StoredItemState::Active(place) => self.active.get_mut(index(*place))?.as_mut(),
+            StoredItemState::Pending | StoredItemState::Settled(_) => None,
         }
     }
 
     /// Activates an item from any state.
-    pub(crate) fn begin(&mut self, item: u32, active: Active) {
-        self.put(item, State::Pending);
+    pub(crate) fn begin(&mut self, item: u32, active: ActiveItem) {
+        self.put(item, StoredItemState::Pending);
         let place = self.free.pop().unwrap_or_else(|| {
             let last = u32::try_from(self.active.len()).unwrap_or(u32::MAX);
             self.active.push(None);
@@ -108,22 +108,22 @@ impl Items {
         if let Some(free) = self.active.get_mut(index(place)) {
             *free = Some(active);
         }
-        self.put(item, State::Active(place));
+        self.put(item, StoredItemState::Active(place));
     }
 
-    pub(crate) fn settle(&mut self, item: u32, settled: Settled) {
-        self.put(item, State::Settled(settled));
+    pub(crate) fn settle(&mut self, item: u32, settled: SettledItem) {
+        self.put(item, StoredItemState::Settled(settled));
     }
 
     pub(crate) fn put_back(&mut self, item: u32) {
-        self.put(item, State::Pending);
+        self.put(item, StoredItemState::Pending);
     }
 
-    fn put(&mut self, item: u32, state: State) {
+    fn put(&mut self, item: u32, state: StoredItemState) {
         let Some(found) = self.states.get_mut(index(item)) else {
             return;
         };
-        if let State::Active(place) = std::mem::replace(found, state) {
+        if let StoredItemState::Active(place) = std::mem::replace(found, state) {
             if let Some(left) = self.active.get_mut(index(place)) {
                 *left = None;
             }
@@ -140,13 +140,13 @@ impl Items {
         self.inputs.get(index(item)).unwrap_or_default().1
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (u32, Item<'_>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u32, ItemState<'_>)> {
         (0_u32..).zip(self.states.iter().map(|state| self.read(*state)))
     }
 
-    pub(crate) fn each_active(&mut self, mut each: impl FnMut(u32, &mut Active)) {
+    pub(crate) fn each_active(&mut self, mut each: impl FnMut(u32, &mut ActiveItem)) {
         for (item, state) in (0_u32..).zip(&self.states) {
-            if let State::Active(place) = state
+            if let StoredItemState::Active(place) = state
                 && let Some(Some(active)) = self.active.get_mut(index(*place))
             {
                 each(item, active);
@@ -154,14 +154,14 @@ impl Items {
         }
     }
 
-    fn read(&self, state: State) -> Item<'_> {
+    fn read(&self, state: StoredItemState) -> ItemState<'_> {
         match state {
-            State::Pending => Item::Pending,
-            State::Settled(settled) => Item::Settled(settled),
-            State::Active(place) => match self.active.get(index(place)) {
-                Some(Some(active)) => Item::Active(active),
+            StoredItemState::Pending => ItemState::Pending,
+            StoredItemState::Settled(settled) => ItemState::Settled(settled),
+            StoredItemState::Active(place) => match self.active.get(index(place)) {
+                Some(Some(active)) => ItemState::Active(active),
                 // The slot of an active item is never empty.
-                _ => Item::Pending,
+                _ => ItemState::Pending,
             },
         }
     }
@@ -173,11 +173,11 @@ fn index(number: u32) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Active, State};
+    use super::{ActiveItem, StoredItemState};
 
     #[test]
     fn a_waiting_item_costs_few_bytes() {
-        assert_eq!(size_of::<State>(), 8);
-        assert_eq!(size_of::<Option<Active>>(), 56);
+        assert_eq!(size_of::<StoredItemState>(), 8);
+        assert_eq!(size_of::<Option<ActiveItem>>(), 56);
     }
 }

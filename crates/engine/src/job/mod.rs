@@ -2,39 +2,39 @@
 //!
 //! [`Job`] and its parts are changed by `apply` alone, and nothing here decides anything.
 
-mod alike;
 mod apply;
+mod breakers;
+mod compact_option;
 mod complete;
+mod failures;
 mod flow;
-mod gate;
 mod hold;
 mod import;
 mod inputs;
 mod item;
 mod items;
-mod maybe;
-mod mishaps;
 mod open;
 mod plans;
 mod queue;
 mod redrive;
 mod restore;
-mod saved;
+mod shared_positions;
+mod snapshot;
 mod starts;
 mod state;
 mod step;
 mod texts;
 mod times;
 
+pub use failures::{JobFailure, JobFailures};
 pub use hold::{Hold, Holds};
-pub use item::{Active, Doing, Frame, Item, Scope, Settled, Standing};
+pub use item::{ActiveItem, Activity, HandlerFrame, ItemPosition, ItemScope, ItemState, SettledItem};
 pub use items::Items;
-pub use mishaps::{Mishap, Mishaps};
 pub use plans::Plans;
-pub use queue::Queue;
-pub use saved::SavedError;
-pub use starts::Starts;
-pub use state::{Job, JobError, Stage};
+pub use queue::RetryQueue;
+pub use snapshot::SavedError;
+pub use starts::AttemptStarts;
+pub use state::{Job, JobError, JobStage};
 pub use step::{StepStage, StepState};
-pub use texts::Texts;
-pub use times::Times;
+pub use texts::TextTable;
+pub use times::JobTimes;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::state::{JobError, stored_plan};
-use crate::event::{FlowRun, Submitted};
+use crate::event::{FlowRun, JobSubmitted};
 use crate::plan::Plan;
 
 const MOST: usize = 1024;
@@ -31,7 +31,7 @@ struct Key {
 impl Plans {
     /// A plan that another job has already, or the one checked for this submission. Only a submission read
     /// from a journal is checked here.
-    pub fn of(&self, submitted: &Submitted) -> Result<Arc<Plan>, JobError> {
+    pub fn of(&self, submitted: &JobSubmitted) -> Result<Arc<Plan>, JobError> {
         self.get_or(submitted, || match submitted.text.plan() {
             Some(plan) => Ok(plan),
             None => stored_plan(submitted, &submitted.text),
@@ -40,7 +40,7 @@ impl Plans {
 
     pub(crate) fn get_or<E>(
         &self,
-        submitted: &Submitted,
+        submitted: &JobSubmitted,
         make: impl FnOnce() -> Result<Arc<Plan>, E>,
     ) -> Result<Arc<Plan>, E> {
         let key = Key::of(submitted);
@@ -60,15 +60,15 @@ impl Plans {
 }
 
 impl Key {
-    fn of(submitted: &Submitted) -> Self {
+    fn of(submitted: &JobSubmitted) -> Self {
         let aim = submitted.flow.as_ref().map(FlowRun::aim);
         let aim = aim.unwrap_or_default();
-        let settled = Submitted {
+        let settled = JobSubmitted {
             ceilings: submitted.ceilings,
             completion: submitted.completion,
             work: submitted.work,
             origin_breakers: submitted.origin_breakers,
-            ..Submitted::default()
+            ..JobSubmitted::default()
         };
         Self {
             text: submitted.text.shared(),

@@ -9,7 +9,7 @@ use undaunted_policy::Timestamp;
 
 /// In the order of due times, then of the input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Queue(BTreeSet<Key>);
+pub struct RetryQueue(BTreeSet<Key>);
 
 /// The order of the fields is that of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,7 +32,7 @@ impl Key {
     }
 }
 
-impl Queue {
+impl RetryQueue {
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -73,7 +73,7 @@ impl Queue {
     }
 }
 
-impl FromIterator<(Timestamp, u32)> for Queue {
+impl FromIterator<(Timestamp, u32)> for RetryQueue {
     fn from_iter<I: IntoIterator<Item = (Timestamp, u32)>>(items: I) -> Self {
         Self(items.into_iter().map(Key::of).collect())
     }
@@ -85,7 +85,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{Key, Queue, Timestamp};
+    use super::{Key, RetryQueue, Timestamp};
 
     /// Instants that are near each other, also where their lower half begins again.
     fn instant() -> impl Strategy<Value = Timestamp> {
@@ -98,7 +98,7 @@ mod tests {
         fn it_is_in_the_order_of_the_instants_and_then_of_the_items(
             items in prop::collection::btree_set((instant(), 0_u32..4), 0..40), time in instant(),
         ) {
-            let queue: Queue = items.iter().copied().collect();
+            let queue: RetryQueue = items.iter().copied().collect();
             let all: Vec<_> = queue.iter().collect();
             prop_assert_eq!(&all, &items.iter().copied().collect::<Vec<_>>());
             prop_assert_eq!(queue.last(), items.last().copied());

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use undaunted_policy::{Reason, Timestamp};
 
-use super::item::{Doing, Item, Settled};
-use super::state::{Job, Stage};
+use super::item::{Activity, ItemState, SettledItem};
+use super::state::{Job, JobStage};
 use super::step::{StepStage, StepState};
 use crate::event::AttemptId;
 use crate::id::{ItemId, StepId};
@@ -31,7 +31,7 @@ impl Job {
     }
 
     pub(super) fn reopen(&mut self, reduce: bool) {
-        self.stage = Stage::Running;
+        self.stage = JobStage::Running;
         self.mishaps.stopped = None;
         self.mishaps.failure = None;
         let phases: Vec<_> = self.workflow().steps.iter().map(|it| it.phase).collect();
@@ -62,7 +62,7 @@ impl Job {
         active.turn_to(active.command);
         active.set_began(None);
         active.set_expires(None);
-        active.doing = Doing::Waiting(Timestamp::ZERO);
+        active.activity = Activity::Waiting(Timestamp::ZERO);
         let is_call = self.plan().call(item.step).is_some();
         let Some(state) = self.step_mut(item.step) else {
             return;
@@ -86,7 +86,7 @@ impl Job {
 
     pub fn first_dead(&self) -> Option<Reason> {
         let (&item, _) = self.dead.first_key_value()?;
-        let Item::Settled(Settled::Dead(reason)) = self.item(item)? else {
+        let ItemState::Settled(SettledItem::Dead(reason)) = self.item(item)? else {
             return None;
         };
         Some(reason)
@@ -99,7 +99,7 @@ impl Job {
         if let Some(state) = self.step_mut(item.step)
             && item.index < state.items.len()
         {
-            let dropped = Settled::Skipped(Reason::NotSelected);
+            let dropped = SettledItem::Skipped(Reason::NotSelected);
             state.items.settle(item.index, dropped);
             state.dead = state.dead.saturating_sub(1);
             state.forgiven = state.forgiven.min(state.dead);
@@ -110,7 +110,7 @@ impl Job {
     /// The clocks of all items stood still during the pause.
     pub(super) fn unpause(&mut self, away: Duration, now: Timestamp) {
         let since = self.times.paused.take().unwrap_or(now);
-        let now = if self.stage == Stage::Suspended { self.times.run_until } else { now };
+        let now = if self.stage == JobStage::Suspended { self.times.run_until } else { now };
         for step in &mut self.steps {
             step.stand_still(away, since, now);
         }
@@ -120,7 +120,9 @@ impl Job {
 impl StepState {
     /// Begins flow items again, in a new round, that were dropped because another one failed.
     fn bring_back(&mut self) {
-        let dropped = |item: &Item<'_>| matches!(item, Item::Settled(Settled::Skipped(Reason::Tolerance)));
+        let dropped = |item: &ItemState<'_>| {
+            matches!(item, ItemState::Settled(SettledItem::Skipped(Reason::Tolerance)))
+        };
         let items = self.items.iter().filter(|(_, item)| dropped(item));
         let items: Vec<u32> = items.map(|(item, _)| item).collect();
         let Some(first) = items.first().copied() else {
@@ -134,7 +136,7 @@ impl StepState {
         self.again = self.again.saturating_add(1);
         self.cursor = self.cursor.min(first);
         let begun = self.items.iter();
-        let begun = begun.filter(|(item, state)| *item >= first && *state != Item::Pending);
+        let begun = begun.filter(|(item, state)| *item >= first && *state != ItemState::Pending);
         self.ahead = begun.map(|(item, _)| item).collect();
     }
 }

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use undaunted_policy::Timestamp;
-use undaunted_policy::mutant::{self, Mutant};
 
-use super::item::{Active, Doing};
+use super::item::{ActiveItem, Activity};
 use super::step::StepState;
-use crate::event::Resumed;
+use crate::event::JobResumed;
+use crate::mutant::{self, Mutant};
 
 impl StepState {
     /// The last run was from `began` to `left`.
-    pub(super) fn restore(&mut self, resumed: &Resumed, [began, left, now]: [Timestamp; 3]) {
+    pub(super) fn restore(&mut self, resumed: &JobResumed, [began, left, now]: [Timestamp; 3]) {
         let mut moved = Vec::new();
         self.items.each_active(|item, active| {
             active.forgive_queue(began, left);
@@ -33,16 +33,16 @@ impl StepState {
     }
 
     pub(super) fn stand_still(&mut self, away: Duration, left: Timestamp, now: Timestamp) {
-        let still = |_, active: &mut Active| active.stand_still(away, left, now);
+        let still = |_, active: &mut ActiveItem| active.stand_still(away, left, now);
         self.items.each_active(still);
         self.held.stand_still(left, now);
     }
 }
 
-impl Active {
+impl ActiveItem {
     /// Time in which a due retry waited for a slot while the job ran is not charged.
     fn forgive_queue(&mut self, began: Timestamp, left: Timestamp) {
-        if let (Doing::Waiting(due), Some(expires)) = (self.doing, self.expires()) {
+        if let (Activity::Waiting(due), Some(expires)) = (self.activity, self.expires()) {
             self.set_expires(Some(expires.after(left.since(due.max(began)))));
         }
     }
@@ -51,21 +51,21 @@ impl Active {
     /// late.
     fn stand_still(&mut self, away: Duration, left: Timestamp, now: Timestamp) {
         self.set_began(self.began().map(|began| began.after(away)));
-        if let (Doing::Waiting(due), Some(expires)) = (self.doing, self.expires()) {
+        if let (Activity::Waiting(due), Some(expires)) = (self.activity, self.expires()) {
             self.set_expires(Some(expires.after(now.since(due.max(left)))));
         }
     }
 
     /// A wait is never longer than its delay, however the clock was set meanwhile.
     fn clamp(&mut self, now: Timestamp) -> Option<(Timestamp, Timestamp)> {
-        let Doing::Waiting(due) = self.doing else {
+        let Activity::Waiting(due) = self.activity else {
             return None;
         };
         let longest = now.after(self.progress().previous.unwrap_or_default());
         if due <= longest && !mutant::is(Mutant::WaitRestarted) {
             return None;
         }
-        self.doing = Doing::Waiting(longest);
+        self.activity = Activity::Waiting(longest);
         let left = self.expires().map(|expires| expires.since(due));
         self.set_expires(left.map(|left| longest.after(left)));
         Some((due, longest))

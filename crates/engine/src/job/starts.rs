@@ -9,7 +9,7 @@ use crate::id::{ItemId, StartId};
 
 /// The attempts under way, by the number of their start. Numbers are never used again.
 #[derive(Clone, Debug)]
-pub struct Starts {
+pub struct AttemptStarts {
     pub next: StartId,
     pub running: BTreeMap<StartId, ItemId>,
     /// Attempts whose result comes later, and until when it is awaited.
@@ -17,7 +17,7 @@ pub struct Starts {
     pub(crate) passes: BTreeMap<StartId, (Arc<str>, Ticket)>,
 }
 
-impl Default for Starts {
+impl Default for AttemptStarts {
     fn default() -> Self {
         Self {
             next: StartId(1),
@@ -28,7 +28,7 @@ impl Default for Starts {
     }
 }
 
-impl Starts {
+impl AttemptStarts {
     pub(super) fn use_up(&mut self, start: StartId) {
         self.next = self.next.max(StartId(start.0.saturating_add(1)));
     }

@@ -7,53 +7,53 @@ use std::time::Duration;
 use minicbor::{Decode, Encode};
 use undaunted_policy::{Ceilings, CompletionRule, Pool, PoolLimits, Reason, Seed, Timestamp};
 
-use super::alike::Alike;
-use super::item::{Active, Item, Scope};
-use super::mishaps::Mishaps;
+use super::failures::JobFailures;
+use super::item::{ActiveItem, ItemScope, ItemState};
 use super::open::OpenSteps;
 use super::plans::Plans;
-use super::starts::Starts;
+use super::shared_positions::SharedPositions;
+use super::starts::AttemptStarts;
 use super::step::{StepStage, StepState};
-use super::texts::Texts;
-use super::times::Times;
+use super::texts::TextTable;
+use super::times::JobTimes;
 use crate::event::{
-    Counts, Event, FlowRun, ImportedCommand, JobEvent, Record, Submitted, WorkflowText, codec,
+    EndCounts, Event, FlowRun, ImportedCommand, JobEvent, JobSubmitted, Record, WorkflowText, codec,
 };
-use crate::flow::{Given, Readiness, readiness};
+use crate::flow::{AttributeValue, Readiness, readiness};
 use crate::id::{CommandId, ItemId, StepId};
 use crate::plan::Plan;
-use crate::workflow::{Checked, Mode, Operator, Severity, Source, Workflow, check_aimed};
+use crate::workflow::{CheckedWorkflow, Operator, Severity, Source, Workflow, WorkflowMode, check_aimed};
 
 #[derive(Clone, Debug)]
 pub struct Job {
     pub(crate) id: Arc<str>,
-    pub(crate) submitted: Arc<Submitted>,
+    pub(crate) submitted: Arc<JobSubmitted>,
     pub(crate) plan: Arc<Plan>,
-    pub times: Times,
-    pub stage: Stage,
+    pub times: JobTimes,
+    pub stage: JobStage,
     pub steps: Vec<StepState>,
     pub(crate) open: OpenSteps,
     /// One more than the number of redrives.
     pub rounds: u32,
     /// The first run is 1.
     pub run: u32,
-    pub starts: Starts,
+    pub starts: AttemptStarts,
     pub pool: Option<Pool>,
-    pub counts: Counts,
+    pub counts: EndCounts,
     /// What commands outside a map leave for later ones.
-    pub scope: Scope,
-    pub attributes: BTreeMap<String, Given>,
-    pub texts: Texts,
-    pub(crate) alike: Alike,
+    pub scope: ItemScope,
+    pub attributes: BTreeMap<String, AttributeValue>,
+    pub texts: TextTable,
+    pub(crate) alike: SharedPositions,
     /// Dead letters as they were when they failed.
-    pub dead: BTreeMap<ItemId, Box<Active>>,
+    pub dead: BTreeMap<ItemId, Box<ActiveItem>>,
     /// Commands tried before the job was submitted whose turn has not come, by item identity.
     pub imported: BTreeMap<(CommandId, String), ImportedCommand>,
-    pub mishaps: Mishaps,
+    pub mishaps: JobFailures,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum Stage {
+pub enum JobStage {
     #[n(0)]
     Running,
     #[n(1)]
@@ -85,7 +85,7 @@ pub enum JobError {
     Workflow { why: String },
 }
 
-impl Stage {
+impl JobStage {
     pub const fn has_ended(self) -> bool {
         matches!(self, Self::Completed | Self::Partial | Self::Failed | Self::Cancelled)
     }
@@ -109,32 +109,32 @@ impl Job {
             steps: steps.collect(),
             id: submitted.job.as_str().into(),
             // With the shared plan, not one of its own.
-            submitted: Arc::new(Submitted {
+            submitted: Arc::new(JobSubmitted {
                 text: WorkflowText::checked(submitted.text.shared(), Arc::clone(&plan)),
                 ..(**submitted).clone()
             }),
             plan,
-            times: Times::submitted(record.at),
-            stage: Stage::Running,
+            times: JobTimes::submitted(record.at),
+            stage: JobStage::Running,
             rounds: 1,
             run: 1,
-            starts: Starts::default(),
+            starts: AttemptStarts::default(),
             pool,
-            counts: Counts::default(),
-            scope: Scope::default(),
+            counts: EndCounts::default(),
+            scope: ItemScope::default(),
             attributes: BTreeMap::new(),
-            texts: Texts::default(),
-            alike: Alike::default(),
+            texts: TextTable::default(),
+            alike: SharedPositions::default(),
             dead: BTreeMap::new(),
             imported: BTreeMap::new(),
-            mishaps: Mishaps::default(),
+            mishaps: JobFailures::default(),
         };
         job.begin_flow();
         job.find_open();
         Ok(job)
     }
 
-    pub fn submitted(&self) -> &Submitted {
+    pub fn submitted(&self) -> &JobSubmitted {
         &self.submitted
     }
 
@@ -161,13 +161,13 @@ impl Job {
 
     pub const fn is_stopping(&self) -> Option<Reason> {
         match self.stage {
-            Stage::Stopping(reason) => Some(reason),
-            Stage::Running
-            | Stage::Suspended
-            | Stage::Completed
-            | Stage::Partial
-            | Stage::Failed
-            | Stage::Cancelled => None,
+            JobStage::Stopping(reason) => Some(reason),
+            JobStage::Running
+            | JobStage::Suspended
+            | JobStage::Completed
+            | JobStage::Partial
+            | JobStage::Failed
+            | JobStage::Cancelled => None,
         }
     }
 
@@ -195,7 +195,7 @@ impl Job {
         self.steps.get(step.position())
     }
 
-    pub fn item(&self, item: ItemId) -> Option<Item<'_>> {
+    pub fn item(&self, item: ItemId) -> Option<ItemState<'_>> {
         self.step(item.step)?.items.get(item.index)
     }
 
@@ -211,7 +211,7 @@ impl Job {
         step.map_or("null", |step| step.items.input(item.index))
     }
 
-    pub fn active(&self, item: ItemId) -> Option<&Active> {
+    pub fn active(&self, item: ItemId) -> Option<&ActiveItem> {
         self.step(item.step)?.items.active(item.index)
     }
 
@@ -225,7 +225,7 @@ impl Job {
         self.plan.map(step)?.item_deadline
     }
 
-    pub fn deadline_of(&self, step: StepId, active: &Active) -> Option<Timestamp> {
+    pub fn deadline_of(&self, step: StepId, active: &ActiveItem) -> Option<Timestamp> {
         self.deadline_for(step, active.command, active.began())
     }
 
@@ -247,13 +247,13 @@ impl Job {
         let mode = self.workflow().mode;
         let steps = StepId::all().zip(&self.steps);
         steps.filter(move |(step, _)| match mode {
-            Mode::MapReduce => self.plan.is_map(*step),
-            Mode::Flow => self.is_planned(*step),
-            Mode::Sequence => true,
+            WorkflowMode::MapReduce => self.plan.is_map(*step),
+            WorkflowMode::Flow => self.is_planned(*step),
+            WorkflowMode::Sequence => true,
         })
     }
 
-    pub fn tally(&self) -> Counts {
+    pub fn tally(&self) -> EndCounts {
         let mut counts = self.counts;
         for (number, step) in self.counted() {
             // An item of a list exists before its step begins; those of a map are read first.
@@ -303,19 +303,19 @@ impl Job {
     }
 
     /// Checks a replacement of the workflow, with the operator's settings at the time of submission.
-    pub fn check(&self, text: &str) -> Checked {
+    pub fn check(&self, text: &str) -> CheckedWorkflow {
         check_stored(&self.submitted, text)
     }
 }
 
-fn ceilings(submitted: &Submitted) -> Ceilings {
+fn ceilings(submitted: &JobSubmitted) -> Ceilings {
     submitted.ceilings.map_or(Ceilings::DEFAULT, |stored| {
         let (default_total, max_total, default_per_item, max_per_item) = stored;
         Ceilings { default_total, max_total, default_per_item, max_per_item }
     })
 }
 
-fn check_stored(submitted: &Submitted, text: &str) -> Checked {
+fn check_stored(submitted: &JobSubmitted, text: &str) -> CheckedWorkflow {
     let operator = Operator {
         ceilings: ceilings(submitted),
         completion: submitted.completion.map_or_else(CompletionRule::default, |stored| CompletionRule {
@@ -342,7 +342,7 @@ fn check_stored(submitted: &Submitted, text: &str) -> Checked {
     checked
 }
 
-pub(super) fn stored_plan(submitted: &Submitted, text: &str) -> Result<Arc<Plan>, JobError> {
+pub(super) fn stored_plan(submitted: &JobSubmitted, text: &str) -> Result<Arc<Plan>, JobError> {
     let checked = check_stored(submitted, text);
     let plan = checked.workflow.map(|workflow| Arc::new(Plan::new(workflow)));
     plan.ok_or_else(|| JobError::Workflow {

@@ -6,10 +6,10 @@ use minicbor::{Decode, Encode};
 use undaunted_policy::Timestamp;
 
 use super::hold::Holds;
-use super::item::{Item, Settled};
+use super::item::{ItemState, SettledItem};
 use super::items::Items;
-use super::queue::Queue;
-use crate::event::Reached;
+use super::queue::RetryQueue;
+use crate::event::CompletionReached;
 use crate::id::StartId;
 
 #[derive(Clone, Debug, Default)]
@@ -17,7 +17,7 @@ pub struct StepState {
     pub stage: StepStage,
     pub items: Items,
     /// Items that wait for a slot only are due at time zero.
-    pub waiting: Queue,
+    pub waiting: RetryQueue,
     pub held: Holds,
     pub running: u32,
     pub cursor: u32,
@@ -29,7 +29,7 @@ pub struct StepState {
     /// Items it was complete without.
     pub missing: u32,
     pub started: Timestamp,
-    pub reached: Option<Reached>,
+    pub reached: Option<CompletionReached>,
     /// Dead letters redriven after `reached`.
     pub redriven: BTreeSet<u32>,
     /// Items that ended after it was complete, and count all the same.
@@ -74,9 +74,9 @@ impl StepState {
         let (mut succeeded, mut dead) = (self.succeeded, self.dead);
         for item in &self.late {
             match self.items.get(*item) {
-                Some(Item::Settled(Settled::Succeeded)) => succeeded = succeeded.saturating_sub(1),
-                Some(Item::Settled(Settled::Dead(_))) => dead = dead.saturating_sub(1),
-                Some(Item::Pending | Item::Active(_) | Item::Settled(_)) | None => {}
+                Some(ItemState::Settled(SettledItem::Succeeded)) => succeeded = succeeded.saturating_sub(1),
+                Some(ItemState::Settled(SettledItem::Dead(_))) => dead = dead.saturating_sub(1),
+                Some(ItemState::Pending | ItemState::Active(_) | ItemState::Settled(_)) | None => {}
             }
         }
         (succeeded, dead)

@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::event::Text;
+use crate::event::StoredText;
 
 #[derive(Clone, Debug, Default)]
-pub struct Texts {
+pub struct TextTable {
     numbers: BTreeMap<Arc<str>, u32>,
     kept: Vec<Arc<str>>,
     bytes: usize,
@@ -17,7 +17,7 @@ pub struct Texts {
 const MOST: usize = 4096;
 const MOST_BYTES: usize = 4 << 20;
 
-impl Texts {
+impl TextTable {
     pub(crate) fn keep(&mut self, text: &str) {
         let number = u32::try_from(self.kept.len()).unwrap_or(u32::MAX);
         let text: Arc<str> = text.into();
@@ -55,12 +55,12 @@ impl Texts {
         self.bytes
     }
 
-    pub fn read<'t>(&'t self, text: &'t Text) -> &'t str {
+    pub fn read<'t>(&'t self, text: &'t StoredText) -> &'t str {
         match text {
-            Text::Kept(number) => {
+            StoredText::Kept(number) => {
                 usize::try_from(*number).ok().and_then(|number| self.kept.get(number)).map_or("", |text| text)
             }
-            Text::Itself(text) => text,
+            StoredText::Itself(text) => text,
         }
     }
 }

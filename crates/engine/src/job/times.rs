@@ -6,7 +6,7 @@ use undaunted_policy::Timestamp;
 use crate::event::codec;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Times {
+pub struct JobTimes {
     #[n(0)]
     #[cbor(with = "codec::time")]
     pub submitted_at: Timestamp,
@@ -31,7 +31,7 @@ pub struct Times {
     pub ended_at: Option<Timestamp>,
 }
 
-impl Times {
+impl JobTimes {
     pub(super) const fn submitted(at: Timestamp) -> Self {
         Self {
             submitted_at: at,

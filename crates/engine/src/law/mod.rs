@@ -10,4 +10,4 @@ mod violation;
 
 pub use record::broken_by;
 pub use state::broken_in;
-pub use violation::Violation;
+pub use violation::LawViolation;

@@ -2,14 +2,16 @@
 
 use undaunted_policy::Timestamp;
 
-use super::violation::{Claims, Violation};
-use crate::event::{AttemptId, Event, ItemEvent, JobEvent, Record, Retrying, Started, StepEvent};
+use super::violation::{Claims, LawViolation};
+use crate::event::{
+    AttemptId, AttemptStarted, Event, ItemEvent, JobEvent, Record, RetryScheduled, StepEvent,
+};
 use crate::id::{AttemptNumber, ItemId};
-use crate::job::{Doing, Item, Job, Stage, StepStage};
+use crate::job::{Activity, ItemState, Job, JobStage, StepStage};
 
 /// The laws that a record breaks, given the job before it. Bounds are the current ones: an earlier retry
 /// may exceed them after `resume --update`.
-pub fn broken_by(job: &Job, record: &Record) -> Vec<Violation> {
+pub fn broken_by(job: &Job, record: &Record) -> Vec<LawViolation> {
     let mut claims = Claims::default();
     let mut claim = |law, holds| claims.claim(law, holds, || format!("{record:?}"));
     // Dead letters can be redriven or dropped after the job has ended.
@@ -32,7 +34,7 @@ pub fn broken_by(job: &Job, record: &Record) -> Vec<Violation> {
 fn job_lawfully(job: &Job, event: &JobEvent, claim: &mut impl FnMut(&'static str, bool)) {
     match event {
         JobEvent::Completed(_) | JobEvent::Partial(_) | JobEvent::Failed(_) | JobEvent::Cancelled(_) => {
-            claim("a job ends when nothing runs", !job.has_running())
+            claim("a job ends when nothing runs", !job.has_running());
         }
         JobEvent::Suspended => {
             let quiet = !job.has_running_here();
@@ -83,7 +85,7 @@ fn item_lawfully(job: &Job, event: &ItemEvent, now: Timestamp, claim: &mut impl 
         }
         ItemEvent::RetryScheduled(retrying) => retried_lawfully(job, retrying, now, claim),
         ItemEvent::Succeeded { .. } | ItemEvent::Skipped { .. } | ItemEvent::DeadLettered { .. } => {
-            settled_lawfully(job, event.item(), claim)
+            settled_lawfully(job, event.item(), claim);
         }
         ItemEvent::AttemptAccepted { .. }
         | ItemEvent::CommandStopped(_)
@@ -99,19 +101,19 @@ fn item_lawfully(job: &Job, event: &ItemEvent, now: Timestamp, claim: &mut impl 
 
 fn started_lawfully(
     job: &Job,
-    started: &Started,
+    started: &AttemptStarted,
     now: Timestamp,
     claim: &mut impl FnMut(&'static str, bool),
 ) {
     let of = started.of;
     claim("nothing starts in a job that stops", runs(job));
     let active = job.active(of.item());
-    let doing = active.map(|active| active.doing);
-    let running = matches!(doing, Some(Doing::Running(_)));
+    let doing = active.map(|active| active.activity);
+    let running = matches!(doing, Some(Activity::Running(_)));
     claim("one attempt of a command lives at a time", !running);
     let due = match doing {
-        Some(Doing::Waiting(due)) => due,
-        Some(Doing::Running(_) | Doing::Held | Doing::Undecided) | None => Timestamp::ZERO,
+        Some(Activity::Waiting(due)) => due,
+        Some(Activity::Running(_) | Activity::Held | Activity::Undecided) | None => Timestamp::ZERO,
     };
     claim("no retry starts before it is due", due <= now);
     let made = active.map_or(0, |active| active.attempts);
@@ -132,7 +134,7 @@ fn started_lawfully(
 
 fn retried_lawfully(
     job: &Job,
-    retrying: &Retrying,
+    retrying: &RetryScheduled,
     now: Timestamp,
     claim: &mut impl FnMut(&'static str, bool),
 ) {
@@ -153,20 +155,20 @@ fn retried_lawfully(
 
 fn settled_lawfully(job: &Job, item: ItemId, claim: &mut impl FnMut(&'static str, bool)) {
     let state = job.item(item);
-    let settled = matches!(state, Some(Item::Settled(_)));
+    let settled = matches!(state, Some(ItemState::Settled(_)));
     claim("an item ends once", !settled);
-    let doing = job.active(item).map(|active| active.doing);
-    let running = matches!(doing, Some(Doing::Running(_)));
+    let doing = job.active(item).map(|active| active.activity);
+    let running = matches!(doing, Some(Activity::Running(_)));
     claim("an item ends after its attempt", !running);
 }
 
 fn runs(job: &Job) -> bool {
-    job.stage == Stage::Running
+    job.stage == JobStage::Running
 }
 
 fn is_running(job: &Job, of: AttemptId) -> bool {
     job.active(of.item()).is_some_and(|active| {
-        matches!(active.doing, Doing::Running(_))
+        matches!(active.activity, Activity::Running(_))
             && active.command == of.command
             && AttemptNumber(active.attempts) == of.attempt
     })

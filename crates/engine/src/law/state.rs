@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::violation::{Claims, Violation};
+use super::violation::{Claims, LawViolation};
 use crate::id::{StartId, StepId};
-use crate::job::{Active, Doing, Item, Job, Settled, StepState};
+use crate::job::{ActiveItem, Activity, ItemState, Job, SettledItem, StepState};
 
 /// The laws that a state breaks. Bounds are the current ones: after `resume --update` more may run than may
 /// start.
-pub fn broken_in(job: &Job) -> Vec<Violation> {
+pub fn broken_in(job: &Job) -> Vec<LawViolation> {
     let mut claims = Claims::default();
     let mut live = BTreeSet::new();
     for (number, step) in StepId::all().zip(&job.steps) {
@@ -20,7 +20,7 @@ pub fn broken_in(job: &Job) -> Vec<Violation> {
     });
     // Between the records of one decision it is open whether a step is left.
     let items = job.steps.iter().flat_map(|step| step.items.iter());
-    let undecided = |item: Item<'_>| matches!(item, Item::Active(active) if active.doing == Doing::Undecided);
+    let undecided = |item: ItemState<'_>| matches!(item, ItemState::Active(active) if active.activity == Activity::Undecided);
     let decided = !items.into_iter().any(|(_, item)| undecided(item));
     claims.claim(
         "the steps something can happen to are known",
@@ -56,36 +56,36 @@ fn step_adds_up(
     let mut found = Found::default();
     for (item, state) in step.items.iter() {
         let place = || format!("item {item} of step {number}");
-        let pending = matches!(state, Item::Pending);
+        let pending = matches!(state, ItemState::Pending);
         let turn_to_come = item >= step.cursor && !step.ahead.contains(&item);
         let in_order = pending == turn_to_come;
         claims.claim("items start in input order", in_order, place);
         match state {
-            Item::Pending => {}
-            Item::Settled(Settled::Succeeded) => {
+            ItemState::Pending => {}
+            ItemState::Settled(SettledItem::Succeeded) => {
                 found.succeeded = found.succeeded.saturating_add(1);
             }
-            Item::Settled(Settled::Dead(_)) => found.dead = found.dead.saturating_add(1),
-            Item::Settled(Settled::Skipped(_)) => found.skipped = found.skipped.saturating_add(1),
-            Item::Settled(Settled::Missing(_)) => found.missing = found.missing.saturating_add(1),
-            Item::Active(active) => {
-                match active.doing {
-                    Doing::Running(start) => {
+            ItemState::Settled(SettledItem::Dead(_)) => found.dead = found.dead.saturating_add(1),
+            ItemState::Settled(SettledItem::Skipped(_)) => found.skipped = found.skipped.saturating_add(1),
+            ItemState::Settled(SettledItem::Missing(_)) => found.missing = found.missing.saturating_add(1),
+            ItemState::Active(active) => {
+                match active.activity {
+                    Activity::Running(start) => {
                         found.running = found.running.saturating_add(1);
                         let fresh = live.insert(start);
                         claims.claim("a start belongs to one item", fresh, place);
                     }
-                    Doing::Waiting(due) => {
+                    Activity::Waiting(due) => {
                         found.waiting = found.waiting.saturating_add(1);
                         let queued = step.waiting.contains(due, item);
                         claims.claim("what waits is in the queue", queued, place);
                     }
-                    Doing::Held => {
+                    Activity::Held => {
                         found.held = found.held.saturating_add(1);
                         let known = step.held.get(item).is_some();
                         claims.claim("what is held is known to be", known, place);
                     }
-                    Doing::Undecided => {}
+                    Activity::Undecided => {}
                 }
                 item_adds_up(job, active, place, claims);
             }
@@ -109,7 +109,7 @@ fn step_adds_up(
     });
 }
 
-fn item_adds_up(job: &Job, active: &Active, place: impl Fn() -> String, claims: &mut Claims) {
+fn item_adds_up(job: &Job, active: &ActiveItem, place: impl Fn() -> String, claims: &mut Claims) {
     let share = job.pool.map(|pool| pool.limits.per_item);
     let within = share.is_none_or(|most| active.charged <= most);
     claims.claim("no item uses more than its share of the pool", within, || {

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use undaunted_policy::{Cause, Class, Pool, PoolLimits, Reason, Timestamp};
+use undaunted_policy::{FailureCause, FailureClass, Pool, PoolLimits, Reason, Timestamp};
 
 use super::{broken_by, broken_in};
 use crate::event::{
-    AttemptFailed, AttemptId, Ended, Event, ItemEvent, JobEvent, NewItem, Record, Retrying, Started,
-    StepEvent, Submitted, Succeeded, Sum,
+    AttemptFailed, AttemptId, AttemptStarted, AttemptSucceeded, Event, ItemEvent, JobEnded, JobEvent,
+    JobSubmitted, NewItem, Record, RetryArithmetic, RetryScheduled, StepEvent,
 };
 use crate::id::{AttemptNumber, CommandId, StartId, StepId};
-use crate::job::{Doing, Job, Stage};
+use crate::job::{Activity, Job, JobStage};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -29,11 +29,11 @@ map:
     - {shell: b}
 reduce: [{shell: r}]
 ";
-    let submitted = Submitted {
+    let submitted = JobSubmitted {
         text: text.into(),
         parallel: vec![(StepId(0), 2)],
         pool: Some((3, 2)),
-        ..Submitted::default()
+        ..JobSubmitted::default()
     };
     let mut job = Job::begin(&record(Event::Job(JobEvent::Submitted(Box::new(submitted))))).unwrap();
     let item = |name: &str| NewItem { identity: name.to_owned(), input: "null".to_owned() };
@@ -66,15 +66,15 @@ fn of(index: u32, command: u32, attempt: u32) -> AttemptId {
 }
 
 fn started(of: AttemptId, start: StartId) -> Event {
-    Event::Item(ItemEvent::AttemptStarted(Started { of, start, pass: None }))
+    Event::Item(ItemEvent::AttemptStarted(AttemptStarted { of, start, pass: None }))
 }
 
 fn failed(of: AttemptId) -> Event {
     Event::Item(ItemEvent::AttemptFailed(Box::new(AttemptFailed {
         of,
         took: SECOND,
-        cause: Cause::Exit(1),
-        class: Class::Transient,
+        cause: FailureCause::Exit(1),
+        class: FailureClass::Transient,
         error: None,
         rule: None,
         output: None,
@@ -84,7 +84,7 @@ fn failed(of: AttemptId) -> Event {
 }
 
 fn succeeded(of: AttemptId) -> Event {
-    Event::Item(ItemEvent::AttemptSucceeded(Box::new(Succeeded {
+    Event::Item(ItemEvent::AttemptSucceeded(Box::new(AttemptSucceeded {
         of,
         took: SECOND,
         next: None,
@@ -95,10 +95,10 @@ fn succeeded(of: AttemptId) -> Event {
     })))
 }
 
-fn retrying(of: AttemptId) -> Retrying {
-    Retrying {
+fn retrying(of: AttemptId) -> RetryScheduled {
+    RetryScheduled {
         of,
-        sum: Sum {
+        sum: RetryArithmetic {
             retry: 1,
             allowed: Some(1),
             computed: None,
@@ -146,7 +146,7 @@ fn is_broken(job: &Job, law: &str) {
 #[test]
 fn something_that_happens_to_a_job_that_has_ended_is_noticed() {
     let mut job = job();
-    job.stage = Stage::Completed;
+    job.stage = JobStage::Completed;
     let law = "nothing happens to a job that has ended";
     breaks(&job, Event::Job(JobEvent::Suspended), law);
     breaks(&job, started(of(0, 0, 1), StartId(1)), law);
@@ -156,13 +156,13 @@ fn something_that_happens_to_a_job_that_has_ended_is_noticed() {
 fn a_start_in_a_job_that_stops_is_noticed() {
     let law = "nothing starts in a job that stops";
     let mut job = running();
-    job.stage = Stage::Stopping(Reason::Cancelled);
+    job.stage = JobStage::Stopping(Reason::Cancelled);
     breaks(&job, started(of(1, 0, 1), StartId(2)), law);
     let step = Event::Step(StepEvent::Started { step: StepId(1), start: None });
     breaks(&job, step, law);
     let retry = Event::Item(ItemEvent::RetryScheduled(Box::new(retrying(of(0, 0, 1)))));
     breaks(&job, retry, law);
-    job.stage = Stage::Suspended;
+    job.stage = JobStage::Suspended;
     breaks(&job, started(of(1, 0, 1), StartId(2)), law);
 }
 
@@ -224,7 +224,7 @@ fn an_end_of_what_does_not_run_is_noticed() {
 
 #[test]
 fn a_retry_whose_sum_is_wrong_is_noticed() {
-    let check = |change: fn(&mut Retrying), law| {
+    let check = |change: fn(&mut RetryScheduled), law| {
         let mut retrying = retrying(of(0, 0, 1));
         change(&mut retrying);
         let event = Event::Item(ItemEvent::RetryScheduled(Box::new(retrying)));
@@ -245,7 +245,7 @@ fn an_item_that_ends_twice_or_while_it_runs_is_noticed() {
     let dead = Event::Item(ItemEvent::DeadLettered {
         of: of(0, 0, 1),
         reason: Reason::Attempts,
-        error: crate::event::Text::Itself(String::new()),
+        error: crate::event::StoredText::Itself(String::new()),
     });
     let mut settled = running();
     apply(&mut settled, succeeded(of(0, 0, 1)));
@@ -259,7 +259,7 @@ fn an_item_that_ends_twice_or_while_it_runs_is_noticed() {
 #[test]
 fn a_job_that_ends_while_something_runs_is_noticed() {
     let law = "a job ends when nothing runs";
-    let ended = Box::<Ended>::default;
+    let ended = Box::<JobEnded>::default;
     for event in [
         Event::Job(JobEvent::Completed(ended())),
         Event::Job(JobEvent::Partial(ended())),
@@ -295,7 +295,7 @@ fn a_pool_that_is_overdrawn_is_noticed() {
 }
 
 /// The first item of a job, which is active.
-fn active(job: &mut Job) -> &mut crate::job::Active {
+fn active(job: &mut Job) -> &mut crate::job::ActiveItem {
     let first = job.steps[0].items.active_mut(0);
     first.expect("it is active")
 }
@@ -319,10 +319,10 @@ fn a_start_of_two_items_is_noticed() {
 #[test]
 fn a_wait_that_is_not_in_the_queue_is_noticed() {
     let mut job = waiting();
-    job.steps[0].waiting = crate::job::Queue::default();
+    job.steps[0].waiting = crate::job::RetryQueue::default();
     is_broken(&job, "what waits is in the queue");
     let mut job = waiting();
-    active(&mut job).doing = Doing::Waiting(at(12));
+    active(&mut job).activity = Activity::Waiting(at(12));
     is_broken(&job, "what waits is in the queue");
 }
 

@@ -6,11 +6,11 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::call::{Call, call, step_call};
+use super::call::{HttpCall, call, step_call};
 use super::function::{FunctionCall, function_call};
 use super::identity::receipt_token;
-use super::seen::Seen;
 use super::sub_flow::{SubFlow, sub_flow};
+use super::values::ItemValues;
 use crate::event::AttemptId;
 use crate::job::Job;
 use crate::workflow::template::{JsonTemplate, Reference, ShellTemplate, TextTemplate, ValueError};
@@ -22,28 +22,28 @@ pub enum Action {
         name: String,
         prompt: TextTemplate,
     },
-    Http(Box<Http>),
+    Http(Box<HttpAction>),
     WriteFile(Box<WriteFile>),
     /// Calls a function of the program that runs the job.
-    Function(Box<Function>),
+    Function(Box<FunctionAction>),
     Step(Box<StepCall>),
     /// A flow with these goals; it begins with the value of the item.
     SubFlow(Vec<String>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Http {
+pub struct HttpAction {
     pub method: String,
     pub url: TextTemplate,
     pub headers: Vec<(String, TextTemplate)>,
-    pub body: Option<Body>,
+    pub body: Option<HttpBody>,
     /// Statuses that count as success.
     pub expect: Vec<RangeInclusive<u16>>,
-    pub protocol: Protocol,
+    pub protocol: HttpProtocol,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Function {
+pub struct FunctionAction {
     pub name: String,
     /// What it is given instead of the item.
     pub with: Option<JsonTemplate>,
@@ -58,13 +58,13 @@ pub struct StepCall {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Body {
+pub enum HttpBody {
     Text(TextTemplate),
     Json(JsonTemplate),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Protocol {
+pub enum HttpProtocol {
     /// The status decides, the body is the output.
     #[default]
     Plain,
@@ -83,7 +83,7 @@ pub struct WriteFile {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskWork {
     Run { argv: Vec<String> },
-    Call(Box<Call>),
+    Call(Box<HttpCall>),
     Function(Box<FunctionCall>),
     Flow(Box<SubFlow>),
     Write { path: String, content: String, create_dirs: bool, mode: Option<u32>, token: String },
@@ -162,8 +162,8 @@ impl Action {
                     value.references().for_each(&mut *take);
                 }
                 match &http.body {
-                    Some(Body::Text(text)) => text.references().for_each(&mut *take),
-                    Some(Body::Json(json)) => json.references().for_each(&mut *take),
+                    Some(HttpBody::Text(text)) => text.references().for_each(&mut *take),
+                    Some(HttpBody::Json(json)) => json.references().for_each(&mut *take),
                     None => {}
                 }
             }
@@ -173,7 +173,7 @@ impl Action {
     /// Adds the values that a shell reads by name to `env`.
     pub(super) fn work(
         &self,
-        seen: &Seen<'_>,
+        seen: &ItemValues<'_>,
         of: AttemptId,
         round: u32,
         env: &mut Vec<(String, String)>,

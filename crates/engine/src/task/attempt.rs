@@ -6,10 +6,10 @@ use undaunted_policy::Timestamp;
 
 use super::action::TaskWork;
 use super::identity::{correlation_id, receipt_token};
-use super::seen::{Files, Seen, within};
+use super::values::{ItemValues, ValueFiles, within};
 use crate::event::AttemptId;
 use crate::id::{AttemptNumber, ItemId};
-use crate::job::{Active, Doing, Job};
+use crate::job::{ActiveItem, Activity, Job};
 use crate::workflow::template::ValueError;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,11 +24,11 @@ pub struct Task {
     pub wants_output: bool,
     pub reads_item_file: bool,
     pub stdin: Option<String>,
-    pub keeps: Keeps,
+    pub keeps: KeptOutput,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Keeps {
+pub enum KeptOutput {
     /// As much as a value may have, if something depends on it.
     #[default]
     Value,
@@ -40,7 +40,12 @@ pub enum Keeps {
 
 /// `None` if the item has no command. Fails if a value is missing, too large, or cannot be given to a
 /// command.
-pub fn task(job: &Job, item: ItemId, files: Files<'_>, now: Timestamp) -> Result<Option<Task>, ValueError> {
+pub fn task(
+    job: &Job,
+    item: ItemId,
+    files: ValueFiles<'_>,
+    now: Timestamp,
+) -> Result<Option<Task>, ValueError> {
     let active = job.active(item);
     let number = active.map(|active| active.command);
     let Some(number) = number.or_else(|| job.plan().first(item.step)) else {
@@ -49,7 +54,7 @@ pub fn task(job: &Job, item: ItemId, files: Files<'_>, now: Timestamp) -> Result
     let Some(command) = job.plan().command(number) else {
         return Ok(None);
     };
-    let seen = Seen::new(job, item, files);
+    let seen = ItemValues::new(job, item, files);
     // Only programs have an environment.
     let is_program = command.action.is_program();
     let mut env = Vec::new();
@@ -80,17 +85,17 @@ pub fn task(job: &Job, item: ItemId, files: Files<'_>, now: Timestamp) -> Result
         reads_item_file: seen.asked_for_item_file(),
         stdin: job.submitted().stdin.clone(),
         keeps: match job.submitted().passing {
-            Some(_) => Keeps::All,
-            None => Keeps::Value,
+            Some(_) => KeptOutput::All,
+            None => KeptOutput::Value,
         },
     }))
 }
 
 /// An attempt that was recorded and never began keeps its number.
-fn next_attempt(active: &Active) -> u32 {
-    match active.doing {
-        Doing::Running(_) => active.attempts,
-        Doing::Waiting(_) | Doing::Held | Doing::Undecided => active.attempts.saturating_add(1),
+fn next_attempt(active: &ActiveItem) -> u32 {
+    match active.activity {
+        Activity::Running(_) => active.attempts,
+        Activity::Waiting(_) | Activity::Held | Activity::Undecided => active.attempts.saturating_add(1),
     }
 }
 
@@ -114,12 +119,12 @@ fn known_to_commands(job: &Job, of: AttemptId, round: u32) -> impl Iterator<Item
 fn time_left(
     job: &Job,
     of: AttemptId,
-    active: Option<&Active>,
+    active: Option<&ActiveItem>,
     timeout: Option<Duration>,
     now: Timestamp,
 ) -> Option<Duration> {
     // The deadline of an item that has not begun counts from this attempt.
-    let began = active.and_then(Active::began).unwrap_or(now);
+    let began = active.and_then(ActiveItem::began).unwrap_or(now);
     let deadline = job.deadline_for(of.step, of.command, Some(began));
     let left = deadline.map(|deadline| deadline.since(now));
     timeout.into_iter().chain(left).min()

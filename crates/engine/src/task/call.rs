@@ -5,33 +5,38 @@ use std::ops::RangeInclusive;
 use serde_json::json;
 
 use super::identity::{correlation_id, receipt_token};
-use super::seen::Seen;
-use crate::event::{AttemptId, Parent};
+use super::values::ItemValues;
+use crate::event::{AttemptId, ParentItem};
 use crate::job::Job;
 use crate::workflow::template::ValueError;
-use crate::workflow::{Body, Http, Protocol, StepCall};
+use crate::workflow::{HttpAction, HttpBody, HttpProtocol, StepCall};
 
 /// A request with all values filled in, secrets included: it is never stored.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Call {
+pub struct HttpCall {
     pub method: String,
     pub url: String,
     pub headers: Vec<(String, String)>,
     pub body: Option<String>,
     pub expect: Vec<RangeInclusive<u16>>,
-    pub protocol: Protocol,
+    pub protocol: HttpProtocol,
     /// Whether success means only that the result comes later, by webhook.
     pub later: bool,
 }
 
-impl std::fmt::Debug for Call {
+impl std::fmt::Debug for HttpCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Everything else may hold a secret.
         f.debug_struct("Call").field("method", &self.method).finish_non_exhaustive()
     }
 }
 
-pub(super) fn call(seen: &Seen<'_>, http: &Http, of: AttemptId, round: u32) -> Result<Call, ValueError> {
+pub(super) fn call(
+    seen: &ItemValues<'_>,
+    http: &HttpAction,
+    of: AttemptId,
+    round: u32,
+) -> Result<HttpCall, ValueError> {
     let has = |name: &str| {
         let mut headers = http.headers.iter();
         headers.any(|(known, _)| known.eq_ignore_ascii_case(name))
@@ -39,8 +44,8 @@ pub(super) fn call(seen: &Seen<'_>, http: &Http, of: AttemptId, round: u32) -> R
     let mut headers = Vec::new();
     let body = match &http.body {
         None => None,
-        Some(Body::Text(text)) => Some(text.render_body(seen)?),
-        Some(Body::Json(json)) => {
+        Some(HttpBody::Text(text)) => Some(text.render_body(seen)?),
+        Some(HttpBody::Json(json)) => {
             if !has("content-type") {
                 headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
             }
@@ -57,7 +62,7 @@ pub(super) fn call(seen: &Seen<'_>, http: &Http, of: AttemptId, round: u32) -> R
     ];
     let own = own.into_iter().filter(|(name, _)| !has(name));
     headers.extend(own.map(|(name, value)| (name.to_owned(), value)));
-    Ok(Call {
+    Ok(HttpCall {
         method: http.method.clone(),
         url: http.url.render_url(seen)?,
         headers,
@@ -68,7 +73,7 @@ pub(super) fn call(seen: &Seen<'_>, http: &Http, of: AttemptId, round: u32) -> R
     })
 }
 
-pub(super) fn step_call(seen: &Seen<'_>, step: &StepCall, of: AttemptId, round: u32) -> Call {
+pub(super) fn step_call(seen: &ItemValues<'_>, step: &StepCall, of: AttemptId, round: u32) -> HttpCall {
     let job = seen.job;
     let token = as_uuid(&receipt_token(job, of.item(), of.command, round));
     let name = job.plan().step(of.step).map(|step| step.name.as_str());
@@ -94,7 +99,7 @@ pub(super) fn step_call(seen: &Seen<'_>, step: &StepCall, of: AttemptId, round: 
     }
     let body = json!({ "arguments": seen.item(), "metadata": metadata });
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    Call {
+    HttpCall {
         method: "POST".to_owned(),
         url: step.endpoint.clone(),
         headers: vec![
@@ -104,7 +109,7 @@ pub(super) fn step_call(seen: &Seen<'_>, step: &StepCall, of: AttemptId, round: 
         ],
         body: Some(body.to_string()),
         expect: vec![200..=299],
-        protocol: Protocol::Argyll,
+        protocol: HttpProtocol::Argyll,
         later: step.later,
     }
 }
@@ -124,7 +129,7 @@ fn segment(name: &str) -> String {
     })
 }
 
-pub(super) fn parent_of(job: &Job) -> Option<&Parent> {
+pub(super) fn parent_of(job: &Job) -> Option<&ParentItem> {
     job.submitted().flow.as_ref()?.parent.as_ref()
 }
 

@@ -1,9 +1,9 @@
 //! The call of a function.
 
 use super::identity::receipt_token;
-use super::seen::Seen;
+use super::values::ItemValues;
 use crate::event::AttemptId;
-use crate::workflow::Function;
+use crate::workflow::FunctionAction;
 use crate::workflow::template::ValueError;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +19,8 @@ pub struct FunctionCall {
 }
 
 pub(super) fn function_call(
-    seen: &Seen<'_>,
-    function: &Function,
+    seen: &ItemValues<'_>,
+    function: &FunctionAction,
     of: AttemptId,
     round: u32,
 ) -> Result<FunctionCall, ValueError> {

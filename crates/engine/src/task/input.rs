@@ -1,8 +1,8 @@
 //! Where the items of a map come from, with all values filled in.
 
 use super::action::TaskWork;
-use super::attempt::{Keeps, Task};
-use super::seen::{Files, Seen, within};
+use super::attempt::{KeptOutput, Task};
+use super::values::{ItemValues, ValueFiles, within};
 use crate::id::StepId;
 use crate::job::Job;
 use crate::workflow::InputSource;
@@ -15,11 +15,11 @@ pub enum InputTask {
     Run(Task),
 }
 
-pub fn input_task(job: &Job, step: StepId, files: Files<'_>) -> Result<Option<InputTask>, ValueError> {
+pub fn input_task(job: &Job, step: StepId, files: ValueFiles<'_>) -> Result<Option<InputTask>, ValueError> {
     let Some(map) = job.plan().map(step) else {
         return Ok(None);
     };
-    let seen = Seen::new(job, step.item(0), files);
+    let seen = ItemValues::new(job, step.item(0), files);
     Ok(Some(match &map.input.source {
         InputSource::File(path) => {
             let path = path.render(&seen)?;
@@ -39,7 +39,7 @@ pub fn input_task(job: &Job, step: StepId, files: Files<'_>) -> Result<Option<In
                 wants_output: true,
                 reads_item_file: false,
                 stdin: None,
-                keeps: Keeps::Items,
+                keeps: KeptOutput::Items,
             })
         }
     }))

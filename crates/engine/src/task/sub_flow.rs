@@ -6,8 +6,8 @@ use undaunted_policy::Seed;
 
 use super::call::{as_uuid, parent_of};
 use super::identity::receipt_token;
-use super::seen::Seen;
-use crate::event::{AttemptId, FlowRun, Parent, Submitted, WorkflowText};
+use super::values::ItemValues;
+use crate::event::{AttemptId, FlowRun, JobSubmitted, ParentItem, WorkflowText};
 use crate::fnv::Fnv1a;
 use crate::job::{Job, JobError, Plans};
 use crate::plan::Plan;
@@ -23,7 +23,7 @@ pub struct SubFlow {
     pub run: FlowRun,
 }
 
-pub(super) fn sub_flow(seen: &Seen<'_>, goals: &[String], of: AttemptId, round: u32) -> SubFlow {
+pub(super) fn sub_flow(seen: &ItemValues<'_>, goals: &[String], of: AttemptId, round: u32) -> SubFlow {
     let job = seen.job;
     let token = as_uuid(&receipt_token(job, of.item(), of.command, round));
     let step = job.plan().step(of.step).map(|step| step.name.clone());
@@ -35,7 +35,12 @@ pub(super) fn sub_flow(seen: &Seen<'_>, goals: &[String], of: AttemptId, round: 
             goals: goals.to_vec(),
             init: seen.item().to_string(),
             labels: Vec::new(),
-            parent: Some(Parent { flow: job.id().to_owned(), step, token, depth: depth.saturating_add(1) }),
+            parent: Some(ParentItem {
+                flow: job.id().to_owned(),
+                step,
+                token,
+                depth: depth.saturating_add(1),
+            }),
         },
     }
 }
@@ -60,12 +65,12 @@ impl SubFlow {
 
     /// Everything not set here is as for the parent, whose steps are planned anew for these goals.
     /// Fails if the goals cannot be reached.
-    pub fn submission(&self, parent: &Job, plans: &Plans) -> Result<Submitted, JobError> {
+    pub fn submission(&self, parent: &Job, plans: &Plans) -> Result<JobSubmitted, JobError> {
         let of = parent.submitted();
         let id = self.id.bytes();
         let seed = id.fold(of.seed, |seed, byte| Seed(seed).draws(byte.into(), 0, 0).at(1));
         let mut submitted =
-            Submitted { job: self.id.clone(), seed, flow: Some(self.run.clone()), ..of.clone() };
+            JobSubmitted { job: self.id.clone(), seed, flow: Some(self.run.clone()), ..of.clone() };
         let plan = plans.get_or(&submitted, || {
             let planned = aim_at(parent.workflow().clone(), &self.run.aim());
             let planned = planned.map(|workflow| Arc::new(Plan::new(workflow)));

@@ -3,8 +3,8 @@
 use super::call::as_uuid;
 use super::identity::receipt_token;
 use crate::id::{ItemId, StartId, StepId};
-use crate::job::{Item, Job};
-use crate::workflow::{Step, StepKind, StepWork};
+use crate::job::{ItemState, Job};
+use crate::workflow::{FlowStepKind, Step, StepWork};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenOwner {
@@ -21,7 +21,7 @@ pub fn find_token(job: &Job, step: &str, token: &str) -> TokenOwner {
     let mut steps = StepId::all().zip(&job.workflow().steps);
     // Only a step whose result comes later hands out tokens.
     let later = |found: &Step| match &found.work {
-        StepWork::Call(call) => matches!(call.kind, StepKind::Call { later: true, .. }),
+        StepWork::Call(call) => matches!(call.kind, FlowStepKind::Call { later: true, .. }),
         StepWork::One | StepWork::Map(_) => false,
     };
     let step = steps.find(|(_, found)| found.name == step && later(found));
@@ -49,9 +49,9 @@ fn idle_of(job: &Job, step: StepId, token: &str) -> Option<TokenOwner> {
         let item = step.item(index);
         let dead = job.dead.get(&item);
         let (rounds, current) = match found {
-            Item::Active(active) => (active.round, Some(active.round)),
-            Item::Pending => (state.again, None),
-            Item::Settled(_) => (dead.map_or(job.rounds, |dead| dead.round), None),
+            ItemState::Active(active) => (active.round, Some(active.round)),
+            ItemState::Pending => (state.again, None),
+            ItemState::Settled(_) => (dead.map_or(job.rounds, |dead| dead.round), None),
         };
         let mut rounds = 1..=rounds;
         let round = rounds.find(|round| is_token(job, token, item, *round))?;

@@ -3,12 +3,12 @@
 //! Apart from `event.rs` because an attempt consists of several events: its start, its end and its retry.
 
 use serde::Serialize;
-use undaunted_policy::{Cause, Reason, Timestamp};
+use undaunted_policy::{FailureCause, Reason, Timestamp};
 
 use super::history::{AttemptFailure, PastAttempt};
-use super::time::{At, Millis};
+use super::time::{InstantView, MillisView};
 use crate::decide::cause_in_words;
-use crate::event::{Sum, cause_parts, class_word};
+use crate::event::{RetryArithmetic, cause_parts, class_word};
 use crate::job::Job;
 
 /// What does not apply is null.
@@ -25,9 +25,9 @@ pub struct AttemptView {
     pub breaker: Option<String>,
     pub probe: bool,
     /// When it began.
-    pub at: At,
-    pub ended_at: Option<At>,
-    pub duration_ms: Option<Millis>,
+    pub at: InstantView,
+    pub ended_at: Option<InstantView>,
+    pub duration_ms: Option<MillisView>,
     pub outcome: &'static str,
     /// The cause in words, with its number.
     pub failure: Option<String>,
@@ -39,8 +39,8 @@ pub struct AttemptView {
     pub rule: Option<u32>,
     pub error: Option<String>,
     pub retry: Option<u32>,
-    pub delay_ms: Option<Millis>,
-    pub due_at: Option<At>,
+    pub delay_ms: Option<MillisView>,
+    pub due_at: Option<InstantView>,
 }
 
 /// The name of the item must be known to the job.
@@ -62,9 +62,9 @@ pub fn attempt(job: &Job, of: &PastAttempt) -> AttemptView {
         round: of.round,
         breaker: of.pass.as_ref().map(|pass| pass.breaker.clone()),
         probe: of.pass.as_ref().is_some_and(|pass| pass.probe),
-        at: At(of.began),
-        ended_at: of.outcome.as_ref().map(|outcome| At(outcome.at)),
-        duration_ms: of.outcome.as_ref().map(|outcome| Millis(outcome.took)),
+        at: InstantView(of.began),
+        ended_at: of.outcome.as_ref().map(|outcome| InstantView(outcome.at)),
+        duration_ms: of.outcome.as_ref().map(|outcome| MillisView(outcome.took)),
         outcome: of.word(),
         failure: failure.map(|failure| cause_in_words(failure.cause)),
         cause: failure.map(|failure| cause_parts(failure.cause).0),
@@ -75,8 +75,8 @@ pub fn attempt(job: &Job, of: &PastAttempt) -> AttemptView {
         rule: failure.and_then(|failure| failure.rule),
         error: failure.map(|failure| failure.error.clone()),
         retry: of.retry.map(|planned| planned.sum.retry),
-        delay_ms: of.retry.map(|planned| Millis(planned.delay)),
-        due_at: of.retry.map(|planned| At(planned.due)),
+        delay_ms: of.retry.map(|planned| MillisView(planned.delay)),
+        due_at: of.retry.map(|planned| InstantView(planned.due)),
     }
 }
 
@@ -93,7 +93,7 @@ impl PastAttempt {
         self.outcome.as_ref()?.failure.as_ref()
     }
 
-    pub fn cause(&self) -> Option<Cause> {
+    pub fn cause(&self) -> Option<FailureCause> {
         Some(self.failure()?.cause)
     }
 }
@@ -105,19 +105,19 @@ pub struct DecisionView {
     pub retry: u32,
     pub retries_allowed: Option<u32>,
     pub attempts_allowed: Option<u64>,
-    pub computed_ms: Option<Millis>,
-    pub capped_ms: Option<Millis>,
-    pub drawn_ms: Option<Millis>,
-    pub retry_after_ms: Option<Millis>,
-    pub delay_ms: Option<Millis>,
-    pub due_at: Option<At>,
-    pub spent_before_ms: Millis,
-    pub spent_after_ms: Millis,
+    pub computed_ms: Option<MillisView>,
+    pub capped_ms: Option<MillisView>,
+    pub drawn_ms: Option<MillisView>,
+    pub retry_after_ms: Option<MillisView>,
+    pub delay_ms: Option<MillisView>,
+    pub due_at: Option<InstantView>,
+    pub spent_before_ms: MillisView,
+    pub spent_after_ms: MillisView,
     /// By how much a retry was late after unplanned downtime.
-    pub overdue_ms: Option<Millis>,
-    pub retry_budget_ms: Option<Millis>,
-    pub retry_budget_expires_at: Option<At>,
-    pub deadline: Option<At>,
+    pub overdue_ms: Option<MillisView>,
+    pub retry_budget_ms: Option<MillisView>,
+    pub retry_budget_expires_at: Option<InstantView>,
+    pub deadline: Option<InstantView>,
     pub pool: Option<BalanceView>,
     pub share: Option<BalanceView>,
 }
@@ -132,25 +132,29 @@ pub struct BalanceView {
 
 impl DecisionView {
     /// `due` is `None` for a refused retry.
-    pub fn of(sum: &Sum, due: Option<Timestamp>) -> Self {
+    pub fn of(sum: &RetryArithmetic, due: Option<Timestamp>) -> Self {
         Self::with(sum, due, due.is_some())
     }
 
     /// A retry that is refused for this reason.
-    pub fn refused(sum: &Sum, reason: Option<Reason>) -> Self {
+    pub fn refused(sum: &RetryArithmetic, reason: Option<Reason>) -> Self {
         let view = Self::of(sum, None);
         if reason != Some(Reason::RetryBudgetExpired) {
             return view;
         }
-        Self { overdue_ms: Some(Millis(sum.overdue())), retry_budget_expires_at: sum.expires.map(At), ..view }
+        Self {
+            overdue_ms: Some(MillisView(sum.overdue())),
+            retry_budget_expires_at: sum.expires.map(InstantView),
+            ..view
+        }
     }
 
     /// A retry that is made when its breaker releases it.
-    pub fn held(sum: &Sum) -> Self {
+    pub fn held(sum: &RetryArithmetic) -> Self {
         Self::with(sum, None, true)
     }
 
-    fn with(sum: &Sum, due: Option<Timestamp>, charged: bool) -> Self {
+    fn with(sum: &RetryArithmetic, due: Option<Timestamp>, charged: bool) -> Self {
         let unit = u32::from(charged);
         let balance = |(used, allowed): (u32, u32)| BalanceView {
             before: used,
@@ -162,18 +166,18 @@ impl DecisionView {
             retry: sum.retry,
             retries_allowed: sum.allowed,
             attempts_allowed: sum.allowed.map(attempts),
-            computed_ms: sum.computed.map(Millis),
-            capped_ms: sum.capped.map(Millis),
-            drawn_ms: sum.drawn.map(Millis),
-            retry_after_ms: sum.retry_after.map(Millis),
-            delay_ms: sum.wait().map(Millis),
-            due_at: due.map(At),
-            spent_before_ms: Millis(sum.spent_before),
-            spent_after_ms: Millis(if charged { sum.spent_after } else { sum.spent_before }),
+            computed_ms: sum.computed.map(MillisView),
+            capped_ms: sum.capped.map(MillisView),
+            drawn_ms: sum.drawn.map(MillisView),
+            retry_after_ms: sum.retry_after.map(MillisView),
+            delay_ms: sum.wait().map(MillisView),
+            due_at: due.map(InstantView),
+            spent_before_ms: MillisView(sum.spent_before),
+            spent_after_ms: MillisView(if charged { sum.spent_after } else { sum.spent_before }),
             overdue_ms: None,
-            retry_budget_ms: sum.budget.map(Millis),
-            retry_budget_expires_at: sum.expires.filter(|_| due.is_some()).map(At),
-            deadline: sum.deadline.map(At),
+            retry_budget_ms: sum.budget.map(MillisView),
+            retry_budget_expires_at: sum.expires.filter(|_| due.is_some()).map(InstantView),
+            deadline: sum.deadline.map(InstantView),
             pool: sum.pool.map(balance),
             share: sum.share.map(balance),
         }

@@ -3,12 +3,12 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use undaunted_policy::shape::format_duration;
-use undaunted_policy::{BreakerSettings, Phase, WhenOpen};
+use undaunted_policy::spelling::format_duration;
+use undaunted_policy::{BreakerSettings, CircuitState, WhenOpen};
 
 use super::event::EventView;
-use super::time::{At, rfc3339};
-use crate::breaker::{BreakerChange, BreakerJournal, BreakerState, Change};
+use super::time::{InstantView, rfc3339};
+use crate::breaker::{BreakerChange, BreakerChangeKind, BreakerJournal, BreakerState};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BreakerView {
@@ -18,9 +18,9 @@ pub struct BreakerView {
     pub failures: u32,
     /// Of probes, while it is half open.
     pub successes: u32,
-    pub opened_at: Option<At>,
+    pub opened_at: Option<InstantView>,
     /// When it may be probed.
-    pub until: Option<At>,
+    pub until: Option<InstantView>,
     pub probe: Option<ProbeView>,
     pub settings: BreakerSettingsView,
 }
@@ -28,7 +28,7 @@ pub struct BreakerView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProbeView {
     pub job: String,
-    pub since: At,
+    pub since: InstantView,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -47,8 +47,8 @@ pub struct BreakerHistoryView {
     pub state: &'static str,
     pub failures: u32,
     pub successes: u32,
-    pub opened_at: Option<At>,
-    pub until: Option<At>,
+    pub opened_at: Option<InstantView>,
+    pub until: Option<InstantView>,
     pub probe: Option<ProbeView>,
     pub settings: BreakerSettingsView,
     pub history: Vec<BreakerChangeView>,
@@ -58,7 +58,7 @@ pub struct BreakerHistoryView {
 pub struct BreakerChangeView {
     /// The number of the record in the breaker's journal.
     pub seq: Option<u64>,
-    pub at: At,
+    pub at: InstantView,
     pub change: &'static str,
     /// Null for what was done by hand.
     pub job: Option<String>,
@@ -68,25 +68,27 @@ pub struct BreakerChangeView {
     pub successes: u32,
     /// By the settings of that time: how many failures open it, or how many successes close it.
     pub needed: u32,
-    pub until: Option<At>,
+    pub until: Option<InstantView>,
 }
 
 impl BreakerView {
     pub fn of(name: &str, state: &BreakerState) -> Self {
         let (since, successes) = match state.breaker.phase() {
-            Phase::Closed { .. } => (None, 0),
-            Phase::Open { since, .. } => (Some(since), 0),
-            Phase::HalfOpen { successes, .. } => (None, successes),
+            CircuitState::Closed { .. } => (None, 0),
+            CircuitState::Open { since, .. } => (Some(since), 0),
+            CircuitState::HalfOpen { successes, .. } => (None, successes),
         };
-        let probe =
-            state.probe.as_ref().map(|probe| ProbeView { job: probe.job.clone(), since: At(probe.since) });
+        let probe = state
+            .probe
+            .as_ref()
+            .map(|probe| ProbeView { job: probe.job.clone(), since: InstantView(probe.since) });
         Self {
             breaker: name.to_owned(),
             state: state.word(),
             failures: state.failures(),
             successes,
-            opened_at: since.map(At),
-            until: state.until().map(At),
+            opened_at: since.map(InstantView),
+            until: state.until().map(InstantView),
             probe,
             settings: BreakerSettingsView::of(&state.settings),
         }
@@ -137,7 +139,7 @@ impl BreakerChangeView {
             BreakerView::of("", &change.state);
         Self {
             seq,
-            at: At(change.at),
+            at: InstantView(change.at),
             change: change.change.word(),
             job: change.job.clone(),
             state,
@@ -171,15 +173,15 @@ impl BreakerSettingsView {
 /// null.
 pub fn breaker_event(breaker: &str, change: &BreakerChange) -> Option<EventView> {
     let word = match change.change {
-        Change::Opened | Change::Tripped => "breaker_opened",
-        Change::HalfOpened => "breaker_half_opened",
-        Change::Closed | Change::Reset => "breaker_closed",
-        Change::Configured
-        | Change::Failed
-        | Change::Succeeded
-        | Change::Probed
-        | Change::ProbeSucceeded
-        | Change::ProbeLost => return None,
+        BreakerChangeKind::Opened | BreakerChangeKind::Tripped => "breaker_opened",
+        BreakerChangeKind::HalfOpened => "breaker_half_opened",
+        BreakerChangeKind::Closed | BreakerChangeKind::Reset => "breaker_closed",
+        BreakerChangeKind::Configured
+        | BreakerChangeKind::Failed
+        | BreakerChangeKind::Succeeded
+        | BreakerChangeKind::Probed
+        | BreakerChangeKind::ProbeSucceeded
+        | BreakerChangeKind::ProbeLost => return None,
     };
     let mut fields = vec![
         ("seq", Value::Null),
@@ -190,8 +192,8 @@ pub fn breaker_event(breaker: &str, change: &BreakerChange) -> Option<EventView>
     ];
     if let Some(until) = change.state.until() {
         let why = match (change.change, &change.job, change.failures) {
-            (Change::Tripped, Some(_), _) => "rule",
-            (Change::Tripped, None, _) => "hand",
+            (BreakerChangeKind::Tripped, Some(_), _) => "rule",
+            (BreakerChangeKind::Tripped, None, _) => "hand",
             (_, _, 0) => "probe",
             _ => "failures",
         };

@@ -8,26 +8,26 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::flow_plan::{AttributeLinks, attribute_links};
-use super::time::At;
-use crate::catalog::{Catalog, FlowEntry, FlowPlace, StepHealth};
+use super::time::InstantView;
+use crate::catalog::{Catalog, FlowEntry, FlowLifecycle, StepHealth};
 
 /// Everything there is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CatalogView {
-    last_updated: Option<At>,
+    last_updated: Option<InstantView>,
     steps: BTreeMap<String, Value>,
     attributes: BTreeMap<String, AttributeLinks>,
     health: BTreeMap<String, StepHealthView>,
     active: BTreeMap<String, ActiveFlow>,
     deactivated: Vec<DeactivatedFlow>,
-    archiving: BTreeMap<String, At>,
+    archiving: BTreeMap<String, InstantView>,
     flow_digests: BTreeMap<String, FlowDigest>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct ActiveFlow {
-    started_at: At,
-    last_active: At,
+    started_at: InstantView,
+    last_active: InstantView,
     #[serde(skip_serializing_if = "Option::is_none")]
     parent_flow_id: Option<String>,
 }
@@ -35,7 +35,7 @@ struct ActiveFlow {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct DeactivatedFlow {
     flow_id: String,
-    deactivated_at: At,
+    deactivated_at: InstantView,
     #[serde(skip_serializing_if = "Option::is_none")]
     parent_flow_id: Option<String>,
 }
@@ -50,8 +50,8 @@ pub struct StepHealthView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FlowDigest {
     status: &'static str,
-    created_at: At,
-    completed_at: Option<At>,
+    created_at: InstantView,
+    completed_at: Option<InstantView>,
     labels: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -62,8 +62,8 @@ pub struct FlowDigest {
 pub struct FlowLine {
     id: String,
     status: &'static str,
-    created_at: At,
-    completed_at: Option<At>,
+    created_at: InstantView,
+    completed_at: Option<InstantView>,
     labels: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -90,7 +90,7 @@ impl CatalogView {
         let flows = catalog.flows.values().map(|entry| entry.updated);
         let health = catalog.health.values().map(|health| health.since);
         let mut view = Self {
-            last_updated: flows.chain(health).max().map(At),
+            last_updated: flows.chain(health).max().map(InstantView),
             attributes: attribute_links(steps.iter().map(|(id, step)| (step, id.as_str()))),
             steps,
             health: StepHealthView::of_all(catalog),
@@ -109,21 +109,21 @@ impl CatalogView {
         let digest = FlowDigest::of(entry);
         let _ = self.flow_digests.insert(flow.to_owned(), digest);
         match entry.place {
-            FlowPlace::Active => {
+            FlowLifecycle::Active => {
                 let active = ActiveFlow {
-                    started_at: At(entry.since),
-                    last_active: At(entry.updated),
+                    started_at: InstantView(entry.since),
+                    last_active: InstantView(entry.updated),
                     parent_flow_id: entry.parent.clone(),
                 };
                 let _ = self.active.insert(flow.to_owned(), active);
             }
-            FlowPlace::Deactivated => self.deactivated.push(DeactivatedFlow {
+            FlowLifecycle::Deactivated => self.deactivated.push(DeactivatedFlow {
                 flow_id: flow.to_owned(),
-                deactivated_at: At(entry.updated),
+                deactivated_at: InstantView(entry.updated),
                 parent_flow_id: entry.parent.clone(),
             }),
-            FlowPlace::Archiving => {
-                let _ = self.archiving.insert(flow.to_owned(), At(entry.updated));
+            FlowLifecycle::Archiving => {
+                let _ = self.archiving.insert(flow.to_owned(), InstantView(entry.updated));
             }
         }
     }
@@ -153,8 +153,8 @@ impl FlowDigest {
     fn of(entry: &FlowEntry) -> Self {
         Self {
             status: entry.status.word(),
-            created_at: At(entry.since),
-            completed_at: entry.ended.map(At),
+            created_at: InstantView(entry.since),
+            completed_at: entry.ended.map(InstantView),
             labels: entry.labels.clone(),
             error: entry.error.clone(),
         }

@@ -9,9 +9,9 @@ use super::projection::Projection;
 use super::shared::{all_held, named_by_rule};
 use crate::breaker::AdmissionControl;
 use crate::decide::left_at;
-use crate::gate::prober;
+use crate::dispatch::prober;
 use crate::id::{ItemId, StepId};
-use crate::job::{Job, Stage};
+use crate::job::{Job, JobStage};
 
 #[derive(Clone, Copy, Debug)]
 pub struct ViewContext<'a> {
@@ -31,7 +31,7 @@ impl ViewContext<'_> {
     pub(super) fn still_since(&self) -> Option<Timestamp> {
         let job = self.job;
         let suspended = || left_at(job, self.seen, self.now);
-        let suspended = (job.stage == Stage::Suspended).then(suspended);
+        let suspended = (job.stage == JobStage::Suspended).then(suspended);
         job.times.paused.or(suspended)
     }
 
@@ -47,7 +47,7 @@ impl ViewContext<'_> {
         let (job, now) = (self.job, self.now);
         let until = match self.owner {
             Some(_) => now,
-            None if job.stage == Stage::Suspended => now,
+            None if job.stage == JobStage::Suspended => now,
             None => left_at(job, self.seen, now),
         };
         until.since(due.max(job.times.resumed_at))

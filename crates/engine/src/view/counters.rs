@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use minicbor::{Decode, Encode};
 use serde::{Serialize, Serializer};
-use undaunted_policy::{Cause, Class, Reason};
+use undaunted_policy::{FailureCause, FailureClass, Reason};
 
 use crate::event::{AttemptFailed, Event, ItemEvent, Record, StepEvent, codec};
 use crate::job::Job;
@@ -156,11 +156,11 @@ fn count(counts: &mut BTreeMap<String, u64>, word: &str) {
 
 fn outcome(failed: &AttemptFailed) -> &'static str {
     match (failed.cause, failed.class) {
-        (Cause::Timeout, _) => "timeout",
-        (Cause::Interrupted, _) => "interrupted",
-        (_, Class::Transient) => "transient",
-        (_, Class::Throttled) => "throttled",
-        (_, Class::Permanent) => "permanent",
+        (FailureCause::Timeout, _) => "timeout",
+        (FailureCause::Interrupted, _) => "interrupted",
+        (_, FailureClass::Transient) => "transient",
+        (_, FailureClass::Throttled) => "throttled",
+        (_, FailureClass::Permanent) => "permanent",
     }
 }
 

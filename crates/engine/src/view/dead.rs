@@ -9,9 +9,9 @@ use undaunted_policy::Reason;
 use super::attempt::{AttemptView, attempt};
 use super::history::History;
 use super::signature::signature;
-use super::time::At;
+use super::time::InstantView;
 use crate::id::ItemId;
-use crate::job::{Item, Job, Settled};
+use crate::job::{ItemState, Job, SettledItem};
 use crate::task::correlation_id;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -22,7 +22,7 @@ pub struct DeadLetterView {
     pub reason: Option<Reason>,
     pub error: Option<String>,
     /// When it was given up.
-    pub at: Option<At>,
+    pub at: Option<InstantView>,
     /// Redrives are counted from 1.
     pub round: u32,
     pub correlation_id: String,
@@ -41,7 +41,7 @@ impl DeadLetterView {
             input: serde_json::from_str(job.value(item)).unwrap_or_default(),
             reason: end.and_then(|end| end.reason),
             error: end.and_then(|end| end.error.clone()),
-            at: end.map(|end| At(end.at)),
+            at: end.map(|end| InstantView(end.at)),
             round: history.round.max(1),
             correlation_id: correlation_id(job, item),
             attempts: attempts.map(|it| attempt(job, it)).collect(),
@@ -64,7 +64,7 @@ pub struct DeadLetterLine {
 
 impl DeadLetterLine {
     pub fn of(job: &Job, item: ItemId) -> Option<Self> {
-        let Item::Settled(Settled::Dead(reason)) = job.item(item)? else {
+        let ItemState::Settled(SettledItem::Dead(reason)) = job.item(item)? else {
             return None;
         };
         let dead = job.dead.get(&item)?;

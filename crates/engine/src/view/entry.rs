@@ -2,16 +2,16 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use undaunted_policy::{Cause, Class, Decision, Reason, RetryConfig, Verdict};
+use undaunted_policy::{Decision, FailureCause, FailureClass, Reason, RetryConfig, Verdict};
 
 use super::attempt::{AttemptView, DecisionView, attempt};
 use super::context::ViewContext;
 use super::forecast::{Forecast, forecast};
-use super::history::{AttemptFailure, BreakerHold, History, Mend, PastAttempt, Stop};
+use super::history::{AttemptFailure, BreakerHold, HandlerSuccess, History, PastAttempt, StopRecord};
 use super::rule::rule_in_words;
-use super::standing::ItemStanding;
-use super::time::{At, Millis};
-use crate::event::Sum;
+use super::status::ItemStatus;
+use super::time::{InstantView, MillisView};
+use crate::event::RetryArithmetic;
 use crate::id::{CommandId, ItemId};
 
 /// The longest forecast.
@@ -23,7 +23,7 @@ const FORETOLD: usize = 100;
 pub enum EntryView {
     Attempt(Box<AttemptEntry>),
     Stop(Box<StopEntry>),
-    Mend(MendEntry),
+    Mend(HandlerSuccessEntry),
     Held(Box<HeldEntry>),
     Released(ReleasedEntry),
 }
@@ -46,7 +46,7 @@ pub struct AttemptEntry {
 pub struct StopEntry {
     pub command: String,
     pub attempt: u32,
-    pub at: At,
+    pub at: InstantView,
     pub reason: Reason,
     pub error: String,
     pub rule: Option<u32>,
@@ -57,10 +57,10 @@ pub struct StopEntry {
 
 /// An `on_failure` has succeeded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct MendEntry {
+pub struct HandlerSuccessEntry {
     pub command: String,
     pub attempt: u32,
-    pub at: At,
+    pub at: InstantView,
     /// Whether the command gets one more attempt; if not, the item continues without it.
     pub again: bool,
 }
@@ -69,11 +69,11 @@ pub struct MendEntry {
 pub struct HeldEntry {
     pub command: String,
     pub attempt: u32,
-    pub at: At,
+    pub at: InstantView,
     pub breaker: String,
     pub why: &'static str,
-    pub until: Option<At>,
-    pub expires_at: Option<At>,
+    pub until: Option<InstantView>,
+    pub expires_at: Option<InstantView>,
     pub attempts_left: Option<u64>,
     pub decision: Option<DecisionView>,
 }
@@ -82,9 +82,9 @@ pub struct HeldEntry {
 pub struct ReleasedEntry {
     pub command: String,
     pub attempt: u32,
-    pub at: At,
+    pub at: InstantView,
     pub breaker: String,
-    pub held_ms: Millis,
+    pub held_ms: MillisView,
 }
 
 /// What would happen if every further attempt failed at once and as the last one did.
@@ -160,12 +160,12 @@ impl Entries<'_> {
         }))
     }
 
-    fn stop(&self, of: &Stop) -> EntryView {
+    fn stop(&self, of: &StopRecord) -> EntryView {
         let sum = of.sum.as_ref();
         EntryView::Stop(Box::new(StopEntry {
             command: self.command(of.of.command),
             attempt: of.of.attempt.0,
-            at: At(of.at),
+            at: InstantView(of.at),
             reason: of.reason,
             error: of.error.clone(),
             rule: of.rule,
@@ -174,11 +174,11 @@ impl Entries<'_> {
         }))
     }
 
-    fn mend(&self, of: Mend) -> EntryView {
-        EntryView::Mend(MendEntry {
+    fn mend(&self, of: HandlerSuccess) -> EntryView {
+        EntryView::Mend(HandlerSuccessEntry {
             command: self.command(of.of.command),
             attempt: of.of.attempt.0,
-            at: At(of.at),
+            at: InstantView(of.at),
             again: of.again,
         })
     }
@@ -187,11 +187,11 @@ impl Entries<'_> {
         EntryView::Held(Box::new(HeldEntry {
             command: self.command(hold.of.command),
             attempt: hold.of.attempt.0,
-            at: At(hold.at),
+            at: InstantView(hold.at),
             breaker: hold.breaker.clone(),
             why: if hold.sum.is_some() { "rule" } else { "open" },
-            until: hold.until.map(At),
-            expires_at: hold.expires.map(At),
+            until: hold.until.map(InstantView),
+            expires_at: hold.expires.map(InstantView),
             attempts_left: hold.left,
             decision: hold.sum.as_ref().map(DecisionView::held),
         }))
@@ -202,9 +202,9 @@ impl Entries<'_> {
         Some(EntryView::Released(ReleasedEntry {
             command: self.command(hold.of.command),
             attempt: hold.of.attempt.0,
-            at: At(at),
+            at: InstantView(at),
             breaker: hold.breaker.clone(),
-            held_ms: Millis(time),
+            held_ms: MillisView(time),
         }))
     }
 
@@ -249,12 +249,12 @@ impl Entries<'_> {
         }
         let (class, usual) = (failure.class, failure.cause.class());
         let said = match class {
-            Class::Transient => "none matched; a transient failure is retried",
-            Class::Throttled => "none matched; the other side said when to come back",
-            Class::Permanent if usual == Class::Permanent => {
+            FailureClass::Transient => "none matched; a transient failure is retried",
+            FailureClass::Throttled => "none matched; the other side said when to come back",
+            FailureClass::Permanent if usual == FailureClass::Permanent => {
                 "none matched; a permanent failure is not retried"
             }
-            Class::Permanent => "none matched; `retry_on` does not name it",
+            FailureClass::Permanent => "none matched; `retry_on` does not name it",
         };
         said.to_owned()
     }
@@ -271,18 +271,18 @@ impl Entries<'_> {
         if is_decided {
             return None;
         }
-        match ItemStanding::of(self.context.job, self.item) {
-            ItemStanding::Missing(_) | ItemStanding::Skipped(_) if failure.cause == Cause::Interrupted => {
+        match ItemStatus::of(self.context.job, self.item) {
+            ItemStatus::Missing(_) | ItemStatus::Skipped(_) if failure.cause == FailureCause::Interrupted => {
                 Some("not asked; it was ended because the item was given up")
             }
-            ItemStanding::Missing(_) => Some("not asked; the step was complete without it"),
-            ItemStanding::Skipped(_) => Some("not asked; the item was already given up"),
-            ItemStanding::Pending
-            | ItemStanding::Running
-            | ItemStanding::Waiting
-            | ItemStanding::Held
-            | ItemStanding::Succeeded
-            | ItemStanding::Dead(_) => None,
+            ItemStatus::Missing(_) => Some("not asked; the step was complete without it"),
+            ItemStatus::Skipped(_) => Some("not asked; the item was already given up"),
+            ItemStatus::Pending
+            | ItemStatus::Running
+            | ItemStatus::Waiting
+            | ItemStatus::Held
+            | ItemStatus::Succeeded
+            | ItemStatus::Dead(_) => None,
         }
     }
 
@@ -296,7 +296,7 @@ impl Entries<'_> {
         }
         let Forecast { retries, stop } = forecast(self.context, self.item, FORETOLD)?;
         let decision = |verdict: &Verdict| {
-            let sum = Sum::of(&verdict.arithmetic);
+            let sum = RetryArithmetic::of(&verdict.arithmetic);
             match verdict.decision {
                 Decision::Retry { at, .. } => DecisionView::of(&sum, Some(at)),
                 Decision::Hold => DecisionView::held(&sum.without_delay()),
@@ -323,7 +323,7 @@ impl EntryView {
         }
     }
 
-    fn at(&self) -> At {
+    fn at(&self) -> InstantView {
         match self {
             Self::Attempt(entry) => entry.attempt.at,
             Self::Stop(entry) => entry.at,

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use undaunted_policy::{Reason, Timestamp};
 
 use crate::event::{
-    AttemptFailed, AttemptId, BreakerEvent, CommandStopped, Ended, Event, Held, ImportedCommand, ItemEvent,
-    JobEvent, Kept, PolicyChange, Reached, Record, Retrying, StepEvent, Succeeded, Sum, Text, cause_parts,
-    class_word,
+    AttemptFailed, AttemptId, AttemptSucceeded, BreakerEvent, CommandStopped, CompletionReached, Event,
+    ImportedCommand, ItemEvent, JobEnded, JobEvent, PolicyChange, Record, RetryArithmetic, RetryScheduled,
+    SpooledPart, StartHeld, StepEvent, StoredText, cause_parts, class_word,
 };
 use crate::id::ItemId;
-use crate::job::{Job, Stage};
+use crate::job::{Job, JobStage};
 use crate::task::correlation_id;
-use crate::view::report::{ItemCounts, Status};
+use crate::view::report::{ItemCounts, JobStatus};
 use crate::view::time::{millis, rfc3339};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -84,11 +84,11 @@ impl EventView {
             }
             JobEvent::TextKept { text } => self.put("text", text.as_str()),
             JobEvent::Stopping { reason } => self.put("reason", reason.word()),
-            JobEvent::Completed(ended) => self.ended(job, Stage::Completed, ended),
-            JobEvent::Partial(ended) => self.ended(job, Stage::Partial, ended),
-            JobEvent::Failed(ended) => self.ended(job, Stage::Failed, ended),
-            JobEvent::Cancelled(ended) => self.ended(job, Stage::Cancelled, ended),
-            JobEvent::Suspended => self.put("status", Status::Suspended.word()),
+            JobEvent::Completed(ended) => self.ended(job, JobStage::Completed, ended),
+            JobEvent::Partial(ended) => self.ended(job, JobStage::Partial, ended),
+            JobEvent::Failed(ended) => self.ended(job, JobStage::Failed, ended),
+            JobEvent::Cancelled(ended) => self.ended(job, JobStage::Cancelled, ended),
+            JobEvent::Suspended => self.put("status", JobStatus::Suspended.word()),
             JobEvent::Redriven { reduce } => self.put("reduce", *reduce),
             JobEvent::Paused => {}
             JobEvent::Unpaused { away } => self.put("paused_ms", millis(*away)),
@@ -216,7 +216,7 @@ impl EventView {
         }
     }
 
-    fn held(&mut self, job: &Job, held: &Held) {
+    fn held(&mut self, job: &Job, held: &StartHeld) {
         self.attempt(job, held.of);
         self.put("breaker", job.texts.read(&held.breaker));
         self.put("why", if held.sum.is_some() { "rule" } else { "open" });
@@ -228,7 +228,7 @@ impl EventView {
         }
     }
 
-    fn reached(&mut self, reached: &Reached) {
+    fn reached(&mut self, reached: &CompletionReached) {
         let completion = reached.completion();
         self.put("reason", completion.reason.to_string());
         self.put("success", completion.success);
@@ -254,12 +254,12 @@ impl EventView {
         self.put("attempt", of.attempt.0);
     }
 
-    fn why(&mut self, job: &Job, reason: Reason, error: &Text) {
+    fn why(&mut self, job: &Job, reason: Reason, error: &StoredText) {
         self.put("reason", reason.word());
         self.put("error", job.texts.read(error));
     }
 
-    fn succeeded(&mut self, job: &Job, done: &Succeeded) {
+    fn succeeded(&mut self, job: &Job, done: &AttemptSucceeded) {
         self.attempt(job, done.of);
         self.put("duration_ms", millis(done.took));
         self.put_some("output", done.output.as_deref());
@@ -287,7 +287,7 @@ impl EventView {
         self.put_some("stderr", failed.stderr.map(kept));
     }
 
-    fn retrying(&mut self, job: &Job, retrying: &Retrying) {
+    fn retrying(&mut self, job: &Job, retrying: &RetryScheduled) {
         self.attempt(job, retrying.of);
         self.sum(&retrying.sum, retrying.sum.spent_after);
         self.put("delay_ms", millis(retrying.delay));
@@ -308,7 +308,7 @@ impl EventView {
         }
     }
 
-    fn sum(&mut self, sum: &Sum, spent: Duration) {
+    fn sum(&mut self, sum: &RetryArithmetic, spent: Duration) {
         self.put("retry", sum.retry);
         self.put("retries_allowed", sum.allowed);
         self.put_some("computed_ms", sum.computed.map(millis));
@@ -324,8 +324,8 @@ impl EventView {
         self.put_some("share", sum.share.map(balance));
     }
 
-    fn ended(&mut self, job: &Job, stage: Stage, ended: &Ended) {
-        self.put("status", Status::from(stage).word());
+    fn ended(&mut self, job: &Job, stage: JobStage, ended: &JobEnded) {
+        self.put("status", JobStatus::from(stage).word());
         self.put("reason", ended.reason.map(Reason::word));
         let error = ended.error.as_ref().map(|error| job.texts.read(error));
         self.put("error", error);
@@ -347,7 +347,7 @@ impl Serialize for EventView {
     }
 }
 
-fn kept(kept: Kept) -> Value {
+fn kept(kept: SpooledPart) -> Value {
     json!({ "bytes": kept.length, "kept": kept.head.saturating_add(kept.tail) })
 }
 

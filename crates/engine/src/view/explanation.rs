@@ -10,12 +10,12 @@ use super::item::LookView;
 use super::job::{count, waiting};
 use super::origin;
 use super::projection::Projection;
-use super::report::{CompletionView, Missing, missing, summary};
+use super::report::{CompletionView, MissingItem, missing, summary};
 use super::shared::{
     BestEffortView, JobBreakerView, LISTED, LateView, PoolView, SharedLimits, ToleranceView, all_held,
 };
-use super::standing::JobStanding;
-use super::time::{At, Millis};
+use super::status::LiveJobStatus;
+use super::time::{InstantView, MillisView};
 use crate::id::ItemId;
 use crate::job::Job;
 
@@ -28,26 +28,26 @@ pub struct JobExplanation {
     pub name: Option<String>,
     pub workflow: Option<String>,
     pub argv: Option<Vec<String>>,
-    pub status: JobStanding,
+    pub status: LiveJobStatus,
     pub reason: Option<Reason>,
     pub error: Option<String>,
-    pub submitted_at: At,
-    pub ended_at: Option<At>,
+    pub submitted_at: InstantView,
+    pub ended_at: Option<InstantView>,
     pub owner: Option<u32>,
     pub items: ItemStates,
     pub attempts: u64,
     pub retries: u64,
-    pub delay_ms: Millis,
-    pub duration_ms: Millis,
-    pub missing: Vec<Missing>,
+    pub delay_ms: MillisView,
+    pub duration_ms: MillisView,
+    pub missing: Vec<MissingItem>,
     pub missing_total: u64,
     pub completion: Option<CompletionView>,
     pub pool: Option<PoolView>,
     pub breakers: Vec<JobBreakerView>,
     pub best_effort: Option<BestEffortView>,
     pub tolerance: Option<ToleranceView>,
-    pub deadline: Option<At>,
-    pub item_deadline_ms: Option<Millis>,
+    pub deadline: Option<InstantView>,
+    pub item_deadline_ms: Option<MillisView>,
     pub late: Vec<LateView>,
     pub late_total: u64,
     pub look: Vec<LookView>,
@@ -85,11 +85,11 @@ impl JobExplanation {
             name: report.name,
             workflow: origin::workflow(job.submitted()),
             argv: origin::argv(job.plan(), job.submitted()),
-            status: JobStanding::of(job, context.owner.is_some()),
+            status: LiveJobStatus::of(job, context.owner.is_some()),
             reason: report.reason,
             error: report.error,
-            submitted_at: At(job.times.submitted_at),
-            ended_at: job.times.ended_at.map(At),
+            submitted_at: InstantView(job.times.submitted_at),
+            ended_at: job.times.ended_at.map(InstantView),
             owner: context.owner,
             items: ItemStates {
                 total: report.items.total,

@@ -15,7 +15,7 @@ use super::projection::{Projection, StepFailure, StepPast};
 use super::time::rfc3339;
 use crate::catalog::FlowEntry;
 use crate::id::StepId;
-use crate::job::{Job, Stage, StepStage};
+use crate::job::{Job, JobStage, StepStage};
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FlowView {
@@ -139,8 +139,12 @@ pub(super) fn given(job: &Job, step: StepId) -> Map<String, Value> {
 /// Why the flow has failed.
 pub(super) fn error(job: &Job, past: &Projection) -> Option<String> {
     match job.stage {
-        Stage::Failed | Stage::Cancelled => {}
-        Stage::Running | Stage::Stopping(_) | Stage::Suspended | Stage::Completed | Stage::Partial => {
+        JobStage::Failed | JobStage::Cancelled => {}
+        JobStage::Running
+        | JobStage::Stopping(_)
+        | JobStage::Suspended
+        | JobStage::Completed
+        | JobStage::Partial => {
             return None;
         }
     }
@@ -175,11 +179,11 @@ impl StepPast {
     }
 }
 
-const fn status(stage: Stage) -> &'static str {
+const fn status(stage: JobStage) -> &'static str {
     match stage {
-        Stage::Completed | Stage::Partial => "completed",
-        Stage::Failed | Stage::Cancelled => "failed",
-        Stage::Running | Stage::Stopping(_) | Stage::Suspended => "active",
+        JobStage::Completed | JobStage::Partial => "completed",
+        JobStage::Failed | JobStage::Cancelled => "failed",
+        JobStage::Running | JobStage::Stopping(_) | JobStage::Suspended => "active",
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use undaunted_policy::Class;
+use undaunted_policy::FailureClass;
 
 use super::flow::{error, given};
 use super::flow_item::{object, token};
@@ -178,7 +178,7 @@ impl FlowEventData {
                 self.outputs = Some(object(done.output.as_deref().unwrap_or("{}")));
                 "work_succeeded"
             }
-            ItemEvent::AttemptFailed(failed) if failed.class != Class::Permanent => {
+            ItemEvent::AttemptFailed(failed) if failed.class != FailureClass::Permanent => {
                 self.error = error();
                 "work_not_completed"
             }

@@ -5,14 +5,14 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use undaunted_policy::{Cause, Reason, Timestamp};
+use undaunted_policy::{FailureCause, Reason, Timestamp};
 
 use super::history::{AttemptFailure, AttemptOutcome, History, ItemEnd, PastAttempt};
 use super::projection::Projection;
 use super::time::rfc3339;
 use crate::decide::cause_in_words;
 use crate::id::ItemId;
-use crate::job::{Doing, Item, Job, Settled, StepState};
+use crate::job::{Activity, ItemState, Job, SettledItem, StepState};
 use crate::task::{as_uuid, receipt_token};
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -32,10 +32,10 @@ pub(super) struct WorkItemView {
 pub(super) fn work_item(
     state: &StepState,
     index: u32,
-    found: Item<'_>,
+    found: ItemState<'_>,
     history: Option<&History>,
 ) -> WorkItemView {
-    let outputs = matches!(found, Item::Settled(Settled::Succeeded)).then(|| {
+    let outputs = matches!(found, ItemState::Settled(SettledItem::Succeeded)).then(|| {
         let outputs = state.outputs.get(&index);
         object(outputs.map_or("{}", String::as_str))
     });
@@ -51,18 +51,18 @@ pub(super) fn work_item(
     }
 }
 
-fn status(found: Item<'_>) -> &'static str {
+fn status(found: ItemState<'_>) -> &'static str {
     match found {
-        Item::Pending => "pending",
-        Item::Active(active) => match active.doing {
-            Doing::Running(_) => "active",
-            Doing::Waiting(_) | Doing::Held => "pending",
-            Doing::Undecided => "not_completed",
+        ItemState::Pending => "pending",
+        ItemState::Active(active) => match active.activity {
+            Activity::Running(_) => "active",
+            Activity::Waiting(_) | Activity::Held => "pending",
+            Activity::Undecided => "not_completed",
         },
-        Item::Settled(Settled::Succeeded) => "succeeded",
+        ItemState::Settled(SettledItem::Succeeded) => "succeeded",
         // A dropped dead letter has failed all the same.
-        Item::Settled(Settled::Dead(_) | Settled::Skipped(Reason::NotSelected)) => "failed",
-        Item::Settled(Settled::Skipped(_) | Settled::Missing(_)) => "not_completed",
+        ItemState::Settled(SettledItem::Dead(_) | SettledItem::Skipped(Reason::NotSelected)) => "failed",
+        ItemState::Settled(SettledItem::Skipped(_) | SettledItem::Missing(_)) => "not_completed",
     }
 }
 
@@ -75,9 +75,9 @@ pub(super) fn object(text: &str) -> Value {
 pub(super) fn token(job: &Job, past: &Projection, item: ItemId) -> String {
     let again = job.step(item.step).map_or(0, |state| state.again);
     let round = match job.item(item) {
-        Some(Item::Active(active)) => active.round,
-        Some(Item::Pending) => again.saturating_add(1),
-        Some(Item::Settled(_)) | None => {
+        Some(ItemState::Active(active)) => active.round,
+        Some(ItemState::Pending) => again.saturating_add(1),
+        Some(ItemState::Settled(_)) | None => {
             let dead = job.dead.get(&item).map(|dead| dead.round);
             let started = past.rounds.get(&item).copied();
             dead.or(started).unwrap_or(again.saturating_add(1))
@@ -155,7 +155,7 @@ impl AttemptFailure {
         match self.error.as_str() {
             "" => cause,
             // The service's own error message is shown as it is.
-            said if self.cause == Cause::Refused => said.to_owned(),
+            said if self.cause == FailureCause::Refused => said.to_owned(),
             said => format!("{cause}: {said}"),
         }
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::id::StepId;
 use crate::job::Job;
-use crate::workflow::{Attribute, FlowStep, Role, StepKind, StepWork, Workflow};
+use crate::workflow::{Attribute, AttributeRole, FlowStep, FlowStepKind, StepWork, Workflow};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PlanView {
@@ -96,10 +96,10 @@ pub fn flow_plan(job: &Job) -> PlanView {
     });
     let planned: Vec<(&str, &FlowStep)> = planned.collect();
     let every = || planned.iter().flat_map(|(_, call)| &call.attributes);
-    let given = every().filter(|(_, it)| it.role == Role::Output);
+    let given = every().filter(|(_, it)| it.role == AttributeRole::Output);
     let given: BTreeSet<&String> = given.map(|(name, _)| name).collect();
     let required = every().filter(|(name, it)| {
-        let needed = it.role == Role::Required && it.default.is_none();
+        let needed = it.role == AttributeRole::Required && it.default.is_none();
         let begun_with = job.attributes.get(*name).map(|given| given.step) == Some(None);
         needed && !given.contains(name) && !begun_with
     });
@@ -185,7 +185,7 @@ fn definition(id: &str, call: &FlowStep) -> Value {
     let attributes = call.attributes.iter();
     let attributes = attributes.map(|(name, it)| (name.as_str(), attribute(it)));
     let (kind, http, flow) = match &call.kind {
-        StepKind::Call { endpoint, health_check, timeout, later, .. } => {
+        FlowStepKind::Call { endpoint, health_check, timeout, later, .. } => {
             let http = HttpDefinition {
                 endpoint,
                 health_check: health_check.as_deref(),
@@ -193,7 +193,7 @@ fn definition(id: &str, call: &FlowStep) -> Value {
             };
             (if *later { "async" } else { "sync" }, Some(http), None)
         }
-        StepKind::SubFlow { goals } => ("flow", None, Some(SubFlowDefinition { goals })),
+        FlowStepKind::SubFlow { goals } => ("flow", None, Some(SubFlowDefinition { goals })),
     };
     let predicate = call.predicate.as_ref();
     let view = DefinitionView {
@@ -213,10 +213,10 @@ fn definition(id: &str, call: &FlowStep) -> Value {
 
 fn attribute(of: &Attribute) -> AttributeDefinition<'_> {
     let role = match of.role {
-        Role::Required => "required",
-        Role::Optional => "optional",
-        Role::Const => "const",
-        Role::Output => "output",
+        AttributeRole::Required => "required",
+        AttributeRole::Optional => "optional",
+        AttributeRole::Const => "const",
+        AttributeRole::Output => "output",
     };
     let mapping = of.mapping.as_deref();
     AttributeDefinition {

@@ -6,15 +6,15 @@
 //! item continues when its breaker may be probed, and an item that a rule would hold waits as long as the
 //! breaker stays open.
 
-use undaunted_policy::{Cause, Decision, Failure, Reason, State, Timestamp, Verdict, verdict};
+use undaunted_policy::{Decision, Failure, FailureCause, Reason, RetryState, Timestamp, Verdict, verdict};
 
 use super::context::ViewContext;
 use super::hold::HoldView;
 use crate::breaker::BreakerState;
 use crate::decide::{expired, expired_in_words, left_at};
-use crate::event::Sum;
+use crate::event::RetryArithmetic;
 use crate::id::ItemId;
-use crate::job::{Active, Doing, Stage};
+use crate::job::{ActiveItem, Activity, JobStage};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forecast {
@@ -28,12 +28,16 @@ pub struct ForecastStop {
     /// `None` if a rule skips the item or makes it a dead letter.
     pub reason: Option<Reason>,
     pub sentence: String,
-    pub sum: Sum,
+    pub sum: RetryArithmetic,
 }
 
 impl From<Verdict> for ForecastStop {
     fn from(verdict: Verdict) -> Self {
-        Self { reason: verdict.reason(), sentence: verdict.to_string(), sum: Sum::of(&verdict.arithmetic) }
+        Self {
+            reason: verdict.reason(),
+            sentence: verdict.to_string(),
+            sum: RetryArithmetic::of(&verdict.arithmetic),
+        }
     }
 }
 
@@ -51,13 +55,13 @@ pub fn forecast(context: &ViewContext<'_>, item: ItemId, most: usize) -> Option<
     }
     let text = active.error.as_ref().map(|error| job.texts.read(error));
     let failure = Failure {
-        cause: active.cause.unwrap_or(Cause::Exit(1)),
+        cause: active.cause.unwrap_or(FailureCause::Exit(1)),
         retry_after: None,
         stderr: text.unwrap_or_default(),
         output: "",
     };
-    let mut state = State {
-        progress: active.progress(),
+    let mut state = RetryState {
+        usage: active.progress(),
         draws: job.seed().draws(item.index.into(), command.index, active.round),
         deadline: deadline(context, item),
         pool: job.pool.map(|pool| pool.balance(active.charged)),
@@ -80,7 +84,7 @@ pub fn forecast(context: &ViewContext<'_>, item: ItemId, most: usize) -> Option<
                 break;
             }
         };
-        state.progress = next.progress(state.progress);
+        state.usage = next.usage(state.usage);
         if let Some(pool) = &mut state.pool {
             pool.consumed = pool.consumed.saturating_add(1);
             pool.item_consumed = pool.item_consumed.saturating_add(1);
@@ -92,17 +96,17 @@ pub fn forecast(context: &ViewContext<'_>, item: ItemId, most: usize) -> Option<
 }
 
 /// When its next attempt starts.
-fn start(context: &ViewContext<'_>, item: ItemId, active: &Active) -> Timestamp {
+fn start(context: &ViewContext<'_>, item: ItemId, active: &ActiveItem) -> Timestamp {
     let now = context.now;
-    match active.doing {
-        Doing::Waiting(due) => due.max(now),
-        Doing::Held => {
+    match active.activity {
+        Activity::Waiting(due) => due.max(now),
+        Activity::Held => {
             let hold = context.job.step(item.step);
             let hold = hold.and_then(|state| state.held.get(item.index));
             let state = hold.and_then(|hold| context.breakers.get(&hold.breaker));
             state.and_then(BreakerState::until).unwrap_or(now).max(now)
         }
-        Doing::Running(_) | Doing::Undecided => now,
+        Activity::Running(_) | Activity::Undecided => now,
     }
 }
 
@@ -119,12 +123,12 @@ pub(super) fn deadline(context: &ViewContext<'_>, item: ItemId) -> Option<Timest
 /// Set if the attempt it waits for may not start any more, because the deadline has passed.
 fn comes_too_late(
     context: &ViewContext<'_>,
-    active: &Active,
+    active: &ActiveItem,
     deadline: Option<Timestamp>,
     at: Timestamp,
 ) -> Option<ForecastStop> {
     let is_over = deadline.is_some_and(|deadline| deadline < at);
-    if matches!(active.doing, Doing::Running(_)) || !is_over {
+    if matches!(active.activity, Activity::Running(_)) || !is_over {
         return None;
     }
     Some(without_start(context, active, Reason::Deadline, deadline))
@@ -134,7 +138,7 @@ fn comes_too_late(
 fn held_too_long(
     context: &ViewContext<'_>,
     item: ItemId,
-    active: &Active,
+    active: &ActiveItem,
     at: Timestamp,
 ) -> Option<ForecastStop> {
     let hold = HoldView::of(context, item)?;
@@ -152,7 +156,7 @@ fn held_too_long(
 /// The attempt that the item waits for is never started.
 fn without_start(
     context: &ViewContext<'_>,
-    active: &Active,
+    active: &ActiveItem,
     reason: Reason,
     deadline: Option<Timestamp>,
 ) -> ForecastStop {
@@ -161,21 +165,21 @@ fn without_start(
     ForecastStop {
         reason: Some(reason),
         sentence: reason.sentence().to_owned(),
-        sum: Sum {
+        sum: RetryArithmetic {
             retry: progress.retries,
             allowed: command.and_then(|command| command.retry.policy.bound().retries()),
             spent_before: progress.spent,
             spent_after: progress.spent,
             deadline,
-            ..Sum::default()
+            ..RetryArithmetic::default()
         },
     }
 }
 
 /// Set if the job was interrupted for so long that its resume refuses the pending retry.
-fn expires_on_resume(context: &ViewContext<'_>, active: &Active) -> Option<ForecastStop> {
+fn expires_on_resume(context: &ViewContext<'_>, active: &ActiveItem) -> Option<ForecastStop> {
     let job = context.job;
-    let is_interrupted = context.owner.is_none() && job.stage == Stage::Running;
+    let is_interrupted = context.owner.is_none() && job.stage == JobStage::Running;
     if !is_interrupted {
         return None;
     }

@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use minicbor::{Decode, Encode};
 use serde_json::Value;
-use undaunted_policy::{Cause, Class, Reason, RetryConfig, Timestamp};
+use undaunted_policy::{FailureCause, FailureClass, Reason, RetryConfig, Timestamp};
 
 use crate::event::codec;
-use crate::event::{AttemptFailed, AttemptId, Event, ItemEvent, JobEvent, Kept, Record, Sum};
+use crate::event::{
+    AttemptFailed, AttemptId, Event, ItemEvent, JobEvent, Record, RetryArithmetic, SpooledPart,
+};
 use crate::id::{CommandId, ItemId};
 use crate::job::Job;
 use crate::workflow::StepPhase;
@@ -33,8 +35,8 @@ enum Wanted {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
     pub attempts: Vec<PastAttempt>,
-    pub stops: Vec<Stop>,
-    pub mends: Vec<Mend>,
+    pub stops: Vec<StopRecord>,
+    pub mends: Vec<HandlerSuccess>,
     pub holds: Vec<BreakerHold>,
     pub end: Option<ItemEnd>,
     /// The dead letter, if it was dropped since.
@@ -67,14 +69,14 @@ pub struct AttemptOutcome {
     pub at: Timestamp,
     pub took: Duration,
     pub failure: Option<AttemptFailure>,
-    pub stdout: Option<Kept>,
-    pub stderr: Option<Kept>,
+    pub stdout: Option<SpooledPart>,
+    pub stderr: Option<SpooledPart>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttemptFailure {
-    pub cause: Cause,
-    pub class: Class,
+    pub cause: FailureCause,
+    pub class: FailureClass,
     /// Row of the rule table that decided, from 0.
     pub rule: Option<u32>,
     /// That row as it was then, as it would be written in a workflow.
@@ -85,26 +87,26 @@ pub struct AttemptFailure {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScheduledRetry {
-    pub sum: Sum,
+    pub sum: RetryArithmetic,
     pub delay: Duration,
     pub due: Timestamp,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stop {
+pub struct StopRecord {
     /// The last attempt made.
     pub of: AttemptId,
     pub at: Timestamp,
     pub reason: Reason,
     pub error: String,
-    pub sum: Option<Sum>,
+    pub sum: Option<RetryArithmetic>,
     /// Row of the rule table that decided, from 0.
     pub rule: Option<u32>,
     pub handled: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mend {
+pub struct HandlerSuccess {
     /// The last attempt made.
     pub of: AttemptId,
     pub at: Timestamp,
@@ -125,7 +127,7 @@ pub struct BreakerHold {
     /// Attempts left; `None` is unlimited.
     pub left: Option<u64>,
     /// If a rule holds after a failure: the retry it leads to.
-    pub sum: Option<Sum>,
+    pub sum: Option<RetryArithmetic>,
     /// When, and after how long.
     pub released: Option<(Timestamp, Duration)>,
 }
@@ -233,7 +235,7 @@ impl History {
                     attempt.retry = Some(planned);
                 }
             }
-            ItemEvent::CommandStopped(stopped) => self.stops.push(Stop {
+            ItemEvent::CommandStopped(stopped) => self.stops.push(StopRecord {
                 of: stopped.of,
                 at,
                 reason: stopped.reason,
@@ -309,7 +311,7 @@ impl History {
     }
 
     fn mend(&mut self, of: AttemptId, at: Timestamp, again: bool) {
-        self.mends.push(Mend { of, at, again });
+        self.mends.push(HandlerSuccess { of, at, again });
     }
 
     fn end(&mut self, at: Timestamp, reason: Option<Reason>, error: Option<String>, dead: bool) {

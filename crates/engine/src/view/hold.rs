@@ -3,9 +3,9 @@
 use serde::Serialize;
 
 use super::context::ViewContext;
-use super::time::At;
+use super::time::InstantView;
 use crate::breaker::BreakerState;
-use crate::gate::prober;
+use crate::dispatch::prober;
 use crate::id::ItemId;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -13,11 +13,11 @@ pub struct HoldView {
     pub breaker: String,
     /// Null if nothing is known of the breaker.
     pub state: Option<&'static str>,
-    pub since: At,
+    pub since: InstantView,
     /// When the breaker may be probed, if it is open.
-    pub until: Option<At>,
+    pub until: Option<InstantView>,
     /// When the hold fails the item. Later by the time that the job is paused or suspended.
-    pub expires_at: Option<At>,
+    pub expires_at: Option<InstantView>,
     /// With what reason it then fails.
     pub expires_with: Option<&'static str>,
     /// Null is any number.
@@ -42,9 +42,11 @@ impl HoldView {
         Some(Self {
             breaker: hold.breaker.to_string(),
             state: state.map(BreakerState::word),
-            since: At(hold.since),
-            until: state.and_then(BreakerState::until).map(At),
-            expires_at: hold.expires.map(|expires| At(expires.after(context.stood_still(hold.since)))),
+            since: InstantView(hold.since),
+            until: state.and_then(BreakerState::until).map(InstantView),
+            expires_at: hold
+                .expires
+                .map(|expires| InstantView(expires.after(context.stood_still(hold.since)))),
             expires_with: hold.expires.map(|expires| match deadline {
                 Some(deadline) if deadline == expires => "deadline",
                 Some(_) | None => "circuit_open",

@@ -19,15 +19,15 @@ use crate::id::{ItemId, StepId};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordIndex {
     /// The key of every record, by its version.
-    pub records: Keys,
+    pub records: IndexKeys,
     /// The hash of the name of every item that was read, in the order of the journal.
-    pub names: Keys,
-    pub pages: Vec<Page>,
+    pub names: IndexKeys,
+    pub pages: Vec<ItemPage>,
 }
 
 /// Some items of a map, which were read together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Page {
+pub struct ItemPage {
     #[n(0)]
     pub step: StepId,
     /// The index of its first item.
@@ -42,12 +42,12 @@ pub struct Page {
 
 /// Numbers of four bytes, little-endian, as they are saved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Keys(pub Vec<u8>);
+pub struct IndexKeys(pub Vec<u8>);
 
 /// The key of records that are not about an item.
 const NO_ITEM: u32 = u32::MAX;
 
-impl Keys {
+impl IndexKeys {
     fn push(&mut self, key: u32) {
         self.0.extend_from_slice(&key.to_le_bytes());
     }
@@ -66,7 +66,7 @@ impl Keys {
     }
 }
 
-impl Page {
+impl ItemPage {
     pub fn contains(&self, item: ItemId) -> bool {
         let within = item.index.checked_sub(self.first);
         self.step == item.step && within.is_some_and(|place| place < self.items)
@@ -84,7 +84,7 @@ impl RecordIndex {
         if let Event::Step(StepEvent::ItemsRead { step, items, .. }) = &record.event {
             let before = self.pages.iter().rfind(|page| page.step == *step);
             let first = before.map_or(0, |page| page.first.saturating_add(page.items));
-            self.pages.push(Page {
+            self.pages.push(ItemPage {
                 step: *step,
                 first,
                 items: u32::try_from(items.len()).unwrap_or(u32::MAX),
@@ -122,7 +122,7 @@ impl RecordIndex {
         found.filter(|(_, it)| *it == hash).map(|(item, _)| item).collect()
     }
 
-    pub fn page_of(&self, item: ItemId) -> Option<&Page> {
+    pub fn page_of(&self, item: ItemId) -> Option<&ItemPage> {
         let place = self.pages.partition_point(|page| page.step < item.step);
         let pages = self.pages.get(place..).unwrap_or_default();
         pages.iter().find(|page| page.contains(item))

@@ -14,16 +14,16 @@ use super::hold::HoldView;
 use super::job::{error, failure};
 use super::projection::Projection;
 use super::shared::LateView;
-use super::standing::{ItemStanding, JobStanding};
-use super::time::{At, Millis};
+use super::status::{ItemStatus, LiveJobStatus};
+use super::time::{InstantView, MillisView};
 use crate::id::{CommandId, ItemId};
-use crate::job::{Doing, Item, Job, Settled};
-use crate::task::{Files, TaskWork, correlation_id, task};
+use crate::job::{Activity, ItemState, Job, SettledItem};
+use crate::task::{TaskWork, ValueFiles, correlation_id, task};
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ItemView {
     pub job: String,
-    pub job_status: JobStanding,
+    pub job_status: LiveJobStatus,
     pub item: String,
     pub index: u32,
     pub step: Option<String>,
@@ -32,7 +32,7 @@ pub struct ItemView {
     /// What that runs, if it is a program.
     pub argv: Option<Vec<String>>,
     pub correlation_id: String,
-    pub status: ItemStanding,
+    pub status: ItemStatus,
     pub reason: Option<Reason>,
     pub error: Option<String>,
     pub round: u32,
@@ -41,14 +41,14 @@ pub struct ItemView {
     /// The retry it waits for or makes; 0 is the first attempt.
     pub retry: u32,
     pub retries_allowed: Option<u32>,
-    pub due_at: Option<At>,
-    pub due_in_ms: Option<Millis>,
+    pub due_at: Option<InstantView>,
+    pub due_in_ms: Option<MillisView>,
     /// Why its step was complete without it.
     pub left_out: Option<String>,
     pub held: Option<HoldView>,
     /// The breaker that holds it.
     pub breaker: Option<BreakerView>,
-    pub deadline: Option<At>,
+    pub deadline: Option<InstantView>,
     pub late: Option<LateView>,
     pub history: Vec<EntryView>,
     pub next: Option<NextView>,
@@ -64,7 +64,7 @@ impl ItemView {
     pub fn of(context: &ViewContext<'_>, item: ItemId, only: Option<CommandId>, history: &History) -> Self {
         let job = context.job;
         let plan = job.plan();
-        let standing = ItemStanding::of(job, item);
+        let standing = ItemStatus::of(job, item);
         let dead = job.dead.get(&item).map(|dead| &**dead);
         let active = job.active(item).or(dead);
         let command = active.and_then(|active| plan.command(active.command));
@@ -80,7 +80,7 @@ impl ItemView {
         let late = history.late.as_ref();
         Self {
             job: job.id().to_owned(),
-            job_status: JobStanding::of(job, context.owner.is_some()),
+            job_status: LiveJobStatus::of(job, context.owner.is_some()),
             item: name.to_owned(),
             index: item.index,
             step: plan.step(item.step).map(|step| step.name.clone()),
@@ -94,12 +94,12 @@ impl ItemView {
             attempts: active.map_or(0, |active| active.attempts),
             retry: active.map_or(0, |active| active.progress().retries),
             retries_allowed: command.and_then(|it| it.retry.policy.bound().retries()),
-            due_at: due.map(At),
-            due_in_ms: due.map(|due| Millis(due.since(context.now))),
+            due_at: due.map(InstantView),
+            due_in_ms: due.map(|due| MillisView(due.since(context.now))),
             left_out: left_out(job, item),
             held,
             breaker,
-            deadline: deadline(context, item).map(At),
+            deadline: deadline(context, item).map(InstantView),
             late: late.map(|late| LateView::with(name, late)),
             history: entries.views(only),
             next: entries.next(only),
@@ -114,7 +114,7 @@ fn argv(context: &ViewContext<'_>, item: ItemId) -> Option<Vec<String>> {
     if dead.is_some_and(|failed| Some(failed) != job.plan().first(item.step)) {
         return None;
     }
-    let task = task(job, item, Files::default(), context.now);
+    let task = task(job, item, ValueFiles::default(), context.now);
     // What cannot be filled in was not run.
     match task.ok()??.work {
         TaskWork::Run { argv } => Some(argv),
@@ -124,9 +124,9 @@ fn argv(context: &ViewContext<'_>, item: ItemId) -> Option<Vec<String>> {
 
 /// The due time of a retry; `None` if the item only waits for a slot.
 pub(super) fn due(job: &Job, item: ItemId) -> Option<undaunted_policy::Timestamp> {
-    match job.active(item)?.doing {
-        Doing::Waiting(due) => Some(due).filter(|due| due.as_nanos() > 0),
-        Doing::Running(_) | Doing::Held | Doing::Undecided => None,
+    match job.active(item)?.activity {
+        Activity::Waiting(due) => Some(due).filter(|due| due.as_nanos() > 0),
+        Activity::Running(_) | Activity::Held | Activity::Undecided => None,
     }
 }
 
@@ -135,8 +135,8 @@ pub(super) fn left_out(job: &Job, item: ItemId) -> Option<String> {
     let step = job.step(item.step)?;
     let reached = step.reached?;
     let is_counted = match job.item(item)? {
-        Item::Pending | Item::Active(_) | Item::Settled(Settled::Missing(_)) => false,
-        Item::Settled(Settled::Succeeded | Settled::Dead(_) | Settled::Skipped(_)) => {
+        ItemState::Pending | ItemState::Active(_) | ItemState::Settled(SettledItem::Missing(_)) => false,
+        ItemState::Settled(SettledItem::Succeeded | SettledItem::Dead(_) | SettledItem::Skipped(_)) => {
             !step.late.contains(&item.index)
         }
     };
@@ -149,7 +149,7 @@ pub struct LookView {
     pub item: String,
     pub step: Option<String>,
     pub command: Option<String>,
-    pub status: ItemStanding,
+    pub status: ItemStatus,
     pub reason: Option<Reason>,
     /// The last failure in words.
     pub failure: Option<String>,
@@ -157,7 +157,7 @@ pub struct LookView {
     pub attempts: u32,
     pub retry: u32,
     pub retries_allowed: Option<u32>,
-    pub due_at: Option<At>,
+    pub due_at: Option<InstantView>,
     pub left_out: Option<String>,
     pub held: Option<HoldView>,
     /// The command that says more.
@@ -168,7 +168,7 @@ impl LookView {
     pub(super) fn of(context: &ViewContext<'_>, item: ItemId) -> Self {
         let job = context.job;
         let plan = job.plan();
-        let standing = ItemStanding::of(job, item);
+        let standing = ItemStatus::of(job, item);
         let dead = job.dead.get(&item).map(|dead| &**dead);
         let active = job.active(item).or(dead);
         let command = active.and_then(|active| plan.command(active.command));
@@ -184,7 +184,7 @@ impl LookView {
             attempts: active.map_or(0, |active| active.attempts),
             retry: active.map_or(0, |active| active.progress().retries),
             retries_allowed: command.and_then(|it| it.retry.policy.bound().retries()),
-            due_at: due(job, item).map(At),
+            due_at: due(job, item).map(InstantView),
             left_out: left_out(job, item),
             held: HoldView::of(context, item),
             explain: format!("undaunted explain {}", quoted(&address(job.id(), name, item.index))),

@@ -10,16 +10,16 @@ use super::history::History;
 use super::hold::HoldView;
 use super::origin;
 use super::projection::Projection;
-use super::report::{CompletionView, ItemCounts, Missing, missing, summary};
+use super::report::{CompletionView, ItemCounts, MissingItem, missing, summary};
 use super::shared::{
     BestEffortView, JobBreakerView, LISTED, LateView, PoolView, SharedLimits, ToleranceView, all_held,
 };
-use super::standing::JobStanding;
-use super::time::{At, Millis};
+use super::status::LiveJobStatus;
+use super::time::{InstantView, MillisView};
 use super::timeline::{TimelineView, worth_drawing};
 use crate::decide::cause_in_words;
 use crate::id::{ItemId, StepId};
-use crate::job::{Active, Item, Job, Settled, StepStage, StepState};
+use crate::job::{ActiveItem, ItemState, Job, SettledItem, StepStage, StepState};
 
 /// Lists that grow with the number of items have at most [`LISTED`] entries; those ending in `_total` say
 /// how many there are.
@@ -31,15 +31,15 @@ pub struct JobView {
     pub workflow: Option<String>,
     /// What `exec` or `map` runs.
     pub argv: Option<Vec<String>>,
-    pub status: JobStanding,
+    pub status: LiveJobStatus,
     pub reason: Option<Reason>,
     pub error: Option<String>,
     pub items: ItemCounts,
     pub attempts: u64,
     pub retries: u64,
-    pub delay_ms: Millis,
-    pub duration_ms: Millis,
-    pub missing: Vec<Missing>,
+    pub delay_ms: MillisView,
+    pub duration_ms: MillisView,
+    pub missing: Vec<MissingItem>,
     pub missing_total: u64,
     pub completion: Option<CompletionView>,
     pub run: u32,
@@ -47,10 +47,10 @@ pub struct JobView {
     pub seed: String,
     /// The process that runs it.
     pub owner: Option<u32>,
-    pub submitted_at: At,
-    pub ended_at: Option<At>,
-    pub last_event_at: At,
-    pub paused_at: Option<At>,
+    pub submitted_at: InstantView,
+    pub ended_at: Option<InstantView>,
+    pub last_event_at: InstantView,
+    pub paused_at: Option<InstantView>,
     pub steps: Vec<StepView>,
     pub waiting: Vec<WaitingView>,
     pub waiting_total: u64,
@@ -60,8 +60,8 @@ pub struct JobView {
     pub breakers: Vec<JobBreakerView>,
     pub best_effort: Option<BestEffortView>,
     pub tolerance: Option<ToleranceView>,
-    pub deadline: Option<At>,
-    pub item_deadline_ms: Option<Millis>,
+    pub deadline: Option<InstantView>,
+    pub item_deadline_ms: Option<MillisView>,
     pub late: Vec<LateView>,
     pub late_total: u64,
     pub timeline: Vec<TimelineView>,
@@ -72,8 +72,8 @@ pub struct StepView {
     pub step: String,
     pub stage: StageView,
     pub is_map: bool,
-    pub started_at: Option<At>,
-    pub ended_at: Option<At>,
+    pub started_at: Option<InstantView>,
+    pub ended_at: Option<InstantView>,
     pub items: u32,
     pub running: u32,
     pub waiting: u64,
@@ -84,9 +84,9 @@ pub struct StepView {
     /// Items it was complete without.
     pub missing: u32,
     /// The first dead letters of a map.
-    pub dead_items: Vec<Missing>,
+    pub dead_items: Vec<MissingItem>,
     /// The first items it was complete without.
-    pub missing_items: Vec<Missing>,
+    pub missing_items: Vec<MissingItem>,
 }
 
 /// Where a step stands. After the end of a job none is waiting, reading or running.
@@ -110,11 +110,11 @@ pub struct WaitingView {
     pub attempts: u32,
     pub retry: u32,
     pub retries_allowed: Option<u32>,
-    pub due_at: At,
+    pub due_at: InstantView,
     /// From now.
-    pub due_in_ms: Millis,
-    pub spent_ms: Millis,
-    pub retry_budget_expires_at: Option<At>,
+    pub due_in_ms: MillisView,
+    pub spent_ms: MillisView,
+    pub retry_budget_expires_at: Option<InstantView>,
     /// The last failure in words.
     pub failure: String,
     pub error: Option<String>,
@@ -128,9 +128,9 @@ pub struct HeldView {
     pub attempts: u32,
     pub breaker: String,
     pub state: Option<&'static str>,
-    pub since: At,
-    pub until: Option<At>,
-    pub expires_at: Option<At>,
+    pub since: InstantView,
+    pub until: Option<InstantView>,
+    pub expires_at: Option<InstantView>,
     pub expires_with: Option<&'static str>,
     pub attempts_left: Option<u64>,
     pub goes_first: bool,
@@ -204,7 +204,7 @@ impl JobView {
             name: report.name,
             workflow: origin::workflow(submitted),
             argv: origin::argv(job.plan(), submitted),
-            status: JobStanding::of(job, context.owner.is_some()),
+            status: LiveJobStatus::of(job, context.owner.is_some()),
             reason: report.reason,
             error: report.error,
             items: report.items,
@@ -218,10 +218,10 @@ impl JobView {
             run: job.run,
             seed: submitted.seed.to_string(),
             owner: context.owner,
-            submitted_at: At(job.times.submitted_at),
-            ended_at: job.times.ended_at.map(At),
-            last_event_at: At(job.times.last_at),
-            paused_at: job.times.paused.map(At),
+            submitted_at: InstantView(job.times.submitted_at),
+            ended_at: job.times.ended_at.map(InstantView),
+            last_event_at: InstantView(job.times.last_at),
+            paused_at: job.times.paused.map(InstantView),
             steps: steps.map(|(step, state)| StepView::of(context, step, state)).collect(),
             waiting: waiting(job)
                 .take(LISTED)
@@ -261,17 +261,17 @@ fn dead_of(state: &StepState) -> impl Iterator<Item = (u32, Reason)> {
     let dead = state.dead > 0;
     let items = state.items.iter().filter(move |_| dead);
     items.filter_map(|(item, found)| match found {
-        Item::Settled(Settled::Dead(reason)) => Some((item, reason)),
-        Item::Pending | Item::Active(_) | Item::Settled(_) => None,
+        ItemState::Settled(SettledItem::Dead(reason)) => Some((item, reason)),
+        ItemState::Pending | ItemState::Active(_) | ItemState::Settled(_) => None,
     })
 }
 
 fn missing_of(state: &StepState) -> impl Iterator<Item = (u32, Reason)> {
     let items = state.items.iter().filter(|_| state.reached.is_some());
     items.filter_map(|(item, found)| match found {
-        Item::Settled(Settled::Missing(reason)) => Some((item, reason)),
-        Item::Pending => Some((item, state.reached?.reason())),
-        Item::Active(_) | Item::Settled(_) => None,
+        ItemState::Settled(SettledItem::Missing(reason)) => Some((item, reason)),
+        ItemState::Pending => Some((item, state.reached?.reason())),
+        ItemState::Active(_) | ItemState::Settled(_) => None,
     })
 }
 
@@ -280,8 +280,10 @@ impl StepView {
         let plan = context.job.plan();
         let past = context.projection.steps.get(&step);
         let is_map = plan.is_map(step);
-        let name =
-            |(item, reason): (u32, Reason)| Missing { item: state.items.identity(item).to_owned(), reason };
+        let name = |(item, reason): (u32, Reason)| MissingItem {
+            item: state.items.identity(item).to_owned(),
+            reason,
+        };
         let never = match state.reached {
             Some(_) => state.pending(),
             None => 0,
@@ -294,8 +296,8 @@ impl StepView {
             started_at: past
                 .and_then(|past| past.started)
                 .filter(|_| state.stage != StepStage::Waiting)
-                .map(At),
-            ended_at: past.and_then(|past| past.ended).map(At),
+                .map(InstantView),
+            ended_at: past.and_then(|past| past.ended).map(InstantView),
             items: state.items.len(),
             running: state.running,
             waiting: count(state.waiting.len()),
@@ -338,10 +340,11 @@ impl WaitingView {
             attempts: active.attempts,
             retry: active.progress().retries,
             retries_allowed: policy.and_then(|policy| policy.bound().retries()),
-            due_at: At(due),
-            due_in_ms: Millis(due.since(context.now)),
-            spent_ms: Millis(spent),
-            retry_budget_expires_at: expires.map(|expires| At(expires.after(context.not_charged(due)))),
+            due_at: InstantView(due),
+            due_in_ms: MillisView(due.since(context.now)),
+            spent_ms: MillisView(spent),
+            retry_budget_expires_at: expires
+                .map(|expires| InstantView(expires.after(context.not_charged(due)))),
             failure: failure(active),
             error: error(job, active),
         })
@@ -400,11 +403,11 @@ impl HeldView {
     }
 }
 
-pub(super) fn failure(active: &Active) -> String {
+pub(super) fn failure(active: &ActiveItem) -> String {
     active.cause.map(cause_in_words).unwrap_or_default()
 }
 
-pub(super) fn error(job: &Job, active: &Active) -> Option<String> {
+pub(super) fn error(job: &Job, active: &ActiveItem) -> Option<String> {
     let error = active.error.as_ref()?;
     Some(job.texts.read(error).to_owned())
 }

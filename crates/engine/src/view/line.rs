@@ -7,9 +7,9 @@ use super::job::waiting;
 use super::origin;
 use super::report::ItemCounts;
 use super::shared::all_held;
-use super::standing::JobStanding;
-use super::time::At;
-use crate::event::{Event, Record, Submitted};
+use super::status::LiveJobStatus;
+use super::time::InstantView;
+use crate::event::{Event, JobSubmitted, Record};
 use crate::job::{Job, Plans};
 use crate::plan::Plan;
 
@@ -21,18 +21,18 @@ pub struct JobLine {
     pub workflow: Option<String>,
     /// What `exec` or `map` runs.
     pub argv: Option<Vec<String>>,
-    pub status: JobStanding,
+    pub status: LiveJobStatus,
     /// Why it cannot be read, if it cannot.
     pub error: Option<String>,
-    pub submitted_at: Option<At>,
-    pub ended_at: Option<At>,
+    pub submitted_at: Option<InstantView>,
+    pub ended_at: Option<InstantView>,
     pub seed: Option<String>,
     pub items: ItemCounts,
     pub attempts: u64,
     pub retries: u64,
     pub waiting: u64,
     pub held: u64,
-    pub next_due_at: Option<At>,
+    pub next_due_at: Option<InstantView>,
     /// The process that runs it.
     pub owner: Option<u32>,
 }
@@ -48,8 +48,8 @@ impl JobLine {
         let plan = plans.of(submitted).ok()?;
         let line = Self::submitted(submitted, &plan, first.at);
         Some(Self {
-            status: JobStanding::As(stage.into()),
-            ended_at: Some(At(last.at)),
+            status: LiveJobStatus::As(stage.into()),
+            ended_at: Some(InstantView(last.at)),
             items: (&ended.counts).into(),
             attempts: ended.counts.attempts,
             retries: ended.counts.retries,
@@ -63,25 +63,25 @@ impl JobLine {
         let waits = job.steps.iter().map(|step| step.waiting.len());
         let due = waiting(job).map(|(_, due)| due).min();
         Self {
-            status: JobStanding::of(job, owner.is_some()),
-            ended_at: job.times.ended_at.map(At),
+            status: LiveJobStatus::of(job, owner.is_some()),
+            ended_at: job.times.ended_at.map(InstantView),
             items: (&counts).into(),
             attempts: counts.attempts,
             retries: counts.retries,
             waiting: super::job::count(waits.sum()),
             held: super::job::count(all_held(job).count()),
-            next_due_at: due.map(At),
+            next_due_at: due.map(InstantView),
             owner,
             ..line
         }
     }
 
-    fn submitted(submitted: &Submitted, plan: &Plan, at: Timestamp) -> Self {
+    fn submitted(submitted: &JobSubmitted, plan: &Plan, at: Timestamp) -> Self {
         Self {
             name: plan.workflow().name.clone(),
             workflow: origin::workflow(submitted),
             argv: origin::argv(plan, submitted),
-            submitted_at: Some(At(at)),
+            submitted_at: Some(InstantView(at)),
             seed: Some(submitted.seed.to_string()),
             error: None,
             ..Self::unreadable(&submitted.job, "")
@@ -94,7 +94,7 @@ impl JobLine {
             name: None,
             workflow: None,
             argv: None,
-            status: JobStanding::Unreadable,
+            status: LiveJobStatus::Unreadable,
             error: Some(why.to_owned()),
             submitted_at: None,
             ended_at: None,

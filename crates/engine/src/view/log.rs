@@ -11,16 +11,17 @@ use undaunted_policy::{Reason, Timestamp};
 use super::breaker::breaker_event;
 use super::event::event;
 use super::time::rfc3339;
-use crate::breaker::{BreakerChange, Change};
+use crate::breaker::{BreakerChange, BreakerChangeKind};
 use crate::event::{
-    BreakerEvent, CommandStopped, Event, ItemEvent, JobEvent, Late, Reached, Record, StepEvent,
+    BreakerEvent, CommandStopped, CompletionReached, Event, ItemEvent, JobEvent, LateResult, Record,
+    StepEvent,
 };
 use crate::id::ItemId;
 use crate::job::Job;
 use crate::task::correlation_id;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum LogLevel {
     /// Something cannot be done.
     Error,
     /// Something may need attention.
@@ -30,7 +31,7 @@ pub enum Level {
     Debug,
 }
 
-impl Level {
+impl LogLevel {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -49,14 +50,14 @@ impl Level {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogRecord {
     pub at: Timestamp,
-    pub level: Level,
-    pub what: What,
+    pub level: LogLevel,
+    pub what: LogBody,
     /// In the order in which they are written.
     pub fields: Vec<(&'static str, Value)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum LogBody {
     Event(&'static str),
     Message(String),
 }
@@ -65,8 +66,8 @@ impl LogRecord {
     /// The JSON object, without a line end.
     pub fn line(&self) -> String {
         let (name, what) = match &self.what {
-            What::Event(word) => ("event", json!(word)),
-            What::Message(text) => ("message", json!(text)),
+            LogBody::Event(word) => ("event", json!(word)),
+            LogBody::Message(text) => ("message", json!(text)),
         };
         let at = json!(rfc3339(self.at));
         let level = json!(self.level.word());
@@ -85,11 +86,11 @@ impl LogRecord {
 pub const fn matters(event: &Event) -> bool {
     // A command stopped by a budget has a second record.
     matches!(event, Event::Item(ItemEvent::CommandStopped(_)))
-        || !matches!(level(event), None | Some(Level::Debug))
+        || !matches!(level(event), None | Some(LogLevel::Debug))
 }
 
 /// `None` for texts, which are logged with the events that refer to them.
-const fn level(event: &Event) -> Option<Level> {
+const fn level(event: &Event) -> Option<LogLevel> {
     Some(match event {
         Event::Job(JobEvent::TextKept { .. }) => return None,
         Event::Job(
@@ -104,14 +105,14 @@ const fn level(event: &Event) -> Option<Level> {
             | JobEvent::PoolToppedUp { .. },
         )
         | Event::Step(StepEvent::CompletionReached(_))
-        | Event::Breaker(BreakerEvent::Configured { .. }) => Level::Info,
+        | Event::Breaker(BreakerEvent::Configured { .. }) => LogLevel::Info,
         Event::Job(
             JobEvent::Partial(_) | JobEvent::Failed(_) | JobEvent::Cancelled(_) | JobEvent::Stopping { .. },
         )
         | Event::Step(
             StepEvent::InputFailed { .. } | StepEvent::Failed { .. } | StepEvent::Unreachable { .. },
         )
-        | Event::Item(ItemEvent::DeadLettered { .. } | ItemEvent::LateResult(_)) => Level::Warn,
+        | Event::Item(ItemEvent::DeadLettered { .. } | ItemEvent::LateResult(_)) => LogLevel::Warn,
         Event::Job(JobEvent::StateImported { .. })
         | Event::Step(
             StepEvent::Started { .. }
@@ -138,7 +139,7 @@ const fn level(event: &Event) -> Option<Level> {
         )
         | Event::Breaker(
             BreakerEvent::Opened(_) | BreakerEvent::HalfOpened { .. } | BreakerEvent::Closed { .. },
-        ) => Level::Debug,
+        ) => LogLevel::Debug,
     })
 }
 
@@ -164,22 +165,22 @@ pub fn records_of(job: &Job, record: &Record) -> Vec<LogRecord> {
 pub fn breaker_turn(breaker: &str, change: &BreakerChange) -> Option<LogRecord> {
     let view = breaker_event(breaker, change)?;
     let (word, level) = match change.change {
-        Change::Opened | Change::Tripped => ("breaker_opened", Level::Warn),
-        Change::HalfOpened => ("breaker_half_opened", Level::Debug),
-        Change::Closed | Change::Reset => ("breaker_closed", Level::Info),
-        Change::Configured
-        | Change::Failed
-        | Change::Succeeded
-        | Change::Probed
-        | Change::ProbeSucceeded
-        | Change::ProbeLost => return None,
+        BreakerChangeKind::Opened | BreakerChangeKind::Tripped => ("breaker_opened", LogLevel::Warn),
+        BreakerChangeKind::HalfOpened => ("breaker_half_opened", LogLevel::Debug),
+        BreakerChangeKind::Closed | BreakerChangeKind::Reset => ("breaker_closed", LogLevel::Info),
+        BreakerChangeKind::Configured
+        | BreakerChangeKind::Failed
+        | BreakerChangeKind::Succeeded
+        | BreakerChangeKind::Probed
+        | BreakerChangeKind::ProbeSucceeded
+        | BreakerChangeKind::ProbeLost => return None,
     };
     let fields = view.fields().iter();
     let fields = fields.filter(|(name, _)| !matches!(*name, "seq" | "at" | "type"));
-    Some(LogRecord { at: change.at, level, what: What::Event(word), fields: fields.cloned().collect() })
+    Some(LogRecord { at: change.at, level, what: LogBody::Event(word), fields: fields.cloned().collect() })
 }
 
-fn plain(job: &Job, record: &Record, level: Level) -> LogRecord {
+fn plain(job: &Job, record: &Record, level: LogLevel) -> LogRecord {
     let view = event(job, 0, record);
     let fields = view.fields().iter().filter(|(name, _)| {
         !matches!(
@@ -191,7 +192,7 @@ fn plain(job: &Job, record: &Record, level: Level) -> LogRecord {
     LogRecord {
         at: record.at,
         level,
-        what: What::Event(record.event.word()),
+        what: LogBody::Event(record.event.word()),
         fields: [own].into_iter().chain(fields.cloned()).collect(),
     }
 }
@@ -202,17 +203,19 @@ fn stop(job: &Job, record: &Record, stopped: &CommandStopped) -> Option<LogRecor
     let command = job.plan().command(of.command);
     let command = command.map_or("", |command| command.id.as_str());
     let (level, what) = match stopped.reason {
-        Reason::RetryBudget => (Level::Warn, What::Message(format!("Retry budget exhausted for {command}"))),
+        Reason::RetryBudget => {
+            (LogLevel::Warn, LogBody::Message(format!("Retry budget exhausted for {command}")))
+        }
         Reason::RetryBudgetExpired => {
-            (Level::Debug, What::Message(format!("Command {command} retry budget expired")))
+            (LogLevel::Debug, LogBody::Message(format!("Command {command} retry budget expired")))
         }
         Reason::JobBudgetExhausted | Reason::WorkflowBudgetExhausted => {
-            (Level::Warn, What::Event("RetryBudgetExhausted"))
+            (LogLevel::Warn, LogBody::Event("RetryBudgetExhausted"))
         }
         _ => return None,
     };
     let mut fields = of_item(job, of.item());
-    if let What::Event(_) = what {
+    if let LogBody::Event(_) = what {
         let sum = stopped.sum.as_ref();
         let used = match stopped.reason {
             Reason::WorkflowBudgetExhausted => sum.and_then(|sum| sum.share),
@@ -242,14 +245,14 @@ fn of_item(job: &Job, item: ItemId) -> Vec<(&'static str, Value)> {
     ]
 }
 
-fn completion(job: &Job, record: &Record, reached: &Reached) -> LogRecord {
+fn completion(job: &Job, record: &Record, reached: &CompletionReached) -> LogRecord {
     let completion = reached.completion();
     let reported = reached.completed.saturating_add(reached.failed);
     let step = job.plan().step(reached.step).map(|step| step.name.as_str());
     LogRecord {
         at: record.at,
-        level: Level::Info,
-        what: What::Event("BestEffortCompletion"),
+        level: LogLevel::Info,
+        what: LogBody::Event("BestEffortCompletion"),
         fields: vec![
             ("job", job.id().into()),
             ("step", step.into()),
@@ -261,7 +264,7 @@ fn completion(job: &Job, record: &Record, reached: &Reached) -> LogRecord {
     }
 }
 
-fn late_result(job: &Job, record: &Record, late: Late) -> LogRecord {
+fn late_result(job: &Job, record: &Record, late: LateResult) -> LogRecord {
     let policy = if late.counted { "update_result" } else { "log_only" };
     let mut fields = of_item(job, late.item());
     for (name, _) in &mut fields {
@@ -271,5 +274,5 @@ fn late_result(job: &Job, record: &Record, late: Late) -> LogRecord {
     }
     fields.push(("policy", policy.into()));
     fields.push(("reason", late.reason.map(Reason::word).into()));
-    LogRecord { at: record.at, level: Level::Warn, what: What::Event("LateDatacenterResult"), fields }
+    LogRecord { at: record.at, level: LogLevel::Warn, what: LogBody::Event("LateDatacenterResult"), fields }
 }

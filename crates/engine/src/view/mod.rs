@@ -32,7 +32,7 @@ mod rule;
 mod saved_projection;
 mod shared;
 mod signature;
-mod standing;
+mod status;
 mod time;
 mod timeline;
 
@@ -49,7 +49,7 @@ pub use context::ViewContext;
 pub use counters::{CompletionShare, Counters, DELAY_BOUNDS, DelayCounts};
 pub use dead::{DeadLetterGroup, DeadLetterLine, DeadLetterView, group_dead_letters};
 pub use entry::{
-    AttemptEntry, EntryView, HeldEntry, MendEntry, NextView, ReleasedEntry, StopEntry, StopsView,
+    AttemptEntry, EntryView, HandlerSuccessEntry, HeldEntry, NextView, ReleasedEntry, StopEntry, StopsView,
 };
 pub use error::{ErrorBody, ErrorView};
 pub use event::{EventView, event};
@@ -59,20 +59,20 @@ pub use flow_event::{FlowEventView, flow_event};
 pub use flow_plan::{AttributeLinks, PlanView, attribute_links, flow_plan, plan_preview};
 pub use forecast::{Forecast, ForecastStop, forecast};
 pub use hold::HoldView;
-pub use index::{Keys, Page, RecordIndex};
+pub use index::{IndexKeys, ItemPage, RecordIndex};
 pub use item::{ItemView, LookView, address, is_plain, quoted};
 pub use job::{HeldView, JobView, StageView, StepView, WaitingView, waiting};
 pub use line::JobLine;
-pub use projection::{JobEnd, LateItem, Projection, Resume, StepFailure, StepPast};
-pub use report::{CompletionView, ItemCounts, Missing, Report, Status, report};
+pub use projection::{EndRecord, LateItem, Projection, ResumeRecord, StepFailure, StepPast};
+pub use report::{CompletionView, ItemCounts, JobReport, JobStatus, MissingItem, report};
 pub use resumes::{RestoredView, ResumeView, ResumesView};
 pub use rule::{rule_in_words, value_in_words};
 pub use shared::{
     BestEffortView, JobBreakerView, LISTED, LateView, PoolView, SharedLimits, ToleranceView, all_held,
 };
 pub use signature::signature;
-pub use standing::{ItemStanding, JobStanding};
-pub use time::{At, Millis, millis, rfc3339};
+pub use status::{ItemStatus, LiveJobStatus};
+pub use time::{InstantView, MillisView, millis, rfc3339};
 pub use timeline::{TimelineHold, TimelineView, worth_drawing};
 
-pub use crate::gate::prober;
+pub use crate::dispatch::prober;

@@ -1,6 +1,6 @@
 //! Where a job came from: a workflow file, or words on the command line.
 
-use crate::event::Submitted;
+use crate::event::JobSubmitted;
 use crate::plan::Plan;
 use crate::task::action::Action;
 
@@ -10,7 +10,7 @@ const PROMPT: &str = "{prompt}";
 const ITEM: &str = "{}";
 
 /// The path of the workflow file; `None` for `exec`, `map` and flows that were begun over the network.
-pub(super) fn workflow(submitted: &Submitted) -> Option<String> {
+pub(super) fn workflow(submitted: &JobSubmitted) -> Option<String> {
     let file = submitted.file.as_str();
     // A job that was typed has a name after a dash, where standard input is a dash alone.
     let is_typed = file.starts_with('-') && file != "-";
@@ -18,7 +18,7 @@ pub(super) fn workflow(submitted: &Submitted) -> Option<String> {
 }
 
 /// What `exec` or `map` runs, with `{}` for the item.
-pub(super) fn argv(plan: &Plan, submitted: &Submitted) -> Option<Vec<String>> {
+pub(super) fn argv(plan: &Plan, submitted: &JobSubmitted) -> Option<Vec<String>> {
     // Only these two pass output on.
     submitted.passing?;
     let mut commands = plan.numbered();

@@ -15,19 +15,19 @@ use undaunted_policy::{Reason, Timestamp};
 use super::counters::Counters;
 use super::history::{Histories, LateEnd};
 use super::index::RecordIndex;
-use crate::event::{Ended, Event, ItemEvent, JobEvent, Record, Resumed, StepEvent, codec};
+use crate::event::{Event, ItemEvent, JobEnded, JobEvent, JobResumed, Record, StepEvent, codec};
 use crate::id::{ItemId, StepId};
-use crate::job::{Item, Job, Settled, StepStage};
-use crate::workflow::Role;
+use crate::job::{ItemState, Job, SettledItem, StepStage};
+use crate::workflow::AttributeRole;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Projection {
-    pub resumes: Vec<Resume>,
+    pub resumes: Vec<ResumeRecord>,
     pub late: Vec<LateItem>,
     pub steps: BTreeMap<StepId, StepPast>,
     /// When the attributes of a flow were set, by name.
     pub set_at: BTreeMap<String, Timestamp>,
-    pub end: Option<JobEnd>,
+    pub end: Option<EndRecord>,
     /// The first step that has failed, unless the job was redriven since.
     pub failed: Option<StepId>,
     /// Why the job starts nothing more.
@@ -45,12 +45,12 @@ pub struct Projection {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Resume {
+pub struct ResumeRecord {
     #[n(0)]
     #[cbor(with = "codec::time")]
     pub at: Timestamp,
     #[n(1)]
-    pub resumed: Resumed,
+    pub resumed: JobResumed,
     /// Started from then until the next resume, without those of handlers.
     #[n(2)]
     pub attempts: u64,
@@ -66,7 +66,7 @@ pub struct LateItem {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct JobEnd {
+pub struct EndRecord {
     #[n(0)]
     #[cbor(with = "codec::time")]
     pub at: Timestamp,
@@ -176,8 +176,10 @@ impl Projection {
             JobEvent::Completed(ended)
             | JobEvent::Partial(ended)
             | JobEvent::Failed(ended)
-            | JobEvent::Cancelled(ended) => self.end = Some(JobEnd::of(job, ended, at)),
-            JobEvent::Resumed(resumed) => self.resumes.push(Resume { at, resumed: *resumed, attempts: 0 }),
+            | JobEvent::Cancelled(ended) => self.end = Some(EndRecord::of(job, ended, at)),
+            JobEvent::Resumed(resumed) => {
+                self.resumes.push(ResumeRecord { at, resumed: *resumed, attempts: 0 });
+            }
             JobEvent::Redriven { reduce } => {
                 if *reduce {
                     self.turns.push(version);
@@ -253,7 +255,7 @@ impl Projection {
     fn of_items(&self, job: &Job, step: StepId) -> String {
         let items = step.item(0)..=step.item(u32::MAX);
         let mut items = self.items.items.range(items);
-        let is_dead = |item: ItemId| matches!(job.item(item), Some(Item::Settled(Settled::Dead(_))));
+        let is_dead = |item: ItemId| matches!(job.item(item), Some(ItemState::Settled(SettledItem::Dead(_))));
         let dead = items.find(|(item, _)| is_dead(**item));
         let dead = dead.and_then(|(_, history)| history.error());
         let stopped = || Some(job.mishaps.stopped?.sentence().to_owned());
@@ -282,8 +284,8 @@ impl Projection {
     }
 }
 
-impl JobEnd {
-    fn of(job: &Job, ended: &Ended, at: Timestamp) -> Self {
+impl EndRecord {
+    fn of(job: &Job, ended: &JobEnded, at: Timestamp) -> Self {
         let error = ended.error.as_ref();
         Self { at, reason: ended.reason, error: error.map(|error| job.texts.read(error).to_owned()) }
     }
@@ -295,9 +297,9 @@ fn arguments(job: &Job, step: StepId) -> Map<String, Value> {
     let taken = call.into_iter().flat_map(|call| &call.attributes);
     let taken = taken.filter_map(|(name, taken)| {
         let known = match taken.role {
-            Role::Output => return None,
-            Role::Const => None,
-            Role::Required | Role::Optional => job.attributes.get(name).map(|it| &it.value),
+            AttributeRole::Output => return None,
+            AttributeRole::Const => None,
+            AttributeRole::Required | AttributeRole::Optional => job.attributes.get(name).map(|it| &it.value),
         };
         let value = known.or(taken.default.as_ref())?.clone();
         let inner = taken.mapping.as_ref().unwrap_or(name).clone();

@@ -5,28 +5,28 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use undaunted_policy::Reason;
 
-use super::time::Millis;
-use crate::event::{Counts, Reached};
+use super::time::MillisView;
+use crate::event::{CompletionReached, EndCounts};
 use crate::id::{CommandId, ItemId};
-use crate::job::{Item, Job, Settled, Stage, StepStage};
+use crate::job::{ItemState, Job, JobStage, SettledItem, StepStage};
 
 /// What a job came to, or stands at: printed at the end of `run`. What is skipped is for text; `show` has it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub struct JobReport {
     pub job: String,
     #[serde(skip)]
     pub name: Option<String>,
-    pub status: Status,
+    pub status: JobStatus,
     /// Why it did not simply complete.
     pub reason: Option<Reason>,
     pub error: Option<String>,
     pub items: ItemCounts,
     pub attempts: u64,
     pub retries: u64,
-    pub delay_ms: Millis,
+    pub delay_ms: MillisView,
     /// From its submission to its end or, before that, to its last event.
-    pub duration_ms: Millis,
-    pub missing: Vec<Missing>,
+    pub duration_ms: MillisView,
+    pub missing: Vec<MissingItem>,
     /// How its first step with a completion rule was completed.
     #[serde(skip)]
     pub completion: Option<CompletionView>,
@@ -34,7 +34,7 @@ pub struct Report {
 
 /// An item that was never started, or that its step did not wait for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Missing {
+pub struct MissingItem {
     pub item: String,
     pub reason: Reason,
 }
@@ -55,7 +55,7 @@ pub struct CompletionView {
 }
 
 impl CompletionView {
-    pub fn of(reached: &Reached) -> Self {
+    pub fn of(reached: &CompletionReached) -> Self {
         let completion = reached.completion();
         let reported = reached.completed.saturating_add(reached.failed);
         Self {
@@ -72,7 +72,7 @@ impl CompletionView {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum JobStatus {
     Running,
     /// Ends once running attempts have ended.
     Stopping,
@@ -84,7 +84,7 @@ pub enum Status {
     Cancelled,
 }
 
-impl Status {
+impl JobStatus {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -98,40 +98,40 @@ impl Status {
     }
 }
 
-impl From<Stage> for Status {
-    fn from(stage: Stage) -> Self {
+impl From<JobStage> for JobStatus {
+    fn from(stage: JobStage) -> Self {
         match stage {
-            Stage::Running => Self::Running,
-            Stage::Stopping(_) => Self::Stopping,
-            Stage::Suspended => Self::Suspended,
-            Stage::Completed => Self::Completed,
-            Stage::Partial => Self::Partial,
-            Stage::Failed => Self::Failed,
-            Stage::Cancelled => Self::Cancelled,
+            JobStage::Running => Self::Running,
+            JobStage::Stopping(_) => Self::Stopping,
+            JobStage::Suspended => Self::Suspended,
+            JobStage::Completed => Self::Completed,
+            JobStage::Partial => Self::Partial,
+            JobStage::Failed => Self::Failed,
+            JobStage::Cancelled => Self::Cancelled,
         }
     }
 }
 
-impl Serialize for Status {
+impl Serialize for JobStatus {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.word())
     }
 }
 
-pub fn report(job: &Job) -> Report {
+pub fn report(job: &Job) -> JobReport {
     let mut report = summary(job);
     report.missing = missing(job).map(|it| it.named(job)).collect();
     report
 }
 
 /// A report that does not say what is missing.
-pub(super) fn summary(job: &Job) -> Report {
-    let status = Status::from(job.stage);
+pub(super) fn summary(job: &Job) -> JobReport {
+    let status = JobStatus::from(job.stage);
     let failure = job.mishap();
     let mishap = failure.as_ref().or(job.mishaps.recovered.as_ref());
     let counts = job.tally();
     let reached = job.counted().find_map(|(_, step)| step.reached);
-    Report {
+    JobReport {
         job: job.id().to_owned(),
         name: job.workflow().name.clone(),
         status,
@@ -140,8 +140,8 @@ pub(super) fn summary(job: &Job) -> Report {
         items: (&counts).into(),
         attempts: counts.attempts,
         retries: counts.retries,
-        delay_ms: Millis(counts.delay),
-        duration_ms: Millis(duration(job)),
+        delay_ms: MillisView(counts.delay),
+        duration_ms: MillisView(duration(job)),
         missing: Vec::new(),
         completion: reached.as_ref().map(CompletionView::of),
     }
@@ -153,19 +153,19 @@ fn duration(job: &Job) -> Duration {
     until.since(job.times.submitted_at)
 }
 
-fn why(job: &Job, status: Status) -> Option<Reason> {
+fn why(job: &Job, status: JobStatus) -> Option<Reason> {
     match status {
-        Status::Failed | Status::Cancelled | Status::Partial | Status::Stopping => {
+        JobStatus::Failed | JobStatus::Cancelled | JobStatus::Partial | JobStatus::Stopping => {
             job.mishaps.stopped.or_else(|| Some(job.mishap()?.reason)).or_else(|| job.first_dead())
         }
-        Status::Running | Status::Suspended | Status::Completed => None,
+        JobStatus::Running | JobStatus::Suspended | JobStatus::Completed => None,
     }
 }
 
 /// Why an item that is pending will not be started: its step is complete without it, or the job has ended.
 pub(super) fn never_started(job: &Job, item: ItemId) -> Option<Reason> {
     let reached = job.step(item.step)?.reached;
-    let ended = || why(job, Status::from(job.stage)).filter(|_| job.stage.has_ended());
+    let ended = || why(job, JobStatus::from(job.stage)).filter(|_| job.stage.has_ended());
     reached.map(|reached| reached.reason()).or_else(ended)
 }
 
@@ -178,18 +178,18 @@ pub(super) struct NotRun {
 }
 
 impl NotRun {
-    pub(super) fn named(&self, job: &Job) -> Missing {
+    pub(super) fn named(&self, job: &Job) -> MissingItem {
         let command = self.command.and_then(|command| job.plan().command(command));
         let item = self.item.map(|item| job.identity(item));
         let name = item.or_else(|| Some(&command?.id)).unwrap_or_default();
-        Missing { item: name.to_owned(), reason: self.reason }
+        MissingItem { item: name.to_owned(), reason: self.reason }
     }
 }
 
 /// Items never started, and those a step was complete without.
 pub(super) fn missing(job: &Job) -> impl Iterator<Item = NotRun> {
     // What never began has the reason for which the job ended: in a list, that of the command before.
-    let why = why(job, Status::from(job.stage)).unwrap_or(Reason::Cancelled);
+    let why = why(job, JobStatus::from(job.stage)).unwrap_or(Reason::Cancelled);
     let steps = job.counted().filter(|_| job.stage.has_ended());
     steps.flat_map(move |(number, step)| {
         let never = matches!(step.stage, StepStage::Waiting | StepStage::Failed);
@@ -199,9 +199,9 @@ pub(super) fn missing(job: &Job) -> impl Iterator<Item = NotRun> {
         let late = step.reached.map_or(why, |reached| reached.reason());
         let items = step.items.iter().filter_map(move |(item, state)| {
             let reason = match state {
-                Item::Pending => late,
-                Item::Settled(Settled::Missing(reason)) => reason,
-                Item::Active(_) | Item::Settled(_) => return None,
+                ItemState::Pending => late,
+                ItemState::Settled(SettledItem::Missing(reason)) => reason,
+                ItemState::Active(_) | ItemState::Settled(_) => return None,
             };
             Some(NotRun { item: Some(number.item(item)), command: None, reason })
         });
@@ -217,8 +217,8 @@ pub struct ItemCounts {
     pub skipped: u64,
 }
 
-impl From<&Counts> for ItemCounts {
-    fn from(counts: &Counts) -> Self {
+impl From<&EndCounts> for ItemCounts {
+    fn from(counts: &EndCounts) -> Self {
         Self { total: counts.total, succeeded: counts.succeeded, dead: counts.dead, skipped: counts.skipped }
     }
 }

@@ -3,17 +3,17 @@
 use serde::Serialize;
 
 use super::context::ViewContext;
-use super::projection::Resume;
-use super::standing::JobStanding;
-use super::time::{At, Millis};
+use super::projection::ResumeRecord;
+use super::status::LiveJobStatus;
+use super::time::{InstantView, MillisView};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ResumesView {
     pub job: String,
-    pub status: JobStanding,
+    pub status: LiveJobStatus,
     /// The first run is one of them.
     pub runs: u32,
-    pub submitted_at: At,
+    pub submitted_at: InstantView,
     /// Those of handlers are left out.
     pub attempts: u64,
     pub resumes: Vec<ResumeView>,
@@ -22,8 +22,8 @@ pub struct ResumesView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ResumeView {
     pub run: u32,
-    pub at: At,
-    pub downtime_ms: Millis,
+    pub at: InstantView,
+    pub downtime_ms: MillisView,
     /// Whether the job had been suspended in good order.
     pub planned: bool,
     pub restored: RestoredView,
@@ -47,9 +47,9 @@ impl ResumesView {
         let resumes = context.projection.resumes.iter();
         Self {
             job: job.id().to_owned(),
-            status: JobStanding::of(job, context.owner.is_some()),
+            status: LiveJobStatus::of(job, context.owner.is_some()),
             runs: job.run,
-            submitted_at: At(job.times.submitted_at),
+            submitted_at: InstantView(job.times.submitted_at),
             attempts: job.counts.attempts,
             resumes: resumes.map(ResumeView::of).collect(),
         }
@@ -57,13 +57,13 @@ impl ResumesView {
 }
 
 impl ResumeView {
-    fn of(resume: &Resume) -> Self {
+    fn of(resume: &ResumeRecord) -> Self {
         let resumed = resume.resumed;
         let found = resumed.restored;
         Self {
             run: resumed.run,
-            at: At(resume.at),
-            downtime_ms: Millis(resumed.away),
+            at: InstantView(resume.at),
+            downtime_ms: MillisView(resumed.away),
             planned: resumed.planned,
             restored: RestoredView {
                 running: found.running,

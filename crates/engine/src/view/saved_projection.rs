@@ -6,8 +6,8 @@ use minicbor::{Decode, Encode};
 use undaunted_policy::{Reason, Timestamp};
 
 use super::counters::Counters;
-use super::index::{Keys, Page, RecordIndex};
-use super::projection::{JobEnd, LateItem, Projection, Resume, StepFailure, StepPast};
+use super::index::{IndexKeys, ItemPage, RecordIndex};
+use super::projection::{EndRecord, LateItem, Projection, ResumeRecord, StepFailure, StepPast};
 use crate::event::{RecordError, codec};
 use crate::id::{ItemId, StepId};
 
@@ -15,20 +15,20 @@ use crate::id::{ItemId, StepId};
 #[derive(Encode, Decode)]
 struct Saved {
     #[n(0)]
-    resumes: Vec<Resume>,
+    resumes: Vec<ResumeRecord>,
     #[n(1)]
     late: Vec<LateItem>,
     /// When they began and ended.
     #[n(2)]
     steps: BTreeMap<StepId, SavedStep>,
     #[n(3)]
-    end: Option<JobEnd>,
+    end: Option<EndRecord>,
     #[n(4)]
     failed: Option<StepId>,
     #[n(5)]
     turns: Vec<u64>,
     #[n(6)]
-    pages: Vec<Page>,
+    pages: Vec<ItemPage>,
     #[n(7)]
     counters: Counters,
     #[n(8)]
@@ -94,7 +94,7 @@ impl Projection {
             turns: saved.turns,
             stopping: saved.stopping,
             charged: saved.charged,
-            index: RecordIndex { records: Keys(records), names: Keys(names), pages: saved.pages },
+            index: RecordIndex { records: IndexKeys(records), names: IndexKeys(names), pages: saved.pages },
             counters: saved.counters,
             ..Self::default()
         })

@@ -8,10 +8,10 @@ use super::context::ViewContext;
 use super::history::LateEnd;
 use super::projection::LateItem;
 use super::report::CompletionView;
-use super::time::{At, Millis};
-use crate::event::Reached;
+use super::time::{InstantView, MillisView};
+use crate::event::CompletionReached;
 use crate::id::{ItemId, StepId};
-use crate::job::{Item, Job, Settled, StepState};
+use crate::job::{ItemState, Job, SettledItem, StepState};
 use crate::workflow::OnComplete;
 
 /// The most entries of a list that grows with the number of items; what is longer has its length beside it.
@@ -24,8 +24,8 @@ pub struct SharedLimits {
     pub breakers: Vec<JobBreakerView>,
     pub best_effort: Option<BestEffortView>,
     pub tolerance: Option<ToleranceView>,
-    pub deadline: Option<At>,
-    pub item_deadline_ms: Option<Millis>,
+    pub deadline: Option<InstantView>,
+    pub item_deadline_ms: Option<MillisView>,
 }
 
 /// The retries a job may make.
@@ -45,8 +45,8 @@ pub struct JobBreakerView {
     pub state: &'static str,
     pub failures: u32,
     pub successes: u32,
-    pub opened_at: Option<At>,
-    pub until: Option<At>,
+    pub opened_at: Option<InstantView>,
+    pub until: Option<InstantView>,
     pub probe: Option<ProbeView>,
     pub settings: BreakerSettingsView,
     pub held: u32,
@@ -59,7 +59,7 @@ pub struct BestEffortView {
     pub enabled: bool,
     pub min_dcs: u64,
     /// Null before the step has begun, and if it waits for everything.
-    pub deadline: Option<At>,
+    pub deadline: Option<InstantView>,
     pub target_dcs: Vec<String>,
     pub dcs_completed: Vec<String>,
     pub dcs_failed: Vec<String>,
@@ -89,7 +89,7 @@ pub struct ToleranceView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LateView {
     pub item: String,
-    pub at: At,
+    pub at: InstantView,
     pub result: &'static str,
     pub reason: Option<Reason>,
     pub policy: &'static str,
@@ -115,8 +115,8 @@ impl SharedLimits {
             breakers: breakers.collect(),
             best_effort: best_effort(job),
             tolerance: tolerance(job),
-            deadline: job.deadline().map(At),
-            item_deadline_ms: limits.next().map(Millis),
+            deadline: job.deadline().map(InstantView),
+            item_deadline_ms: limits.next().map(MillisView),
         }
     }
 }
@@ -150,7 +150,7 @@ impl LateView {
     pub fn with(item: &str, end: &LateEnd) -> Self {
         Self {
             item: item.to_owned(),
-            at: At(end.at),
+            at: InstantView(end.at),
             result: match end.reason {
                 None => "succeeded",
                 Some(_) => "failed",
@@ -180,7 +180,7 @@ pub(super) fn named_by_rule(job: &Job) -> Vec<ItemId> {
     let Some((step, state)) = with_rule(job) else {
         return Vec::new();
     };
-    let kinds: [fn(&Item<'_>) -> bool; 4] = [|_| true, has_completed, has_failed, is_missing];
+    let kinds: [fn(&ItemState<'_>) -> bool; 4] = [|_| true, has_completed, has_failed, is_missing];
     let named = kinds.into_iter().flat_map(|wanted| {
         let items = state.items.iter().filter(move |(_, item)| wanted(item));
         items.take(LISTED).map(|(index, _)| step.item(index))
@@ -188,23 +188,23 @@ pub(super) fn named_by_rule(job: &Job) -> Vec<ItemId> {
     named.collect()
 }
 
-const fn has_completed(item: &Item<'_>) -> bool {
-    matches!(item, Item::Settled(Settled::Succeeded))
+const fn has_completed(item: &ItemState<'_>) -> bool {
+    matches!(item, ItemState::Settled(SettledItem::Succeeded))
 }
 
-const fn has_failed(item: &Item<'_>) -> bool {
-    matches!(item, Item::Settled(Settled::Dead(_) | Settled::Skipped(_)))
+const fn has_failed(item: &ItemState<'_>) -> bool {
+    matches!(item, ItemState::Settled(SettledItem::Dead(_) | SettledItem::Skipped(_)))
 }
 
-const fn is_missing(item: &Item<'_>) -> bool {
-    matches!(item, Item::Pending | Item::Settled(Settled::Missing(_)))
+const fn is_missing(item: &ItemState<'_>) -> bool {
+    matches!(item, ItemState::Pending | ItemState::Settled(SettledItem::Missing(_)))
 }
 
 fn best_effort(job: &Job) -> Option<BestEffortView> {
     let (step, state) = with_rule(job)?;
     let map = job.plan().map(step)?;
     let tally = state.reports();
-    let names = |wanted: fn(&Item<'_>) -> bool| {
+    let names = |wanted: fn(&ItemState<'_>) -> bool| {
         let items = state.items.iter().filter(|(_, item)| wanted(item));
         let names = items.map(|(item, _)| state.items.identity(item).to_owned());
         names.take(LISTED).collect::<Vec<_>>()
@@ -212,13 +212,13 @@ fn best_effort(job: &Job) -> Option<BestEffortView> {
     let began = state.started > undaunted_policy::Timestamp::ZERO;
     let deadline = state.started.after(map.completion.deadline);
     let reached = state.reached.as_ref();
-    let completion = reached.map(Reached::completion);
+    let completion = reached.map(CompletionReached::completion);
     let waits = state.waiting.len().saturating_add(state.running as usize);
     let open = u64::try_from(waits).unwrap_or(u64::MAX);
     Some(BestEffortView {
         enabled: map.completion.best_effort,
         min_dcs: map.completion.min_of(tally.target),
-        deadline: (began && map.completion.best_effort).then_some(At(deadline)),
+        deadline: (began && map.completion.best_effort).then_some(InstantView(deadline)),
         target_dcs: names(|_| true),
         dcs_completed: names(has_completed),
         dcs_failed: names(has_failed),

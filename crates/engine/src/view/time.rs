@@ -9,25 +9,25 @@ use undaunted_policy::Timestamp;
 
 /// An instant; in JSON RFC 3339 in UTC, to the millisecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct At(pub Timestamp);
+pub struct InstantView(pub Timestamp);
 
 /// A duration; in JSON whole milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Millis(pub Duration);
+pub struct MillisView(pub Duration);
 
-impl Serialize for At {
+impl Serialize for InstantView {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&rfc3339(self.0))
     }
 }
 
-impl Serialize for Millis {
+impl Serialize for MillisView {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_u64(millis(self.0))
     }
 }
 
-impl std::fmt::Display for At {
+impl std::fmt::Display for InstantView {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&rfc3339(self.0))
     }
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn no_number_is_larger_than_a_floating_point_reader_can_keep() {
-        let json = |it: Duration| serde_json::to_string(&Millis(it)).unwrap();
+        let json = |it: Duration| serde_json::to_string(&MillisView(it)).unwrap();
         assert_eq!(json(Duration::from_micros(1999)), "1");
         assert_eq!(json(Duration::MAX), "9007199254740991");
     }

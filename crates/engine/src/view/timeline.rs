@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::attempt::{AttemptView, attempt};
 use super::history::History;
-use super::time::At;
+use super::time::InstantView;
 use crate::id::{ItemId, StepId};
-use crate::job::{Item, Job, Settled};
+use crate::job::{ItemState, Job, SettledItem};
 
 const DRAWN: usize = 8;
 
@@ -17,7 +17,7 @@ pub struct TimelineView {
     pub item: String,
     pub index: u32,
     /// When it was settled.
-    pub ended_at: Option<At>,
+    pub ended_at: Option<InstantView>,
     pub attempts: Vec<AttemptView>,
     pub holds: Vec<TimelineHold>,
 }
@@ -25,13 +25,13 @@ pub struct TimelineView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TimelineHold {
     pub breaker: String,
-    pub at: At,
-    pub released_at: Option<At>,
+    pub at: InstantView,
+    pub released_at: Option<InstantView>,
 }
 
 /// Dead letters, then items that are not settled, then the others; in input order.
 pub fn worth_drawing(job: &Job) -> Vec<ItemId> {
-    let kind = |wanted: fn(&Item<'_>) -> bool| {
+    let kind = |wanted: fn(&ItemState<'_>) -> bool| {
         let steps = StepId::all().zip(&job.steps);
         steps.flat_map(move |(step, state)| {
             let items = state.items.iter();
@@ -40,9 +40,12 @@ pub fn worth_drawing(job: &Job) -> Vec<ItemId> {
         })
     };
     let dead = job.dead.keys().copied();
-    let active = kind(|item| matches!(item, Item::Active(_)));
+    let active = kind(|item| matches!(item, ItemState::Active(_)));
     let settled = kind(|item| {
-        matches!(item, Item::Settled(Settled::Succeeded | Settled::Skipped(_) | Settled::Missing(_)))
+        matches!(
+            item,
+            ItemState::Settled(SettledItem::Succeeded | SettledItem::Skipped(_) | SettledItem::Missing(_))
+        )
     });
     let all = dead.take(DRAWN / 2).chain(active.take(DRAWN / 2));
     let mut chosen: Vec<_> = all.chain(settled).take(DRAWN).collect();
@@ -56,15 +59,15 @@ impl TimelineView {
         let views = items.map(|(item, history)| Self {
             item: job.identity(*item).to_owned(),
             index: item.index,
-            ended_at: history.end.as_ref().map(|end| At(end.at)),
+            ended_at: history.end.as_ref().map(|end| InstantView(end.at)),
             attempts: history.attempts.iter().map(|it| attempt(job, it)).collect(),
             holds: history
                 .holds
                 .iter()
                 .map(|hold| TimelineHold {
                     breaker: hold.breaker.clone(),
-                    at: At(hold.at),
-                    released_at: hold.released.map(|(at, _)| At(at)),
+                    at: InstantView(hold.at),
+                    released_at: hold.released.map(|(at, _)| InstantView(at)),
                 })
                 .collect(),
         });

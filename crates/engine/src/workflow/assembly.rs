@@ -6,18 +6,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::model::{Aim, FlowStep, Mode, PoolRequest, Step, Workflow};
+use super::model::{FlowGoals, FlowStep, PoolRequest, Step, Workflow, WorkflowMode};
 use super::read::{NoPlan, blank, flow_step, plan_flow};
 
 /// The initial attributes are not part of the result, so that flows with others can share its plan.
 pub fn assemble(
     steps: impl IntoIterator<Item = (String, Arc<FlowStep>)>,
     pool: Option<PoolRequest>,
-    aim: &Aim,
+    aim: &FlowGoals,
 ) -> Result<Workflow, Vec<String>> {
     let steps = (0..).zip(steps);
     let steps = steps.map(|(index, (id, step))| flow_step(id, index, step));
-    let workflow = Workflow { steps: steps.collect(), pool, ..blank(Mode::Flow) };
+    let workflow = Workflow { steps: steps.collect(), pool, ..blank(WorkflowMode::Flow) };
     let conflicts = conflicts(&workflow.steps);
     if !conflicts.is_empty() {
         return Err(conflicts);
@@ -33,7 +33,7 @@ pub fn assemble(
 
 /// Plans the steps of a flow for other goals and initial attributes. The errors are in the order of the
 /// steps.
-pub(crate) fn aim_at(mut workflow: Workflow, aim: &Aim) -> Result<Workflow, Vec<NoPlan>> {
+pub(crate) fn aim_at(mut workflow: Workflow, aim: &FlowGoals) -> Result<Workflow, Vec<NoPlan>> {
     let planned = plan_flow(&workflow.steps, aim.clone());
     let (mut flow, needs) = planned.map_err(|mut problems| {
         problems.sort_by(|a, b| (a.step, a.code, &a.message).cmp(&(b.step, b.code, &b.message)));

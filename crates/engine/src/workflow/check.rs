@@ -1,14 +1,14 @@
 //! Checks texts: workflows, steps, and blocks of retry settings.
 
-use super::diagnostic::{Code, Diagnostic, Severity};
-use super::model::{Aim, FlowStep, Place, Resolved, Workflow};
+use super::diagnostic::{Diagnostic, DiagnosticCode, Severity};
+use super::model::{FlowGoals, FlowStep, ResolvedRetry, SettingPlace, Workflow};
 use super::operator::Operator;
-use super::read::{Reader, workflow};
+use super::read::{WorkflowReader, workflow};
 use super::source::{Source, Span};
 use super::{lint, yaml};
 
 #[derive(Debug)]
-pub struct Checked {
+pub struct CheckedWorkflow {
     /// `None` if there is an error.
     pub workflow: Option<Workflow>,
     /// In the order of the file.
@@ -17,20 +17,20 @@ pub struct Checked {
     pub omitted: usize,
 }
 
-impl Checked {
+impl CheckedWorkflow {
     pub fn has_errors(&self) -> bool {
         let mut severities = self.diagnostics.iter().map(|found| found.code.severity());
         severities.any(|severity| severity == Severity::Error)
     }
 }
 
-pub fn check(source: &Source, operator: &Operator) -> Checked {
+pub fn check(source: &Source, operator: &Operator) -> CheckedWorkflow {
     check_aimed(source, operator, None)
 }
 
 /// `aim` replaces the goals and the beginning that the text of a flow gives, if any.
-pub fn check_aimed(source: &Source, operator: &Operator, aim: Option<&Aim>) -> Checked {
-    let mut reader = Reader::new(source, operator);
+pub fn check_aimed(source: &Source, operator: &Operator, aim: Option<&FlowGoals>) -> CheckedWorkflow {
+    let mut reader = WorkflowReader::new(source, operator);
     reader.aimed_at = aim;
     let root = yaml::parse(source, &mut reader.problems);
     let read = root.as_ref().and_then(|root| workflow(&mut reader, root));
@@ -40,22 +40,22 @@ pub fn check_aimed(source: &Source, operator: &Operator, aim: Option<&Aim>) -> C
     }
     let mut diagnostics = problems.found;
     diagnostics.sort_by(|a, b| (a.span, a.code, &a.message).cmp(&(b.span, b.code, &b.message)));
-    let mut checked = Checked { workflow: read, diagnostics, omitted: problems.omitted };
+    let mut checked = CheckedWorkflow { workflow: read, diagnostics, omitted: problems.omitted };
     if checked.has_errors() {
         checked.workflow = None;
     }
     checked
 }
 
-pub fn check_bytes(name: &str, bytes: Vec<u8>, operator: &Operator) -> (Source, Checked) {
+pub fn check_bytes(name: &str, bytes: Vec<u8>, operator: &Operator) -> (Source, CheckedWorkflow) {
     check_bytes_by(name, bytes, |source| check(source, operator))
 }
 
 pub fn check_bytes_by(
     name: &str,
     bytes: Vec<u8>,
-    check: impl FnOnce(&Source) -> Checked,
-) -> (Source, Checked) {
+    check: impl FnOnce(&Source) -> CheckedWorkflow,
+) -> (Source, CheckedWorkflow) {
     match String::from_utf8(bytes) {
         Ok(text) => {
             let source = Source::new(name, text);
@@ -68,9 +68,10 @@ pub fn check_bytes_by(
             text.truncate(end);
             let source = Source::new(name, text);
             let end = source.text().len();
-            let problem = Diagnostic::new(Code::Syntax, Span::new(end..end), "the file is not text")
-                .help("a workflow is written in UTF-8");
-            let checked = Checked { workflow: None, diagnostics: vec![problem], omitted: 0 };
+            let problem =
+                Diagnostic::new(DiagnosticCode::Syntax, Span::new(end..end), "the file is not text")
+                    .help("a workflow is written in UTF-8");
+            let checked = CheckedWorkflow { workflow: None, diagnostics: vec![problem], omitted: 0 };
             (source, checked)
         }
     }
@@ -78,7 +79,7 @@ pub fn check_bytes_by(
 
 /// Checks the definition of a step that stands alone.
 pub fn check_step(source: &Source, operator: &Operator) -> Result<(String, FlowStep), Vec<Diagnostic>> {
-    let mut reader = Reader::new(source, operator);
+    let mut reader = WorkflowReader::new(source, operator);
     let root = yaml::parse(source, &mut reader.problems);
     let read = root.as_ref().and_then(|root| reader.flow_step(root, None));
     let mut found = reader.problems.found;
@@ -90,26 +91,26 @@ pub fn check_step(source: &Source, operator: &Operator) -> Result<(String, FlowS
 }
 
 /// Checks a `retry_config` that stands alone, with or without its outer key.
-pub fn check_retry_config(source: &Source) -> Result<Resolved, Vec<Diagnostic>> {
+pub fn check_retry_config(source: &Source) -> Result<ResolvedRetry, Vec<Diagnostic>> {
     let operator = Operator::default();
-    let mut reader = Reader::new(source, &operator);
+    let mut reader = WorkflowReader::new(source, &operator);
     let root = yaml::parse(source, &mut reader.problems);
     let Some(root) = root else {
         let mut problems = reader.problems.found;
-        for problem in problems.iter_mut().filter(|problem| problem.code == Code::Empty) {
+        for problem in problems.iter_mut().filter(|problem| problem.code == DiagnosticCode::Empty) {
             "the block is empty".clone_into(&mut problem.message);
             problem.help = Some("write it like `{attempts: 5, backoff: fibonacci}`".to_owned());
         }
         return Err(problems);
     };
     let block = match &root.value {
-        yaml::Value::Map(entries) => match entries.as_slice() {
+        yaml::YamlValue::Map(entries) => match entries.as_slice() {
             [only] if &*only.key == "retry_config" => &only.node,
             _ => &root,
         },
         _ => &root,
     };
-    let layer = reader.layer(block, Place::Command);
+    let layer = reader.layer(block, SettingPlace::Command);
     let resolved = reader.resolve(layer.iter());
     if reader.problems.found.is_empty() { Ok(resolved) } else { Err(reader.problems.found) }
 }

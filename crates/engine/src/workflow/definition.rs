@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::keys::Table;
+use super::keys::MappingTable;
 
 /// Removes unknown keys and empty values.
 pub fn plain_definition(definition: &Value) -> Value {
@@ -13,14 +13,14 @@ pub fn plain_definition(definition: &Value) -> Value {
         return definition;
     };
     let inner = |key: &str, value: &Value| match key {
-        "http" => known(value, Table::FlowHttp),
-        "flow" => known(value, Table::FlowGoals),
-        "predicate" => known(value, Table::Predicate),
-        "work_config" => known(value, Table::WorkConfig),
+        "http" => known(value, MappingTable::FlowHttp),
+        "flow" => known(value, MappingTable::FlowGoals),
+        "predicate" => known(value, MappingTable::Predicate),
+        "work_config" => known(value, MappingTable::WorkConfig),
         "attributes" => attributes(value),
         _ => value.clone(),
     };
-    pick(entries, Table::FlowStep, inner)
+    pick(entries, MappingTable::FlowStep, inner)
 }
 
 fn attributes(value: &Value) -> Value {
@@ -28,12 +28,12 @@ fn attributes(value: &Value) -> Value {
         return value.clone();
     };
     let inner = |key: &str, value: &Value| match key {
-        "mapping" => known(value, Table::Mapping),
+        "mapping" => known(value, MappingTable::Mapping),
         _ => value.clone(),
     };
     let entries = entries.iter().map(|(name, attribute)| {
         let attribute = match attribute {
-            Value::Object(entries) => pick(entries, Table::Attribute, inner),
+            Value::Object(entries) => pick(entries, MappingTable::Attribute, inner),
             other => other.clone(),
         };
         (name.clone(), attribute)
@@ -41,14 +41,14 @@ fn attributes(value: &Value) -> Value {
     Value::Object(entries.collect())
 }
 
-fn known(value: &Value, table: Table) -> Value {
+fn known(value: &Value, table: MappingTable) -> Value {
     match value {
         Value::Object(entries) => pick(entries, table, |_, value| value.clone()),
         other => other.clone(),
     }
 }
 
-fn pick(entries: &Map<String, Value>, table: Table, inner: impl Fn(&str, &Value) -> Value) -> Value {
+fn pick(entries: &Map<String, Value>, table: MappingTable, inner: impl Fn(&str, &Value) -> Value) -> Value {
     // Many clients send an empty text, which is not JSON, for an absent default.
     let said = |key: &str, value: &Value| key != "default" || value.as_str() != Some("");
     let listed = |key: &str| table.keys().any(|known| known.name() == key);

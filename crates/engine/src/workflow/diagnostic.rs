@@ -12,9 +12,9 @@ macro_rules! codes {
         /// The kinds of problems a file can have.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
-        pub enum Code { $($(#[$doc])* $name,)* }
+        pub enum DiagnosticCode { $($(#[$doc])* $name,)* }
 
-        impl Code {
+        impl DiagnosticCode {
             /// Every code there is.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
@@ -84,7 +84,7 @@ codes! {
     NoEffect = "no-effect" Warning;
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for DiagnosticCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())
     }
@@ -99,7 +99,7 @@ pub enum Severity {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    pub code: Code,
+    pub code: DiagnosticCode,
     pub span: Span,
     /// A lower-case clause.
     pub message: String,
@@ -109,7 +109,7 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    pub(crate) fn new(code: Code, span: Span, message: impl Into<String>) -> Self {
+    pub(crate) fn new(code: DiagnosticCode, span: Span, message: impl Into<String>) -> Self {
         Self { code, span, message: message.into(), help: None, related: None }
     }
 

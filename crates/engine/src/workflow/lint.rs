@@ -9,11 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use undaunted_policy::{
-    Attempts, Class, ClassName, Conditions, Jitter, Pattern, Policy, PoolLimits, Seed, Terms,
+    Attempts, ClassName, Conditions, FailureClass, Jitter, Pattern, Policy, PoolLimits, Seed, Terms,
 };
 
-use super::diagnostic::{Code, Diagnostic, Problems};
-use super::model::{Action, Command, Map, MaxParallel, Place, PoolRequest, Resolved, StepWork, Workflow};
+use super::diagnostic::{Diagnostic, DiagnosticCode, Problems};
+use super::model::{
+    Action, Command, Map, MaxParallel, PoolRequest, ResolvedRetry, SettingPlace, StepWork, Workflow,
+};
 use super::operator::Operator;
 use super::source::Span;
 
@@ -46,11 +48,11 @@ struct Lint<'w, 'p> {
     operator: &'w Operator,
     problems: &'p mut Problems,
     /// The block that was checked last: many commands share one.
-    last: Option<*const Resolved>,
+    last: Option<*const ResolvedRetry>,
 }
 
 impl Lint<'_, '_> {
-    fn warn(&mut self, code: Code, span: Span, message: impl Into<String>, help: &str) {
+    fn warn(&mut self, code: DiagnosticCode, span: Span, message: impl Into<String>, help: &str) {
         // A block shared by many commands is warned about once.
         self.problems.push_once(Diagnostic::new(code, span, message).help(help));
     }
@@ -68,7 +70,7 @@ impl Lint<'_, '_> {
         }
     }
 
-    fn policy(&mut self, retry: &Resolved, span: Span, action: Option<&Action>) {
+    fn policy(&mut self, retry: &ResolvedRetry, span: Span, action: Option<&Action>) {
         let at = |setting: &str| retry.origin(setting).map_or(span, |origin| origin.span);
         let terms = retry.policy.terms();
         self.budget(terms, at("retry_budget"));
@@ -80,13 +82,15 @@ impl Lint<'_, '_> {
 
     fn budget(&mut self, terms: &Terms, span: Span) {
         let draws = Seed(0).draws(0, 0, 1);
-        let first = terms.pace().delay(NonZeroU32::MIN, None, draws);
+        let first = terms.delay_policy().delay(NonZeroU32::MIN, None, draws);
         // The shortest first delay that jitter allows.
-        let shortest = match terms.pace().jitter() {
+        let shortest = match terms.delay_policy().jitter() {
             Jitter::PlusMinus { factor } => first.capped.mul_f64((1.0 - factor).clamp(0.0, 1.0)),
             Jitter::Full => Duration::ZERO,
             Jitter::Equal => first.capped.mul_f64(0.5),
-            Jitter::Decorrelated => terms.pace().initial_delay().min(terms.pace().max_delay()),
+            Jitter::Decorrelated => {
+                terms.delay_policy().initial_delay().min(terms.delay_policy().max_delay())
+            }
             _ => first.capped,
         };
         let Some(budget) = terms.limits().retry_budget() else {
@@ -97,7 +101,7 @@ impl Lint<'_, '_> {
                 "the first delay is {shortest:?}, and the retry budget only {budget:?}: nothing is retried"
             );
             let help = "make `retry_budget` larger or `initial_delay` smaller";
-            self.warn(Code::BudgetBelowFirstDelay, span, message, help);
+            self.warn(DiagnosticCode::BudgetBelowFirstDelay, span, message, help);
         }
     }
 
@@ -110,7 +114,7 @@ impl Lint<'_, '_> {
         let mut spent = Duration::ZERO;
         for n in 1..=retries.min(FAR) {
             let retry = NonZeroU32::MIN.saturating_add(n.saturating_sub(1));
-            let delay = terms.pace().delay(retry, None, Seed(0).draws(0, 0, 1));
+            let delay = terms.delay_policy().delay(retry, None, Seed(0).draws(0, 0, 1));
             spent = spent.saturating_add(delay.capped);
             if !limits.budget_allows(spent, Duration::ZERO) {
                 return;
@@ -119,7 +123,7 @@ impl Lint<'_, '_> {
                 let made = n.saturating_sub(1);
                 let message = format!("of {retries} retries only {made} fit before the deadline");
                 let help = "fewer attempts, shorter delays, or a later deadline";
-                return self.warn(Code::AttemptsPastDeadline, span, message, help);
+                return self.warn(DiagnosticCode::AttemptsPastDeadline, span, message, help);
             }
         }
     }
@@ -136,37 +140,37 @@ impl Lint<'_, '_> {
         if own.chain([policy.terms()]).any(endless) {
             let message = "nothing ever ends these retries";
             let help = "bound their number, give them a budget, or give the job a deadline";
-            self.warn(Code::UnlimitedRetries, span, message, help);
+            self.warn(DiagnosticCode::UnlimitedRetries, span, message, help);
         }
     }
 
-    fn without_effect(&mut self, retry: &Resolved, at: &dyn Fn(&str) -> Span, action: Option<&Action>) {
-        let pace = retry.policy.terms().pace();
+    fn without_effect(&mut self, retry: &ResolvedRetry, at: &dyn Fn(&str) -> Span, action: Option<&Action>) {
+        let pace = retry.policy.terms().delay_policy();
         let given = |setting| retry.origin(setting).is_some();
         if given("jitter_factor") && !matches!(pace.jitter(), Jitter::PlusMinus { .. }) {
             let message = "`jitter_factor` has no effect without `jitter: true`";
             let help = "add `jitter: true`";
-            self.warn(Code::NoEffect, at("jitter_factor"), message, help);
+            self.warn(DiagnosticCode::NoEffect, at("jitter_factor"), message, help);
         }
         if given("initial_delay") && pace.initial_delay() > pace.max_delay() {
             let (first, cap) = (pace.initial_delay(), pace.max_delay());
             let message = format!("`initial_delay` is {first:?}, and every delay is cut to {cap:?}");
             let help = "raise `max_delay`";
-            self.warn(Code::NoEffect, at("initial_delay"), message, help);
+            self.warn(DiagnosticCode::NoEffect, at("initial_delay"), message, help);
         }
         let process = action.is_some_and(|action| !matches!(action, Action::Http(_)));
         let origin = retry.origin("retry_statuses");
-        if process && origin.map(|origin| origin.place) == Some(Place::Command) {
+        if process && origin.map(|origin| origin.place) == Some(SettingPlace::Command) {
             let message = "`retry_statuses` has no effect: only an HTTP request has a status";
             let help = "leave it out";
-            self.warn(Code::NoEffect, at("retry_statuses"), message, help);
+            self.warn(DiagnosticCode::NoEffect, at("retry_statuses"), message, help);
         }
     }
 
-    fn rules(&mut self, retry: &Resolved, span: Span, action: Option<&Action>) {
+    fn rules(&mut self, retry: &ResolvedRetry, span: Span, action: Option<&Action>) {
         let table = retry.policy.rules().table();
         // A block above several commands may be meant for the others.
-        let own = retry.origin("rules").map(|origin| origin.place) == Some(Place::Command);
+        let own = retry.origin("rules").map(|origin| origin.place) == Some(SettingPlace::Command);
         for (index, rule) in table.iter().enumerate().take(MOST_RULES) {
             let mut earlier = table.iter().take(index);
             let why = if earlier.any(|other| covers(other.when(), rule.when())) {
@@ -177,7 +181,7 @@ impl Lint<'_, '_> {
             if let Some(why) = why {
                 let message = format!("rule {} can never match: {why}", index.saturating_add(1));
                 let help = "take it out, or move it up";
-                self.warn(Code::RuleNeverMatches, span, message, help);
+                self.warn(DiagnosticCode::RuleNeverMatches, span, message, help);
             }
         }
     }
@@ -189,12 +193,12 @@ impl Lint<'_, '_> {
             MaxParallel::Number(number) => *number >= MANY,
             MaxParallel::Variable(_) => false,
         };
-        if many && terms.limits().attempts().allow(0) && terms.pace().jitter() == Jitter::None {
+        if many && terms.limits().attempts().allow(0) && terms.delay_policy().jitter() == Jitter::None {
             let first = command.retry.origins().next().map(|(_, origin)| origin);
             let origin = command.retry.origin("jitter").or(first);
             let span = origin.map_or(command.span, |origin| origin.span);
             let message = "items that fail together are retried together: there is no jitter";
-            self.warn(Code::NoJitter, span, message, "add `jitter: true`");
+            self.warn(DiagnosticCode::NoJitter, span, message, "add `jitter: true`");
         }
     }
 
@@ -205,7 +209,7 @@ impl Lint<'_, '_> {
             let message =
                 "the requests of this map have no breaker: in an outage every item uses up its own retries";
             let help = "add `breaker: true`; `breaker: false` says that none is wanted";
-            self.warn(Code::MapWithoutBreaker, command.span, message, help);
+            self.warn(DiagnosticCode::MapWithoutBreaker, command.span, message, help);
         }
         for inner in &command.on_success {
             self.outage(inner);
@@ -228,7 +232,7 @@ impl Lint<'_, '_> {
                 let message =
                     format!("`{key}: {asked}` is more than the operator allows; {most} will be used");
                 let help = "RETRY_BUDGET_MAX and RETRY_BUDGET_PER_WORKFLOW_MAX set the ceilings";
-                self.warn(Code::PoolAboveCeiling, span, message, help);
+                self.warn(DiagnosticCode::PoolAboveCeiling, span, message, help);
             }
         }
         let limits = PoolLimits::effective(pool.total, pool.per_item, ceilings);
@@ -242,7 +246,7 @@ impl Lint<'_, '_> {
         {
             let message = format!("{items} items share a pool of {} retries", limits.total);
             let help = "if each may fail once, the pool has to be as large as the number of items";
-            self.warn(Code::PoolBelowItems, total, message, help);
+            self.warn(DiagnosticCode::PoolBelowItems, total, message, help);
         }
     }
 }
@@ -286,7 +290,7 @@ fn impossible(when: &Conditions, action: Option<&Action>) -> Option<&'static str
     if is_http == Some(false) && !when.statuses.is_empty() {
         return Some("only an HTTP request has a status");
     }
-    let throttled = ClassName::Class(Class::Throttled);
+    let throttled = ClassName::Class(FailureClass::Throttled);
     if is_http == Some(false)
         && !when.classes.is_empty()
         && when.classes.iter().all(|class| *class == throttled)

@@ -20,13 +20,15 @@ mod yaml;
 
 pub(crate) use assembly::aim_at;
 pub use assembly::assemble;
-pub use check::{Checked, check, check_aimed, check_bytes, check_bytes_by, check_retry_config, check_step};
+pub use check::{
+    CheckedWorkflow, check, check_aimed, check_bytes, check_bytes_by, check_retry_config, check_step,
+};
 #[cfg(feature = "count-checks")]
 pub use counted::checks_made;
 #[cfg(feature = "count-checks")]
 pub(crate) use counted::count_check;
 pub use definition::{plain_definition, without_nulls};
-pub use diagnostic::{Code, Diagnostic, Severity};
+pub use diagnostic::{Diagnostic, DiagnosticCode, Severity};
 pub use model::*;
 pub use operator::Operator;
 pub use schema::schema;

@@ -2,7 +2,7 @@
 //!
 //! They come from environment variables, which the caller reads.
 
-use undaunted_policy::shape::WorkDefaults;
+use undaunted_policy::spelling::WorkDefaults;
 use undaunted_policy::{Ceilings, CompletionRule};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -13,12 +13,12 @@ mod limits;
 
 use serde_json::{Map, Value, json};
 
-use super::keys::{Key, Shape, Table, plain_strategies};
+use super::keys::{MappingKey, MappingTable, ValueShape, plain_strategies};
 
 pub fn schema() -> Value {
     let definitions: Map<_, _> =
         Definition::all().map(|definition| (definition.name(), definition.schema())).collect();
-    let whole = |agents| Definition::new(Table::Workflow, agents).reference();
+    let whole = |agents| Definition::new(MappingTable::Workflow, agents).reference();
     // Conditions instead of `anyOf`: an editor then reports what is wrong with the variant that was
     // meant, not that none fits.
     json!({
@@ -27,7 +27,7 @@ pub fn schema() -> Value {
         "description": "A list of commands, or a workflow with settings.",
         "type": ["array", "object"],
         "if": {"type": "array"},
-        "then": {"minItems": 1, "items": Definition::new(Table::Command, false).reference()},
+        "then": {"minItems": 1, "items": Definition::new(MappingTable::Command, false).reference()},
         "else": {
             "if": {
                 "required": ["agents"],
@@ -42,7 +42,7 @@ pub fn schema() -> Value {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Definition {
-    table: Table,
+    table: MappingTable,
     /// Whether the file has agents, whose names are keys of commands.
     agents: bool,
     /// Whether it is a command inside of a handler, which has no handlers of its own.
@@ -50,27 +50,27 @@ struct Definition {
 }
 
 impl Definition {
-    fn new(table: Table, agents: bool) -> Self {
+    fn new(table: MappingTable, agents: bool) -> Self {
         Self { table, agents: agents && holds_commands(table), handled: false }
     }
 
     fn all() -> impl Iterator<Item = Self> {
-        let variants = |table: Table| {
-            let handled = table == Table::Command;
+        let variants = |table: MappingTable| {
+            let handled = table == MappingTable::Command;
             let agents = holds_commands(table);
             [(false, false), (true, false), (false, true), (true, true)]
                 .into_iter()
                 .filter(move |variant| (agents || !variant.0) && (handled || !variant.1))
                 .map(move |(agents, handled)| Self { table, agents, handled })
         };
-        Table::all().flat_map(variants)
+        MappingTable::all().flat_map(variants)
     }
 
     fn name(self) -> String {
         let place = if self.handled { "Handler" } else { "" };
         let agents = if self.agents { "WithAgents" } else { "" };
         match self.table {
-            Table::Strategy(strategy) => {
+            MappingTable::Strategy(strategy) => {
                 let (first, rest) = strategy.name.split_at(1);
                 first.to_ascii_uppercase() + rest
             }
@@ -82,16 +82,16 @@ impl Definition {
         json!({"$ref": format!("#/$defs/{}", self.name())})
     }
 
-    fn keys(self) -> impl Iterator<Item = Key> {
+    fn keys(self) -> impl Iterator<Item = MappingKey> {
         let nested = ["on_failure", "on_success", "breaker", "on_interrupt"];
-        let here = move |key: &Key| !(self.handled && nested.contains(&key.name));
+        let here = move |key: &MappingKey| !(self.handled && nested.contains(&key.name));
         self.table.keys().filter(here)
     }
 
     fn schema(self) -> Value {
-        let property = |key: Key| (key.name().to_owned(), self.property(key));
+        let property = |key: MappingKey| (key.name().to_owned(), self.property(key));
         let properties: Map<_, _> = self.keys().map(property).collect();
-        let action = matches!(self.table, Table::Command | Table::Handler);
+        let action = matches!(self.table, MappingTable::Command | MappingTable::Handler);
         let others = if self.agents && action { json!({"type": "string"}) } else { json!(false) };
         let mut schema = json!({
             "type": "object",
@@ -102,7 +102,7 @@ impl Definition {
         if !required.is_empty() {
             add(&mut schema, json!({"required": required}));
         }
-        let known: Vec<_> = self.keys().map(Key::name).collect();
+        let known: Vec<_> = self.keys().map(MappingKey::name).collect();
         let conditions = conditions::of(self.table, self.agents.then_some(known.as_slice()));
         if !conditions.is_empty() {
             add(&mut schema, json!({"allOf": conditions}));
@@ -110,11 +110,12 @@ impl Definition {
         schema
     }
 
-    fn property(self, key: Key) -> Value {
-        let within = Self { handled: self.table == Table::Handler || key.name == "on_failure", ..self };
+    fn property(self, key: MappingKey) -> Value {
+        let within =
+            Self { handled: self.table == MappingTable::Handler || key.name == "on_failure", ..self };
         let mut value = within.shape(&key.shape);
         add(&mut value, limits::of(self.table, key));
-        if self.table == Table::Workflow && matches!(key.name, "setup" | "reduce") {
+        if self.table == MappingTable::Workflow && matches!(key.name, "setup" | "reduce") {
             // A heading with nothing below it is allowed.
             value = json!({"anyOf": [value, {"type": "null"}]});
         }
@@ -122,50 +123,57 @@ impl Definition {
         value
     }
 
-    fn shape(self, shape: &Shape) -> Value {
+    fn shape(self, shape: &ValueShape) -> Value {
         match shape {
-            Shape::Text => json!({"type": "string"}),
-            Shape::Flag => json!({"type": "boolean"}),
-            Shape::Count => json!({"type": "integer", "minimum": 0}),
-            Shape::Number => json!({"type": "number"}),
-            Shape::Factor => json!({"type": "number", "minimum": 1}),
-            Shape::Duration => json!({"type": "string", "pattern": limits::DURATION}),
-            Shape::Statuses => {
+            ValueShape::Text => json!({"type": "string"}),
+            ValueShape::Flag => json!({"type": "boolean"}),
+            ValueShape::Count => json!({"type": "integer", "minimum": 0}),
+            ValueShape::Number => json!({"type": "number"}),
+            ValueShape::Factor => json!({"type": "number", "minimum": 1}),
+            ValueShape::Duration => json!({"type": "string", "pattern": limits::DURATION}),
+            ValueShape::Statuses => {
                 let one = json!({"anyOf": [
                     {"type": "integer", "minimum": 100, "maximum": 599},
                     {"type": "string", "pattern": limits::STATUSES},
                 ]});
                 json!({"anyOf": [one, {"type": "array", "items": one}]})
             }
-            Shape::Anything => json!({}),
-            Shape::Words(words) => json!({"enum": words}),
-            Shape::Strategy => json!({"enum": plain_strategies()}),
-            Shape::ListOf(inner) => {
+            ValueShape::Anything => json!({}),
+            ValueShape::Words(words) => json!({"enum": words}),
+            ValueShape::Strategy => json!({"enum": plain_strategies()}),
+            ValueShape::ListOf(inner) => {
                 let mut list = json!({"type": "array", "items": self.shape(inner)});
-                if matches!(inner, Shape::Keys(Table::Command)) {
+                if matches!(inner, ValueShape::Keys(MappingTable::Command)) {
                     add(&mut list, json!({"minItems": 1}));
                 }
                 list
             }
-            Shape::MapOf(inner) => {
+            ValueShape::MapOf(inner) => {
                 json!({"type": "object", "additionalProperties": self.shape(inner)})
             }
-            Shape::AnyOf(shapes) => {
+            ValueShape::AnyOf(shapes) => {
                 let shapes: Vec<_> = shapes.iter().map(|shape| self.shape(shape)).collect();
                 json!({"anyOf": shapes})
             }
-            Shape::Keys(table) => self.inner(*table).reference(),
+            ValueShape::Keys(table) => self.inner(*table).reference(),
         }
     }
 
-    fn inner(self, table: Table) -> Self {
-        Self { handled: self.handled && table == Table::Command, ..Self::new(table, self.agents) }
+    fn inner(self, table: MappingTable) -> Self {
+        Self { handled: self.handled && table == MappingTable::Command, ..Self::new(table, self.agents) }
     }
 }
 
 /// Mappings that are, or lead to, commands.
-const fn holds_commands(table: Table) -> bool {
-    matches!(table, Table::Workflow | Table::CommandList | Table::Command | Table::Handler | Table::Map)
+const fn holds_commands(table: MappingTable) -> bool {
+    matches!(
+        table,
+        MappingTable::Workflow
+            | MappingTable::CommandList
+            | MappingTable::Command
+            | MappingTable::Handler
+            | MappingTable::Map
+    )
 }
 
 /// Adds keywords to a schema, replacing those it has.
@@ -212,7 +220,7 @@ mod tests {
         let definitions = schema.get("$defs").cloned().unwrap_or_default();
         for agents in [false, true] {
             let mut seen = BTreeSet::new();
-            let workflow = Definition::new(Table::Workflow, agents).reference();
+            let workflow = Definition::new(MappingTable::Workflow, agents).reference();
             reached(&workflow, &definitions, &mut seen);
             for definition in Definition::all().filter(|one| holds_commands(one.table)) {
                 let name = definition.name();

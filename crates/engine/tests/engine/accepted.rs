@@ -8,10 +8,10 @@ use undaunted_engine::effect::{next_wake, ready, wanted};
 use undaunted_engine::event::{Event, ItemEvent, Record};
 use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::Input;
-use undaunted_engine::job::{Job, Stage};
-use undaunted_engine::task::{Files, TaskWork, task};
+use undaunted_engine::job::{Job, JobStage};
+use undaunted_engine::task::{TaskWork, ValueFiles, task};
 use undaunted_engine::view::report;
-use undaunted_policy::{Cause, Reason, Timestamp};
+use undaunted_policy::{FailureCause, Reason, Timestamp};
 
 use crate::flows::{attribute, done, fail, start_of};
 use crate::scene::{Scene, at, digest, fold};
@@ -88,7 +88,7 @@ fn a_result_is_waited_for_a_day_if_nothing_else_is_said() {
 fn a_result_that_does_not_come_is_a_timeout_and_called_for_again_with_the_same_token() {
     let mut scene = begun();
     let made = |scene: &Scene| {
-        let task = task(&scene.job, StepId(0).item(0), Files::default(), scene.now);
+        let task = task(&scene.job, StepId(0).item(0), ValueFiles::default(), scene.now);
         let TaskWork::Call(call) = task.unwrap().unwrap().work else {
             panic!("it is no call");
         };
@@ -138,7 +138,7 @@ fn a_result_may_come_before_it_is_known_that_the_attempt_was_taken_on() {
     let _ = done(&mut scene, StepId(0).item(0), &json!({"x": 1}));
     assert!(scene.hear(&Input::Accepted { start }).is_empty());
     let other = start_of(&scene, StepId(0).item(1));
-    let _ = fail(&mut scene, StepId(0).item(1), Cause::Status(503));
+    let _ = fail(&mut scene, StepId(0).item(1), FailureCause::Status(503));
     assert!(scene.hear(&Input::Accepted { start: other }).is_empty());
     assert!(scene.hear(&Input::Accepted { start: StartId(99) }).is_empty());
     assert!(scene.job.starts.accepted.is_empty());
@@ -152,8 +152,11 @@ fn what_is_told_twice_has_no_consequence() {
     scene.at(5);
     assert!(accept(&mut scene, 0).is_empty(), "its time stands");
     let _ = done(&mut scene, StepId(0).item(0), &json!({"x": 1}));
-    let end =
-        undaunted_engine::input::AttemptEnd { start, failure: Some(Cause::Refused), ..Default::default() };
+    let end = undaunted_engine::input::AttemptEnd {
+        start,
+        failure: Some(FailureCause::Refused),
+        ..Default::default()
+    };
     assert!(scene.end(end).is_empty());
 }
 
@@ -161,7 +164,7 @@ fn what_is_told_twice_has_no_consequence() {
 fn a_failure_that_comes_later_is_judged_as_one_that_comes_at_once() {
     let mut scene = begun();
     let _ = accept(&mut scene, 0);
-    let records = said(&fail(&mut scene, StepId(0).item(0), Cause::Refused));
+    let records = said(&fail(&mut scene, StepId(0).item(0), FailureCause::Refused));
     assert_eq!(records[1], "attempt_failed 0/0 0.1 Refused");
     assert!(records.contains(&"item_dead_lettered 0/0 0.1: permanent".to_owned()), "{records:?}");
 }
@@ -175,7 +178,7 @@ fn the_deadline_of_the_job_bounds_the_wait() {
     assert_eq!(scene.hear(&Input::Woke), ["job_stopping deadline"]);
     assert_eq!(scene.wanted().last().unwrap(), "end all");
     for item in [0, 1] {
-        let _ = fail(&mut scene, StepId(0).item(item), Cause::Interrupted);
+        let _ = fail(&mut scene, StepId(0).item(item), FailureCause::Interrupted);
     }
     assert!(scene.job.starts.accepted.is_empty());
     let (status, reason, _) = scene.came_to();
@@ -191,7 +194,7 @@ fn results_that_are_overdue_together_are_judged_one_after_the_other() {
     }
     scene.at(60);
     let mut records = Vec::new();
-    while scene.job.stage == Stage::Running && scene.next_wake().is_some_and(|at| at <= scene.now) {
+    while scene.job.stage == JobStage::Running && scene.next_wake().is_some_and(|at| at <= scene.now) {
         records.extend(scene.hear(&Input::Woke));
     }
     let retried = records.iter().filter(|it| it.starts_with("retry_sched"));

@@ -2,15 +2,16 @@
 //! what was held is let go.
 
 use undaunted_engine::breaker::{
-    AdmissionControl, BreakerJournal, BreakerRecord, Change, Fact, Gate, Openness, Signal,
+    AdmissionControl, BreakerAnswer, BreakerChangeKind, BreakerFact, BreakerJournal, BreakerOpenness,
+    BreakerRecord, TargetSignal,
 };
 use undaunted_policy::{BreakerSettings, Ticket, WhenOpen};
 
 use crate::desk::{Desk, NAME, SETTINGS, id, jobs, name};
 use crate::scene::{T0, at, secs};
 
-fn failed(many: u32) -> Fact {
-    Fact::Reported { at: T0, generation: 0, probe: false, signal: Signal::Down, many }
+fn failed(many: u32) -> BreakerFact {
+    BreakerFact::Reported { at: T0, generation: 0, probe: false, signal: TargetSignal::Down, many }
 }
 
 #[test]
@@ -20,14 +21,14 @@ fn what_a_process_reports_counts_before_it_is_written() {
     desk.fail("b");
     assert_eq!(desk.state().word(), "open");
     let until = Some(at(60));
-    assert_eq!(desk.ask("c", 9), Gate::Held { breaker: name(), until, longest: None });
+    assert_eq!(desk.ask("c", 9), BreakerAnswer::Held { breaker: name(), until, longest: None });
     assert_eq!(desk.admission.take_turned(), [], "nothing is on the disk");
     assert!(desk.write("a"));
     assert_eq!(desk.admission.take_turned(), []);
     assert!(desk.write("b"));
     let turned = desk.admission.take_turned();
     let turned: Vec<_> = turned.iter().map(|(_, it)| (it.change, it.job.as_deref())).collect();
-    assert_eq!(turned, [(Change::Opened, Some("b"))]);
+    assert_eq!(turned, [(BreakerChangeKind::Opened, Some("b"))]);
     assert_eq!(desk.state(), &desk.journals.fold(NAME).state);
 }
 
@@ -83,7 +84,7 @@ fn facts_of_others_between_own_ones_have_to_be_read() {
     let mut desk = Desk::of(SETTINGS);
     desk.fail("a");
     let (seq, record) = desk.seal("a");
-    desk.unseen(None, vec![Fact::Reset { at: T0 }]);
+    desk.unseen(None, vec![BreakerFact::Reset { at: T0 }]);
     let version = desk.journals.append(&name(), &record);
     assert!(!desk.admission.written(NAME, "a", seq, Some(version)));
     assert_eq!(desk.state().failures(), 1, "it counts meanwhile");
@@ -98,7 +99,7 @@ fn own_facts_in_a_journal_that_was_trimmed_before_it_was_read_count_once() {
         let mut desk = Desk::of(SETTINGS);
         desk.fail("a");
         let (seq, record) = desk.seal("a");
-        desk.unseen(None, vec![Fact::Reset { at: T0 }, Fact::Reset { at: T0 }]);
+        desk.unseen(None, vec![BreakerFact::Reset { at: T0 }, BreakerFact::Reset { at: T0 }]);
         let version = desk.journals.append(&name(), &record);
         let folded = desk.journals.fold(NAME).folded();
         desk.unseen(None, vec![folded]);
@@ -113,7 +114,7 @@ fn own_facts_in_a_journal_that_was_trimmed_before_it_was_read_count_once() {
         }
         desk.admission.refresh();
         assert_eq!(desk.state(), &desk.journals.fold(NAME).state);
-        desk.end("a", Ticket::restored(2, false), Signal::Down);
+        desk.end("a", Ticket::restored(2, false), TargetSignal::Down);
         assert_eq!(desk.state().failures(), 1);
     }
 }
@@ -161,39 +162,43 @@ fn what_was_held_is_let_go_one_after_the_other_and_each_job_at_its_own_times() {
     desk.offer_drawn("a", 4, Some(9), 0);
     desk.offer_drawn("b", 2, Some(9), u64::MAX / 2);
     desk.at(at(10));
-    desk.others(None, vec![Fact::Reset { at: at(10) }]);
+    desk.others(None, vec![BreakerFact::Reset { at: at(10) }]);
     // Five seconds at most: a tenth of the recovery timeout.
-    assert_eq!(desk.admission.openness(NAME, "a"), Openness::Passes(1));
-    assert_eq!(desk.admission.openness(NAME, "b"), Openness::Passes(0));
-    assert_eq!(desk.admission.openness(NAME, "c"), Openness::Passes(u32::MAX), "it held nothing");
+    assert_eq!(desk.admission.openness(NAME, "a"), BreakerOpenness::Passes(1));
+    assert_eq!(desk.admission.openness(NAME, "b"), BreakerOpenness::Passes(0));
+    assert_eq!(desk.admission.openness(NAME, "c"), BreakerOpenness::Passes(u32::MAX), "it held nothing");
     let next = desk.admission.next(NAME, "b").unwrap();
     assert!(at(11) <= next && next < at(12), "half of its share later");
     let ticket = Ticket::restored(desk.state().breaker.generation(), false);
     desk.start("a", ticket);
-    assert_eq!(desk.admission.openness(NAME, "a"), Openness::Passes(0));
+    assert_eq!(desk.admission.openness(NAME, "a"), BreakerOpenness::Passes(0));
     assert_eq!(desk.admission.next(NAME, "a"), Some(at(11).after(secs(1) / 4)));
     desk.at(at(15));
-    assert_eq!(desk.admission.openness(NAME, "a"), Openness::Passes(3));
+    assert_eq!(desk.admission.openness(NAME, "a"), BreakerOpenness::Passes(3));
     for _ in 0..3 {
         desk.start("a", ticket);
     }
-    assert_eq!(desk.admission.openness(NAME, "a"), Openness::Passes(u32::MAX));
+    assert_eq!(desk.admission.openness(NAME, "a"), BreakerOpenness::Passes(u32::MAX));
     assert_eq!(desk.admission.next(NAME, "a"), None);
     desk.offer_nothing("b");
-    assert_eq!(desk.admission.openness(NAME, "b"), Openness::Passes(u32::MAX), "it holds nothing any more");
+    assert_eq!(
+        desk.admission.openness(NAME, "b"),
+        BreakerOpenness::Passes(u32::MAX),
+        "it holds nothing any more"
+    );
 }
 
 #[test]
 fn a_release_ends_when_the_breaker_opens_again() {
     let mut desk = Desk::open(SETTINGS, &[]);
     desk.offer("a", 100, Some(9));
-    desk.others(None, vec![Fact::Reset { at: T0 }]);
-    assert_eq!(desk.admission.openness(NAME, "a"), Openness::Passes(1));
-    desk.others(None, vec![Fact::Tripped { at: T0 }]);
-    assert_eq!(desk.admission.openness(NAME, "a"), Openness::Holds);
+    desk.others(None, vec![BreakerFact::Reset { at: T0 }]);
+    assert_eq!(desk.admission.openness(NAME, "a"), BreakerOpenness::Passes(1));
+    desk.others(None, vec![BreakerFact::Tripped { at: T0 }]);
+    assert_eq!(desk.admission.openness(NAME, "a"), BreakerOpenness::Holds);
     assert_eq!(desk.admission.next(NAME, "a"), Some(at(60)));
     desk.at(at(30));
-    desk.others(None, vec![Fact::Reset { at: at(30) }]);
+    desk.others(None, vec![BreakerFact::Reset { at: at(30) }]);
     assert_eq!(desk.admission.next(NAME, "a"), Some(at(30)), "from the beginning");
 }
 
@@ -203,7 +208,7 @@ fn what_a_job_holds_when_it_comes_to_a_closed_breaker_is_let_go_one_after_the_ot
     let mut desk = Desk::of(SETTINGS);
     assert!(desk.admission.is_calm());
     desk.offer("a", 100, Some(9));
-    assert_eq!(desk.admission.openness(NAME, "a"), Openness::Passes(1));
+    assert_eq!(desk.admission.openness(NAME, "a"), BreakerOpenness::Passes(1));
     assert!(!desk.admission.is_calm());
 }
 
@@ -225,9 +230,9 @@ fn other_settings_are_a_fact_and_hold_at_once() {
 fn what_waits_is_awakened_when_settings_change_so_that_it_fails() {
     let mut desk = Desk::open(SETTINGS, &[("a", 3), ("b", 7)]);
     let settings = BreakerSettings { when_open: WhenOpen::Fail, ..SETTINGS };
-    desk.others(None, vec![Fact::Configured { at: T0, settings }]);
+    desk.others(None, vec![BreakerFact::Configured { at: T0, settings }]);
     assert_eq!(desk.awakened(), jobs(["a", "b"]));
-    assert_eq!(desk.ask("a", 3), Gate::Refused { breaker: name() });
+    assert_eq!(desk.ask("a", 3), BreakerAnswer::Refused { breaker: name() });
 }
 
 #[test]
@@ -236,8 +241,8 @@ fn a_breaker_that_is_not_known_lets_everything_through() {
     let ticket = Ticket::restored(0, false);
     let breaker = name();
     let gate = admission.ask(&name(), &id("a"), Some(1));
-    assert_eq!(gate, Gate::Open { breaker, ticket });
-    assert_eq!(admission.openness(NAME, "a"), Openness::Passes(u32::MAX));
+    assert_eq!(gate, BreakerAnswer::Open { breaker, ticket });
+    assert_eq!(admission.openness(NAME, "a"), BreakerOpenness::Passes(u32::MAX));
     assert!(!admission.learn(NAME, []), "it has to be met first");
     assert!(admission.is_calm());
 }

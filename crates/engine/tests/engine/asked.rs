@@ -1,7 +1,7 @@
 //! What somebody asks for while nobody runs a job is no sign of life.
 
 use undaunted_engine::input::Input;
-use undaunted_policy::{Cause, Reason};
+use undaunted_policy::{FailureCause, Reason};
 
 use crate::scene::{Scene, at};
 use crate::spoken::said;
@@ -21,7 +21,7 @@ map:
     );
     let mut scene = Scene::over(&text, 1);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     scene.at(1);
     scene
 }

@@ -7,9 +7,10 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use undaunted_engine::breaker::{
-    AdmissionControl, BreakerChange, BreakerRecord, BreakerReport, BreakerState, Change, Fact, Signal,
+    AdmissionControl, BreakerChange, BreakerChangeKind, BreakerFact, BreakerRecord, BreakerReport,
+    BreakerState, TargetSignal,
 };
-use undaunted_policy::{Breaker, BreakerSettings, Phase, Ticket, Timestamp};
+use undaunted_policy::{Breaker, BreakerSettings, CircuitState, Ticket, Timestamp};
 
 use crate::scene::{T0, at, secs};
 
@@ -19,7 +20,7 @@ const NAME: &str = "payments";
 const SETTINGS: BreakerSettings =
     BreakerSettings { failure_threshold: 3, half_open_max_calls: 2, ..BreakerSettings::DEFAULT };
 
-fn ended(generation: u32, probe: bool, signal: Signal) -> BreakerReport {
+fn ended(generation: u32, probe: bool, signal: TargetSignal) -> BreakerReport {
     BreakerReport::Ended { breaker: Arc::from(NAME), ticket: Ticket::restored(generation, probe), signal }
 }
 
@@ -28,7 +29,7 @@ fn started(generation: u32) -> BreakerReport {
 }
 
 /// The facts of one commit of a job that tells this, each at its time.
-fn told(state: BreakerState, reports: &[(Timestamp, BreakerReport)]) -> Vec<Fact> {
+fn told(state: BreakerState, reports: &[(Timestamp, BreakerReport)]) -> Vec<BreakerFact> {
     let (name, job) = (Arc::from(NAME), Arc::from("7f3k"));
     let mut admission = AdmissionControl::default();
     admission.meet(&name, state.into());
@@ -42,50 +43,60 @@ fn told(state: BreakerState, reports: &[(Timestamp, BreakerReport)]) -> Vec<Fact
     facts.into_iter().skip(1).collect()
 }
 
-fn reported(at: Timestamp, generation: u32, probe: bool, signal: Signal, many: u32) -> Fact {
-    Fact::Reported { at, generation, probe, signal, many }
+fn reported(at: Timestamp, generation: u32, probe: bool, signal: TargetSignal, many: u32) -> BreakerFact {
+    BreakerFact::Reported { at, generation, probe, signal, many }
 }
 
 /// The fact that one report is.
-fn single(now: Timestamp, report: &BreakerReport) -> Fact {
+fn single(now: Timestamp, report: &BreakerReport) -> BreakerFact {
     match report {
-        BreakerReport::Started { ticket, .. } => Fact::Probed { at: now, generation: ticket.generation() },
+        BreakerReport::Started { ticket, .. } => {
+            BreakerFact::Probed { at: now, generation: ticket.generation() }
+        }
         BreakerReport::Ended { ticket, signal, .. } => {
             reported(now, ticket.generation(), ticket.probe, *signal, 1)
         }
     }
 }
 
-fn by_job(facts: Vec<Fact>) -> BreakerRecord {
+fn by_job(facts: Vec<BreakerFact>) -> BreakerRecord {
     BreakerRecord { job: Some("7f3k".to_owned()), seq: Some(1), facts }
 }
 
 /// A breaker in this phase that has opened once.
-fn in_phase(phase: Phase) -> BreakerState {
+fn in_phase(phase: CircuitState) -> BreakerState {
     BreakerState { breaker: Breaker::restored(phase, 1), ..BreakerState::with(SETTINGS) }
 }
 
-fn phases() -> [Phase; 4] {
-    let half_open = |probing| Phase::HalfOpen { successes: 1, probing };
+fn phases() -> [CircuitState; 4] {
+    let half_open = |probing| CircuitState::HalfOpen { successes: 1, probing };
     let (since, until) = (T0, at(60));
-    [Phase::Closed { failures: 2 }, Phase::Open { since, until }, half_open(true), half_open(false)]
+    [
+        CircuitState::Closed { failures: 2 },
+        CircuitState::Open { since, until },
+        half_open(true),
+        half_open(false),
+    ]
 }
 
 #[test]
 fn successes_that_are_alike_are_one_fact() {
-    let up = ended(0, false, Signal::Up);
+    let up = ended(0, false, TargetSignal::Up);
     let reports: Vec<_> = (0..1000).map(|it| (at(it), up.clone())).collect();
-    assert_eq!(told(BreakerState::with(SETTINGS), &reports), [reported(at(999), 0, false, Signal::Up, 1000)]);
+    assert_eq!(
+        told(BreakerState::with(SETTINGS), &reports),
+        [reported(at(999), 0, false, TargetSignal::Up, 1000)]
+    );
 }
 
 #[test]
 fn failures_are_one_fact_only_if_they_are_of_one_instant() {
-    let down = ended(0, false, Signal::Down);
+    let down = ended(0, false, TargetSignal::Down);
     let reports = [0, 0, 1].map(|it| (at(it), down.clone()));
     let facts = told(BreakerState::with(SETTINGS), &reports);
     assert_eq!(
         facts,
-        [reported(at(0), 0, false, Signal::Down, 2), reported(at(1), 0, false, Signal::Down, 1)]
+        [reported(at(0), 0, false, TargetSignal::Down, 2), reported(at(1), 0, false, TargetSignal::Down, 1)]
     );
     // The one that opens the breaker says since when it is open.
     let mut state = BreakerState::with(SETTINGS);
@@ -97,16 +108,16 @@ fn failures_are_one_fact_only_if_they_are_of_one_instant() {
 #[test]
 fn results_of_other_generations_of_probes_and_with_other_signals_stay_apart() {
     let reports = [
-        ended(1, false, Signal::Up),
-        ended(0, false, Signal::Up),
-        ended(0, true, Signal::Up),
-        ended(0, true, Signal::Up),
-        ended(0, false, Signal::Unknown),
-        ended(0, false, Signal::Up),
+        ended(1, false, TargetSignal::Up),
+        ended(0, false, TargetSignal::Up),
+        ended(0, true, TargetSignal::Up),
+        ended(0, true, TargetSignal::Up),
+        ended(0, false, TargetSignal::Unknown),
+        ended(0, false, TargetSignal::Up),
     ];
     let reports = reports.map(|report| (at(1), report));
     let facts = told(BreakerState::with(SETTINGS), &reports);
-    let singles: Vec<Fact> = reports.iter().map(|(now, it)| single(*now, it)).collect();
+    let singles: Vec<BreakerFact> = reports.iter().map(|(now, it)| single(*now, it)).collect();
     assert_eq!(facts, singles);
 }
 
@@ -116,12 +127,12 @@ fn a_start_that_is_no_probe_says_nothing() {
     assert_eq!(told(BreakerState::with(SETTINGS), &[(T0, report)]), []);
 }
 
-fn signal() -> impl Strategy<Value = Signal> {
+fn signal() -> impl Strategy<Value = TargetSignal> {
     prop_oneof![
-        4 => Just(Signal::Up),
-        6 => Just(Signal::Down),
-        2 => Just(Signal::Unknown),
-        1 => Just(Signal::Trip),
+        4 => Just(TargetSignal::Up),
+        6 => Just(TargetSignal::Down),
+        2 => Just(TargetSignal::Unknown),
+        1 => Just(TargetSignal::Trip),
     ]
 }
 
@@ -172,7 +183,7 @@ proptest! {
 #[test]
 fn results_of_starts_from_before_the_last_opening_are_ignored() {
     for phase in phases() {
-        for signal in [Signal::Up, Signal::Down, Signal::Unknown, Signal::Trip] {
+        for signal in [TargetSignal::Up, TargetSignal::Down, TargetSignal::Unknown, TargetSignal::Trip] {
             for probe in [false, true] {
                 let mut state = in_phase(phase);
                 let result = reported(at(9), 0, probe, signal, 5);
@@ -185,34 +196,34 @@ fn results_of_starts_from_before_the_last_opening_are_ignored() {
 
 #[test]
 fn probes_of_older_generations_are_none_and_so_are_those_of_a_breaker_that_has_closed() {
-    let probed = |generation| by_job(vec![Fact::Probed { at: at(9), generation }]);
-    let lost = |generation| by_job(vec![Fact::ProbeLost { at: at(9), generation }]);
+    let probed = |generation| by_job(vec![BreakerFact::Probed { at: at(9), generation }]);
+    let lost = |generation| by_job(vec![BreakerFact::ProbeLost { at: at(9), generation }]);
     for phase in phases() {
         let mut state = in_phase(phase);
         assert_eq!(state.apply(&probed(0)), [], "{phase:?}");
         assert_eq!(state.apply(&lost(0)), [], "{phase:?}");
         assert_eq!(state, in_phase(phase));
     }
-    let mut closed = in_phase(Phase::default());
+    let mut closed = in_phase(CircuitState::default());
     assert_eq!(closed.apply(&probed(1)), []);
-    assert_eq!(closed, in_phase(Phase::default()));
+    assert_eq!(closed, in_phase(CircuitState::default()));
 }
 
 #[test]
 fn the_result_of_a_probe_that_was_given_up_is_ignored() {
     let mut state = in_phase(phases()[1]);
     let generation = 1;
-    let probed = state.apply(&by_job(vec![Fact::Probed { at: at(60), generation }]));
-    assert_eq!(probed[0].change, Change::HalfOpened);
+    let probed = state.apply(&by_job(vec![BreakerFact::Probed { at: at(60), generation }]));
+    assert_eq!(probed[0].change, BreakerChangeKind::HalfOpened);
     assert_eq!(state.probe.as_ref().unwrap().job, "7f3k");
     assert_eq!(state.overdue_probe(at(119)), None);
     assert!(state.overdue_probe(at(120)).is_some());
-    let lost = Fact::ProbeLost { at: at(120), generation };
+    let lost = BreakerFact::ProbeLost { at: at(120), generation };
     let changes = state.apply(&BreakerRecord::by_hand(vec![lost.clone()]));
-    assert_eq!(changes[0].change, Change::ProbeLost);
+    assert_eq!(changes[0].change, BreakerChangeKind::ProbeLost);
     assert!(!state.is_probing() && state.is_shut() && state.probe.is_none());
     let given_up = state.clone();
-    let late = reported(at(121), generation, true, Signal::Up, 1);
+    let late = reported(at(121), generation, true, TargetSignal::Up, 1);
     assert_eq!(state.apply(&by_job(vec![late, lost])), []);
     assert_eq!(state, given_up);
 }
@@ -220,32 +231,33 @@ fn the_result_of_a_probe_that_was_given_up_is_ignored() {
 #[test]
 fn an_opening_tells_how_many_failures_in_a_row_there_were_or_that_a_probe_failed() {
     let mut state = BreakerState::with(SETTINGS);
-    let down = |generation, probe, many| by_job(vec![reported(at(1), generation, probe, Signal::Down, many)]);
+    let down =
+        |generation, probe, many| by_job(vec![reported(at(1), generation, probe, TargetSignal::Down, many)]);
     let opened = state.apply(&down(0, false, 7)).pop().unwrap();
-    assert_eq!((opened.change, opened.failures), (Change::Opened, 3));
-    let _ = state.apply(&by_job(vec![Fact::Probed { at: at(61), generation: 1 }]));
+    assert_eq!((opened.change, opened.failures), (BreakerChangeKind::Opened, 3));
+    let _ = state.apply(&by_job(vec![BreakerFact::Probed { at: at(61), generation: 1 }]));
     let opened = state.apply(&down(1, true, 1)).pop().unwrap();
-    assert_eq!((opened.change, opened.failures), (Change::Opened, 0));
-    let tripped = state.apply(&BreakerRecord::by_hand(vec![Fact::Tripped { at: at(90) }]));
-    assert_eq!((tripped[0].change, tripped[0].failures), (Change::Tripped, 0));
+    assert_eq!((opened.change, opened.failures), (BreakerChangeKind::Opened, 0));
+    let tripped = state.apply(&BreakerRecord::by_hand(vec![BreakerFact::Tripped { at: at(90) }]));
+    assert_eq!((tripped[0].change, tripped[0].failures), (BreakerChangeKind::Tripped, 0));
     assert_eq!(state.until(), Some(at(150)));
     // A threshold that was lowered meanwhile opens with the next failure.
     let mut state = BreakerState::with(BreakerSettings { failure_threshold: 9, ..SETTINGS });
     let _ = state.apply(&down(0, false, 6));
     let settings = SETTINGS;
-    let _ = state.apply(&by_job(vec![Fact::Configured { at: at(2), settings }]));
+    let _ = state.apply(&by_job(vec![BreakerFact::Configured { at: at(2), settings }]));
     let opened = state.apply(&down(0, false, 1)).pop().unwrap();
-    assert_eq!((opened.change, opened.failures), (Change::Opened, 7));
+    assert_eq!((opened.change, opened.failures), (BreakerChangeKind::Opened, 7));
 }
 
 #[test]
 fn what_was_imported_is_open_until_then_and_older_results_do_not_count() {
     let mut state = BreakerState::with(SETTINGS);
     let (since, until) = (at(1), at(500));
-    let changes = state.apply(&by_job(vec![Fact::Imported { since, until }]));
-    assert_eq!((changes[0].at, changes[0].change), (since, Change::Tripped));
+    let changes = state.apply(&by_job(vec![BreakerFact::Imported { since, until }]));
+    assert_eq!((changes[0].at, changes[0].change), (since, BreakerChangeKind::Tripped));
     assert_eq!((state.until(), state.breaker.generation()), (Some(until), 1));
-    let up = reported(at(2), 0, false, Signal::Up, 1);
+    let up = reported(at(2), 0, false, TargetSignal::Up, 1);
     assert_eq!(state.apply(&by_job(vec![up])), []);
 }
 
@@ -253,7 +265,7 @@ fn what_was_imported_is_open_until_then_and_older_results_do_not_count() {
 fn a_count_that_only_damage_writes_takes_no_time() {
     let settings = BreakerSettings { failure_threshold: u32::MAX, recovery_timeout: secs(60), ..SETTINGS };
     let mut state = BreakerState::with(settings);
-    for signal in [Signal::Down, Signal::Up, Signal::Unknown, Signal::Down] {
+    for signal in [TargetSignal::Down, TargetSignal::Up, TargetSignal::Unknown, TargetSignal::Down] {
         let _ = state.apply(&by_job(vec![reported(at(1), 0, false, signal, u32::MAX)]));
     }
     assert_eq!(state.failures(), 1 << 20);

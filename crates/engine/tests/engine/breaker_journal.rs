@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use undaunted_engine::breaker::{BreakerChange, BreakerJournal, BreakerRecord, Fact, HISTORY, Signal};
+use undaunted_engine::breaker::{
+    BreakerChange, BreakerFact, BreakerJournal, BreakerRecord, HISTORY, TargetSignal,
+};
 use undaunted_policy::{BreakerSettings, Timestamp};
 
 use crate::journals::Journals;
@@ -15,7 +17,7 @@ use crate::scene::{T0, at};
 #[derive(Clone, Debug)]
 enum Appended {
     /// A result of a start that was so many openings ago.
-    Reported(u32, bool, Signal),
+    Reported(u32, bool, TargetSignal),
     Probed(u32),
     ProbeLost(u32),
     Configured(u32),
@@ -29,10 +31,10 @@ enum Appended {
 
 fn appended() -> impl Strategy<Value = Appended> {
     let signal = prop_oneof![
-        3 => Just(Signal::Up),
-        6 => Just(Signal::Down),
-        1 => Just(Signal::Unknown),
-        1 => Just(Signal::Trip),
+        3 => Just(TargetSignal::Up),
+        6 => Just(TargetSignal::Down),
+        1 => Just(TargetSignal::Unknown),
+        1 => Just(TargetSignal::Trip),
     ];
     let ago = || prop_oneof![4 => Just(0_u32), 1 => 1_u32..3];
     prop_oneof![
@@ -66,18 +68,20 @@ impl Both {
         let generation = |ago: u32| state.breaker.generation().saturating_sub(ago);
         let fact = match *what {
             Appended::Reported(ago, probe, signal) => {
-                Fact::Reported { at, generation: generation(ago), probe, signal, many: 1 }
+                BreakerFact::Reported { at, generation: generation(ago), probe, signal, many: 1 }
             }
-            Appended::Probed(ago) => Fact::Probed { at, generation: generation(ago) },
-            Appended::ProbeLost(ago) => Fact::ProbeLost { at, generation: generation(ago) },
+            Appended::Probed(ago) => BreakerFact::Probed { at, generation: generation(ago) },
+            Appended::ProbeLost(ago) => BreakerFact::ProbeLost { at, generation: generation(ago) },
             Appended::Configured(failure_threshold) => {
                 let settings =
                     BreakerSettings { failure_threshold, half_open_max_calls: 1, ..BreakerSettings::DEFAULT };
-                Fact::Configured { at, settings }
+                BreakerFact::Configured { at, settings }
             }
-            Appended::ByHand(true) => Fact::Tripped { at },
-            Appended::ByHand(false) => Fact::Reset { at },
-            Appended::Imported => Fact::Imported { since: at, until: at.after(Duration::from_secs(9)) },
+            Appended::ByHand(true) => BreakerFact::Tripped { at },
+            Appended::ByHand(false) => BreakerFact::Reset { at },
+            Appended::Imported => {
+                BreakerFact::Imported { since: at, until: at.after(Duration::from_secs(9)) }
+            }
             Appended::Folded(behind) => {
                 let Some(fact) = self.folded(&name, behind) else {
                     return;
@@ -95,7 +99,7 @@ impl Both {
     }
 
     /// What a process writes that has read all records but the last.
-    fn folded(&mut self, name: &str, behind: u64) -> Option<Fact> {
+    fn folded(&mut self, name: &str, behind: u64) -> Option<BreakerFact> {
         let records = self.whole.of(name);
         let behind = usize::try_from(behind).unwrap();
         let known = records.get(..records.len().checked_sub(behind)?)?;
@@ -130,7 +134,7 @@ proptest! {
 }
 
 fn tripped() -> BreakerRecord {
-    BreakerRecord::by_hand(vec![Fact::Tripped { at: at(1) }])
+    BreakerRecord::by_hand(vec![BreakerFact::Tripped { at: at(1) }])
 }
 
 #[test]
@@ -138,7 +142,7 @@ fn a_fold_that_stands_behind_facts_of_others_does_not_hide_them() {
     let mut records = vec![(1, tripped()), (2, tripped())];
     let folded = BreakerJournal::fold(&records).folded();
     // Another process was faster.
-    records.push((3, BreakerRecord::by_hand(vec![Fact::Reset { at: at(2) }])));
+    records.push((3, BreakerRecord::by_hand(vec![BreakerFact::Reset { at: at(2) }])));
     records.push((4, BreakerRecord::by_hand(vec![folded])));
     let whole = BreakerJournal::fold(&records);
     assert_eq!((whole.state.word(), whole.version), ("closed", 4));
@@ -168,7 +172,7 @@ fn only_the_latest_openings_and_closings_outlive_their_records() {
     let records: Vec<_> = (1..=200).map(|version| (version, tripped())).collect();
     let journal = BreakerJournal::fold(&records);
     assert_eq!(journal.changes.len(), 200);
-    let Fact::Folded { upto, state, history } = journal.folded() else {
+    let BreakerFact::Folded { upto, state, history } = journal.folded() else {
         panic!("no fold");
     };
     assert_eq!((upto, *state), (200, journal.state.clone()));

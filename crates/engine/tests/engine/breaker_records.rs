@@ -5,9 +5,11 @@
 use std::path::Path;
 
 use proptest::prelude::*;
-use undaunted_engine::breaker::{BreakerChange, BreakerRecord, BreakerState, Change, Fact, Probe, Signal};
+use undaunted_engine::breaker::{
+    BreakerChange, BreakerChangeKind, BreakerFact, BreakerRecord, BreakerState, Probe, TargetSignal,
+};
 use undaunted_engine::event::{FORMAT, RecordError};
-use undaunted_policy::{Breaker, BreakerSettings, Phase, WhenOpen};
+use undaunted_policy::{Breaker, BreakerSettings, CircuitState, WhenOpen};
 
 use crate::golden::{Cbor, NULL, file, golden, tree};
 use crate::scene::{at, secs};
@@ -15,14 +17,14 @@ use crate::scene::{at, secs};
 /// The format that is written.
 const FACTS: u8 = 2;
 
-fn open() -> Phase {
-    Phase::Open { since: at(5), until: at(65) }
+fn open() -> CircuitState {
+    CircuitState::Open { since: at(5), until: at(65) }
 }
 
 /// A change as records of format 1 have it.
-fn change(change: Change, phase: Phase) -> BreakerChange {
-    let by_hand = matches!(change, Change::Tripped | Change::Reset);
-    let probing = matches!(phase, Phase::HalfOpen { probing: true, .. });
+fn change(change: BreakerChangeKind, phase: CircuitState) -> BreakerChange {
+    let by_hand = matches!(change, BreakerChangeKind::Tripped | BreakerChangeKind::Reset);
+    let probing = matches!(phase, CircuitState::HalfOpen { probing: true, .. });
     BreakerChange {
         at: at(5),
         change,
@@ -35,7 +37,7 @@ fn change(change: Change, phase: Phase) -> BreakerChange {
                 recovery_timeout: secs(60),
                 half_open_max_calls: 3,
                 when_open: if by_hand { WhenOpen::Fail } else { WhenOpen::Hold },
-                max_hold: (change == Change::Configured).then(|| secs(600)),
+                max_hold: (change == BreakerChangeKind::Configured).then(|| secs(600)),
             },
             breaker: Breaker::restored(phase, 300),
             probe: probing.then(|| Probe { job: "7f3k".to_owned(), since: at(4) }),
@@ -45,20 +47,20 @@ fn change(change: Change, phase: Phase) -> BreakerChange {
 
 /// What each golden file of format 1 means, by its name.
 fn states() -> Vec<(String, BreakerChange)> {
-    let closed = |failures| Phase::Closed { failures };
-    let half_open = |successes, probing| Phase::HalfOpen { successes, probing };
+    let closed = |failures| CircuitState::Closed { failures };
+    let half_open = |successes, probing| CircuitState::HalfOpen { successes, probing };
     let changes = [
-        (Change::Configured, closed(0)),
-        (Change::Failed, closed(4)),
-        (Change::Succeeded, closed(0)),
-        (Change::Opened, open()),
-        (Change::Tripped, open()),
-        (Change::HalfOpened, half_open(0, true)),
-        (Change::Probed, half_open(1, true)),
-        (Change::ProbeSucceeded, half_open(2, false)),
-        (Change::ProbeLost, half_open(1, false)),
-        (Change::Closed, closed(0)),
-        (Change::Reset, closed(0)),
+        (BreakerChangeKind::Configured, closed(0)),
+        (BreakerChangeKind::Failed, closed(4)),
+        (BreakerChangeKind::Succeeded, closed(0)),
+        (BreakerChangeKind::Opened, open()),
+        (BreakerChangeKind::Tripped, open()),
+        (BreakerChangeKind::HalfOpened, half_open(0, true)),
+        (BreakerChangeKind::Probed, half_open(1, true)),
+        (BreakerChangeKind::ProbeSucceeded, half_open(2, false)),
+        (BreakerChangeKind::ProbeLost, half_open(1, false)),
+        (BreakerChangeKind::Closed, closed(0)),
+        (BreakerChangeKind::Reset, closed(0)),
     ];
     let changes = changes.map(|(word, phase)| {
         let name = format!("breaker_record_{}", word.word());
@@ -69,37 +71,41 @@ fn states() -> Vec<(String, BreakerChange)> {
 
 /// The record that a record of format 1 is read as.
 fn read_as(change: &BreakerChange) -> BreakerRecord {
-    BreakerRecord { job: change.job.clone(), seq: None, facts: vec![Fact::State(Box::new(change.clone()))] }
+    BreakerRecord {
+        job: change.job.clone(),
+        seq: None,
+        facts: vec![BreakerFact::State(Box::new(change.clone()))],
+    }
 }
 
-fn reported(signal: Signal, probe: bool, many: u32) -> Fact {
-    Fact::Reported { at: at(5), generation: 300, probe, signal, many }
+fn reported(signal: TargetSignal, probe: bool, many: u32) -> BreakerFact {
+    BreakerFact::Reported { at: at(5), generation: 300, probe, signal, many }
 }
 
 /// The record of each golden file of format 2, by its name.
 fn facts() -> Vec<(&'static str, BreakerRecord)> {
     let (since, until, generation) = (at(5), at(65), 300);
-    let settings = change(Change::Configured, open()).state.settings;
-    let opened = BreakerChange { failures: 5, ..change(Change::Opened, open()) };
-    let probing = Phase::HalfOpen { successes: 1, probing: true };
-    let probed = change(Change::HalfOpened, probing);
+    let settings = change(BreakerChangeKind::Configured, open()).state.settings;
+    let opened = BreakerChange { failures: 5, ..change(BreakerChangeKind::Opened, open()) };
+    let probing = CircuitState::HalfOpen { successes: 1, probing: true };
+    let probed = change(BreakerChangeKind::HalfOpened, probing);
     let by_job = |facts| BreakerRecord { job: Some("7f3k".to_owned()), seq: Some(1000), facts };
     let by_hand = BreakerRecord::by_hand;
     vec![
-        ("configured", by_job(vec![Fact::Configured { at: since, settings }])),
-        ("reported_up", by_job(vec![reported(Signal::Up, false, 1000)])),
-        ("reported_down", by_job(vec![reported(Signal::Down, false, 2)])),
-        ("reported_unknown", by_job(vec![reported(Signal::Unknown, true, 1)])),
-        ("reported_trip", by_job(vec![reported(Signal::Trip, false, 1)])),
-        ("probed", by_job(vec![Fact::Probed { at: since, generation }])),
-        ("probe_lost", by_hand(vec![Fact::ProbeLost { at: since, generation }])),
-        ("tripped", by_hand(vec![Fact::Tripped { at: since }])),
-        ("reset", by_hand(vec![Fact::Reset { at: since }])),
-        ("imported", by_job(vec![Fact::Imported { since, until }])),
-        ("state", by_job(vec![Fact::State(Box::new(opened.clone()))])),
+        ("configured", by_job(vec![BreakerFact::Configured { at: since, settings }])),
+        ("reported_up", by_job(vec![reported(TargetSignal::Up, false, 1000)])),
+        ("reported_down", by_job(vec![reported(TargetSignal::Down, false, 2)])),
+        ("reported_unknown", by_job(vec![reported(TargetSignal::Unknown, true, 1)])),
+        ("reported_trip", by_job(vec![reported(TargetSignal::Trip, false, 1)])),
+        ("probed", by_job(vec![BreakerFact::Probed { at: since, generation }])),
+        ("probe_lost", by_hand(vec![BreakerFact::ProbeLost { at: since, generation }])),
+        ("tripped", by_hand(vec![BreakerFact::Tripped { at: since }])),
+        ("reset", by_hand(vec![BreakerFact::Reset { at: since }])),
+        ("imported", by_job(vec![BreakerFact::Imported { since, until }])),
+        ("state", by_job(vec![BreakerFact::State(Box::new(opened.clone()))])),
         (
             "folded",
-            by_hand(vec![Fact::Folded {
+            by_hand(vec![BreakerFact::Folded {
                 upto: 1000,
                 state: Box::new(probed.state.clone()),
                 history: vec![opened, probed],
@@ -108,9 +114,9 @@ fn facts() -> Vec<(&'static str, BreakerRecord)> {
         (
             "several",
             by_job(vec![
-                reported(Signal::Up, true, 1),
-                reported(Signal::Down, false, 3),
-                Fact::Probed { at: since, generation },
+                reported(TargetSignal::Up, true, 1),
+                reported(TargetSignal::Down, false, 3),
+                BreakerFact::Probed { at: since, generation },
             ]),
         ),
     ]
@@ -151,7 +157,7 @@ fn every_record_of_format_1_is_read_and_is_the_state_that_it_was() {
         let read = BreakerRecord::decode(&bytes).unwrap();
         assert_eq!(read, read_as(&change), "{name}");
         // Whatever the breaker was before.
-        let tripped = BreakerRecord::by_hand(vec![Fact::Tripped { at: at(1) }]);
+        let tripped = BreakerRecord::by_hand(vec![BreakerFact::Tripped { at: at(1) }]);
         for before in [vec![], vec![tripped]] {
             let mut state = BreakerState::default();
             for record in &before {
@@ -259,10 +265,10 @@ fn a_record_of_facts_that_lacks_a_field_is_read_without_it_or_refused() {
 fn a_change_that_has_no_count_of_failures_is_read_as_one_of_none() {
     // Releases that wrote format 1 did not count them, and neither do changes that nothing counted to.
     let found = BreakerRecord::decode(&without("breaker_fact_state", &[2, 0, 1, 0, 7]));
-    let [Fact::State(change)] = &found.unwrap().facts[..] else {
+    let [BreakerFact::State(change)] = &found.unwrap().facts[..] else {
         panic!("no state");
     };
-    assert_eq!((change.change, change.failures), (Change::Opened, 0));
+    assert_eq!((change.change, change.failures), (BreakerChangeKind::Opened, 0));
 }
 
 #[test]

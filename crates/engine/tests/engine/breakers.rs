@@ -2,7 +2,7 @@
 //! back.
 
 use undaunted_engine::event::{Event, ItemEvent, Record};
-use undaunted_policy::{Cause, Class, Phase};
+use undaunted_policy::{CircuitState, FailureCause, FailureClass};
 
 use crate::scene::{Scene, at, secs};
 use crate::spoken::said;
@@ -34,7 +34,7 @@ pub(crate) fn opened(text: &str, items: u32) -> Scene {
     let mut scene = Scene::over(text, items);
     let _ = scene.start();
     for item in 0..3 {
-        let _ = scene.fail(item, Cause::Exit(1));
+        let _ = scene.fail(item, FailureCause::Exit(1));
     }
     assert_eq!(scene.breaker(NAME).word(), "open");
     scene
@@ -63,11 +63,11 @@ fn probe_well(scene: &mut Scene) -> u32 {
 fn a_breaker_opens_after_so_many_failures_in_a_row() {
     let mut scene = Scene::over(&map(3, "", ""), 3);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
-    let _ = scene.fail(1, Cause::Timeout);
+    let _ = scene.fail(0, FailureCause::Exit(1));
+    let _ = scene.fail(1, FailureCause::Timeout);
     assert_eq!(scene.breaker(NAME).failures(), 2);
     scene.at(1);
-    assert_eq!(said(&scene.fail(2, Cause::Signal(9)))[0], "attempt_failed 0/2 0.1 Signal(9)");
+    assert_eq!(said(&scene.fail(2, FailureCause::Signal(9)))[0], "attempt_failed 0/2 0.1 Signal(9)");
     assert_eq!(scene.turned(), ["opened until +61s"]);
     assert_eq!(scene.breaker(NAME).until(), Some(at(61)));
 }
@@ -76,13 +76,13 @@ fn a_breaker_opens_after_so_many_failures_in_a_row() {
 fn a_success_begins_the_count_again() {
     let mut scene = Scene::over(&map(3, "", ""), 6);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
-    let _ = scene.fail(1, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
+    let _ = scene.fail(1, FailureCause::Exit(1));
     let _ = scene.succeed(2);
     assert_eq!(scene.breaker(NAME).failures(), 0);
     let _ = scene.start();
-    let _ = scene.fail(3, Cause::Exit(1));
-    let _ = scene.fail(4, Cause::Exit(1));
+    let _ = scene.fail(3, FailureCause::Exit(1));
+    let _ = scene.fail(4, FailureCause::Exit(1));
     assert_eq!(scene.breaker(NAME).word(), "closed");
 }
 
@@ -90,10 +90,10 @@ fn a_success_begins_the_count_again() {
 fn an_answer_below_500_begins_the_count_again_and_one_above_counts() {
     let mut scene = Scene::over(&map(4, "", ""), 4);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
-    let _ = scene.fail(1, Cause::Status(503));
+    let _ = scene.fail(0, FailureCause::Exit(1));
+    let _ = scene.fail(1, FailureCause::Status(503));
     assert_eq!(scene.breaker(NAME).failures(), 2);
-    let _ = scene.fail(2, Cause::Status(404));
+    let _ = scene.fail(2, FailureCause::Status(404));
     assert_eq!(scene.breaker(NAME).failures(), 0);
 }
 
@@ -101,13 +101,13 @@ fn an_answer_below_500_begins_the_count_again_and_one_above_counts() {
 fn permanent_and_interrupted_attempts_say_nothing_about_the_target() {
     let mut scene = Scene::over(&map(5, "", ""), 5);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
-    let _ = scene.fail(1, Cause::Exit(127));
-    let _ = scene.fail(2, Cause::Interrupted);
-    let _ = scene.fail(3, Cause::Other(Class::Permanent));
+    let _ = scene.fail(0, FailureCause::Exit(1));
+    let _ = scene.fail(1, FailureCause::Exit(127));
+    let _ = scene.fail(2, FailureCause::Interrupted);
+    let _ = scene.fail(3, FailureCause::Other(FailureClass::Permanent));
     assert_eq!(scene.breaker(NAME).failures(), 1);
     let _ = scene.tell(&undaunted_engine::input::Input::Cancel);
-    let _ = scene.fail(4, Cause::Signal(15));
+    let _ = scene.fail(4, FailureCause::Signal(15));
     assert_eq!(scene.breaker(NAME).failures(), 1, "it was cancelled");
     assert_eq!(scene.came_to().0, "cancelled");
 }
@@ -117,8 +117,8 @@ fn a_failure_that_a_rule_makes_permanent_is_one_of_the_command_itself() {
     let text = map(2, "", ", rules: [{exit_code: 3, then: dead_letter}]");
     let mut scene = Scene::over(&text, 2);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
-    let _ = scene.fail(1, Cause::Exit(127));
+    let _ = scene.fail(0, FailureCause::Exit(1));
+    let _ = scene.fail(1, FailureCause::Exit(127));
     assert_eq!(scene.breaker(NAME).failures(), 1);
 }
 
@@ -153,18 +153,18 @@ fn results_of_starts_from_before_the_opening_are_ignored() {
     let mut scene = Scene::over(&map(6, "", ""), 6);
     let _ = scene.start();
     for item in 0..3 {
-        let _ = scene.fail(item, Cause::Exit(1));
+        let _ = scene.fail(item, FailureCause::Exit(1));
     }
     let open = scene.breaker(NAME).clone();
     scene.at(10);
     let _ = scene.succeed(3);
     assert_eq!(scene.breaker(NAME), &open, "a success does not close it");
-    let _ = scene.fail(4, Cause::Exit(1));
+    let _ = scene.fail(4, FailureCause::Exit(1));
     assert_eq!(scene.breaker(NAME), &open, "a failure does not extend it");
     scene.at(60);
     assert_eq!(started(&scene.start()), [0]);
     let probed = scene.breaker(NAME).clone();
-    let _ = scene.fail(5, Cause::Exit(1));
+    let _ = scene.fail(5, FailureCause::Exit(1));
     assert_eq!(scene.breaker(NAME), &probed, "it is not the probe's result");
 }
 
@@ -173,12 +173,12 @@ fn an_old_failure_does_not_count_after_the_breaker_has_closed() {
     let mut scene = Scene::over(&map(4, ", half_open_max_calls: 1", ""), 4);
     let _ = scene.start();
     for item in 0..3 {
-        let _ = scene.fail(item, Cause::Exit(1));
+        let _ = scene.fail(item, FailureCause::Exit(1));
     }
     scene.at(60);
     let _ = probe_well(&mut scene);
     assert_eq!(scene.breaker(NAME).word(), "closed");
-    let _ = scene.fail(3, Cause::Exit(1));
+    let _ = scene.fail(3, FailureCause::Exit(1));
     assert_eq!(scene.breaker(NAME).failures(), 0);
 }
 
@@ -220,7 +220,7 @@ fn a_probe_that_fails_opens_the_breaker_again() {
     };
     scene.at(70);
     let _ = scene.turned();
-    let _ = scene.fail(item, Cause::Exit(1));
+    let _ = scene.fail(item, FailureCause::Exit(1));
     assert_eq!(scene.turned(), ["opened until +130s"]);
     scene.at(129);
     let _ = scene.start();
@@ -241,13 +241,13 @@ fn a_probe_that_comes_to_nothing_is_followed_by_another() {
     scene.at(60);
     let _ = scene.start();
     assert_eq!(scene.held(), [0, 1, 2], "others have more attempts left");
-    for cause in [Cause::Interrupted, Cause::Exit(127)] {
+    for cause in [FailureCause::Interrupted, FailureCause::Exit(127)] {
         let [item] = started(&scene.start())[..] else {
             panic!("no probe");
         };
         let _ = scene.fail(item, cause);
         let phase = scene.breaker(NAME).breaker.phase();
-        assert_eq!(phase, Phase::HalfOpen { successes: 0, probing: false });
+        assert_eq!(phase, CircuitState::HalfOpen { successes: 0, probing: false });
     }
     assert_eq!(started(&scene.start()).len(), 1);
 }
@@ -258,11 +258,11 @@ fn the_held_item_with_the_most_attempts_left_probes() {
     let _ = scene.start();
     let _ = scene.succeed(1);
     // The first has failed twice, the last once.
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     scene.at(1);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
-    let _ = scene.fail(2, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
+    let _ = scene.fail(2, FailureCause::Exit(1));
     scene.at(10);
     let _ = scene.start();
     assert_eq!(scene.held(), [0, 2]);
@@ -270,7 +270,7 @@ fn the_held_item_with_the_most_attempts_left_probes() {
     for (now, expected) in [(61, 2), (121, 0), (181, 2), (241, 0)] {
         scene.at(now);
         assert_eq!(started(&scene.start()), [expected], "at {now}s");
-        let _ = scene.fail(expected, Cause::Exit(1));
+        let _ = scene.fail(expected, FailureCause::Exit(1));
         scene.pass(secs(2));
         let _ = scene.start();
         assert_eq!(scene.held(), [0, 2]);
@@ -282,14 +282,14 @@ fn a_long_outage_costs_no_item_its_round() {
     // Ten items with ten attempts each: the probes of an hour are shared by all of them.
     let mut scene = open(10, 10);
     for item in 3..10 {
-        let _ = scene.fail(item, Cause::Exit(1));
+        let _ = scene.fail(item, FailureCause::Exit(1));
     }
     for minute in 1..60 {
         scene.at(65 * minute);
         let [item] = started(&scene.start())[..] else {
             panic!("one probe at a time");
         };
-        let _ = scene.fail(item, Cause::Exit(1));
+        let _ = scene.fail(item, FailureCause::Exit(1));
         scene.pass(secs(2));
         let _ = scene.start();
     }
@@ -320,8 +320,8 @@ map:
     let _ = scene.succeed(1);
     let _ = scene.start();
     // The second item is at its second command and has failed once: 20 attempts are left.
-    let _ = scene.fail(1, Cause::Exit(1));
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(1, FailureCause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let _ = scene.start();
     assert_eq!(scene.held(), [2, 3]);
     scene.at(2);
@@ -336,7 +336,7 @@ fn an_item_that_never_started_probes_if_it_has_the_most_attempts_left() {
     let mut scene = Scene::over(&map(1, "", ""), 2);
     for _ in 0..3 {
         let _ = scene.start();
-        let _ = scene.fail(0, Cause::Exit(1));
+        let _ = scene.fail(0, FailureCause::Exit(1));
         scene.pass(secs(1));
     }
     assert_eq!(scene.breaker(NAME).word(), "open");
@@ -363,7 +363,7 @@ fn opened_alone(text: &str) -> Scene {
     let mut scene = Scene::over(text, 2);
     for _ in 0..3 {
         let _ = scene.start();
-        let _ = scene.fail(0, Cause::Exit(1));
+        let _ = scene.fail(0, FailureCause::Exit(1));
         scene.pass(secs(1));
     }
     let _ = scene.start();
@@ -377,12 +377,12 @@ fn a_command_that_names_no_breaker_is_not_gated() {
     let _ = scene.start();
     let _ = scene.succeed(0);
     let _ = scene.start();
-    let _ = scene.fail(1, Cause::Exit(1));
+    let _ = scene.fail(1, FailureCause::Exit(1));
     let _ = scene.start();
-    let _ = scene.fail(2, Cause::Exit(1));
+    let _ = scene.fail(2, FailureCause::Exit(1));
     scene.at(1);
     let _ = scene.start();
-    let _ = scene.fail(1, Cause::Exit(1));
+    let _ = scene.fail(1, FailureCause::Exit(1));
     assert_eq!(scene.breaker(NAME).word(), "open");
     assert_eq!(said(&scene.succeed(0))[1], "item_succeeded 0/0");
 }
@@ -403,7 +403,7 @@ map:
 fn a_shell_command_does_not_ask_the_breaker_of_the_request_before_it() {
     let mut scene = Scene::over(REQUEST, 2);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Status(503));
+    let _ = scene.fail(0, FailureCause::Status(503));
     assert_eq!(scene.breaker("http://pay.test").word(), "open");
     let _ = scene.succeed(1);
     let records = scene.start();
@@ -418,7 +418,7 @@ fn a_shell_command_does_not_ask_the_breaker_of_the_request_before_it() {
     });
     assert_eq!(passes.count(), 0);
     let open = scene.breaker("http://pay.test").clone();
-    let _ = scene.fail(0, Cause::Timeout);
+    let _ = scene.fail(0, FailureCause::Timeout);
     let _ = scene.succeed(1);
     assert_eq!(scene.breaker("http://pay.test"), &open, "their ends say nothing about it");
 }
@@ -437,7 +437,7 @@ fn an_origin_whose_breaker_has_no_journal_yet_has_the_settings_of_the_command_th
 fn the_handler_of_a_request_runs_although_the_request_has_opened_its_breaker() {
     let mut scene = Scene::over(REQUEST, 1);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Status(503));
+    let _ = scene.fail(0, FailureCause::Status(503));
     assert_eq!(said(&scene.start()), ["attempt_started 0/0 1.1 as 2"]);
 }
 
@@ -451,7 +451,7 @@ fn a_list_asks_its_breakers_too_and_waits() {
 ";
     let mut scene = Scene::of(text);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     scene.at(1);
     assert_eq!(said(&scene.start()), ["held 0/0 0.1 until +60s"]);
     assert_eq!(scene.next_wake(), Some(at(60)));
@@ -473,7 +473,7 @@ fn an_outage_costs_no_more_than_threshold_width_and_probes() {
         match scene.job.starts.running.values().next().copied() {
             Some(item) => {
                 down += 1;
-                let _ = scene.fail(item.index, Cause::Exit(1));
+                let _ = scene.fail(item.index, FailureCause::Exit(1));
             }
             None => scene.now = scene.next_wake().unwrap(),
         }

@@ -3,21 +3,21 @@
 use serde_json::{Value, json};
 use undaunted_engine::id::{ItemId, StepId};
 use undaunted_engine::input::Input;
-use undaunted_engine::task::{Call, Files, TaskWork, as_uuid, correlation_id, task};
-use undaunted_engine::workflow::Protocol;
-use undaunted_policy::Cause;
+use undaunted_engine::task::{HttpCall, TaskWork, ValueFiles, as_uuid, correlation_id, task};
+use undaunted_engine::workflow::HttpProtocol;
+use undaunted_policy::FailureCause;
 
 use crate::scene::{Scene, secs};
 
-fn made(scene: &Scene, item: ItemId) -> Call {
-    let task = task(&scene.job, item, Files::default(), scene.now);
+fn made(scene: &Scene, item: ItemId) -> HttpCall {
+    let task = task(&scene.job, item, ValueFiles::default(), scene.now);
     match task.unwrap().unwrap().work {
         TaskWork::Call(call) => *call,
         other => panic!("{other:?}"),
     }
 }
 
-fn header<'c>(call: &'c Call, name: &str) -> Option<&'c str> {
+fn header<'c>(call: &'c HttpCall, name: &str) -> Option<&'c str> {
     let mut found = call.headers.iter().filter(|(known, _)| known == name);
     let first = found.next().map(|(_, value)| value.as_str());
     assert_eq!(found.next(), None, "{name} once");
@@ -42,7 +42,7 @@ fn a_request_without_more_is_a_get_with_a_token_and_an_id() {
     let call = made(&scene, StepId(0).item(0));
     assert_eq!((call.method.as_str(), call.url.as_str(), &call.body), ("GET", "http://h/x", &None));
     assert_eq!(call.expect, [200..=299]);
-    assert_eq!((call.protocol, call.later), (Protocol::Plain, false));
+    assert_eq!((call.protocol, call.later), (HttpProtocol::Plain, false));
     let id = correlation_id(&scene.job, StepId(0).item(0));
     assert_eq!(header(&call, "Undaunted-Correlation-Id"), Some(id.as_str()));
     assert_eq!(header(&call, "Idempotency-Key").unwrap().len(), 32);
@@ -55,13 +55,13 @@ fn the_key_stays_over_attempts_and_crashes_and_differs_from_round_to_round() {
     let key = |scene: &Scene| header(&made(scene, StepId(0).item(0)), "Idempotency-Key").unwrap().to_owned();
     let first = key(&scene);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Status(503));
+    let _ = scene.fail(0, FailureCause::Status(503));
     let _ = scene.crash_and_resume();
     assert_eq!(key(&scene), first);
     scene.at(5);
     let _ = scene.start();
     assert_eq!(key(&scene), first);
-    let _ = scene.fail(0, Cause::Interrupted);
+    let _ = scene.fail(0, FailureCause::Interrupted);
     let items = vec![StepId(0).item(0)];
     let _ = scene.tell(&Input::Redrive { items, reduce: false });
     assert_ne!(key(&scene), first);
@@ -130,7 +130,7 @@ fn a_step_is_called_with_its_arguments_and_what_it_is() {
     let mut scene = Scene::of(STEP);
     let call = made(&scene, StepId(0).item(0));
     assert_eq!((call.method.as_str(), call.url.as_str()), ("POST", "http://s/ship?v=1"));
-    assert_eq!((call.protocol, call.later), (Protocol::Argyll, false));
+    assert_eq!((call.protocol, call.later), (HttpProtocol::Argyll, false));
     assert_eq!(header(&call, "Content-Type"), Some("application/json"));
     let body: Value = serde_json::from_str(call.body.as_ref().unwrap()).unwrap();
     let token = body["metadata"]["receipt_token"].as_str().unwrap().to_owned();
@@ -142,11 +142,11 @@ fn a_step_is_called_with_its_arguments_and_what_it_is() {
         })
     );
     assert_eq!(header(&call, "Idempotency-Key"), Some(token.as_str()));
-    let timeout = task(&scene.job, StepId(0).item(0), Files::default(), scene.now);
+    let timeout = task(&scene.job, StepId(0).item(0), ValueFiles::default(), scene.now);
     assert_eq!(timeout.unwrap().unwrap().timeout, Some(secs(3) / 2));
     // It is the same for all attempts.
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Status(503));
+    let _ = scene.fail(0, FailureCause::Status(503));
     let _ = scene.crash_and_resume();
     scene.at(2);
     let _ = scene.start();

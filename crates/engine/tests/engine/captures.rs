@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use undaunted_engine::id::{CommandId, ItemId, StepId};
-use undaunted_engine::task::{Files, TaskWork, task};
-use undaunted_policy::{Cause, Reason};
+use undaunted_engine::task::{TaskWork, ValueFiles, task};
+use undaunted_policy::{FailureCause, Reason};
 
 use crate::scene::Scene;
 use crate::spoken::said;
@@ -14,7 +14,7 @@ fn map(commands: &str) -> String {
 
 /// The environment variables that hold what a template refers to.
 fn given(scene: &Scene, item: ItemId) -> Vec<String> {
-    let made = task(&scene.job, item, Files::default(), scene.now);
+    let made = task(&scene.job, item, ValueFiles::default(), scene.now);
     let made = made.unwrap().unwrap();
     assert!(matches!(made.work, TaskWork::Run { .. }));
     let env = made.env.into_iter();
@@ -40,7 +40,7 @@ fn the_commands_of_an_item_run_one_after_the_other_and_finished_ones_not_again()
     let _ = scene.start();
     assert_eq!(said(&scene.succeed(0)), ["attempt_succeeded 0/0 0.1, next 1"]);
     assert_eq!(said(&scene.start()), ["attempt_started 0/0 1.1 as 2"]);
-    assert_eq!(said(&scene.fail(0, Cause::Exit(1)))[1], "retry_scheduled 0/0 1.1 in 1s at +1s");
+    assert_eq!(said(&scene.fail(0, FailureCause::Exit(1)))[1], "retry_scheduled 0/0 1.1 in 1s at +1s");
     scene.at(1);
     assert_eq!(said(&scene.start()), ["attempt_started 0/0 1.2 as 3"]);
     let _ = scene.succeed(0);
@@ -56,12 +56,12 @@ fn retries_and_spent_delays_belong_to_a_command() {
     let text = map(&format!("    - {{shell: a, {retry}}}\n    - {{shell: b, {retry}}}\n"));
     let mut scene = Scene::over(&text, 1);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     scene.at(1);
     let _ = scene.start();
     let _ = scene.succeed(0);
     let _ = scene.start();
-    let said = said(&scene.fail(0, Cause::Exit(1)));
+    let said = said(&scene.fail(0, FailureCause::Exit(1)));
     assert_eq!(said[1], "retry_scheduled 0/0 1.1 in 1s at +2s");
 }
 

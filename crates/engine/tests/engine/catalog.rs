@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use proptest::prelude::*;
-use undaunted_engine::catalog::{Catalog, CatalogEvent, CatalogRecord, FlowPlace, FlowStatus};
+use undaunted_engine::catalog::{Catalog, CatalogEvent, CatalogRecord, FlowLifecycle, FlowStatus};
 use undaunted_engine::event::{FORMAT, RecordError};
 use undaunted_policy::Timestamp;
 
@@ -193,7 +193,7 @@ fn a_flow_that_goes_on_keeps_its_labels_and_its_parent() {
     let labels = BTreeMap::from([("k".to_owned(), "v".to_owned())]);
     assert_eq!(entry.labels, labels);
     assert_eq!(entry.parent.as_deref(), Some("g"));
-    assert_eq!((entry.place, entry.status), (FlowPlace::Active, FlowStatus::Active));
+    assert_eq!((entry.place, entry.status), (FlowLifecycle::Active, FlowStatus::Active));
     assert_eq!((&entry.error, entry.ended), (&None, None));
     assert_eq!((entry.since, entry.updated), (at(3), at(12)));
     let renamed = folded([first, activated("f", &[("k", "w")], None)]);
@@ -205,11 +205,11 @@ fn a_flow_ends_is_moved_and_is_gone() {
     let mut events = vec![activated("f", &[], None), deactivated("f", Some("no"))];
     let ended = folded(events.clone());
     let entry = &ended.flows["f"];
-    assert_eq!((entry.place, entry.status), (FlowPlace::Deactivated, FlowStatus::Failed));
+    assert_eq!((entry.place, entry.status), (FlowLifecycle::Deactivated, FlowStatus::Failed));
     assert_eq!((entry.error.as_deref(), entry.ended), (Some("no"), Some(at(4))));
     events.push(archiving("f"));
     let moving = folded(events.clone());
-    assert_eq!(moving.flows["f"].place, FlowPlace::Archiving);
+    assert_eq!(moving.flows["f"].place, FlowLifecycle::Archiving);
     assert_eq!(moving.flows["f"].status, FlowStatus::Failed);
     events.push(archived("f"));
     assert_eq!(folded(events), Catalog::default());

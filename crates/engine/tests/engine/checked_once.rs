@@ -10,9 +10,9 @@ use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
 use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::plan::Plan;
-use undaunted_engine::task::{Files, TaskWork, task};
+use undaunted_engine::task::{TaskWork, ValueFiles, task};
 use undaunted_engine::workflow::{
-    Aim, Operator, PoolRequest, Source, Workflow, assemble, check_aimed, check_step, checks_made,
+    FlowGoals, Operator, PoolRequest, Source, Workflow, assemble, check_aimed, check_step, checks_made,
 };
 
 use crate::scene::{Scene, T0, submitted};
@@ -36,7 +36,7 @@ fn stored(record: &Record) -> Record {
     Record::decode(&record.encode()).unwrap()
 }
 
-fn submitted_as(submitted: undaunted_engine::event::Submitted) -> Record {
+fn submitted_as(submitted: undaunted_engine::event::JobSubmitted) -> Record {
     let event = Event::Job(JobEvent::Submitted(Box::new(submitted)));
     Record { at: T0, event }
 }
@@ -126,13 +126,13 @@ fn steps() -> Vec<Value> {
     ]
 }
 
-fn aim(goal: &str) -> Aim {
+fn aim(goal: &str) -> FlowGoals {
     let init = [("z".to_owned(), Value::from(1))];
-    Aim { goals: vec![goal.to_owned()], init: init.into() }
+    FlowGoals { goals: vec![goal.to_owned()], init: init.into() }
 }
 
 /// The steps put together, and the text they would be read from.
-fn assembled(steps: &[Value], pool: Option<PoolRequest>, aim: &Aim) -> Result<Workflow, Vec<String>> {
+fn assembled(steps: &[Value], pool: Option<PoolRequest>, aim: &FlowGoals) -> Result<Workflow, Vec<String>> {
     let checked = steps.iter().map(|step| {
         let source = Source::new("step", step.to_string());
         let (id, step) = check_step(&source, &Operator::default()).unwrap();
@@ -177,7 +177,7 @@ fn what_is_wrong_with_steps_together_is_said_of_an_assembled_flow_too() {
 fn a_flow_inside_a_flow_is_planned_from_the_steps_of_the_outer_one() {
     let text = json!({"mode": "flow", "goals": ["c"], "steps": steps().split_off(2)});
     let mut scene = Scene::of(&text.to_string());
-    let task = task(&scene.job, StepId(0).item(0), Files::default(), scene.now);
+    let task = task(&scene.job, StepId(0).item(0), ValueFiles::default(), scene.now);
     let TaskWork::Flow(flow) = task.unwrap().unwrap().work else {
         panic!("it is no flow");
     };
@@ -194,7 +194,7 @@ fn a_flow_inside_a_flow_is_planned_from_the_steps_of_the_outer_one() {
     let mut nowhere = (*flow).clone();
     nowhere.run = FlowRun { goals: vec!["nowhere".to_owned()], ..nowhere.run };
     let refused = nowhere.submission(&scene.job, &plans).unwrap_err();
-    let record = undaunted_engine::event::Submitted {
+    let record = undaunted_engine::event::JobSubmitted {
         text: text.to_string().into(),
         flow: Some(nowhere.run.clone()),
         ..scene.job.submitted().clone()

@@ -4,7 +4,7 @@ use undaunted_engine::effect::{Effect, wanted_by};
 use undaunted_engine::event::{Event, JobEvent, Record};
 use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
-use undaunted_policy::{Cause, Reason};
+use undaunted_policy::{FailureCause, Reason};
 
 use crate::scene::{Scene, at, digest, secs};
 use crate::spoken::said;
@@ -57,7 +57,7 @@ fn when_all_have_reported_after_the_deadline_that_is_the_reason() {
     let mut scene = begun("best_effort_min_dcs: 1", 1);
     scene.at(301);
     assert_eq!(
-        decided(&scene.fail(0, Cause::Exit(1))).unwrap(),
+        decided(&scene.fail(0, FailureCause::Exit(1))).unwrap(),
         "completion_reached 0: all_dcs_reported, missed"
     );
 }
@@ -158,7 +158,7 @@ fn with_cancel_what_runs_is_ended_and_what_waits_is_missing() {
         .replace("[{shell: a}]", "[{shell: a, retry_config: {attempts: 5}, on_failure: {shell: mend}}]");
     let mut scene = Scene::over(&text, 5);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let _ = scene.start();
     let records = scene.succeed(1);
     assert_eq!(
@@ -176,12 +176,12 @@ fn with_cancel_what_runs_is_ended_and_what_waits_is_missing() {
     let _ = scene.crash_and_resume();
     assert_eq!(scene.wanted().last().unwrap(), "end what runs of 0");
     assert_eq!(
-        said(&scene.fail(2, Cause::Signal(15)))[1..],
+        said(&scene.fail(2, FailureCause::Signal(15)))[1..],
         ["item_skipped 0/2: cancelled"],
         "no retry and no handler"
     );
     assert_eq!(
-        said(&scene.fail(3, Cause::Exit(1)))[1..],
+        said(&scene.fail(3, FailureCause::Exit(1)))[1..],
         ["item_skipped 0/3: cancelled", "step_completed 0", "step_started 1"]
     );
     let _ = scene.start();
@@ -199,14 +199,14 @@ fn what_a_breaker_holds_is_missing_too() {
     );
     let mut scene = Scene::over(&text, 3);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     scene.at(1);
     let _ = scene.start();
     assert_eq!(scene.held(), [0]);
     let _ = scene.succeed(1);
     assert_eq!(scene.held(), [0; 0]);
     let breaker = scene.breaker("payments").clone();
-    let _ = scene.fail(2, Cause::Signal(15));
+    let _ = scene.fail(2, FailureCause::Signal(15));
     assert_eq!(scene.breaker("payments"), &breaker, "ended, not down");
     let missing = missing(&scene.clone_at_its_end());
     assert_eq!(missing, ["a0", "a2"].map(|name| (name.to_owned(), Reason::Cancelled)));
@@ -226,7 +226,7 @@ impl Scene {
 #[test]
 fn dead_letters_beside_a_rule_that_was_met_are_completed() {
     let mut scene = begun("best_effort_min_dcs: 2", 3);
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let _ = scene.succeed(1);
     let _ = scene.succeed(2);
     let scene = scene.clone_at_its_end();
@@ -236,7 +236,7 @@ fn dead_letters_beside_a_rule_that_was_met_are_completed() {
 #[test]
 fn all_reported_below_the_minimum_is_partial() {
     let mut scene = begun("best_effort_min_dcs: 2", 2);
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let reached = scene.succeed(1);
     assert_eq!(decided(&reached).unwrap(), "completion_reached 0: all_dcs_reported, missed");
     let scene = scene.clone_at_its_end();
@@ -253,8 +253,8 @@ fn the_deadline_passed_below_the_minimum_is_partial_and_says_so() {
     let _ = scene.succeed(0);
     scene.at(300);
     let _ = scene.tell(&Input::Woke);
-    let _ = scene.fail(1, Cause::Signal(15));
-    let _ = scene.fail(2, Cause::Signal(15));
+    let _ = scene.fail(1, FailureCause::Signal(15));
+    let _ = scene.fail(2, FailureCause::Signal(15));
     let scene = scene.clone_at_its_end();
     assert_eq!(scene.came_to(), ("partial", Some(Reason::Deadline), [1, 0, 0]));
     let error = scene.report().error.unwrap();
@@ -268,12 +268,12 @@ fn a_reduce_that_fails_after_a_map_that_fell_short_is_what_failed_the_job() {
     let rule = "best_effort_min_dcs: 2\n  best_effort_deadline_seconds: 60";
     let mut scene = begun(rule, 3);
     let _ = scene.succeed(0);
-    let _ = scene.fail_saying(1, Cause::Exit(1), "busy");
+    let _ = scene.fail_saying(1, FailureCause::Exit(1), "busy");
     scene.at(60);
     let _ = scene.tell(&Input::Woke);
-    let _ = scene.fail(2, Cause::Signal(15));
+    let _ = scene.fail(2, FailureCause::Signal(15));
     let _ = scene.start();
-    let records = scene.fail_saying(0, Cause::Exit(127), "no such program");
+    let records = scene.fail_saying(0, FailureCause::Exit(127), "no such program");
     assert_eq!(scene.came_to(), ("failed", Some(Reason::Permanent), [1, 1, 0]));
     let report = scene.report();
     assert_eq!(report.error.as_deref(), Some("exit status 127 (not found): no such program"));
@@ -289,7 +289,7 @@ fn a_reduce_that_fails_after_a_map_that_fell_short_is_what_failed_the_job() {
 fn dead_letters_of_a_step_below_its_minimum_are_redriven_and_make_up_for_it() {
     let mut scene = begun("best_effort_min_dcs: 2", 2);
     let _ = scene.succeed(0);
-    let _ = scene.fail(1, Cause::Exit(1));
+    let _ = scene.fail(1, FailureCause::Exit(1));
     let mut scene = scene.clone_at_its_end();
     assert_eq!(scene.came_to().0, "partial");
     let redrive = Input::Redrive { items: vec![StepId(0).item(1)], reduce: false };
@@ -304,7 +304,7 @@ fn dead_letters_of_a_step_below_its_minimum_are_redriven_and_make_up_for_it() {
 fn a_redrive_of_a_step_that_was_met_starts_nothing_that_it_went_without() {
     let mut scene = Scene::over(&map("best_effort_min_dcs: 1\n  max_parallel: 1"), 4);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let _ = scene.start();
     let _ = scene.succeed(1);
     let mut scene = scene.clone_at_its_end();
@@ -312,7 +312,7 @@ fn a_redrive_of_a_step_that_was_met_starts_nothing_that_it_went_without() {
     let _ = scene.tell(&Input::Redrive { items: vec![StepId(0).item(0)], reduce: false });
     assert_eq!(scene.ready(), [StepId(0).item(0)]);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     assert_eq!(scene.came_to().0, "completed", "the rule stays met");
     assert_eq!(missing(&scene).len(), 2);
 }
@@ -320,10 +320,10 @@ fn a_redrive_of_a_step_that_was_met_starts_nothing_that_it_went_without() {
 #[test]
 fn a_crash_at_every_record_comes_to_the_same_decision() {
     let mut scene = begun("best_effort_min_dcs: 2", 4);
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let _ = scene.succeed(1);
     let _ = scene.succeed(2);
-    let _ = scene.fail(3, Cause::Signal(15));
+    let _ = scene.fail(3, FailureCause::Signal(15));
     let _ = scene.start();
     let _ = scene.succeed(0);
     assert_eq!(scene.came_to(), ("completed", None, [2, 1, 0]));
@@ -343,7 +343,7 @@ fn a_crash_at_every_record_comes_to_the_same_decision() {
             let _ = other.start();
             let (&start, &item) = other.job.starts.running.iter().next().unwrap();
             let fails = [0, 3].map(|index| StepId(0).item(index)).contains(&item);
-            let failure = fails.then_some(Cause::Exit(1));
+            let failure = fails.then_some(FailureCause::Exit(1));
             let _ = other.end(AttemptEnd { start, failure, ..AttemptEnd::default() });
         }
         assert_eq!(other.came_to(), scene.came_to(), "cut after {count}");
@@ -360,7 +360,7 @@ fn without_best_effort_a_step_waits_for_everything() {
     let _ = scene.succeed(0);
     scene.at(10_000);
     assert_eq!(scene.hear(&Input::Woke), [""; 0]);
-    let _ = scene.fail(1, Cause::Exit(1));
+    let _ = scene.fail(1, FailureCause::Exit(1));
     let records: Vec<Record> = scene.journal.iter().map(|it| Record::decode(it).unwrap()).collect();
     assert_eq!(decided(&records), None);
     assert_eq!(scene.clone_at_its_end().came_to(), ("partial", Some(Reason::Attempts), [1, 1, 0]));
@@ -384,7 +384,7 @@ fn a_result_of_nobody_or_one_that_comes_twice_never_changes_what_is_counted() {
         scene.pass(secs(1));
         let before = (digest(&scene.job), scene.journal.len());
         for start in [first, StartId(0), StartId(99), StartId(u64::MAX)] {
-            for failure in [None, Some(Cause::Exit(1))] {
+            for failure in [None, Some(FailureCause::Exit(1))] {
                 let records = scene.end(AttemptEnd { start, failure, ..AttemptEnd::default() });
                 assert_eq!(records, []);
             }

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use undaunted_engine::event::{Event, Record, StepEvent};
 use undaunted_engine::id::StartId;
 use undaunted_engine::input::{AttemptEnd, Input};
-use undaunted_engine::job::Stage;
-use undaunted_policy::{Cause, CompletionRule, Tally};
+use undaunted_engine::job::JobStage;
+use undaunted_policy::{CompletionRule, CompletionTally, FailureCause};
 
 use crate::scene::{Scene, T0, at, secs};
 
@@ -49,7 +49,7 @@ fn the_rule_decides_as_described_for_every_combination() {
             let [ok, failed] = [count(0), count(1)];
             for (min, best_effort, passed) in cases() {
                 let rule = CompletionRule { best_effort, min, deadline: secs(300) };
-                let tally = Tally { target: n.into(), completed: ok, failed };
+                let tally = CompletionTally { target: n.into(), completed: ok, failed };
                 let now = if passed { at(300) } else { at(299) };
                 let found = rule.decide(tally, T0.after(rule.deadline), now);
                 let found = found.map(|it| (it.success, it.reason.to_string()));
@@ -106,7 +106,7 @@ fn compare([n, ok, failed]: [u32; 3], begun: &Scene, min: u64, failures_first: b
     let mut counts = [0_u64; 2];
     for number in 0..ok + failed {
         let fails = if failures_first { number < failed } else { number >= ok };
-        if scene.job.stage != Stage::Running {
+        if scene.job.stage != JobStage::Running {
             break;
         }
         let Some(start) = scene.job.starts.running.keys().next().copied() else {
@@ -114,7 +114,7 @@ fn compare([n, ok, failed]: [u32; 3], begun: &Scene, min: u64, failures_first: b
         };
         let _ = scene.end(AttemptEnd {
             start,
-            failure: fails.then_some(Cause::Exit(1)),
+            failure: fails.then_some(FailureCause::Exit(1)),
             ..AttemptEnd::default()
         });
         counts[usize::from(fails)] += 1;
@@ -127,7 +127,8 @@ fn compare([n, ok, failed]: [u32; 3], begun: &Scene, min: u64, failures_first: b
     expected = expected.or_else(|| model(true, min, [n.into(), counts[0], counts[1]], true));
     assert_eq!(decided(&scene), expected, "{n} {counts:?} {min}");
     while let Some(start) = scene.job.starts.running.keys().next().copied() {
-        let _ = scene.end(AttemptEnd { start, failure: Some(Cause::Signal(15)), ..AttemptEnd::default() });
+        let _ =
+            scene.end(AttemptEnd { start, failure: Some(FailureCause::Signal(15)), ..AttemptEnd::default() });
     }
     let success = expected.unwrap().0;
     let status = if success { "completed" } else { "partial" };
@@ -161,7 +162,7 @@ fn a_job_without_best_effort_waits_for_all_and_is_complete_if_none_failed() {
                 assert!(!scene.job.stage.has_ended());
                 scene.at(300 + u64::from(number));
                 let _ = scene.tell(&Input::Woke);
-                let failure = (number < failed).then_some(Cause::Exit(1));
+                let failure = (number < failed).then_some(FailureCause::Exit(1));
                 let _ =
                     scene.end(AttemptEnd { start: scene.start_of(number), failure, ..AttemptEnd::default() });
             }
@@ -189,7 +190,7 @@ proptest! {
             let before = scene.journal.len();
             let _ = scene.end(AttemptEnd {
                 start: StartId(start),
-                failure: fails.then_some(Cause::Exit(1)),
+                failure: fails.then_some(FailureCause::Exit(1)),
                 ..AttemptEnd::default()
             });
             prop_assert!(known || scene.journal.len() == before);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
-use undaunted_engine::task::{Files, task};
-use undaunted_policy::{Cause, Reason};
+use undaunted_engine::task::{ValueFiles, task};
+use undaunted_policy::{FailureCause, Reason};
 
 use crate::scene::{Scene, at, secs};
 use crate::spoken::said;
@@ -22,7 +22,7 @@ map:
 ";
 
 fn timeout(scene: &Scene) -> Option<Duration> {
-    let made = task(&scene.job, StepId(0).item(0), Files::default(), scene.now);
+    let made = task(&scene.job, StepId(0).item(0), ValueFiles::default(), scene.now);
     made.unwrap().unwrap().timeout
 }
 
@@ -31,15 +31,15 @@ fn delays_count_towards_the_deadline_of_an_item_and_a_retry_due_after_it_is_refu
     let mut scene = Scene::over(ITEM, 1);
     scene.at(100);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     scene.at(104);
     let _ = scene.start();
     scene.at(106);
     // Due exactly at the deadline: allowed.
-    assert_eq!(said(&scene.fail(0, Cause::Exit(1)))[1], "retry_scheduled 0/0 0.2 in 4s at +110s");
+    assert_eq!(said(&scene.fail(0, FailureCause::Exit(1)))[1], "retry_scheduled 0/0 0.2 in 4s at +110s");
     scene.at(110);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     assert_eq!(scene.came_to(), ("partial", Some(Reason::Deadline), [0, 1, 0]));
 }
 
@@ -49,7 +49,7 @@ fn an_attempt_has_no_more_time_than_its_item() {
     scene.at(100);
     assert_eq!(timeout(&scene), Some(secs(10)), "a first attempt");
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     scene.at(107);
     assert_eq!(timeout(&scene), Some(secs(3)));
 }
@@ -58,7 +58,7 @@ fn an_attempt_has_no_more_time_than_its_item() {
 fn downtime_counts_towards_the_deadline_of_an_item() {
     let mut scene = Scene::over(ITEM, 1);
     let _ = scene.start();
-    let _ = scene.fail_saying(0, Cause::Exit(1), "busy");
+    let _ = scene.fail_saying(0, FailureCause::Exit(1), "busy");
     scene.at(11);
     let _ = scene.crash_and_resume();
     let said = said(&scene.start());
@@ -71,7 +71,7 @@ fn downtime_counts_towards_the_deadline_of_an_item() {
 fn clean_suspension_does_not_count_towards_the_deadline_of_an_item() {
     let mut scene = Scene::over(ITEM, 1);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     scene.at(2);
     let _ = scene.tell(&Input::Suspend);
     scene.at(1000);
@@ -80,7 +80,7 @@ fn clean_suspension_does_not_count_towards_the_deadline_of_an_item() {
     assert_eq!(timeout(&scene), Some(secs(8)));
     let _ = scene.start();
     scene.at(1001);
-    assert_eq!(said(&scene.fail(0, Cause::Exit(1)))[1], "retry_scheduled 0/0 0.2 in 4s at +1005s");
+    assert_eq!(said(&scene.fail(0, FailureCause::Exit(1)))[1], "retry_scheduled 0/0 0.2 in 4s at +1005s");
 }
 
 #[test]
@@ -99,7 +99,7 @@ reduce: [{shell: r}]
     assert_eq!(scene.next_wake(), Some(at(60)));
     let _ = scene.start();
     scene.at(58);
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let _ = scene.start();
     scene.at(59);
     // Due at 60s: not after the deadline. The other at 61s would be.
@@ -109,8 +109,8 @@ reduce: [{shell: r}]
     assert_eq!(scene.hear(&Input::Woke), ["job_stopping deadline", "item_skipped 0/0: deadline"]);
     assert_eq!(scene.wanted().last().unwrap(), "end all");
     assert_eq!(scene.next_wake(), None);
-    let _ = scene.fail(1, Cause::Signal(15));
-    let said = said(&scene.fail(2, Cause::Signal(15)));
+    let _ = scene.fail(1, FailureCause::Signal(15));
+    let said = said(&scene.fail(2, FailureCause::Signal(15)));
     assert_eq!(said[1..], ["item_skipped 0/2: deadline", "step_failed 0", "job_failed deadline"]);
     assert_eq!(scene.came_to(), ("failed", Some(Reason::Deadline), [0, 0, 3]));
     assert_eq!(scene.report().missing.len(), 1);
@@ -121,7 +121,7 @@ fn a_retry_due_after_the_job_deadline_is_refused() {
     let text = "deadline: 10s\nretry_config: {attempts: 9, initial_delay: 11s}\ncommands: [{shell: a}]\n";
     let mut scene = Scene::of(text);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     assert_eq!(scene.came_to(), ("failed", Some(Reason::Deadline), [0, 1, 0]));
 }
 
@@ -142,7 +142,7 @@ fn a_handler_may_clean_up_after_an_item_whose_time_has_run_out() {
     let mut scene = Scene::over(&text, 1);
     let _ = scene.start();
     scene.at(10);
-    let stopped = said(&scene.fail(0, Cause::Timeout));
+    let stopped = said(&scene.fail(0, FailureCause::Timeout));
     assert_eq!(stopped.last().unwrap(), "command_stopped 0/0 0.1: deadline, handler 1");
     scene.at(12);
     assert_eq!(timeout(&scene), None);
@@ -159,7 +159,7 @@ fn an_attempt_more_whose_time_ran_out_in_the_queue_runs_no_handler_again() {
     );
     let mut scene = Scene::over(&text, 1);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let _ = scene.start();
     scene.at(9);
     let _ = scene.succeed(0);
@@ -183,14 +183,14 @@ map:
 ";
     let mut scene = Scene::over(text, 2);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let _ = scene.start();
     let _ = scene.succeed(0);
     let _ = scene.start();
     assert_eq!(scene.held(), [1]);
     scene.at(20);
     assert_eq!(scene.hear(&Input::Woke).last().unwrap(), "command_stopped 0/1 0.0: circuit_open, handler 1");
-    let made = task(&scene.job, StepId(0).item(1), Files::default(), scene.now);
+    let made = task(&scene.job, StepId(0).item(1), ValueFiles::default(), scene.now);
     let timeout = made.unwrap().unwrap().timeout;
     assert_eq!(timeout, Some(secs(3580)), "that of the job");
 }

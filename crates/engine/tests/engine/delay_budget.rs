@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
-use undaunted_engine::job::Doing;
-use undaunted_policy::{Cause, Reason};
+use undaunted_engine::job::Activity;
+use undaunted_policy::{FailureCause, Reason};
 
 use crate::scene::{SECOND, Scene, at, secs};
 use crate::spoken::said;
@@ -19,12 +19,12 @@ fn waiting_with(more: &str) -> Scene {
     let text = format!("- {{shell: a, retry_config: {{attempts: 9, retry_budget: 10s}}{more}}}\n");
     let mut scene = Scene::of(&text);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     scene.at(1);
     let _ = scene.start();
     scene.at(11);
-    let _ = scene.fail_saying(0, Cause::Exit(1), "no route to host");
-    assert_eq!(scene.active(0).doing, Doing::Waiting(at(13)));
+    let _ = scene.fail_saying(0, FailureCause::Exit(1), "no route to host");
+    assert_eq!(scene.active(0).activity, Activity::Waiting(at(13)));
     scene
 }
 
@@ -112,11 +112,11 @@ fn what_was_spent_is_restored_exactly() {
     let _ = scene.crash_and_resume();
     assert_eq!(scene.active(0).progress().spent, secs(3));
     let _ = scene.start();
-    let third = super::retries::scheduled(&scene.fail(0, Cause::Exit(1))).unwrap();
+    let third = super::retries::scheduled(&scene.fail(0, FailureCause::Exit(1))).unwrap();
     assert_eq!((third.delay, third.sum.spent_after), (secs(4), secs(7)));
     scene.now = third.due;
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     assert_eq!(scene.came_to(), ("failed", Some(Reason::RetryBudget), [0, 1, 0]));
 }
 
@@ -124,7 +124,7 @@ fn what_was_spent_is_restored_exactly() {
 fn a_retry_due_during_downtime_is_due_now() {
     let mut scene = Scene::of("- {shell: a, retry_config: {attempts: 3}}\n");
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     scene.at(3600);
     let _ = scene.crash_and_resume();
     assert_eq!(scene.ready(), [StepId(0).item(0)]);
@@ -179,7 +179,7 @@ fn a_rule_with_a_budget_of_its_own_expires_by_it() {
     for (crash, expired) in [(5, false), (6, true)] {
         let mut scene = Scene::of(text);
         let _ = scene.start();
-        let _ = scene.fail(0, Cause::Exit(75));
+        let _ = scene.fail(0, FailureCause::Exit(75));
         scene.at(crash);
         let said = said(&scene.crash_and_resume());
         assert_eq!(said.len() > 1, expired, "{said:?}");
@@ -191,7 +191,7 @@ fn an_attempt_that_runs_during_downtime_has_no_budget_to_lose() {
     let text = "- {shell: a, retry_config: {attempts: 9, retry_budget: 3s}}\n";
     let mut scene = Scene::of(text);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     scene.pass(SECOND);
     let _ = scene.start();
     scene.at(100_000);

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use undaunted_engine::breaker::{
-    AdmissionControl, BreakerRecord, BreakerReport, BreakerState, Fact, Gate, Offer, Prober, Signal,
+    AdmissionControl, BreakerAnswer, BreakerFact, BreakerRecord, BreakerReport, BreakerState, ProbeOffer,
+    ProbeOwner, TargetSignal,
 };
 use undaunted_policy::{BreakerSettings, Ticket, Timestamp};
 
@@ -45,7 +46,10 @@ impl Desk {
     /// which has so many attempts left.
     pub(crate) fn open(settings: BreakerSettings, jobs: &[(&str, u64)]) -> Self {
         let mut desk = Self::of(settings);
-        desk.others(None, vec![Fact::Configured { at: T0, settings }, Fact::Tripped { at: T0 }]);
+        desk.others(
+            None,
+            vec![BreakerFact::Configured { at: T0, settings }, BreakerFact::Tripped { at: T0 }],
+        );
         for (job, left) in jobs {
             desk.offer(job, 1, Some(*left));
         }
@@ -61,7 +65,7 @@ impl Desk {
         self.admission.get(NAME).unwrap()
     }
 
-    pub(crate) fn end(&mut self, job: &str, ticket: Ticket, signal: Signal) {
+    pub(crate) fn end(&mut self, job: &str, ticket: Ticket, signal: TargetSignal) {
         let breaker = name();
         let report = BreakerReport::Ended { breaker, ticket, signal };
         self.admission.report(&id(job), &report);
@@ -69,7 +73,7 @@ impl Desk {
 
     /// An attempt of a job that started while the breaker was as it was at the beginning fails.
     pub(crate) fn fail(&mut self, job: &str) {
-        self.end(job, Ticket::restored(0, false), Signal::Down);
+        self.end(job, Ticket::restored(0, false), TargetSignal::Down);
     }
 
     pub(crate) fn start(&mut self, job: &str, ticket: Ticket) {
@@ -95,7 +99,7 @@ impl Desk {
     }
 
     /// Another process, or an operator, appends facts; this process does not know.
-    pub(crate) fn unseen(&mut self, job: Option<&str>, facts: Vec<Fact>) {
+    pub(crate) fn unseen(&mut self, job: Option<&str>, facts: Vec<BreakerFact>) {
         let record = BreakerRecord { job: job.map(str::to_owned), seq: job.map(|_| 1), facts };
         let _ = self.journals.append(&name(), &record);
     }
@@ -106,7 +110,7 @@ impl Desk {
         self.admission.learn(NAME, unknown)
     }
 
-    pub(crate) fn others(&mut self, job: Option<&str>, facts: Vec<Fact>) {
+    pub(crate) fn others(&mut self, job: Option<&str>, facts: Vec<BreakerFact>) {
         self.unseen(job, facts);
         assert!(self.look());
     }
@@ -116,7 +120,7 @@ impl Desk {
     }
 
     pub(crate) fn offer_drawn(&mut self, job: &str, held: u32, left: Option<u64>, draw: u64) {
-        let offer = Offer { held, left, draw };
+        let offer = ProbeOffer { held, left, draw };
         let offers = BTreeMap::from([(name(), offer)]);
         self.admission.offer(&id(job), &offers);
     }
@@ -125,11 +129,11 @@ impl Desk {
         self.admission.offer(&id(job), &BTreeMap::new());
     }
 
-    pub(crate) fn ask(&mut self, job: &str, left: u64) -> Gate {
+    pub(crate) fn ask(&mut self, job: &str, left: u64) -> BreakerAnswer {
         self.admission.ask(&name(), &id(job), Some(left))
     }
 
-    pub(crate) fn probed_by(&mut self, prober: Prober) {
+    pub(crate) fn probed_by(&mut self, prober: ProbeOwner) {
         self.admission.probed_by(&name(), prober);
     }
 
@@ -139,7 +143,7 @@ impl Desk {
 
     /// The probe of a job starts, and that is on the disk.
     pub(crate) fn probe(&mut self, job: &str) -> Ticket {
-        let Gate::Open { ticket, .. } = self.ask(job, u64::MAX) else {
+        let BreakerAnswer::Open { ticket, .. } = self.ask(job, u64::MAX) else {
             panic!("no probe");
         };
         assert!(ticket.probe);
@@ -153,10 +157,10 @@ pub(crate) fn jobs<const N: usize>(jobs: [&str; N]) -> BTreeSet<Arc<str>> {
     jobs.into_iter().map(Arc::from).collect()
 }
 
-pub(crate) fn is_held(gate: &Gate) -> bool {
-    matches!(gate, Gate::Held { .. })
+pub(crate) fn is_held(gate: &BreakerAnswer) -> bool {
+    matches!(gate, BreakerAnswer::Held { .. })
 }
 
-pub(crate) fn is_probe(gate: &Gate) -> bool {
-    matches!(gate, Gate::Open { ticket, .. } if ticket.probe)
+pub(crate) fn is_probe(gate: &BreakerAnswer) -> bool {
+    matches!(gate, BreakerAnswer::Open { ticket, .. } if ticket.probe)
 }

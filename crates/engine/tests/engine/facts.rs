@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use undaunted_engine::event::{
-    AttemptFailed, AttemptId, BreakerEvent, CommandStopped, CompletionDefaults, Counts, Ended, Event,
-    FlowRun, Held, ImportedCommand, ItemEvent, JobEvent, Kept, Late, NewItem, Opened, Parent, Pass, Passing,
-    PolicyChange, Reached, Released, Restored, Resumed, Retrying, Started, StepEvent, Submitted, Succeeded,
-    Sum, Text, Why,
+    AttemptFailed, AttemptId, AttemptStarted, AttemptSucceeded, BreakerEvent, BreakerOpened, BreakerPass,
+    CommandStopped, CompletionDefaults, CompletionReached, CompletionWhy, EndCounts, Event, FlowRun,
+    ImportedCommand, ItemEvent, JobEnded, JobEvent, JobResumed, JobSubmitted, LateResult, NewItem,
+    OutputPassing, ParentItem, PolicyChange, RestoredWork, RetryArithmetic, RetryScheduled, SpooledPart,
+    StartHeld, StartReleased, StepEvent, StoredText,
 };
 use undaunted_engine::id::{AttemptNumber, CommandId, StartId, StepId};
-use undaunted_policy::shape::{BackoffType, WorkDefaults};
-use undaunted_policy::{Attempts, Cause, Class, Reason};
+use undaunted_policy::spelling::{BackoffType, WorkDefaults};
+use undaunted_policy::{Attempts, FailureCause, FailureClass, Reason};
 
 use crate::scene::{at, secs};
 
@@ -27,18 +28,18 @@ pub(crate) fn facts() -> Vec<(&'static str, Event)> {
     facts
 }
 
-fn resumed() -> Resumed {
-    Resumed {
+fn resumed() -> JobResumed {
+    JobResumed {
         run: 2,
         away: secs(90),
         planned: true,
-        restored: Restored {
+        restored: RestoredWork {
             running: 1,
             waiting: 2,
             settled: 3,
             pending: 4,
             attempts: 500,
-            ..Restored::default()
+            ..RestoredWork::default()
         },
     }
 }
@@ -47,7 +48,7 @@ fn of_the_job() -> Vec<(&'static str, Event)> {
     vec![
         (
             "job_submitted",
-            Event::Job(JobEvent::Submitted(Box::new(Submitted {
+            Event::Job(JobEvent::Submitted(Box::new(JobSubmitted {
                 job: "7f3k".to_owned(),
                 text: "- shell: echo é\n".into(),
                 file: "/w/w.yaml".to_owned(),
@@ -58,16 +59,16 @@ fn of_the_job() -> Vec<(&'static str, Event)> {
                 pool: Some((20, 3)),
                 ceilings: Some((20, 50, 3, 5)),
                 release: Some("0.1.0".to_owned()),
-                ..Submitted::default()
+                ..JobSubmitted::default()
             }))),
         ),
         (
             "job_submitted_passing",
-            Event::Job(JobEvent::Submitted(Box::new(Submitted {
+            Event::Job(JobEvent::Submitted(Box::new(JobSubmitted {
                 job: "7f3k".to_owned(),
                 stdin: Some("/w/stdin".to_owned()),
-                passing: Some(Passing::InOrder),
-                ..Submitted::default()
+                passing: Some(OutputPassing::InOrder),
+                ..JobSubmitted::default()
             }))),
         ),
         ("job_redriven", Event::Job(JobEvent::Redriven { reduce: true })),
@@ -97,7 +98,7 @@ fn of_steps() -> Vec<(&'static str, Event)> {
             Event::Step(StepEvent::InputFailed {
                 step: StepId(1),
                 reason: Reason::Permanent,
-                error: Text::Itself("not there".to_owned()),
+                error: StoredText::Itself("not there".to_owned()),
                 stderr: Some(Box::new(KEPT)),
             }),
         ),
@@ -126,26 +127,26 @@ fn of_the_job_later() -> Vec<(&'static str, Event)> {
     vec![
         (
             "job_submitted_completion",
-            Event::Job(JobEvent::Submitted(Box::new(Submitted {
+            Event::Job(JobEvent::Submitted(Box::new(JobSubmitted {
                 job: "7f3k".to_owned(),
                 completion: Some(CompletionDefaults { min: 2, deadline: secs(300) }),
                 late_results_count: Some(true),
-                ..Submitted::default()
+                ..JobSubmitted::default()
             }))),
         ),
         // What a release wrote whose requests all had a breaker, and what is written since.
         ("job_submitted_http", Event::Job(JobEvent::Submitted(Box::new(requesting())))),
         (
             "job_submitted_opt_in",
-            Event::Job(JobEvent::Submitted(Box::new(Submitted {
+            Event::Job(JobEvent::Submitted(Box::new(JobSubmitted {
                 origin_breakers: Some(false),
                 ..requesting()
             }))),
         ),
         (
             "job_resumed_held",
-            Event::Job(JobEvent::Resumed(Resumed {
-                restored: Restored { held: Some(6), ..resumed().restored },
+            Event::Job(JobEvent::Resumed(JobResumed {
+                restored: RestoredWork { held: Some(6), ..resumed().restored },
                 ..resumed()
             })),
         ),
@@ -153,12 +154,12 @@ fn of_the_job_later() -> Vec<(&'static str, Event)> {
 }
 
 /// A job that sends a request and says nothing of a breaker.
-fn requesting() -> Submitted {
+fn requesting() -> JobSubmitted {
     let lines = [
         "- http: {url: 'http://pay.test/charge'}",
         "  retry_config: {attempts: 7, backoff: fixed, initial_delay: 1s}",
     ];
-    Submitted {
+    JobSubmitted {
         job: "7f3k".to_owned(),
         text: lines.map(|line| format!("{line}\n")).concat().into(),
         file: "/w/w.yaml".to_owned(),
@@ -167,7 +168,7 @@ fn requesting() -> Submitted {
         release: Some("0.1.0".to_owned()),
         late_results_count: Some(false),
         token_key: Some(1),
-        ..Submitted::default()
+        ..JobSubmitted::default()
     }
 }
 
@@ -175,7 +176,7 @@ fn of_items() -> Vec<(&'static str, Event)> {
     vec![
         (
             "attempt_started",
-            Event::Item(ItemEvent::AttemptStarted(Started {
+            Event::Item(ItemEvent::AttemptStarted(AttemptStarted {
                 of: OF,
                 start: StartId(4_294_967_296),
                 pass: None,
@@ -183,7 +184,7 @@ fn of_items() -> Vec<(&'static str, Event)> {
         ),
         (
             "attempt_succeeded",
-            Event::Item(ItemEvent::AttemptSucceeded(Box::new(Succeeded {
+            Event::Item(ItemEvent::AttemptSucceeded(Box::new(AttemptSucceeded {
                 of: OF,
                 took: Duration::from_millis(1500),
                 next: Some(CommandId(4)),
@@ -198,9 +199,9 @@ fn of_items() -> Vec<(&'static str, Event)> {
             Event::Item(ItemEvent::AttemptFailed(Box::new(AttemptFailed {
                 of: OF,
                 took: Duration::from_millis(1500),
-                cause: Cause::Exit(-1),
-                class: Class::Transient,
-                error: Some(Text::Kept(3)),
+                cause: FailureCause::Exit(-1),
+                class: FailureClass::Transient,
+                error: Some(StoredText::Kept(3)),
                 rule: Some(1),
                 output: Some(String::new()),
                 stdout: Some(KEPT),
@@ -209,7 +210,7 @@ fn of_items() -> Vec<(&'static str, Event)> {
         ),
         (
             "retry_scheduled",
-            Event::Item(ItemEvent::RetryScheduled(Box::new(Retrying {
+            Event::Item(ItemEvent::RetryScheduled(Box::new(RetryScheduled {
                 of: OF,
                 sum: sum(),
                 due: at(31),
@@ -221,7 +222,7 @@ fn of_items() -> Vec<(&'static str, Event)> {
             Event::Item(ItemEvent::CommandStopped(Box::new(CommandStopped {
                 of: OF,
                 reason: Reason::RetryBudget,
-                error: Text::Kept(4),
+                error: StoredText::Kept(4),
                 sum: Some(sum()),
                 handler: Some(CommandId(5)),
                 rule: Some(0),
@@ -232,7 +233,11 @@ fn of_items() -> Vec<(&'static str, Event)> {
         ("item_succeeded", Event::Item(ItemEvent::Succeeded { step: StepId(1), index: 299 })),
         (
             "item_dead_lettered",
-            Event::Item(ItemEvent::DeadLettered { of: OF, reason: Reason::Attempts, error: Text::Kept(4) }),
+            Event::Item(ItemEvent::DeadLettered {
+                of: OF,
+                reason: Reason::Attempts,
+                error: StoredText::Kept(4),
+            }),
         ),
         (
             "item_skipped",
@@ -242,8 +247,8 @@ fn of_items() -> Vec<(&'static str, Event)> {
 }
 
 fn ends() -> Vec<(&'static str, Event)> {
-    let ended = Ended {
-        counts: Counts {
+    let ended = JobEnded {
+        counts: EndCounts {
             total: 1_000_000,
             succeeded: 999_990,
             dead: 7,
@@ -253,7 +258,7 @@ fn ends() -> Vec<(&'static str, Event)> {
             delay: secs(91),
         },
         reason: Some(Reason::Deadline),
-        error: Some(Text::Kept(4)),
+        error: Some(StoredText::Kept(4)),
         submitted: Some(at(0)),
     };
     vec![
@@ -265,9 +270,9 @@ fn ends() -> Vec<(&'static str, Event)> {
 }
 
 fn shared_limits() -> Vec<(&'static str, Event)> {
-    let breaker = || Text::Itself("payments".to_owned());
+    let breaker = || StoredText::Itself("payments".to_owned());
     let held = |sum| {
-        Event::Item(ItemEvent::Held(Box::new(Held {
+        Event::Item(ItemEvent::Held(Box::new(StartHeld {
             of: OF,
             breaker: breaker(),
             until: Some(at(60)),
@@ -277,15 +282,20 @@ fn shared_limits() -> Vec<(&'static str, Event)> {
         })))
     };
     let opened = |by_rule, failures| {
-        Event::Breaker(BreakerEvent::Opened(Opened { breaker: breaker(), until: at(65), failures, by_rule }))
+        Event::Breaker(BreakerEvent::Opened(BreakerOpened {
+            breaker: breaker(),
+            until: at(65),
+            failures,
+            by_rule,
+        }))
     };
     vec![
         (
             "attempt_started_through_a_breaker",
-            Event::Item(ItemEvent::AttemptStarted(Started {
+            Event::Item(ItemEvent::AttemptStarted(AttemptStarted {
                 of: OF,
                 start: StartId(7),
-                pass: Some(Pass { breaker: Text::Kept(2), generation: 4, probe: true }),
+                pass: Some(BreakerPass { breaker: StoredText::Kept(2), generation: 4, probe: true }),
             })),
         ),
         (
@@ -296,7 +306,7 @@ fn shared_limits() -> Vec<(&'static str, Event)> {
         ("held_by_rule", held(Some(sum()))),
         (
             "released",
-            Event::Item(ItemEvent::Released(Released { of: OF, breaker: breaker(), held: secs(61) })),
+            Event::Item(ItemEvent::Released(StartReleased { of: OF, breaker: breaker(), held: secs(61) })),
         ),
         ("breaker_opened", opened(false, 5)),
         ("breaker_opened_by_rule", opened(true, 0)),
@@ -316,9 +326,9 @@ fn shared_limits() -> Vec<(&'static str, Event)> {
         ),
         (
             "completion_reached",
-            Event::Step(StepEvent::CompletionReached(Box::new(Reached {
+            Event::Step(StepEvent::CompletionReached(Box::new(CompletionReached {
                 step: StepId(1),
-                why: Why::DeadlineExpired,
+                why: CompletionWhy::DeadlineExpired,
                 success: false,
                 completed: 2,
                 failed: 1,
@@ -329,7 +339,7 @@ fn shared_limits() -> Vec<(&'static str, Event)> {
         ),
         (
             "late_result",
-            Event::Item(ItemEvent::LateResult(Late {
+            Event::Item(ItemEvent::LateResult(LateResult {
                 step: StepId(1),
                 index: 4,
                 reason: Some(Reason::Attempts),
@@ -343,7 +353,7 @@ fn of_flows() -> Vec<(&'static str, Event)> {
     vec![
         (
             "job_submitted_work",
-            Event::Job(JobEvent::Submitted(Box::new(Submitted {
+            Event::Job(JobEvent::Submitted(Box::new(JobSubmitted {
                 job: "wf-1".to_owned(),
                 work: Some(WorkDefaults {
                     max_retries: Attempts::AtMost(10),
@@ -351,18 +361,18 @@ fn of_flows() -> Vec<(&'static str, Event)> {
                     max_backoff: secs(60),
                     backoff_type: BackoffType::Exponential,
                 }),
-                ..Submitted::default()
+                ..JobSubmitted::default()
             }))),
         ),
         (
             "job_submitted_flow",
-            Event::Job(JobEvent::Submitted(Box::new(Submitted {
+            Event::Job(JobEvent::Submitted(Box::new(JobSubmitted {
                 job: "wf-1:ship:51ab".to_owned(),
                 flow: Some(FlowRun {
                     goals: vec!["process".to_owned(), "notify".to_owned()],
                     init: "{\"region\":\"US\"}".to_owned(),
                     labels: vec![("team".to_owned(), "blue".to_owned())],
-                    parent: Some(Parent {
+                    parent: Some(ParentItem {
                         flow: "wf-1".to_owned(),
                         step: "ship".to_owned(),
                         token: "51ab".to_owned(),
@@ -370,7 +380,7 @@ fn of_flows() -> Vec<(&'static str, Event)> {
                     }),
                 }),
                 token_key: Some(u64::MAX),
-                ..Submitted::default()
+                ..JobSubmitted::default()
             }))),
         ),
         ("step_skipped", Event::Step(StepEvent::Skipped { step: StepId(1) })),
@@ -400,7 +410,7 @@ fn imports() -> Vec<(&'static str, Event)> {
         previous: Some(secs(2)),
         due: Some(at(31)),
         expires: Some(at(100)),
-        error: Some(Text::Itself("refused".to_owned())),
+        error: Some(StoredText::Itself("refused".to_owned())),
     };
     vec![("state_imported", Event::Job(JobEvent::StateImported { commands: vec![command] }))]
 }
@@ -408,10 +418,11 @@ fn imports() -> Vec<(&'static str, Event)> {
 const OF: AttemptId =
     AttemptId { step: StepId(1), index: 299, command: CommandId(3), attempt: AttemptNumber(2) };
 
-const KEPT: Kept = Kept { length: 5_000_000, head: 1_048_576, tail: 1_048_576, segment: 2, offset: 77 };
+const KEPT: SpooledPart =
+    SpooledPart { length: 5_000_000, head: 1_048_576, tail: 1_048_576, segment: 2, offset: 77 };
 
-fn sum() -> Sum {
-    Sum {
+fn sum() -> RetryArithmetic {
+    RetryArithmetic {
         retry: 2,
         allowed: Some(9),
         computed: Some(secs(40)),

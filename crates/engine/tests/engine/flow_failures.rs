@@ -7,9 +7,9 @@ use undaunted_engine::event::{Event, Record, StepEvent};
 use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
 use undaunted_engine::job::Job;
-use undaunted_engine::task::{Files, TaskWork, task};
+use undaunted_engine::task::{TaskWork, ValueFiles, task};
 use undaunted_engine::view::report;
-use undaunted_policy::{Cause, Reason};
+use undaunted_policy::{FailureCause, Reason};
 
 use crate::flows::{ONCE, arguments, attribute, done, fail, flow};
 use crate::scene::{Scene, digest, fold};
@@ -29,7 +29,7 @@ fn a_step_whose_required_input_can_no_longer_come_is_unreachable_and_a_goal_that
             // A success without the output: it is simply absent.
             done(&mut scene, StepId(0).item(0), &json!({"other": 1}))
         } else {
-            fail(&mut scene, StepId(0).item(0), Cause::Refused)
+            fail(&mut scene, StepId(0).item(0), FailureCause::Refused)
         };
         let words = said(&records);
         let unreachable = words.iter().filter(|word| word.starts_with("step_unreachable"));
@@ -53,8 +53,8 @@ fn a_goal_that_fails_ends_the_flow_when_what_runs_has_finished() {
         ],
     );
     assert_eq!(scene.start().len(), 3);
-    let _ = fail(&mut scene, StepId(1).item(0), Cause::Status(503));
-    let _ = fail(&mut scene, StepId(0).item(0), Cause::Status(400));
+    let _ = fail(&mut scene, StepId(1).item(0), FailureCause::Status(503));
+    let _ = fail(&mut scene, StepId(0).item(0), FailureCause::Status(400));
     assert_eq!(scene.came_to().0, "running", "an item still runs");
     assert!(scene.ready().is_empty(), "nothing new starts");
     let _ = done(&mut scene, StepId(1).item(1), &json!({}));
@@ -67,7 +67,7 @@ fn a_goal_that_fails_ends_the_flow_when_what_runs_has_finished() {
 fn a_failure_that_no_goal_needs_leaves_the_flow_to_go_on() {
     let mut scene = flow("b", "", &[("a", "x: {role: output}", ONCE), ("b", "x: {role: optional}", ONCE)]);
     let _ = scene.start();
-    let _ = fail(&mut scene, StepId(0).item(0), Cause::Status(410));
+    let _ = fail(&mut scene, StepId(0).item(0), FailureCause::Status(410));
     let _ = scene.start();
     let _ = done(&mut scene, StepId(1).item(0), &json!({}));
     assert_eq!(scene.came_to().2, [1, 1, 0]);
@@ -94,7 +94,7 @@ fn as_many_items_run_as_may_and_one_that_waits_for_its_retry_holds_no_slot() {
     let mut scene = four();
     assert_eq!(scene.job.starts.running.len(), 2);
     assert!(scene.ready().is_empty());
-    let _ = fail(&mut scene, StepId(0).item(0), Cause::Status(503));
+    let _ = fail(&mut scene, StepId(0).item(0), FailureCause::Status(503));
     assert_eq!(scene.ready(), [StepId(0).item(2)], "its place is free");
     let _ = scene.start();
     assert_eq!(scene.job.starts.running.len(), 2);
@@ -110,9 +110,9 @@ fn as_many_items_run_as_may_and_one_that_waits_for_its_retry_holds_no_slot() {
 #[test]
 fn an_item_that_fails_for_good_fails_the_step_and_drops_what_waits_and_what_is_new() {
     let mut scene = four();
-    let _ = fail(&mut scene, StepId(0).item(0), Cause::Network);
+    let _ = fail(&mut scene, StepId(0).item(0), FailureCause::Network);
     let _ = scene.start();
-    let records = said(&fail(&mut scene, StepId(0).item(1), Cause::Refused));
+    let records = said(&fail(&mut scene, StepId(0).item(1), FailureCause::Refused));
     assert!(records.contains(&"item_skipped 0/0: tolerance".to_owned()), "{records:?}");
     assert_eq!(scene.came_to().0, "running", "one still runs");
     scene.at(5);
@@ -138,7 +138,7 @@ fn a_failed_flow_goes_on_where_it_failed_when_it_is_redriven() {
     let _ = scene.start();
     let _ = done(&mut scene, StepId(0).item(0), &json!({"x": 1}));
     let _ = scene.start();
-    let _ = fail(&mut scene, StepId(1).item(0), Cause::Status(400));
+    let _ = fail(&mut scene, StepId(1).item(0), FailureCause::Status(400));
     assert_eq!(scene.came_to(), ("failed", Some(Reason::Permanent), [1, 1, 0]));
     let items = vec![StepId(1).item(0)];
     let _ = scene.tell(&Input::Redrive { items, reduce: false });
@@ -153,8 +153,8 @@ fn a_failed_flow_goes_on_where_it_failed_when_it_is_redriven() {
 #[test]
 fn a_step_is_not_complete_after_a_redrive_while_an_item_of_it_is_dead() {
     let mut scene = four();
-    let _ = fail(&mut scene, StepId(0).item(0), Cause::Refused);
-    let _ = fail(&mut scene, StepId(0).item(1), Cause::Refused);
+    let _ = fail(&mut scene, StepId(0).item(0), FailureCause::Refused);
+    let _ = fail(&mut scene, StepId(0).item(1), FailureCause::Refused);
     assert_eq!(scene.came_to().2, [0, 2, 0]);
     let items = vec![StepId(0).item(0)];
     let _ = scene.tell(&Input::Redrive { items, reduce: false });
@@ -179,7 +179,7 @@ fn a_step_is_not_complete_after_a_redrive_while_an_item_of_it_is_dead() {
 fn a_redrive_brings_back_what_was_dropped_because_of_the_failure() {
     let mut scene = four();
     let token = |scene: &Scene, item: u32| {
-        let task = task(&scene.job, StepId(0).item(item), Files::default(), scene.now);
+        let task = task(&scene.job, StepId(0).item(item), ValueFiles::default(), scene.now);
         let TaskWork::Call(call) = task.unwrap().unwrap().work else {
             panic!("it is no call");
         };
@@ -189,8 +189,8 @@ fn a_redrive_brings_back_what_was_dropped_because_of_the_failure() {
     };
     let before = token(&scene, 0);
     // The first waits for its retry when the second fails for good; the third and the fourth are new.
-    let _ = fail(&mut scene, StepId(0).item(0), Cause::Network);
-    let _ = fail(&mut scene, StepId(0).item(1), Cause::Refused);
+    let _ = fail(&mut scene, StepId(0).item(0), FailureCause::Network);
+    let _ = fail(&mut scene, StepId(0).item(1), FailureCause::Refused);
     assert_eq!(scene.came_to(), ("failed", Some(Reason::Permanent), [0, 1, 1]));
     let _ = scene.tell(&Input::Redrive { items: vec![StepId(0).item(1)], reduce: false });
     assert_eq!(scene.came_to(), ("running", None, [0, 0, 0]));
@@ -220,7 +220,7 @@ fn what_is_brought_back_may_fail_and_be_brought_back_again() {
             let _ = done(&mut scene, item, &json!({"y": item.index}));
             let _ = scene.start();
         }
-        let _ = fail(&mut scene, StepId(0).item(dead), Cause::Refused);
+        let _ = fail(&mut scene, StepId(0).item(dead), FailureCause::Refused);
         while let Some(&item) = scene.job.starts.running.values().next() {
             let _ = done(&mut scene, item, &json!({"y": item.index}));
         }
@@ -244,7 +244,7 @@ fn a_step_that_failed_before_it_had_items_begins_again_when_the_flow_is_redriven
         &[("a", "y: {role: output}", ONCE), ("b", "y: {role: optional}", ", predicate: {script: 'y > 1'}")],
     );
     let _ = scene.start();
-    let _ = fail(&mut scene, StepId(0).item(0), Cause::Refused);
+    let _ = fail(&mut scene, StepId(0).item(0), FailureCause::Refused);
     let report = scene.report();
     assert_eq!(report.status.word(), "failed");
     assert!(report.error.unwrap().contains("condition"));
@@ -284,7 +284,7 @@ fn story() -> Scene {
         };
         number += 1;
         let _ = if number.is_multiple_of(3) && item.step != StepId(4) {
-            fail(&mut scene, item, Cause::Status(503))
+            fail(&mut scene, item, FailureCause::Status(503))
         } else {
             done(&mut scene, item, &json!({"y": item.index, "z": "é"}))
         };
@@ -345,7 +345,7 @@ fn a_flow_goes_on_from_wherever_its_journal_was_cut() {
 fn a_flow_is_suspended_when_nothing_runs_and_cancelled_as_any_other_job() {
     let mut scene = four();
     assert!(scene.hear(&Input::Suspend).is_empty(), "two calls run");
-    let _ = fail(&mut scene, StepId(0).item(0), Cause::Network);
+    let _ = fail(&mut scene, StepId(0).item(0), FailureCause::Network);
     let _ = done(&mut scene, StepId(0).item(1), &json!({}));
     assert_eq!(scene.hear(&Input::Suspend), ["job_suspended"]);
     let _ = scene.crash_and_resume();

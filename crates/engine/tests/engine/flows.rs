@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 use undaunted_engine::event::Record;
 use undaunted_engine::id::{ItemId, StartId, StepId};
 use undaunted_engine::input::AttemptEnd;
-use undaunted_engine::task::{Files, TaskWork, task};
+use undaunted_engine::task::{TaskWork, ValueFiles, task};
 use undaunted_engine::workflow::{Operator, Source, check};
-use undaunted_policy::{Cause, Reason};
+use undaunted_policy::{FailureCause, Reason};
 
 use crate::scene::Scene;
 use crate::spoken::said;
@@ -41,7 +41,7 @@ pub(crate) fn done(scene: &mut Scene, item: ItemId, outputs: &Value) -> Vec<Reco
     scene.end(AttemptEnd { start, output: Some(outputs.to_string()), ..AttemptEnd::default() })
 }
 
-pub(crate) fn fail(scene: &mut Scene, item: ItemId, cause: Cause) -> Vec<Record> {
+pub(crate) fn fail(scene: &mut Scene, item: ItemId, cause: FailureCause) -> Vec<Record> {
     let start = start_of(scene, item);
     scene.end(AttemptEnd {
         start,
@@ -53,7 +53,7 @@ pub(crate) fn fail(scene: &mut Scene, item: ItemId, cause: Cause) -> Vec<Record>
 
 /// The arguments of the next attempt of an item.
 pub(crate) fn arguments(scene: &Scene, item: ItemId) -> Value {
-    let task = task(&scene.job, item, Files::default(), scene.now);
+    let task = task(&scene.job, item, ValueFiles::default(), scene.now);
     let TaskWork::Call(call) = task.unwrap().unwrap().work else {
         panic!("it is no call");
     };
@@ -186,7 +186,7 @@ fn an_optional_input_is_waited_for_while_it_may_come() {
     // One that fails gives nothing either.
     let mut scene = flow("b", "", &steps);
     let _ = scene.start();
-    let _ = fail(&mut scene, StepId(0).item(0), Cause::Status(404));
+    let _ = fail(&mut scene, StepId(0).item(0), FailureCause::Status(404));
     assert_eq!(arguments(&scene, StepId(1).item(0)), json!({"x": 0}));
     let _ = scene.start();
     let _ = done(&mut scene, StepId(1).item(0), &json!({}));

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use undaunted_engine::id::StepId;
 use undaunted_engine::view::{Forecast, Projection, ViewContext, forecast};
-use undaunted_policy::{Cause, Reason};
+use undaunted_policy::{FailureCause, Reason};
 
 use crate::scene::{Scene, secs};
 
@@ -46,7 +46,7 @@ fn the_retries_that_are_left_are_foretold_and_the_limit_that_ends_them() {
             "Retry budget exhausted (spent 7s, next delay 8s, budget 10s)",
         ]
     );
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let waiting = foretold(&scene).unwrap();
     assert_eq!(waiting.retries.len(), 2);
     assert_eq!(waiting.stop.unwrap().reason, Some(Reason::RetryBudget));
@@ -61,7 +61,7 @@ fn what_is_foretold_is_what_happens() {
     let mut done = Vec::new();
     while !scene.job.stage.has_ended() {
         let before = scene.counted().2;
-        let _ = scene.fail(0, Cause::Exit(1));
+        let _ = scene.fail(0, FailureCause::Exit(1));
         if scene.job.stage.has_ended() {
             break;
         }
@@ -105,7 +105,7 @@ fn one_attempt_after_a_handler_is_the_last_and_has_no_forecast() {
     let text = "- {shell: a, retry_config: {attempts: 0}, on_failure: {shell: mend, max_attempts: 1}}\n";
     let mut scene = Scene::of(text);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let _ = scene.start();
     let _ = scene.succeed(0);
     scene.now = scene.now.after(secs(1));

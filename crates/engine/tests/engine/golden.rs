@@ -9,7 +9,7 @@ use minicbor::Decoder;
 use minicbor::data::Type;
 use proptest::prelude::*;
 use undaunted_engine::event::{
-    Event, FORMAT, ImportedCommand, ItemEvent, JobEvent, Record, RecordError, StepEvent, Sum,
+    Event, FORMAT, ImportedCommand, ItemEvent, JobEvent, Record, RecordError, RetryArithmetic, StepEvent,
 };
 
 use crate::facts::facts;
@@ -215,7 +215,7 @@ fn imported_without(command: &mut ImportedCommand, field: usize) {
     }
 }
 
-fn sum_without(mut sum: Sum, field: usize) -> Sum {
+fn sum_without(mut sum: RetryArithmetic, field: usize) -> RetryArithmetic {
     match field {
         1 => sum.allowed = None,
         2 => sum.computed = None,
@@ -422,7 +422,7 @@ fn an_event_a_reason_a_class_or_a_cause_nobody_knows_is_malformed() {
 
 #[test]
 fn every_cause_is_read_as_it_was_written() {
-    use undaunted_policy::{Cause, Class};
+    use undaunted_policy::{FailureCause, FailureClass};
     let facts = facts();
     let found = facts.into_iter().find_map(|(_, event)| match event {
         Event::Item(ItemEvent::AttemptFailed(failed)) => Some(failed),
@@ -430,19 +430,19 @@ fn every_cause_is_read_as_it_was_written() {
     });
     let mut failed = found.unwrap();
     for cause in [
-        Cause::Exit(0),
-        Cause::Exit(i32::MIN),
-        Cause::Signal(9),
-        Cause::Timeout,
-        Cause::Network,
-        Cause::Status(0),
-        Cause::Status(u16::MAX),
-        Cause::Refused,
-        Cause::Unreadable,
-        Cause::Interrupted,
-        Cause::Other(Class::Transient),
-        Cause::Other(Class::Throttled),
-        Cause::Other(Class::Permanent),
+        FailureCause::Exit(0),
+        FailureCause::Exit(i32::MIN),
+        FailureCause::Signal(9),
+        FailureCause::Timeout,
+        FailureCause::Network,
+        FailureCause::Status(0),
+        FailureCause::Status(u16::MAX),
+        FailureCause::Refused,
+        FailureCause::Unreadable,
+        FailureCause::Interrupted,
+        FailureCause::Other(FailureClass::Transient),
+        FailureCause::Other(FailureClass::Throttled),
+        FailureCause::Other(FailureClass::Permanent),
     ] {
         failed.cause = cause;
         failed.class = cause.class();

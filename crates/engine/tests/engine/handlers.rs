@@ -1,7 +1,7 @@
 //! `on_failure` and `on_success`: what runs when a command has stopped, or is done.
 
 use undaunted_engine::id::{CommandId, StepId};
-use undaunted_policy::{Cause, Reason};
+use undaunted_policy::{FailureCause, Reason};
 
 use crate::scene::{Scene, secs};
 use crate::spoken::said;
@@ -18,10 +18,10 @@ fn a_handler_runs_once_when_retries_are_used_up_and_its_success_saves_the_comman
     let text = "- {shell: a, retry_config: {attempts: 1}, on_failure: {shell: mend}}\n- shell: b\n";
     let mut scene = Scene::of(text);
     let _ = scene.start();
-    assert_eq!(said(&scene.fail(0, Cause::Exit(1)))[1], "retry_scheduled 0/0 0.1 in 1s at +1s");
+    assert_eq!(said(&scene.fail(0, FailureCause::Exit(1)))[1], "retry_scheduled 0/0 0.1 in 1s at +1s");
     scene.at(1);
     let _ = scene.start();
-    let stopped = said(&scene.fail(0, Cause::Exit(1)));
+    let stopped = said(&scene.fail(0, FailureCause::Exit(1)));
     assert_eq!(stopped.last().unwrap(), "command_stopped 0/0 0.2: attempts, handler 1");
     assert_eq!(scene.ready(), [StepId(0).item(0)]);
     assert_eq!(said(&scene.start()), ["attempt_started 0/0 1.1 as 3"]);
@@ -58,7 +58,7 @@ map:
 ";
     let mut scene = Scene::over(text, 1);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     assert_eq!(said(&scene.start()), ["attempt_started 0/0 1.1 as 2"]);
     assert_eq!(said(&scene.succeed(0)), ["attempt_succeeded 0/0 1.1, next 2"]);
     assert_eq!(said(&scene.start()), ["attempt_started 0/0 2.1 as 3"]);
@@ -69,9 +69,9 @@ map:
 #[test]
 fn the_first_failure_of_a_handler_stops_it_and_the_reason_stays_the_commands() {
     let mut scene = list("[{shell: one}, {shell: two}]");
-    let _ = scene.fail_saying(0, Cause::Exit(127), "a: not found");
+    let _ = scene.fail_saying(0, FailureCause::Exit(127), "a: not found");
     let _ = scene.start();
-    let said = said(&scene.fail_saying(0, Cause::Exit(1), "one is broken"));
+    let said = said(&scene.fail_saying(0, FailureCause::Exit(1), "one is broken"));
     assert!(said.contains(&"command_stopped 0/0 1.1: attempts".to_owned()));
     assert!(said.contains(&"item_dead_lettered 0/0 0.1: permanent".to_owned()));
     assert_eq!(scene.came_to(), ("failed", Some(Reason::Permanent), [0, 1, 0]));
@@ -87,22 +87,22 @@ commands:
 ";
     let mut scene = Scene::of(text);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     assert_eq!(scene.came_to().0, "failed");
 
     let mut scene = list("{shell: mend, retry_config: {attempts: 1}}");
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let _ = scene.start();
-    assert_eq!(said(&scene.fail(0, Cause::Exit(1)))[1], "retry_scheduled 0/0 1.1 in 1s at +1s");
+    assert_eq!(said(&scene.fail(0, FailureCause::Exit(1)))[1], "retry_scheduled 0/0 1.1 in 1s at +1s");
     assert_eq!(scene.counted(), (1, 0, secs(0)), "delays of handlers are not counted");
 }
 
 #[test]
 fn fail_workflow_fails_although_the_handler_succeeded() {
     let mut scene = list("{shell: mend, fail_workflow: true}");
-    let _ = scene.fail(0, Cause::Exit(9));
+    let _ = scene.fail(0, FailureCause::Exit(9));
     let _ = scene.start();
     assert_eq!(
         said(&scene.succeed(0)),
@@ -127,7 +127,7 @@ fn attempts_with(retries: u32, rounds: u32) -> u64 {
         }
         let _ = scene.start();
         let handler = scene.active(0).command == CommandId(1);
-        let _ = if handler { scene.succeed(0) } else { scene.fail(0, Cause::Exit(1)) };
+        let _ = if handler { scene.succeed(0) } else { scene.fail(0, FailureCause::Exit(1)) };
     }
     assert_eq!(scene.came_to(), ("failed", Some(Reason::Attempts), [0, 1, 0]));
     scene.counted().0
@@ -154,7 +154,7 @@ fn one_attempt_more_has_the_next_number() {
 #[test]
 fn one_attempt_more_that_succeeds_is_a_success_and_the_failure_stays_in_the_report() {
     let mut scene = list("{shell: mend, max_attempts: 2}");
-    let _ = scene.fail_saying(0, Cause::Exit(1), "schema is old");
+    let _ = scene.fail_saying(0, FailureCause::Exit(1), "schema is old");
     let _ = scene.start();
     assert_eq!(said(&scene.succeed(0)), ["attempt_succeeded 0/0 1.1", "command_repeated 0/0 0.1"]);
     assert_eq!(said(&scene.start()), ["attempt_started 0/0 0.2 as 3"]);
@@ -169,11 +169,11 @@ fn one_attempt_more_that_succeeds_is_a_success_and_the_failure_stays_in_the_repo
 #[test]
 fn one_attempt_more_that_fails_keeps_the_reason_and_says_the_last_error() {
     let mut scene = list("{shell: mend, max_attempts: 1}");
-    let _ = scene.fail_saying(0, Cause::Exit(1), "schema is old");
+    let _ = scene.fail_saying(0, FailureCause::Exit(1), "schema is old");
     let _ = scene.start();
     let _ = scene.succeed(0);
     let _ = scene.start();
-    let _ = scene.fail_saying(0, Cause::Exit(2), "disk is full");
+    let _ = scene.fail_saying(0, FailureCause::Exit(2), "disk is full");
     assert_eq!(scene.came_to().1, Some(Reason::Attempts));
     assert_eq!(
         scene.report().error.as_deref(),
@@ -195,11 +195,11 @@ fn a_rule_is_obeyed_in_the_attempt_more_too() {
         );
         let mut scene = Scene::of(&text);
         let _ = scene.start();
-        let _ = scene.fail(0, Cause::Exit(1));
+        let _ = scene.fail(0, FailureCause::Exit(1));
         let _ = scene.start();
         let _ = scene.succeed(0);
         let _ = scene.start();
-        let said = said(&scene.fail(0, Cause::Exit(3)));
+        let said = said(&scene.fail(0, FailureCause::Exit(3)));
         assert!(said.contains(&event.to_owned()), "{said:?}");
     }
 }
@@ -207,9 +207,9 @@ fn a_rule_is_obeyed_in_the_attempt_more_too() {
 #[test]
 fn a_failing_handler_ends_its_rounds() {
     let mut scene = list("{shell: mend, max_attempts: 5}");
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     assert_eq!(scene.came_to().0, "failed");
     assert_eq!(scene.counted().0, 1);
 }
@@ -232,7 +232,7 @@ fn what_follows_a_success_does_not_run_after_a_failure() {
     let text = "- {shell: a, on_success: {shell: tell}, on_failure: {shell: mend}}\n";
     let mut scene = Scene::of(text);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let _ = scene.start();
     assert_eq!(said(&scene.succeed(0))[1..3], ["command_recovered 0/0 0.1", "item_succeeded 0/0"]);
 }

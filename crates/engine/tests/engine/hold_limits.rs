@@ -1,8 +1,8 @@
 //! How long an item may be held, and what says something about a target.
 
-use undaunted_engine::breaker::Fact;
+use undaunted_engine::breaker::BreakerFact;
 use undaunted_engine::input::Input;
-use undaunted_policy::{Cause, Reason, WhenOpen};
+use undaunted_policy::{FailureCause, Reason, WhenOpen};
 
 use crate::breakers::{NAME, finish, map, opened};
 use crate::scene::{Scene, at};
@@ -46,7 +46,7 @@ fn what_retry_on_leaves_out_is_a_failure_of_the_target_all_the_same() {
     let mut scene = Scene::over(&map(3, "", ", retry_on: [timeout]"), 3);
     let _ = scene.start();
     for item in 0..3 {
-        let _ = scene.fail(item, Cause::Exit(1));
+        let _ = scene.fail(item, FailureCause::Exit(1));
     }
     assert_eq!(scene.breaker(NAME).word(), "open");
     assert_eq!(scene.came_to(), ("partial", Some(Reason::Permanent), [0, 3, 0]));
@@ -58,7 +58,7 @@ fn output_that_cannot_be_captured_says_nothing_about_the_target() {
         map(2, "", "").replace("shell: a", "shell: a\n      capture_output: n\n      capture_format: number");
     let mut scene = Scene::over(&text, 2);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let _ = scene.succeed_writing(1, Some("twelve"));
     assert_eq!(scene.breaker(NAME).failures(), 1);
 }
@@ -72,7 +72,7 @@ fn a_clock_that_was_set_back_keeps_nothing_held_for_longer() {
     scene.at(5);
     let _ = scene.crash_and_resume();
     assert_eq!(scene.job.steps[0].held.next_expiry(), Some(at(25)));
-    scene.others(NAME, None, vec![Fact::Tripped { at: at(100_000) }]);
+    scene.others(NAME, None, vec![BreakerFact::Tripped { at: at(100_000) }]);
     assert_eq!(scene.breaker(NAME).until(), Some(at(65)), "a minute from now");
 }
 
@@ -83,7 +83,7 @@ fn a_hold_that_begins_in_a_pause_is_longer_by_the_rest_of_it_only() {
     let _ = scene.start();
     let _ = scene.at(10).tell(&Input::Pause);
     scene.at(30);
-    let _ = scene.fail(0, Cause::Exit(3));
+    let _ = scene.fail(0, FailureCause::Exit(3));
     assert_eq!(scene.job.steps[0].held.next_expiry(), Some(at(50)));
     let _ = scene.at(40).tell(&Input::Unpause);
     assert_eq!(scene.job.steps[0].held.next_expiry(), Some(at(60)));
@@ -93,7 +93,7 @@ fn a_hold_that_begins_in_a_pause_is_longer_by_the_rest_of_it_only() {
 fn a_release_does_not_run_on_while_the_job_is_paused() {
     let mut scene = opened(&map(40, "", ""), 40);
     for item in 3..40 {
-        let _ = scene.fail(item, Cause::Exit(1));
+        let _ = scene.fail(item, FailureCause::Exit(1));
     }
     scene.at(1);
     let _ = scene.start();
@@ -113,7 +113,7 @@ fn a_breaker_that_fails_holds_nothing_when_one_that_never_started_has_more_attem
         .replace("60s", "30s");
     let mut scene = Scene::over(&text, 3);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     scene.at(40);
     let said_first = said(&scene.start());
     assert_eq!(

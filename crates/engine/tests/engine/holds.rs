@@ -3,7 +3,7 @@
 use undaunted_engine::event::{Event, JobEvent};
 use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
-use undaunted_policy::{Cause, Reason};
+use undaunted_policy::{FailureCause, Reason};
 
 use crate::breakers::{NAME, finish, map, open, opened, started};
 use crate::retries::scheduled;
@@ -22,7 +22,7 @@ fn a_hold_uses_no_attempt_no_delay_budget_and_no_pool() {
     assert_eq!(after, before);
     scene.at(60);
     assert_eq!(started(&scene.start()), [0]);
-    let retrying = scheduled(&scene.fail(0, Cause::Exit(1))).unwrap();
+    let retrying = scheduled(&scene.fail(0, FailureCause::Exit(1))).unwrap();
     assert_eq!(retrying.sum.spent_before, secs(2), "58s held are not spent");
     assert_eq!(retrying.sum.retry, 2);
 }
@@ -47,13 +47,13 @@ fn a_hold_gives_its_slot_back() {
     let _ = scene.start();
     let _ = scene.succeed(0);
     for item in 1..3 {
-        let _ = scene.fail(item, Cause::Exit(1));
+        let _ = scene.fail(item, FailureCause::Exit(1));
     }
     scene.at(1);
     let _ = scene.start();
-    let _ = scene.fail(1, Cause::Exit(1));
+    let _ = scene.fail(1, FailureCause::Exit(1));
     assert_eq!(scene.breaker(NAME).word(), "open");
-    let _ = scene.fail(2, Cause::Exit(1));
+    let _ = scene.fail(2, FailureCause::Exit(1));
     scene.at(2);
     let _ = scene.start();
     let _ = scene.start();
@@ -152,7 +152,7 @@ fn held_time_counts_to_the_deadline_of_an_item_from_its_first_start() {
     scene.at(100);
     let _ = scene.start();
     for item in 0..3 {
-        let _ = scene.fail(item, Cause::Exit(1));
+        let _ = scene.fail(item, FailureCause::Exit(1));
     }
     let _ = scene.start();
     scene.at(101);
@@ -245,7 +245,7 @@ fn a_rule_that_holds_trips_the_breaker_and_uses_an_attempt_and_a_unit_of_the_poo
     let mut scene = Scene::over(&rule(), 3);
     let _ = scene.start();
     assert_eq!(
-        said(&scene.fail(0, Cause::Exit(3))),
+        said(&scene.fail(0, FailureCause::Exit(3))),
         ["attempt_failed 0/0 0.1 Exit(3)", "held 0/0 0.1 until +60s"]
     );
     assert_eq!(scene.turned(), ["tripped until +60s"]);
@@ -269,10 +269,10 @@ fn a_rule_that_holds_counts_to_the_bound_of_attempts() {
     let text = rule().replace("attempts: 9", "attempts: 1");
     let mut scene = Scene::over(&text, 1);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(3));
+    let _ = scene.fail(0, FailureCause::Exit(3));
     scene.at(60);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(3));
+    let _ = scene.fail(0, FailureCause::Exit(3));
     assert_eq!(scene.came_to(), ("partial", Some(Reason::Attempts), [0, 1, 0]));
     assert_eq!(scene.breaker(NAME).until(), Some(at(120)), "it tripped");
 }
@@ -282,9 +282,9 @@ fn a_rule_that_holds_is_refused_when_the_pool_is_used_up() {
     let text = rule().replace("retry_budget: 9", "retry_budget: 1");
     let mut scene = Scene::over(&text, 2);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(3));
+    let _ = scene.fail(0, FailureCause::Exit(3));
     assert_eq!(
-        said(&scene.fail(1, Cause::Exit(3))).last().unwrap(),
+        said(&scene.fail(1, FailureCause::Exit(3))).last().unwrap(),
         "item_dead_lettered 0/1 0.1: job_budget_exhausted"
     );
 }
@@ -293,11 +293,11 @@ fn a_rule_that_holds_is_refused_when_the_pool_is_used_up() {
 fn a_start_from_before_the_opening_is_held_by_its_rule_and_does_not_trip_again() {
     let mut scene = Scene::over(&rule(), 3);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(3));
+    let _ = scene.fail(0, FailureCause::Exit(3));
     let open = scene.breaker(NAME).clone();
     scene.at(30);
     assert_eq!(
-        said(&scene.fail(1, Cause::Exit(3)))[1..],
+        said(&scene.fail(1, FailureCause::Exit(3)))[1..],
         ["held 0/1 0.1 until +90s"],
         "the job does not know that it came too late to trip the breaker"
     );
@@ -309,7 +309,7 @@ fn a_start_from_before_the_opening_is_held_by_its_rule_and_does_not_trip_again()
     }
     // A third one from then comes back when the breaker is about to close.
     let half_open = scene.breaker(NAME).clone();
-    let _ = scene.fail(2, Cause::Exit(3));
+    let _ = scene.fail(2, FailureCause::Exit(3));
     assert_eq!(scene.breaker(NAME), &half_open);
     assert_eq!(started(&scene.start()), [2]);
     let _ = scene.succeed(2);
@@ -321,12 +321,12 @@ fn what_its_rule_holds_after_the_breaker_has_closed_goes_on_at_once() {
     let text = rule().replace("recovery_timeout", "half_open_max_calls: 1, recovery_timeout");
     let mut scene = Scene::over(&text, 2);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(3));
+    let _ = scene.fail(0, FailureCause::Exit(3));
     scene.at(60);
     let _ = scene.start();
     let _ = scene.succeed(0);
     assert_eq!(scene.breaker(NAME).word(), "closed");
-    let _ = scene.fail(1, Cause::Exit(3));
+    let _ = scene.fail(1, FailureCause::Exit(3));
     assert_eq!(scene.breaker(NAME).word(), "closed", "it is stale");
     assert_eq!(scene.held(), [1]);
     assert_eq!(started(&scene.start()), [1]);
@@ -339,7 +339,7 @@ fn a_release_is_spread_and_everything_goes_in_the_end() {
     let text = map(50, ", half_open_max_calls: 1", "");
     let mut scene = opened(&text, 50);
     for item in 3..50 {
-        let _ = scene.fail(item, Cause::Exit(1));
+        let _ = scene.fail(item, FailureCause::Exit(1));
     }
     scene.at(1);
     let _ = scene.start();
@@ -368,7 +368,7 @@ fn a_release_is_spread_and_everything_goes_in_the_end() {
 fn what_never_started_goes_behind_what_was_held() {
     let text = map(4, ", half_open_max_calls: 1", "");
     let mut scene = opened(&text, 20);
-    let _ = scene.fail(3, Cause::Exit(1));
+    let _ = scene.fail(3, FailureCause::Exit(1));
     let _ = scene.start();
     scene.at(1);
     let _ = scene.start();
@@ -430,7 +430,7 @@ fn a_probe_that_runs_when_its_process_dies_is_still_the_probe() {
 fn what_is_left_to_be_let_go_after_a_crash_goes_in_the_end() {
     let mut scene = opened(&map(8, ", half_open_max_calls: 1", ""), 20);
     for item in 3..8 {
-        let _ = scene.fail(item, Cause::Exit(1));
+        let _ = scene.fail(item, FailureCause::Exit(1));
     }
     scene.at(1);
     let _ = scene.start();
@@ -467,7 +467,7 @@ fn a_tolerance_that_is_passed_skips_what_is_held() {
     scene.at(1);
     let _ = scene.start();
     assert_eq!(scene.held(), [0, 1, 2, 4, 5]);
-    let said = said(&scene.fail(3, Cause::Exit(3)));
+    let said = said(&scene.fail(3, FailureCause::Exit(3)));
     assert!(said.contains(&"item_skipped 0/0: tolerance".to_owned()), "{said:?}");
     assert_eq!(scene.came_to(), ("failed", Some(Reason::Tolerance), [0, 1, 5]));
 }

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use undaunted_engine::checkpoint::shape::RetryCheckpointState;
-use undaunted_engine::checkpoint::{ImportError, Imported, export, import};
 use undaunted_engine::event::{Event, JobEvent, Record};
 use undaunted_engine::id::{ItemId, StepId};
 use undaunted_engine::input::Input;
-use undaunted_engine::job::{Job, Stage};
+use undaunted_engine::job::{Job, JobStage};
 use undaunted_engine::law::{broken_by, broken_in};
+use undaunted_engine::state_file::shape::RetryCheckpointState;
+use undaunted_engine::state_file::{ImportError, ImportedState, export, import};
 use undaunted_engine::view::history::{Histories, History};
 use undaunted_engine::view::rfc3339;
-use undaunted_policy::{Cause, Reason};
+use undaunted_policy::{FailureCause, Reason};
 
 use crate::scene::{Scene, at, secs};
 
@@ -42,7 +42,7 @@ fn submitted(text: &str) -> Scene {
     scene
 }
 
-fn told(text: &str, commands: &serde_json::Value) -> Result<Imported, ImportError> {
+fn told(text: &str, commands: &serde_json::Value) -> Result<ImportedState, ImportError> {
     import(&state(commands), &submitted(text).job)
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn resumed(text: &str, commands: &serde_json::Value) -> Scene {
         assert_eq!(broken_in(&scene.job), []);
         scene.journal.push(record.encode());
     }
-    assert_eq!(scene.job.stage, Stage::Suspended);
+    assert_eq!(scene.job.stage, JobStage::Suspended);
     let _ = scene.tell(&Input::Resume { seen: None });
     scene
 }
@@ -84,11 +84,11 @@ fn attempts_and_delays_are_used_up_and_a_pending_retry_keeps_its_time() {
     scene.at(20);
     let _ = scene.start();
     assert_eq!(scene.active(0).attempts, 3);
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     assert_eq!(scene.active(0).progress().spent, secs(7), "1s, 2s and 4s");
     scene.at(30);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     assert_eq!(scene.came_to().0, "failed", "4 attempts, 2 of them here");
     assert_eq!(scene.counted().0, 2);
 }
@@ -144,7 +144,7 @@ fn items_of_a_map_take_their_state_by_name_and_the_others_start_in_order() {
     }
     assert_eq!(scene.active(1).attempts, 4);
     let _ = scene.succeed(0);
-    let _ = scene.fail(1, Cause::Exit(1));
+    let _ = scene.fail(1, FailureCause::Exit(1));
     while !scene.job.stage.has_ended() {
         let _ = scene.start();
         let item = scene.job.starts.running.values().next().unwrap();
@@ -241,11 +241,11 @@ fn histories(scene: &Scene) -> BTreeMap<ItemId, History> {
 fn what_is_exported_and_imported_is_the_same() {
     let mut scene = Scene::over(MAP, 3);
     let _ = scene.start();
-    let _ = scene.fail_saying(0, Cause::Exit(1), "no route");
+    let _ = scene.fail_saying(0, FailureCause::Exit(1), "no route");
     let _ = scene.succeed(1);
     scene.at(1);
     let _ = scene.start();
-    let _ = scene.fail_saying(0, Cause::Exit(1), "no route to host");
+    let _ = scene.fail_saying(0, FailureCause::Exit(1), "no route to host");
     let exported = export(&scene.job, &scene.admission, &histories(&scene));
     let keys: Vec<&str> = exported.command_retry_states.keys().map(String::as_str).collect();
     assert_eq!(keys, ["a0/get", "a1/get", "a1/put"]);

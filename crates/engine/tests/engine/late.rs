@@ -4,7 +4,7 @@ use undaunted_engine::event::{Event, Record, StepEvent};
 use undaunted_engine::id::StepId;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::workflow::Operator;
-use undaunted_policy::{Cause, Reason};
+use undaunted_policy::{FailureCause, Reason};
 
 use crate::completion::{begun, map, missing};
 use crate::scene::{Scene, at};
@@ -35,7 +35,7 @@ fn with_leave_reduce_begins_at_once_and_the_rest_goes_on() {
     assert!(!scene.job.stage.has_ended(), "the rest is waited for");
     assert_eq!(said(&scene.succeed(1))[1..], ["late_result 0/1", "item_skipped 0/1: cancelled"]);
     assert_eq!(
-        said(&scene.fail(2, Cause::Exit(1)))[2..],
+        said(&scene.fail(2, FailureCause::Exit(1)))[2..],
         [
             "command_stopped 0/2 0.1: attempts",
             "late_result 0/2: attempts",
@@ -53,7 +53,7 @@ fn with_leave_what_never_started_is_missing_and_retries_go_on() {
         .replace("{shell: a}", "{shell: a, retry_config: {attempts: 1, backoff: fixed}}");
     let mut scene = Scene::over(&text, 5);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let _ = scene.succeed(1);
     scene.at(1);
     assert_eq!(scene.ready(), [StepId(1).item(0), StepId(0).item(0)], "the retry of a left item, and reduce");
@@ -80,7 +80,7 @@ fn with_leave_the_job_deadline_ends_what_is_left_and_the_job_is_completed() {
     scene.at(100);
     assert_eq!(scene.hear(&Input::Woke), ["job_stopping deadline"]);
     assert_eq!(scene.wanted().last().unwrap(), "end all");
-    let _ = scene.fail(1, Cause::Signal(15));
+    let _ = scene.fail(1, FailureCause::Signal(15));
     assert_eq!(scene.came_to(), ("completed", None, [1, 0, 0]));
     assert_eq!(missing(&scene).len(), 1);
 }
@@ -94,7 +94,7 @@ fn with_leave_the_job_deadline_before_reduce_is_done_fails_the_job() {
     let _ = scene.start();
     scene.at(100);
     let _ = scene.tell(&Input::Woke);
-    let _ = scene.fail(0, Cause::Signal(15));
+    let _ = scene.fail(0, FailureCause::Signal(15));
     assert_eq!(scene.came_to(), ("failed", Some(Reason::Deadline), [1, 0, 0]));
 }
 
@@ -103,7 +103,7 @@ fn with_update_result_what_comes_late_counts() {
     let mut scene = counting_late("best_effort_min_dcs: 1\n  on_complete: leave", 4);
     let _ = scene.succeed(0);
     assert_eq!(said(&scene.succeed(1))[1..], ["late_result 0/1", "item_succeeded 0/1"]);
-    let said = said(&scene.fail(2, Cause::Exit(1)));
+    let said = said(&scene.fail(2, FailureCause::Exit(1)));
     assert_eq!(said[3..], ["late_result 0/2: attempts", "item_dead_lettered 0/2 0.1: attempts"]);
     let _ = scene.crash_and_resume();
     let _ = scene.succeed(3);
@@ -137,8 +137,8 @@ fn a_cancel_ends_what_was_left() {
     let _ = scene.succeed(0);
     let _ = scene.tell(&Input::Cancel);
     assert!(scene.job.ends(StepId(0).item(1)));
-    let _ = scene.fail(1, Cause::Signal(15));
-    let _ = scene.fail(2, Cause::Signal(15));
+    let _ = scene.fail(1, FailureCause::Signal(15));
+    let _ = scene.fail(2, FailureCause::Signal(15));
     assert_eq!(scene.came_to().0, "cancelled");
 }
 
@@ -148,7 +148,7 @@ fn a_tally_is_frozen_when_the_rule_has_decided() {
     let _ = scene.succeed(0);
     let reached = scene.job.steps[0].reached;
     let _ = scene.succeed(1);
-    let _ = scene.fail(2, Cause::Exit(1));
+    let _ = scene.fail(2, FailureCause::Exit(1));
     assert_eq!(scene.job.steps[0].reached, reached);
     let once = scene.journal.iter().filter(|bytes| {
         let record = Record::decode(bytes).unwrap();
@@ -162,7 +162,7 @@ fn what_is_done_after_it_was_cancelled_is_logged_and_not_counted() {
     let mut scene = begun("best_effort_min_dcs: 1", 3);
     let _ = scene.succeed(0);
     assert_eq!(said(&scene.succeed(2))[1..], ["late_result 0/2", "item_skipped 0/2: cancelled"]);
-    let _ = scene.fail(1, Cause::Signal(15));
+    let _ = scene.fail(1, FailureCause::Signal(15));
     let scene = scene.clone_at_its_end();
     assert_eq!(scene.came_to(), ("completed", None, [1, 0, 0]));
     assert_eq!(missing(&scene).len(), 2);
@@ -176,18 +176,18 @@ fn a_dead_letter_redriven_while_others_are_being_ended_does_not_bring_them_back(
     );
     let mut scene = Scene::over(&text, 3);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(3));
+    let _ = scene.fail(0, FailureCause::Exit(3));
     let _ = scene.succeed(1);
     assert!(scene.job.ends(StepId(0).item(2)));
     let _ = scene.tell(&Input::Redrive { items: vec![StepId(0).item(0)], reduce: false });
-    let said = said(&scene.fail(2, Cause::Signal(15)));
+    let said = said(&scene.fail(2, FailureCause::Signal(15)));
     assert_eq!(said[1], "item_skipped 0/2: cancelled", "{said:?}");
 }
 
 #[test]
 fn a_dead_letter_redriven_while_others_are_left_makes_them_no_less_late() {
     let mut scene = begun("best_effort_min_dcs: 1\n  on_complete: leave", 3);
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let _ = scene.succeed(1);
     let _ = scene.tell(&Input::Redrive { items: vec![StepId(0).item(0)], reduce: false });
     let said = said(&scene.succeed(2));
@@ -202,7 +202,7 @@ fn a_late_success_that_makes_up_for_what_was_missing_takes_the_blame_away() {
     scene.at(10);
     let _ = scene.tell(&Input::Woke);
     let _ = scene.succeed(1);
-    let _ = scene.fail(2, Cause::Exit(1));
+    let _ = scene.fail(2, FailureCause::Exit(1));
     let scene = scene.clone_at_its_end();
     let report = scene.report();
     assert_eq!(scene.came_to().0, "completed");
@@ -215,7 +215,7 @@ fn reduce_sees_the_numbers_of_what_counted() {
     let mut scene = counting_late("best_effort_min_dcs: 1\n  on_complete: leave", 3);
     let _ = scene.succeed(0);
     let _ = scene.succeed(1);
-    let _ = scene.fail(2, Cause::Exit(1));
+    let _ = scene.fail(2, FailureCause::Exit(1));
     let state = &scene.job.steps[0];
     assert_eq!((state.succeeded, state.dead), (2, 1));
     assert_eq!(state.counted(), (1, 0));

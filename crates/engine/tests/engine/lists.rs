@@ -1,9 +1,9 @@
 //! Plain lists: one command after the other.
 
-use undaunted_engine::breaker::Gate;
+use undaunted_engine::breaker::BreakerAnswer;
 use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
-use undaunted_policy::{Cause, Reason};
+use undaunted_policy::{FailureCause, Reason};
 
 use crate::scene::Scene;
 use crate::spoken::said;
@@ -26,7 +26,7 @@ fn a_command_without_retry_config_that_fails_is_not_tried_again() {
     let mut scene = Scene::of("- shell: 'false'\n");
     let _ = scene.start();
     assert_eq!(
-        said(&scene.fail(0, Cause::Exit(1))),
+        said(&scene.fail(0, FailureCause::Exit(1))),
         [
             "attempt_failed 0/0 0.1 Exit(1)",
             "text_kept `exit status 1`",
@@ -63,7 +63,7 @@ fn the_next_command_begins_when_the_one_before_is_done() {
 fn a_list_whose_command_fails_is_failed_and_the_rest_is_missing() {
     let mut scene = Scene::of("- shell: a\n- {shell: b, id: second}\n- shell: c\n");
     let _ = scene.start();
-    let _ = scene.fail_saying(0, Cause::Exit(3), "no such table");
+    let _ = scene.fail_saying(0, FailureCause::Exit(3), "no such table");
     assert_eq!(scene.came_to(), ("failed", Some(Reason::Attempts), [0, 1, 0]));
     let report = scene.report();
     assert_eq!(report.items.total, 3);
@@ -82,7 +82,7 @@ fn nothing_happens_to_a_job_that_has_ended() {
         Input::Woke,
         Input::Cancel,
         Input::Suspend,
-        Input::Start { item: StepId(0).item(0), refused: None, gate: Gate::None },
+        Input::Start { item: StepId(0).item(0), refused: None, gate: BreakerAnswer::None },
         Input::Ended(Box::default()),
         Input::ItemsRead { step: StepId(0), items: Vec::new() },
         Input::Update { text: "- shell: b".into(), changes: Vec::new() },

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use undaunted_engine::event::Record;
 use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
-use undaunted_engine::view::log::{Level, records_of};
-use undaunted_policy::Cause;
+use undaunted_engine::view::log::{LogLevel, records_of};
+use undaunted_policy::FailureCause;
 
 use crate::flows::{self, done};
 use crate::scene::Scene;
@@ -35,9 +35,9 @@ fn flow(more: &str) -> Scene {
 #[test]
 fn a_flow_is_logged_from_its_beginning_to_its_end() {
     let mut scene = flow(", work_config: {max_retries: 1, backoff: 1000}");
-    let _ = flows::fail(&mut scene, FIRST.item(0), Cause::Status(503));
+    let _ = flows::fail(&mut scene, FIRST.item(0), FailureCause::Status(503));
     let _ = scene.at(2).start();
-    let _ = flows::fail(&mut scene, FIRST.item(0), Cause::Status(503));
+    let _ = flows::fail(&mut scene, FIRST.item(0), FailureCause::Status(503));
     let said = said(&scene);
     assert_eq!(named(&said, "job_submitted")[0]["level"], "info");
     assert_eq!(named(&said, "attempt_started").len(), 2);
@@ -62,7 +62,7 @@ fn an_exhausted_pool_is_said_with_its_numbers() {
     let mut scene = Scene::of(&format!("retry_budget: 2\n{list}"));
     for second in 0..3 {
         let _ = scene.at(second).start();
-        let _ = flows::fail(&mut scene, FIRST.item(0), Cause::Exit(1));
+        let _ = flows::fail(&mut scene, FIRST.item(0), FailureCause::Exit(1));
     }
     let said = said(&scene);
     let found = named(&said, "RetryBudgetExhausted");
@@ -80,9 +80,9 @@ fn an_exhausted_delay_budget_is_a_warning_and_an_expired_one_a_note() {
     let list = "commands:\n  - id: c\n    shell: 'false'\n    retry_config: {attempts: 9, retry_budget: 1s, initial_delay: 1s, backoff: fixed}\n";
     let mut scene = Scene::of(list);
     let _ = scene.start();
-    let _ = flows::fail(&mut scene, FIRST.item(0), Cause::Exit(1));
+    let _ = flows::fail(&mut scene, FIRST.item(0), FailureCause::Exit(1));
     let _ = scene.at(1).start();
-    let _ = flows::fail(&mut scene, FIRST.item(0), Cause::Exit(1));
+    let _ = flows::fail(&mut scene, FIRST.item(0), FailureCause::Exit(1));
     let found = said(&scene);
     let found = named(&found, "Retry budget exhausted for c");
     assert_eq!(found[0]["level"], "warn");
@@ -90,7 +90,7 @@ fn an_exhausted_delay_budget_is_a_warning_and_an_expired_one_a_note() {
 
     let mut scene = Scene::of(list);
     let _ = scene.start();
-    let _ = flows::fail(&mut scene, FIRST.item(0), Cause::Exit(1));
+    let _ = flows::fail(&mut scene, FIRST.item(0), FailureCause::Exit(1));
     let _ = scene.at(60).tell(&Input::Resume { seen: None });
     let _ = scene.tell(&Input::Woke);
     let _ = scene.start();
@@ -124,7 +124,7 @@ fn a_completion_by_its_rule_and_what_comes_late_are_said() {
 
 #[test]
 fn levels_have_words_and_an_order() {
-    assert_eq!(Level::of("WARN"), Some(Level::Warn));
-    assert_eq!(Level::of("loud"), None);
-    assert!(Level::Error < Level::Debug);
+    assert_eq!(LogLevel::of("WARN"), Some(LogLevel::Warn));
+    assert_eq!(LogLevel::of("loud"), None);
+    assert!(LogLevel::Error < LogLevel::Debug);
 }

@@ -2,9 +2,9 @@
 
 use undaunted_engine::event::{Event, JobEvent, Record};
 use undaunted_engine::id::CommandId;
-use undaunted_engine::update::{Update, compare};
-use undaunted_engine::workflow::{Code, CommandBreaker, Operator, Source, Workflow, check};
-use undaunted_policy::{BreakerSettings, Cause};
+use undaunted_engine::update::{WorkflowUpdate, compare};
+use undaunted_engine::workflow::{CommandBreaker, DiagnosticCode, Operator, Source, Workflow, check};
+use undaunted_policy::{BreakerSettings, FailureCause};
 
 use crate::golden::golden;
 use crate::scene::{Scene, secs};
@@ -33,7 +33,7 @@ fn name_in(file: &str, text: &str) -> String {
     name.unwrap()
 }
 
-fn codes(text: &str, operator: &Operator) -> Vec<Code> {
+fn codes(text: &str, operator: &Operator) -> Vec<DiagnosticCode> {
     let checked = check(&Source::new("w.yaml", text), operator);
     checked.diagnostics.iter().map(|found| found.code).collect()
 }
@@ -153,16 +153,16 @@ fn an_operator_may_give_every_origin_a_breaker_and_breaker_false_takes_it_back()
 fn a_rule_that_holds_needs_a_breaker_whatever_the_command_does() {
     let rules = "retry_config: {rules: [{then: hold}]}";
     for (command, breaker, expected) in [
-        ("shell: a", "", Some(Code::NoBreaker)),
-        ("shell: a", ", breaker: false", Some(Code::NoBreaker)),
+        ("shell: a", "", Some(DiagnosticCode::NoBreaker)),
+        ("shell: a", ", breaker: false", Some(DiagnosticCode::NoBreaker)),
         ("shell: a", ", breaker: true", None),
-        ("http: {url: 'http://x/'}", "", Some(Code::NoBreaker)),
-        ("http: {url: 'http://x/'}", ", breaker: false", Some(Code::NoBreaker)),
+        ("http: {url: 'http://x/'}", "", Some(DiagnosticCode::NoBreaker)),
+        ("http: {url: 'http://x/'}", ", breaker: false", Some(DiagnosticCode::NoBreaker)),
         ("http: {url: 'http://x/'}", ", breaker: true", None),
-        ("http: {url: 'http://x/'}", ", breaker: 7", Some(Code::WrongValue)),
+        ("http: {url: 'http://x/'}", ", breaker: 7", Some(DiagnosticCode::WrongValue)),
     ] {
         let text = format!("- {{{command}, {rules}{breaker}}}\n");
-        let expected: Vec<Code> = expected.into_iter().collect();
+        let expected: Vec<DiagnosticCode> = expected.into_iter().collect();
         assert_eq!(codes(&text, &Operator::default()), expected, "{text}");
     }
     let request = format!("- {{http: {{url: 'http://x/'}}, {rules}}}\n");
@@ -174,7 +174,7 @@ fn a_breaker_is_recommended_for_a_map_of_requests_unless_one_is_given_or_decline
     let map =
         |command: &str| format!("mode: mapreduce\nmap: {{input: a.json, agent_template: [{{{command}}}]}}\n");
     let http = "http: {url: 'http://x/${item}'}";
-    let warned = [Code::MapWithoutBreaker];
+    let warned = [DiagnosticCode::MapWithoutBreaker];
     for (command, expected) in [
         (http.to_owned(), &warned[..]),
         (format!("shell: a, on_success: {{{http}}}"), &warned),
@@ -201,7 +201,7 @@ steps:
   - {id: a, type: flow, flow: {goals: [b]}, breaker: true}
   - {id: b, type: sync, http: {endpoint: 'http://s/b'}}
 ";
-    assert_eq!(codes(text, &Operator::default()), [Code::NoEffect]);
+    assert_eq!(codes(text, &Operator::default()), [DiagnosticCode::NoEffect]);
     let quiet = text.replace("breaker: true", "breaker: false");
     assert_eq!(codes(&quiet, &PER_ORIGIN()), []);
 }
@@ -217,7 +217,7 @@ fn outage(mut scene: Scene) -> (Vec<String>, Scene) {
         if scene.job.starts.running.is_empty() {
             scene.now = scene.next_wake().unwrap().max(scene.now);
         } else {
-            all.extend(said(&scene.fail(0, Cause::Status(503))));
+            all.extend(said(&scene.fail(0, FailureCause::Status(503))));
         }
     }
     (all, scene)
@@ -288,7 +288,7 @@ fn an_update_is_read_as_the_job_was() {
         let job = Scene::with(text, 7, &operator).job;
         let update = |text: &str| {
             let workflow = job.check(text).workflow.unwrap();
-            matches!(compare(job.workflow(), &workflow), Update::Settings(_))
+            matches!(compare(job.workflow(), &workflow), WorkflowUpdate::Settings(_))
         };
         assert!(update(&newer));
         assert_eq!(update(&asking), may_ask, "the breaker is not new to it");
@@ -298,7 +298,7 @@ fn an_update_is_read_as_the_job_was() {
     let job = Scene::of(own).job;
     let workflow = job.check(own).workflow.unwrap();
     assert_eq!(job.breaker_of(CommandId(0)), Some("w/shell-1"));
-    assert_eq!(compare(job.workflow(), &workflow), Update::Settings(Vec::new()));
+    assert_eq!(compare(job.workflow(), &workflow), WorkflowUpdate::Settings(Vec::new()));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Which item goes first, and how many run.
 
-use undaunted_engine::breaker::Gate;
+use undaunted_engine::breaker::BreakerAnswer;
 use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
-use undaunted_policy::{Cause, Reason};
+use undaunted_policy::{FailureCause, Reason};
 
 use crate::scene::Scene;
 use crate::spoken::said;
@@ -23,7 +23,7 @@ reduce: [{{shell: r}}]
 }
 
 fn start(item: u32) -> Input {
-    Input::Start { item: StepId(0).item(item), refused: None, gate: Gate::None }
+    Input::Start { item: StepId(0).item(item), refused: None, gate: BreakerAnswer::None }
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn an_item_out_of_its_turn_is_not_started() {
 fn a_waiting_item_holds_no_slot() {
     let mut scene = Scene::over(&map("max_parallel: 1"), 3);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     assert_eq!(scene.ready(), [StepId(0).item(1)]);
 }
 
@@ -72,9 +72,9 @@ fn a_waiting_item_holds_no_slot() {
 fn due_retries_and_items_under_way_go_before_items_that_were_never_started() {
     let mut scene = Scene::over(&map("max_parallel: 3"), 9);
     let _ = scene.start();
-    let _ = scene.fail(2, Cause::Exit(1));
+    let _ = scene.fail(2, FailureCause::Exit(1));
     scene.pass(std::time::Duration::from_millis(1));
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let _ = scene.succeed(1);
     // Item 1 only waits for a slot; the others are not due yet.
     assert_eq!(scene.ready(), [StepId(0).item(1), StepId(0).item(3), StepId(0).item(4)]);
@@ -87,7 +87,7 @@ fn due_retries_and_items_under_way_go_before_items_that_were_never_started() {
 fn nothing_is_waited_for_while_there_is_no_slot() {
     let mut scene = Scene::over(&map("max_parallel: 1"), 2);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     assert!(scene.next_wake().is_some());
     let _ = scene.start();
     assert_eq!(scene.next_wake(), None);

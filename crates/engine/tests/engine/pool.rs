@@ -6,7 +6,7 @@ use undaunted_engine::event::{Event, ItemEvent, Record};
 use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::workflow::Operator;
-use undaunted_policy::{Cause, Ceilings, Reason};
+use undaunted_policy::{Ceilings, FailureCause, Reason};
 
 use crate::scene::{Scene, secs};
 use crate::spoken::said;
@@ -28,11 +28,11 @@ map:
 fn each_scheduled_retry_is_charged_until_the_pool_is_used_up() {
     let mut scene = Scene::over(&map("retry_budget: 2"), 3);
     let _ = scene.start();
-    let first = super::retries::scheduled(&scene.fail(0, Cause::Exit(1))).unwrap();
+    let first = super::retries::scheduled(&scene.fail(0, FailureCause::Exit(1))).unwrap();
     assert_eq!((first.sum.pool, first.sum.share), (Some((0, 2)), Some((0, 2))));
-    let second = super::retries::scheduled(&scene.fail(1, Cause::Interrupted)).unwrap();
+    let second = super::retries::scheduled(&scene.fail(1, FailureCause::Interrupted)).unwrap();
     assert_eq!(second.sum.pool, Some((1, 2)), "an interruption is charged too");
-    let _ = scene.fail(2, Cause::Exit(1));
+    let _ = scene.fail(2, FailureCause::Exit(1));
     let pool = scene.job.pool.unwrap();
     assert_eq!((pool.consumed, pool.limits.total), (2, 2));
     scene.at(1);
@@ -48,10 +48,10 @@ fn each_scheduled_retry_is_charged_until_the_pool_is_used_up() {
 fn an_item_has_its_share_and_no_more() {
     let mut scene = Scene::over(&map("retry_budget: 9\nretry_budget_per_workflow: 1"), 1);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     scene.at(1);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     assert_eq!(scene.came_to(), ("partial", Some(Reason::WorkflowBudgetExhausted), [0, 1, 0]));
     let error = scene.report().error.unwrap();
     assert!(error.contains("workflow_budget_exhausted (1/1)"), "{error}");
@@ -72,12 +72,12 @@ fn one_attempt_more_after_a_handler_is_charged_and_refused_when_nothing_is_left(
     let text = map("retry_budget: 9\nretry_budget_per_workflow: 1").replace("[{shell: a}]", handled);
     let mut scene = Scene::over(&text, 1);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let _ = scene.start();
     assert_eq!(said(&scene.succeed(0))[1], "command_repeated 0/0 0.1");
     assert_eq!(scene.job.pool.unwrap().consumed, 1);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let _ = scene.start();
     assert_eq!(said(&scene.succeed(0))[1], "item_dead_lettered 0/0 0.2: attempts");
     assert_eq!(scene.job.pool.unwrap().consumed, 1);
@@ -87,8 +87,8 @@ fn one_attempt_more_after_a_handler_is_charged_and_refused_when_nothing_is_left(
 fn what_was_charged_is_restored_exactly() {
     let mut scene = Scene::over(&map("retry_budget: 9"), 2);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
-    let _ = scene.fail(1, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
+    let _ = scene.fail(1, FailureCause::Exit(1));
     let _ = scene.crash_and_resume();
     assert_eq!(scene.job.pool.unwrap().consumed, 2);
     assert_eq!(scene.active(1).charged, 1);
@@ -102,7 +102,8 @@ fn fail_all(scene: &mut Scene) {
             scene.now = scene.next_wake().unwrap();
             continue;
         };
-        let _ = scene.end(AttemptEnd { start, failure: Some(Cause::Exit(1)), ..AttemptEnd::default() });
+        let _ =
+            scene.end(AttemptEnd { start, failure: Some(FailureCause::Exit(1)), ..AttemptEnd::default() });
     }
 }
 
@@ -149,7 +150,7 @@ fn ten_items_that_always_fail_and_are_killed_all_the_time_make_no_more_attempts(
         };
         number += 1;
         // What died with its process is charged like any other.
-        let cause = if number.is_multiple_of(2) { Cause::Interrupted } else { Cause::Exit(1) };
+        let cause = if number.is_multiple_of(2) { FailureCause::Interrupted } else { FailureCause::Exit(1) };
         let _ = scene.end(AttemptEnd { start, failure: Some(cause), ..AttemptEnd::default() });
     }
     assert_eq!(counted(&scene), (17, 7));
@@ -159,7 +160,7 @@ fn ten_items_that_always_fail_and_are_killed_all_the_time_make_no_more_attempts(
 fn a_top_up_is_an_event_that_lets_more_retries_be_made() {
     let mut scene = Scene::over(&map("retry_budget: 2\nretry_budget_per_workflow: 5"), 2);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     assert_eq!(scene.hear(&Input::TopUp { retries: 2 }), ["pool_topped_up by 2 to 4"]);
     let _ = scene.crash_and_resume();
     let pool = scene.job.pool.unwrap();
@@ -218,7 +219,7 @@ fn a_job_that_has_ended_is_topped_up_and_its_dead_letters_redriven() {
 #[derive(Clone, Debug)]
 enum Happening {
     Start,
-    End { which: usize, cause: Option<Cause> },
+    End { which: usize, cause: Option<FailureCause> },
     Pass,
     Crash,
     TopUp(u32),
@@ -228,8 +229,8 @@ enum Happening {
 fn happening() -> impl Strategy<Value = Happening> {
     let cause = prop_oneof![
         1 => Just(None),
-        6 => Just(Some(Cause::Exit(1))),
-        2 => Just(Some(Cause::Interrupted)),
+        6 => Just(Some(FailureCause::Exit(1))),
+        2 => Just(Some(FailureCause::Interrupted)),
     ];
     prop_oneof![
         6 => Just(Happening::Start),

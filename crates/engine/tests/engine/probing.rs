@@ -1,7 +1,7 @@
 //! Who finds out whether the target of a breaker is back: the process with the claim, and of its jobs
 //! the one whose item has the most attempts left.
 
-use undaunted_engine::breaker::{Fact, Gate, Openness, Prober, Signal};
+use undaunted_engine::breaker::{BreakerAnswer, BreakerFact, BreakerOpenness, ProbeOwner, TargetSignal};
 use undaunted_policy::{BreakerSettings, WhenOpen};
 
 use crate::desk::{Desk, NAME, SETTINGS, id, is_held, is_probe, jobs, name};
@@ -10,10 +10,10 @@ use crate::scene::{T0, at};
 #[test]
 fn a_breaker_whose_claim_the_process_holds_stays_known_until_it_is_let_go() {
     let mut desk = Desk::open(SETTINGS, &[("a", 3)]);
-    desk.probed_by(Prober::Ours);
+    desk.probed_by(ProbeOwner::Ours);
     desk.admission.forget(&id("a"));
     assert!(!desk.admission.needs_claim(NAME));
-    desk.probed_by(Prober::Unclaimed);
+    desk.probed_by(ProbeOwner::Unclaimed);
     assert_eq!(desk.admission.get(NAME), None);
 }
 
@@ -21,7 +21,7 @@ fn a_breaker_whose_claim_the_process_holds_stays_known_until_it_is_let_go() {
 fn a_breaker_that_no_job_has_asked_is_known_whoever_probes_it() {
     let mut desk = Desk::open(SETTINGS, &[]);
     desk.at(at(60));
-    desk.probed_by(Prober::Others);
+    desk.probed_by(ProbeOwner::Others);
     assert!(is_held(&desk.ask("a", 9)));
 }
 
@@ -32,15 +32,15 @@ fn only_the_process_that_holds_the_claim_probes() {
     assert!(!desk.admission.may_probe(NAME));
     desk.at(at(60));
     assert!(desk.admission.may_probe(NAME));
-    assert_eq!(desk.admission.openness(NAME, "a"), Openness::Probes);
+    assert_eq!(desk.admission.openness(NAME, "a"), BreakerOpenness::Probes);
     assert!(is_held(&desk.ask("a", 9)), "nobody has the claim yet");
-    desk.probed_by(Prober::Others);
-    assert_eq!(desk.admission.openness(NAME, "a"), Openness::Holds);
+    desk.probed_by(ProbeOwner::Others);
+    assert_eq!(desk.admission.openness(NAME, "a"), BreakerOpenness::Holds);
     assert!(is_held(&desk.ask("a", 9)));
     assert_eq!(desk.awakened(), jobs([]));
-    desk.probed_by(Prober::Unclaimed);
+    desk.probed_by(ProbeOwner::Unclaimed);
     assert_eq!(desk.awakened(), jobs(["a"]), "the claim is free");
-    desk.probed_by(Prober::Ours);
+    desk.probed_by(ProbeOwner::Ours);
     assert!(is_probe(&desk.ask("a", 9)));
 }
 
@@ -48,15 +48,15 @@ fn only_the_process_that_holds_the_claim_probes() {
 fn where_starts_fail_they_fail_while_another_process_probes() {
     let settings = BreakerSettings { when_open: WhenOpen::Fail, ..SETTINGS };
     let mut desk = Desk::open(settings, &[]);
-    let refused = Gate::Refused { breaker: name() };
+    let refused = BreakerAnswer::Refused { breaker: name() };
     assert_eq!(desk.ask("a", 9), refused);
-    assert_eq!(desk.admission.openness(NAME, "a"), Openness::Refuses);
+    assert_eq!(desk.admission.openness(NAME, "a"), BreakerOpenness::Refuses);
     desk.at(at(60));
     assert_eq!(desk.ask("a", 9), refused, "nobody has the claim yet");
-    desk.probed_by(Prober::Others);
+    desk.probed_by(ProbeOwner::Others);
     assert_eq!(desk.ask("a", 9), refused);
-    assert_eq!(desk.admission.openness(NAME, "a"), Openness::Refuses);
-    desk.probed_by(Prober::Ours);
+    assert_eq!(desk.admission.openness(NAME, "a"), BreakerOpenness::Refuses);
+    desk.probed_by(ProbeOwner::Ours);
     assert!(is_probe(&desk.ask("a", 1)), "whoever asks first");
 }
 
@@ -64,7 +64,7 @@ fn where_starts_fail_they_fail_while_another_process_probes() {
 fn the_item_with_the_most_attempts_left_of_all_jobs_probes() {
     let mut desk = Desk::open(SETTINGS, &[("a", 3), ("b", 7), ("c", 5)]);
     desk.at(at(60));
-    desk.probed_by(Prober::Ours);
+    desk.probed_by(ProbeOwner::Ours);
     for (left, first) in [(3, false), (5, false), (7, true), (8, true)] {
         assert_eq!(desk.admission.goes_first(NAME, left), first, "{left}");
         assert_eq!(is_probe(&desk.ask("x", left)), first, "{left}");
@@ -104,10 +104,10 @@ fn all_that_wait_for_a_breaker_are_awakened_when_it_closes() {
     desk.offer("c", 1, None);
     let _ = desk.awakened();
     desk.at(at(60));
-    desk.probed_by(Prober::Ours);
+    desk.probed_by(ProbeOwner::Ours);
     let ticket = desk.probe("b");
     assert_eq!(desk.awakened(), jobs([]), "one at a time");
-    desk.end("b", ticket, Signal::Up);
+    desk.end("b", ticket, TargetSignal::Up);
     assert_eq!(desk.state().word(), "closed");
     assert_eq!(desk.awakened(), jobs(["a", "b", "c"]));
 }
@@ -117,13 +117,13 @@ fn the_next_probe_waits_until_the_result_of_the_last_one_is_on_the_disk() {
     let settings = BreakerSettings { half_open_max_calls: 3, ..SETTINGS };
     let mut desk = Desk::open(settings, &[("a", 9), ("b", 9)]);
     desk.at(at(60));
-    desk.probed_by(Prober::Ours);
+    desk.probed_by(ProbeOwner::Ours);
     let ticket = desk.probe("a");
-    desk.end("a", ticket, Signal::Up);
+    desk.end("a", ticket, TargetSignal::Up);
     assert!(!desk.state().is_probing());
     // If the start of another job was written before the result, two would be under way.
     assert!(is_held(&desk.ask("b", 9)) && is_held(&desk.ask("a", 9)));
-    assert_eq!(desk.admission.openness(NAME, "b"), Openness::Holds);
+    assert_eq!(desk.admission.openness(NAME, "b"), BreakerOpenness::Holds);
     assert!(!desk.admission.may_probe(NAME));
     let _ = desk.awakened();
     assert!(desk.write("a"));
@@ -139,10 +139,10 @@ fn a_result_that_is_not_written_keeps_no_start_from_a_breaker_that_fails() {
     let settings = BreakerSettings { half_open_max_calls: 3, when_open: WhenOpen::Fail, ..SETTINGS };
     let mut desk = Desk::open(settings, &[]);
     desk.at(at(60));
-    desk.probed_by(Prober::Ours);
+    desk.probed_by(ProbeOwner::Ours);
     let ticket = desk.probe("a");
-    assert_eq!(desk.ask("a", 9), Gate::Refused { breaker: name() });
-    desk.end("a", ticket, Signal::Up);
+    assert_eq!(desk.ask("a", 9), BreakerAnswer::Refused { breaker: name() });
+    desk.end("a", ticket, TargetSignal::Up);
     assert!(is_probe(&desk.ask("a", 9)), "the next item does not fail for that");
 }
 
@@ -150,17 +150,17 @@ fn a_result_that_is_not_written_keeps_no_start_from_a_breaker_that_fails() {
 fn a_claim_is_of_use_while_the_process_probes_or_has_something_to_probe_with() {
     let mut desk = Desk::open(SETTINGS, &[("a", 9)]);
     desk.at(at(60));
-    desk.probed_by(Prober::Ours);
+    desk.probed_by(ProbeOwner::Ours);
     assert!(desk.admission.needs_claim(NAME));
     let ticket = desk.probe("a");
     desk.offer_nothing("a");
     assert!(desk.admission.needs_claim(NAME), "its probe is under way");
-    desk.end("a", ticket, Signal::Down);
+    desk.end("a", ticket, TargetSignal::Down);
     assert_eq!(desk.state().word(), "open");
     assert!(!desk.admission.needs_claim(NAME), "it has nothing left");
     desk.offer("a", 1, Some(8));
     assert!(desk.admission.needs_claim(NAME));
-    desk.others(None, vec![Fact::Reset { at: at(60) }]);
+    desk.others(None, vec![BreakerFact::Reset { at: at(60) }]);
     assert!(!desk.admission.needs_claim(NAME), "it is closed");
     assert_eq!(*desk.admission.awaited(), [name()].into());
 }
@@ -169,7 +169,10 @@ fn a_claim_is_of_use_while_the_process_probes_or_has_something_to_probe_with() {
 fn a_breaker_that_was_opened_by_a_clock_ahead_is_open_for_no_longer_than_its_timeout() {
     let mut desk = Desk::of(SETTINGS);
     let (now, settings) = (T0, SETTINGS);
-    desk.others(None, vec![Fact::Configured { at: now, settings }, Fact::Tripped { at: at(100_000) }]);
+    desk.others(
+        None,
+        vec![BreakerFact::Configured { at: now, settings }, BreakerFact::Tripped { at: at(100_000) }],
+    );
     assert_eq!(desk.state().until(), Some(at(60)));
     let mut other = Desk::of(SETTINGS);
     other.at(at(30));
@@ -178,7 +181,7 @@ fn a_breaker_that_was_opened_by_a_clock_ahead_is_open_for_no_longer_than_its_tim
     // It is probed then, and what is appended to make records dispensable is what they come to.
     desk.offer("a", 1, Some(3));
     desk.at(at(60));
-    desk.probed_by(Prober::Ours);
+    desk.probed_by(ProbeOwner::Ours);
     assert!(is_probe(&desk.ask("a", 3)));
     assert_eq!(desk.admission.folded(NAME), Some(desk.journals.fold(NAME).folded()));
 }
@@ -196,9 +199,9 @@ fn who_goes_first_is_awakened_once_when_the_recovery_timeout_has_passed() {
     assert_eq!(desk.awakened(), jobs(["b"]));
     desk.admission.awaken_probers();
     assert_eq!(desk.awakened(), jobs([]), "it has been told");
-    desk.probed_by(Prober::Ours);
+    desk.probed_by(ProbeOwner::Ours);
     let ticket = desk.probe("b");
-    desk.end("b", ticket, Signal::Down);
+    desk.end("b", ticket, TargetSignal::Down);
     assert!(desk.write("b"));
     let _ = desk.awakened();
     assert_eq!(desk.admission.next_probe(), Some(at(120)));

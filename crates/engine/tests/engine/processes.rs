@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use undaunted_engine::input::Input;
-use undaunted_policy::{Cause, Phase};
+use undaunted_policy::{CircuitState, FailureCause};
 
 use crate::scene::{at, secs};
 use crate::world::World;
@@ -43,8 +43,8 @@ fn a_start_that_another_process_would_have_held_stands_and_its_result_is_ignored
     world.start(0);
     world.flush(0);
     world.start(1);
-    world.end(0, 0, Some(Cause::Exit(1)));
-    world.end(0, 0, Some(Cause::Exit(1)));
+    world.end(0, 0, Some(FailureCause::Exit(1)));
+    world.end(0, 0, Some(FailureCause::Exit(1)));
     world.flush(0);
     assert_eq!(word(&world), "open");
     // The second process has not looked; what it has started is taken and begins.
@@ -53,7 +53,7 @@ fn a_start_that_another_process_would_have_held_stands_and_its_result_is_ignored
     assert_eq!(world.runs[1].begun.len(), 2);
     let open = world.breakers.fold(NAME).state;
     world.end(1, 0, None);
-    world.end(1, 0, Some(Cause::Exit(1)));
+    world.end(1, 0, Some(FailureCause::Exit(1)));
     world.flush(1);
     assert_eq!(world.breakers.fold(NAME).state, open, "from before the opening");
     assert_eq!(world.admission(1).get(NAME), Some(&open), "it had to look");
@@ -70,8 +70,8 @@ fn results_of_two_processes_count_together_in_the_order_of_the_journal() {
         world.flush(which);
     }
     // Each process has seen one failure; together they are two in a row.
-    world.end(0, 0, Some(Cause::Exit(1)));
-    world.end(1, 0, Some(Cause::Exit(1)));
+    world.end(0, 0, Some(FailureCause::Exit(1)));
+    world.end(1, 0, Some(FailureCause::Exit(1)));
     assert_eq!(world.admission(0).get(NAME).unwrap().failures(), 1);
     assert_eq!(world.admission(1).get(NAME).unwrap().failures(), 1);
     world.flush(0);
@@ -132,8 +132,8 @@ fn a_process_holds_what_its_own_results_have_closed_before_they_are_written() {
     let mut world = two();
     world.start(0);
     world.flush(0);
-    world.end(0, 0, Some(Cause::Exit(1)));
-    world.end(0, 0, Some(Cause::Exit(1)));
+    world.end(0, 0, Some(FailureCause::Exit(1)));
+    world.end(0, 0, Some(FailureCause::Exit(1)));
     world.start(0);
     assert_eq!(running(&world), [0, 0]);
     assert_eq!(world.runs[0].job.held_by(NAME), 1, "the third item");
@@ -152,12 +152,12 @@ fn a_probe_whose_process_is_gone_is_given_up_when_it_is_overdue_and_no_longer_co
         world.start(which);
         world.flush(which);
     }
-    world.end(0, 0, Some(Cause::Exit(1)));
-    world.end(0, 0, Some(Cause::Exit(1)));
+    world.end(0, 0, Some(FailureCause::Exit(1)));
+    world.end(0, 0, Some(FailureCause::Exit(1)));
     world.flush(0);
     world.look_at_all(1);
     for _ in 0..2 {
-        world.end(1, 0, Some(Cause::Exit(1)));
+        world.end(1, 0, Some(FailureCause::Exit(1)));
     }
     world.now = at(60);
     world.start(0);
@@ -177,11 +177,11 @@ fn a_probe_whose_process_is_gone_is_given_up_when_it_is_overdue_and_no_longer_co
     world.flush(1);
     assert_eq!(running(&world), [1, 1], "two run, one counts");
     world.adopt(0, 0);
-    world.end(0, 0, Some(Cause::Exit(1)));
+    world.end(0, 0, Some(FailureCause::Exit(1)));
     world.flush(0);
     let phase = world.breakers.fold(NAME).state.breaker.phase();
     let (successes, probing) = (0, true);
-    assert_eq!(phase, Phase::HalfOpen { successes, probing });
+    assert_eq!(phase, CircuitState::HalfOpen { successes, probing });
     world.heal();
 }
 
@@ -198,7 +198,7 @@ map:
     let mut world = World::of(&vec![(text.to_owned(), 1); 20], 1);
     world.start(0);
     world.flush(0);
-    world.end(0, 0, Some(Cause::Exit(1)));
+    world.end(0, 0, Some(FailureCause::Exit(1)));
     world.flush(0);
     for minute in 0..160_u64 {
         world.now = at(61 * minute + 5);
@@ -210,7 +210,7 @@ map:
         let expected = usize::from(minute > 0);
         assert_eq!(begun.len(), expected, "one probe a minute: {begun:?}");
         for which in begun {
-            world.end(which, 0, Some(Cause::Exit(1)));
+            world.end(which, 0, Some(FailureCause::Exit(1)));
             world.flush(which);
         }
         world.now = world.now.after(secs(2));
@@ -231,7 +231,7 @@ map:
 #[derive(Clone, Debug)]
 enum Happening {
     Start,
-    End(usize, Option<Cause>),
+    End(usize, Option<FailureCause>),
     HandOver,
     Store,
     Acknowledge,
@@ -251,10 +251,10 @@ enum Happening {
 fn happening() -> impl Strategy<Value = Happening> {
     let cause = prop_oneof![
         3 => Just(None),
-        6 => Just(Some(Cause::Exit(1))),
-        1 => Just(Some(Cause::Exit(3))),
-        1 => Just(Some(Cause::Exit(127))),
-        1 => Just(Some(Cause::Interrupted)),
+        6 => Just(Some(FailureCause::Exit(1))),
+        1 => Just(Some(FailureCause::Exit(3))),
+        1 => Just(Some(FailureCause::Exit(127))),
+        1 => Just(Some(FailureCause::Interrupted)),
     ];
     prop_oneof![
         16 => Just(Happening::Start),

@@ -7,7 +7,7 @@ use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
 use undaunted_engine::job::Job;
 use undaunted_engine::view::{event, report};
-use undaunted_policy::{Cause, Reason};
+use undaunted_policy::{FailureCause, Reason};
 
 use crate::scene::{Scene, digest, fold};
 
@@ -39,7 +39,7 @@ fn story() -> Vec<Vec<u8>> {
             Some(&item) => {
                 number += 1;
                 let _ = if number.is_multiple_of(3) {
-                    scene.fail_saying(item.index, Cause::Exit(1), "connection refused")
+                    scene.fail_saying(item.index, FailureCause::Exit(1), "connection refused")
                 } else {
                     scene.succeed_writing(item.index, Some("{\"x\": 1}"))
                 };
@@ -134,7 +134,7 @@ fn every_record_of_a_story_can_be_shown() {
 fn a_setting_that_is_changed_holds_from_then_on_and_a_scheduled_retry_stands() {
     let mut scene = Scene::of("- {shell: a, retry_config: {attempts: 3}}\n");
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let due = scene.next_wake();
     let text = "- {shell: a, retry_config: {attempts: 1, initial_delay: 9s}}\n";
     let change = undaunted_engine::event::PolicyChange {
@@ -150,7 +150,7 @@ fn a_setting_that_is_changed_holds_from_then_on_and_a_scheduled_retry_stands() {
     assert_eq!(&*scene.job.submitted().text, text);
     scene.at(1);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     assert_eq!(scene.came_to().0, "failed");
 }
 

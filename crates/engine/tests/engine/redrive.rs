@@ -1,9 +1,9 @@
 //! Dead letters tried again or given up, and jobs that are paused.
 
-use undaunted_engine::breaker::Gate;
+use undaunted_engine::breaker::BreakerAnswer;
 use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
-use undaunted_policy::{Cause, Reason};
+use undaunted_policy::{FailureCause, Reason};
 
 use crate::scene::{Scene, secs};
 use crate::spoken::said;
@@ -28,10 +28,10 @@ fn partial() -> Scene {
     let _ = scene.succeed_writing(1, Some("y"));
     let _ = scene.start();
     let _ = scene.succeed(0);
-    let _ = scene.fail(1, Cause::Exit(1));
+    let _ = scene.fail(1, FailureCause::Exit(1));
     scene.at(1);
     let _ = scene.start();
-    let _ = scene.fail(1, Cause::Exit(1));
+    let _ = scene.fail(1, FailureCause::Exit(1));
     let _ = scene.start();
     let _ = scene.succeed(0);
     assert_eq!(scene.came_to(), ("partial", Some(Reason::Attempts), [1, 1, 0]));
@@ -77,10 +77,10 @@ fn a_dead_letter_that_fails_again_is_one_again_with_its_round_and_its_charges() 
     let mut scene = partial();
     let _ = scene.hear(&redrive(false));
     let _ = scene.start();
-    let _ = scene.fail(1, Cause::Exit(1));
+    let _ = scene.fail(1, FailureCause::Exit(1));
     scene.at(9);
     let _ = scene.start();
-    let _ = scene.fail(1, Cause::Exit(1));
+    let _ = scene.fail(1, FailureCause::Exit(1));
     assert_eq!(scene.came_to(), ("partial", Some(Reason::Attempts), [1, 1, 0]));
     let _ = scene.hear(&redrive(false));
     assert_eq!(scene.job.active(StepId(0).item(1)).unwrap().round, 3);
@@ -92,7 +92,7 @@ fn a_list_goes_on_behind_the_command_that_failed() {
     let _ = scene.start();
     let _ = scene.succeed(0);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     assert_eq!(scene.came_to().0, "failed");
     let items = vec![StepId(1).item(0)];
     let _ = scene.hear(&Input::Redrive { items, reduce: false });
@@ -114,8 +114,8 @@ map:
 ";
     let mut scene = Scene::over(text, 2);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
-    let _ = scene.fail(1, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
+    let _ = scene.fail(1, FailureCause::Exit(1));
     assert_eq!(scene.came_to().1, Some(Reason::Tolerance));
     let items = vec![StepId(0).item(1)];
     let _ = scene.hear(&Input::Redrive { items, reduce: false });
@@ -147,18 +147,20 @@ map:
 ";
     let mut scene = Scene::over(text, 1);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     assert_eq!(scene.hear(&Input::Pause), ["job_paused"]);
     assert!(scene.hear(&Input::Pause).is_empty(), "once");
     scene.at(1000);
     assert_eq!(scene.ready(), []);
     assert!(
-        scene.hear(&Input::Start { item: StepId(0).item(0), refused: None, gate: Gate::None }).is_empty()
+        scene
+            .hear(&Input::Start { item: StepId(0).item(0), refused: None, gate: BreakerAnswer::None })
+            .is_empty()
     );
     let _ = scene.hear(&Input::Unpause);
     let started = said(&scene.start());
     assert_eq!(started, ["attempt_started 0/0 0.2 as 2"], "not past its deadline");
-    let said = said(&scene.fail(0, Cause::Exit(1)));
+    let said = said(&scene.fail(0, FailureCause::Exit(1)));
     assert!(said.last().unwrap().starts_with("retry_scheduled"), "{said:?}");
 }
 
@@ -198,7 +200,7 @@ fn a_dead_letter_of_what_comes_after_the_map_is_gone_when_that_is_done_again() {
         let _ = scene.succeed_writing(0, Some("x"));
     }
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     assert_eq!(scene.came_to().0, "failed");
     let items = vec![StepId(1).item(0)];
     let reduce = true;

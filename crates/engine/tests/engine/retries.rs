@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use undaunted_engine::breaker::Gate;
-use undaunted_engine::event::{Event, ItemEvent, Record, Retrying, Sum};
+use undaunted_engine::breaker::BreakerAnswer;
+use undaunted_engine::event::{Event, ItemEvent, Record, RetryArithmetic, RetryScheduled};
 use undaunted_engine::id::{CommandId, StepId};
 use undaunted_engine::input::Input;
-use undaunted_policy::{Cause, Reason, Schedule, Seed};
+use undaunted_policy::{FailureCause, Reason, Schedule, Seed};
 
 use crate::scene::{SECOND, Scene, at, secs};
 use crate::spoken::said;
 
 /// The retry that was scheduled, if one was.
-pub(crate) fn scheduled(records: &[Record]) -> Option<Retrying> {
+pub(crate) fn scheduled(records: &[Record]) -> Option<RetryScheduled> {
     records.iter().find_map(|record| match &record.event {
         Event::Item(ItemEvent::RetryScheduled(retrying)) => Some(**retrying),
         _ => None,
@@ -24,7 +24,7 @@ fn delays(scene: &mut Scene) -> Vec<Duration> {
     let mut delays = Vec::new();
     loop {
         let _ = scene.start();
-        let records = scene.fail(0, Cause::Exit(1));
+        let records = scene.fail(0, FailureCause::Exit(1));
         let Some(retrying) = scheduled(&records) else {
             return delays;
         };
@@ -39,9 +39,9 @@ fn a_retry_is_scheduled_with_its_delay_its_due_time_and_every_number_behind_them
     let mut scene = Scene::of(text);
     let _ = scene.start();
     scene.at(10);
-    let first = scheduled(&scene.fail(0, Cause::Exit(1))).unwrap();
+    let first = scheduled(&scene.fail(0, FailureCause::Exit(1))).unwrap();
     assert_eq!((first.delay, first.due), (SECOND, at(11)));
-    let expected = Sum {
+    let expected = RetryArithmetic {
         retry: 1,
         allowed: Some(3),
         computed: Some(SECOND),
@@ -60,9 +60,9 @@ fn a_retry_is_scheduled_with_its_delay_its_due_time_and_every_number_behind_them
     scene.at(11);
     let _ = scene.start();
     scene.at(20);
-    let second = scheduled(&scene.fail(0, Cause::Exit(1))).unwrap();
+    let second = scheduled(&scene.fail(0, FailureCause::Exit(1))).unwrap();
     assert_eq!((second.delay, second.due), (secs(2), at(22)));
-    let expected = Sum {
+    let expected = RetryArithmetic {
         retry: 2,
         computed: Some(secs(2)),
         capped: Some(secs(2)),
@@ -80,10 +80,10 @@ fn a_long_delay_is_recorded_as_computed_and_as_capped() {
     let text = "- {shell: a, retry_config: {attempts: 9, initial_delay: 20s, max_delay: 30s}}\n";
     let mut scene = Scene::of(text);
     let _ = scene.start();
-    let first = scheduled(&scene.fail(0, Cause::Exit(1))).unwrap();
+    let first = scheduled(&scene.fail(0, FailureCause::Exit(1))).unwrap();
     scene.now = first.due;
     let _ = scene.start();
-    let sum = scheduled(&scene.fail(0, Cause::Exit(1))).unwrap().sum;
+    let sum = scheduled(&scene.fail(0, FailureCause::Exit(1))).unwrap().sum;
     assert_eq!(sum.computed, Some(secs(40)));
     assert_eq!((sum.capped, sum.drawn), (Some(secs(30)), Some(secs(30))));
     assert_eq!(sum.spent_after, secs(50));
@@ -106,7 +106,7 @@ fn n_retries_are_n_plus_one_attempts_and_not_one_more() {
 fn a_retry_that_succeeds_ends_the_matter() {
     let mut scene = Scene::of("- {shell: a, retry_config: {attempts: 3}}\n");
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     scene.at(1);
     let _ = scene.start();
     let _ = scene.succeed(0);
@@ -119,11 +119,11 @@ fn a_retry_that_succeeds_ends_the_matter() {
 fn a_retry_is_ready_at_its_instant_and_not_a_nanosecond_before() {
     let mut scene = Scene::of("- {shell: a, retry_config: {attempts: 3}}\n");
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     assert_eq!(scene.next_wake(), Some(at(1)));
     scene.pass(Duration::from_nanos(999_999_999));
     assert_eq!(scene.ready(), []);
-    let early = Input::Start { item: StepId(0).item(0), refused: None, gate: Gate::None };
+    let early = Input::Start { item: StepId(0).item(0), refused: None, gate: BreakerAnswer::None };
     assert_eq!(scene.hear(&early), [""; 0]);
     scene.pass(Duration::from_nanos(1));
     assert_eq!(scene.ready(), [StepId(0).item(0)]);
@@ -158,7 +158,7 @@ map:
     let _ = scene.start();
     let mut dues = Vec::new();
     for item in 0..5 {
-        dues.push(scheduled(&scene.fail(item, Cause::Exit(1))).unwrap().due);
+        dues.push(scheduled(&scene.fail(item, FailureCause::Exit(1))).unwrap().due);
     }
     dues.sort_unstable();
     dues.dedup();
@@ -220,17 +220,17 @@ fn running_time_and_time_in_a_queue_are_never_charged() {
     let mut scene = Scene::of(text);
     let _ = scene.start();
     scene.at(1000);
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     // Due at 1001; started long after, without a crash.
     scene.at(5000);
     let _ = scene.start();
-    let second = scheduled(&scene.fail(0, Cause::Exit(1))).unwrap();
+    let second = scheduled(&scene.fail(0, FailureCause::Exit(1))).unwrap();
     assert_eq!(second.sum.spent_after, secs(3));
 }
 
 #[test]
 fn a_permanent_failure_is_not_tried_again() {
-    for cause in [Cause::Exit(126), Cause::Exit(127), Cause::Unreadable] {
+    for cause in [FailureCause::Exit(126), FailureCause::Exit(127), FailureCause::Unreadable] {
         let mut scene = Scene::of("- {shell: a, retry_config: {attempts: 3}}\n");
         let _ = scene.start();
         let _ = scene.fail(0, cause);
@@ -240,7 +240,9 @@ fn a_permanent_failure_is_not_tried_again() {
 
 #[test]
 fn an_exit_a_signal_a_timeout_and_an_interruption_are_tried_again() {
-    for cause in [Cause::Exit(2), Cause::Signal(9), Cause::Timeout, Cause::Interrupted] {
+    for cause in
+        [FailureCause::Exit(2), FailureCause::Signal(9), FailureCause::Timeout, FailureCause::Interrupted]
+    {
         let mut scene = Scene::of("- {shell: a, retry_config: {attempts: 1}}\n");
         let _ = scene.start();
         let said = said(&scene.fail(0, cause));
@@ -254,11 +256,11 @@ fn unlimited_attempts_go_on_and_a_far_retry_is_as_long_as_the_cap() {
     let mut scene = Scene::of(text);
     for _ in 0..100 {
         let _ = scene.start();
-        let retrying = scheduled(&scene.fail(0, Cause::Exit(1))).unwrap();
+        let retrying = scheduled(&scene.fail(0, FailureCause::Exit(1))).unwrap();
         assert_eq!(retrying.sum.allowed, None);
         scene.now = retrying.due;
     }
     let _ = scene.start();
-    let retrying = scheduled(&scene.fail(0, Cause::Exit(1))).unwrap();
+    let retrying = scheduled(&scene.fail(0, FailureCause::Exit(1))).unwrap();
     assert_eq!((retrying.delay, retrying.sum.retry), (secs(30), 101));
 }

@@ -1,7 +1,7 @@
 //! The table of rules, and what becomes of an attempt that vanished.
 
 use undaunted_engine::event::{Event, ItemEvent};
-use undaunted_policy::{Cause, Reason};
+use undaunted_policy::{FailureCause, Reason};
 
 use crate::scene::{Scene, secs};
 use crate::spoken::said;
@@ -26,7 +26,7 @@ map:
 #[test]
 fn a_rule_that_stops_ends_the_retries_and_the_handler_runs() {
     let mut scene = with_rule("{exit_code: 3, then: stop}");
-    let records = scene.fail(0, Cause::Exit(3));
+    let records = scene.fail(0, FailureCause::Exit(3));
     assert_eq!(said(&records).last().unwrap(), "command_stopped 0/0 0.1: rule, handler 1");
     let rules = records.iter().find_map(|record| match &record.event {
         Event::Item(ItemEvent::AttemptFailed(failed)) => failed.rule,
@@ -38,14 +38,14 @@ fn a_rule_that_stops_ends_the_retries_and_the_handler_runs() {
 #[test]
 fn a_rule_that_dead_letters_does_so_at_once_and_no_handler_runs() {
     let mut scene = with_rule("{stderr: 'no such user', then: dead_letter}");
-    let _ = scene.fail_saying(0, Cause::Exit(1), "error: no such user");
+    let _ = scene.fail_saying(0, FailureCause::Exit(1), "error: no such user");
     assert_eq!(scene.came_to(), ("partial", Some(Reason::Rule), [0, 1, 0]));
 }
 
 #[test]
 fn a_rule_that_skips_skips_the_item() {
     let mut scene = with_rule("{exit_code: 3, then: skip}");
-    let said = said(&scene.fail(0, Cause::Exit(3)));
+    let said = said(&scene.fail(0, FailureCause::Exit(3)));
     assert!(said.contains(&"item_skipped 0/0: rule".to_owned()));
     assert_eq!(scene.came_to(), ("completed", None, [0, 0, 1]));
 }
@@ -53,14 +53,14 @@ fn a_rule_that_skips_skips_the_item() {
 #[test]
 fn what_no_rule_matches_is_retried_as_ever() {
     let mut scene = with_rule("{exit_code: 3, then: skip}");
-    let said = said(&scene.fail(0, Cause::Exit(4)));
+    let said = said(&scene.fail(0, FailureCause::Exit(4)));
     assert_eq!(said[1], "retry_scheduled 0/0 0.1 in 1s at +1s");
 }
 
 #[test]
 fn a_rule_may_retry_what_is_permanent_on_terms_of_its_own() {
     let mut scene = with_rule("{exit_code: 127, then: retry, retry_config: {initial_delay: 9s}}");
-    let records = scene.fail(0, Cause::Exit(127));
+    let records = scene.fail(0, FailureCause::Exit(127));
     let retrying = super::retries::scheduled(&records).unwrap();
     assert_eq!(retrying.delay, secs(9));
 }
@@ -76,7 +76,7 @@ map:
 ";
     let mut scene = Scene::over(text, 1);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     assert_eq!(scene.came_to(), ("completed", None, [0, 0, 1]));
 }
 
@@ -85,12 +85,12 @@ fn a_command_that_must_not_run_again_unasked_stops_when_it_was_interrupted() {
     let text = "- {shell: a, on_interrupt: stop, retry_config: {attempts: 3}}\n";
     let mut scene = Scene::of(text);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Interrupted);
+    let _ = scene.fail(0, FailureCause::Interrupted);
     assert_eq!(scene.came_to(), ("failed", Some(Reason::Interrupted), [0, 1, 0]));
     // Any other failure of it is retried.
     let mut scene = Scene::of(text);
     let _ = scene.start();
-    let said = said(&scene.fail(0, Cause::Exit(1)));
+    let said = said(&scene.fail(0, FailureCause::Exit(1)));
     assert_eq!(said[1], "retry_scheduled 0/0 0.1 in 1s at +1s");
 }
 
@@ -99,10 +99,10 @@ fn an_interrupted_attempt_counts_as_one() {
     let text = "- {shell: a, retry_config: {attempts: 1}}\n";
     let mut scene = Scene::of(text);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Interrupted);
+    let _ = scene.fail(0, FailureCause::Interrupted);
     scene.at(1);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Interrupted);
+    let _ = scene.fail(0, FailureCause::Interrupted);
     assert_eq!(scene.counted().0, 2);
     assert_eq!(scene.came_to().1, Some(Reason::Attempts));
 }

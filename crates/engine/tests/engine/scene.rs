@@ -6,21 +6,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use undaunted_engine::breaker::{
-    AdmissionControl, BreakerRecord, BreakerReport, BreakerState, Fact, Gate, Prober,
+    AdmissionControl, BreakerAnswer, BreakerFact, BreakerRecord, BreakerReport, BreakerState, ProbeOwner,
 };
 use undaunted_engine::decide::{Reaction, react};
 use undaunted_engine::effect::{ask, next_opening, next_wake, offers, ready, wanted};
 use undaunted_engine::event::{Event, JobEvent, NewItem, Record};
 use undaunted_engine::id::{CommandId, ItemId, StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
-use undaunted_engine::job::{Active, Doing, Item, Job, Plans, Stage};
+use undaunted_engine::job::{ActiveItem, Activity, ItemState, Job, JobStage, Plans};
 use undaunted_engine::law::{broken_by, broken_in};
 use undaunted_engine::plan::Plan;
-use undaunted_engine::submission::{Surroundings, submission};
-use undaunted_engine::task::{Files, TaskWork, task};
-use undaunted_engine::view::{Report, report};
+use undaunted_engine::submission::{SubmissionContext, submission};
+use undaunted_engine::task::{TaskWork, ValueFiles, task};
+use undaunted_engine::view::{JobReport, report};
 use undaunted_engine::workflow::{Operator, Source, check};
-use undaunted_policy::{Admission as Answer, BreakerSettings, Cause, Reason, Timestamp};
+use undaunted_policy::{Admission as Answer, BreakerSettings, FailureCause, Reason, Timestamp};
 
 use crate::journals::Journals;
 use crate::spoken::{said, turn, wished};
@@ -129,8 +129,7 @@ impl Scene {
         }
         assert_eq!(digest(&before), digest(&self.job), "a decoded record differs");
         let items = self.job.steps.iter().flat_map(|step| step.items.iter());
-        let undecided =
-            |item: &Item<'_>| matches!(item, Item::Active(active) if active.doing == Doing::Undecided);
+        let undecided = |item: &ItemState<'_>| matches!(item, ItemState::Active(active) if active.activity == Activity::Undecided);
         let left = items.filter(|(_, item)| undecided(item)).count();
         assert_eq!(left, 0, "a decision was not finished");
         self.can_be_saved();
@@ -226,22 +225,22 @@ impl Scene {
         let offers = offers(&self.job, &self.admission);
         self.admission.offer(&self.job.shared_id(), &offers);
         for name in self.job.breakers() {
-            if self.admission.prober(&name) == Prober::Ours && !self.admission.needs_claim(&name) {
-                self.admission.probed_by(&name, Prober::Unclaimed);
+            if self.admission.prober(&name) == ProbeOwner::Ours && !self.admission.needs_claim(&name) {
+                self.admission.probed_by(&name, ProbeOwner::Unclaimed);
             }
         }
     }
 
     /// Another job, or an operator by hand, adds facts to the journal of a breaker, and the process
     /// reads them.
-    pub(crate) fn others(&mut self, name: &str, job: Option<&str>, facts: Vec<Fact>) {
+    pub(crate) fn others(&mut self, name: &str, job: Option<&str>, facts: Vec<BreakerFact>) {
         let (name, at) = (Arc::from(name), self.now);
         self.latest = self.latest.max(at);
         self.admission.tick(at);
         let (known, _) = self.admission.version(&name).unwrap();
         if known == 0 {
             let settings = self.breaker(&name).settings;
-            let configured = BreakerRecord::by_hand(vec![Fact::Configured { at, settings }]);
+            let configured = BreakerRecord::by_hand(vec![BreakerFact::Configured { at, settings }]);
             let _ = self.breakers.append(&name, &configured);
         }
         let record = BreakerRecord { job: job.map(str::to_owned), seq: job.map(|_| 1), facts };
@@ -253,12 +252,12 @@ impl Scene {
 
     /// An operator opens a breaker.
     pub(crate) fn trip(&mut self, name: &str) {
-        self.others(name, None, vec![Fact::Tripped { at: self.now }]);
+        self.others(name, None, vec![BreakerFact::Tripped { at: self.now }]);
     }
 
     /// An operator closes a breaker.
     pub(crate) fn reset(&mut self, name: &str) {
-        self.others(name, None, vec![Fact::Reset { at: self.now }]);
+        self.others(name, None, vec![BreakerFact::Reset { at: self.now }]);
     }
 
     /// A submission gives a breaker other settings.
@@ -266,7 +265,7 @@ impl Scene {
         let mut settings = self.breaker(name).settings;
         change(&mut settings);
         let at = self.now;
-        self.others(name, None, vec![Fact::Configured { at, settings }]);
+        self.others(name, None, vec![BreakerFact::Configured { at, settings }]);
     }
 
     /// Openings and closings since this was last asked, in words.
@@ -318,7 +317,7 @@ impl Scene {
     pub(crate) fn start(&mut self) -> Vec<Record> {
         let mut records = Vec::new();
         for item in self.ready() {
-            let made = task(&self.job, item, Files::default(), self.now);
+            let made = task(&self.job, item, ValueFiles::default(), self.now);
             let gate = self.gate(item);
             let refused = made.err().map(|why| why.to_string());
             records.extend(self.tell(&Input::Start { item, refused, gate }));
@@ -328,13 +327,13 @@ impl Scene {
 
     /// Asks the breaker of the command that an item is about to start. Nobody else probes here, so the
     /// process has the claim whenever it needs it.
-    pub(crate) fn gate(&mut self, item: ItemId) -> Gate {
+    pub(crate) fn gate(&mut self, item: ItemId) -> BreakerAnswer {
         self.admission.tick(self.now);
         let Some(name) = self.asks(item) else {
-            return Gate::None;
+            return BreakerAnswer::None;
         };
         if self.admission.may_probe(&name) {
-            self.admission.probed_by(&name, Prober::Ours);
+            self.admission.probed_by(&name, ProbeOwner::Ours);
         }
         ask(&self.job, &mut self.admission, item, &name)
     }
@@ -349,7 +348,7 @@ impl Scene {
             return Some(Arc::from(name.as_str()));
         }
         let settings = breaker.settings;
-        let made = task(&self.job, item, Files::default(), self.now);
+        let made = task(&self.job, item, ValueFiles::default(), self.now);
         let TaskWork::Call(call) = made.ok()??.work else {
             return None;
         };
@@ -373,11 +372,11 @@ impl Scene {
     }
 
     /// The attempt of an item fails, and says nothing.
-    pub(crate) fn fail(&mut self, item: u32, cause: Cause) -> Vec<Record> {
+    pub(crate) fn fail(&mut self, item: u32, cause: FailureCause) -> Vec<Record> {
         self.fail_saying(item, cause, "")
     }
 
-    pub(crate) fn fail_saying(&mut self, item: u32, cause: Cause, error: &str) -> Vec<Record> {
+    pub(crate) fn fail_saying(&mut self, item: u32, cause: FailureCause, error: &str) -> Vec<Record> {
         self.end(AttemptEnd {
             start: self.start_of(item),
             failure: Some(cause),
@@ -405,9 +404,9 @@ impl Scene {
     pub(crate) fn fail_until_it_stops(&mut self) -> Vec<Record> {
         for _ in 0..1000 {
             let _ = self.start();
-            let records = self.fail(0, Cause::Exit(1));
+            let records = self.fail(0, FailureCause::Exit(1));
             match self.next_wake() {
-                Some(due) if self.job.stage == Stage::Running => self.now = due,
+                Some(due) if self.job.stage == JobStage::Running => self.now = due,
                 _ => return records,
             }
             if self.ready().is_empty() {
@@ -446,11 +445,11 @@ impl Scene {
         self.restart();
     }
 
-    pub(crate) fn report(&self) -> Report {
+    pub(crate) fn report(&self) -> JobReport {
         report(&self.job)
     }
 
-    pub(crate) fn active(&self, item: u32) -> &Active {
+    pub(crate) fn active(&self, item: u32) -> &ActiveItem {
         let mut steps = self.job.steps.iter();
         let active = steps.find_map(|step| step.items.active(item));
         active.unwrap_or_else(|| panic!("item {item} is not active"))
@@ -490,7 +489,7 @@ pub(crate) fn submitted(job: &str, text: &str, seed: u64, operator: &Operator) -
     let found = &checked.diagnostics;
     let workflow = checked.workflow;
     let workflow = workflow.unwrap_or_else(|| panic!("{found:?}\n{text}"));
-    let around = Surroundings {
+    let around = SubmissionContext {
         job: job.to_owned(),
         file: "/w/w.yaml".to_owned(),
         working_dir: "/w".to_owned(),

@@ -1,7 +1,7 @@
 //! What other jobs do to a breaker holds here too, as soon as it is known.
 
-use undaunted_engine::breaker::{Fact, Signal};
-use undaunted_policy::{Cause, Reason, WhenOpen};
+use undaunted_engine::breaker::{BreakerFact, TargetSignal};
+use undaunted_policy::{FailureCause, Reason, WhenOpen};
 
 use crate::breakers::{NAME, finish, map, open, started};
 use crate::scene::{Scene, at};
@@ -11,7 +11,7 @@ use crate::spoken::said;
 fn what_another_job_has_opened_holds_here() {
     let mut scene = Scene::over(&map(3, "", ""), 3);
     scene.at(10);
-    scene.others(NAME, None, vec![Fact::Tripped { at: at(4) }]);
+    scene.others(NAME, None, vec![BreakerFact::Tripped { at: at(4) }]);
     assert_eq!(said(&scene.start())[0], "held 0/0 0.0 until +64s");
     assert_eq!(scene.counted().0, 0);
     assert_eq!(scene.next_wake(), Some(at(64)));
@@ -23,10 +23,11 @@ fn what_another_job_has_opened_holds_here() {
 fn failures_of_other_jobs_count_with_those_of_this_one() {
     let mut scene = Scene::over(&map(3, "", ""), 3);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
-    let failed = Fact::Reported { at: at(0), generation: 0, probe: false, signal: Signal::Down, many: 1 };
+    let _ = scene.fail(0, FailureCause::Exit(1));
+    let failed =
+        BreakerFact::Reported { at: at(0), generation: 0, probe: false, signal: TargetSignal::Down, many: 1 };
     scene.others(NAME, Some("another"), vec![failed]);
-    let _ = scene.fail(1, Cause::Exit(1));
+    let _ = scene.fail(1, FailureCause::Exit(1));
     assert_eq!(scene.turned(), ["opened until +60s"], "three in a row");
 }
 
@@ -53,13 +54,13 @@ fn while_another_job_probes_nothing_starts_here() {
     let _ = scene.start();
     scene.at(60);
     let (at, generation) = (at(60), scene.breaker(NAME).breaker.generation());
-    scene.others(NAME, Some("another"), vec![Fact::Probed { at, generation }]);
+    scene.others(NAME, Some("another"), vec![BreakerFact::Probed { at, generation }]);
     assert_eq!(scene.ready(), []);
     assert_eq!(scene.next_wake(), None);
     let _ = scene.crash_and_resume();
     assert_eq!(scene.ready(), []);
     // The process that probed is gone.
-    scene.others(NAME, None, vec![Fact::ProbeLost { at, generation }]);
+    scene.others(NAME, None, vec![BreakerFact::ProbeLost { at, generation }]);
     assert_eq!(started(&scene.start()), [3]);
 }
 
@@ -81,7 +82,7 @@ fn a_running_attempt_says_nothing_about_a_breaker_that_somebody_has_reset() {
     let _ = scene.start();
     scene.reset(NAME);
     for item in 0..3 {
-        let _ = scene.fail(item, Cause::Exit(1));
+        let _ = scene.fail(item, FailureCause::Exit(1));
     }
     assert_eq!(scene.breaker(NAME).failures(), 0);
 }

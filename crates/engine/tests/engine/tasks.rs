@@ -1,13 +1,13 @@
 //! What an attempt is given.
 
 use undaunted_engine::id::{CommandId, ItemId, StepId};
-use undaunted_engine::task::{Files, Task, TaskWork, correlation_id, receipt_token, task};
-use undaunted_policy::Cause;
+use undaunted_engine::task::{Task, TaskWork, ValueFiles, correlation_id, receipt_token, task};
+use undaunted_policy::FailureCause;
 
 use crate::scene::Scene;
 
 fn made(scene: &Scene, item: ItemId) -> Task {
-    let files = Files { item: "/run/item.json", ..Files::default() };
+    let files = ValueFiles { item: "/run/item.json", ..ValueFiles::default() };
     task(&scene.job, item, files, scene.now).unwrap().unwrap()
 }
 
@@ -25,7 +25,7 @@ fn the_token_and_the_id_stay_the_same_over_attempts_and_crashes_and_the_number_r
     assert_eq!(variable(&first, "UNDAUNTED_ATTEMPT"), "1");
     let _ = scene.start();
     assert_eq!(made(&scene, StepId(0).item(0)), first, "one that was recorded and never began");
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let _ = scene.crash_and_resume();
     let second = made(&scene, StepId(0).item(0));
     assert_eq!(variable(&second, "UNDAUNTED_ATTEMPT"), "2");
@@ -39,7 +39,7 @@ fn an_attempt_more_after_a_handler_has_the_same_token() {
     let mut scene = Scene::of("- {shell: a, on_failure: {shell: mend, max_attempts: 1}}\n");
     let first = made(&scene, StepId(0).item(0));
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let handler = made(&scene, StepId(0).item(0));
     let _ = scene.start();
     let _ = scene.succeed(0);

@@ -1,11 +1,11 @@
 //! Equal texts are kept once, and only so many.
 
-use undaunted_engine::breaker::Gate;
+use undaunted_engine::breaker::BreakerAnswer;
 use undaunted_engine::decide::react;
-use undaunted_engine::event::{Event, ItemEvent, JobEvent, Record, Text};
+use undaunted_engine::event::{Event, ItemEvent, JobEvent, Record, StoredText};
 use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
-use undaunted_policy::Cause;
+use undaunted_policy::FailureCause;
 
 use crate::scene::Scene;
 
@@ -19,7 +19,7 @@ fn kept(records: &[Record]) -> usize {
     records.iter().filter(kept).count()
 }
 
-fn error(records: &[Record]) -> Option<Text> {
+fn error(records: &[Record]) -> Option<StoredText> {
     records.iter().find_map(|record| match &record.event {
         Event::Item(ItemEvent::AttemptFailed(failed)) => failed.error.clone(),
         _ => None,
@@ -29,11 +29,11 @@ fn error(records: &[Record]) -> Option<Text> {
 /// One item is started and fails. The laws are looked at in other tests; here there is too much of
 /// everything.
 fn fail_once(scene: &mut Scene, item: u32, error: &str) -> Vec<Record> {
-    let start = Input::Start { item: StepId(0).item(item), refused: None, gate: Gate::None };
+    let start = Input::Start { item: StepId(0).item(item), refused: None, gate: BreakerAnswer::None };
     let _ = react(&mut scene.job, &start, scene.now);
     let end = AttemptEnd {
         start: StartId(u64::from(item) + 1),
-        failure: Some(Cause::Exit(1)),
+        failure: Some(FailureCause::Exit(1)),
         error: error.to_owned(),
         ..AttemptEnd::default()
     };
@@ -44,30 +44,30 @@ fn fail_once(scene: &mut Scene, item: u32, error: &str) -> Vec<Record> {
 fn equal_errors_are_stored_once() {
     let mut scene = Scene::over(MAP, 3);
     let _ = scene.start();
-    let first = scene.fail_saying(0, Cause::Exit(1), "connection refused");
+    let first = scene.fail_saying(0, FailureCause::Exit(1), "connection refused");
     assert_eq!(kept(&first), 2, "what it said, and why it stopped");
-    let second = scene.fail_saying(1, Cause::Exit(1), "connection refused");
+    let second = scene.fail_saying(1, FailureCause::Exit(1), "connection refused");
     assert_eq!(kept(&second), 0);
     assert_eq!(error(&first), error(&second));
-    assert_eq!(error(&second), Some(Text::Kept(0)));
+    assert_eq!(error(&second), Some(StoredText::Kept(0)));
     let job = scene.refolded();
-    assert_eq!(job.texts.read(&Text::Kept(0)), "connection refused");
-    assert_eq!(job.texts.read(&Text::Kept(1)), "exit status 1: connection refused");
+    assert_eq!(job.texts.read(&StoredText::Kept(0)), "connection refused");
+    assert_eq!(job.texts.read(&StoredText::Kept(1)), "exit status 1: connection refused");
 }
 
 #[test]
 fn a_short_text_stands_where_it_is() {
     let mut scene = Scene::over(MAP, 1);
     let _ = scene.start();
-    let records = scene.fail_saying(0, Cause::Exit(1), "busy");
-    assert_eq!(error(&records), Some(Text::Itself("busy".to_owned())));
+    let records = scene.fail_saying(0, FailureCause::Exit(1), "busy");
+    assert_eq!(error(&records), Some(StoredText::Itself("busy".to_owned())));
 }
 
 #[test]
 fn a_command_that_said_nothing_has_no_error_text() {
     let mut scene = Scene::over(MAP, 1);
     let _ = scene.start();
-    assert_eq!(error(&scene.fail(0, Cause::Exit(1))), None);
+    assert_eq!(error(&scene.fail(0, FailureCause::Exit(1))), None);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn when_four_thousand_texts_are_kept_the_others_stand_where_they_are() {
         last = fail_once(&mut scene, item, &format!("error number {item}"));
     }
     assert_eq!(scene.job.texts.len(), 4096);
-    let Some(Text::Itself(text)) = error(&last) else {
+    let Some(StoredText::Itself(text)) = error(&last) else {
         panic!("{last:?}");
     };
     assert_eq!(text, "error number 2099");

@@ -1,7 +1,7 @@
 //! Too many failures: nothing new starts, what runs finishes, the job has failed.
 
 use undaunted_engine::input::Input;
-use undaunted_policy::{Cause, Reason};
+use undaunted_policy::{FailureCause, Reason};
 
 use crate::scene::Scene;
 use crate::spoken::said;
@@ -25,7 +25,7 @@ fn the_first_failure_stops_a_map_that_does_not_continue_on_failure() {
     for policy in ["continue_on_failure: false", "on_item_failure: stop", "max_failures: 1"] {
         let mut scene = Scene::over(&map(policy, 2), 5);
         let _ = scene.start();
-        let said = said(&scene.fail(0, Cause::Exit(1)));
+        let said = said(&scene.fail(0, FailureCause::Exit(1)));
         assert_eq!(said.last().unwrap(), "job_stopping tolerance", "{policy}");
         assert_eq!(scene.ready(), [], "nothing new starts");
         assert_eq!(scene.wanted(), ["begin 2 for 0/1"], "what runs is not ended");
@@ -42,10 +42,10 @@ fn the_first_failure_stops_a_map_that_does_not_continue_on_failure() {
 fn so_many_failures_are_tolerated_and_no_more() {
     let mut scene = Scene::over(&map("max_failures: 3", 10), 5);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
-    let _ = scene.fail(1, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
+    let _ = scene.fail(1, FailureCause::Exit(1));
     assert_eq!(scene.job.is_stopping(), None);
-    let _ = scene.fail(2, Cause::Exit(1));
+    let _ = scene.fail(2, FailureCause::Exit(1));
     assert_eq!(scene.job.is_stopping(), Some(Reason::Tolerance));
 }
 
@@ -55,7 +55,8 @@ fn a_share_must_be_passed_and_is_looked_at_from_ten_items_on() {
         let mut scene = Scene::over(&map("failure_threshold: 0.2", 20), 20);
         let _ = scene.start();
         for item in 0..10 {
-            let _ = if item < failures { scene.fail(item, Cause::Exit(1)) } else { scene.succeed(item) };
+            let _ =
+                if item < failures { scene.fail(item, FailureCause::Exit(1)) } else { scene.succeed(item) };
             if item < 9 {
                 assert_eq!(scene.job.is_stopping(), None, "fewer than ten are settled");
             }
@@ -71,11 +72,11 @@ fn waiting_items_are_skipped_and_reduce_does_not_run() {
     let policy = "max_failures: 1, retry_config: {attempts: 1}";
     let mut scene = Scene::over(&map(policy, 3), 4);
     let _ = scene.start();
-    let _ = scene.fail(1, Cause::Exit(1));
-    let said = said(&scene.fail(0, Cause::Exit(127)));
+    let _ = scene.fail(1, FailureCause::Exit(1));
+    let said = said(&scene.fail(0, FailureCause::Exit(127)));
     assert_eq!(said[said.len() - 2..], ["job_stopping tolerance", "item_skipped 0/1: tolerance"]);
     // A failure that would be retried leaves an item that waits; one that would not, a dead letter.
-    assert!(!scene.fail(2, Cause::Exit(1)).is_empty());
+    assert!(!scene.fail(2, FailureCause::Exit(1)).is_empty());
     assert_eq!(scene.came_to(), ("failed", Some(Reason::Tolerance), [0, 1, 2]));
     assert_eq!(scene.job.steps[1].items.len(), 0);
 }
@@ -85,7 +86,7 @@ fn what_fails_for_good_while_the_job_stops_is_a_dead_letter() {
     let mut scene = Scene::over(&map("max_failures: 1", 3), 3);
     let _ = scene.start();
     for item in 0..3 {
-        let _ = scene.fail(item, Cause::Exit(1));
+        let _ = scene.fail(item, FailureCause::Exit(1));
     }
     assert_eq!(scene.came_to(), ("failed", Some(Reason::Tolerance), [0, 3, 0]));
 }
@@ -95,11 +96,11 @@ fn no_handler_is_started_while_the_job_stops() {
     let text = map("max_failures: 1", 2).replace("[{shell: a}]", "[{shell: a, on_failure: {shell: mend}}]");
     let mut scene = Scene::over(&text, 2);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     assert_eq!(scene.job.is_stopping(), Some(Reason::Tolerance));
-    let said = said(&scene.fail(1, Cause::Exit(1)));
+    let said = said(&scene.fail(1, FailureCause::Exit(1)));
     assert_eq!(said[1], "item_skipped 0/1: tolerance");
 }
 
@@ -109,11 +110,11 @@ fn handled_while_stopping(handler: &str, rest: &str) -> Scene {
         .replace("[{shell: a}]", &format!("[{{shell: a, on_failure: {{shell: mend{handler}}}}}{rest}]"));
     let mut scene = Scene::over(&text, 2);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(127));
+    let _ = scene.fail(0, FailureCause::Exit(127));
     let _ = scene.start();
-    let _ = scene.fail(1, Cause::Exit(1));
+    let _ = scene.fail(1, FailureCause::Exit(1));
     let _ = scene.start();
-    let _ = scene.fail(1, Cause::Exit(1));
+    let _ = scene.fail(1, FailureCause::Exit(1));
     assert_eq!(scene.job.is_stopping(), Some(Reason::Tolerance));
     scene
 }
@@ -153,14 +154,14 @@ fn an_attempt_more_that_the_pool_refuses_while_the_job_stops_is_not_waited_for()
         .replace("mode:", "retry_budget: 1\nmode:");
     let mut scene = Scene::over(&text, 2);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     scene.at(1);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let _ = scene.start();
-    let _ = scene.fail(1, Cause::Exit(1));
+    let _ = scene.fail(1, FailureCause::Exit(1));
     let _ = scene.start();
-    let _ = scene.fail(1, Cause::Exit(1));
+    let _ = scene.fail(1, FailureCause::Exit(1));
     assert_eq!(scene.job.is_stopping(), Some(Reason::Tolerance));
     assert_eq!(said(&scene.succeed(0))[1], "item_dead_lettered 0/0 0.2: attempts");
 }
@@ -170,7 +171,7 @@ fn an_item_with_commands_left_is_skipped_while_the_job_stops() {
     let text = map("max_failures: 1", 2).replace("[{shell: a}]", "[{shell: a}, {shell: b}]");
     let mut scene = Scene::over(&text, 2);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let said = said(&scene.succeed(1));
     assert_eq!(said[..2], ["attempt_succeeded 0/1 0.1", "item_skipped 0/1: tolerance"]);
 }
@@ -179,7 +180,7 @@ fn an_item_with_commands_left_is_skipped_while_the_job_stops() {
 fn a_failure_of_the_last_item_that_passes_the_tolerance_fails_the_job_too() {
     let mut scene = Scene::over(&map("max_failures: 1", 1), 1);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     assert_eq!(scene.came_to().0, "failed");
 }
 
@@ -187,7 +188,7 @@ fn a_failure_of_the_last_item_that_passes_the_tolerance_fails_the_job_too() {
 fn dead_letters_without_a_tolerance_let_reduce_run_and_the_job_is_partial() {
     let mut scene = Scene::over(&map("max_failures: 9", 2), 2);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     let _ = scene.succeed(1);
     let _ = scene.start();
     let _ = scene.succeed(0);
@@ -198,8 +199,8 @@ fn dead_letters_without_a_tolerance_let_reduce_run_and_the_job_is_partial() {
 fn a_cancel_goes_before_a_tolerance() {
     let mut scene = Scene::over(&map("max_failures: 1", 2), 3);
     let _ = scene.start();
-    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.fail(0, FailureCause::Exit(1));
     assert_eq!(scene.hear(&Input::Cancel), ["job_stopping cancelled"]);
-    let _ = scene.fail(1, Cause::Signal(15));
+    let _ = scene.fail(1, FailureCause::Signal(15));
     assert_eq!(scene.came_to(), ("cancelled", Some(Reason::Cancelled), [0, 1, 1]));
 }

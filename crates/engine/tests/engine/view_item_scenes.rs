@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use serde_json::json;
-use undaunted_engine::breaker::Fact;
+use undaunted_engine::breaker::BreakerFact;
 use undaunted_engine::id::StepId;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::workflow::Operator;
-use undaunted_policy::Cause;
+use undaunted_policy::FailureCause;
 
 use crate::breakers::{NAME, map as breaker_map, opened};
 use crate::completion::map as rule_map;
@@ -37,7 +37,7 @@ pub(crate) fn rules() -> Vec<Shot> {
     end_all(&mut missed);
     let mut met = begun("best_effort_min_dcs: 1\n  max_parallel: 2", 4, &usual);
     met.at(2);
-    let _ = met.fail_saying(0, Cause::Exit(1), "no answer");
+    let _ = met.fail_saying(0, FailureCause::Exit(1), "no answer");
     let _ = met.start();
     let _ = met.succeed(1);
     end_all(&mut met);
@@ -68,7 +68,7 @@ fn end_all(scene: &mut Scene) {
         let step = scene.job.starts.running[&start].step;
         let ended = AttemptEnd {
             start,
-            failure: (step == StepId(0)).then_some(Cause::Signal(15)),
+            failure: (step == StepId(0)).then_some(FailureCause::Signal(15)),
             took: Duration::from_millis(1500),
             ..AttemptEnd::default()
         };
@@ -80,7 +80,7 @@ fn end_all(scene: &mut Scene) {
 /// `a1` and `reduce` succeed, `a2` fails.
 fn finish_late(scene: &mut Scene) {
     let _ = scene.succeed(1);
-    let _ = scene.fail_saying(2, Cause::Exit(1), "no answer");
+    let _ = scene.fail_saying(2, FailureCause::Exit(1), "no answer");
     end_all(scene);
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn held() -> Vec<Shot> {
     let mut half = open.clone();
     half.at(61);
     let generation = half.breaker(NAME).breaker.generation();
-    let probed = Fact::Probed { at: half.now, generation };
+    let probed = BreakerFact::Probed { at: half.now, generation };
     half.others(NAME, Some("9q2m"), vec![probed]);
     half.at(62);
     let mut probing = open.clone();
@@ -101,7 +101,7 @@ pub(crate) fn held() -> Vec<Shot> {
     let rule = breaker_map(3, "", ", rules: [{exit_code: 3, then: hold}]");
     let mut by_rule = Scene::over(&rule, 2);
     let _ = by_rule.start();
-    let _ = by_rule.fail_saying(0, Cause::Exit(3), "down for maintenance");
+    let _ = by_rule.fail_saying(0, FailureCause::Exit(3), "down for maintenance");
     let _ = by_rule.succeed(1);
     by_rule.at(5);
     let mut cancelled = open.clone();
@@ -122,28 +122,28 @@ pub(crate) fn dead() -> Vec<Shot> {
     let text = map.replace("shell: ask}", &format!("shell: ask, {rules}}}"));
     let mut ways = Scene::over(&text, 4);
     let _ = ways.start();
-    let _ = ways.fail_saying(0, Cause::Exit(3), "no such user 17");
-    let _ = ways.fail_saying(1, Cause::Exit(4), "nothing to do");
-    let _ = ways.fail_saying(2, Cause::Exit(127), "ask: not found");
-    let _ = ways.fail_saying(3, Cause::Exit(1), "no such user 18");
+    let _ = ways.fail_saying(0, FailureCause::Exit(3), "no such user 17");
+    let _ = ways.fail_saying(1, FailureCause::Exit(4), "nothing to do");
+    let _ = ways.fail_saying(2, FailureCause::Exit(127), "ask: not found");
+    let _ = ways.fail_saying(3, FailureCause::Exit(1), "no such user 18");
     ways.at(10);
     let _ = ways.start();
-    let _ = ways.fail_saying(3, Cause::Exit(1), "no such user 18");
+    let _ = ways.fail_saying(3, FailureCause::Exit(1), "no such user 18");
     let _ = ways.start();
     end_all(&mut ways);
     let unlimited = MAP.replace("max_failures: 3", "continue_on_failure: true");
     let pool = unlimited.replace("retry_budget: 9\n", "retry_budget: 1\n");
     let mut pool = Scene::over(&pool, 2);
     let _ = pool.start();
-    let _ = pool.fail_saying(0, Cause::Status(503), "");
-    let _ = pool.fail_saying(1, Cause::Status(503), "");
+    let _ = pool.fail_saying(0, FailureCause::Status(503), "");
+    let _ = pool.fail_saying(1, FailureCause::Status(503), "");
     let share = "retry_budget: 9\nretry_budget_per_workflow: 1\n";
     let mut share = Scene::over(&unlimited.replace("retry_budget: 9\n", share), 1);
     let _ = share.start();
-    let _ = share.fail(0, Cause::Exit(1));
+    let _ = share.fail(0, FailureCause::Exit(1));
     share.at(10);
     let _ = share.start();
-    let _ = share.fail(0, Cause::Exit(1));
+    let _ = share.fail(0, FailureCause::Exit(1));
     let _ = share.start();
     let _ = share.succeed(0);
     let mut circuit = opened(&breaker_map(3, ", when_open: fail", ""), 4);
@@ -154,7 +154,7 @@ pub(crate) fn dead() -> Vec<Shot> {
     let mut deadline = Scene::over(&timeout, 1);
     let _ = deadline.start();
     deadline.at(5);
-    let _ = deadline.fail(0, Cause::Exit(1));
+    let _ = deadline.fail(0, FailureCause::Exit(1));
     let _ = deadline.start();
     let _ = deadline.succeed(0);
     vec![
@@ -175,10 +175,10 @@ pub(crate) fn handled() -> Vec<Shot> {
     let stopped = |handler: &str| {
         let mut scene = Scene::of(&text(handler));
         let _ = scene.start();
-        let _ = scene.fail_saying(0, Cause::Exit(1), "disk full");
+        let _ = scene.fail_saying(0, FailureCause::Exit(1), "disk full");
         scene.at(5);
         let _ = scene.start();
-        let _ = scene.fail_saying(0, Cause::Exit(1), "disk full");
+        let _ = scene.fail_saying(0, FailureCause::Exit(1), "disk full");
         let _ = scene.start();
         scene.at(7);
         scene
@@ -193,7 +193,7 @@ pub(crate) fn handled() -> Vec<Shot> {
     repeating.at(9);
     let _ = repeated.succeed(0);
     let mut failed = stopped("");
-    let _ = failed.fail_saying(0, Cause::Exit(2), "mend is broken");
+    let _ = failed.fail_saying(0, FailureCause::Exit(2), "mend is broken");
     vec![
         owned("handler_running", "on_failure runs after the retries.", running),
         left("handler_recovered", "on_failure succeeded; copy did not.", recovered),
@@ -217,7 +217,7 @@ pub(crate) fn flows() -> Vec<Shot> {
     let _ = done(&mut completed, StepId(1).item(0), &json!({"y": 2}));
     let mut unreachable = flow("c", "", &steps);
     let _ = unreachable.start();
-    let _ = fail(&mut unreachable, StepId(0).item(0), Cause::Refused);
+    let _ = fail(&mut unreachable, StepId(0).item(0), FailureCause::Refused);
     let when = ", work_config: {max_retries: 0}, predicate: {language: cel, script: 'x > 1'}";
     let mut skipped = flow("b", "", &[("a", "x: {role: output}", ONCE), ("b", "x: {role: required}", when)]);
     let _ = skipped.start();
@@ -234,7 +234,7 @@ pub(crate) fn again() -> Vec<Shot> {
     let mut partial = Scene::over(MAP, 2);
     let _ = partial.start();
     let _ = partial.succeed(0);
-    let _ = partial.fail_saying(1, Cause::Exit(127), "ask: not found");
+    let _ = partial.fail_saying(1, FailureCause::Exit(127), "ask: not found");
     let _ = partial.start();
     let _ = partial.succeed(0);
     let redrive = |scene: &mut Scene| {
@@ -255,7 +255,7 @@ pub(crate) fn again() -> Vec<Shot> {
     let _ = dropped.tell(&Input::Drop { items: vec![StepId(0).item(1)] });
     let mut list = Scene::of(LIST);
     let _ = list.start();
-    let _ = list.fail_saying(0, Cause::Exit(1), "no route to host");
+    let _ = list.fail_saying(0, FailureCause::Exit(1), "no route to host");
     list.at(60);
     let _ = list.tell(&Input::Redrive { items: vec![StepId(0).item(0)], reduce: false });
     let _ = list.start();

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use undaunted_engine::event::{Event, ItemEvent, JobEvent, Record, StepEvent};
 use undaunted_engine::id::{ItemId, StepId};
 use undaunted_engine::input::Input;
-use undaunted_engine::job::Stage;
+use undaunted_engine::job::JobStage;
 use undaunted_engine::view::{
-    At, EntryView, ItemStanding, ItemView, JobStanding, StageView, Status, forecast,
+    EntryView, InstantView, ItemStatus, ItemView, JobStatus, LiveJobStatus, StageView, forecast,
 };
 use undaunted_policy::{Reason, Timestamp};
 
@@ -20,12 +20,12 @@ use crate::views::{Reading, Shown, show};
 use crate::walks::Walk;
 use crate::workflows::workflow;
 
-fn has_ended(status: JobStanding) -> bool {
+fn has_ended(status: LiveJobStatus) -> bool {
     match status {
-        JobStanding::Paused | JobStanding::Interrupted | JobStanding::Unreadable => false,
-        JobStanding::As(status) => match status {
-            Status::Running | Status::Stopping | Status::Suspended => false,
-            Status::Completed | Status::Partial | Status::Failed | Status::Cancelled => true,
+        LiveJobStatus::Paused | LiveJobStatus::Interrupted | LiveJobStatus::Unreadable => false,
+        LiveJobStatus::As(status) => match status {
+            JobStatus::Running | JobStatus::Stopping | JobStatus::Suspended => false,
+            JobStatus::Completed | JobStatus::Partial | JobStatus::Failed | JobStatus::Cancelled => true,
         },
     }
 }
@@ -79,7 +79,7 @@ fn nothing_goes_on(shown: &Shown, name: &str) {
 
 /// A step that failed after the cancel of its job was cancelled.
 fn is_cancelled_where_it_was(shot: &Shot, shown: &Shown) {
-    if shown.job.status != JobStanding::As(Status::Cancelled) {
+    if shown.job.status != LiveJobStatus::As(JobStatus::Cancelled) {
         return;
     }
     let (mut cancelled, mut before) = (false, Vec::new());
@@ -103,22 +103,19 @@ fn is_cancelled_where_it_was(shot: &Shot, shown: &Shown) {
 fn is_true_of_an_item(item: &ItemView, shown: &Shown, name: &str) {
     let ended = has_ended(item.job_status);
     let is_settled = match item.status {
-        ItemStanding::Running | ItemStanding::Waiting | ItemStanding::Held => false,
-        ItemStanding::Pending => ended,
-        ItemStanding::Succeeded
-        | ItemStanding::Dead(_)
-        | ItemStanding::Skipped(_)
-        | ItemStanding::Missing(_) => true,
+        ItemStatus::Running | ItemStatus::Waiting | ItemStatus::Held => false,
+        ItemStatus::Pending => ended,
+        ItemStatus::Succeeded | ItemStatus::Dead(_) | ItemStatus::Skipped(_) | ItemStatus::Missing(_) => true,
     };
     let what = format!("{name}: {} of {:?} is {:?}", item.item, item.step, item.status);
     assert!(is_settled || !ended, "{what}");
     assert!(!is_settled || item.next.is_none(), "{what}");
-    assert_eq!(item.held.is_some(), item.status == ItemStanding::Held, "{what}");
-    let is_dead = matches!(item.status, ItemStanding::Dead(_));
+    assert_eq!(item.held.is_some(), item.status == ItemStatus::Held, "{what}");
+    let is_dead = matches!(item.status, ItemStatus::Dead(_));
     let letters = shown.dead_letters.iter();
     let mut letters = letters.filter(|letter| letter.item == item.item);
     assert!(!is_dead || letters.any(|letter| letter.reason == item.reason), "{what}");
-    if let (Some(argv), ItemStanding::Dead(_)) = (&item.argv, item.status) {
+    if let (Some(argv), ItemStatus::Dead(_)) = (&item.argv, item.status) {
         assert!(!argv.is_empty(), "{what}");
     }
     let stops = item.history.iter().filter_map(|entry| match entry {
@@ -154,7 +151,7 @@ fn expired(records: &[Record]) -> Vec<(ItemId, String)> {
 }
 
 /// Clocks that stand still while a job is suspended: deadlines of items, ends of holds.
-fn clocks(shown: &Shown) -> Vec<(String, Option<At>, Option<At>)> {
+fn clocks(shown: &Shown) -> Vec<(String, Option<InstantView>, Option<InstantView>)> {
     let items = shown.items.iter().map(|item| {
         let hold = item.held.as_ref().and_then(|held| held.expires_at);
         (item.item.clone(), item.deadline, hold)
@@ -163,7 +160,7 @@ fn clocks(shown: &Shown) -> Vec<(String, Option<At>, Option<At>)> {
 }
 
 /// Ends of delay budgets.
-fn budgets(shown: &Shown) -> Vec<(String, Option<At>)> {
+fn budgets(shown: &Shown) -> Vec<(String, Option<InstantView>)> {
     let waiting = shown.job.waiting.iter();
     waiting.map(|it| (it.item.clone(), it.retry_budget_expires_at)).collect()
 }
@@ -172,7 +169,7 @@ fn budgets(shown: &Shown) -> Vec<(String, Option<At>)> {
 /// is also known how long a job stood still.
 fn foretells_its_resume(shot: &Shot, is_steady: bool) {
     let stage = shot.scene.job.stage;
-    if shot.owner.is_some() || !matches!(stage, Stage::Running | Stage::Suspended) {
+    if shot.owner.is_some() || !matches!(stage, JobStage::Running | JobStage::Suspended) {
         return;
     }
     let reading = Reading::of(&shot.scene);
@@ -188,7 +185,7 @@ fn foretells_its_resume(shot: &Shot, is_steady: bool) {
     scene.restart();
     let records = scene.tell(&Input::Resume { seen: shot.seen });
     assert_eq!(expired(&records), foretold, "{}", shot.name);
-    if stage != Stage::Suspended || !is_steady {
+    if stage != JobStage::Suspended || !is_steady {
         return;
     }
     let after = Shot { owner: Some(1), seen: None, name: shot.name, about: shot.about, scene };

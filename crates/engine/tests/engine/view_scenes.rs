@@ -2,7 +2,7 @@
 
 use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
-use undaunted_policy::{Cause, Reason, Timestamp};
+use undaunted_policy::{FailureCause, Reason, Timestamp};
 
 use crate::flows::{ONCE, fail, flow};
 use crate::scene::{Scene, at};
@@ -66,7 +66,7 @@ fn mixed() -> Scene {
     scene.at(5);
     let _ = scene.succeed(0);
     scene.at(10);
-    let _ = scene.fail_saying(1, Cause::Exit(1), "connection refused by host 10.0.0.7");
+    let _ = scene.fail_saying(1, FailureCause::Exit(1), "connection refused by host 10.0.0.7");
     let _ = scene.start();
     let _ = scene.succeed(2);
     let _ = scene.start();
@@ -79,8 +79,8 @@ fn waiting() -> Scene {
     let mut scene = Scene::over(MAP, 3);
     let _ = scene.start();
     scene.at(10);
-    let _ = scene.fail_saying(0, Cause::Exit(1), "no answer");
-    let _ = scene.fail_saying(1, Cause::Timeout, "");
+    let _ = scene.fail_saying(0, FailureCause::Exit(1), "no answer");
+    let _ = scene.fail_saying(1, FailureCause::Timeout, "");
     scene
 }
 
@@ -97,7 +97,7 @@ fn unfinished() -> Vec<Shot> {
     paused_and_left.at(50);
     let mut slots = Scene::over(&MAP.replace("max_parallel: 2", "max_parallel: 1"), 2);
     let _ = slots.start();
-    let _ = slots.fail(0, Cause::Exit(1));
+    let _ = slots.fail(0, FailureCause::Exit(1));
     let _ = slots.start();
     slots.at(25);
     let mut input = Scene::of(READING);
@@ -169,23 +169,23 @@ fn ended() -> Vec<Shot> {
     let _ = failed.succeed(0);
     failed.at(2);
     let _ = failed.start();
-    let _ = failed.fail_saying(0, Cause::Exit(3), "no such table");
+    let _ = failed.fail_saying(0, FailureCause::Exit(3), "no such table");
     failed.at(12);
     let _ = failed.start();
-    let _ = failed.fail_saying(0, Cause::Exit(3), "no such table");
+    let _ = failed.fail_saying(0, FailureCause::Exit(3), "no such table");
     let mut tolerance = Scene::over(&MAP.replace("max_failures: 3", "max_failures: 1"), 4);
     let _ = tolerance.start();
     tolerance.at(2);
-    let _ = tolerance.fail_saying(0, Cause::Exit(127), "ask: not found");
+    let _ = tolerance.fail_saying(0, FailureCause::Exit(127), "ask: not found");
     tolerance.at(3);
     let _ = tolerance.succeed(1);
     let mut deadline = Scene::over(&format!("deadline: 30s\n{}", MAP.trim_start()), 3);
     let _ = deadline.start();
     deadline.at(25);
-    let _ = deadline.fail(0, Cause::Exit(1));
+    let _ = deadline.fail(0, FailureCause::Exit(1));
     deadline.at(30);
     let _ = deadline.tell(&Input::Woke);
-    let _ = deadline.fail(1, Cause::Signal(15));
+    let _ = deadline.fail(1, FailureCause::Signal(15));
     let mut input = Scene::of(MAP);
     let _ = input.tell(&Input::InputFailed {
         step: StepId(0),
@@ -195,7 +195,7 @@ fn ended() -> Vec<Shot> {
     });
     let mut setup = Scene::of(&format!("{MAP}setup: [{{id: login, shell: login}}]\n"));
     let _ = setup.start();
-    let _ = setup.fail_saying(0, Cause::Exit(2), "password expired");
+    let _ = setup.fail_saying(0, FailureCause::Exit(2), "password expired");
     vec![
         left("completed", "Both items and no more.", completed),
         left("failed_list", "The second of three commands failed.", failed),
@@ -209,14 +209,14 @@ fn ended() -> Vec<Shot> {
 fn cancelled() -> Vec<Shot> {
     let mut busy = mixed();
     let _ = busy.tell(&Input::Cancel);
-    let _ = busy.fail(3, Cause::Signal(15));
+    let _ = busy.fail(3, FailureCause::Signal(15));
     let mut list = Scene::of(LIST);
     let _ = list.start();
     let _ = list.succeed(0);
     let _ = list.start();
     list.at(3);
     let _ = list.tell(&Input::Cancel);
-    let _ = list.fail(0, Cause::Signal(15));
+    let _ = list.fail(0, FailureCause::Signal(15));
     let mut unstarted = Scene::of(MAP);
     unstarted.at(2);
     let _ = unstarted.tell(&Input::Cancel);
@@ -232,7 +232,7 @@ fn cancelled() -> Vec<Shot> {
     let mut unread = Scene::of(&format!("{MAP}setup: [{{id: login, shell: login}}]\n"));
     let _ = unread.start();
     let _ = unread.tell(&Input::Cancel);
-    let _ = unread.fail(0, Cause::Signal(15));
+    let _ = unread.fail(0, FailureCause::Signal(15));
     let mut before = flow(
         "b",
         "",
@@ -243,11 +243,11 @@ fn cancelled() -> Vec<Shot> {
         ],
     );
     let _ = before.start();
-    let _ = fail(&mut before, StepId(0).item(0), Cause::Status(410));
+    let _ = fail(&mut before, StepId(0).item(0), FailureCause::Status(410));
     let _ = before.start();
     before.at(3);
     let _ = before.tell(&Input::Cancel);
-    let _ = fail(&mut before, StepId(1).item(0), Cause::Interrupted);
+    let _ = fail(&mut before, StepId(1).item(0), FailureCause::Interrupted);
     vec![
         left("cancelled_map", "One item of each kind, then a cancel.", busy),
         left("cancelled_list", "Cancelled while the second command ran.", list),

@@ -15,7 +15,7 @@ use undaunted_engine::job::Job;
 use undaunted_engine::view::history::{Histories, History};
 use undaunted_engine::view::{
     BreakerHistoryView, BudgetView, DeadLetterGroup, DeadLetterLine, DeadLetterView, ItemView,
-    JobExplanation, JobLine, JobView, Projection, Report, ResumesView, ViewContext, group_dead_letters,
+    JobExplanation, JobLine, JobReport, JobView, Projection, ResumesView, ViewContext, group_dead_letters,
     report, worth_drawing,
 };
 
@@ -33,7 +33,7 @@ pub(crate) struct Shown {
     pub(crate) job: JobView,
     pub(crate) explanation: JobExplanation,
     pub(crate) line: JobLine,
-    pub(crate) report: Report,
+    pub(crate) report: JobReport,
     pub(crate) resumes: ResumesView,
     pub(crate) budget: BudgetView,
     pub(crate) items: Vec<ItemView>,

@@ -12,9 +12,9 @@ use undaunted_engine::effect::{next_opening, next_wake, offers, ready, wanted};
 use undaunted_engine::event::{Event, ItemEvent, JobEvent, Record};
 use undaunted_engine::id::{AttemptNumber, CommandId, ItemId, StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
-use undaunted_engine::job::{Doing, Job, Stage, StepStage};
+use undaunted_engine::job::{Activity, Job, JobStage, StepStage};
 use undaunted_engine::view::report;
-use undaunted_policy::{Cause, Reason};
+use undaunted_policy::{FailureCause, Reason};
 
 use crate::scene::{SECOND, Scene, digest};
 use crate::workflows::workflow;
@@ -72,18 +72,18 @@ pub(crate) enum How {
     Success,
     /// Output that is no number.
     Words,
-    Failure(Cause),
+    Failure(FailureCause),
 }
 
 fn how() -> impl Strategy<Value = How> {
     prop_oneof![
         5 => Just(How::Success),
         1 => Just(How::Words),
-        6 => Just(How::Failure(Cause::Exit(1))),
-        1 => Just(How::Failure(Cause::Exit(3))),
-        1 => Just(How::Failure(Cause::Exit(127))),
-        1 => Just(How::Failure(Cause::Timeout)),
-        1 => Just(How::Failure(Cause::Interrupted)),
+        6 => Just(How::Failure(FailureCause::Exit(1))),
+        1 => Just(How::Failure(FailureCause::Exit(3))),
+        1 => Just(How::Failure(FailureCause::Exit(127))),
+        1 => Just(How::Failure(FailureCause::Timeout)),
+        1 => Just(How::Failure(FailureCause::Interrupted)),
     ]
 }
 
@@ -138,7 +138,7 @@ impl Walk {
                 if !self.scene.job.starts.running.contains_key(&start) {
                     self.tell(&Input::Ended(Box::new(AttemptEnd {
                         start,
-                        failure: failed.then_some(Cause::Exit(1)),
+                        failure: failed.then_some(FailureCause::Exit(1)),
                         ..AttemptEnd::default()
                     })));
                 }
@@ -156,7 +156,7 @@ impl Walk {
             Happening::Crash { millis, back } => self.crash(millis, back),
             Happening::Suspend { millis } => {
                 self.tell(&Input::Suspend);
-                if self.scene.job.stage == Stage::Suspended {
+                if self.scene.job.stage == JobStage::Suspended {
                     self.crash(millis, false);
                 }
             }
@@ -230,11 +230,11 @@ impl Walk {
         } else {
             scene.pass(Duration::from_millis(millis));
         }
-        let (planned, waits) = (scene.job.stage == Stage::Suspended, waits(&scene.job));
+        let (planned, waits) = (scene.job.stage == JobStage::Suspended, waits(&scene.job));
         scene.restart();
         self.tell(&Input::Resume { seen: None });
         if !planned {
-            assert_ne!(self.scene.job.stage, Stage::Suspended);
+            assert_ne!(self.scene.job.stage, JobStage::Suspended);
         }
         let now = self.scene.now;
         for (item, (due, delay)) in self::waits(&self.scene.job) {
@@ -283,8 +283,8 @@ fn waits(job: &Job) -> Waits {
     });
     let waits = items.filter_map(|item| {
         let active = job.active(item)?;
-        match active.doing {
-            Doing::Waiting(due) if due.as_nanos() > 0 => Some((item, (due, active.progress().previous?))),
+        match active.activity {
+            Activity::Waiting(due) if due.as_nanos() > 0 => Some((item, (due, active.progress().previous?))),
             _ => None,
         }
     });
@@ -393,7 +393,7 @@ proptest! {
             }
             walk.read(3, false);
             walk.start();
-            walk.end(0, How::Failure(Cause::Exit(1)));
+            walk.end(0, How::Failure(FailureCause::Exit(1)));
             if walk.scene.job.starts.running.is_empty() && walk.scene.ready().is_empty() {
                 walk.scene.pass(SECOND * 30);
                 walk.tell(&Input::Woke);

@@ -6,15 +6,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use undaunted_engine::breaker::{
-    AdmissionControl, BreakerRecord, BreakerReport, BreakerState, Fact, Gate, Prober,
+    AdmissionControl, BreakerAnswer, BreakerFact, BreakerRecord, BreakerReport, BreakerState, ProbeOwner,
 };
 use undaunted_engine::decide::{Reaction, react};
 use undaunted_engine::effect::{ask, next_opening, next_wake, offers, ready};
 use undaunted_engine::event::{Event, ItemEvent, NewItem};
 use undaunted_engine::id::{ItemId, StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
-use undaunted_engine::job::{Job, Stage};
-use undaunted_policy::{Admission as Answer, Cause, Timestamp};
+use undaunted_engine::job::{Job, JobStage};
+use undaunted_policy::{Admission as Answer, FailureCause, Timestamp};
 
 use crate::journals::Journals;
 use crate::run::{Batch, Run};
@@ -90,7 +90,7 @@ impl World {
                 let state = admission.get(breaker).unwrap();
                 let answer = state.admission(self.now);
                 assert_eq!(answer, Answer::Go(*ticket), "{report:?} of {state:?}");
-                let ours = admission.prober(breaker) == Prober::Ours;
+                let ours = admission.prober(breaker) == ProbeOwner::Ours;
                 assert!(ours || !ticket.probe, "a probe without the claim");
             }
             admission.report(&id, report);
@@ -114,7 +114,7 @@ impl World {
         let idle =
             self.claims.extract_if(.., |name, holder| *holder == process && !admission.needs_claim(name));
         for (name, _) in idle.collect::<Vec<_>>() {
-            admission.probed_by(&name, Prober::Unclaimed);
+            admission.probed_by(&name, ProbeOwner::Unclaimed);
         }
     }
 
@@ -159,13 +159,13 @@ impl World {
 
     /// Asks the breaker of the command that an item is about to start. Before a probe the claim is
     /// taken, and what others did is read.
-    fn gate(&mut self, which: usize, item: ItemId) -> Gate {
+    fn gate(&mut self, which: usize, item: ItemId) -> BreakerAnswer {
         self.meet(which);
         let job = &self.runs[which].job;
         let active = job.active(item).map(|active| active.command);
         let command = active.or_else(|| job.plan().first(item.step));
         let Some(name) = command.and_then(|command| job.breaker_of(command)) else {
-            return Gate::None;
+            return BreakerAnswer::None;
         };
         let (name, owner) = (Arc::from(name), self.runs[which].owner.unwrap());
         if self.processes[owner].admission.may_probe(&name) {
@@ -182,7 +182,7 @@ impl World {
         if holder == process {
             self.look(process, name);
         }
-        let prober = if holder == process { Prober::Ours } else { Prober::Others };
+        let prober = if holder == process { ProbeOwner::Ours } else { ProbeOwner::Others };
         let admission = &mut self.processes[process].admission;
         admission.probed_by(name, prober);
         holder == process
@@ -200,8 +200,8 @@ impl World {
             admission.meet(name, self.breakers.fold(name));
         }
         let free = !self.claims.contains_key(name);
-        if free && admission.prober(name) == Prober::Others {
-            admission.probed_by(name, Prober::Unclaimed);
+        if free && admission.prober(name) == ProbeOwner::Others {
+            admission.probed_by(name, ProbeOwner::Unclaimed);
         }
     }
 
@@ -301,7 +301,7 @@ impl World {
     }
 
     /// The attempt of a job ends that has begun at this place among those that have.
-    pub(crate) fn end(&mut self, which: usize, attempt: usize, failure: Option<Cause>) {
+    pub(crate) fn end(&mut self, which: usize, attempt: usize, failure: Option<FailureCause>) {
         let run = &mut self.runs[which];
         let begun: Vec<StartId> = run.begun.iter().copied().collect();
         let Some(&start) = begun.get(attempt % begun.len().max(1)) else {
@@ -350,7 +350,7 @@ impl World {
             return;
         };
         self.decide(which, &Input::Suspend);
-        if self.runs[which].job.stage == Stage::Suspended {
+        if self.runs[which].job.stage == JobStage::Suspended {
             self.flush(which);
             let id = self.runs[which].job.shared_id();
             self.processes[owner].admission.forget(&id);
@@ -363,7 +363,7 @@ impl World {
     pub(crate) fn by_hand(&mut self, trip: bool) {
         let at = self.now;
         for name in self.breakers.names() {
-            let fact = if trip { Fact::Tripped { at } } else { Fact::Reset { at } };
+            let fact = if trip { BreakerFact::Tripped { at } } else { BreakerFact::Reset { at } };
             self.append(&name, &BreakerRecord::by_hand(vec![fact]));
         }
     }
@@ -374,7 +374,7 @@ impl World {
             let Some(fact) = self.processes[process].admission.folded(&name) else {
                 continue;
             };
-            let Fact::Folded { upto, .. } = fact else {
+            let BreakerFact::Folded { upto, .. } = fact else {
                 panic!("{fact:?}");
             };
             if upto > 0 {
@@ -399,7 +399,7 @@ impl World {
             let generation = state.breaker.generation();
             if self.runs.iter().any(orphan) && self.claim(process, &name) {
                 let at = now;
-                let lost = Fact::ProbeLost { at, generation };
+                let lost = BreakerFact::ProbeLost { at, generation };
                 self.append(&name, &BreakerRecord::by_hand(vec![lost]));
                 self.look(process, &name);
             }
@@ -417,8 +417,8 @@ impl World {
             for fact in records.filter(own).flat_map(|record| &record.facts) {
                 let counts = facts.entry(Arc::clone(&name)).or_default();
                 match fact {
-                    Fact::Reported { many, .. } => counts[0] += many,
-                    Fact::Probed { .. } => counts[1] += 1,
+                    BreakerFact::Reported { many, .. } => counts[0] += many,
+                    BreakerFact::Probed { .. } => counts[1] += 1,
                     _ => {}
                 }
             }

@@ -46,10 +46,10 @@ fn a_success_between_failures_starts_the_count_again() {
         let ticket = go(&mut breaker, second(1));
         breaker.report(&SETTINGS, ticket, health, second(1));
     }
-    assert_eq!(breaker.phase(), Phase::Closed { failures: 0 });
+    assert_eq!(breaker.phase(), CircuitState::Closed { failures: 0 });
     let ticket = go(&mut breaker, second(1));
     breaker.report(&SETTINGS, ticket, Health::Unknown, second(1));
-    assert_eq!(breaker.phase(), Phase::Closed { failures: 0 });
+    assert_eq!(breaker.phase(), CircuitState::Closed { failures: 0 });
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn results_of_starts_from_before_the_opening_are_ignored() {
         assert_eq!(breaker, before);
     }
     breaker.report(&SETTINGS, probe, Health::Up, second(60));
-    assert_eq!(breaker.phase(), Phase::HalfOpen { successes: 1, probing: false });
+    assert_eq!(breaker.phase(), CircuitState::HalfOpen { successes: 1, probing: false });
 }
 
 #[test]
@@ -112,23 +112,23 @@ fn fail_refuses_where_hold_waits() {
 
 #[test]
 fn what_a_failure_says_about_its_target() {
-    use Class::{Permanent, Throttled, Transient};
+    use FailureClass::{Permanent, Throttled, Transient};
     for (cause, class, health) in [
-        (Cause::Exit(1), Transient, Health::Down),
-        (Cause::Timeout, Transient, Health::Down),
-        (Cause::Network, Transient, Health::Down),
-        (Cause::Status(503), Transient, Health::Down),
-        (Cause::Status(503), Throttled, Health::Down),
-        (Cause::Status(429), Throttled, Health::Down),
-        (Cause::Status(404), Permanent, Health::Up),
-        (Cause::Refused, Permanent, Health::Up),
-        (Cause::Unreadable, Permanent, Health::Up),
-        (Cause::Timeout, Permanent, Health::Down),
-        (Cause::Status(500), Permanent, Health::Down),
-        (Cause::Exit(127), Permanent, Health::Unknown),
-        (Cause::Exit(1), Permanent, Health::Down),
-        (Cause::Other(Permanent), Permanent, Health::Unknown),
-        (Cause::Interrupted, Transient, Health::Unknown),
+        (FailureCause::Exit(1), Transient, Health::Down),
+        (FailureCause::Timeout, Transient, Health::Down),
+        (FailureCause::Network, Transient, Health::Down),
+        (FailureCause::Status(503), Transient, Health::Down),
+        (FailureCause::Status(503), Throttled, Health::Down),
+        (FailureCause::Status(429), Throttled, Health::Down),
+        (FailureCause::Status(404), Permanent, Health::Up),
+        (FailureCause::Refused, Permanent, Health::Up),
+        (FailureCause::Unreadable, Permanent, Health::Up),
+        (FailureCause::Timeout, Permanent, Health::Down),
+        (FailureCause::Status(500), Permanent, Health::Down),
+        (FailureCause::Exit(127), Permanent, Health::Unknown),
+        (FailureCause::Exit(1), Permanent, Health::Down),
+        (FailureCause::Other(Permanent), Permanent, Health::Unknown),
+        (FailureCause::Interrupted, Transient, Health::Unknown),
     ] {
         assert_eq!(Health::of_failure(cause, class), health, "{cause:?} {class:?}");
     }
@@ -167,7 +167,7 @@ proptest! {
             match step {
                 Step::Start => {
                     let admission = breaker.admit(&SETTINGS, now).0;
-                    if let Phase::Open { until, .. } = before.phase()
+                    if let CircuitState::Open { until, .. } = before.phase()
                         && now < until
                     {
                         let until = Some(until);
@@ -200,7 +200,7 @@ proptest! {
                     breaker.reset();
                 }
             }
-            if let Phase::Closed { failures } = breaker.phase() {
+            if let CircuitState::Closed { failures } = breaker.phase() {
                 prop_assert!(failures < SETTINGS.failure_threshold);
             }
         }
@@ -213,6 +213,6 @@ proptest! {
             let ticket = go(&mut breaker, now);
             breaker.report(&SETTINGS, ticket, Health::Up, now);
         }
-        prop_assert_eq!(breaker.phase(), Phase::default());
+        prop_assert_eq!(breaker.phase(), CircuitState::default());
     }
 }

@@ -6,16 +6,16 @@ use core::time::Duration;
 use crate::backoff::Backoff;
 use crate::error::PolicyError;
 use crate::rules::Conditions;
-use crate::strategy::Slot;
+use crate::strategy::ParameterValue;
 use crate::timestamp::LONGEST;
 
 pub(super) fn backoff(backoff: &Backoff) -> Result<(), PolicyError> {
     let mut backoff = backoff.clone();
     backoff.slots().into_iter().try_for_each(|(field, slot)| match slot {
-        Slot::Span(span) => in_range(field, *span),
-        Slot::Spans(spans) => spans.iter().try_for_each(|span| in_range(field, *span)),
-        Slot::Factor(factor) if factor.is_finite() && *factor >= 1.0 => Ok(()),
-        Slot::Factor(factor) => Err(PolicyError::OutOfRange {
+        ParameterValue::Span(span) => in_range(field, *span),
+        ParameterValue::Spans(spans) => spans.iter().try_for_each(|span| in_range(field, *span)),
+        ParameterValue::Factor(factor) if factor.is_finite() && *factor >= 1.0 => Ok(()),
+        ParameterValue::Factor(factor) => Err(PolicyError::OutOfRange {
             field,
             value: factor.to_string(),
             accepted: "a number of at least 1",

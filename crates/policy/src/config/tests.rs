@@ -1,7 +1,7 @@
 //! What `config` promises.
 
 use super::*;
-use crate::rules::{Conditions, Then};
+use crate::rules::{Conditions, RuleAction};
 
 #[test]
 fn an_empty_config_is_the_documented_default() {
@@ -47,9 +47,9 @@ fn settings_are_laid_over_each_other_field_by_field() {
     let policy = special.over(&general).build().unwrap();
     let terms = policy.terms();
     assert_eq!(terms.limits().attempts(), Attempts::AtMost(2));
-    assert_eq!(terms.pace().backoff(), &Backoff::Fibonacci);
-    assert_eq!(terms.pace().initial_delay(), Duration::from_secs(7));
-    assert_eq!(terms.pace().jitter(), Jitter::PlusMinus { factor: 0.1 });
+    assert_eq!(terms.delay_policy().backoff(), &Backoff::Fibonacci);
+    assert_eq!(terms.delay_policy().initial_delay(), Duration::from_secs(7));
+    assert_eq!(terms.delay_policy().jitter(), Jitter::PlusMinus { factor: 0.1 });
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn every_field_can_come_from_below() {
         .max_retry_after(Duration::from_secs(77))
         .retry_on([])
         .retry_statuses([429..=429])
-        .rules([Rule::new(Conditions::default(), Then::Skip)]);
+        .rules([Rule::new(Conditions::default(), RuleAction::Skip)]);
     assert_eq!(below.given().len(), 12);
     assert_eq!(RetryConfig::new().over(&below), below);
     assert_eq!(below.clone().over(&RetryConfig::fixed().attempts(1)), below);
@@ -81,14 +81,14 @@ fn a_rule_keeps_what_it_does_not_change_and_may_raise_the_bound() {
         .unwrap();
     let terms = policy.rules().table[0].terms.as_deref().unwrap();
     assert_eq!(terms.limits().attempts(), Attempts::AtMost(10));
-    assert_eq!(terms.pace().backoff(), &Backoff::Fibonacci);
-    assert_eq!(terms.pace().max_delay(), Duration::from_secs(2));
+    assert_eq!(terms.delay_policy().backoff(), &Backoff::Fibonacci);
+    assert_eq!(terms.delay_policy().max_delay(), Duration::from_secs(2));
     assert_eq!(policy.bound(), Attempts::AtMost(10));
 }
 
 #[test]
 fn a_rule_cannot_hold_rules() {
-    let nested = RetryConfig::new().rules([Rule::new(Conditions::default(), Then::Stop)]);
+    let nested = RetryConfig::new().rules([Rule::new(Conditions::default(), RuleAction::Stop)]);
     let config = RetryConfig::new().rules([Rule::retry(Conditions::default(), nested)]);
     assert_eq!(
         config.build().unwrap_err().to_string(),

@@ -4,7 +4,7 @@ use core::hash::BuildHasher;
 use core::sync::atomic::AtomicU64;
 use std::sync::Arc;
 
-use super::cancel::Cancel;
+use super::cancel::CancelToken;
 use super::clock::SystemClock;
 use super::shared_breaker::SharedBreaker;
 use super::shared_pool::SharedPool;
@@ -15,14 +15,14 @@ use crate::verdict::Verdict;
 
 /// Retries calls by a policy. Made once and used for many calls, from many threads.
 #[derive(Clone, Debug)]
-pub struct Retry<C = Everything, H = Silent, K = SystemClock> {
+pub struct Retry<C = AlwaysTransient, H = NoObserver, K = SystemClock> {
     pub(super) policy: Policy,
     pub(super) classify: C,
     pub(super) observe: H,
     pub(super) clock: K,
     pub(super) pool: Option<SharedPool>,
     pub(super) breaker: Option<SharedBreaker>,
-    pub(super) cancel: Option<Cancel>,
+    pub(super) cancel: Option<CancelToken>,
     pub(super) seed: Seed,
     /// Numbers the calls that fail, so that each has draws of its own.
     pub(super) failed_calls: Arc<AtomicU64>,
@@ -38,9 +38,9 @@ pub trait Classify<E> {
 
 /// Takes every error as transient.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Everything;
+pub struct AlwaysTransient;
 
-impl<E> Classify<E> for Everything {
+impl<E> Classify<E> for AlwaysTransient {
     fn classify<'e>(&self, _error: &'e E) -> Failure<'e> {
         Failure::transient()
     }
@@ -60,9 +60,9 @@ pub trait Observe<E> {
 
 /// Looks away.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Silent;
+pub struct NoObserver;
 
-impl<E> Observe<E> for Silent {
+impl<E> Observe<E> for NoObserver {
     fn observe(&self, _verdict: &Verdict, _error: &E) {}
 }
 
@@ -80,8 +80,8 @@ impl Retry {
         Self {
             at_once: policy.terms.limits.deadline.is_none(),
             policy,
-            classify: Everything,
-            observe: Silent,
+            classify: AlwaysTransient,
+            observe: NoObserver,
             clock: SystemClock,
             pool: None,
             breaker: None,
@@ -155,7 +155,7 @@ impl<C, H, K> Retry<C, H, K> {
 
     /// Stops when this is switched on.
     #[must_use]
-    pub fn cancel(mut self, cancel: &Cancel) -> Self {
+    pub fn cancel(mut self, cancel: &CancelToken) -> Self {
         self.cancel = Some(cancel.clone());
         self.at_once = false;
         self

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// A switch that stops the calls it was given to. A clone is the same switch; it stays on.
 #[derive(Clone, Debug, Default)]
-pub struct Cancel(Arc<Switch>);
+pub struct CancelToken(Arc<Switch>);
 
 #[derive(Debug, Default)]
 struct Switch {
@@ -19,7 +19,7 @@ struct Switch {
     threads: (std::sync::Mutex<()>, std::sync::Condvar),
 }
 
-impl Cancel {
+impl CancelToken {
     /// Stops every call this switch was given to.
     pub fn cancel(&self) {
         self.0.on.store(true, Ordering::Release);

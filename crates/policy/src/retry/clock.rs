@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 #[cfg(feature = "blocking")]
-use super::cancel::Cancel;
+use super::cancel::CancelToken;
 use crate::timestamp::{Timestamp, nanos};
 
 /// Time for async calls.
@@ -28,7 +28,7 @@ pub trait BlockingClock {
     fn now(&self) -> Timestamp;
 
     /// Returns after this long, or as soon as `cancel` is switched on.
-    fn wait(&self, wait: Duration, cancel: Option<&Cancel>);
+    fn wait(&self, wait: Duration, cancel: Option<&CancelToken>);
 }
 
 /// The machine's clock: monotonic, started from the time of day. Async calls use tokio's timer,
@@ -70,7 +70,7 @@ impl BlockingClock for SystemClock {
     }
 
     #[expect(clippy::disallowed_methods, reason = "waiting is what a clock is asked for")]
-    fn wait(&self, wait: Duration, cancel: Option<&Cancel>) {
+    fn wait(&self, wait: Duration, cancel: Option<&CancelToken>) {
         match cancel {
             Some(cancel) => cancel.block(wait),
             None => std::thread::sleep(wait),
@@ -145,7 +145,7 @@ impl BlockingClock for ManualClock {
         self.shows()
     }
 
-    fn wait(&self, wait: Duration, _cancel: Option<&Cancel>) {
+    fn wait(&self, wait: Duration, _cancel: Option<&CancelToken>) {
         self.pass(wait);
     }
 }

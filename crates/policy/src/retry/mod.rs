@@ -165,8 +165,8 @@ mod call;
 #[cfg(feature = "tokio")]
 mod run;
 
-pub use builder::{Classify, Everything, Observe, Retry, Silent};
-pub use cancel::Cancel;
+pub use builder::{AlwaysTransient, Classify, NoObserver, Observe, Retry};
+pub use cancel::CancelToken;
 #[cfg(feature = "tokio")]
 pub use clock::AsyncClock;
 #[cfg(feature = "blocking")]

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::breaker::{Admission, Breaker, BreakerSettings, Health, Phase, Ticket};
+use crate::breaker::{Admission, Breaker, BreakerSettings, CircuitState, Health, Ticket};
 use crate::timestamp::Timestamp;
 
 /// One target's breaker. A clone is the same breaker.
@@ -33,7 +33,7 @@ impl SharedBreaker {
 
     /// Where it stands.
     #[must_use]
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> CircuitState {
         self.lock().phase()
     }
 
@@ -57,8 +57,8 @@ impl SharedBreaker {
         // A closed breaker lets everything pass at any time, and reading a clock costs more than
         // everything else a call that succeeds pays for.
         let now = match breaker.phase() {
-            Phase::Closed { .. } => Timestamp::ZERO,
-            Phase::Open { .. } | Phase::HalfOpen { .. } => now(),
+            CircuitState::Closed { .. } => Timestamp::ZERO,
+            CircuitState::Open { .. } | CircuitState::HalfOpen { .. } => now(),
         };
         breaker.admit(&self.0.settings, now).0
     }

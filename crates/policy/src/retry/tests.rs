@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::*;
 use crate::config::{JitterMode, RetryConfig};
 use crate::draw::Seed;
-use crate::failure::{Cause, Failure};
+use crate::failure::{Failure, FailureCause};
 use crate::policy::Policy;
 use crate::reason::Reason;
-use crate::rules::{Conditions, Rule, Then};
+use crate::rules::{Conditions, Rule, RuleAction};
 use crate::verdict::{Decision, Verdict};
-use crate::{Attempts, BreakerSettings, Phase, WhenOpen};
+use crate::{Attempts, BreakerSettings, CircuitState, WhenOpen};
 
 fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
@@ -253,7 +253,7 @@ fn calls_that_were_held_together_do_not_start_together() {
 
 #[test]
 fn a_hold_without_a_breaker_costs_the_pool_nothing() {
-    let hold = Rule::new(Conditions::default(), Then::Hold);
+    let hold = Rule::new(Conditions::default(), RuleAction::Hold);
     let policy = RetryConfig::fixed().rules([hold]).build().unwrap();
     let pool = SharedPool::new(5, 5);
     let retry = Retry::new(policy).pool(&pool).clock(ManualClock::default());
@@ -302,7 +302,7 @@ fn an_open_breaker_holds_calls_until_its_target_is_back() {
     assert_eq!(done, Ok(4));
     // Two failures a second apart, then a minute held, a failed probe, and another minute.
     assert_eq!(waits.iter().filter(|wait| **wait > secs(50)).count(), 2);
-    assert!(breakers.borrow().iter().all(|breaker| breaker.phase() == Phase::default()));
+    assert!(breakers.borrow().iter().all(|breaker| breaker.phase() == CircuitState::default()));
 }
 
 #[test]
@@ -321,12 +321,12 @@ fn a_hold_has_an_end_if_one_is_set() {
 #[test]
 fn a_rule_that_holds_opens_the_breaker_and_without_one_stops() {
     let down = Conditions { exit_codes: vec![75], ..Conditions::default() };
-    let config = RetryConfig::fixed().rules([Rule::new(down, Then::Hold)]);
+    let config = RetryConfig::fixed().rules([Rule::new(down, RuleAction::Hold)]);
     let policy = config.build().unwrap();
     let breaker = SharedBreaker::new(BreakerSettings::DEFAULT);
     let clock = ManualClock::default();
     let retry = Retry::new(policy.clone())
-        .classify(|_: &&'static str| Failure::new(Cause::Exit(75)))
+        .classify(|_: &&'static str| Failure::new(FailureCause::Exit(75)))
         .clock(clock.clone());
     assert_eq!(retry.clone().breaker(&breaker).call(failing(1)), Ok(2));
     let held: Duration = clock.waits().iter().sum();
@@ -354,7 +354,7 @@ fn a_probe_whose_future_is_dropped_lets_the_next_one_through() {
 
 #[test]
 fn a_cancelled_call_makes_no_further_attempt() {
-    let cancel = Cancel::default();
+    let cancel = CancelToken::default();
     let retry = Retry::new(fixed(5)).cancel(&cancel).clock(ManualClock::default());
     let calls = Cell::new(0);
     let stopped = retry.call(|| {
@@ -379,7 +379,7 @@ fn endless() -> Policy {
 
 #[test]
 fn a_cancellation_ends_a_real_wait_of_a_thread() {
-    let cancel = Cancel::default();
+    let cancel = CancelToken::default();
     let (failed, has_failed) = std::sync::mpsc::channel();
     let announce = move |verdict: &Verdict, _: &&str| {
         assert!(matches!(verdict.decision, Decision::Retry { .. }));
@@ -394,7 +394,7 @@ fn a_cancellation_ends_a_real_wait_of_a_thread() {
 
 #[tokio::test]
 async fn a_cancellation_ends_a_real_wait_of_a_task() {
-    let cancel = Cancel::default();
+    let cancel = CancelToken::default();
     let (failed, has_failed) = tokio::sync::mpsc::unbounded_channel();
     let mut has_failed = has_failed;
     let announce = move |_: &Verdict, _: &&str| failed.send(()).unwrap();
@@ -418,7 +418,7 @@ async fn the_machines_clock_follows_tokios_timer() {
 #[test]
 fn a_wrapped_call_can_cross_threads() {
     fn is_send<T: Send>(_: T) {}
-    let retry = Retry::new(Policy::DEFAULT).pool(&SharedPool::new(1, 1)).cancel(&Cancel::default());
+    let retry = Retry::new(Policy::DEFAULT).pool(&SharedPool::new(1, 1)).cancel(&CancelToken::default());
     is_send(retry.run(|| async { Ok::<_, std::io::Error>(1) }));
     assert_eq!(Policy::DEFAULT.bound(), Attempts::AtMost(3));
 }

@@ -13,13 +13,13 @@ use crate::breaker::{Admission, Health};
 use crate::draw::Draws;
 use crate::reason::Reason;
 use crate::timestamp::{Timestamp, nanos};
-use crate::verdict::{Decision, State, Verdict, verdict};
+use crate::verdict::{Decision, RetryState, Verdict, verdict};
 
 /// Where one call stands.
 #[derive(Debug)]
 pub(super) struct Trial {
     attempts: u32,
-    state: State,
+    state: RetryState,
     pool_consumed: u32,
     held_since: Option<Timestamp>,
     /// How often the breaker was asked again.
@@ -40,7 +40,7 @@ impl Trial {
     pub(super) fn start(deadline: Option<Timestamp>) -> Self {
         Self {
             attempts: 0,
-            state: State { deadline, ..State::default() },
+            state: RetryState { deadline, ..RetryState::default() },
             pool_consumed: 0,
             held_since: None,
             looks: 0,
@@ -141,7 +141,7 @@ impl Trial {
             pass.ends(Health::of_failure(failure.cause, given.class), now);
         }
         retry.observe.observe(&given, error);
-        self.state.progress = given.progress(self.state.progress);
+        self.state.usage = given.usage(self.state.usage);
         match given.decision {
             Decision::Retry { wait, .. } => Ok(wait),
             Decision::Hold => {
@@ -168,7 +168,8 @@ impl Trial {
             let mut given = verdict(&retry.policy, &self.state, failure, now);
             if given.decision == Decision::Hold && retry.breaker.is_none() {
                 // A rule that holds needs a breaker to hold with; without one it can only stop.
-                given.decision = Decision::Stop { reason: Reason::Rule, then: crate::rules::Then::Stop };
+                given.decision =
+                    Decision::Stop { reason: Reason::Rule, then: crate::rules::RuleAction::Stop };
             }
             let (Some(pool), None) = (pool, given.reason()) else {
                 return given;
@@ -187,7 +188,7 @@ impl Trial {
 
 fn is_cancelled<C, H, K>(retry: &Retry<C, H, K>) -> bool {
     let cancel = retry.cancel.as_ref();
-    cancel.is_some_and(super::Cancel::is_cancelled)
+    cancel.is_some_and(super::CancelToken::is_cancelled)
 }
 
 /// Why a call ends, and the verdict that ended it, if it was one.

@@ -34,7 +34,7 @@ fn an_unlimited_plan_never_ends() {
 #[test]
 fn the_same_seed_gives_the_same_plan_and_another_seed_another() {
     let policy = RetryConfig::new().attempts(20).jitter(JitterMode::Decorrelated).build().unwrap();
-    let waits = |seed| -> Vec<Planned> { Schedule::new(&policy, Seed(seed).draws(0, 0, 1)).collect() };
+    let waits = |seed| -> Vec<PlannedRetry> { Schedule::new(&policy, Seed(seed).draws(0, 0, 1)).collect() };
     assert_eq!(waits(7), waits(7));
     assert_ne!(waits(7), waits(8));
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::config::{JitterMode, RetryConfig};
 use crate::draw::Seed;
-use crate::failure::Cause;
+use crate::failure::FailureCause;
 use crate::pool::{Pool, PoolLimits};
 use crate::rules::{Conditions, Rule};
 
@@ -19,11 +19,11 @@ fn fixed(attempts: u32) -> RetryConfig {
     RetryConfig::fixed().attempts(attempts)
 }
 
-fn after(retries: u32, spent: Duration) -> State {
-    State { progress: Progress { retries, spent, previous: None }, ..State::default() }
+fn after(retries: u32, spent: Duration) -> RetryState {
+    RetryState { usage: RetryUsage { retries, spent, previous: None }, ..RetryState::default() }
 }
 
-fn reason(config: &RetryConfig, state: &State, failure: &Failure<'_>) -> Option<Reason> {
+fn reason(config: &RetryConfig, state: &RetryState, failure: &Failure<'_>) -> Option<Reason> {
     verdict(&config.build().unwrap(), state, failure, NOW).reason()
 }
 
@@ -49,7 +49,7 @@ fn the_last_allowed_retry_is_made_and_the_next_is_not() {
     let stopped = Some(Reason::Attempts);
     assert_eq!(reason(&config, &after(3, secs(3)), &failure), stopped);
     let none = fixed(0);
-    assert_eq!(reason(&none, &State::default(), &failure), stopped);
+    assert_eq!(reason(&none, &RetryState::default(), &failure), stopped);
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn the_first_check_that_refuses_is_the_reason() {
     let mut state = after(3, secs(10));
     state.deadline = Some(NOW);
     state.pool = Some(Pool { limits: PoolLimits { total: 1, per_item: 1 }, consumed: 1 }.balance(1));
-    let stop = Rule::new(Conditions::default(), Then::Stop);
+    let stop = Rule::new(Conditions::default(), RuleAction::Stop);
     let mut config = fixed(3).retry_budget(secs(10)).rules([stop]);
     let failure = Failure::transient();
     assert_eq!(reason(&config, &state, &failure), Some(Reason::Rule));
@@ -85,12 +85,12 @@ fn the_first_check_that_refuses_is_the_reason() {
 fn a_server_that_says_when_is_not_visited_earlier_and_is_charged_for() {
     let config = fixed(3).retry_budget(secs(20)).build().unwrap();
     let failure = Failure::status(503).retry_after(Some(secs(7)));
-    let given = verdict(&config, &State::default(), &failure, NOW);
-    assert_eq!(given.class, Class::Throttled);
+    let given = verdict(&config, &RetryState::default(), &failure, NOW);
+    assert_eq!(given.class, FailureClass::Throttled);
     assert_eq!(given.decision, Decision::Retry { at: NOW.after(secs(7)), wait: secs(7) });
-    assert_eq!(given.progress(Progress::default()).spent, secs(7));
+    assert_eq!(given.usage(RetryUsage::default()).spent, secs(7));
     let sooner = Failure::status(503).retry_after(Some(Duration::from_millis(5)));
-    let given = verdict(&config, &State::default(), &sooner, NOW);
+    let given = verdict(&config, &RetryState::default(), &sooner, NOW);
     assert_eq!(given.arithmetic.wait(), secs(1));
 }
 
@@ -100,10 +100,10 @@ fn the_matching_rule_sets_the_terms_and_the_counters_stay_the_commands() {
     let own = RetryConfig::new().attempts(10).initial_delay(secs(20));
     let policy = fixed(2).rules([Rule::retry(busy, own)]).build().unwrap();
     let state = after(5, secs(5));
-    let busy = verdict(&policy, &state, &Failure::new(Cause::Exit(75)), NOW);
+    let busy = verdict(&policy, &state, &Failure::new(FailureCause::Exit(75)), NOW);
     assert_eq!(busy.rule, Some(0));
     assert_eq!(busy.to_string(), "retry 6 of 10 (attempt 7 of 11) in 20s");
-    let other = verdict(&policy, &state, &Failure::new(Cause::Exit(1)), NOW);
+    let other = verdict(&policy, &state, &Failure::new(FailureCause::Exit(1)), NOW);
     assert_eq!(other.reason(), Some(Reason::Attempts));
 }
 
@@ -111,22 +111,22 @@ fn the_matching_rule_sets_the_terms_and_the_counters_stay_the_commands() {
 fn a_rule_says_what_becomes_of_the_item() {
     let on = |then| {
         let policy = fixed(3).rules([Rule::new(Conditions::default(), then)]).build();
-        verdict(&policy.unwrap(), &State::default(), &Failure::transient(), NOW).decision
+        verdict(&policy.unwrap(), &RetryState::default(), &Failure::transient(), NOW).decision
     };
-    for then in [Then::Stop, Then::Skip, Then::DeadLetter] {
+    for then in [RuleAction::Stop, RuleAction::Skip, RuleAction::DeadLetter] {
         let reason = Reason::Rule;
         assert_eq!(on(then), Decision::Stop { reason, then });
     }
-    assert_eq!(on(Then::Hold), Decision::Hold);
+    assert_eq!(on(RuleAction::Hold), Decision::Hold);
 }
 
 #[test]
 fn a_hold_costs_an_attempt_but_no_delay_budget() {
-    let hold = Rule::new(Conditions::default(), Then::Hold);
+    let hold = Rule::new(Conditions::default(), RuleAction::Hold);
     let policy = fixed(1).retry_budget(secs(0)).rules([hold]).build().unwrap();
-    let given = verdict(&policy, &State::default(), &Failure::transient(), NOW);
+    let given = verdict(&policy, &RetryState::default(), &Failure::transient(), NOW);
     assert_eq!(given.decision, Decision::Hold);
-    let progress = given.progress(Progress::default());
+    let progress = given.usage(RetryUsage::default());
     assert_eq!((progress.retries, progress.spent), (1, secs(0)));
     let state = after(1, secs(0));
     let again = verdict(&policy, &state, &Failure::transient(), NOW);
@@ -178,7 +178,7 @@ proptest! {
     ) {
         let policy = config.build().unwrap();
         let limits = *policy.terms().limits();
-        let mut state = State { draws: Seed(seed).draws(0, 0, 1), ..State::default() };
+        let mut state = RetryState { draws: Seed(seed).draws(0, 0, 1), ..RetryState::default() };
         state.deadline = deadline.map(Timestamp::from_millis);
         let mut now = Timestamp::ZERO;
         let mut waited = Duration::ZERO;
@@ -202,17 +202,17 @@ proptest! {
                 Decision::Stop { .. } => stopped = true,
                 Decision::Hold => prop_assert!(false, "there is no rule that holds"),
             }
-            state.progress = given.progress(state.progress);
-            prop_assert_eq!(state.progress.spent, waited);
+            state.usage = given.usage(state.usage);
+            prop_assert_eq!(state.usage.spent, waited);
             prop_assert!(limits.retry_budget.is_none_or(|budget| waited <= budget));
-            prop_assert!(Some(state.progress.retries) <= limits.attempts.retries());
+            prop_assert!(Some(state.usage.retries) <= limits.attempts.retries());
         }
     }
 
     #[test]
     fn a_delay_before_jitter_never_passes_its_cap(config in any_config(), n in 1_u32.., seed: u64) {
         let policy = config.build().unwrap();
-        let pace = policy.terms().pace();
+        let pace = policy.terms().delay_policy();
         let retry = NonZeroU32::new(n).unwrap();
         let delay = pace.delay(retry, None, Seed(seed).draws(1, 2, 3));
         prop_assert!(delay.capped <= pace.max_delay());

@@ -11,7 +11,7 @@ use super::error::ArchiveError;
 use super::format::{Header, file_name};
 use super::reading::read;
 use super::writing::write;
-use crate::catalog::{Book, deactivated};
+use crate::catalog::{CatalogHandle, deactivated};
 use crate::failpoint;
 use crate::folder::LocalFolder;
 use crate::journal::{self, ClaimedJob, JournalError};
@@ -24,7 +24,7 @@ use crate::journal::{self, ClaimedJob, JournalError};
 pub fn archive(
     store: &dyn Store,
     local: &LocalFolder,
-    book: Option<&Book>,
+    book: Option<&CatalogHandle>,
     job: &str,
     to: &Path,
 ) -> Result<PathBuf, ArchiveError> {
@@ -39,13 +39,18 @@ pub fn archive(
     });
     if moved.is_err() {
         // If even this fails, the claim ends with the process.
-        let _ = store.release(&held.claim);
+        let _ = store.unclaim(&held.claim);
     }
     moved.map(|()| path)
 }
 
 /// Writes the file and notes it in the catalog. Removes nothing.
-fn keep(store: &dyn Store, book: Option<&Book>, held: &ClaimedJob, path: &Path) -> Result<(), ArchiveError> {
+fn keep(
+    store: &dyn Store,
+    book: Option<&CatalogHandle>,
+    held: &ClaimedJob,
+    path: &Path,
+) -> Result<(), ArchiveError> {
     if !held.job.stage.has_ended() {
         return Err(ArchiveError::NotEnded { job: held.job.id().to_owned() });
     }
@@ -114,7 +119,7 @@ fn write_and_read(store: &dyn Store, held: &ClaimedJob, path: &Path) -> Result<(
 
 /// Records an event of a flow, if the catalog has the flow.
 fn say(
-    book: &Book,
+    book: &CatalogHandle,
     flow: &str,
     what: impl Fn(String) -> CatalogEvent + Send + 'static,
 ) -> Result<(), JournalError> {
@@ -127,7 +132,7 @@ fn say(
 }
 
 /// Notes that a flow that could not be archived has ended, as before.
-fn take_back(book: &Book, held: &ClaimedJob) {
+fn take_back(book: &CatalogHandle, held: &ClaimedJob) {
     if let Some(event) = deactivated(&held.job) {
         // The earlier error is the one to report.
         let _ = say(book, held.job.id(), move |_| event.clone());

@@ -4,18 +4,18 @@ use std::convert::Infallible;
 use std::io::Read;
 use std::path::Path;
 
-use undaunted_engine::catalog::{Catalog, FlowPlace};
+use undaunted_engine::catalog::{Catalog, FlowLifecycle};
 use undaunted_engine::job::Job;
 use undaunted_store::{Append, Claim, Store, Version};
 
 use super::error::ArchiveError;
 use super::reading::{Archive, read, read_from};
-use crate::catalog::{Book, activated, deactivated};
+use crate::catalog::{CatalogHandle, activated, deactivated};
 use crate::journal::{self, JournalError};
 
 /// Restores a job from a file, which stays where it is, and returns its name. If the store has the job
 /// already, nothing changes. On an error nothing is written.
-pub fn restore(store: &dyn Store, book: Option<&Book>, file: &Path) -> Result<String, ArchiveError> {
+pub fn restore(store: &dyn Store, book: Option<&CatalogHandle>, file: &Path) -> Result<String, ArchiveError> {
     restored(store, book, read(file)?)
 }
 
@@ -23,19 +23,23 @@ pub fn restore(store: &dyn Store, book: Option<&Book>, file: &Path) -> Result<St
 #[doc(hidden)]
 pub fn restore_from(
     store: &dyn Store,
-    book: Option<&Book>,
+    book: Option<&CatalogHandle>,
     name: &Path,
     from: impl Read,
 ) -> Result<String, ArchiveError> {
     restored(store, book, read_from(name, from)?)
 }
 
-fn restored(store: &dyn Store, book: Option<&Book>, mut archive: Archive) -> Result<String, ArchiveError> {
+fn restored(
+    store: &dyn Store,
+    book: Option<&CatalogHandle>,
+    mut archive: Archive,
+) -> Result<String, ArchiveError> {
     let records = std::mem::take(&mut archive.records);
     let aggregate = journal::aggregate(&archive.header.job)?;
     let claim = store.claim(&aggregate).map_err(JournalError::from)?;
     let written = write(store, &claim, records);
-    let released = store.release(&claim).map_err(JournalError::from);
+    let released = store.unclaim(&claim).map_err(JournalError::from);
     written?;
     released?;
     if let Some(book) = book {
@@ -64,7 +68,7 @@ fn write(store: &dyn Store, claim: &Claim, records: Vec<Vec<u8>>) -> Result<(), 
 }
 
 /// Adds a flow to the catalog, unless it is there as it is. Ignores a job that is not a flow.
-fn enter(book: &Book, job: &Job) -> Result<(), JournalError> {
+fn enter(book: &CatalogHandle, job: &Job) -> Result<(), JournalError> {
     let events: Vec<_> = activated(job).into_iter().chain(deactivated(job)).collect();
     if events.is_empty() {
         return Ok(());
@@ -72,8 +76,8 @@ fn enter(book: &Book, job: &Job) -> Result<(), JournalError> {
     let (flow, ended) = (job.id().to_owned(), job.times.last_at);
     let entered = book.change(move |catalog: &Catalog| {
         let entry = catalog.flows.get(flow.as_str());
-        let stands =
-            entry.is_some_and(|entry| entry.place == FlowPlace::Deactivated && entry.ended == Some(ended));
+        let stands = entry
+            .is_some_and(|entry| entry.place == FlowLifecycle::Deactivated && entry.ended == Some(ended));
         Ok::<_, Infallible>(if stands { Vec::new() } else { events.clone() })
     });
     entered.map(|_| ())

@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use undaunted_engine::catalog::{CatalogEvent, FlowPlace, FlowStatus};
-use undaunted_engine::event::{FlowRun, Parent, Submitted};
+use undaunted_engine::catalog::{CatalogEvent, FlowLifecycle, FlowStatus};
+use undaunted_engine::event::{FlowRun, JobSubmitted, ParentItem};
 use undaunted_engine::input::Input;
 use undaunted_engine::job::Plans;
 use undaunted_policy::Timestamp;
@@ -14,7 +14,7 @@ use undaunted_store::{ClaimError, MemoryStore, SqliteStore, Store, Version};
 
 use super::format::{file_name, last_line};
 use super::{ArchiveError, archive, restore};
-use crate::catalog::{Book, activated, deactivated};
+use crate::catalog::{CatalogHandle, activated, deactivated};
 use crate::folder::LocalFolder;
 use crate::journal::{self, JournalError};
 
@@ -51,14 +51,19 @@ impl Place {
         self.archives().join(file_name(job).unwrap())
     }
 
-    fn archive(&self, store: &dyn Store, book: Option<&Book>, job: &str) -> Result<PathBuf, ArchiveError> {
+    fn archive(
+        &self,
+        store: &dyn Store,
+        book: Option<&CatalogHandle>,
+        job: &str,
+    ) -> Result<PathBuf, ArchiveError> {
         let local = LocalFolder::new(self.store());
         archive(store, &local, book, job, &self.archives())
     }
 }
 
 fn submit(store: &dyn Store, job: &str, text: &str) -> journal::ClaimedJob {
-    let submitted = Submitted {
+    let submitted = JobSubmitted {
         job: job.to_owned(),
         text: text.into(),
         file: "flow.yaml".to_owned(),
@@ -67,9 +72,9 @@ fn submit(store: &dyn Store, job: &str, text: &str) -> journal::ClaimedJob {
             goals: vec!["resize".to_owned()],
             init: "{}".to_owned(),
             labels: vec![("team".to_owned(), "media".to_owned())],
-            parent: Some(Parent { flow: "outer".to_owned(), ..Parent::default() }),
+            parent: Some(ParentItem { flow: "outer".to_owned(), ..ParentItem::default() }),
         }),
-        ..Submitted::default()
+        ..JobSubmitted::default()
     };
     journal::submit(store, submitted, &Plans::default(), at(0)).unwrap()
 }
@@ -87,14 +92,14 @@ fn records(store: &dyn Store, job: &str) -> Vec<Vec<u8>> {
 }
 
 /// Enters a flow as whoever runs it does.
-fn enter(store: &dyn Store, book: &Book, job: &str) {
+fn enter(store: &dyn Store, book: &CatalogHandle, job: &str) {
     let (read, _) = journal::replay(store, job, &Plans::default(), |_, _, _| {}).unwrap();
     book.note(activated(&read).unwrap());
     book.note(deactivated(&read).unwrap());
     book.flush().unwrap();
 }
 
-fn words(book: &Book, after: Version) -> Vec<&'static str> {
+fn words(book: &CatalogHandle, after: Version) -> Vec<&'static str> {
     let records = book.records_after(after).unwrap().into_iter();
     records.map(|(_, record)| record.event.word()).collect()
 }
@@ -103,7 +108,7 @@ fn words(book: &Book, after: Version) -> Vec<&'static str> {
 fn a_flow_goes_to_a_file_and_comes_back_as_it_was() {
     let place = Place::new();
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&place.store()).unwrap());
-    let book = Book::open(Arc::clone(&store)).unwrap();
+    let book = CatalogHandle::open(Arc::clone(&store)).unwrap();
     ended(&*store, "wf-1");
     enter(&*store, &book, "wf-1");
     let before = (records(&*store, "wf-1"), book.read(Clone::clone).unwrap());
@@ -149,7 +154,7 @@ fn an_archive_of_this_format_stays_readable_and_is_written_as_ever() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/flow.undaunted.jsonl");
     let place = Place::new();
     let store = MemoryStore::new();
-    let book = Book::open(Arc::new(store.another())).unwrap();
+    let book = CatalogHandle::open(Arc::new(store.another())).unwrap();
     ended(&store, "wf-1");
     enter(&store, &book, "wf-1");
     let file = place.archive(&store, Some(&book), "wf-1").unwrap();
@@ -173,7 +178,7 @@ fn what_has_not_ended_or_is_being_run_is_left_alone() {
     let owned = place.archive(&store, None, "wf-1").unwrap_err();
     let is_owned = matches!(owned, ArchiveError::Journal(JournalError::Claim(ClaimError::OwnedBy { .. })));
     assert!(is_owned, "{owned:?}");
-    other.release(&held.claim).unwrap();
+    other.unclaim(&held.claim).unwrap();
     let running = place.archive(&store, None, "wf-1").unwrap_err();
     assert!(matches!(running, ArchiveError::NotEnded { .. }), "{running:?}");
     assert!(!place.archives().exists());
@@ -189,7 +194,7 @@ fn what_has_not_ended_or_is_being_run_is_left_alone() {
 fn a_job_that_cannot_be_written_stays_and_has_ended_as_before() {
     let place = Place::new();
     let store = MemoryStore::new();
-    let book = Book::open(Arc::new(store.another())).unwrap();
+    let book = CatalogHandle::open(Arc::new(store.another())).unwrap();
     ended(&store, "wf-1");
     enter(&store, &book, "wf-1");
     fs::write(place.archives(), "a file").unwrap();
@@ -197,7 +202,7 @@ fn a_job_that_cannot_be_written_stays_and_has_ended_as_before() {
     assert!(matches!(refused, ArchiveError::Io { .. }), "{refused:?}");
     assert_eq!(words(&book, Version(2)), ["flow_archiving", "flow_deactivated"]);
     let entry = book.read(|catalog| catalog.flows["wf-1"].clone()).unwrap();
-    assert_eq!((entry.place, entry.ended), (FlowPlace::Deactivated, Some(at(5))));
+    assert_eq!((entry.place, entry.ended), (FlowLifecycle::Deactivated, Some(at(5))));
     fs::remove_file(place.archives()).unwrap();
     place.archive(&store, Some(&book), "wf-1").unwrap();
 }
@@ -230,7 +235,7 @@ fn what_is_in_the_way_is_not_replaced_unless_it_is_what_the_job_was() {
 fn an_archive_that_is_older_than_the_job_is_replaced() {
     let place = Place::new();
     let store = MemoryStore::new();
-    let book = Book::open(Arc::new(store.another())).unwrap();
+    let book = CatalogHandle::open(Arc::new(store.another())).unwrap();
     ended(&store, "wf-1");
     enter(&store, &book, "wf-1");
     let file = place.archive(&store, Some(&book), "wf-1").unwrap();
@@ -243,7 +248,7 @@ fn an_archive_that_is_older_than_the_job_is_replaced() {
     let more =
         undaunted_store::Append::new(held.claim.aggregate.clone(), after, held.claim.epoch, vec![same]);
     store.append(vec![more]).unwrap();
-    store.release(&held.claim).unwrap();
+    store.unclaim(&held.claim).unwrap();
     let longer = records(&store, "wf-1");
     let refused = restore(&store, None, &file).unwrap_err();
     assert!(matches!(refused, ArchiveError::Exists { .. }), "{refused:?}");
@@ -271,7 +276,7 @@ fn refused(place: &Place, text: &[u8]) -> (u64, String) {
     let file = place.folder.path().join("unfit");
     fs::write(&file, text).unwrap();
     let store = MemoryStore::new();
-    let book = Book::open(Arc::new(store.another())).unwrap();
+    let book = CatalogHandle::open(Arc::new(store.another())).unwrap();
     let error = match restore(&store, Some(&book), &file) {
         Ok(job) => panic!("{job} was restored from {}", String::from_utf8_lossy(text)),
         Err(error) => error,

@@ -1,7 +1,7 @@
 //! What the catalog says of a job.
 
 use undaunted_engine::catalog::{CatalogEvent, FlowStatus};
-use undaunted_engine::job::{Job, Stage};
+use undaunted_engine::job::{Job, JobStage};
 
 /// None for a job that is not a flow.
 pub fn activated(job: &Job) -> Option<CatalogEvent> {
@@ -20,9 +20,9 @@ pub fn activated(job: &Job) -> Option<CatalogEvent> {
 pub fn deactivated(job: &Job) -> Option<CatalogEvent> {
     job.workflow().flow.as_ref()?;
     let status = match job.stage {
-        Stage::Completed | Stage::Partial => FlowStatus::Completed,
-        Stage::Failed | Stage::Cancelled => FlowStatus::Failed,
-        Stage::Running | Stage::Stopping(_) | Stage::Suspended => return None,
+        JobStage::Completed | JobStage::Partial => FlowStatus::Completed,
+        JobStage::Failed | JobStage::Cancelled => FlowStatus::Failed,
+        JobStage::Running | JobStage::Stopping(_) | JobStage::Suspended => return None,
     };
     let error = job.mishaps.failure.as_ref();
     let error = error.map(|failure| job.texts.read(&failure.error).to_owned());

@@ -7,7 +7,7 @@ use undaunted_store::{Store, Version};
 
 use super::draft::Draft;
 use super::pages;
-use super::wish::Wish;
+use super::task::CatalogTask;
 use crate::clock::Clock;
 use crate::journal::JournalError;
 
@@ -77,7 +77,7 @@ impl Shared {
 
     /// Decides all wishes, each on the result of those before it. Returns the version they are based
     /// on and the records to append; readers do not see these yet.
-    pub(super) fn decide(&self, wishes: &mut [Box<dyn Wish>]) -> (Version, Vec<CatalogRecord>) {
+    pub(super) fn decide(&self, wishes: &mut [Box<dyn CatalogTask>]) -> (Version, Vec<CatalogRecord>) {
         let at = self.clock.now();
         let mut known = self.change();
         let mut records = Vec::new();

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value;
 use undaunted_engine::workflow::{FlowStep, Operator, Source, check_step, plain_definition};
 
-use super::Book;
+use super::CatalogHandle;
 use crate::complaint::complaint;
 use crate::journal::JournalError;
 use crate::lock::locked;
@@ -18,7 +18,7 @@ use crate::lock::locked;
 const SPARE: usize = 1024;
 
 pub(crate) struct Steps {
-    book: Book,
+    book: CatalogHandle,
     operator: Operator,
     known: Mutex<BTreeMap<Arc<str>, Checked>>,
 }
@@ -45,7 +45,7 @@ impl RegisteredStep {
 }
 
 impl Steps {
-    pub(crate) fn new(book: Book, operator: Operator) -> Self {
+    pub(crate) fn new(book: CatalogHandle, operator: Operator) -> Self {
         Self { book, operator, known: Mutex::default() }
     }
 

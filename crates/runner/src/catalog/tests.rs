@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::thread;
 
-use undaunted_engine::catalog::{Catalog, CatalogEvent, FlowPlace, FlowStatus};
+use undaunted_engine::catalog::{Catalog, CatalogEvent, FlowLifecycle, FlowStatus};
 use undaunted_policy::Timestamp;
 use undaunted_store::{
     AppendError, Fault, Faults, FaultyStore, LARGEST_RECORD, MemoryStore, SqliteStore, Store, StoreError,
     Version,
 };
 
-use super::{Book, pages};
+use super::{CatalogHandle, pages};
 use crate::journal::JournalError;
 
 fn sqlite(folder: &tempfile::TempDir) -> Arc<dyn Store> {
@@ -36,7 +36,7 @@ fn deactivated(flow: &str) -> CatalogEvent {
 }
 
 /// Registers a step, unless another definition of it is there: that one then.
-fn register(book: &Book, id: &str, definition: &str) -> Result<bool, Arc<str>> {
+fn register(book: &CatalogHandle, id: &str, definition: &str) -> Result<bool, Arc<str>> {
     let (id, definition) = (id.to_owned(), definition.to_owned());
     let changed = book.change(move |catalog| match catalog.steps.get(&id) {
         Some(there) if **there == *definition => Ok(vec![]),
@@ -46,7 +46,7 @@ fn register(book: &Book, id: &str, definition: &str) -> Result<bool, Arc<str>> {
     changed.unwrap().map(|events| !events.is_empty())
 }
 
-fn whole(book: &Book) -> Catalog {
+fn whole(book: &CatalogHandle) -> Catalog {
     book.read(Clone::clone).unwrap()
 }
 
@@ -54,7 +54,7 @@ fn whole(book: &Book) -> Catalog {
 fn of_two_who_register_a_step_in_different_ways_exactly_one_succeeds() {
     const STEPS: usize = 40;
     let folder = tempfile::tempdir().unwrap();
-    let books = [sqlite(&folder), sqlite(&folder)].map(|store| Book::open(store).unwrap());
+    let books = [sqlite(&folder), sqlite(&folder)].map(|store| CatalogHandle::open(store).unwrap());
     let won: Vec<Vec<bool>> = thread::scope(|scope| {
         let racing = books.iter().zip(["one", "two"]).map(|(book, definition)| {
             scope.spawn(move || {
@@ -82,7 +82,7 @@ fn equal_registrations_in_one_batch_see_each_other() {
     const CALLERS: usize = 16;
     let faults = Faults::none().at_append(1, Fault::Stall);
     let store = Arc::new(FaultyStore::new(Box::new(MemoryStore::new()), faults.clone()));
-    let book = Book::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
+    let book = CatalogHandle::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
     book.note(activated("f"));
     let made: usize = thread::scope(|scope| {
         let callers = (0..CALLERS).map(|_| scope.spawn(|| register(&book, "a", "1").unwrap()));
@@ -102,7 +102,7 @@ fn what_was_noted_by_many_threads_is_there_once_and_after_reopening() {
     const THREADS: usize = 4;
     const EACH: usize = 500;
     let folder = tempfile::tempdir().unwrap();
-    let book = Book::open(sqlite(&folder)).unwrap();
+    let book = CatalogHandle::open(sqlite(&folder)).unwrap();
     thread::scope(|scope| {
         for number in 0..THREADS {
             let book = book.clone();
@@ -117,10 +117,10 @@ fn what_was_noted_by_many_threads_is_there_once_and_after_reopening() {
     book.flush().unwrap();
     let catalog = book.known(|catalog, _| catalog.clone());
     assert_eq!(catalog.flows.len(), THREADS * EACH);
-    let ended = |place| place == FlowPlace::Deactivated;
+    let ended = |place| place == FlowLifecycle::Deactivated;
     assert!(catalog.flows.values().all(|flow| ended(flow.place)));
     drop(book);
-    let again = Book::open(sqlite(&folder)).unwrap();
+    let again = CatalogHandle::open(sqlite(&folder)).unwrap();
     assert_eq!(again.known(|catalog, _| catalog.clone()), catalog);
     assert_eq!(again.known(|_, version| version), Version::EMPTY.after(THREADS * EACH * 2));
 }
@@ -129,7 +129,7 @@ fn what_was_noted_by_many_threads_is_there_once_and_after_reopening() {
 fn ten_thousand_notes_are_written_in_a_few_appends() {
     let faults = Faults::none().at_append(1, Fault::Stall);
     let store = Arc::new(FaultyStore::new(Box::new(MemoryStore::new()), faults.clone()));
-    let book = Book::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
+    let book = CatalogHandle::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
     book.note(activated("first"));
     while store.waiting() == 0 {
         thread::yield_now();
@@ -148,7 +148,7 @@ fn ten_thousand_notes_are_written_in_a_few_appends() {
 #[test]
 fn what_was_noted_is_written_before_the_last_handle_is_gone() {
     let store = MemoryStore::new();
-    let book = Book::open(Arc::new(store.another())).unwrap();
+    let book = CatalogHandle::open(Arc::new(store.another())).unwrap();
     for flow in 0..100 {
         book.clone().note(activated(&flow.to_string()));
     }
@@ -160,7 +160,7 @@ fn what_was_noted_is_written_before_the_last_handle_is_gone() {
 fn the_last_handle_may_be_dropped_by_whoever_decides() {
     // Whoever waits is answered before the decision is dropped, so either may be the last.
     for _ in 0..200 {
-        let book = Book::open(Arc::new(MemoryStore::new())).unwrap();
+        let book = CatalogHandle::open(Arc::new(MemoryStore::new())).unwrap();
         let held = book.clone();
         book.note(activated("f"));
         let changed = book.change(move |_| {
@@ -174,7 +174,7 @@ fn the_last_handle_may_be_dropped_by_whoever_decides() {
 #[test]
 fn what_others_write_is_seen_by_those_who_read_and_not_by_those_who_only_look() {
     let store = MemoryStore::new();
-    let books = [store.another(), store].map(|store| Book::open(Arc::new(store)).unwrap());
+    let books = [store.another(), store].map(|store| CatalogHandle::open(Arc::new(store)).unwrap());
     let [one, two] = &books;
     assert_eq!(register(one, "a", "1"), Ok(true));
     assert!(two.known(|catalog, _| catalog.steps.is_empty()));
@@ -199,7 +199,7 @@ fn what_others_write_is_seen_by_those_who_read_and_not_by_those_who_only_look() 
 fn a_record_that_is_none_is_told_with_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let store = sqlite(&folder);
-    let book = Book::open(Arc::clone(&store)).unwrap();
+    let book = CatalogHandle::open(Arc::clone(&store)).unwrap();
     assert_eq!(register(&book, "a", "1"), Ok(true));
     let mut damaged = pages::append(Version(1), &[]).unwrap();
     damaged.records = vec![vec![1, 0xff]];
@@ -212,7 +212,7 @@ fn a_record_that_is_none_is_told_with_its_place() {
     };
     told(book.read(|_| ()));
     told(book.change(|_| Ok::<_, ()>(vec![])).map(|_| ()));
-    told(Book::open(Arc::clone(&store)).map(|_| ()));
+    told(CatalogHandle::open(Arc::clone(&store)).map(|_| ()));
     told(pages::records(&*store, Version::EMPTY).map(|_| ()));
     assert_eq!(book.known(|catalog, _| catalog.steps.len()), 1, "what is before it stays");
 }
@@ -222,7 +222,7 @@ fn trouble_with_a_note_is_kept_until_it_is_taken_and_nothing_of_it_is_shown() {
     let full = StoreError::DiskFull { path: "here".into() };
     let faults = Faults::none().at_append(1, Fault::Refuse(full.clone())).at_append(2, Fault::Refuse(full));
     let store = FaultyStore::new(Box::new(MemoryStore::new()), faults);
-    let book = Book::open(Arc::new(store)).unwrap();
+    let book = CatalogHandle::open(Arc::new(store)).unwrap();
     let is_full = |error: Option<JournalError>| {
         let found = error.unwrap();
         let full = AppendError::Store(StoreError::DiskFull { path: "here".into() });
@@ -244,7 +244,7 @@ fn trouble_with_a_note_is_kept_until_it_is_taken_and_nothing_of_it_is_shown() {
 fn one_that_is_too_large_is_refused_alone() {
     let faults = Faults::none().at_append(1, Fault::Stall);
     let store = Arc::new(FaultyStore::new(Box::new(MemoryStore::new()), faults));
-    let book = Book::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
+    let book = CatalogHandle::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
     book.note(activated("first"));
     while store.waiting() == 0 {
         thread::yield_now();
@@ -269,7 +269,7 @@ fn one_that_is_too_large_is_refused_alone() {
 fn a_disk_that_lies_is_told_instead_of_being_asked_for_ever() {
     let faults = Faults::none().at_append(1, Fault::Lose);
     let store = FaultyStore::new(Box::new(MemoryStore::new()), faults);
-    let book = Book::open(Arc::new(store)).unwrap();
+    let book = CatalogHandle::open(Arc::new(store)).unwrap();
     assert_eq!(register(&book, "a", "1"), Ok(true));
     let found = book.change(|_| Ok::<_, ()>(vec![activated("f")]));
     let conflict = matches!(found, Err(JournalError::Append(AppendError::Conflict { .. })));

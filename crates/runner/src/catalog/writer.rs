@@ -7,7 +7,7 @@ use undaunted_store::{AppendError, StoreError};
 
 use super::pages;
 use super::shared::Shared;
-use super::wish::Wish;
+use super::task::CatalogTask;
 use crate::journal::JournalError;
 
 /// The most wishes in one append, which bounds how long the first of them waits.
@@ -17,7 +17,7 @@ const MOST: usize = 4096;
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Returns when all senders are dropped and everything queued is written.
-pub(super) fn run(shared: &Shared, queue: &Receiver<Box<dyn Wish>>) {
+pub(super) fn run(shared: &Shared, queue: &Receiver<Box<dyn CatalogTask>>) {
     let mut wishes = Vec::new();
     loop {
         let next = if wishes.is_empty() {
@@ -38,7 +38,7 @@ pub(super) fn run(shared: &Shared, queue: &Receiver<Box<dyn Wish>>) {
 }
 
 /// Returns the wishes that wait for the end of an outage.
-fn fulfil(shared: &Shared, mut wishes: Vec<Box<dyn Wish>>) -> Vec<Box<dyn Wish>> {
+fn fulfil(shared: &Shared, mut wishes: Vec<Box<dyn CatalogTask>>) -> Vec<Box<dyn CatalogTask>> {
     let written = write(shared, &mut wishes);
     // Retried one by one, so that only the one that is too large is refused.
     let is_too_large =
@@ -64,7 +64,7 @@ fn fulfil(shared: &Shared, mut wishes: Vec<Box<dyn Wish>>) -> Vec<Box<dyn Wish>>
     waiting
 }
 
-fn write(shared: &Shared, wishes: &mut [Box<dyn Wish>]) -> Result<(), JournalError> {
+fn write(shared: &Shared, wishes: &mut [Box<dyn CatalogTask>]) -> Result<(), JournalError> {
     loop {
         // Also for a wish that will write nothing: it too is decided on the current catalog.
         shared.catch_up()?;

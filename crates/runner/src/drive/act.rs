@@ -3,17 +3,17 @@
 use undaunted_engine::effect::Effect;
 use undaunted_engine::id::{ItemId, StartId, StepId};
 use undaunted_engine::job::Job;
-use undaunted_engine::task::{Files, InputTask, Task, input_task, receipt_token};
+use undaunted_engine::mutant::{self, Mutant};
+use undaunted_engine::task::{InputTask, Task, ValueFiles, input_task, receipt_token};
 use undaunted_engine::workflow::Action;
-use undaunted_policy::mutant::{self, Mutant};
-use undaunted_policy::{Cause, Class};
+use undaunted_policy::{FailureCause, FailureClass};
 
 use super::error::DriveError;
-use super::running::Drive;
+use super::running::JobDriver;
 use crate::executor::{ExecutorMessage, failed, read_file};
 use crate::failpoint;
 
-impl Drive<'_> {
+impl JobDriver<'_> {
     pub(super) fn act(&mut self, effect: Effect) -> Result<(), DriveError> {
         match effect {
             Effect::Begin { start, item } => return self.begin_attempt(start, item),
@@ -51,7 +51,7 @@ impl Drive<'_> {
         let end = end.or_else(|| {
             let error = "it was ended while its result was waited for";
             let is_accepted = job.starts.accepted.contains_key(&start);
-            is_accepted.then(|| failed(start, Cause::Interrupted, error))
+            is_accepted.then(|| failed(start, FailureCause::Interrupted, error))
         });
         if let Some(end) = end {
             self.attempt_ended(end);
@@ -64,7 +64,7 @@ impl Drive<'_> {
         }
         if self.job.ends(item) {
             let error = "it was cancelled before it began";
-            self.context.end(failed(start, Cause::Interrupted, error));
+            self.context.end(failed(start, FailureCause::Interrupted, error));
             return Ok(());
         }
         // A program that begins now would keep the loop from leaving at once.
@@ -90,7 +90,7 @@ impl Drive<'_> {
                 self.begin_task(start, task);
             }
             // Its start is on record, but what it needs is no longer there.
-            Err(why) => self.context.end(failed(start, Cause::Other(Class::Permanent), why)),
+            Err(why) => self.context.end(failed(start, FailureCause::Other(FailureClass::Permanent), why)),
         }
         Ok(())
     }
@@ -125,7 +125,7 @@ impl Drive<'_> {
         if !self.executors.inputs.begin(step) {
             return;
         }
-        let why = match (input_task(&self.job, step, Files::default()), start) {
+        let why = match (input_task(&self.job, step, ValueFiles::default()), start) {
             (Ok(Some(InputTask::Run(task))), Some(start)) => return self.begin_task(start, task),
             (Ok(Some(InputTask::File(path))), _) => match self.job.plan().map(step) {
                 Some(map) => return read_file(step, map.clone(), path, &self.context),

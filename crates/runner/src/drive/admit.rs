@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use undaunted_engine::effect;
 use undaunted_engine::id::ItemId;
+use undaunted_engine::mutant::{self, Mutant};
 use undaunted_engine::task::Task;
-use undaunted_policy::mutant::{self, Mutant};
 use undaunted_policy::{BreakerSettings, Timestamp};
 
-use super::breakers::Turned;
+use super::breakers::BreakerTurn;
 use super::error::DriveError;
-use super::running::Drive;
+use super::running::JobDriver;
 
-impl Drive<'_> {
+impl JobDriver<'_> {
     pub(super) fn meet_breakers(&self) -> Result<(), DriveError> {
         let named = self.job.plan().breakers();
         let mut cache = self.breakers.borrow_mut();
@@ -64,7 +64,7 @@ impl Drive<'_> {
         Ok(name.map(|name| (name, breaker.settings)))
     }
 
-    pub(super) fn turned(&mut self, turned: &Turned) {
+    pub(super) fn turned(&mut self, turned: &BreakerTurn) {
         self.observer.turned(&self.job, &turned.breaker, &turned.change);
     }
 

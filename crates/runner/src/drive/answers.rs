@@ -1,15 +1,15 @@
 //! The answers of the store to one job: the fate of its batches, and requests of other processes.
 
+use undaunted_engine::mutant::{self, Mutant};
 use undaunted_engine::task::TokenOwner;
-use undaunted_policy::mutant::{self, Mutant};
-use undaunted_store::{AppendError, Request, Version};
+use undaunted_store::{AppendError, StoreRequest, Version};
 
 use super::error::DriveError;
-use super::running::Drive;
+use super::running::JobDriver;
 use crate::breakers;
-use crate::request::Asked;
+use crate::request::ReadRequest;
 
-impl Drive<'_> {
+impl JobDriver<'_> {
     pub(super) fn answered(
         &mut self,
         reached: Version,
@@ -38,12 +38,12 @@ impl Drive<'_> {
         self.submit(appends, reached);
     }
 
-    pub(super) fn hear_requests(&mut self, requests: Vec<Request>) {
+    pub(super) fn hear_requests(&mut self, requests: Vec<StoreRequest>) {
         for request in self.journal.unheard(requests) {
-            match Asked::read(&request.bytes) {
-                Some(Asked::Request(asked)) => self.decide(&asked.input()),
+            match ReadRequest::read(&request.bytes) {
+                Some(ReadRequest::Request(asked)) => self.decide(&asked.input()),
                 // Its sender was answered already, so without a running attempt it waits for the next.
-                Some(Asked::Report(arrived)) => {
+                Some(ReadRequest::Report(arrived)) => {
                     let waits = matches!(self.arrived(arrived), TokenOwner::Waiting);
                     if waits && !mutant::is(Mutant::TakenResultLost) {
                         continue;

@@ -8,18 +8,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use undaunted_engine::breaker::{
-    AdmissionControl, BreakerChange, BreakerJournal, BreakerRecord, BreakerReport, BreakerState, Fact, Gate,
-    Probe, Prober,
+    AdmissionControl, BreakerAnswer, BreakerChange, BreakerFact, BreakerJournal, BreakerRecord,
+    BreakerReport, BreakerState, Probe, ProbeOwner,
 };
 use undaunted_engine::effect;
 use undaunted_engine::id::ItemId;
 use undaunted_engine::job::Job;
-use undaunted_policy::mutant::{self, Mutant};
+use undaunted_engine::mutant::{self, Mutant};
 use undaunted_policy::{BreakerSettings, Timestamp};
 use undaunted_store::{AggregateId, Append, Claim, ClaimError, Findings, Question, Version};
 
 use super::error::DriveError;
-use super::running::World;
+use super::running::Services;
 use crate::breakers;
 use crate::clock::Clock;
 use crate::journal::{JournalError, aggregate};
@@ -47,11 +47,11 @@ pub(super) struct BreakerCache {
     /// The version up to which this process has folded each journal.
     folded: BTreeMap<Arc<str>, u64>,
     trimmed: BTreeMap<Arc<str>, u64>,
-    turned: Vec<Turned>,
+    turned: Vec<BreakerTurn>,
 }
 
 /// An opening, half opening or closing of a breaker.
-pub(super) struct Turned {
+pub(super) struct BreakerTurn {
     pub(super) breaker: Arc<str>,
     pub(super) change: BreakerChange,
     /// The job that was already told, with its own records.
@@ -59,7 +59,7 @@ pub(super) struct Turned {
 }
 
 impl BreakerCache {
-    pub(super) fn new(world: &World) -> Self {
+    pub(super) fn new(world: &Services) -> Self {
         Self {
             admission: AdmissionControl::default(),
             clock: Clock::set_by(&*world.machine),
@@ -79,13 +79,13 @@ impl BreakerCache {
 
     /// Changes that have reached the disk since the last call. The job `told` is told of them now, and not
     /// again.
-    pub(super) fn take_turned(&mut self, told: Option<&Arc<str>>) -> Vec<Turned> {
+    pub(super) fn take_turned(&mut self, told: Option<&Arc<str>>) -> Vec<BreakerTurn> {
         let turned = self.admission.take_turned().into_iter();
-        let turned = turned.map(|(breaker, change)| Turned { breaker, change, told: None });
+        let turned = turned.map(|(breaker, change)| BreakerTurn { breaker, change, told: None });
         let mut taken = std::mem::take(&mut self.turned);
         taken.extend(turned);
         if let Some(job) = told {
-            self.turned.extend(taken.iter().map(|turned| Turned {
+            self.turned.extend(taken.iter().map(|turned| BreakerTurn {
                 breaker: Arc::clone(&turned.breaker),
                 change: turned.change.clone(),
                 told: Some(Arc::clone(job)),
@@ -98,19 +98,19 @@ impl BreakerCache {
         self.admission.has_news() || !self.turned.is_empty()
     }
 
-    pub(super) fn tick(&mut self, world: &World) {
+    pub(super) fn tick(&mut self, world: &Services) {
         self.admission.tick(self.clock.at(world.machine.uptime()));
         self.admission.refresh();
     }
 
-    pub(super) fn wait(&self, world: &World, until: Timestamp) -> Duration {
+    pub(super) fn wait(&self, world: &Services, until: Timestamp) -> Duration {
         until.since(self.clock.at(world.machine.uptime()))
     }
 
     /// Reads a breaker from the store. One without a journal gets these settings.
     pub(super) fn meet_now(
         &mut self,
-        world: &World,
+        world: &Services,
         name: &Arc<str>,
         settings: BreakerSettings,
     ) -> Result<(), DriveError> {
@@ -125,7 +125,7 @@ impl BreakerCache {
     }
 
     /// Reads what was appended to the journal of a breaker.
-    fn read_on(&mut self, world: &World, name: &Arc<str>) -> Result<(), DriveError> {
+    fn read_on(&mut self, world: &Services, name: &Arc<str>) -> Result<(), DriveError> {
         let Some((version, _)) = self.admission.version(name) else {
             return Ok(());
         };
@@ -141,7 +141,7 @@ impl BreakerCache {
 
     /// The journal of a breaker was read. With an overdue probe in it, its state counts as unknown
     /// until the store has said whether the job of the probe has an owner.
-    fn is_read(&mut self, world: &World, name: &Arc<str>) {
+    fn is_read(&mut self, world: &Services, name: &Arc<str>) {
         self.tick(world);
         self.is_known(world, name);
         if self.overdue_probe(name).is_some() {
@@ -149,7 +149,7 @@ impl BreakerCache {
         }
     }
 
-    fn is_known(&mut self, world: &World, name: &Arc<str>) {
+    fn is_known(&mut self, world: &Services, name: &Arc<str>) {
         self.looked.insert(Arc::clone(name), world.machine.uptime());
         self.wanted.remove(name);
         self.missed.remove(name);
@@ -175,7 +175,7 @@ impl BreakerCache {
 
     /// Learns the new records of the journals that were followed, and gives up probes whose job has no
     /// owner.
-    pub(super) fn learn(&mut self, world: &World, asked: &Question, findings: &mut Findings) {
+    pub(super) fn learn(&mut self, world: &Services, asked: &Question, findings: &mut Findings) {
         for (followed, after) in &asked.follows {
             let name: Arc<str> = followed.id().into();
             let records = findings.records.remove(followed);
@@ -248,11 +248,11 @@ impl BreakerCache {
     /// when it is.
     pub(super) fn ask(
         &mut self,
-        world: &World,
+        world: &Services,
         job: &Job,
         item: ItemId,
         (name, settings): (&Arc<str>, BreakerSettings),
-    ) -> Result<Option<Gate>, DriveError> {
+    ) -> Result<Option<BreakerAnswer>, DriveError> {
         if self.unreadable.contains(name) {
             self.meet_now(world, name, settings)?;
         }
@@ -265,33 +265,33 @@ impl BreakerCache {
             return Ok(None);
         }
         self.tick(world);
-        if self.admission.may_probe(name) && self.admission.prober(name) == Prober::Unclaimed {
+        if self.admission.may_probe(name) && self.admission.prober(name) == ProbeOwner::Unclaimed {
             self.claim(world, name)?;
         }
         Ok(Some(effect::ask(job, &mut self.admission, item, name)))
     }
 
     /// Tries to become the process that probes for a breaker.
-    fn claim(&mut self, world: &World, name: &Arc<str>) -> Result<(), DriveError> {
+    fn claim(&mut self, world: &Services, name: &Arc<str>) -> Result<(), DriveError> {
         if mutant::is(Mutant::TwoProbers) {
-            self.admission.probed_by(name, Prober::Ours);
+            self.admission.probed_by(name, ProbeOwner::Ours);
             return Ok(());
         }
         match world.store.claim(&breakers::probe_claim(name)?) {
             Ok(claim) => {
                 self.claims.insert(Arc::clone(name), claim);
-                self.admission.probed_by(name, Prober::Ours);
+                self.admission.probed_by(name, ProbeOwner::Ours);
                 // Its last owner may have probed since the journal was read.
                 self.read_on(world, name)?;
                 self.tick(world);
             }
-            Err(ClaimError::OwnedBy { .. }) => self.admission.probed_by(name, Prober::Others),
+            Err(ClaimError::OwnedBy { .. }) => self.admission.probed_by(name, ProbeOwner::Others),
             Err(error) => return Err(JournalError::from(error).into()),
         }
         Ok(())
     }
 
-    pub(super) fn report(&mut self, world: &World, job: &Job, reports: &[BreakerReport]) {
+    pub(super) fn report(&mut self, world: &Services, job: &Job, reports: &[BreakerReport]) {
         self.tick(world);
         for report in reports {
             let lost = matches!(report, BreakerReport::Ended { .. }) && mutant::is(Mutant::FactLost);
@@ -340,7 +340,7 @@ impl BreakerCache {
     }
 
     /// The jobs of overdue probes; the store is asked whether they have an owner.
-    pub(super) fn overdue_probes(&mut self, world: &World) -> Vec<AggregateId> {
+    pub(super) fn overdue_probes(&mut self, world: &Services) -> Vec<AggregateId> {
         self.tick(world);
         let names = self.admission.awaited().iter().chain(self.wanted.keys());
         let probes = names.filter_map(|name| self.overdue_probe(name));
@@ -353,13 +353,13 @@ impl BreakerCache {
     }
 
     /// Housekeeping, once a round.
-    pub(super) fn look(&mut self, world: &World) -> Result<(), DriveError> {
+    pub(super) fn look(&mut self, world: &Services) -> Result<(), DriveError> {
         self.tick(world);
         self.let_go_idle(world);
         for name in self.admission.awaited().clone() {
-            if self.admission.prober(&name) == Prober::Others {
+            if self.admission.prober(&name) == ProbeOwner::Others {
                 // A claim that ends leaves no trace in the store, so it is tried again.
-                self.admission.probed_by(&name, Prober::Unclaimed);
+                self.admission.probed_by(&name, ProbeOwner::Unclaimed);
             }
         }
         self.trim(world)?;
@@ -371,18 +371,18 @@ impl BreakerCache {
     }
 
     /// Records the loss of an overdue probe whose job has no owner; everything would wait for it.
-    fn give_up_probe(&mut self, world: &World, name: &Arc<str>) -> Result<(), DriveError> {
+    fn give_up_probe(&mut self, world: &Services, name: &Arc<str>) -> Result<(), DriveError> {
         let Some(probe) = self.overdue_probe(name).cloned() else {
             return Ok(());
         };
-        if self.admission.prober(name) != Prober::Ours {
+        if self.admission.prober(name) != ProbeOwner::Ours {
             self.claim(world, name)?;
         }
         let state = self.admission.get(name);
         let same = state.filter(|state| state.probe.as_ref() == Some(&probe));
-        if let Some(state) = same.filter(|_| self.admission.prober(name) == Prober::Ours) {
+        if let Some(state) = same.filter(|_| self.admission.prober(name) == ProbeOwner::Ours) {
             let (at, generation) = (self.admission.now(), state.breaker.generation());
-            let lost = BreakerRecord::by_hand(vec![Fact::ProbeLost { at, generation }]);
+            let lost = BreakerRecord::by_hand(vec![BreakerFact::ProbeLost { at, generation }]);
             let append = breakers::append(name, &lost)?;
             world.store.append(vec![append])?;
             self.read_on(world, name)?;
@@ -391,7 +391,7 @@ impl BreakerCache {
     }
 
     /// Keeps journals short: appends the fold of many records, and later removes these.
-    fn trim(&mut self, world: &World) -> Result<(), DriveError> {
+    fn trim(&mut self, world: &Services) -> Result<(), DriveError> {
         let most = world.machine.trim_after();
         let names: Vec<Arc<str>> = self.admission.names().cloned().collect();
         for name in names {
@@ -424,12 +424,12 @@ impl BreakerCache {
     }
 
     /// Releases claims that are not needed, so that another process may probe.
-    fn let_go_idle(&mut self, world: &World) {
+    fn let_go_idle(&mut self, world: &Services) {
         let admission = &mut self.admission;
         let idle = self.claims.extract_if(.., |name, _| !admission.needs_claim(name));
         for (name, claim) in idle.collect::<Vec<_>>() {
-            world.store.let_go(&claim);
-            self.admission.probed_by(&name, Prober::Unclaimed);
+            world.store.unclaim_in_background(&claim);
+            self.admission.probed_by(&name, ProbeOwner::Unclaimed);
             if self.admission.get(&name).is_none() {
                 self.forget_name(&name);
             }
@@ -437,7 +437,7 @@ impl BreakerCache {
     }
 
     /// A job is left: claims for it alone are released at once.
-    pub(super) fn forget(&mut self, world: &World, job: &Job) {
+    pub(super) fn forget(&mut self, world: &Services, job: &Job) {
         for name in self.admission.forget(&job.shared_id()) {
             self.forget_name(&name);
         }
@@ -453,9 +453,9 @@ impl BreakerCache {
         self.trimmed.remove(name);
     }
 
-    pub(super) fn leave(&mut self, world: &World) {
+    pub(super) fn leave(&mut self, world: &Services) {
         for claim in std::mem::take(&mut self.claims).into_values() {
-            world.store.let_go(&claim);
+            world.store.unclaim_in_background(&claim);
         }
     }
 }

@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 use undaunted_engine::id::StartId;
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::job::Job;
-use undaunted_policy::{Cause, Class, Timestamp};
+use undaunted_policy::{FailureCause, FailureClass, Timestamp};
 
 use super::message::Notifier;
-use super::running::World;
+use super::running::Services;
 use crate::clock::Clock;
 use crate::executor::{ExecutorMessage, failed};
 use crate::folder::JobFolder;
 use crate::secrets::Secrets;
 
 pub(crate) struct JobContext<'w> {
-    pub(crate) world: &'w World,
+    pub(crate) world: &'w Services,
     pub(crate) folder: JobFolder,
     pub(crate) secrets: Secrets,
     /// Where results of accepted attempts are to be sent.
@@ -34,7 +34,7 @@ pub(crate) struct Leaving {
 
 impl<'w> JobContext<'w> {
     pub(super) fn new(
-        world: &'w World,
+        world: &'w Services,
         folder: JobFolder,
         secrets: Secrets,
         webhooks: String,
@@ -63,7 +63,7 @@ impl<'w> JobContext<'w> {
     /// Reports that an executor got work of another kind.
     pub(crate) fn cannot_begin(&self, start: StartId) {
         let why = "its command cannot be run by this release";
-        self.end(failed(start, Cause::Other(Class::Permanent), why));
+        self.end(failed(start, FailureCause::Other(FailureClass::Permanent), why));
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use undaunted_store::{AppendError, StoreError};
 
 use crate::journal::JournalError;
-use crate::keeper::{KeeperError, Refusal};
+use crate::keeper::{KeeperError, KeeperRefusal};
 
 /// Why a job cannot continue now. Nothing that was recorded is lost.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +22,7 @@ pub enum DriveError {
     Keeper(#[from] KeeperError),
     /// The keeper did not start a command, or cannot store its outcome.
     #[error("commands cannot be begun or ended in good order")]
-    Refused(#[source] Refusal),
+    Refused(#[source] KeeperRefusal),
     #[error("a command calls the function `{name}`, which this program does not have")]
     Function { name: String },
     #[error("`{}` cannot be written", path.display())]

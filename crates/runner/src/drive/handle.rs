@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use undaunted_store::{Findings, StoreError};
 
-use super::message::{JobMessage, Report, Reported};
+use super::message::{AttemptReport, JobMessage, Reported};
 use crate::journal::ClaimedJob;
-use crate::request::Arrived;
+use crate::request::ArrivedResult;
 use crate::secrets::Secrets;
 
-pub(super) enum Post {
-    News(Arc<str>, JobMessage),
+pub(super) enum Message {
+    Job(Arc<str>, JobMessage),
     Add(Box<ClaimedJob>, Secrets),
     Found(Box<Result<Findings, StoreError>>),
     /// Leave in good order; the second time, at once.
@@ -21,12 +21,12 @@ pub(super) enum Post {
 
 /// Sends messages to an event loop. One that has left ignores them.
 #[derive(Clone, Debug)]
-pub struct Handle {
-    post: Sender<Post>,
+pub struct LoopHandle {
+    post: Sender<Message>,
 }
 
-impl Handle {
-    pub(super) const fn new(post: Sender<Post>) -> Self {
+impl LoopHandle {
+    pub(super) const fn new(post: Sender<Message>) -> Self {
         Self { post }
     }
 
@@ -36,29 +36,29 @@ impl Handle {
 
     /// Asks the loop to leave: the first time in good order, the second time at once.
     pub fn interrupt(&self) {
-        drop(self.post.send(Post::Interrupt));
+        drop(self.post.send(Message::Interrupt));
     }
 
     pub fn add(&self, held: ClaimedJob, secrets: Secrets) {
-        drop(self.post.send(Post::Add(Box::new(held), secrets)));
+        drop(self.post.send(Message::Add(Box::new(held), secrets)));
     }
 
     /// Delivers the result of an attempt, and waits until it is on the disk. None if the loop did not
     /// answer: then the result is to be sent again.
-    pub fn deliver(&self, job: &str, arrived: Arrived) -> Option<Reported> {
+    pub fn deliver(&self, job: &str, arrived: ArrivedResult) -> Option<Reported> {
         const PATIENCE: Duration = Duration::from_secs(30);
         self.hand_on(job, arrived).recv_timeout(PATIENCE).ok()
     }
 
     /// As [`Self::deliver`], without waiting.
-    pub fn hand_on(&self, job: &str, arrived: Arrived) -> Receiver<Reported> {
+    pub fn hand_on(&self, job: &str, arrived: ArrivedResult) -> Receiver<Reported> {
         let (known, answer) = channel();
-        let report = JobMessage::Reported(Report { arrived, known });
-        drop(self.post.send(Post::News(job.into(), report)));
+        let report = JobMessage::Reported(AttemptReport { arrived, known });
+        drop(self.post.send(Message::Job(job.into(), report)));
         answer
     }
 
     pub fn cancel(&self, job: &str) {
-        drop(self.post.send(Post::News(job.into(), JobMessage::Cancel)));
+        drop(self.post.send(Message::Job(job.into(), JobMessage::Cancel)));
     }
 }

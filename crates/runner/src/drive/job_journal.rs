@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use undaunted_engine::event::Record;
 use undaunted_engine::id::StartId;
-use undaunted_policy::mutant::{self, Mutant};
-use undaunted_store::{Append, AppendError, Claim, Request, RequestId, Version};
+use undaunted_engine::mutant::{self, Mutant};
+use undaunted_store::{Append, AppendError, Claim, RequestId, StoreRequest, Version};
 
-use super::message::When;
-use super::save::Saving;
+use super::message::MessageTime;
+use super::snapshot::SnapshotSchedule;
 
 pub(super) struct JobJournal {
     pub(super) claim: Claim,
@@ -22,7 +22,7 @@ pub(super) struct JobJournal {
     batches: VecDeque<Batch>,
     /// Requests that the job has acted on, and that the store may still report.
     heard: BTreeSet<RequestId>,
-    pub(super) saving: Saving,
+    pub(super) saving: SnapshotSchedule,
 }
 
 /// Records that are written together, and what to do when they are.
@@ -42,7 +42,7 @@ pub(super) struct Batch {
     /// The breakers whose facts are appended behind the records, in that order.
     pub(super) facts: Vec<Arc<str>>,
     /// What else waits for the records to be on the disk.
-    pub(super) then: Vec<When>,
+    pub(super) then: Vec<MessageTime>,
     /// The version before the records.
     pub(super) after: Version,
     /// A snapshot of the job after the records, if one is due.
@@ -72,7 +72,7 @@ impl Batch {
 }
 
 impl JobJournal {
-    pub(super) fn new(claim: Claim, version: Version, saving: Saving) -> Self {
+    pub(super) fn new(claim: Claim, version: Version, saving: SnapshotSchedule) -> Self {
         Self {
             claim,
             version,
@@ -94,7 +94,7 @@ impl JobJournal {
     }
 
     /// Keeps `what` until everything decided so far is on the disk. Returns it if it is already.
-    pub(super) fn when_written(&mut self, what: When) -> Option<When> {
+    pub(super) fn when_written(&mut self, what: MessageTime) -> Option<MessageTime> {
         let last =
             if self.pending.records.is_empty() { self.batches.back_mut() } else { Some(&mut self.pending) };
         match last {
@@ -179,7 +179,7 @@ impl JobJournal {
     }
 
     /// Of the requests that are not taken yet, those the job has not acted on.
-    pub(super) fn unheard(&mut self, mut requests: Vec<Request>) -> Vec<Request> {
+    pub(super) fn unheard(&mut self, mut requests: Vec<StoreRequest>) -> Vec<StoreRequest> {
         let unwritten = self.batches.iter().chain([&self.pending]);
         let taken: Vec<_> = unwritten.flat_map(|batch| &batch.taken).collect();
         // These requests may have been read before the batch was written that takes one of them.

@@ -5,11 +5,11 @@ use std::sync::mpsc::Sender;
 
 use undaunted_store::{AppendError, Version};
 
-use super::handle::Post;
+use super::handle::Message;
 use super::results::MapOutputs;
 use crate::executor::ExecutorMessage;
 use crate::journal::JournalError;
-use crate::request::Arrived;
+use crate::request::ArrivedResult;
 
 pub(super) enum JobMessage {
     /// The batch up to a version is on the disk, with the versions the journals have reached; or why
@@ -18,15 +18,15 @@ pub(super) enum JobMessage {
     Executor(ExecutorMessage),
     /// What the items of the map gave, which a later command refers to.
     Outputs(Result<MapOutputs, JournalError>),
-    Reported(Report),
+    Reported(AttemptReport),
     Interrupt,
     Cancel,
 }
 
 /// A result for an attempt that the other side has accepted.
 #[derive(Debug)]
-pub(super) struct Report {
-    pub(super) arrived: Arrived,
+pub(super) struct AttemptReport {
+    pub(super) arrived: ArrivedResult,
     pub(super) known: Sender<Reported>,
 }
 
@@ -52,7 +52,7 @@ impl JobMessage {
     }
 }
 
-pub(super) enum When {
+pub(super) enum MessageTime {
     /// Let the keeper forget what it knew before this engine.
     Trust,
     /// Tell the sender of a result that it was taken.
@@ -61,12 +61,12 @@ pub(super) enum When {
 
 #[derive(Clone)]
 pub struct Notifier {
-    post: Sender<Post>,
+    post: Sender<Message>,
     job: Arc<str>,
 }
 
 impl Notifier {
-    pub(super) const fn new(post: Sender<Post>, job: Arc<str>) -> Self {
+    pub(super) const fn new(post: Sender<Message>, job: Arc<str>) -> Self {
         Self { post, job }
     }
 
@@ -80,7 +80,7 @@ impl Notifier {
     }
 
     pub(super) fn tell(&self, message: JobMessage) -> bool {
-        let post = Post::News(Arc::clone(&self.job), message);
+        let post = Message::Job(Arc::clone(&self.job), message);
         self.post.send(post).is_ok()
     }
 }

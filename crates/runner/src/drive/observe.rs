@@ -10,7 +10,7 @@ use undaunted_engine::id::StartId;
 use undaunted_engine::job::Job;
 use undaunted_store::StoreError;
 
-use super::handle::Handle;
+use super::handle::LoopHandle;
 use crate::with_causes;
 
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ impl fmt::Display for StoreOutage<'_> {
 /// Gets every record once it is on the disk, and changes nothing.
 pub trait Observer {
     /// The job is about to run; `handle` reaches its event loop.
-    fn begins(&mut self, _job: &Job, _handle: Handle) {}
+    fn begins(&mut self, _job: &Job, _handle: LoopHandle) {}
 
     /// A record and its version. The job may be ahead of it.
     fn recorded(&mut self, job: &Job, seq: u64, record: &Record);
@@ -68,7 +68,7 @@ pub trait Observer {
 }
 
 impl<T: Observer + ?Sized> Observer for &mut T {
-    fn begins(&mut self, job: &Job, handle: Handle) {
+    fn begins(&mut self, job: &Job, handle: LoopHandle) {
         (**self).begins(job, handle);
     }
 
@@ -102,8 +102,8 @@ impl<T: Observer + ?Sized> Observer for &mut T {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Quiet;
+pub struct NoJobObserver;
 
-impl Observer for Quiet {
+impl Observer for NoJobObserver {
     fn recorded(&mut self, _: &Job, _: u64, _: &Record) {}
 }

@@ -2,15 +2,15 @@
 
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::{TokenOwner, find_token};
-use undaunted_policy::Cause;
+use undaunted_policy::FailureCause;
 
-use super::message::{Report, Reported, When};
-use super::running::Drive;
-use crate::request::Arrived;
+use super::message::{AttemptReport, MessageTime, Reported};
+use super::running::JobDriver;
+use crate::request::ArrivedResult;
 
-impl Drive<'_> {
+impl JobDriver<'_> {
     /// Takes a result and answers its sender. A result that is known already changes nothing.
-    pub(super) fn reported(&mut self, report: Report) {
+    pub(super) fn reported(&mut self, report: AttemptReport) {
         match self.arrived(report.arrived) {
             // Nothing can be recorded for an attempt that has not started. A sender without an answer
             // sends it again.
@@ -21,18 +21,18 @@ impl Drive<'_> {
             }
             // Answered when it is on the disk: then the sender stops sending it.
             TokenOwner::Running(_) | TokenOwner::Over => {
-                self.when_written(When::Tell(report.known));
+                self.when_written(MessageTime::Tell(report.known));
             }
         }
     }
 
     /// Takes a result without answering. Returns the attempt it was for.
-    pub(super) fn arrived(&mut self, arrived: Arrived) -> TokenOwner {
+    pub(super) fn arrived(&mut self, arrived: ArrivedResult) -> TokenOwner {
         let found = find_token(&self.job, &arrived.step, &arrived.token);
         if let TokenOwner::Running(start) = found {
             let (output, failure, error) = match arrived.result {
                 Ok(output) => (Some(output), None, String::new()),
-                Err(error) => (None, Some(Cause::Refused), error),
+                Err(error) => (None, Some(FailureCause::Refused), error),
             };
             self.attempt_ended(AttemptEnd {
                 start,

@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use undaunted_engine::capture;
-use undaunted_engine::event::{Event, ItemEvent, Text};
+use undaunted_engine::event::{Event, ItemEvent, StoredText};
 use undaunted_engine::id::{CommandId, StepId};
-use undaunted_engine::job::{Item, Job, Settled, StepStage, StepState};
+use undaunted_engine::job::{ItemState, Job, SettledItem, StepStage, StepState};
 use undaunted_store::{Store, Version};
 
 use super::error::DriveError;
 use super::message::JobMessage;
-use super::running::Drive;
+use super::running::JobDriver;
 use crate::journal::{self, JournalError};
 
 /// What an item of a map came to.
@@ -25,7 +25,7 @@ pub struct ItemResult {
     /// Its identity.
     pub item: String,
     /// How it stands.
-    pub status: ItemStatus,
+    pub status: ResultStatus,
     /// What its last command gave.
     pub output: Option<String>,
     /// Of its last failure, unless it succeeded.
@@ -35,7 +35,7 @@ pub struct ItemResult {
 
 /// What became of an item of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ItemStatus {
+pub enum ResultStatus {
     /// It has not come to an end.
     Pending,
     /// All of its commands have succeeded.
@@ -46,7 +46,7 @@ pub enum ItemStatus {
     Skipped,
 }
 
-impl ItemStatus {
+impl ResultStatus {
     /// As in `${map.results}`.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -59,7 +59,7 @@ impl ItemStatus {
     }
 }
 
-impl fmt::Display for ItemStatus {
+impl fmt::Display for ResultStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())
     }
@@ -69,7 +69,7 @@ impl fmt::Display for ItemStatus {
 #[derive(Debug, Default)]
 pub(super) struct MapOutputs {
     outputs: BTreeMap<u32, (CommandId, String)>,
-    errors: BTreeMap<u32, Option<Text>>,
+    errors: BTreeMap<u32, Option<StoredText>>,
 }
 
 /// In the order of the map's input.
@@ -108,22 +108,23 @@ fn results(job: &Job, mut read: MapOutputs) -> Vec<ItemResult> {
         return Vec::new();
     };
     // A step's results do not include items it was complete without, even if they came since.
-    let counted = |item: u32, found: Item<'_>| {
-        let there = matches!(found, Item::Settled(settled) if !matches!(settled, Settled::Missing(_)));
+    let counted = |item: u32, found: ItemState<'_>| {
+        let there =
+            matches!(found, ItemState::Settled(settled) if !matches!(settled, SettledItem::Missing(_)));
         state.reached.is_none() || (there && !state.late.contains(&item))
     };
     let items = state.items.iter();
     let items = items.filter(|(item, found)| counted(*item, *found));
     let results = items.map(|(item, found)| {
         let status = match found {
-            Item::Settled(Settled::Succeeded) => ItemStatus::Succeeded,
-            Item::Settled(Settled::Dead(_)) => ItemStatus::Dead,
-            Item::Settled(Settled::Skipped(_) | Settled::Missing(_)) => ItemStatus::Skipped,
-            Item::Pending | Item::Active(_) => ItemStatus::Pending,
+            ItemState::Settled(SettledItem::Succeeded) => ResultStatus::Succeeded,
+            ItemState::Settled(SettledItem::Dead(_)) => ResultStatus::Dead,
+            ItemState::Settled(SettledItem::Skipped(_) | SettledItem::Missing(_)) => ResultStatus::Skipped,
+            ItemState::Pending | ItemState::Active(_) => ResultStatus::Pending,
         };
         let (command, output) = read.outputs.remove(&item).unzip();
         let error = read.errors.remove(&item);
-        let error = error.filter(|_| status != ItemStatus::Succeeded);
+        let error = error.filter(|_| status != ResultStatus::Succeeded);
         ItemResult {
             item: state.items.identity(item).to_owned(),
             status,
@@ -140,7 +141,7 @@ fn map_of(job: &Job) -> Option<(StepId, &StepState)> {
     steps.find(|(step, _)| job.plan().is_map(*step))
 }
 
-impl Drive<'_> {
+impl JobDriver<'_> {
     /// Whether the commands of a step may refer to results that are not read yet.
     pub(super) fn needs_results(&self, step: StepId) -> bool {
         let plan = self.job.plan();

@@ -11,10 +11,10 @@ use std::time::Duration;
 use undaunted_store::{AggregateId, Findings, Question, StoreError, Version};
 
 use super::error::DriveError;
-use super::handle::Post;
-use super::hub::Hub;
+use super::event_loop::EventLoop;
+use super::handle::Message;
 use super::observe::StoreOutage;
-use super::running::Drive;
+use super::running::JobDriver;
 use crate::journal;
 
 /// How often to look for requests and records of other processes.
@@ -33,7 +33,7 @@ pub(super) struct Rounds<'w> {
     failed: bool,
     outage: Option<Outage>,
     /// Jobs that could not begin during an outage.
-    unbegun: Vec<Drive<'w>>,
+    unbegun: Vec<JobDriver<'w>>,
 }
 
 struct Asked {
@@ -61,7 +61,7 @@ impl Rounds<'_> {
         self.under_way.is_none() && self.outage.is_none()
     }
 
-    pub(super) fn patience(&self, now: Duration) -> Duration {
+    pub(super) fn idle_time(&self, now: Duration) -> Duration {
         match (&self.outage, &self.under_way) {
             // The answer wakes the loop.
             (_, Some(_)) => LOOK,
@@ -85,7 +85,7 @@ impl Rounds<'_> {
     }
 }
 
-impl<'w> Hub<'w> {
+impl<'w> EventLoop<'w> {
     /// Asks the store if a round is due or a start waits for it, unless a question is open.
     pub(super) fn ask_store(&mut self) {
         let now = self.world.machine.uptime();
@@ -116,7 +116,7 @@ impl<'w> Hub<'w> {
         self.world.store.ask(
             question,
             // A loop that has left needs no answer.
-            Box::new(move |found| drop(post.send(Post::Found(Box::new(found))))),
+            Box::new(move |found| drop(post.send(Message::Found(Box::new(found))))),
         );
     }
 
@@ -235,7 +235,7 @@ impl<'w> Hub<'w> {
     }
 
     /// Begins a job when the outage ends that has kept it from beginning.
-    pub(super) fn begin_later(&mut self, drive: Drive<'w>, error: &StoreError) {
+    pub(super) fn begin_later(&mut self, drive: JobDriver<'w>, error: &StoreError) {
         self.rounds.unbegun.push(drive);
         self.begin_outage(error);
         if self.interrupts > 0 {

@@ -11,11 +11,11 @@ use undaunted_engine::effect;
 use undaunted_engine::event::Record;
 use undaunted_engine::id::StartId;
 use undaunted_engine::input::Input;
-use undaunted_engine::job::{Job, Stage, StepStage};
+use undaunted_engine::job::{Job, JobStage, StepStage};
+use undaunted_engine::mutant::{self, Mutant};
 use undaunted_engine::workflow::Action;
 use undaunted_policy::Timestamp;
-use undaunted_policy::mutant::{self, Mutant};
-use undaunted_store::{Request, Store};
+use undaunted_store::{Store, StoreRequest};
 
 use super::act::action_of;
 use super::breakers::BreakerCache;
@@ -24,10 +24,10 @@ use super::error::DriveError;
 use super::job_journal::JobJournal;
 use super::message::Notifier;
 use super::observe::Observer;
-use super::pace::Pace;
-use super::save::Saving;
+use super::snapshot::SnapshotSchedule;
+use super::start_rate::StartRate;
 use super::starter::Starter;
-use crate::catalog::Book;
+use crate::catalog::CatalogHandle;
 use crate::endpoints::Endpoints;
 use crate::executor::Executors;
 use crate::failpoint;
@@ -36,7 +36,7 @@ use crate::journal::ClaimedJob;
 use crate::machine::Machine;
 use crate::secrets::Secrets;
 
-pub struct World {
+pub struct Services {
     pub store: Arc<dyn Store>,
     /// For spools, item files and results of this process.
     pub local: LocalFolder,
@@ -46,13 +46,13 @@ pub struct World {
     /// The longest time between two checks of what follows from time alone.
     pub check_interval: Duration,
     /// If jobs are recorded in the catalog of the store.
-    pub catalog: Option<Book>,
+    pub catalog: Option<CatalogHandle>,
     pub endpoints: Endpoints,
     /// The environment of this process, for its commands.
     pub around: Vec<(OsString, OsString)>,
 }
 
-pub(super) struct Drive<'w> {
+pub(super) struct JobDriver<'w> {
     pub(super) job: Job,
     pub(super) context: JobContext<'w>,
     pub(super) journal: JobJournal,
@@ -60,10 +60,10 @@ pub(super) struct Drive<'w> {
     pub(super) starter: Starter,
     pub(super) breakers: Rc<RefCell<BreakerCache>>,
     pub(super) observer: Box<dyn Observer + 'w>,
-    pub(super) origin: Origin,
+    pub(super) origin: LoadOrigin,
 }
 
-pub(super) struct Origin {
+pub(super) struct LoadOrigin {
     /// Submitted by this process just now.
     pub(super) is_new: bool,
     /// Recorded with its submission.
@@ -76,15 +76,15 @@ pub(super) struct Origin {
 
 /// What is read before anything is decided.
 #[derive(Default)]
-pub(super) struct Loaded {
-    requests: Vec<Request>,
+pub(super) struct LoadedJob {
+    requests: Vec<StoreRequest>,
     last_segment: Option<u32>,
 }
 
-impl<'w> Drive<'w> {
+impl<'w> JobDriver<'w> {
     pub(super) fn new(
         held: ClaimedJob,
-        world: &'w World,
+        world: &'w Services,
         secrets: Secrets,
         observer: Box<dyn Observer + 'w>,
         notifier: Notifier,
@@ -92,17 +92,21 @@ impl<'w> Drive<'w> {
         webhooks: String,
     ) -> Self {
         let folder = world.local.job(held.job.id());
-        let saving =
-            Saving { at: held.saved.0, bytes: held.saved.1, last: Vec::new(), under_way: Arc::default() };
+        let saving = SnapshotSchedule {
+            at: held.saved.0,
+            bytes: held.saved.1,
+            last: Vec::new(),
+            under_way: Arc::default(),
+        };
         Self {
             context: JobContext::new(world, folder, secrets, webhooks, notifier),
             job: held.job,
             journal: JobJournal::new(held.claim, held.version, saving),
             executors: Executors::default(),
-            starter: Starter::new(Pace::new(held.rate, world.machine.uptime())),
+            starter: Starter::new(StartRate::new(held.rate, world.machine.uptime())),
             breakers,
             observer,
-            origin: Origin {
+            origin: LoadOrigin {
                 is_new: held.is_new,
                 with_it: held.with_it,
                 first: held.first,
@@ -128,7 +132,7 @@ impl<'w> Drive<'w> {
     pub(super) fn leave(self) -> Job {
         // The keeper is left before another engine can reach it.
         drop(self.executors);
-        self.context.world.store.let_go(&self.journal.claim);
+        self.context.world.store.unclaim_in_background(&self.journal.claim);
         self.job
     }
 
@@ -159,7 +163,7 @@ impl<'w> Drive<'w> {
     }
 
     /// Reads what the job needs before anything is decided. During an outage it is called again.
-    pub(super) fn load(&mut self) -> Result<Loaded, DriveError> {
+    pub(super) fn load(&mut self) -> Result<LoadedJob, DriveError> {
         failpoint::reach("claimed", 1);
         for command in self.job.plan().commands() {
             let executor = self.executors.of(Some(&command.action));
@@ -167,16 +171,16 @@ impl<'w> Drive<'w> {
         }
         self.meet_breakers()?;
         if self.origin.is_new {
-            return Ok(Loaded::default());
+            return Ok(LoadedJob::default());
         }
         let store = &self.context.world.store;
         let requests = store.requests(&self.journal.claim.aggregate)?;
         let attaches = self.job.plan().has_programs();
         let last_segment = attaches.then(|| self.last_segment()).transpose()?.flatten();
-        Ok(Loaded { requests, last_segment })
+        Ok(LoadedJob { requests, last_segment })
     }
 
-    pub(super) fn begin(&mut self, loaded: Loaded) -> Result<(), DriveError> {
+    pub(super) fn begin(&mut self, loaded: LoadedJob) -> Result<(), DriveError> {
         for (seq, record) in (2..).zip(&self.origin.with_it) {
             self.observer.recorded(&self.job, seq, record);
         }
@@ -255,7 +259,7 @@ impl<'w> Drive<'w> {
     pub(super) fn is_over(&self) -> bool {
         self.journal.is_written()
             && (self.job.stage.has_ended()
-                || self.job.stage == Stage::Suspended
+                || self.job.stage == JobStage::Suspended
                 || self.context.leaving.is_done(&self.job))
     }
 }

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
-use undaunted_engine::breaker::Gate;
+use undaunted_engine::breaker::BreakerAnswer;
 use undaunted_engine::effect::{self, Effect};
 use undaunted_engine::id::{ItemId, StartId};
 use undaunted_engine::input::Input;
-use undaunted_engine::task::{Files, Task, task};
+use undaunted_engine::task::{Task, ValueFiles, task};
 use undaunted_policy::Timestamp;
 
 use super::error::DriveError;
-use super::pace::Pace;
-use super::running::Drive;
+use super::running::JobDriver;
+use super::start_rate::StartRate;
 
 pub(super) struct Starter {
-    pub(super) pace: Pace,
+    pub(super) pace: StartRate,
     /// When `fill` last looked for ready items.
     filled_at: Timestamp,
     /// Tasks that wait for their record to be on the disk, by start.
@@ -30,7 +30,7 @@ pub(super) struct Starter {
 }
 
 impl Starter {
-    pub(super) const fn new(pace: Pace) -> Self {
+    pub(super) const fn new(pace: StartRate) -> Self {
         Self {
             pace,
             filled_at: Timestamp::ZERO,
@@ -46,7 +46,7 @@ impl Starter {
     }
 }
 
-impl Drive<'_> {
+impl JobDriver<'_> {
     pub(super) fn fill(&mut self) -> Result<(), DriveError> {
         if self.context.leaving.is_asked() {
             if self.executors.inputs.is_empty() {
@@ -89,7 +89,7 @@ impl Drive<'_> {
                 };
                 gate
             }
-            Ok((_, None)) | Err(_) => Gate::None,
+            Ok((_, None)) | Err(_) => BreakerAnswer::None,
         };
         let refused = prepared.as_ref().err().cloned();
         let before = self.journal.pending.records.len();
@@ -106,7 +106,7 @@ impl Drive<'_> {
     pub(super) fn task(&self, item: ItemId) -> Result<Task, String> {
         let item_file = self.context.folder.item(item);
         let results_file = self.context.folder.results();
-        let files = Files {
+        let files = ValueFiles {
             item: &item_file.to_string_lossy(),
             results: self.starter.results.as_ref(),
             results_file: &results_file.to_string_lossy(),

@@ -10,15 +10,15 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use undaunted_engine::id::StartId;
 use undaunted_engine::input::AttemptEnd;
-use undaunted_engine::job::{Job, Plans, Stage};
+use undaunted_engine::job::{Job, JobStage, Plans};
 use undaunted_engine::task::SubFlow;
-use undaunted_policy::{Cause, Class};
+use undaunted_policy::{FailureCause, FailureClass};
 use undaunted_store::{AggregateId, ClaimError};
 
-use super::handle::Post;
-use super::hub::Hub;
+use super::event_loop::EventLoop;
+use super::handle::Message;
 use super::message::JobMessage;
-use crate::executor::{Ask, ExecutorMessage};
+use crate::executor::{ExecutorMessage, SubFlowRequest};
 use crate::journal::{self, ClaimedJob, JournalError};
 use crate::request::{self, JobRequest};
 use crate::with_causes;
@@ -35,17 +35,17 @@ pub(super) struct SubFlows {
     pub(super) plans: Arc<Plans>,
 }
 
-impl Hub<'_> {
-    pub(super) fn answer(&mut self, parent: &Arc<str>, ask: Ask) {
+impl EventLoop<'_> {
+    pub(super) fn answer(&mut self, parent: &Arc<str>, ask: SubFlowRequest) {
         match ask {
-            Ask::Run { start, flow } => {
+            SubFlowRequest::Run { start, flow } => {
                 let name: Arc<str> = flow.id.as_str().into();
                 let waits = (Arc::clone(parent), start);
                 self.sub_flows.waiting.insert(Arc::clone(&name), waits);
                 self.tell(parent, JobMessage::Executor(ExecutorMessage::Accepted(start)));
                 self.begin_sub_flow(&name, &flow);
             }
-            Ask::Cancel(flow) => {
+            SubFlowRequest::Cancel(flow) => {
                 let name: Arc<str> = flow.id.as_str().into();
                 self.sub_flows.waiting.remove(&name);
                 self.sub_flows.elsewhere.remove(&name);
@@ -69,7 +69,7 @@ impl Hub<'_> {
 
     fn tell(&self, job: &Arc<str>, message: JobMessage) {
         // A loop holds a receiver for itself as long as it exists.
-        drop(self.post.send(Post::News(Arc::clone(job), message)));
+        drop(self.post.send(Message::Job(Arc::clone(job), message)));
     }
 
     fn begin_sub_flow(&mut self, name: &Arc<str>, flow: &Arc<SubFlow>) {
@@ -83,7 +83,7 @@ impl Hub<'_> {
         let secrets = place.drive.context.secrets.clone();
         match self.held_sub_flow(flow, &place.drive.job) {
             Ok(held) if held.job.stage.has_ended() => {
-                self.world.store.let_go(&held.claim);
+                self.world.store.unclaim_in_background(&held.claim);
                 self.tell_parent(name, &held.job);
             }
             Ok(held) => self.take_on(held, secrets),
@@ -91,11 +91,11 @@ impl Hub<'_> {
             Err(error) if error.outage().is_some() => self.await_flow(name, flow),
             Err(error) => {
                 let class = match error {
-                    JournalError::Job { .. } => Class::Permanent,
-                    _ => Class::Transient,
+                    JournalError::Job { .. } => FailureClass::Permanent,
+                    _ => FailureClass::Transient,
                 };
                 let why = format!("its flow cannot be run: {}", with_causes(&error));
-                self.end_waiting(name, Err((Cause::Other(class), why)));
+                self.end_waiting(name, Err((FailureCause::Other(class), why)));
             }
         }
     }
@@ -144,24 +144,24 @@ impl Hub<'_> {
     /// Reports the result of a flow that was left to the flow that waits for it, if it has ended.
     pub(super) fn tell_parent(&mut self, name: &Arc<str>, job: &Job) {
         let result = match job.stage {
-            Stage::Completed | Stage::Partial => {
+            JobStage::Completed | JobStage::Partial => {
                 let given = job.attributes.iter();
                 let given = given.filter(|(_, given)| given.step.is_some());
                 let given = given.map(|(name, given)| (name.clone(), given.value.clone()));
                 Ok(Value::Object(given.collect::<Map<_, _>>()).to_string())
             }
-            Stage::Failed | Stage::Cancelled => {
+            JobStage::Failed | JobStage::Cancelled => {
                 let failure = job.mishaps.failure.as_ref();
                 let error = failure.map(|failure| job.texts.read(&failure.error));
                 let error = error.unwrap_or("it was cancelled");
-                Err((Cause::Refused, format!("the flow `{name}` failed: {error}")))
+                Err((FailureCause::Refused, format!("the flow `{name}` failed: {error}")))
             }
-            Stage::Running | Stage::Stopping(_) | Stage::Suspended => return,
+            JobStage::Running | JobStage::Stopping(_) | JobStage::Suspended => return,
         };
         self.end_waiting(name, result);
     }
 
-    fn end_waiting(&mut self, name: &Arc<str>, result: Result<String, (Cause, String)>) {
+    fn end_waiting(&mut self, name: &Arc<str>, result: Result<String, (FailureCause, String)>) {
         let Some((parent, start)) = self.sub_flows.waiting.remove(name) else {
             return;
         };

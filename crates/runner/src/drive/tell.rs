@@ -4,15 +4,15 @@ use undaunted_engine::breaker::BreakerReport;
 use undaunted_engine::decide::react;
 use undaunted_engine::effect::wanted_by;
 use undaunted_engine::input::Input;
-use undaunted_policy::mutant::{self, Mutant};
+use undaunted_engine::mutant::{self, Mutant};
 use undaunted_store::{Append, Version};
 
-use super::message::{JobMessage, Reported, When};
-use super::running::Drive;
-use super::save::Occasion;
+use super::message::{JobMessage, MessageTime, Reported};
+use super::running::JobDriver;
+use super::snapshot::Occasion;
 use crate::failpoint;
 
-impl Drive<'_> {
+impl JobDriver<'_> {
     /// Gives the job an input; the records that follow go with the next batch.
     pub(super) fn decide(&mut self, input: &Input) {
         let now = self.now();
@@ -63,17 +63,17 @@ impl Drive<'_> {
     }
 
     /// Does something when everything decided so far is on the disk.
-    pub(super) fn when_written(&mut self, what: When) {
+    pub(super) fn when_written(&mut self, what: MessageTime) {
         if let Some(what) = self.journal.when_written(what) {
             self.written(what);
         }
     }
 
-    pub(super) fn written(&mut self, what: When) {
+    pub(super) fn written(&mut self, what: MessageTime) {
         match what {
-            When::Trust => self.executors.programs.trust(),
+            MessageTime::Trust => self.executors.programs.trust(),
             // The sender may have gone.
-            When::Tell(known) => {
+            MessageTime::Tell(known) => {
                 let _ = known.send(Reported::Taken);
             }
         }

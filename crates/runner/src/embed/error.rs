@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use undaunted_engine::submission::Unfit;
+use undaunted_engine::submission::SubmissionError;
 use undaunted_store::StoreError;
 
 use crate::drive::DriveError;
@@ -44,7 +44,7 @@ pub enum EmbedError {
     },
     /// It cannot be run here.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    Unfit(#[from] SubmissionError),
     /// A secret is not there.
     #[error(transparent)]
     Secret(#[from] SecretError),

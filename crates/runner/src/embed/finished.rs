@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use undaunted_engine::job::Job;
-use undaunted_engine::view::{Report, Status, report};
+use undaunted_engine::view::{JobReport, JobStatus, report};
 use undaunted_store::Store;
 
 use super::EmbedError;
 use crate::drive::read_results;
-pub use crate::drive::{ItemResult, ItemStatus};
+pub use crate::drive::{ItemResult, ResultStatus};
 
 /// A job that was left: it has ended, or was suspended.
-pub struct Finished {
+pub struct FinishedJob {
     pub(super) job: Job,
     pub(super) store: Arc<dyn Store>,
 }
 
-impl Finished {
+impl FinishedJob {
     /// What it is called.
     #[must_use]
     pub fn id(&self) -> &str {
@@ -26,13 +26,13 @@ impl Finished {
 
     /// How it stands: completed, partial, failed, cancelled, or suspended.
     #[must_use]
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> JobStatus {
         self.job.stage.into()
     }
 
     /// What it has come to, in numbers and reasons.
     #[must_use]
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> JobReport {
         report(&self.job)
     }
 

@@ -20,8 +20,8 @@ mod runner;
 mod work;
 
 pub use error::EmbedError;
-pub use finished::{Finished, ItemResult, ItemStatus};
-pub use runner::{Runner, Running};
+pub use finished::{FinishedJob, ItemResult, ResultStatus};
+pub use runner::{Runner, RunningJob};
 pub use work::Work;
 
-pub use crate::executor::{Attempt, Failed, Functions, Outcome};
+pub use crate::executor::{Attempt, FunctionFailure, FunctionResult, Functions};

@@ -10,23 +10,23 @@ use std::time::Duration;
 
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::oneshot;
-use undaunted_engine::event::Submitted;
+use undaunted_engine::event::JobSubmitted;
 use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::plan::Plan;
-use undaunted_engine::submission::{Surroundings, submission};
+use undaunted_engine::submission::{SubmissionContext, submission};
 use undaunted_engine::workflow::{Operator, Source, check};
 use undaunted_store::{Location, Store};
 
-use super::{EmbedError, Finished, Work};
+use super::{EmbedError, FinishedJob, Work};
 use crate::clock::Clock;
 use crate::complaint::complaint;
-use crate::drive::{self, Left, World, in_background};
+use crate::drive::{self, JobResult, Services, in_background};
 use crate::endpoints::Endpoints;
 use crate::executor::Functions;
 use crate::folder::{LocalFolder, is_name};
-use crate::journal::{self, ClaimedJob, JournalError, Known};
+use crate::journal::{self, ClaimedJob, JournalError, KnownJob};
 use crate::lock::locked;
-use crate::machine::Here;
+use crate::machine::LocalMachine;
 use crate::process::random_number;
 use crate::secrets::Secrets;
 
@@ -36,7 +36,7 @@ const GRACE: Duration = Duration::from_secs(5);
 const CHECK: Duration = Duration::from_secs(1);
 
 /// Those who wait for jobs, by their names.
-type Waiting = Arc<Mutex<HashMap<String, oneshot::Sender<Left>>>>;
+type Waiting = Arc<Mutex<HashMap<String, oneshot::Sender<JobResult>>>>;
 
 /// Whoever tells them. With it goes all hope of an answer, also if that is by a panic.
 struct Hearing(Waiting);
@@ -53,7 +53,7 @@ pub struct Runner {
     local: LocalFolder,
     functions: Functions,
     plans: Plans,
-    hub: drive::Handle,
+    hub: drive::LoopHandle,
     waiting: Waiting,
     running: Option<JoinHandle<()>>,
     /// Where functions run, if the program has no such place itself.
@@ -61,11 +61,11 @@ pub struct Runner {
 }
 
 /// A job that runs. It goes on if nobody waits for it.
-pub struct Running {
+pub struct RunningJob {
     id: String,
     store: Arc<dyn Store>,
-    hub: drive::Handle,
-    left: oneshot::Receiver<Left>,
+    hub: drive::LoopHandle,
+    left: oneshot::Receiver<JobResult>,
 }
 
 impl Runner {
@@ -101,8 +101,8 @@ impl Runner {
             let handle = runtime.handle().clone();
             (Some(runtime), handle)
         };
-        let machine = Here::with_keeper(program.into(), vec!["keeper".into()]);
-        let world = World {
+        let machine = LocalMachine::with_keeper(program.into(), vec!["keeper".into()]);
+        let world = Services {
             store: Arc::clone(&store),
             local: local.clone(),
             machine: Arc::new(machine.with_functions(functions.clone(), handle)),
@@ -142,7 +142,7 @@ impl Runner {
     /// # Errors
     ///
     /// [`EmbedError`]; nothing was begun then.
-    pub fn begin(&self, job: &str, work: &Work) -> Result<Running, EmbedError> {
+    pub fn begin(&self, job: &str, work: &Work) -> Result<RunningJob, EmbedError> {
         if !is_name(job) {
             let job = job.to_owned();
             return Err(EmbedError::Name { job });
@@ -176,7 +176,7 @@ impl Runner {
     /// # Errors
     ///
     /// When it is not there, somebody else runs it, or it calls a function that is not registered.
-    pub fn resume(&self, job: &str) -> Result<Running, EmbedError> {
+    pub fn resume(&self, job: &str) -> Result<RunningJob, EmbedError> {
         self.take_on(journal::claim(&*self.store, job, &self.plans)?)
     }
 
@@ -192,7 +192,7 @@ impl Runner {
             let id = listed.aggregate.id();
             let owned = self.store.owner(&listed.aggregate)?.is_some();
             if !owned {
-                let known = Known::read(&*self.store, id, &self.plans);
+                let known = KnownJob::read(&*self.store, id, &self.plans);
                 if !known.is_ok_and(|known| known.job.stage.has_ended()) {
                     found.push(id.to_owned());
                 }
@@ -207,10 +207,11 @@ impl Runner {
         self.leave(1);
     }
 
-    fn take_on(&self, held: ClaimedJob) -> Result<Running, EmbedError> {
+    fn take_on(&self, held: ClaimedJob) -> Result<RunningJob, EmbedError> {
         let (tell, left) = oneshot::channel();
         let id = held.job.id().to_owned();
-        let running = Running { id: id.clone(), store: Arc::clone(&self.store), hub: self.hub.clone(), left };
+        let running =
+            RunningJob { id: id.clone(), store: Arc::clone(&self.store), hub: self.hub.clone(), left };
         if held.job.stage.has_ended() {
             let job = held.let_go(&*self.store);
             // It is received below, by nobody else.
@@ -242,7 +243,7 @@ impl Runner {
         }
     }
 
-    fn submission(&self, job: &str, text: &str) -> Result<Submitted, EmbedError> {
+    fn submission(&self, job: &str, text: &str) -> Result<JobSubmitted, EmbedError> {
         let operator = Operator { has_functions: true, ..Operator::default() };
         let source = Source::new(job, text);
         let checked = check(&source, &operator);
@@ -259,7 +260,7 @@ impl Runner {
             std::env::var(name).ok().filter(|_| !secret)
         };
         let drawn = || random_number().map_err(system("random numbers"));
-        let around = Surroundings {
+        let around = SubmissionContext {
             job: job.to_owned(),
             file: job.to_owned(),
             working_dir: here.display().to_string(),
@@ -295,7 +296,7 @@ impl Drop for Runner {
     }
 }
 
-impl Running {
+impl RunningJob {
     /// What the job is called.
     #[must_use]
     pub fn id(&self) -> &str {
@@ -313,7 +314,7 @@ impl Running {
     /// # Errors
     ///
     /// When it could not be gone on with. Nothing that was recorded is lost.
-    pub fn wait(self) -> Result<Finished, EmbedError> {
+    pub fn wait(self) -> Result<FinishedJob, EmbedError> {
         let Self { id, store, left, .. } = self;
         finished(wait_for(left), id, store)
     }
@@ -323,7 +324,7 @@ impl Running {
     /// # Errors
     ///
     /// When it could not be gone on with. Nothing that was recorded is lost.
-    pub async fn finished(self) -> Result<Finished, EmbedError> {
+    pub async fn finished(self) -> Result<FinishedJob, EmbedError> {
         let Self { id, store, left, .. } = self;
         finished(left.await, id, store)
     }
@@ -356,11 +357,11 @@ fn system(what: &'static str) -> impl Fn(std::io::Error) -> EmbedError {
 }
 
 fn finished(
-    left: Result<Left, oneshot::error::RecvError>,
+    left: Result<JobResult, oneshot::error::RecvError>,
     id: String,
     store: Arc<dyn Store>,
-) -> Result<Finished, EmbedError> {
-    let left: Left = left.map_err(|_| EmbedError::Gone { job: id })?;
+) -> Result<FinishedJob, EmbedError> {
+    let left: JobResult = left.map_err(|_| EmbedError::Gone { job: id })?;
     let job: Job = left?;
-    Ok(Finished { job, store })
+    Ok(FinishedJob { job, store })
 }

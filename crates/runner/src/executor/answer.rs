@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
-use undaunted_policy::Cause;
+use undaunted_policy::FailureCause;
 
 /// The most bytes of an answer that are read, unless the command says otherwise.
 pub(super) const MOST: u64 = 16 << 20;
@@ -12,16 +12,16 @@ pub(super) const MOST: u64 = 16 << 20;
 pub(super) const SHOWN: usize = 4 << 10;
 
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct HttpAnswer {
     pub status: u16,
     pub retry_after: Option<Duration>,
     pub body: Vec<u8>,
 }
 
 /// The error is none if the answer itself is to be shown.
-type Wrong = (Cause, Option<String>);
+type Wrong = (FailureCause, Option<String>);
 
-impl Answer {
+impl HttpAnswer {
     /// The status decides, and the body is the output; an unwanted one need not be UTF-8.
     pub(super) fn plain(&self, expect: &[RangeInclusive<u16>], wanted: bool) -> Result<String, Wrong> {
         self.expected(expect)?;
@@ -33,8 +33,8 @@ impl Answer {
         self.expected(expect)?;
         match step_result(&self.text()?) {
             StepResult::Given(outputs) => Ok(outputs),
-            StepResult::Failed(error) => Err((Cause::Refused, Some(error))),
-            StepResult::Unreadable(why) => Err((Cause::Unreadable, Some(why))),
+            StepResult::Failed(error) => Err((FailureCause::Refused, Some(error))),
+            StepResult::Unreadable(why) => Err((FailureCause::Unreadable, Some(why))),
         }
     }
 
@@ -42,7 +42,7 @@ impl Answer {
         if expect.iter().any(|range| range.contains(&self.status)) {
             Ok(())
         } else {
-            Err((Cause::Status(self.status), None))
+            Err((FailureCause::Status(self.status), None))
         }
     }
 
@@ -50,7 +50,7 @@ impl Answer {
         let text = String::from_utf8(self.body.clone());
         text.map_err(|_| {
             let told = "the answer is not text in UTF-8".to_owned();
-            (Cause::Unreadable, Some(told))
+            (FailureCause::Unreadable, Some(told))
         })
     }
 }
@@ -104,8 +104,8 @@ mod tests {
 
     use super::*;
 
-    fn answer(status: u16, body: &str) -> Answer {
-        Answer { status, retry_after: None, body: body.into() }
+    fn answer(status: u16, body: &str) -> HttpAnswer {
+        HttpAnswer { status, retry_after: None, body: body.into() }
     }
 
     #[test]
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(answer(200, "hi").plain(&expect, true).unwrap(), "hi");
         for status in [199, 302, 404, 503] {
             let (cause, said) = answer(status, "hi").plain(&expect, true).unwrap_err();
-            assert_eq!((cause, said), (Cause::Status(status), None));
+            assert_eq!((cause, said), (FailureCause::Status(status), None));
         }
     }
 
@@ -141,9 +141,9 @@ mod tests {
         let outputs = "{\"success\":true,\"outputs\":{\"a\":1}}";
         assert_eq!(read(outputs).unwrap(), "{\"a\":1}");
         let (cause, said) = read("{\"success\":false,\"error\":\"no\"}").unwrap_err();
-        assert_eq!((cause, said.as_deref()), (Cause::Refused, Some("no")));
+        assert_eq!((cause, said.as_deref()), (FailureCause::Refused, Some("no")));
         for wrong in ["", "hi", "{}", "{\"success\":1}", "{\"success\":true,\"outputs\":[]}"] {
-            assert_eq!(read(wrong).unwrap_err().0, Cause::Unreadable, "{wrong}");
+            assert_eq!(read(wrong).unwrap_err().0, FailureCause::Unreadable, "{wrong}");
         }
     }
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use undaunted_engine::id::StartId;
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::workflow::Action;
-use undaunted_policy::Cause;
+use undaunted_policy::FailureCause;
 
-use super::{AttemptFate, Started, failed};
+use super::{AttemptFate, StartedAttempt, failed};
 use crate::drive::JobContext;
 use crate::machine::Withdraw;
 
@@ -26,7 +26,7 @@ impl Calls {
     ) {
         if context.leaving.is_at_once() {
             let error = "it was ended before it began";
-            return context.end(failed(start, Cause::Interrupted, error));
+            return context.end(failed(start, FailureCause::Interrupted, error));
         }
         self.under_way.insert(start, call());
     }
@@ -40,19 +40,19 @@ impl Calls {
         let withdraw = self.under_way.remove(&start)?;
         withdraw();
         let error = "it was ended while the answer was waited for";
-        Some(failed(start, Cause::Interrupted, error))
+        Some(failed(start, FailureCause::Interrupted, error))
     }
 
     /// The answer was lost with the engine that waited for it, unless it is on record that it comes
     /// later. A step of a flow is called again without delay.
-    pub(super) fn fate_after_crash(attempt: &Started<'_>) -> AttemptFate {
+    pub(super) fn fate_after_crash(attempt: &StartedAttempt<'_>) -> AttemptFate {
         if attempt.is_accepted {
             return AttemptFate::Wait;
         }
         let error = "whoever waited for its answer died before it came";
         AttemptFate::Ended(Box::new(AttemptEnd {
             at_once: matches!(attempt.action, Some(Action::Step(_))),
-            ..failed(attempt.start, Cause::Interrupted, error)
+            ..failed(attempt.start, FailureCause::Interrupted, error)
         }))
     }
 }

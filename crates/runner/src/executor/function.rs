@@ -15,10 +15,10 @@ use undaunted_engine::id::StartId;
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::{FunctionCall, Task, TaskWork};
 use undaunted_engine::workflow::Action;
-use undaunted_policy::{Cause, Class};
+use undaunted_policy::{FailureCause, FailureClass};
 
 use super::answer::{MOST, SHOWN, beginning};
-use super::{AttemptFate, Calls, Executor, ExecutorMessage, Started, failed};
+use super::{AttemptFate, Calls, Executor, ExecutorMessage, StartedAttempt, failed};
 use crate::drive::{DriveError, JobContext, Notifier};
 use crate::machine::Withdraw;
 use crate::secrets::Secrets;
@@ -49,7 +49,7 @@ impl Executor for FunctionCalls {
         self.calls.cancel(start)
     }
 
-    fn fate_after_crash(&mut self, attempt: &Started<'_>) -> AttemptFate {
+    fn fate_after_crash(&mut self, attempt: &StartedAttempt<'_>) -> AttemptFate {
         Calls::fate_after_crash(attempt)
     }
 
@@ -70,9 +70,9 @@ impl Executor for FunctionCalls {
 }
 
 /// How a call of a function came out.
-pub type Outcome = Result<Value, Failed>;
+pub type FunctionResult = Result<Value, FunctionFailure>;
 
-type Called = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+type Called = Pin<Box<dyn Future<Output = FunctionResult> + Send>>;
 type Function = Arc<dyn Fn(Attempt) -> Called + Send + Sync>;
 
 /// One attempt of a command, as its function sees it.
@@ -83,8 +83,8 @@ pub struct Attempt {
 
 /// Why an attempt of a function has failed. Made from any error, it is transient.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failed {
-    class: Class,
+pub struct FunctionFailure {
+    class: FailureClass,
     error: String,
     retry_after: Option<Duration>,
 }
@@ -110,9 +110,9 @@ impl Attempt {
     /// # Errors
     ///
     /// When it is something else; the same will be so next time, so the failure is permanent.
-    pub fn input<T: DeserializeOwned>(&self) -> Result<T, Failed> {
+    pub fn input<T: DeserializeOwned>(&self) -> Result<T, FunctionFailure> {
         let read = serde_json::from_str(&self.call.input);
-        read.map_err(|error| Failed::permanent(format!("its input is something else: {error}")))
+        read.map_err(|error| FunctionFailure::permanent(format!("its input is something else: {error}")))
     }
 
     /// The same, as text.
@@ -137,24 +137,24 @@ impl Attempt {
     }
 }
 
-impl Failed {
+impl FunctionFailure {
     /// It may go better next time.
     pub fn transient(error: impl Into<String>) -> Self {
-        Self { class: Class::Transient, error: error.into(), retry_after: None }
+        Self { class: FailureClass::Transient, error: error.into(), retry_after: None }
     }
 
     /// It will never go better, so it is not tried again.
     pub fn permanent(error: impl Into<String>) -> Self {
-        Self { class: Class::Permanent, ..Self::transient(error) }
+        Self { class: FailureClass::Permanent, ..Self::transient(error) }
     }
 
     /// The other side asks for fewer calls, or for a wait.
     pub fn throttled(error: impl Into<String>, retry_after: Option<Duration>) -> Self {
-        Self { class: Class::Throttled, retry_after, ..Self::transient(error) }
+        Self { class: FailureClass::Throttled, retry_after, ..Self::transient(error) }
     }
 }
 
-impl<E: std::error::Error> From<E> for Failed {
+impl<E: std::error::Error> From<E> for FunctionFailure {
     fn from(error: E) -> Self {
         Self::transient(crate::with_causes(&error))
     }
@@ -173,7 +173,7 @@ impl Functions {
     pub fn with<F, R>(mut self, name: impl Into<String>, function: F) -> Self
     where
         F: Fn(Attempt) -> R + Send + Sync + 'static,
-        R: Future<Output = Outcome> + Send + 'static,
+        R: Future<Output = FunctionResult> + Send + 'static,
     {
         let function: Function = Arc::new(move |attempt| Box::pin(function(attempt)));
         self.known.insert(name.into(), function);
@@ -216,7 +216,7 @@ impl Telling {
 impl Drop for Telling {
     fn drop(&mut self) {
         let error = "its call was dropped before it came to an end";
-        self.tell(failed(self.start, Cause::Interrupted, error));
+        self.tell(failed(self.start, FailureCause::Interrupted, error));
     }
 }
 
@@ -235,8 +235,8 @@ async fn attempt(function: Option<Function>, order: FunctionOrder) -> AttemptEnd
         None => Ok(called.await),
     };
     let outcome = match outcome {
-        Ok(outcome) => outcome.map_err(|failed| (Cause::Other(failed.class), failed)),
-        Err(late) => Err((Cause::Timeout, late.into())),
+        Ok(outcome) => outcome.map_err(|failed| (FailureCause::Other(failed.class), failed)),
+        Err(late) => Err((FailureCause::Timeout, late.into())),
     };
     let mut end = AttemptEnd { start, took: began.elapsed(), ..AttemptEnd::default() };
     let given = outcome.and_then(|value| text_of(value, limit));
@@ -253,10 +253,10 @@ async fn attempt(function: Option<Function>, order: FunctionOrder) -> AttemptEnd
     end
 }
 
-async fn call(function: Option<Function>, call: Box<FunctionCall>) -> Outcome {
+async fn call(function: Option<Function>, call: Box<FunctionCall>) -> FunctionResult {
     let Some(function) = function else {
         let why = format!("there is no function `{}`", call.name);
-        return Err(Failed::permanent(why));
+        return Err(FunctionFailure::permanent(why));
     };
     // It may panic before it returns a future.
     let called = AssertUnwindSafe(|| function(Attempt { call }));
@@ -266,7 +266,7 @@ async fn call(function: Option<Function>, call: Box<FunctionCall>) -> Outcome {
     }
 }
 
-fn text_of(value: Value, limit: Option<u64>) -> Result<String, (Cause, Failed)> {
+fn text_of(value: Value, limit: Option<u64>) -> Result<String, (FailureCause, FunctionFailure)> {
     let text = match value {
         Value::Null => String::new(),
         Value::String(text) => text,
@@ -277,17 +277,17 @@ fn text_of(value: Value, limit: Option<u64>) -> Result<String, (Cause, Failed)> 
     if length <= most {
         return Ok(text);
     }
-    let failed = Failed::permanent(format!("it gave more than {most} bytes"));
-    Err((Cause::Other(Class::Permanent), failed))
+    let failed = FunctionFailure::permanent(format!("it gave more than {most} bytes"));
+    Err((FailureCause::Other(FailureClass::Permanent), failed))
 }
 
 /// A call whose panic becomes a failure.
 struct Guarded(Called);
 
 impl Future for Guarded {
-    type Output = Outcome;
+    type Output = FunctionResult;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<FunctionResult> {
         let polled = AssertUnwindSafe(|| self.0.as_mut().poll(context));
         match std::panic::catch_unwind(polled) {
             Ok(polled) => polled,
@@ -296,8 +296,8 @@ impl Future for Guarded {
     }
 }
 
-fn panicked(panic: &(dyn std::any::Any + Send)) -> Failed {
+fn panicked(panic: &(dyn std::any::Any + Send)) -> FunctionFailure {
     let said = panic.downcast_ref::<&str>().copied();
     let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    Failed::transient(format!("it panicked: {}", said.unwrap_or("without a word")))
+    FunctionFailure::transient(format!("it panicked: {}", said.unwrap_or("without a word")))
 }

@@ -11,12 +11,12 @@ use reqwest::{Client, Method, Response, Url, redirect, retry};
 use tokio::runtime::Runtime;
 use undaunted_engine::id::StartId;
 use undaunted_engine::input::AttemptEnd;
-use undaunted_engine::task::{Call, Task, TaskWork};
-use undaunted_engine::workflow::Protocol;
-use undaunted_policy::{Cause, Class};
+use undaunted_engine::task::{HttpCall, Task, TaskWork};
+use undaunted_engine::workflow::HttpProtocol;
+use undaunted_policy::{FailureCause, FailureClass};
 
-use super::answer::{self, Answer, MOST, SHOWN};
-use super::{AttemptFate, Calls, Executor, ExecutorMessage, Started, failed};
+use super::answer::{self, HttpAnswer, MOST, SHOWN};
+use super::{AttemptFate, Calls, Executor, ExecutorMessage, StartedAttempt, failed};
 use crate::drive::{JobContext, Notifier};
 use crate::failpoint;
 use crate::machine::Withdraw;
@@ -42,7 +42,7 @@ impl Executor for Requests {
         let TaskWork::Call(call) = task.work else {
             return context.cannot_begin(start);
         };
-        let order = Order {
+        let order = HttpOrder {
             start,
             call: *call,
             timeout: task.timeout,
@@ -59,7 +59,7 @@ impl Executor for Requests {
         self.calls.cancel(start)
     }
 
-    fn fate_after_crash(&mut self, attempt: &Started<'_>) -> AttemptFate {
+    fn fate_after_crash(&mut self, attempt: &StartedAttempt<'_>) -> AttemptFate {
         Calls::fate_after_crash(attempt)
     }
 
@@ -91,9 +91,9 @@ impl Executor for Requests {
     }
 }
 
-pub struct Order {
+pub struct HttpOrder {
     pub start: StartId,
-    pub call: Call,
+    pub call: HttpCall,
     /// Covers headers and body.
     pub timeout: Option<Duration>,
     /// The most bytes of an answer that are read.
@@ -158,13 +158,13 @@ fn climbs(url: &str) -> bool {
     })
 }
 
-pub(crate) fn send(order: Order, notifier: Notifier) -> Withdraw {
+pub(crate) fn send(order: HttpOrder, notifier: Notifier) -> Withdraw {
     let start = order.start;
     let network = match network() {
         Ok(network) => network,
         Err(why) => {
             let error = format!("requests cannot be sent: {why}");
-            let end = failed(start, Cause::Network, error);
+            let end = failed(start, FailureCause::Network, error);
             notifier.send(ExecutorMessage::Ended(Box::new(end)));
             return Box::new(|| {});
         }
@@ -183,7 +183,7 @@ pub(crate) fn send(order: Order, notifier: Notifier) -> Withdraw {
     Box::new(move || task.abort())
 }
 
-async fn attempt(client: &Client, mut order: Order) -> AttemptEnd {
+async fn attempt(client: &Client, mut order: HttpOrder) -> AttemptEnd {
     let began = Instant::now();
     let start = order.start;
     let body = order.call.body.take();
@@ -191,7 +191,7 @@ async fn attempt(client: &Client, mut order: Order) -> AttemptEnd {
     let answered = match order.timeout {
         Some(timeout) => tokio::time::timeout(timeout, done)
             .await
-            .unwrap_or_else(|_| Err((Cause::Timeout, format!("no answer within {timeout:?}")))),
+            .unwrap_or_else(|_| Err((FailureCause::Timeout, format!("no answer within {timeout:?}")))),
         None => done.await,
     };
     let mut end = match answered {
@@ -205,11 +205,11 @@ async fn attempt(client: &Client, mut order: Order) -> AttemptEnd {
     end
 }
 
-type Wrong = (Cause, String);
+type Wrong = (FailureCause, String);
 
-async fn exchange(client: &Client, order: &Order, body: Option<String>) -> Result<Answer, Wrong> {
+async fn exchange(client: &Client, order: &HttpOrder, body: Option<String>) -> Result<HttpAnswer, Wrong> {
     let call = &order.call;
-    let permanent = |why: String| (Cause::Other(Class::Permanent), why);
+    let permanent = |why: String| (FailureCause::Other(FailureClass::Permanent), why);
     let url = address(&call.url).map_err(permanent)?;
     let method = Method::from_bytes(call.method.as_bytes());
     let method = method.map_err(|_| permanent("its method is none".to_owned()))?;
@@ -224,10 +224,10 @@ async fn exchange(client: &Client, order: &Order, body: Option<String>) -> Resul
     let most = order.output_limit.unwrap_or(MOST);
     let expected = call.expect.iter().any(|range| range.contains(&status));
     let body = read(response, most, expected).await?;
-    Ok(Answer { status, retry_after, body })
+    Ok(HttpAnswer { status, retry_after, body })
 }
 
-fn headers(call: &Call) -> Result<HeaderMap, String> {
+fn headers(call: &HttpCall) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     for (name, value) in &call.headers {
         if FRAMING.iter().any(|own| name.eq_ignore_ascii_case(own)) {
@@ -259,7 +259,7 @@ async fn read(mut response: Response, most: u64, expected: bool) -> Result<Vec<u
                 break;
             }
             let why = format!("the answer has more than {most} bytes");
-            return Err((Cause::Other(Class::Permanent), why));
+            return Err((FailureCause::Other(FailureClass::Permanent), why));
         }
     }
     Ok(body)
@@ -267,11 +267,11 @@ async fn read(mut response: Response, most: u64, expected: bool) -> Result<Vec<u
 
 fn wrong(error: &reqwest::Error) -> Wrong {
     let cause = if error.is_timeout() {
-        Cause::Timeout
+        FailureCause::Timeout
     } else if error.is_builder() {
-        Cause::Other(Class::Permanent)
+        FailureCause::Other(FailureClass::Permanent)
     } else {
-        Cause::Network
+        FailureCause::Network
     };
     (cause, told(error))
 }
@@ -293,7 +293,7 @@ fn told(error: &reqwest::Error) -> String {
     if text.is_empty() { "the request failed".to_owned() } else { text }
 }
 
-pub fn judged(order: &Order, answer: &Answer) -> AttemptEnd {
+pub fn judged(order: &HttpOrder, answer: &HttpAnswer) -> AttemptEnd {
     let text = String::from_utf8_lossy(&answer.body);
     let shown = answer::beginning(&text, SHOWN);
     let mut end = AttemptEnd {
@@ -303,8 +303,8 @@ pub fn judged(order: &Order, answer: &Answer) -> AttemptEnd {
         ..AttemptEnd::default()
     };
     let read = match order.call.protocol {
-        Protocol::Plain => answer.plain(&order.call.expect, order.wants_output),
-        Protocol::Argyll => answer.argyll(&order.call.expect),
+        HttpProtocol::Plain => answer.plain(&order.call.expect, order.wants_output),
+        HttpProtocol::Argyll => answer.argyll(&order.call.expect),
     };
     match read {
         Ok(output) => end.output = order.wants_output.then_some(output),

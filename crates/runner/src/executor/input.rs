@@ -12,17 +12,17 @@ use undaunted_engine::id::StepId;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::workflow::Map;
 use undaunted_engine::workflow::input::read;
-use undaunted_policy::{Cause, Reason};
+use undaunted_policy::{FailureCause, Reason};
 
 use super::message::{ExecutorMessage, ReadItems};
 use crate::drive::JobContext;
 
 #[derive(Default)]
-pub(crate) struct Inputs {
+pub(crate) struct InputReads {
     reading: BTreeSet<StepId>,
 }
 
-impl Inputs {
+impl InputReads {
     /// False if they are being read already.
     pub(crate) fn begin(&mut self, step: StepId) -> bool {
         self.reading.insert(step)
@@ -64,7 +64,7 @@ pub(crate) fn of_command(step: StepId, map: &Map, end: &AttemptEnd) -> Input {
     Input::InputFailed {
         step,
         reason: match cause {
-            Cause::Interrupted => Reason::Interrupted,
+            FailureCause::Interrupted => Reason::Interrupted,
             _ => Reason::Attempts,
         },
         error: format!("the command that gives the items failed: {said}"),

@@ -6,7 +6,7 @@ use undaunted_engine::event::NewItem;
 use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::AttemptEnd;
 
-use crate::keeper::Refusal;
+use crate::keeper::KeeperRefusal;
 
 pub type ReadItems = Result<Vec<NewItem>, String>;
 
@@ -27,7 +27,7 @@ pub enum ExecutorMessage {
         items: ReadItems,
     },
     /// A keeper refuses a request.
-    Refused(Refusal),
+    Refused(KeeperRefusal),
     /// The keeper has gone. The next one recovers the fates of its commands.
     KeeperGone,
 }

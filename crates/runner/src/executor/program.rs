@@ -8,16 +8,16 @@ use std::path::PathBuf;
 
 use undaunted_engine::id::StartId;
 use undaunted_engine::input::AttemptEnd;
-use undaunted_engine::task::{Keeps, Task, TaskWork};
+use undaunted_engine::task::{KeptOutput, Task, TaskWork};
 
-use super::{AttemptFate, Executor, Started};
+use super::{AttemptFate, Executor, StartedAttempt};
 use crate::drive::JobContext;
-use crate::keeper::Spec;
-use crate::machine::{Expected, Keeping, ReachedKeeper, most};
+use crate::keeper::CommandSpec;
+use crate::machine::{CommandHost, ExpectedEnd, ReachedKeeper, most};
 
 #[derive(Default)]
 pub(crate) struct Programs {
-    keeper: Option<Box<dyn Keeping>>,
+    keeper: Option<Box<dyn CommandHost>>,
     /// The keeper has gone, and is to be reached again.
     is_detached: bool,
     /// Starts that a keeper may know of: perhaps from an earlier engine.
@@ -89,7 +89,7 @@ impl Executor for Programs {
         self.told.insert(start);
         // A keeper that has gone is reached again, and will not know this start.
         if let Some(keeper) = &self.keeper {
-            keeper.run(spec, Expected::of(&task));
+            keeper.run(spec, ExpectedEnd::of(&task));
         }
     }
 
@@ -100,7 +100,7 @@ impl Executor for Programs {
         None
     }
 
-    fn fate_after_crash(&mut self, attempt: &Started<'_>) -> AttemptFate {
+    fn fate_after_crash(&mut self, attempt: &StartedAttempt<'_>) -> AttemptFate {
         self.fates.remove(&attempt.start).unwrap_or(AttemptFate::Wait)
     }
 
@@ -109,7 +109,7 @@ impl Executor for Programs {
     }
 }
 
-fn spec(task: &Task, start: StartId, context: &JobContext<'_>) -> Option<Spec> {
+fn spec(task: &Task, start: StartId, context: &JobContext<'_>) -> Option<CommandSpec> {
     let TaskWork::Run { argv } = &task.work else {
         return None;
     };
@@ -121,18 +121,18 @@ fn spec(task: &Task, start: StartId, context: &JobContext<'_>) -> Option<Spec> {
             None => env.push((name, value)),
         }
     }
-    Some(Spec {
+    Some(CommandSpec {
         env,
         working_dir: PathBuf::from(&task.working_dir),
         timeout: task.timeout,
         output_limit: task.output_limit,
         stdin: task.stdin.as_ref().map(PathBuf::from),
         capture: match (task.keeps, task.wants_output) {
-            (Keeps::All, _) => u64::MAX,
+            (KeptOutput::All, _) => u64::MAX,
             (keeps, true) => most(keeps),
-            (Keeps::Value | Keeps::Items, false) => 0,
+            (KeptOutput::Value | KeptOutput::Items, false) => 0,
         },
         grace: context.world.grace,
-        ..Spec::new(start.0, argv)
+        ..CommandSpec::new(start.0, argv)
     })
 }

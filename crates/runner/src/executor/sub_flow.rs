@@ -9,13 +9,13 @@ use std::sync::Arc;
 use undaunted_engine::id::StartId;
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::{SubFlow, Task, TaskWork};
-use undaunted_policy::{Cause, Class};
+use undaunted_policy::{FailureCause, FailureClass};
 
-use super::{AttemptFate, Executor, Started, failed};
+use super::{AttemptFate, Executor, StartedAttempt, failed};
 use crate::drive::JobContext;
 
 /// A request of a job to the event loop.
-pub(crate) enum Ask {
+pub(crate) enum SubFlowRequest {
     /// Runs a flow, or waits for one that exists already.
     Run { start: StartId, flow: Arc<SubFlow> },
     /// Ends one that is not waited for any more.
@@ -25,11 +25,11 @@ pub(crate) enum Ask {
 #[derive(Default)]
 pub(crate) struct InnerFlows {
     awaited: BTreeMap<StartId, Arc<SubFlow>>,
-    asks: Vec<Ask>,
+    asks: Vec<SubFlowRequest>,
 }
 
 impl InnerFlows {
-    pub(crate) fn take_asks(&mut self) -> Vec<Ask> {
+    pub(crate) fn take_asks(&mut self) -> Vec<SubFlowRequest> {
         std::mem::take(&mut self.asks)
     }
 }
@@ -41,11 +41,11 @@ impl Executor for InnerFlows {
         };
         if flow.is_too_deep() {
             let why = "too many flows are inside each other; do steps stand for each other's flows?";
-            return context.end(failed(start, Cause::Other(Class::Permanent), why));
+            return context.end(failed(start, FailureCause::Other(FailureClass::Permanent), why));
         }
         let flow = Arc::from(flow);
         self.awaited.insert(start, Arc::clone(&flow));
-        self.asks.push(Ask::Run { start, flow });
+        self.asks.push(SubFlowRequest::Run { start, flow });
     }
 
     /// Cancels the flow with the attempt that waits for it, unless the engine only leaves: then the next
@@ -53,13 +53,13 @@ impl Executor for InnerFlows {
     fn cancel(&mut self, start: StartId, context: &JobContext<'_>) -> Option<AttemptEnd> {
         let flow = self.awaited.remove(&start)?;
         if !context.leaving.is_at_once() {
-            self.asks.push(Ask::Cancel(flow));
+            self.asks.push(SubFlowRequest::Cancel(flow));
         }
         let error = "it was ended while its result was waited for";
-        Some(failed(start, Cause::Interrupted, error))
+        Some(failed(start, FailureCause::Interrupted, error))
     }
 
-    fn fate_after_crash(&mut self, _: &Started<'_>) -> AttemptFate {
+    fn fate_after_crash(&mut self, _: &StartedAttempt<'_>) -> AttemptFate {
         AttemptFate::Begin
     }
 

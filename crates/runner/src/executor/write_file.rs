@@ -12,9 +12,9 @@ use std::sync::Arc;
 use undaunted_engine::id::StartId;
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::{Task, TaskWork};
-use undaunted_policy::{Cause, Class};
+use undaunted_policy::{FailureCause, FailureClass};
 
-use super::{AttemptFate, Executor, ExecutorMessage, Started};
+use super::{AttemptFate, Executor, ExecutorMessage, StartedAttempt};
 use crate::drive::JobContext;
 use crate::failpoint;
 
@@ -42,7 +42,7 @@ impl Executor for FileWrites {
             let error = error.map(|error| format!("`{}` cannot be written: {error}", path.display()));
             notifier.send(ExecutorMessage::Ended(Box::new(AttemptEnd {
                 start,
-                failure: written.err().map(|_| Cause::Other(Class::Transient)),
+                failure: written.err().map(|_| FailureCause::Other(FailureClass::Transient)),
                 took: machine.uptime().saturating_sub(began),
                 output: task.wants_output.then(String::new),
                 error: error.unwrap_or_default(),
@@ -56,7 +56,7 @@ impl Executor for FileWrites {
         None
     }
 
-    fn fate_after_crash(&mut self, _: &Started<'_>) -> AttemptFate {
+    fn fate_after_crash(&mut self, _: &StartedAttempt<'_>) -> AttemptFate {
         AttemptFate::Begin
     }
 }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
-use undaunted_engine::event::{FlowRun, Submitted};
+use undaunted_engine::event::{FlowRun, JobSubmitted};
 use undaunted_engine::plan::Plan;
-use undaunted_engine::submission::{Surroundings, Unfit, submission};
-use undaunted_engine::workflow::Aim;
+use undaunted_engine::submission::{SubmissionContext, SubmissionError, submission};
+use undaunted_engine::workflow::FlowGoals;
 use undaunted_store::{AppendError, ClaimError};
 
-use super::host::Host;
+use super::host::FlowHost;
 use super::registered::PlanError;
 use crate::catalog::activated;
 use crate::clock::Clock;
@@ -20,7 +20,7 @@ use crate::process::random_number;
 use crate::secrets::Secrets;
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wanted {
+pub struct FlowSubmission {
     pub id: String,
     pub goals: Vec<String>,
     pub init: Map<String, Value>,
@@ -35,7 +35,7 @@ pub struct Wanted {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begun {
+pub enum BegunFlow {
     Now,
     /// It exists already, with the same goals and beginning.
     Before,
@@ -49,7 +49,7 @@ pub enum BeginError {
     #[error("there is a flow `{0}` already, with other goals or another beginning")]
     Exists(String),
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    Unfit(#[from] SubmissionError),
     #[error("this process is about to end; ask again when it is back")]
     Leaving,
     #[error(transparent)]
@@ -58,18 +58,18 @@ pub enum BeginError {
     Random(String),
 }
 
-impl Host {
+impl FlowHost {
     /// Begins a flow. It is on the disk when this returns; on an error nothing was begun.
-    pub fn start(&self, wanted: &Wanted) -> Result<Begun, BeginError> {
+    pub fn start(&self, wanted: &FlowSubmission) -> Result<BegunFlow, BeginError> {
         if let Some(begun) = self.begun_before(wanted)? {
             return Ok(begun);
         }
         if self.is_leaving() {
             return Err(BeginError::Leaving);
         }
-        let aim = Aim { goals: wanted.goals.clone(), init: wanted.init.clone().into_iter().collect() };
+        let aim = FlowGoals { goals: wanted.goals.clone(), init: wanted.init.clone().into_iter().collect() };
         let planned = self.plan(&aim, wanted)?;
-        let around = Surroundings {
+        let around = SubmissionContext {
             job: wanted.id.clone(),
             file: format!("flow {}", wanted.goals.join(", ")),
             working_dir: self.directory.clone(),
@@ -87,7 +87,7 @@ impl Host {
         };
         let submitted = submission(Plan::new(planned.workflow), &planned.text, around)?;
         let Some(held) = self.submit(wanted, &submitted)? else {
-            return Ok(Begun::Before);
+            return Ok(BegunFlow::Before);
         };
         failpoint::pass("flow-written");
         if let Some(activated) = activated(&held.job) {
@@ -97,11 +97,15 @@ impl Host {
         }
         self.take_on(held, Secrets::default());
         failpoint::pass("flow-begun");
-        Ok(Begun::Now)
+        Ok(BegunFlow::Now)
     }
 
     /// Writes the first record of a flow. None if another caller has just begun the same flow.
-    fn submit(&self, wanted: &Wanted, submitted: &Submitted) -> Result<Option<ClaimedJob>, BeginError> {
+    fn submit(
+        &self,
+        wanted: &FlowSubmission,
+        submitted: &JobSubmitted,
+    ) -> Result<Option<ClaimedJob>, BeginError> {
         /// How long the first claimant of the name has to write the flow.
         const PATIENCE: Duration = Duration::from_secs(5);
         const PAUSE: Duration = Duration::from_millis(5);
@@ -128,7 +132,7 @@ impl Host {
     }
 
     /// Whether the same flow exists; an error if another flow has its name.
-    fn begun_before(&self, wanted: &Wanted) -> Result<Option<Begun>, BeginError> {
+    fn begun_before(&self, wanted: &FlowSubmission) -> Result<Option<BegunFlow>, BeginError> {
         let read = journal::replay(&*self.store, &wanted.id, &self.plans, |_, _, _| {});
         let job = match read {
             Ok((job, _)) => job,
@@ -140,7 +144,7 @@ impl Host {
             let init: Map<String, Value> = serde_json::from_str(&run.init).unwrap_or_default();
             run.parent.is_none() && run.goals == wanted.goals && init == wanted.init
         });
-        if same { Ok(Some(Begun::Before)) } else { Err(BeginError::Exists(wanted.id.clone())) }
+        if same { Ok(Some(BegunFlow::Before)) } else { Err(BeginError::Exists(wanted.id.clone())) }
     }
 }
 

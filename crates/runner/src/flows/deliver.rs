@@ -1,21 +1,21 @@
 //! Results that arrive for one of many flows, in whichever process it runs.
 
-use undaunted_engine::job::Stage;
+use undaunted_engine::job::JobStage;
 use undaunted_engine::task::{TokenOwner, find_token};
-use undaunted_engine::workflow::Mode;
+use undaunted_engine::workflow::WorkflowMode;
 use undaunted_store::ClaimError;
 
-use super::host::Host;
+use super::host::FlowHost;
 use super::recover::secrets;
 use crate::drive::Reported;
 use crate::failpoint;
 use crate::journal::{self, ClaimedJob, JournalError};
-use crate::request::{self, Arrived};
+use crate::request::{self, ArrivedResult};
 
-impl Host {
+impl FlowHost {
     /// Delivers a result to the process that runs the flow. None if it could not be taken: then it is to
     /// be sent again.
-    pub fn deliver(&self, flow: &str, arrived: &Arrived) -> Option<Reported> {
+    pub fn deliver(&self, flow: &str, arrived: &ArrivedResult) -> Option<Reported> {
         let taken = match self.hub.deliver(flow, arrived.clone()) {
             Some(Reported::Elsewhere) => self.deliver_elsewhere(flow, arrived),
             other => other,
@@ -24,10 +24,10 @@ impl Host {
         taken
     }
 
-    fn deliver_elsewhere(&self, flow: &str, arrived: &Arrived) -> Option<Reported> {
+    fn deliver_elsewhere(&self, flow: &str, arrived: &ArrivedResult) -> Option<Reported> {
         let read = journal::replay(&*self.store, flow, &self.plans, |_, _, _| {});
         let job = match read {
-            Ok((job, _)) if job.workflow().mode == Mode::Flow => job,
+            Ok((job, _)) if job.workflow().mode == WorkflowMode::Flow => job,
             Ok(_) | Err(JournalError::NotFound { .. }) => return Some(Reported::Unknown),
             Err(_) => return None,
         };
@@ -36,7 +36,7 @@ impl Host {
             TokenOwner::Over => Some(Reported::Taken),
             // Nothing can be recorded for an attempt that has not started.
             TokenOwner::Waiting => None,
-            TokenOwner::Running(_) if job.stage == Stage::Suspended => self.hand_on(flow, arrived),
+            TokenOwner::Running(_) if job.stage == JobStage::Suspended => self.hand_on(flow, arrived),
             TokenOwner::Running(_) => match journal::claim(&*self.store, flow, &self.plans) {
                 Ok(held) => self.adopt(held, arrived),
                 Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => self.hand_on(flow, arrived),
@@ -46,17 +46,17 @@ impl Host {
     }
 
     /// Stores the result for the process that runs the flow, or resumes it later.
-    fn hand_on(&self, flow: &str, arrived: &Arrived) -> Option<Reported> {
+    fn hand_on(&self, flow: &str, arrived: &ArrivedResult) -> Option<Reported> {
         request::hand_on(&*self.store, flow, arrived).ok()?;
         failpoint::pass("result-handed-on");
         Some(Reported::Taken)
     }
 
     /// Resumes a flow whose owner has died.
-    fn adopt(&self, held: ClaimedJob, arrived: &Arrived) -> Option<Reported> {
+    fn adopt(&self, held: ClaimedJob, arrived: &ArrivedResult) -> Option<Reported> {
         let secrets = secrets(&held.job).ok().filter(|_| !self.is_leaving());
         let Some(secrets) = secrets else {
-            self.store.let_go(&held.claim);
+            self.store.unclaim_in_background(&held.claim);
             return None;
         };
         let flow = held.job.id().to_owned();

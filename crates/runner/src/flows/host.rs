@@ -10,15 +10,15 @@ use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::workflow::Operator;
 use undaunted_store::Store;
 
-use crate::catalog::{Book, Steps};
-use crate::drive::{Handle, Hub, Left, Observer, World, in_background};
+use crate::catalog::{CatalogHandle, Steps};
+use crate::drive::{EventLoop, JobResult, LoopHandle, Observer, Services, in_background};
 use crate::endpoints::Endpoints;
 use crate::executor::is_there;
 use crate::journal::ClaimedJob;
 use crate::lock::locked;
 use crate::secrets::Secrets;
 
-pub struct Settings {
+pub struct HostSettings {
     pub operator: Operator,
     /// Where steps send results of accepted attempts.
     pub webhooks: String,
@@ -31,12 +31,12 @@ pub struct Settings {
 
 pub type WatchFlows = Box<dyn Fn(&Job) -> Box<dyn Observer> + Send>;
 
-pub type HearLeft = Box<dyn FnMut(&str, &Left) + Send>;
+pub type HearLeft = Box<dyn FnMut(&str, &JobResult) + Send>;
 
-pub struct Host {
+pub struct FlowHost {
     pub(super) store: Arc<dyn Store>,
-    pub(super) book: Book,
-    pub(super) hub: Handle,
+    pub(super) book: CatalogHandle,
+    pub(super) hub: LoopHandle,
     pub(super) operator: Operator,
     pub(super) endpoints: Endpoints,
     pub(super) release: String,
@@ -49,17 +49,17 @@ pub struct Host {
     running: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Host {
-    pub fn begin(world: World, book: Book, settings: Settings) -> Self {
+impl FlowHost {
+    pub fn begin(world: Services, book: CatalogHandle, settings: HostSettings) -> Self {
         let store = Arc::clone(&world.store);
         let endpoints = world.endpoints.clone();
         let (webhooks, watch, mut left) = (settings.webhooks, settings.watch, settings.left);
         let here: Arc<Mutex<BTreeSet<String>>> = Arc::default();
         let left_here = Arc::clone(&here);
-        let world = World { catalog: Some(book.clone()), ..world };
+        let world = Services { catalog: Some(book.clone()), ..world };
         let plans = Arc::<Plans>::default();
         let shared = Arc::clone(&plans);
-        let prepare = move |hub: &mut Hub<'_>| {
+        let prepare = move |hub: &mut EventLoop<'_>| {
             hub.share_plans(shared);
             hub.send_results_to(webhooks);
             hub.watched_by(Box::new(move |job| watch(job)));
@@ -84,7 +84,7 @@ impl Host {
         }
     }
 
-    pub const fn book(&self) -> &Book {
+    pub const fn book(&self) -> &CatalogHandle {
         &self.book
     }
 

@@ -9,12 +9,12 @@ use std::ops::Bound::{Excluded, Unbounded};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use undaunted_engine::catalog::{CatalogEvent, FlowPlace};
-use undaunted_engine::job::{Job, Stage};
-use undaunted_engine::workflow::Mode;
+use undaunted_engine::catalog::{CatalogEvent, FlowLifecycle};
+use undaunted_engine::job::{Job, JobStage};
+use undaunted_engine::workflow::WorkflowMode;
 use undaunted_store::{ClaimError, Listed, Version};
 
-use super::host::Host;
+use super::host::FlowHost;
 use crate::catalog::{activated, deactivated};
 use crate::journal::{self, ClaimedJob, JournalError};
 use crate::secrets::{SecretError, Secrets};
@@ -34,9 +34,9 @@ pub struct RecoveredFlows {
     pub broken: Vec<(String, String)>,
 }
 
-type Places = BTreeMap<Arc<str>, FlowPlace>;
+type Places = BTreeMap<Arc<str>, FlowLifecycle>;
 
-enum Fate {
+enum FlowFate {
     Nothing,
     Owned,
     Broken(String),
@@ -45,7 +45,7 @@ enum Fate {
     Resumed(Box<ClaimedJob>, Secrets, Option<CatalogEvent>),
 }
 
-impl Host {
+impl FlowHost {
     pub fn recover(&self) -> Result<RecoveredFlows, JournalError> {
         let places = self.book.read(|catalog| {
             let flows = catalog.flows.iter();
@@ -57,7 +57,7 @@ impl Host {
         let candidates = listed.into_iter().filter_map(|listed| {
             let id = listed.aggregate.id();
             let place = places.get(id).copied();
-            let skipped = matches!(place, Some(FlowPlace::Deactivated | FlowPlace::Archiving));
+            let skipped = matches!(place, Some(FlowLifecycle::Deactivated | FlowLifecycle::Archiving));
             (!skipped).then(|| (id.to_owned(), place.is_some()))
         });
         let candidates: Vec<(String, bool)> = candidates.collect();
@@ -86,7 +86,7 @@ impl Host {
         const MOST: usize = 1_000;
         let listed = self.book.read(|catalog| {
             let flows = catalog.flows.range::<str, _>((Excluded(after.as_str()), Unbounded));
-            let active = flows.filter(|(_, entry)| entry.place == FlowPlace::Active);
+            let active = flows.filter(|(_, entry)| entry.place == FlowLifecycle::Active);
             let elsewhere = active.filter(|(flow, _)| !self.runs(flow));
             let elsewhere = elsewhere.map(|(flow, _)| flow.to_string());
             elsewhere.take(MOST).collect::<Vec<String>>()
@@ -123,11 +123,11 @@ impl Host {
                 }
             };
             match fate {
-                Fate::Nothing => {}
-                Fate::Owned => recovered.owned.push(id.clone()),
-                Fate::Broken(why) => recovered.broken.push((id.clone(), why)),
-                Fate::Noted(events) => events.into_iter().for_each(|event| self.book.note(event)),
-                Fate::Resumed(held, secrets, missing) => {
+                FlowFate::Nothing => {}
+                FlowFate::Owned => recovered.owned.push(id.clone()),
+                FlowFate::Broken(why) => recovered.broken.push((id.clone(), why)),
+                FlowFate::Noted(events) => events.into_iter().for_each(|event| self.book.note(event)),
+                FlowFate::Resumed(held, secrets, missing) => {
                     if let Some(missing) = missing {
                         recovered.repaired.push(id.clone());
                         self.book.note(missing);
@@ -141,7 +141,7 @@ impl Host {
         let flushed = self.book.flush();
         if let Some(error) = outage.or(flushed.err()) {
             for (held, _) in ready {
-                self.store.let_go(&held.claim);
+                self.store.unclaim_in_background(&held.claim);
             }
             return Err(error);
         }
@@ -151,7 +151,7 @@ impl Host {
         Ok(())
     }
 
-    fn fates(&self, group: &[(String, bool)]) -> Vec<Result<Fate, JournalError>> {
+    fn fates(&self, group: &[(String, bool)]) -> Vec<Result<FlowFate, JournalError>> {
         let next = Mutex::new(group.iter().enumerate());
         let found = Mutex::new(Vec::new());
         let take = || next.lock().ok()?.next();
@@ -173,37 +173,37 @@ impl Host {
     }
 
     /// What becomes of a flow; an error is an outage.
-    fn fate(&self, id: &str, known: bool) -> Result<Fate, JournalError> {
+    fn fate(&self, id: &str, known: bool) -> Result<FlowFate, JournalError> {
         match self.examined(id, known) {
             Ok(fate) => Ok(fate),
-            Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => Ok(Fate::Owned),
-            Err(JournalError::NotFound { .. }) => Ok(Fate::Nothing),
+            Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => Ok(FlowFate::Owned),
+            Err(JournalError::NotFound { .. }) => Ok(FlowFate::Nothing),
             Err(error) if error.outage().is_some() => Err(error),
-            Err(error) => Ok(Fate::Broken(with_causes(&error))),
+            Err(error) => Ok(FlowFate::Broken(with_causes(&error))),
         }
     }
 
-    fn examined(&self, id: &str, known: bool) -> Result<Fate, JournalError> {
+    fn examined(&self, id: &str, known: bool) -> Result<FlowFate, JournalError> {
         if !self.is_flow(id)? {
-            return Ok(Fate::Nothing);
+            return Ok(FlowFate::Nothing);
         }
         let held = journal::claim(&*self.store, id, &self.plans)?;
         let missing = activated(&held.job).filter(|_| !known);
         if held.job.stage.has_ended() {
-            self.store.let_go(&held.claim);
+            self.store.unclaim_in_background(&held.claim);
             let events = missing.into_iter().chain(deactivated(&held.job));
-            return Ok(Fate::Noted(events.collect()));
+            return Ok(FlowFate::Noted(events.collect()));
         }
         // Not a flow of a host: it was suspended by hand, and is to be resumed by hand.
-        if !known && held.job.stage == Stage::Suspended {
-            self.store.let_go(&held.claim);
-            return Ok(Fate::Nothing);
+        if !known && held.job.stage == JobStage::Suspended {
+            self.store.unclaim_in_background(&held.claim);
+            return Ok(FlowFate::Nothing);
         }
         Ok(match secrets(&held.job) {
-            Ok(secrets) => Fate::Resumed(Box::new(held), secrets, missing),
+            Ok(secrets) => FlowFate::Resumed(Box::new(held), secrets, missing),
             Err(error) => {
-                self.store.let_go(&held.claim);
-                Fate::Broken(with_causes(&error))
+                self.store.unclaim_in_background(&held.claim);
+                FlowFate::Broken(with_causes(&error))
             }
         })
     }
@@ -216,7 +216,7 @@ impl Host {
         };
         let record = journal::decode(id, first.0, &first.1)?;
         let begun = journal::begin(id, &record, &self.plans)?;
-        Ok(begun.workflow().mode == Mode::Flow)
+        Ok(begun.workflow().mode == WorkflowMode::Flow)
     }
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use undaunted_engine::flow::{StepSelection, select};
-use undaunted_engine::workflow::{Aim, FlowStep, PoolRequest, StepKind, Workflow, assemble};
+use undaunted_engine::workflow::{FlowGoals, FlowStep, FlowStepKind, PoolRequest, Workflow, assemble};
 
-use super::begin::Wanted;
-use super::host::Host;
+use super::begin::FlowSubmission;
+use super::host::FlowHost;
 use crate::catalog::RegisteredStep;
 use crate::folder::{LONGEST_NAME, is_name};
 use crate::journal::JournalError;
@@ -36,7 +36,7 @@ pub enum PlanError {
     Journal(#[from] JournalError),
 }
 
-impl Host {
+impl FlowHost {
     /// The id of a step, by its definition; or all errors in words.
     pub fn check_step(&self, definition: &Value) -> Result<String, String> {
         let step = self.steps.check(definition)?;
@@ -46,7 +46,7 @@ impl Host {
                 "`id`: `{id}` is not made of letters, digits and `_ . - +`, or has more than {LONGEST_NAME} signs"
             ));
         }
-        if let StepKind::Call { endpoint, health_check, .. } = &step.checked.kind {
+        if let FlowStepKind::Call { endpoint, health_check, .. } = &step.checked.kind {
             let addresses = [Some(endpoint), health_check.as_ref()];
             for address in addresses.into_iter().flatten() {
                 if !self.endpoints.allow(address) {
@@ -59,18 +59,18 @@ impl Host {
 
     /// Assembles a flow from registered steps. With it come the attributes that it requires and that
     /// neither a step nor its beginning gives: it is planned as if they were there.
-    pub fn preview(&self, aim: &Aim) -> Result<(PlannedFlow, Vec<String>), PlanError> {
+    pub fn preview(&self, aim: &FlowGoals) -> Result<(PlannedFlow, Vec<String>), PlanError> {
         let steps = self.steps.all()?;
         let missing = choose(&steps, aim)?.missing;
         let mut aim = aim.clone();
         let lacking = missing.iter().map(|name| (name.clone(), Value::Null));
         aim.init.extend(lacking);
-        let planned = self.put_together(&steps, &aim, &Wanted::default())?;
+        let planned = self.put_together(&steps, &aim, &FlowSubmission::default())?;
         Ok((planned, missing.into_iter().collect()))
     }
 
     /// Assembles a flow that is to be begun, with settings of its own and for its steps.
-    pub(super) fn plan(&self, aim: &Aim, wanted: &Wanted) -> Result<PlannedFlow, PlanError> {
+    pub(super) fn plan(&self, aim: &FlowGoals, wanted: &FlowSubmission) -> Result<PlannedFlow, PlanError> {
         let steps = self.steps.all()?;
         let missing = choose(&steps, aim)?.missing;
         if !missing.is_empty() {
@@ -79,7 +79,12 @@ impl Host {
         self.put_together(&steps, aim, wanted)
     }
 
-    fn put_together(&self, steps: &Registered, aim: &Aim, wanted: &Wanted) -> Result<PlannedFlow, PlanError> {
+    fn put_together(
+        &self,
+        steps: &Registered,
+        aim: &FlowGoals,
+        wanted: &FlowSubmission,
+    ) -> Result<PlannedFlow, PlanError> {
         let chosen = choose(steps, aim)?;
         let chosen: BTreeSet<&str> = chosen.steps.union(&chosen.inner).copied().collect();
         let chosen = chosen.into_iter().filter_map(|id| steps.get(id));
@@ -126,7 +131,7 @@ impl Host {
 }
 
 /// The steps that may lead to the goals, and the attributes they lack.
-fn choose<'s>(steps: &'s Registered, aim: &Aim) -> Result<StepSelection<'s>, PlanError> {
+fn choose<'s>(steps: &'s Registered, aim: &FlowGoals) -> Result<StepSelection<'s>, PlanError> {
     if let Some(unknown) = aim.goals.iter().find(|goal| !steps.contains_key(*goal)) {
         return Err(PlanError::UnknownStep(unknown.clone()));
     }

@@ -12,13 +12,13 @@ use std::io;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
-use super::shared::Shared;
+use super::shared::KeeperShared;
 use crate::lock::locked;
-use crate::process::{self, Mark, Process, descendants};
+use crate::process::{self, Process, ProcessMark, descendants};
 
 /// The living processes of a command, and the orphans that cannot be attributed.
 #[derive(Debug, Default)]
-pub(crate) struct Family {
+pub(crate) struct ProcessFamily {
     pub(crate) members: Vec<Process>,
     pub(crate) unclaimed: Vec<Process>,
 }
@@ -28,7 +28,7 @@ pub(crate) fn is_group_gone(leader: i32) -> bool {
     group.is_none_or(|group| test_kill_process_group(group) == Err(Errno::SRCH))
 }
 
-pub(crate) fn family(shared: &Shared, id: u64, leader: i32) -> io::Result<Family> {
+pub(crate) fn family(shared: &KeeperShared, id: u64, leader: i32) -> io::Result<ProcessFamily> {
     let all = Process::all()?;
     let (strays, commands, known, alone) = {
         let state = locked(&shared.state);
@@ -49,11 +49,11 @@ pub(crate) fn family(shared: &Shared, id: u64, leader: i32) -> io::Result<Family
         match claim(shared, id, each) {
             // Even if it counts as a stray: while a process calls `exec` its mark cannot be read, and
             // a look at that moment could not attribute it.
-            Claim::Ours => drop(claimed.insert(each.pid)),
-            Claim::Unmarked | Claim::Others if strays.contains(&each.pid) => {}
-            Claim::Unmarked if alone => drop(claimed.insert(each.pid)),
-            Claim::Unmarked if each.group != leader && !is_known(each) => unclaimed.push(*each),
-            Claim::Unmarked | Claim::Others => {}
+            ProcessOwner::Ours => drop(claimed.insert(each.pid)),
+            ProcessOwner::Unmarked | ProcessOwner::Others if strays.contains(&each.pid) => {}
+            ProcessOwner::Unmarked if alone => drop(claimed.insert(each.pid)),
+            ProcessOwner::Unmarked if each.group != leader && !is_known(each) => unclaimed.push(*each),
+            ProcessOwner::Unmarked | ProcessOwner::Others => {}
         }
     }
     let is_root = |each: &Process| {
@@ -64,12 +64,12 @@ pub(crate) fn family(shared: &Shared, id: u64, leader: i32) -> io::Result<Family
     };
     let mut members = descendants(&all, is_root);
     members.retain(|each| !each.ended);
-    Ok(Family { members, unclaimed })
+    Ok(ProcessFamily { members, unclaimed })
 }
 
 /// Sends a signal to a family. The group gets it at once, as long as its leader exists and holds the
 /// number; other processes get it one by one.
-pub(crate) fn signal_family(family: &Family, leader: i32, is_there: bool, signal: Signal) {
+pub(crate) fn signal_family(family: &ProcessFamily, leader: i32, is_there: bool, signal: Signal) {
     let group = Pid::from_raw(leader).filter(|_| is_there);
     if let Some(group) = group {
         // An error means that it has gone or may not be signalled: nothing more can be done.
@@ -83,19 +83,19 @@ pub(crate) fn signal_family(family: &Family, leader: i32, is_there: bool, signal
 }
 
 /// The owner of an adopted process, by its mark.
-enum Claim {
+enum ProcessOwner {
     Ours,
     Others,
     Unmarked,
 }
 
-fn claim(shared: &Shared, id: u64, process: &Process) -> Claim {
-    let marks = Mark::of(process.pid);
+fn claim(shared: &KeeperShared, id: u64, process: &Process) -> ProcessOwner {
+    let marks = ProcessMark::of(process.pid);
     let mut ids = marks.iter().filter(|mark| mark.keeper == shared.name).map(|mark| mark.id);
     match ids.next() {
-        Some(Some(marked)) if marked == id => Claim::Ours,
+        Some(Some(marked)) if marked == id => ProcessOwner::Ours,
         // Of another command, or a child before `exec`, which still has the keeper's mark.
-        Some(_) => Claim::Others,
-        None => Claim::Unmarked,
+        Some(_) => ProcessOwner::Others,
+        None => ProcessOwner::Unmarked,
     }
 }

@@ -7,21 +7,21 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::Signal;
 
-use super::adoption::{Family, family, is_group_gone, signal_family};
+use super::adoption::{ProcessFamily, family, is_group_gone, signal_family};
 use super::command;
-use super::message::Refusal;
-use super::run::{Phase, Run, Step};
-use super::shared::Shared;
-use super::spec::Spec;
+use super::message::KeeperRefusal;
+use super::run::{KeeperRun, RunState, RunStep};
+use super::shared::KeeperShared;
+use super::spec::CommandSpec;
 use crate::failpoint;
 use crate::lock::locked;
-use crate::spool::{End, EndedBy, Exited, Slot, SpooledOutput};
+use crate::spool::{CommandEnd, CommandExit, EndedBy, OutputSlot, SpooledOutput};
 
 /// How long to wait before trying a full disk again.
 const ROOM: Duration = Duration::from_millis(500);
 
 /// Works for ever. These threads must not end: the parent of a command is the thread that created it.
-pub(crate) fn work(shared: &Shared) {
+pub(crate) fn work(shared: &KeeperShared) {
     loop {
         let id = {
             let mut state = locked(&shared.state);
@@ -40,17 +40,17 @@ pub(crate) fn work(shared: &Shared) {
 }
 
 /// Takes all steps for a command that is marked as busy.
-pub(crate) fn attend(shared: &Shared, id: u64) {
+pub(crate) fn attend(shared: &KeeperShared, id: u64) {
     while let Some(step) = shared.next_step(id) {
         match step {
-            Step::Spawn(spec) => spawn(shared, &spec),
-            Step::Signal(signal) => send(shared, id, signal),
-            Step::Settle => settle(shared, id),
+            RunStep::Spawn(spec) => spawn(shared, &spec),
+            RunStep::Signal(signal) => send(shared, id, signal),
+            RunStep::Settle => settle(shared, id),
         }
     }
 }
 
-fn spawn(shared: &Shared, spec: &Spec) {
+fn spawn(shared: &KeeperShared, spec: &CommandSpec) {
     let id = spec.id;
     failpoint::reach("spawning-before", id);
     let began = SystemTime::now();
@@ -77,7 +77,7 @@ fn spawn(shared: &Shared, spec: &Spec) {
             let now = Instant::now();
             run.pid = Some(pid);
             run.limits.deadline = run.limits.timeout.and_then(|wait| now.checked_add(wait));
-            if matches!(run.phase, Phase::Running) {
+            if matches!(run.phase, RunState::Running) {
                 run.alarm = run.next_look(now);
             }
             state.by_pid.insert(pid, id);
@@ -89,7 +89,7 @@ fn spawn(shared: &Shared, spec: &Spec) {
             locked(&shared.ledger).spawned(id, pid);
         }
         Err(refused) => {
-            run.end = Some(End::NotStarted(refused));
+            run.end = Some(CommandEnd::NotStarted(refused));
             drop((state, entering));
             conclude(shared, id, 0);
         }
@@ -97,15 +97,15 @@ fn spawn(shared: &Shared, spec: &Spec) {
 }
 
 /// Takes back a command that is not on record, so it never began.
-fn withdraw(shared: &Shared, id: u64, error: &std::io::Error) {
+fn withdraw(shared: &KeeperShared, id: u64, error: &std::io::Error) {
     locked(&shared.state).remove(id);
     let errno = error.raw_os_error().unwrap_or_default();
-    shared.refuse(Some(id), Refusal::Spool(errno));
+    shared.refuse(Some(id), KeeperRefusal::Spool(errno));
     let state = locked(&shared.state);
     shared.leave_if_idle(&state);
 }
 
-fn send(shared: &Shared, id: u64, signal: Signal) {
+fn send(shared: &KeeperShared, id: u64, signal: Signal) {
     let Some((leader, _)) = standing(shared, id) else {
         return;
     };
@@ -122,7 +122,7 @@ fn send(shared: &Shared, id: u64, signal: Signal) {
 
 /// The command's own process has ended. If none of its other processes runs, that is its end. Those of a
 /// successful command may stay; those of any other are ended first.
-fn settle(shared: &Shared, id: u64) {
+fn settle(shared: &KeeperShared, id: u64) {
     let Some((leader, Some(end))) = standing(shared, id) else {
         return;
     };
@@ -132,7 +132,7 @@ fn settle(shared: &Shared, id: u64) {
             return;
         };
         let ending = match run.phase {
-            Phase::Ending(ending) => Some(ending),
+            RunState::Ending(ending) => Some(ending),
             _ => None,
         };
         (run.adopted, ending)
@@ -143,7 +143,7 @@ fn settle(shared: &Shared, id: u64) {
         };
         family
     } else {
-        Family::default()
+        ProcessFamily::default()
     };
     if family.members.is_empty() {
         return conclude_with(shared, id, &family);
@@ -168,7 +168,7 @@ fn settle(shared: &Shared, id: u64) {
 
 /// The processes cannot be read just now (too many open files, perhaps), so none may be taken for
 /// gone.
-fn try_later(shared: &Shared, id: u64) {
+fn try_later(shared: &KeeperShared, id: u64) {
     let mut state = locked(&shared.state);
     if let Some(run) = state.runs.get_mut(&id) {
         run.look_again(Instant::now());
@@ -177,13 +177,13 @@ fn try_later(shared: &Shared, id: u64) {
 }
 
 /// The process of a command, and how it ended, if it has.
-fn standing(shared: &Shared, id: u64) -> Option<(i32, Option<End>)> {
+fn standing(shared: &KeeperShared, id: u64) -> Option<(i32, Option<CommandEnd>)> {
     let state = locked(&shared.state);
     let run = state.runs.get(&id)?;
     Some((run.pid?, run.end))
 }
 
-fn conclude_with(shared: &Shared, id: u64, family: &Family) {
+fn conclude_with(shared: &KeeperShared, id: u64, family: &ProcessFamily) {
     let left = family.members.iter().chain(&family.unclaimed);
     // The keeper is notified only of the ends of its own children.
     let children = left.filter(|each| each.parent == shared.pid);
@@ -196,7 +196,7 @@ fn conclude_with(shared: &Shared, id: u64, family: &Family) {
 }
 
 /// Records the end of a command, reports it to the engine, and removes the command.
-fn conclude(shared: &Shared, id: u64, left: u32) {
+fn conclude(shared: &KeeperShared, id: u64, left: u32) {
     let Some((end, why, began, capture, slot)) = ({
         let mut state = locked(&shared.state);
         state.runs.get_mut(&id).and_then(facts)
@@ -211,7 +211,7 @@ fn conclude(shared: &Shared, id: u64, left: u32) {
         shared.slots.give_up(slot);
     }
     failpoint::reach("exited", id);
-    locked(&shared.ledger).exited(Exited {
+    locked(&shared.ledger).exited(CommandExit {
         id,
         end,
         why,
@@ -230,13 +230,13 @@ fn conclude(shared: &Shared, id: u64, left: u32) {
 /// Keeps an output. Waits while the disk is full, and tells the engine: the bytes are in the slot, and the
 /// end of a command is not noted without an output that may be needed. After any other error only the length
 /// is kept, since the end itself is worth more.
-fn keep(shared: &Shared, id: u64, file: &std::fs::File, head: u64) -> SpooledOutput {
+fn keep(shared: &KeeperShared, id: u64, file: &std::fs::File, head: u64) -> SpooledOutput {
     loop {
         match shared.segments.keep(file, head) {
             Ok(kept) => return kept,
             Err(error) if is_full(&error) => {
                 let errno = error.raw_os_error().unwrap_or_default();
-                shared.refuse(Some(id), Refusal::Spool(errno));
+                shared.refuse(Some(id), KeeperRefusal::Spool(errno));
                 std::thread::sleep(ROOM);
             }
             Err(_) => return lost(file),
@@ -249,7 +249,7 @@ fn is_full(error: &std::io::Error) -> bool {
     matches!(error.kind(), StorageFull | QuotaExceeded)
 }
 
-fn facts(run: &mut Run) -> Option<(End, EndedBy, SystemTime, u64, Slot)> {
+fn facts(run: &mut KeeperRun) -> Option<(CommandEnd, EndedBy, SystemTime, u64, OutputSlot)> {
     let why = run.why();
     let slot = run.slot.take()?;
     Some((run.end?, why, run.began, run.limits.capture, slot))

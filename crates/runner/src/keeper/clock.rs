@@ -3,10 +3,10 @@
 use std::sync::PoisonError;
 use std::time::Instant;
 
-use super::shared::{Shared, State};
+use super::shared::{KeeperShared, KeeperState};
 use crate::lock::locked;
 
-pub(crate) fn watch(shared: &Shared) {
+pub(crate) fn watch(shared: &KeeperShared) {
     let mut state = locked(&shared.state);
     loop {
         let now = Instant::now();
@@ -32,7 +32,7 @@ pub(crate) fn watch(shared: &Shared) {
     }
 }
 
-fn ring(shared: &Shared, state: &mut State, id: u64, now: Instant) {
+fn ring(shared: &KeeperShared, state: &mut KeeperState, id: u64, now: Instant) {
     let Some(run) = state.runs.get_mut(&id) else {
         return;
     };

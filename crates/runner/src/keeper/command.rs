@@ -14,25 +14,29 @@ use std::process::{Command, Stdio};
 use rustix::fs::{Access, OFlags, access};
 use rustix::io::Errno;
 
-use super::Spec;
-use crate::process::{Mark, VARIABLE};
-use crate::spool::{NotStarted, Refusing, Slot};
+use super::CommandSpec;
+use crate::process::{ProcessMark, VARIABLE};
+use crate::spool::{NotStartedCommand, OutputSlot, StartRefusal};
 
 /// The search path if the environment has none.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Returns the process number, which is also that of its group.
-pub(crate) fn spawn(spec: &Spec, slot: &Slot, mark: &Mark) -> Result<i32, NotStarted> {
+pub(crate) fn spawn(
+    spec: &CommandSpec,
+    slot: &OutputSlot,
+    mark: &ProcessMark,
+) -> Result<i32, NotStartedCommand> {
     let refused = |refusing| {
-        move |error: io::Error| NotStarted {
+        move |error: io::Error| NotStartedCommand {
             errno: error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()),
             refusing,
         }
     };
-    let program = program(spec).map_err(refused(Refusing::Program))?;
+    let program = program(spec).map_err(refused(StartRefusal::Program))?;
     let first = match command(spec, slot, mark, &program, None) {
         Ok(mut command) => command.spawn(),
-        Err(error) => return Err(refused(Refusing::Stdin)(error)),
+        Err(error) => return Err(refused(StartRefusal::Stdin)(error)),
     };
     let spawned = match first {
         // A script without an interpreter line is run by the shell, as everywhere.
@@ -43,19 +47,22 @@ pub(crate) fn spawn(spec: &Spec, slot: &Slot, mark: &Mark) -> Result<i32, NotSta
         spawned => spawned,
     };
     let child = spawned.map_err(|error| {
-        let refusing = if spec.working_dir.is_dir() { Refusing::Program } else { Refusing::WorkingDirectory };
+        let refusing =
+            if spec.working_dir.is_dir() { StartRefusal::Program } else { StartRefusal::WorkingDirectory };
         refused(refusing)(error)
     })?;
     // The `Child` may be dropped: the reaper waits for all children.
-    i32::try_from(child.id())
-        .map_err(|_| NotStarted { errno: Errno::INVAL.raw_os_error(), refusing: Refusing::Program })
+    i32::try_from(child.id()).map_err(|_| NotStartedCommand {
+        errno: Errno::INVAL.raw_os_error(),
+        refusing: StartRefusal::Program,
+    })
 }
 
 /// Its errors are those of the input.
 fn command(
-    spec: &Spec,
-    slot: &Slot,
-    mark: &Mark,
+    spec: &CommandSpec,
+    slot: &OutputSlot,
+    mark: &ProcessMark,
     program: &Path,
     script: Option<&Path>,
 ) -> io::Result<Command> {
@@ -93,7 +100,7 @@ fn input(path: &Path) -> io::Result<File> {
 }
 
 /// The absolute path of the program, as a shell in the working directory would find it.
-fn program(spec: &Spec) -> io::Result<PathBuf> {
+fn program(spec: &CommandSpec) -> io::Result<PathBuf> {
     let name = spec.argv.first().ok_or(Errno::INVAL)?;
     if name.as_encoded_bytes().contains(&b'/') {
         return Ok(spec.working_dir.join(name));
@@ -111,7 +118,7 @@ fn program(spec: &Spec) -> io::Result<PathBuf> {
 }
 
 /// A variable of the command's environment; the last one counts.
-fn variable<'a>(spec: &'a Spec, wanted: &str) -> Option<&'a OsStr> {
+fn variable<'a>(spec: &'a CommandSpec, wanted: &str) -> Option<&'a OsStr> {
     let mut variables = spec.env.iter().rev();
     variables.find(|(name, _)| name == wanted).map(|(_, value)| value.as_os_str())
 }

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use undaunted_engine::event::codec::read;
 
-use super::frame::{Frame, framed, next_frame};
+use super::frame::{KeeperFrame, framed, next_frame};
 use super::greeting::{not_let_in, understood};
-use super::message::{Refusal, Reply, Request};
+use super::message::{KeeperRefusal, KeeperReply, KeeperRequest};
 use super::serve::thread;
-use super::shared::Shared;
+use super::shared::KeeperShared;
 use crate::failpoint;
 use crate::lock::locked;
 
@@ -28,7 +28,7 @@ const NO_HURRY: Duration = Duration::from_millis(10);
 /// How many bytes are gathered into one write.
 const GATHERED: usize = 64 << 10;
 
-pub(crate) fn serve(shared: &Arc<Shared>, mut stream: UnixStream) {
+pub(crate) fn serve(shared: &Arc<KeeperShared>, mut stream: UnixStream) {
     if let Err(why) = greet(shared, &stream) {
         // An error means that it has gone.
         drop(stream.write_all(&not_let_in(why)));
@@ -52,47 +52,47 @@ pub(crate) fn serve(shared: &Arc<Shared>, mut stream: UnixStream) {
     shared.let_out();
 }
 
-fn greet(shared: &Shared, stream: &UnixStream) -> Result<(), Refusal> {
+fn greet(shared: &KeeperShared, stream: &UnixStream) -> Result<(), KeeperRefusal> {
     let limited = stream.set_read_timeout(Some(GREETING));
     let mut reading = stream;
     let frame = next_frame(&mut reading);
-    let (Ok(()), Ok(Frame::Message(payload))) = (limited, frame) else {
-        return Err(Refusal::Malformed);
+    let (Ok(()), Ok(KeeperFrame::Message(payload))) = (limited, frame) else {
+        return Err(KeeperRefusal::Malformed);
     };
     understood(&payload)?;
     if stream.set_read_timeout(None).is_err() || !shared.let_in(HANDOVER) {
-        return Err(Refusal::Busy);
+        return Err(KeeperRefusal::Busy);
     }
     Ok(())
 }
 
 /// Carries out requests until the engine goes.
-fn hear(shared: &Shared, stream: UnixStream) {
+fn hear(shared: &KeeperShared, stream: UnixStream) {
     let mut stream = BufReader::new(stream);
     while let Ok(frame) = next_frame(&mut stream) {
         let payload = match frame {
-            Frame::Message(payload) => payload,
-            Frame::TooLong => return shared.refuse(None, Refusal::Malformed),
-            Frame::Closed => return,
+            KeeperFrame::Message(payload) => payload,
+            KeeperFrame::TooLong => return shared.refuse(None, KeeperRefusal::Malformed),
+            KeeperFrame::Closed => return,
         };
         match read(&payload) {
-            Ok(Request::Start(spec)) => shared.start(spec),
-            Ok(Request::Cancel { id }) => shared.cancel(id),
-            Ok(Request::CancelAll) => shared.cancel_all(),
-            Ok(Request::Forget { id }) => locked(&shared.ledger).forget(id),
-            Ok(Request::Trust) => locked(&shared.ledger).trust(),
-            Ok(Request::Goodbye) => return,
-            Err(_) => shared.refuse(None, Refusal::Malformed),
+            Ok(KeeperRequest::Start(spec)) => shared.start(spec),
+            Ok(KeeperRequest::Cancel { id }) => shared.cancel(id),
+            Ok(KeeperRequest::CancelAll) => shared.cancel_all(),
+            Ok(KeeperRequest::Forget { id }) => locked(&shared.ledger).forget(id),
+            Ok(KeeperRequest::Trust) => locked(&shared.ledger).trust(),
+            Ok(KeeperRequest::Goodbye) => return,
+            Err(_) => shared.refuse(None, KeeperRefusal::Malformed),
         }
     }
 }
 
 /// Writes replies until there are no more, or the engine has gone. In a thread of its own, so that an engine
 /// that does not read blocks nothing.
-fn answer(mut stream: UnixStream, replies: &Receiver<Reply>) {
+fn answer(mut stream: UnixStream, replies: &Receiver<KeeperReply>) {
     while let Ok(first) = replies.recv() {
         let until = Instant::now().checked_add(NO_HURRY);
-        let mut is_urgent = !matches!(first, Reply::Running(_));
+        let mut is_urgent = !matches!(first, KeeperReply::Running(_));
         let mut gathered = framed(&first).unwrap_or_default();
         while gathered.len() < GATHERED {
             let rest = match until {
@@ -102,7 +102,7 @@ fn answer(mut stream: UnixStream, replies: &Receiver<Reply>) {
             let Ok(next) = replies.recv_timeout(rest) else {
                 break;
             };
-            is_urgent |= !matches!(next, Reply::Running(_));
+            is_urgent |= !matches!(next, KeeperReply::Running(_));
             gathered.extend(framed(&next).unwrap_or_default());
         }
         if say(&mut stream, &gathered).is_err() {

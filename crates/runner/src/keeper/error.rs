@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::Refusal;
+use super::KeeperRefusal;
 use crate::spool::SpoolError;
 
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +19,7 @@ pub enum KeeperError {
     #[error("the keeper does not answer")]
     Silent(#[source] io::Error),
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] KeeperRefusal),
     #[error("the arguments and environment of attempt {id} are too large")]
     TooLarge { id: u64 },
     #[error("`/proc` cannot be read")]

@@ -20,7 +20,7 @@ pub(crate) fn framed(message: &impl Encode<()>) -> Option<Vec<u8>> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Frame {
+pub(crate) enum KeeperFrame {
     Message(Vec<u8>),
     /// No message has this length; the stream cannot be split into messages any more.
     TooLong,
@@ -28,23 +28,23 @@ pub(crate) enum Frame {
     Closed,
 }
 
-pub(crate) fn next_frame(from: &mut impl Read) -> io::Result<Frame> {
+pub(crate) fn next_frame(from: &mut impl Read) -> io::Result<KeeperFrame> {
     let mut length = [0; 4];
     match from.read_exact(&mut length) {
-        Err(error) if is_close(&error) => return Ok(Frame::Closed),
+        Err(error) if is_close(&error) => return Ok(KeeperFrame::Closed),
         read => read?,
     }
     let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
     if length > LONGEST {
-        return Ok(Frame::TooLong);
+        return Ok(KeeperFrame::TooLong);
     }
     // Grows with what arrives: a length alone allocates nothing.
     let mut payload = vec![];
     let most = u64::try_from(length).unwrap_or(u64::MAX);
     match from.take(most).read_to_end(&mut payload) {
-        Ok(read) if read == length => Ok(Frame::Message(payload)),
-        Ok(_) => Ok(Frame::Closed),
-        Err(error) if is_close(&error) => Ok(Frame::Closed),
+        Ok(read) if read == length => Ok(KeeperFrame::Message(payload)),
+        Ok(_) => Ok(KeeperFrame::Closed),
+        Err(error) if is_close(&error) => Ok(KeeperFrame::Closed),
         Err(error) => Err(error),
     }
 }
@@ -53,7 +53,7 @@ pub(crate) fn next_frame(from: &mut impl Read) -> io::Result<Frame> {
 #[doc(hidden)]
 pub fn messages(mut from: impl Read) -> io::Result<Vec<Vec<u8>>> {
     let mut messages = vec![];
-    while let Frame::Message(message) = next_frame(&mut from)? {
+    while let KeeperFrame::Message(message) = next_frame(&mut from)? {
         messages.push(message);
     }
     Ok(messages)

@@ -16,8 +16,8 @@ use std::process::{Child, Command, Stdio};
 use super::KeeperError;
 use super::greeting::greeting;
 use super::serve::LOCKED;
-use super::start::{Met, hear_known};
-use crate::process::{Mark, VARIABLE, random_name};
+use super::start::{KeeperGreeting, hear_known};
+use crate::process::{ProcessMark, VARIABLE, random_name};
 use crate::spool::Spool;
 
 /// A keeper that was started. It exits if this is dropped.
@@ -47,7 +47,7 @@ impl Launched {
             .mode(0o600)
             .open(spool.complaints())
             .map_err(start)?;
-        let mark = Mark { keeper: random_name().map_err(start)?, id: None };
+        let mark = ProcessMark { keeper: random_name().map_err(start)?, id: None };
         let (mut stream, theirs) = UnixStream::pair().map_err(start)?;
         let child = Command::new(binary)
             .args(args)
@@ -73,11 +73,11 @@ impl Launched {
 
     /// Waits for its answer. None if the spool has another keeper, or this one was killed before it could
     /// answer.
-    pub(super) fn meet(mut self) -> Result<Option<Met>, KeeperError> {
+    pub(super) fn meet(mut self) -> Result<Option<KeeperGreeting>, KeeperError> {
         let mut stream = BufReader::new(self.stream);
         match hear_known(&mut stream) {
             Ok((pid, recovered)) => {
-                return Ok(Some(Met { stream, pid, recovered, child: Some(self.child) }));
+                return Ok(Some(KeeperGreeting { stream, pid, recovered, child: Some(self.child) }));
             }
             Err(KeeperError::Silent(_)) => {}
             Err(error) => return Err(error),

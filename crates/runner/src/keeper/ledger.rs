@@ -8,18 +8,18 @@ use std::io;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, SystemTime};
 
-use super::message::Reply;
-use crate::spool::{Damage, Entry, Exited, Log, Record, RunningCommand};
+use super::message::KeeperReply;
+use crate::spool::{CommandExit, RunningCommand, SpoolDamage, SpoolEntry, SpoolLog, SpoolRecord};
 
 #[derive(Debug)]
-pub(crate) struct Ledger {
-    log: Log,
-    damage: Option<Damage>,
-    engine: Option<Sender<Reply>>,
+pub(crate) struct KeeperLedger {
+    log: SpoolLog,
+    damage: Option<SpoolDamage>,
+    engine: Option<Sender<KeeperReply>>,
 }
 
-impl Ledger {
-    pub(crate) fn new(log: Log, damage: Option<Damage>) -> Self {
+impl KeeperLedger {
+    pub(crate) fn new(log: SpoolLog, damage: Option<SpoolDamage>) -> Self {
         Self { log, damage, engine: None }
     }
 
@@ -29,25 +29,25 @@ impl Ledger {
 
     /// Notes that a process is about to be created; only then may it be.
     pub(crate) fn spawning(&mut self, id: u64, at: SystemTime, slot: u32, grace: Duration) -> io::Result<()> {
-        self.log.announce(&Record::Spawning { id, at, slot, grace })
+        self.log.announce(&SpoolRecord::Spawning { id, at, slot, grace })
     }
 
     pub(crate) fn spawned(&mut self, id: u64, pid: i32) {
-        self.log.note(&Record::Spawned { id, pid });
-        if let Some(Entry::Begun(begun)) = self.log.entries().get(id) {
+        self.log.note(&SpoolRecord::Spawned { id, pid });
+        if let Some(SpoolEntry::Begun(begun)) = self.log.entries().get(id) {
             let (slot, began) = (Some(begun.slot), Some(begun.at));
-            self.tell(Reply::Running(RunningCommand { id, pid: Some(pid), slot, began }));
+            self.tell(KeeperReply::Running(RunningCommand { id, pid: Some(pid), slot, began }));
         }
     }
 
-    pub(crate) fn exited(&mut self, exited: Exited) {
-        self.log.note(&Record::Exited(exited.clone()));
-        self.tell(Reply::Exited(exited));
+    pub(crate) fn exited(&mut self, exited: CommandExit) {
+        self.log.note(&SpoolRecord::Exited(exited.clone()));
+        self.tell(KeeperReply::Exited(exited));
     }
 
     pub(crate) fn forget(&mut self, id: u64) {
-        if let Some(Entry::Exited(_) | Entry::Vanished(_)) = self.log.entries().get(id) {
-            self.log.note(&Record::Forgotten { id });
+        if let Some(SpoolEntry::Exited(_) | SpoolEntry::Vanished(_)) = self.log.entries().get(id) {
+            self.log.note(&SpoolRecord::Forgotten { id });
         }
     }
 
@@ -60,16 +60,21 @@ impl Ledger {
 
     /// All that is known, for an engine that connects; from now on it gets all news. `queued` are the attempts
     /// that are about to begin.
-    pub(crate) fn connect(&mut self, engine: Sender<Reply>, pid: i32, queued: Vec<u64>) -> Vec<Reply> {
+    pub(crate) fn connect(
+        &mut self,
+        engine: Sender<KeeperReply>,
+        pid: i32,
+        queued: Vec<u64>,
+    ) -> Vec<KeeperReply> {
         self.engine = Some(engine);
         let mut replies =
-            vec![Reply::Welcome { pid, uncertain: self.log.is_uncertain(), damage: self.damage }];
+            vec![KeeperReply::Welcome { pid, uncertain: self.log.is_uncertain(), damage: self.damage }];
         replies.extend(self.log.entries().iter().map(known));
         let queued = queued.into_iter().filter(|id| !self.knows(*id));
         replies.extend(
-            queued.map(|id| Reply::Running(RunningCommand { id, pid: None, slot: None, began: None })),
+            queued.map(|id| KeeperReply::Running(RunningCommand { id, pid: None, slot: None, began: None })),
         );
-        replies.push(Reply::Ready);
+        replies.push(KeeperReply::Ready);
         replies
     }
 
@@ -77,7 +82,7 @@ impl Ledger {
         self.engine = None;
     }
 
-    pub(crate) fn tell(&self, reply: Reply) {
+    pub(crate) fn tell(&self, reply: KeeperReply) {
         if let Some(engine) = &self.engine {
             // An engine that has just gone loses nothing: all of it is on record.
             drop(engine.send(reply));
@@ -85,15 +90,15 @@ impl Ledger {
     }
 }
 
-fn known((id, entry): (u64, &Entry)) -> Reply {
+fn known((id, entry): (u64, &SpoolEntry)) -> KeeperReply {
     match entry {
-        Entry::Begun(begun) => Reply::Running(RunningCommand {
+        SpoolEntry::Begun(begun) => KeeperReply::Running(RunningCommand {
             id,
             pid: begun.pid,
             slot: Some(begun.slot),
             began: Some(begun.at),
         }),
-        Entry::Exited(exited) => Reply::Exited(exited.clone()),
-        Entry::Vanished(vanished) => Reply::Vanished(vanished.clone()),
+        SpoolEntry::Exited(exited) => KeeperReply::Exited(exited.clone()),
+        SpoolEntry::Vanished(vanished) => KeeperReply::Vanished(vanished.clone()),
     }
 }

@@ -7,14 +7,14 @@ use minicbor::{Decode, Encode};
 use undaunted_engine::event::RecordError;
 use undaunted_engine::event::codec::{put, read};
 
-use super::Spec;
-use crate::spool::{Damage, Exited, RunningCommand, Vanished};
+use super::CommandSpec;
+use crate::spool::{CommandExit, RunningCommand, SpoolDamage, VanishedCommand};
 
 /// From the engine to the keeper.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub(crate) enum Request {
+pub(crate) enum KeeperRequest {
     #[n(0)]
-    Start(#[n(0)] Spec),
+    Start(#[n(0)] CommandSpec),
     /// End this command and all processes it started.
     #[n(1)]
     Cancel {
@@ -39,7 +39,7 @@ pub(crate) enum Request {
 
 /// From the keeper to the engine.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub(crate) enum Reply {
+pub(crate) enum KeeperReply {
     /// Answers the greeting. What the spool knows follows, then `Ready`.
     #[n(0)]
     Welcome {
@@ -48,7 +48,7 @@ pub(crate) enum Reply {
         #[n(1)]
         uncertain: bool,
         #[n(2)]
-        damage: Option<Damage>,
+        damage: Option<SpoolDamage>,
     },
     /// What follows is new.
     #[n(1)]
@@ -57,23 +57,23 @@ pub(crate) enum Reply {
     Running(#[n(0)] RunningCommand),
     /// It has ended, and that is on record.
     #[n(3)]
-    Exited(#[n(0)] Exited),
+    Exited(#[n(0)] CommandExit),
     #[n(4)]
-    Vanished(#[n(0)] Vanished),
+    Vanished(#[n(0)] VanishedCommand),
     /// A request was refused; a start that was refused never began.
     #[n(5)]
     Refused {
         #[n(0)]
         id: Option<u64>,
         #[n(1)]
-        why: Refusal,
+        why: KeeperRefusal,
     },
 }
 
 /// Why the keeper has refused a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum KeeperRefusal {
     #[error("the message is malformed")]
     #[n(0)]
     Malformed,
@@ -99,13 +99,13 @@ pub enum Refusal {
 /// For fuzzing: reads a message to the keeper and writes it again.
 #[doc(hidden)]
 pub fn reread_request(from: &[u8]) -> Result<Vec<u8>, RecordError> {
-    read(from).map(|it: Request| written(&it))
+    read(from).map(|it: KeeperRequest| written(&it))
 }
 
 /// For fuzzing: the same for a message from the keeper.
 #[doc(hidden)]
 pub fn reread_reply(from: &[u8]) -> Result<Vec<u8>, RecordError> {
-    read(from).map(|it: Reply| written(&it))
+    read(from).map(|it: KeeperReply| written(&it))
 }
 
 fn written(message: &impl Encode<()>) -> Vec<u8> {

@@ -1,15 +1,15 @@
 //! The keeper: a small process that starts the engine's commands and stays when the engine dies.
 //!
 //! It is the parent of every command, notes in the spool what it starts and how it ends, and enforces
-//! timeouts with or without an engine. It knows nothing of jobs, retries or policies. [`Keeper`] is the
+//! timeouts with or without an engine. It knows nothing of jobs, retries or policies. [`KeeperClient`] is the
 //! engine's side of it, [`main`] the process itself.
 
 mod adoption;
 mod attend;
+mod client;
 mod clock;
 mod command;
 mod connection;
-mod engine_side;
 mod error;
 mod frame;
 mod greeting;
@@ -24,16 +24,16 @@ mod shared;
 mod spec;
 mod start;
 
-pub use engine_side::{Keeper, KeeperEvent};
+pub use client::{KeeperClient, KeeperEvent};
 pub use error::KeeperError;
 #[doc(hidden)]
 pub use frame::messages;
 #[doc(hidden)]
 pub use greeting::understood;
 pub use launch::Launched;
-pub use message::Refusal;
+pub use message::KeeperRefusal;
 #[doc(hidden)]
 pub use message::{reread_reply, reread_request};
 pub use recover::recover;
 pub use serve::main;
-pub use spec::Spec;
+pub use spec::CommandSpec;

@@ -9,14 +9,14 @@ use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, WaitStatus, wait};
 
 use super::attend::attend;
-use super::shared::Shared;
+use super::shared::KeeperShared;
 use crate::lock::locked;
-use crate::spool::End;
+use crate::spool::CommandEnd;
 
 /// `__WNOTHREAD`: children of this thread only.
 const OWN: WaitOptions = WaitOptions::from_bits_retain(0x2000_0000);
 
-pub(crate) fn reap(shared: &Shared) -> ! {
+pub(crate) fn reap(shared: &KeeperShared) -> ! {
     loop {
         let seen = locked(&shared.state).made;
         match wait(WaitOptions::empty()) {
@@ -36,7 +36,7 @@ pub(crate) fn reap(shared: &Shared) -> ! {
     }
 }
 
-fn ended(shared: &Shared, pid: Pid, status: WaitStatus) {
+fn ended(shared: &KeeperShared, pid: Pid, status: WaitStatus) {
     let Some(end) = end(status) else { return };
     let pid = pid.as_raw_pid();
     if !locked(&shared.state).by_pid.contains_key(&pid) {
@@ -55,7 +55,7 @@ fn ended(shared: &Shared, pid: Pid, status: WaitStatus) {
     }
 }
 
-fn end(status: WaitStatus) -> Option<End> {
-    let code = status.exit_status().map(End::Code);
-    code.or_else(|| status.terminating_signal().map(End::Signal))
+fn end(status: WaitStatus) -> Option<CommandEnd> {
+    let code = status.exit_status().map(CommandEnd::Code);
+    code.or_else(|| status.terminating_signal().map(CommandEnd::Signal))
 }

@@ -9,10 +9,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::KeeperError;
-use crate::process::{self, Ended, Mark, Process, boot, descendants, end_all, pid_space};
+use crate::process::{self, EndedGroup, Process, ProcessMark, boot, descendants, end_all, pid_space};
 use crate::spool::{
-    Begun, Damage, Entries, Entry, Fate, Found, Header, Lock, Log, Record, Recovered, Segments, Slot, Spool,
-    SpoolError, SpooledOutput, Story, Vanished,
+    BegunCommand, CommandFate, FoundLog, OutputSegments, OutputSlot, ReadLog, RecoveredSpool, Spool,
+    SpoolDamage, SpoolEntries, SpoolEntry, SpoolError, SpoolHeader, SpoolLock, SpoolLog, SpoolRecord,
+    SpooledOutput, VanishedCommand,
 };
 
 /// How often to look for leftovers; new ones may appear while others are ended.
@@ -22,33 +23,33 @@ const DYING: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
-pub(crate) struct Past {
-    pub(crate) log: Log,
-    pub(crate) segments: Segments,
-    pub(crate) damage: Option<Damage>,
+pub(crate) struct RecoveredRun {
+    pub(crate) log: SpoolLog,
+    pub(crate) segments: OutputSegments,
+    pub(crate) damage: Option<SpoolDamage>,
 }
 
 /// Finds out what became of the commands of a dead keeper, and ends their leftovers. Fails if a keeper lives;
 /// then that one knows.
-pub fn recover(folder: &Path) -> Result<Recovered, KeeperError> {
+pub fn recover(folder: &Path) -> Result<RecoveredSpool, KeeperError> {
     let spool = Spool::open(folder)?;
     let lock = lock(&spool)?;
     let name = process::random_name().map_err(KeeperError::Processes)?;
     let past = take_over(&spool, &lock, name)?;
     let fates = past.log.entries().iter().map(|(id, entry)| {
         let fate = match entry {
-            Entry::Exited(exited) => Fate::Exited(exited.clone()),
-            Entry::Vanished(vanished) => Fate::Vanished(Some(vanished.clone())),
+            SpoolEntry::Exited(exited) => CommandFate::Exited(exited.clone()),
+            SpoolEntry::Vanished(vanished) => CommandFate::Vanished(Some(vanished.clone())),
             // Not reached: `take_over` leaves none.
-            Entry::Begun(_) => Fate::Vanished(None),
+            SpoolEntry::Begun(_) => CommandFate::Vanished(None),
         };
         (id, fate)
     });
-    Ok(Recovered { fates: fates.collect(), uncertain: past.log.is_uncertain(), damage: past.damage })
+    Ok(RecoveredSpool { fates: fates.collect(), uncertain: past.log.is_uncertain(), damage: past.damage })
 }
 
 /// Takes the lock; waits for a dying keeper, which may hold it for a moment.
-fn lock(spool: &Spool) -> Result<Lock, SpoolError> {
+fn lock(spool: &Spool) -> Result<SpoolLock, SpoolError> {
     let until = Instant::now().checked_add(DYING);
     loop {
         match spool.lock() {
@@ -61,8 +62,8 @@ fn lock(spool: &Spool) -> Result<Lock, SpoolError> {
 }
 
 /// Ends what the last keeper left, and begins a log that records it, for a keeper called `name`.
-pub(crate) fn take_over(spool: &Spool, _: &Lock, name: String) -> Result<Past, KeeperError> {
-    let header = Header {
+pub(crate) fn take_over(spool: &Spool, _: &SpoolLock, name: String) -> Result<RecoveredRun, KeeperError> {
+    let header = SpoolHeader {
         boot: boot().map_err(KeeperError::Processes)?,
         pid_space: pid_space().map_err(KeeperError::Processes)?,
         keeper: name,
@@ -70,36 +71,36 @@ pub(crate) fn take_over(spool: &Spool, _: &Lock, name: String) -> Result<Past, K
         uncertain: false,
     };
     let unusable = SpoolError::unusable(spool.folder());
-    let found = Found::at(&spool.log()).map_err(unusable)?;
-    let is_same_boot = matches!(&found, Found::Log(story) if story.header.boot == header.boot);
-    let segments = Segments::open(spool, is_same_boot).map_err(unusable)?;
+    let found = FoundLog::at(&spool.log()).map_err(unusable)?;
+    let is_same_boot = matches!(&found, FoundLog::Log(story) if story.header.boot == header.boot);
+    let segments = OutputSegments::open(spool, is_same_boot).map_err(unusable)?;
     let (entries, uncertain, damage) = match found {
         // Without a log nothing is certain; on the very first start no attempt is on record.
-        Found::Nothing => (Entries::default(), true, None),
-        Found::Garbage(damage) => (Entries::default(), true, Some(damage)),
-        Found::Log(story) if is_same_boot => {
+        FoundLog::Nothing => (SpoolEntries::default(), true, None),
+        FoundLog::Garbage(damage) => (SpoolEntries::default(), true, Some(damage)),
+        FoundLog::Log(story) if is_same_boot => {
             let ended = end_leftovers(&story, header.pid_space).map_err(KeeperError::Processes)?;
             let uncertain = story.header.uncertain || story.damage.is_some();
             let entries = conclude(spool, &segments, &story, &ended);
             (entries, uncertain, story.damage)
         }
-        Found::Log(story) => (forget_everything(&story.entries), true, story.damage),
+        FoundLog::Log(story) => (forget_everything(&story.entries), true, story.damage),
     };
-    let header = Header { uncertain, ..header };
-    let log = Log::create(spool, header, entries).map_err(unusable)?;
-    Ok(Past { log, segments, damage })
+    let header = SpoolHeader { uncertain, ..header };
+    let log = SpoolLog::create(spool, header, entries).map_err(unusable)?;
+    Ok(RecoveredRun { log, segments, damage })
 }
 
 /// After another boot nothing in the spool is trusted: it was never synced.
-fn forget_everything(entries: &Entries) -> Entries {
-    let mut vanished = Entries::default();
+fn forget_everything(entries: &SpoolEntries) -> SpoolEntries {
+    let mut vanished = SpoolEntries::default();
     for (id, entry) in entries.iter() {
         let began = match entry {
-            Entry::Begun(begun) => begun.at,
-            Entry::Exited(exited) => exited.began,
-            Entry::Vanished(vanished) => vanished.began,
+            SpoolEntry::Begun(begun) => begun.at,
+            SpoolEntry::Exited(exited) => exited.began,
+            SpoolEntry::Vanished(vanished) => vanished.began,
         };
-        vanished.apply(&Record::Vanished(Vanished {
+        vanished.apply(&SpoolRecord::Vanished(VanishedCommand {
             id,
             began,
             stdout: SpooledOutput::default(),
@@ -112,29 +113,41 @@ fn forget_everything(entries: &Entries) -> Entries {
 }
 
 /// Records that all attempts without an end have vanished, and keeps their output.
-fn conclude(spool: &Spool, segments: &Segments, story: &Story, ended: &BTreeMap<u64, Ended>) -> Entries {
+fn conclude(
+    spool: &Spool,
+    segments: &OutputSegments,
+    story: &ReadLog,
+    ended: &BTreeMap<u64, EndedGroup>,
+) -> SpoolEntries {
     let mut entries = story.entries.clone();
     for (id, begun) in begun(&story.entries) {
-        let [stdout, stderr] = Slot::reopen(spool, begun.slot).map_or_else(
+        let [stdout, stderr] = OutputSlot::reopen(spool, begun.slot).map_or_else(
             |_| [SpooledOutput::default(); 2],
             |slot| [&slot.out, &slot.err].map(|file| segments.keep(file, 0).unwrap_or_default()),
         );
-        let Ended { ended, survived } = ended.get(&id).copied().unwrap_or_default();
-        entries.apply(&Record::Vanished(Vanished { id, began: begun.at, stdout, stderr, ended, survived }));
+        let EndedGroup { ended, survived } = ended.get(&id).copied().unwrap_or_default();
+        entries.apply(&SpoolRecord::Vanished(VanishedCommand {
+            id,
+            began: begun.at,
+            stdout,
+            stderr,
+            ended,
+            survived,
+        }));
     }
     entries
 }
 
-fn begun(entries: &Entries) -> impl Iterator<Item = (u64, &Begun)> {
+fn begun(entries: &SpoolEntries) -> impl Iterator<Item = (u64, &BegunCommand)> {
     entries.iter().filter_map(|(id, entry)| match entry {
-        Entry::Begun(begun) => Some((id, begun)),
+        SpoolEntry::Begun(begun) => Some((id, begun)),
         _ => None,
     })
 }
 
 /// Ends the processes of all attempts without an end, and counts them by attempt.
-fn end_leftovers(story: &Story, pid_space: u64) -> io::Result<BTreeMap<u64, Ended>> {
-    let mut outcome = BTreeMap::<u64, Ended>::new();
+fn end_leftovers(story: &ReadLog, pid_space: u64) -> io::Result<BTreeMap<u64, EndedGroup>> {
+    let mut outcome = BTreeMap::<u64, EndedGroup>::new();
     for _ in 0..ROUNDS {
         let families = leftovers(story, pid_space)?;
         if families.is_empty() {
@@ -143,7 +156,7 @@ fn end_leftovers(story: &Story, pid_space: u64) -> io::Result<BTreeMap<u64, Ende
         // In parallel, so that the graces of a hundred commands pass together.
         let threads = families.iter().map(|(owner, members)| {
             let grace = match owner.attempt().and_then(|id| story.entries.get(id)) {
-                Some(Entry::Begun(begun)) => begun.grace,
+                Some(SpoolEntry::Begun(begun)) => begun.grace,
                 _ => Duration::ZERO,
             };
             (owner.attempt(), members, grace)
@@ -166,13 +179,13 @@ fn end_leftovers(story: &Story, pid_space: u64) -> io::Result<BTreeMap<u64, Ende
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Owner {
+enum CommandOwner {
     /// A child of the dead keeper before `exec`; its attempt is not known.
     Keeper,
     Attempt(u64),
 }
 
-impl Owner {
+impl CommandOwner {
     const fn attempt(self) -> Option<u64> {
         match self {
             Self::Keeper => None,
@@ -182,7 +195,7 @@ impl Owner {
 }
 
 /// The living processes of attempts without an end, by owner.
-fn leftovers(story: &Story, pid_space: u64) -> io::Result<BTreeMap<Owner, Vec<Process>>> {
+fn leftovers(story: &ReadLog, pid_space: u64) -> io::Result<BTreeMap<CommandOwner, Vec<Process>>> {
     let all = Process::all()?;
     let header = &story.header;
     // Numbers mean something only in the namespace of the log, and the session is the keeper's only if
@@ -190,17 +203,17 @@ fn leftovers(story: &Story, pid_space: u64) -> io::Result<BTreeMap<Owner, Vec<Pr
     let has_numbers =
         header.pid_space == pid_space && !all.iter().any(|each| each.pid == header.pid && !each.ended);
     let own = rustix::process::getpid().as_raw_pid();
-    let mut roots = BTreeMap::<i32, Owner>::new();
+    let mut roots = BTreeMap::<i32, CommandOwner>::new();
     for each in all.iter().filter(|each| !each.ended && each.pid != own) {
         let by_group = begun(&story.entries)
             .find(|(_, begun)| begun.pid == Some(each.group) && each.session == header.pid)
             .filter(|_| has_numbers)
-            .map(|(id, _)| Owner::Attempt(id));
+            .map(|(id, _)| CommandOwner::Attempt(id));
         if let Some(found) = by_group.or_else(|| marked(story, each)) {
             roots.insert(each.pid, found);
         }
     }
-    let mut families = BTreeMap::<Owner, Vec<Process>>::new();
+    let mut families = BTreeMap::<CommandOwner, Vec<Process>>::new();
     for (root, owner) in &roots {
         let members = descendants(&all, |each| each.pid == *root);
         let family = families.entry(*owner).or_default();
@@ -214,16 +227,16 @@ fn leftovers(story: &Story, pid_space: u64) -> io::Result<BTreeMap<Owner, Vec<Pr
 }
 
 /// The attempt whose mark a process carries, if that attempt has no end on record.
-fn marked(story: &Story, process: &Process) -> Option<Owner> {
-    let marks = Mark::of(process.pid);
+fn marked(story: &ReadLog, process: &Process) -> Option<CommandOwner> {
+    let marks = ProcessMark::of(process.pid);
     let mark = marks.iter().find(|mark| mark.keeper == story.header.keeper)?;
     let Some(id) = mark.id else {
-        return Some(Owner::Keeper);
+        return Some(CommandOwner::Keeper);
     };
     match story.entries.get(id) {
-        Some(Entry::Begun(_)) => Some(Owner::Attempt(id)),
+        Some(SpoolEntry::Begun(_)) => Some(CommandOwner::Attempt(id)),
         Some(_) => None,
         // Forgotten, so what it left may stay; unless the log is damaged, and that is not certain.
-        None => story.damage.map(|_| Owner::Attempt(id)),
+        None => story.damage.map(|_| CommandOwner::Attempt(id)),
     }
 }

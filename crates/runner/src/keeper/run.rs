@@ -6,9 +6,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::Signal;
 
-use super::Spec;
+use super::CommandSpec;
 use crate::process::Process;
-use crate::spool::{End, EndedBy, Slot};
+use crate::spool::{CommandEnd, EndedBy, OutputSlot};
 
 /// How often the output of a command with a limit is checked.
 const LOOK: Duration = Duration::from_millis(50);
@@ -16,14 +16,14 @@ const LOOK: Duration = Duration::from_millis(50);
 const AGAIN: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
-pub(crate) struct Run {
-    pub(crate) phase: Phase,
-    pub(crate) limits: Limits,
+pub(crate) struct KeeperRun {
+    pub(crate) phase: RunState,
+    pub(crate) limits: RunLimits,
     pub(crate) began: SystemTime,
     /// Its process, once created; also its group.
     pub(crate) pid: Option<i32>,
-    pub(crate) slot: Option<Slot>,
-    pub(crate) end: Option<End>,
+    pub(crate) slot: Option<OutputSlot>,
+    pub(crate) end: Option<CommandEnd>,
     /// Check whether all its processes are gone.
     pub(crate) settle: bool,
     /// The keeper had children that are not commands when its process ended.
@@ -38,7 +38,7 @@ pub(crate) struct Run {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct RunLimits {
     pub(crate) timeout: Option<Duration>,
     pub(crate) output: Option<u64>,
     pub(crate) capture: u64,
@@ -48,14 +48,14 @@ pub(crate) struct Limits {
 }
 
 #[derive(Debug)]
-pub(crate) enum Phase {
-    Queued(Box<Spec>),
+pub(crate) enum RunState {
+    Queued(Box<CommandSpec>),
     Running,
-    Ending(Ending),
+    Ending(RunEnding),
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ending {
+pub(crate) struct RunEnding {
     pub(crate) why: EndedBy,
     kill_at: Option<Instant>,
     due: Option<Signal>,
@@ -63,23 +63,23 @@ pub(crate) struct Ending {
 }
 
 #[derive(Debug)]
-pub(crate) enum Step {
-    Spawn(Box<Spec>),
+pub(crate) enum RunStep {
+    Spawn(Box<CommandSpec>),
     Signal(Signal),
     Settle,
 }
 
-impl Run {
-    pub(crate) fn queued(spec: Spec) -> Self {
+impl KeeperRun {
+    pub(crate) fn queued(spec: CommandSpec) -> Self {
         Self {
-            limits: Limits {
+            limits: RunLimits {
                 timeout: spec.timeout,
                 output: spec.output_limit,
                 capture: spec.capture,
                 grace: spec.grace,
                 deadline: None,
             },
-            phase: Phase::Queued(Box::new(spec)),
+            phase: RunState::Queued(Box::new(spec)),
             began: SystemTime::now(),
             pid: None,
             slot: None,
@@ -93,29 +93,29 @@ impl Run {
         }
     }
 
-    pub(crate) fn next_step(&mut self) -> Option<Step> {
-        match std::mem::replace(&mut self.phase, Phase::Running) {
-            Phase::Queued(spec) => return Some(Step::Spawn(spec)),
+    pub(crate) fn next_step(&mut self) -> Option<RunStep> {
+        match std::mem::replace(&mut self.phase, RunState::Running) {
+            RunState::Queued(spec) => return Some(RunStep::Spawn(spec)),
             phase => self.phase = phase,
         }
         // A signal for a process that is being created waits until it exists.
         self.pid?;
-        if let Phase::Ending(ending) = &mut self.phase
+        if let RunState::Ending(ending) = &mut self.phase
             && let Some(signal) = ending.due.take()
         {
             ending.killed = ending.killed || signal == Signal::KILL;
-            return Some(Step::Signal(signal));
+            return Some(RunStep::Signal(signal));
         }
-        std::mem::take(&mut self.settle).then_some(Step::Settle)
+        std::mem::take(&mut self.settle).then_some(RunStep::Settle)
     }
 
     /// Begins to end its processes. False if that has begun already.
     pub(crate) fn end(&mut self, why: EndedBy, now: Instant) -> bool {
-        if matches!(self.phase, Phase::Ending(_)) {
+        if matches!(self.phase, RunState::Ending(_)) {
             return false;
         }
         let kill_at = now.checked_add(self.limits.grace);
-        self.phase = Phase::Ending(Ending { why, kill_at, due: Some(Signal::TERM), killed: false });
+        self.phase = RunState::Ending(RunEnding { why, kill_at, due: Some(Signal::TERM), killed: false });
         self.alarm = self.look_by(kill_at, now);
         true
     }
@@ -126,12 +126,12 @@ impl Run {
         self.alarm = None;
         let written = self.written_too_much();
         match &mut self.phase {
-            Phase::Queued(_) => false,
-            Phase::Running if self.end.is_some() => {
+            RunState::Queued(_) => false,
+            RunState::Running if self.end.is_some() => {
                 self.settle = true;
                 true
             }
-            Phase::Running => {
+            RunState::Running => {
                 let late = self.limits.deadline.is_some_and(|deadline| deadline <= now);
                 let late = late.then_some(EndedBy::Timeout);
                 if let Some(why) = late.or(written.map(|_| EndedBy::OutputLimit)) {
@@ -140,7 +140,7 @@ impl Run {
                 self.alarm = self.next_look(now);
                 false
             }
-            Phase::Ending(ending) => {
+            RunState::Ending(ending) => {
                 // A command that has written its limit twice over gets no further grace.
                 let wild = written.is_some_and(|times| times >= 2);
                 if ending.kill_at.is_some_and(|kill_at| kill_at <= now) || wild {
@@ -179,7 +179,7 @@ impl Run {
 
     pub(crate) fn why(&self) -> EndedBy {
         match self.phase {
-            Phase::Ending(Ending { why, .. }) if why != EndedBy::Itself => why,
+            RunState::Ending(RunEnding { why, .. }) if why != EndedBy::Itself => why,
             _ if self.written_too_much().is_some() => EndedBy::OutputLimit,
             _ => EndedBy::Itself,
         }

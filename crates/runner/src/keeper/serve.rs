@@ -10,14 +10,14 @@ use std::sync::{Arc, Condvar, Mutex, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use super::connection;
-use super::ledger::Ledger;
-use super::recover::{Past, take_over};
-use super::shared::{Shared, State};
+use super::ledger::KeeperLedger;
+use super::recover::{RecoveredRun, take_over};
+use super::shared::{KeeperShared, KeeperState};
 use super::{KeeperError, reaper};
 use crate::causes::with_causes;
 use crate::lock::locked;
-use crate::process::{Mark, random_name};
-use crate::spool::{Slots, Spool, SpoolError};
+use crate::process::{ProcessMark, random_name};
+use crate::spool::{OutputSlots, Spool, SpoolError};
 
 /// How long to wait for the first engine.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -27,7 +27,7 @@ pub(crate) const LOCKED: &str = "locked";
 
 /// Runs the keeper of the spool in this folder, for as long as there is something to keep.
 ///
-/// To be called by a process that [`Keeper::start`](super::Keeper::start) has started, from its main thread
+/// To be called by a process that [`KeeperClient::start`](super::KeeperClient::start) has started, from its main thread
 /// and before there is any other. Its stdin is a connection to the engine that started it; on stdout it
 /// writes a line if it gives up. It returns only if it cannot begin; a keeper with nothing to do exits.
 pub fn main(folder: &Path) -> Result<Infallible, KeeperError> {
@@ -57,7 +57,7 @@ fn allow_many_files() {
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-fn begin(folder: &Path) -> Result<(Arc<Shared>, UnixListener), KeeperError> {
+fn begin(folder: &Path) -> Result<(Arc<KeeperShared>, UnixListener), KeeperError> {
     die_whole();
     allow_many_files();
     let system = KeeperError::Processes;
@@ -67,27 +67,30 @@ fn begin(folder: &Path) -> Result<(Arc<Shared>, UnixListener), KeeperError> {
     rustix::process::set_child_subreaper(Some(own)).map_err(|error| system(error.into()))?;
     let spool = Spool::open(folder)?;
     let lock = spool.lock()?;
-    let name = match Mark::own() {
+    let name = match ProcessMark::own() {
         // Passed in the environment, so that a child is recognized before it has become a command.
-        Some(Mark { keeper: name, id: None }) => name,
+        Some(ProcessMark { keeper: name, id: None }) => name,
         _ => random_name().map_err(system)?,
     };
     let past = take_over(&spool, &lock, name.clone())?;
     let unusable = SpoolError::unusable(spool.folder());
-    let slots = Slots::clear(&spool).map_err(unusable)?;
+    let slots = OutputSlots::clear(&spool).map_err(unusable)?;
     let listener = spool.listen().map_err(unusable)?;
-    let Past { log, segments, damage } = past;
+    let RecoveredRun { log, segments, damage } = past;
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
-    let shared = Arc::new_cyclic(|shared| Shared {
+    let shared = Arc::new_cyclic(|shared| KeeperShared {
         own: Weak::clone(shared),
         most_workers: cores.saturating_mul(2).clamp(4, 16),
         name,
         pid: own.as_raw_pid(),
-        ledger: Mutex::new(Ledger::new(log, damage)),
+        ledger: Mutex::new(KeeperLedger::new(log, damage)),
         slots,
         segments,
         spawning: RwLock::default(),
-        state: Mutex::new(State { patience: Instant::now().checked_add(PATIENCE), ..State::default() }),
+        state: Mutex::new(KeeperState {
+            patience: Instant::now().checked_add(PATIENCE),
+            ..KeeperState::default()
+        }),
         work: Condvar::new(),
         alarm: Condvar::new(),
         children: Condvar::new(),
@@ -98,7 +101,11 @@ fn begin(folder: &Path) -> Result<(Arc<Shared>, UnixListener), KeeperError> {
     Ok((shared, listener))
 }
 
-fn run_threads(shared: &Arc<Shared>, listener: UnixListener, first: Option<UnixStream>) -> io::Result<()> {
+fn run_threads(
+    shared: &Arc<KeeperShared>,
+    listener: UnixListener,
+    first: Option<UnixStream>,
+) -> io::Result<()> {
     // First, since the engine that started this keeper is waiting for an answer.
     if let Some(first) = first {
         let shared = Arc::clone(shared);

@@ -8,44 +8,44 @@ use std::io;
 use std::sync::{Condvar, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
-use super::ledger::Ledger;
-use super::message::{Refusal, Reply};
-use super::run::{Phase, Run, Step};
+use super::ledger::KeeperLedger;
+use super::message::{KeeperRefusal, KeeperReply};
+use super::run::{KeeperRun, RunState, RunStep};
 use super::serve::thread;
-use super::spec::Spec;
+use super::spec::CommandSpec;
 use super::{attend, clock};
 use crate::lock::locked;
-use crate::process::Mark;
-use crate::spool::{End, EndedBy, Lock, Segments, Slots, Spool};
+use crate::process::ProcessMark;
+use crate::spool::{CommandEnd, EndedBy, OutputSegments, OutputSlots, Spool, SpoolLock};
 
 /// An output so short, in bytes, that the reaper may copy it.
 const LITTLE: u64 = 64 << 10;
 
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct KeeperShared {
     /// For threads that are started when they are needed.
     pub(crate) own: Weak<Self>,
     pub(crate) most_workers: usize,
     pub(crate) spool: Spool,
     pub(crate) name: String,
     pub(crate) pid: i32,
-    pub(crate) ledger: Mutex<Ledger>,
-    pub(crate) slots: Slots,
-    pub(crate) segments: Segments,
+    pub(crate) ledger: Mutex<KeeperLedger>,
+    pub(crate) slots: OutputSlots,
+    pub(crate) segments: OutputSegments,
     /// Read-locked while a process is created and entered; a write lock waits for all of these.
     pub(crate) spawning: RwLock<()>,
-    pub(crate) state: Mutex<State>,
+    pub(crate) state: Mutex<KeeperState>,
     pub(crate) work: Condvar,
     pub(crate) alarm: Condvar,
     pub(crate) children: Condvar,
     pub(crate) engine_left: Condvar,
-    pub(crate) _lock: Lock,
+    pub(crate) _lock: SpoolLock,
 }
 
 /// The running commands, and whether an engine is connected.
 #[derive(Debug, Default)]
-pub(crate) struct State {
-    pub(crate) runs: HashMap<u64, Run>,
+pub(crate) struct KeeperState {
+    pub(crate) runs: HashMap<u64, KeeperRun>,
     pub(crate) by_pid: HashMap<i32, u64>,
     /// Children of no running command: left by a successful one, or not attributed.
     pub(crate) strays: HashSet<i32>,
@@ -64,7 +64,7 @@ pub(crate) struct State {
     pub(crate) patience: Option<Instant>,
 }
 
-impl State {
+impl KeeperState {
     pub(crate) fn remove(&mut self, id: u64) {
         if let Some(entered) = self.runs.remove(&id).and_then(|run| run.entered) {
             self.alarms.remove(&(entered, id));
@@ -72,21 +72,21 @@ impl State {
     }
 }
 
-impl Shared {
-    pub(crate) fn mark(&self, id: u64) -> Mark {
-        Mark { keeper: self.name.clone(), id: Some(id) }
+impl KeeperShared {
+    pub(crate) fn mark(&self, id: u64) -> ProcessMark {
+        ProcessMark { keeper: self.name.clone(), id: Some(id) }
     }
 
-    pub(crate) fn start(&self, spec: Spec) {
+    pub(crate) fn start(&self, spec: CommandSpec) {
         let id = spec.id;
         // In this order: a command that ends is in the ledger before it leaves `runs`.
         let is_running = locked(&self.state).runs.contains_key(&id);
         let is_known = locked(&self.ledger).knows(id);
         if is_running || is_known {
-            return self.refuse(Some(id), Refusal::Known);
+            return self.refuse(Some(id), KeeperRefusal::Known);
         }
         let mut state = locked(&self.state);
-        state.runs.insert(id, Run::queued(spec));
+        state.runs.insert(id, KeeperRun::queued(spec));
         self.schedule(&mut state, id);
     }
 
@@ -96,10 +96,10 @@ impl Shared {
         let Some(run) = state.runs.get_mut(&id) else {
             return;
         };
-        if matches!(run.phase, Phase::Queued(_)) {
+        if matches!(run.phase, RunState::Queued(_)) {
             state.remove(id);
             drop(state);
-            return self.refuse(Some(id), Refusal::Cancelled);
+            return self.refuse(Some(id), KeeperRefusal::Cancelled);
         }
         if run.end.is_none() && run.end(EndedBy::Cancelled, Instant::now()) {
             self.set_alarm(&mut state, id);
@@ -114,11 +114,11 @@ impl Shared {
         }
     }
 
-    pub(crate) fn refuse(&self, id: Option<u64>, why: Refusal) {
-        locked(&self.ledger).tell(Reply::Refused { id, why });
+    pub(crate) fn refuse(&self, id: Option<u64>, why: KeeperRefusal) {
+        locked(&self.ledger).tell(KeeperReply::Refused { id, why });
     }
 
-    pub(crate) fn schedule(&self, state: &mut State, id: u64) {
+    pub(crate) fn schedule(&self, state: &mut KeeperState, id: u64) {
         let Some(run) = state.runs.get_mut(&id) else {
             return;
         };
@@ -136,7 +136,7 @@ impl Shared {
 
     /// Starts one more worker. Only when needed: most keepers have few commands at a time, and a thread
     /// takes as long to start as a small command to run.
-    pub(crate) fn hire(&self, state: &mut State) -> io::Result<()> {
+    pub(crate) fn hire(&self, state: &mut KeeperState) -> io::Result<()> {
         if let Some(shared) = self.own.upgrade() {
             thread("commands", move || attend::work(&shared))?;
             state.workers = state.workers.saturating_add(1);
@@ -146,7 +146,7 @@ impl Shared {
 
     /// Starts the timer thread. Aborts if that fails: a keeper without it would let commands run for ever,
     /// while a dead one is recovered.
-    pub(crate) fn watch(&self, state: &mut State) {
+    pub(crate) fn watch(&self, state: &mut KeeperState) {
         if !state.is_watched
             && let Some(shared) = self.own.upgrade()
         {
@@ -158,7 +158,7 @@ impl Shared {
     }
 
     /// The next step of a busy command. Without one the command is no longer busy.
-    pub(crate) fn next_step(&self, id: u64) -> Option<Step> {
+    pub(crate) fn next_step(&self, id: u64) -> Option<RunStep> {
         let mut state = locked(&self.state);
         let run = state.runs.get_mut(&id)?;
         let step = run.next_step();
@@ -167,7 +167,7 @@ impl Shared {
     }
 
     /// Replaces the entered alarm of a command by the one it has set.
-    pub(crate) fn set_alarm(&self, state: &mut State, id: u64) {
+    pub(crate) fn set_alarm(&self, state: &mut KeeperState, id: u64) {
         let Some(run) = state.runs.get_mut(&id) else {
             return;
         };
@@ -187,7 +187,7 @@ impl Shared {
 
     /// A child of the keeper has ended. Returns a command that consisted of this process alone, as far as
     /// can be told, and wrote little: the caller may attend to it on the spot.
-    pub(crate) fn child_ended(&self, pid: i32, end: End, adopted: bool) -> Option<u64> {
+    pub(crate) fn child_ended(&self, pid: i32, end: CommandEnd, adopted: bool) -> Option<u64> {
         let mut state = locked(&self.state);
         if let Some(id) = state.by_pid.remove(&pid) {
             let run = state.runs.get_mut(&id)?;
@@ -247,7 +247,7 @@ impl Shared {
 
     /// Exits if there is neither an engine nor a command: everything is in the log. An engine that connects
     /// at this moment gets an error, and starts the next keeper.
-    pub(crate) fn leave_if_idle(&self, state: &State) {
+    pub(crate) fn leave_if_idle(&self, state: &KeeperState) {
         if !state.engine && state.runs.is_empty() && state.patience.is_none() {
             // If this fails, the next keeper removes the socket.
             drop(self.spool.remove_socket());

@@ -10,7 +10,7 @@ use crate::codec;
 
 /// Complete: the keeper adds nothing but a mark in the environment.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Spec {
+pub struct CommandSpec {
     /// The attempt. A keeper runs an id once, and refuses a second start.
     #[n(0)]
     pub id: u64,
@@ -45,7 +45,7 @@ pub struct Spec {
     pub grace: Duration,
 }
 
-impl Spec {
+impl CommandSpec {
     /// With an empty environment, no input and no limits.
     pub fn new(id: u64, argv: impl IntoIterator<Item: Into<OsString>>) -> Self {
         Self {

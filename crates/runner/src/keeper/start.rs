@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use undaunted_engine::event::codec::read;
 
-use super::frame::{Frame, next_frame};
+use super::frame::{KeeperFrame, next_frame};
 use super::greeting::{greeting, refusal};
-use super::message::{Refusal, Reply};
-use super::{Keeper, KeeperError, KeeperEvent, Launched};
-use crate::spool::{Fate, Recovered, Spool};
+use super::message::{KeeperRefusal, KeeperReply};
+use super::{KeeperClient, KeeperError, KeeperEvent, Launched};
+use crate::spool::{CommandFate, RecoveredSpool, Spool};
 
 /// How long to try: a keeper that is about to exit must be gone before the next can start.
 const TRYING: Duration = Duration::from_secs(15);
@@ -22,19 +22,23 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// How long a living keeper may take to answer.
 const ANSWER: Duration = Duration::from_secs(30);
 
-pub(super) struct Met {
+pub(super) struct KeeperGreeting {
     pub(super) stream: BufReader<UnixStream>,
     pub(super) pid: i32,
-    pub(super) recovered: Recovered,
+    pub(super) recovered: RecoveredSpool,
     /// Its process, if this process has started it.
     pub(super) child: Option<Child>,
 }
 
-impl Keeper {
+impl KeeperClient {
     /// Connects to the keeper of the spool in this folder; without one, starts `binary` with `args`
     /// and the folder as the last argument, which is to call [`main`](super::main). A new keeper first
     /// ends what the commands of a dead one left, which may take their grace.
-    pub fn start(binary: &Path, args: &[OsString], folder: &Path) -> Result<(Self, Recovered), KeeperError> {
+    pub fn start(
+        binary: &Path,
+        args: &[OsString],
+        folder: &Path,
+    ) -> Result<(Self, RecoveredSpool), KeeperError> {
         let (sender, events) = channel();
         let tell = move |_: &Spool, event| sender.send(event).is_ok();
         let (mut keeper, recovered) = Self::reach(binary, args, folder, None, tell)?;
@@ -50,7 +54,7 @@ impl Keeper {
         folder: &Path,
         launched: Option<Launched>,
         tell: impl Fn(&Spool, KeeperEvent) -> bool + Send + 'static,
-    ) -> Result<(Self, Recovered), KeeperError> {
+    ) -> Result<(Self, RecoveredSpool), KeeperError> {
         let (spool, mut met) = match launched {
             Some(launched) => (launched.spool.clone(), launched.meet()?),
             None => (Spool::open(folder)?, None),
@@ -78,7 +82,7 @@ impl Keeper {
     }
 }
 
-fn connect(spool: &Spool) -> Result<Met, KeeperError> {
+fn connect(spool: &Spool) -> Result<KeeperGreeting, KeeperError> {
     let mut stream = spool.connect().map_err(KeeperError::Silent)?;
     stream
         .set_read_timeout(Some(ANSWER))
@@ -88,42 +92,42 @@ fn connect(spool: &Spool) -> Result<Met, KeeperError> {
     let (pid, recovered) = hear_known(&mut stream)?;
     let lasting = stream.get_ref().set_read_timeout(None);
     lasting.map_err(KeeperError::Silent)?;
-    Ok(Met { stream, pid, recovered, child: None })
+    Ok(KeeperGreeting { stream, pid, recovered, child: None })
 }
 
-pub(super) fn hear_known(stream: &mut impl Read) -> Result<(i32, Recovered), KeeperError> {
-    let mut recovered = Recovered::default();
+pub(super) fn hear_known(stream: &mut impl Read) -> Result<(i32, RecoveredSpool), KeeperError> {
+    let mut recovered = RecoveredSpool::default();
     let mut keeper = 0;
     loop {
         match next_reply(stream).map_err(KeeperError::Silent)? {
-            Reply::Welcome { pid, uncertain, damage } => {
+            KeeperReply::Welcome { pid, uncertain, damage } => {
                 keeper = pid;
                 recovered.uncertain = uncertain;
                 recovered.damage = damage;
             }
-            Reply::Running(running) => {
-                recovered.fates.insert(running.id, Fate::Running(running));
+            KeeperReply::Running(running) => {
+                recovered.fates.insert(running.id, CommandFate::Running(running));
             }
-            Reply::Exited(exited) => {
-                recovered.fates.insert(exited.id, Fate::Exited(exited));
+            KeeperReply::Exited(exited) => {
+                recovered.fates.insert(exited.id, CommandFate::Exited(exited));
             }
-            Reply::Vanished(vanished) => {
-                let (id, fate) = (vanished.id, Fate::Vanished(Some(vanished)));
+            KeeperReply::Vanished(vanished) => {
+                let (id, fate) = (vanished.id, CommandFate::Vanished(Some(vanished)));
                 recovered.fates.insert(id, fate);
             }
-            Reply::Ready => return Ok((keeper, recovered)),
-            Reply::Refused { why, .. } => return Err(why.into()),
+            KeeperReply::Ready => return Ok((keeper, recovered)),
+            KeeperReply::Refused { why, .. } => return Err(why.into()),
         }
     }
 }
 
-pub(crate) fn next_reply(stream: &mut impl Read) -> io::Result<Reply> {
+pub(crate) fn next_reply(stream: &mut impl Read) -> io::Result<KeeperReply> {
     match next_frame(stream)? {
-        Frame::Message(payload) => match refusal(&payload) {
-            Some(why) => Ok(Reply::Refused { id: None, why }),
+        KeeperFrame::Message(payload) => match refusal(&payload) {
+            Some(why) => Ok(KeeperReply::Refused { id: None, why }),
             None => read(&payload).map_err(io::Error::other),
         },
-        Frame::TooLong => Err(io::Error::other(Refusal::Malformed)),
-        Frame::Closed => Err(io::ErrorKind::UnexpectedEof.into()),
+        KeeperFrame::TooLong => Err(io::Error::other(KeeperRefusal::Malformed)),
+        KeeperFrame::Closed => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }

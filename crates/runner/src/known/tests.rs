@@ -1,15 +1,15 @@
 //! A job is read the same way whatever was saved of it.
 
-use undaunted_engine::breaker::Gate;
+use undaunted_engine::breaker::BreakerAnswer;
 use undaunted_engine::decide::react;
-use undaunted_engine::event::{Event, JobEvent, NewItem, Record, Submitted};
+use undaunted_engine::event::{Event, JobEvent, JobSubmitted, NewItem, Record};
 use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::{Job, Plans};
-use undaunted_policy::{Cause, Timestamp};
+use undaunted_policy::{FailureCause, Timestamp};
 use undaunted_store::{Append, Epoch, MemoryStore, Store, Version};
 
-use super::{Known, aggregate, bytes_of};
+use super::{KnownJob, aggregate, bytes_of};
 
 const WORKFLOW: &str = "
 mode: mapreduce
@@ -32,11 +32,11 @@ struct Scene {
 impl Scene {
     fn submitted_at(millis: u64) -> Self {
         let now = Timestamp::from_millis(millis);
-        let submitted = Submitted {
+        let submitted = JobSubmitted {
             job: "a".to_owned(),
             text: WORKFLOW.into(),
             parallel: vec![(StepId(0), 100)],
-            ..Submitted::default()
+            ..JobSubmitted::default()
         };
         let first = Record { at: now, event: Event::Job(JobEvent::Submitted(Box::new(submitted))) };
         let mut scene = Self {
@@ -70,10 +70,10 @@ impl Scene {
     }
 
     fn fail(&mut self, item: u32) {
-        self.tell(&Input::Start { item: StepId(0).item(item), refused: None, gate: Gate::None });
+        self.tell(&Input::Start { item: StepId(0).item(item), refused: None, gate: BreakerAnswer::None });
         self.tell(&Input::Ended(Box::new(AttemptEnd {
             start: StartId(u64::from(item) + 1),
-            failure: Some(Cause::Exit(1)),
+            failure: Some(FailureCause::Exit(1)),
             ..AttemptEnd::default()
         })));
     }
@@ -83,8 +83,8 @@ impl Scene {
         self.store.save_snapshot(&of, self.version, bytes).unwrap();
     }
 
-    fn read(&self) -> Known {
-        Known::read(&self.store, self.job.id(), &Plans::default()).unwrap()
+    fn read(&self) -> KnownJob {
+        KnownJob::read(&self.store, self.job.id(), &Plans::default()).unwrap()
     }
 }
 

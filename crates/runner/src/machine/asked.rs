@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use undaunted_policy::Timestamp;
 
-use super::keeping::{Reach, ReachedKeeper};
+use super::command_host::{KeeperAddress, ReachedKeeper};
 use crate::drive::Notifier;
-use crate::executor::{FunctionOrder, NewFile, Order};
+use crate::executor::{FunctionOrder, HttpOrder, NewFile};
 use crate::folder::JobFolder;
 use crate::keeper::KeeperError;
 
@@ -39,7 +39,7 @@ pub trait Machine: Send + Sync {
     fn aside(&self, work: Box<dyn FnOnce() + Send>);
 
     /// Sends a request; that it was accepted, or how it ended, is reported.
-    fn send(&self, order: Order, notifier: Notifier) -> Withdraw;
+    fn send(&self, order: HttpOrder, notifier: Notifier) -> Withdraw;
 
     fn has_function(&self, _name: &str) -> bool {
         false
@@ -52,7 +52,7 @@ pub trait Machine: Send + Sync {
     /// Reaches the keeper of a job, or starts one, and says what became of the attempts of the last one.
     /// If the keeper cannot tell which attempts never began, their remaining processes are ended
     /// first, so that no second attempt runs beside one of them.
-    fn keeper(&self, reach: Reach<'_>) -> Result<ReachedKeeper, KeeperError>;
+    fn keeper(&self, reach: KeeperAddress<'_>) -> Result<ReachedKeeper, KeeperError>;
 
     fn has_spool(&self, folder: &JobFolder) -> bool;
 

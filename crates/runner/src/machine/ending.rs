@@ -12,18 +12,19 @@ use std::time::Duration;
 use undaunted_engine::event;
 use undaunted_engine::id::StartId;
 use undaunted_engine::input::AttemptEnd;
-use undaunted_engine::task::{Keeps, Task};
-use undaunted_policy::mutant::{self, Mutant};
-use undaunted_policy::{Cause, Class, Timestamp};
+use undaunted_engine::mutant::{self, Mutant};
+use undaunted_engine::task::{KeptOutput, Task};
+use undaunted_policy::{FailureCause, FailureClass, Timestamp};
 
 use crate::clock::wall;
 use crate::executor::{AttemptFate, ExecutorMessage};
 use crate::failpoint;
-use crate::keeper::{KeeperEvent, Refusal};
+use crate::keeper::{KeeperEvent, KeeperRefusal};
 use crate::lock::locked;
 use crate::secrets::Secrets;
 use crate::spool::{
-    CaptureError, End, EndedBy, Exited, Fate, NotStarted, Recovered, Refusing, Spool, SpooledOutput, Vanished,
+    CaptureError, CommandEnd, CommandExit, CommandFate, EndedBy, NotStartedCommand, RecoveredSpool, Spool,
+    SpooledOutput, StartRefusal, VanishedCommand,
 };
 
 /// The most bytes of an output that can be captured.
@@ -39,7 +40,7 @@ const SHOWN_BYTES: usize = 4 << 10;
 /// The machine lacks a resource just now: EAGAIN, ENOMEM, ENFILE, EMFILE, ENOSPC. No fault of the program.
 const PASSING: [i32; 5] = [11, 12, 23, 24, 28];
 
-pub trait Outputs {
+pub trait CapturedOutputs {
     fn capture(&self, kept: &SpooledOutput, limit: u64) -> Result<Vec<u8>, CaptureError>;
 
     fn last_lines(&self, kept: &SpooledOutput, lines: usize) -> io::Result<String>;
@@ -48,7 +49,7 @@ pub trait Outputs {
     fn slot(&self, number: u32) -> [PathBuf; 2];
 }
 
-impl Outputs for Spool {
+impl CapturedOutputs for Spool {
     fn capture(&self, kept: &SpooledOutput, limit: u64) -> Result<Vec<u8>, CaptureError> {
         self.capture(kept, limit)
     }
@@ -63,7 +64,7 @@ impl Outputs for Spool {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Expected {
+pub struct ExpectedEnd {
     /// The most bytes of output to read, if something depends on it.
     pub(crate) capture: Option<u64>,
     /// In bytes; a command that writes more is ended.
@@ -72,7 +73,7 @@ pub struct Expected {
     pub(crate) working_dir: String,
 }
 
-impl Expected {
+impl ExpectedEnd {
     pub(crate) fn of(task: &Task) -> Self {
         Self {
             capture: task.wants_output.then(|| most(task.keeps)),
@@ -83,37 +84,37 @@ impl Expected {
     }
 }
 
-pub(crate) const fn most(keeps: Keeps) -> u64 {
+pub(crate) const fn most(keeps: KeptOutput) -> u64 {
     match keeps {
-        Keeps::Items => INPUT,
-        Keeps::Value | Keeps::All => CAPTURE,
+        KeptOutput::Items => INPUT,
+        KeptOutput::Value | KeptOutput::All => CAPTURE,
     }
 }
 
 /// An attempt of a program that is on record as started, perhaps by an earlier engine.
 #[derive(Clone, Debug, Default)]
-pub struct OnRecord {
-    pub(crate) expected: Expected,
+pub struct RecordedAttempt {
+    pub(crate) expected: ExpectedEnd,
     pub(crate) timeout: Option<Duration>,
     /// The receipt token of its command, which is in the environment of its processes.
     pub(crate) token: Option<String>,
 }
 
 /// Completes the ends of the attempts of one job.
-pub struct Endings {
+pub struct AttemptEnds {
     secrets: Secrets,
-    expected: Mutex<BTreeMap<StartId, Expected>>,
+    expected: Mutex<BTreeMap<StartId, ExpectedEnd>>,
 }
 
-impl Endings {
+impl AttemptEnds {
     /// For the attempts on record as started. Made before a keeper is reached, since the keeper may
     /// report ends at once.
-    pub fn new(secrets: Secrets, started: &BTreeMap<StartId, OnRecord>) -> Self {
+    pub fn new(secrets: Secrets, started: &BTreeMap<StartId, RecordedAttempt>) -> Self {
         let expected = started.iter().map(|(start, it)| (*start, it.expected.clone()));
         Self { secrets, expected: Mutex::new(expected.collect()) }
     }
 
-    pub fn expect(&self, start: StartId, expected: Expected) {
+    pub fn expect(&self, start: StartId, expected: ExpectedEnd) {
         locked(&self.expected).insert(start, expected);
     }
 
@@ -123,7 +124,7 @@ impl Endings {
     }
 
     /// None if the event is not news.
-    pub fn message(&self, event: KeeperEvent, outputs: &dyn Outputs) -> Option<ExecutorMessage> {
+    pub fn message(&self, event: KeeperEvent, outputs: &dyn CapturedOutputs) -> Option<ExecutorMessage> {
         Some(match event {
             KeeperEvent::Began(running) => ExecutorMessage::Began {
                 start: StartId(running.id),
@@ -132,8 +133,8 @@ impl Endings {
             KeeperEvent::Exited(exited) => ExecutorMessage::Ended(Box::new(self.end(&exited, outputs))),
             KeeperEvent::Refused { id: Some(id), why } => match why {
                 // It runs or has run, so its end is reported anyway.
-                Refusal::Known => return None,
-                Refusal::Cancelled => ExecutorMessage::NotBegun(StartId(id)),
+                KeeperRefusal::Known => return None,
+                KeeperRefusal::Cancelled => ExecutorMessage::NotBegun(StartId(id)),
                 why => ExecutorMessage::Refused(why),
             },
             KeeperEvent::Refused { id: None, why } => ExecutorMessage::Refused(why),
@@ -141,7 +142,7 @@ impl Endings {
         })
     }
 
-    fn end(&self, exited: &Exited, outputs: &dyn Outputs) -> AttemptEnd {
+    fn end(&self, exited: &CommandExit, outputs: &dyn CapturedOutputs) -> AttemptEnd {
         failpoint::reach("ended-before", exited.id);
         let expected = locked(&self.expected).get(&StartId(exited.id)).cloned();
         ended(exited, outputs, &self.secrets, &expected.unwrap_or_default())
@@ -150,9 +151,9 @@ impl Endings {
     /// The fates of attempts on record as started, and the other attempts that a spool knows of.
     pub fn fates(
         &self,
-        started: &BTreeMap<StartId, OnRecord>,
-        recovered: &Recovered,
-        outputs: &dyn Outputs,
+        started: &BTreeMap<StartId, RecordedAttempt>,
+        recovered: &RecoveredSpool,
+        outputs: &dyn CapturedOutputs,
         now: Timestamp,
     ) -> (BTreeMap<StartId, AttemptFate>, BTreeSet<StartId>) {
         let others = recovered.known().map(|(start, _)| StartId(start));
@@ -160,19 +161,19 @@ impl Endings {
         let others = others.collect();
         let fates = started.iter().map(|(&start, on_record)| {
             let mut fate = recovered.fate(start.0);
-            if matches!(fate, Fate::Running(_)) && mutant::is(Mutant::TakeoverForgetsRunning) {
-                fate = Fate::Vanished(None);
+            if matches!(fate, CommandFate::Running(_)) && mutant::is(Mutant::TakeoverForgetsRunning) {
+                fate = CommandFate::Vanished(None);
             }
             let fate = match fate {
-                Fate::NeverBegan => AttemptFate::Begin,
-                Fate::Vanished(_) if mutant::is(Mutant::SecondStart) => AttemptFate::Begin,
-                Fate::Running(_) => AttemptFate::Wait,
-                Fate::Exited(exited) => AttemptFate::Ended(Box::new(self.end(&exited, outputs))),
-                Fate::Vanished(found) => {
+                CommandFate::NeverBegan => AttemptFate::Begin,
+                CommandFate::Vanished(_) if mutant::is(Mutant::SecondStart) => AttemptFate::Begin,
+                CommandFate::Running(_) => AttemptFate::Wait,
+                CommandFate::Exited(exited) => AttemptFate::Ended(Box::new(self.end(&exited, outputs))),
+                CommandFate::Vanished(found) => {
                     let found = found.as_ref();
                     let mut end = vanished(start, found, outputs, &self.secrets, now);
                     if found.is_some_and(|found| was_overdue(found, on_record.timeout, now)) {
-                        end.failure = Some(Cause::Timeout);
+                        end.failure = Some(FailureCause::Timeout);
                     }
                     AttemptFate::Ended(Box::new(end))
                 }
@@ -184,12 +185,17 @@ impl Endings {
 }
 
 /// Whether a command was found alive after its timeout, because no keeper was there to end it.
-fn was_overdue(found: &Vanished, timeout: Option<Duration>, now: Timestamp) -> bool {
+fn was_overdue(found: &VanishedCommand, timeout: Option<Duration>, now: Timestamp) -> bool {
     let ran = now.since(wall(found.began));
     found.ended > 0 && timeout.is_some_and(|timeout| ran >= timeout)
 }
 
-fn ended(exited: &Exited, outputs: &dyn Outputs, secrets: &Secrets, expected: &Expected) -> AttemptEnd {
+fn ended(
+    exited: &CommandExit,
+    outputs: &dyn CapturedOutputs,
+    secrets: &Secrets,
+    expected: &ExpectedEnd,
+) -> AttemptEnd {
     let failure = cause(exited);
     let mut end = AttemptEnd {
         start: StartId(exited.id),
@@ -207,7 +213,7 @@ fn ended(exited: &Exited, outputs: &dyn Outputs, secrets: &Secrets, expected: &E
                 end.output = Some(secrets.redact(text, false));
             }
             Err(error) if end.failure.is_none() => {
-                end.failure = Some(Cause::Unreadable);
+                end.failure = Some(FailureCause::Unreadable);
                 end.error = format!("it succeeded, but its output cannot be used: {error}");
                 return end;
             }
@@ -229,8 +235,8 @@ fn ended(exited: &Exited, outputs: &dyn Outputs, secrets: &Secrets, expected: &E
 
 fn vanished(
     start: StartId,
-    vanished: Option<&Vanished>,
-    outputs: &dyn Outputs,
+    vanished: Option<&VanishedCommand>,
+    outputs: &dyn CapturedOutputs,
     secrets: &Secrets,
     now: Timestamp,
 ) -> AttemptEnd {
@@ -252,7 +258,7 @@ fn vanished(
     };
     AttemptEnd {
         start,
-        failure: Some(Cause::Interrupted),
+        failure: Some(FailureCause::Interrupted),
         // How long it ran is not known of one that was found gone.
         took: vanished.filter(|it| it.ended > 0).map(|it| now.since(wall(it.began))).unwrap_or_default(),
         error: format!("{fate}{left}{said}"),
@@ -264,7 +270,7 @@ fn vanished(
 
 /// The last lines of an output. Secrets are redacted before anything is cut: half a secret would not
 /// be found.
-fn end_of(kept: &SpooledOutput, outputs: &dyn Outputs, secrets: &Secrets) -> String {
+fn end_of(kept: &SpooledOutput, outputs: &dyn CapturedOutputs, secrets: &Secrets) -> String {
     let text = outputs.last_lines(kept, LINES).unwrap_or_default();
     // `text` has lost its line break at the end.
     let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
@@ -272,45 +278,49 @@ fn end_of(kept: &SpooledOutput, outputs: &dyn Outputs, secrets: &Secrets) -> Str
     secrets.redact(text, is_rest)
 }
 
-fn cause(exited: &Exited) -> Option<Cause> {
+fn cause(exited: &CommandExit) -> Option<FailureCause> {
     match (exited.why, exited.end) {
-        (EndedBy::Timeout, _) => Some(Cause::Timeout),
+        (EndedBy::Timeout, _) => Some(FailureCause::Timeout),
         // A command that writes too much will do so again.
-        (EndedBy::OutputLimit, _) => Some(Cause::Other(Class::Permanent)),
-        (EndedBy::Cancelled, _) => Some(Cause::Interrupted),
-        (EndedBy::Itself, End::Code(0)) => None,
-        (EndedBy::Itself, End::Code(code)) => Some(Cause::Exit(code)),
-        (EndedBy::Itself, End::Signal(signal)) => Some(Cause::Signal(signal)),
-        (EndedBy::Itself, End::NotStarted(NotStarted { errno, .. })) if PASSING.contains(&errno) => {
-            Some(Cause::Other(Class::Transient))
+        (EndedBy::OutputLimit, _) => Some(FailureCause::Other(FailureClass::Permanent)),
+        (EndedBy::Cancelled, _) => Some(FailureCause::Interrupted),
+        (EndedBy::Itself, CommandEnd::Code(0)) => None,
+        (EndedBy::Itself, CommandEnd::Code(code)) => Some(FailureCause::Exit(code)),
+        (EndedBy::Itself, CommandEnd::Signal(signal)) => Some(FailureCause::Signal(signal)),
+        (EndedBy::Itself, CommandEnd::NotStarted(NotStartedCommand { errno, .. }))
+            if PASSING.contains(&errno) =>
+        {
+            Some(FailureCause::Other(FailureClass::Transient))
         }
         // Only a program has an exit status, as a shell gives it; a missing folder has none.
-        (EndedBy::Itself, End::NotStarted(NotStarted { refusing, .. })) if refusing != Refusing::Program => {
-            Some(Cause::Other(Class::Permanent))
+        (EndedBy::Itself, CommandEnd::NotStarted(NotStartedCommand { refusing, .. }))
+            if refusing != StartRefusal::Program =>
+        {
+            Some(FailureCause::Other(FailureClass::Permanent))
         }
-        (EndedBy::Itself, end @ End::NotStarted(_)) => Some(Cause::Exit(end.shell_status())),
+        (EndedBy::Itself, end @ CommandEnd::NotStarted(_)) => Some(FailureCause::Exit(end.shell_status())),
     }
 }
 
 /// An explanation that is better than the command's last lines.
-fn told(exited: &Exited, expected: &Expected) -> Option<String> {
-    let Expected { program, working_dir: directory, .. } = expected;
+fn told(exited: &CommandExit, expected: &ExpectedEnd) -> Option<String> {
+    let ExpectedEnd { program, working_dir: directory, .. } = expected;
     match (exited.why, exited.end) {
         (EndedBy::OutputLimit, _) => {
             let most = expected.output_limit.unwrap_or_default();
             Some(format!("it wrote more than its output_limit of {most} bytes"))
         }
-        (_, End::NotStarted(NotStarted { errno, refusing })) => {
+        (_, CommandEnd::NotStarted(NotStartedCommand { errno, refusing })) => {
             let error = std::io::Error::from_raw_os_error(errno);
             Some(match refusing {
-                Refusing::Program if errno == 2 => {
+                StartRefusal::Program if errno == 2 => {
                     format!("`{program}` is not installed, or not where PATH looks")
                 }
-                Refusing::Program => format!("`{program}` cannot be started: {error}"),
-                Refusing::WorkingDirectory => {
+                StartRefusal::Program => format!("`{program}` cannot be started: {error}"),
+                StartRefusal::WorkingDirectory => {
                     format!("its working directory `{directory}` cannot be used: {error}")
                 }
-                Refusing::Stdin => format!("its input cannot be opened: {error}"),
+                StartRefusal::Stdin => format!("its input cannot be opened: {error}"),
             })
         }
         _ => None,
@@ -325,8 +335,8 @@ fn last_lines(text: &str) -> String {
     lines.join("\n")
 }
 
-fn kept(kept: &SpooledOutput) -> Option<event::Kept> {
-    (kept.length > 0).then_some(event::Kept {
+fn kept(kept: &SpooledOutput) -> Option<event::SpooledPart> {
+    (kept.length > 0).then_some(event::SpooledPart {
         length: kept.length,
         head: kept.head,
         tail: kept.tail,

@@ -1,15 +1,15 @@
 //! The machine an event loop runs on: its clocks, files, processes and network.
 //!
-//! The loop reaches everything outside its store through one trait. [`Here`] is the machine this process
+//! The loop reaches everything outside its store through one trait. [`LocalMachine`] is the machine this process
 //! runs on; a simulation is another, with its own time, processes and files.
 
 mod asked;
+mod command_host;
 mod ending;
-mod here;
-mod keeping;
+mod local;
 
 pub use asked::{Machine, Withdraw};
+pub use command_host::{CommandHost, KeeperAddress, ReachedKeeper};
 pub(crate) use ending::most;
-pub use ending::{Endings, Expected, OnRecord, Outputs};
-pub use here::Here;
-pub use keeping::{Keeping, Reach, ReachedKeeper};
+pub use ending::{AttemptEnds, CapturedOutputs, ExpectedEnd, RecordedAttempt};
+pub use local::LocalMachine;

@@ -16,7 +16,7 @@ use super::Process;
 const AFTER_KILL: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub(crate) struct EndedGroup {
     pub(crate) ended: u32,
     pub(crate) survived: u32,
 }
@@ -29,9 +29,9 @@ pub(crate) fn signal(process: &Process, signal: Signal) -> io::Result<()> {
 }
 
 /// Sends TERM and, after the grace, KILL, and waits until the processes are gone.
-pub(crate) fn end_all(processes: &[Process], grace: Duration) -> Ended {
+pub(crate) fn end_all(processes: &[Process], grace: Duration) -> EndedGroup {
     let mut left: Vec<OwnedFd> = vec![];
-    let mut outcome = Ended::default();
+    let mut outcome = EndedGroup::default();
     for process in processes {
         match hold(process) {
             Ok(Some(held)) => left.push(held),

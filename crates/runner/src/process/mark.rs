@@ -11,13 +11,13 @@ use std::os::unix::ffi::OsStrExt;
 pub(crate) const VARIABLE: &str = "UNDAUNTED_RUN";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mark {
+pub(crate) struct ProcessMark {
     pub(crate) keeper: String,
     /// None for the keeper itself, and for its child before that has become the command.
     pub(crate) id: Option<u64>,
 }
 
-impl Mark {
+impl ProcessMark {
     /// The variable's value for a process whose environment had `before`.
     pub(crate) fn after(&self, before: Option<&OsStr>) -> OsString {
         let mut value = before.map(OsStr::to_owned).unwrap_or_default();

@@ -9,8 +9,8 @@ mod place;
 mod table;
 mod token;
 
-pub(crate) use ending::{Ended, end_all, signal};
-pub(crate) use mark::{Mark, VARIABLE};
+pub(crate) use ending::{EndedGroup, end_all, signal};
+pub(crate) use mark::{ProcessMark, VARIABLE};
 pub(crate) use place::{boot, pid_space};
 pub use place::{random_name, random_number};
 pub(crate) use table::{Process, descendants};

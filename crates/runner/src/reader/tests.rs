@@ -8,15 +8,15 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use tempfile::TempDir;
-use undaunted_engine::breaker::Gate;
+use undaunted_engine::breaker::BreakerAnswer;
 use undaunted_engine::decide::react;
-use undaunted_engine::event::{Event, JobEvent, NewItem, Record, Submitted};
+use undaunted_engine::event::{Event, JobEvent, JobSubmitted, NewItem, Record};
 use undaunted_engine::id::{ItemId, StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::{Job, Plans, StepStage};
 use undaunted_engine::view::Projection;
 use undaunted_engine::view::history::{History, PastAttempt};
-use undaunted_policy::{Cause, Timestamp};
+use undaunted_policy::{FailureCause, Timestamp};
 use undaunted_store::{Append, Epoch, MemoryStore, Store, Version};
 
 use super::JobReader;
@@ -42,7 +42,7 @@ enum Turn {
     Start,
     End {
         which: Index,
-        failure: Option<Cause>,
+        failure: Option<FailureCause>,
     },
     /// All that run and wait come to their ends.
     Finish,
@@ -58,8 +58,8 @@ enum Turn {
 fn turn() -> impl Strategy<Value = Turn> {
     let failure = prop_oneof![
         3 => Just(None),
-        2 => Just(Some(Cause::Exit(1))),
-        2 => Just(Some(Cause::Exit(3))),
+        2 => Just(Some(FailureCause::Exit(1))),
+        2 => Just(Some(FailureCause::Exit(3))),
     ];
     prop_oneof![
         10 => Just(Turn::Start),
@@ -84,11 +84,11 @@ impl Scene {
     fn of(items: u32, turns: &[Turn]) -> Self {
         // Jobs of different sizes have no record in common: an index is told apart by the last one it covers.
         let now = Timestamp::from_millis(1_700_000_000_000 + u64::from(items));
-        let submitted = Submitted {
+        let submitted = JobSubmitted {
             job: "a".to_owned(),
             text: WORKFLOW.into(),
             parallel: vec![(StepId(1), 3)],
-            ..Submitted::default()
+            ..JobSubmitted::default()
         };
         let first = Record { at: now, event: Event::Job(JobEvent::Submitted(Box::new(submitted))) };
         let mut scene = Self { job: Job::begin(&first).unwrap(), records: vec![first], now, items };
@@ -162,11 +162,11 @@ impl Scene {
 
     fn start(&mut self) {
         for item in all_items(&self.job) {
-            self.tell(&Input::Start { item, refused: None, gate: Gate::None });
+            self.tell(&Input::Start { item, refused: None, gate: BreakerAnswer::None });
         }
     }
 
-    fn end(&mut self, start: StartId, failure: Option<Cause>) {
+    fn end(&mut self, start: StartId, failure: Option<FailureCause>) {
         let error = failure.map_or_else(String::new, |it| format!("failed {}: {it:?}", start.0));
         self.tell(&Input::Ended(Box::new(AttemptEnd {
             start,

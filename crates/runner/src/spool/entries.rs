@@ -5,20 +5,20 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use super::{Exited, Record, Vanished};
+use super::{CommandExit, SpoolRecord, VanishedCommand};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Entries(BTreeMap<u64, Entry>);
+pub(crate) struct SpoolEntries(BTreeMap<u64, SpoolEntry>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Entry {
-    Begun(Begun),
-    Exited(Exited),
-    Vanished(Vanished),
+pub(crate) enum SpoolEntry {
+    Begun(BegunCommand),
+    Exited(CommandExit),
+    Vanished(VanishedCommand),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Begun {
+pub(crate) struct BegunCommand {
     pub(crate) at: SystemTime,
     pub(crate) slot: u32,
     pub(crate) grace: Duration,
@@ -26,53 +26,53 @@ pub(crate) struct Begun {
     pub(crate) pid: Option<i32>,
 }
 
-impl Entries {
-    pub(crate) fn apply(&mut self, record: &Record) {
+impl SpoolEntries {
+    pub(crate) fn apply(&mut self, record: &SpoolRecord) {
         match record {
-            Record::Header(_) => {}
-            Record::Spawning { id, at, slot, grace } => {
-                let begun = Begun { at: *at, slot: *slot, grace: *grace, pid: None };
-                self.0.insert(*id, Entry::Begun(begun));
+            SpoolRecord::Header(_) => {}
+            SpoolRecord::Spawning { id, at, slot, grace } => {
+                let begun = BegunCommand { at: *at, slot: *slot, grace: *grace, pid: None };
+                self.0.insert(*id, SpoolEntry::Begun(begun));
             }
-            Record::Spawned { id, pid } => {
+            SpoolRecord::Spawned { id, pid } => {
                 // A command may end before its start is noted; then the end stays.
-                if let Some(Entry::Begun(begun)) = self.0.get_mut(id) {
+                if let Some(SpoolEntry::Begun(begun)) = self.0.get_mut(id) {
                     begun.pid = Some(*pid);
                 }
             }
-            Record::Exited(exited) => {
-                self.0.insert(exited.id, Entry::Exited(exited.clone()));
+            SpoolRecord::Exited(exited) => {
+                self.0.insert(exited.id, SpoolEntry::Exited(exited.clone()));
             }
-            Record::Vanished(vanished) => {
-                self.0.insert(vanished.id, Entry::Vanished(vanished.clone()));
+            SpoolRecord::Vanished(vanished) => {
+                self.0.insert(vanished.id, SpoolEntry::Vanished(vanished.clone()));
             }
-            Record::Forgotten { id } => {
+            SpoolRecord::Forgotten { id } => {
                 self.0.remove(id);
             }
         }
     }
 
-    pub(crate) fn get(&self, id: u64) -> Option<&Entry> {
+    pub(crate) fn get(&self, id: u64) -> Option<&SpoolEntry> {
         self.0.get(&id)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Entry)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &SpoolEntry)> {
         self.0.iter().map(|(id, entry)| (*id, entry))
     }
 
     /// The fewest records that give the same entries.
-    pub(crate) fn records(&self) -> impl Iterator<Item = Record> {
+    pub(crate) fn records(&self) -> impl Iterator<Item = SpoolRecord> {
         self.0.iter().flat_map(|(id, entry)| {
             let id = *id;
             match entry {
-                Entry::Begun(begun) => {
+                SpoolEntry::Begun(begun) => {
                     let spawning =
-                        Record::Spawning { id, at: begun.at, slot: begun.slot, grace: begun.grace };
-                    let spawned = begun.pid.map(|pid| Record::Spawned { id, pid });
+                        SpoolRecord::Spawning { id, at: begun.at, slot: begun.slot, grace: begun.grace };
+                    let spawned = begun.pid.map(|pid| SpoolRecord::Spawned { id, pid });
                     [Some(spawning), spawned]
                 }
-                Entry::Exited(exited) => [Some(Record::Exited(exited.clone())), None],
-                Entry::Vanished(vanished) => [Some(Record::Vanished(vanished.clone())), None],
+                SpoolEntry::Exited(exited) => [Some(SpoolRecord::Exited(exited.clone())), None],
+                SpoolEntry::Vanished(vanished) => [Some(SpoolRecord::Vanished(vanished.clone())), None],
             }
             .into_iter()
             .flatten()

@@ -10,16 +10,16 @@ use super::SpooledOutput;
 use crate::codec;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum End {
+pub enum CommandEnd {
     #[n(0)]
     Code(#[n(0)] i32),
     #[n(1)]
     Signal(#[n(0)] i32),
     #[n(2)]
-    NotStarted(#[n(0)] NotStarted),
+    NotStarted(#[n(0)] NotStartedCommand),
 }
 
-impl End {
+impl CommandEnd {
     pub const fn is_success(self) -> bool {
         matches!(self, Self::Code(0))
     }
@@ -31,23 +31,23 @@ impl End {
         match self {
             Self::Code(code) => code,
             Self::Signal(signal) => 128_i32.saturating_add(signal),
-            Self::NotStarted(NotStarted { errno: ENOENT, .. }) => 127,
+            Self::NotStarted(NotStartedCommand { errno: ENOENT, .. }) => 127,
             Self::NotStarted(_) => 126,
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct NotStarted {
+pub struct NotStartedCommand {
     #[n(0)]
     pub errno: i32,
     #[n(1)]
-    pub refusing: Refusing,
+    pub refusing: StartRefusal,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
-pub enum Refusing {
+pub enum StartRefusal {
     /// Missing, not executable, or no process could be created.
     #[n(0)]
     Program,
@@ -73,11 +73,11 @@ pub enum EndedBy {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Exited {
+pub struct CommandExit {
     #[n(0)]
     pub id: u64,
     #[n(1)]
-    pub end: End,
+    pub end: CommandEnd,
     #[n(2)]
     pub why: EndedBy,
     #[n(3)]
@@ -97,7 +97,7 @@ pub struct Exited {
 
 /// A command whose end is not known, because its keeper or the machine has died.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Vanished {
+pub struct VanishedCommand {
     #[n(0)]
     pub id: u64,
     /// When its start was noted; its process may not have been created.

@@ -43,7 +43,7 @@ impl SpoolError {
 
 /// The right to write a spool, until the process ends at the latest.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub(crate) struct SpoolLock {
     _file: File,
 }
 
@@ -129,7 +129,7 @@ impl Spool {
         }
     }
 
-    pub(crate) fn lock(&self) -> Result<Lock, SpoolError> {
+    pub(crate) fn lock(&self) -> Result<SpoolLock, SpoolError> {
         let unusable = SpoolError::unusable(&self.folder);
         let file = OpenOptions::new()
             .write(true)
@@ -139,7 +139,7 @@ impl Spool {
             .open(self.folder.join("lock"))
             .map_err(unusable)?;
         match file.try_lock() {
-            Ok(()) => Ok(Lock { _file: file }),
+            Ok(()) => Ok(SpoolLock { _file: file }),
             Err(TryLockError::WouldBlock) => Err(SpoolError::Locked { folder: self.folder.clone() }),
             Err(TryLockError::Error(source)) => Err(unusable(source)),
         }

@@ -5,12 +5,15 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::{End, EndedBy, Exited, Header, NotStarted, Record, Refusing, SpooledOutput, Vanished};
+use super::{
+    CommandEnd, CommandExit, EndedBy, NotStartedCommand, SpoolHeader, SpoolRecord, SpooledOutput,
+    StartRefusal, VanishedCommand,
+};
 
 /// How many tags there were. CBOR of a record never begins with one of them.
 pub(super) const TAGS: u8 = 6;
 
-pub(super) fn record(bytes: &[u8]) -> Option<Record> {
+pub(super) fn record(bytes: &[u8]) -> Option<SpoolRecord> {
     let mut from = Reader(bytes);
     let record = from.record()?;
     from.0.is_empty().then_some(record)
@@ -19,20 +22,23 @@ pub(super) fn record(bytes: &[u8]) -> Option<Record> {
 struct Reader<'b>(&'b [u8]);
 
 impl Reader<'_> {
-    fn record(&mut self) -> Option<Record> {
+    fn record(&mut self) -> Option<SpoolRecord> {
         Some(match self.byte()? {
-            0 if self.u32()? == 1 => Record::Header(Header {
+            0 if self.u32()? == 1 => SpoolRecord::Header(SpoolHeader {
                 boot: self.text()?,
                 pid_space: self.u64()?,
                 keeper: self.text()?,
                 pid: self.i32()?,
                 uncertain: self.byte()? != 0,
             }),
-            1 => {
-                Record::Spawning { id: self.u64()?, at: self.time()?, slot: self.u32()?, grace: self.span()? }
-            }
-            2 => Record::Spawned { id: self.u64()?, pid: self.i32()? },
-            3 => Record::Exited(Exited {
+            1 => SpoolRecord::Spawning {
+                id: self.u64()?,
+                at: self.time()?,
+                slot: self.u32()?,
+                grace: self.span()?,
+            },
+            2 => SpoolRecord::Spawned { id: self.u64()?, pid: self.i32()? },
+            3 => SpoolRecord::Exited(CommandExit {
                 id: self.u64()?,
                 end: self.end()?,
                 why: self.why()?,
@@ -42,7 +48,7 @@ impl Reader<'_> {
                 stderr: self.kept()?,
                 left: self.u32()?,
             }),
-            4 => Record::Vanished(Vanished {
+            4 => SpoolRecord::Vanished(VanishedCommand {
                 id: self.u64()?,
                 began: self.time()?,
                 stdout: self.kept()?,
@@ -50,22 +56,22 @@ impl Reader<'_> {
                 ended: self.u32()?,
                 survived: self.u32()?,
             }),
-            5 => Record::Forgotten { id: self.u64()? },
+            5 => SpoolRecord::Forgotten { id: self.u64()? },
             _ => return None,
         })
     }
 
-    fn end(&mut self) -> Option<End> {
+    fn end(&mut self) -> Option<CommandEnd> {
         let (tag, number) = (self.byte()?, self.i32()?);
         let refusing = match tag {
-            0 => return Some(End::Code(number)),
-            1 => return Some(End::Signal(number)),
-            2 => Refusing::Program,
-            3 => Refusing::WorkingDirectory,
-            4 => Refusing::Stdin,
+            0 => return Some(CommandEnd::Code(number)),
+            1 => return Some(CommandEnd::Signal(number)),
+            2 => StartRefusal::Program,
+            3 => StartRefusal::WorkingDirectory,
+            4 => StartRefusal::Stdin,
             _ => return None,
         };
-        Some(End::NotStarted(NotStarted { errno: number, refusing }))
+        Some(CommandEnd::NotStarted(NotStartedCommand { errno: number, refusing }))
     }
 
     fn why(&mut self) -> Option<EndedBy> {

@@ -47,7 +47,7 @@ impl SpooledOutput {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Output {
+pub struct CommandOutput {
     /// The beginning; the whole if nothing was dropped.
     pub head: Vec<u8>,
     /// Bytes missing after the head.
@@ -68,13 +68,13 @@ pub enum CaptureError {
 }
 
 impl Spool {
-    pub fn output(&self, kept: &SpooledOutput) -> io::Result<Output> {
+    pub fn output(&self, kept: &SpooledOutput) -> io::Result<CommandOutput> {
         let dropped = kept.dropped();
         if dropped == 0 {
             let head = self.piece(kept, 0, kept.stored())?;
-            return Ok(Output { head, ..Output::default() });
+            return Ok(CommandOutput { head, ..CommandOutput::default() });
         }
-        Ok(Output {
+        Ok(CommandOutput {
             head: self.piece(kept, 0, kept.head)?,
             dropped,
             tail: self.piece(kept, kept.head, kept.tail)?,

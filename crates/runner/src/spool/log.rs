@@ -9,35 +9,35 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use super::{Damage, Entries, Header, Record, Spool};
+use super::{Spool, SpoolDamage, SpoolEntries, SpoolHeader, SpoolRecord};
 use crate::failpoint;
 
 /// A shorter log is not rewritten.
 const SMALL: u64 = 256 << 10;
 
 #[derive(Debug)]
-pub(crate) struct Log {
+pub(crate) struct SpoolLog {
     spool: Spool,
     file: File,
     length: u64,
     /// The length beyond which it is rewritten.
     worth: u64,
-    header: Header,
-    entries: Entries,
+    header: SpoolHeader,
+    entries: SpoolEntries,
     /// The file lacks a record that `entries` has, or has only a part of it.
     is_behind: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Story {
-    pub(crate) header: Header,
-    pub(crate) entries: Entries,
-    pub(crate) damage: Option<Damage>,
+pub(crate) struct ReadLog {
+    pub(crate) header: SpoolHeader,
+    pub(crate) entries: SpoolEntries,
+    pub(crate) damage: Option<SpoolDamage>,
 }
 
-impl Log {
+impl SpoolLog {
     /// Replaces the log by one with these entries.
-    pub(crate) fn create(spool: &Spool, header: Header, entries: Entries) -> io::Result<Self> {
+    pub(crate) fn create(spool: &Spool, header: SpoolHeader, entries: SpoolEntries) -> io::Result<Self> {
         let content = written(&header, &entries);
         let next = spool.log().with_extension("next");
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&next)?;
@@ -60,7 +60,7 @@ impl Log {
 
     /// Adds a record before the act it announces. If it cannot be written, the log is unchanged and the
     /// act must not happen.
-    pub(crate) fn announce(&mut self, record: &Record) -> io::Result<()> {
+    pub(crate) fn announce(&mut self, record: &SpoolRecord) -> io::Result<()> {
         if self.is_behind {
             self.renew()?;
         }
@@ -70,7 +70,7 @@ impl Log {
     }
 
     /// Adds a record of what has happened. If it cannot be written now, the next record brings it.
-    pub(crate) fn note(&mut self, record: &Record) {
+    pub(crate) fn note(&mut self, record: &SpoolRecord) {
         self.entries.apply(record);
         if self.is_behind || self.length > self.worth {
             // A failure leaves the old log in place; the next record tries again.
@@ -93,11 +93,11 @@ impl Log {
         self.header.uncertain
     }
 
-    pub(crate) fn entries(&self) -> &Entries {
+    pub(crate) fn entries(&self) -> &SpoolEntries {
         &self.entries
     }
 
-    fn write(&mut self, record: &Record) -> io::Result<()> {
+    fn write(&mut self, record: &SpoolRecord) -> io::Result<()> {
         let framed = record.framed();
         if let Err(error) = self.file.write_all(&framed) {
             // A partial record would hide everything behind it.
@@ -116,14 +116,14 @@ impl Log {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum FoundLog {
     Nothing,
     /// A file that does not begin as a log of this version.
-    Garbage(Damage),
-    Log(Story),
+    Garbage(SpoolDamage),
+    Log(ReadLog),
 }
 
-impl Found {
+impl FoundLog {
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
         let content = match std::fs::read(path) {
             Ok(content) => content,
@@ -135,16 +135,16 @@ impl Found {
 
     fn in_file(content: &[u8]) -> Self {
         let mut rest = content;
-        let damage = |rest: &[u8]| Damage {
+        let damage = |rest: &[u8]| SpoolDamage {
             offset: count(content.len().saturating_sub(rest.len())),
             unread: count(rest.len()),
         };
-        let Some(Record::Header(header)) = Record::take_framed(&mut rest) else {
+        let Some(SpoolRecord::Header(header)) = SpoolRecord::take_framed(&mut rest) else {
             return Self::Garbage(damage(content));
         };
-        let mut story = Story { header, entries: Entries::default(), damage: None };
+        let mut story = ReadLog { header, entries: SpoolEntries::default(), damage: None };
         while !rest.is_empty() {
-            let Some(record) = Record::take_framed(&mut rest) else {
+            let Some(record) = SpoolRecord::take_framed(&mut rest) else {
                 story.damage = Some(damage(rest));
                 break;
             };
@@ -155,8 +155,8 @@ impl Found {
 }
 
 /// The shortest log with these entries.
-fn written(header: &Header, entries: &Entries) -> Vec<u8> {
-    let mut content = Record::Header(header.clone()).framed();
+fn written(header: &SpoolHeader, entries: &SpoolEntries) -> Vec<u8> {
+    let mut content = SpoolRecord::Header(header.clone()).framed();
     for record in entries.records() {
         content.extend_from_slice(&record.framed());
     }
@@ -166,12 +166,12 @@ fn written(header: &Header, entries: &Entries) -> Vec<u8> {
 /// For fuzzing: reads a log and writes it anew, and says where it was damaged. Fails if it does not even
 /// begin as a log.
 #[doc(hidden)]
-pub fn reread_log(content: &[u8]) -> Result<(Vec<u8>, Option<Damage>), Damage> {
-    match Found::in_file(content) {
-        Found::Log(story) => Ok((written(&story.header, &story.entries), story.damage)),
-        Found::Garbage(damage) => Err(damage),
+pub fn reread_log(content: &[u8]) -> Result<(Vec<u8>, Option<SpoolDamage>), SpoolDamage> {
+    match FoundLog::in_file(content) {
+        FoundLog::Log(story) => Ok((written(&story.header, &story.entries), story.damage)),
+        FoundLog::Garbage(damage) => Err(damage),
         // Not reached: only a missing file is `Nothing`.
-        Found::Nothing => Ok((vec![], None)),
+        FoundLog::Nothing => Ok((vec![], None)),
     }
 }
 

@@ -16,16 +16,16 @@ mod recovered;
 mod segments;
 mod slots;
 
-pub use exit::{End, EndedBy, Exited, NotStarted, Refusing, Vanished};
+pub use exit::{CommandEnd, CommandExit, EndedBy, NotStartedCommand, StartRefusal, VanishedCommand};
 pub use folder::{Spool, SpoolError};
-pub use kept::{CaptureError, Output, SpooledOutput};
+pub use kept::{CaptureError, CommandOutput, SpooledOutput};
 #[doc(hidden)]
 pub use log::reread_log;
-pub use recovered::{Damage, Fate, Recovered, RunningCommand};
+pub use recovered::{CommandFate, RecoveredSpool, RunningCommand, SpoolDamage};
 
-pub(crate) use entries::{Begun, Entries, Entry};
-pub(crate) use folder::Lock;
-pub(crate) use log::{Found, Log, Story};
-pub(crate) use record::{Header, Record};
-pub(crate) use segments::Segments;
-pub(crate) use slots::{Slot, Slots};
+pub(crate) use entries::{BegunCommand, SpoolEntries, SpoolEntry};
+pub(crate) use folder::SpoolLock;
+pub(crate) use log::{FoundLog, ReadLog, SpoolLog};
+pub(crate) use record::{SpoolHeader, SpoolRecord};
+pub(crate) use segments::OutputSegments;
+pub(crate) use slots::{OutputSlot, OutputSlots};

@@ -6,26 +6,27 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use super::{Entry, Fate, Found, RunningCommand, Spool};
+use super::{CommandFate, FoundLog, RunningCommand, Spool, SpoolEntry};
 
 const PIECE: usize = 1 << 20;
 
 impl Spool {
     /// The fate of an attempt now. One that is not in the log has not begun, or its end was collected.
-    pub fn peek(&self, id: u64) -> io::Result<Fate> {
-        let Found::Log(story) = Found::at(&self.log())? else {
-            return Ok(Fate::NeverBegan);
+    pub fn peek(&self, id: u64) -> io::Result<CommandFate> {
+        let FoundLog::Log(story) = FoundLog::at(&self.log())? else {
+            return Ok(CommandFate::NeverBegan);
         };
         Ok(match story.entries.get(id) {
-            None => Fate::NeverBegan,
-            Some(Entry::Exited(exited)) => Fate::Exited(exited.clone()),
-            Some(Entry::Vanished(vanished)) => Fate::Vanished(Some(vanished.clone())),
-            Some(Entry::Begun(begun)) => {
+            None => CommandFate::NeverBegan,
+            Some(SpoolEntry::Exited(exited)) => CommandFate::Exited(exited.clone()),
+            Some(SpoolEntry::Vanished(vanished)) => CommandFate::Vanished(Some(vanished.clone())),
+            Some(SpoolEntry::Begun(begun)) => {
                 // A slot goes to the next command a moment before the end of the last one is noted;
                 // then it no longer belongs to that one.
-                let shares = |entry: &Entry| matches!(entry, Entry::Begun(it) if it.slot == begun.slot);
+                let shares =
+                    |entry: &SpoolEntry| matches!(entry, SpoolEntry::Begun(it) if it.slot == begun.slot);
                 let users = story.entries.iter().filter(|(_, entry)| shares(entry));
-                Fate::Running(RunningCommand {
+                CommandFate::Running(RunningCommand {
                     id,
                     pid: begun.pid,
                     slot: (users.count() == 1).then_some(begun.slot),
@@ -39,8 +40,8 @@ impl Spool {
     /// a mebibyte of each at most. None if it does not run, or has just ended.
     pub fn live(&self, id: u64, from: [u64; 2]) -> io::Result<Option<[Vec<u8>; 2]>> {
         let slot = |fate| match fate {
-            Fate::Running(RunningCommand { slot, .. }) => slot,
-            Fate::NeverBegan | Fate::Exited(_) | Fate::Vanished(_) => None,
+            CommandFate::Running(RunningCommand { slot, .. }) => slot,
+            CommandFate::NeverBegan | CommandFate::Exited(_) | CommandFate::Vanished(_) => None,
         };
         let Some(before) = slot(self.peek(id)?) else {
             return Ok(None);

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use minicbor::{Decode, Encode};
 use undaunted_engine::event::codec::{put, read};
 
-use super::{Exited, Vanished, format_1};
+use super::{CommandExit, VanishedCommand, format_1};
 use crate::codec;
 
 /// Longer than any record.
@@ -17,7 +17,7 @@ const LONGEST: usize = 4096;
 const HEAD: usize = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub(crate) struct Header {
+pub(crate) struct SpoolHeader {
     /// The boot id. No process of this log lives after another boot.
     #[n(0)]
     pub(crate) boot: String,
@@ -36,10 +36,10 @@ pub(crate) struct Header {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub(crate) enum Record {
+pub(crate) enum SpoolRecord {
     /// A format that older releases cannot read gets a header with another number.
     #[n(0)]
-    Header(#[n(0)] Header),
+    Header(#[n(0)] SpoolHeader),
     /// Written before the process is created.
     #[n(1)]
     Spawning {
@@ -64,10 +64,10 @@ pub(crate) enum Record {
     },
     /// Written before the engine is told.
     #[n(3)]
-    Exited(#[n(0)] Exited),
+    Exited(#[n(0)] CommandExit),
     /// Written by the next keeper.
     #[n(4)]
-    Vanished(#[n(0)] Vanished),
+    Vanished(#[n(0)] VanishedCommand),
     /// Written when the engine has the end on record.
     #[n(5)]
     Forgotten {
@@ -76,7 +76,7 @@ pub(crate) enum Record {
     },
 }
 
-impl Record {
+impl SpoolRecord {
     pub(crate) fn framed(&self) -> Vec<u8> {
         // Enough for most records without reallocation.
         let mut framed = Vec::with_capacity(128);

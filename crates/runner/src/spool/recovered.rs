@@ -8,18 +8,18 @@ use std::time::SystemTime;
 
 use minicbor::{Decode, Encode};
 
-use super::{Exited, Vanished};
+use super::{CommandExit, VanishedCommand};
 use crate::codec;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum CommandFate {
     /// No process was ever created for it; it may begin under the same number.
     NeverBegan,
     /// It runs, or is about to; its end will be reported.
     Running(RunningCommand),
-    Exited(Exited),
+    Exited(CommandExit),
     /// Its end is not known; nothing of it runs any more. None if even its start is uncertain.
-    Vanished(Option<Vanished>),
+    Vanished(Option<VanishedCommand>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -38,7 +38,7 @@ pub struct RunningCommand {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Damage {
+pub struct SpoolDamage {
     /// The first byte that is not part of a record.
     #[n(0)]
     pub offset: u64,
@@ -47,25 +47,25 @@ pub struct Damage {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recovered {
-    pub fates: BTreeMap<u64, Fate>,
+pub struct RecoveredSpool {
+    pub fates: BTreeMap<u64, CommandFate>,
     /// An attempt may have begun that is not in the log, because the machine was restarted or the log
     /// was damaged.
     pub uncertain: bool,
     /// Set if the keeper was started just now and found the log damaged.
-    pub damage: Option<Damage>,
+    pub damage: Option<SpoolDamage>,
 }
 
-impl Recovered {
-    pub fn fate(&self, id: u64) -> Fate {
+impl RecoveredSpool {
+    pub fn fate(&self, id: u64) -> CommandFate {
         match self.fates.get(&id) {
             Some(fate) => fate.clone(),
-            None if self.uncertain => Fate::Vanished(None),
-            None => Fate::NeverBegan,
+            None if self.uncertain => CommandFate::Vanished(None),
+            None => CommandFate::NeverBegan,
         }
     }
 
-    pub fn known(&self) -> impl Iterator<Item = (u64, &Fate)> {
+    pub fn known(&self) -> impl Iterator<Item = (u64, &CommandFate)> {
         self.fates.iter().map(|(id, fate)| (*id, fate))
     }
 }

@@ -18,23 +18,23 @@ const FULL: u64 = 64 << 20;
 const CHUNK: usize = 256 << 10;
 
 #[derive(Debug)]
-pub(crate) struct Segments {
+pub(crate) struct OutputSegments {
     spool: Spool,
     /// The segment that is being filled; none before the first output.
-    last: Mutex<Option<Segment>>,
+    last: Mutex<Option<OutputSegment>>,
     /// The number of the first segment to fill.
     first: u32,
 }
 
 #[derive(Debug)]
-struct Segment {
+struct OutputSegment {
     number: u32,
     file: Arc<File>,
     /// Where unreserved room begins.
     length: u64,
 }
 
-impl Segments {
+impl OutputSegments {
     /// Continues after what the segments hold. Room that a dead keeper reserved and did not fill stays a
     /// hole, or is not part of the file yet and is used again; no engine was told of it.
     ///
@@ -73,10 +73,10 @@ impl Segments {
         // Created when needed, since most commands write nothing.
         let mut current = match last.take() {
             Some(segment) => segment,
-            None => Segment::open(&self.spool, self.first)?,
+            None => OutputSegment::open(&self.spool, self.first)?,
         };
         if current.length >= FULL {
-            current = Segment::open(&self.spool, current.number.saturating_add(1))?;
+            current = OutputSegment::open(&self.spool, current.number.saturating_add(1))?;
         }
         let last = last.insert(current);
         let offset = last.length;
@@ -89,11 +89,11 @@ impl Spool {
     /// Begins behind a segment, which may be gone: journals may hold places in it, and these must not become
     /// places of other outputs.
     pub(crate) fn begin_behind(&self, segment: u32) -> io::Result<()> {
-        Segment::open(self, segment.saturating_add(1)).map(drop)
+        OutputSegment::open(self, segment.saturating_add(1)).map(drop)
     }
 }
 
-impl Segment {
+impl OutputSegment {
     fn open(spool: &Spool, number: u32) -> io::Result<Self> {
         let file = OpenOptions::new()
             .write(true)

@@ -12,25 +12,25 @@ use super::Spool;
 use crate::lock::locked;
 
 #[derive(Debug)]
-pub(crate) struct Slots {
+pub(crate) struct OutputSlots {
     spool: Spool,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    free: Vec<Slot>,
+    free: Vec<OutputSlot>,
     made: u32,
 }
 
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct OutputSlot {
     pub(crate) number: u32,
     pub(crate) out: File,
     pub(crate) err: File,
 }
 
-impl Slots {
+impl OutputSlots {
     /// Starts with none, and removes those of an earlier keeper.
     pub(crate) fn clear(spool: &Spool) -> io::Result<Self> {
         for entry in std::fs::read_dir(spool.slots())? {
@@ -39,7 +39,7 @@ impl Slots {
         Ok(Self { spool: spool.clone(), state: Mutex::default() })
     }
 
-    pub(crate) fn take(&self) -> io::Result<Slot> {
+    pub(crate) fn take(&self) -> io::Result<OutputSlot> {
         let number = {
             let mut state = locked(&self.state);
             if let Some(slot) = state.free.pop() {
@@ -50,10 +50,10 @@ impl Slots {
         };
         let [out, err] = self.spool.slot(number);
         let open = |path| OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(path);
-        Ok(Slot { number, out: open(out)?, err: open(err)? })
+        Ok(OutputSlot { number, out: open(out)?, err: open(err)? })
     }
 
-    pub(crate) fn give_back(&self, slot: Slot) {
+    pub(crate) fn give_back(&self, slot: OutputSlot) {
         if slot.empty().is_err() {
             return self.give_up(slot);
         }
@@ -61,7 +61,7 @@ impl Slots {
     }
 
     /// Removes a pair that a process may still write to. Its space is free when the last writer ends.
-    pub(crate) fn give_up(&self, slot: Slot) {
+    pub(crate) fn give_up(&self, slot: OutputSlot) {
         for path in self.spool.slot(slot.number) {
             // A file that stays does no harm: its number is never reused, and the next keeper clears
             // the folder.
@@ -71,7 +71,7 @@ impl Slots {
     }
 }
 
-impl Slot {
+impl OutputSlot {
     pub(crate) fn reopen(spool: &Spool, number: u32) -> io::Result<Self> {
         let [out, err] = spool.slot(number);
         Ok(Self { number, out: File::open(out)?, err: File::open(err)? })

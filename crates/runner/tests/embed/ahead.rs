@@ -6,23 +6,24 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use undaunted_engine::breaker::Fact;
-use undaunted_engine::event::Submitted;
+use undaunted_engine::breaker::BreakerFact;
+use undaunted_engine::event::JobSubmitted;
 use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::job::Plans;
 use undaunted_policy::Timestamp;
-use undaunted_runner::drive::{Hub, Notifier, Quiet, World};
+use undaunted_runner::drive::{EventLoop, NoJobObserver, Notifier, Services};
 use undaunted_runner::endpoints::Endpoints;
 use undaunted_runner::folder::{JobFolder, LocalFolder};
-use undaunted_runner::journal::{self, Known};
+use undaunted_runner::journal::{self, KnownJob};
 use undaunted_runner::keeper::KeeperError;
-use undaunted_runner::machine::{Machine, Reach, ReachedKeeper, Withdraw};
+use undaunted_runner::machine::{KeeperAddress, Machine, ReachedKeeper, Withdraw};
 use undaunted_runner::secrets::Secrets;
-use undaunted_runner::{ExecutorMessage, FunctionOrder, NewFile, Order, breakers};
+use undaunted_runner::{ExecutorMessage, FunctionOrder, HttpOrder, NewFile, breakers};
 use undaunted_store::{
-    AggregateId, Append, AppendError, Claim, ClaimError, Done, Epoch, Findings, Found, Head, Listed,
-    MemoryStore, OnFindings, Owner, Question, Records, Request, RequestId, Store, StoreError, Version,
+    AggregateId, Append, AppendError, Claim, ClaimError, Epoch, Findings, FoundSnapshot, Head, Listed,
+    MemoryStore, OnAppended, OnFindings, Owner, Question, Records, RequestId, Store, StoreError,
+    StoreRequest, Version,
 };
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -39,7 +40,7 @@ fn busy() -> StoreError {
 }
 
 impl Store for Unread {
-    fn submit(&self, appends: Vec<Append>, done: Done) {
+    fn submit(&self, appends: Vec<Append>, done: OnAppended) {
         self.store.submit(appends, done);
     }
 
@@ -74,15 +75,15 @@ impl Store for Unread {
         self.store.owner(of)
     }
 
-    fn release(&self, claim: &Claim) -> Result<(), StoreError> {
-        self.store.release(claim)
+    fn unclaim(&self, claim: &Claim) -> Result<(), StoreError> {
+        self.store.unclaim(claim)
     }
 
     fn request(&self, of: &AggregateId, bytes: Vec<u8>) -> Result<RequestId, StoreError> {
         self.store.request(of, bytes)
     }
 
-    fn requests(&self, of: &AggregateId) -> Result<Vec<Request>, StoreError> {
+    fn requests(&self, of: &AggregateId) -> Result<Vec<StoreRequest>, StoreError> {
         self.store.requests(of)
     }
 
@@ -104,7 +105,7 @@ impl Store for Unread {
         self.store.save_snapshot(of, at, bytes)
     }
 
-    fn latest_snapshot(&self, of: &AggregateId) -> Result<Found, StoreError> {
+    fn latest_snapshot(&self, of: &AggregateId) -> Result<FoundSnapshot, StoreError> {
         self.store.latest_snapshot(of)
     }
 
@@ -140,7 +141,7 @@ impl Machine for ByHand {
         work();
     }
 
-    fn send(&self, _: Order, _: Notifier) -> Withdraw {
+    fn send(&self, _: HttpOrder, _: Notifier) -> Withdraw {
         Box::new(|| {})
     }
 
@@ -153,7 +154,7 @@ impl Machine for ByHand {
         Box::new(|| {})
     }
 
-    fn keeper(&self, _: Reach<'_>) -> Result<ReachedKeeper, KeeperError> {
+    fn keeper(&self, _: KeeperAddress<'_>) -> Result<ReachedKeeper, KeeperError> {
         panic!("there are no programs")
     }
 
@@ -196,7 +197,7 @@ map:
 fn a_turn_that_went_wrong_is_not_saved() {
     let store = Arc::new(Unread { store: MemoryStore::new(), fails: AtomicBool::new(false) });
     let machine = Arc::new(ByHand::default());
-    let world = World {
+    let world = Services {
         store: Arc::<Unread>::clone(&store),
         local: LocalFolder::new("/nowhere"),
         machine: Arc::<ByHand>::clone(&machine),
@@ -206,31 +207,31 @@ fn a_turn_that_went_wrong_is_not_saved() {
         endpoints: Endpoints::default(),
         around: vec![],
     };
-    let submitted = Submitted {
+    let submitted = JobSubmitted {
         job: "job".to_owned(),
         text: WORKFLOW.into(),
         parallel: vec![(StepId(0), 1)],
-        ..Submitted::default()
+        ..JobSubmitted::default()
     };
     let held = journal::submit(&*store, submitted, &Plans::default(), NOW).unwrap();
-    let mut hub = Hub::new(&world);
-    hub.add(held, Secrets::default(), Box::new(Quiet));
-    while hub.come_round() {}
+    let mut hub = EventLoop::new(&world);
+    hub.add(held, Secrets::default(), Box::new(NoJobObserver));
+    while hub.poll() {}
     let (start, notifier) = machine.called.lock().unwrap().pop().unwrap();
     // Another process writes, so breakers are read again when they are asked; that of the next command
     // cannot be.
-    breakers::change(&*store, "one", |_| Some(Fact::Reset { at: NOW })).unwrap();
+    breakers::change(&*store, "one", |_| Some(BreakerFact::Reset { at: NOW })).unwrap();
     machine.millis.store(1000, Ordering::SeqCst);
     store.fails.store(true, Ordering::SeqCst);
     notifier.send(ExecutorMessage::Ended(Box::new(AttemptEnd {
         start: StartId(start),
         ..AttemptEnd::default()
     })));
-    while hub.come_round() {}
+    while hub.poll() {}
     let left = hub.take_left();
     assert!(matches!(left.as_slice(), [(_, Err(_))]));
     store.fails.store(false, Ordering::SeqCst);
     let (replayed, _) = journal::replay(&*store, "job", &Plans::default(), |_, _, _| {}).unwrap();
-    let known = Known::read(&*store, "job", &Plans::default()).unwrap();
+    let known = KnownJob::read(&*store, "job", &Plans::default()).unwrap();
     assert_eq!(known.job.save(), replayed.save());
 }

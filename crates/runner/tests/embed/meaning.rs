@@ -8,9 +8,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use undaunted_engine::event::{Event, ItemEvent};
 use undaunted_engine::job::Plans;
-use undaunted_engine::view::Status;
+use undaunted_engine::view::JobStatus;
 use undaunted_engine::workflow::checks_made;
-use undaunted_runner::embed::{Attempt, Failed, Finished, Functions, ItemStatus, Outcome, Runner, Work};
+use undaunted_runner::embed::{
+    Attempt, FinishedJob, FunctionFailure, FunctionResult, Functions, ResultStatus, Runner, Work,
+};
 use undaunted_runner::journal;
 use undaunted_store::SqliteStore;
 
@@ -19,10 +21,10 @@ fn quick() -> Value {
 }
 
 /// Runs one job with one function.
-fn run<F, R>(function: F, work: impl FnOnce(&str) -> Work) -> (TempDir, Finished)
+fn run<F, R>(function: F, work: impl FnOnce(&str) -> Work) -> (TempDir, FinishedJob)
 where
     F: Fn(Attempt) -> R + Send + Sync + 'static,
-    R: Future<Output = Outcome> + Send + 'static,
+    R: Future<Output = FunctionResult> + Send + 'static,
 {
     let folder = tempfile::tempdir().unwrap();
     let runner = Runner::open(folder.path(), Functions::new().with("f", function)).unwrap();
@@ -48,12 +50,12 @@ fn every_item_has_the_result_of_its_function() {
         Ok(json!({ "twice": number * 2 }))
     };
     let (_folder, done) = run(double, |f| Work::each(f, 1..=3_u32));
-    assert_eq!(done.status(), Status::Completed);
+    assert_eq!(done.status(), JobStatus::Completed);
     let results = done.results().unwrap();
     let twice = results.iter().map(|it| it.json::<Value>().unwrap());
     let twice: Vec<Value> = twice.map(|it| it["twice"].clone()).collect();
     assert_eq!(twice, [2, 4, 6]);
-    assert!(results.iter().all(|it| it.status == ItemStatus::Succeeded));
+    assert!(results.iter().all(|it| it.status == ResultStatus::Succeeded));
 }
 
 #[test]
@@ -66,7 +68,7 @@ fn a_failure_is_retried_with_the_next_number_and_the_same_token() {
             let token = attempt.receipt_token().to_owned();
             seen.lock().unwrap().push((attempt.number(), token));
             if attempt.number() < 3 {
-                return Err(Failed::transient("not yet"));
+                return Err(FunctionFailure::transient("not yet"));
             }
             Ok(Value::from("at last"))
         }
@@ -82,10 +84,10 @@ fn a_failure_is_retried_with_the_next_number_and_the_same_token() {
 
 #[test]
 fn a_permanent_failure_is_a_dead_letter_at_once() {
-    let never = |_: Attempt| async { Err::<Value, _>(Failed::permanent("no such account")) };
+    let never = |_: Attempt| async { Err::<Value, _>(FunctionFailure::permanent("no such account")) };
     let (_folder, done) = run(never, |f| Work::each(f, ["one"]).retry(quick()));
     let result = &done.results().unwrap()[0];
-    assert_eq!(result.status, ItemStatus::Dead);
+    assert_eq!(result.status, ResultStatus::Dead);
     assert_eq!(result.error.as_deref(), Some("no such account"));
     assert_eq!(done.report().attempts, 1);
 }
@@ -119,15 +121,15 @@ fn a_panic_is_a_failure_and_takes_nobody_with_it() {
     };
     let (_folder, done) = run(panics, |f| Work::each(f, ["good", "bad"]).retry(quick()));
     let results = done.results().unwrap();
-    assert_eq!(results[0].status, ItemStatus::Succeeded);
-    assert_eq!(results[1].status, ItemStatus::Dead);
+    assert_eq!(results[0].status, ResultStatus::Succeeded);
+    assert_eq!(results[1].status, ResultStatus::Dead);
     assert_eq!(results[1].error.as_deref(), Some("it panicked: it is bad"));
     assert_eq!(done.report().attempts, 5);
 }
 
 #[test]
 fn rules_read_what_a_function_says() {
-    let broken = |_: Attempt| async { Err::<Value, _>(Failed::transient("the till is broken")) };
+    let broken = |_: Attempt| async { Err::<Value, _>(FunctionFailure::transient("the till is broken")) };
     let rules = json!({"attempts": 3, "initial_delay": "1ms",
         "rules": [{"stderr": "broken", "then": "dead_letter"}]});
     let (_folder, done) = run(broken, |f| Work::each(f, ["one"]).retry(rules));
@@ -162,7 +164,7 @@ fn an_open_breaker_holds_what_would_be_called() {
     let counted = Arc::clone(&calls);
     let down = move |_: Attempt| {
         counted.fetch_add(1, Ordering::SeqCst);
-        async { Err::<Value, _>(Failed::transient("down")) }
+        async { Err::<Value, _>(FunctionFailure::transient("down")) }
     };
     let work = |f: &str| {
         let items = (0..10).map(|item| item.to_string());
@@ -189,10 +191,10 @@ commands: [{function: f}, {function: f, retry_config: {attempts: 0}}]
         async move { Ok(Value::from(format!("it is {told}!"))) }
     };
     let (folder, done) = run(tells, |_| Work::workflow(text));
-    assert_eq!(done.status(), Status::Completed);
+    assert_eq!(done.status(), JobStatus::Completed);
     let fails = move |_: Attempt| {
         let told = secret.clone();
-        async move { Err::<Value, _>(Failed::permanent(format!("not {told}"))) }
+        async move { Err::<Value, _>(FunctionFailure::permanent(format!("not {told}"))) }
     };
     let (failed, _) = run(fails, |_| Work::workflow(text));
     for folder in [folder, failed] {
@@ -256,10 +258,10 @@ fn a_call_that_takes_too_long_is_ended() {
     };
     let work = |f: &str| Work::each(f, ["one"]).retry(quick()).of_command("timeout", "50ms");
     let (folder, done) = run(hangs, work);
-    assert_eq!(done.status(), Status::Completed);
+    assert_eq!(done.status(), JobStatus::Completed);
     let timeouts = events(&folder).into_iter().filter(|event| {
         matches!(event, Event::Item(ItemEvent::AttemptFailed(failed))
-            if failed.cause == undaunted_policy::Cause::Timeout)
+            if failed.cause == undaunted_policy::FailureCause::Timeout)
     });
     assert_eq!(timeouts.count(), 1);
 }
@@ -269,7 +271,7 @@ fn the_wait_that_was_asked_for_is_waited() {
     let asks = |attempt: Attempt| async move {
         if attempt.number() == 1 {
             let wait = Duration::from_millis(300);
-            return Err(Failed::throttled("too many", Some(wait)));
+            return Err(FunctionFailure::throttled("too many", Some(wait)));
         }
         Ok(Value::Null)
     };
@@ -283,7 +285,7 @@ fn the_pool_of_the_job_is_never_exceeded() {
     let counted = Arc::clone(&calls);
     let never = move |_: Attempt| {
         counted.fetch_add(1, Ordering::Relaxed);
-        async { Err::<Value, _>(Failed::transient("down")) }
+        async { Err::<Value, _>(FunctionFailure::transient("down")) }
     };
     let work = |f: &str| {
         let items = (0..20).map(|item| item.to_string());
@@ -292,7 +294,7 @@ fn the_pool_of_the_job_is_never_exceeded() {
     let (_folder, done) = run(never, work);
     assert_eq!(calls.load(Ordering::Relaxed), 27);
     assert_eq!(done.report().retries, 7);
-    assert_eq!(done.status(), Status::Partial);
+    assert_eq!(done.status(), JobStatus::Partial);
 }
 
 #[test]
@@ -316,7 +318,7 @@ fn a_written_workflow_calls_functions_with_what_it_says() {
         }
     };
     let (_folder, done) = run(sum, |_| Work::workflow(text));
-    assert_eq!(done.status(), Status::Completed);
+    assert_eq!(done.status(), JobStatus::Completed);
     let seen = seen.lock().unwrap();
     let second: Value = serde_json::from_str(&seen[1]).unwrap();
     assert_eq!(second, json!({"numbers": [10], "name": "sum 3"}));
@@ -336,7 +338,7 @@ fn functions_run_in_the_runtime_of_the_program() {
         let running = runner.begin("job", &Work::each("here", ["one"])).unwrap();
         running.finished().await.unwrap().status()
     });
-    assert_eq!(status, Status::Completed);
+    assert_eq!(status, JobStatus::Completed);
 }
 
 #[test]
@@ -350,7 +352,7 @@ fn waiting_in_a_runtime_of_several_threads_is_no_panic() {
         let running = runner.begin("job", &Work::each("nothing", ["one"]));
         running.unwrap().wait().unwrap().status()
     });
-    assert_eq!(status, Status::Completed);
+    assert_eq!(status, JobStatus::Completed);
 }
 
 #[test]
@@ -365,7 +367,7 @@ fn a_job_that_is_cancelled_ends_what_runs() {
     let running = runner.begin("job", &Work::each("hangs", ["one"])).unwrap();
     begun.recv().unwrap();
     running.cancel();
-    assert_eq!(running.wait().unwrap().status(), Status::Cancelled);
+    assert_eq!(running.wait().unwrap().status(), JobStatus::Cancelled);
 }
 
 #[test]
@@ -389,11 +391,11 @@ fn a_suspended_job_goes_on_where_it_was() {
     begun.recv().unwrap();
     runner.suspend();
     let left = running.wait().unwrap();
-    assert!([Status::Suspended, Status::Completed].contains(&left.status()));
+    assert!([JobStatus::Suspended, JobStatus::Completed].contains(&left.status()));
     drop(left);
     let runner = open(std::sync::mpsc::channel().0);
     let done = runner.begin("job", &work).unwrap().wait().unwrap();
-    assert_eq!(done.status(), Status::Completed);
+    assert_eq!(done.status(), JobStatus::Completed);
     assert_eq!(calls.load(Ordering::Relaxed), 50);
 }
 
@@ -404,6 +406,6 @@ fn the_workflow_of_a_job_is_checked_once() {
     let echo = |attempt: Attempt| async move { attempt.input::<Value>() };
     let runner = Runner::open(folder.path(), Functions::new().with("f", echo)).unwrap();
     let done = runner.begin("job", &Work::each("f", 1..=3_u32));
-    assert_eq!(done.unwrap().wait().unwrap().status(), Status::Completed);
+    assert_eq!(done.unwrap().wait().unwrap().status(), JobStatus::Completed);
     assert_eq!(checks_made() - before, 1);
 }

@@ -6,7 +6,7 @@ use std::thread;
 use serde_json::{Value, json};
 use undaunted_runner::embed::{Attempt, EmbedError, Functions, Runner, Work};
 
-async fn nothing(_: Attempt) -> undaunted_runner::embed::Outcome {
+async fn nothing(_: Attempt) -> undaunted_runner::embed::FunctionResult {
     Ok(Value::Null)
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::thread;
 
 use serde_json::{Value, json};
-use undaunted_runner::flows::{BeginError, Begun, PlanError, Wanted};
+use undaunted_runner::flows::{BeginError, BegunFlow, FlowSubmission, PlanError};
 
 use crate::engine::Engine;
 use crate::http_server::{Reply, StepServer};
@@ -75,10 +75,10 @@ fn a_flow_that_is_there_is_not_begun_again_and_another_of_its_name_is_refused() 
     engine.start(&asked);
     let elsewhere = world.engine();
     let same_or_not = |engine: &Engine| {
-        assert_eq!(engine.host().start(&asked).unwrap(), Begun::Before);
+        assert_eq!(engine.host().start(&asked).unwrap(), BegunFlow::Before);
         let mut labelled = asked.clone();
         labelled.labels.insert("k".to_owned(), "v".to_owned());
-        assert_eq!(engine.host().start(&labelled).unwrap(), Begun::Before);
+        assert_eq!(engine.host().start(&labelled).unwrap(), BegunFlow::Before);
         for others in [
             wanted("a", "make", &json!({"x": {"deep": [1, 2.5, 0]}})),
             wanted("a", "make", &json!({"x": 1, "z": 2})),
@@ -108,7 +108,7 @@ fn of_many_who_begin_the_same_flow_at_once_exactly_one_does() {
     let engines = [world.engine(), world.engine()];
     for flow in 0..FLOWS {
         let asked = wanted(&format!("f{flow}"), "make", &json!({"x": flow}));
-        let begun: Vec<Result<Begun, String>> = thread::scope(|scope| {
+        let begun: Vec<Result<BegunFlow, String>> = thread::scope(|scope| {
             let racing = (0..WHO).map(|who| {
                 let (engine, asked) = (&engines[who % 2], &asked);
                 scope.spawn(move || {
@@ -119,8 +119,8 @@ fn of_many_who_begin_the_same_flow_at_once_exactly_one_does() {
             let racing: Vec<_> = racing.collect();
             racing.into_iter().map(|it| it.join().unwrap()).collect()
         });
-        let now = begun.iter().filter(|it| **it == Ok(Begun::Now)).count();
-        let before = begun.iter().filter(|it| **it == Ok(Begun::Before)).count();
+        let now = begun.iter().filter(|it| **it == Ok(BegunFlow::Now)).count();
+        let before = begun.iter().filter(|it| **it == Ok(BegunFlow::Before)).count();
         assert_eq!((now, before), (1, WHO - 1), "{begun:?}");
     }
     for flow in 0..FLOWS {
@@ -142,7 +142,7 @@ fn of_many_who_begin_different_flows_of_one_name_at_once_exactly_one_does() {
                 scope.spawn(move || {
                     let asked = wanted(&format!("f{flow}"), "make", &json!({"x": who}));
                     match engine.host().start(&asked) {
-                        Ok(Begun::Now) => true,
+                        Ok(BegunFlow::Now) => true,
                         Err(BeginError::Exists(_)) => false,
                         other => panic!("{other:?}"),
                     }
@@ -177,7 +177,7 @@ fn goals_beginning_labels_and_budgets_are_kept_with_the_flow() {
         ("one", Some(2), None, Some((2, 2))),
         ("other", None, Some(4), Some((20, 4))),
     ] {
-        let asked = Wanted {
+        let asked = FlowSubmission {
             labels: labels.clone().into(),
             retry_budget: budget,
             retry_budget_per_workflow: per_item,
@@ -204,7 +204,7 @@ fn the_budget_of_a_flow_is_in_force() {
     let work = json!({"max_retries": 10, "backoff": 1});
     let world = make(&server, &work);
     let engine = world.engine();
-    let asked = Wanted { retry_budget: Some(2), ..wanted("a", "make", &json!({"x": 1})) };
+    let asked = FlowSubmission { retry_budget: Some(2), ..wanted("a", "make", &json!({"x": 1})) };
     engine.start(&asked);
     engine.left("a").unwrap();
     assert_eq!(server.all().len(), 3);

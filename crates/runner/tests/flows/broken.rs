@@ -1,7 +1,7 @@
 //! Flows that cannot be gone on with: reported, left as they are, and no hindrance to others.
 
 use serde_json::{Value, json};
-use undaunted_engine::event::Submitted;
+use undaunted_engine::event::JobSubmitted;
 use undaunted_runner::journal;
 use undaunted_store::Append;
 
@@ -31,7 +31,7 @@ fn append(world: &World, flow: &str, record: Vec<u8>) {
     let claim = world.store().claim(&aggregate).unwrap();
     let append = Append::new(aggregate, claim.version, claim.epoch, vec![record]);
     world.store().append(vec![append]).unwrap();
-    world.store().release(&claim).unwrap();
+    world.store().unclaim(&claim).unwrap();
 }
 
 /// How many bytes of a journal there are, whatever they are.
@@ -46,7 +46,7 @@ fn a_flow_whose_secrets_cannot_be_read_is_reported_and_others_can_have_it() {
     let submitted = world.submission(&wanted("template", "s", &json!({})));
     let mut text: Value = serde_json::from_str(&submitted.text).unwrap();
     text["secrets"] = json!({"KEY": {"env": "SURELY_NOT_SET"}});
-    let submitted = Submitted { job: "a".to_owned(), text: text.to_string().into(), ..submitted };
+    let submitted = JobSubmitted { job: "a".to_owned(), text: text.to_string().into(), ..submitted };
     journal::deposit(world.store(), submitted, &[], now()).unwrap();
     let engine = world.engine();
     let found = engine.host().recover().unwrap();
@@ -66,7 +66,7 @@ fn broken_flows_are_reported_and_left_and_the_others_go_on() {
     let flows = ["altered", "good-1", "good-2", "headless", "later", "unplanned"];
     for flow in flows {
         if flow == "unplanned" {
-            let submitted = Submitted {
+            let submitted = JobSubmitted {
                 job: flow.to_owned(),
                 text: r#"{"mode": "flow", "steps": [{"id": "s", "type": "some day"}]}"#.into(),
                 ..world.submission(&asked)

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use undaunted_engine::catalog::{CatalogEvent, FlowPlace, FlowStatus};
+use undaunted_engine::catalog::{CatalogEvent, FlowLifecycle, FlowStatus};
 use undaunted_engine::event::{Event, JobEvent};
-use undaunted_engine::job::{Plans, Stage};
+use undaunted_engine::job::{JobStage, Plans};
 use undaunted_runner::catalog;
 use undaunted_runner::flows::RecoveredFlows;
 use undaunted_runner::journal;
@@ -69,7 +69,7 @@ fn flows_are_found_by_their_journals_and_those_that_are_done_with_are_skipped() 
     world.ended("active");
     world.ended("lost");
     // Nothing has happened to the others.
-    for (flow, place) in [("archiving", FlowPlace::Archiving), ("done", FlowPlace::Deactivated)] {
+    for (flow, place) in [("archiving", FlowLifecycle::Archiving), ("done", FlowLifecycle::Deactivated)] {
         assert_eq!(world.records(flow).len(), 1, "{flow}");
         assert_eq!(world.place(flow), Some(place));
         assert_eq!(world.words_of(flow).len(), 2);
@@ -175,7 +175,7 @@ fn a_suspended_flow_is_left_to_whoever_suspended_it_unless_the_catalog_knows_it(
     assert_eq!(found.repaired, Vec::<String>::new());
     engine.completes("ours");
     assert_eq!(world.records("by-hand").len(), 2);
-    assert_eq!(world.job("by-hand").stage, Stage::Suspended);
+    assert_eq!(world.job("by-hand").stage, JobStage::Suspended);
     assert_eq!(world.place("by-hand"), None);
     // It can be had by others.
     world.free("by-hand");

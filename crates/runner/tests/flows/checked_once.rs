@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use undaunted_engine::workflow::{checks_made, plain_definition};
-use undaunted_runner::flows::Begun;
+use undaunted_runner::flows::BegunFlow;
 
 use crate::http_server::{Reply, StepServer};
 use crate::world::{World, step, wanted};
@@ -43,7 +43,7 @@ fn steps_are_checked_when_they_are_registered_and_never_for_their_flows() {
     }
     // Clients that start a flow again, or look at one, have it from the same plan.
     let again = engine.host().start(&wanted("flow-3", "outer", &json!({"x": [3]})));
-    assert_eq!(again.unwrap(), Begun::Before);
+    assert_eq!(again.unwrap(), BegunFlow::Before);
     assert_eq!(made(), 3);
 
     // What a flow says of its steps makes other definitions of them: those are checked once, too.

@@ -1,7 +1,7 @@
 //! Definitions of steps: what is refused, by name, and what is read past.
 
 use serde_json::{Value, json};
-use undaunted_engine::job::Stage;
+use undaunted_engine::job::JobStage;
 use undaunted_engine::workflow::plain_definition;
 
 use crate::engine::Told;
@@ -159,7 +159,7 @@ fn an_address_that_may_not_be_called_any_more_is_not_called_by_flows_that_were_s
     let found = engine.host().recover().unwrap();
     assert_eq!(found.resumed, ["fresh", "waiting"]);
     for flow in ["fresh", "waiting"] {
-        assert_eq!(engine.left(flow), Ok(Stage::Failed), "{flow}");
+        assert_eq!(engine.left(flow), Ok(JobStage::Failed), "{flow}");
         let failed = world.events(flow).pop().unwrap();
         let error = failed["error"].as_str().unwrap();
         assert!(error.contains("may not be called from here"), "{error}");

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use undaunted_engine::event::{Event, JobEvent};
-use undaunted_engine::job::Stage;
+use undaunted_engine::job::JobStage;
 use undaunted_runner::drive::Reported::{Taken, Unknown};
-use undaunted_runner::request::Arrived;
+use undaunted_runner::request::ArrivedResult;
 
 use crate::http_server::{Reply, StepServer};
 use crate::world::{World, async_step, step, wanted};
@@ -90,7 +90,7 @@ fn a_result_that_comes_late_or_again_is_taken_and_changes_nothing() {
     for again in [RESULT, r#"{"y": 8}"#] {
         assert_eq!(engine.deliver("a", "later", &token, again), Some(Taken));
         let refused =
-            Arrived { step: "later".to_owned(), token: token.clone(), result: Err("no".to_owned()) };
+            ArrivedResult { step: "later".to_owned(), token: token.clone(), result: Err("no".to_owned()) };
         assert_eq!(engine.host().deliver("a", &refused), Some(Taken));
     }
     assert_eq!(world.records("a").len(), before);
@@ -107,9 +107,9 @@ fn a_result_that_is_a_failure_is_permanent() {
     let engine = world.engine();
     engine.start(&wanted("a", "use", &json!({})));
     let refused =
-        Arrived { step: "later".to_owned(), token: token(&server), result: Err("no stock".to_owned()) };
+        ArrivedResult { step: "later".to_owned(), token: token(&server), result: Err("no stock".to_owned()) };
     assert_eq!(engine.host().deliver("a", &refused), Some(Taken));
-    assert_eq!(engine.left("a"), Ok(Stage::Failed));
+    assert_eq!(engine.left("a"), Ok(JobStage::Failed));
     let failed = &world.all("a", "attempt_failed")[0];
     assert_eq!(failed["class"], "permanent");
     assert_eq!(failed["error"], "no stock");

@@ -6,15 +6,15 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use undaunted_engine::event::Record;
-use undaunted_engine::job::{Job, Stage};
+use undaunted_engine::job::{Job, JobStage};
 use undaunted_engine::workflow::Operator;
-use undaunted_runner::catalog::Book;
-use undaunted_runner::drive::{Observer, Reported, StoreOutage, World};
+use undaunted_runner::catalog::CatalogHandle;
+use undaunted_runner::drive::{Observer, Reported, Services, StoreOutage};
 use undaunted_runner::endpoints::Endpoints;
-use undaunted_runner::flows::{Begun, Host, Settings, Wanted};
+use undaunted_runner::flows::{BegunFlow, FlowHost, FlowSubmission, HostSettings};
 use undaunted_runner::folder::LocalFolder;
-use undaunted_runner::machine::Here;
-use undaunted_runner::request::Arrived;
+use undaunted_runner::machine::LocalMachine;
+use undaunted_runner::request::ArrivedResult;
 use undaunted_runner::with_causes;
 use undaunted_store::{SqliteStore, Store};
 
@@ -34,12 +34,12 @@ pub(crate) struct Told {
 /// How flows were left, in order.
 #[derive(Default)]
 struct Ends {
-    ends: Mutex<BTreeMap<String, Vec<Result<Stage, String>>>>,
+    ends: Mutex<BTreeMap<String, Vec<Result<JobStage, String>>>>,
     changed: Condvar,
 }
 
 pub(crate) struct Engine {
-    host: Option<Arc<Host>>,
+    host: Option<Arc<FlowHost>>,
     ends: Arc<Ends>,
     /// What users are told of outages of the store.
     pub(crate) outages: Arc<Mutex<Vec<String>>>,
@@ -62,11 +62,11 @@ impl Engine {
 
     /// One with another handle on the store of a folder.
     pub(crate) fn on(store: Arc<dyn Store>, folder: &Path, told: Told) -> Self {
-        let book = Book::open(Arc::clone(&store)).unwrap();
-        let world = World {
+        let book = CatalogHandle::open(Arc::clone(&store)).unwrap();
+        let world = Services {
             store,
             local: LocalFolder::new(folder),
-            machine: Arc::new(Here::default()),
+            machine: Arc::new(LocalMachine::default()),
             grace: Duration::from_secs(1),
             check_interval: Duration::from_secs(5),
             catalog: None,
@@ -78,7 +78,7 @@ impl Engine {
         let outages = Arc::default();
         let noted_outages = Arc::clone(&outages);
         let taken_on = told.taken_on;
-        let settings = Settings {
+        let settings = HostSettings {
             operator: told.operator,
             webhooks: "http://here".to_owned(),
             release: "test".to_owned(),
@@ -99,20 +99,20 @@ impl Engine {
                 noted.changed.notify_all();
             }),
         };
-        Self { host: Some(Arc::new(Host::begin(world, book, settings))), ends, outages }
+        Self { host: Some(Arc::new(FlowHost::begin(world, book, settings))), ends, outages }
     }
 
-    pub(crate) fn host(&self) -> &Host {
+    pub(crate) fn host(&self) -> &FlowHost {
         self.host.as_ref().unwrap()
     }
 
     /// Begins a flow that nobody has begun.
-    pub(crate) fn start(&self, wanted: &Wanted) {
-        assert_eq!(self.host().start(wanted).unwrap(), Begun::Now);
+    pub(crate) fn start(&self, wanted: &FlowSubmission) {
+        assert_eq!(self.host().start(wanted).unwrap(), BegunFlow::Now);
     }
 
     /// Waits until a flow was left, and says how.
-    pub(crate) fn left(&self, flow: &str) -> Result<Stage, String> {
+    pub(crate) fn left(&self, flow: &str) -> Result<JobStage, String> {
         let ends = self.ends.ends.lock().unwrap();
         let is_there = |ends: &mut BTreeMap<String, Vec<_>>| !ends.contains_key(flow);
         let waited = self.ends.changed.wait_timeout_while(ends, DEADLINE, is_there);
@@ -122,19 +122,19 @@ impl Engine {
     }
 
     /// The flows that were left, and how each was every time.
-    pub(crate) fn all_left(&self) -> BTreeMap<String, Vec<Result<Stage, String>>> {
+    pub(crate) fn all_left(&self) -> BTreeMap<String, Vec<Result<JobStage, String>>> {
         self.ends.ends.lock().unwrap().clone()
     }
 
     /// A flow comes to its goals here.
     pub(crate) fn completes(&self, flow: &str) {
-        assert_eq!(self.left(flow), Ok(Stage::Completed), "{flow}");
+        assert_eq!(self.left(flow), Ok(JobStage::Completed), "{flow}");
     }
 
     /// A result arrives.
     pub(crate) fn deliver(&self, flow: &str, step: &str, token: &str, result: &str) -> Option<Reported> {
         let arrived =
-            Arrived { step: step.to_owned(), token: token.to_owned(), result: Ok(result.to_owned()) };
+            ArrivedResult { step: step.to_owned(), token: token.to_owned(), result: Ok(result.to_owned()) };
         self.host().deliver(flow, &arrived)
     }
 

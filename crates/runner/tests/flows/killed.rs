@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use undaunted_engine::event::{Event, ItemEvent};
-use undaunted_engine::job::Stage;
+use undaunted_engine::job::JobStage;
 use undaunted_policy::Timestamp;
 use undaunted_runner::drive::Reported;
 
@@ -104,7 +104,7 @@ fn what_ran_and_may_not_be_tried_again_fails_as_interrupted() {
     server.open("/s");
     let engine = world.engine();
     engine.host().recover().unwrap();
-    assert_eq!(engine.left("a"), Ok(Stage::Failed));
+    assert_eq!(engine.left("a"), Ok(JobStage::Failed));
     assert_eq!(server.all().len(), 1);
     assert_eq!(world.all("a", "attempt_failed")[0]["cause"], "interrupted");
 }
@@ -240,7 +240,7 @@ fn a_host_killed_again_and_again_comes_to_the_end_of_all_its_flows() {
     }
     for flow in 0..FLOWS {
         let flow = format!("f{flow}");
-        assert_eq!(world.ended(&flow).stage, Stage::Completed);
+        assert_eq!(world.ended(&flow).stage, JobStage::Completed);
         // Three successes, and everything else that was sent was interrupted.
         assert_eq!(world.all(&flow, "attempt_succeeded").len(), 3);
         let failed = world.all(&flow, "attempt_failed");

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use undaunted_engine::catalog::FlowPlace;
-use undaunted_engine::job::Stage;
+use undaunted_engine::catalog::FlowLifecycle;
+use undaunted_engine::job::JobStage;
 use undaunted_runner::breakers;
 use undaunted_runner::flows::BeginError;
 
@@ -52,7 +52,7 @@ fn a_thousand_flows_at_once_call_every_step_exactly_once() {
     World::eventually("all are done with", || {
         let done = world.book.read(|catalog| {
             let mut flows = catalog.flows.values();
-            flows.all(|flow| flow.place == FlowPlace::Deactivated)
+            flows.all(|flow| flow.place == FlowLifecycle::Deactivated)
         });
         done.unwrap().then_some(())
     });
@@ -86,13 +86,13 @@ fn a_host_that_leaves_suspends_all_its_flows_and_they_all_go_on() {
     engine.host().interrupt();
     // What runs finishes; nothing new starts.
     for flow in ["accepted", "waiting"] {
-        assert_eq!(engine.left(flow), Ok(Stage::Suspended), "{flow}");
+        assert_eq!(engine.left(flow), Ok(JobStage::Suspended), "{flow}");
     }
     server.open("/gated");
     engine.host().wait();
     for flow in flows {
-        assert_eq!(engine.left(flow), Ok(Stage::Suspended), "{flow}");
-        assert_eq!(world.place(flow), Some(FlowPlace::Active));
+        assert_eq!(engine.left(flow), Ok(JobStage::Suspended), "{flow}");
+        assert_eq!(world.place(flow), Some(FlowLifecycle::Active));
         assert_eq!(world.all(flow, "job_suspended").len(), 1);
         assert_eq!(world.all(flow, "attempt_started").len(), 1);
     }
@@ -171,7 +171,7 @@ fn breakers_that_nobody_has_written_count_their_first_failure_once() {
         server.open("/s");
     }
     for n in 0..PLACES {
-        assert_eq!(engine.left(&format!("f{n}")), Ok(Stage::Failed));
+        assert_eq!(engine.left(&format!("f{n}")), Ok(JobStage::Failed));
     }
     let known = breakers::list(world.store()).unwrap();
     assert_eq!(known.len(), PLACES);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
-use undaunted_runner::flows::Wanted;
+use undaunted_runner::flows::FlowSubmission;
 
 pub(crate) struct Process {
     child: Child,
@@ -33,7 +33,7 @@ impl Process {
         serde_json::from_str(&line).unwrap()
     }
 
-    pub(crate) fn begin(&mut self, wanted: &Wanted) {
+    pub(crate) fn begin(&mut self, wanted: &FlowSubmission) {
         let asked = json!({
             "start": {"id": wanted.id, "goals": wanted.goals, "init": wanted.init}
         });

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use undaunted_engine::catalog::FlowPlace;
-use undaunted_engine::job::Stage;
+use undaunted_engine::catalog::FlowLifecycle;
+use undaunted_engine::job::JobStage;
 use undaunted_runner::breakers;
-use undaunted_runner::flows::Begun;
+use undaunted_runner::flows::BegunFlow;
 use undaunted_store::{Append, Fault, Faults, FaultyStore, SqliteStore, StoreError};
 
 use crate::engine::{Engine, Told};
@@ -69,10 +69,10 @@ fn an_end_that_could_not_be_written_is_told_to_nobody_and_is_reached_after_a_res
     assert!(why.contains("full"), "{why}");
     // Whatever was noted before it was left is written now.
     first.host().book().flush().unwrap();
-    assert_eq!(world.place(flow), Some(FlowPlace::Active));
+    assert_eq!(world.place(flow), Some(FlowLifecycle::Active));
     assert_eq!(world.all(flow, "job_completed"), Vec::<Value>::new());
     first.suspend();
-    assert_eq!(first.left("a"), Ok(Stage::Suspended));
+    assert_eq!(first.left("a"), Ok(JobStage::Suspended));
     assert_eq!(world.all("a", "attempt_succeeded"), Vec::<Value>::new());
     drop(first);
 
@@ -80,7 +80,7 @@ fn an_end_that_could_not_be_written_is_told_to_nobody_and_is_reached_after_a_res
     assert_eq!(second.host().recover().unwrap().resumed, ["a", flow]);
     second.completes(flow);
     second.completes("a");
-    assert_eq!(world.ended(flow).stage, Stage::Completed);
+    assert_eq!(world.ended(flow).stage, JobStage::Completed);
     let y = world.ended("a").attributes["y"].value.clone();
     assert_eq!(y, json!(7));
     // It is not known that it was answered, so it is asked again with the same token.
@@ -133,8 +133,8 @@ fn a_note_that_could_not_be_written_does_not_stop_flows_from_being_taken_over() 
     let found = engine.host().take_over(&mut String::new()).unwrap();
     assert_eq!(found.resumed, ["orphan"]);
     engine.completes("orphan");
-    assert_eq!(world.ended("a").stage, Stage::Completed);
-    assert_eq!(world.ended("orphan").stage, Stage::Completed);
+    assert_eq!(world.ended("a").stage, JobStage::Completed);
+    assert_eq!(world.ended("orphan").stage, JobStage::Completed);
     assert_eq!(server.requests("/inner").len(), 2);
 }
 
@@ -147,13 +147,13 @@ fn a_flow_that_the_catalog_cannot_be_told_of_runs_and_stands_in_it_in_the_end() 
     // The flow is written, and that the catalog is told of it is not.
     refuse(&faults, 2);
     let asked = wanted("a", "inner", &json!({}));
-    assert_eq!(engine.host().start(&asked).unwrap(), Begun::Now);
+    assert_eq!(engine.host().start(&asked).unwrap(), BegunFlow::Now);
     assert_eq!(world.place("a"), None);
     server.wait_for("/inner", 1);
-    assert_eq!(engine.host().start(&asked).unwrap(), Begun::Before);
+    assert_eq!(engine.host().start(&asked).unwrap(), BegunFlow::Before);
     server.open("/inner");
     engine.completes("a");
-    assert_eq!(world.ended("a").stage, Stage::Completed);
+    assert_eq!(world.ended("a").stage, JobStage::Completed);
     assert_eq!(server.requests("/inner").len(), 1);
 }
 

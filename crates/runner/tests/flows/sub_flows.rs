@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use undaunted_engine::catalog::CatalogEvent;
 use undaunted_engine::input::Input;
-use undaunted_engine::job::{Plans, Stage};
+use undaunted_engine::job::{JobStage, Plans};
 use undaunted_runner::drive::Reported;
 use undaunted_runner::{journal, request};
 
@@ -66,7 +66,7 @@ fn a_flow_of_an_item_is_a_flow_of_its_own_with_a_parent() {
         let answer = engine.deliver(&flow, "inner", &token, &result);
         assert_eq!(answer, Some(Reported::Taken));
         engine.completes(&flow);
-        assert_eq!(world.ended(&flow).stage, Stage::Completed);
+        assert_eq!(world.ended(&flow).stage, JobStage::Completed);
         let CatalogEvent::FlowActivated { parent, .. } = &world.catalog_of(&flow)[0].event else {
             panic!("it was not activated first");
         };
@@ -154,7 +154,7 @@ fn a_flow_that_another_host_runs_is_waited_for() {
     // It comes to the wrong one, which hands it on.
     let answer = outer.deliver(&flow, "inner", &token, r#"{"y": 4}"#);
     assert_eq!(answer, Some(Reported::Taken));
-    assert_eq!(world.ended(&flow).stage, Stage::Completed);
+    assert_eq!(world.ended(&flow).stage, JobStage::Completed);
     outer.completes("a");
     assert_eq!(server.requests("/inner").len(), 1);
     let sent = server.requests("/outer")[0].json();
@@ -185,8 +185,8 @@ fn who_is_cancelled_cancels_a_flow_that_another_host_runs() {
     let mut inner = world.process();
     let (outer, [flow, _]) = apart(&world, &server, &mut inner);
     request::ask(world.store(), "a", request::JobRequest::Cancel).unwrap();
-    assert_eq!(outer.left("a"), Ok(Stage::Cancelled));
-    assert_eq!(world.ended(&flow).stage, Stage::Cancelled);
+    assert_eq!(outer.left("a"), Ok(JobStage::Cancelled));
+    assert_eq!(world.ended(&flow).stage, JobStage::Cancelled);
 }
 
 #[test]
@@ -196,12 +196,12 @@ fn a_flow_that_fails_fails_its_item_for_good_and_says_why() {
     let world = world(&server);
     let engine = world.engine();
     engine.start(&wanted("a", "outer", &json!({"w": [5]})));
-    assert_eq!(engine.left("a"), Ok(Stage::Failed));
+    assert_eq!(engine.left("a"), Ok(JobStage::Failed));
     let failed = world.events("a").pop().unwrap();
     let error = failed["error"].as_str().unwrap();
     assert!(error.contains("no roots today"), "{error}");
     assert_eq!(server.requests("/inner").len(), 1);
     let [flow, _] = of(&server.requests("/inner")[0]);
-    assert_eq!(world.ended(&flow).stage, Stage::Failed);
-    assert_eq!(world.ended("a").stage, Stage::Failed);
+    assert_eq!(world.ended(&flow).stage, JobStage::Failed);
+    assert_eq!(world.ended("a").stage, JobStage::Failed);
 }

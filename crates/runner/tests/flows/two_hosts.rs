@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::thread;
 
 use serde_json::{Value, json};
-use undaunted_engine::job::Stage;
+use undaunted_engine::job::JobStage;
 use undaunted_runner::drive::Reported;
 
 use crate::http_server::{Reply, StepServer};
@@ -47,7 +47,7 @@ fn flows_begun_on_both_are_each_run_by_one_and_once() {
         let left = host.all_left();
         assert_eq!(left.len(), FLOWS / 2);
         for (flow, ends) in left {
-            assert_eq!(ends, [Ok(Stage::Completed)], "{flow} of {number}");
+            assert_eq!(ends, [Ok(JobStage::Completed)], "{flow} of {number}");
             assert_eq!(world.all(&flow, "attempt_started").len(), 1);
             world.ended(&flow);
             assert_eq!(world.words_of(&flow), ["flow_activated", "flow_deactivated"]);
@@ -99,7 +99,7 @@ fn a_result_handed_to_one_that_was_killed_is_heard_by_the_next() {
     assert_eq!(engine.deliver("a", "s", &token, r#"{"y": 3}"#), Some(Reported::Taken));
     process.kill();
     engine.host().recover().unwrap();
-    assert_eq!(world.ended("a").stage, Stage::Completed);
+    assert_eq!(world.ended("a").stage, JobStage::Completed);
     assert_eq!(world.job("a").attributes["y"].value, json!(3));
     assert_eq!(server.all().len(), 1);
 }
@@ -126,7 +126,7 @@ fn two_who_go_on_with_the_flows_of_a_dead_one_share_them() {
     let resumed = found[0].resumed.len() + found[1].resumed.len();
     for flow in 0..FLOWS {
         let flow = format!("f{flow}");
-        assert_eq!(world.ended(&flow).stage, Stage::Completed);
+        assert_eq!(world.ended(&flow).stage, JobStage::Completed);
         assert_eq!(world.all(&flow, "job_resumed").len(), 1, "{flow}");
         assert_eq!(world.all(&flow, "attempt_started").len(), 2, "{flow}");
     }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use undaunted_engine::job::Stage;
+use undaunted_engine::job::JobStage;
 use undaunted_engine::workflow::Operator;
 use undaunted_policy::Attempts;
-use undaunted_policy::shape::{BackoffType, WorkDefaults};
+use undaunted_policy::spelling::{BackoffType, WorkDefaults};
 
 use crate::engine::Told;
 use crate::http_server::{Reply, StepServer};
@@ -78,7 +78,7 @@ fn the_delays_that_are_recorded_are_those_of_the_document() {
         let world = world(&server, &work);
         let engine = world.engine_told(Told { operator, ..Told::default() });
         engine.start(&wanted("a", "s", &json!({})));
-        assert_eq!(engine.left("a"), Ok(Stage::Failed));
+        assert_eq!(engine.left("a"), Ok(JobStage::Failed));
         assert_eq!(delays(&world), expected, "{work}");
         assert_eq!(server.all().len() - calls, expected.len() + 1, "{work}");
     }

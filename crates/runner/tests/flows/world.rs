@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
-use undaunted_engine::catalog::{CatalogEvent, CatalogRecord, FlowPlace};
-use undaunted_engine::event::{Event, Record, Submitted};
+use undaunted_engine::catalog::{CatalogEvent, CatalogRecord, FlowLifecycle};
+use undaunted_engine::event::{Event, JobSubmitted, Record};
 use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::plan::Plan;
-use undaunted_engine::submission::{Surroundings, submission};
+use undaunted_engine::submission::{SubmissionContext, submission};
 use undaunted_engine::view;
 use undaunted_engine::workflow::{Operator, Source, check, plain_definition};
 use undaunted_policy::Timestamp;
-use undaunted_runner::catalog::{self, Book};
-use undaunted_runner::flows::Wanted;
+use undaunted_runner::catalog::{self, CatalogHandle};
+use undaunted_runner::flows::FlowSubmission;
 use undaunted_runner::journal;
 use undaunted_store::{SqliteStore, Store, Version};
 
@@ -28,14 +28,14 @@ pub(crate) struct World {
     folder: tempfile::TempDir,
     /// A handle of the test's own, which runs nothing.
     store: Arc<dyn Store>,
-    pub(crate) book: Book,
+    pub(crate) book: CatalogHandle,
 }
 
 impl World {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path()).unwrap());
-        let book = Book::open(Arc::clone(&store)).unwrap();
+        let book = CatalogHandle::open(Arc::clone(&store)).unwrap();
         Self { folder, store, book }
     }
 
@@ -96,7 +96,7 @@ impl World {
         records.iter().map(|record| record.event.word()).collect()
     }
 
-    pub(crate) fn place(&self, flow: &str) -> Option<FlowPlace> {
+    pub(crate) fn place(&self, flow: &str) -> Option<FlowLifecycle> {
         let place =
             |catalog: &undaunted_engine::catalog::Catalog| catalog.flows.get(flow).map(|entry| entry.place);
         self.book.read(place).unwrap()
@@ -104,7 +104,7 @@ impl World {
 
     /// Waits until the catalog says that a flow is done with, which is after its last record.
     pub(crate) fn ended(&self, flow: &str) -> Job {
-        Self::eventually(flow, || (self.place(flow) == Some(FlowPlace::Deactivated)).then_some(()));
+        Self::eventually(flow, || (self.place(flow) == Some(FlowLifecycle::Deactivated)).then_some(()));
         self.job(flow)
     }
 
@@ -143,9 +143,9 @@ impl World {
 
     /// Stores a flow as it is right after it was stored: nobody runs it, and the catalog knows nothing
     /// of it.
-    pub(crate) fn deposit(&self, flow: &str, wanted: &Wanted, known: &[Event]) {
+    pub(crate) fn deposit(&self, flow: &str, wanted: &FlowSubmission, known: &[Event]) {
         let submitted = self.submission(wanted);
-        let submitted = Submitted { job: flow.to_owned(), ..submitted };
+        let submitted = JobSubmitted { job: flow.to_owned(), ..submitted };
         journal::deposit(self.store(), submitted, known, now()).unwrap();
     }
 
@@ -153,7 +153,7 @@ impl World {
     pub(crate) fn deposit_shell(&self, job: &str, known: &[Event]) {
         let (text, operator) = ("- shell: touch never\n", Operator::default());
         let checked = check(&Source::new("w.yaml", text), &operator);
-        let around = Surroundings {
+        let around = SubmissionContext {
             job: job.to_owned(),
             file: "w.yaml".to_owned(),
             working_dir: self.folder().to_string_lossy().into_owned(),
@@ -169,7 +169,7 @@ impl World {
     }
 
     /// What a host would store of a flow: taken from one that was begun elsewhere.
-    pub(crate) fn submission(&self, wanted: &Wanted) -> Submitted {
+    pub(crate) fn submission(&self, wanted: &FlowSubmission) -> JobSubmitted {
         let elsewhere = World::new();
         let steps = self.book.read(|catalog| catalog.steps.clone()).unwrap();
         let steps = steps.into_iter();
@@ -250,12 +250,12 @@ pub(crate) fn async_step(id: &str, endpoint: &str, attributes: &Value, work: &Va
 }
 
 /// A flow that wants one step, and begins with this.
-pub(crate) fn wanted(id: &str, goal: &str, init: &Value) -> Wanted {
+pub(crate) fn wanted(id: &str, goal: &str, init: &Value) -> FlowSubmission {
     let init: Option<&Map<String, Value>> = init.as_object();
-    Wanted {
+    FlowSubmission {
         id: id.to_owned(),
         goals: vec![goal.to_owned()],
         init: init.cloned().unwrap_or_default(),
-        ..Wanted::default()
+        ..FlowSubmission::default()
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use undaunted_runner::keeper::{KeeperEvent, Refusal, Spec};
-use undaunted_runner::spool::{End, EndedBy};
+use undaunted_runner::keeper::{CommandSpec, KeeperEvent, KeeperRefusal};
+use undaunted_runner::spool::{CommandEnd, EndedBy};
 
 use crate::world::{World, exited, is_alive, next_event};
 
@@ -19,11 +19,11 @@ fn tree(world: &World) -> [i32; 3] {
 fn a_timeout_ends_children_that_ignore_term_and_that_have_left_the_session() {
     let world = World::new();
     let (keeper, _) = world.keeper();
-    let spec = Spec { timeout: Some(Duration::from_secs(1)), ..world.shell(1, TREE) };
+    let spec = CommandSpec { timeout: Some(Duration::from_secs(1)), ..world.shell(1, TREE) };
     keeper.run(spec).unwrap();
     let pids = tree(&world);
     let ended = exited(&keeper, 1);
-    assert_eq!((ended.why, ended.end), (EndedBy::Timeout, End::Signal(15)));
+    assert_eq!((ended.why, ended.end), (EndedBy::Timeout, CommandEnd::Signal(15)));
     assert!(!pids.into_iter().any(is_alive), "something is left");
     assert_eq!(ended.left, 0);
 }
@@ -33,12 +33,12 @@ fn a_command_that_cleans_up_on_term_has_its_grace() {
     let world = World::new();
     let (keeper, _) = world.keeper();
     let script = "trap 'sleep 0.1; echo clean; exit 9' TERM; echo up > up; while :; do sleep 0.01; done";
-    let spec = Spec { grace: Duration::from_secs(50), ..world.shell(1, script) };
+    let spec = CommandSpec { grace: Duration::from_secs(50), ..world.shell(1, script) };
     keeper.run(spec).unwrap();
     world.line("up");
     keeper.cancel(1);
     let ended = exited(&keeper, 1);
-    assert_eq!((ended.why, ended.end), (EndedBy::Cancelled, End::Code(9)));
+    assert_eq!((ended.why, ended.end), (EndedBy::Cancelled, CommandEnd::Code(9)));
     assert_eq!(keeper.spool().capture(&ended.stdout, 99).unwrap(), b"clean\n");
 }
 
@@ -92,7 +92,7 @@ fn what_a_failure_leaves_is_gone_before_it_is_told() {
         while [ ! -e apart ] || [ ! -e stubborn ]; do sleep 0.01; done; exit 1";
     keeper.run(world.shell(1, script)).unwrap();
     let ended = exited(&keeper, 1);
-    assert_eq!((ended.why, ended.end, ended.left), (EndedBy::Itself, End::Code(1), 0));
+    assert_eq!((ended.why, ended.end, ended.left), (EndedBy::Itself, CommandEnd::Code(1), 0));
     assert!(!is_alive(world.pid("apart")) && !is_alive(world.pid("stubborn")));
 }
 
@@ -112,7 +112,7 @@ fn a_cancelled_start_either_never_began_or_has_an_end() {
                 over += 1;
             }
             KeeperEvent::Refused { id: Some(_), why } => {
-                assert_eq!(why, Refusal::Cancelled);
+                assert_eq!(why, KeeperRefusal::Cancelled);
                 over += 1;
             }
             KeeperEvent::Began(_) => {}
@@ -133,7 +133,7 @@ fn cancelling_all_ends_all() {
     let mut ended = 0;
     while ended < 20 {
         if let KeeperEvent::Exited(exited) = next_event(&keeper) {
-            assert_eq!((exited.why, exited.end), (EndedBy::Cancelled, End::Signal(15)));
+            assert_eq!((exited.why, exited.end), (EndedBy::Cancelled, CommandEnd::Signal(15)));
             ended += 1;
         }
     }
@@ -144,7 +144,7 @@ fn a_stranger_that_keeps_forking_is_ended_too() {
     let world = World::new();
     let (keeper, _) = world.keeper();
     let script = "trap '' TERM; echo up > up; while :; do (sleep 0.02 & sleep 0.02) & sleep 0.01; done";
-    let spec = Spec { timeout: Some(Duration::from_millis(300)), ..world.shell(1, script) };
+    let spec = CommandSpec { timeout: Some(Duration::from_millis(300)), ..world.shell(1, script) };
     keeper.run(spec).unwrap();
     world.line("up");
     assert_eq!(exited(&keeper, 1).why, EndedBy::Timeout);

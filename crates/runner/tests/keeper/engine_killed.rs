@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Child;
 
 use undaunted_runner::keeper::KeeperEvent;
-use undaunted_runner::spool::{End, Fate};
+use undaunted_runner::spool::{CommandEnd, CommandFate};
 
 use crate::world::{World, exited, is_alive, next_event};
 
@@ -26,18 +26,18 @@ fn a_command_finishes_and_the_next_engine_collects_it() {
     kill_engine(&mut engine);
 
     let (keeper, recovered) = world.keeper();
-    let Fate::Running(running) = recovered.fate(1) else {
+    let CommandFate::Running(running) = recovered.fate(1) else {
         panic!("{recovered:?}");
     };
     assert!(is_alive(running.pid.unwrap()));
     std::fs::write(world.path("go"), "").unwrap();
     let ended = exited(&keeper, 1);
-    assert_eq!(ended.end, End::Code(5));
+    assert_eq!(ended.end, CommandEnd::Code(5));
     let spool = keeper.spool();
     assert_eq!(spool.capture(&ended.stdout, 100).unwrap(), b"said\n");
     assert_eq!(spool.last_lines(&ended.stderr, 3).unwrap(), "why");
     assert_eq!(world.lines("ran"), 1);
-    assert_eq!(recovered.fate(2), Fate::NeverBegan);
+    assert_eq!(recovered.fate(2), CommandFate::NeverBegan);
 }
 
 #[test]
@@ -57,22 +57,22 @@ fn a_command_that_ended_meanwhile_is_in_the_log_alone() {
     for _ in 0..2 {
         // As often as it is asked, until it is told to forget.
         let (keeper, recovered) = world.keeper();
-        let Fate::Exited(ended) = recovered.fate(1) else {
+        let CommandFate::Exited(ended) = recovered.fate(1) else {
             panic!("{recovered:?}");
         };
-        assert_eq!(ended.end, End::Code(6));
+        assert_eq!(ended.end, CommandEnd::Code(6));
         assert_eq!(keeper.spool().capture(&ended.stdout, 9).unwrap(), b"said\n");
         assert!(!recovered.uncertain);
         keeper.goodbye();
     }
     let recovered = undaunted_runner::keeper::recover(&world.spool()).unwrap();
-    assert!(matches!(recovered.fate(1), Fate::Exited(_)));
+    assert!(matches!(recovered.fate(1), CommandFate::Exited(_)));
 
     let (keeper, _) = world.keeper();
     keeper.forget(1);
     keeper.goodbye();
     let (_keeper, recovered) = world.keeper();
-    assert_eq!(recovered.fate(1), Fate::NeverBegan);
+    assert_eq!(recovered.fate(1), CommandFate::NeverBegan);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_timeout_is_enforced_without_an_engine() {
     drop(keeper);
     World::eventually("the keeper's end", || (!is_alive(pid)).then_some(()));
     let (_keeper, recovered) = world.keeper();
-    let Fate::Exited(ended) = recovered.fate(1) else {
+    let CommandFate::Exited(ended) = recovered.fate(1) else {
         panic!("{recovered:?}");
     };
     assert_eq!(ended.why, undaunted_runner::spool::EndedBy::Timeout);
@@ -109,8 +109,8 @@ fn an_engine_killed_among_many_starts_loses_nothing_and_repeats_nothing() {
     let mut running = 0;
     for (id, fate) in recovered.known() {
         match fate {
-            Fate::Running(_) => running += 1,
-            Fate::Exited(ended) => drop(ends.insert(id, ended.end)),
+            CommandFate::Running(_) => running += 1,
+            CommandFate::Exited(ended) => drop(ends.insert(id, ended.end)),
             other => panic!("{id}: {other:?}"),
         }
     }
@@ -121,7 +121,7 @@ fn an_engine_killed_among_many_starts_loses_nothing_and_repeats_nothing() {
         }
     }
     for (id, end) in &ends {
-        assert_eq!(*end, End::Code(i32::try_from(*id).unwrap()));
+        assert_eq!(*end, CommandEnd::Code(i32::try_from(*id).unwrap()));
     }
     assert_eq!(world.lines("ran"), ends.len());
 }

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
-use undaunted_runner::keeper::Refusal;
+use undaunted_runner::keeper::KeeperRefusal;
 use undaunted_runner::spool::{
-    End, EndedBy, Exited, Fate, NotStarted, Refusing, RunningCommand, Spool, SpooledOutput, Vanished,
-    reread_log,
+    CommandEnd, CommandExit, CommandFate, EndedBy, NotStartedCommand, RunningCommand, Spool, SpooledOutput,
+    StartRefusal, VanishedCommand, reread_log,
 };
 
 use crate::world::{World, exited, refused};
@@ -44,18 +44,18 @@ const fn kept(length: u64, head: u64, tail: u64, offset: u64) -> SpooledOutput {
 }
 
 /// What the release before had on record as ended.
-fn ended() -> Vec<Exited> {
-    let not_started = |errno, refusing| End::NotStarted(NotStarted { errno, refusing });
+fn ended() -> Vec<CommandExit> {
+    let not_started = |errno, refusing| CommandEnd::NotStarted(NotStartedCommand { errno, refusing });
     let ends = [
-        (End::Code(0), EndedBy::Itself, [OUT, ERR], 2),
-        (End::Code(-1), EndedBy::OutputLimit, [CUT, NONE], 0),
-        (End::Signal(9), EndedBy::Timeout, [NONE; 2], 0),
-        (End::Signal(15), EndedBy::Cancelled, [NONE; 2], 0),
-        (not_started(2, Refusing::Program), EndedBy::Itself, [NONE; 2], 0),
-        (not_started(20, Refusing::WorkingDirectory), EndedBy::Itself, [NONE; 2], 0),
-        (not_started(13, Refusing::Stdin), EndedBy::Itself, [NONE; 2], 0),
+        (CommandEnd::Code(0), EndedBy::Itself, [OUT, ERR], 2),
+        (CommandEnd::Code(-1), EndedBy::OutputLimit, [CUT, NONE], 0),
+        (CommandEnd::Signal(9), EndedBy::Timeout, [NONE; 2], 0),
+        (CommandEnd::Signal(15), EndedBy::Cancelled, [NONE; 2], 0),
+        (not_started(2, StartRefusal::Program), EndedBy::Itself, [NONE; 2], 0),
+        (not_started(20, StartRefusal::WorkingDirectory), EndedBy::Itself, [NONE; 2], 0),
+        (not_started(13, StartRefusal::Stdin), EndedBy::Itself, [NONE; 2], 0),
     ];
-    let exited = (1..).zip(ends).map(|(id, (end, why, [stdout, stderr], left))| Exited {
+    let exited = (1..).zip(ends).map(|(id, (end, why, [stdout, stderr], left))| CommandExit {
         id,
         end,
         why,
@@ -68,8 +68,8 @@ fn ended() -> Vec<Exited> {
     exited.collect()
 }
 
-fn vanished(id: u64, began: SystemTime) -> Vanished {
-    Vanished { id, began, stdout: NONE, stderr: NONE, ended: 0, survived: 0 }
+fn vanished(id: u64, began: SystemTime) -> VanishedCommand {
+    VanishedCommand { id, began, stdout: NONE, stderr: NONE, ended: 0, survived: 0 }
 }
 
 #[test]
@@ -78,15 +78,15 @@ fn attempts_of_the_release_before_are_collected() {
     let (keeper, recovered) = world.keeper();
     assert_eq!((recovered.uncertain, recovered.damage), (false, None));
     for exited in ended() {
-        assert_eq!(recovered.fate(exited.id), Fate::Exited(exited));
+        assert_eq!(recovered.fate(exited.id), CommandFate::Exited(exited));
     }
-    let recorded = Vanished { stdout: CUT, ended: 3, survived: 1, ..vanished(8, at(8)) };
-    assert_eq!(recovered.fate(8), Fate::Vanished(Some(recorded)));
+    let recorded = VanishedCommand { stdout: CUT, ended: 3, survived: 1, ..vanished(8, at(8)) };
+    assert_eq!(recovered.fate(8), CommandFate::Vanished(Some(recorded)));
     // Forgotten, begun with a keeper that is no more, and never heard of.
-    assert_eq!(recovered.fate(9), Fate::NeverBegan);
+    assert_eq!(recovered.fate(9), CommandFate::NeverBegan);
     for id in [10, u64::MAX] {
         let begun = vanished(id, at(id % 100));
-        assert_eq!(recovered.fate(id), Fate::Vanished(Some(begun)));
+        assert_eq!(recovered.fate(id), CommandFate::Vanished(Some(begun)));
     }
     assert_eq!(recovered.known().count(), 10);
     let output = keeper.spool().capture(&OUT, 99).unwrap();
@@ -96,7 +96,7 @@ fn attempts_of_the_release_before_are_collected() {
 
     // An attempt on record is not run again, and what comes next is kept behind the rest.
     keeper.run(world.shell(1, "echo again")).unwrap();
-    assert_eq!(refused(&keeper), (Some(1), Refusal::Known));
+    assert_eq!(refused(&keeper), (Some(1), KeeperRefusal::Known));
     keeper.run(world.shell(11, "echo more")).unwrap();
     let more = exited(&keeper, 11);
     assert_eq!(more.stdout.offset, 51);
@@ -107,7 +107,7 @@ fn attempts_of_the_release_before_are_collected() {
     let recovered = undaunted_runner::keeper::recover(&world.spool()).unwrap();
     let known: Vec<u64> = recovered.known().map(|(id, _)| id).collect();
     assert_eq!(known, [11, u64::MAX]);
-    assert_eq!(recovered.fate(11), Fate::Exited(more));
+    assert_eq!(recovered.fate(11), CommandFate::Exited(more));
 }
 
 #[test]
@@ -115,11 +115,11 @@ fn a_spool_of_the_release_before_can_be_looked_at() {
     let world = left();
     let spool = Spool::open(&world.spool()).unwrap();
     for exited in ended() {
-        assert_eq!(spool.peek(exited.id).unwrap(), Fate::Exited(exited));
+        assert_eq!(spool.peek(exited.id).unwrap(), CommandFate::Exited(exited));
     }
     let running = |id: u64, pid, slot| {
         let began = Some(at(id % 100));
-        Fate::Running(RunningCommand { id, pid, slot: Some(slot), began })
+        CommandFate::Running(RunningCommand { id, pid, slot: Some(slot), began })
     };
     assert_eq!(spool.peek(10).unwrap(), running(10, None, 10));
     let most = running(u64::MAX, Some(i32::MAX), u32::MAX);

@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use undaunted_runner::keeper::{KeeperEvent, Refusal};
-use undaunted_runner::spool::Fate;
+use undaunted_runner::keeper::{KeeperEvent, KeeperRefusal};
+use undaunted_runner::spool::CommandFate;
 
 use crate::world::{World, exited, is_alive, kill, kill_and_wait, next_event, refused, wait_until_gone};
 
@@ -30,16 +30,16 @@ fn what_its_commands_left_is_found_and_ended() {
 
     let (keeper, recovered) = world.keeper();
     assert!(!pids.into_iter().any(is_alive), "something is left");
-    let Fate::Vanished(Some(vanished)) = recovered.fate(1) else {
+    let CommandFate::Vanished(Some(vanished)) = recovered.fate(1) else {
         panic!("{recovered:?}");
     };
     assert!(vanished.ended >= 3 && vanished.survived == 0, "{vanished:?}");
     assert_eq!(keeper.spool().capture(&vanished.stdout, 99).unwrap(), b"words\n");
-    assert!(matches!(recovered.fate(2), Fate::Vanished(Some(_))));
-    assert_eq!(recovered.fate(3), Fate::NeverBegan);
+    assert!(matches!(recovered.fate(2), CommandFate::Vanished(Some(_))));
+    assert_eq!(recovered.fate(3), CommandFate::NeverBegan);
     // A vanished attempt is on record until it is forgotten, and is never run under its id.
     keeper.run(world.shell(1, "echo again > again")).unwrap();
-    assert_eq!(refused(&keeper), (Some(1), Refusal::Known));
+    assert_eq!(refused(&keeper), (Some(1), KeeperRefusal::Known));
     assert!(!world.path("again").exists());
 }
 
@@ -54,7 +54,7 @@ fn leftovers_are_ended_without_a_next_keeper_as_well() {
     kill_and_wait(keeper.pid());
     let recovered = undaunted_runner::keeper::recover(&world.spool()).unwrap();
     assert!(!is_alive(command));
-    assert!(matches!(recovered.fate(1), Fate::Vanished(Some(_))));
+    assert!(matches!(recovered.fate(1), CommandFate::Vanished(Some(_))));
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn one_that_left_its_group_and_cleared_its_environment_is_out_of_reach() {
     let parent = parent(lost);
     kill_and_wait(parent);
     let recovered = undaunted_runner::keeper::recover(&world.spool()).unwrap();
-    assert!(matches!(recovered.fate(1), Fate::Vanished(Some(_))));
+    assert!(matches!(recovered.fate(1), CommandFate::Vanished(Some(_))));
     assert!(is_alive(lost), "better than the documents say: change them");
     kill(lost);
 }
@@ -91,10 +91,10 @@ fn killed_before_the_process_is_made_it_never_runs() {
     keeper.run(world.shell(2, "echo 2 >> ran")).unwrap();
     wait_until_gone(&keeper);
     let (keeper, recovered) = world.keeper();
-    assert!(matches!(recovered.fate(1), Fate::Exited(_)));
-    assert!(matches!(recovered.fate(2), Fate::Vanished(Some(_))));
+    assert!(matches!(recovered.fate(1), CommandFate::Exited(_)));
+    assert!(matches!(recovered.fate(2), CommandFate::Vanished(Some(_))));
     keeper.run(world.shell(2, "echo 2 >> ran")).unwrap();
-    assert_eq!(refused(&keeper), (Some(2), Refusal::Known));
+    assert_eq!(refused(&keeper), (Some(2), KeeperRefusal::Known));
     assert_eq!(world.lines("ran"), 1);
 }
 
@@ -108,7 +108,7 @@ fn killed_after_the_process_is_made_it_is_found() {
     // Its process is not on record; the mark in its environment finds it.
     let up = world.pid("up");
     let (_keeper, recovered) = world.keeper();
-    assert!(matches!(recovered.fate(1), Fate::Vanished(Some(_))));
+    assert!(matches!(recovered.fate(1), CommandFate::Vanished(Some(_))));
     assert!(!is_alive(up));
 }
 
@@ -119,7 +119,7 @@ fn killed_before_the_end_is_on_record_the_end_is_uncertain() {
     keeper.run(world.shell(1, "echo 1 >> ran; echo said")).unwrap();
     wait_until_gone(&keeper);
     let (_keeper, recovered) = world.keeper();
-    assert!(matches!(recovered.fate(1), Fate::Vanished(Some(_))));
+    assert!(matches!(recovered.fate(1), CommandFate::Vanished(Some(_))));
     assert_eq!(world.lines("ran"), 1);
 }
 
@@ -134,9 +134,9 @@ fn after_another_boot_nothing_is_believed() {
 
     let (keeper, recovered) = world.keeper();
     assert!(recovered.uncertain);
-    assert!(matches!(recovered.fate(1), Fate::Vanished(Some(_))));
+    assert!(matches!(recovered.fate(1), CommandFate::Vanished(Some(_))));
     // Its start may have been on record and lost.
-    assert_eq!(recovered.fate(2), Fate::Vanished(None));
+    assert_eq!(recovered.fate(2), CommandFate::Vanished(None));
     kill_and_wait(keeper.pid());
     // The doubt is not lost with the keeper, only with the engine's word.
     let (keeper, recovered) = world.keeper();
@@ -144,8 +144,8 @@ fn after_another_boot_nothing_is_believed() {
     keeper.trust();
     keeper.goodbye();
     let (_keeper, recovered) = world.keeper();
-    assert_eq!(recovered.fate(2), Fate::NeverBegan);
-    assert!(matches!(recovered.fate(1), Fate::Vanished(Some(_))));
+    assert_eq!(recovered.fate(2), CommandFate::NeverBegan);
+    assert!(matches!(recovered.fate(1), CommandFate::Vanished(Some(_))));
 }
 
 #[test]
@@ -164,8 +164,8 @@ fn garbage_at_the_end_of_the_log_is_reported_and_costs_nothing_before_it() {
     let (_keeper, recovered) = world.keeper();
     let damage = recovered.damage.unwrap();
     assert_eq!((damage.offset, damage.unread), (length, 9));
-    assert!(matches!(recovered.fate(1), Fate::Exited(_)));
-    assert_eq!(recovered.fate(2), Fate::Vanished(None));
+    assert!(matches!(recovered.fate(1), CommandFate::Exited(_)));
+    assert_eq!(recovered.fate(2), CommandFate::Vanished(None));
 }
 
 #[test]
@@ -205,15 +205,15 @@ fn killed_at_any_moment_what_never_began_never_runs_and_what_ended_ran_once() {
             let times = ran.lines().filter(|line| **line == *id.to_string()).count();
             let fate = recovered.fate(id);
             match fate {
-                Fate::NeverBegan => assert_eq!(times, 0, "{id}"),
-                Fate::Exited(_) => assert_eq!(times, 1, "{id}"),
-                Fate::Vanished(Some(_)) => assert!(times <= 1, "{id}"),
+                CommandFate::NeverBegan => assert_eq!(times, 0, "{id}"),
+                CommandFate::Exited(_) => assert_eq!(times, 1, "{id}"),
+                CommandFate::Vanished(Some(_)) => assert!(times <= 1, "{id}"),
                 // Killed while it wrote a record across two pages: the log ends in half of one, and
                 // then nobody vouches for what it does not name.
-                Fate::Vanished(None) if recovered.damage.is_some() => assert!(times <= 1, "{id}"),
+                CommandFate::Vanished(None) if recovered.damage.is_some() => assert!(times <= 1, "{id}"),
                 _ => panic!("{id}: {fate:?}"),
             }
-            let is_known = matches!(fate, Fate::Exited(_));
+            let is_known = matches!(fate, CommandFate::Exited(_));
             assert!(is_known || !told.contains(&id), "{id} was told and is lost");
         }
         // Nothing is left that could run later.

@@ -2,8 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use undaunted_runner::keeper::Spec;
-use undaunted_runner::spool::{CaptureError, EndedBy, Fate};
+use undaunted_runner::keeper::CommandSpec;
+use undaunted_runner::spool::{CaptureError, CommandFate, EndedBy};
 
 use crate::world::{World, exited, is_alive, kill_and_wait};
 
@@ -28,7 +28,7 @@ fn of_a_long_output_the_first_and_the_last_mebibyte_are_kept() {
 fn what_is_to_be_captured_is_kept_whole() {
     let world = World::new();
     let (keeper, _) = world.keeper();
-    let spec = Spec { capture: 6_000_000, ..world.shell(1, "head -c 5000000 /dev/zero") };
+    let spec = CommandSpec { capture: 6_000_000, ..world.shell(1, "head -c 5000000 /dev/zero") };
     keeper.run(spec).unwrap();
     let kept = exited(&keeper, 1).stdout;
     assert_eq!(keeper.spool().capture(&kept, 5_000_000).unwrap().len(), 5_000_000);
@@ -65,7 +65,7 @@ fn the_last_lines_are_the_last_lines() {
 fn who_writes_more_than_the_limit_is_ended() {
     let world = World::new();
     let (keeper, _) = world.keeper();
-    let endless = Spec {
+    let endless = CommandSpec {
         output_limit: Some(100_000),
         ..world.shell(1, "while :; do head -c 10000 /dev/zero; sleep 0.01; done")
     };
@@ -74,10 +74,10 @@ fn who_writes_more_than_the_limit_is_ended() {
     assert_eq!(ended.why, EndedBy::OutputLimit);
     assert!(ended.stdout.length > 100_000);
     // One that is quicker than the keeper's look has passed it all the same.
-    let quick = Spec { output_limit: Some(10), ..world.shell(2, "echo 12345; echo 123456 >&2") };
+    let quick = CommandSpec { output_limit: Some(10), ..world.shell(2, "echo 12345; echo 123456 >&2") };
     keeper.run(quick).unwrap();
     assert_eq!(exited(&keeper, 2).why, EndedBy::OutputLimit);
-    let exact = Spec { output_limit: Some(10), ..world.shell(3, "printf 1234567890") };
+    let exact = CommandSpec { output_limit: Some(10), ..world.shell(3, "printf 1234567890") };
     keeper.run(exact).unwrap();
     assert_eq!(exited(&keeper, 3).why, EndedBy::Itself);
 }
@@ -145,7 +145,7 @@ fn keepers_that_follow_each_other_never_write_over_what_was_kept() {
         let boot = format!("UNDAUNTED_TEST_BOOT_ID={boot}");
         let (keeper, recovered) = world.keeper_with(&[&boot]);
         let pid = keeper.pid();
-        if let Fate::Vanished(Some(vanished)) = recovered.fate(100 + id - 1) {
+        if let CommandFate::Vanished(Some(vanished)) = recovered.fate(100 + id - 1) {
             places.push((vanished.stdout, "unfinished\n".to_owned()));
         }
         for (kept, text) in &places {

@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 
-use undaunted_runner::keeper::{KeeperError, Refusal};
-use undaunted_runner::spool::{End, SpoolError};
+use undaunted_runner::keeper::{KeeperError, KeeperRefusal};
+use undaunted_runner::spool::{CommandEnd, SpoolError};
 
 use crate::world::{World, exited, refused};
 
@@ -15,10 +15,10 @@ fn a_second_start_of_an_attempt_is_refused() {
     for _ in 0..2 {
         keeper.run(world.shell(1, "echo ran >> ran; sleep 0.1")).unwrap();
     }
-    assert_eq!(refused(&keeper), (Some(1), Refusal::Known));
+    assert_eq!(refused(&keeper), (Some(1), KeeperRefusal::Known));
     exited(&keeper, 1);
     keeper.run(world.shell(1, "echo ran >> ran")).unwrap();
-    assert_eq!(refused(&keeper), (Some(1), Refusal::Known));
+    assert_eq!(refused(&keeper), (Some(1), KeeperRefusal::Known));
     assert_eq!(world.lines("ran"), 1);
 }
 
@@ -27,7 +27,7 @@ fn a_second_engine_is_told_that_there_is_one() {
     let world = World::new();
     let (_first, _) = world.keeper();
     let second = world.keeper_in(&world.spool(), &[]);
-    assert!(matches!(second, Err(KeeperError::Refused(Refusal::Busy))), "{second:?}");
+    assert!(matches!(second, Err(KeeperError::Refused(KeeperRefusal::Busy))), "{second:?}");
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn nonsense_on_the_socket_is_refused_and_harms_nobody() {
         assert_eq!(answer.get(4), Some(&5), "{message:?} is answered by {answer:?}");
     }
     keeper.run(world.shell(1, "exit 2")).unwrap();
-    assert_eq!(exited(&keeper, 1).end, End::Code(2));
+    assert_eq!(exited(&keeper, 1).end, CommandEnd::Code(2));
     // Something to stay for when this engine goes.
     keeper.run(world.shell(3, "sleep 1000")).unwrap();
     drop(keeper);
@@ -72,7 +72,7 @@ fn nonsense_on_the_socket_is_refused_and_harms_nobody() {
     assert!(answer.ends_with(&refusal.repeat(2)), "{answer:?}");
     let (keeper, _) = world.keeper();
     keeper.run(world.shell(2, "exit 3")).unwrap();
-    assert_eq!(exited(&keeper, 2).end, End::Code(3));
+    assert_eq!(exited(&keeper, 2).end, CommandEnd::Code(3));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_keeper_of_the_release_before_is_not_spoken_to() {
     let Err(KeeperError::Refused(why)) = refused else {
         panic!("{refused:?}");
     };
-    assert_eq!(why, Refusal::Version);
+    assert_eq!(why, KeeperRefusal::Version);
     // All that a keeper of the release before has to understand.
     assert_eq!(keeper.join().unwrap(), [5, 0, 0, 0, 0, 2, 0, 0, 0]);
 }
@@ -115,7 +115,7 @@ fn a_folder_too_deep_for_a_socket_is_no_obstacle() {
     assert!(deep.as_os_str().len() > 200);
     let (keeper, _) = world.keeper_in(&deep, &[]).unwrap();
     keeper.run(world.shell(1, "exit 4")).unwrap();
-    assert_eq!(exited(&keeper, 1).end, End::Code(4));
+    assert_eq!(exited(&keeper, 1).end, CommandEnd::Code(4));
     drop(keeper);
     let (_keeper, recovered) = world.keeper_in(&deep, &[]).unwrap();
     assert_eq!(recovered.known().count(), 1);
@@ -150,6 +150,6 @@ fn a_keeper_that_gives_up_says_why() {
 fn a_program_that_is_no_keeper_is_no_keeper() {
     let world = World::new();
     let program = std::path::Path::new("/bin/echo");
-    let odd = undaunted_runner::keeper::Keeper::start(program, &["hello".into()], &world.spool());
+    let odd = undaunted_runner::keeper::KeeperClient::start(program, &["hello".into()], &world.spool());
     assert!(matches!(odd, Err(KeeperError::GaveUp { .. })), "{odd:?}");
 }

@@ -2,8 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use undaunted_runner::keeper::{KeeperEvent, Spec};
-use undaunted_runner::spool::{End, EndedBy, NotStarted, Refusing};
+use undaunted_runner::keeper::{CommandSpec, KeeperEvent};
+use undaunted_runner::spool::{CommandEnd, EndedBy, NotStartedCommand, StartRefusal};
 
 use crate::world::{World, exited, is_alive, kill_and_wait, next_event};
 
@@ -20,7 +20,7 @@ fn a_command_runs_with_exactly_what_it_was_given() {
     let expected = format!("a b'c\n|välue|{}|from the input", spec.working_dir.display());
     keeper.run(spec).unwrap();
     let ended = exited(&keeper, 1);
-    assert_eq!((ended.end, ended.why, ended.left), (End::Code(7), EndedBy::Itself, 0));
+    assert_eq!((ended.end, ended.why, ended.left), (CommandEnd::Code(7), EndedBy::Itself, 0));
     let output = keeper.spool().capture(&ended.stdout, 1000).unwrap();
     assert_eq!(String::from_utf8(output).unwrap(), expected);
     assert_eq!(keeper.spool().last_lines(&ended.stderr, 5).unwrap(), "");
@@ -36,14 +36,14 @@ fn a_program_is_found_in_the_path_of_its_own_environment() {
     std::fs::write(world.path("bin/odd"), "echo \"odd $1\"\n").unwrap();
     let executable = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(world.path("bin/odd"), executable).unwrap();
-    let spec = Spec {
+    let spec = CommandSpec {
         env: vec![("PATH".into(), "nowhere:bin".into())],
         working_dir: world.path(""),
-        ..Spec::new(1, ["odd", "one"])
+        ..CommandSpec::new(1, ["odd", "one"])
     };
     keeper.run(spec).unwrap();
     let ended = exited(&keeper, 1);
-    assert_eq!(ended.end, End::Code(0));
+    assert_eq!(ended.end, CommandEnd::Code(0));
     assert_eq!(keeper.spool().capture(&ended.stdout, 99).unwrap(), b"odd one\n");
 }
 
@@ -52,27 +52,27 @@ fn what_cannot_be_started_says_what_stood_in_the_way() {
     let world = World::new();
     let (keeper, _) = world.keeper();
     std::fs::write(world.path("plain"), "").unwrap();
-    let no_program = Spec { argv: vec!["surely-not-there".into()], ..world.shell(1, "") };
-    let not_executable = Spec { argv: vec!["./plain".into()], ..world.shell(2, "") };
-    let no_folder = Spec { working_dir: world.path("nowhere"), ..world.shell(3, "") };
-    let no_input = Spec { stdin: Some("nowhere".into()), ..world.shell(4, "") };
-    let nothing = Spec { argv: vec![], ..world.shell(5, "") };
+    let no_program = CommandSpec { argv: vec!["surely-not-there".into()], ..world.shell(1, "") };
+    let not_executable = CommandSpec { argv: vec!["./plain".into()], ..world.shell(2, "") };
+    let no_folder = CommandSpec { working_dir: world.path("nowhere"), ..world.shell(3, "") };
+    let no_input = CommandSpec { stdin: Some("nowhere".into()), ..world.shell(4, "") };
+    let nothing = CommandSpec { argv: vec![], ..world.shell(5, "") };
     let made = std::process::Command::new("mkfifo").arg(world.path("pipe")).status();
     assert!(made.unwrap().success());
-    let pipe = Spec { stdin: Some("pipe".into()), ..world.shell(6, "") };
+    let pipe = CommandSpec { stdin: Some("pipe".into()), ..world.shell(6, "") };
     let expected = [
-        (pipe, 22, Refusing::Stdin, 126),
-        (no_program, 2, Refusing::Program, 127),
-        (not_executable, 13, Refusing::Program, 126),
-        (no_folder, 2, Refusing::WorkingDirectory, 127),
-        (no_input, 2, Refusing::Stdin, 127),
-        (nothing, 22, Refusing::Program, 126),
+        (pipe, 22, StartRefusal::Stdin, 126),
+        (no_program, 2, StartRefusal::Program, 127),
+        (not_executable, 13, StartRefusal::Program, 126),
+        (no_folder, 2, StartRefusal::WorkingDirectory, 127),
+        (no_input, 2, StartRefusal::Stdin, 127),
+        (nothing, 22, StartRefusal::Program, 126),
     ];
     for (spec, errno, refusing, status) in expected {
         let id = spec.id;
         keeper.run(spec).unwrap();
         let end = exited(&keeper, id).end;
-        assert_eq!(end, End::NotStarted(NotStarted { errno, refusing }), "{id}");
+        assert_eq!(end, CommandEnd::NotStarted(NotStartedCommand { errno, refusing }), "{id}");
         assert_eq!(end.shell_status(), status);
     }
 }
@@ -102,7 +102,7 @@ fn two_hundred_commands_at_width_eight_all_end_once() {
         }
     }
     for (id, end) in &ended {
-        assert_eq!(*end, End::Code(i32::try_from(id % 3).unwrap()));
+        assert_eq!(*end, CommandEnd::Code(i32::try_from(id % 3).unwrap()));
     }
     assert_eq!(world.lines("ran"), 200);
     // Eight at a time never need more than eight pairs of files.
@@ -122,11 +122,11 @@ fn a_success_may_leave_a_process_running() {
     keeper.run(world.shell(1, script)).unwrap();
     let ended = exited(&keeper, 1);
     let left = world.pid("left");
-    assert_eq!((ended.end, ended.left), (End::Code(0), 1));
+    assert_eq!((ended.end, ended.left), (CommandEnd::Code(0), 1));
     assert!(is_alive(left));
     // Others fail beside it, and it is not taken for theirs.
     keeper.run(world.shell(2, "exit 1")).unwrap();
-    assert_eq!(exited(&keeper, 2).end, End::Code(1));
+    assert_eq!(exited(&keeper, 2).end, CommandEnd::Code(1));
     assert!(is_alive(left));
     // Its files are not given to anybody else.
     let wrote = exited_output(&world, &keeper);
@@ -134,7 +134,7 @@ fn a_success_may_leave_a_process_running() {
     kill_and_wait(left);
 }
 
-fn exited_output(world: &World, keeper: &undaunted_runner::keeper::Keeper) -> Vec<u8> {
+fn exited_output(world: &World, keeper: &undaunted_runner::keeper::KeeperClient) -> Vec<u8> {
     keeper.run(world.shell(3, "echo mine")).unwrap();
     let ended = exited(keeper, 3);
     keeper.spool().capture(&ended.stdout, 100).unwrap()

@@ -10,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use undaunted_runner::keeper::{Keeper, KeeperEvent, Refusal, Spec};
-use undaunted_runner::spool::{Exited, Recovered};
+use undaunted_runner::keeper::{CommandSpec, KeeperClient, KeeperEvent, KeeperRefusal};
+use undaunted_runner::spool::{CommandExit, RecoveredSpool};
 
 const ENGINE: &str = env!("CARGO_BIN_EXE_test-engine");
 const VARIABLE: &str = "TEST_WORLD";
@@ -40,12 +40,12 @@ impl World {
     }
 
     /// Connects to the keeper, or starts one.
-    pub(crate) fn keeper(&self) -> (Keeper, Recovered) {
+    pub(crate) fn keeper(&self) -> (KeeperClient, RecoveredSpool) {
         self.keeper_with(&[])
     }
 
     /// The same with these variables in the keeper's environment, should it be started.
-    pub(crate) fn keeper_with(&self, variables: &[&str]) -> (Keeper, Recovered) {
+    pub(crate) fn keeper_with(&self, variables: &[&str]) -> (KeeperClient, RecoveredSpool) {
         self.keeper_in(&self.spool(), variables).unwrap()
     }
 
@@ -53,23 +53,23 @@ impl World {
         &self,
         spool: &Path,
         variables: &[&str],
-    ) -> Result<(Keeper, Recovered), undaunted_runner::keeper::KeeperError> {
+    ) -> Result<(KeeperClient, RecoveredSpool), undaunted_runner::keeper::KeeperError> {
         let mut args: Vec<OsString> = vec![self.name().into()];
         args.extend(variables.iter().map(OsString::from));
         args.extend([ENGINE.into(), "keeper".into()]);
-        Keeper::start(Path::new("/usr/bin/env"), &args, spool)
+        KeeperClient::start(Path::new("/usr/bin/env"), &args, spool)
     }
 
     /// A command: a script for the shell, in the world's folder.
-    pub(crate) fn shell(&self, id: u64, script: &str) -> Spec {
-        Spec {
+    pub(crate) fn shell(&self, id: u64, script: &str) -> CommandSpec {
+        CommandSpec {
             env: vec![
                 ("PATH".into(), std::env::var_os("PATH").unwrap()),
                 (VARIABLE.into(), self.folder.path().into()),
             ],
             working_dir: self.folder.path().to_owned(),
             grace: Duration::from_millis(200),
-            ..Spec::new(id, ["/bin/sh", "-c", script])
+            ..CommandSpec::new(id, ["/bin/sh", "-c", script])
         }
     }
 
@@ -164,13 +164,13 @@ pub(crate) fn kill_and_wait(pid: i32) {
     World::eventually("the death of a process", || (!is_alive(pid)).then_some(()));
 }
 
-pub(crate) fn next_event(keeper: &Keeper) -> KeeperEvent {
+pub(crate) fn next_event(keeper: &KeeperClient) -> KeeperEvent {
     let event = keeper.events().recv_timeout(DEADLINE);
     event.expect("an event in time")
 }
 
 /// The end of an attempt; what is heard of others before is skipped.
-pub(crate) fn exited(keeper: &Keeper, id: u64) -> Exited {
+pub(crate) fn exited(keeper: &KeeperClient, id: u64) -> CommandExit {
     loop {
         match next_event(keeper) {
             KeeperEvent::Exited(exited) if exited.id == id => return exited,
@@ -180,7 +180,7 @@ pub(crate) fn exited(keeper: &Keeper, id: u64) -> Exited {
     }
 }
 
-pub(crate) fn refused(keeper: &Keeper) -> (Option<u64>, Refusal) {
+pub(crate) fn refused(keeper: &KeeperClient) -> (Option<u64>, KeeperRefusal) {
     loop {
         match next_event(keeper) {
             KeeperEvent::Refused { id, why } => return (id, why),
@@ -190,6 +190,6 @@ pub(crate) fn refused(keeper: &Keeper) -> (Option<u64>, Refusal) {
     }
 }
 
-pub(crate) fn wait_until_gone(keeper: &Keeper) {
+pub(crate) fn wait_until_gone(keeper: &KeeperClient) {
     while next_event(keeper) != KeeperEvent::Gone {}
 }

@@ -2,7 +2,7 @@
 
 use undaunted_engine::catalog::FlowStatus;
 use undaunted_engine::input::Input;
-use undaunted_policy::Cause;
+use undaunted_policy::FailureCause;
 
 use super::*;
 use crate::scene::{Scene, T0, text};
@@ -26,7 +26,7 @@ fn kinds(events: &[Value]) -> Vec<&str> {
 #[test]
 fn the_events_of_a_flow_come_in_the_order_clients_expect() {
     let mut scene = flow();
-    scene.at(500).fail(0, 0, Cause::Status(503));
+    scene.at(500).fail(0, 0, FailureCause::Status(503));
     scene.at(1500).start();
     scene.at(2000).done(0, 0, &json!({"y": 2}));
     scene.start();
@@ -82,7 +82,7 @@ fn the_events_of_a_flow_come_in_the_order_clients_expect() {
 #[test]
 fn what_fails_for_good_fails_the_work_the_step_and_the_flow() {
     let mut scene = flow();
-    scene.fail(0, 0, Cause::Status(404));
+    scene.fail(0, 0, FailureCause::Status(404));
     let events = scene.events();
     assert_eq!(kinds(&events)[3..], ["work_failed", "step_failed", "step_failed", "flow_failed"]);
     let error = events[3]["data"]["error"].as_str().unwrap();
@@ -96,9 +96,9 @@ fn what_fails_for_good_fails_the_work_the_step_and_the_flow() {
 #[test]
 fn the_last_transient_failure_is_not_completed_and_then_failed() {
     let mut scene = flow();
-    scene.fail(0, 0, Cause::Timeout);
+    scene.fail(0, 0, FailureCause::Timeout);
     scene.at(1000).start();
-    scene.fail(0, 0, Cause::Timeout);
+    scene.fail(0, 0, FailureCause::Timeout);
     let events = scene.events();
     let last = ["work_started", "work_not_completed", "work_failed", "step_failed"];
     assert_eq!(kinds(&events)[5..9], last);
@@ -108,7 +108,7 @@ fn the_last_transient_failure_is_not_completed_and_then_failed() {
 fn a_cancelled_flow_has_failed() {
     let mut scene = flow();
     scene.tell(&Input::Cancel);
-    scene.fail(0, 0, Cause::Interrupted);
+    scene.fail(0, 0, FailureCause::Interrupted);
     let events = scene.events();
     let last = events.last().unwrap();
     assert_eq!(last["type"], "flow_failed");

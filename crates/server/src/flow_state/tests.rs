@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use undaunted_engine::input::Input;
-use undaunted_policy::Cause;
+use undaunted_policy::FailureCause;
 
 use super::*;
 use crate::scene::{Scene, text};
@@ -103,7 +103,7 @@ fn a_scheduled_retry_puts_the_item_back_with_its_count_and_the_time_that_was_sto
     let mut scene = chain();
     scene.start();
     let (token, _) = item(&scene.state(), "first");
-    scene.at(500).fail(0, 0, Cause::Status(503));
+    scene.at(500).fail(0, 0, FailureCause::Status(503));
     let due = scene.job.steps[0].waiting.iter().next().unwrap().0;
     let (same, work) = item(&scene.state(), "first");
     assert_eq!(same, token);
@@ -127,7 +127,7 @@ fn a_failed_flow_says_which_step_and_a_redrive_shows_the_token_of_its_round() {
     let mut scene = chain();
     scene.start();
     let (token, _) = item(&scene.state(), "first");
-    scene.at(500).fail(0, 0, Cause::Status(400));
+    scene.at(500).fail(0, 0, FailureCause::Status(400));
     let state = scene.state();
     assert_eq!(state["status"], "failed");
     let error = state["error"].as_str().unwrap();
@@ -171,9 +171,9 @@ fn items_for_each_have_a_token_each_and_those_that_were_dropped_are_not_complete
         found
     };
     assert_eq!(work(&scene).len(), 3);
-    scene.fail(0, 0, Cause::Status(503));
+    scene.fail(0, 0, FailureCause::Status(503));
     scene.done(0, 1, &json!({"y": 4}));
-    scene.fail(0, 2, Cause::Status(400));
+    scene.fail(0, 2, FailureCause::Status(400));
     let found: Vec<Value> = work(&scene).into_iter().map(|(_, it)| it).collect();
     assert_eq!(found, ["not_completed", "succeeded", "failed"]);
     let error = scene.state()["error"].clone();
@@ -198,7 +198,7 @@ fn what_is_skipped_unreachable_or_cancelled_says_so() {
     let mut scene = chain();
     scene.start();
     scene.tell(&Input::Cancel);
-    scene.fail(0, 0, Cause::Interrupted);
+    scene.fail(0, 0, FailureCause::Interrupted);
     let state = scene.state();
     assert_eq!(state["status"], "failed");
     assert_eq!(state["error"], "Cancelled");

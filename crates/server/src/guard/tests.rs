@@ -6,14 +6,14 @@ use axum::routing::any;
 
 use super::*;
 use crate::limits::ListenLimits;
-use crate::listen::Listening;
+use crate::listen::Listener;
 use crate::spoken::{request, say};
 
-fn listening(access: Access) -> Listening {
+fn listening(access: Access) -> Listener {
     let routes = Router::new().fallback(any(async || "{\"heard\":true}"));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let routes = guarded(routes, access);
-    Listening::start(listener, ListenLimits::default(), |_| routes).unwrap()
+    Listener::start(listener, ListenLimits::default(), |_| routes).unwrap()
 }
 
 fn get(address: SocketAddr, headers: &[&str]) -> u16 {

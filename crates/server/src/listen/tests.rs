@@ -14,9 +14,9 @@ use crate::spoken::{hear, request, say};
 
 const LOCAL: &[&str] = &["Host: localhost"];
 
-fn listen(limits: ListenLimits, routes: Router) -> Listening {
+fn listen(limits: ListenLimits, routes: Router) -> Listener {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    Listening::start(listener, limits, |_| routes).unwrap()
+    Listener::start(listener, limits, |_| routes).unwrap()
 }
 
 /// A route that answers when it is told to, and says that it was reached.

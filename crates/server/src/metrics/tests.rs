@@ -4,7 +4,7 @@ use serde_json::json;
 use undaunted_engine::catalog::{CatalogEvent, CatalogRecord};
 use undaunted_engine::id::StepId;
 
-use undaunted_policy::Cause;
+use undaunted_policy::FailureCause;
 
 use super::*;
 use crate::scene::{Scene, T0, text};
@@ -47,7 +47,7 @@ fn pooled(id: &str) -> Scene {
     let mut scene = Scene::of(id, list);
     for second in 0..3 {
         scene.at(second * 1000).start();
-        scene.fail(0, 0, Cause::Exit(1));
+        scene.fail(0, 0, FailureCause::Exit(1));
     }
     scene
 }
@@ -96,7 +96,7 @@ fn queues_are_those_of_all_jobs_and_empty_when_they_have_ended() {
     let mut scenes = [Scene::of("one", &text), Scene::of("two", &text)];
     for scene in &mut scenes {
         scene.start();
-        scene.fail(0, 0, Cause::Network);
+        scene.fail(0, 0, FailureCause::Network);
         feed(&metrics, scene);
     }
     has(&metrics, "undaunted_items{state=\"running\"} 2");
@@ -132,13 +132,13 @@ fn completions_by_a_rule_and_breakers_are_seen() {
     let metrics = fed(&scene);
     has(&metrics, "best_effort_completions_total{reason=\"min_dcs_reached\"} 1");
     has(&metrics, "best_effort_completion_ratio{job_id=\"e\"} 0.25");
-    metrics.found_breaker("http://s", Phase::HalfOpen { successes: 0, probing: true });
+    metrics.found_breaker("http://s", CircuitState::HalfOpen { successes: 0, probing: true });
     let state = |state: &str, value: u8| {
         format!("undaunted_breaker_state{{breaker=\"http://s\",state=\"{state}\"}} {value}")
     };
     has(&metrics, &state("half_open", 1));
     has(&metrics, &state("open", 0));
-    metrics.found_breaker("http://s", Phase::Open { since: T0, until: T0 });
+    metrics.found_breaker("http://s", CircuitState::Open { since: T0, until: T0 });
     has(&metrics, &state("half_open", 0));
     has(&metrics, &state("open", 1));
 }

@@ -5,12 +5,12 @@ use std::net::TcpStream;
 
 use serde_json::json;
 use undaunted_engine::catalog::CatalogEvent;
-use undaunted_policy::Cause;
+use undaunted_policy::FailureCause;
 
 use super::*;
 use crate::limits::ListenLimits;
 use crate::scene::{Scene, text};
-use crate::server::Manner;
+use crate::server::ServerSettings;
 use crate::stage::Stage;
 
 /// The other end of a socket.
@@ -126,7 +126,7 @@ fn flow(stage: &Stage, id: &str) -> Scene {
 
 fn finish(scene: &mut Scene) {
     scene.start();
-    scene.fail(0, 0, Cause::Status(503));
+    scene.fail(0, 0, FailureCause::Status(503));
     scene.at(60_000).start();
     scene.done(0, 0, &json!({"y": 2}));
 }
@@ -159,7 +159,7 @@ fn nothing_is_lost_or_told_twice_whenever_somebody_comes() {
     let writing = std::thread::spawn(move || {
         scene.start();
         news.stir();
-        scene.fail(0, 0, Cause::Status(503));
+        scene.fail(0, 0, FailureCause::Status(503));
         news.stir();
         scene.at(60_000).start();
         scene.done(0, 0, &json!({"y": 2}));
@@ -284,9 +284,9 @@ fn a_message_beyond_all_bounds_closes_the_socket_and_so_does_the_end() {
 
 #[test]
 fn whoever_takes_nothing_is_closed() {
-    let stage = Stage::with(Manner {
+    let stage = Stage::with(ServerSettings {
         limits: ListenLimits { connections: 1, event: Duration::from_millis(100), ..ListenLimits::default() },
-        ..Manner::default()
+        ..ServerSettings::default()
     });
     let large = format!("x: {}", "x".repeat(1 << 20));
     let steps = [("a", "x: {role: required}, y: {role: output}", "")];

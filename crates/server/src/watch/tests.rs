@@ -1,8 +1,8 @@
 //! What a server shows of flows that another process has begun.
 
 use undaunted_engine::catalog::{Catalog, CatalogEvent, CatalogRecord};
-use undaunted_engine::view::log::Level;
-use undaunted_policy::Cause;
+use undaunted_engine::view::log::LogLevel;
+use undaunted_policy::FailureCause;
 
 use super::*;
 use crate::scene::{Scene, T0, text};
@@ -11,8 +11,8 @@ fn watching(scene: &Scene) -> Watch {
     Watch {
         store: scene.store.clone(),
         metrics: Arc::default(),
-        log: Log::of(Level::Error),
-        news: News::quiet(),
+        log: LogWriter::of(LogLevel::Error),
+        news: ChangeSignal::quiet(),
     }
 }
 
@@ -38,7 +38,7 @@ fn retries_that_a_pool_has_refused_are_counted_over_a_restart() {
     let mut scene = Scene::of("p", list);
     for second in 0..3 {
         scene.at(second * 1000).start();
-        scene.fail(0, 0, Cause::Exit(1));
+        scene.fail(0, 0, FailureCause::Exit(1));
     }
     let watch = watching(&scene);
     for _ in 0..2 {

@@ -13,12 +13,12 @@ use crate::append::{Append, AppendError};
 use crate::claim::{Claim, ClaimError, Owner};
 use crate::error::StoreError;
 use crate::question::{OnFindings, Question};
-use crate::request::{Request, RequestId};
-use crate::snapshot::Found;
-use crate::store::{Done, Head, Listed, Records, Store};
+use crate::request::{RequestId, StoreRequest};
+use crate::snapshot::FoundSnapshot;
+use crate::store::{Head, Listed, OnAppended, Records, Store};
 use crate::version::{Epoch, Version};
 
-type Waiting = VecDeque<(Vec<Append>, Done)>;
+type Waiting = VecDeque<(Vec<Append>, OnAppended)>;
 
 pub struct FaultyStore {
     inner: Box<dyn Store>,
@@ -81,7 +81,7 @@ impl FaultyStore {
     }
 
     /// An append without a fault of its own.
-    fn sound(&self, appends: Vec<Append>, done: Done) {
+    fn sound(&self, appends: Vec<Append>, done: OnAppended) {
         match self.usable() {
             Ok(inner) => inner.submit(appends, done),
             Err(error) => done(Err(error.into())),
@@ -135,7 +135,7 @@ fn unreachable() -> StoreError {
 }
 
 impl Store for FaultyStore {
-    fn submit(&self, appends: Vec<Append>, done: Done) {
+    fn submit(&self, appends: Vec<Append>, done: OnAppended) {
         let mut stalled = self.stalled();
         if let Some(waiting) = &mut *stalled {
             waiting.push_back((appends, done));
@@ -215,11 +215,11 @@ impl Store for FaultyStore {
         self.usable()?.owner(aggregate)
     }
 
-    fn release(&self, claim: &Claim) -> Result<(), StoreError> {
+    fn unclaim(&self, claim: &Claim) -> Result<(), StoreError> {
         match self.broken.get() {
             Some(error) => Err(error.clone()),
             // A claim released during an outage is released by the time the outage ends.
-            None => self.inner.release(claim),
+            None => self.inner.unclaim(claim),
         }
     }
 
@@ -227,7 +227,7 @@ impl Store for FaultyStore {
         self.usable()?.request(aggregate, bytes)
     }
 
-    fn requests(&self, aggregate: &AggregateId) -> Result<Vec<Request>, StoreError> {
+    fn requests(&self, aggregate: &AggregateId) -> Result<Vec<StoreRequest>, StoreError> {
         self.usable()?.requests(aggregate)
     }
 
@@ -243,7 +243,7 @@ impl Store for FaultyStore {
         self.usable()?.save_snapshot(aggregate, at, bytes)
     }
 
-    fn latest_snapshot(&self, aggregate: &AggregateId) -> Result<Found, StoreError> {
+    fn latest_snapshot(&self, aggregate: &AggregateId) -> Result<FoundSnapshot, StoreError> {
         self.usable()?.latest_snapshot(aggregate)
     }
 

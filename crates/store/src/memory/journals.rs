@@ -8,8 +8,8 @@ use crate::append::{self, Append, AppendError};
 use crate::claim::{Claim, ClaimError, Owner};
 use crate::error::StoreError;
 use crate::question::{Findings, Question};
-use crate::request::{Request, RequestId};
-use crate::snapshot::{Found, Snapshot};
+use crate::request::{RequestId, StoreRequest};
+use crate::snapshot::{FoundSnapshot, Snapshot};
 use crate::store::{Head, Listed};
 use crate::version::{Epoch, Version};
 
@@ -28,7 +28,7 @@ struct Journal {
     /// The last version that was trimmed.
     trimmed: Version,
     records: Vec<Vec<u8>>,
-    requests: Vec<Request>,
+    requests: Vec<StoreRequest>,
     snapshot: Option<Snapshot>,
 }
 
@@ -171,12 +171,12 @@ impl Journals {
             .ok_or_else(|| StoreError::NotFound { aggregate: aggregate.clone() })?;
         self.last_request = self.last_request.saturating_add(1);
         let id = RequestId(self.last_request);
-        journal.requests.push(Request { id, bytes });
+        journal.requests.push(StoreRequest { id, bytes });
         self.changed();
         Ok(id)
     }
 
-    pub(super) fn requests(&self, aggregate: &AggregateId) -> Vec<Request> {
+    pub(super) fn requests(&self, aggregate: &AggregateId) -> Vec<StoreRequest> {
         let journal = self.aggregates.get(aggregate);
         journal.map_or_else(Vec::new, |journal| journal.requests.clone())
     }
@@ -223,9 +223,9 @@ impl Journals {
         Ok(())
     }
 
-    pub(super) fn latest_snapshot(&self, aggregate: &AggregateId) -> Found {
+    pub(super) fn latest_snapshot(&self, aggregate: &AggregateId) -> FoundSnapshot {
         let journal = self.aggregates.get(aggregate);
-        Found { latest: journal.and_then(|journal| journal.snapshot.clone()), ignored: vec![] }
+        FoundSnapshot { latest: journal.and_then(|journal| journal.snapshot.clone()), ignored: vec![] }
     }
 
     fn changed(&mut self) {

@@ -8,9 +8,9 @@ use crate::append::{Append, AppendError};
 use crate::claim::{Claim, ClaimError, Owner};
 use crate::error::StoreError;
 use crate::question::{OnFindings, Question};
-use crate::request::{Request, RequestId};
-use crate::snapshot::{Found, Snapshot};
-use crate::store::{Done, Head, Listed, Records, Store};
+use crate::request::{RequestId, StoreRequest};
+use crate::snapshot::{FoundSnapshot, Snapshot};
+use crate::store::{Head, Listed, OnAppended, Records, Store};
 use crate::version::{Epoch, Version};
 
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Default for MemoryStore {
 }
 
 impl Store for MemoryStore {
-    fn submit(&self, appends: Vec<Append>, done: Done) {
+    fn submit(&self, appends: Vec<Append>, done: OnAppended) {
         // Not in one expression: `done` must not run under the lock.
         let result = self.journals().append(appends);
         done(result);
@@ -83,7 +83,7 @@ impl Store for MemoryStore {
         Ok(self.journals().owner(aggregate))
     }
 
-    fn release(&self, claim: &Claim) -> Result<(), StoreError> {
+    fn unclaim(&self, claim: &Claim) -> Result<(), StoreError> {
         self.journals().release(claim);
         Ok(())
     }
@@ -92,7 +92,7 @@ impl Store for MemoryStore {
         self.journals().request(aggregate, bytes)
     }
 
-    fn requests(&self, aggregate: &AggregateId) -> Result<Vec<Request>, StoreError> {
+    fn requests(&self, aggregate: &AggregateId) -> Result<Vec<StoreRequest>, StoreError> {
         Ok(self.journals().requests(aggregate))
     }
 
@@ -105,7 +105,7 @@ impl Store for MemoryStore {
         self.journals().save_snapshot(aggregate, Snapshot { at, bytes })
     }
 
-    fn latest_snapshot(&self, aggregate: &AggregateId) -> Result<Found, StoreError> {
+    fn latest_snapshot(&self, aggregate: &AggregateId) -> Result<FoundSnapshot, StoreError> {
         Ok(self.journals().latest_snapshot(aggregate))
     }
 

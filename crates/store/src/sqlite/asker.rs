@@ -17,7 +17,7 @@ use super::writer::Broken;
 use crate::aggregate::AggregateId;
 use crate::error::StoreError;
 use crate::question::{Findings, OnFindings, Question};
-use crate::request::{Request, RequestId};
+use crate::request::{RequestId, StoreRequest};
 use crate::version::Version;
 
 /// Answers questions on a thread of its own, which ends when the `Asker` is dropped.
@@ -133,7 +133,7 @@ fn found(
 fn requests_to(
     connection: &Connection,
     sign: &str,
-) -> rusqlite::Result<BTreeMap<AggregateId, Result<Vec<Request>, StoreError>>> {
+) -> rusqlite::Result<BTreeMap<AggregateId, Result<Vec<StoreRequest>, StoreError>>> {
     // The cross join begins with the requests, of which there are usually none.
     let mut select = connection.prepare_cached(
         "SELECT family, aggregates.id, requests.id, body FROM requests CROSS JOIN aggregates
@@ -158,12 +158,12 @@ fn requests_to(
 pub(super) fn unsealed(
     aggregate: &AggregateId,
     rows: Vec<(i64, Vec<u8>)>,
-) -> Result<Vec<Request>, StoreError> {
+) -> Result<Vec<StoreRequest>, StoreError> {
     let seal = Seal::of(aggregate);
     let requests = rows.into_iter().map(|(id, body)| {
         let id = u64::try_from(id).unwrap_or(0);
         match seal.read(&mut body.as_slice(), Version(id)) {
-            Ok(bytes) => Ok(Request { id: RequestId(id), bytes: bytes.to_vec() }),
+            Ok(bytes) => Ok(StoreRequest { id: RequestId(id), bytes: bytes.to_vec() }),
             Err(what) => {
                 Err(StoreError::DamagedRequest { aggregate: aggregate.clone(), request: RequestId(id), what })
             }

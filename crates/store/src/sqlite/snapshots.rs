@@ -14,7 +14,7 @@ use super::heads::Known;
 use super::place::make_folder;
 use crate::aggregate::AggregateId;
 use crate::error::StoreError;
-use crate::snapshot::{Found, Snapshot};
+use crate::snapshot::{FoundSnapshot, Snapshot};
 use crate::version::Version;
 
 /// The first bytes of a snapshot file; the last letter is the format.
@@ -70,9 +70,9 @@ fn sweep(folder: &Path) {
     }
 }
 
-pub(super) fn latest(all: &Path, known: Known, aggregate: &AggregateId) -> Result<Found, StoreError> {
+pub(super) fn latest(all: &Path, known: Known, aggregate: &AggregateId) -> Result<FoundSnapshot, StoreError> {
     let folder = folder(all, known.number);
-    let mut found = Found::default();
+    let mut found = FoundSnapshot::default();
     let files = files(&folder).map_err(|error| classify::of_files(&folder, error))?;
     for (at, path) in files {
         let read = if at > known.head.version {

@@ -21,9 +21,9 @@ use crate::append::{Append, AppendError};
 use crate::claim::{Claim, ClaimError, Owner};
 use crate::error::StoreError;
 use crate::question::{OnFindings, Question};
-use crate::request::{Request, RequestId};
-use crate::snapshot::Found;
-use crate::store::{Done, Head, Listed, Records, Store, UnderClaim};
+use crate::request::{RequestId, StoreRequest};
+use crate::snapshot::FoundSnapshot;
+use crate::store::{Head, Listed, OnAppended, Records, Store, UnderClaim};
 use crate::version::{Epoch, Version};
 
 #[derive(Clone, Debug)]
@@ -120,7 +120,7 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
-    fn submit(&self, appends: Vec<Append>, done: Done) {
+    fn submit(&self, appends: Vec<Append>, done: OnAppended) {
         let work = move |ledger: &mut Ledger<'_>| ledger.append(&appends);
         let change = Change::new(Haste::Lasting, work, done);
         self.writer.send(Box::new(change));
@@ -211,12 +211,12 @@ impl Store for SqliteStore {
         }
     }
 
-    fn release(&self, claim: &Claim) -> Result<(), StoreError> {
+    fn unclaim(&self, claim: &Claim) -> Result<(), StoreError> {
         let claim = claim.clone();
         self.change(Haste::Lasting, move |ledger| ledger.release(&claim))
     }
 
-    fn let_go(&self, claim: &Claim) {
+    fn unclaim_in_background(&self, claim: &Claim) {
         let claim = claim.clone();
         // Needs no sync: after a crash of the machine every owner is dead, and dead owners block no claim.
         let work = move |ledger: &mut Ledger<'_>| ledger.release(&claim);
@@ -230,7 +230,7 @@ impl Store for SqliteStore {
         self.change(Haste::Lasting, move |ledger| ledger.request(&aggregate, &bytes))
     }
 
-    fn requests(&self, aggregate: &AggregateId) -> Result<Vec<Request>, StoreError> {
+    fn requests(&self, aggregate: &AggregateId) -> Result<Vec<StoreRequest>, StoreError> {
         let rows: Vec<(i64, Vec<u8>)> = self.read_with(|connection| {
             let mut select = connection.prepare_cached(
                 "SELECT requests.id, body FROM requests JOIN aggregates ON aggregate = number
@@ -273,9 +273,9 @@ impl Store for SqliteStore {
         snapshots::save(&self.folder.snapshots, known, aggregate, at, &bytes)
     }
 
-    fn latest_snapshot(&self, aggregate: &AggregateId) -> Result<Found, StoreError> {
+    fn latest_snapshot(&self, aggregate: &AggregateId) -> Result<FoundSnapshot, StoreError> {
         match self.known(aggregate)? {
-            None => Ok(Found::default()),
+            None => Ok(FoundSnapshot::default()),
             Some(known) => snapshots::latest(&self.folder.snapshots, known, aggregate),
         }
     }

@@ -39,7 +39,7 @@ fn never_refused(place: &Reopenable) {
     // Neither a claim nor its end changes anything for facts.
     let claim = owner.claim(&job("a")).unwrap();
     assert_eq!(told(&*store, vec![facts("a", &["5"])]), [5]);
-    owner.release(&claim).unwrap();
+    owner.unclaim(&claim).unwrap();
     assert_eq!(told(&*owner, vec![facts("a", &["6"])]), [6]);
     assert_eq!(texts(&*store, "a"), ["1", "2", "3", "4", "5", "6"]);
     // A removed journal begins again.

@@ -184,7 +184,7 @@ impl Comparison<'_> {
         let claim =
             crate::claim::Claim { aggregate: job(id), epoch: aggregate.epoch, version: Version::EMPTY };
         if aggregate.owner.is_some() {
-            self.store(handle).release(&claim).unwrap();
+            self.store(handle).unclaim(&claim).unwrap();
             self.model.get_mut(id).unwrap().owner = None;
         }
     }

@@ -74,7 +74,7 @@ fn one_owner(place: &Reopenable) {
     let asked = |id| other.owner(&job(id)).unwrap();
     assert_eq!(asked("a"), Some(owner), "whoever asks is told");
     assert_eq!(asked("b"), None);
-    one.release(&claim).unwrap();
+    one.unclaim(&claim).unwrap();
     assert_eq!(asked("a"), None);
 }
 
@@ -105,7 +105,7 @@ fn coming_and_going(place: &Reopenable) {
             drop(dying);
             let claim = claimant.claim(&job("a"));
             ended.fetch_or(claim.is_err(), Ordering::Relaxed);
-            claimant.release(&claim.unwrap()).unwrap();
+            claimant.unclaim(&claim.unwrap()).unwrap();
         }
         ended.store(true, Ordering::Relaxed);
     });
@@ -115,7 +115,7 @@ fn stale_owner(place: &Reopenable) {
     let (one, other) = (place.open(), place.open());
     let stale = claimed(&*one, "a");
     one.append(vec![owned("a", 0, stale.epoch, &["1"])]).unwrap();
-    one.release(&stale).unwrap();
+    one.unclaim(&stale).unwrap();
     let current = claimed(&*other, "a");
     let right_version = one.append(vec![owned("a", 1, stale.epoch, &["x"])]);
     assert_eq!(fence(right_version), current.epoch);
@@ -130,11 +130,11 @@ fn stale_owner(place: &Reopenable) {
 fn given_up(place: &Reopenable) {
     let (one, other) = (place.open(), place.open());
     let first = claimed(&*one, "a");
-    one.release(&first).unwrap();
+    one.unclaim(&first).unwrap();
     let second = claimed(&*other, "a");
-    one.release(&first).unwrap();
+    one.unclaim(&first).unwrap();
     owner_of(&*one, "a");
-    other.release(&second).unwrap();
+    other.unclaim(&second).unwrap();
     claimed(&*one, "a");
 }
 
@@ -164,7 +164,7 @@ fn never_back(place: &Reopenable) {
     let (one, other) = (place.open(), place.open());
     let stale = claimed(&*one, "a");
     one.append(vec![owned("a", 0, stale.epoch, &["1"])]).unwrap();
-    one.release(&stale).unwrap();
+    one.unclaim(&stale).unwrap();
     let remover = claimed(&*other, "a");
     other.remove(&job("a"), remover.epoch).unwrap();
     let again = claimed(&*other, "a");

@@ -123,7 +123,7 @@ fn found(place: &Reopenable) {
     assert_eq!(requests(&*other), [named("b", "cancel")]);
     let paused = owned("a", 1, mine.epoch, &["paused"]).taking([pause]);
     one.append(vec![paused]).unwrap();
-    one.release(&also).unwrap();
+    one.unclaim(&also).unwrap();
     assert_eq!(requests(&*one), [named("a", "cancel")]);
 }
 
@@ -167,7 +167,7 @@ fn awaited(place: &Reopenable) {
     let found = findings(&*other, question.clone());
     assert_eq!(found.unowned, [job("none")].into());
     question.since = Some(found.pulse);
-    one.release(&claim).unwrap();
+    one.unclaim(&claim).unwrap();
     let found = findings(&*other, question.clone());
     assert_eq!(found.unowned, [job("a"), job("none")].into());
     question.since = Some(found.pulse);

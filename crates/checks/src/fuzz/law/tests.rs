@@ -18,10 +18,10 @@ fn promises() -> (undaunted_policy::Policy, Promises) {
 /// What is found about an honest verdict after `spoil` was done to it.
 fn found(spoil: impl FnOnce(&mut Observation<'_>)) -> Option<&'static str> {
     let (policy, promises) = promises();
-    let state = State {
-        progress: Progress { retries: 1, spent: SECOND, previous: Some(SECOND) },
+    let state = RetryState {
+        usage: RetryUsage { retries: 1, spent: SECOND, previous: Some(SECOND) },
         deadline: Some(NOW.after(SECOND * 100)),
-        ..State::default()
+        ..RetryState::default()
     };
     let asked = Some(SECOND);
     let failure = Failure::status(503).retry_after(asked);
@@ -44,8 +44,8 @@ fn decision(observation: &mut Observation<'_>, wait: Duration) {
 
 #[test]
 fn a_retry_past_a_limit_is_found() {
-    assert_eq!(found(|seen| seen.state.progress.retries = 3), Some("a retry is one of the attempts"));
-    assert_eq!(found(|seen| seen.state.progress.spent = SECOND * 19), Some("the delays fit the budget"));
+    assert_eq!(found(|seen| seen.state.usage.retries = 3), Some("a retry is one of the attempts"));
+    assert_eq!(found(|seen| seen.state.usage.spent = SECOND * 19), Some("the delays fit the budget"));
     assert_eq!(
         found(|seen| seen.state.deadline = Some(NOW.after(SECOND))),
         Some("a retry is due by the deadline")
@@ -85,7 +85,7 @@ fn an_answer_about_somebody_else_is_found() {
         Some("the arithmetic names the limits in force")
     );
     assert_eq!(
-        found(|seen| seen.verdict.class = Class::Permanent),
+        found(|seen| seen.verdict.class = FailureClass::Permanent),
         Some("a permanent failure is retried by rule only")
     );
 }
@@ -93,7 +93,7 @@ fn an_answer_about_somebody_else_is_found() {
 #[test]
 fn a_stop_without_cause_is_found() {
     for &reason in Reason::ALL {
-        let then = Then::Stop;
+        let then = RuleAction::Stop;
         let stop = Decision::Stop { reason, then };
         assert_eq!(
             found(|seen| seen.verdict.decision = stop),
@@ -103,8 +103,8 @@ fn a_stop_without_cause_is_found() {
     }
     assert_eq!(
         found(|seen| {
-            seen.state.progress.retries = 3;
-            let (reason, then) = (Reason::Attempts, Then::Skip);
+            seen.state.usage.retries = 3;
+            let (reason, then) = (Reason::Attempts, RuleAction::Skip);
             seen.verdict.decision = Decision::Stop { reason, then };
         }),
         Some("only a rule skips or dead-letters")
@@ -119,9 +119,9 @@ fn a_hold_that_no_rule_asked_for_is_found() {
 #[test]
 fn a_plan_that_is_wrong_is_found() {
     let (policy, promises) = promises();
-    let honest: Vec<Planned> = Schedule::new(&policy, Seed(0).draws(0, 0, 1)).collect();
+    let honest: Vec<PlannedRetry> = Schedule::new(&policy, Seed(0).draws(0, 0, 1)).collect();
     assert_eq!(broken_by_plan(&promises.base, &honest), None);
-    let found = |spoil: fn(&mut Vec<Planned>)| {
+    let found = |spoil: fn(&mut Vec<PlannedRetry>)| {
         let mut plan = honest.clone();
         spoil(&mut plan);
         broken_by_plan(&promises.base, &plan)
@@ -134,7 +134,7 @@ fn a_plan_that_is_wrong_is_found() {
     assert_eq!(sum, Some("a plan adds its delays up"));
     let longer = found(|plan| {
         let delay = Delay { computed: SECOND * 8, capped: SECOND * 8, drawn: SECOND * 8 };
-        plan.push(Planned { retry: 4, delay, spent: SECOND * 15 });
+        plan.push(PlannedRetry { retry: 4, delay, spent: SECOND * 15 });
     });
     assert_eq!(longer, Some("a plan is no longer than its attempts"));
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use undaunted_engine::event::{AttemptId, Event, ItemEvent, Record};
 use undaunted_engine::id::{ItemId, StepId};
-use undaunted_engine::job::{Item, Job, Settled};
+use undaunted_engine::job::{ItemState, Job, SettledItem};
 use undaunted_engine::view::report;
 use undaunted_policy::Reason;
 
@@ -155,11 +155,11 @@ fn compare_items(prediction: &Prediction, job: &Job, holds: bool, found: &mut Ve
     for (number, step) in StepId::all().zip(&job.steps) {
         for (item, state) in step.items.iter() {
             let fate = match state {
-                Item::Settled(Settled::Succeeded) => "succeeded".to_owned(),
-                Item::Settled(Settled::Dead(reason)) => format!("dead: {}", reason.word()),
-                Item::Settled(Settled::Skipped(_)) => "skipped".to_owned(),
-                Item::Settled(Settled::Missing(_)) | Item::Pending => "missing".to_owned(),
-                Item::Active(_) => "under way".to_owned(),
+                ItemState::Settled(SettledItem::Succeeded) => "succeeded".to_owned(),
+                ItemState::Settled(SettledItem::Dead(reason)) => format!("dead: {}", reason.word()),
+                ItemState::Settled(SettledItem::Skipped(_)) => "skipped".to_owned(),
+                ItemState::Settled(SettledItem::Missing(_)) | ItemState::Pending => "missing".to_owned(),
+                ItemState::Active(_) => "under way".to_owned(),
             };
             let _ = fates.insert(item_name(job, number.item(item)), fate);
         }

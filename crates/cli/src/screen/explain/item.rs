@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use undaunted_engine::view::{
-    AttemptEntry, DecisionView, EntryView, HeldEntry, ItemStanding, ItemView, MendEntry, NextView,
+    AttemptEntry, DecisionView, EntryView, HandlerSuccessEntry, HeldEntry, ItemStatus, ItemView, NextView,
     ReleasedEntry, StopEntry,
 };
 use undaunted_policy::{Reason, Timestamp};
@@ -49,7 +49,7 @@ pub(crate) fn show(out: &mut impl Write, item: &ItemView, now: Timestamp) -> io:
         let what = quoted(&address(&item.job, &item.item, item.index));
         writeln!(out, "  output:  undaunted logs {what}")?;
     }
-    if matches!(item.status, ItemStanding::Dead(_)) {
+    if matches!(item.status, ItemStatus::Dead(_)) {
         writeln!(
             out,
             "  again:   undaunted dlq redrive {} {}",
@@ -215,7 +215,7 @@ fn refused(out: &mut impl Write, of: &DecisionView) -> io::Result<()> {
     }
 }
 
-fn mend(out: &mut impl Write, entry: &MendEntry) -> io::Result<()> {
+fn mend(out: &mut impl Write, entry: &HandlerSuccessEntry) -> io::Result<()> {
     let then = if entry.again {
         "it is tried once more"
     } else {
@@ -309,7 +309,7 @@ fn supposing(item: &ItemView) -> &'static str {
     // Of the command it is at: an earlier one has succeeded in the end.
     let mut ended = attempts.filter(|it| it.attempt.command == item.command);
     let failed = ended.any(|entry| entry.attempt.failure.is_some());
-    match (item.status == ItemStanding::Held, failed) {
+    match (item.status == ItemStatus::Held, failed) {
         (true, true) => "when it is let go, if it goes on failing as it did",
         (true, false) => "when it is let go, if it then fails",
         (false, true) => "if it goes on failing as it did",

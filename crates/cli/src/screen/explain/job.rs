@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use undaunted_engine::view::{JobExplanation, JobStanding, Status};
+use undaunted_engine::view::{JobExplanation, JobStatus, LiveJobStatus};
 use undaunted_policy::{Reason, Timestamp};
 
 use super::standing::Standing;
@@ -87,22 +87,22 @@ fn sentence(view: &JobExplanation) -> String {
     };
     let resume = format!("go on with `undaunted resume {}`", view.job);
     match view.status {
-        JobStanding::As(Status::Running) => {
+        LiveJobStatus::As(JobStatus::Running) => {
             let owner = view.owner.map(|owner| format!(", by process {owner}"));
             format!("running{}", owner.unwrap_or_default())
         }
-        JobStanding::Interrupted => format!("interrupted: whoever ran it has died; {resume}"),
-        JobStanding::As(Status::Suspended) => format!("suspended in good order; {resume}"),
-        JobStanding::As(Status::Stopping) => {
+        LiveJobStatus::Interrupted => format!("interrupted: whoever ran it has died; {resume}"),
+        LiveJobStatus::As(JobStatus::Suspended) => format!("suspended in good order; {resume}"),
+        LiveJobStatus::As(JobStatus::Stopping) => {
             format!("stopping{because}; what runs is waited for")
         }
-        JobStanding::As(Status::Partial) => {
+        LiveJobStatus::As(JobStatus::Partial) => {
             let what = summary::partial(view.completion.is_some());
             format!("{what}{because}")
         }
-        JobStanding::Paused
-        | JobStanding::Unreadable
-        | JobStanding::As(Status::Completed | Status::Failed | Status::Cancelled) => {
+        LiveJobStatus::Paused
+        | LiveJobStatus::Unreadable
+        | LiveJobStatus::As(JobStatus::Completed | JobStatus::Failed | JobStatus::Cancelled) => {
             format!("{}{because}", view.status.word())
         }
     }

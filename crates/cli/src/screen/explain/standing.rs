@@ -1,6 +1,6 @@
 //! The state of an item in one sentence.
 
-use undaunted_engine::view::{HoldView, ItemStanding, ItemView, JobStanding, LookView};
+use undaunted_engine::view::{HoldView, ItemStatus, ItemView, LiveJobStatus, LookView};
 use undaunted_policy::Timestamp;
 
 use crate::screen::duration::short;
@@ -11,8 +11,8 @@ use crate::screen::words::retry_of;
 /// What the sentence is made from.
 pub(super) struct Standing<'s> {
     pub(super) job: &'s str,
-    pub(super) job_status: JobStanding,
-    status: ItemStanding,
+    pub(super) job_status: LiveJobStatus,
+    status: ItemStatus,
     attempts: u32,
     retry: u32,
     retries_allowed: Option<u32>,
@@ -39,7 +39,7 @@ impl<'s> Standing<'s> {
         }
     }
 
-    pub(super) fn of_look(job: &'s str, job_status: JobStanding, look: &'s LookView) -> Self {
+    pub(super) fn of_look(job: &'s str, job_status: LiveJobStatus, look: &'s LookView) -> Self {
         Self {
             job,
             job_status,
@@ -58,7 +58,7 @@ impl<'s> Standing<'s> {
         let ended = has_ended(self.job_status);
         let is_alone = matches!(
             self.job_status,
-            JobStanding::Interrupted | JobStanding::As(undaunted_engine::view::Status::Suspended)
+            LiveJobStatus::Interrupted | LiveJobStatus::As(undaunted_engine::view::JobStatus::Suspended)
         );
         let unless = if self.story && is_alone {
             format!("; nobody runs the job: undaunted resume {}", self.job)
@@ -67,26 +67,26 @@ impl<'s> Standing<'s> {
         };
         let word = self.status.word();
         match (self.status, self.left_out) {
-            (ItemStanding::Pending | ItemStanding::Missing(_), Some(why)) => {
+            (ItemStatus::Pending | ItemStatus::Missing(_), Some(why)) => {
                 let reason = self.status.reason().map(|reason| format!(" ({reason})"));
                 let reason = reason.unwrap_or_default();
                 format!("not waited for{reason}: the step was complete without it, {why}")
             }
-            (ItemStanding::Missing(reason), None) => format!("it was never started ({reason})"),
-            (ItemStanding::Pending, None) if ended => "it was never started".to_owned(),
-            (ItemStanding::Pending, None) => format!("it was not started yet{unless}"),
-            (ItemStanding::Running, _) => format!("attempt {} runs{unless}", self.attempts),
-            (ItemStanding::Waiting, _) => format!("{}{unless}", self.waiting(now)),
-            (ItemStanding::Held, _) => match self.held {
+            (ItemStatus::Missing(reason), None) => format!("it was never started ({reason})"),
+            (ItemStatus::Pending, None) if ended => "it was never started".to_owned(),
+            (ItemStatus::Pending, None) => format!("it was not started yet{unless}"),
+            (ItemStatus::Running, _) => format!("attempt {} runs{unless}", self.attempts),
+            (ItemStatus::Waiting, _) => format!("{}{unless}", self.waiting(now)),
+            (ItemStatus::Held, _) => match self.held {
                 Some(held) if self.story => format!("{}{unless}", holds::shortly(held, now)),
                 Some(held) => format!("{}{unless}", holds::sentence(self.job, held, now)),
                 None => format!("held{unless}"),
             },
-            (ItemStanding::Succeeded, _) => word.to_owned(),
-            (ItemStanding::Dead(reason), _) => {
+            (ItemStatus::Succeeded, _) => word.to_owned(),
+            (ItemStatus::Dead(reason), _) => {
                 format!("a dead letter ({reason}): {}", reason.sentence())
             }
-            (ItemStanding::Skipped(reason), _) => {
+            (ItemStatus::Skipped(reason), _) => {
                 format!("{word} ({reason}): {}", reason.sentence())
             }
         }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::termios::tcgetwinsize;
 use signal_hook::consts::SIGCONT;
 use undaunted_engine::breaker::{AdmissionControl, BreakerChange};
-use undaunted_engine::event::{Passing, Record};
+use undaunted_engine::event::{OutputPassing, Record};
 use undaunted_engine::job::Job;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::drive::{Observer, StoreOutage};
@@ -70,7 +70,7 @@ impl Display {
     /// For a job whose output is passed on: lines, which can be mixed with it.
     pub(crate) fn beside_output(job: &Job, quiet: bool) -> Self {
         // A single command needs no headline; a map has a job id to look up.
-        if !quiet && job.submitted().passing != Some(Passing::Through) {
+        if !quiet && job.submitted().passing != Some(OutputPassing::Through) {
             say(&headline(job));
         }
         Self { sentences: Sentences::new(false), place: if quiet { Place::Nowhere } else { Place::Lines } }

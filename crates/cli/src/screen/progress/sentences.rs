@@ -6,13 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use undaunted_engine::event::{
-    AttemptFailed, AttemptId, BreakerEvent, CommandStopped, Event, ItemEvent, JobEvent, Record, Resumed,
-    Retrying, StepEvent,
+    AttemptFailed, AttemptId, BreakerEvent, CommandStopped, Event, ItemEvent, JobEvent, JobResumed, Record,
+    RetryScheduled, StepEvent,
 };
 use undaunted_engine::id::{CommandId, ItemId, StepId};
 use undaunted_engine::job::Job;
 use undaunted_engine::workflow::OnItemFailure;
-use undaunted_policy::{Then, Timestamp};
+use undaunted_policy::{RuleAction, Timestamp};
 
 use super::shared::{complete, configured, late_result};
 use crate::screen::duration::short;
@@ -86,7 +86,7 @@ impl Sentences {
         self.failed.insert(failed.of.item(), text);
     }
 
-    fn retrying(&mut self, job: &Job, retrying: &Retrying) -> String {
+    fn retrying(&mut self, job: &Job, retrying: &RetryScheduled) -> String {
         let of = retrying.of;
         let said = self.failed.remove(&of.item()).unwrap_or_default();
         let (retry, attempt) = (retrying.sum.retry, of.attempt);
@@ -181,7 +181,7 @@ pub(super) fn leaving(asked: u32, running: usize) -> Option<String> {
     }
 }
 
-fn resumed(job: &Job, resumed: &Resumed) -> String {
+fn resumed(job: &Job, resumed: &JobResumed) -> String {
     let found = resumed.restored;
     let away = short(resumed.away);
     // The time of a crash is not recorded, only the last event before it.
@@ -234,5 +234,5 @@ fn is_skipped(job: &Job, stopped: &CommandStopped) -> bool {
     let rule = command.zip(rule).and_then(|(command, rule)| command.retry.policy.rules().table().get(rule));
     let map = job.plan().map(of.step);
     let all = map.is_some_and(|map| map.on_item_failure == OnItemFailure::Skip);
-    rule.map_or(all && stopped.handler.is_none(), |rule| rule.then() == Then::Skip)
+    rule.map_or(all && stopped.handler.is_none(), |rule| rule.then() == RuleAction::Skip)
 }

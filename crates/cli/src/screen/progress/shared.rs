@@ -3,8 +3,8 @@
 //! A thousand items may be held at once. One line says so when the first is held, and one when the breaker
 //! has closed; a line for each item is printed only with `--verbose`.
 
-use undaunted_engine::breaker::{BreakerChange, Change};
-use undaunted_engine::event::{Held, Late, PolicyChange, Reached, Text};
+use undaunted_engine::breaker::{BreakerChange, BreakerChangeKind};
+use undaunted_engine::event::{CompletionReached, LateResult, PolicyChange, StartHeld, StoredText};
 use undaunted_engine::job::Job;
 use undaunted_policy::{Timestamp, WhenOpen};
 
@@ -17,22 +17,22 @@ impl Sentences {
     /// For a breaker that has opened, half opened or closed.
     pub(super) fn turned(&mut self, job: &Job, name: &str, change: &BreakerChange) -> Option<String> {
         match change.change {
-            Change::Opened | Change::Tripped => Some(self.opened(name, change)),
-            Change::HalfOpened => self.verbose.then(|| {
+            BreakerChangeKind::Opened | BreakerChangeKind::Tripped => Some(self.opened(name, change)),
+            BreakerChangeKind::HalfOpened => self.verbose.then(|| {
                 let name = plain(name);
                 format!("  {name}: one goes ahead to find out")
             }),
-            Change::Closed | Change::Reset => Some(self.closed(job, name, change)),
-            Change::Configured
-            | Change::Failed
-            | Change::Succeeded
-            | Change::Probed
-            | Change::ProbeSucceeded
-            | Change::ProbeLost => None,
+            BreakerChangeKind::Closed | BreakerChangeKind::Reset => Some(self.closed(job, name, change)),
+            BreakerChangeKind::Configured
+            | BreakerChangeKind::Failed
+            | BreakerChangeKind::Succeeded
+            | BreakerChangeKind::Probed
+            | BreakerChangeKind::ProbeSucceeded
+            | BreakerChangeKind::ProbeLost => None,
         }
     }
 
-    pub(super) fn held(&mut self, job: &Job, held: &Held, now: Timestamp) -> Option<String> {
+    pub(super) fn held(&mut self, job: &Job, held: &StartHeld, now: Timestamp) -> Option<String> {
         let of = held.of;
         let name = plain(job.texts.read(&held.breaker));
         let again = match held.until {
@@ -61,8 +61,8 @@ impl Sentences {
     fn opened(&mut self, name: &str, change: &BreakerChange) -> String {
         self.open.insert(name.to_owned());
         let why = match (change.change, &change.job, change.failures) {
-            (Change::Tripped, Some(_), _) => "a rule says so".to_owned(),
-            (Change::Tripped, None, _) => "by hand".to_owned(),
+            (BreakerChangeKind::Tripped, Some(_), _) => "a rule says so".to_owned(),
+            (BreakerChangeKind::Tripped, None, _) => "by hand".to_owned(),
             (_, _, 0) => "the probe failed".to_owned(),
             (_, _, failures) => count(failures, "failure", "failures in a row"),
         };
@@ -82,12 +82,12 @@ impl Sentences {
             0 => String::new(),
             held => format!("; {} on", count(held, "item goes", "items go")),
         };
-        let why = if change.change == Change::Reset { "by hand" } else { "the target is back" };
+        let why = if change.change == BreakerChangeKind::Reset { "by hand" } else { "the target is back" };
         format!("  {} closes: {why}{held}", plain(name))
     }
 }
 
-pub(super) fn configured(job: &Job, breaker: &Text, changes: &[PolicyChange]) -> String {
+pub(super) fn configured(job: &Job, breaker: &StoredText, changes: &[PolicyChange]) -> String {
     let changes = changes.iter().map(|change| {
         let setting = change.setting.strip_prefix("breaker.");
         let setting = setting.unwrap_or(&change.setting);
@@ -97,13 +97,13 @@ pub(super) fn configured(job: &Job, breaker: &Text, changes: &[PolicyChange]) ->
     format!("  {}: {} (the latest job says so, for all)", plain(job.texts.read(breaker)), changes.join(", "))
 }
 
-pub(super) fn complete(job: &Job, reached: &Reached) -> String {
+pub(super) fn complete(job: &Job, reached: &CompletionReached) -> String {
     let step = job.plan().step(reached.step);
     let step = step.map(|step| plain(&step.name)).unwrap_or_default();
     format!("  {step}: {}", outcome_of(reached))
 }
 
-pub(super) fn late_result(job: &Job, late: &Late) -> String {
+pub(super) fn late_result(job: &Job, late: &LateResult) -> String {
     let name = plain(job.identity(late.item()));
     let result = match late.reason {
         None => "succeeded".to_owned(),

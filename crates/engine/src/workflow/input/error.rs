@@ -3,13 +3,13 @@
 //! Lines and columns are counted from 1 and columns in characters, as editors show them. The caller
 //! adds the name of the file.
 
-use super::format::Format;
+use super::format::InputFormat;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}", self.place())]
 pub struct InputError {
     /// `None` if the document was read and holds the wrong value.
-    pub format: Option<Format>,
+    pub format: Option<InputFormat>,
     pub line: Option<usize>,
     pub column: Option<usize>,
     /// A lower-case clause.
@@ -18,7 +18,7 @@ pub struct InputError {
 }
 
 impl InputError {
-    pub(super) fn new(format: Option<Format>, message: impl Into<String>) -> Self {
+    pub(super) fn new(format: Option<InputFormat>, message: impl Into<String>) -> Self {
         Self { format, line: None, column: None, message: message.into(), help: None }
     }
 
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_place_is_counted_in_lines_and_characters() {
-        let error = InputError::new(Some(Format::Json), "expected value");
+        let error = InputError::new(Some(InputFormat::Json), "expected value");
         assert_eq!(error.to_string(), "expected value");
         assert_eq!(error.clone().at_line(3).to_string(), "line 3: expected value");
         let text = "a\nüöä!";

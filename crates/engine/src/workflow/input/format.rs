@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// `Csv` and `Tsv` have a header line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Format {
+pub enum InputFormat {
     Json,
     JsonLines,
     Csv,
@@ -15,7 +15,7 @@ pub enum Format {
     Lines,
 }
 
-impl Format {
+impl InputFormat {
     /// With the names they have in `format:`.
     pub const NAMES: [(&'static str, Self); 5] = [
         ("json", Self::Json),
@@ -53,7 +53,7 @@ impl Format {
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for InputFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -66,27 +66,27 @@ mod tests {
     #[test]
     fn the_extension_says_how_a_file_is_written() {
         for (path, format) in [
-            ("items.json", Format::Json),
-            ("a/b.x/items.JSONL", Format::JsonLines),
-            ("items.ndjson", Format::JsonLines),
-            ("items.csv", Format::Csv),
-            ("items.tsv", Format::Tsv),
-            ("items.txt", Format::Lines),
-            ("data.csv/items", Format::Lines),
-            ("json", Format::Lines),
-            (".json", Format::Lines),
-            ("", Format::Lines),
+            ("items.json", InputFormat::Json),
+            ("a/b.x/items.JSONL", InputFormat::JsonLines),
+            ("items.ndjson", InputFormat::JsonLines),
+            ("items.csv", InputFormat::Csv),
+            ("items.tsv", InputFormat::Tsv),
+            ("items.txt", InputFormat::Lines),
+            ("data.csv/items", InputFormat::Lines),
+            ("json", InputFormat::Lines),
+            (".json", InputFormat::Lines),
+            ("", InputFormat::Lines),
         ] {
-            assert_eq!(Format::of_path(path), format, "{path}");
+            assert_eq!(InputFormat::of_path(path), format, "{path}");
         }
     }
 
     #[test]
     fn a_format_is_found_by_its_name() {
-        for (name, format) in Format::NAMES {
-            assert_eq!(Format::of_name(name), Some(format));
+        for (name, format) in InputFormat::NAMES {
+            assert_eq!(InputFormat::of_name(name), Some(format));
             assert_eq!(format.to_string(), name);
         }
-        assert_eq!(Format::of_name("yaml"), None);
+        assert_eq!(InputFormat::of_name("yaml"), None);
     }
 }

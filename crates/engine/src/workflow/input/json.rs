@@ -7,15 +7,15 @@
 use serde_json::Value;
 
 use super::error::InputError;
-use super::format::Format;
+use super::format::InputFormat;
 
 pub(super) fn read(text: &str) -> Result<Value, InputError> {
     if text.trim_ascii().is_empty() {
-        return Err(InputError::new(Some(Format::Json), "the document is empty"));
+        return Err(InputError::new(Some(InputFormat::Json), "the document is empty"));
     }
     serde_json::from_str(text).map_err(|error| {
         let line = text.split('\n').nth(error.line().saturating_sub(1));
-        let refused = refusal(&error, line.unwrap_or_default(), Format::Json).at_line(error.line());
+        let refused = refusal(&error, line.unwrap_or_default(), InputFormat::Json).at_line(error.line());
         if refused.message == "trailing characters" {
             return refused.help("if every line is a value of its own, the format is `jsonl`");
         }
@@ -24,7 +24,7 @@ pub(super) fn read(text: &str) -> Result<Value, InputError> {
 }
 
 /// `line` is the line that the error names.
-pub(super) fn refusal(error: &serde_json::Error, line: &str, format: Format) -> InputError {
+pub(super) fn refusal(error: &serde_json::Error, line: &str, format: InputFormat) -> InputError {
     let refused = InputError::new(Some(format), clause(error));
     let before = |(at, _): &(usize, char)| *at < error.column();
     match line.char_indices().take_while(before).count() {

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::error::InputError;
-use super::format::Format;
+use super::format::InputFormat;
 use super::json;
 
 pub(super) fn read(text: &str) -> Result<Vec<Value>, InputError> {
@@ -15,7 +15,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Value>, InputError> {
         .filter(|(line, _)| !line.trim_ascii().is_empty())
         .map(|(line, number)| {
             serde_json::from_str(line).map_err(|error| {
-                let refused = json::refusal(&error, line, Format::JsonLines).at_line(number);
+                let refused = json::refusal(&error, line, InputFormat::JsonLines).at_line(number);
                 if error.is_eof() {
                     return refused.help("a value over several lines is read with format `json`");
                 }

@@ -20,7 +20,7 @@ mod tests;
 mod work_item;
 
 pub use error::InputError;
-pub use format::Format;
+pub use format::InputFormat;
 pub use json_path::JsonPath;
 pub use reader::read;
 pub use selection::Selection;

@@ -6,22 +6,22 @@
 use serde_json::Value;
 
 use super::error::InputError;
-use super::format::Format;
+use super::format::InputFormat;
 use super::{json, json_lines, lines, table};
 
 /// JSON gives its document, every other format an array of its lines or records.
-pub fn read(bytes: &[u8], format: Format) -> Result<Value, InputError> {
+pub fn read(bytes: &[u8], format: InputFormat) -> Result<Value, InputError> {
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let text = std::str::from_utf8(bytes).map_err(|error| not_utf8(bytes, error, format))?;
     match format {
-        Format::Json => json::read(text),
-        Format::JsonLines => json_lines::read(text).map(Value::Array),
-        Format::Csv | Format::Tsv => table::read(text, format).map(Value::Array),
-        Format::Lines => Ok(Value::Array(lines::read(text))),
+        InputFormat::Json => json::read(text),
+        InputFormat::JsonLines => json_lines::read(text).map(Value::Array),
+        InputFormat::Csv | InputFormat::Tsv => table::read(text, format).map(Value::Array),
+        InputFormat::Lines => Ok(Value::Array(lines::read(text))),
     }
 }
 
-fn not_utf8(bytes: &[u8], error: std::str::Utf8Error, format: Format) -> InputError {
+fn not_utf8(bytes: &[u8], error: std::str::Utf8Error, format: InputFormat) -> InputError {
     let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
     let valid = String::from_utf8_lossy(valid);
     let refused = InputError::new(Some(format), "the text is not UTF-8").at(&valid, valid.len());

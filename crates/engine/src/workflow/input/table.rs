@@ -8,9 +8,9 @@ use csv::{ErrorKind, ReaderBuilder, StringRecord};
 use serde_json::{Map, Value};
 
 use super::error::InputError;
-use super::format::Format;
+use super::format::InputFormat;
 
-pub(super) fn read(text: &str, format: Format) -> Result<Vec<Value>, InputError> {
+pub(super) fn read(text: &str, format: InputFormat) -> Result<Vec<Value>, InputError> {
     let table = Table { text, format };
     let mut reader =
         ReaderBuilder::new().delimiter(table.separator()).has_headers(false).from_reader(text.as_bytes());
@@ -40,13 +40,13 @@ pub(super) fn read(text: &str, format: Format) -> Result<Vec<Value>, InputError>
 #[derive(Clone, Copy)]
 struct Table<'t> {
     text: &'t str,
-    format: Format,
+    format: InputFormat,
 }
 
 impl Table<'_> {
     fn separator(self) -> u8 {
         match self.format {
-            Format::Tsv => b'\t',
+            InputFormat::Tsv => b'\t',
             _ => b',',
         }
     }
@@ -142,7 +142,7 @@ mod tests {
     use serde_json::json;
 
     fn rows(text: &str) -> Result<Vec<Value>, String> {
-        read(text, Format::Csv).map_err(|error| error.to_string())
+        read(text, InputFormat::Csv).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -153,7 +153,10 @@ mod tests {
             [json!({"id": "007", "name": "a, \"b\"\nc"}), json!({"id": "8", "name": "5\" disk"})]
         );
         assert_eq!(rows("id,name\n"), Ok(vec![]));
-        assert_eq!(read("id\tname\n1\ta,b\n", Format::Tsv).unwrap(), [json!({"id": "1", "name": "a,b"})]);
+        assert_eq!(
+            read("id\tname\n1\ta,b\n", InputFormat::Tsv).unwrap(),
+            [json!({"id": "1", "name": "a,b"})]
+        );
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Format, InputError, JsonPath, Selection, read};
+use super::{InputError, InputFormat, JsonPath, Selection, read};
 
 #[track_caller]
-fn refused(bytes: &[u8], format: Format) -> InputError {
+fn refused(bytes: &[u8], format: InputFormat) -> InputError {
     let error = read(bytes, format).unwrap_err();
     assert_eq!(error.format, Some(format));
     error
@@ -15,11 +15,11 @@ fn refused(bytes: &[u8], format: Format) -> InputError {
 #[test]
 fn a_byte_order_mark_is_no_part_of_the_text() {
     for (text, format, value) in [
-        ("[1]", Format::Json, json!([1])),
-        ("1\r\n\r\n{}\r\n", Format::JsonLines, json!([1, {}])),
-        ("a\r\n1\r\n", Format::Csv, json!([{"a": "1"}])),
-        ("a\tb\r\n1\t2\r\n", Format::Tsv, json!([{"a": "1", "b": "2"}])),
-        ("a\r\nb", Format::Lines, json!(["a", "b"])),
+        ("[1]", InputFormat::Json, json!([1])),
+        ("1\r\n\r\n{}\r\n", InputFormat::JsonLines, json!([1, {}])),
+        ("a\r\n1\r\n", InputFormat::Csv, json!([{"a": "1"}])),
+        ("a\tb\r\n1\t2\r\n", InputFormat::Tsv, json!([{"a": "1", "b": "2"}])),
+        ("a\r\nb", InputFormat::Lines, json!(["a", "b"])),
     ] {
         assert_eq!(read(text.as_bytes(), format).unwrap(), value);
         let marked = [b"\xEF\xBB\xBF", text.as_bytes()].concat();
@@ -29,11 +29,11 @@ fn a_byte_order_mark_is_no_part_of_the_text() {
 
 #[test]
 fn bytes_that_are_no_utf_8_are_refused_with_their_place() {
-    for (_, format) in Format::NAMES {
+    for (_, format) in InputFormat::NAMES {
         let error = refused(b"a\n\xC3\xA9b\xFFc\n", format);
         assert_eq!(error.to_string(), "line 2, column 3: the text is not UTF-8");
     }
-    let error = refused(b"\xFF\xFEa\0", Format::Lines);
+    let error = refused(b"\xFF\xFEa\0", InputFormat::Lines);
     assert_eq!(error.help.as_deref(), Some("it looks like UTF-16; save it as UTF-8"));
 }
 
@@ -46,12 +46,12 @@ fn a_mistake_in_json_is_marked_where_it_is() {
         ("[1,\n", "line 2: the text ends while parsing a value"),
         ("[1] 2", "line 1, column 5: trailing characters"),
     ] {
-        assert_eq!(refused(text.as_bytes(), Format::Json).to_string(), message);
+        assert_eq!(refused(text.as_bytes(), InputFormat::Json).to_string(), message);
     }
-    let help = refused(b"{}\n{}\n", Format::Json).help.unwrap();
+    let help = refused(b"{}\n{}\n", InputFormat::Json).help.unwrap();
     assert_eq!(help, "if every line is a value of its own, the format is `jsonl`");
     let deep = "[".repeat(100_000);
-    let error = refused(deep.as_bytes(), Format::Json);
+    let error = refused(deep.as_bytes(), InputFormat::Json);
     assert_eq!(error.to_string(), "line 1, column 128: recursion limit exceeded");
 }
 
@@ -61,9 +61,9 @@ fn a_mistake_in_a_json_line_is_marked_with_its_line() {
         ("1\n\n\"é\" x\n", "line 3, column 5: trailing characters"),
         ("{\n}\n", "line 1, column 1: the text ends while parsing an object"),
     ] {
-        assert_eq!(refused(text.as_bytes(), Format::JsonLines).to_string(), message);
+        assert_eq!(refused(text.as_bytes(), InputFormat::JsonLines).to_string(), message);
     }
-    assert_eq!(read(b"", Format::JsonLines), Ok(json!([])));
+    assert_eq!(read(b"", InputFormat::JsonLines), Ok(json!([])));
 }
 
 fn near_text() -> impl Strategy<Value = Vec<u8>> {
@@ -88,10 +88,10 @@ proptest! {
     fn any_bytes_are_read_or_refused(
         bytes in prop_oneof![near_text(), prop::collection::vec(any::<u8>(), 0..64)],
     ) {
-        for (_, format) in Format::NAMES {
+        for (_, format) in InputFormat::NAMES {
             match read(&bytes, format) {
                 Ok(document) => {
-                    prop_assert!(format == Format::Json || document.is_array());
+                    prop_assert!(format == InputFormat::Json || document.is_array());
                     if let Value::Array(elements) = &document {
                         let items = Selection::default().select(document.clone()).unwrap();
                         prop_assert_eq!(items.len(), elements.len());
@@ -137,7 +137,7 @@ proptest! {
     fn lines_are_what_was_written(lines in prop::collection::vec("[^\r\n]*", 1..10), ending in "\r?\n") {
         let text = lines.join(&ending) + &ending;
         prop_assume!(!text.starts_with('\u{feff}'));
-        prop_assert_eq!(read(text.as_bytes(), Format::Lines).unwrap(), json!(lines));
+        prop_assert_eq!(read(text.as_bytes(), InputFormat::Lines).unwrap(), json!(lines));
     }
 
     #[test]
@@ -145,7 +145,7 @@ proptest! {
         let values: Vec<Value> = texts.iter().map(|text| json!({"t": text})).collect();
         let lines: Vec<String> = values.iter().map(ToString::to_string).collect();
         let text = lines.join("\n");
-        prop_assert_eq!(read(text.as_bytes(), Format::JsonLines).unwrap(), Value::Array(values));
+        prop_assert_eq!(read(text.as_bytes(), InputFormat::JsonLines).unwrap(), Value::Array(values));
     }
 
     #[test]
@@ -153,7 +153,7 @@ proptest! {
         rows in prop::collection::vec((any::<String>(), "[a\",\t\r\n]{0,4}"), 0..10),
         tabs in any::<bool>(),
     ) {
-        let (format, separator) = if tabs { (Format::Tsv, b'\t') } else { (Format::Csv, b',') };
+        let (format, separator) = if tabs { (InputFormat::Tsv, b'\t') } else { (InputFormat::Csv, b',') };
         let mut writer = csv::WriterBuilder::new().delimiter(separator).from_writer(vec![]);
         writer.write_record(["a", "b"]).unwrap();
         for (a, b) in &rows {

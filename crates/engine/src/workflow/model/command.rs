@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use undaunted_policy::BreakerSettings;
 
-use super::retry::Resolved;
+use super::retry::ResolvedRetry;
 use crate::task::action::Action;
 use crate::workflow::source::Span;
 use crate::workflow::template::TextTemplate;
@@ -24,7 +24,7 @@ pub struct Command {
     pub capture: Option<Capture>,
     /// In bytes; an attempt that writes more is ended.
     pub output_limit: Option<u64>,
-    pub retry: Arc<Resolved>,
+    pub retry: Arc<ResolvedRetry>,
     /// Runs when the command is no longer retried.
     pub on_failure: Option<Box<Handler>>,
     pub on_success: Vec<Command>,

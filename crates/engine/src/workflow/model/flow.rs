@@ -9,12 +9,12 @@ use undaunted_policy::CompletionRule;
 
 use super::command::CommandBreaker;
 use super::map::OnComplete;
-use super::retry::Resolved;
+use super::retry::ResolvedRetry;
 use crate::flow::Predicate;
 use crate::workflow::source::Span;
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Aim {
+pub struct FlowGoals {
     pub goals: Vec<String>,
     pub init: BTreeMap<String, Value>,
 }
@@ -31,10 +31,10 @@ pub struct Flow {
 #[derive(Clone, Debug)]
 pub struct FlowStep {
     pub name: String,
-    pub kind: StepKind,
+    pub kind: FlowStepKind,
     /// A condition in CEL for running the step at all.
     pub predicate: Option<Predicate>,
-    pub retry: Arc<Resolved>,
+    pub retry: Arc<ResolvedRetry>,
     /// Items that run at a time.
     pub parallelism: u32,
     pub labels: BTreeMap<String, String>,
@@ -46,7 +46,7 @@ pub struct FlowStep {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StepKind {
+pub enum FlowStepKind {
     Call {
         endpoint: String,
         health_check: Option<String>,
@@ -64,7 +64,7 @@ pub enum StepKind {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attribute {
-    pub role: Role,
+    pub role: AttributeRole,
     /// The type of its value in the file's words, or `any`.
     pub kind: String,
     pub default: Option<Value>,
@@ -75,7 +75,7 @@ pub struct Attribute {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum AttributeRole {
     Required,
     Optional,
     Const,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use undaunted_policy::{CompletionRule, Tolerance};
 
 use super::step::OnItemFailure;
-use crate::workflow::input::{Format, Selection};
+use crate::workflow::input::{InputFormat, Selection};
 use crate::workflow::template::{ShellTemplate, TextTemplate};
 
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub struct Map {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapInput {
     pub source: InputSource,
-    pub format: Format,
+    pub format: InputFormat,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

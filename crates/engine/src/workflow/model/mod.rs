@@ -9,8 +9,8 @@ mod workflow;
 
 pub use crate::task::action::*;
 pub use command::{Capture, CaptureFormat, Command, CommandBreaker, Handler, OnInterrupt};
-pub use flow::{Aim, Attribute, Flow, FlowStep, Role, StepKind};
+pub use flow::{Attribute, AttributeRole, Flow, FlowGoals, FlowStep, FlowStepKind};
 pub use map::{InputSource, Map, MapInput, MaxParallel, OnComplete};
-pub use retry::{Origin, Place, Resolved};
+pub use retry::{ResolvedRetry, SettingOrigin, SettingPlace};
 pub use step::{OnItemFailure, Step, StepPhase, StepWork};
-pub use workflow::{Mode, PoolRequest, Secret, Workflow};
+pub use workflow::{PoolRequest, SecretSource, Workflow, WorkflowMode};

@@ -7,42 +7,42 @@ use undaunted_policy::Policy;
 use crate::workflow::source::Span;
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Resolved {
+pub struct ResolvedRetry {
     pub policy: Policy,
     /// By setting; one that is missing here has its default.
-    origins: Box<[(&'static str, Origin)]>,
+    origins: Box<[(&'static str, SettingOrigin)]>,
 }
 
-impl Resolved {
+impl ResolvedRetry {
     /// For commands without any `retry_config`.
     pub fn once() -> Self {
         Self { policy: Policy::ONCE, origins: Box::default() }
     }
 
-    pub(crate) fn new(policy: Policy, origins: BTreeMap<&'static str, Origin>) -> Self {
+    pub(crate) fn new(policy: Policy, origins: BTreeMap<&'static str, SettingOrigin>) -> Self {
         Self { policy, origins: origins.into_iter().collect() }
     }
 
     /// `None` for a default.
-    pub fn origin(&self, setting: &str) -> Option<Origin> {
+    pub fn origin(&self, setting: &str) -> Option<SettingOrigin> {
         let found = self.origins.iter().find(|(name, _)| *name == setting);
         found.map(|(_, origin)| *origin)
     }
 
-    pub fn origins(&self) -> impl Iterator<Item = (&'static str, Origin)> {
+    pub fn origins(&self) -> impl Iterator<Item = (&'static str, SettingOrigin)> {
         self.origins.iter().copied()
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Origin {
-    pub place: Place,
+pub struct SettingOrigin {
+    pub place: SettingPlace,
     pub span: Span,
 }
 
 /// The blocks that may hold retry settings, the closest to the command first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum SettingPlace {
     Command,
     TimeoutConfig,
     MapErrorPolicy,
@@ -53,7 +53,7 @@ pub enum Place {
     Deadline,
 }
 
-impl Place {
+impl SettingPlace {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Command => "retry_config of the command",

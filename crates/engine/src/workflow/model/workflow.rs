@@ -14,7 +14,7 @@ use crate::workflow::template::TextTemplate;
 #[derive(Clone, Debug)]
 pub struct Workflow {
     pub name: Option<String>,
-    pub mode: Mode,
+    pub mode: WorkflowMode,
     /// In the order of the file.
     pub steps: Vec<Step>,
     pub flow: Option<Flow>,
@@ -23,14 +23,14 @@ pub struct Workflow {
     pub agents: BTreeMap<String, Vec<String>>,
     pub env: Vec<(String, TextTemplate)>,
     /// Their values are never recorded.
-    pub secrets: Vec<(String, Secret)>,
+    pub secrets: Vec<(String, SecretSource)>,
     pub pool: Option<PoolRequest>,
     pub tolerance: Tolerance,
     pub deadline: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum WorkflowMode {
     Sequence,
     MapReduce,
     Flow,
@@ -46,7 +46,7 @@ pub struct PoolRequest {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Secret {
+pub enum SecretSource {
     /// An environment variable of the process that runs the job.
     Env(String),
     File(String),

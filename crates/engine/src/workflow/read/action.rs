@@ -1,14 +1,14 @@
 //! Reads what a command does.
 
-use crate::workflow::diagnostic::Code;
-use crate::workflow::keys::Table;
-use crate::workflow::model::{Action, Body, Function, Http, Protocol, WriteFile};
-use crate::workflow::yaml::{Node, Value};
+use crate::workflow::diagnostic::DiagnosticCode;
+use crate::workflow::keys::MappingTable;
+use crate::workflow::model::{Action, FunctionAction, HttpAction, HttpBody, HttpProtocol, WriteFile};
+use crate::workflow::yaml::{YamlNode, YamlValue};
 
-use super::reader::{Fields, Reader};
+use super::reader::{MappingFields, WorkflowReader};
 
-impl Reader<'_> {
-    pub(super) fn action(&mut self, fields: &Fields<'_>, table: Table) -> Option<Action> {
+impl WorkflowReader<'_> {
+    pub(super) fn action(&mut self, fields: &MappingFields<'_>, table: MappingTable) -> Option<Action> {
         let kinds = ["shell", "http", "write_file"];
         let is_kind = |key: &str| kinds.contains(&key) || key == "function" || self.is_agent(table, key);
         let entries = fields.entries.iter();
@@ -27,19 +27,19 @@ impl Reader<'_> {
             let help = format!("give it one of {}", known.join(", "));
             let first = fields.entries.first();
             let span = first.map_or(fields.span, |entry| entry.key_span);
-            self.problem_with_help(Code::MissingKey, span, message, help);
+            self.problem_with_help(DiagnosticCode::MissingKey, span, message, help);
             return None;
         };
         if let Some(second) = second {
             let (one, other) = (&first.key, &second.key);
             let message = format!("a command does one thing; this one has `{one}` and `{other}`");
-            self.problem(Code::Conflict, second.key_span, message);
+            self.problem(DiagnosticCode::Conflict, second.key_span, message);
         }
         match &*first.key {
             "shell" => {
-                if matches!(&first.node.value, Value::Text(text) if text.trim().is_empty()) {
+                if matches!(&first.node.value, YamlValue::Text(text) if text.trim().is_empty()) {
                     let message = "the text for the shell is empty";
-                    self.problem(Code::WrongValue, first.key_span, message);
+                    self.problem(DiagnosticCode::WrongValue, first.key_span, message);
                 }
                 self.shell_template(&first.node).map(Action::Shell)
             }
@@ -49,7 +49,7 @@ impl Reader<'_> {
                 if !self.operator.has_functions {
                     let message = "no program is there whose function this could be";
                     let help = "functions belong to programs that run jobs themselves; here, use `shell`";
-                    self.problem_with_help(Code::WrongValue, first.key_span, message, help);
+                    self.problem_with_help(DiagnosticCode::WrongValue, first.key_span, message, help);
                 }
                 let function = self.function(&first.node)?;
                 Some(Action::Function(Box::new(function)))
@@ -58,19 +58,19 @@ impl Reader<'_> {
         }
     }
 
-    fn function(&mut self, node: &Node<'_>) -> Option<Function> {
-        if let Value::Text(_) = &node.value {
+    fn function(&mut self, node: &YamlNode<'_>) -> Option<FunctionAction> {
+        if let YamlValue::Text(_) = &node.value {
             let name = self.text(node)?.to_owned();
-            return Some(Function { name, with: None });
+            return Some(FunctionAction { name, with: None });
         }
-        let fields = self.fields(node, Table::Function)?;
+        let fields = self.fields(node, MappingTable::Function)?;
         let with = fields.read("with", |node| self.json_template(node));
-        let name = self.needed(&fields, "name", Table::Function)?;
+        let name = self.needed(&fields, "name", MappingTable::Function)?;
         let name = self.text(name)?.to_owned();
-        Some(Function { name, with })
+        Some(FunctionAction { name, with })
     }
 
-    fn http(&mut self, node: &Node<'_>) -> Option<Http> {
+    fn http(&mut self, node: &YamlNode<'_>) -> Option<HttpAction> {
         const METHODS: [(&str, &str); 7] = [
             ("GET", "GET"),
             ("HEAD", "HEAD"),
@@ -80,20 +80,20 @@ impl Reader<'_> {
             ("DELETE", "DELETE"),
             ("OPTIONS", "OPTIONS"),
         ];
-        let fields = self.fields(node, Table::Http)?;
+        let fields = self.fields(node, MappingTable::Http)?;
         let method = fields.read("method", |node| self.word(node, &METHODS));
         let headers = fields.get("headers");
         let headers = headers.map(|node| self.texts(node, "a header"));
         let body = fields.read("body", |node| match node.value {
-            Value::Text(_) => self.text_template(node).map(Body::Text),
-            _ => self.json_template(node).map(Body::Json),
+            YamlValue::Text(_) => self.text_template(node).map(HttpBody::Text),
+            _ => self.json_template(node).map(HttpBody::Json),
         });
         let expect = fields.get("expect").map(|node| self.statuses(node));
-        let words = [("plain", Protocol::Plain), ("argyll", Protocol::Argyll)];
+        let words = [("plain", HttpProtocol::Plain), ("argyll", HttpProtocol::Argyll)];
         let protocol = fields.read("protocol", |node| self.word(node, &words));
-        let url = self.needed(&fields, "url", Table::Http)?;
+        let url = self.needed(&fields, "url", MappingTable::Http)?;
         self.check_url(url, true);
-        Some(Http {
+        Some(HttpAction {
             method: method.unwrap_or("GET").to_owned(),
             url: self.text_template(url)?,
             headers: headers.unwrap_or_default(),
@@ -104,8 +104,8 @@ impl Reader<'_> {
     }
 
     /// An address that begins with a template may be anything; any other must be an HTTP one.
-    pub(super) fn check_url(&mut self, node: &Node<'_>, templates: bool) {
-        let Value::Text(url) = &node.value else {
+    pub(super) fn check_url(&mut self, node: &YamlNode<'_>, templates: bool) {
+        let YamlValue::Text(url) = &node.value else {
             return;
         };
         let plain = url.strip_prefix("http://");
@@ -113,12 +113,12 @@ impl Reader<'_> {
         let template = url.contains("${");
         if template && !templates {
             let message = "an address of a flow step holds no `${…}`";
-            return self.problem(Code::WrongValue, node.span, message);
+            return self.problem(DiagnosticCode::WrongValue, node.span, message);
         }
         let host = plain.and_then(|rest| rest.split(['/', '?', '#']).next());
         if host.is_some_and(|host| host.contains('@')) && !templates {
             let message = "an address of a flow step holds no name or password: everybody sees it";
-            return self.problem(Code::WrongValue, node.span, message);
+            return self.problem(DiagnosticCode::WrongValue, node.span, message);
         }
         if url.starts_with("${")
             || plain.is_some_and(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace) | template)
@@ -127,21 +127,21 @@ impl Reader<'_> {
         }
         let message = format!("`{url}` is not an address");
         let help = "it begins with `http://` or `https://`";
-        self.problem_with_help(Code::WrongValue, node.span, message, help);
+        self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
     }
 
-    fn write_file(&mut self, node: &Node<'_>) -> Option<WriteFile> {
-        let fields = self.fields(node, Table::WriteFile)?;
+    fn write_file(&mut self, node: &YamlNode<'_>) -> Option<WriteFile> {
+        let fields = self.fields(node, MappingTable::WriteFile)?;
         let mode = fields.read("mode", |node| self.permissions(node));
         let create_dirs = fields.read("create_dirs", |node| self.flag(node));
-        let path = self.needed(&fields, "path", Table::WriteFile);
+        let path = self.needed(&fields, "path", MappingTable::WriteFile);
         let path = path.and_then(|node| self.text_template(node));
-        let content = self.needed(&fields, "content", Table::WriteFile);
+        let content = self.needed(&fields, "content", MappingTable::WriteFile);
         let content = content.and_then(|node| self.scalar_template(node));
         Some(WriteFile { path: path?, content: content?, create_dirs: create_dirs.unwrap_or_default(), mode })
     }
 
-    fn permissions(&mut self, node: &Node<'_>) -> Option<u32> {
+    fn permissions(&mut self, node: &YamlNode<'_>) -> Option<u32> {
         let written = self.written(node);
         let digits = written.strip_prefix("0o").unwrap_or(written);
         let mode = u32::from_str_radix(digits, 8).ok();
@@ -149,7 +149,7 @@ impl Reader<'_> {
         if mode.is_none() {
             let message = format!("`{written}` is not a mode");
             let help = "write it like `0644`";
-            self.problem_with_help(Code::WrongValue, node.span, message, help);
+            self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
         }
         mode
     }

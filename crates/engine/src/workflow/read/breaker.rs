@@ -7,14 +7,14 @@
 use undaunted_policy::{BreakerSettings, WhenOpen};
 
 use crate::task::short;
-use crate::workflow::diagnostic::{Code, Diagnostic};
-use crate::workflow::keys::Table;
-use crate::workflow::model::{Action, Command, CommandBreaker, StepKind};
-use crate::workflow::yaml::{Node, Value};
+use crate::workflow::diagnostic::{Diagnostic, DiagnosticCode};
+use crate::workflow::keys::MappingTable;
+use crate::workflow::model::{Action, Command, CommandBreaker, FlowStepKind};
+use crate::workflow::yaml::{YamlNode, YamlValue};
 
-use super::reader::{Fields, Reader};
+use super::reader::{MappingFields, WorkflowReader};
 
-pub(super) enum Asked {
+pub(super) enum BreakerRequest {
     /// There is no such key.
     Nothing,
     /// `breaker: false`.
@@ -24,12 +24,12 @@ pub(super) enum Asked {
     Wrong,
 }
 
-impl Reader<'_> {
-    pub(super) fn command_breaker(&mut self, fields: &Fields<'_>, command: &mut Command) {
+impl WorkflowReader<'_> {
+    pub(super) fn command_breaker(&mut self, fields: &MappingFields<'_>, command: &mut Command) {
         let is_http = matches!(command.action, Action::Http(_));
         let asked = self.asked_breaker(fields);
-        command.declines_breaker = matches!(asked, Asked::None);
-        let is_wrong = matches!(asked, Asked::Wrong);
+        command.declines_breaker = matches!(asked, BreakerRequest::None);
+        let is_wrong = matches!(asked, BreakerRequest::Wrong);
         command.breaker = self.granted(asked, is_http).map(Box::new);
         match &mut command.breaker {
             Some(breaker) if !is_http && breaker.name.is_none() => {
@@ -43,15 +43,15 @@ impl Reader<'_> {
     /// A sub-flow has no breaker: its own steps may.
     pub(super) fn step_breaker(
         &mut self,
-        fields: &Fields<'_>,
-        kind: Option<&StepKind>,
+        fields: &MappingFields<'_>,
+        kind: Option<&FlowStepKind>,
     ) -> Option<CommandBreaker> {
         let asked = self.asked_breaker(fields);
-        if matches!(kind, Some(StepKind::SubFlow { .. })) {
-            if matches!(asked, Asked::One(_)) {
+        if matches!(kind, Some(FlowStepKind::SubFlow { .. })) {
+            if matches!(asked, BreakerRequest::One(_)) {
                 let message = "`breaker` has no effect on a step of type `flow`";
                 let help = "give it to the steps of that flow";
-                self.problem_with_help(Code::NoEffect, fields.key_span("breaker"), message, help);
+                self.problem_with_help(DiagnosticCode::NoEffect, fields.key_span("breaker"), message, help);
             }
             return None;
         }
@@ -60,30 +60,32 @@ impl Reader<'_> {
 
     /// Without a `breaker` key a request has one if the operator says so, or if its job was stored
     /// before breakers were opt-in.
-    fn granted(&self, asked: Asked, is_http: bool) -> Option<CommandBreaker> {
+    fn granted(&self, asked: BreakerRequest, is_http: bool) -> Option<CommandBreaker> {
         match asked {
-            Asked::One(breaker) => Some(breaker),
-            Asked::Nothing if is_http && self.operator.breaker_per_origin => Some(CommandBreaker::default()),
-            Asked::Nothing | Asked::None | Asked::Wrong => None,
+            BreakerRequest::One(breaker) => Some(breaker),
+            BreakerRequest::Nothing if is_http && self.operator.breaker_per_origin => {
+                Some(CommandBreaker::default())
+            }
+            BreakerRequest::Nothing | BreakerRequest::None | BreakerRequest::Wrong => None,
         }
     }
 
-    fn asked_breaker(&mut self, fields: &Fields<'_>) -> Asked {
+    fn asked_breaker(&mut self, fields: &MappingFields<'_>) -> BreakerRequest {
         let Some(node) = fields.get("breaker") else {
-            return Asked::Nothing;
+            return BreakerRequest::Nothing;
         };
         let breaker = match node.value {
-            Value::Bool(false) => return Asked::None,
-            Value::Bool(true) => Some(CommandBreaker::default()),
-            Value::Map(_) => self.breaker_settings(node),
+            YamlValue::Bool(false) => return BreakerRequest::None,
+            YamlValue::Bool(true) => Some(CommandBreaker::default()),
+            YamlValue::Map(_) => self.breaker_settings(node),
             _ => {
                 let message = format!("expected a breaker, found {}", node.kind());
                 let help = "write `breaker: true`, or a mapping with its settings";
-                self.problem_with_help(Code::WrongValue, node.span, message, help);
+                self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
                 None
             }
         };
-        breaker.map_or(Asked::Wrong, Asked::One)
+        breaker.map_or(BreakerRequest::Wrong, BreakerRequest::One)
     }
 
     /// The name of a command's own breaker, made of workflow and command. It is unique: names in a file
@@ -98,8 +100,8 @@ impl Reader<'_> {
         format!("{}/{command}", short(&workflow))
     }
 
-    fn breaker_settings(&mut self, node: &Node<'_>) -> Option<CommandBreaker> {
-        let fields = self.fields(node, Table::Breaker)?;
+    fn breaker_settings(&mut self, node: &YamlNode<'_>) -> Option<CommandBreaker> {
+        let fields = self.fields(node, MappingTable::Breaker)?;
         let mut settings = BreakerSettings::DEFAULT;
         let name = fields.read("name", |node| self.identifier(node));
         let at_least_one = |reader: &mut Self, key: &str, default| {
@@ -109,7 +111,7 @@ impl Reader<'_> {
             let count = reader.count32(node);
             if count == Some(0) {
                 let message = format!("`{key}: 0` means nothing");
-                reader.problem_with_help(Code::WrongValue, node.span, message, "at least 1");
+                reader.problem_with_help(DiagnosticCode::WrongValue, node.span, message, "at least 1");
             }
             count.unwrap_or(default)
         };
@@ -127,14 +129,14 @@ impl Reader<'_> {
         settings.max_hold = fields.read("max_hold", |node| self.duration(node));
         if settings.max_hold.is_some() && settings.when_open == WhenOpen::Fail {
             let message = "`max_hold` has no effect with `when_open: fail`";
-            self.problem(Code::NoEffect, fields.key_span("max_hold"), message);
+            self.problem(DiagnosticCode::NoEffect, fields.key_span("max_hold"), message);
         }
         if let Some(name) = &name {
             let first = self.breakers.entry(name.clone());
             let (other, place) = *first.or_insert((settings, fields.span));
             if other != settings {
                 let message = format!("the breaker `{name}` has other settings elsewhere");
-                let problem = Diagnostic::new(Code::Conflict, fields.key_span("name"), message);
+                let problem = Diagnostic::new(DiagnosticCode::Conflict, fields.key_span("name"), message);
                 self.problems.push(problem.related(place, "here"));
             }
         }

@@ -5,33 +5,35 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::workflow::diagnostic::{Code, Diagnostic};
-use crate::workflow::keys::Table;
-use crate::workflow::model::{Action, Capture, CaptureFormat, Command, OnInterrupt, Place, Resolved};
-use crate::workflow::yaml::{Node, Value};
+use crate::workflow::diagnostic::{Diagnostic, DiagnosticCode};
+use crate::workflow::keys::MappingTable;
+use crate::workflow::model::{
+    Action, Capture, CaptureFormat, Command, OnInterrupt, ResolvedRetry, SettingPlace,
+};
+use crate::workflow::yaml::{YamlNode, YamlValue};
 
-use super::layer::Layer;
-use super::reader::{Fields, Reader};
+use super::layer::SettingsLayer;
+use super::reader::{MappingFields, WorkflowReader};
 
 /// What the commands of one part of the workflow inherit.
 #[derive(Clone, Copy)]
-pub(super) struct Around<'a> {
+pub(super) struct CommandContext<'a> {
     /// The closest first.
-    pub(super) layers: &'a [Layer],
+    pub(super) layers: &'a [SettingsLayer],
     /// The policy of a command without settings of its own, resolved once for all of them.
-    pub(super) shared: Option<&'a OnceCell<Arc<Resolved>>>,
+    pub(super) shared: Option<&'a OnceCell<Arc<ResolvedRetry>>>,
     /// Of an attempt, if the command sets none.
     pub(super) timeout: Option<Duration>,
 }
 
-impl Around<'_> {
+impl CommandContext<'_> {
     /// As for handlers.
-    pub(super) const NOTHING: Self = Around { layers: &[], shared: None, timeout: None };
+    pub(super) const NOTHING: Self = CommandContext { layers: &[], shared: None, timeout: None };
 }
 
-impl Reader<'_> {
+impl WorkflowReader<'_> {
     /// A list of commands, or `{commands: […]}`.
-    pub(super) fn commands(&mut self, node: &Node<'_>, around: Around<'_>) -> Vec<Command> {
+    pub(super) fn commands(&mut self, node: &YamlNode<'_>, around: CommandContext<'_>) -> Vec<Command> {
         let mut commands = Vec::new();
         self.each_command(node, around, |command| commands.push(command));
         commands
@@ -40,13 +42,13 @@ impl Reader<'_> {
     /// Passes the commands on one by one: there may be a million.
     pub(super) fn each_command(
         &mut self,
-        node: &Node<'_>,
-        around: Around<'_>,
+        node: &YamlNode<'_>,
+        around: CommandContext<'_>,
         mut take: impl FnMut(Command),
     ) {
         let list = match &node.value {
-            Value::Map(entries) if entries.iter().any(|entry| &*entry.key == "commands") => {
-                let fields = self.fields(node, Table::CommandList);
+            YamlValue::Map(entries) if entries.iter().any(|entry| &*entry.key == "commands") => {
+                let fields = self.fields(node, MappingTable::CommandList);
                 fields.and_then(|fields| fields.get("commands"))
             }
             _ => Some(node),
@@ -55,7 +57,7 @@ impl Reader<'_> {
             return;
         };
         if nodes.is_empty() {
-            self.problem(Code::WrongValue, node.span, "the list has no command");
+            self.problem(DiagnosticCode::WrongValue, node.span, "the list has no command");
         }
         for node in nodes {
             if let Some(command) = self.command(node, around) {
@@ -64,13 +66,13 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn command(&mut self, node: &Node<'_>, around: Around<'_>) -> Option<Command> {
-        if let Value::Text(text) = &node.value {
+    pub(super) fn command(&mut self, node: &YamlNode<'_>, around: CommandContext<'_>) -> Option<Command> {
+        if let YamlValue::Text(text) = &node.value {
             self.not_a_text(node, text);
             return None;
         }
-        let fields = self.fields(node, Table::Command)?;
-        let mut command = self.core(&fields, Table::Command, around)?;
+        let fields = self.fields(node, MappingTable::Command)?;
+        let mut command = self.core(&fields, MappingTable::Command, around)?;
         self.command_breaker(&fields, &mut command);
         if let Some(node) = fields.get("on_interrupt") {
             let words = [("retry", OnInterrupt::Retry), ("stop", OnInterrupt::Stop)];
@@ -100,14 +102,19 @@ impl Reader<'_> {
         format!("{part}{kind}-{place}")
     }
 
-    pub(super) fn not_a_text(&mut self, node: &Node<'_>, text: &str) {
+    pub(super) fn not_a_text(&mut self, node: &YamlNode<'_>, text: &str) {
         let message = "a command is a mapping, not a text";
         let help = format!("write `shell: {text}`");
-        self.problem_with_help(Code::WrongValue, node.span, message, help);
+        self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
     }
 
     /// The part that commands and handlers share.
-    pub(super) fn core(&mut self, fields: &Fields<'_>, table: Table, around: Around<'_>) -> Option<Command> {
+    pub(super) fn core(
+        &mut self,
+        fields: &MappingFields<'_>,
+        table: MappingTable,
+        around: CommandContext<'_>,
+    ) -> Option<Command> {
         let index = self.commands;
         self.commands = index.saturating_add(1);
         let action = self.action(fields, table);
@@ -126,7 +133,7 @@ impl Reader<'_> {
         let id = id.unwrap_or_else(|| self.own_id(action.kind()));
         if let Some(first) = self.ids.insert(id.as_str().into(), span) {
             let message = format!("`{id}` is the id of two commands");
-            let problem = Diagnostic::new(Code::DuplicateId, span, message);
+            let problem = Diagnostic::new(DiagnosticCode::DuplicateId, span, message);
             self.problems.push(problem.related(first, "the first one"));
         }
         Some(Command {
@@ -148,7 +155,7 @@ impl Reader<'_> {
         })
     }
 
-    fn check_surroundings(&mut self, fields: &Fields<'_>, action: &Action) {
+    fn check_surroundings(&mut self, fields: &MappingFields<'_>, action: &Action) {
         let unused = action.unused_keys();
         for entry in fields.entries {
             if unused.contains(&&*entry.key) {
@@ -156,17 +163,17 @@ impl Reader<'_> {
                 let message = format!("`{key}` has no effect on a command that is `{kind}`");
                 // A program that embeds jobs sees errors only.
                 let (code, help) = if matches!(action, Action::Function(_)) {
-                    (Code::Conflict, "give the function what it needs by `with`")
+                    (DiagnosticCode::Conflict, "give the function what it needs by `with`")
                 } else {
-                    (Code::NoEffect, "leave it out")
+                    (DiagnosticCode::NoEffect, "leave it out")
                 };
                 self.problem_with_help(code, entry.key_span, message, help);
             }
         }
     }
 
-    fn retry(&mut self, fields: &Fields<'_>, around: Around<'_>) -> Arc<Resolved> {
-        let own = fields.read("retry_config", |node| self.layer(node, Place::Command));
+    fn retry(&mut self, fields: &MappingFields<'_>, around: CommandContext<'_>) -> Arc<ResolvedRetry> {
+        let own = fields.read("retry_config", |node| self.layer(node, SettingPlace::Command));
         match (&own, around.shared) {
             (None, Some(shared)) => {
                 let resolve = || Arc::new(self.resolve(around.layers.iter()));
@@ -177,7 +184,7 @@ impl Reader<'_> {
         }
     }
 
-    fn capture(&mut self, fields: &Fields<'_>) -> Option<Capture> {
+    fn capture(&mut self, fields: &MappingFields<'_>) -> Option<Capture> {
         let words = [
             ("string", CaptureFormat::String),
             ("json", CaptureFormat::Json),
@@ -190,7 +197,7 @@ impl Reader<'_> {
             if format.is_some() {
                 let span = fields.key_span("capture_format");
                 let message = "`capture_format` has no effect without `capture_output`";
-                self.problem(Code::NoEffect, span, message);
+                self.problem(DiagnosticCode::NoEffect, span, message);
             }
             return None;
         };
@@ -205,16 +212,16 @@ impl Reader<'_> {
             } else {
                 "a name has letters, digits and `_`, and begins with a letter"
             };
-            self.problem_with_help(Code::WrongValue, node.span, message, help);
+            self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
             return None;
         }
         Some(Capture { name: name.to_owned(), format: format.unwrap_or_default() })
     }
 
-    fn follow_up(&mut self, node: &Node<'_>) -> Vec<Command> {
+    fn follow_up(&mut self, node: &YamlNode<'_>) -> Vec<Command> {
         match node.value {
-            Value::List(_) => self.commands(node, Around::NOTHING),
-            _ => self.command(node, Around::NOTHING).into_iter().collect(),
+            YamlValue::List(_) => self.commands(node, CommandContext::NOTHING),
+            _ => self.command(node, CommandContext::NOTHING).into_iter().collect(),
         }
     }
 

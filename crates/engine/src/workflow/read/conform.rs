@@ -3,23 +3,23 @@
 //! The policy crate reads `retry_config` with serde, whose messages speak of fields and variants. Wrong
 //! keys and words are found here first, with the messages used everywhere else.
 
-use crate::workflow::diagnostic::{Code, nearest};
-use crate::workflow::keys::{Shape, Table, plain_strategies};
-use crate::workflow::yaml::{Node, Value};
+use crate::workflow::diagnostic::{DiagnosticCode, nearest};
+use crate::workflow::keys::{MappingTable, ValueShape, plain_strategies};
+use crate::workflow::yaml::{YamlNode, YamlValue};
 
-use super::reader::Reader;
+use super::reader::WorkflowReader;
 
 /// Help for a word that another shape would take.
-fn meant(word: &str, shapes: &[Shape]) -> Option<String> {
-    let flags = shapes.iter().any(|shape| matches!(shape, Shape::Flag));
+fn meant(word: &str, shapes: &[ValueShape]) -> Option<String> {
+    let flags = shapes.iter().any(|shape| matches!(shape, ValueShape::Flag));
     if flags && matches!(word, "true" | "yes" | "on" | "false" | "no" | "off") {
         let flag = matches!(word, "true" | "yes" | "on");
         return Some(format!("write `{flag}`, without quotes"));
     }
     shapes.iter().find_map(|shape| match shape {
-        Shape::Keys(table) => {
+        ValueShape::Keys(table) => {
             let key = table.keys().find(|key| key.name() == word)?;
-            let Shape::Keys(inner) = key.shape else {
+            let ValueShape::Keys(inner) = key.shape else {
                 return None;
             };
             let needed = *inner.required().first()?;
@@ -29,32 +29,32 @@ fn meant(word: &str, shapes: &[Shape]) -> Option<String> {
     })
 }
 
-impl Reader<'_> {
+impl WorkflowReader<'_> {
     /// Notes keys and words that the shape does not have. The meaning of a value is not checked.
-    pub(super) fn conforms(&mut self, node: &Node<'_>, shape: &Shape) -> bool {
+    pub(super) fn conforms(&mut self, node: &YamlNode<'_>, shape: &ValueShape) -> bool {
         match (shape, &node.value) {
-            (Shape::Keys(table), _) => self.conforms_to(node, *table),
-            (Shape::Words(words), Value::Text(word)) => self.known_word(node, word, words),
-            (Shape::Strategy, Value::Text(word)) => self.known_word(node, word, &plain_strategies()),
-            (Shape::Words(words), _) => {
+            (ValueShape::Keys(table), _) => self.conforms_to(node, *table),
+            (ValueShape::Words(words), YamlValue::Text(word)) => self.known_word(node, word, words),
+            (ValueShape::Strategy, YamlValue::Text(word)) => self.known_word(node, word, &plain_strategies()),
+            (ValueShape::Words(words), _) => {
                 self.expected::<()>(node, &format!("one of {}", words.join(", ")));
                 false
             }
-            (Shape::ListOf(inner), Value::List(nodes)) => {
+            (ValueShape::ListOf(inner), YamlValue::List(nodes)) => {
                 // Every element is checked, even after a wrong one.
                 let wrong = nodes.iter().filter(|node| !self.conforms(node, inner));
                 wrong.count() == 0
             }
-            (Shape::ListOf(_), _) => {
+            (ValueShape::ListOf(_), _) => {
                 self.expected::<()>(node, "a list");
                 false
             }
-            (Shape::AnyOf(shapes), _) => self.conforms_to_any(node, shapes),
+            (ValueShape::AnyOf(shapes), _) => self.conforms_to_any(node, shapes),
             _ => true,
         }
     }
 
-    fn conforms_to(&mut self, node: &Node<'_>, table: Table) -> bool {
+    fn conforms_to(&mut self, node: &YamlNode<'_>, table: MappingTable) -> bool {
         let before = self.problems.found.len();
         let Some(fields) = self.fields(node, table) else {
             return false;
@@ -74,26 +74,26 @@ impl Reader<'_> {
     }
 
     /// The kind of the value decides which shape is meant.
-    fn conforms_to_any(&mut self, node: &Node<'_>, shapes: &[Shape]) -> bool {
-        let kind = |shape: &&Shape| match (shape, &node.value) {
-            (Shape::Keys(_), Value::Map(_)) | (Shape::ListOf(_), Value::List(_)) => true,
-            (Shape::Words(_) | Shape::Strategy, Value::Text(_)) => {
-                !shapes.iter().any(|shape| matches!(shape, Shape::Text | Shape::Duration))
+    fn conforms_to_any(&mut self, node: &YamlNode<'_>, shapes: &[ValueShape]) -> bool {
+        let kind = |shape: &&ValueShape| match (shape, &node.value) {
+            (ValueShape::Keys(_), YamlValue::Map(_)) | (ValueShape::ListOf(_), YamlValue::List(_)) => true,
+            (ValueShape::Words(_) | ValueShape::Strategy, YamlValue::Text(_)) => {
+                !shapes.iter().any(|shape| matches!(shape, ValueShape::Text | ValueShape::Duration))
             }
             _ => false,
         };
-        if let Value::Text(word) = &node.value
+        if let YamlValue::Text(word) = &node.value
             && let Some(help) = meant(word, shapes)
         {
             let message = format!("`{word}` is not known here");
-            self.problem_with_help(Code::WrongValue, node.span, message, help);
+            self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
             return false;
         }
         let shape = shapes.iter().find(kind);
         shape.is_none_or(|shape| self.conforms(node, shape))
     }
 
-    fn known_word(&mut self, node: &Node<'_>, word: &str, words: &[&str]) -> bool {
+    fn known_word(&mut self, node: &YamlNode<'_>, word: &str, words: &[&str]) -> bool {
         if words.contains(&word) {
             return true;
         }
@@ -106,7 +106,7 @@ impl Reader<'_> {
                 None => format!("known is {}", words.join(", ")),
             }
         };
-        self.problem_with_help(Code::WrongValue, node.span, message, help);
+        self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
         false
     }
 }

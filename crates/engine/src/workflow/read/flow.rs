@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use undaunted_policy::shape::{BackoffType, WorkConfig};
+use undaunted_policy::spelling::{BackoffType, WorkConfig};
 
 use crate::flow::Predicate;
-use crate::workflow::diagnostic::{Code, Diagnostic};
-use crate::workflow::keys::Table;
+use crate::workflow::diagnostic::{Diagnostic, DiagnosticCode};
+use crate::workflow::keys::MappingTable;
 use crate::workflow::model::{
-    Action, Aim, Attribute, Command, FlowStep, OnInterrupt, Origin, Place, Resolved, Role, Step, StepCall,
-    StepKind, StepPhase, StepWork, Workflow,
+    Action, Attribute, AttributeRole, Command, FlowGoals, FlowStep, FlowStepKind, OnInterrupt, ResolvedRetry,
+    SettingOrigin, SettingPlace, Step, StepCall, StepPhase, StepWork, Workflow,
 };
 use crate::workflow::source::Span;
-use crate::workflow::yaml::{Entry, Node, Value};
+use crate::workflow::yaml::{YamlEntry, YamlNode, YamlValue};
 
 use super::layer::said;
 use super::plan::plan_flow;
-use super::reader::{Fields, Reader};
+use super::reader::{MappingFields, WorkflowReader};
 
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -32,11 +32,11 @@ enum StepType {
 
 fn command(id: &str, index: u64, step: &FlowStep) -> Command {
     let (action, timeout) = match &step.kind {
-        StepKind::Call { endpoint, timeout, later, .. } => {
+        FlowStepKind::Call { endpoint, timeout, later, .. } => {
             let call = StepCall { endpoint: endpoint.clone(), later: *later };
             (Action::Step(Box::new(call)), Some(*timeout))
         }
-        StepKind::SubFlow { goals } => (Action::SubFlow(goals.clone()), None),
+        FlowStepKind::SubFlow { goals } => (Action::SubFlow(goals.clone()), None),
     };
     Command {
         id: id.to_owned(),
@@ -81,9 +81,9 @@ const fn is_of(kind: &str, value: &serde_json::Value) -> bool {
     }
 }
 
-impl Reader<'_> {
-    pub(super) fn flow(&mut self, fields: &Fields<'_>, workflow: &mut Workflow) {
-        let Some(steps) = self.needed(fields, "steps", Table::Workflow) else {
+impl WorkflowReader<'_> {
+    pub(super) fn flow(&mut self, fields: &MappingFields<'_>, workflow: &mut Workflow) {
+        let Some(steps) = self.needed(fields, "steps", MappingTable::Workflow) else {
             return;
         };
         let deadline = workflow.deadline;
@@ -111,26 +111,26 @@ impl Reader<'_> {
     }
 
     /// The aim, and where it is given: by the caller, or in the file.
-    fn aim(&mut self, fields: &Fields<'_>) -> Option<(Aim, Span)> {
+    fn aim(&mut self, fields: &MappingFields<'_>) -> Option<(FlowGoals, Span)> {
         if let Some(aim) = self.aimed_at {
             return Some((aim.clone(), fields.span));
         }
-        let node = self.needed(fields, "goals", Table::Workflow)?;
-        let Value::List(_) = &node.value else {
+        let node = self.needed(fields, "goals", MappingTable::Workflow)?;
+        let YamlValue::List(_) = &node.value else {
             return self.expected(node, "a list");
         };
         let goals = self.names_in(node);
         let init = fields.read("init", |node| self.map(node));
         let init = init.unwrap_or_default().iter();
         let init = init.map(|entry| (entry.key.to_string(), entry.node.to_json()));
-        let aim = Aim { goals, init: init.collect() };
+        let aim = FlowGoals { goals, init: init.collect() };
         Some((aim, node.span))
     }
 
     /// The span of each step, if all could be read.
     fn flow_steps(
         &mut self,
-        node: &Node<'_>,
+        node: &YamlNode<'_>,
         deadline: Option<(Duration, Span)>,
         steps: &mut Vec<Step>,
     ) -> Option<Vec<Span>> {
@@ -143,7 +143,7 @@ impl Reader<'_> {
             };
             if let Some(first) = seen.insert(id.clone(), node.span) {
                 let message = format!("`{id}` is the id of two steps");
-                let problem = Diagnostic::new(Code::DuplicateId, node.span, message);
+                let problem = Diagnostic::new(DiagnosticCode::DuplicateId, node.span, message);
                 self.problems.push(problem.related(first, "the first one"));
                 continue;
             }
@@ -154,7 +154,7 @@ impl Reader<'_> {
         (spans.len() == nodes.len()).then_some(spans)
     }
 
-    fn names_in(&mut self, node: &Node<'_>) -> Vec<String> {
+    fn names_in(&mut self, node: &YamlNode<'_>) -> Vec<String> {
         let nodes = self.list(node).unwrap_or_default().iter();
         let names = nodes.filter_map(|node| self.text(node));
         names.map(str::to_owned).collect()
@@ -162,10 +162,10 @@ impl Reader<'_> {
 
     pub(crate) fn flow_step(
         &mut self,
-        node: &Node<'_>,
+        node: &YamlNode<'_>,
         deadline: Option<(Duration, Span)>,
     ) -> Option<(String, FlowStep)> {
-        let fields = self.fields(node, Table::FlowStep)?;
+        let fields = self.fields(node, MappingTable::FlowStep)?;
         let id = fields.read("id", |node| self.identifier(node));
         let name = fields.read("name", |node| self.text(node));
         let predicate = fields.read("predicate", |node| self.predicate(node));
@@ -173,7 +173,7 @@ impl Reader<'_> {
             && self.flag(node) == Some(true)
         {
             let message = "`memoizable: true` is not supported";
-            self.problem(Code::Unsupported, node.span, message);
+            self.problem(DiagnosticCode::Unsupported, node.span, message);
         }
         let work = fields.read("work_config", |node| self.work_config(node));
         let retry = self.step_retry(&fields, work.as_ref(), deadline);
@@ -187,7 +187,7 @@ impl Reader<'_> {
         let (completion, on_complete) = self.completion(&fields);
         let kind = self.step_kind(&fields);
         let breaker = self.step_breaker(&fields, kind.as_ref());
-        self.needed(&fields, "id", Table::FlowStep)?;
+        self.needed(&fields, "id", MappingTable::FlowStep)?;
         let id = id?;
         let step = FlowStep {
             name: name.unwrap_or(&id).to_owned(),
@@ -205,48 +205,48 @@ impl Reader<'_> {
         Some((id, step))
     }
 
-    fn step_kind(&mut self, fields: &Fields<'_>) -> Option<StepKind> {
+    fn step_kind(&mut self, fields: &MappingFields<'_>) -> Option<FlowStepKind> {
         let words = [
             ("sync", StepType::Sync),
             ("async", StepType::Async),
             ("script", StepType::Script),
             ("flow", StepType::Flow),
         ];
-        let node = self.needed(fields, "type", Table::FlowStep)?;
+        let node = self.needed(fields, "type", MappingTable::FlowStep)?;
         let kind = self.word(node, &words)?;
         if kind == StepType::Script {
             let message = "steps of type `script` are not supported";
-            self.problem(Code::Unsupported, node.span, message);
+            self.problem(DiagnosticCode::Unsupported, node.span, message);
             return None;
         }
         let (needed, other) = if kind == StepType::Flow { ("flow", "http") } else { ("http", "flow") };
         if fields.get(other).is_some() {
             let message = format!("`{other}` does not belong to a step of this type");
-            self.problem(Code::Conflict, fields.key_span(other), message);
+            self.problem(DiagnosticCode::Conflict, fields.key_span(other), message);
         }
-        let node = self.needed(fields, needed, Table::FlowStep)?;
+        let node = self.needed(fields, needed, MappingTable::FlowStep)?;
         if kind == StepType::Flow {
-            let fields = self.fields(node, Table::FlowGoals)?;
-            let goals = self.needed(&fields, "goals", Table::FlowGoals)?;
+            let fields = self.fields(node, MappingTable::FlowGoals)?;
+            let goals = self.needed(&fields, "goals", MappingTable::FlowGoals)?;
             let goals = self.names_in(goals);
-            return Some(StepKind::SubFlow { goals });
+            return Some(FlowStepKind::SubFlow { goals });
         }
-        let fields = self.fields(node, Table::FlowHttp)?;
+        let fields = self.fields(node, MappingTable::FlowHttp)?;
         let timeout = fields.read("timeout", |node| self.count(node));
         let timeout = timeout.filter(|millis| *millis > 0);
         let completion = fields.get("completion_timeout");
         let patience = completion.and_then(|node| self.at_least_one(node));
         if let Some(node) = completion.filter(|_| kind != StepType::Async) {
             let message = "`completion_timeout` has no effect for a step that answers at once";
-            self.problem(Code::NoEffect, node.span, message);
+            self.problem(DiagnosticCode::NoEffect, node.span, message);
         }
         let health_check = fields.read("health_check", |node| {
             self.check_url(node, false);
             self.text(node).map(str::to_owned)
         });
-        let endpoint = self.needed(&fields, "endpoint", Table::FlowHttp)?;
+        let endpoint = self.needed(&fields, "endpoint", MappingTable::FlowHttp)?;
         self.check_url(endpoint, false);
-        Some(StepKind::Call {
+        Some(FlowStepKind::Call {
             endpoint: self.text(endpoint)?.to_owned(),
             health_check,
             timeout: timeout.map_or(CALL_TIMEOUT, Duration::from_millis),
@@ -255,24 +255,24 @@ impl Reader<'_> {
         })
     }
 
-    fn predicate(&mut self, node: &Node<'_>) -> Option<Predicate> {
-        let fields = self.fields(node, Table::Predicate)?;
+    fn predicate(&mut self, node: &YamlNode<'_>) -> Option<Predicate> {
+        let fields = self.fields(node, MappingTable::Predicate)?;
         if let Some(node) = fields.get("language")
             && let Some(language) = self.text(node)
             && !language.eq_ignore_ascii_case("cel")
         {
             let message = format!("predicates in `{language}` are not supported");
-            self.problem_with_help(Code::Unsupported, node.span, message, "write it in `cel`");
+            self.problem_with_help(DiagnosticCode::Unsupported, node.span, message, "write it in `cel`");
             return None;
         }
-        let script = self.needed(&fields, "script", Table::Predicate)?;
+        let script = self.needed(&fields, "script", MappingTable::Predicate)?;
         let compiled = Predicate::compile(self.text(script)?);
-        compiled.map_err(|why| self.problem(Code::WrongValue, script.span, why)).ok()
+        compiled.map_err(|why| self.problem(DiagnosticCode::WrongValue, script.span, why)).ok()
     }
 
     /// Every key is checked on its own, so that each wrong one is reported.
-    fn work_config(&mut self, node: &Node<'_>) -> Option<WorkConfig> {
-        let fields = self.fields(node, Table::WorkConfig)?;
+    fn work_config(&mut self, node: &YamlNode<'_>) -> Option<WorkConfig> {
+        let fields = self.fields(node, MappingTable::WorkConfig)?;
         let before = self.problems.found.len();
         let mut number = |key| fields.read(key, |node| self.integer(node));
         let mut config = WorkConfig {
@@ -302,14 +302,14 @@ impl Reader<'_> {
             }
             if let Err(error) = part.retry_config(&self.operator.work) {
                 let span = fields.get(key).map_or(node.span, |node| node.span);
-                self.problems.push(said(Code::WrongValue, span, &error.to_string()));
+                self.problems.push(said(DiagnosticCode::WrongValue, span, &error.to_string()));
             }
         }
         (self.problems.found.len() == before).then_some(config)
     }
 
-    fn integer(&mut self, node: &Node<'_>) -> Option<i64> {
-        if let Value::Integer(number) = node.value {
+    fn integer(&mut self, node: &YamlNode<'_>) -> Option<i64> {
+        if let YamlValue::Integer(number) = node.value {
             return Some(number);
         }
         self.expected(node, "a whole number")
@@ -317,10 +317,10 @@ impl Reader<'_> {
 
     fn step_retry(
         &mut self,
-        fields: &Fields<'_>,
+        fields: &MappingFields<'_>,
         work: Option<&WorkConfig>,
         deadline: Option<(Duration, Span)>,
-    ) -> Arc<Resolved> {
+    ) -> Arc<ResolvedRetry> {
         let defaults = &self.operator.work;
         let config = match work {
             None => Ok(defaults.retry_config()),
@@ -331,15 +331,15 @@ impl Reader<'_> {
             return Arc::clone(&self.once);
         };
         let mut origins = BTreeMap::new();
-        let place = Place::WorkConfig;
+        let place = SettingPlace::WorkConfig;
         if let Some(node) = fields.get("work_config").filter(|_| work.is_some())
-            && let Value::Map(entries) = &node.value
+            && let YamlValue::Map(entries) = &node.value
         {
             if !entries.iter().any(|entry| &*entry.key == "max_retries") {
                 let key = fields.key_span("work_config");
                 let message = "without `max_retries` this step is never retried";
                 let help = "add `max_retries`, or leave `work_config` out for the engine's defaults";
-                self.problem_with_help(Code::NoMaxRetries, key, message, help);
+                self.problem_with_help(DiagnosticCode::NoMaxRetries, key, message, help);
             }
             for entry in entries {
                 let setting = match &*entry.key {
@@ -350,26 +350,26 @@ impl Reader<'_> {
                     _ => continue,
                 };
                 let span = entry.key_span;
-                origins.insert(setting, Origin { place, span });
+                origins.insert(setting, SettingOrigin { place, span });
             }
         }
         if let Some((deadline, span)) = deadline {
             config = config.deadline(deadline);
-            let place = Place::Deadline;
-            origins.insert("deadline", Origin { place, span });
+            let place = SettingPlace::Deadline;
+            origins.insert("deadline", SettingOrigin { place, span });
         }
-        Arc::new(Resolved::new(config.build().unwrap_or_default(), origins))
+        Arc::new(ResolvedRetry::new(config.build().unwrap_or_default(), origins))
     }
 
-    fn attribute(&mut self, entry: &Entry<'_>) -> Option<(String, Attribute)> {
-        let fields = self.fields(&entry.node, Table::Attribute)?;
+    fn attribute(&mut self, entry: &YamlEntry<'_>) -> Option<(String, Attribute)> {
+        let fields = self.fields(&entry.node, MappingTable::Attribute)?;
         let roles = [
-            ("required", Role::Required),
-            ("optional", Role::Optional),
-            ("const", Role::Const),
-            ("output", Role::Output),
+            ("required", AttributeRole::Required),
+            ("optional", AttributeRole::Optional),
+            ("const", AttributeRole::Const),
+            ("output", AttributeRole::Output),
         ];
-        let role = self.needed(&fields, "role", Table::Attribute)?;
+        let role = self.needed(&fields, "role", MappingTable::Attribute)?;
         let role = self.word(role, &roles)?;
         let kinds = ["string", "number", "boolean", "object", "array", "null", "any"];
         let kinds = kinds.map(|kind| (kind, kind));
@@ -380,19 +380,19 @@ impl Reader<'_> {
         {
             let at = fields.get("default").map_or(fields.span, |node| node.span);
             let message = format!("the default of `{}` is not of type `{kind}`", entry.key);
-            self.problem(Code::WrongValue, at, message);
+            self.problem(DiagnosticCode::WrongValue, at, message);
         }
         let for_each = fields.read("for_each", |node| self.flag(node));
-        let mapping = fields.read("mapping", |node| self.fields(node, Table::Mapping));
+        let mapping = fields.read("mapping", |node| self.fields(node, MappingTable::Mapping));
         let mapping = mapping.and_then(|fields| fields.read("name", |node| self.text(node)));
-        if role == Role::Const && default.is_none() {
+        if role == AttributeRole::Const && default.is_none() {
             let message = format!("the constant `{}` has no value", entry.key);
             let help = "give it as `default`";
-            self.problem_with_help(Code::MissingKey, entry.key_span, message, help);
+            self.problem_with_help(DiagnosticCode::MissingKey, entry.key_span, message, help);
         }
-        if for_each == Some(true) && role == Role::Output {
+        if for_each == Some(true) && role == AttributeRole::Output {
             let message = "`for_each` has no meaning for an output";
-            self.problem(Code::WrongValue, fields.key_span("for_each"), message);
+            self.problem(DiagnosticCode::WrongValue, fields.key_span("for_each"), message);
         }
         let attribute = Attribute {
             role,
@@ -405,14 +405,14 @@ impl Reader<'_> {
     }
 
     /// A default is JSON written as text.
-    fn default(&mut self, node: &Node<'_>) -> Option<serde_json::Value> {
+    fn default(&mut self, node: &YamlNode<'_>) -> Option<serde_json::Value> {
         let text = self.text(node)?;
         match serde_json::from_str(text) {
             Ok(value) => Some(value),
             Err(error) => {
                 let message = format!("the default is not JSON: {error}");
                 let help = format!("a text needs quotes of its own: '\"{text}\"'");
-                self.problem_with_help(Code::WrongValue, node.span, message, help);
+                self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
                 None
             }
         }

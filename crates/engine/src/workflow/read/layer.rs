@@ -2,51 +2,51 @@
 
 use std::collections::BTreeMap;
 
-use undaunted_policy::{Backoff, Parameter, PolicyError, RetryConfig, Then};
+use undaunted_policy::{Backoff, Parameter, PolicyError, RetryConfig, RuleAction};
 
-use crate::workflow::diagnostic::{Code, Diagnostic};
-use crate::workflow::keys::Table;
-use crate::workflow::model::{Origin, Place, Resolved};
+use crate::workflow::diagnostic::{Diagnostic, DiagnosticCode};
+use crate::workflow::keys::MappingTable;
+use crate::workflow::model::{ResolvedRetry, SettingOrigin, SettingPlace};
 use crate::workflow::source::Span;
-use crate::workflow::yaml::{Node, Value};
+use crate::workflow::yaml::{YamlNode, YamlValue};
 
-use super::reader::Reader;
+use super::reader::WorkflowReader;
 
 /// In a file, entries of `retry_on` included.
 const MOST_RULES: usize = 2000;
 
 /// The settings of one block, and where each is given.
 #[derive(Clone, Debug)]
-pub(crate) struct Layer {
-    pub(crate) place: Place,
+pub(crate) struct SettingsLayer {
+    pub(crate) place: SettingPlace,
     pub(crate) config: RetryConfig,
     pub(crate) spans: BTreeMap<&'static str, Span>,
 }
 
-impl Layer {
+impl SettingsLayer {
     /// Asks for retries and sets nothing.
-    pub(crate) fn empty(place: Place) -> Self {
+    pub(crate) fn empty(place: SettingPlace) -> Self {
         Self { place, config: RetryConfig::new(), spans: BTreeMap::new() }
     }
 }
 
-impl Reader<'_> {
-    pub(crate) fn layer(&mut self, node: &Node<'_>, place: Place) -> Option<Layer> {
-        let fields = self.fields(node, Table::RetryConfig)?;
-        let mut layer = Layer::empty(place);
+impl WorkflowReader<'_> {
+    pub(crate) fn layer(&mut self, node: &YamlNode<'_>, place: SettingPlace) -> Option<SettingsLayer> {
+        let fields = self.fields(node, MappingTable::RetryConfig)?;
+        let mut layer = SettingsLayer::empty(place);
         for entry in fields.entries {
-            if let Value::List(list) = &entry.node.value
+            if let YamlValue::List(list) = &entry.node.value
                 && matches!(&*entry.key, "rules" | "retry_on")
             {
                 // Each may hold a regular expression, which is slow to compile.
                 self.rules = self.rules.saturating_add(list.len());
                 if self.rules > MOST_RULES {
                     let message = format!("this file has more than {MOST_RULES} rules");
-                    self.problem(Code::TooLarge, entry.key_span, message);
+                    self.problem(DiagnosticCode::TooLarge, entry.key_span, message);
                     continue;
                 }
             }
-            let mut keys = Table::RetryConfig.keys();
+            let mut keys = MappingTable::RetryConfig.keys();
             let key = keys.find(|key| key.name() == &*entry.key);
             if !key.is_some_and(|key| self.conforms(&entry.node, &key.shape)) {
                 continue;
@@ -62,7 +62,7 @@ impl Reader<'_> {
                 }
                 Err(error) => {
                     let span = error.span.unwrap_or(entry.node.span);
-                    self.problems.push(said(Code::WrongValue, span, &error.message));
+                    self.problems.push(said(DiagnosticCode::WrongValue, span, &error.message));
                 }
             }
         }
@@ -70,15 +70,15 @@ impl Reader<'_> {
     }
 
     /// Resolves the policy of these blocks, the closest first.
-    pub(crate) fn resolve<'l>(&mut self, layers: impl Iterator<Item = &'l Layer>) -> Resolved {
+    pub(crate) fn resolve<'l>(&mut self, layers: impl Iterator<Item = &'l SettingsLayer>) -> ResolvedRetry {
         let mut config: Option<RetryConfig> = None;
         let mut origins = BTreeMap::new();
         let mut retried = false;
         for layer in layers {
             // A deadline limits retries, it does not ask for any.
-            retried |= layer.place != Place::Deadline;
+            retried |= layer.place != SettingPlace::Deadline;
             for (setting, span) in &layer.spans {
-                origins.entry(*setting).or_insert(Origin { place: layer.place, span: *span });
+                origins.entry(*setting).or_insert(SettingOrigin { place: layer.place, span: *span });
             }
             config = Some(match config {
                 None => layer.config.clone(),
@@ -86,25 +86,25 @@ impl Reader<'_> {
             });
         }
         let Some(config) = config.filter(|_| retried) else {
-            return Resolved::once();
+            return ResolvedRetry::once();
         };
         match config.build() {
-            Ok(policy) => Resolved::new(policy, origins),
+            Ok(policy) => ResolvedRetry::new(policy, origins),
             Err(error) => {
                 let origin = origins.get(setting_of(&error));
                 let span = origin.map_or(Span::default(), |origin| origin.span);
-                let problem = said(Code::WrongValue, span, &error.to_string());
+                let problem = said(DiagnosticCode::WrongValue, span, &error.to_string());
                 // One block may apply to many commands; it is reported once.
                 self.problems.push_once(problem);
-                Resolved::once()
+                ResolvedRetry::once()
             }
         }
     }
 
     /// A rule that says `hold` needs a breaker.
-    pub(crate) fn check_holds(&mut self, resolved: &Resolved) {
+    pub(crate) fn check_holds(&mut self, resolved: &ResolvedRetry) {
         let rules = resolved.policy.rules().table();
-        let Some(at) = rules.iter().position(|rule| rule.then() == Then::Hold) else {
+        let Some(at) = rules.iter().position(|rule| rule.then() == RuleAction::Hold) else {
             return;
         };
         let origin = resolved.origin("rules");
@@ -112,18 +112,18 @@ impl Reader<'_> {
         let number = at.saturating_add(1);
         let message = format!("rule {number} holds, but the command has no breaker");
         let help = "add `breaker: true` to the command; a handler cannot have one";
-        self.problem_with_help(Code::NoBreaker, span, message, help);
+        self.problem_with_help(DiagnosticCode::NoBreaker, span, message, help);
     }
 }
 
 /// Splits a message of the policy crate into what is wrong and, behind a semicolon, the help.
-pub(super) fn said(code: Code, span: Span, text: &str) -> Diagnostic {
+pub(super) fn said(code: DiagnosticCode, span: Span, text: &str) -> Diagnostic {
     let code = if text.contains("has two values") || text.contains("has two strategies") {
-        Code::Conflict
+        DiagnosticCode::Conflict
     } else if text.starts_with("unknown field") {
-        Code::UnknownKey
+        DiagnosticCode::UnknownKey
     } else if text.starts_with("missing field") {
-        Code::MissingKey
+        DiagnosticCode::MissingKey
     } else {
         code
     };

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use crate::workflow::diagnostic::Code;
+use crate::workflow::diagnostic::DiagnosticCode;
 use crate::workflow::filter::{FieldPath, Filter, SortBy, SyntaxError};
-use crate::workflow::input::{Format, JsonPath, Selection};
-use crate::workflow::keys::Table;
-use crate::workflow::model::{InputSource, Map, MapInput, MaxParallel, Place};
+use crate::workflow::input::{InputFormat, JsonPath, Selection};
+use crate::workflow::keys::MappingTable;
+use crate::workflow::model::{InputSource, Map, MapInput, MaxParallel, SettingPlace};
 use crate::workflow::source::Span;
-use crate::workflow::yaml::{Node, Value};
+use crate::workflow::yaml::{YamlNode, YamlValue};
 
-use super::layer::Layer;
-use super::reader::{Fields, Reader};
+use super::layer::SettingsLayer;
+use super::reader::{MappingFields, WorkflowReader};
 use super::settings::FailureRule;
 
 /// For `on_item_failure: retry` if no block sets a number.
@@ -22,27 +22,31 @@ pub(super) struct MapPart<'n> {
     pub(super) map: Option<Map>,
     pub(super) item_deadline: Option<Duration>,
     pub(super) deadline_span: Span,
-    pub(super) layers: Vec<Layer>,
+    pub(super) layers: Vec<SettingsLayer>,
     /// Applies where no other block sets anything.
-    pub(super) last_layer: Option<Layer>,
+    pub(super) last_layer: Option<SettingsLayer>,
     pub(super) timeout: Option<Duration>,
-    pub(super) template: &'n Node<'n>,
+    pub(super) template: &'n YamlNode<'n>,
 }
 
-impl Reader<'_> {
-    pub(super) fn map_part<'n>(&mut self, node: &'n Node<'n>, outer: &FailureRule) -> Option<MapPart<'n>> {
-        let fields = self.fields(node, Table::Map)?;
+impl WorkflowReader<'_> {
+    pub(super) fn map_part<'n>(
+        &mut self,
+        node: &'n YamlNode<'n>,
+        outer: &FailureRule,
+    ) -> Option<MapPart<'n>> {
+        let fields = self.fields(node, MappingTable::Map)?;
         let timeouts = fields.get("timeout_config");
-        let timeouts = timeouts.and_then(|node| self.fields(node, Table::TimeoutConfig));
+        let timeouts = timeouts.and_then(|node| self.fields(node, MappingTable::TimeoutConfig));
         let errors = fields.get("error_policy");
-        let errors = errors.and_then(|node| self.fields(node, Table::ErrorPolicy));
+        let errors = errors.and_then(|node| self.fields(node, MappingTable::ErrorPolicy));
 
         let mut layers = Vec::new();
         if let Some(node) = timeouts.and_then(|fields| fields.get("retry_config")) {
-            layers.extend(self.layer(node, Place::TimeoutConfig));
+            layers.extend(self.layer(node, SettingPlace::TimeoutConfig));
         }
         if let Some(node) = errors.and_then(|fields| fields.get("retry_config")) {
-            layers.extend(self.layer(node, Place::MapErrorPolicy));
+            layers.extend(self.layer(node, SettingPlace::MapErrorPolicy));
         }
         let rule = errors.map(|fields| self.failure_rule(&fields));
         let rule = rule.unwrap_or_default().over(outer);
@@ -53,11 +57,11 @@ impl Reader<'_> {
         let (completion, on_complete) = self.completion(&fields);
         let selection = self.selection(&fields);
         let max_parallel = fields.read("max_parallel", |node| self.max_parallel(node));
-        let input = self.needed(&fields, "input", Table::Map);
+        let input = self.needed(&fields, "input", MappingTable::Map);
         let input = input.and_then(|node| self.input(node));
-        let template = self.needed(&fields, "agent_template", Table::Map)?;
+        let template = self.needed(&fields, "agent_template", MappingTable::Map)?;
         let last_layer = rule.retries.map(|span| {
-            let mut layer = Layer::empty(Place::MapErrorPolicy);
+            let mut layer = SettingsLayer::empty(SettingPlace::MapErrorPolicy);
             layer.config = layer.config.attempts(DEFAULT_RETRIES);
             layer.spans.insert("attempts", span);
             layer
@@ -83,15 +87,19 @@ impl Reader<'_> {
     }
 
     /// `agent_timeout_secs` may stand in the map or in its `timeout_config`, but not differ.
-    fn item_deadline(&mut self, map: &Fields<'_>, timeouts: Option<&Fields<'_>>) -> Option<(Duration, Span)> {
+    fn item_deadline(
+        &mut self,
+        map: &MappingFields<'_>,
+        timeouts: Option<&MappingFields<'_>>,
+    ) -> Option<(Duration, Span)> {
         let own = map.get("agent_timeout_secs");
         let inner = timeouts.and_then(|fields| fields.get("agent_timeout_secs"));
-        let mut read = |node: Option<&Node<'_>>| {
+        let mut read = |node: Option<&YamlNode<'_>>| {
             let node = node?;
             let limit = self.seconds(node)?;
             if limit.is_zero() {
                 let message = "an item that may take no time can do nothing";
-                self.problem(Code::WrongValue, node.span, message);
+                self.problem(DiagnosticCode::WrongValue, node.span, message);
                 return None;
             }
             Some((limit, node.span))
@@ -99,27 +107,27 @@ impl Reader<'_> {
         match (read(own), read(inner)) {
             (Some(first @ (own, _)), Some((inner, span))) if own != inner => {
                 let message = format!("`agent_timeout_secs` has two values, {own:?} and {inner:?}");
-                self.problem(Code::Conflict, span, message);
+                self.problem(DiagnosticCode::Conflict, span, message);
                 Some(first)
             }
             (first, second) => first.or(second),
         }
     }
 
-    fn input(&mut self, node: &Node<'_>) -> Option<MapInput> {
-        if let Value::Text(path) = &node.value {
+    fn input(&mut self, node: &YamlNode<'_>) -> Option<MapInput> {
+        if let YamlValue::Text(path) = &node.value {
             return Some(MapInput {
-                format: Format::of_path(path),
+                format: InputFormat::of_path(path),
                 source: InputSource::File(self.text_template(node)?),
             });
         }
-        let fields = self.fields(node, Table::Input)?;
-        let format = fields.read("format", |node| self.word(node, &Format::NAMES));
+        let fields = self.fields(node, MappingTable::Input)?;
+        let format = fields.read("format", |node| self.word(node, &InputFormat::NAMES));
         match (fields.get("file"), fields.get("shell")) {
             (Some(file), None) => {
                 let by_name = match &file.value {
-                    Value::Text(path) => Format::of_path(path),
-                    _ => Format::Lines,
+                    YamlValue::Text(path) => InputFormat::of_path(path),
+                    _ => InputFormat::Lines,
                 };
                 Some(MapInput {
                     format: format.unwrap_or(by_name),
@@ -127,22 +135,22 @@ impl Reader<'_> {
                 })
             }
             (None, Some(shell)) => Some(MapInput {
-                format: format.unwrap_or(Format::Lines),
+                format: format.unwrap_or(InputFormat::Lines),
                 source: InputSource::Shell(self.shell_template(shell)?),
             }),
             (Some(_), Some(shell)) => {
                 let message = "an input is a `file` or the output of a `shell` text, not both";
-                self.problem(Code::Conflict, shell.span, message);
+                self.problem(DiagnosticCode::Conflict, shell.span, message);
                 None
             }
             (None, None) => {
-                self.missing(&fields, "file", Table::Input);
+                self.missing(&fields, "file", MappingTable::Input);
                 None
             }
         }
     }
 
-    fn selection(&mut self, fields: &Fields<'_>) -> Selection {
+    fn selection(&mut self, fields: &MappingFields<'_>) -> Selection {
         let mut count = |key| fields.get(key).and_then(|node| self.count(node));
         let offset = count("offset").unwrap_or(0);
         let max_items = count("max_items");
@@ -159,7 +167,7 @@ impl Reader<'_> {
 
     fn expression<T>(
         &mut self,
-        fields: &Fields<'_>,
+        fields: &MappingFields<'_>,
         key: &str,
         parse: impl Fn(&str) -> Result<T, SyntaxError>,
     ) -> Option<T> {
@@ -169,14 +177,14 @@ impl Reader<'_> {
             Ok(expression) => Some(expression),
             Err(error) => {
                 let span = self.source.locate(node.span, text, error.range);
-                self.report(Code::BadExpression, span, error.message, error.help);
+                self.report(DiagnosticCode::BadExpression, span, error.message, error.help);
                 None
             }
         }
     }
 
-    fn max_parallel(&mut self, node: &Node<'_>) -> Option<MaxParallel> {
-        if let Value::Text(text) = &node.value {
+    fn max_parallel(&mut self, node: &YamlNode<'_>) -> Option<MaxParallel> {
+        if let YamlValue::Text(text) = &node.value {
             let name = text.strip_prefix('$').unwrap_or_default();
             let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -185,13 +193,13 @@ impl Reader<'_> {
             }
             let message = format!("`{text}` is not a number of items");
             let help = "write a number, or `$NAME` for an environment variable";
-            self.problem_with_help(Code::WrongValue, node.span, message, help);
+            self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
             return None;
         }
         let number = self.count32(node)?;
         if number == 0 {
             let message = "with `max_parallel: 0` nothing would ever run";
-            self.problem_with_help(Code::WrongValue, node.span, message, "at least 1");
+            self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, "at least 1");
         }
         Some(MaxParallel::Number(number))
     }

@@ -19,5 +19,5 @@ mod workflow;
 
 pub(crate) use flow::flow_step;
 pub(crate) use plan::{NoPlan, plan_flow};
-pub(crate) use reader::Reader;
+pub(crate) use reader::WorkflowReader;
 pub(crate) use workflow::{blank, workflow};

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use crate::workflow::diagnostic::Code;
+use crate::workflow::diagnostic::DiagnosticCode;
 use crate::workflow::source::Span;
 use crate::workflow::template::{
-    JsonTemplate, Names, Reference, Root, ShellTemplate, TemplateError, TextTemplate,
+    JsonTemplate, KnownNames, Reference, Root, ShellTemplate, TemplateError, TextTemplate,
 };
-use crate::workflow::yaml::{Node, Value};
+use crate::workflow::yaml::{YamlNode, YamlValue};
 
-use super::reader::Reader;
+use super::reader::WorkflowReader;
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Scope {
+pub(crate) struct NameScope {
     pub(super) item: bool,
     pub(super) map: bool,
     /// Names captured anywhere in the file, and those captured so far.
@@ -27,18 +27,18 @@ pub(crate) struct Scope {
     pub(super) steps_so_far: BTreeSet<String>,
 }
 
-impl Scope {
+impl NameScope {
     /// Collects every name that a command of the file captures or has.
-    pub(super) fn survey(&mut self, node: &Node<'_>) {
+    pub(super) fn survey(&mut self, node: &YamlNode<'_>) {
         match &node.value {
-            Value::List(nodes) => nodes.iter().for_each(|node| self.survey(node)),
-            Value::Map(entries) => {
+            YamlValue::List(nodes) => nodes.iter().for_each(|node| self.survey(node)),
+            YamlValue::Map(entries) => {
                 for entry in entries {
                     match (&*entry.key, &entry.node.value) {
-                        ("capture_output", Value::Text(name)) => {
+                        ("capture_output", YamlValue::Text(name)) => {
                             self.captured.insert(name.to_string());
                         }
-                        ("id", Value::Text(name)) => {
+                        ("id", YamlValue::Text(name)) => {
                             self.steps.insert(name.to_string());
                         }
                         // These hold the author's data, whatever it looks like.
@@ -52,8 +52,8 @@ impl Scope {
     }
 }
 
-impl Reader<'_> {
-    pub(super) fn shell_template(&mut self, node: &Node<'_>) -> Option<ShellTemplate> {
+impl WorkflowReader<'_> {
+    pub(super) fn shell_template(&mut self, node: &YamlNode<'_>) -> Option<ShellTemplate> {
         let text = self.text(node)?;
         let parsed = ShellTemplate::parse(text, &self.names());
         let template = self.template(node, text, parsed)?;
@@ -61,15 +61,15 @@ impl Reader<'_> {
         Some(template)
     }
 
-    pub(super) fn text_template(&mut self, node: &Node<'_>) -> Option<TextTemplate> {
+    pub(super) fn text_template(&mut self, node: &YamlNode<'_>) -> Option<TextTemplate> {
         let text = self.text(node)?;
         self.parsed_text(node, text)
     }
 
     /// A text, or a number or flag that stands for one, as in `PORT: 8080`.
-    pub(super) fn scalar_template(&mut self, node: &Node<'_>) -> Option<TextTemplate> {
+    pub(super) fn scalar_template(&mut self, node: &YamlNode<'_>) -> Option<TextTemplate> {
         match node.value {
-            Value::Bool(_) | Value::Integer(_) | Value::Large(_) | Value::Float(_) => {
+            YamlValue::Bool(_) | YamlValue::Integer(_) | YamlValue::Large(_) | YamlValue::Float(_) => {
                 let written = self.written(node).to_owned();
                 self.parsed_text(node, &written)
             }
@@ -77,14 +77,14 @@ impl Reader<'_> {
         }
     }
 
-    fn parsed_text(&mut self, node: &Node<'_>, text: &str) -> Option<TextTemplate> {
+    fn parsed_text(&mut self, node: &YamlNode<'_>, text: &str) -> Option<TextTemplate> {
         let parsed = TextTemplate::parse(text, &self.names());
         let template = self.template(node, text, parsed)?;
         self.check_references(node.span, template.references());
         Some(template)
     }
 
-    pub(super) fn json_template(&mut self, node: &Node<'_>) -> Option<JsonTemplate> {
+    pub(super) fn json_template(&mut self, node: &YamlNode<'_>) -> Option<JsonTemplate> {
         match JsonTemplate::parse(&node.to_json(), &self.names()) {
             Ok(template) => {
                 self.check_references(node.span, template.references());
@@ -94,15 +94,15 @@ impl Reader<'_> {
                 for error in errors {
                     let at = error.pointer;
                     let message = format!("{} (in `{at}`)", error.error.message);
-                    self.report(Code::UnknownName, node.span, message, error.error.help);
+                    self.report(DiagnosticCode::UnknownName, node.span, message, error.error.help);
                 }
                 None
             }
         }
     }
 
-    fn names(&self) -> Names<'_> {
-        Names {
+    fn names(&self) -> KnownNames<'_> {
+        KnownNames {
             item: self.scope.item,
             map: self.scope.map,
             captured: &self.scope.captured,
@@ -112,7 +112,7 @@ impl Reader<'_> {
 
     fn template<T>(
         &mut self,
-        node: &Node<'_>,
+        node: &YamlNode<'_>,
         text: &str,
         parsed: Result<T, Vec<TemplateError>>,
     ) -> Option<T> {
@@ -125,7 +125,7 @@ impl Reader<'_> {
                         continue;
                     }
                     let span = self.source.locate(node.span, text, error.range);
-                    self.report(Code::UnknownName, span, error.message, error.help);
+                    self.report(DiagnosticCode::UnknownName, span, error.message, error.help);
                 }
                 None
             }
@@ -152,7 +152,7 @@ impl Reader<'_> {
                     let message = format!("`{name}` is not there yet: no earlier command gives it");
                     (message, help)
                 };
-                self.problem_with_help(Code::UnknownName, place, message, help);
+                self.problem_with_help(DiagnosticCode::UnknownName, place, message, help);
             }
         }
     }

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::workflow::diagnostic::{Code, nearest};
-use crate::workflow::model::{Aim, Attribute, Flow, Role, Step, StepKind, StepWork};
+use crate::workflow::diagnostic::{DiagnosticCode, nearest};
+use crate::workflow::model::{Attribute, AttributeRole, Flow, FlowGoals, FlowStepKind, Step, StepWork};
 
 #[derive(Debug)]
 pub(crate) struct NoPlan {
-    pub(crate) code: Code,
+    pub(crate) code: DiagnosticCode,
     pub(crate) message: String,
     pub(crate) help: Option<String>,
     pub(crate) step: Option<usize>,
@@ -18,7 +18,7 @@ pub(crate) struct NoPlan {
 /// The plan, and for every step the steps it waits for.
 pub(crate) fn plan_flow(
     steps: &[Step],
-    Aim { goals, init }: Aim,
+    FlowGoals { goals, init }: FlowGoals,
 ) -> Result<(Flow, Vec<Vec<usize>>), Vec<NoPlan>> {
     let givers = givers(steps);
     let numbered = || steps.iter().enumerate();
@@ -35,7 +35,7 @@ pub(crate) fn plan_flow(
     };
     if goals.is_empty() {
         search.problems.push(NoPlan {
-            code: Code::MissingKey,
+            code: DiagnosticCode::MissingKey,
             message: "a flow needs a goal".to_owned(),
             help: None,
             step: None,
@@ -45,7 +45,7 @@ pub(crate) fn plan_flow(
         for goal in inner_goals(step) {
             match find(&names, goal, Some(index)) {
                 Ok(inner) if inner == index => search.problems.push(NoPlan {
-                    code: Code::Cycle,
+                    code: DiagnosticCode::Cycle,
                     message: format!("step `{goal}` is a flow whose goal is itself"),
                     help: None,
                     step: Some(index),
@@ -72,7 +72,7 @@ fn find(names: &BTreeMap<&str, usize>, goal: &str, of: Option<usize>) -> Result<
     names.get(goal).copied().ok_or_else(|| {
         let near = nearest(goal, names.keys().copied());
         NoPlan {
-            code: Code::Unreachable,
+            code: DiagnosticCode::Unreachable,
             message: format!("there is no step `{goal}` to reach"),
             help: near.map(|near| format!("did you mean `{near}`?")),
             step: of,
@@ -84,8 +84,8 @@ fn find(names: &BTreeMap<&str, usize>, goal: &str, of: Option<usize>) -> Result<
 fn inner_goals(step: &Step) -> &[String] {
     match &step.work {
         StepWork::Call(call) => match &call.kind {
-            StepKind::SubFlow { goals } => goals,
-            StepKind::Call { .. } => &[],
+            FlowStepKind::SubFlow { goals } => goals,
+            FlowStepKind::Call { .. } => &[],
         },
         StepWork::One | StepWork::Map(_) => &[],
     }
@@ -104,7 +104,7 @@ type Givers<'a> = BTreeMap<&'a str, Vec<usize>>;
 fn givers(steps: &[Step]) -> Givers<'_> {
     let mut givers = Givers::new();
     for (index, step) in steps.iter().enumerate() {
-        for (name, _) in attributes(step).filter(|(_, given)| given.role == Role::Output) {
+        for (name, _) in attributes(step).filter(|(_, given)| given.role == AttributeRole::Output) {
             givers.entry(name).or_default().push(index);
         }
     }
@@ -114,7 +114,8 @@ fn givers(steps: &[Step]) -> Givers<'_> {
 /// The steps that give what this one takes and the flow does not begin with.
 fn needs(givers: &Givers<'_>, index: usize, step: &Step, init: &BTreeMap<String, Value>) -> Vec<usize> {
     let taken = attributes(step).filter(|(name, attribute)| {
-        matches!(attribute.role, Role::Required | Role::Optional) && !init.contains_key(*name)
+        matches!(attribute.role, AttributeRole::Required | AttributeRole::Optional)
+            && !init.contains_key(*name)
     });
     let found = taken.filter_map(|(name, _)| givers.get(name.as_str()));
     let found = found.flatten();
@@ -181,10 +182,10 @@ impl Search<'_> {
             let others = self.givers.get(wanted.as_str()).into_iter().flatten();
             self.init.contains_key(wanted) || others.into_iter().any(|giver| *giver != index)
         };
-        let required = attributes(step).filter(|(_, taken)| taken.role == Role::Required);
+        let required = attributes(step).filter(|(_, taken)| taken.role == AttributeRole::Required);
         let missing = required.filter(|(name, taken)| taken.default.is_none() && !given(name));
         let problems = missing.map(|(name, _)| NoPlan {
-            code: Code::Unreachable,
+            code: DiagnosticCode::Unreachable,
             message: format!("step `{}` needs `{name}`, which no step gives", step.name),
             help: Some(format!("give it in `init`, or as an output `{name}` of a step")),
             step: Some(index),
@@ -199,7 +200,7 @@ impl Search<'_> {
         let circle = circle.skip_while(|index| **index != needed);
         let circle: Vec<_> = circle.map(name).chain([name(&needed)]).collect();
         NoPlan {
-            code: Code::Cycle,
+            code: DiagnosticCode::Cycle,
             message: format!("these steps wait for each other: {}", circle.join(" → ")),
             help: None,
             step: Some(needed),

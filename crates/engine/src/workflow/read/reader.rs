@@ -5,27 +5,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use undaunted_policy::BreakerSettings;
-use undaunted_policy::shape::parse_duration;
+use undaunted_policy::spelling::parse_duration;
 
-use crate::workflow::diagnostic::{Code, Diagnostic, Problems, nearest};
-use crate::workflow::keys::{Key, Table};
-use crate::workflow::model::{Aim, Resolved};
+use crate::workflow::diagnostic::{Diagnostic, DiagnosticCode, Problems, nearest};
+use crate::workflow::keys::{MappingKey, MappingTable};
+use crate::workflow::model::{FlowGoals, ResolvedRetry};
 use crate::workflow::operator::Operator;
 use crate::workflow::source::{Source, Span};
-use crate::workflow::yaml::{Entry, Node, Value};
+use crate::workflow::yaml::{YamlEntry, YamlNode, YamlValue};
 
-use super::names::Scope;
+use super::names::NameScope;
 
-pub(crate) struct Reader<'s> {
+pub(crate) struct WorkflowReader<'s> {
     pub(crate) source: &'s Source,
     pub(super) operator: &'s Operator,
     /// Replaces the goals and the initial attributes of the file.
-    pub(crate) aimed_at: Option<&'s Aim>,
+    pub(crate) aimed_at: Option<&'s FlowGoals>,
     pub(crate) problems: Problems,
     pub(super) name: Option<String>,
     /// Their names are keys of commands.
     pub(super) agents: BTreeSet<String>,
-    pub(super) scope: Scope,
+    pub(super) scope: NameScope,
     /// Commands read so far; of those named by their place, the ones outside and inside of handlers;
     /// and all ids.
     pub(super) commands: u64,
@@ -35,23 +35,23 @@ pub(crate) struct Reader<'s> {
     /// Read so far.
     pub(super) rules: usize,
     /// Shared by everything that is not retried.
-    pub(super) once: Arc<Resolved>,
+    pub(super) once: Arc<ResolvedRetry>,
     pub(super) breakers: BTreeMap<String, (BreakerSettings, Span)>,
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct Fields<'n> {
+pub(crate) struct MappingFields<'n> {
     pub(crate) span: Span,
-    pub(super) entries: &'n [Entry<'n>],
+    pub(super) entries: &'n [YamlEntry<'n>],
 }
 
-impl<'n> Fields<'n> {
-    pub(crate) fn get(&self, key: &str) -> Option<&'n Node<'n>> {
+impl<'n> MappingFields<'n> {
+    pub(crate) fn get(&self, key: &str) -> Option<&'n YamlNode<'n>> {
         let entry = self.entries.iter().find(|entry| &*entry.key == key)?;
         Some(&entry.node)
     }
 
-    pub(crate) fn read<T>(&self, key: &str, read: impl FnOnce(&'n Node<'n>) -> Option<T>) -> Option<T> {
+    pub(crate) fn read<T>(&self, key: &str, read: impl FnOnce(&'n YamlNode<'n>) -> Option<T>) -> Option<T> {
         self.get(key).and_then(read)
     }
 
@@ -61,7 +61,7 @@ impl<'n> Fields<'n> {
     }
 }
 
-impl<'s> Reader<'s> {
+impl<'s> WorkflowReader<'s> {
     pub(crate) fn new(source: &'s Source, operator: &'s Operator) -> Self {
         #[cfg(feature = "count-checks")]
         crate::workflow::count_check();
@@ -72,24 +72,24 @@ impl<'s> Reader<'s> {
             problems: Problems::default(),
             name: None,
             agents: BTreeSet::new(),
-            scope: Scope::default(),
+            scope: NameScope::default(),
             commands: 0,
             places: 0,
             handlers: 0,
             ids: BTreeMap::new(),
             rules: 0,
-            once: Arc::new(Resolved::once()),
+            once: Arc::new(ResolvedRetry::once()),
             breakers: BTreeMap::new(),
         }
     }
 
-    pub(crate) fn problem(&mut self, code: Code, span: Span, message: impl Into<String>) {
+    pub(crate) fn problem(&mut self, code: DiagnosticCode, span: Span, message: impl Into<String>) {
         self.problems.push(Diagnostic::new(code, span, message));
     }
 
     pub(crate) fn problem_with_help(
         &mut self,
-        code: Code,
+        code: DiagnosticCode,
         span: Span,
         message: impl Into<String>,
         help: impl Into<String>,
@@ -97,14 +97,18 @@ impl<'s> Reader<'s> {
         self.problems.push(Diagnostic::new(code, span, message).help(help));
     }
 
-    pub(super) fn report(&mut self, code: Code, span: Span, message: String, help: Option<String>) {
+    pub(super) fn report(&mut self, code: DiagnosticCode, span: Span, message: String, help: Option<String>) {
         let problem = Diagnostic::new(code, span, message);
         self.problems.push(Diagnostic { help, ..problem });
     }
 
     /// Notes keys that the table does not have.
-    pub(crate) fn fields<'n>(&mut self, node: &'n Node<'n>, table: Table) -> Option<Fields<'n>> {
-        let Value::Map(entries) = &node.value else {
+    pub(crate) fn fields<'n>(
+        &mut self,
+        node: &'n YamlNode<'n>,
+        table: MappingTable,
+    ) -> Option<MappingFields<'n>> {
+        let YamlValue::Map(entries) = &node.value else {
             return self.expected(node, &format!("{}, which is a mapping", table.title()));
         };
         for entry in entries {
@@ -113,22 +117,22 @@ impl<'s> Reader<'s> {
                 self.unknown_key(entry, table);
             }
         }
-        Some(Fields { span: node.span, entries })
+        Some(MappingFields { span: node.span, entries })
     }
 
-    pub(super) fn is_agent(&self, table: Table, key: &str) -> bool {
-        matches!(table, Table::Command | Table::Handler) && self.agents.contains(key)
+    pub(super) fn is_agent(&self, table: MappingTable, key: &str) -> bool {
+        matches!(table, MappingTable::Command | MappingTable::Handler) && self.agents.contains(key)
     }
 
-    fn unknown_key(&mut self, entry: &Entry<'_>, table: Table) {
+    fn unknown_key(&mut self, entry: &YamlEntry<'_>, table: MappingTable) {
         if self.problems.is_full() {
             return self.problems.count();
         }
-        let known = || table.keys().map(Key::name);
+        let known = || table.keys().map(MappingKey::name);
         let message = format!("`{}` is not a key of {}", entry.key, table.title());
         let help = match nearest(&entry.key, known()) {
             _ if &*entry.key == "<<" => "merge keys are not read here".to_owned(),
-            _ if table == Table::Map && &*entry.key == "retry_config" => {
+            _ if table == MappingTable::Map && &*entry.key == "retry_config" => {
                 "put it into `error_policy` or `timeout_config`".to_owned()
             }
             Some(near) => format!("did you mean `{near}`?"),
@@ -137,30 +141,30 @@ impl<'s> Reader<'s> {
                 None => format!("known are {}", known().collect::<Vec<_>>().join(", ")),
             },
         };
-        self.problem_with_help(Code::UnknownKey, entry.key_span, message, help);
+        self.problem_with_help(DiagnosticCode::UnknownKey, entry.key_span, message, help);
     }
 
     /// Notes the problem; always `None`.
-    pub(crate) fn expected<T>(&mut self, node: &Node<'_>, what: &str) -> Option<T> {
+    pub(crate) fn expected<T>(&mut self, node: &YamlNode<'_>, what: &str) -> Option<T> {
         let message = format!("expected {what}, found {}", node.kind());
-        self.problem(Code::WrongValue, node.span, message);
+        self.problem(DiagnosticCode::WrongValue, node.span, message);
         None
     }
 
-    pub(crate) fn missing(&mut self, fields: &Fields<'_>, key: &str, table: Table) {
+    pub(crate) fn missing(&mut self, fields: &MappingFields<'_>, key: &str, table: MappingTable) {
         let start = fields.span.start;
         let message = format!("{} needs `{key}`", table.title());
         let end = fields.span.end.min(start.saturating_add(1));
-        self.problem(Code::MissingKey, Span { start, end }, message);
+        self.problem(DiagnosticCode::MissingKey, Span { start, end }, message);
     }
 
     /// The value behind a key; a missing key is noted.
     pub(super) fn needed<'n>(
         &mut self,
-        fields: &Fields<'n>,
+        fields: &MappingFields<'n>,
         key: &str,
-        table: Table,
-    ) -> Option<&'n Node<'n>> {
+        table: MappingTable,
+    ) -> Option<&'n YamlNode<'n>> {
         let node = fields.get(key);
         if node.is_none() {
             self.missing(fields, key, table);
@@ -168,34 +172,34 @@ impl<'s> Reader<'s> {
         node
     }
 
-    pub(crate) fn text<'n>(&mut self, node: &'n Node<'n>) -> Option<&'n str> {
+    pub(crate) fn text<'n>(&mut self, node: &'n YamlNode<'n>) -> Option<&'n str> {
         match &node.value {
-            Value::Text(text) => Some(text),
-            Value::Null | Value::List(_) | Value::Map(_) => self.expected(node, "text"),
+            YamlValue::Text(text) => Some(text),
+            YamlValue::Null | YamlValue::List(_) | YamlValue::Map(_) => self.expected(node, "text"),
             _ => {
                 let message = format!("expected text, found {}", node.kind());
                 let written = self.written(node).to_owned();
                 let help = format!("put it in quotes: \"{written}\"");
-                self.problem_with_help(Code::WrongValue, node.span, message, help);
+                self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
                 None
             }
         }
     }
 
     /// A number or a flag as it stands in the file, where it may stand for a text.
-    pub(crate) fn written<'n>(&self, node: &'n Node<'n>) -> &'n str
+    pub(crate) fn written<'n>(&self, node: &'n YamlNode<'n>) -> &'n str
     where
         's: 'n,
     {
         let written = self.source.text().get(node.span.range());
         match &node.value {
-            Value::Text(text) => text,
+            YamlValue::Text(text) => text,
             _ => written.unwrap_or_default(),
         }
     }
 
-    pub(crate) fn flag(&mut self, node: &Node<'_>) -> Option<bool> {
-        if let Value::Bool(flag) = node.value {
+    pub(crate) fn flag(&mut self, node: &YamlNode<'_>) -> Option<bool> {
+        if let YamlValue::Bool(flag) = node.value {
             return Some(flag);
         }
         let message = format!("expected true or false, found {}", node.kind());
@@ -204,105 +208,107 @@ impl<'s> Reader<'s> {
             "no" | "off" => "write `false`",
             _ => "write `true` or `false`",
         };
-        self.problem_with_help(Code::WrongValue, node.span, message, help);
+        self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
         None
     }
 
-    pub(crate) fn count(&mut self, node: &Node<'_>) -> Option<u64> {
+    pub(crate) fn count(&mut self, node: &YamlNode<'_>) -> Option<u64> {
         let number = match node.value {
-            Value::Integer(number) => u64::try_from(number).ok(),
-            Value::Large(number) => Some(number),
-            Value::Float(number) => {
+            YamlValue::Integer(number) => u64::try_from(number).ok(),
+            YamlValue::Large(number) => Some(number),
+            YamlValue::Float(number) => {
                 let message = format!("expected a whole number, found {number}");
-                self.problem(Code::WrongValue, node.span, message);
+                self.problem(DiagnosticCode::WrongValue, node.span, message);
                 return None;
             }
             _ => return self.expected(node, "a whole number"),
         };
         if number.is_none() {
             let message = "a negative number has no meaning here";
-            self.problem(Code::WrongValue, node.span, message);
+            self.problem(DiagnosticCode::WrongValue, node.span, message);
         }
         number
     }
 
-    pub(crate) fn at_least_one(&mut self, node: &Node<'_>) -> Option<u64> {
+    pub(crate) fn at_least_one(&mut self, node: &YamlNode<'_>) -> Option<u64> {
         let number = self.count(node)?;
         if number == 0 {
             let message = "0 would leave nothing";
-            self.problem_with_help(Code::WrongValue, node.span, message, "at least 1");
+            self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, "at least 1");
         }
         Some(number)
     }
 
-    pub(crate) fn count32(&mut self, node: &Node<'_>) -> Option<u32> {
+    pub(crate) fn count32(&mut self, node: &YamlNode<'_>) -> Option<u32> {
         let number = self.count(node)?;
         let small = u32::try_from(number).ok();
         if small.is_none() {
             let message = format!("{number} is too large");
             let help = format!("at most {}", u32::MAX);
-            self.problem_with_help(Code::WrongValue, node.span, message, help);
+            self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
         }
         small
     }
 
-    pub(crate) fn number(&mut self, node: &Node<'_>) -> Option<f64> {
+    pub(crate) fn number(&mut self, node: &YamlNode<'_>) -> Option<f64> {
         #[expect(clippy::cast_precision_loss, reason = "no share or number of seconds is that large")]
         match node.value {
-            Value::Integer(number) => Some(number as f64),
-            Value::Large(number) => Some(number as f64),
-            Value::Float(number) if number.is_finite() => Some(number),
+            YamlValue::Integer(number) => Some(number as f64),
+            YamlValue::Large(number) => Some(number as f64),
+            YamlValue::Float(number) if number.is_finite() => Some(number),
             _ => self.expected(node, "a number"),
         }
     }
 
-    pub(crate) fn duration(&mut self, node: &Node<'_>) -> Option<Duration> {
+    pub(crate) fn duration(&mut self, node: &YamlNode<'_>) -> Option<Duration> {
         let written = match &node.value {
-            Value::Text(_) | Value::Integer(_) | Value::Large(_) | Value::Float(_) => self.written(node),
+            YamlValue::Text(_) | YamlValue::Integer(_) | YamlValue::Large(_) | YamlValue::Float(_) => {
+                self.written(node)
+            }
             _ => return self.expected(node, "a duration such as `30s`"),
         };
         match parse_duration(written) {
             Ok(duration) => Some(duration),
             Err(error) => {
                 let (message, help) = (error.to_string(), error.help().to_owned());
-                self.problem_with_help(Code::WrongValue, node.span, message, help);
+                self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
                 None
             }
         }
     }
 
     /// A duration above zero.
-    pub(crate) fn time_limit(&mut self, node: &Node<'_>) -> Option<Duration> {
+    pub(crate) fn time_limit(&mut self, node: &YamlNode<'_>) -> Option<Duration> {
         let limit = self.duration(node)?;
         if limit.is_zero() {
             let message = "with no time at all nothing can be done";
             let help = "leave it out for no limit";
-            self.problem_with_help(Code::WrongValue, node.span, message, help);
+            self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
             return None;
         }
         Some(limit)
     }
 
     /// Not negative.
-    pub(crate) fn seconds(&mut self, node: &Node<'_>) -> Option<Duration> {
-        if let Value::Text(text) = &node.value
+    pub(crate) fn seconds(&mut self, node: &YamlNode<'_>) -> Option<Duration> {
+        if let YamlValue::Text(text) = &node.value
             && let Ok(duration) = parse_duration(text)
         {
             let message = format!("expected a number of seconds, found `{text}`");
             let help = format!("write `{}`", duration.as_secs_f64());
-            self.problem_with_help(Code::WrongValue, node.span, message, help);
+            self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
             return None;
         }
         let seconds = self.number(node)?;
         let duration = Duration::try_from_secs_f64(seconds).ok();
         if duration.is_none() {
             let message = format!("{seconds} is not a number of seconds");
-            self.problem(Code::WrongValue, node.span, message);
+            self.problem(DiagnosticCode::WrongValue, node.span, message);
         }
         duration
     }
 
-    pub(crate) fn word<T: Copy>(&mut self, node: &Node<'_>, words: &[(&str, T)]) -> Option<T> {
+    pub(crate) fn word<T: Copy>(&mut self, node: &YamlNode<'_>, words: &[(&str, T)]) -> Option<T> {
         let text = self.text(node)?;
         let found = words.iter().find(|(word, _)| *word == text);
         if found.is_none() {
@@ -313,23 +319,23 @@ impl<'s> Reader<'s> {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("one of {}", known().collect::<Vec<_>>().join(", ")),
             };
-            self.problem_with_help(Code::WrongValue, node.span, message, help);
+            self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
         }
         found.map(|(_, meaning)| *meaning)
     }
 
-    pub(crate) fn list<'n>(&mut self, node: &'n Node<'n>) -> Option<&'n [Node<'n>]> {
-        if let Value::List(nodes) = &node.value {
+    pub(crate) fn list<'n>(&mut self, node: &'n YamlNode<'n>) -> Option<&'n [YamlNode<'n>]> {
+        if let YamlValue::List(nodes) = &node.value {
             return Some(nodes);
         }
         let message = format!("expected a list, found {}", node.kind());
         let help = "put `- ` before every element, or `[` and `]` around them";
-        self.problem_with_help(Code::WrongValue, node.span, message, help);
+        self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
         None
     }
 
-    pub(crate) fn map<'n>(&mut self, node: &'n Node<'n>) -> Option<&'n [Entry<'n>]> {
-        if let Value::Map(entries) = &node.value {
+    pub(crate) fn map<'n>(&mut self, node: &'n YamlNode<'n>) -> Option<&'n [YamlEntry<'n>]> {
+        if let YamlValue::Map(entries) = &node.value {
             return Some(entries);
         }
         self.expected(node, "a mapping")
@@ -338,9 +344,9 @@ impl<'s> Reader<'s> {
 
 /// The mappings that do have this key, unless they are many.
 fn elsewhere(key: &str) -> Option<String> {
-    let tables = Table::all();
+    let tables = MappingTable::all();
     let holders = tables.filter(|table| table.keys().any(|known| known.name() == key));
-    let titles: Vec<_> = holders.map(Table::title).collect();
+    let titles: Vec<_> = holders.map(MappingTable::title).collect();
     match titles.as_slice() {
         [] => None,
         [.., _] if titles.len() > 3 => None,

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use undaunted_policy::{CompletionRule, Tolerance};
 
-use crate::workflow::diagnostic::Code;
+use crate::workflow::diagnostic::DiagnosticCode;
 use crate::workflow::model::{OnComplete, OnItemFailure};
 use crate::workflow::source::Span;
 use crate::workflow::template::TextTemplate;
-use crate::workflow::yaml::{Entry, Node};
+use crate::workflow::yaml::{YamlEntry, YamlNode};
 
 use super::layer::said;
-use super::reader::{Fields, Reader};
+use super::reader::{MappingFields, WorkflowReader};
 
 /// What one block says about items that fail.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,8 +59,8 @@ impl FailureRule {
     }
 }
 
-impl Reader<'_> {
-    pub(super) fn failure_rule(&mut self, fields: &Fields<'_>) -> FailureRule {
+impl WorkflowReader<'_> {
+    pub(super) fn failure_rule(&mut self, fields: &MappingFields<'_>) -> FailureRule {
         let mut rule = FailureRule::default();
         let flag = fields.get("continue_on_failure");
         rule.continue_on_failure = flag.and_then(|node| self.flag(node));
@@ -72,7 +72,7 @@ impl Reader<'_> {
             if !(0.0..=1.0).contains(&share) {
                 let message = format!("{share} is not a share");
                 let help = "a number from 0 to 1";
-                self.problem_with_help(Code::WrongValue, node.span, message, help);
+                self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
             }
             rule.failure_threshold = Some(share);
         }
@@ -93,21 +93,21 @@ impl Reader<'_> {
     }
 
     /// Three keys can say "stop at the first failure"; they must not say different things.
-    fn check_failure_rule(&mut self, fields: &Fields<'_>, rule: &FailureRule) {
+    fn check_failure_rule(&mut self, fields: &MappingFields<'_>, rule: &FailureRule) {
         let stop = rule.on_item_failure == Some(OnItemFailure::Stop);
         let first = stop || rule.continue_on_failure == Some(false);
         if let Some(most) = rule.max_failures.filter(|most| first && *most != 1) {
             let message = format!("`max_failures` is {most}, and another key stops at the first failure");
-            self.problem(Code::Conflict, fields.key_span("max_failures"), message);
+            self.problem(DiagnosticCode::Conflict, fields.key_span("max_failures"), message);
         }
         if stop && rule.continue_on_failure == Some(true) {
             let message = "`on_item_failure: stop` and `continue_on_failure: true` contradict each other";
             let span = fields.key_span("continue_on_failure");
-            self.problem(Code::Conflict, span, message);
+            self.problem(DiagnosticCode::Conflict, span, message);
         }
     }
 
-    pub(super) fn completion(&mut self, fields: &Fields<'_>) -> (CompletionRule, OnComplete) {
+    pub(super) fn completion(&mut self, fields: &MappingFields<'_>) -> (CompletionRule, OnComplete) {
         let mut rule = self.operator.completion;
         if let Some(node) = fields.get("best_effort") {
             rule.best_effort = self.flag(node).unwrap_or_default();
@@ -124,7 +124,7 @@ impl Reader<'_> {
         for key in ["best_effort_min_dcs", "best_effort_deadline_seconds", "on_complete"] {
             if fields.get(key).is_some() && !rule.best_effort {
                 let message = format!("`{key}` has no effect without `best_effort: true`");
-                self.problem(Code::NoEffect, fields.key_span(key), message);
+                self.problem(DiagnosticCode::NoEffect, fields.key_span(key), message);
             }
         }
         let words = [("cancel", OnComplete::Cancel), ("leave", OnComplete::Leave)];
@@ -133,7 +133,7 @@ impl Reader<'_> {
     }
 
     /// Environment variables or headers.
-    pub(super) fn texts(&mut self, node: &Node<'_>, what: &str) -> Vec<(String, TextTemplate)> {
+    pub(super) fn texts(&mut self, node: &YamlNode<'_>, what: &str) -> Vec<(String, TextTemplate)> {
         let mut texts = Vec::new();
         for entry in self.map(node).unwrap_or_default() {
             self.check_name(entry, what);
@@ -145,32 +145,32 @@ impl Reader<'_> {
     }
 
     /// Only the name of a header may have a `-`.
-    pub(super) fn check_name(&mut self, entry: &Entry<'_>, what: &str) {
+    pub(super) fn check_name(&mut self, entry: &YamlEntry<'_>, what: &str) {
         let dash = what == "a header";
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || (dash && c == '-');
         let begins = |c: char| c.is_ascii_alphabetic() || c == '_';
         if !entry.key.starts_with(begins) || !entry.key.chars().all(plain) {
             let message = format!("`{}` cannot be the name of {what}", entry.key);
-            self.problem(Code::WrongValue, entry.key_span, message);
+            self.problem(DiagnosticCode::WrongValue, entry.key_span, message);
         }
     }
 
-    pub(super) fn statuses(&mut self, node: &Node<'_>) -> Vec<RangeInclusive<u16>> {
-        match undaunted_policy::shape::read_statuses(node) {
+    pub(super) fn statuses(&mut self, node: &YamlNode<'_>) -> Vec<RangeInclusive<u16>> {
+        match undaunted_policy::spelling::read_statuses(node) {
             Ok(ranges) if ranges.is_empty() => {
-                self.problem(Code::WrongValue, node.span, "the list names no status");
+                self.problem(DiagnosticCode::WrongValue, node.span, "the list names no status");
                 ranges
             }
             Ok(ranges) => ranges,
             Err(error) => {
                 let span = error.span.unwrap_or(node.span);
-                self.problems.push(said(Code::WrongValue, span, &error.message));
+                self.problems.push(said(DiagnosticCode::WrongValue, span, &error.message));
                 Vec::new()
             }
         }
     }
 
-    pub(super) fn identifier(&mut self, node: &Node<'_>) -> Option<String> {
+    pub(super) fn identifier(&mut self, node: &YamlNode<'_>) -> Option<String> {
         let text = self.text(node)?;
         self.is_name(text, node.span).then(|| text.to_owned())
     }
@@ -182,7 +182,7 @@ impl Reader<'_> {
         if !is_name {
             let message = format!("`{text}` cannot be a name");
             let help = "a name has no spaces and no `/`";
-            self.problem_with_help(Code::WrongValue, span, message, help);
+            self.problem_with_help(DiagnosticCode::WrongValue, span, message, help);
         }
         is_name
     }

@@ -4,24 +4,26 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::workflow::diagnostic::Code;
-use crate::workflow::keys::Table;
-use crate::workflow::model::{Mode, Place, PoolRequest, Secret, Step, StepPhase, StepWork, Workflow};
+use crate::workflow::diagnostic::DiagnosticCode;
+use crate::workflow::keys::MappingTable;
+use crate::workflow::model::{
+    PoolRequest, SecretSource, SettingPlace, Step, StepPhase, StepWork, Workflow, WorkflowMode,
+};
 use crate::workflow::source::Span;
-use crate::workflow::yaml::{Node, Value};
+use crate::workflow::yaml::{YamlNode, YamlValue};
 
-use super::command::Around;
-use super::layer::Layer;
-use super::reader::{Fields, Reader};
+use super::command::CommandContext;
+use super::layer::SettingsLayer;
+use super::reader::{MappingFields, WorkflowReader};
 use super::settings::FailureRule;
 
 /// The workflow, as far as it could be read.
-pub(crate) fn workflow(reader: &mut Reader<'_>, root: &Node<'_>) -> Option<Workflow> {
+pub(crate) fn workflow(reader: &mut WorkflowReader<'_>, root: &YamlNode<'_>) -> Option<Workflow> {
     reader.scope.survey(root);
     reader.agents.insert("claude".to_owned());
-    if matches!(root.value, Value::List(_)) {
-        let mut workflow = blank(Mode::Sequence);
-        reader.chain(root, Around::NOTHING, &mut workflow, StepPhase::Sequence);
+    if matches!(root.value, YamlValue::List(_)) {
+        let mut workflow = blank(WorkflowMode::Sequence);
+        reader.chain(root, CommandContext::NOTHING, &mut workflow, StepPhase::Sequence);
         return Some(workflow);
     }
     let fields = reader.top_fields(root)?;
@@ -30,22 +32,22 @@ pub(crate) fn workflow(reader: &mut Reader<'_>, root: &Node<'_>) -> Option<Workf
     let (layers, rule) = reader.outer(&fields, workflow.deadline);
     workflow.tolerance = rule.tolerance();
     match mode {
-        Mode::Sequence => {
-            let around = Around { layers: &layers, shared: Some(&OnceCell::new()), timeout: None };
+        WorkflowMode::Sequence => {
+            let around = CommandContext { layers: &layers, shared: Some(&OnceCell::new()), timeout: None };
             if let Some(node) = fields.get("commands") {
                 reader.chain(node, around, &mut workflow, StepPhase::Sequence);
             } else {
-                reader.missing(&fields, "commands", Table::Workflow);
+                reader.missing(&fields, "commands", MappingTable::Workflow);
             }
         }
-        Mode::MapReduce => reader.map_reduce(&fields, &mut workflow, &layers, &rule),
-        Mode::Flow => reader.flow(&fields, &mut workflow),
+        WorkflowMode::MapReduce => reader.map_reduce(&fields, &mut workflow, &layers, &rule),
+        WorkflowMode::Flow => reader.flow(&fields, &mut workflow),
     }
     Some(workflow)
 }
 
 /// A workflow without steps, with every setting at its default.
-pub(crate) fn blank(mode: Mode) -> Workflow {
+pub(crate) fn blank(mode: WorkflowMode) -> Workflow {
     let claude = ["claude", "--print", "{prompt}"].map(str::to_owned);
     Workflow {
         name: None,
@@ -62,9 +64,15 @@ pub(crate) fn blank(mode: Mode) -> Workflow {
     }
 }
 
-impl Reader<'_> {
+impl WorkflowReader<'_> {
     /// Steps of one command each, one after the other.
-    fn chain(&mut self, node: &Node<'_>, around: Around<'_>, workflow: &mut Workflow, phase: StepPhase) {
+    fn chain(
+        &mut self,
+        node: &YamlNode<'_>,
+        around: CommandContext<'_>,
+        workflow: &mut Workflow,
+        phase: StepPhase,
+    ) {
         self.each_command(node, around, |command| {
             let before = workflow.steps.len().checked_sub(1);
             workflow.steps.push(Step {
@@ -78,38 +86,42 @@ impl Reader<'_> {
     }
 
     /// Also collects the names of agents, which are keys of commands.
-    fn top_fields<'n>(&mut self, root: &'n Node<'n>) -> Option<Fields<'n>> {
-        let fields = self.fields(root, Table::Workflow)?;
+    fn top_fields<'n>(&mut self, root: &'n YamlNode<'n>) -> Option<MappingFields<'n>> {
+        let fields = self.fields(root, MappingTable::Workflow)?;
         if let Some(node) = fields.get("agents")
-            && let Value::Map(entries) = &node.value
+            && let YamlValue::Map(entries) = &node.value
         {
             self.agents.extend(entries.iter().map(|entry| entry.key.to_string()));
         }
         Some(fields)
     }
 
-    fn mode(&mut self, fields: &Fields<'_>) -> Option<Mode> {
-        let words = [("sequence", Mode::Sequence), ("mapreduce", Mode::MapReduce), ("flow", Mode::Flow)];
+    fn mode(&mut self, fields: &MappingFields<'_>) -> Option<WorkflowMode> {
+        let words = [
+            ("sequence", WorkflowMode::Sequence),
+            ("mapreduce", WorkflowMode::MapReduce),
+            ("flow", WorkflowMode::Flow),
+        ];
         let mode = match fields.get("mode") {
             Some(node) => match self.word(node, &words) {
                 Some(mode) => mode,
                 // The rest of the file shows which mode is meant.
-                None if fields.get("map").is_some() => Mode::MapReduce,
-                None if fields.get("steps").is_some() => Mode::Flow,
-                None if fields.get("commands").is_some() => Mode::Sequence,
+                None if fields.get("map").is_some() => WorkflowMode::MapReduce,
+                None if fields.get("steps").is_some() => WorkflowMode::Flow,
+                None if fields.get("commands").is_some() => WorkflowMode::Sequence,
                 None => return None,
             },
             None => match ["map", "steps"].map(|key| fields.get(key).is_some()) {
-                [true, _] => self.unsaid(fields, "map", Mode::MapReduce, "mapreduce"),
-                [_, true] => self.unsaid(fields, "steps", Mode::Flow, "flow"),
-                _ => Mode::Sequence,
+                [true, _] => self.unsaid(fields, "map", WorkflowMode::MapReduce, "mapreduce"),
+                [_, true] => self.unsaid(fields, "steps", WorkflowMode::Flow, "flow"),
+                _ => WorkflowMode::Sequence,
             },
         };
         let foreign: &[&str] = match mode {
-            Mode::Sequence => &["setup", "map", "reduce", "steps", "goals", "init"],
-            Mode::MapReduce => &["commands", "steps", "goals", "init"],
+            WorkflowMode::Sequence => &["setup", "map", "reduce", "steps", "goals", "init"],
+            WorkflowMode::MapReduce => &["commands", "steps", "goals", "init"],
             // The retries of a flow step are set in its `work_config`.
-            Mode::Flow => &[
+            WorkflowMode::Flow => &[
                 "commands",
                 "setup",
                 "map",
@@ -122,48 +134,56 @@ impl Reader<'_> {
                 "on_item_failure",
             ],
         };
-        if mode == Mode::Sequence {
+        if mode == WorkflowMode::Sequence {
             self.no_tolerance(fields);
         }
         let (word, _) = words.into_iter().find(|(_, known)| *known == mode)?;
         for entry in fields.entries {
             // Without a mode the missing mode is the problem, not what belongs to it.
-            if foreign.contains(&&*entry.key) && (fields.get("mode").is_some() || mode != Mode::Sequence) {
+            if foreign.contains(&&*entry.key)
+                && (fields.get("mode").is_some() || mode != WorkflowMode::Sequence)
+            {
                 let message = format!("`{}` does not belong to `mode: {word}`", entry.key);
-                self.problem(Code::UnknownKey, entry.key_span, message);
+                self.problem(DiagnosticCode::UnknownKey, entry.key_span, message);
             } else if foreign.contains(&&*entry.key) {
                 let message = format!("`{}` needs a `mode`", entry.key);
                 let help = "add `mode: mapreduce` or `mode: flow`";
-                self.problem_with_help(Code::MissingKey, entry.key_span, message, help);
+                self.problem_with_help(DiagnosticCode::MissingKey, entry.key_span, message, help);
             }
         }
         Some(mode)
     }
 
     /// A list of commands ends with the first that fails, so it has no tolerance.
-    fn no_tolerance(&mut self, fields: &Fields<'_>) {
+    fn no_tolerance(&mut self, fields: &MappingFields<'_>) {
         let keys = ["continue_on_failure", "max_failures", "failure_threshold", "on_item_failure"];
         let inner = match fields.get("error_policy").map(|node| &node.value) {
-            Some(Value::Map(entries)) => entries.as_slice(),
+            Some(YamlValue::Map(entries)) => entries.as_slice(),
             _ => &[],
         };
         for entry in fields.entries.iter().chain(inner) {
             if keys.contains(&&*entry.key) {
                 let message = format!("`{}` has no effect on a list of commands", entry.key);
-                self.problem(Code::NoEffect, entry.key_span, message);
+                self.problem(DiagnosticCode::NoEffect, entry.key_span, message);
             }
         }
     }
 
-    fn unsaid(&mut self, fields: &Fields<'_>, key: &str, mode: Mode, word: &str) -> Mode {
+    fn unsaid(
+        &mut self,
+        fields: &MappingFields<'_>,
+        key: &str,
+        mode: WorkflowMode,
+        word: &str,
+    ) -> WorkflowMode {
         let message = format!("`{key}` needs `mode: {word}`");
         let help = format!("add `mode: {word}` above it");
-        self.problem_with_help(Code::MissingKey, fields.key_span(key), message, help);
+        self.problem_with_help(DiagnosticCode::MissingKey, fields.key_span(key), message, help);
         mode
     }
 
     /// The settings of every mode.
-    fn frame(&mut self, fields: &Fields<'_>, mode: Mode) -> Workflow {
+    fn frame(&mut self, fields: &MappingFields<'_>, mode: WorkflowMode) -> Workflow {
         let mut workflow = blank(mode);
         let name = fields.read("name", |node| self.text(node));
         workflow.name = name.map(str::to_owned);
@@ -174,7 +194,7 @@ impl Reader<'_> {
             if !shell.starts_with('/') {
                 let message = format!("`{shell}` is not the path of a shell");
                 let help = "write it like `/bin/bash`";
-                self.problem_with_help(Code::WrongValue, node.span, message, help);
+                self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
             }
             shell.clone_into(&mut workflow.shell);
         }
@@ -189,7 +209,7 @@ impl Reader<'_> {
             for entry in self.map(node).unwrap_or_default() {
                 if workflow.env.iter().any(|(name, _)| *name == entry.key) {
                     let message = format!("`{}` is in `env` and in `secrets`", entry.key);
-                    self.problem(Code::Conflict, entry.key_span, message);
+                    self.problem(DiagnosticCode::Conflict, entry.key_span, message);
                 }
             }
         }
@@ -198,14 +218,14 @@ impl Reader<'_> {
         workflow
     }
 
-    fn agents(&mut self, node: &Node<'_>, workflow: &mut Workflow) {
+    fn agents(&mut self, node: &YamlNode<'_>, workflow: &mut Workflow) {
         for entry in self.map(node).unwrap_or_default() {
-            let tables = [Table::Command, Table::Handler];
+            let tables = [MappingTable::Command, MappingTable::Handler];
             let mut keys = tables.iter().flat_map(|table| table.keys());
             let taken = keys.any(|key| key.name() == &*entry.key);
             if taken && &*entry.key != "claude" {
                 let message = format!("`{}` is a key of every command and cannot be an agent", entry.key);
-                self.problem(Code::WrongValue, entry.key_span, message);
+                self.problem(DiagnosticCode::WrongValue, entry.key_span, message);
             }
             // Ids of commands and items contain it, and users type them.
             let _ = self.is_name(&entry.key, entry.key_span);
@@ -215,25 +235,26 @@ impl Reader<'_> {
             if !arguments.iter().any(|word| word.contains("{prompt}")) {
                 let message = format!("`{}` never gets its prompt", entry.key);
                 let help = "one argument has to hold `{prompt}`";
-                self.problem_with_help(Code::WrongValue, entry.node.span, message, help);
+                self.problem_with_help(DiagnosticCode::WrongValue, entry.node.span, message, help);
             }
             workflow.agents.insert(entry.key.to_string(), arguments);
         }
     }
 
-    fn secrets(&mut self, node: &Node<'_>) -> Vec<(String, Secret)> {
+    fn secrets(&mut self, node: &YamlNode<'_>) -> Vec<(String, SecretSource)> {
         let mut secrets = Vec::new();
         for entry in self.map(node).unwrap_or_default() {
             self.check_name(entry, "an environment variable");
-            let Some(fields) = self.fields(&entry.node, Table::Secret) else {
+            let Some(fields) = self.fields(&entry.node, MappingTable::Secret) else {
                 continue;
             };
             let mut read = |key| fields.read(key, |node| self.text(node));
             let secret = match (read("env"), read("file")) {
-                (Some(env), None) => Secret::Env(env.to_owned()),
-                (None, Some(file)) => Secret::File(file.to_owned()),
+                (Some(env), None) => SecretSource::Env(env.to_owned()),
+                (None, Some(file)) => SecretSource::File(file.to_owned()),
                 (both, _) => {
-                    let code = if both.is_some() { Code::Conflict } else { Code::MissingKey };
+                    let code =
+                        if both.is_some() { DiagnosticCode::Conflict } else { DiagnosticCode::MissingKey };
                     let message = format!("the secret `{}` needs either `env` or `file`", entry.key);
                     self.problem(code, entry.key_span, message);
                     continue;
@@ -245,21 +266,21 @@ impl Reader<'_> {
     }
 
     /// Naming either key asks for a pool.
-    fn pool(&mut self, fields: &Fields<'_>) -> Option<PoolRequest> {
+    fn pool(&mut self, fields: &MappingFields<'_>) -> Option<PoolRequest> {
         let total = fields.get("retry_budget");
         let per_item = fields.get("retry_budget_per_workflow");
         if total.is_none() && per_item.is_none() {
             return None;
         }
         if let Some(node) = total
-            && let Value::Text(text) = &node.value
+            && let YamlValue::Text(text) = &node.value
         {
             let message = format!("`retry_budget` of a workflow is a number of retries, not `{text}`");
             let help = "the budget of delays stands inside of `retry_config`";
-            self.problem_with_help(Code::WrongValue, node.span, message, help);
+            self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
             return None;
         }
-        let mut read = |node: Option<&Node<'_>>| node.and_then(|node| self.count32(node)).unwrap_or(0);
+        let mut read = |node: Option<&YamlNode<'_>>| node.and_then(|node| self.count32(node)).unwrap_or(0);
         Some(PoolRequest {
             total: read(total),
             per_item: read(per_item),
@@ -268,18 +289,22 @@ impl Reader<'_> {
     }
 
     /// Retry settings of the whole workflow, the closest first, and its tolerance.
-    fn outer(&mut self, fields: &Fields<'_>, deadline: Option<Duration>) -> (Vec<Layer>, FailureRule) {
+    fn outer(
+        &mut self,
+        fields: &MappingFields<'_>,
+        deadline: Option<Duration>,
+    ) -> (Vec<SettingsLayer>, FailureRule) {
         let mut layers = Vec::new();
         let mut rule = self.failure_rule(fields);
         let errors = fields.get("error_policy");
-        if let Some(errors) = errors.and_then(|node| self.fields(node, Table::ErrorPolicy)) {
+        if let Some(errors) = errors.and_then(|node| self.fields(node, MappingTable::ErrorPolicy)) {
             if let Some(node) = errors.get("retry_config") {
-                layers.extend(self.layer(node, Place::ErrorPolicy));
+                layers.extend(self.layer(node, SettingPlace::ErrorPolicy));
             }
             rule = self.failure_rule(&errors).over(&rule);
         }
         if let Some(node) = fields.get("retry_config") {
-            layers.extend(self.layer(node, Place::Workflow));
+            layers.extend(self.layer(node, SettingPlace::Workflow));
         }
         layers.extend(deadline_layer(deadline, fields.key_span("deadline")));
         (layers, rule)
@@ -287,16 +312,16 @@ impl Reader<'_> {
 
     fn map_reduce(
         &mut self,
-        fields: &Fields<'_>,
+        fields: &MappingFields<'_>,
         workflow: &mut Workflow,
-        outer: &[Layer],
+        outer: &[SettingsLayer],
         rule: &FailureRule,
     ) {
-        let around = Around { layers: outer, shared: Some(&OnceCell::new()), timeout: None };
-        if let Some(node) = fields.get("setup").filter(|node| node.value != Value::Null) {
+        let around = CommandContext { layers: outer, shared: Some(&OnceCell::new()), timeout: None };
+        if let Some(node) = fields.get("setup").filter(|node| node.value != YamlValue::Null) {
             self.chain(node, around, workflow, StepPhase::Setup);
         }
-        let Some(node) = self.needed(fields, "map", Table::Workflow) else {
+        let Some(node) = self.needed(fields, "map", MappingTable::Workflow) else {
             return;
         };
         let outside = self.scope.clone();
@@ -304,14 +329,20 @@ impl Reader<'_> {
         // What an item captured is not there after the map.
         let captured = &self.scope.captured_so_far;
         let ended = captured.difference(&outside.captured_so_far);
-        self.scope = super::names::Scope { map: true, ended: ended.cloned().collect(), ..outside };
+        self.scope = super::names::NameScope { map: true, ended: ended.cloned().collect(), ..outside };
         let reduce = fields.get("reduce");
-        if let Some(node) = reduce.filter(|node| node.value != Value::Null) {
+        if let Some(node) = reduce.filter(|node| node.value != YamlValue::Null) {
             self.chain(node, around, workflow, StepPhase::Reduce);
         }
     }
 
-    fn map_step(&mut self, node: &Node<'_>, workflow: &mut Workflow, outer: &[Layer], rule: &FailureRule) {
+    fn map_step(
+        &mut self,
+        node: &YamlNode<'_>,
+        workflow: &mut Workflow,
+        outer: &[SettingsLayer],
+        rule: &FailureRule,
+    ) {
         let Some(part) = self.map_part(node, rule) else {
             return;
         };
@@ -322,7 +353,8 @@ impl Reader<'_> {
         let sooner = deadline_layer(sooner, part.deadline_span);
         let inner = sooner.iter().chain(&part.layers).chain(outer);
         let layers: Vec<_> = inner.chain(&part.last_layer).cloned().collect();
-        let around = Around { layers: &layers, shared: Some(&OnceCell::new()), timeout: part.timeout };
+        let around =
+            CommandContext { layers: &layers, shared: Some(&OnceCell::new()), timeout: part.timeout };
         let commands = self.commands(part.template, around);
         let Some(map) = part.map else {
             return;
@@ -339,8 +371,8 @@ impl Reader<'_> {
 }
 
 /// A deadline limits retries like a setting of its own.
-fn deadline_layer(deadline: Option<Duration>, span: Span) -> Option<Layer> {
-    let mut layer = Layer::empty(Place::Deadline);
+fn deadline_layer(deadline: Option<Duration>, span: Span) -> Option<SettingsLayer> {
+    let mut layer = SettingsLayer::empty(SettingPlace::Deadline);
     layer.config = layer.config.deadline(deadline?);
     layer.spans.insert("deadline", span);
     Some(layer)

@@ -2,15 +2,15 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::workflow::keys::{ACTIONS, Table};
+use crate::workflow::keys::{ACTIONS, MappingTable};
 
 /// `known` are the keys of a mapping whose other keys may be agents.
-pub(super) fn of(table: Table, known: Option<&[&str]>) -> Vec<Value> {
+pub(super) fn of(table: MappingTable, known: Option<&[&str]>) -> Vec<Value> {
     match table {
-        Table::Workflow => modes().into_iter().chain(tolerance()).collect(),
-        Table::ErrorPolicy => tolerance(),
-        Table::Command => vec![one_action(known)],
-        Table::Handler => {
+        MappingTable::Workflow => modes().into_iter().chain(tolerance()).collect(),
+        MappingTable::ErrorPolicy => tolerance(),
+        MappingTable::Command => vec![one_action(known)],
+        MappingTable::Handler => {
             let several = json!({
                 "propertyNames": {"enum": ["commands", "max_attempts", "fail_workflow"]},
             });
@@ -18,14 +18,14 @@ pub(super) fn of(table: Table, known: Option<&[&str]>) -> Vec<Value> {
             super::add(&mut condition, json!({"else": one_action(known)}));
             vec![condition]
         }
-        Table::Input => vec![either("file", "shell")],
-        Table::Secret => vec![either("env", "file")],
-        Table::Backoff => vec![json!({"minProperties": 1, "maxProperties": 1})],
-        Table::Rule => vec![when(
+        MappingTable::Input => vec![either("file", "shell")],
+        MappingTable::Secret => vec![either("env", "file")],
+        MappingTable::Backoff => vec![json!({"minProperties": 1, "maxProperties": 1})],
+        MappingTable::Rule => vec![when(
             json!({"required": ["retry_config"]}),
             json!({"properties": {"then": {"const": "retry"}}}),
         )],
-        Table::FlowStep => {
+        MappingTable::FlowStep => {
             let done_by = |key: &str, other: &str| json!({"required": [key], "properties": {other: false}});
             vec![
                 when(is("type", "flow"), done_by("flow", "http")),
@@ -33,7 +33,7 @@ pub(super) fn of(table: Table, known: Option<&[&str]>) -> Vec<Value> {
                 when(is("type", "async"), done_by("http", "flow")),
             ]
         }
-        Table::Attribute => vec![
+        MappingTable::Attribute => vec![
             when(is("role", "const"), json!({"required": ["default"]})),
             when(is("role", "output"), json!({"properties": {"for_each": {"const": false}}})),
         ],

@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use crate::workflow::keys::{Key, Shape, Table};
+use crate::workflow::keys::{MappingKey, MappingTable, ValueShape};
 
 /// Numbers, each directly before its unit. A fraction of a nanosecond is refused.
 pub(super) const DURATION: &str = "^\\s*(([0-9]+ns|[0-9]+(\\.[0-9]+)?\
@@ -27,27 +27,33 @@ const VARIABLE: &str = "^\\$([A-Za-z0-9_]+|\\{[A-Za-z0-9_]+\\})$";
 const PERMISSIONS: &str = "^(0o)?0*[0-7]{1,4}$";
 const SIGNAL: &str = "^(SIG)?(HUP|INT|QUIT|ILL|TRAP|ABRT|BUS|FPE|KILL|USR1|SEGV|USR2|PIPE|ALRM|TERM)$";
 
-pub(super) fn of(table: Table, key: Key) -> Value {
+pub(super) fn of(table: MappingTable, key: MappingKey) -> Value {
     match (table, key.name()) {
-        (Table::Http, "headers") => json!({"propertyNames": {"pattern": HEADER}}),
-        (_, "env" | "secrets") if matches!(key.shape, Shape::MapOf(_)) => {
+        (MappingTable::Http, "headers") => json!({"propertyNames": {"pattern": HEADER}}),
+        (_, "env" | "secrets") if matches!(key.shape, ValueShape::MapOf(_)) => {
             json!({"propertyNames": {"pattern": NAME}})
         }
-        (_, "timeout" | "deadline") if matches!(key.shape, Shape::Duration) => {
+        (_, "timeout" | "deadline") if matches!(key.shape, ValueShape::Duration) => {
             json!({"allOf": [{"pattern": "[1-9]"}]})
         }
-        (Table::Workflow, name) => workflow(name),
-        (Table::Command | Table::Handler, name) => command(name),
-        (Table::Map | Table::TimeoutConfig, name) => map(name),
-        (Table::RetryConfig | Table::Rule, name) => retry(name),
-        (Table::FlowStep | Table::FlowHttp | Table::Predicate | Table::WorkConfig, name) => flow(name),
-        (Table::ErrorPolicy, name) => tolerance(name),
-        (Table::Breaker, "name") => json!({"pattern": IDENTIFIER}),
-        (Table::Breaker, "failure_threshold" | "half_open_max_calls") => count_from(1),
-        (Table::Http, "expect") => json!({"minItems": 1}),
-        (Table::Http, "url") => json!({"pattern": ADDRESS}),
+        (MappingTable::Workflow, name) => workflow(name),
+        (MappingTable::Command | MappingTable::Handler, name) => command(name),
+        (MappingTable::Map | MappingTable::TimeoutConfig, name) => map(name),
+        (MappingTable::RetryConfig | MappingTable::Rule, name) => retry(name),
+        (
+            MappingTable::FlowStep
+            | MappingTable::FlowHttp
+            | MappingTable::Predicate
+            | MappingTable::WorkConfig,
+            name,
+        ) => flow(name),
+        (MappingTable::ErrorPolicy, name) => tolerance(name),
+        (MappingTable::Breaker, "name") => json!({"pattern": IDENTIFIER}),
+        (MappingTable::Breaker, "failure_threshold" | "half_open_max_calls") => count_from(1),
+        (MappingTable::Http, "expect") => json!({"minItems": 1}),
+        (MappingTable::Http, "url") => json!({"pattern": ADDRESS}),
         // A number is taken as written: 7777 stands for its digits.
-        (Table::WriteFile, "mode") => json!({"pattern": PERMISSIONS, "maximum": 7777}),
+        (MappingTable::WriteFile, "mode") => json!({"pattern": PERMISSIONS, "maximum": 7777}),
         _ => json!({}),
     }
 }
@@ -76,8 +82,8 @@ fn workflow(name: &str) -> Value {
 
 /// Keys of commands, which cannot be agents; `claude` is one already.
 fn taken_by_commands() -> Vec<&'static str> {
-    let tables = [Table::Command, Table::Handler].into_iter();
-    let mut names: Vec<_> = tables.flat_map(Table::keys).map(Key::name).collect();
+    let tables = [MappingTable::Command, MappingTable::Handler].into_iter();
+    let mut names: Vec<_> = tables.flat_map(MappingTable::keys).map(MappingKey::name).collect();
     names.sort_unstable();
     names.dedup();
     names.retain(|name| *name != "claude");

@@ -6,11 +6,11 @@
 
 use serde_json::Value;
 
-use super::names::Names;
+use super::names::KnownNames;
 use super::reference::Reference;
 use super::template_error::{MOST_ERRORS, TemplateError};
 use super::text::TextTemplate;
-use super::value::{self, ValueError, Values};
+use super::value::{self, TemplateValues, ValueError};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct JsonTemplate {
@@ -34,7 +34,7 @@ struct Place {
 
 impl JsonTemplate {
     /// The errors are in the order of the value, at most a thousand.
-    pub fn parse(value: &Value, names: &Names<'_>) -> Result<Self, Vec<JsonTemplateError>> {
+    pub fn parse(value: &Value, names: &KnownNames<'_>) -> Result<Self, Vec<JsonTemplateError>> {
         let mut strings = vec![];
         let mut errors = vec![];
         // The stack is explicit, because the author chooses how deep the value is.
@@ -71,7 +71,7 @@ impl JsonTemplate {
     }
 
     /// Fails on the first missing value.
-    pub fn render(&self, values: &dyn Values) -> Result<Value, ValueError> {
+    pub fn render(&self, values: &dyn TemplateValues) -> Result<Value, ValueError> {
         let mut rendered = self.value.clone();
         for place in &self.strings {
             let value = match place.template.only_reference() {

@@ -17,9 +17,9 @@ mod text;
 mod value;
 
 pub use json::{JsonTemplate, JsonTemplateError};
-pub use names::Names;
+pub use names::KnownNames;
 pub use reference::{Reference, Root, Segment};
 pub use shell::{Script, ShellTemplate};
 pub use template_error::TemplateError;
 pub use text::TextTemplate;
-pub use value::{ValueError, Values};
+pub use value::{TemplateValues, ValueError};

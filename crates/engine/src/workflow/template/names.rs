@@ -21,7 +21,7 @@ const MOST_COMPARED: usize = 500;
 const MOST_LISTED: usize = 12;
 
 #[derive(Debug, Clone, Copy)]
-pub struct Names<'a> {
+pub struct KnownNames<'a> {
     /// Allows `item` and `item_file`.
     pub item: bool,
     /// Allows `map`.
@@ -40,7 +40,7 @@ pub(super) struct Refusal {
 
 type Resolved = Result<(Root, Vec<Segment>), Refusal>;
 
-impl Names<'_> {
+impl KnownNames<'_> {
     /// Whether the name is ours even without a dot, and not one of the shell's.
     pub(super) fn claims(&self, name: &str) -> bool {
         matches!(name, "item" | "item_file") || self.captured.contains(name)
@@ -197,7 +197,7 @@ mod tests {
     fn resolve(item: bool, map: bool, text: &str) -> Resolved {
         let captured = BTreeSet::from(["version".to_owned()]);
         let steps = BTreeSet::from(["build".to_owned(), "lint".to_owned()]);
-        let names = Names { item, map, captured: &captured, steps: &steps };
+        let names = KnownNames { item, map, captured: &captured, steps: &steps };
         let (name, path) = path(text);
         names.resolve(text, name, path)
     }
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn of_very_many_names_only_a_few_are_compared_and_listed() {
         let steps: BTreeSet<String> = (0..100_000).map(|n| format!("step-{n:06}")).collect();
-        let names = Names { item: false, map: false, captured: &BTreeSet::new(), steps: &steps };
+        let names = KnownNames { item: false, map: false, captured: &BTreeSet::new(), steps: &steps };
         let help = |name: &str| {
             let path = vec![field(name), field("output")];
             names.resolve("", "step", path).unwrap_err().help

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::cursor::Cursor;
-use super::names::Names;
+use super::names::KnownNames;
 use super::reference::{Reference, Segment};
 use super::template_error::TemplateError;
 
@@ -32,12 +32,12 @@ pub(super) enum Found {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader<'n> {
-    names: Names<'n>,
+    names: KnownNames<'n>,
     language: Language,
 }
 
 impl<'n> Reader<'n> {
-    pub(super) fn new(names: &Names<'n>, language: Language) -> Self {
+    pub(super) fn new(names: &KnownNames<'n>, language: Language) -> Self {
         Self { names: *names, language }
     }
 

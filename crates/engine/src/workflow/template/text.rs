@@ -5,11 +5,11 @@
 
 use super::cursor::{Cursor, Token};
 use super::dollar::Dollar;
-use super::names::Names;
+use super::names::KnownNames;
 use super::reader::{Found, Language, Reader};
 use super::reference::Reference;
 use super::template_error::{MOST_ERRORS, TemplateError};
-use super::value::{self, ValueError, Values};
+use super::value::{self, TemplateValues, ValueError};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextTemplate {
@@ -33,7 +33,7 @@ impl TextTemplate {
     }
 
     /// The errors are in the order of the text, at most a thousand.
-    pub fn parse(text: &str, names: &Names<'_>) -> Result<Self, Vec<TemplateError>> {
+    pub fn parse(text: &str, names: &KnownNames<'_>) -> Result<Self, Vec<TemplateError>> {
         let reader = Reader::new(names, Language::Text);
         let mut cursor = Cursor::new(text);
         let mut pieces = vec![];
@@ -81,18 +81,18 @@ impl TextTemplate {
     }
 
     /// Fails on the first value that is missing, too large or holds a NUL character.
-    pub fn render(&self, values: &dyn Values) -> Result<String, ValueError> {
+    pub fn render(&self, values: &dyn TemplateValues) -> Result<String, ValueError> {
         self.filled(|reference| value::argument(reference, values))
     }
 
     /// For the body of a request: values may have any size. Fails on the first missing value.
-    pub fn render_body(&self, values: &dyn Values) -> Result<String, ValueError> {
+    pub fn render_body(&self, values: &dyn TemplateValues) -> Result<String, ValueError> {
         self.filled(|reference| Ok(value::text(value::value(reference, values)?)))
     }
 
     /// A value behind the scheme is percent-encoded, so that it is one piece of the address, unless it
     /// is `${raw:…}`. Fails like [`Self::render`].
-    pub fn render_url(&self, values: &dyn Values) -> Result<String, ValueError> {
+    pub fn render_url(&self, values: &dyn TemplateValues) -> Result<String, ValueError> {
         let mut url = String::new();
         for piece in &self.pieces {
             match piece {

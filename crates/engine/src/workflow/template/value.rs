@@ -14,7 +14,7 @@ use super::reference::Reference;
 /// value.
 const MOST_BYTES: usize = 100 * 1024;
 
-pub trait Values {
+pub trait TemplateValues {
     /// `None` if it does not exist.
     fn value(&self, reference: &Reference) -> Option<Cow<'_, Value>>;
 }
@@ -49,7 +49,10 @@ fn way_out(name: &str) -> &'static str {
     }
 }
 
-pub(super) fn value<'v>(reference: &Reference, values: &'v dyn Values) -> Result<Cow<'v, Value>, ValueError> {
+pub(super) fn value<'v>(
+    reference: &Reference,
+    values: &'v dyn TemplateValues,
+) -> Result<Cow<'v, Value>, ValueError> {
     let found = values.value(reference).filter(|value| !value.is_null());
     match (found, reference.default()) {
         (Some(value), None) => Ok(value),
@@ -68,7 +71,7 @@ pub(super) fn text(value: Cow<'_, Value>) -> String {
     }
 }
 
-pub(super) fn argument(reference: &Reference, values: &dyn Values) -> Result<String, ValueError> {
+pub(super) fn argument(reference: &Reference, values: &dyn TemplateValues) -> Result<String, ValueError> {
     let text = text(value(reference, values)?);
     let name = || reference.text().to_owned();
     if text.len() > MOST_BYTES {

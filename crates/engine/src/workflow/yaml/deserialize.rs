@@ -6,7 +6,7 @@ use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{self, Deserializer, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 
-use super::tree::{Node, Value};
+use super::tree::{YamlNode, YamlValue};
 use crate::workflow::source::Span;
 
 /// Errors rise from the innermost value, whose span is kept.
@@ -30,22 +30,22 @@ impl de::Error for ReadError {
     }
 }
 
-impl<'de> Deserializer<'de> for &'de Node<'de> {
+impl<'de> Deserializer<'de> for &'de YamlNode<'de> {
     type Error = ReadError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         let read = match &self.value {
-            Value::Null => visitor.visit_unit(),
-            Value::Bool(flag) => visitor.visit_bool(*flag),
-            Value::Integer(number) => match u64::try_from(*number) {
+            YamlValue::Null => visitor.visit_unit(),
+            YamlValue::Bool(flag) => visitor.visit_bool(*flag),
+            YamlValue::Integer(number) => match u64::try_from(*number) {
                 Ok(number) => visitor.visit_u64(number),
                 Err(_) => visitor.visit_i64(*number),
             },
-            Value::Large(number) => visitor.visit_u64(*number),
-            Value::Float(number) => visitor.visit_f64(*number),
-            Value::Text(text) => visitor.visit_borrowed_str(text),
-            Value::List(nodes) => visitor.visit_seq(SeqDeserializer::new(nodes.iter())),
-            Value::Map(entries) => visitor.visit_map(MapDeserializer::new(
+            YamlValue::Large(number) => visitor.visit_u64(*number),
+            YamlValue::Float(number) => visitor.visit_f64(*number),
+            YamlValue::Text(text) => visitor.visit_borrowed_str(text),
+            YamlValue::List(nodes) => visitor.visit_seq(SeqDeserializer::new(nodes.iter())),
+            YamlValue::Map(entries) => visitor.visit_map(MapDeserializer::new(
                 entries.iter().map(|entry| (entry.key.as_ref(), &entry.node)),
             )),
         };
@@ -62,7 +62,7 @@ impl<'de> Deserializer<'de> for &'de Node<'de> {
         _variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ReadError> {
-        let Value::Text(word) = &self.value else {
+        let YamlValue::Text(word) = &self.value else {
             let message = format!("{} stands where one of a few words is expected", self.kind());
             let span = Some(self.span);
             return Err(ReadError { message, span });
@@ -77,7 +77,7 @@ impl<'de> Deserializer<'de> for &'de Node<'de> {
     }
 }
 
-impl<'de> IntoDeserializer<'de, ReadError> for &'de Node<'de> {
+impl<'de> IntoDeserializer<'de, ReadError> for &'de YamlNode<'de> {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {

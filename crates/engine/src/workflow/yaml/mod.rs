@@ -5,7 +5,7 @@ mod parse;
 mod tree;
 
 pub(crate) use parse::parse;
-pub(crate) use tree::{Entry, Node, Value};
+pub(crate) use tree::{YamlEntry, YamlNode, YamlValue};
 
 #[cfg(test)]
 mod tests;

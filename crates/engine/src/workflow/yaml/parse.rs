@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use granit_parser::{ErrorKind, Event as Parsed, Parser, ScalarStyle, ScanError, options};
 
-use super::tree::{Entry, Node, Value};
-use crate::workflow::diagnostic::{Code, Diagnostic, Problems};
+use super::tree::{YamlEntry, YamlNode, YamlValue};
+use crate::workflow::diagnostic::{Diagnostic, DiagnosticCode, Problems};
 use crate::workflow::source::{Source, Span};
 
 /// Nesting of lists and mappings.
@@ -18,11 +18,11 @@ const DEEPEST: usize = 100;
 const MOST_ALIASED: usize = 100_000;
 
 /// `None` if the text is not YAML. Also notes problems that do not prevent reading.
-pub(crate) fn parse<'s>(source: &'s Source, problems: &mut Problems) -> Option<Node<'s>> {
+pub(crate) fn parse<'s>(source: &'s Source, problems: &mut Problems) -> Option<YamlNode<'s>> {
     if source.text().len() > Source::MOST_BYTES {
         let message = format!("the file has {} bytes", source.text().len());
         let help = format!("at most {} bytes are read", Source::MOST_BYTES);
-        problems.push(Diagnostic::new(Code::TooLarge, Span::default(), message).help(help));
+        problems.push(Diagnostic::new(DiagnosticCode::TooLarge, Span::default(), message).help(help));
         return None;
     }
     let mut tree = Tree::new(source, problems);
@@ -45,7 +45,7 @@ pub(crate) fn parse<'s>(source: &'s Source, problems: &mut Problems) -> Option<N
     if root.is_none() {
         let message = "the file holds no workflow";
         let help = "begin with a list of commands, such as `- shell: echo hello`";
-        problems.push(Diagnostic::new(Code::Empty, Span::default(), message).help(help));
+        problems.push(Diagnostic::new(DiagnosticCode::Empty, Span::default(), message).help(help));
     }
     root
 }
@@ -54,10 +54,10 @@ struct Tree<'s, 'p> {
     source: &'s Source,
     problems: &'p mut Problems,
     open: Vec<Open<'s>>,
-    anchors: BTreeMap<usize, (Node<'s>, usize)>,
+    anchors: BTreeMap<usize, (YamlNode<'s>, usize)>,
     aliased: usize,
     documents: usize,
-    root: Option<Node<'s>>,
+    root: Option<YamlNode<'s>>,
 }
 
 struct Open<'s> {
@@ -69,9 +69,9 @@ struct Open<'s> {
 }
 
 enum Content<'s> {
-    List(Vec<Node<'s>>),
+    List(Vec<YamlNode<'s>>),
     Map {
-        entries: Vec<Entry<'s>>,
+        entries: Vec<YamlEntry<'s>>,
         /// An index of the keys, once they are too many to search.
         seen: BTreeMap<Cow<'s, str>, Span>,
         key: Option<(Cow<'s, str>, Span)>,
@@ -95,17 +95,17 @@ impl<'s, 'p> Tree<'s, 'p> {
         if let Some(tag) = event.tag() {
             let message = format!("`{}` is a tag", tag.original());
             let help = "tags have no meaning here; leave it out";
-            return Err(Diagnostic::new(Code::Syntax, span, message).help(help));
+            return Err(Diagnostic::new(DiagnosticCode::Syntax, span, message).help(help));
         }
         match event {
             Parsed::Scalar(text, style, anchor, _) => {
                 // A long text counts for more than one, because aliases copy it.
                 let size = (text.len() / 64).saturating_add(1);
                 let value = match style {
-                    ScalarStyle::Plain => Value::of_plain(text),
-                    _ => Value::Text(text),
+                    ScalarStyle::Plain => YamlValue::of_plain(text),
+                    _ => YamlValue::Text(text),
                 };
-                self.put(Node { span, value }, size, anchor)
+                self.put(YamlNode { span, value }, size, anchor)
             }
             Parsed::SequenceStart(_, anchor, _) => self.begin(span, anchor, Content::List(Vec::new())),
             Parsed::MappingStart(_, anchor, _) => {
@@ -119,7 +119,7 @@ impl<'s, 'p> Tree<'s, 'p> {
                 if self.documents > 1 {
                     let message = "a second document begins here";
                     let help = "one file holds one workflow";
-                    return Err(Diagnostic::new(Code::Syntax, span, message).help(help));
+                    return Err(Diagnostic::new(DiagnosticCode::Syntax, span, message).help(help));
                 }
                 Ok(())
             }
@@ -143,22 +143,22 @@ impl<'s, 'p> Tree<'s, 'p> {
             // There may be a million of these, so spare capacity is released.
             Content::List(mut nodes) => {
                 nodes.shrink_to_fit();
-                Value::List(nodes)
+                YamlValue::List(nodes)
             }
             Content::Map { mut entries, .. } => {
                 entries.shrink_to_fit();
-                Value::Map(entries)
+                YamlValue::Map(entries)
             }
         };
         let span = Span { start: closed.start.start, end: span.end.max(closed.start.end) };
-        self.put(Node { span, value }, closed.size, closed.anchor)
+        self.put(YamlNode { span, value }, closed.size, closed.anchor)
     }
 
     fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Diagnostic> {
         // An alias inside of its own anchor is not known yet.
         let Some((node, size)) = self.anchors.get(&anchor) else {
             let message = "this alias stands inside of what it refers to";
-            return Err(Diagnostic::new(Code::Syntax, span, message));
+            return Err(Diagnostic::new(DiagnosticCode::Syntax, span, message));
         };
         let (mut node, size) = (node.clone(), *size);
         node.span = span;
@@ -172,18 +172,18 @@ impl<'s, 'p> Tree<'s, 'p> {
             return Ok(());
         }
         let message = format!("anchors and aliases add more than {MOST_ALIASED} values to this file");
-        Err(Diagnostic::new(Code::TooLarge, span, message))
+        Err(Diagnostic::new(DiagnosticCode::TooLarge, span, message))
     }
 
     /// Puts a finished value where it belongs: as the root, into a list, as a key or its value.
-    fn put(&mut self, node: Node<'s>, size: usize, anchor: usize) -> Result<(), Diagnostic> {
+    fn put(&mut self, node: YamlNode<'s>, size: usize, anchor: usize) -> Result<(), Diagnostic> {
         if anchor > 0 {
             // Keeping a copy costs what the anchor holds, so it counts like an alias.
             self.add_aliased(size, node.span)?;
             self.anchors.insert(anchor, (node.clone(), size));
         }
         let Some(open) = self.open.last_mut() else {
-            self.root = (node.value != Value::Null).then_some(node);
+            self.root = (node.value != YamlValue::Null).then_some(node);
             return Ok(());
         };
         open.size = open.size.saturating_add(size);
@@ -194,14 +194,14 @@ impl<'s, 'p> Tree<'s, 'p> {
                 Some((key, key_span)) => {
                     if let Some(first) = earlier(entries, seen, &key) {
                         let message = format!("`{key}` stands twice in this mapping");
-                        let problem = Diagnostic::new(Code::DuplicateKey, key_span, message);
+                        let problem = Diagnostic::new(DiagnosticCode::DuplicateKey, key_span, message);
                         let problem = problem.related(first, "it stands here already");
                         self.problems.push(problem);
                     } else {
                         if !seen.is_empty() {
                             seen.insert(key.clone(), key_span);
                         }
-                        entries.push(Entry { key, key_span, node });
+                        entries.push(YamlEntry { key, key_span, node });
                     }
                 }
             },
@@ -217,7 +217,7 @@ impl<'s, 'p> Tree<'s, 'p> {
         if matches!(error.kind(), ErrorKind::RecursionLimitExceeded) {
             return too_deep(span);
         }
-        let problem = Diagnostic::new(Code::Syntax, span, error.info());
+        let problem = Diagnostic::new(DiagnosticCode::Syntax, span, error.info());
         let (_, line) = self.source.lines(span, span);
         if text.get(line).unwrap_or_default().contains("${") {
             return problem.help("inside of braces and brackets, `${…}` has to stand in quotes");
@@ -228,11 +228,15 @@ impl<'s, 'p> Tree<'s, 'p> {
 
 fn too_deep(span: Span) -> Diagnostic {
     let message = format!("this is nested more than {DEEPEST} levels deep");
-    Diagnostic::new(Code::TooLarge, span, message)
+    Diagnostic::new(DiagnosticCode::TooLarge, span, message)
 }
 
 /// Where the key stands already. A small mapping is searched; a large one has an index.
-fn earlier<'s>(entries: &[Entry<'s>], seen: &mut BTreeMap<Cow<'s, str>, Span>, key: &str) -> Option<Span> {
+fn earlier<'s>(
+    entries: &[YamlEntry<'s>],
+    seen: &mut BTreeMap<Cow<'s, str>, Span>,
+    key: &str,
+) -> Option<Span> {
     const SMALL: usize = 16;
     if seen.is_empty() && entries.len() < SMALL {
         let twin = entries.iter().find(|entry| entry.key == key);
@@ -246,13 +250,13 @@ fn earlier<'s>(entries: &[Entry<'s>], seen: &mut BTreeMap<Cow<'s, str>, Span>, k
 }
 
 /// A key is taken as written, even if it looks like a number: `200: ok` has the key `200`.
-fn key_of<'s>(source: &'s Source, node: Node<'s>) -> Result<(Cow<'s, str>, Span), Diagnostic> {
+fn key_of<'s>(source: &'s Source, node: YamlNode<'s>) -> Result<(Cow<'s, str>, Span), Diagnostic> {
     let span = node.span;
     match node.value {
-        Value::Text(text) => Ok((text, span)),
-        Value::List(_) | Value::Map(_) => {
+        YamlValue::Text(text) => Ok((text, span)),
+        YamlValue::List(_) | YamlValue::Map(_) => {
             let message = format!("{} cannot be a key", node.kind());
-            Err(Diagnostic::new(Code::Syntax, span, message))
+            Err(Diagnostic::new(DiagnosticCode::Syntax, span, message))
         }
         _ => {
             let written = source.text().get(span.range()).unwrap_or_default();

@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::workflow::diagnostic::{Code, Diagnostic, Problems};
+use crate::workflow::diagnostic::{Diagnostic, DiagnosticCode, Problems};
 use crate::workflow::source::Source;
 
-fn read(source: &Source) -> (Option<Node<'_>>, Vec<Diagnostic>) {
+fn read(source: &Source) -> (Option<YamlNode<'_>>, Vec<Diagnostic>) {
     let mut problems = Problems::default();
     let node = parse(source, &mut problems);
     (node, problems.found)
@@ -19,7 +19,7 @@ fn json(text: &str) -> String {
     node.unwrap().to_json().to_string()
 }
 
-fn refused(text: &str) -> (Code, usize, usize, String) {
+fn refused(text: &str) -> (DiagnosticCode, usize, usize, String) {
     let source = Source::new("x.yaml", text);
     let mut problems = Problems::default();
     parse(&source, &mut problems);
@@ -51,22 +51,22 @@ fn what_cannot_be_meant_is_refused_with_its_place() {
         let (code, line, column, _) = refused(text);
         (code, line, column)
     };
-    assert_eq!(at("a: 1\nb: 2\na: 3\n"), (Code::DuplicateKey, 3, 1));
-    assert_eq!(at("a: !!python/object x\n"), (Code::Syntax, 1, 4));
-    assert_eq!(at("a: [1, 2\n"), (Code::Syntax, 1, 4));
-    assert_eq!(at("a: 1\n---\nb: 2\n"), (Code::Syntax, 2, 1));
-    assert_eq!(at(""), (Code::Empty, 1, 1));
-    assert_eq!(at("# nothing\n"), (Code::Empty, 1, 1));
-    assert_eq!(at("[a]: 1\n"), (Code::Syntax, 1, 1));
-    assert_eq!(at("a: *unknown\n").0, Code::Syntax);
-    assert_eq!(at("a: &x [*x]\n").0, Code::Syntax);
-    assert_eq!(at("a: \u{0}\n").0, Code::Syntax);
+    assert_eq!(at("a: 1\nb: 2\na: 3\n"), (DiagnosticCode::DuplicateKey, 3, 1));
+    assert_eq!(at("a: !!python/object x\n"), (DiagnosticCode::Syntax, 1, 4));
+    assert_eq!(at("a: [1, 2\n"), (DiagnosticCode::Syntax, 1, 4));
+    assert_eq!(at("a: 1\n---\nb: 2\n"), (DiagnosticCode::Syntax, 2, 1));
+    assert_eq!(at(""), (DiagnosticCode::Empty, 1, 1));
+    assert_eq!(at("# nothing\n"), (DiagnosticCode::Empty, 1, 1));
+    assert_eq!(at("[a]: 1\n"), (DiagnosticCode::Syntax, 1, 1));
+    assert_eq!(at("a: *unknown\n").0, DiagnosticCode::Syntax);
+    assert_eq!(at("a: &x [*x]\n").0, DiagnosticCode::Syntax);
+    assert_eq!(at("a: \u{0}\n").0, DiagnosticCode::Syntax);
 }
 
 #[test]
 fn twenty_thousand_levels_are_too_deep_and_nothing_breaks() {
     for text in ["[".repeat(20_000), "{a: ".repeat(20_000), "- ".repeat(20_000)] {
-        assert_eq!(refused(&text).0, Code::TooLarge, "{}", &text[..4]);
+        assert_eq!(refused(&text).0, DiagnosticCode::TooLarge, "{}", &text[..4]);
     }
     let lines: Vec<_> = (0..20_000_usize).map(|n| format!("{}a:", " ".repeat(n % 2000))).collect();
     let indented = lines.join("\n");
@@ -81,7 +81,7 @@ fn an_alias_bomb_does_not_go_off() {
         let list = [inner.as_str(); 10].join(", ");
         text = format!("{text}a{n}: &a{n} [{list}]\n");
     }
-    assert_eq!(refused(&text).0, Code::TooLarge);
+    assert_eq!(refused(&text).0, DiagnosticCode::TooLarge);
 }
 
 proptest! {

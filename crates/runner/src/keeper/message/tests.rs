@@ -8,9 +8,9 @@ use proptest::prelude::*;
 
 use undaunted_engine::event::codec::read;
 
-use super::{Refusal, Reply, Request, reread_reply, reread_request, written};
-use crate::keeper::Spec;
-use crate::keeper::frame::{Frame, framed, next_frame};
+use super::{KeeperRefusal, KeeperReply, KeeperRequest, reread_reply, reread_request, written};
+use crate::keeper::CommandSpec;
+use crate::keeper::frame::{KeeperFrame, framed, next_frame};
 use crate::keeper::greeting::{greeting, not_let_in, refusal, understood};
 use crate::spool::reread_log;
 
@@ -29,8 +29,8 @@ prop_compose! {
         output_limit in prop::option::of(any::<u64>()),
         capture in any::<u64>(),
         grace in any::<u64>(),
-    ) -> Spec {
-        Spec {
+    ) -> CommandSpec {
+        CommandSpec {
             id,
             argv,
             env,
@@ -47,21 +47,21 @@ prop_compose! {
 proptest! {
     #[test]
     fn a_command_arrives_as_it_was_sent(spec in spec()) {
-        let request = Request::Start(spec);
+        let request = KeeperRequest::Start(spec);
         let stream = framed(&request).unwrap();
-        let Frame::Message(payload) = next_frame(&mut stream.as_slice()).unwrap() else {
+        let KeeperFrame::Message(payload) = next_frame(&mut stream.as_slice()).unwrap() else {
             panic!("no message");
         };
-        prop_assert_eq!(read::<Request>(&payload), Ok(request));
+        prop_assert_eq!(read::<KeeperRequest>(&payload), Ok(request));
     }
 
     #[test]
     fn a_message_cut_off_or_with_something_behind_it_is_none(spec in spec(), cut in any::<prop::sample::Index>()) {
-        let mut whole = written(&Request::Start(spec));
+        let mut whole = written(&KeeperRequest::Start(spec));
         let cut = cut.index(whole.len());
-        prop_assert!(read::<Request>(&whole[..cut]).is_err());
+        prop_assert!(read::<KeeperRequest>(&whole[..cut]).is_err());
         whole.push(0);
-        prop_assert!(read::<Request>(&whole).is_err());
+        prop_assert!(read::<KeeperRequest>(&whole).is_err());
     }
 
     #[test]
@@ -75,12 +75,12 @@ proptest! {
 fn a_length_alone_takes_no_memory() {
     // A start whose list of arguments claims four billion entries.
     let claim = [0x82, 0, 0x81, 0x82, 7, 0x9a, 255, 255, 255, 255];
-    assert!(read::<Request>(&claim).is_err());
+    assert!(read::<KeeperRequest>(&claim).is_err());
     // The same for an argument of four billion bytes.
     let claim = [0x82, 0, 0x81, 0x82, 7, 0x81, 0x5a, 255, 255, 255, 255];
-    assert!(read::<Request>(&claim).is_err());
+    assert!(read::<KeeperRequest>(&claim).is_err());
     let longest = [255, 255, 255, 255, 0];
-    assert_eq!(next_frame(&mut longest.as_slice()).unwrap(), Frame::TooLong);
+    assert_eq!(next_frame(&mut longest.as_slice()).unwrap(), KeeperFrame::TooLong);
 }
 
 #[test]
@@ -88,14 +88,14 @@ fn the_greeting_and_its_refusal_keep_their_bytes() {
     // A keeper of another release must be able to say that it does not understand.
     assert_eq!(greeting(), [5, 0, 0, 0, 0, 2, 0, 0, 0]);
     assert_eq!(understood(&[0, 2, 0, 0, 0]), Ok(()));
-    assert_eq!(understood(&[0, 1, 0, 0, 0]), Err(Refusal::Version));
-    assert_eq!(understood(&[0, 2, 0, 0, 0, 0]), Err(Refusal::Malformed));
-    let reasons = [Refusal::Malformed, Refusal::Version, Refusal::Busy];
+    assert_eq!(understood(&[0, 1, 0, 0, 0]), Err(KeeperRefusal::Version));
+    assert_eq!(understood(&[0, 2, 0, 0, 0, 0]), Err(KeeperRefusal::Malformed));
+    let reasons = [KeeperRefusal::Malformed, KeeperRefusal::Version, KeeperRefusal::Busy];
     for (number, why) in (0..).zip(reasons) {
         let refused = not_let_in(why);
         assert_eq!(refused, [7, 0, 0, 0, 5, 0, number, 0, 0, 0, 0]);
         assert_eq!(refusal(&refused[4..]), Some(why));
     }
-    let refused = written(&Reply::Refused { id: None, why: Refusal::Version });
+    let refused = written(&KeeperReply::Refused { id: None, why: KeeperRefusal::Version });
     assert_eq!(refusal(&refused), None);
 }

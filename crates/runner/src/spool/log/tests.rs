@@ -2,15 +2,17 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::{Found, Log};
-use crate::spool::{End, EndedBy, Entries, Exited, Header, Record, Spool, SpooledOutput};
+use super::{FoundLog, SpoolLog};
+use crate::spool::{
+    CommandEnd, CommandExit, EndedBy, Spool, SpoolEntries, SpoolHeader, SpoolRecord, SpooledOutput,
+};
 
-fn header() -> Header {
-    Header { boot: "boot".to_owned(), pid_space: 1, keeper: "name".to_owned(), pid: 7, uncertain: false }
+fn header() -> SpoolHeader {
+    SpoolHeader { boot: "boot".to_owned(), pid_space: 1, keeper: "name".to_owned(), pid: 7, uncertain: false }
 }
 
-fn spawning(id: u64) -> Record {
-    Record::Spawning {
+fn spawning(id: u64) -> SpoolRecord {
+    SpoolRecord::Spawning {
         id,
         at: SystemTime::UNIX_EPOCH + Duration::from_nanos(id),
         slot: 3,
@@ -18,10 +20,10 @@ fn spawning(id: u64) -> Record {
     }
 }
 
-fn exited(id: u64) -> Record {
-    Record::Exited(Exited {
+fn exited(id: u64) -> SpoolRecord {
+    SpoolRecord::Exited(CommandExit {
         id,
-        end: End::Signal(9),
+        end: CommandEnd::Signal(9),
         why: EndedBy::Timeout,
         began: SystemTime::UNIX_EPOCH,
         ended: SystemTime::UNIX_EPOCH + Duration::from_secs(1),
@@ -37,9 +39,9 @@ fn spool() -> (tempfile::TempDir, Spool) {
     (folder, spool)
 }
 
-fn read(spool: &Spool) -> super::Story {
-    match Found::at(&spool.log()).unwrap() {
-        Found::Log(story) => story,
+fn read(spool: &Spool) -> super::ReadLog {
+    match FoundLog::at(&spool.log()).unwrap() {
+        FoundLog::Log(story) => story,
         other => panic!("{other:?}"),
     }
 }
@@ -47,13 +49,13 @@ fn read(spool: &Spool) -> super::Story {
 #[test]
 fn what_is_written_is_read_again() {
     let (_folder, spool) = spool();
-    let mut log = Log::create(&spool, header(), Entries::default()).unwrap();
+    let mut log = SpoolLog::create(&spool, header(), SpoolEntries::default()).unwrap();
     for id in 0..4 {
         log.announce(&spawning(id)).unwrap();
     }
-    log.note(&Record::Spawned { id: 1, pid: 11 });
+    log.note(&SpoolRecord::Spawned { id: 1, pid: 11 });
     log.note(&exited(2));
-    log.note(&Record::Forgotten { id: 3 });
+    log.note(&SpoolRecord::Forgotten { id: 3 });
     let story = read(&spool);
     assert_eq!((&story.header, story.damage), (&header(), None));
     assert_eq!(&story.entries, log.entries());
@@ -63,7 +65,7 @@ fn what_is_written_is_read_again() {
 #[test]
 fn a_log_cut_off_anywhere_is_read_up_to_its_last_whole_record() {
     let (_folder, spool) = spool();
-    let mut log = Log::create(&spool, header(), Entries::default()).unwrap();
+    let mut log = SpoolLog::create(&spool, header(), SpoolEntries::default()).unwrap();
     let mut ends = vec![std::fs::metadata(spool.log()).unwrap().len()];
     for id in 0..3 {
         log.announce(&spawning(id)).unwrap();
@@ -74,13 +76,13 @@ fn a_log_cut_off_anywhere_is_read_up_to_its_last_whole_record() {
         std::fs::write(spool.log(), &whole[..cut]).unwrap();
         let cut = u64::try_from(cut).unwrap();
         let complete = ends.iter().filter(|end| **end <= cut).count();
-        match Found::at(&spool.log()).unwrap() {
-            Found::Log(story) => {
+        match FoundLog::at(&spool.log()).unwrap() {
+            FoundLog::Log(story) => {
                 assert_eq!(story.entries.iter().count(), complete - 1);
                 assert_eq!(story.damage.is_none(), ends.contains(&cut));
             }
-            Found::Garbage(_) => assert_eq!(complete, 0),
-            Found::Nothing => panic!("the file is there"),
+            FoundLog::Garbage(_) => assert_eq!(complete, 0),
+            FoundLog::Nothing => panic!("the file is there"),
         }
     }
 }
@@ -88,17 +90,17 @@ fn a_log_cut_off_anywhere_is_read_up_to_its_last_whole_record() {
 #[test]
 fn an_altered_byte_is_noticed_wherever_it_is() {
     let (_folder, spool) = spool();
-    let mut log = Log::create(&spool, header(), Entries::default()).unwrap();
+    let mut log = SpoolLog::create(&spool, header(), SpoolEntries::default()).unwrap();
     log.announce(&spawning(1)).unwrap();
     let whole = std::fs::read(spool.log()).unwrap();
     for at in 0..whole.len() {
         let mut altered = whole.clone();
         altered[at] ^= 0x40;
         std::fs::write(spool.log(), &altered).unwrap();
-        match Found::at(&spool.log()).unwrap() {
-            Found::Log(story) => assert!(story.damage.is_some(), "byte {at}"),
-            Found::Garbage(_) => {}
-            Found::Nothing => panic!("the file is there"),
+        match FoundLog::at(&spool.log()).unwrap() {
+            FoundLog::Log(story) => assert!(story.damage.is_some(), "byte {at}"),
+            FoundLog::Garbage(_) => {}
+            FoundLog::Nothing => panic!("the file is there"),
         }
     }
 }
@@ -106,13 +108,13 @@ fn an_altered_byte_is_noticed_wherever_it_is() {
 #[test]
 fn a_log_of_which_most_is_forgotten_starts_anew() {
     let (_folder, spool) = spool();
-    let mut log = Log::create(&spool, header(), Entries::default()).unwrap();
+    let mut log = SpoolLog::create(&spool, header(), SpoolEntries::default()).unwrap();
     log.announce(&spawning(0)).unwrap();
-    log.note(&Record::Spawned { id: 0, pid: 11 });
+    log.note(&SpoolRecord::Spawned { id: 0, pid: 11 });
     for id in 1..10_000 {
         log.announce(&spawning(id)).unwrap();
         log.note(&exited(id));
-        log.note(&Record::Forgotten { id });
+        log.note(&SpoolRecord::Forgotten { id });
     }
     let length = std::fs::metadata(spool.log()).unwrap().len();
     assert!(length < 300_000, "{length} bytes");
@@ -124,7 +126,7 @@ fn a_log_of_which_most_is_forgotten_starts_anew() {
 #[test]
 fn a_fact_that_could_not_be_written_is_written_with_the_next() {
     let (_folder, spool) = spool();
-    let mut log = Log::create(&spool, header(), Entries::default()).unwrap();
+    let mut log = SpoolLog::create(&spool, header(), SpoolEntries::default()).unwrap();
     log.announce(&spawning(1)).unwrap();
     // A file that cannot be written, as on a full disk.
     log.file = std::fs::File::open(spool.log()).unwrap();

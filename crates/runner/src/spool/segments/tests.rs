@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 
-use super::{FULL, Segments};
+use super::{FULL, OutputSegments};
 use crate::spool::{Spool, SpooledOutput};
 
 fn spool() -> (tempfile::TempDir, Spool) {
@@ -12,7 +12,7 @@ fn spool() -> (tempfile::TempDir, Spool) {
     (folder, spool)
 }
 
-fn keep(segments: &Segments, text: &str) -> SpooledOutput {
+fn keep(segments: &OutputSegments, text: &str) -> SpooledOutput {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(text.as_bytes()).unwrap();
     segments.keep(&file, 0).unwrap()
@@ -29,8 +29,8 @@ fn read(spool: &Spool, kept: SpooledOutput) -> String {
 #[test]
 fn who_comes_next_goes_on_behind_what_is_there() {
     let (_folder, spool) = spool();
-    let first = keep(&Segments::open(&spool, false).unwrap(), "first");
-    let second = keep(&Segments::open(&spool, true).unwrap(), "second");
+    let first = keep(&OutputSegments::open(&spool, false).unwrap(), "first");
+    let second = keep(&OutputSegments::open(&spool, true).unwrap(), "second");
     assert_eq!((place(first), place(second)), ((1, 0), (1, 5)));
     assert_eq!(read(&spool, first), "first");
     assert_eq!(read(&spool, second), "second");
@@ -39,12 +39,12 @@ fn who_comes_next_goes_on_behind_what_is_there() {
 #[test]
 fn a_full_segment_is_left_alone() {
     let (_folder, spool) = spool();
-    let segments = Segments::open(&spool, false).unwrap();
+    let segments = OutputSegments::open(&spool, false).unwrap();
     let first = keep(&segments, "first");
     let file = File::options().write(true).open(spool.segment(1)).unwrap();
     file.set_len(FULL).unwrap();
     drop(segments);
-    let segments = Segments::open(&spool, true).unwrap();
+    let segments = OutputSegments::open(&spool, true).unwrap();
     assert_eq!(place(keep(&segments, "second")), (2, 0));
     assert_eq!(place(keep(&segments, "third")), (2, 6));
     assert_eq!(file.metadata().unwrap().len(), FULL);
@@ -54,12 +54,12 @@ fn a_full_segment_is_left_alone() {
 #[test]
 fn room_that_was_reserved_and_never_filled_hurts_nobody() {
     let (_folder, spool) = spool();
-    let segments = Segments::open(&spool, false).unwrap();
+    let segments = OutputSegments::open(&spool, false).unwrap();
     segments.reserve(10).unwrap();
     let between = keep(&segments, "between");
     segments.reserve(10).unwrap();
     drop(segments);
-    let after = keep(&Segments::open(&spool, true).unwrap(), "after");
+    let after = keep(&OutputSegments::open(&spool, true).unwrap(), "after");
     assert_eq!((place(between), place(after)), ((1, 10), (1, 17)));
     assert_eq!(read(&spool, between), "between");
     assert_eq!(read(&spool, after), "after");
@@ -68,11 +68,11 @@ fn room_that_was_reserved_and_never_filled_hurts_nobody() {
 #[test]
 fn after_another_boot_no_place_is_given_again() {
     let (_folder, spool) = spool();
-    let lost = keep(&Segments::open(&spool, false).unwrap(), "lost");
+    let lost = keep(&OutputSegments::open(&spool, false).unwrap(), "lost");
     // It was never synced.
     let file = File::options().write(true).open(spool.segment(1)).unwrap();
     file.set_len(0).unwrap();
-    let segments = Segments::open(&spool, false).unwrap();
+    let segments = OutputSegments::open(&spool, false).unwrap();
     assert_eq!(place(keep(&segments, "others")), (2, 0));
     assert!(spool.capture(&lost, 100).is_err());
 }

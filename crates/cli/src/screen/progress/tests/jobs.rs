@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use snapbox::{IntoData, assert_data_eq, str};
-use undaunted_engine::breaker::{AdmissionControl, BreakerChange, BreakerReport, Gate, Prober};
+use undaunted_engine::breaker::{AdmissionControl, BreakerAnswer, BreakerChange, BreakerReport, ProbeOwner};
 use undaunted_engine::decide::{Reaction, react};
 use undaunted_engine::effect::{ask, offers, ready};
 use undaunted_engine::event::{Event, JobEvent, NewItem, Record};
 use undaunted_engine::id::{ItemId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
-use undaunted_engine::job::{Doing, Job};
+use undaunted_engine::job::{Activity, Job};
 use undaunted_engine::plan::Plan;
-use undaunted_engine::submission::{Surroundings, submission};
+use undaunted_engine::submission::{SubmissionContext, submission};
 use undaunted_engine::workflow::{Operator, Source, check};
-use undaunted_policy::{Cause, Timestamp};
+use undaunted_policy::{FailureCause, Timestamp};
 
 use crate::screen::progress::board::{Board, seen};
 use crate::screen::progress::draw::Size;
@@ -40,7 +40,7 @@ impl Scene {
         let operator = Operator::default();
         let checked = check(&source, &operator);
         let workflow = checked.workflow.expect("a workflow");
-        let around = Surroundings {
+        let around = SubmissionContext {
             job: "7f3k".to_owned(),
             file: "/w/w.yaml".to_owned(),
             working_dir: "/w".to_owned(),
@@ -111,9 +111,9 @@ impl Scene {
         self.breakers.tick(self.now);
         for item in ready(&self.job, &self.breakers, self.now) {
             let names: Vec<_> = self.breakers.names().cloned().collect();
-            let gate = names.first().map_or(Gate::None, |name| {
+            let gate = names.first().map_or(BreakerAnswer::None, |name| {
                 if self.breakers.may_probe(name) {
-                    self.breakers.probed_by(name, Prober::Ours);
+                    self.breakers.probed_by(name, ProbeOwner::Ours);
                 }
                 ask(&self.job, &mut self.breakers, item, name)
             });
@@ -123,10 +123,10 @@ impl Scene {
 
     pub(super) fn end(&mut self, item: ItemId, error: Option<&str>) {
         let active = self.job.active(item).expect("active");
-        let Doing::Running(start) = active.doing else { panic!("it runs: {active:?}") };
+        let Activity::Running(start) = active.activity else { panic!("it runs: {active:?}") };
         self.tell(&Input::Ended(Box::new(AttemptEnd {
             start,
-            failure: error.map(|_| Cause::Exit(1)),
+            failure: error.map(|_| FailureCause::Exit(1)),
             error: error.unwrap_or_default().to_owned(),
             ..AttemptEnd::default()
         })));

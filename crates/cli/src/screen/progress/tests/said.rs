@@ -1,7 +1,7 @@
 //! The lines that are said of a job, as usual and with `--verbose`.
 
 use snapbox::{IntoData, assert_data_eq, str};
-use undaunted_engine::breaker::{BreakerRecord, Fact, Signal};
+use undaunted_engine::breaker::{BreakerFact, BreakerRecord, TargetSignal};
 use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
 
@@ -172,7 +172,13 @@ fn every_hold_and_release_is_said_to_whoever_wants_to_know() {
 #[test]
 fn a_breaker_that_another_job_has_opened_is_said_once() {
     let mut scene = Scene::of(OUTAGE);
-    let failed = Fact::Reported { at: scene.now, generation: 0, probe: false, signal: Signal::Down, many: 2 };
+    let failed = BreakerFact::Reported {
+        at: scene.now,
+        generation: 0,
+        probe: false,
+        signal: TargetSignal::Down,
+        many: 2,
+    };
     let failed = BreakerRecord { job: Some("another".to_owned()), ..BreakerRecord::by_hand(vec![failed]) };
     scene.breakers.tick(scene.now);
     assert!(scene.breakers.learn("payments", [(1, failed)]));

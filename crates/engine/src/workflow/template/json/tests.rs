@@ -9,7 +9,7 @@ use super::*;
 
 struct Item(Value);
 
-impl Values for Item {
+impl TemplateValues for Item {
     fn value(&self, reference: &Reference) -> Option<Cow<'_, Value>> {
         reference.follow(&self.0).map(Cow::Borrowed)
     }
@@ -17,7 +17,7 @@ impl Values for Item {
 
 fn parse(value: &Value) -> Result<JsonTemplate, Vec<JsonTemplateError>> {
     let none = BTreeSet::new();
-    let names = Names { item: true, map: false, captured: &none, steps: &none };
+    let names = KnownNames { item: true, map: false, captured: &none, steps: &none };
     JsonTemplate::parse(value, &names)
 }
 

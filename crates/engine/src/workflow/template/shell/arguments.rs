@@ -13,7 +13,7 @@ enum Use {
     Data,
     /// A variable's name, which may be evaluated.
     Name,
-    Code,
+    DiagnosticCode,
 }
 
 #[derive(Debug)]
@@ -27,17 +27,17 @@ struct Grammar {
 }
 
 static READ: Grammar = Grammar::new(&[("dinNptu", Use::Data), ("a", Use::Name)], &[Use::Name]);
-static MAPFILE: Grammar = Grammar::new(&[("dnOsuc", Use::Data), ("C", Use::Code)], &[Use::Name]);
+static MAPFILE: Grammar = Grammar::new(&[("dnOsuc", Use::Data), ("C", Use::DiagnosticCode)], &[Use::Name]);
 static PRINTF: Grammar = Grammar::new(&[("v", Use::Name)], &[Use::Data]);
 static WAIT: Grammar = Grammar::new(&[("p", Use::Name)], &[Use::Data]);
 static GETOPTS: Grammar = Grammar::new(&[], &[Use::Data, Use::Name, Use::Data]);
 static UNSET: Grammar = Grammar::new(&[], &[Use::Name]);
-static EVAL: Grammar = Grammar::new(&[], &[Use::Code]);
-static TRAP: Grammar = Grammar::new(&[], &[Use::Code, Use::Data]);
+static EVAL: Grammar = Grammar::new(&[], &[Use::DiagnosticCode]);
+static TRAP: Grammar = Grammar::new(&[], &[Use::DiagnosticCode, Use::Data]);
 static SHELL: Grammar = Grammar { is_shell: true, ..Grammar::new(&[("oO", Use::Data)], &[Use::Data]) };
 /// A shell behind its `-c`.
 static SHELL_CODE: Grammar =
-    Grammar { is_shell: true, ..Grammar::new(&[("oO", Use::Data)], &[Use::Code, Use::Data]) };
+    Grammar { is_shell: true, ..Grammar::new(&[("oO", Use::Data)], &[Use::DiagnosticCode, Use::Data]) };
 
 #[derive(Debug, Clone, Copy)]
 enum Whose {
@@ -189,7 +189,7 @@ impl Use {
         match self {
             Self::Data => None,
             Self::Name => Some(Obstacle::Name),
-            Self::Code => Some(Obstacle::Code),
+            Self::DiagnosticCode => Some(Obstacle::DiagnosticCode),
         }
     }
 }

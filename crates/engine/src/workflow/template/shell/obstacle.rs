@@ -14,7 +14,7 @@ pub(super) enum Obstacle {
     /// The list of an array in quotes: `declare -a x=…`.
     List,
     /// Code that a shell reads: `eval …`, `trap …`, `sh -c …`.
-    Code,
+    DiagnosticCode,
     /// The word behind `<<`.
     Delimiter,
     /// Where the name of a parameter is expected: `${x${item}}`.
@@ -51,7 +51,7 @@ impl Obstacle {
             Self::Name => "is taken for a name, and some shells run what a name holds",
             Self::Option => "may be taken for an option, and with some options shells run what a value holds",
             Self::List => "becomes the list of an array, where some shells run what a value holds",
-            Self::Code => "stands in code for a shell, which would run what a value holds",
+            Self::DiagnosticCode => "stands in code for a shell, which would run what a value holds",
             Self::Delimiter => "cannot be the word that ends a here-document",
             Self::ParameterName => "cannot be part of the name of a parameter",
             Self::BodyPattern => "is part of a pattern in a here-document, where some shells cannot quote it",
@@ -82,7 +82,7 @@ impl Obstacle {
                 return format!("write `--` before it, or a format: `printf '%s' ${{{name}}}`");
             }
             Self::List => return format!("write the list in parentheses: `(${{{name}}})`"),
-            Self::Code => {
+            Self::DiagnosticCode => {
                 return format!(
                     "pass it as an argument, as in `sh -c '… \"$1\"' _ ${{{name}}}`, \
                      or write `${{raw:{name}}}` if it is trusted"

@@ -7,11 +7,11 @@ use super::edits::{Piece, Slot};
 use super::here_document::escaped;
 use super::lexer::Lexer;
 use super::script::Script;
-use crate::workflow::template::names::Names;
+use crate::workflow::template::names::KnownNames;
 use crate::workflow::template::reader::{Language, Reader};
 use crate::workflow::template::reference::Reference;
 use crate::workflow::template::template_error::TemplateError;
-use crate::workflow::template::value::{self, ValueError, Values};
+use crate::workflow::template::value::{self, TemplateValues, ValueError};
 
 /// To this shell a value is data, and where it would be code for the next one (`eval`, `sh -c '…'`) it
 /// is refused. What the author builds from it for other interpreters (`ssh host '…'`, `awk '…'`) is
@@ -24,7 +24,7 @@ pub struct ShellTemplate {
 
 impl ShellTemplate {
     /// The errors are in the order of the text, at most a thousand.
-    pub fn parse(text: &str, names: &Names<'_>) -> Result<Self, Vec<TemplateError>> {
+    pub fn parse(text: &str, names: &KnownNames<'_>) -> Result<Self, Vec<TemplateError>> {
         let reader = Reader::new(names, Language::Shell);
         let (mut pieces, mut slots) = Lexer::read(text, reader)?.finish(text);
         // There may be a million of these, so spare capacity is released.
@@ -34,7 +34,7 @@ impl ShellTemplate {
     }
 
     /// Fails on the first value that is missing, too large or holds a NUL character.
-    pub fn render(&self, values: &dyn Values) -> Result<Script, ValueError> {
+    pub fn render(&self, values: &dyn TemplateValues) -> Result<Script, ValueError> {
         let mut texts = vec![];
         for slot in &self.slots {
             texts.push(value::argument(&slot.reference, values)?);

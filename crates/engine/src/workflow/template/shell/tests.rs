@@ -11,12 +11,12 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{Script, ShellTemplate};
-use crate::workflow::template::{Names, Reference, Root, TemplateError, ValueError, Values};
+use crate::workflow::template::{KnownNames, Reference, Root, TemplateError, TemplateValues, ValueError};
 
 /// An item, and captured names that are worth their own name.
 struct Item(Value);
 
-impl Values for Item {
+impl TemplateValues for Item {
     fn value(&self, reference: &Reference) -> Option<Cow<'_, Value>> {
         match reference.root() {
             Root::Item => reference.follow(&self.0).map(Cow::Borrowed),
@@ -29,7 +29,7 @@ impl Values for Item {
 fn parse(text: &str) -> Result<ShellTemplate, Vec<TemplateError>> {
     let captured = BTreeSet::from(["version".to_owned()]);
     let steps = BTreeSet::from(["build".to_owned()]);
-    let names = Names { item: true, map: false, captured: &captured, steps: &steps };
+    let names = KnownNames { item: true, map: false, captured: &captured, steps: &steps };
     ShellTemplate::parse(text, &names)
 }
 

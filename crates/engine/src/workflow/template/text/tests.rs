@@ -11,7 +11,7 @@ use crate::workflow::template::{Root, Segment};
 
 struct Item(Value);
 
-impl Values for Item {
+impl TemplateValues for Item {
     fn value(&self, reference: &Reference) -> Option<Cow<'_, Value>> {
         match reference.root() {
             Root::Item => reference.follow(&self.0).map(Cow::Borrowed),
@@ -24,7 +24,7 @@ impl Values for Item {
 fn parse(text: &str) -> Result<TextTemplate, Vec<TemplateError>> {
     let captured = BTreeSet::from(["version".to_owned()]);
     let steps = BTreeSet::new();
-    let names = Names { item: true, map: false, captured: &captured, steps: &steps };
+    let names = KnownNames { item: true, map: false, captured: &captured, steps: &steps };
     TextTemplate::parse(text, &names)
 }
 
@@ -231,7 +231,7 @@ fn a_field_that_is_no_plain_word_is_written_in_quotes() {
 #[test]
 fn a_name_ends_before_a_dash() {
     let captured = BTreeSet::from(["last-line".to_owned()]);
-    let names = Names { item: false, map: false, captured: &captured, steps: &BTreeSet::new() };
+    let names = KnownNames { item: false, map: false, captured: &captured, steps: &BTreeSet::new() };
     let errors = TextTemplate::parse("${last-line}", &names).unwrap_err();
     assert_eq!(errors[0].message, "`-` cannot follow `last`");
 }

@@ -310,7 +310,7 @@ fn names_are_checked_everywhere_but_in_comments() {
 #[test]
 fn a_name_that_has_no_item_here_may_be_a_variable() {
     let none = BTreeSet::new();
-    let names = Names { item: false, map: true, captured: &none, steps: &none };
+    let names = KnownNames { item: false, map: true, captured: &none, steps: &none };
     let errors = ShellTemplate::parse("for item in a; do echo ${item}; done", &names).unwrap_err();
     assert_eq!(errors[0].message, "`item` is not known here");
     assert_eq!(

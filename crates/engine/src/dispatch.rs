@@ -1,0 +1,187 @@
+//! Which items may start now: a slot is free, they are due, and their breakers admit them.
+//!
+//! Asked often, also while a million items are held, so only the fronts of queues are looked at.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use undaunted_policy::Timestamp;
+
+use crate::breaker::{AdmissionControl, BreakerAnswer, BreakerOpenness, BreakerState, ProbeOffer};
+use crate::id::{ItemId, StepId};
+use crate::job::{Job, JobStage, StepState};
+
+/// Due retries before new items, those in input order.
+pub fn ready(job: &Job, admission: &AdmissionControl, now: Timestamp) -> Vec<ItemId> {
+    let mut ready = Vec::new();
+    if job.stage != JobStage::Running || job.times.paused.is_some() {
+        return ready;
+    }
+    for (step, state) in job.busy_steps() {
+        let room = usize::try_from(room(job, step, state)).unwrap_or(usize::MAX);
+        let held = state.held.breakers();
+        let released = held.flat_map(|breaker| let_go(job, admission, step, state, breaker));
+        let due = state.waiting.due_by(now).map(|(_, item)| item);
+        let fresh = fresh(job, admission, step, state);
+        let items = released.chain(due).chain(fresh);
+        let items = items.map(|index| step.item(index));
+        let items = items.filter(|item| job.ending(*item).is_none());
+        ready.extend(items.take(room));
+    }
+    ready
+}
+
+pub(crate) fn room(job: &Job, step: StepId, state: &StepState) -> u32 {
+    job.parallel(step).saturating_sub(state.running)
+}
+
+/// Held items that a breaker releases now.
+fn let_go(
+    job: &Job,
+    admission: &AdmissionControl,
+    step: StepId,
+    state: &StepState,
+    breaker: &str,
+) -> impl Iterator<Item = u32> {
+    let many = match admission.openness(breaker, job.id()) {
+        BreakerOpenness::Passes(many) => many,
+        // After a change of settings: the first item that asks probes, the others are refused.
+        BreakerOpenness::Probes if admission.refuses(breaker) => u32::MAX,
+        BreakerOpenness::Probes => {
+            let first = best(job, breaker, true);
+            let own = |(left, item): (u64, ItemId)| {
+                let front = state.held.queue(breaker).next();
+                front == Some((left, item.index)) && item.step == step && admission.goes_first(breaker, left)
+            };
+            u32::from(first.is_some_and(own))
+        }
+        BreakerOpenness::Holds => 0,
+        // Refused when they ask.
+        BreakerOpenness::Refuses => u32::MAX,
+    };
+    let many = usize::try_from(many).unwrap_or(usize::MAX);
+    state.held.queue(breaker).map(|(_, item)| item).take(many)
+}
+
+/// Items never started that may start. While their breaker is open, only as many are held as could run.
+fn fresh(
+    job: &Job,
+    admission: &AdmissionControl,
+    step: StepId,
+    state: &StepState,
+) -> impl Iterator<Item = u32> {
+    let many = match fresh_breaker(job, step) {
+        None => u32::MAX,
+        Some(breaker) => match admission.openness(breaker, job.id()) {
+            BreakerOpenness::Passes(many) => many.saturating_sub(job.held_by(breaker)),
+            BreakerOpenness::Refuses => u32::MAX,
+            BreakerOpenness::Holds => may_be_held(job, admission, step, state, breaker),
+            BreakerOpenness::Probes => {
+                let probes = best(job, breaker, true).is_some_and(|(left, item)| {
+                    item == step.item(state.cursor) && admission.goes_first(breaker, left)
+                });
+                may_be_held(job, admission, step, state, breaker).max(probes.into())
+            }
+        },
+    };
+    let many = usize::try_from(many).unwrap_or(usize::MAX);
+    let items = state.cursor..state.items.len();
+    let items = items.filter(|item| state.reached.is_none() && !state.ahead.contains(item));
+    items.take(many)
+}
+
+fn fresh_breaker(job: &Job, step: StepId) -> Option<&str> {
+    job.breaker_of(job.plan().first(step)?)
+}
+
+/// Whether a step has items that never started and may.
+fn has_fresh(state: &StepState) -> bool {
+    state.cursor < state.items.len() && state.reached.is_none()
+}
+
+/// How many more new items are held. With `max_hold` all of them, because their time has to run.
+fn may_be_held(
+    job: &Job,
+    admission: &AdmissionControl,
+    step: StepId,
+    state: &StepState,
+    breaker: &str,
+) -> u32 {
+    let known = admission.get(breaker);
+    match known.and_then(|known| known.settings.max_hold) {
+        Some(_) => u32::MAX,
+        None => job.parallel(step).saturating_sub(state.held.len()),
+    }
+}
+
+/// The item of a job that would probe: the one with the most attempts left, held or not started.
+pub fn prober(job: &Job, breaker: &str) -> Option<ItemId> {
+    best(job, breaker, false).map(|(_, item)| item)
+}
+
+/// The prober and its attempts left, optionally only of steps with a free slot.
+fn best(job: &Job, breaker: &str, with_room: bool) -> Option<(u64, ItemId)> {
+    let has_room = |step: StepId, state: &StepState| !with_room || room(job, step, state) > 0;
+    let steps = || job.busy_steps().filter(|(step, state)| has_room(*step, state));
+    let held = steps().filter_map(|(step, state)| {
+        let (left, index) = state.held.queue(breaker).next()?;
+        Some((left, step.item(index)))
+    });
+    let fresh = steps().filter_map(|(step, state)| {
+        let asks = has_fresh(state) && fresh_breaker(job, step) == Some(breaker);
+        let first = job.plan().first(step).filter(|_| asks)?;
+        Some((job.attempts_left(first, 0), step.item(state.cursor)))
+    });
+    // On a tie, an item that is held goes before one that never started.
+    held.chain(fresh).reduce(|best, next| if next.0 > best.0 { next } else { best })
+}
+
+/// A probe goes to the item with the most attempts left of all jobs of the process.
+pub fn ask(job: &Job, admission: &mut AdmissionControl, item: ItemId, breaker: &Arc<str>) -> BreakerAnswer {
+    let active = job.active(item);
+    let command = active.map(|active| active.command);
+    let made = active.map_or(0, |active| active.attempts);
+    let command = command.or_else(|| job.plan().first(item.step));
+    let left = command.map_or(0, |command| job.attempts_left(command, made));
+    let first = best(job, breaker, true);
+    let first = first.is_none_or(|(most, other)| other == item || most <= left);
+    admission.ask(breaker, &job.shared_id(), first.then_some(left))
+}
+
+/// What a job has waiting for breakers that hold or are open.
+pub fn offers(job: &Job, admission: &AdmissionControl) -> BTreeMap<Arc<str>, ProbeOffer> {
+    let mut offers = BTreeMap::new();
+    if !job.plan().has_breakers() || job.stage != JobStage::Running || job.times.paused.is_some() {
+        return offers;
+    }
+    for (step, state) in job.busy_steps() {
+        let fresh = fresh_breaker(job, step).filter(|_| has_fresh(state));
+        let shut = |name: &&str| admission.get(name).is_some_and(BreakerState::is_shut);
+        let fresh = fresh.filter(shut).map(Arc::from);
+        for name in state.held.breakers().cloned().chain(fresh) {
+            let offer = ProbeOffer {
+                held: job.held_by(&name),
+                left: best(job, &name, true).map(|(left, ..)| left),
+                draw: job.seed().0,
+            };
+            offers.insert(name, offer);
+        }
+    }
+    offers
+}
+
+/// When a breaker next admits more of a job by itself.
+pub fn next_opening(job: &Job, admission: &AdmissionControl) -> Option<Timestamp> {
+    if !job.plan().has_breakers() || job.stage != JobStage::Running || job.times.paused.is_some() {
+        return None;
+    }
+    let steps = job.busy_steps();
+    let steps = steps.filter(|(step, state)| room(job, *step, state) > 0);
+    let openings = steps.flat_map(|(step, state)| {
+        let fresh = fresh_breaker(job, step).filter(|_| has_fresh(state));
+        let held = state.held.breakers().map(|name| &**name);
+        let names = held.chain(fresh);
+        names.filter_map(|name| admission.next(name, job.id()))
+    });
+    openings.filter(|at| *at > admission.now()).min()
+}

@@ -1,0 +1,178 @@
+//! What a job and its breakers exchange.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use undaunted_policy::{BreakerSettings, FailureCause, Health, RuleAction, Timestamp};
+
+use super::hold::Hold;
+use super::item::Activity;
+use super::state::Job;
+use crate::breaker::{BreakerReport, TargetSignal};
+use crate::event::{AttemptFailed, AttemptId, Event, ItemEvent, Record, StartHeld};
+use crate::id::{CommandId, StepId};
+use crate::mutant::{self, Mutant};
+use crate::workflow::Action;
+
+impl Job {
+    pub fn breaker_of(&self, command: CommandId) -> Option<&str> {
+        let breaker = self.plan.command(command)?.breaker.as_ref()?;
+        breaker.name.as_deref()
+    }
+
+    /// Breakers that commands name, that running attempts have passed or that hold items; targets may
+    /// depend on the item.
+    pub fn breakers(&self) -> BTreeSet<Arc<str>> {
+        let named = self.plan.breakers().into_keys().map(Arc::from);
+        let passes = self.starts.passes.values();
+        let passes = passes.map(|(name, _)| Arc::clone(name));
+        let steps = self.steps.iter();
+        let holds = steps.flat_map(|step| step.held.breakers().cloned());
+        named.chain(passes).chain(holds).collect()
+    }
+
+    /// The settings that commands of running and held items give a breaker of their target.
+    pub fn breaker_settings(&self, breaker: &str) -> BreakerSettings {
+        let passes = self.starts.passes.iter();
+        let passes = passes.filter(|(_, (name, _))| **name == *breaker);
+        let running = passes.filter_map(|(start, _)| self.starts.running.get(start).copied());
+        let steps = StepId::all().zip(&self.steps);
+        let held = steps.flat_map(|(step, state)| {
+            let queue = state.held.queue(breaker);
+            queue.map(move |(_, index)| step.item(index))
+        });
+        let mut own = running.chain(held).filter_map(|item| {
+            let command = self.active(item)?.command;
+            let breaker = self.plan.command(command)?.breaker.as_deref()?;
+            Some(breaker.settings)
+        });
+        own.next().unwrap_or_default()
+    }
+
+    pub fn held_by(&self, breaker: &str) -> u32 {
+        let held = self.steps.iter().map(|step| step.held.held_by(breaker));
+        held.fold(0, u32::saturating_add)
+    }
+
+    /// `u64::MAX` if unlimited.
+    pub(crate) fn attempts_left(&self, command: CommandId, made: u32) -> u64 {
+        let command = self.plan.command(command);
+        let bound = command.and_then(|command| command.retry.policy.bound().executions());
+        bound.map_or(u64::MAX, |bound| bound.saturating_sub(made.into()))
+    }
+
+    /// After a change of settings, items may be held longer or shorter.
+    pub(super) fn hold_by_changed_settings(&mut self) {
+        let settings = self.plan.breakers();
+        let mut moved = Vec::new();
+        for (step, state) in StepId::all().zip(&self.steps) {
+            for item in state.held.items() {
+                let (Some(hold), Some(active)) = (state.held.get(item), self.active(step.item(item))) else {
+                    continue;
+                };
+                let longest = settings.get(&*hold.breaker).and_then(|it| it.max_hold);
+                let longest = longest.map(|longest| hold.since.after(longest));
+                let deadline = self.deadline_of(step, active);
+                moved.push((step, item, longest.into_iter().chain(deadline).min()));
+            }
+        }
+        for (step, item, expires) in moved {
+            if let Some(state) = self.step_mut(step) {
+                state.held.expire_at(item, expires);
+            }
+        }
+    }
+
+    pub(super) fn held(&mut self, held: &StartHeld, now: Timestamp) {
+        let of = held.of;
+        let item = of.item();
+        self.touch(item, of.command);
+        self.stop_waiting(item);
+        let breaker = Arc::from(self.texts.read(&held.breaker));
+        if held.sum.is_some() || mutant::is(Mutant::HoldCharged) {
+            self.charge(item);
+        }
+        let Some(active) = self.active_mut(item) else {
+            return;
+        };
+        if held.sum.is_some() {
+            active.set_progress(active.progress().after_hold());
+        }
+        active.activity = Activity::Held;
+        active.set_expires(None);
+        if let Some(step) = self.step_mut(of.step) {
+            let breaker = step.held.name(&breaker);
+            step.held.insert(
+                of.index,
+                Hold { breaker, since: now, expires: held.expires, left: held.left.unwrap_or(u64::MAX) },
+            );
+        }
+        self.share(item);
+    }
+
+    pub(crate) fn report_of(&self, record: &Record) -> Option<BreakerReport> {
+        let ended = |of: AttemptId, signal: TargetSignal| {
+            let Activity::Running(start) = self.active(of.item())?.activity else {
+                return None;
+            };
+            let (breaker, ticket) = self.starts.passes.get(&start)?;
+            // An attempt that its own job ended says nothing about the target.
+            let signal = if self.ends(of.item()) { TargetSignal::Unknown } else { signal };
+            Some(BreakerReport::Ended { breaker: Arc::clone(breaker), ticket: *ticket, signal })
+        };
+        match &record.event {
+            Event::Item(ItemEvent::AttemptStarted(started)) => {
+                let pass = started.pass.as_ref()?;
+                Some(BreakerReport::Started {
+                    breaker: self.texts.read(&pass.breaker).into(),
+                    ticket: pass.ticket(),
+                })
+            }
+            // A target that accepts an attempt is up; the later result says nothing more.
+            Event::Item(ItemEvent::AttemptAccepted { of, .. }) => ended(*of, TargetSignal::Up),
+            Event::Item(ItemEvent::AttemptSucceeded(done)) => ended(done.of, TargetSignal::Up),
+            Event::Item(ItemEvent::AttemptFailed(failed)) => ended(failed.of, self.signal_of(failed)),
+            Event::Item(
+                ItemEvent::RetryScheduled(_)
+                | ItemEvent::CommandStopped(_)
+                | ItemEvent::CommandRepeated { .. }
+                | ItemEvent::CommandRecovered { .. }
+                | ItemEvent::Succeeded { .. }
+                | ItemEvent::DeadLettered { .. }
+                | ItemEvent::Skipped { .. }
+                | ItemEvent::Redriven { .. }
+                | ItemEvent::Dropped { .. }
+                | ItemEvent::Held(_)
+                | ItemEvent::Released(_)
+                | ItemEvent::LateResult(_),
+            )
+            | Event::Job(_)
+            | Event::Step(_)
+            | Event::Breaker(_) => None,
+        }
+    }
+
+    fn signal_of(&self, failed: &AttemptFailed) -> TargetSignal {
+        let command = self.plan.command(failed.of.command);
+        let is_request = command.is_some_and(|it| matches!(it.action, Action::Http(_) | Action::Step(_)));
+        let rule = failed.rule.and_then(|rule| usize::try_from(rule).ok());
+        let rule = command.zip(rule).and_then(|(command, rule)| {
+            let table = command.retry.policy.rules().table();
+            table.get(rule)
+        });
+        if rule.is_some_and(|rule| rule.then() == RuleAction::Hold) {
+            TargetSignal::Trip
+        } else if failed.cause == FailureCause::Unreadable && !is_request {
+            // Unusable output of a program says nothing about what the program called.
+            TargetSignal::Unknown
+        } else {
+            Health::of_failure(failed.cause, failed.class).into()
+        }
+    }
+
+    pub(crate) fn held_for(&self, of: AttemptId, now: Timestamp) -> Option<Duration> {
+        let hold = self.step(of.step)?.held.get(of.index)?;
+        Some(now.since(hold.since))
+    }
+}

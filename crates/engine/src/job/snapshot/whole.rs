@@ -1,0 +1,241 @@
+//! The whole of a job.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use minicbor::{Decode, Decoder, Encode, Encoder};
+use serde_json::Value;
+use undaunted_policy::{Pool, PoolLimits, Ticket, Timestamp};
+
+use super::super::failures::JobFailures;
+use super::super::item::ItemScope;
+use super::super::plans::Plans;
+use super::super::starts::AttemptStarts;
+use super::super::state::{Job, JobError, JobStage};
+use super::super::texts::TextTable;
+use super::super::times::JobTimes;
+use super::active::{self, Read, Written};
+use super::form::{Put, Take, To};
+use super::{json_map, step};
+use crate::event::{EndCounts, Event, ImportedCommand, JobEvent, JobSubmitted, Record};
+use crate::flow::AttributeValue;
+use crate::id::{ItemId, StartId, StepId};
+
+/// The release, and the number of the form. Raise it with every change of what is saved or of what an event
+/// means.
+const MARK: &str = concat!(env!("CARGO_PKG_VERSION"), " 3");
+
+/// Why bytes are no job saved by this release. The journal is read instead.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SavedError {
+    #[error("another release saved it")]
+    Another,
+    #[error("it cannot be read: {what}")]
+    Malformed { what: String },
+    #[error(transparent)]
+    Job(#[from] JobError),
+}
+
+#[derive(Encode, Decode)]
+struct Whole {
+    #[n(0)]
+    submitted: JobSubmitted,
+    #[n(1)]
+    times: JobTimes,
+    #[n(2)]
+    stage: JobStage,
+    #[n(3)]
+    rounds: u32,
+    #[n(4)]
+    run: u32,
+    #[n(5)]
+    next_start: StartId,
+    #[n(6)]
+    running: BTreeMap<StartId, ItemId>,
+    #[n(7)]
+    accepted: BTreeMap<StartId, u64>,
+    /// Breaker, generation, and whether the attempt is a probe.
+    #[n(8)]
+    passes: BTreeMap<StartId, (String, u32, bool)>,
+    /// Total, share of an item, used.
+    #[n(9)]
+    pool: Option<(u32, u32, u32)>,
+    #[n(10)]
+    counts: EndCounts,
+    #[n(11)]
+    scope: ItemScope,
+    #[n(12)]
+    #[cbor(with = "json_map")]
+    attributes: BTreeMap<String, Value>,
+    /// The steps that gave the attributes.
+    #[n(13)]
+    givers: BTreeMap<String, StepId>,
+    #[n(14)]
+    texts: Vec<String>,
+    #[n(16)]
+    imported: Vec<ImportedCommand>,
+    #[n(17)]
+    mishaps: JobFailures,
+}
+
+impl Job {
+    /// Not between the records of one decision.
+    pub fn save(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        // Writing to memory cannot fail.
+        let _ = self.put(false, &mut Encoder::new(&mut bytes));
+        bytes
+    }
+
+    /// As [`Job::save`], without the names and values of the items of maps, which are most of a large job.
+    /// For a process that only shows the job: it has them learned ([`Items::learn`](crate::job::Items::learn)).
+    pub fn save_without_inputs(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        // Writing to memory cannot fail.
+        let _ = self.put(true, &mut Encoder::new(&mut bytes));
+        bytes
+    }
+
+    fn put(&self, leaves_out: bool, to: &mut To<'_>) -> Put {
+        to.str(MARK)?.encode(self.whole())?;
+        let mut written = Written::default();
+        to.encode(u32::try_from(self.steps.len()).unwrap_or(u32::MAX))?;
+        for (number, state) in StepId::all().zip(&self.steps) {
+            let leaves_out = leaves_out && self.plan.is_map(number);
+            step::put(state, &mut written, leaves_out, to)?;
+        }
+        to.encode(u32::try_from(self.dead.len()).unwrap_or(u32::MAX))?;
+        for (item, dead) in &self.dead {
+            to.u32(item.step.0)?.u32(item.index)?;
+            active::put(dead, &mut written, to)?;
+        }
+        Ok(())
+    }
+
+    fn whole(&self) -> Whole {
+        // Names every field, so that a new one is not forgotten here.
+        let Self {
+            submitted,
+            times,
+            stage,
+            rounds,
+            run,
+            starts,
+            pool,
+            counts,
+            scope,
+            attributes,
+            texts,
+            imported,
+            mishaps,
+            // Derived, not recorded, or saved separately.
+            plan: _,
+            open: _,
+            alike: _,
+            id: _,
+            steps: _,
+            dead: _,
+        } = self;
+        let AttemptStarts { next, running, accepted, passes } = starts;
+        let passes = passes.iter().map(|(start, (breaker, ticket))| {
+            let pass = (breaker.to_string(), ticket.generation(), ticket.probe);
+            (*start, pass)
+        });
+        let until = accepted.iter();
+        let until = until.map(|(start, until)| (*start, until.as_nanos()));
+        let values = attributes.iter();
+        let values = values.map(|(name, given)| (name.clone(), given.value.clone()));
+        let givers = attributes.iter();
+        let givers = givers.filter_map(|(name, given)| Some((name.clone(), given.step?)));
+        Whole {
+            submitted: (**submitted).clone(),
+            times: *times,
+            stage: *stage,
+            rounds: *rounds,
+            run: *run,
+            next_start: *next,
+            running: running.clone(),
+            accepted: until.collect(),
+            passes: passes.collect(),
+            pool: pool.map(|pool| (pool.limits.total, pool.limits.per_item, pool.consumed)),
+            counts: *counts,
+            scope: scope.clone(),
+            attributes: values.collect(),
+            givers: givers.collect(),
+            texts: texts.iter().map(str::to_owned).collect(),
+            imported: imported.values().cloned().collect(),
+            mishaps: mishaps.clone(),
+        }
+    }
+
+    pub fn restore(bytes: &[u8], plans: &Plans) -> Result<Self, SavedError> {
+        let mut from = Decoder::new(bytes);
+        if from.str().ok() != Some(MARK) {
+            return Err(SavedError::Another);
+        }
+        let malformed = |error: minicbor::decode::Error| SavedError::Malformed { what: error.to_string() };
+        let whole: Whole = from.decode().map_err(malformed)?;
+        let mut job = whole.begin(plans)?;
+        job.take_steps(&mut from).map_err(malformed)?;
+        if from.position() < bytes.len() {
+            let what = "something stands behind its end".to_owned();
+            return Err(SavedError::Malformed { what });
+        }
+        job.find_open();
+        Ok(job)
+    }
+
+    fn take_steps(&mut self, from: &mut Decoder<'_>) -> Take<()> {
+        let mut read = Read::default();
+        let many = from.u32()?;
+        let steps = (0..many).map(|_| step::take(from, &mut read));
+        self.steps = steps.collect::<Take<_>>()?;
+        for _ in 0..from.u32()? {
+            let item = StepId(from.u32()?).item(from.u32()?);
+            let dead = active::take(from, &mut read)?;
+            self.dead.insert(item, Box::new(dead));
+        }
+        for standing in &read.0 {
+            self.alike.meet(standing);
+        }
+        Ok(())
+    }
+}
+
+impl Whole {
+    fn begin(self, plans: &Plans) -> Result<Job, JobError> {
+        let mut job = Job::begin_sharing(
+            &Record {
+                at: self.times.submitted_at,
+                event: Event::Job(JobEvent::Submitted(Box::new(self.submitted))),
+            },
+            plans,
+        )?;
+        (job.times, job.stage, job.mishaps) = (self.times, self.stage, self.mishaps);
+        (job.rounds, job.run, job.starts.next) = (self.rounds, self.run, self.next_start);
+        job.starts.running = self.running;
+        let accepted = self.accepted.into_iter();
+        let accepted = accepted.map(|(start, until)| (start, Timestamp::from_nanos(until)));
+        job.starts.accepted = accepted.collect();
+        for (start, (breaker, generation, probe)) in self.passes {
+            let pass = (Arc::from(breaker), Ticket::restored(generation, probe));
+            job.starts.passes.insert(start, pass);
+        }
+        job.pool = self
+            .pool
+            .map(|(total, per_item, consumed)| Pool { limits: PoolLimits { total, per_item }, consumed });
+        (job.counts, job.scope) = (self.counts, self.scope);
+        let given = self.attributes.into_iter().map(|(name, value)| {
+            let step = self.givers.get(&name).copied();
+            (name, AttributeValue { value, step })
+        });
+        job.attributes = given.collect();
+        job.texts = self.texts.iter().fold(TextTable::default(), |mut all, text| {
+            all.keep(text);
+            all
+        });
+        job.import(&self.imported);
+        Ok(job)
+    }
+}

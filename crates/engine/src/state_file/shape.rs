@@ -1,0 +1,251 @@
+//! The file's format. Durations are texts like `1m30s`, times are RFC 3339.
+//!
+//! Reading is lenient: every field may be missing, and unknown fields are ignored.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::Value;
+use undaunted_policy::spelling::format_duration;
+use undaunted_policy::{Backoff, DelayPolicy, Timestamp};
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RetryCheckpointState {
+    /// By `ITEM/COMMAND`; a command of a list by its id.
+    pub command_retry_states: BTreeMap<String, CommandRetryState>,
+    /// The policy of the first command.
+    pub global_retry_config: Value,
+    pub retry_execution_history: Vec<RetryExecution>,
+    pub circuit_breaker_states: BTreeMap<String, CircuitBreakerState>,
+    /// By item.
+    pub retry_correlation_map: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CommandRetryState {
+    /// The same as its key.
+    pub command_id: String,
+    pub attempt_count: Option<u32>,
+    /// `None` means unlimited.
+    pub max_attempts: Option<u64>,
+    pub last_attempt_at: Option<InstantText>,
+    pub next_retry_at: Option<InstantText>,
+    pub backoff_state: Option<BackoffState>,
+    pub retry_history: Vec<RetryAttempt>,
+    pub current_strategy: Value,
+    pub is_circuit_broken: bool,
+    /// Ours: all delays added up, the pending one included.
+    pub delay_spent: Option<DurationText>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BackoffState {
+    pub strategy: Option<BackoffStrategy>,
+    /// The last delay, which is that of the pending retry if there is one.
+    pub current_delay: Option<DurationText>,
+    pub base_delay: Option<DurationText>,
+    pub max_delay: Option<DurationText>,
+    pub multiplier: Option<f64>,
+    pub jitter: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum BackoffStrategy {
+    Fixed {
+        delay: DurationText,
+    },
+    Linear {
+        base: DurationText,
+        increment: DurationText,
+    },
+    Exponential {
+        base: DurationText,
+        multiplier: f64,
+        max: DurationText,
+    },
+    /// Ours.
+    Fibonacci {
+        base: DurationText,
+    },
+    /// A formula is refused; a list of delays is ours.
+    Custom {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        formula: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        delays: Option<Vec<DurationText>>,
+    },
+}
+
+impl From<&DelayPolicy> for BackoffStrategy {
+    fn from(pace: &DelayPolicy) -> Self {
+        let base = DurationText(pace.initial_delay());
+        let max = DurationText(pace.max_delay());
+        match pace.backoff() {
+            Backoff::Fixed => Self::Fixed { delay: base },
+            Backoff::Linear { increment } => Self::Linear { base, increment: DurationText(*increment) },
+            Backoff::Exponential { base: multiplier } => {
+                Self::Exponential { base, multiplier: *multiplier, max }
+            }
+            Backoff::Fibonacci => Self::Fibonacci { base },
+            Backoff::Custom { delays } => Self::Custom {
+                formula: None,
+                delays: Some(delays.iter().copied().map(DurationText).collect()),
+            },
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RetryAttempt {
+    pub attempt_number: u32,
+    pub executed_at: Option<InstantText>,
+    pub duration: Option<DurationText>,
+    pub success: bool,
+    pub error: Option<String>,
+    /// The delay before it.
+    pub backoff_applied: Option<DurationText>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RetryExecution {
+    /// The same as the command's key.
+    pub command_id: String,
+    pub attempt_number: u32,
+    pub executed_at: Option<InstantText>,
+    pub success: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CircuitBreakerState {
+    /// `Closed`, `Open` or `HalfOpen`.
+    pub state: String,
+    /// Failures in a row while it is closed.
+    pub failure_count: u32,
+    /// Successes in a row while it is half open.
+    pub success_count: u32,
+    pub opened_at: Option<InstantText>,
+    pub next_attempt_at: Option<InstantText>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DurationText(pub Duration);
+
+impl Serialize for DurationText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&format_duration(self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for DurationText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let parsed = humantime::parse_duration(&text);
+        parsed
+            .map(Self)
+            .map_err(|_| de::Error::custom(format!("`{text}` is not a duration like `500ms` or `1m30s`")))
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct InstantText(pub Timestamp);
+
+impl Serialize for InstantText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let since = Duration::from_nanos(self.0.as_nanos());
+        let at = UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH);
+        // To the nanosecond, so that a due time survives the round trip.
+        serializer.collect_str(&humantime::format_rfc3339_nanos(at))
+    }
+}
+
+impl<'de> Deserialize<'de> for InstantText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        instant(&text)
+            .map(Self)
+            .ok_or_else(|| de::Error::custom(format!("`{text}` is not a time in RFC 3339")))
+    }
+}
+
+/// A time with `Z` or an offset such as `+02:00`.
+fn instant(text: &str) -> Option<Timestamp> {
+    let (plain, offset) = match text.len().checked_sub(6) {
+        Some(at) if text.is_char_boundary(at) && !text.ends_with('Z') => {
+            let (plain, offset) = text.split_at(at);
+            (format!("{plain}Z"), Some(east(offset)?))
+        }
+        _ => (text.to_owned(), None),
+    };
+    // `parse_rfc3339` stops reading at the first `Z`.
+    let behind = plain.get("2025-01-16T12:00:00".len()..)?.strip_suffix('Z')?;
+    let part = behind.strip_prefix('.').unwrap_or("0");
+    let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits || !(behind.is_empty() || behind.starts_with('.')) {
+        return None;
+    }
+    let at = humantime::parse_rfc3339(&plain).ok()?;
+    let since = at.duration_since(UNIX_EPOCH).ok()?;
+    let since = match offset {
+        Some((true, east)) => since.checked_sub(east)?,
+        Some((false, west)) => since.checked_add(west)?,
+        None => since,
+    };
+    Some(Timestamp::ZERO.after(since))
+}
+
+/// Whether an offset such as `+02:00` is east of UTC, and how far.
+fn east(offset: &str) -> Option<(bool, Duration)> {
+    let (sign, digits) = offset.split_at_checked(1)?;
+    let east = match sign {
+        "+" => true,
+        "-" => false,
+        _ => return None,
+    };
+    let (hours, minutes) = digits.split_once(':')?;
+    // `parse` alone would accept a sign.
+    let number = |text: &str, below: u64| {
+        let plain = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number: u64 = text.parse().ok().filter(|_| plain)?;
+        (number < below).then_some(number)
+    };
+    let (hours, minutes) = (number(hours, 24)?, number(minutes, 60)?);
+    let minutes = hours.saturating_mul(60).saturating_add(minutes);
+    Some((east, Duration::from_secs(minutes.saturating_mul(60))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_read_with_z_or_with_an_offset() {
+        let noon = instant("2025-01-16T12:00:00Z");
+        assert!(noon.is_some());
+        assert_eq!(instant("2025-01-16T14:00:00.000+02:00"), noon);
+        assert_eq!(instant("2025-01-16T07:30:00-04:30"), noon);
+        assert_eq!(instant("2025-01-16T12:00:00+00:00"), noon);
+        for wrong in [
+            "",
+            "now",
+            "2025-01-16",
+            "2025-01-16T12:00:00",
+            "1969-01-01T00:00:00Z",
+            "2025-01-16T12:00:00Z:00Z",
+            "2025-01-16T12:00:00.Z",
+            "2025-01-16T12:00:00*02:00",
+            "2025-01-16T12:00:00++2:00",
+            "2025-01-16T12:00:00+02:60",
+            "2025-01-16T12:00:00+24:00",
+            "2025-01-16T12:00:00+2:000",
+        ] {
+            assert_eq!(instant(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The values that the templates of an item can refer to.
+
+use std::borrow::Cow;
+use std::cell::{OnceCell, RefCell};
+
+use serde_json::{Value, json};
+
+use crate::capture;
+use crate::id::{ItemId, StepId};
+use crate::job::{ItemScope, Job};
+use crate::workflow::template::{Reference, Root, Segment, TemplateValues, TextTemplate, ValueError};
+
+/// Values that a job refers to and does not hold itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ValueFiles<'a> {
+    /// The file that holds the item as JSON.
+    pub item: &'a str,
+    /// The results of the map, if they are small enough to be passed inline.
+    pub results: Option<&'a Value>,
+    pub results_file: &'a str,
+    /// The base URL for results that come later.
+    pub webhooks: &'a str,
+    /// By name; requests may refer to them like to environment variables.
+    pub secrets: &'a [(String, String)],
+}
+
+/// Resolves a path against a directory.
+pub(super) fn within(directory: &str, path: Option<&str>) -> String {
+    match path {
+        None | Some("") => directory.to_owned(),
+        Some(path) if path.starts_with('/') => path.to_owned(),
+        Some(path) => format!("{}/{path}", directory.trim_end_matches('/')),
+    }
+}
+
+pub(super) struct ItemValues<'a> {
+    pub(super) job: &'a Job,
+    at: ItemId,
+    pub(super) files: ValueFiles<'a>,
+    value: OnceCell<Value>,
+    item_file: OnceCell<()>,
+    /// Declared variables that are being rendered.
+    declaring: RefCell<Vec<String>>,
+    secrets: bool,
+}
+
+impl<'a> ItemValues<'a> {
+    pub(super) const fn new(job: &'a Job, at: ItemId, files: ValueFiles<'a>) -> Self {
+        Self {
+            job,
+            at,
+            files,
+            value: OnceCell::new(),
+            item_file: OnceCell::new(),
+            declaring: RefCell::new(Vec::new()),
+            secrets: false,
+        }
+    }
+
+    /// For requests, which are sent and never stored.
+    pub(super) const fn with_secrets(&self) -> Self {
+        let mut seen = Self::new(self.job, self.at, self.files);
+        seen.secrets = true;
+        seen
+    }
+
+    pub(super) fn ask_for_item_file(&self) {
+        // A repeated `set` changes nothing.
+        let _ = self.item_file.set(());
+    }
+
+    pub(super) fn asked_for_item_file(&self) -> bool {
+        self.item_file.get().is_some()
+    }
+
+    pub(super) fn declared(&self) -> Result<Vec<(String, String)>, ValueError> {
+        let declared = self.job.workflow().env.iter();
+        declared.map(|(name, value)| Ok((name.clone(), self.declare(name, value)?))).collect()
+    }
+
+    fn declare(&self, name: &str, value: &TextTemplate) -> Result<String, ValueError> {
+        self.declaring.borrow_mut().push(name.to_owned());
+        let rendered = value.render(self);
+        self.declaring.borrow_mut().pop();
+        rendered
+    }
+
+    pub(super) fn item(&self) -> &Value {
+        self.value.get_or_init(|| {
+            let input = self.job.step(self.at.step);
+            let input = input.map_or("null", |state| state.items.input(self.at.index));
+            serde_json::from_str(input).unwrap_or_default()
+        })
+    }
+
+    fn scopes(&self) -> impl Iterator<Item = &ItemScope> {
+        let active = self.job.active(self.at);
+        let own = active.and_then(|active| active.scope.as_deref());
+        own.into_iter().chain([&self.job.scope])
+    }
+
+    fn step_value(&self, name: &str, reference: &Reference) -> Option<Value> {
+        let plan = self.job.plan();
+        let found = self.scopes().find_map(|scope| {
+            let mut outputs = scope.outputs.iter();
+            outputs.find(|(number, _)| plan.command(**number).is_some_and(|command| command.id == name))
+        });
+        let (_, (succeeded, output)) = found?;
+        let status = if *succeeded { "succeeded" } else { "failed" };
+        let output = match reference.path() {
+            // A field of an output is a field of the JSON it holds.
+            [_, _, ..] => serde_json::from_str(output).unwrap_or_default(),
+            _ => Value::from(capture::without_end(output)),
+        };
+        let known = json!({ "output": output, "status": status });
+        reference.follow(&known).cloned()
+    }
+
+    fn map_value(&self, reference: &Reference) -> Option<Value> {
+        let steps = StepId::all().zip(&self.job.steps);
+        let mut maps = steps.filter(|(step, _)| self.job.plan().is_map(*step));
+        let (_, state) = maps.next()?;
+        if let Some(Segment::Field(field)) = reference.path().first()
+            && field == "results"
+        {
+            let known = json!({ "results": self.files.results? });
+            return reference.follow(&known).cloned();
+        }
+        let (succeeded, dead) = state.counted();
+        let known = json!({
+            "total": state.items.len(),
+            "successful": succeeded,
+            "failed": dead,
+            "results_file": self.files.results_file,
+        });
+        reference.follow(&known).cloned()
+    }
+
+    fn variable(&self, reference: &Reference) -> Option<Value> {
+        let [Segment::Field(name)] = reference.path() else {
+            return None;
+        };
+        let mut secrets = self.files.secrets.iter().filter(|_| self.secrets);
+        if let Some((_, value)) = secrets.find(|(known, _)| known == name) {
+            return Some(Value::from(value.as_str()));
+        }
+        let stored = self.job.submitted().env.iter();
+        let stored = stored.filter(|(known, _)| known == name);
+        let stored = stored.map(|(_, value)| Value::from(value.as_str())).next();
+        let mut declared = self.job.workflow().env.iter();
+        let declared: Option<&TextTemplate> =
+            declared.find_map(|(known, value)| (known == name).then_some(value));
+        // A declared variable that refers to itself, directly or not, means the one of the submission.
+        let declared = declared.filter(|_| !self.declaring.borrow().contains(name));
+        let declared = declared.and_then(|value| self.declare(name, value).ok());
+        declared.map(Value::from).or(stored)
+    }
+}
+
+impl TemplateValues for ItemValues<'_> {
+    fn value(&self, reference: &Reference) -> Option<Cow<'_, Value>> {
+        match reference.root() {
+            Root::Item => reference.follow(self.item()).map(Cow::Borrowed),
+            Root::ItemFile => {
+                self.ask_for_item_file();
+                Some(Cow::Owned(self.files.item.into()))
+            }
+            Root::Map => self.map_value(reference).map(Cow::Owned),
+            Root::Step(name) => self.step_value(name, reference).map(Cow::Owned),
+            Root::Env => self.variable(reference).map(Cow::Owned),
+            Root::Workflow => {
+                let known = json!({ "name": self.job.workflow().name, "job": self.job.id() });
+                reference.follow(&known).cloned().map(Cow::Owned)
+            }
+            Root::Captured(name) => {
+                let mut scopes = self.scopes();
+                let value = scopes.find_map(|scope| scope.captured.get(name))?;
+                reference.follow(value).cloned().map(Cow::Owned)
+            }
+        }
+    }
+}

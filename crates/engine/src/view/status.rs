@@ -1,0 +1,101 @@
+//! The status of a job and its items, seen from outside.
+
+use serde::{Serialize, Serializer};
+use undaunted_policy::Reason;
+
+use super::report::{JobStatus, never_started};
+use crate::id::ItemId;
+use crate::job::{Activity, ItemState, Job, SettledItem};
+
+/// Unlike [`JobStatus`], knows whether a process owns the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LiveJobStatus {
+    Paused,
+    /// It should run, but its process has died.
+    Interrupted,
+    Unreadable,
+    /// As in its journal.
+    As(JobStatus),
+}
+
+impl LiveJobStatus {
+    pub fn of(job: &Job, is_owned: bool) -> Self {
+        match JobStatus::from(job.stage) {
+            JobStatus::Running | JobStatus::Suspended if job.times.paused.is_some() => Self::Paused,
+            JobStatus::Running | JobStatus::Stopping if !is_owned => Self::Interrupted,
+            status => Self::As(status),
+        }
+    }
+
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Paused => "paused",
+            Self::Interrupted => "interrupted",
+            Self::Unreadable => "unreadable",
+            Self::As(status) => status.word(),
+        }
+    }
+}
+
+impl Serialize for LiveJobStatus {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.word())
+    }
+}
+
+impl Serialize for ItemStatus {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.word())
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ItemStatus {
+    Pending,
+    Running,
+    Waiting,
+    Held,
+    Succeeded,
+    Dead(Reason),
+    Skipped(Reason),
+    /// Its step was complete without it, or the job has ended before it was started.
+    Missing(Reason),
+}
+
+impl ItemStatus {
+    pub fn of(job: &Job, item: ItemId) -> Self {
+        match job.item(item) {
+            None => Self::Pending,
+            Some(ItemState::Pending) => never_started(job, item).map_or(Self::Pending, Self::Missing),
+            Some(ItemState::Active(active)) => match active.activity {
+                Activity::Running(_) => Self::Running,
+                Activity::Waiting(_) | Activity::Undecided => Self::Waiting,
+                Activity::Held => Self::Held,
+            },
+            Some(ItemState::Settled(SettledItem::Succeeded)) => Self::Succeeded,
+            Some(ItemState::Settled(SettledItem::Dead(reason))) => Self::Dead(reason),
+            Some(ItemState::Settled(SettledItem::Skipped(reason))) => Self::Skipped(reason),
+            Some(ItemState::Settled(SettledItem::Missing(reason))) => Self::Missing(reason),
+        }
+    }
+
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Held => "held",
+            Self::Succeeded => "succeeded",
+            Self::Dead(_) => "dead",
+            Self::Skipped(_) => "skipped",
+            Self::Missing(_) => "missing",
+        }
+    }
+
+    pub const fn reason(self) -> Option<Reason> {
+        match self {
+            Self::Dead(reason) | Self::Skipped(reason) | Self::Missing(reason) => Some(reason),
+            Self::Pending | Self::Running | Self::Waiting | Self::Held | Self::Succeeded => None,
+        }
+    }
+}

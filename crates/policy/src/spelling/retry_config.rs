@@ -1,0 +1,244 @@
+//! `retry_config`, one setting at a time.
+
+use core::fmt;
+use core::ops::RangeInclusive;
+use core::time::Duration;
+use std::borrow::Cow;
+
+use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use super::backoff;
+use super::duration::{DurationSeed, format_duration};
+use super::rules::{Matchers, RuleList, StatusText};
+use super::scalar::{Statuses, number, one, one_or_many};
+use crate::config::{JitterMode, RetryConfig};
+use crate::error::PolicyError;
+use crate::limits::Attempts;
+use crate::strategy::ParameterValue;
+
+impl RetryConfig {
+    /// Every key a `retry_config` may have. `max_attempts` and `max_retries` are other spellings of
+    /// `attempts`.
+    pub const KEYS: &[&str] = &[
+        "attempts",
+        "max_attempts",
+        "max_retries",
+        "backoff",
+        "initial_delay",
+        "max_delay",
+        "jitter",
+        "jitter_factor",
+        "retry_budget",
+        "max_retry_after",
+        "retry_on",
+        "retry_statuses",
+        "rules",
+    ];
+
+    /// Takes in one setting. A second value for a setting is refused unless it is the same.
+    ///
+    /// # Errors
+    /// An unknown key, a value that is none, or a contradiction; the settings read so far stay.
+    pub fn read<'de, D: Deserializer<'de>>(&mut self, key: &str, value: D) -> Result<(), D::Error> {
+        let duration = DurationSeed;
+        match key {
+            "attempts" | "max_attempts" | "max_retries" => {
+                settle(&mut self.attempts, "attempts", one().deserialize(value)?)
+            }
+            "backoff" => {
+                let written = backoff::read(value)?;
+                settle(&mut self.backoff, "backoff", written.strategy)?;
+                match written.initial {
+                    Some(initial) => settle(&mut self.initial_delay, "initial_delay", initial),
+                    None => Ok(()),
+                }
+            }
+            "initial_delay" => settle(&mut self.initial_delay, "initial_delay", duration.deserialize(value)?),
+            "max_delay" => settle(&mut self.max_delay, "max_delay", duration.deserialize(value)?),
+            "jitter" => settle(&mut self.jitter, "jitter", one().deserialize(value)?),
+            "jitter_factor" => settle(&mut self.jitter_factor, "jitter_factor", number(value)?),
+            "retry_budget" => settle(&mut self.retry_budget, "retry_budget", duration.deserialize(value)?),
+            "max_retry_after" => {
+                settle(&mut self.max_retry_after, "max_retry_after", duration.deserialize(value)?)
+            }
+            "retry_on" => settle(&mut self.retry_on, "retry_on", Matchers.deserialize(value)?),
+            "retry_statuses" => settle(&mut self.retry_statuses, "retry_statuses", read_statuses(value)?),
+            "rules" => settle(&mut self.rules, "rules", RuleList.deserialize(value)?),
+            other => Err(de::Error::unknown_field(other, Self::KEYS)),
+        }
+    }
+}
+
+/// Reads HTTP statuses: `429`, `500-599`, `5xx`, or a list of such.
+///
+/// # Errors
+/// What is not a status.
+pub fn read_statuses<'de, D: Deserializer<'de>>(value: D) -> Result<Vec<RangeInclusive<u16>>, D::Error> {
+    let listed: Vec<Statuses> = one_or_many().deserialize(value)?;
+    Ok(listed.into_iter().map(|statuses| statuses.0).collect())
+}
+
+/// A value of a setting, for the message about two that differ.
+pub(super) trait Shown {
+    fn shown(&self) -> String;
+}
+
+impl Shown for Duration {
+    fn shown(&self) -> String {
+        format_duration(*self)
+    }
+}
+
+impl Shown for f64 {
+    fn shown(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Shown for Attempts {
+    fn shown(&self) -> String {
+        self.retries().map_or_else(|| "unlimited".to_owned(), |retries| retries.to_string())
+    }
+}
+
+impl Shown for crate::Backoff {
+    fn shown(&self) -> String {
+        let mut parameters = self.clone();
+        let shown = parameters.slots().into_iter().map(|(key, slot)| match slot {
+            ParameterValue::Span(span) => format!(" by {}", format_duration(*span)),
+            ParameterValue::Factor(factor) => format!(" with {key} {factor}"),
+            ParameterValue::Spans(spans) => format!(" with {} {key}", spans.len()),
+        });
+        self.name().to_owned() + &shown.collect::<String>()
+    }
+}
+
+impl Shown for JitterMode {
+    fn shown(&self) -> String {
+        match self {
+            Self::Off => "false",
+            Self::PlusMinus => "true",
+            Self::Full => "full",
+            Self::Equal => "equal",
+            Self::Decorrelated => "decorrelated",
+        }
+        .to_owned()
+    }
+}
+
+impl Shown for Cow<'static, [Duration]> {
+    fn shown(&self) -> String {
+        format!("a list of {}", self.len())
+    }
+}
+
+impl<T> Shown for Vec<T> {
+    fn shown(&self) -> String {
+        format!("a list of {}", self.len())
+    }
+}
+
+/// Fills a setting, or refuses a second value that differs from the first.
+pub(super) fn settle<T: PartialEq + Shown, E: de::Error>(
+    slot: &mut Option<T>,
+    field: &'static str,
+    value: T,
+) -> Result<(), E> {
+    match slot {
+        Some(first) if *first != value => {
+            Err(E::custom(PolicyError::Conflict { field, first: first.shown(), second: value.shown() }))
+        }
+        _ => {
+            *slot = Some(value);
+            Ok(())
+        }
+    }
+}
+
+/// One setting of a map being read.
+pub(super) struct Setting<'a> {
+    pub(super) config: &'a mut RetryConfig,
+    pub(super) key: &'a str,
+}
+
+impl<'de> DeserializeSeed<'de> for Setting<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        self.config.read(self.key, deserializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for RetryConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ConfigVisitor;
+        impl<'de> Visitor<'de> for ConfigVisitor {
+            type Value = RetryConfig;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the settings of a `retry_config`")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RetryConfig, A::Error> {
+                let mut config = RetryConfig::new();
+                while let Some(key) = map.next_key::<Cow<'_, str>>()? {
+                    map.next_value_seed(Setting { config: &mut config, key: &key })?;
+                }
+                Ok(config)
+            }
+        }
+        deserializer.deserialize_map(ConfigVisitor)
+    }
+}
+
+impl Serialize for RetryConfig {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        self.write(&mut map)?;
+        map.end()
+    }
+}
+
+impl RetryConfig {
+    pub(super) fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        match self.attempts {
+            Some(Attempts::AtMost(retries)) => map.serialize_entry("attempts", &retries)?,
+            Some(Attempts::Unlimited) => map.serialize_entry("attempts", "unlimited")?,
+            None => {}
+        }
+        if let Some(strategy) = &self.backoff {
+            map.serialize_entry("backoff", &backoff::Canonical(strategy))?;
+        }
+        for (key, duration) in [
+            ("initial_delay", self.initial_delay),
+            ("max_delay", self.max_delay),
+            ("retry_budget", self.retry_budget),
+            ("max_retry_after", self.max_retry_after),
+        ] {
+            if let Some(duration) = duration {
+                map.serialize_entry(key, &format_duration(duration))?;
+            }
+        }
+        match self.jitter {
+            Some(JitterMode::Off) => map.serialize_entry("jitter", &false)?,
+            Some(JitterMode::PlusMinus) => map.serialize_entry("jitter", &true)?,
+            Some(mode) => map.serialize_entry("jitter", &mode.shown())?,
+            None => {}
+        }
+        if let Some(factor) = self.jitter_factor {
+            map.serialize_entry("jitter_factor", &factor)?;
+        }
+        if let Some(entries) = &self.retry_on {
+            map.serialize_entry("retry_on", entries)?;
+        }
+        if let Some(ranges) = &self.retry_statuses {
+            let ranges: Vec<_> = ranges.iter().map(StatusText).collect();
+            map.serialize_entry("retry_statuses", &ranges)?;
+        }
+        if let Some(rules) = &self.rules {
+            map.serialize_entry("rules", rules)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,145 @@
+//! Reaching the keeper, and recovering attempts.
+//!
+//! The same after a crash of the engine and after the death of a keeper: every attempt on record as
+//! started has a fate, and each fate has one consequence.
+
+use std::collections::BTreeMap;
+
+use undaunted_engine::effect::{self, Effect};
+use undaunted_engine::id::StartId;
+use undaunted_engine::mutant::{self, Mutant};
+use undaunted_engine::task::KeptOutput;
+use undaunted_store::Version;
+
+use super::act::action_of;
+use super::error::DriveError;
+use super::message::MessageTime;
+use super::running::JobDriver;
+use crate::executor::{AttemptFate, StartedAttempt};
+use crate::journal;
+use crate::machine::{ExpectedEnd, KeeperAddress, RecordedAttempt, most};
+
+impl JobDriver<'_> {
+    pub(super) fn recover(&mut self) -> Result<(), DriveError> {
+        for effect in effect::wanted(&self.job) {
+            match effect {
+                Effect::Begin { start, .. } | Effect::ReadInput { start: Some(start), .. } => {
+                    self.draw_fate(start)?;
+                }
+                Effect::ReadInput { start: None, .. } | Effect::EndStep { .. } | Effect::EndAll => {
+                    self.act(effect)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reaches the keeper or starts one, and draws the consequences of what it knows.
+    pub(super) fn attach(&mut self, last_segment: Option<u32>) -> Result<(), DriveError> {
+        let told = self.executors.programs.told().clone();
+        let started = told.iter().map(|start| (*start, self.on_record(*start)));
+        let started: BTreeMap<StartId, RecordedAttempt> = started.collect();
+        let world = self.context.world;
+        let reached = world.machine.keeper(KeeperAddress {
+            folder: &self.context.folder,
+            behind: last_segment,
+            started,
+            secrets: self.context.secrets.clone(),
+            now: self.now(),
+            grace: world.grace,
+            notifier: self.context.notifier.clone(),
+        })?;
+        let others = self.executors.programs.attach(reached);
+        for start in told {
+            self.draw_fate(start)?;
+        }
+        // The last engine may have died before it told the keeper that the ends of these are on record.
+        for start in others {
+            let is_settled = !self.journal.writes_end_of(start) || mutant::is(Mutant::ForgetsWhileWriting);
+            if is_settled {
+                self.executors.programs.forget(start);
+            }
+        }
+        self.when_written(MessageTime::Trust);
+        self.hand_over();
+        Ok(())
+    }
+
+    /// The last output segment on record, if the spool was removed, as by archiving the job: records refer
+    /// to outputs by their place in the spool, so a new spool must not reuse these places.
+    pub(super) fn last_segment(&self) -> Result<Option<u32>, DriveError> {
+        let world = self.context.world;
+        if self.origin.is_new || world.machine.has_spool(&self.context.folder) {
+            return Ok(None);
+        }
+        let mut last = None;
+        let aggregate = &self.journal.claim.aggregate;
+        for read in world.store.read(aggregate, Version::EMPTY)? {
+            let (version, bytes) = read?;
+            let record = journal::decode(self.job.id(), version, &bytes)?;
+            let places = record.event.outputs().into_iter().flatten();
+            last = last.max(places.map(|kept| kept.segment).max());
+        }
+        Ok(last)
+    }
+
+    /// What is on record of an attempt that was started before its keeper was reached.
+    fn on_record(&self, start: StartId) -> RecordedAttempt {
+        let place = self.job.starts.running.get(&start);
+        let task = place.and_then(|&item| self.task(item).ok());
+        let task = task.as_ref().map(ExpectedEnd::of);
+        let active = place.and_then(|&item| self.job.active(item));
+        let number = active.map(|active| active.command);
+        let command = number.and_then(|number| self.job.plan().command(number));
+        // Its task may need a value that is missing by now.
+        let (program, working_dir) = match task {
+            Some(expected) => (expected.program, expected.working_dir),
+            None => (self.job.workflow().shell.clone(), self.job.submitted().working_dir.clone()),
+        };
+        let is_wanted = number.is_none_or(|number| self.job.plan().wants_output(number));
+        let keeps = match place {
+            Some(_) => KeptOutput::Value,
+            None => KeptOutput::Items,
+        };
+        RecordedAttempt {
+            expected: ExpectedEnd {
+                capture: is_wanted.then(|| most(keeps)),
+                output_limit: command.and_then(|command| command.output_limit),
+                program,
+                working_dir,
+            },
+            timeout: command.and_then(|command| command.timeout),
+            token: self.token_of(start),
+        }
+    }
+
+    fn draw_fate(&mut self, start: StartId) -> Result<(), DriveError> {
+        let action = action_of(&self.job, start);
+        let fate = self.executors.of(action).fate_after_crash(&StartedAttempt {
+            start,
+            action,
+            is_accepted: self.job.starts.accepted.contains_key(&start),
+        });
+        match fate {
+            AttemptFate::Begin => self.begin_again(start),
+            AttemptFate::Wait => Ok(()),
+            AttemptFate::Ended(end) => {
+                self.attempt_ended(*end);
+                Ok(())
+            }
+        }
+    }
+
+    /// Begins an attempt that is on record as started, under the same number.
+    fn begin_again(&mut self, start: StartId) -> Result<(), DriveError> {
+        if let Some(&item) = self.job.starts.running.get(&start) {
+            return self.begin_attempt(start, item);
+        }
+        if let Some(step) = self.input_of(start) {
+            self.executors.inputs.forget(step);
+            let start = Some(start);
+            self.act(Effect::ReadInput { step, start })?;
+        }
+        Ok(())
+    }
+}

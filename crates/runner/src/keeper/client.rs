@@ -1,0 +1,151 @@
+//! The engine's side of the keeper: requests and events.
+//!
+//! Used from one thread. It blocks only on the socket, and keeps no state: news come as events, and the past
+//! is in the spool. No request fails because the keeper has gone: that is an event, and the next keeper is
+//! asked what became of everything.
+
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, channel};
+
+use super::frame::framed;
+use super::message::{KeeperRefusal, KeeperReply, KeeperRequest};
+use super::start::{KeeperGreeting, next_reply};
+use super::{CommandSpec, KeeperError};
+use crate::failpoint;
+use crate::spool::{CommandExit, RecoveredSpool, RunningCommand, Spool};
+
+#[derive(Debug)]
+pub struct KeeperClient {
+    stream: UnixStream,
+    pub(super) events: Receiver<KeeperEvent>,
+    spool: Spool,
+    pid: i32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeeperEvent {
+    Began(RunningCommand),
+    /// A command has ended; that is on record in the spool until it is forgotten.
+    Exited(CommandExit),
+    /// A request was refused; a start that was refused never began.
+    Refused {
+        id: Option<u64>,
+        why: KeeperRefusal,
+    },
+    /// The keeper has gone; this is the last event. The next keeper tells what became of its commands.
+    Gone,
+}
+
+impl KeeperClient {
+    /// Passes all events of a keeper that has answered to `tell`, with its spool.
+    pub(super) fn over(
+        met: KeeperGreeting,
+        spool: Spool,
+        tell: impl Fn(&Spool, KeeperEvent) -> bool + Send + 'static,
+    ) -> io::Result<(Self, RecoveredSpool)> {
+        let KeeperGreeting { stream: mut reading, pid, recovered, child } = met;
+        let told_of = spool.clone();
+        let keeper = Self {
+            stream: reading.get_ref().try_clone()?,
+            // Never receives anything: the events go to `tell`.
+            events: channel().1,
+            spool,
+            pid,
+        };
+        let reader = std::thread::Builder::new().name("keeper".to_owned());
+        reader.spawn(move || {
+            loop {
+                let event = next_event(&mut reading);
+                let is_last = event == KeeperEvent::Gone;
+                if !tell(&told_of, event) || is_last {
+                    break;
+                }
+            }
+            // If the keeper dies before this process, it has to be reaped.
+            child.map(|mut child| child.wait())
+        })?;
+        Ok((keeper, recovered))
+    }
+
+    /// Runs a command, whose start must be on record. A refusal comes as an event; the only error is a
+    /// command that is too large for a message.
+    pub fn run(&self, spec: CommandSpec) -> Result<(), KeeperError> {
+        let id = spec.id;
+        let framed = framed(&KeeperRequest::Start(spec)).ok_or(KeeperError::TooLarge { id })?;
+        self.tell(&framed);
+        Ok(())
+    }
+
+    /// Ends a command and all processes it started: TERM, its grace, KILL. Its end comes as an event; one
+    /// that had not begun is refused as cancelled.
+    pub fn cancel(&self, id: u64) {
+        self.send(&KeeperRequest::Cancel { id });
+    }
+
+    pub fn cancel_all(&self) {
+        self.send(&KeeperRequest::CancelAll);
+    }
+
+    /// Lets the spool forget an attempt whose end is on record elsewhere. Its output stays where it is.
+    pub fn forget(&self, id: u64) {
+        self.send(&KeeperRequest::Forget { id });
+    }
+
+    /// All fates of the recovery are on record elsewhere: from now on, an attempt the spool does not know
+    /// never began. Until this is said, a spool that is new, was damaged or is from another boot stays
+    /// uncertain.
+    pub fn trust(&self) {
+        self.send(&KeeperRequest::Trust);
+    }
+
+    pub const fn events(&self) -> &Receiver<KeeperEvent> {
+        &self.events
+    }
+
+    pub const fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    pub const fn spool(&self) -> &Spool {
+        &self.spool
+    }
+
+    /// Disconnects, and returns when the keeper has handled everything. The keeper exits once its last
+    /// command has ended; what is not forgotten is in the spool for the next engine.
+    pub fn goodbye(self) {
+        self.send(&KeeperRequest::Goodbye);
+        while self.events.recv().is_ok_and(|event| event != KeeperEvent::Gone) {}
+    }
+
+    fn send(&self, request: &KeeperRequest) {
+        self.tell(&framed(request).unwrap_or_default());
+    }
+
+    fn tell(&self, framed: &[u8]) {
+        failpoint::pass("told-before");
+        // If this fails, the reader reports [`KeeperEvent::Gone`].
+        drop((&self.stream).write_all(framed));
+        failpoint::pass("told-after");
+    }
+}
+
+fn next_event(reading: &mut impl Read) -> KeeperEvent {
+    loop {
+        return match next_reply(reading) {
+            Ok(KeeperReply::Running(running)) => KeeperEvent::Began(running),
+            Ok(KeeperReply::Exited(exited)) => KeeperEvent::Exited(exited),
+            Ok(KeeperReply::Refused { id, why }) => KeeperEvent::Refused { id, why },
+            Ok(KeeperReply::Welcome { .. } | KeeperReply::Vanished(_) | KeeperReply::Ready) => continue,
+            Err(_) => KeeperEvent::Gone,
+        };
+    }
+}
+
+impl Drop for KeeperClient {
+    fn drop(&mut self) {
+        // Ends the reader's wait; an error means that the reader has ended.
+        drop(self.stream.shutdown(Shutdown::Both));
+    }
+}

@@ -1,0 +1,159 @@
+//! The machine this process runs on.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use undaunted_policy::Timestamp;
+
+use super::asked::{Machine, Withdraw};
+use super::command_host::{KeeperAddress, LocalKeeper, ReachedKeeper};
+use super::ending::AttemptEnds;
+use crate::clock::{clocks, uptime};
+use crate::drive::Notifier;
+use crate::executor::{FunctionOrder, Functions, HttpOrder, NewFile, send, write_file};
+use crate::folder::JobFolder;
+use crate::keeper::{KeeperClient, KeeperError, Launched};
+use crate::lock::locked;
+use crate::process::{end_all, holding};
+use crate::spool::{Spool, SpoolError};
+
+type Launching = JoinHandle<Option<Launched>>;
+
+#[derive(Debug, Default)]
+pub struct LocalMachine {
+    keeper: PathBuf,
+    keeper_args: Vec<OsString>,
+    functions: Option<(Functions, Handle)>,
+    launching: Mutex<Option<Launching>>,
+}
+
+impl LocalMachine {
+    /// `keeper` is the program that is a keeper if it is called with `keeper_args` and a folder.
+    pub fn with_keeper(keeper: PathBuf, keeper_args: Vec<OsString>) -> Self {
+        Self { keeper, keeper_args, ..Self::default() }
+    }
+
+    pub(crate) fn with_functions(self, functions: Functions, handle: Handle) -> Self {
+        Self { functions: Some((functions, handle)), ..self }
+    }
+
+    /// Starts the keeper of a job in parallel with its submission. If the submission fails, the keeper
+    /// exits by itself; if the keeper cannot be started, that is tried, and reported, again when it is needed.
+    pub fn foresee(&self, folder: &JobFolder) {
+        let (folder, keeper) = (folder.clone(), self.keeper.clone());
+        let args = self.keeper_args.clone();
+        let launching = std::thread::spawn(move || {
+            folder.make().ok()?;
+            Launched::begin(&keeper, &args, &folder.spool()).ok()
+        });
+        *locked(&self.launching) = Some(launching);
+    }
+
+    /// The keeper that `foresee` started for this spool.
+    fn launched(&self, spool: &Path) -> Option<Launched> {
+        let launching = locked(&self.launching).take()?;
+        let launched = launching.join().ok().flatten();
+        launched.filter(|launched| launched.folder() == spool)
+    }
+
+    /// Undoes `foresee`: the job was not submitted.
+    pub fn foresee_nothing(&self, folder: &JobFolder) {
+        if let Some(launched) = self.launched(&folder.spool()) {
+            launched.end();
+        }
+        // A folder that stays does no harm.
+        drop(folder.remove());
+    }
+}
+
+impl Machine for LocalMachine {
+    fn uptime(&self) -> Duration {
+        uptime()
+    }
+
+    fn clocks(&self) -> (Timestamp, Duration) {
+        clocks()
+    }
+
+    fn aside(&self, work: Box<dyn FnOnce() + Send>) {
+        std::thread::spawn(work);
+    }
+
+    fn send(&self, order: HttpOrder, notifier: Notifier) -> Withdraw {
+        send(order, notifier)
+    }
+
+    fn has_function(&self, name: &str) -> bool {
+        let functions = self.functions.as_ref();
+        functions.is_some_and(|(functions, _)| functions.has(name))
+    }
+
+    fn call(&self, order: FunctionOrder, notifier: Notifier) -> Withdraw {
+        match &self.functions {
+            Some((functions, runtime)) => functions.call(runtime, order, notifier),
+            // Not reached: a job that names a function is not begun here.
+            None => Box::new(|| {}),
+        }
+    }
+
+    fn keeper(&self, reach: KeeperAddress<'_>) -> Result<ReachedKeeper, KeeperError> {
+        let spool = reach.folder.spool();
+        let unusable = SpoolError::unusable(reach.folder.path());
+        reach.folder.make().map_err(unusable)?;
+        if let Some(last) = reach.behind {
+            let begun = Spool::open(&spool)?.begin_behind(last);
+            begun.map_err(unusable)?;
+        }
+        let launched = self.launched(&spool);
+        let endings = Arc::new(AttemptEnds::new(reach.secrets, &reach.started));
+        let (hearing, notifier) = (Arc::clone(&endings), reach.notifier.clone());
+        let tell = move |spool: &Spool, event| {
+            let message = hearing.message(event, spool);
+            message.is_none_or(|message| notifier.try_send(message))
+        };
+        let reached = KeeperClient::reach(&self.keeper, &self.keeper_args, &spool, launched, tell);
+        let (keeper, recovered) = reached?;
+        let tokens = reach.started.values().filter_map(|it| it.token.clone());
+        let tokens: BTreeSet<String> = tokens.collect();
+        if recovered.uncertain && !tokens.is_empty() {
+            let found = holding(&tokens).map_err(KeeperError::Processes)?;
+            end_all(&found, reach.grace);
+        }
+        let (fates, others) = endings.fates(&reach.started, &recovered, keeper.spool(), reach.now);
+        Ok(ReachedKeeper {
+            keeper: Box::new(LocalKeeper { keeper, endings, notifier: reach.notifier }),
+            fates,
+            others,
+        })
+    }
+
+    fn has_spool(&self, folder: &JobFolder) -> bool {
+        folder.spool().is_dir()
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        std::fs::read(path)
+    }
+
+    fn write(&self, file: &NewFile<'_>) -> io::Result<()> {
+        write_file(file)
+    }
+
+    fn keep(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        crate::folder::keep(path, bytes)
+    }
+
+    fn note_alive(&self, folder: &JobFolder) {
+        folder.note_alive();
+    }
+
+    fn seen_alive(&self, folder: &JobFolder) -> Option<Timestamp> {
+        folder.seen_alive()
+    }
+}
