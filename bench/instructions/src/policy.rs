@@ -62,7 +62,7 @@ fn policy() -> Result<Policy, PolicyError> {
 
 fn state() -> RetryState {
     RetryState {
-        progress: RetryUsage {
+        usage: RetryUsage {
             retries: 4,
             spent: Duration::from_secs(3),
             previous: Some(Duration::from_millis(800)),

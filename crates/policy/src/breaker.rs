@@ -187,7 +187,7 @@ impl Breaker {
 
     /// Where it stands.
     #[must_use]
-    pub const fn phase(&self) -> CircuitState {
+    pub const fn circuit(&self) -> CircuitState {
         self.phase
     }
 

@@ -462,7 +462,7 @@ fn the_largest_threshold_is_not_reached_by_a_thousand_failures() {
         let ticket = go(&mut breaker, &settings, Timestamp::MAX);
         assert_eq!(breaker.report(&settings, ticket, Health::Down, Timestamp::MAX), None);
     }
-    assert_eq!(breaker.phase(), CircuitState::Closed { failures: 1000 });
+    assert_eq!(breaker.circuit(), CircuitState::Closed { failures: 1000 });
 }
 
 /// What only a restored breaker reaches within a lifetime.

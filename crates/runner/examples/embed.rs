@@ -5,9 +5,11 @@ use std::error::Error;
 use std::time::Duration;
 
 use serde_json::json;
-use undaunted_runner::embed::{Attempt, FunctionFailure, FunctionResult, Functions, Runner, Work};
+use undaunted_runner::embed::{
+    FunctionAttempt, FunctionFailure, FunctionResult, Functions, JobDescription, Runner,
+};
 
-async fn charge(attempt: Attempt) -> FunctionResult {
+async fn charge(attempt: FunctionAttempt) -> FunctionResult {
     let (order, price): (u64, u64) = attempt.input()?;
     tokio::time::sleep(Duration::from_millis(200)).await;
     if attempt.number() == 1 && order.is_multiple_of(2) {
@@ -21,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let runner = Runner::open(folder, Functions::new().with("charge", charge))?;
     let orders = (1..=20).map(|order| json!([order, 10 * order]));
     let retries = json!({"attempts": 3, "initial_delay": "100ms", "jitter": true});
-    let work = Work::each("charge", orders).at_once(4).retry(retries);
+    let work = JobDescription::each("charge", orders).at_once(4).retry(retries);
     let done = runner.begin("monday", &work)?.wait()?;
     for result in done.results()? {
         let said = result.output.or(result.error).unwrap_or_default();

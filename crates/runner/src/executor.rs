@@ -26,7 +26,7 @@ use crate::drive::{DriveError, JobContext};
 
 pub use answer::{HttpAnswer, StepResult, step_result};
 pub(crate) use calls::Calls;
-pub use function::{Attempt, FunctionFailure, FunctionOrder, FunctionResult, Functions};
+pub use function::{FunctionAttempt, FunctionFailure, FunctionOrder, FunctionResult, Functions};
 pub(crate) use http::send;
 pub use http::{HttpOrder, is_there, judged};
 pub(crate) use input::{InputReads, of_command, of_items, read_file};

@@ -10,9 +10,11 @@ use std::io::Write;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use undaunted_runner::embed::{Attempt, FunctionFailure, FunctionResult, Functions, Runner, Work};
+use undaunted_runner::embed::{
+    FunctionAttempt, FunctionFailure, FunctionResult, Functions, JobDescription, Runner,
+};
 
-async fn note(log: String, attempt: Attempt) -> FunctionResult {
+async fn note(log: String, attempt: FunctionAttempt) -> FunctionResult {
     let mut log = OpenOptions::new().create(true).append(true).open(log)?;
     let line = format!("{} {}\n", attempt.item(), attempt.number());
     log.write_all(line.as_bytes())?;
@@ -32,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (log, items) = (log.clone(), items.parse::<u64>()?);
     let functions = Functions::new().with("note", move |attempt| note(log.clone(), attempt));
     let runner = Runner::open(folder, functions)?;
-    let work = Work::each("note", (1..=items).map(|item| item.to_string()))
+    let work = JobDescription::each("note", (1..=items).map(|item| item.to_string()))
         .at_once(8)
         .retry(json!({"attempts": 20, "backoff": "fixed", "initial_delay": "5ms"}));
     let done = runner.begin("noted", &work)?.wait()?;

@@ -199,8 +199,8 @@ impl Metrics {
         by_job(job.id())
     }
 
-    pub fn found_breaker(&self, name: &str, phase: CircuitState) {
-        let state = match phase {
+    pub fn found_breaker(&self, name: &str, circuit: CircuitState) {
+        let state = match circuit {
             CircuitState::Closed { .. } => "closed",
             CircuitState::Open { .. } => "open",
             CircuitState::HalfOpen { .. } => "half_open",

@@ -72,7 +72,7 @@ impl Observer for Watch {
     }
 
     fn turned(&mut self, _: &Job, breaker: &str, change: &BreakerChange) {
-        self.metrics.found_breaker(breaker, change.state.breaker.phase());
+        self.metrics.found_breaker(breaker, change.state.breaker.circuit());
         self.log.turned(breaker, change);
         self.news.stir();
     }

@@ -196,7 +196,7 @@ impl Observation {
             }
             Answer::Reset(transition) => vec![(
                 "a reset closes",
-                transition == Transition::Closed && self.after.phase() == CircuitState::default(),
+                transition == Transition::Closed && self.after.circuit() == CircuitState::default(),
             )],
         })
     }
@@ -207,7 +207,7 @@ impl Observation {
             _ => None,
         };
         let unchanged = self.before == self.after && transition.is_none();
-        let closed_until = match self.before.phase() {
+        let closed_until = match self.before.circuit() {
             CircuitState::Open { until, .. } if self.now < until => Some(Some(until)),
             CircuitState::HalfOpen { probing: true, .. } => Some(None),
             _ => None,
@@ -217,9 +217,9 @@ impl Observation {
             (Some(_), WhenOpen::Fail) => admission == Admission::Refused,
             (None, _) => probe.is_some(),
         };
-        let probing = matches!(self.after.phase(), CircuitState::HalfOpen { probing: true, .. });
-        let was_closed = matches!(self.before.phase(), CircuitState::Closed { .. });
-        let was_open = matches!(self.before.phase(), CircuitState::Open { .. });
+        let probing = matches!(self.after.circuit(), CircuitState::HalfOpen { probing: true, .. });
+        let was_closed = matches!(self.before.circuit(), CircuitState::Closed { .. });
+        let was_open = matches!(self.before.circuit(), CircuitState::Open { .. });
         let half_opened = transition == Some(Transition::HalfOpened);
         vec![
             ("a start passes unless the breaker is open or probing", expected),
@@ -239,22 +239,24 @@ impl Observation {
             return vec![("a result belongs to a start", false)];
         };
         let unchanged = self.before == self.after && transition.is_none();
-        let counted = !stale && !matches!(self.before.phase(), CircuitState::Open { .. });
-        let half_open = matches!(self.before.phase(), CircuitState::HalfOpen { .. });
+        let counted = !stale && !matches!(self.before.circuit(), CircuitState::Open { .. });
+        let half_open = matches!(self.before.circuit(), CircuitState::HalfOpen { .. });
         let transition_fits = match transition {
             None => true,
             Some(Transition::Opened { .. }) => health == Health::Down && self.opened(transition),
-            Some(Transition::Closed) => health == Health::Up && self.after.phase() == CircuitState::default(),
+            Some(Transition::Closed) => {
+                health == Health::Up && self.after.circuit() == CircuitState::default()
+            }
             Some(Transition::HalfOpened) => false,
         };
-        let below = match (self.before.phase(), self.after.phase(), health) {
+        let below = match (self.before.circuit(), self.after.circuit(), health) {
             (CircuitState::Closed { failures: before }, CircuitState::Closed { failures }, Health::Down) => {
                 failures == before.saturating_add(1) && failures < self.settings.failure_threshold
             }
             (CircuitState::Closed { .. }, CircuitState::Closed { failures }, Health::Up) => failures == 0,
             _ => true,
         };
-        let probing = matches!(self.after.phase(), CircuitState::HalfOpen { probing: true, .. });
+        let probing = matches!(self.after.circuit(), CircuitState::HalfOpen { probing: true, .. });
         vec![
             ("a result from before an opening changes nothing", counted || unchanged),
             ("a result opens when bad, closes when good", transition_fits),
@@ -272,6 +274,6 @@ impl Observation {
         let until = self.now.after(self.settings.recovery_timeout);
         let since = self.now;
         transition == Some(Transition::Opened { until })
-            && self.after.phase() == CircuitState::Open { since, until }
+            && self.after.circuit() == CircuitState::Open { since, until }
     }
 }

@@ -210,7 +210,7 @@ fn recover(host: &Arc<FlowHost>, log: &LogWriter, tell: &Sender<Told>) {
 fn restore_breakers(jobs: &Jobs, metrics: &Metrics) -> Result<(), CommandError> {
     let listed = breakers::list(&*jobs.store)?;
     for (name, journal) in listed {
-        metrics.found_breaker(&name, journal.state.breaker.phase());
+        metrics.found_breaker(&name, journal.state.breaker.circuit());
     }
     Ok(())
 }

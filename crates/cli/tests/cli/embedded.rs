@@ -1,7 +1,7 @@
 //! Jobs whose commands are functions of another program, as the command line sees them.
 
 use serde_json::Value;
-use undaunted_runner::embed::{Attempt, FunctionFailure, Functions, Runner, Work};
+use undaunted_runner::embed::{FunctionAttempt, FunctionFailure, Functions, JobDescription, Runner};
 
 use crate::binary::{text, undaunted, undaunted_in};
 
@@ -31,14 +31,14 @@ fn functions_and_shell_commands_stand_side_by_side() {
 ",
         log.display()
     );
-    let add = |attempt: Attempt| async move {
+    let add = |attempt: FunctionAttempt| async move {
         let input: Value = attempt.input()?;
         Ok(Value::from(format!("{} two", input["said"].as_str().unwrap_or_default())))
     };
     let (store, functions) = (folder.path().join("store"), Functions::new().with("add", add));
     let runner = Runner::open_with(store, functions, env!("CARGO_BIN_EXE_undaunted"));
     let runner = runner.expect("a store");
-    let running = runner.begin("both", &Work::workflow(text)).expect("it begins");
+    let running = runner.begin("both", &JobDescription::workflow(text)).expect("it begins");
     assert_eq!(running.wait().expect("it ends").status().word(), "completed");
     assert_eq!(std::fs::read_to_string(log).expect("written"), "one two\n");
 }
@@ -47,14 +47,14 @@ fn functions_and_shell_commands_stand_side_by_side() {
 fn such_a_job_is_shown_and_explained_and_gone_on_with_only_by_its_program() {
     let folder = tempfile::tempdir().expect("a folder");
     let (tell, failed) = std::sync::mpsc::channel();
-    let fails = move |_: Attempt| {
+    let fails = move |_: FunctionAttempt| {
         tell.send(()).expect("somebody waits");
         async { Err::<Value, _>(FunctionFailure::transient("the till is broken")) }
     };
     let functions = Functions::new().with("charge", fails);
     let runner = Runner::open(folder.path(), functions).expect("a store");
     let retries = serde_json::json!({"attempts": 3, "initial_delay": "1h"});
-    let work = Work::each("charge", ["ada"]).retry(retries);
+    let work = JobDescription::each("charge", ["ada"]).retry(retries);
     let running = runner.begin("monday", &work).expect("it begins");
     failed.recv().expect("a call");
     runner.suspend();

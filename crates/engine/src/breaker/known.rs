@@ -71,7 +71,7 @@ pub enum BreakerOpenness {
 }
 
 impl KnownBreaker {
-    /// Recomputes a stale state. Returns whether phase or settings changed.
+    /// Recomputes a stale state. Returns whether circuit or settings changed.
     pub(super) fn refresh(&mut self, now: Timestamp) -> bool {
         if !std::mem::take(&mut self.is_stale) {
             return false;
@@ -112,7 +112,7 @@ impl KnownBreaker {
         state.clamped(first_seen.map_or(now, |(_, at)| at))
     }
 
-    /// Starts releases if the breaker has closed. Returns whether phase or settings changed.
+    /// Starts releases if the breaker has closed. Returns whether circuit or settings changed.
     pub(super) fn follow(&mut self, before: &BreakerState, now: Timestamp) -> bool {
         if self.state.is_shut() {
             self.releases.clear();
@@ -125,7 +125,7 @@ impl KnownBreaker {
             });
             self.releases = releases.collect();
         }
-        before.breaker.phase() != self.state.breaker.phase() || before.settings != self.state.settings
+        before.breaker.circuit() != self.state.breaker.circuit() || before.settings != self.state.settings
     }
 
     pub(super) fn may_probe(&self, now: Timestamp) -> bool {

@@ -157,15 +157,15 @@ impl BreakerState {
 
     /// Ignores a probe from before the breaker opened again or was closed by hand.
     fn probed(&mut self, job: Option<&str>, generation: u32, at: Timestamp) -> Option<BreakerChangeKind> {
-        let (successes, change) = match self.breaker.phase() {
+        let (successes, change) = match self.breaker.circuit() {
             _ if generation != self.breaker.generation() => return None,
             CircuitState::Closed { .. } => return None,
             CircuitState::Open { .. } => (0, BreakerChangeKind::HalfOpened),
             CircuitState::HalfOpen { successes, .. } => (successes, BreakerChangeKind::Probed),
         };
         let probing = true;
-        let phase = CircuitState::HalfOpen { successes, probing };
-        self.breaker = Breaker::restored(phase, generation);
+        let circuit = CircuitState::HalfOpen { successes, probing };
+        self.breaker = Breaker::restored(circuit, generation);
         self.probe = Some(Probe { job: job.unwrap_or_default().to_owned(), since: at });
         Some(change)
     }
@@ -181,7 +181,7 @@ impl BreakerState {
         if !self.breaker.counts(ticket) {
             return None;
         }
-        let before = self.breaker.phase();
+        let before = self.breaker.circuit();
         let (health, many) = match signal {
             TargetSignal::Trip => {
                 self.breaker.trip(&self.settings, at);
@@ -199,7 +199,7 @@ impl BreakerState {
                 break;
             }
         }
-        if before == self.breaker.phase() {
+        if before == self.breaker.circuit() {
             return None;
         }
         Some(match (transition, health) {
@@ -214,11 +214,11 @@ impl BreakerState {
 
     /// Open or half open.
     pub const fn is_shut(&self) -> bool {
-        !matches!(self.breaker.phase(), CircuitState::Closed { .. })
+        !matches!(self.breaker.circuit(), CircuitState::Closed { .. })
     }
 
     pub const fn is_probing(&self) -> bool {
-        matches!(self.breaker.phase(), CircuitState::HalfOpen { probing: true, .. })
+        matches!(self.breaker.circuit(), CircuitState::HalfOpen { probing: true, .. })
     }
 
     /// Asking changes nothing.
@@ -240,26 +240,26 @@ impl BreakerState {
     /// recovery timeout.
     pub fn clamped(mut self, now: Timestamp) -> Self {
         let longest = now.after(self.settings.recovery_timeout);
-        if let CircuitState::Open { since, until } = self.breaker.phase()
+        if let CircuitState::Open { since, until } = self.breaker.circuit()
             && until > longest
             && since > now
         {
-            let phase = CircuitState::Open { since: now, until: longest };
-            self.breaker = Breaker::restored(phase, self.breaker.generation());
+            let circuit = CircuitState::Open { since: now, until: longest };
+            self.breaker = Breaker::restored(circuit, self.breaker.generation());
         }
         self
     }
 
     /// Consecutive failures, counted while closed.
     pub const fn failures(&self) -> u32 {
-        match self.breaker.phase() {
+        match self.breaker.circuit() {
             CircuitState::Closed { failures } => failures,
             CircuitState::Open { .. } | CircuitState::HalfOpen { .. } => 0,
         }
     }
 
     pub const fn word(&self) -> &'static str {
-        match self.breaker.phase() {
+        match self.breaker.circuit() {
             CircuitState::Closed { .. } => "closed",
             CircuitState::Open { .. } => "open",
             CircuitState::HalfOpen { .. } => "half_open",
@@ -268,7 +268,7 @@ impl BreakerState {
 
     /// When the next probe may start, while open.
     pub const fn until(&self) -> Option<Timestamp> {
-        match self.breaker.phase() {
+        match self.breaker.circuit() {
             CircuitState::Open { until, .. } => Some(until),
             CircuitState::Closed { .. } | CircuitState::HalfOpen { .. } => None,
         }

@@ -85,7 +85,7 @@ impl<C> Encode<C> for BreakerChange {
             change: self.change,
             job: self.job.clone(),
             settings: state.settings,
-            phase: match state.breaker.phase() {
+            phase: match state.breaker.circuit() {
                 CircuitState::Closed { failures } => StoredPhase::Closed { failures },
                 CircuitState::Open { since, until } => StoredPhase::Open { since, until },
                 CircuitState::HalfOpen { successes, probing } => StoredPhase::HalfOpen { successes, probing },

@@ -211,7 +211,7 @@ impl AdmissionControl {
             let Some(known) = self.known.get(&name) else {
                 continue;
             };
-            if matches!(known.state.breaker.phase(), CircuitState::Closed { .. }) || known.refuses() {
+            if matches!(known.state.breaker.circuit(), CircuitState::Closed { .. }) || known.refuses() {
                 awakened.extend(known.waiting.keys().cloned());
             } else if known.may_probe(self.now) && known.prober != ProbeOwner::Others {
                 awakened.extend(known.ranking.first().map(|(_, job)| Arc::clone(job)));

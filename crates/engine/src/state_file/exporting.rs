@@ -105,7 +105,7 @@ fn add_item(
 }
 
 fn breaker_of(state: &BreakerState) -> CircuitBreakerState {
-    let (word, success_count, open) = match state.breaker.phase() {
+    let (word, success_count, open) = match state.breaker.circuit() {
         CircuitState::Closed { .. } => ("Closed", 0, None),
         CircuitState::Open { since, until } => ("Open", 0, Some((since, until))),
         CircuitState::HalfOpen { successes, .. } => ("HalfOpen", successes, None),

@@ -73,7 +73,7 @@ pub struct BreakerChangeView {
 
 impl BreakerView {
     pub fn of(name: &str, state: &BreakerState) -> Self {
-        let (since, successes) = match state.breaker.phase() {
+        let (since, successes) = match state.breaker.circuit() {
             CircuitState::Closed { .. } => (None, 0),
             CircuitState::Open { since, .. } => (Some(since), 0),
             CircuitState::HalfOpen { successes, .. } => (None, successes),

@@ -246,7 +246,7 @@ fn a_probe_that_comes_to_nothing_is_followed_by_another() {
             panic!("no probe");
         };
         let _ = scene.fail(item, cause);
-        let phase = scene.breaker(NAME).breaker.phase();
+        let phase = scene.breaker(NAME).breaker.circuit();
         assert_eq!(phase, CircuitState::HalfOpen { successes: 0, probing: false });
     }
     assert_eq!(started(&scene.start()).len(), 1);

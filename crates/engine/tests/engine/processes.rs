@@ -179,7 +179,7 @@ fn a_probe_whose_process_is_gone_is_given_up_when_it_is_overdue_and_no_longer_co
     world.adopt(0, 0);
     world.end(0, 0, Some(FailureCause::Exit(1)));
     world.flush(0);
-    let phase = world.breakers.fold(NAME).state.breaker.phase();
+    let phase = world.breakers.fold(NAME).state.breaker.circuit();
     let (successes, probing) = (0, true);
     assert_eq!(phase, CircuitState::HalfOpen { successes, probing });
     world.heal();

@@ -46,10 +46,10 @@ fn a_success_between_failures_starts_the_count_again() {
         let ticket = go(&mut breaker, second(1));
         breaker.report(&SETTINGS, ticket, health, second(1));
     }
-    assert_eq!(breaker.phase(), CircuitState::Closed { failures: 0 });
+    assert_eq!(breaker.circuit(), CircuitState::Closed { failures: 0 });
     let ticket = go(&mut breaker, second(1));
     breaker.report(&SETTINGS, ticket, Health::Unknown, second(1));
-    assert_eq!(breaker.phase(), CircuitState::Closed { failures: 0 });
+    assert_eq!(breaker.circuit(), CircuitState::Closed { failures: 0 });
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn results_of_starts_from_before_the_opening_are_ignored() {
         assert_eq!(breaker, before);
     }
     breaker.report(&SETTINGS, probe, Health::Up, second(60));
-    assert_eq!(breaker.phase(), CircuitState::HalfOpen { successes: 1, probing: false });
+    assert_eq!(breaker.circuit(), CircuitState::HalfOpen { successes: 1, probing: false });
 }
 
 #[test]
@@ -167,7 +167,7 @@ proptest! {
             match step {
                 Step::Start => {
                     let admission = breaker.admit(&SETTINGS, now).0;
-                    if let CircuitState::Open { until, .. } = before.phase()
+                    if let CircuitState::Open { until, .. } = before.circuit()
                         && now < until
                     {
                         let until = Some(until);
@@ -200,7 +200,7 @@ proptest! {
                     breaker.reset();
                 }
             }
-            if let CircuitState::Closed { failures } = breaker.phase() {
+            if let CircuitState::Closed { failures } = breaker.circuit() {
                 prop_assert!(failures < SETTINGS.failure_threshold);
             }
         }
@@ -213,6 +213,6 @@ proptest! {
             let ticket = go(&mut breaker, now);
             breaker.report(&SETTINGS, ticket, Health::Up, now);
         }
-        prop_assert_eq!(breaker.phase(), CircuitState::default());
+        prop_assert_eq!(breaker.circuit(), CircuitState::default());
     }
 }

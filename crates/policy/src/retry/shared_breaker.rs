@@ -33,8 +33,8 @@ impl SharedBreaker {
 
     /// Where it stands.
     #[must_use]
-    pub fn phase(&self) -> CircuitState {
-        self.lock().phase()
+    pub fn circuit(&self) -> CircuitState {
+        self.lock().circuit()
     }
 
     /// All of its state, to be saved.
@@ -56,7 +56,7 @@ impl SharedBreaker {
         let mut breaker = self.lock();
         // A closed breaker lets everything pass at any time, and reading a clock costs more than
         // everything else a call that succeeds pays for.
-        let now = match breaker.phase() {
+        let now = match breaker.circuit() {
             CircuitState::Closed { .. } => Timestamp::ZERO,
             CircuitState::Open { .. } | CircuitState::HalfOpen { .. } => now(),
         };

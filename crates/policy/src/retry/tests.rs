@@ -302,7 +302,7 @@ fn an_open_breaker_holds_calls_until_its_target_is_back() {
     assert_eq!(done, Ok(4));
     // Two failures a second apart, then a minute held, a failed probe, and another minute.
     assert_eq!(waits.iter().filter(|wait| **wait > secs(50)).count(), 2);
-    assert!(breakers.borrow().iter().all(|breaker| breaker.phase() == CircuitState::default()));
+    assert!(breakers.borrow().iter().all(|breaker| breaker.circuit() == CircuitState::default()));
 }
 
 #[test]

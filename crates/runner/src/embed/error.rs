@@ -22,7 +22,7 @@ pub enum EmbedError {
     },
     /// The work is not described as the language asks.
     #[error("the work of job `{job}` cannot be understood: {why}")]
-    Work {
+    JobDescription {
         /// The job.
         job: String,
         /// Everything that is wrong with it, with line and column.

@@ -16,12 +16,12 @@
 
 mod error;
 mod finished;
+mod job_description;
 mod runner;
-mod work;
 
 pub use error::EmbedError;
 pub use finished::{FinishedJob, ItemResult, ResultStatus};
+pub use job_description::JobDescription;
 pub use runner::{Runner, RunningJob};
-pub use work::Work;
 
-pub use crate::executor::{Attempt, FunctionFailure, FunctionResult, Functions};
+pub use crate::executor::{FunctionAttempt, FunctionFailure, FunctionResult, Functions};

@@ -17,7 +17,7 @@ use undaunted_engine::submission::{SubmissionContext, submission};
 use undaunted_engine::workflow::{Operator, Source, check};
 use undaunted_store::{Location, Store};
 
-use super::{EmbedError, FinishedJob, Work};
+use super::{EmbedError, FinishedJob, JobDescription};
 use crate::clock::Clock;
 use crate::complaint::complaint;
 use crate::drive::{self, JobResult, Services, in_background};
@@ -142,7 +142,7 @@ impl Runner {
     /// # Errors
     ///
     /// [`EmbedError`]; nothing was begun then.
-    pub fn begin(&self, job: &str, work: &Work) -> Result<RunningJob, EmbedError> {
+    pub fn begin(&self, job: &str, work: &JobDescription) -> Result<RunningJob, EmbedError> {
         if !is_name(job) {
             let job = job.to_owned();
             return Err(EmbedError::Name { job });
@@ -247,7 +247,7 @@ impl Runner {
         let operator = Operator { has_functions: true, ..Operator::default() };
         let source = Source::new(job, text);
         let checked = check(&source, &operator);
-        let workflow = checked.workflow.ok_or_else(|| EmbedError::Work {
+        let workflow = checked.workflow.ok_or_else(|| EmbedError::JobDescription {
             job: job.to_owned(),
             why: complaint(&source, &checked.diagnostics),
         })?;

@@ -73,11 +73,11 @@ impl Executor for FunctionCalls {
 pub type FunctionResult = Result<Value, FunctionFailure>;
 
 type Called = Pin<Box<dyn Future<Output = FunctionResult> + Send>>;
-type Function = Arc<dyn Fn(Attempt) -> Called + Send + Sync>;
+type Function = Arc<dyn Fn(FunctionAttempt) -> Called + Send + Sync>;
 
 /// One attempt of a command, as its function sees it.
 #[derive(Clone, Debug)]
-pub struct Attempt {
+pub struct FunctionAttempt {
     call: Box<FunctionCall>,
 }
 
@@ -104,7 +104,7 @@ pub struct FunctionOrder {
     pub secrets: Secrets,
 }
 
-impl Attempt {
+impl FunctionAttempt {
     /// What the function is given: the item, or what stands behind `with`.
     ///
     /// # Errors
@@ -172,7 +172,7 @@ impl Functions {
     #[must_use]
     pub fn with<F, R>(mut self, name: impl Into<String>, function: F) -> Self
     where
-        F: Fn(Attempt) -> R + Send + Sync + 'static,
+        F: Fn(FunctionAttempt) -> R + Send + Sync + 'static,
         R: Future<Output = FunctionResult> + Send + 'static,
     {
         let function: Function = Arc::new(move |attempt| Box::pin(function(attempt)));
@@ -259,7 +259,7 @@ async fn call(function: Option<Function>, call: Box<FunctionCall>) -> FunctionRe
         return Err(FunctionFailure::permanent(why));
     };
     // It may panic before it returns a future.
-    let called = AssertUnwindSafe(|| function(Attempt { call }));
+    let called = AssertUnwindSafe(|| function(FunctionAttempt { call }));
     match std::panic::catch_unwind(called) {
         Ok(called) => Guarded(called).await,
         Err(panic) => Err(panicked(&*panic)),

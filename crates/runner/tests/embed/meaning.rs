@@ -11,7 +11,8 @@ use undaunted_engine::job::Plans;
 use undaunted_engine::view::JobStatus;
 use undaunted_engine::workflow::checks_made;
 use undaunted_runner::embed::{
-    Attempt, FinishedJob, FunctionFailure, FunctionResult, Functions, ResultStatus, Runner, Work,
+    FinishedJob, FunctionAttempt, FunctionFailure, FunctionResult, Functions, JobDescription, ResultStatus,
+    Runner,
 };
 use undaunted_runner::journal;
 use undaunted_store::SqliteStore;
@@ -21,9 +22,9 @@ fn quick() -> Value {
 }
 
 /// Runs one job with one function.
-fn run<F, R>(function: F, work: impl FnOnce(&str) -> Work) -> (TempDir, FinishedJob)
+fn run<F, R>(function: F, work: impl FnOnce(&str) -> JobDescription) -> (TempDir, FinishedJob)
 where
-    F: Fn(Attempt) -> R + Send + Sync + 'static,
+    F: Fn(FunctionAttempt) -> R + Send + Sync + 'static,
     R: Future<Output = FunctionResult> + Send + 'static,
 {
     let folder = tempfile::tempdir().unwrap();
@@ -45,11 +46,11 @@ fn events(folder: &TempDir) -> Vec<Event> {
 
 #[test]
 fn every_item_has_the_result_of_its_function() {
-    let double = |attempt: Attempt| async move {
+    let double = |attempt: FunctionAttempt| async move {
         let number: u64 = attempt.input()?;
         Ok(json!({ "twice": number * 2 }))
     };
-    let (_folder, done) = run(double, |f| Work::each(f, 1..=3_u32));
+    let (_folder, done) = run(double, |f| JobDescription::each(f, 1..=3_u32));
     assert_eq!(done.status(), JobStatus::Completed);
     let results = done.results().unwrap();
     let twice = results.iter().map(|it| it.json::<Value>().unwrap());
@@ -62,7 +63,7 @@ fn every_item_has_the_result_of_its_function() {
 fn a_failure_is_retried_with_the_next_number_and_the_same_token() {
     let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
     let noted = Arc::clone(&seen);
-    let third = move |attempt: Attempt| {
+    let third = move |attempt: FunctionAttempt| {
         let seen = Arc::clone(&noted);
         async move {
             let token = attempt.receipt_token().to_owned();
@@ -73,7 +74,7 @@ fn a_failure_is_retried_with_the_next_number_and_the_same_token() {
             Ok(Value::from("at last"))
         }
     };
-    let (_folder, done) = run(third, |f| Work::each(f, ["one"]).retry(quick()));
+    let (_folder, done) = run(third, |f| JobDescription::each(f, ["one"]).retry(quick()));
     let seen = seen.lock().unwrap();
     assert_eq!(seen.iter().map(|it| it.0).collect::<Vec<_>>(), [1, 2, 3]);
     assert!(seen.iter().all(|it| it.1 == seen[0].1 && it.1.len() == 32));
@@ -84,8 +85,8 @@ fn a_failure_is_retried_with_the_next_number_and_the_same_token() {
 
 #[test]
 fn a_permanent_failure_is_a_dead_letter_at_once() {
-    let never = |_: Attempt| async { Err::<Value, _>(FunctionFailure::permanent("no such account")) };
-    let (_folder, done) = run(never, |f| Work::each(f, ["one"]).retry(quick()));
+    let never = |_: FunctionAttempt| async { Err::<Value, _>(FunctionFailure::permanent("no such account")) };
+    let (_folder, done) = run(never, |f| JobDescription::each(f, ["one"]).retry(quick()));
     let result = &done.results().unwrap()[0];
     assert_eq!(result.status, ResultStatus::Dead);
     assert_eq!(result.error.as_deref(), Some("no such account"));
@@ -94,8 +95,8 @@ fn a_permanent_failure_is_a_dead_letter_at_once() {
 
 #[test]
 fn an_input_that_is_something_else_is_a_permanent_failure() {
-    let number = |attempt: Attempt| async move { Ok(Value::from(attempt.input::<u64>()?)) };
-    let (_folder, done) = run(number, |f| Work::each(f, ["one"]).retry(quick()));
+    let number = |attempt: FunctionAttempt| async move { Ok(Value::from(attempt.input::<u64>()?)) };
+    let (_folder, done) = run(number, |f| JobDescription::each(f, ["one"]).retry(quick()));
     assert_eq!(done.report().attempts, 1);
     let error = done.results().unwrap()[0].error.clone().unwrap();
     assert!(error.starts_with("its input is something else"), "{error}");
@@ -103,11 +104,11 @@ fn an_input_that_is_something_else_is_a_permanent_failure() {
 
 #[test]
 fn any_error_is_a_transient_failure_with_its_causes() {
-    let wrong = |_: Attempt| async {
+    let wrong = |_: FunctionAttempt| async {
         let number: u32 = "x".parse()?;
         Ok(Value::from(number))
     };
-    let (_folder, done) = run(wrong, |f| Work::each(f, ["one"]).retry(quick()));
+    let (_folder, done) = run(wrong, |f| JobDescription::each(f, ["one"]).retry(quick()));
     let result = &done.results().unwrap()[0];
     assert_eq!(result.error.as_deref(), Some("invalid digit found in string"));
     assert_eq!(done.report().attempts, 4);
@@ -115,11 +116,11 @@ fn any_error_is_a_transient_failure_with_its_causes() {
 
 #[test]
 fn a_panic_is_a_failure_and_takes_nobody_with_it() {
-    let panics = |attempt: Attempt| async move {
+    let panics = |attempt: FunctionAttempt| async move {
         assert!(attempt.item() != "bad", "it is bad");
         Ok(Value::Null)
     };
-    let (_folder, done) = run(panics, |f| Work::each(f, ["good", "bad"]).retry(quick()));
+    let (_folder, done) = run(panics, |f| JobDescription::each(f, ["good", "bad"]).retry(quick()));
     let results = done.results().unwrap();
     assert_eq!(results[0].status, ResultStatus::Succeeded);
     assert_eq!(results[1].status, ResultStatus::Dead);
@@ -129,13 +130,14 @@ fn a_panic_is_a_failure_and_takes_nobody_with_it() {
 
 #[test]
 fn rules_read_what_a_function_says() {
-    let broken = |_: Attempt| async { Err::<Value, _>(FunctionFailure::transient("the till is broken")) };
+    let broken =
+        |_: FunctionAttempt| async { Err::<Value, _>(FunctionFailure::transient("the till is broken")) };
     let rules = json!({"attempts": 3, "initial_delay": "1ms",
         "rules": [{"stderr": "broken", "then": "dead_letter"}]});
-    let (_folder, done) = run(broken, |f| Work::each(f, ["one"]).retry(rules));
+    let (_folder, done) = run(broken, |f| JobDescription::each(f, ["one"]).retry(rules));
     assert_eq!(done.report().attempts, 1);
     let listed = json!({"attempts": 1, "initial_delay": "1ms", "retry_on": [{"pattern": "broken"}]});
-    let (_folder, done) = run(broken, |f| Work::each(f, ["one"]).retry(listed));
+    let (_folder, done) = run(broken, |f| JobDescription::each(f, ["one"]).retry(listed));
     assert_eq!(done.report().attempts, 2);
 }
 
@@ -143,7 +145,7 @@ fn rules_read_what_a_function_says() {
 fn no_more_are_called_at_once_than_was_said() {
     let (now, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
     let (counted, largest) = (Arc::clone(&now), Arc::clone(&most));
-    let busy = move |_: Attempt| {
+    let busy = move |_: FunctionAttempt| {
         let (now, most) = (Arc::clone(&counted), Arc::clone(&largest));
         async move {
             most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -153,7 +155,7 @@ fn no_more_are_called_at_once_than_was_said() {
         }
     };
     let items = (0..200).map(|item| item.to_string());
-    let (_folder, done) = run(busy, |f| Work::each(f, items).at_once(3));
+    let (_folder, done) = run(busy, |f| JobDescription::each(f, items).at_once(3));
     assert_eq!(done.report().items.succeeded, 200);
     assert!((1..=3).contains(&most.load(Ordering::SeqCst)));
 }
@@ -162,7 +164,7 @@ fn no_more_are_called_at_once_than_was_said() {
 fn an_open_breaker_holds_what_would_be_called() {
     let calls = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&calls);
-    let down = move |_: Attempt| {
+    let down = move |_: FunctionAttempt| {
         counted.fetch_add(1, Ordering::SeqCst);
         async { Err::<Value, _>(FunctionFailure::transient("down")) }
     };
@@ -170,7 +172,7 @@ fn an_open_breaker_holds_what_would_be_called() {
         let items = (0..10).map(|item| item.to_string());
         let breaker = json!({"name": "till", "failure_threshold": 2, "recovery_timeout": "1h",
             "when_open": "fail"});
-        Work::each(f, items).at_once(1).of_command("breaker", breaker)
+        JobDescription::each(f, items).at_once(1).of_command("breaker", breaker)
     };
     let (_folder, done) = run(down, work);
     assert_eq!(calls.load(Ordering::SeqCst), 2);
@@ -186,17 +188,17 @@ secrets: {PLACE: {env: CARGO_PKG_NAME}}
 commands: [{function: f}, {function: f, retry_config: {attempts: 0}}]
 ";
     let told = secret.clone();
-    let tells = move |_: Attempt| {
+    let tells = move |_: FunctionAttempt| {
         let told = told.clone();
         async move { Ok(Value::from(format!("it is {told}!"))) }
     };
-    let (folder, done) = run(tells, |_| Work::workflow(text));
+    let (folder, done) = run(tells, |_| JobDescription::workflow(text));
     assert_eq!(done.status(), JobStatus::Completed);
-    let fails = move |_: Attempt| {
+    let fails = move |_: FunctionAttempt| {
         let told = secret.clone();
         async move { Err::<Value, _>(FunctionFailure::permanent(format!("not {told}"))) }
     };
-    let (failed, _) = run(fails, |_| Work::workflow(text));
+    let (failed, _) = run(fails, |_| JobDescription::workflow(text));
     for folder in [folder, failed] {
         let events = format!("{:?}", events(&folder));
         assert!(!events.contains(env!("CARGO_PKG_NAME")), "{events}");
@@ -209,13 +211,13 @@ fn a_call_that_is_dropped_with_its_runtime_is_interrupted() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let (tell, begun) = std::sync::mpsc::channel();
-    let hangs = move |_: Attempt| {
+    let hangs = move |_: FunctionAttempt| {
         tell.send(()).unwrap();
         std::future::pending()
     };
     let functions = Functions::new().with("hangs", hangs);
     let runner = runtime.block_on(async { Runner::open(folder.path(), functions).unwrap() });
-    let running = runner.begin("job", &Work::each("hangs", ["one"])).unwrap();
+    let running = runner.begin("job", &JobDescription::each("hangs", ["one"])).unwrap();
     begun.recv().unwrap();
     runtime.shutdown_background();
     let done = running.wait().unwrap();
@@ -225,8 +227,8 @@ fn a_call_that_is_dropped_with_its_runtime_is_interrupted() {
 
 #[test]
 fn what_a_function_gives_has_a_limit() {
-    let much = |_: Attempt| async { Ok(Value::from("x".repeat(100))) };
-    let work = |f: &str| Work::each(f, ["one"]).of_command("output_limit", 99);
+    let much = |_: FunctionAttempt| async { Ok(Value::from("x".repeat(100))) };
+    let work = |f: &str| JobDescription::each(f, ["one"]).of_command("output_limit", 99);
     let (_folder, done) = run(much, work);
     let error = done.results().unwrap()[0].error.clone().unwrap();
     assert_eq!(error, "it gave more than 99 bytes");
@@ -235,9 +237,9 @@ fn what_a_function_gives_has_a_limit() {
 #[test]
 fn a_store_that_was_moved_is_gone_on_with() {
     let folder = tempfile::tempdir().unwrap();
-    let nothing = |_: Attempt| async { Ok(Value::Null) };
+    let nothing = |_: FunctionAttempt| async { Ok(Value::Null) };
     let functions = Functions::new().with("nothing", nothing);
-    let work = Work::each("nothing", ["one"]);
+    let work = JobDescription::each("nothing", ["one"]);
     let (before, after) = (folder.path().join("a"), folder.path().join("b"));
     let runner = Runner::open(&before, functions.clone()).unwrap();
     runner.begin("job", &work).unwrap().wait().unwrap();
@@ -250,13 +252,13 @@ fn a_store_that_was_moved_is_gone_on_with() {
 
 #[test]
 fn a_call_that_takes_too_long_is_ended() {
-    let hangs = |attempt: Attempt| async move {
+    let hangs = |attempt: FunctionAttempt| async move {
         if attempt.number() == 1 {
             std::future::pending::<()>().await;
         }
         Ok(Value::Null)
     };
-    let work = |f: &str| Work::each(f, ["one"]).retry(quick()).of_command("timeout", "50ms");
+    let work = |f: &str| JobDescription::each(f, ["one"]).retry(quick()).of_command("timeout", "50ms");
     let (folder, done) = run(hangs, work);
     assert_eq!(done.status(), JobStatus::Completed);
     let timeouts = events(&folder).into_iter().filter(|event| {
@@ -268,14 +270,14 @@ fn a_call_that_takes_too_long_is_ended() {
 
 #[test]
 fn the_wait_that_was_asked_for_is_waited() {
-    let asks = |attempt: Attempt| async move {
+    let asks = |attempt: FunctionAttempt| async move {
         if attempt.number() == 1 {
             let wait = Duration::from_millis(300);
             return Err(FunctionFailure::throttled("too many", Some(wait)));
         }
         Ok(Value::Null)
     };
-    let (_folder, done) = run(asks, |f| Work::each(f, ["one"]).retry(quick()));
+    let (_folder, done) = run(asks, |f| JobDescription::each(f, ["one"]).retry(quick()));
     assert!(done.report().delay_ms.0 >= Duration::from_millis(300));
 }
 
@@ -283,13 +285,13 @@ fn the_wait_that_was_asked_for_is_waited() {
 fn the_pool_of_the_job_is_never_exceeded() {
     let calls = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&calls);
-    let never = move |_: Attempt| {
+    let never = move |_: FunctionAttempt| {
         counted.fetch_add(1, Ordering::Relaxed);
         async { Err::<Value, _>(FunctionFailure::transient("down")) }
     };
     let work = |f: &str| {
         let items = (0..20).map(|item| item.to_string());
-        Work::each(f, items).retry(quick()).of_job("retry_budget", 7)
+        JobDescription::each(f, items).retry(quick()).of_job("retry_budget", 7)
     };
     let (_folder, done) = run(never, work);
     assert_eq!(calls.load(Ordering::Relaxed), 27);
@@ -308,7 +310,7 @@ fn a_written_workflow_calls_functions_with_what_it_says() {
 ";
     let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
     let noted = Arc::clone(&seen);
-    let sum = move |attempt: Attempt| {
+    let sum = move |attempt: FunctionAttempt| {
         noted.lock().unwrap().push(attempt.input_text().to_owned());
         async move {
             let input: Value = attempt.input()?;
@@ -317,7 +319,7 @@ fn a_written_workflow_calls_functions_with_what_it_says() {
             Ok(Value::from(format!("{} {sum}", input["name"].as_str().unwrap())))
         }
     };
-    let (_folder, done) = run(sum, |_| Work::workflow(text));
+    let (_folder, done) = run(sum, |_| JobDescription::workflow(text));
     assert_eq!(done.status(), JobStatus::Completed);
     let seen = seen.lock().unwrap();
     let second: Value = serde_json::from_str(&seen[1]).unwrap();
@@ -330,12 +332,12 @@ fn functions_run_in_the_runtime_of_the_program() {
     let folder = tempfile::tempdir().unwrap();
     let status = runtime.block_on(async {
         let id = tokio::runtime::Handle::current().id();
-        let here = move |_: Attempt| async move {
+        let here = move |_: FunctionAttempt| async move {
             assert_eq!(tokio::runtime::Handle::current().id(), id);
             Ok(Value::Null)
         };
         let runner = Runner::open(folder.path(), Functions::new().with("here", here)).unwrap();
-        let running = runner.begin("job", &Work::each("here", ["one"])).unwrap();
+        let running = runner.begin("job", &JobDescription::each("here", ["one"])).unwrap();
         running.finished().await.unwrap().status()
     });
     assert_eq!(status, JobStatus::Completed);
@@ -346,10 +348,10 @@ fn waiting_in_a_runtime_of_several_threads_is_no_panic() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let status = runtime.block_on(async {
-        let nothing = |_: Attempt| async { Ok(Value::Null) };
+        let nothing = |_: FunctionAttempt| async { Ok(Value::Null) };
         let functions = Functions::new().with("nothing", nothing);
         let runner = Runner::open(folder.path(), functions).unwrap();
-        let running = runner.begin("job", &Work::each("nothing", ["one"]));
+        let running = runner.begin("job", &JobDescription::each("nothing", ["one"]));
         running.unwrap().wait().unwrap().status()
     });
     assert_eq!(status, JobStatus::Completed);
@@ -359,12 +361,12 @@ fn waiting_in_a_runtime_of_several_threads_is_no_panic() {
 fn a_job_that_is_cancelled_ends_what_runs() {
     let folder = tempfile::tempdir().unwrap();
     let (tell, begun) = std::sync::mpsc::channel();
-    let hangs = move |_: Attempt| {
+    let hangs = move |_: FunctionAttempt| {
         tell.send(()).unwrap();
         std::future::pending()
     };
     let runner = Runner::open(folder.path(), Functions::new().with("hangs", hangs)).unwrap();
-    let running = runner.begin("job", &Work::each("hangs", ["one"])).unwrap();
+    let running = runner.begin("job", &JobDescription::each("hangs", ["one"])).unwrap();
     begun.recv().unwrap();
     running.cancel();
     assert_eq!(running.wait().unwrap().status(), JobStatus::Cancelled);
@@ -373,11 +375,11 @@ fn a_job_that_is_cancelled_ends_what_runs() {
 #[test]
 fn a_suspended_job_goes_on_where_it_was() {
     let folder = tempfile::tempdir().unwrap();
-    let work = Work::each("slow", (0..50).map(|item| item.to_string())).at_once(1);
+    let work = JobDescription::each("slow", (0..50).map(|item| item.to_string())).at_once(1);
     let calls = Arc::new(AtomicU32::new(0));
     let open = |tell: std::sync::mpsc::Sender<()>| {
         let calls = Arc::clone(&calls);
-        let slow = move |_: Attempt| {
+        let slow = move |_: FunctionAttempt| {
             calls.fetch_add(1, Ordering::Relaxed);
             // Nobody listens the second time.
             let _ = tell.send(());
@@ -403,9 +405,9 @@ fn a_suspended_job_goes_on_where_it_was() {
 fn the_workflow_of_a_job_is_checked_once() {
     let before = checks_made();
     let folder = tempfile::tempdir().unwrap();
-    let echo = |attempt: Attempt| async move { attempt.input::<Value>() };
+    let echo = |attempt: FunctionAttempt| async move { attempt.input::<Value>() };
     let runner = Runner::open(folder.path(), Functions::new().with("f", echo)).unwrap();
-    let done = runner.begin("job", &Work::each("f", 1..=3_u32));
+    let done = runner.begin("job", &JobDescription::each("f", 1..=3_u32));
     assert_eq!(done.unwrap().wait().unwrap().status(), JobStatus::Completed);
     assert_eq!(checks_made() - before, 1);
 }

@@ -4,9 +4,9 @@ use std::sync::Barrier;
 use std::thread;
 
 use serde_json::{Value, json};
-use undaunted_runner::embed::{Attempt, EmbedError, Functions, Runner, Work};
+use undaunted_runner::embed::{EmbedError, FunctionAttempt, Functions, JobDescription, Runner};
 
-async fn nothing(_: Attempt) -> undaunted_runner::embed::FunctionResult {
+async fn nothing(_: FunctionAttempt) -> undaunted_runner::embed::FunctionResult {
     Ok(Value::Null)
 }
 
@@ -15,7 +15,7 @@ fn runner(folder: &tempfile::TempDir) -> Runner {
 }
 
 /// Why a job is not begun. Afterwards there is none.
-fn refused(work: &Work) -> EmbedError {
+fn refused(work: &JobDescription) -> EmbedError {
     let folder = tempfile::tempdir().unwrap();
     let runner = runner(&folder);
     let Err(error) = runner.begin("job", work) else {
@@ -27,14 +27,14 @@ fn refused(work: &Work) -> EmbedError {
 
 #[test]
 fn a_function_that_is_not_registered() {
-    let error = refused(&Work::each("something", ["one"]));
+    let error = refused(&JobDescription::each("something", ["one"]));
     let told = "job `job` calls the function `something`, which is not registered";
     assert_eq!(error.to_string(), told);
 }
 
 #[test]
 fn settings_that_are_none() {
-    let work = Work::each("nothing", ["one"]).retry(json!({"atempts": 3}));
+    let work = JobDescription::each("nothing", ["one"]).retry(json!({"atempts": 3}));
     let told = refused(&work).to_string();
     assert!(told.contains("`atempts` is not a key"), "{told}");
     assert!(told.contains("did you mean `attempts`?"), "{told}");
@@ -42,14 +42,14 @@ fn settings_that_are_none() {
 
 #[test]
 fn a_written_workflow_that_is_wrong_is_refused_with_the_place() {
-    let told = refused(&Work::workflow("- function: nothing\n  timeout: soon\n")).to_string();
+    let told = refused(&JobDescription::workflow("- function: nothing\n  timeout: soon\n")).to_string();
     assert!(told.contains("line 2, column 12"), "{told}");
 }
 
 #[test]
 fn settings_that_no_function_could_obey() {
     for (key, value) in [("env", json!({"A": "b"})), ("working_dir", json!("/"))] {
-        let work = Work::each("nothing", ["one"]).of_command(key, value);
+        let work = JobDescription::each("nothing", ["one"]).of_command(key, value);
         let told = refused(&work).to_string();
         assert!(told.contains(&format!("`{key}` has no effect")), "{told}");
     }
@@ -58,7 +58,7 @@ fn settings_that_no_function_could_obey() {
 #[test]
 fn a_name_that_no_job_can_have() {
     let folder = tempfile::tempdir().unwrap();
-    let begun = runner(&folder).begin("../job", &Work::each("nothing", ["one"]));
+    let begun = runner(&folder).begin("../job", &JobDescription::each("nothing", ["one"]));
     assert!(matches!(begun, Err(EmbedError::Name { .. })));
     assert!(!folder.path().join("job").exists());
 }
@@ -67,7 +67,7 @@ fn a_name_that_no_job_can_have() {
 fn another_work_under_the_same_name() {
     let folder = tempfile::tempdir().unwrap();
     let runner = runner(&folder);
-    let work = Work::each("nothing", ["one"]);
+    let work = JobDescription::each("nothing", ["one"]);
     runner.begin("job", &work).unwrap().wait().unwrap();
     // The same work is the same job, which has ended.
     let again = runner.begin("job", &work).unwrap().wait().unwrap();
@@ -79,9 +79,9 @@ fn another_work_under_the_same_name() {
 #[test]
 fn a_job_that_somebody_else_runs() {
     let folder = tempfile::tempdir().unwrap();
-    let hangs = |_: Attempt| std::future::pending();
+    let hangs = |_: FunctionAttempt| std::future::pending();
     let first = Runner::open(folder.path(), Functions::new().with("nothing", hangs)).unwrap();
-    let work = Work::each("nothing", ["one"]);
+    let work = JobDescription::each("nothing", ["one"]);
     let _running = first.begin("job", &work).unwrap();
     let second = runner(&folder);
     let Err(error) = second.begin("job", &work) else {
@@ -98,7 +98,7 @@ fn whoever_begins_a_job_before_another_works_on_their_own_items() {
         let begin = |item: &'static str| {
             let runner = runner(&folder);
             together.wait();
-            let running = runner.begin("job", &Work::each("nothing", [item])).ok()?;
+            let running = runner.begin("job", &JobDescription::each("nothing", [item])).ok()?;
             let results = running.wait().unwrap().results().unwrap();
             Some((item, results[0].item.clone()))
         };

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 /// What a job is to do.
 #[derive(Clone, Debug)]
-pub struct Work {
+pub struct JobDescription {
     pub(super) description: Description,
 }
 
@@ -16,7 +16,7 @@ pub(super) enum Description {
     Text(String),
 }
 
-impl Work {
+impl JobDescription {
     /// Calls a function once for each item. Items that are texts are called by what they say; the others
     /// by their `id`, or by what they hold.
     #[must_use]
