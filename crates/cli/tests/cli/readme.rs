@@ -41,7 +41,7 @@ fn the_readme_shows_what_is_printed_after_a_kill_and_a_resume() {
     }
     run.kill().expect("killed");
     run.wait().expect("gone");
-    printed.push_str("Killed                                    (by `kill -9`, while it asks the south)\n");
+    printed.push_str("Killed                                    (by `kill -9`, while `south` is running)\n");
     printed.push_str("$ cargo run --release -- resume @last\n");
     let resumed = undaunted(store.path(), &["resume", "@last"]).output().expect("the binary runs");
     assert_eq!(resumed.status.code(), Some(0));
