@@ -51,7 +51,7 @@ fn job(items: u32) -> Result<Job, Failure> {
 }
 
 fn start(job: &mut Job, item: u32) -> Vec<Record> {
-    let input = Input::Start { item: StepId(0).item(item), refused: None, gate: BreakerAnswer::None };
+    let input = Input::Start { item: StepId(0).item(item), refused: None, gate: BreakerAnswer::NoBreaker };
     react(job, &input, NOW).records
 }
 

@@ -130,7 +130,7 @@ impl Journal {
             let start = self.tell(&Input::Start {
                 item: StepId(0).item(item),
                 refused: None,
-                gate: BreakerAnswer::None,
+                gate: BreakerAnswer::NoBreaker,
             })?;
             running.push((item, start.ok_or("an item was not started")?));
         }

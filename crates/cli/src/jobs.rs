@@ -200,11 +200,11 @@ impl Jobs {
     }
 
     pub(crate) fn breakers_of(&self, job: &Job) -> Result<AdmissionControl, CommandError> {
-        let mut breakers = AdmissionControl::of(job.plan().breakers());
+        let mut breakers = AdmissionControl::with_breakers(job.plan().breakers());
         breakers.tick(Clock::set().now());
         for name in job.breakers() {
             if let Some(journal) = breakers::read(&*self.store, &name)? {
-                breakers.meet(&name, journal);
+                breakers.load(&name, journal);
             }
         }
         Ok(breakers)

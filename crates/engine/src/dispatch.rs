@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use undaunted_policy::Timestamp;
 
-use crate::breaker::{AdmissionControl, BreakerAnswer, BreakerOpenness, BreakerState, ProbeOffer};
+use crate::breaker::{AdmissionControl, BreakerAnswer, StartAllowance, BreakerState, ProbeOffer};
 use crate::id::{ItemId, StepId};
 use crate::job::{Job, JobStage, StepState};
 
@@ -43,21 +43,21 @@ fn let_go(
     state: &StepState,
     breaker: &str,
 ) -> impl Iterator<Item = u32> {
-    let many = match admission.openness(breaker, job.id()) {
-        BreakerOpenness::Passes(many) => many,
+    let many = match admission.allowance(breaker, job.id()) {
+        StartAllowance::Admits(many) => many,
         // After a change of settings: the first item that asks probes, the others are refused.
-        BreakerOpenness::Probes if admission.refuses(breaker) => u32::MAX,
-        BreakerOpenness::Probes => {
+        StartAllowance::AdmitsProbe if admission.refuses(breaker) => u32::MAX,
+        StartAllowance::AdmitsProbe => {
             let first = best(job, breaker, true);
             let own = |(left, item): (u64, ItemId)| {
                 let front = state.held.queue(breaker).next();
-                front == Some((left, item.index)) && item.step == step && admission.goes_first(breaker, left)
+                front == Some((left, item.index)) && item.step == step && admission.ranks_first(breaker, left)
             };
             u32::from(first.is_some_and(own))
         }
-        BreakerOpenness::Holds => 0,
+        StartAllowance::Holds => 0,
         // Refused when they ask.
-        BreakerOpenness::Refuses => u32::MAX,
+        StartAllowance::Refuses => u32::MAX,
     };
     let many = usize::try_from(many).unwrap_or(usize::MAX);
     state.held.queue(breaker).map(|(_, item)| item).take(many)
@@ -72,13 +72,13 @@ fn fresh(
 ) -> impl Iterator<Item = u32> {
     let many = match fresh_breaker(job, step) {
         None => u32::MAX,
-        Some(breaker) => match admission.openness(breaker, job.id()) {
-            BreakerOpenness::Passes(many) => many.saturating_sub(job.held_by(breaker)),
-            BreakerOpenness::Refuses => u32::MAX,
-            BreakerOpenness::Holds => may_be_held(job, admission, step, state, breaker),
-            BreakerOpenness::Probes => {
+        Some(breaker) => match admission.allowance(breaker, job.id()) {
+            StartAllowance::Admits(many) => many.saturating_sub(job.held_by(breaker)),
+            StartAllowance::Refuses => u32::MAX,
+            StartAllowance::Holds => may_be_held(job, admission, step, state, breaker),
+            StartAllowance::AdmitsProbe => {
                 let probes = best(job, breaker, true).is_some_and(|(left, item)| {
-                    item == step.item(state.cursor) && admission.goes_first(breaker, left)
+                    item == step.item(state.cursor) && admission.ranks_first(breaker, left)
                 });
                 may_be_held(job, admission, step, state, breaker).max(probes.into())
             }
@@ -145,7 +145,7 @@ pub fn ask(job: &Job, admission: &mut AdmissionControl, item: ItemId, breaker: &
     let left = command.map_or(0, |command| job.attempts_left(command, made));
     let first = best(job, breaker, true);
     let first = first.is_none_or(|(most, other)| other == item || most <= left);
-    admission.ask(breaker, &job.shared_id(), first.then_some(left))
+    admission.admit(breaker, &job.shared_id(), first.then_some(left))
 }
 
 /// What a job has waiting for breakers that hold or are open.
@@ -156,7 +156,7 @@ pub fn offers(job: &Job, admission: &AdmissionControl) -> BTreeMap<Arc<str>, Pro
     }
     for (step, state) in job.busy_steps() {
         let fresh = fresh_breaker(job, step).filter(|_| has_fresh(state));
-        let shut = |name: &&str| admission.get(name).is_some_and(BreakerState::is_shut);
+        let shut = |name: &&str| admission.get(name).is_some_and(BreakerState::is_open_or_half_open);
         let fresh = fresh.filter(shut).map(Arc::from);
         for name in state.held.breakers().cloned().chain(fresh) {
             let offer = ProbeOffer {
@@ -171,7 +171,7 @@ pub fn offers(job: &Job, admission: &AdmissionControl) -> BTreeMap<Arc<str>, Pro
 }
 
 /// When a breaker next admits more of a job by itself.
-pub fn next_opening(job: &Job, admission: &AdmissionControl) -> Option<Timestamp> {
+pub fn next_admission(job: &Job, admission: &AdmissionControl) -> Option<Timestamp> {
     if !job.plan().has_breakers() || job.stage != JobStage::Running || job.times.paused.is_some() {
         return None;
     }
@@ -181,7 +181,7 @@ pub fn next_opening(job: &Job, admission: &AdmissionControl) -> Option<Timestamp
         let fresh = fresh_breaker(job, step).filter(|_| has_fresh(state));
         let held = state.held.breakers().map(|name| &**name);
         let names = held.chain(fresh);
-        names.filter_map(|name| admission.next(name, job.id()))
+        names.filter_map(|name| admission.next_admission(name, job.id()))
     });
     openings.filter(|at| *at > admission.now()).min()
 }

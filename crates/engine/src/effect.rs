@@ -11,7 +11,7 @@ use crate::event::{Event, ItemEvent, JobEvent, Record, StepEvent};
 use crate::id::{ItemId, StartId, StepId};
 use crate::job::{Job, JobStage, StepStage, StepState};
 
-pub use crate::dispatch::{ask, next_opening, offers, ready};
+pub use crate::dispatch::{ask, next_admission, offers, ready};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
@@ -124,7 +124,7 @@ pub(crate) const fn ends_running(reason: Reason) -> bool {
 }
 
 /// When something happens next by itself: a retry falls due, a hold expires, or a deadline passes. For
-/// breakers see [`next_opening`].
+/// breakers see [`next_admission`].
 pub fn next_wake(job: &Job, now: Timestamp) -> Option<Timestamp> {
     if job.stage != JobStage::Running {
         return None;

@@ -19,7 +19,7 @@ async fn charge(attempt: FunctionAttempt) -> FunctionResult {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = std::env::args().nth(1).ok_or("where is the store to be?")?;
+    let folder = std::env::args().nth(1).ok_or("usage: embed STORE")?;
     let runner = Runner::open(folder, Functions::new().with("charge", charge))?;
     let orders = (1..=20).map(|order| json!([order, 10 * order]));
     let retries = json!({"attempts": 3, "initial_delay": "100ms", "jitter": true});

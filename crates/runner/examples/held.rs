@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let store = SqliteStore::open(folder.as_ref())?;
     let width = if is_held { u32::MAX } else { 1000 };
     let mut journal = Journal::begin(&store, (&text, width), number, now)?;
-    let gate = if is_held { open_breaker(&store, &journal.job, now)? } else { BreakerAnswer::None };
+    let gate = if is_held { open_breaker(&store, &journal.job, now)? } else { BreakerAnswer::NoBreaker };
     journal.fill(&gate, number)
 }
 
@@ -116,7 +116,7 @@ impl<'s> Journal<'s> {
 
     /// Starts every item, and has it fail unless it is held.
     fn fill(&mut self, gate: &BreakerAnswer, number: u32) -> Result<(), Box<dyn Error>> {
-        let fails = *gate == BreakerAnswer::None;
+        let fails = *gate == BreakerAnswer::NoBreaker;
         let mut batch = Vec::new();
         for item in 0..number {
             let start = Input::Start { item: StepId(0).item(item), refused: None, gate: gate.clone() };

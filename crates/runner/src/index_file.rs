@@ -60,7 +60,7 @@ pub(crate) fn is_for(job: &Job) -> bool {
 }
 
 pub(crate) fn bytes(job: &Job, projection: &Projection, version: Version, last: &[u8]) -> Vec<u8> {
-    let (state, rest) = (job.save_without_inputs(), projection.save());
+    let (state, rest) = (job.snapshot_without_inputs(), projection.save());
     let index = &projection.index;
     let sections = [&state, &rest, &index.names.0, &index.records.0];
     let header = Header {

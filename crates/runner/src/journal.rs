@@ -87,7 +87,7 @@ pub(crate) fn not_found(job: &str) -> JournalError {
 
 /// The job after its first record.
 pub(crate) fn begin(job: &str, record: &Record, plans: &Plans) -> Result<Job, JournalError> {
-    Job::begin_sharing(record, plans).map_err(|why| JournalError::Job { job: job.to_owned(), why })
+    Job::begin_with_plans(record, plans).map_err(|why| JournalError::Job { job: job.to_owned(), why })
 }
 
 /// Calls `each` with the job after every record of its journal, up to the first record that cannot be

@@ -108,7 +108,7 @@ impl Scene {
     /// Starts what is ready.
     pub(crate) fn start(&mut self) {
         for item in ready(&self.job, &AdmissionControl::default(), self.now) {
-            self.tell(&Input::Start { item, refused: None, gate: BreakerAnswer::None });
+            self.tell(&Input::Start { item, refused: None, gate: BreakerAnswer::NoBreaker });
         }
     }
 

@@ -16,7 +16,7 @@ use undaunted_engine::event::{Event, ImportedCommand, JobEvent, NewItem, Record}
 use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
-use undaunted_engine::law::{broken_by, broken_in};
+use undaunted_engine::law::{violations_by_record, violations_in_state};
 use undaunted_engine::state_file::shape::RetryCheckpointState;
 use undaunted_engine::state_file::{ImportedState, export, import};
 use undaunted_engine::view::history::Histories;
@@ -151,10 +151,10 @@ fn counted(imported: &ImportedState) -> Vec<ImportedCommand> {
 }
 
 fn lawfully(job: &mut Job, record: &Record) {
-    let broken = broken_by(job, record);
+    let broken = violations_by_record(job, record);
     uphold("what is recorded keeps the laws", broken.is_empty(), &(record, &broken));
     job.apply(record);
-    let broken = broken_in(job);
+    let broken = violations_in_state(job);
     uphold("an imported job keeps the laws", broken.is_empty(), &(record, &broken));
 }
 

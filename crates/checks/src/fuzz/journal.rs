@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use undaunted_engine::breaker::BreakerRecord;
 use undaunted_engine::event::Record;
 use undaunted_engine::job::{Job, JobStage};
-use undaunted_engine::law::{broken_by, broken_in};
+use undaunted_engine::law::{violations_by_record, violations_in_state};
 
 use super::law::uphold;
 use super::shown::Shown;
@@ -68,9 +68,9 @@ fn fold(data: &[u8], seen: &mut BTreeSet<&'static str>) -> Option<(Job, bool)> {
             continue;
         };
         seen.insert(record.event.word());
-        lawful = broken_by(job, &record).is_empty() && lawful;
+        lawful = violations_by_record(job, &record).is_empty() && lawful;
         job.apply(&record);
-        lawful = broken_in(job).is_empty() && lawful;
+        lawful = violations_in_state(job).is_empty() && lawful;
         shown.take(job, seq, &record);
     }
     let (job, shown) = found?;

@@ -121,7 +121,7 @@ impl Later {
 
 #[cfg(test)]
 mod tests {
-    use undaunted_engine::task::{TokenOwner, find_token};
+    use undaunted_engine::task::{TokenStatus, find_token};
 
     use super::*;
 
@@ -129,9 +129,9 @@ mod tests {
     fn every_item_is_where_it_should_be() {
         let flow = later().unwrap();
         let found = |item| find_token(&flow.job, STEP, &flow.token(item));
-        assert!(matches!(found(0), TokenOwner::Running(_)));
-        assert_eq!(found(1), TokenOwner::Waiting);
-        assert_eq!(found(2), TokenOwner::Over);
-        assert_eq!(found(3), TokenOwner::Nowhere);
+        assert!(matches!(found(0), TokenStatus::Running(_)));
+        assert_eq!(found(1), TokenStatus::Waiting);
+        assert_eq!(found(2), TokenStatus::Expired);
+        assert_eq!(found(3), TokenStatus::Unknown);
     }
 }

@@ -10,9 +10,9 @@ use undaunted_engine::event::{NewItem, Record};
 use undaunted_engine::id::{ItemId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::{Job, Plans};
-use undaunted_engine::law::{broken_by, broken_in};
+use undaunted_engine::law::{violations_by_record, violations_in_state};
 use undaunted_engine::task::{
-    TaskWork, TokenOwner, ValueFiles, as_uuid, correlation_id, find_token, input_task, task,
+    TaskWork, TokenStatus, ValueFiles, as_uuid, correlation_id, find_token, input_task, task,
 };
 use undaunted_policy::{FailureCause, Reason, Timestamp};
 
@@ -40,7 +40,7 @@ pub(super) fn go_on(job: &Job) {
 
 /// The breakers of a job, which nothing is known of.
 pub(super) fn admission_of(job: &Job, now: Timestamp) -> AdmissionControl {
-    let mut breakers = AdmissionControl::of(job.plan().breakers());
+    let mut breakers = AdmissionControl::with_breakers(job.plan().breakers());
     breakers.tick(now);
     breakers
 }
@@ -51,7 +51,7 @@ pub(super) fn gate_of(job: &Job, breakers: &mut AdmissionControl, place: ItemId)
     let command = active.or_else(|| job.plan().first(place.step));
     let command = command.and_then(|it| job.plan().command(it));
     let Some(breaker) = command.and_then(|it| it.breaker.as_deref()) else {
-        return BreakerAnswer::None;
+        return BreakerAnswer::NoBreaker;
     };
     let name = breaker.name.as_deref().unwrap_or("http://here.test");
     gate(job, breakers, place, &name.into())
@@ -66,7 +66,7 @@ fn ask(job: &Job, now: Timestamp) {
     let _ = wanted(job);
     let _ = awaits_rule(job);
     let _ = next_wake(job, now);
-    let _ = broken_in(job);
+    let _ = violations_in_state(job);
     let running = job.starts.running.values().copied();
     let asked = running.take(FEW).chain(started(job, now).into_iter().take(FEW));
     for item in asked {
@@ -87,7 +87,7 @@ fn ask(job: &Job, now: Timestamp) {
         drop(input_task(job, step, ValueFiles::default()));
         let name = job.plan().step(step).map_or("", |step| &step.name);
         let found = find_token(job, name, &as_uuid("0123"));
-        uphold("a token nobody gave out is nobody's", found == TokenOwner::Nowhere, &found);
+        uphold("a token nobody gave out is nobody's", found == TokenStatus::Unknown, &found);
     }
 }
 
@@ -146,7 +146,7 @@ fn tell(job: &Job, input: &Input, now: Timestamp) -> Job {
     let mut folded = job.clone();
     for record in &records {
         // Broken by a journal that was broken before; but it can be asked.
-        let _ = broken_by(&folded, record);
+        let _ = violations_by_record(&folded, record);
         // Sums of more than 584 years are written as that, so bytes are compared.
         let written = record.encode();
         let read = reread(&written, Record::decode, Record::encode);

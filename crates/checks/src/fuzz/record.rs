@@ -100,8 +100,8 @@ pub(super) fn ask(record: &BreakerRecord) {
         let mut journal = BreakerJournal::fold(&records);
         let mut admission = AdmissionControl::default();
         admission.tick(at);
-        admission.meet(&name, journal.clone());
-        let _ = admission.ask(&name, &std::sync::Arc::from("j"), Some(1));
+        admission.load(&name, journal.clone());
+        let _ = admission.admit(&name, &std::sync::Arc::from("j"), Some(1));
         let by_hand = [
             BreakerFact::Imported { since: at, until: Timestamp::MAX },
             journal.folded(),
@@ -110,6 +110,6 @@ pub(super) fn ask(record: &BreakerRecord) {
         ];
         let by_hand = BreakerRecord::by_hand(by_hand.to_vec());
         journal.add(first.saturating_add(1), &by_hand);
-        uphold("a breaker that is closed is closed", !journal.state.is_shut(), &journal);
+        uphold("a breaker that is closed is closed", !journal.state.is_open_or_half_open(), &journal);
     }
 }

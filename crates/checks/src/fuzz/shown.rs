@@ -62,7 +62,7 @@ impl Shown {
     pub(super) fn look(&self, job: &Job) {
         let _ = report(job);
         let _ = job.tally();
-        let breakers = AdmissionControl::of(job.plan().breakers());
+        let breakers = AdmissionControl::with_breakers(job.plan().breakers());
         for now in [job.times.last_at, Timestamp::MAX] {
             let context = ViewContext {
                 job,

@@ -10,8 +10,8 @@ use serde_json::Value;
 use undaunted_engine::decide::react;
 use undaunted_engine::id::StartId;
 use undaunted_engine::input::{AttemptEnd, Input};
-use undaunted_engine::law::{broken_by, broken_in};
-use undaunted_engine::task::{TokenOwner, find_token};
+use undaunted_engine::law::{violations_by_record, violations_in_state};
+use undaunted_engine::task::{TokenStatus, find_token};
 use undaunted_policy::FailureCause;
 use undaunted_runner::request::ArrivedResult;
 use undaunted_runner::{StepResult, step_result};
@@ -43,7 +43,7 @@ pub fn webhook_result(data: &[u8]) -> BTreeSet<&'static str> {
         StepResult::Failed(error) => Err(error),
         StepResult::Unreadable(_) => return seen,
     };
-    if let TokenOwner::Running(start) = found {
+    if let TokenStatus::Running(start) = found {
         arrives(flow, start, &result);
         seen.insert("arrived");
     }
@@ -90,17 +90,17 @@ fn read(body: &str) -> &'static str {
 }
 
 /// Whose a token is, compared with those that were given out.
-fn belongs(flow: &Later, step: &str, token: &str, found: TokenOwner) -> &'static str {
+fn belongs(flow: &Later, step: &str, token: &str, found: TokenStatus) -> &'static str {
     // The last has not begun, so nobody was given its token.
     let mut given_out = (0..3).map(|item| flow.token(item));
     let known = step == STEP && given_out.any(|given| given == token);
-    let same = known == (found != TokenOwner::Nowhere);
+    let same = known == (found != TokenStatus::Unknown);
     uphold("a token is known if it was given out", same, &(step, token, found));
     match found {
-        TokenOwner::Running(_) => "running",
-        TokenOwner::Waiting => "waiting",
-        TokenOwner::Over => "over",
-        TokenOwner::Nowhere => "nowhere",
+        TokenStatus::Running(_) => "running",
+        TokenStatus::Waiting => "waiting",
+        TokenStatus::Expired => "over",
+        TokenStatus::Unknown => "nowhere",
     }
 }
 
@@ -120,10 +120,10 @@ fn arrives(flow: &Later, start: StartId, result: &Result<String, String>) {
     uphold("a result has consequences", !records.is_empty(), &result);
     let mut folded = flow.job.clone();
     for record in &records {
-        let broken = broken_by(&folded, record);
+        let broken = violations_by_record(&folded, record);
         uphold("what follows keeps the laws", broken.is_empty(), &(record, &broken));
         folded.apply(record);
     }
-    let broken = broken_in(&folded);
+    let broken = violations_in_state(&folded);
     uphold("what follows keeps the laws", broken.is_empty(), &broken);
 }

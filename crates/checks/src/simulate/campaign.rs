@@ -32,7 +32,7 @@ pub struct Args {
 }
 
 fn mistake(name: &str) -> Result<Mutant, String> {
-    let all = || Mutant::INVENTED.into_iter().chain(Mutant::MADE);
+    let all = || Mutant::HYPOTHETICAL.into_iter().chain(Mutant::PAST_BUGS);
     let found = all().find(|mutant| format!("{mutant:?}").eq_ignore_ascii_case(name));
     found.ok_or_else(|| format!("the mistakes are {:?}", all().collect::<Vec<_>>()))
 }

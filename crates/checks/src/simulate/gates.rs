@@ -87,7 +87,7 @@ impl Gates {
             let one = BreakerRecord { facts: vec![fact.clone()], ..record.clone() };
             let _ = seen.state.apply(&one);
         }
-        seen.shut = match (seen.state.is_shut(), seen.shut) {
+        seen.shut = match (seen.state.is_open_or_half_open(), seen.shut) {
             (true, None) => Some(now),
             (true, since) => since,
             (false, _) => None,
@@ -139,7 +139,7 @@ impl Gates {
             let name = self.read(job, appends, &breaker);
             let on_disk = self.known.get(&name);
             let with_own = with_own.get(&name).map(|seen| &seen.state);
-            if !with_own.is_some_and(BreakerState::is_shut) {
+            if !with_own.is_some_and(BreakerState::is_open_or_half_open) {
                 continue;
             }
             match on_disk.and_then(|seen| seen.shut) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use undaunted_engine::id::StartId;
-use undaunted_engine::task::{TokenOwner, find_token};
+use undaunted_engine::task::{TokenStatus, find_token};
 use undaunted_runner::drive::Reported;
 use undaunted_runner::request::{self, ArrivedResult};
 use undaunted_store::Store;
@@ -47,7 +47,7 @@ impl Outside {
         let seen = self.witness.jobs.get(&report.job);
         let seen = seen.and_then(|seen| seen.job.as_ref());
         seen.is_some_and(|seen| {
-            matches!(find_token(seen, &report.step, &report.token), TokenOwner::Running(_))
+            matches!(find_token(seen, &report.step, &report.token), TokenStatus::Running(_))
         })
     }
 

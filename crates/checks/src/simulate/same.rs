@@ -15,7 +15,7 @@ pub(super) fn difference(live: &Job, journal: &Job) -> Option<String> {
         ("pool", live.pool == journal.pool),
         ("counts", live.counts == journal.counts),
         ("paused", live.times.paused == journal.times.paused),
-        ("stopped", live.mishaps.stopped == journal.mishaps.stopped),
+        ("stopped", live.failures.stopped == journal.failures.stopped),
         ("dead letters", live.dead == journal.dead),
         ("steps", same_steps(live, journal)),
     ];

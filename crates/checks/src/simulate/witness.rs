@@ -10,7 +10,7 @@ use std::time::Duration;
 use undaunted_engine::event::{AttemptId, Event, ItemEvent, Record};
 use undaunted_engine::id::{ItemId, StartId};
 use undaunted_engine::job::{ItemState, Job, Plans};
-use undaunted_engine::law::{broken_by, broken_in};
+use undaunted_engine::law::{violations_by_record, violations_in_state};
 use undaunted_engine::task::{as_uuid, receipt_token};
 use undaunted_policy::Reason;
 use undaunted_runner::{HttpOrder, journal};
@@ -97,7 +97,7 @@ impl Witness {
         let seen = self.jobs.entry(id.to_owned()).or_default();
         let mut broken = Vec::new();
         if let Some(job) = &mut seen.job {
-            let found = broken_by(job, &record);
+            let found = violations_by_record(job, &record);
             broken.extend(found.iter().map(|it| format!("{}: {}", it.law, it.what)));
             broken.extend(seen.again.look(job, &record));
             if let Event::Item(ItemEvent::AttemptSucceeded(done)) = &record.event {
@@ -109,10 +109,10 @@ impl Witness {
             job.apply(&record);
             broken.extend(incomplete(job, &record));
             broken.extend(left_behind(job));
-            let found = broken_in(job);
+            let found = violations_in_state(job);
             broken.extend(found.iter().map(|it| format!("{}: {}", it.law, it.what)));
         } else {
-            match Job::begin_sharing(&record, &self.plans) {
+            match Job::begin_with_plans(&record, &self.plans) {
                 Ok(job) => seen.job = Some(job),
                 Err(why) => broken.push(format!("the first record makes no job: {why}")),
             }

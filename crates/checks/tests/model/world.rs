@@ -8,7 +8,7 @@ use serde_json::Value;
 use undaunted_checks::simulate::case::{Act, Case, How};
 use undaunted_engine::breaker::{AdmissionControl, BreakerAnswer, BreakerState, ProbeOwner};
 use undaunted_engine::decide::{Reaction, react};
-use undaunted_engine::effect::{Effect, ask, next_opening, next_wake, offers, ready, wanted};
+use undaunted_engine::effect::{Effect, ask, next_admission, next_wake, offers, ready, wanted};
 use undaunted_engine::event::{Event, ItemEvent, JobEvent, NewItem, Record};
 use undaunted_engine::id::{ItemId, StartId};
 use undaunted_engine::input::{AttemptEnd, Input};
@@ -80,12 +80,12 @@ impl<'c> World<'c> {
             self.seq += 1;
             if self.breakers.seal(name, &id, self.seq).is_some() {
                 let (version, _) = self.breakers.version(name).unwrap();
-                assert!(self.breakers.written(name, &id, self.seq, Some(version + 1)));
+                assert!(self.breakers.acknowledge(name, &id, self.seq, Some(version + 1)));
             }
         }
         self.breakers.refresh();
         let offers = offers(&self.job, &self.breakers);
-        self.breakers.offer(&id, &offers);
+        self.breakers.set_offers(&id, &offers);
         self.records.extend(records.iter().cloned());
         records
     }
@@ -100,7 +100,7 @@ impl<'c> World<'c> {
                 continue;
             }
             let report = self.reports.keys().next().copied();
-            let opening = next_opening(&self.job, &self.breakers);
+            let opening = next_admission(&self.job, &self.breakers);
             let wake = next_wake(&self.job, self.now).into_iter().chain(opening).min();
             match (report, wake) {
                 (Some((at, ..)), wake) if wake.is_none_or(|wake| at < wake) => {
@@ -197,7 +197,7 @@ impl<'c> World<'c> {
         let command = active.or_else(|| self.job.plan().first(item.step)).unwrap();
         let breaker = self.job.plan().command(command).unwrap().breaker.as_ref();
         let Some(breaker) = breaker else {
-            return BreakerAnswer::None;
+            return BreakerAnswer::NoBreaker;
         };
         let name: Arc<str> = match (&breaker.name, work) {
             (Some(name), _) => Arc::from(name.as_str()),
@@ -208,12 +208,12 @@ impl<'c> World<'c> {
             (None, work) => panic!("{work:?}"),
         };
         if self.breakers.get(&name).is_none() {
-            let state = BreakerState::with(breaker.settings);
-            self.breakers.meet(&name, state.into());
+            let state = BreakerState::with_settings(breaker.settings);
+            self.breakers.load(&name, state.into());
         }
         self.breakers.tick(self.now);
         if self.breakers.may_probe(&name) {
-            self.breakers.probed_by(&name, ProbeOwner::Ours);
+            self.breakers.set_probe_owner(&name, ProbeOwner::Ours);
         }
         ask(&self.job, &mut self.breakers, item, &name)
     }

@@ -154,12 +154,12 @@ fn check_job(jobs: &Jobs, id: &str) -> Result<Vec<String>, CommandError> {
             })?);
             continue;
         };
-        let broken = law::broken_by(job, &record);
+        let broken = law::violations_by_record(job, &record);
         let broken = broken.iter();
         found.extend(broken.map(|it| format!("record {version}: {}", it.law)));
         job.apply(&record);
     }
-    let broken = job.as_ref().map(law::broken_in).unwrap_or_default();
+    let broken = job.as_ref().map(law::violations_in_state).unwrap_or_default();
     found.extend(broken.iter().map(|it| format!("{}: {}", it.law, it.what)));
     Ok(found)
 }

@@ -87,7 +87,7 @@ impl Scene {
 
     fn start(&mut self) {
         for item in ready(&self.job, &AdmissionControl::default(), self.now) {
-            self.tell(&Input::Start { item, refused: None, gate: BreakerAnswer::None });
+            self.tell(&Input::Start { item, refused: None, gate: BreakerAnswer::NoBreaker });
         }
     }
 

@@ -34,7 +34,7 @@ impl AdmissionControl {
     pub fn of(settings: impl IntoIterator<Item = (String, BreakerSettings)>) -> Self {
         let mut admission = Self::default();
         for (name, settings) in settings {
-            admission.meet(&Arc::from(name), BreakerState::with(settings).into());
+            admission.meet(&Arc::from(name), BreakerState::with_settings(settings).into());
         }
         admission
     }
@@ -76,7 +76,7 @@ impl AdmissionControl {
             let turned = known.stored(version, &record).into_iter();
             self.turned.extend(turned.map(|change| (Arc::clone(&name), change)));
         }
-        if known.refresh(self.now) || known.state.is_shut() {
+        if known.refresh(self.now) || known.state.is_open_or_half_open() {
             self.changed.insert(name);
         }
         true
@@ -111,7 +111,7 @@ impl AdmissionControl {
         if let Some(Sealed { record, .. }) = known.sealed.remove(own) {
             let turned = known.stored(reached, &record).into_iter();
             self.turned.extend(turned.map(|change| (Arc::clone(&name), change)));
-            if known.state.is_shut() {
+            if known.state.is_open_or_half_open() {
                 self.changed.insert(Arc::clone(&name));
             }
             self.stale.insert(name);
@@ -149,7 +149,7 @@ impl AdmissionControl {
     /// Counts a job's report at once; it is written when the job's facts are sealed.
     pub fn report(&mut self, job: &Arc<str>, report: &BreakerReport) {
         let name = Arc::clone(report.breaker());
-        self.note_user(&name, job);
+        self.add_user(&name, job);
         let now = self.now;
         let Some(known) = self.known.get_mut(&name) else {
             return;
@@ -164,7 +164,7 @@ impl AdmissionControl {
     }
 
     pub fn configure(&mut self, name: &Arc<str>, job: &Arc<str>, settings: BreakerSettings) {
-        self.note_user(name, job);
+        self.add_user(name, job);
         if self.get(name).is_some_and(|state| state.settings != settings) {
             let at = self.now;
             self.note_fact(name, job, BreakerFact::Configured { at, settings });
@@ -178,7 +178,7 @@ impl AdmissionControl {
         };
         let mut changed = known.refresh(now);
         let before = known.state.clone();
-        if !mutant::is(Mutant::OwnFactsIgnored) {
+        if !mutant::is(Mutant::UnwrittenFactsIgnored) {
             let _ = known.state.take(Some(job), &fact);
         }
         BreakerFact::add(known.open.entry(Arc::clone(job)).or_default(), fact);
@@ -200,7 +200,7 @@ impl AdmissionControl {
         }
         let record = BreakerRecord { job: Some(job.to_owned()), seq: Some(seq), facts };
         known.sealed.push_back(Sealed { record: record.clone(), reached: None });
-        if known.state.is_shut() {
+        if known.state.is_open_or_half_open() {
             // A probe that waited for the previous result to be sealed may start.
             self.changed.insert(Arc::clone(&name));
         }
@@ -245,7 +245,7 @@ impl AdmissionControl {
     }
 
     /// Registers a job as a user of a breaker until the job is forgotten.
-    pub fn note_user(&mut self, name: &Arc<str>, job: &Arc<str>) {
+    pub fn add_user(&mut self, name: &Arc<str>, job: &Arc<str>) {
         if let Some(known) = self.known.get_mut(name)
             && !known.users.contains(job)
         {

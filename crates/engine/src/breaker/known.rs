@@ -63,7 +63,7 @@ pub struct ProbeOffer {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BreakerOpenness {
+pub enum StartAllowance {
     Passes(u32),
     Probes,
     Holds,
@@ -82,7 +82,7 @@ impl KnownBreaker {
             self.first_seen = Some((generation, now));
         }
         self.state = self.handed_over(now);
-        if mutant::is(Mutant::OwnFactsIgnored) {
+        if mutant::is(Mutant::UnwrittenFactsIgnored) {
             self.state = self.on_disk(now);
             return self.follow(&before, now);
         }
@@ -114,9 +114,9 @@ impl KnownBreaker {
 
     /// Starts releases if the breaker has closed. Returns whether circuit or settings changed.
     pub(super) fn follow(&mut self, before: &BreakerState, now: Timestamp) -> bool {
-        if self.state.is_shut() {
+        if self.state.is_open_or_half_open() {
             self.releases.clear();
-        } else if before.is_shut() {
+        } else if before.is_open_or_half_open() {
             let timeout = self.state.settings.recovery_timeout;
             let held = self.waiting.iter().filter(|(_, offer)| offer.held > 0);
             let releases = held.map(|(job, offer)| {

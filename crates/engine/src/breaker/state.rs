@@ -99,7 +99,7 @@ impl BreakerState {
 
     pub(super) fn take(&mut self, job: Option<&str>, fact: &BreakerFact) -> Option<BreakerChange> {
         let before = self.failures();
-        let was_closed = !self.is_shut();
+        let was_closed = !self.is_open_or_half_open();
         let (at, change) = match fact {
             BreakerFact::Configured { at, settings } => {
                 if self.settings == *settings {
@@ -213,7 +213,7 @@ impl BreakerState {
     }
 
     /// Open or half open.
-    pub const fn is_shut(&self) -> bool {
+    pub const fn is_open_or_half_open(&self) -> bool {
         !matches!(self.breaker.circuit(), CircuitState::Closed { .. })
     }
 

@@ -8,7 +8,7 @@ use undaunted_policy::{Admission as Answer, CircuitState, Ticket, Timestamp};
 
 use super::admission::AdmissionControl;
 use super::answer::BreakerAnswer;
-use super::known::{BreakerOpenness, KnownBreaker, ProbeOffer, ProbeOwner};
+use super::known::{StartAllowance, KnownBreaker, ProbeOffer, ProbeOwner};
 use super::release::Release;
 use super::state::Probe;
 
@@ -16,12 +16,12 @@ impl AdmissionControl {
     /// Whether a start may go ahead. `left` is the item's remaining attempts, or `None` if another item of
     /// the job should probe first. Registers the job as a user.
     pub fn ask(&mut self, name: &Arc<str>, job: &Arc<str>, left: Option<u64>) -> BreakerAnswer {
-        self.note_user(name, job);
+        self.add_user(name, job);
         let now = self.now;
         let breaker = Arc::clone(name);
         let Some(known) = self.known.get_mut(name) else {
             let ticket = Ticket::restored(0, false);
-            return BreakerAnswer::Open { breaker, ticket };
+            return BreakerAnswer::Admitted { breaker, ticket };
         };
         let held = |known: &KnownBreaker| BreakerAnswer::Held {
             breaker: Arc::clone(name),
@@ -34,38 +34,38 @@ impl AdmissionControl {
                 let best = known.ranking.first().map(|(Reverse(best), _)| *best);
                 let first = left.is_some_and(|left| best.is_none_or(|best| best <= left));
                 match (ours, known.refuses()) {
-                    (true, true) => BreakerAnswer::Open { breaker, ticket },
+                    (true, true) => BreakerAnswer::Admitted { breaker, ticket },
                     (true, false) if first && known.is_settled(ticket, now) => {
-                        BreakerAnswer::Open { breaker, ticket }
+                        BreakerAnswer::Admitted { breaker, ticket }
                     }
                     (false, true) => BreakerAnswer::Refused { breaker },
                     (_, false) => held(known),
                 }
             }
-            Answer::Go(ticket) => BreakerAnswer::Open { breaker, ticket },
+            Answer::Go(ticket) => BreakerAnswer::Admitted { breaker, ticket },
             Answer::Held { .. } => held(known),
             Answer::Refused => BreakerAnswer::Refused { breaker },
         }
     }
 
-    pub fn openness(&self, name: &str, job: &str) -> BreakerOpenness {
+    pub fn openness(&self, name: &str, job: &str) -> StartAllowance {
         let Some(known) = self.known.get(name) else {
-            return BreakerOpenness::Passes(u32::MAX);
+            return StartAllowance::Admits(u32::MAX);
         };
         match known.state.admission(self.now) {
             Answer::Go(ticket) if ticket.probe => match known.prober {
-                ProbeOwner::Others if known.refuses() => BreakerOpenness::Refuses,
+                ProbeOwner::Others if known.refuses() => StartAllowance::Refuses,
                 ProbeOwner::Ours | ProbeOwner::Unclaimed if known.is_settled(ticket, self.now) => {
-                    BreakerOpenness::Probes
+                    StartAllowance::AdmitsProbe
                 }
-                ProbeOwner::Others | ProbeOwner::Ours | ProbeOwner::Unclaimed => BreakerOpenness::Holds,
+                ProbeOwner::Others | ProbeOwner::Ours | ProbeOwner::Unclaimed => StartAllowance::Holds,
             },
             Answer::Go(_) => {
                 let release = known.releases.get(job);
-                BreakerOpenness::Passes(release.map_or(u32::MAX, |release| release.allowed(self.now)))
+                StartAllowance::Admits(release.map_or(u32::MAX, |release| release.allowed(self.now)))
             }
-            Answer::Held { .. } => BreakerOpenness::Holds,
-            Answer::Refused => BreakerOpenness::Refuses,
+            Answer::Held { .. } => StartAllowance::Holds,
+            Answer::Refused => StartAllowance::Refuses,
         }
     }
 
@@ -95,7 +95,7 @@ impl AdmissionControl {
             self.take_back(&name, job);
         }
         for (name, offer) in offers {
-            self.note_user(name, job);
+            self.add_user(name, job);
             let Some(known) = self.known.get_mut(name) else {
                 continue;
             };
@@ -109,12 +109,12 @@ impl AdmissionControl {
             if let Some(left) = offer.left {
                 known.ranking.insert((Reverse(left), Arc::clone(job)));
             }
-            if !known.state.is_shut() && offer.held > 0 && !known.releases.contains_key(job) {
+            if !known.state.is_open_or_half_open() && offer.held > 0 && !known.releases.contains_key(job) {
                 let timeout = known.state.settings.recovery_timeout;
                 let release = Release::new(self.now, timeout, offer.held, offer.draw);
                 known.releases.insert(Arc::clone(job), release);
             }
-            if known.state.is_shut() && known.ranking.first() != first.as_ref() {
+            if known.state.is_open_or_half_open() && known.ranking.first() != first.as_ref() {
                 self.changed.insert(Arc::clone(name));
             }
         }
@@ -131,7 +131,7 @@ impl AdmissionControl {
         }
         if let Some(left) = offer.and_then(|offer| offer.left) {
             known.ranking.remove(&(Reverse(left), Arc::clone(job)));
-            if known.state.is_shut() {
+            if known.state.is_open_or_half_open() {
                 self.changed.insert(Arc::clone(name));
             }
         }
@@ -141,7 +141,7 @@ impl AdmissionControl {
         self.known.get(name).map_or(ProbeOwner::Unclaimed, |it| it.prober)
     }
 
-    pub fn probed_by(&mut self, name: &Arc<str>, prober: ProbeOwner) {
+    pub fn set_probe_owner(&mut self, name: &Arc<str>, prober: ProbeOwner) {
         if let Some(known) = self.known.get_mut(name) {
             let before = std::mem::replace(&mut known.prober, prober);
             if before == ProbeOwner::Others && prober != ProbeOwner::Others {
@@ -165,7 +165,7 @@ impl AdmissionControl {
     }
 
     /// Wakes the first-ranked job of every breaker whose recovery timeout has passed, once per opening.
-    pub fn awaken_probers(&mut self) {
+    pub fn wake_due_probers(&mut self) {
         for name in &self.awaited {
             let Some(known) = self.known.get_mut(name) else {
                 continue;
@@ -192,7 +192,7 @@ impl AdmissionControl {
         self.known.get(name).is_some_and(|known| {
             let own = |probe: &Probe| known.users.contains(&*probe.job);
             let probes = known.state.probe.as_ref().is_some_and(own);
-            let waits = known.state.is_shut() && !known.ranking.is_empty();
+            let waits = known.state.is_open_or_half_open() && !known.ranking.is_empty();
             known.prober == ProbeOwner::Ours && (probes || waits)
         })
     }
@@ -200,12 +200,12 @@ impl AdmissionControl {
     /// Whether no breaker holds or releases anything, so that the clock may be reset.
     pub fn is_calm(&self) -> bool {
         let mut known = self.known.values();
-        known.all(|it| !it.state.is_shut() && it.releases.is_empty())
+        known.all(|it| !it.state.is_open_or_half_open() && it.releases.is_empty())
     }
 
     /// Jobs to wake since the last call: all that wait for a closed breaker, the first-ranked one if it may
     /// be probed.
-    pub fn take_awakened(&mut self) -> BTreeSet<Arc<str>> {
+    pub fn take_jobs_to_wake(&mut self) -> BTreeSet<Arc<str>> {
         let mut awakened = BTreeSet::new();
         for name in std::mem::take(&mut self.changed) {
             let Some(known) = self.known.get(&name) else {

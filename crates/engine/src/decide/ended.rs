@@ -24,7 +24,7 @@ pub(super) fn ended(facts: &mut Facts<'_>, end: &AttemptEnd) {
     let job = facts.job;
     // A repeated report, or one of an unknown start, has no consequence.
     let mut place = job.starts.running.get(&end.start).copied();
-    if mutant::is(Mutant::LateReportCounts) {
+    if mutant::is(Mutant::LateReportCounted) {
         place = place.or_else(|| job.starts.running.values().next().copied());
     }
     let found = place.and_then(|item| {
@@ -224,10 +224,10 @@ fn mistake(state: &mut RetryState) {
     if mutant::is(Mutant::ExtraAttempt) {
         state.usage.retries = state.usage.retries.saturating_sub(1);
     }
-    if mutant::is(Mutant::BudgetUnspent) {
+    if mutant::is(Mutant::BudgetIgnored) {
         state.usage.spent = Duration::ZERO;
     }
-    if mutant::is(Mutant::JitterDrawnAnew) {
+    if mutant::is(Mutant::UnseededJitter) {
         state.draws = Seed(mutant::another()).draws(0, 0, 1);
     }
 }

@@ -26,8 +26,8 @@ pub(super) fn pass(
     gate: &BreakerAnswer,
 ) -> Passage {
     match gate {
-        BreakerAnswer::None => Passage::Free(None),
-        BreakerAnswer::Open { breaker, ticket } => Passage::Free(Some(open(facts, of, breaker, *ticket))),
+        BreakerAnswer::NoBreaker => Passage::Free(None),
+        BreakerAnswer::Admitted { breaker, ticket } => Passage::Free(Some(open(facts, of, breaker, *ticket))),
         BreakerAnswer::Held { breaker, until, longest } => {
             if active.activity != Activity::Held {
                 hold(facts, of, breaker, [*until, facts.after(*longest)], None);

@@ -19,4 +19,4 @@ mod words;
 pub use advance::{Reaction, advance, react};
 pub use input::decide;
 pub(crate) use resume::{expired, expired_in_words, left_at};
-pub use words::of_cause as cause_in_words;
+pub use words::of_cause as describe_cause;

@@ -430,7 +430,7 @@ impl Job {
 
     pub(super) fn charge(&mut self, item: ItemId) {
         let Some(mut pool) = self.pool else { return };
-        if mutant::is(Mutant::PoolForgotten) && self.run > 1 {
+        if mutant::is(Mutant::PoolIgnoredAfterResume) && self.run > 1 {
             return;
         }
         if let Some(active) = self.active_mut(item) {
@@ -450,7 +450,7 @@ impl Job {
             state.pass(item.index);
             let count = match settled {
                 SettledItem::Succeeded => &mut state.succeeded,
-                SettledItem::Dead(_) if mutant::is(Mutant::DeadLetterLost) => &mut state.skipped,
+                SettledItem::Dead(_) if mutant::is(Mutant::DeadLetterNotCounted) => &mut state.skipped,
                 SettledItem::Dead(_) => &mut state.dead,
                 SettledItem::Skipped(_) => &mut state.skipped,
                 SettledItem::Missing(_) => &mut state.missing,

@@ -62,7 +62,7 @@ impl ActiveItem {
             return None;
         };
         let longest = now.after(self.progress().previous.unwrap_or_default());
-        if due <= longest && !mutant::is(Mutant::WaitRestarted) {
+        if due <= longest && !mutant::is(Mutant::WaitRestartedOnResume) {
             return None;
         }
         self.activity = Activity::Waiting(longest);

@@ -93,11 +93,11 @@ impl JobStage {
 
 impl Job {
     pub fn begin(record: &Record) -> Result<Self, JobError> {
-        Self::begin_sharing(record, &Plans::default())
+        Self::begin_with_plans(record, &Plans::default())
     }
 
     /// Shares equal plans between jobs.
-    pub fn begin_sharing(record: &Record, plans: &Plans) -> Result<Self, JobError> {
+    pub fn begin_with_plans(record: &Record, plans: &Plans) -> Result<Self, JobError> {
         let Event::Job(JobEvent::Submitted(submitted)) = &record.event else {
             return Err(JobError::NoSubmission);
         };

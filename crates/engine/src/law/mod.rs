@@ -8,6 +8,6 @@ mod state;
 mod tests;
 mod violation;
 
-pub use record::broken_by;
-pub use state::broken_in;
+pub use record::violations_by_record;
+pub use state::violations_in_state;
 pub use violation::LawViolation;

@@ -11,7 +11,7 @@ use crate::job::{Activity, ItemState, Job, JobStage, StepStage};
 
 /// The laws that a record breaks, given the job before it. Bounds are the current ones: an earlier retry
 /// may exceed them after `resume --update`.
-pub fn broken_by(job: &Job, record: &Record) -> Vec<LawViolation> {
+pub fn violations_by_record(job: &Job, record: &Record) -> Vec<LawViolation> {
     let mut claims = Claims::default();
     let mut claim = |law, holds| claims.claim(law, holds, || format!("{record:?}"));
     // Dead letters can be redriven or dropped after the job has ended.

@@ -8,7 +8,7 @@ use crate::job::{ActiveItem, Activity, ItemState, Job, SettledItem, StepState};
 
 /// The laws that a state breaks. Bounds are the current ones: after `resume --update` more may run than may
 /// start.
-pub fn broken_in(job: &Job) -> Vec<LawViolation> {
+pub fn violations_in_state(job: &Job) -> Vec<LawViolation> {
     let mut claims = Claims::default();
     let mut live = BTreeSet::new();
     for (number, step) in StepId::all().zip(&job.steps) {

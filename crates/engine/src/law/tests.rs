@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use undaunted_policy::{FailureCause, FailureClass, Pool, PoolLimits, Reason, Timestamp};
 
-use super::{broken_by, broken_in};
+use super::{violations_by_record, violations_in_state};
 use crate::event::{
     AttemptFailed, AttemptId, AttemptStarted, AttemptSucceeded, Event, ItemEvent, JobEnded, JobEvent,
     JobSubmitted, NewItem, Record, RetryArithmetic, RetryScheduled, StepEvent,
@@ -55,9 +55,9 @@ fn record(event: Event) -> Record {
 
 fn apply(job: &mut Job, event: Event) {
     let record = record(event);
-    assert_eq!(broken_by(job, &record), [], "{record:?}");
+    assert_eq!(violations_by_record(job, &record), [], "{record:?}");
     job.apply(&record);
-    assert_eq!(broken_in(job), [], "{record:?}");
+    assert_eq!(violations_in_state(job), [], "{record:?}");
 }
 
 fn of(index: u32, command: u32, attempt: u32) -> AttemptId {
@@ -134,12 +134,12 @@ fn waiting() -> Job {
 }
 
 fn breaks(job: &Job, event: Event, law: &str) {
-    let broken = broken_by(job, &record(event));
+    let broken = violations_by_record(job, &record(event));
     assert!(broken.iter().any(|it| it.law == law), "{law}: {broken:?}");
 }
 
 fn is_broken(job: &Job, law: &str) {
-    let broken = broken_in(job);
+    let broken = violations_in_state(job);
     assert!(broken.iter().any(|it| it.law == law), "{law}: {broken:?}");
 }
 

@@ -20,5 +20,5 @@ pub use function::FunctionCall;
 pub use identity::{correlation_id, receipt_token};
 pub use input::{InputTask, input_task};
 pub use sub_flow::{SubFlow, short};
-pub use token::{TokenOwner, find_token};
+pub use token::{TokenStatus, find_token};
 pub use values::ValueFiles;

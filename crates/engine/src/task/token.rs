@@ -7,7 +7,7 @@ use crate::job::{ItemState, Job};
 use crate::workflow::{FlowStepKind, Step, StepWork};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenOwner {
+pub enum TokenStatus {
     /// The attempt with this start number is running.
     Running(StartId),
     /// The item waits for its next attempt.
@@ -17,7 +17,7 @@ pub enum TokenOwner {
     Nowhere,
 }
 
-pub fn find_token(job: &Job, step: &str, token: &str) -> TokenOwner {
+pub fn find_token(job: &Job, step: &str, token: &str) -> TokenStatus {
     let mut steps = StepId::all().zip(&job.workflow().steps);
     // Only a step whose result comes later hands out tokens.
     let later = |found: &Step| match &found.work {
@@ -26,10 +26,10 @@ pub fn find_token(job: &Job, step: &str, token: &str) -> TokenOwner {
     };
     let step = steps.find(|(_, found)| found.name == step && later(found));
     let found = step.and_then(|(step, _)| {
-        let running = running_of(job, step, token).map(TokenOwner::Running);
+        let running = running_of(job, step, token).map(TokenStatus::Running);
         running.or_else(|| idle_of(job, step, token))
     });
-    found.unwrap_or(TokenOwner::Nowhere)
+    found.unwrap_or(TokenStatus::Unknown)
 }
 
 /// Looks at running attempts only: they are few, however many items there are.
@@ -43,7 +43,7 @@ fn running_of(job: &Job, step: StepId, token: &str) -> Option<StartId> {
 }
 
 /// Looks at all rounds of the items that are not running.
-fn idle_of(job: &Job, step: StepId, token: &str) -> Option<TokenOwner> {
+fn idle_of(job: &Job, step: StepId, token: &str) -> Option<TokenStatus> {
     let state = job.step(step)?;
     state.items.iter().find_map(|(index, found)| {
         let item = step.item(index);
@@ -56,7 +56,7 @@ fn idle_of(job: &Job, step: StepId, token: &str) -> Option<TokenOwner> {
         let mut rounds = 1..=rounds;
         let round = rounds.find(|round| is_token(job, token, item, *round))?;
         let waits = current == Some(round);
-        Some(if waits { TokenOwner::Waiting } else { TokenOwner::Over })
+        Some(if waits { TokenStatus::Waiting } else { TokenStatus::Expired })
     })
 }
 

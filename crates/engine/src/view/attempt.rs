@@ -7,7 +7,7 @@ use undaunted_policy::{FailureCause, Reason, Timestamp};
 
 use super::history::{AttemptFailure, PastAttempt};
 use super::time::{InstantView, MillisView};
-use crate::decide::cause_in_words;
+use crate::decide::describe_cause;
 use crate::event::{RetryArithmetic, cause_parts, class_word};
 use crate::job::Job;
 
@@ -66,7 +66,7 @@ pub fn attempt(job: &Job, of: &PastAttempt) -> AttemptView {
         ended_at: of.outcome.as_ref().map(|outcome| InstantView(outcome.at)),
         duration_ms: of.outcome.as_ref().map(|outcome| MillisView(outcome.took)),
         outcome: of.word(),
-        failure: failure.map(|failure| cause_in_words(failure.cause)),
+        failure: failure.map(|failure| describe_cause(failure.cause)),
         cause: failure.map(|failure| cause_parts(failure.cause).0),
         exit_code: number("exit"),
         signal: number("signal"),

@@ -149,7 +149,7 @@ pub(super) fn error(job: &Job, past: &Projection) -> Option<String> {
         }
     }
     let end = past.end.as_ref()?;
-    let failed = past.failed.filter(|_| job.mishaps.stopped.is_none());
+    let failed = past.failed.filter(|_| job.failures.stopped.is_none());
     let failed = failed.and_then(|step| {
         let error = past.steps.get(&step)?.error()?;
         Some((&job.plan().step(step)?.name, error))

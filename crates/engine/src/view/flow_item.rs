@@ -10,7 +10,7 @@ use undaunted_policy::{FailureCause, Reason, Timestamp};
 use super::history::{AttemptFailure, AttemptOutcome, History, ItemEnd, PastAttempt};
 use super::projection::Projection;
 use super::time::rfc3339;
-use crate::decide::cause_in_words;
+use crate::decide::describe_cause;
 use crate::id::ItemId;
 use crate::job::{Activity, ItemState, Job, SettledItem, StepState};
 use crate::task::{as_uuid, receipt_token};
@@ -151,7 +151,7 @@ impl History {
 
 impl AttemptFailure {
     fn in_words(&self) -> String {
-        let cause = cause_in_words(self.cause);
+        let cause = describe_cause(self.cause);
         match self.error.as_str() {
             "" => cause,
             // The service's own error message is shown as it is.

@@ -34,7 +34,7 @@ impl HoldView {
         let job = context.job;
         let hold = job.step(item.step)?.held.get(item.index)?;
         let state = context.breakers.get(&hold.breaker);
-        let shut = state.is_some_and(BreakerState::is_shut);
+        let shut = state.is_some_and(BreakerState::is_open_or_half_open);
         let first = prober(job, &hold.breaker).filter(|_| shut);
         let active = job.active(item);
         let deadline = active.and_then(|active| job.deadline_of(item.step, active));

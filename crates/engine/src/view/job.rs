@@ -17,7 +17,7 @@ use super::shared::{
 use super::status::LiveJobStatus;
 use super::time::{InstantView, MillisView};
 use super::timeline::{TimelineView, worth_drawing};
-use crate::decide::cause_in_words;
+use crate::decide::describe_cause;
 use crate::id::{ItemId, StepId};
 use crate::job::{ActiveItem, ItemState, Job, SettledItem, StepStage, StepState};
 
@@ -404,7 +404,7 @@ impl HeldView {
 }
 
 pub(super) fn failure(active: &ActiveItem) -> String {
-    active.cause.map(cause_in_words).unwrap_or_default()
+    active.cause.map(describe_cause).unwrap_or_default()
 }
 
 pub(super) fn error(job: &Job, active: &ActiveItem) -> Option<String> {

@@ -258,7 +258,7 @@ impl Projection {
         let is_dead = |item: ItemId| matches!(job.item(item), Some(ItemState::Settled(SettledItem::Dead(_))));
         let dead = items.find(|(item, _)| is_dead(**item));
         let dead = dead.and_then(|(_, history)| history.error());
-        let stopped = || Some(job.mishaps.stopped?.sentence().to_owned());
+        let stopped = || Some(job.failures.stopped?.sentence().to_owned());
         dead.or_else(stopped).unwrap_or_default()
     }
 

@@ -127,8 +127,8 @@ pub fn report(job: &Job) -> JobReport {
 /// A report that does not say what is missing.
 pub(super) fn summary(job: &Job) -> JobReport {
     let status = JobStatus::from(job.stage);
-    let failure = job.mishap();
-    let mishap = failure.as_ref().or(job.mishaps.recovered.as_ref());
+    let failure = job.first_failure();
+    let mishap = failure.as_ref().or(job.failures.recovered.as_ref());
     let counts = job.tally();
     let reached = job.counted().find_map(|(_, step)| step.reached);
     JobReport {
@@ -156,7 +156,7 @@ fn duration(job: &Job) -> Duration {
 fn why(job: &Job, status: JobStatus) -> Option<Reason> {
     match status {
         JobStatus::Failed | JobStatus::Cancelled | JobStatus::Partial | JobStatus::Stopping => {
-            job.mishaps.stopped.or_else(|| Some(job.mishap()?.reason)).or_else(|| job.first_dead())
+            job.failures.stopped.or_else(|| Some(job.first_failure()?.reason)).or_else(|| job.first_dead())
         }
         JobStatus::Running | JobStatus::Suspended | JobStatus::Completed => None,
     }

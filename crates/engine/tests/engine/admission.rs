@@ -2,7 +2,7 @@
 //! what was held is let go.
 
 use undaunted_engine::breaker::{
-    AdmissionControl, BreakerAnswer, BreakerChangeKind, BreakerFact, BreakerJournal, BreakerOpenness,
+    AdmissionControl, BreakerAnswer, BreakerChangeKind, BreakerFact, BreakerJournal, StartAllowance,
     BreakerRecord, TargetSignal,
 };
 use undaunted_policy::{BreakerSettings, Ticket, WhenOpen};
@@ -22,11 +22,11 @@ fn what_a_process_reports_counts_before_it_is_written() {
     assert_eq!(desk.state().word(), "open");
     let until = Some(at(60));
     assert_eq!(desk.ask("c", 9), BreakerAnswer::Held { breaker: name(), until, longest: None });
-    assert_eq!(desk.admission.take_turned(), [], "nothing is on the disk");
+    assert_eq!(desk.admission.take_transitions(), [], "nothing is on the disk");
     assert!(desk.write("a"));
-    assert_eq!(desk.admission.take_turned(), []);
+    assert_eq!(desk.admission.take_transitions(), []);
     assert!(desk.write("b"));
-    let turned = desk.admission.take_turned();
+    let turned = desk.admission.take_transitions();
     let turned: Vec<_> = turned.iter().map(|(_, it)| (it.change, it.job.as_deref())).collect();
     assert_eq!(turned, [(BreakerChangeKind::Opened, Some("b"))]);
     assert_eq!(desk.state(), &desk.journals.fold(NAME).state);
@@ -40,7 +40,7 @@ fn own_facts_that_are_read_before_they_are_acknowledged_count_once() {
     let version = desk.journals.append(&name(), &record);
     assert!(desk.look());
     assert_eq!(desk.state().failures(), 1);
-    assert!(desk.admission.written(NAME, "a", seq, Some(version)));
+    assert!(desk.admission.acknowledge(NAME, "a", seq, Some(version)));
     desk.admission.refresh();
     assert_eq!(desk.state().failures(), 1);
     assert_eq!(desk.admission.version(NAME).unwrap().0, 1);
@@ -55,9 +55,9 @@ fn own_facts_whose_version_was_not_answered_count_once() {
         let _ = desk.journals.append(&name(), &record);
         if is_read_before {
             // The answer was lost, and the journal was read whole meanwhile.
-            desk.admission.meet(&name(), desk.journals.fold(NAME));
+            desk.admission.load(&name(), desk.journals.fold(NAME));
         }
-        assert!(!desk.admission.written(NAME, "a", seq, None));
+        assert!(!desk.admission.acknowledge(NAME, "a", seq, None));
         assert!(desk.look());
         desk.admission.refresh();
         assert_eq!(desk.state(), &desk.journals.fold(NAME).state);
@@ -86,7 +86,7 @@ fn facts_of_others_between_own_ones_have_to_be_read() {
     let (seq, record) = desk.seal("a");
     desk.unseen(None, vec![BreakerFact::Reset { at: T0 }]);
     let version = desk.journals.append(&name(), &record);
-    assert!(!desk.admission.written(NAME, "a", seq, Some(version)));
+    assert!(!desk.admission.acknowledge(NAME, "a", seq, Some(version)));
     assert_eq!(desk.state().failures(), 1, "it counts meanwhile");
     assert!(desk.look());
     assert_eq!(desk.state().failures(), 0, "it started before the reset");
@@ -105,12 +105,12 @@ fn own_facts_in_a_journal_that_was_trimmed_before_it_was_read_count_once() {
         desk.unseen(None, vec![folded]);
         desk.journals.trim(NAME, version);
         if acknowledged_first {
-            assert!(!desk.admission.written(NAME, "a", seq, Some(version)));
+            assert!(!desk.admission.acknowledge(NAME, "a", seq, Some(version)));
         }
         assert!(!desk.look(), "records are missing");
-        desk.admission.meet(&name(), desk.journals.fold(NAME));
+        desk.admission.load(&name(), desk.journals.fold(NAME));
         if !acknowledged_first {
-            assert!(desk.admission.written(NAME, "a", seq, Some(version)));
+            assert!(desk.admission.acknowledge(NAME, "a", seq, Some(version)));
         }
         desk.admission.refresh();
         assert_eq!(desk.state(), &desk.journals.fold(NAME).state);
@@ -130,8 +130,8 @@ fn every_record_configures_the_breaker_until_one_is_on_the_disk() {
         let journal = BreakerJournal::fold(&[(1, record)]);
         assert_eq!(journal.state.settings, SETTINGS, "whichever comes first");
     }
-    desk.admission.forget(&id("a"));
-    desk.admission.forget(&id("b"));
+    desk.admission.remove_job(&id("a"));
+    desk.admission.remove_job(&id("b"));
     let mut desk = Desk::of(SETTINGS);
     desk.fail("a");
     assert!(desk.write("a"));
@@ -147,43 +147,43 @@ fn facts_of_a_job_that_is_forgotten_before_they_are_written_are_lost() {
     desk.fail("a");
     desk.offer("b", 1, Some(3));
     assert_eq!(desk.state().word(), "open");
-    desk.admission.forget(&id("a"));
+    desk.admission.remove_job(&id("a"));
     assert_eq!((desk.state().word(), desk.state().failures()), ("closed", 0));
     assert_eq!(desk.awakened(), jobs(["b"]), "it is held no longer");
     assert_eq!(desk.admission.users(NAME).count(), 1);
-    desk.admission.forget(&id("b"));
+    desk.admission.remove_job(&id("b"));
     assert_eq!(desk.admission.get(NAME), None, "no job uses it any more");
 }
 
 #[test]
 fn what_was_held_is_let_go_one_after_the_other_and_each_job_at_its_own_times() {
     let mut desk = Desk::open(SETTINGS, &[]);
-    assert!(!desk.admission.is_calm());
+    assert!(!desk.admission.is_idle());
     desk.offer_drawn("a", 4, Some(9), 0);
     desk.offer_drawn("b", 2, Some(9), u64::MAX / 2);
     desk.at(at(10));
     desk.others(None, vec![BreakerFact::Reset { at: at(10) }]);
     // Five seconds at most: a tenth of the recovery timeout.
-    assert_eq!(desk.admission.openness(NAME, "a"), BreakerOpenness::Passes(1));
-    assert_eq!(desk.admission.openness(NAME, "b"), BreakerOpenness::Passes(0));
-    assert_eq!(desk.admission.openness(NAME, "c"), BreakerOpenness::Passes(u32::MAX), "it held nothing");
-    let next = desk.admission.next(NAME, "b").unwrap();
+    assert_eq!(desk.admission.allowance(NAME, "a"), StartAllowance::Admits(1));
+    assert_eq!(desk.admission.allowance(NAME, "b"), StartAllowance::Admits(0));
+    assert_eq!(desk.admission.allowance(NAME, "c"), StartAllowance::Admits(u32::MAX), "it held nothing");
+    let next = desk.admission.next_admission(NAME, "b").unwrap();
     assert!(at(11) <= next && next < at(12), "half of its share later");
     let ticket = Ticket::restored(desk.state().breaker.generation(), false);
     desk.start("a", ticket);
-    assert_eq!(desk.admission.openness(NAME, "a"), BreakerOpenness::Passes(0));
-    assert_eq!(desk.admission.next(NAME, "a"), Some(at(11).after(secs(1) / 4)));
+    assert_eq!(desk.admission.allowance(NAME, "a"), StartAllowance::Admits(0));
+    assert_eq!(desk.admission.next_admission(NAME, "a"), Some(at(11).after(secs(1) / 4)));
     desk.at(at(15));
-    assert_eq!(desk.admission.openness(NAME, "a"), BreakerOpenness::Passes(3));
+    assert_eq!(desk.admission.allowance(NAME, "a"), StartAllowance::Admits(3));
     for _ in 0..3 {
         desk.start("a", ticket);
     }
-    assert_eq!(desk.admission.openness(NAME, "a"), BreakerOpenness::Passes(u32::MAX));
-    assert_eq!(desk.admission.next(NAME, "a"), None);
+    assert_eq!(desk.admission.allowance(NAME, "a"), StartAllowance::Admits(u32::MAX));
+    assert_eq!(desk.admission.next_admission(NAME, "a"), None);
     desk.offer_nothing("b");
     assert_eq!(
-        desk.admission.openness(NAME, "b"),
-        BreakerOpenness::Passes(u32::MAX),
+        desk.admission.allowance(NAME, "b"),
+        StartAllowance::Admits(u32::MAX),
         "it holds nothing any more"
     );
 }
@@ -193,23 +193,23 @@ fn a_release_ends_when_the_breaker_opens_again() {
     let mut desk = Desk::open(SETTINGS, &[]);
     desk.offer("a", 100, Some(9));
     desk.others(None, vec![BreakerFact::Reset { at: T0 }]);
-    assert_eq!(desk.admission.openness(NAME, "a"), BreakerOpenness::Passes(1));
+    assert_eq!(desk.admission.allowance(NAME, "a"), StartAllowance::Admits(1));
     desk.others(None, vec![BreakerFact::Tripped { at: T0 }]);
-    assert_eq!(desk.admission.openness(NAME, "a"), BreakerOpenness::Holds);
-    assert_eq!(desk.admission.next(NAME, "a"), Some(at(60)));
+    assert_eq!(desk.admission.allowance(NAME, "a"), StartAllowance::Holds);
+    assert_eq!(desk.admission.next_admission(NAME, "a"), Some(at(60)));
     desk.at(at(30));
     desk.others(None, vec![BreakerFact::Reset { at: at(30) }]);
-    assert_eq!(desk.admission.next(NAME, "a"), Some(at(30)), "from the beginning");
+    assert_eq!(desk.admission.next_admission(NAME, "a"), Some(at(30)), "from the beginning");
 }
 
 #[test]
 fn what_a_job_holds_when_it_comes_to_a_closed_breaker_is_let_go_one_after_the_other() {
     // Its process has died, and the breaker has closed since.
     let mut desk = Desk::of(SETTINGS);
-    assert!(desk.admission.is_calm());
+    assert!(desk.admission.is_idle());
     desk.offer("a", 100, Some(9));
-    assert_eq!(desk.admission.openness(NAME, "a"), BreakerOpenness::Passes(1));
-    assert!(!desk.admission.is_calm());
+    assert_eq!(desk.admission.allowance(NAME, "a"), StartAllowance::Admits(1));
+    assert!(!desk.admission.is_idle());
 }
 
 #[test]
@@ -240,9 +240,9 @@ fn a_breaker_that_is_not_known_lets_everything_through() {
     let mut admission = AdmissionControl::default();
     let ticket = Ticket::restored(0, false);
     let breaker = name();
-    let gate = admission.ask(&name(), &id("a"), Some(1));
-    assert_eq!(gate, BreakerAnswer::Open { breaker, ticket });
-    assert_eq!(admission.openness(NAME, "a"), BreakerOpenness::Passes(u32::MAX));
-    assert!(!admission.learn(NAME, []), "it has to be met first");
-    assert!(admission.is_calm());
+    let gate = admission.admit(&name(), &id("a"), Some(1));
+    assert_eq!(gate, BreakerAnswer::Admitted { breaker, ticket });
+    assert_eq!(admission.allowance(NAME, "a"), StartAllowance::Admits(u32::MAX));
+    assert!(!admission.extend(NAME, []), "it has to be met first");
+    assert!(admission.is_idle());
 }

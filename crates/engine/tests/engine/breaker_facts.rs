@@ -32,7 +32,7 @@ fn started(generation: u32) -> BreakerReport {
 fn told(state: BreakerState, reports: &[(Timestamp, BreakerReport)]) -> Vec<BreakerFact> {
     let (name, job) = (Arc::from(NAME), Arc::from("7f3k"));
     let mut admission = AdmissionControl::default();
-    admission.meet(&name, state.into());
+    admission.load(&name, state.into());
     for (now, report) in reports {
         admission.tick(*now);
         admission.report(&job, report);
@@ -65,7 +65,7 @@ fn by_job(facts: Vec<BreakerFact>) -> BreakerRecord {
 
 /// A breaker in this phase that has opened once.
 fn in_phase(phase: CircuitState) -> BreakerState {
-    BreakerState { breaker: Breaker::restored(phase, 1), ..BreakerState::with(SETTINGS) }
+    BreakerState { breaker: Breaker::restored(phase, 1), ..BreakerState::with_settings(SETTINGS) }
 }
 
 fn phases() -> [CircuitState; 4] {
@@ -84,7 +84,7 @@ fn successes_that_are_alike_are_one_fact() {
     let up = ended(0, false, TargetSignal::Up);
     let reports: Vec<_> = (0..1000).map(|it| (at(it), up.clone())).collect();
     assert_eq!(
-        told(BreakerState::with(SETTINGS), &reports),
+        told(BreakerState::with_settings(SETTINGS), &reports),
         [reported(at(999), 0, false, TargetSignal::Up, 1000)]
     );
 }
@@ -93,13 +93,13 @@ fn successes_that_are_alike_are_one_fact() {
 fn failures_are_one_fact_only_if_they_are_of_one_instant() {
     let down = ended(0, false, TargetSignal::Down);
     let reports = [0, 0, 1].map(|it| (at(it), down.clone()));
-    let facts = told(BreakerState::with(SETTINGS), &reports);
+    let facts = told(BreakerState::with_settings(SETTINGS), &reports);
     assert_eq!(
         facts,
         [reported(at(0), 0, false, TargetSignal::Down, 2), reported(at(1), 0, false, TargetSignal::Down, 1)]
     );
     // The one that opens the breaker says since when it is open.
-    let mut state = BreakerState::with(SETTINGS);
+    let mut state = BreakerState::with_settings(SETTINGS);
     let changes = state.apply(&by_job(facts));
     assert_eq!(changes.last().map(|it| it.failures), Some(3));
     assert_eq!(state.until(), Some(at(61)));
@@ -116,7 +116,7 @@ fn results_of_other_generations_of_probes_and_with_other_signals_stay_apart() {
         ended(0, false, TargetSignal::Up),
     ];
     let reports = reports.map(|report| (at(1), report));
-    let facts = told(BreakerState::with(SETTINGS), &reports);
+    let facts = told(BreakerState::with_settings(SETTINGS), &reports);
     let singles: Vec<BreakerFact> = reports.iter().map(|(now, it)| single(*now, it)).collect();
     assert_eq!(facts, singles);
 }
@@ -124,7 +124,7 @@ fn results_of_other_generations_of_probes_and_with_other_signals_stay_apart() {
 #[test]
 fn a_start_that_is_no_probe_says_nothing() {
     let report = BreakerReport::Started { breaker: Arc::from(NAME), ticket: Ticket::restored(0, false) };
-    assert_eq!(told(BreakerState::with(SETTINGS), &[(T0, report)]), []);
+    assert_eq!(told(BreakerState::with_settings(SETTINGS), &[(T0, report)]), []);
 }
 
 fn signal() -> impl Strategy<Value = TargetSignal> {
@@ -221,7 +221,7 @@ fn the_result_of_a_probe_that_was_given_up_is_ignored() {
     let lost = BreakerFact::ProbeLost { at: at(120), generation };
     let changes = state.apply(&BreakerRecord::by_hand(vec![lost.clone()]));
     assert_eq!(changes[0].change, BreakerChangeKind::ProbeLost);
-    assert!(!state.is_probing() && state.is_shut() && state.probe.is_none());
+    assert!(!state.is_probing() && state.is_open_or_half_open() && state.probe.is_none());
     let given_up = state.clone();
     let late = reported(at(121), generation, true, TargetSignal::Up, 1);
     assert_eq!(state.apply(&by_job(vec![late, lost])), []);
@@ -230,7 +230,7 @@ fn the_result_of_a_probe_that_was_given_up_is_ignored() {
 
 #[test]
 fn an_opening_tells_how_many_failures_in_a_row_there_were_or_that_a_probe_failed() {
-    let mut state = BreakerState::with(SETTINGS);
+    let mut state = BreakerState::with_settings(SETTINGS);
     let down =
         |generation, probe, many| by_job(vec![reported(at(1), generation, probe, TargetSignal::Down, many)]);
     let opened = state.apply(&down(0, false, 7)).pop().unwrap();
@@ -242,7 +242,7 @@ fn an_opening_tells_how_many_failures_in_a_row_there_were_or_that_a_probe_failed
     assert_eq!((tripped[0].change, tripped[0].failures), (BreakerChangeKind::Tripped, 0));
     assert_eq!(state.until(), Some(at(150)));
     // A threshold that was lowered meanwhile opens with the next failure.
-    let mut state = BreakerState::with(BreakerSettings { failure_threshold: 9, ..SETTINGS });
+    let mut state = BreakerState::with_settings(BreakerSettings { failure_threshold: 9, ..SETTINGS });
     let _ = state.apply(&down(0, false, 6));
     let settings = SETTINGS;
     let _ = state.apply(&by_job(vec![BreakerFact::Configured { at: at(2), settings }]));
@@ -252,7 +252,7 @@ fn an_opening_tells_how_many_failures_in_a_row_there_were_or_that_a_probe_failed
 
 #[test]
 fn what_was_imported_is_open_until_then_and_older_results_do_not_count() {
-    let mut state = BreakerState::with(SETTINGS);
+    let mut state = BreakerState::with_settings(SETTINGS);
     let (since, until) = (at(1), at(500));
     let changes = state.apply(&by_job(vec![BreakerFact::Imported { since, until }]));
     assert_eq!((changes[0].at, changes[0].change), (since, BreakerChangeKind::Tripped));
@@ -264,7 +264,7 @@ fn what_was_imported_is_open_until_then_and_older_results_do_not_count() {
 #[test]
 fn a_count_that_only_damage_writes_takes_no_time() {
     let settings = BreakerSettings { failure_threshold: u32::MAX, recovery_timeout: secs(60), ..SETTINGS };
-    let mut state = BreakerState::with(settings);
+    let mut state = BreakerState::with_settings(settings);
     for signal in [TargetSignal::Down, TargetSignal::Up, TargetSignal::Unknown, TargetSignal::Down] {
         let _ = state.apply(&by_job(vec![reported(at(1), 0, false, signal, u32::MAX)]));
     }

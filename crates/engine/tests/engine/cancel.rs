@@ -97,7 +97,7 @@ fn a_job_is_suspended_only_when_nothing_runs() {
     let _ = scene.fail(0, FailureCause::Exit(1));
     assert_eq!(scene.hear(&Input::Suspend), ["job_suspended"]);
     assert_eq!((scene.ready(), scene.next_wake()), (vec![], None));
-    let start = Input::Start { item: StepId(0).item(0), refused: None, gate: BreakerAnswer::None };
+    let start = Input::Start { item: StepId(0).item(0), refused: None, gate: BreakerAnswer::NoBreaker };
     scene.at(100);
     assert_eq!(scene.hear(&start), [""; 0]);
     assert_eq!(scene.hear(&Input::Suspend), [""; 0]);

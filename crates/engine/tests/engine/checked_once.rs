@@ -50,7 +50,7 @@ fn a_workflow_is_checked_once_and_its_stored_text_once_for_all_jobs_that_share_i
     assert_eq!(checks_made() - before, 1);
     let (record, plans) = (stored(&record), Plans::default());
     for _ in 0..3 {
-        let again = Job::begin_sharing(&record, &plans).unwrap();
+        let again = Job::begin_with_plans(&record, &plans).unwrap();
         assert_eq!(said(again.plan()), said(job.plan()));
         assert_eq!(checks_made() - before, 2);
         let saved = Job::restore(&again.save(), &plans).unwrap();
@@ -183,7 +183,7 @@ fn a_flow_inside_a_flow_is_planned_from_the_steps_of_the_outer_one() {
     };
     let (before, plans) = (checks_made(), Plans::default());
     let inner = submitted_as(flow.submission(&scene.job, &plans).unwrap());
-    let live = Job::begin_sharing(&inner, &plans).unwrap();
+    let live = Job::begin_with_plans(&inner, &plans).unwrap();
     assert_eq!(checks_made(), before);
     let loaded = Job::begin(&stored(&inner)).unwrap();
     assert_eq!(checks_made(), before + 1);

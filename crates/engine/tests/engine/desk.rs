@@ -37,7 +37,7 @@ pub(crate) fn id(job: &str) -> Arc<str> {
 
 impl Desk {
     pub(crate) fn of(settings: BreakerSettings) -> Self {
-        let mut admission = AdmissionControl::of([(NAME.to_owned(), settings)]);
+        let mut admission = AdmissionControl::with_breakers([(NAME.to_owned(), settings)]);
         admission.tick(T0);
         Self { admission, journals: Journals::default(), seqs: BTreeMap::new() }
     }
@@ -53,7 +53,7 @@ impl Desk {
         for (job, left) in jobs {
             desk.offer(job, 1, Some(*left));
         }
-        let _ = (desk.awakened(), desk.admission.take_turned());
+        let _ = (desk.awakened(), desk.admission.take_transitions());
         desk
     }
 
@@ -93,7 +93,7 @@ impl Desk {
     pub(crate) fn write(&mut self, job: &str) -> bool {
         let (seq, record) = self.seal(job);
         let version = self.journals.append(&name(), &record);
-        let known = self.admission.written(NAME, job, seq, Some(version));
+        let known = self.admission.acknowledge(NAME, job, seq, Some(version));
         self.admission.refresh();
         known
     }
@@ -107,7 +107,7 @@ impl Desk {
     pub(crate) fn look(&mut self) -> bool {
         let (version, _) = self.admission.version(NAME).unwrap();
         let unknown = self.journals.after(NAME, version);
-        self.admission.learn(NAME, unknown)
+        self.admission.extend(NAME, unknown)
     }
 
     pub(crate) fn others(&mut self, job: Option<&str>, facts: Vec<BreakerFact>) {
@@ -122,28 +122,28 @@ impl Desk {
     pub(crate) fn offer_drawn(&mut self, job: &str, held: u32, left: Option<u64>, draw: u64) {
         let offer = ProbeOffer { held, left, draw };
         let offers = BTreeMap::from([(name(), offer)]);
-        self.admission.offer(&id(job), &offers);
+        self.admission.set_offers(&id(job), &offers);
     }
 
     pub(crate) fn offer_nothing(&mut self, job: &str) {
-        self.admission.offer(&id(job), &BTreeMap::new());
+        self.admission.set_offers(&id(job), &BTreeMap::new());
     }
 
     pub(crate) fn ask(&mut self, job: &str, left: u64) -> BreakerAnswer {
-        self.admission.ask(&name(), &id(job), Some(left))
+        self.admission.admit(&name(), &id(job), Some(left))
     }
 
-    pub(crate) fn probed_by(&mut self, prober: ProbeOwner) {
-        self.admission.probed_by(&name(), prober);
+    pub(crate) fn set_probe_owner(&mut self, prober: ProbeOwner) {
+        self.admission.set_probe_owner(&name(), prober);
     }
 
     pub(crate) fn awakened(&mut self) -> BTreeSet<Arc<str>> {
-        self.admission.take_awakened()
+        self.admission.take_jobs_to_wake()
     }
 
     /// The probe of a job starts, and that is on the disk.
     pub(crate) fn probe(&mut self, job: &str) -> Ticket {
-        let BreakerAnswer::Open { ticket, .. } = self.ask(job, u64::MAX) else {
+        let BreakerAnswer::Admitted { ticket, .. } = self.ask(job, u64::MAX) else {
             panic!("no probe");
         };
         assert!(ticket.probe);
@@ -162,5 +162,5 @@ pub(crate) fn is_held(gate: &BreakerAnswer) -> bool {
 }
 
 pub(crate) fn is_probe(gate: &BreakerAnswer) -> bool {
-    matches!(gate, BreakerAnswer::Open { ticket, .. } if ticket.probe)
+    matches!(gate, BreakerAnswer::Admitted { ticket, .. } if ticket.probe)
 }

@@ -7,7 +7,7 @@ use undaunted_engine::event::{Event, JobEvent, Record};
 use undaunted_engine::id::{ItemId, StepId};
 use undaunted_engine::input::Input;
 use undaunted_engine::job::{Job, JobStage};
-use undaunted_engine::law::{broken_by, broken_in};
+use undaunted_engine::law::{violations_by_record, violations_in_state};
 use undaunted_engine::state_file::shape::RetryCheckpointState;
 use undaunted_engine::state_file::{ImportError, ImportedState, export, import};
 use undaunted_engine::view::history::{Histories, History};
@@ -52,9 +52,9 @@ pub(crate) fn resumed(text: &str, commands: &serde_json::Value) -> Scene {
     let imported = import(&state(commands), &scene.job).unwrap();
     for event in [imported.event, Event::Job(JobEvent::Suspended)] {
         let record = Record { at: scene.now, event };
-        assert_eq!(broken_by(&scene.job, &record), []);
+        assert_eq!(violations_by_record(&scene.job, &record), []);
         scene.job.apply(&record);
-        assert_eq!(broken_in(&scene.job), []);
+        assert_eq!(violations_in_state(&scene.job), []);
         scene.journal.push(record.encode());
     }
     assert_eq!(scene.job.stage, JobStage::Suspended);

@@ -82,7 +82,7 @@ fn nothing_happens_to_a_job_that_has_ended() {
         Input::Woke,
         Input::Cancel,
         Input::Suspend,
-        Input::Start { item: StepId(0).item(0), refused: None, gate: BreakerAnswer::None },
+        Input::Start { item: StepId(0).item(0), refused: None, gate: BreakerAnswer::NoBreaker },
         Input::Ended(Box::default()),
         Input::ItemsRead { step: StepId(0), items: Vec::new() },
         Input::Update { text: "- shell: b".into(), changes: Vec::new() },

@@ -23,7 +23,7 @@ reduce: [{{shell: r}}]
 }
 
 fn start(item: u32) -> Input {
-    Input::Start { item: StepId(0).item(item), refused: None, gate: BreakerAnswer::None }
+    Input::Start { item: StepId(0).item(item), refused: None, gate: BreakerAnswer::NoBreaker }
 }
 
 #[test]

@@ -119,7 +119,7 @@ fn of_two_processes_that_would_probe_the_one_with_the_claim_does() {
     world.flush(1);
     world.crash(1);
     world.look_at_all(0);
-    let awakened = world.processes[0].admission.take_awakened();
+    let awakened = world.processes[0].admission.take_jobs_to_wake();
     assert!(awakened.contains("job00"));
     world.start(0);
     world.flush(0);

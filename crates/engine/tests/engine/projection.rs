@@ -229,7 +229,7 @@ proptest! {
             last = shown.clone();
             // Between the records of a decision nothing is saved.
             if journal.written.contains(&usize::try_from(version).unwrap()) {
-                let mut restored = Job::restore(&job.save_without_inputs(), &plans).unwrap();
+                let mut restored = Job::restore(&job.snapshot_without_inputs(), &plans).unwrap();
                 saved.push((version, restored.clone(), shown.clone()));
                 learn_all(&mut restored, shown, &journal);
                 assert_eq!(digest(&restored), digest(job));

@@ -154,7 +154,7 @@ map:
     assert_eq!(scene.ready(), []);
     assert!(
         scene
-            .hear(&Input::Start { item: StepId(0).item(0), refused: None, gate: BreakerAnswer::None })
+            .hear(&Input::Start { item: StepId(0).item(0), refused: None, gate: BreakerAnswer::NoBreaker })
             .is_empty()
     );
     let _ = scene.hear(&Input::Unpause);

@@ -57,7 +57,7 @@ fn a_report_after_the_item_was_skipped_has_no_consequence() {
 fn a_step_nobody_knows_has_no_items_and_starts_nothing() {
     let scene = Scene::of("- shell: a\n");
     for step in [StepId(1), StepId(u32::MAX)] {
-        let start = Input::Start { item: step.item(0), refused: None, gate: BreakerAnswer::None };
+        let start = Input::Start { item: step.item(0), refused: None, gate: BreakerAnswer::NoBreaker };
         let read = Input::ItemsRead { step, items: Vec::new() };
         assert_eq!(decide(&scene.job, &start, scene.now), []);
         assert_eq!(decide(&scene.job, &read, scene.now), []);

@@ -123,7 +123,7 @@ fn a_retry_is_ready_at_its_instant_and_not_a_nanosecond_before() {
     assert_eq!(scene.next_wake(), Some(at(1)));
     scene.pass(Duration::from_nanos(999_999_999));
     assert_eq!(scene.ready(), []);
-    let early = Input::Start { item: StepId(0).item(0), refused: None, gate: BreakerAnswer::None };
+    let early = Input::Start { item: StepId(0).item(0), refused: None, gate: BreakerAnswer::NoBreaker };
     assert_eq!(scene.hear(&early), [""; 0]);
     scene.pass(Duration::from_nanos(1));
     assert_eq!(scene.ready(), [StepId(0).item(0)]);

@@ -7,7 +7,7 @@ use undaunted_engine::breaker::BreakerRecord;
 use undaunted_engine::event::{Event, ItemEvent, Record};
 use undaunted_engine::id::{ItemId, StartId};
 use undaunted_engine::job::Job;
-use undaunted_engine::law::{broken_by, broken_in};
+use undaunted_engine::law::{violations_by_record, violations_in_state};
 use undaunted_engine::workflow::Operator;
 use undaunted_policy::Ticket;
 
@@ -65,7 +65,7 @@ impl Run {
         for record in records {
             let read = Record::decode(&record.encode()).unwrap();
             assert_eq!(read, record);
-            assert_eq!(broken_by(&self.found, &record), []);
+            assert_eq!(violations_by_record(&self.found, &record), []);
             self.found.apply(&record);
             if let Event::Item(ItemEvent::AttemptStarted(started)) = &record.event
                 && let Some(pass) = &started.pass
@@ -75,7 +75,7 @@ impl Run {
             }
             self.journal.push(record);
         }
-        assert_eq!(broken_in(&self.found), []);
+        assert_eq!(violations_in_state(&self.found), []);
     }
 
     /// How many attempts that breakers let through have ended in its journal, and how many probes have

@@ -9,12 +9,12 @@ use undaunted_engine::breaker::{
     AdmissionControl, BreakerAnswer, BreakerFact, BreakerRecord, BreakerReport, BreakerState, ProbeOwner,
 };
 use undaunted_engine::decide::{Reaction, react};
-use undaunted_engine::effect::{ask, next_opening, next_wake, offers, ready, wanted};
+use undaunted_engine::effect::{ask, next_admission, next_wake, offers, ready, wanted};
 use undaunted_engine::event::{Event, JobEvent, NewItem, Record};
 use undaunted_engine::id::{CommandId, ItemId, StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::{ActiveItem, Activity, ItemState, Job, JobStage, Plans};
-use undaunted_engine::law::{broken_by, broken_in};
+use undaunted_engine::law::{violations_by_record, violations_in_state};
 use undaunted_engine::plan::Plan;
 use undaunted_engine::submission::{SubmissionContext, submission};
 use undaunted_engine::task::{TaskWork, ValueFiles, task};
@@ -122,9 +122,9 @@ impl Scene {
             let bytes = record.encode();
             let read = Record::decode(&bytes).unwrap();
             assert_eq!(&read, record);
-            assert_eq!(broken_by(&before, &read), [], "{input:?}");
+            assert_eq!(violations_by_record(&before, &read), [], "{input:?}");
             before.apply(&read);
-            assert_eq!(broken_in(&before), [], "after {record:?}");
+            assert_eq!(violations_in_state(&before), [], "after {record:?}");
             self.journal.push(bytes);
         }
         assert_eq!(digest(&before), digest(&self.job), "a decoded record differs");
@@ -143,7 +143,7 @@ impl Scene {
         let saved = self.job.save();
         let restored = Job::restore(&saved, &self.plans).unwrap();
         assert_eq!(digest(&restored), digest(&self.job));
-        assert_eq!(broken_in(&restored), []);
+        assert_eq!(violations_in_state(&restored), []);
         assert_eq!(restored.save(), saved);
         let longer = [saved.as_slice(), &[0]].concat();
         assert!(Job::restore(&longer, &self.plans).is_err());
@@ -161,11 +161,11 @@ impl Scene {
     /// Reads the journal of a breaker; one that has none has these settings.
     fn meet(&mut self, name: &Arc<str>, settings: BreakerSettings) {
         let journal = if self.breakers.of(name).is_empty() {
-            BreakerState::with(settings).into()
+            BreakerState::with_settings(settings).into()
         } else {
             self.breakers.fold(name)
         };
-        self.admission.meet(name, journal);
+        self.admission.load(name, journal);
     }
 
     /// What the workflow says about a breaker; one that no command names is that of an origin.
@@ -195,7 +195,7 @@ impl Scene {
         for name in &names {
             if let Some(record) = self.admission.seal(name, &id, seq) {
                 let version = self.breakers.append(name, &record);
-                assert!(self.admission.written(name, &id, seq, Some(version)));
+                assert!(self.admission.acknowledge(name, &id, seq, Some(version)));
             }
         }
         self.admission.refresh();
@@ -223,10 +223,10 @@ impl Scene {
     /// The job says what it has waiting, and claims that are of no use are let go.
     fn offer(&mut self) {
         let offers = offers(&self.job, &self.admission);
-        self.admission.offer(&self.job.shared_id(), &offers);
+        self.admission.set_offers(&self.job.shared_id(), &offers);
         for name in self.job.breakers() {
-            if self.admission.prober(&name) == ProbeOwner::Ours && !self.admission.needs_claim(&name) {
-                self.admission.probed_by(&name, ProbeOwner::Unclaimed);
+            if self.admission.probe_owner(&name) == ProbeOwner::Ours && !self.admission.needs_claim(&name) {
+                self.admission.set_probe_owner(&name, ProbeOwner::Unclaimed);
             }
         }
     }
@@ -246,7 +246,7 @@ impl Scene {
         let record = BreakerRecord { job: job.map(str::to_owned), seq: job.map(|_| 1), facts };
         let _ = self.breakers.append(&name, &record);
         let unknown = self.breakers.after(&name, known);
-        assert!(self.admission.learn(&name, unknown));
+        assert!(self.admission.extend(&name, unknown));
         self.offer();
     }
 
@@ -270,7 +270,7 @@ impl Scene {
 
     /// Openings and closings since this was last asked, in words.
     pub(crate) fn turned(&mut self) -> Vec<String> {
-        let turned = self.admission.take_turned();
+        let turned = self.admission.take_transitions();
         turned.iter().map(|(_, change)| turn(change)).collect()
     }
 
@@ -305,7 +305,7 @@ impl Scene {
     /// When something happens by itself next: in the job, or because a breaker lets more through.
     pub(crate) fn next_wake(&self) -> Option<Timestamp> {
         let own = next_wake(&self.job, self.now);
-        let opening = next_opening(&self.job, &self.asked());
+        let opening = next_admission(&self.job, &self.asked());
         own.into_iter().chain(opening).min()
     }
 
@@ -330,10 +330,10 @@ impl Scene {
     pub(crate) fn gate(&mut self, item: ItemId) -> BreakerAnswer {
         self.admission.tick(self.now);
         let Some(name) = self.asks(item) else {
-            return BreakerAnswer::None;
+            return BreakerAnswer::NoBreaker;
         };
         if self.admission.may_probe(&name) {
-            self.admission.probed_by(&name, ProbeOwner::Ours);
+            self.admission.set_probe_owner(&name, ProbeOwner::Ours);
         }
         ask(&self.job, &mut self.admission, item, &name)
     }
@@ -534,9 +534,9 @@ pub(crate) fn digest(job: &Job) -> String {
         job.pool,
         job.counts,
         job.scope,
-        job.mishaps.stopped,
-        job.mishaps.failure,
-        job.mishaps.recovered,
+        job.failures.stopped,
+        job.failures.failure,
+        job.failures.recovered,
         job.times.paused,
         job.dead
     )

@@ -29,7 +29,7 @@ fn error(records: &[Record]) -> Option<StoredText> {
 /// One item is started and fails. The laws are looked at in other tests; here there is too much of
 /// everything.
 fn fail_once(scene: &mut Scene, item: u32, error: &str) -> Vec<Record> {
-    let start = Input::Start { item: StepId(0).item(item), refused: None, gate: BreakerAnswer::None };
+    let start = Input::Start { item: StepId(0).item(item), refused: None, gate: BreakerAnswer::NoBreaker };
     let _ = react(&mut scene.job, &start, scene.now);
     let end = AttemptEnd {
         start: StartId(u64::from(item) + 1),

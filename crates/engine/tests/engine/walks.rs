@@ -8,7 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use undaunted_engine::breaker::AdmissionControl;
 use undaunted_engine::decide::decide;
-use undaunted_engine::effect::{next_opening, next_wake, offers, ready, wanted};
+use undaunted_engine::effect::{next_admission, next_wake, offers, ready, wanted};
 use undaunted_engine::event::{Event, ItemEvent, JobEvent, Record};
 use undaunted_engine::id::{AttemptNumber, CommandId, ItemId, StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
@@ -298,7 +298,7 @@ fn same_wishes(found: &Job, live: &Job, admission: &AdmissionControl) {
     assert_eq!(ready(found, admission, now), ready(live, admission, now));
     assert_eq!(offers(found, admission), offers(live, admission));
     assert_eq!(next_wake(found, now), next_wake(live, now));
-    assert_eq!(next_opening(found, admission), next_opening(live, admission));
+    assert_eq!(next_admission(found, admission), next_admission(live, admission));
 }
 
 /// What the journal of a job that has ended must add up to, counted without the engine's help.

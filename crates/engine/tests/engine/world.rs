@@ -9,7 +9,7 @@ use undaunted_engine::breaker::{
     AdmissionControl, BreakerAnswer, BreakerFact, BreakerRecord, BreakerReport, BreakerState, ProbeOwner,
 };
 use undaunted_engine::decide::{Reaction, react};
-use undaunted_engine::effect::{ask, next_opening, next_wake, offers, ready};
+use undaunted_engine::effect::{ask, next_admission, next_wake, offers, ready};
 use undaunted_engine::event::{Event, ItemEvent, NewItem};
 use undaunted_engine::id::{ItemId, StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
@@ -90,7 +90,7 @@ impl World {
                 let state = admission.get(breaker).unwrap();
                 let answer = state.admission(self.now);
                 assert_eq!(answer, Answer::Go(*ticket), "{report:?} of {state:?}");
-                let ours = admission.prober(breaker) == ProbeOwner::Ours;
+                let ours = admission.probe_owner(breaker) == ProbeOwner::Ours;
                 assert!(ours || !ticket.probe, "a probe without the claim");
             }
             admission.report(&id, report);
@@ -104,7 +104,7 @@ impl World {
         let Some(owner) = run.owner else { return };
         let admission = &mut self.processes[owner].admission;
         let offers = offers(&run.job, admission);
-        admission.offer(&run.job.shared_id(), &offers);
+        admission.set_offers(&run.job.shared_id(), &offers);
         self.let_go(owner);
     }
 
@@ -114,7 +114,7 @@ impl World {
         let idle =
             self.claims.extract_if(.., |name, holder| *holder == process && !admission.needs_claim(name));
         for (name, _) in idle.collect::<Vec<_>>() {
-            admission.probed_by(&name, ProbeOwner::Unclaimed);
+            admission.set_probe_owner(&name, ProbeOwner::Unclaimed);
         }
     }
 
@@ -129,11 +129,11 @@ impl World {
                 continue;
             }
             let journal = if self.breakers.of(&name).is_empty() {
-                BreakerState::with(settings[&*name]).into()
+                BreakerState::with_settings(settings[&*name]).into()
             } else {
                 self.breakers.fold(&name)
             };
-            admission.meet(&name, journal);
+            admission.load(&name, journal);
         }
     }
 
@@ -165,7 +165,7 @@ impl World {
         let active = job.active(item).map(|active| active.command);
         let command = active.or_else(|| job.plan().first(item.step));
         let Some(name) = command.and_then(|command| job.breaker_of(command)) else {
-            return BreakerAnswer::None;
+            return BreakerAnswer::NoBreaker;
         };
         let (name, owner) = (Arc::from(name), self.runs[which].owner.unwrap());
         if self.processes[owner].admission.may_probe(&name) {
@@ -184,7 +184,7 @@ impl World {
         }
         let prober = if holder == process { ProbeOwner::Ours } else { ProbeOwner::Others };
         let admission = &mut self.processes[process].admission;
-        admission.probed_by(name, prober);
+        admission.set_probe_owner(name, prober);
         holder == process
     }
 
@@ -196,12 +196,12 @@ impl World {
             return;
         };
         let unknown = self.breakers.after(name, version);
-        if !admission.learn(name, unknown) {
-            admission.meet(name, self.breakers.fold(name));
+        if !admission.extend(name, unknown) {
+            admission.load(name, self.breakers.fold(name));
         }
         let free = !self.claims.contains_key(name);
-        if free && admission.prober(name) == ProbeOwner::Others {
-            admission.probed_by(name, ProbeOwner::Unclaimed);
+        if free && admission.probe_owner(name) == ProbeOwner::Others {
+            admission.set_probe_owner(name, ProbeOwner::Unclaimed);
         }
     }
 
@@ -275,14 +275,14 @@ impl World {
         let id = run.job.shared_id();
         for (name, version) in ack.reached {
             let admission = &mut self.processes[process].admission;
-            if !admission.written(&name, &id, ack.seq, Some(version)) {
+            if !admission.acknowledge(&name, &id, ack.seq, Some(version)) {
                 self.look(process, &name);
             }
         }
         self.processes[process].admission.refresh();
         let run = &self.runs[ack.which];
         if run.job.stage.has_ended() && run.is_written() {
-            self.processes[process].admission.forget(&id);
+            self.processes[process].admission.remove_job(&id);
         }
     }
 
@@ -353,7 +353,7 @@ impl World {
         if self.runs[which].job.stage == JobStage::Suspended {
             self.flush(which);
             let id = self.runs[which].job.shared_id();
-            self.processes[owner].admission.forget(&id);
+            self.processes[owner].admission.remove_job(&id);
             self.let_go(owner);
             self.runs[which].owner = None;
         }
@@ -371,7 +371,7 @@ impl World {
     /// A process trims the journals of breakers as far as it knows them.
     pub(crate) fn trim(&mut self, process: usize) {
         for name in self.breakers.names() {
-            let Some(fact) = self.processes[process].admission.folded(&name) else {
+            let Some(fact) = self.processes[process].admission.fold(&name) else {
                 continue;
             };
             let BreakerFact::Folded { upto, .. } = fact else {
@@ -472,7 +472,7 @@ impl World {
     /// When something happens by itself to a job next.
     fn next(&self, which: usize) -> Option<Timestamp> {
         let job = &self.runs[which].job;
-        let opening = next_opening(job, self.admission(which));
+        let opening = next_admission(job, self.admission(which));
         next_wake(job, self.now).into_iter().chain(opening).min()
     }
 
@@ -487,7 +487,7 @@ impl World {
             let mut due: BTreeSet<usize> = BTreeSet::new();
             for process in 0..self.processes.len() {
                 self.look_at_all(process);
-                let awakened = self.processes[process].admission.take_awakened();
+                let awakened = self.processes[process].admission.take_jobs_to_wake();
                 let runs = (0..).zip(&self.runs);
                 let runs = runs.filter(|(_, run)| awakened.contains(run.job.id()));
                 due.extend(runs.map(|(which, _)| which));

@@ -24,7 +24,7 @@ pub fn deactivated(job: &Job) -> Option<CatalogEvent> {
         JobStage::Failed | JobStage::Cancelled => FlowStatus::Failed,
         JobStage::Running | JobStage::Stopping(_) | JobStage::Suspended => return None,
     };
-    let error = job.mishaps.failure.as_ref();
+    let error = job.failures.failure.as_ref();
     let error = error.map(|failure| job.texts.read(&failure.error).to_owned());
     Some(CatalogEvent::FlowDeactivated {
         flow: job.id().to_owned(),

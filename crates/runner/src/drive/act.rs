@@ -118,7 +118,7 @@ impl JobDriver<'_> {
     fn read_input(&mut self, step: StepId, start: Option<StartId>) {
         let leaving = &mut self.context.leaving;
         if let Some(start) = start
-            && (leaving.is_at_once() || (leaving.is_asked() && mutant::is(Mutant::NeverLeaves)))
+            && (leaving.is_at_once() || (leaving.is_asked() && mutant::is(Mutant::NeverSuspends)))
         {
             return leaving.leave_unbegun(start);
         }

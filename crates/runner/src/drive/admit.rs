@@ -23,7 +23,7 @@ impl JobDriver<'_> {
             let settings = named.get(&*name).copied();
             let settings = settings.unwrap_or_else(|| self.job.breaker_settings(&name));
             cache.meet_now(self.context.world, &name, settings)?;
-            cache.admission.note_user(&name, &self.job.shared_id());
+            cache.admission.add_user(&name, &self.job.shared_id());
         }
         Ok(())
     }
@@ -52,12 +52,12 @@ impl JobDriver<'_> {
         let command = command.and_then(|command| self.job.plan().command(command));
         let executor = self.executors.of(command.map(|command| &command.action));
         let mut target = executor.target(task, &self.context)?;
-        if mutant::is(Mutant::WrongBreakerAsked) {
+        if mutant::is(Mutant::WrongBreaker) {
             target = target.or_else(|| self.executors.requests.last_origin());
         }
         let breaker = command.and_then(|command| command.breaker.as_deref());
         let Some(breaker) = breaker else {
-            let wrong = target.filter(|_| mutant::is(Mutant::WrongBreakerAsked));
+            let wrong = target.filter(|_| mutant::is(Mutant::WrongBreaker));
             return Ok(wrong.map(|target| (target, BreakerSettings::DEFAULT)));
         };
         let name = breaker.name.as_deref().map(Arc::from).or(target);
@@ -75,7 +75,7 @@ impl JobDriver<'_> {
     /// How long until a breaker lets more through by itself.
     pub(super) fn opening(&self) -> Option<Duration> {
         let cache = self.breakers.borrow();
-        let opening = effect::next_opening(&self.job, &cache.admission)?;
+        let opening = effect::next_admission(&self.job, &cache.admission)?;
         Some(cache.wait(self.context.world, opening))
     }
 
@@ -94,6 +94,6 @@ impl JobDriver<'_> {
                 offer.left = None;
             }
         }
-        cache.admission.offer(&self.job.shared_id(), &offers);
+        cache.admission.set_offers(&self.job.shared_id(), &offers);
     }
 }

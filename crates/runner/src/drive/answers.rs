@@ -1,7 +1,7 @@
 //! The answers of the store to one job: the fate of its batches, and requests of other processes.
 
 use undaunted_engine::mutant::{self, Mutant};
-use undaunted_engine::task::TokenOwner;
+use undaunted_engine::task::TokenStatus;
 use undaunted_store::{AppendError, StoreRequest, Version};
 
 use super::error::DriveError;
@@ -44,8 +44,8 @@ impl JobDriver<'_> {
                 Some(ReadRequest::Request(asked)) => self.decide(&asked.input()),
                 // Its sender was answered already, so without a running attempt it waits for the next.
                 Some(ReadRequest::Report(arrived)) => {
-                    let waits = matches!(self.arrived(arrived), TokenOwner::Waiting);
-                    if waits && !mutant::is(Mutant::TakenResultLost) {
+                    let waits = matches!(self.arrived(arrived), TokenStatus::Waiting);
+                    if waits && !mutant::is(Mutant::OfflineResultLost) {
                         continue;
                     }
                 }

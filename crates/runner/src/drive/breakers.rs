@@ -80,7 +80,7 @@ impl BreakerCache {
     /// Changes that have reached the disk since the last call. The job `told` is told of them now, and not
     /// again.
     pub(super) fn take_turned(&mut self, told: Option<&Arc<str>>) -> Vec<BreakerTurn> {
-        let turned = self.admission.take_turned().into_iter();
+        let turned = self.admission.take_transitions().into_iter();
         let turned = turned.map(|(breaker, change)| BreakerTurn { breaker, change, told: None });
         let mut taken = std::mem::take(&mut self.turned);
         taken.extend(turned);
@@ -95,7 +95,7 @@ impl BreakerCache {
     }
 
     pub(super) fn has_news(&self) -> bool {
-        self.admission.has_news() || !self.turned.is_empty()
+        self.admission.has_changes() || !self.turned.is_empty()
     }
 
     pub(super) fn tick(&mut self, world: &Services) {
@@ -118,8 +118,8 @@ impl BreakerCache {
             return self.read_on(world, name);
         }
         let journal = breakers::read(&*world.store, name)?;
-        let journal = journal.unwrap_or_else(|| BreakerState::with(settings).into());
-        self.admission.meet(name, journal);
+        let journal = journal.unwrap_or_else(|| BreakerState::with_settings(settings).into());
+        self.admission.load(name, journal);
         self.is_read(world, name);
         Ok(())
     }
@@ -130,10 +130,10 @@ impl BreakerCache {
             return Ok(());
         };
         let records = breakers::records(&*world.store, name, Version(version))?;
-        if !self.admission.learn(name, records)
+        if !self.admission.extend(name, records)
             && let Some(journal) = breakers::read(&*world.store, name)?
         {
-            self.admission.meet(name, journal);
+            self.admission.load(name, journal);
         }
         self.is_read(world, name);
         Ok(())
@@ -217,10 +217,10 @@ impl BreakerCache {
             // It is older than what this process has written since.
             (Some((known, _)), _) if known > journal.version => {}
             (_, Some(settings)) if records.is_empty() => {
-                self.admission.meet(name, BreakerState::with(settings).into());
+                self.admission.load(name, BreakerState::with_settings(settings).into());
             }
             _ if records.is_empty() => {}
-            _ => self.admission.meet(name, journal),
+            _ => self.admission.load(name, journal),
         }
         self.missed.remove(name);
     }
@@ -229,7 +229,7 @@ impl BreakerCache {
         let known = self.admission.version(name);
         let known = known.map_or(u64::MAX, |(known, _)| known);
         let records = records.into_iter().filter(|(version, _)| *version > known);
-        if !self.admission.learn(name, records) && self.admission.get(name).is_some() {
+        if !self.admission.extend(name, records) && self.admission.get(name).is_some() {
             self.missed.insert(Arc::clone(name));
             self.wanted.entry(Arc::clone(name)).or_default();
         }
@@ -265,7 +265,7 @@ impl BreakerCache {
             return Ok(None);
         }
         self.tick(world);
-        if self.admission.may_probe(name) && self.admission.prober(name) == ProbeOwner::Unclaimed {
+        if self.admission.may_probe(name) && self.admission.probe_owner(name) == ProbeOwner::Unclaimed {
             self.claim(world, name)?;
         }
         Ok(Some(effect::ask(job, &mut self.admission, item, name)))
@@ -273,19 +273,19 @@ impl BreakerCache {
 
     /// Tries to become the process that probes for a breaker.
     fn claim(&mut self, world: &Services, name: &Arc<str>) -> Result<(), DriveError> {
-        if mutant::is(Mutant::TwoProbers) {
-            self.admission.probed_by(name, ProbeOwner::Ours);
+        if mutant::is(Mutant::ProbeWithoutClaim) {
+            self.admission.set_probe_owner(name, ProbeOwner::Ours);
             return Ok(());
         }
         match world.store.claim(&breakers::probe_claim(name)?) {
             Ok(claim) => {
                 self.claims.insert(Arc::clone(name), claim);
-                self.admission.probed_by(name, ProbeOwner::Ours);
+                self.admission.set_probe_owner(name, ProbeOwner::Ours);
                 // Its last owner may have probed since the journal was read.
                 self.read_on(world, name)?;
                 self.tick(world);
             }
-            Err(ClaimError::OwnedBy { .. }) => self.admission.probed_by(name, ProbeOwner::Others),
+            Err(ClaimError::OwnedBy { .. }) => self.admission.set_probe_owner(name, ProbeOwner::Others),
             Err(error) => return Err(JournalError::from(error).into()),
         }
         Ok(())
@@ -294,7 +294,7 @@ impl BreakerCache {
     pub(super) fn report(&mut self, world: &Services, job: &Job, reports: &[BreakerReport]) {
         self.tick(world);
         for report in reports {
-            let lost = matches!(report, BreakerReport::Ended { .. }) && mutant::is(Mutant::FactLost);
+            let lost = matches!(report, BreakerReport::Ended { .. }) && mutant::is(Mutant::BreakerReportLost);
             if !lost {
                 self.admission.report(&job.shared_id(), report);
             }
@@ -332,7 +332,7 @@ impl BreakerCache {
                 // A fact is missing here, so no attempt may ask before the journal was read.
                 self.looked.remove(name);
             }
-            let is_known = self.admission.written(name, job.id(), seq.0, version);
+            let is_known = self.admission.acknowledge(name, job.id(), seq.0, version);
             if !is_known && !self.unreadable.contains(name) {
                 self.wanted.entry(Arc::clone(name)).or_default();
             }
@@ -357,13 +357,13 @@ impl BreakerCache {
         self.tick(world);
         self.let_go_idle(world);
         for name in self.admission.awaited().clone() {
-            if self.admission.prober(&name) == ProbeOwner::Others {
+            if self.admission.probe_owner(&name) == ProbeOwner::Others {
                 // A claim that ends leaves no trace in the store, so it is tried again.
-                self.admission.probed_by(&name, ProbeOwner::Unclaimed);
+                self.admission.set_probe_owner(&name, ProbeOwner::Unclaimed);
             }
         }
         self.trim(world)?;
-        if self.admission.is_calm() {
+        if self.admission.is_idle() {
             self.clock = Clock::set_by(&*world.machine);
         }
         self.tick(world);
@@ -375,12 +375,12 @@ impl BreakerCache {
         let Some(probe) = self.overdue_probe(name).cloned() else {
             return Ok(());
         };
-        if self.admission.prober(name) != ProbeOwner::Ours {
+        if self.admission.probe_owner(name) != ProbeOwner::Ours {
             self.claim(world, name)?;
         }
         let state = self.admission.get(name);
         let same = state.filter(|state| state.probe.as_ref() == Some(&probe));
-        if let Some(state) = same.filter(|_| self.admission.prober(name) == ProbeOwner::Ours) {
+        if let Some(state) = same.filter(|_| self.admission.probe_owner(name) == ProbeOwner::Ours) {
             let (at, generation) = (self.admission.now(), state.breaker.generation());
             let lost = BreakerRecord::by_hand(vec![BreakerFact::ProbeLost { at, generation }]);
             let append = breakers::append(name, &lost)?;
@@ -400,7 +400,7 @@ impl BreakerCache {
             };
             let asked = self.folded.get(&name).copied().unwrap_or_default();
             if unfolded >= most && version.saturating_sub(asked) >= most {
-                if let Some(fact) = self.admission.folded(&name) {
+                if let Some(fact) = self.admission.fold(&name) {
                     let record = BreakerRecord::by_hand(vec![fact]);
                     let append = breakers::append(&name, &record)?;
                     // If this append fails, the journal is folded a little later.
@@ -429,7 +429,7 @@ impl BreakerCache {
         let idle = self.claims.extract_if(.., |name, _| !admission.needs_claim(name));
         for (name, claim) in idle.collect::<Vec<_>>() {
             world.store.unclaim_in_background(&claim);
-            self.admission.probed_by(&name, ProbeOwner::Unclaimed);
+            self.admission.set_probe_owner(&name, ProbeOwner::Unclaimed);
             if self.admission.get(&name).is_none() {
                 self.forget_name(&name);
             }
@@ -438,7 +438,7 @@ impl BreakerCache {
 
     /// A job is left: claims for it alone are released at once.
     pub(super) fn forget(&mut self, world: &Services, job: &Job) {
-        for name in self.admission.forget(&job.shared_id()) {
+        for name in self.admission.remove_job(&job.shared_id()) {
             self.forget_name(&name);
         }
         self.let_go_idle(world);

@@ -252,12 +252,12 @@ impl<'w> EventLoop<'w> {
         }
         let mut breakers = self.breakers.borrow_mut();
         breakers.tick(self.world);
-        breakers.admission.awaken_probers();
+        breakers.admission.wake_due_probers();
         drop(breakers);
         let mut acts = heard;
         loop {
             // A turn of one job may open a breaker, or let another job probe.
-            let awakened = self.breakers.borrow_mut().admission.take_awakened();
+            let awakened = self.breakers.borrow_mut().admission.take_jobs_to_wake();
             for name in awakened {
                 touched.entry(name).or_default();
             }

@@ -117,7 +117,7 @@ impl JobDriver<'_> {
     pub(super) fn attempt_ended(&mut self, end: AttemptEnd) {
         let start = end.start;
         self.journal.pending.ended.push(start);
-        if mutant::is(Mutant::ForgetsBeforeWriting) {
+        if mutant::is(Mutant::ResultDiscardedBeforeCommit) {
             self.executors.programs.forget(start);
         }
         self.executors.ended(start);

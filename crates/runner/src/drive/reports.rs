@@ -1,7 +1,7 @@
 //! Results from outside, for attempts that the other side has accepted.
 
 use undaunted_engine::input::AttemptEnd;
-use undaunted_engine::task::{TokenOwner, find_token};
+use undaunted_engine::task::{TokenStatus, find_token};
 use undaunted_policy::FailureCause;
 
 use super::message::{AttemptReport, MessageTime, Reported};
@@ -14,22 +14,22 @@ impl JobDriver<'_> {
         match self.arrived(report.arrived) {
             // Nothing can be recorded for an attempt that has not started. A sender without an answer
             // sends it again.
-            TokenOwner::Waiting => {}
-            TokenOwner::Nowhere => {
+            TokenStatus::Waiting => {}
+            TokenStatus::Unknown => {
                 // The sender may have gone.
                 let _ = report.known.send(Reported::Unknown);
             }
             // Answered when it is on the disk: then the sender stops sending it.
-            TokenOwner::Running(_) | TokenOwner::Over => {
+            TokenStatus::Running(_) | TokenStatus::Expired => {
                 self.when_written(MessageTime::Tell(report.known));
             }
         }
     }
 
     /// Takes a result without answering. Returns the attempt it was for.
-    pub(super) fn arrived(&mut self, arrived: ArrivedResult) -> TokenOwner {
+    pub(super) fn arrived(&mut self, arrived: ArrivedResult) -> TokenStatus {
         let found = find_token(&self.job, &arrived.step, &arrived.token);
-        if let TokenOwner::Running(start) = found {
+        if let TokenStatus::Running(start) = found {
             let (output, failure, error) = match arrived.result {
                 Ok(output) => (Some(output), None, String::new()),
                 Err(error) => (None, Some(FailureCause::Refused), error),

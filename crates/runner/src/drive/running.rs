@@ -217,7 +217,7 @@ impl<'w> JobDriver<'w> {
         }
         // A result that was taken while the job did not run counts before its attempt is declared
         // interrupted.
-        if !mutant::is(Mutant::TakenResultLost) {
+        if !mutant::is(Mutant::OfflineResultLost) {
             self.hear_requests(loaded.requests);
         }
         self.decide(&Input::Woke);

@@ -89,7 +89,7 @@ impl JobDriver<'_> {
                 };
                 gate
             }
-            Ok((_, None)) | Err(_) => BreakerAnswer::None,
+            Ok((_, None)) | Err(_) => BreakerAnswer::NoBreaker,
         };
         let refused = prepared.as_ref().err().cloned();
         let before = self.journal.pending.records.len();

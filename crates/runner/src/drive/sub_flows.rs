@@ -151,7 +151,7 @@ impl EventLoop<'_> {
                 Ok(Value::Object(given.collect::<Map<_, _>>()).to_string())
             }
             JobStage::Failed | JobStage::Cancelled => {
-                let failure = job.mishaps.failure.as_ref();
+                let failure = job.failures.failure.as_ref();
                 let error = failure.map(|failure| job.texts.read(&failure.error));
                 let error = error.unwrap_or("it was cancelled");
                 Err((FailureCause::Refused, format!("the flow `{name}` failed: {error}")))

@@ -17,7 +17,7 @@ impl JobDriver<'_> {
     pub(super) fn decide(&mut self, input: &Input) {
         let now = self.now();
         let reaction = react(&mut self.job, input, now);
-        if mutant::is(Mutant::ActsBeforeWriting) {
+        if mutant::is(Mutant::ActsBeforeCommit) {
             for effect in reaction.records.iter().filter_map(wanted_by) {
                 drop(self.act(effect));
             }

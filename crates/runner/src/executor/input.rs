@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use undaunted_engine::decide::cause_in_words;
+use undaunted_engine::decide::describe_cause;
 use undaunted_engine::event::NewItem;
 use undaunted_engine::id::StepId;
 use undaunted_engine::input::{AttemptEnd, Input};
@@ -57,7 +57,7 @@ pub(crate) fn of_command(step: StepId, map: &Map, end: &AttemptEnd) -> Input {
         let output = end.output.as_deref().unwrap_or_default();
         return of_items(step, items_of(map, "from the command", output.as_bytes()));
     };
-    let said = match (cause_in_words(cause), end.error.as_str()) {
+    let said = match (describe_cause(cause), end.error.as_str()) {
         (cause, "") => cause,
         (cause, said) => format!("{cause}: {said}"),
     };

@@ -1,7 +1,7 @@
 //! Results that arrive for one of many flows, in whichever process it runs.
 
 use undaunted_engine::job::JobStage;
-use undaunted_engine::task::{TokenOwner, find_token};
+use undaunted_engine::task::{TokenStatus, find_token};
 use undaunted_engine::workflow::WorkflowMode;
 use undaunted_store::ClaimError;
 
@@ -32,12 +32,12 @@ impl FlowHost {
             Err(_) => return None,
         };
         match find_token(&job, &arrived.step, &arrived.token) {
-            TokenOwner::Nowhere => Some(Reported::Unknown),
-            TokenOwner::Over => Some(Reported::Taken),
+            TokenStatus::Unknown => Some(Reported::Unknown),
+            TokenStatus::Expired => Some(Reported::Taken),
             // Nothing can be recorded for an attempt that has not started.
-            TokenOwner::Waiting => None,
-            TokenOwner::Running(_) if job.stage == JobStage::Suspended => self.hand_on(flow, arrived),
-            TokenOwner::Running(_) => match journal::claim(&*self.store, flow, &self.plans) {
+            TokenStatus::Waiting => None,
+            TokenStatus::Running(_) if job.stage == JobStage::Suspended => self.hand_on(flow, arrived),
+            TokenStatus::Running(_) => match journal::claim(&*self.store, flow, &self.plans) {
                 Ok(held) => self.adopt(held, arrived),
                 Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => self.hand_on(flow, arrived),
                 Err(_) => None,

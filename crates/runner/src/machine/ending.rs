@@ -161,12 +161,12 @@ impl AttemptEnds {
         let others = others.collect();
         let fates = started.iter().map(|(&start, on_record)| {
             let mut fate = recovered.fate(start.0);
-            if matches!(fate, CommandFate::Running(_)) && mutant::is(Mutant::TakeoverForgetsRunning) {
+            if matches!(fate, CommandFate::Running(_)) && mutant::is(Mutant::TakeoverLosesRunning) {
                 fate = CommandFate::Vanished(None);
             }
             let fate = match fate {
                 CommandFate::NeverBegan => AttemptFate::Begin,
-                CommandFate::Vanished(_) if mutant::is(Mutant::SecondStart) => AttemptFate::Begin,
+                CommandFate::Vanished(_) if mutant::is(Mutant::UnknownAttemptRestarted) => AttemptFate::Begin,
                 CommandFate::Running(_) => AttemptFate::Wait,
                 CommandFate::Exited(exited) => AttemptFate::Ended(Box::new(self.end(&exited, outputs))),
                 CommandFate::Vanished(found) => {

@@ -162,7 +162,7 @@ impl Scene {
 
     fn start(&mut self) {
         for item in all_items(&self.job) {
-            self.tell(&Input::Start { item, refused: None, gate: BreakerAnswer::None });
+            self.tell(&Input::Start { item, refused: None, gate: BreakerAnswer::NoBreaker });
         }
     }
 

@@ -90,7 +90,7 @@ impl Job {
 
     /// As [`Job::save`], without the names and values of the items of maps, which are most of a large job.
     /// For a process that only shows the job: it has them learned ([`Items::learn`](crate::job::Items::learn)).
-    pub fn save_without_inputs(&self) -> Vec<u8> {
+    pub fn snapshot_without_inputs(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         // Writing to memory cannot fail.
         let _ = self.put(true, &mut Encoder::new(&mut bytes));
@@ -205,14 +205,14 @@ impl Job {
 
 impl Whole {
     fn begin(self, plans: &Plans) -> Result<Job, JobError> {
-        let mut job = Job::begin_sharing(
+        let mut job = Job::begin_with_plans(
             &Record {
                 at: self.times.submitted_at,
                 event: Event::Job(JobEvent::Submitted(Box::new(self.submitted))),
             },
             plans,
         )?;
-        (job.times, job.stage, job.mishaps) = (self.times, self.stage, self.mishaps);
+        (job.times, job.stage, job.failures) = (self.times, self.stage, self.mishaps);
         (job.rounds, job.run, job.starts.next) = (self.rounds, self.run, self.next_start);
         job.starts.running = self.running;
         let accepted = self.accepted.into_iter();

@@ -55,7 +55,7 @@ impl Scene {
         let record = Record { at: T0, event: Event::Job(JobEvent::Submitted(Box::new(submitted))) };
         let job = Job::begin(&record).expect("a job");
         let mut scene = Self {
-            breakers: AdmissionControl::of(job.plan().breakers()),
+            breakers: AdmissionControl::with_breakers(job.plan().breakers()),
             seq: 0,
             job,
             now: T0,
@@ -91,13 +91,13 @@ impl Scene {
             self.seq += 1;
             if self.breakers.seal(name, &id, self.seq).is_some() {
                 let (version, _) = self.breakers.version(name).expect("known");
-                assert!(self.breakers.written(name, &id, self.seq, Some(version + 1)));
+                assert!(self.breakers.acknowledge(name, &id, self.seq, Some(version + 1)));
             }
         }
         self.breakers.refresh();
         let offers = offers(&self.job, &self.breakers);
-        self.breakers.offer(&id, &offers);
-        self.breakers.take_turned()
+        self.breakers.set_offers(&id, &offers);
+        self.breakers.take_transitions()
     }
 
     pub(super) fn read(&mut self, step: StepId, names: &[&str]) {
@@ -111,9 +111,9 @@ impl Scene {
         self.breakers.tick(self.now);
         for item in ready(&self.job, &self.breakers, self.now) {
             let names: Vec<_> = self.breakers.names().cloned().collect();
-            let gate = names.first().map_or(BreakerAnswer::None, |name| {
+            let gate = names.first().map_or(BreakerAnswer::NoBreaker, |name| {
                 if self.breakers.may_probe(name) {
-                    self.breakers.probed_by(name, ProbeOwner::Ours);
+                    self.breakers.set_probe_owner(name, ProbeOwner::Ours);
                 }
                 ask(&self.job, &mut self.breakers, item, name)
             });

@@ -181,7 +181,7 @@ fn a_breaker_that_another_job_has_opened_is_said_once() {
     };
     let failed = BreakerRecord { job: Some("another".to_owned()), ..BreakerRecord::by_hand(vec![failed]) };
     scene.breakers.tick(scene.now);
-    assert!(scene.breakers.learn("payments", [(1, failed)]));
+    assert!(scene.breakers.extend("payments", [(1, failed)]));
     scene.read(StepId(0), &["a", "b", "c", "d"]);
     scene.start();
     assert_data_eq!(
