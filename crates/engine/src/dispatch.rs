@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use undaunted_policy::Timestamp;
 
-use crate::breaker::{AdmissionControl, BreakerAnswer, StartAllowance, BreakerState, ProbeOffer};
+use crate::breaker::{AdmissionControl, BreakerAnswer, BreakerState, ProbeOffer, StartAllowance};
 use crate::id::{ItemId, StepId};
 use crate::job::{Job, JobStage, StepState};
 

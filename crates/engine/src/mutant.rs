@@ -9,75 +9,75 @@ pub enum Mutant {
     /// One retry more than is allowed.
     ExtraAttempt,
     /// Jitter that does not follow from the seed.
-    JitterDrawnAnew,
+    UnseededJitter,
     /// A delay budget that is never used up.
-    BudgetUnspent,
+    BudgetIgnored,
     /// An open breaker lets everything through.
     BreakerIgnored,
     /// After somebody has gone on with a job, retries are charged to no pool.
-    PoolForgotten,
+    PoolIgnoredAfterResume,
     /// Waits begin anew when somebody goes on with a job.
-    WaitRestarted,
+    WaitRestartedOnResume,
     /// A retry starts a tenth of a second before it is due.
     EarlyRetry,
     /// A report about an attempt that is over counts for another one.
-    LateReportCounts,
+    LateReportCounted,
     /// A dead letter is not counted.
-    DeadLetterLost,
+    DeadLetterNotCounted,
     /// What is decided is done before it is on the disk.
-    ActsBeforeWriting,
+    ActsBeforeCommit,
     /// The keeper forgets the end of an attempt before it is on the disk.
-    ForgetsBeforeWriting,
+    ResultDiscardedBeforeCommit,
     /// A write that failed is taken for one that did not.
     FailedWriteIgnored,
     /// An attempt whose fate nobody knows is begun once more.
-    SecondStart,
+    UnknownAttemptRestarted,
     /// Whatever a keeper still runs is taken for gone after a takeover.
-    TakeoverForgetsRunning,
+    TakeoverLosesRunning,
     /// A command asks the breaker of the request that its item has sent before.
-    WrongBreakerAsked,
+    WrongBreaker,
     /// A keeper is told to forget an attempt whose end is being written.
-    ForgetsWhileWriting,
+    ResultDiscardedDuringCommit,
     /// Whoever leaves begins no command that gives items, and waits for it.
-    NeverLeaves,
+    NeverSuspends,
     /// A result that was taken while nobody ran the job is thrown away.
-    TakenResultLost,
+    OfflineResultLost,
     /// The result of an attempt is not told to its breaker.
-    FactLost,
+    BreakerReportLost,
     /// A process starts what it knows to be held, because its own facts are not on the disk yet.
-    OwnFactsIgnored,
+    UnwrittenFactsIgnored,
     /// A process probes without the claim.
-    TwoProbers,
+    ProbeWithoutClaim,
     /// A hold is charged to the pool.
     HoldCharged,
 }
 
 impl Mutant {
     /// Those that were thought of.
-    pub const INVENTED: [Self; 18] = [
+    pub const HYPOTHETICAL: [Self; 18] = [
         Self::ExtraAttempt,
-        Self::JitterDrawnAnew,
-        Self::BudgetUnspent,
+        Self::UnseededJitter,
+        Self::BudgetIgnored,
         Self::BreakerIgnored,
-        Self::PoolForgotten,
-        Self::WaitRestarted,
+        Self::PoolIgnoredAfterResume,
+        Self::WaitRestartedOnResume,
         Self::EarlyRetry,
-        Self::LateReportCounts,
-        Self::DeadLetterLost,
-        Self::ActsBeforeWriting,
-        Self::ForgetsBeforeWriting,
+        Self::LateReportCounted,
+        Self::DeadLetterNotCounted,
+        Self::ActsBeforeCommit,
+        Self::ResultDiscardedBeforeCommit,
         Self::FailedWriteIgnored,
-        Self::SecondStart,
-        Self::TakeoverForgetsRunning,
-        Self::FactLost,
-        Self::OwnFactsIgnored,
-        Self::TwoProbers,
+        Self::UnknownAttemptRestarted,
+        Self::TakeoverLosesRunning,
+        Self::BreakerReportLost,
+        Self::UnwrittenFactsIgnored,
+        Self::ProbeWithoutClaim,
         Self::HoldCharged,
     ];
 
     /// Those that we have really made, and mended.
-    pub const MADE: [Self; 4] =
-        [Self::WrongBreakerAsked, Self::ForgetsWhileWriting, Self::NeverLeaves, Self::TakenResultLost];
+    pub const PAST_BUGS: [Self; 4] =
+        [Self::WrongBreaker, Self::ResultDiscardedDuringCommit, Self::NeverSuspends, Self::OfflineResultLost];
 }
 
 #[cfg(feature = "mutants")]

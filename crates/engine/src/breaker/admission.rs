@@ -31,10 +31,10 @@ pub struct AdmissionControl {
 }
 
 impl AdmissionControl {
-    pub fn of(settings: impl IntoIterator<Item = (String, BreakerSettings)>) -> Self {
+    pub fn with_breakers(settings: impl IntoIterator<Item = (String, BreakerSettings)>) -> Self {
         let mut admission = Self::default();
         for (name, settings) in settings {
-            admission.meet(&Arc::from(name), BreakerState::with_settings(settings).into());
+            admission.load(&Arc::from(name), BreakerState::with_settings(settings).into());
         }
         admission
     }
@@ -48,7 +48,7 @@ impl AdmissionControl {
     }
 
     /// Replaces what is known of a breaker with its folded journal.
-    pub fn meet(&mut self, name: &Arc<str>, mut journal: BreakerJournal) {
+    pub fn load(&mut self, name: &Arc<str>, mut journal: BreakerJournal) {
         let known = self.known.entry(Arc::clone(name)).or_default();
         journal.changes.retain(|(_, it)| it.change.is_transition());
         let is_read = |it: &Sealed| it.reached.is_some_and(|at| at <= journal.version);
@@ -61,8 +61,8 @@ impl AdmissionControl {
     }
 
     /// Adds newer journal records. Returns false if some are missing because the journal was trimmed: then
-    /// the whole journal must be read and passed to [`Self::meet`].
-    pub fn learn(&mut self, name: &str, records: impl IntoIterator<Item = (u64, BreakerRecord)>) -> bool {
+    /// the whole journal must be read and passed to [`Self::load`].
+    pub fn extend(&mut self, name: &str, records: impl IntoIterator<Item = (u64, BreakerRecord)>) -> bool {
         let Some((name, known)) = entry(&mut self.known, name) else {
             return false;
         };
@@ -84,7 +84,7 @@ impl AdmissionControl {
 
     /// The facts of a commit are on disk, at journal version `reached` if the store returned it. Returns
     /// false if the journal must be read because it may hold unknown facts.
-    pub fn written(&mut self, name: &str, job: &str, seq: u64, reached: Option<u64>) -> bool {
+    pub fn acknowledge(&mut self, name: &str, job: &str, seq: u64, reached: Option<u64>) -> bool {
         let Some((name, known)) = entry(&mut self.known, name) else {
             return true;
         };
@@ -142,7 +142,7 @@ impl AdmissionControl {
         Some((known.journal.version, known.journal.unfolded))
     }
 
-    pub fn folded(&self, name: &str) -> Option<BreakerFact> {
+    pub fn fold(&self, name: &str) -> Option<BreakerFact> {
         Some(self.known.get(name)?.journal.folded())
     }
 
@@ -221,7 +221,7 @@ impl AdmissionControl {
 
     /// Forgets a job and its unwritten facts. Returns the breakers that no job uses any more; they are
     /// forgotten too.
-    pub fn forget(&mut self, job: &Arc<str>) -> Vec<Arc<str>> {
+    pub fn remove_job(&mut self, job: &Arc<str>) -> Vec<Arc<str>> {
         let mut unused = Vec::new();
         for name in self.jobs.remove(job).unwrap_or_default() {
             self.take_back(&name, job);
@@ -260,12 +260,12 @@ impl AdmissionControl {
         known.flat_map(|known| &known.users)
     }
 
-    pub fn has_news(&self) -> bool {
+    pub fn has_changes(&self) -> bool {
         !self.changed.is_empty() || !self.turned.is_empty()
     }
 
     /// Transitions that have reached the disk since the last call.
-    pub fn take_turned(&mut self) -> Vec<(Arc<str>, BreakerChange)> {
+    pub fn take_transitions(&mut self) -> Vec<(Arc<str>, BreakerChange)> {
         std::mem::take(&mut self.turned)
     }
 }

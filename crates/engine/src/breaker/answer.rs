@@ -9,8 +9,8 @@ use undaunted_policy::{Ticket, Timestamp};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum BreakerAnswer {
     #[default]
-    None,
-    Open {
+    NoBreaker,
+    Admitted {
         breaker: Arc<str>,
         /// Returned to the breaker with the result.
         ticket: Ticket,

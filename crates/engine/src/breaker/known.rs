@@ -64,8 +64,8 @@ pub struct ProbeOffer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartAllowance {
-    Passes(u32),
-    Probes,
+    Admits(u32),
+    AdmitsProbe,
     Holds,
     Refuses,
 }

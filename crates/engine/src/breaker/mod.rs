@@ -18,7 +18,7 @@ mod waiting;
 pub use admission::AdmissionControl;
 pub use answer::BreakerAnswer;
 pub use journal::{BreakerJournal, HISTORY};
-pub use known::{StartAllowance, ProbeOffer, ProbeOwner};
+pub use known::{ProbeOffer, ProbeOwner, StartAllowance};
 pub use record::{BreakerFact, BreakerRecord};
 pub use report::{BreakerReport, TargetSignal};
 pub use state::{BreakerChange, BreakerChangeKind, BreakerState, Probe};

@@ -83,7 +83,7 @@ impl BreakerChangeKind {
 }
 
 impl BreakerState {
-    pub fn with(settings: BreakerSettings) -> Self {
+    pub fn with_settings(settings: BreakerSettings) -> Self {
         Self { settings, ..Self::default() }
     }
 

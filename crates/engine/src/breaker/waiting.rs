@@ -8,14 +8,14 @@ use undaunted_policy::{Admission as Answer, CircuitState, Ticket, Timestamp};
 
 use super::admission::AdmissionControl;
 use super::answer::BreakerAnswer;
-use super::known::{StartAllowance, KnownBreaker, ProbeOffer, ProbeOwner};
+use super::known::{KnownBreaker, ProbeOffer, ProbeOwner, StartAllowance};
 use super::release::Release;
 use super::state::Probe;
 
 impl AdmissionControl {
     /// Whether a start may go ahead. `left` is the item's remaining attempts, or `None` if another item of
     /// the job should probe first. Registers the job as a user.
-    pub fn ask(&mut self, name: &Arc<str>, job: &Arc<str>, left: Option<u64>) -> BreakerAnswer {
+    pub fn admit(&mut self, name: &Arc<str>, job: &Arc<str>, left: Option<u64>) -> BreakerAnswer {
         self.add_user(name, job);
         let now = self.now;
         let breaker = Arc::clone(name);
@@ -48,7 +48,7 @@ impl AdmissionControl {
         }
     }
 
-    pub fn openness(&self, name: &str, job: &str) -> StartAllowance {
+    pub fn allowance(&self, name: &str, job: &str) -> StartAllowance {
         let Some(known) = self.known.get(name) else {
             return StartAllowance::Admits(u32::MAX);
         };
@@ -70,7 +70,7 @@ impl AdmissionControl {
     }
 
     /// Whether an item with this many attempts left may probe: no other job has one with more.
-    pub fn goes_first(&self, name: &str, left: u64) -> bool {
+    pub fn ranks_first(&self, name: &str, left: u64) -> bool {
         let best = self.known.get(name).and_then(|known| known.ranking.first());
         best.is_none_or(|(Reverse(best), _)| *best <= left)
     }
@@ -81,14 +81,14 @@ impl AdmissionControl {
     }
 
     /// When the breaker admits more of a job by itself: its next probe or release.
-    pub fn next(&self, name: &str, job: &str) -> Option<Timestamp> {
+    pub fn next_admission(&self, name: &str, job: &str) -> Option<Timestamp> {
         let known = self.known.get(name)?;
         let release = known.releases.get(job).and_then(Release::next);
         known.state.until().or(release)
     }
 
     /// Replaces what a job has waiting for breakers.
-    pub fn offer(&mut self, job: &Arc<str>, offers: &BTreeMap<Arc<str>, ProbeOffer>) {
+    pub fn set_offers(&mut self, job: &Arc<str>, offers: &BTreeMap<Arc<str>, ProbeOffer>) {
         let names = self.jobs.get(job).into_iter().flatten();
         let gone = names.filter(|name| !offers.contains_key(*name)).cloned();
         for name in gone.collect::<Vec<_>>() {
@@ -137,7 +137,7 @@ impl AdmissionControl {
         }
     }
 
-    pub fn prober(&self, name: &str) -> ProbeOwner {
+    pub fn probe_owner(&self, name: &str) -> ProbeOwner {
         self.known.get(name).map_or(ProbeOwner::Unclaimed, |it| it.prober)
     }
 
@@ -198,7 +198,7 @@ impl AdmissionControl {
     }
 
     /// Whether no breaker holds or releases anything, so that the clock may be reset.
-    pub fn is_calm(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         let mut known = self.known.values();
         known.all(|it| !it.state.is_open_or_half_open() && it.releases.is_empty())
     }

@@ -212,12 +212,12 @@ fn wind_up(job: &Job, reason: Reason) -> Vec<Event> {
 }
 
 pub(super) fn ending(job: &Job) -> JobEnded {
-    let mishap = job.first_failure();
+    let failure = job.first_failure();
     JobEnded {
         counts: job.tally(),
         // After a redrive, the dead letters left alone are the reason.
-        reason: mishap.as_ref().map(|failure| failure.reason).or_else(|| job.first_dead()),
-        error: mishap.or_else(|| job.failures.recovered.clone()).map(|failure| failure.error),
+        reason: failure.as_ref().map(|failure| failure.reason).or_else(|| job.first_dead()),
+        error: failure.or_else(|| job.failures.recovered.clone()).map(|failure| failure.error),
         submitted: Some(job.times.submitted_at),
     }
 }

@@ -47,7 +47,7 @@ impl Job {
             JobEvent::TextKept { text } => self.texts.keep(text),
             JobEvent::Stopping { reason } => {
                 self.stage = JobStage::Stopping(*reason);
-                self.mishaps.stopped = Some(*reason);
+                self.failures.stopped = Some(*reason);
             }
             JobEvent::Completed(_) => self.end(JobStage::Completed, now),
             JobEvent::Partial(_) => self.end(JobStage::Partial, now),
@@ -79,7 +79,7 @@ impl Job {
             StepEvent::InputFailed { step, reason, error, .. } => {
                 self.close(*step, StepStage::Failed);
                 // An input command that was ended by a cancellation did not fail the job.
-                if self.mishaps.stopped.is_none() {
+                if self.failures.stopped.is_none() {
                     self.note_failure(*step, *reason, error);
                 }
             }
@@ -181,9 +181,9 @@ impl Job {
 
     /// What the report shows: the failure that ends the job, else the first dead letter of its map.
     fn note_failure(&mut self, step: StepId, reason: Reason, error: &StoredText) {
-        if !self.plan.is_map(step) || self.mishaps.failure.is_none() {
+        if !self.plan.is_map(step) || self.failures.failure.is_none() {
             let error = error.clone();
-            self.mishaps.failure = Some(JobFailure { reason, error });
+            self.failures.failure = Some(JobFailure { reason, error });
         }
     }
 
@@ -336,7 +336,7 @@ impl Job {
     /// A stop that a handler recovered stays in the report.
     fn note_recovery(&mut self, frame: Option<HandlerFrame>) {
         if let Some(frame) = frame {
-            self.mishaps.recovered.get_or_insert(JobFailure { reason: frame.reason, error: frame.error });
+            self.failures.recovered.get_or_insert(JobFailure { reason: frame.reason, error: frame.error });
         }
     }
 

@@ -95,15 +95,15 @@ impl Job {
 
     /// What is wrong: what failed the job, else an unmet completion rule, else the first failure that
     /// counts.
-    pub(crate) fn mishap(&self) -> Option<JobFailure> {
+    pub(crate) fn first_failure(&self) -> Option<JobFailure> {
         // A map that falls short does not end the job; a failed command beside the map does.
         let mut steps = StepId::all().zip(&self.steps);
         let by_command = steps.any(|(step, state)| self.plan.is_one(step) && state.dead > 0);
         let shortfall = || self.shortfall();
         if by_command {
-            self.mishaps.failure.clone().or_else(shortfall)
+            self.failures.failure.clone().or_else(shortfall)
         } else {
-            shortfall().or_else(|| self.mishaps.failure.clone())
+            shortfall().or_else(|| self.failures.failure.clone())
         }
     }
 

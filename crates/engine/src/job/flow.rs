@@ -52,7 +52,7 @@ impl Job {
             "the step `{}` cannot begin: `{missing}`, which it requires, can no longer come",
             name.unwrap_or_default()
         );
-        self.mishaps
+        self.failures
             .failure
             .get_or_insert(JobFailure { reason: Reason::Permanent, error: StoredText::Itself(error) });
         if let Some(state) = self.step_mut(step) {

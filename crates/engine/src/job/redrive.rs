@@ -32,8 +32,8 @@ impl Job {
 
     pub(super) fn reopen(&mut self, reduce: bool) {
         self.stage = JobStage::Running;
-        self.mishaps.stopped = None;
-        self.mishaps.failure = None;
+        self.failures.stopped = None;
+        self.failures.failure = None;
         let phases: Vec<_> = self.workflow().steps.iter().map(|it| it.phase).collect();
         // Dead letters of steps that begin again are gone with their items.
         let is_again = |step: StepId| reduce && phases.get(step.position()) == Some(&StepPhase::Reduce);

@@ -49,7 +49,7 @@ pub struct Job {
     pub dead: BTreeMap<ItemId, Box<ActiveItem>>,
     /// Commands tried before the job was submitted whose turn has not come, by item identity.
     pub imported: BTreeMap<(CommandId, String), ImportedCommand>,
-    pub mishaps: JobFailures,
+    pub failures: JobFailures,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -127,7 +127,7 @@ impl Job {
             alike: SharedPositions::default(),
             dead: BTreeMap::new(),
             imported: BTreeMap::new(),
-            mishaps: JobFailures::default(),
+            failures: JobFailures::default(),
         };
         job.begin_flow();
         job.find_open();

@@ -13,8 +13,8 @@ pub enum TokenStatus {
     /// The item waits for its next attempt.
     Waiting,
     /// The round is over.
-    Over,
-    Nowhere,
+    Expired,
+    Unknown,
 }
 
 pub fn find_token(job: &Job, step: &str, token: &str) -> TokenStatus {

@@ -128,7 +128,7 @@ pub fn report(job: &Job) -> JobReport {
 pub(super) fn summary(job: &Job) -> JobReport {
     let status = JobStatus::from(job.stage);
     let failure = job.first_failure();
-    let mishap = failure.as_ref().or(job.failures.recovered.as_ref());
+    let shown = failure.as_ref().or(job.failures.recovered.as_ref());
     let counts = job.tally();
     let reached = job.counted().find_map(|(_, step)| step.reached);
     JobReport {
@@ -136,7 +136,7 @@ pub(super) fn summary(job: &Job) -> JobReport {
         name: job.workflow().name.clone(),
         status,
         reason: why(job, status),
-        error: mishap.map(|mishap| job.texts.read(&mishap.error).to_owned()),
+        error: shown.map(|failure| job.texts.read(&failure.error).to_owned()),
         items: (&counts).into(),
         attempts: counts.attempts,
         retries: counts.retries,

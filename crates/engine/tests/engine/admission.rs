@@ -2,8 +2,8 @@
 //! what was held is let go.
 
 use undaunted_engine::breaker::{
-    AdmissionControl, BreakerAnswer, BreakerChangeKind, BreakerFact, BreakerJournal, StartAllowance,
-    BreakerRecord, TargetSignal,
+    AdmissionControl, BreakerAnswer, BreakerChangeKind, BreakerFact, BreakerJournal, BreakerRecord,
+    StartAllowance, TargetSignal,
 };
 use undaunted_policy::{BreakerSettings, Ticket, WhenOpen};
 

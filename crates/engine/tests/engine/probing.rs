@@ -1,7 +1,7 @@
 //! Who finds out whether the target of a breaker is back: the process with the claim, and of its jobs
 //! the one whose item has the most attempts left.
 
-use undaunted_engine::breaker::{BreakerAnswer, BreakerFact, StartAllowance, ProbeOwner, TargetSignal};
+use undaunted_engine::breaker::{BreakerAnswer, BreakerFact, ProbeOwner, StartAllowance, TargetSignal};
 use undaunted_policy::{BreakerSettings, WhenOpen};
 
 use crate::desk::{Desk, NAME, SETTINGS, id, is_held, is_probe, jobs, name};

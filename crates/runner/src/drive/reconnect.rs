@@ -55,7 +55,8 @@ impl JobDriver<'_> {
         }
         // The last engine may have died before it told the keeper that the ends of these are on record.
         for start in others {
-            let is_settled = !self.journal.writes_end_of(start) || mutant::is(Mutant::ResultDiscardedDuringCommit);
+            let is_settled =
+                !self.journal.writes_end_of(start) || mutant::is(Mutant::ResultDiscardedDuringCommit);
             if is_settled {
                 self.executors.programs.forget(start);
             }

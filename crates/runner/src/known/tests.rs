@@ -70,7 +70,11 @@ impl Scene {
     }
 
     fn fail(&mut self, item: u32) {
-        self.tell(&Input::Start { item: StepId(0).item(item), refused: None, gate: BreakerAnswer::NoBreaker });
+        self.tell(&Input::Start {
+            item: StepId(0).item(item),
+            refused: None,
+            gate: BreakerAnswer::NoBreaker,
+        });
         self.tell(&Input::Ended(Box::new(AttemptEnd {
             start: StartId(u64::from(item) + 1),
             failure: Some(FailureCause::Exit(1)),

@@ -76,7 +76,7 @@ struct Whole {
     #[n(16)]
     imported: Vec<ImportedCommand>,
     #[n(17)]
-    mishaps: JobFailures,
+    failures: JobFailures,
 }
 
 impl Job {
@@ -128,7 +128,7 @@ impl Job {
             attributes,
             texts,
             imported,
-            mishaps,
+            failures,
             // Derived, not recorded, or saved separately.
             plan: _,
             open: _,
@@ -165,7 +165,7 @@ impl Job {
             givers: givers.collect(),
             texts: texts.iter().map(str::to_owned).collect(),
             imported: imported.values().cloned().collect(),
-            mishaps: mishaps.clone(),
+            failures: failures.clone(),
         }
     }
 
@@ -212,7 +212,7 @@ impl Whole {
             },
             plans,
         )?;
-        (job.times, job.stage, job.failures) = (self.times, self.stage, self.mishaps);
+        (job.times, job.stage, job.failures) = (self.times, self.stage, self.failures);
         (job.rounds, job.run, job.starts.next) = (self.rounds, self.run, self.next_start);
         job.starts.running = self.running;
         let accepted = self.accepted.into_iter();
