@@ -74,6 +74,7 @@ mod reason;
 pub mod retry;
 mod rules;
 mod schedule;
+mod signal;
 #[cfg(feature = "serde")]
 pub mod spelling;
 mod strategy;
@@ -98,6 +99,7 @@ pub use pool::{Balance, Ceilings, Pool, PoolLimits};
 pub use reason::{Reason, UnknownReason};
 pub use rules::{ClassName, Conditions, RetryOn, Rule, RuleAction, Rules};
 pub use schedule::{PlannedRetry, Schedule};
+pub use signal::{SIGNAL_NAMES, signal_name, signal_number};
 pub use strategy::{Parameter, ParameterKind, Strategy};
 pub use timestamp::Timestamp;
 pub use tolerance::Tolerance;

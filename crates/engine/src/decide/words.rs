@@ -1,6 +1,6 @@
 //! Failures in words, for people.
 
-use undaunted_policy::{Decision, FailureCause, Reason, Verdict};
+use undaunted_policy::{Decision, FailureCause, Reason, Verdict, signal_name};
 
 pub fn of_cause(cause: FailureCause) -> String {
     match cause {
@@ -19,26 +19,6 @@ pub fn of_cause(cause: FailureCause) -> String {
         FailureCause::Interrupted => "interrupted".to_owned(),
         _ => "failed".to_owned(),
     }
-}
-
-const fn signal_name(signal: i32) -> Option<&'static str> {
-    Some(match signal {
-        1 => "HUP",
-        2 => "INT",
-        3 => "QUIT",
-        4 => "ILL",
-        6 => "ABRT",
-        7 => "BUS",
-        8 => "FPE",
-        9 => "KILL",
-        11 => "SEGV",
-        13 => "PIPE",
-        14 => "ALRM",
-        15 => "TERM",
-        24 => "XCPU",
-        25 => "XFSZ",
-        _ => return None,
-    })
 }
 
 pub(super) fn of_failure(cause: FailureCause, lines: &str) -> String {

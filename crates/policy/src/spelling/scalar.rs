@@ -12,6 +12,7 @@ use serde::de::{self, DeserializeSeed, IntoDeserializer, SeqAccess, Visitor};
 
 use crate::config::JitterMode;
 use crate::limits::Attempts;
+use crate::signal::signal_number;
 
 /// A value that is read from a scalar.
 pub(super) trait Scalar: Sized {
@@ -206,14 +207,7 @@ impl Scalar for Signal {
     }
 
     fn from_word(word: &str) -> Option<Self> {
-        // In the order of their numbers on Linux, from 1.
-        const NAMES: [&str; 15] = [
-            "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",
-            "PIPE", "ALRM", "TERM",
-        ];
-        let name = word.strip_prefix("SIG").unwrap_or(word);
-        let index = NAMES.iter().position(|known| *known == name)?;
-        i32::try_from(index.saturating_add(1)).ok().map(Self)
+        signal_number(word).map(Self)
     }
 }
 

@@ -5,6 +5,7 @@
 //! affect the other kinds that the key accepts.
 
 use serde_json::{Value, json};
+use undaunted_policy::SIGNAL_NAMES;
 
 use crate::workflow::keys::{MappingKey, MappingTable, ValueShape};
 
@@ -25,7 +26,6 @@ const ADDRESS: &str = "^(\\$\\{|https?://(\\S+$|.*\\$\\{))";
 const PLAIN_ADDRESS: &str = "^https?://\\S+$";
 const VARIABLE: &str = "^\\$([A-Za-z0-9_]+|\\{[A-Za-z0-9_]+\\})$";
 const PERMISSIONS: &str = "^(0o)?0*[0-7]{1,4}$";
-const SIGNAL: &str = "^(SIG)?(HUP|INT|QUIT|ILL|TRAP|ABRT|BUS|FPE|KILL|USR1|SEGV|USR2|PIPE|ALRM|TERM)$";
 
 pub(super) fn of(table: MappingTable, key: MappingKey) -> Value {
     match (table, key.name()) {
@@ -132,7 +132,10 @@ fn retry(name: &str) -> Value {
         "jitter_factor" => json!({"minimum": 0, "maximum": 1}),
         // A condition with an empty list would match everything.
         "exit_code" => each(json!({"maximum": 255})),
-        "signal" => each(json!({"minimum": 1, "maximum": 64, "pattern": SIGNAL})),
+        "signal" => {
+            let names = format!("^(SIG)?({})$", SIGNAL_NAMES.join("|"));
+            each(json!({"minimum": 1, "maximum": 64, "pattern": names}))
+        }
         "status" | "class" => json!({"minItems": 1}),
         // How a failure is retried may differ; which failures are retried is decided before.
         "retry_config" => json!({
