@@ -172,7 +172,7 @@ const BROKEN: &[&str] = &[
     "[{shell: a, retry_config: {rules: [{exit_code: 1}]}}]",
     "[{shell: a, retry_config: {rules: [{exit_code: 256, then: stop}]}}]",
     "[{shell: a, retry_config: {rules: [{exit_code: [], then: stop}]}}]",
-    "[{shell: a, retry_config: {rules: [{signal: WINCH, then: stop}]}}]",
+    "[{shell: a, retry_config: {rules: [{signal: NOSUCH, then: stop}]}}]",
     "[{shell: a, retry_config: {rules: [{signal: [65], then: stop}]}}]",
     "[{shell: a, retry_config: {rules: [{class: odd, then: stop}]}}]",
     "[{shell: a, retry_config: {rules: [{then: stop, retry_config: {}}]}}]",
