@@ -8,13 +8,13 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-pub(crate) fn told(status: StatusCode, value: &Value) -> Response {
+pub(crate) fn json_response(status: StatusCode, value: &Value) -> Response {
     let kind = [(CONTENT_TYPE, "application/json")];
     (status, kind, value.to_string()).into_response()
 }
 
-pub(crate) fn said(status: StatusCode, error: &str) -> Response {
-    told(status, &json!({ "error": error, "status": status.as_u16() }))
+pub(crate) fn error_response(status: StatusCode, error: &str) -> Response {
+    json_response(status, &json!({ "error": error, "status": status.as_u16() }))
 }
 
 /// A view as JSON, its keys in alphabetical order. The keys of views are texts, so this cannot fail.
@@ -46,11 +46,11 @@ impl HttpRefusal {
     }
 
     /// The request is malformed.
-    pub(crate) fn wrong(error: impl Into<String>) -> Self {
+    pub(crate) fn bad_request(error: impl Into<String>) -> Self {
         Self::with(StatusCode::BAD_REQUEST, error)
     }
 
-    pub(crate) fn missing(error: impl Into<String>) -> Self {
+    pub(crate) fn not_found(error: impl Into<String>) -> Self {
         Self::with(StatusCode::NOT_FOUND, error)
     }
 
@@ -63,24 +63,24 @@ impl HttpRefusal {
     }
 
     /// The fault is on the server's side.
-    pub(crate) fn failed(error: impl Into<String>) -> Self {
+    pub(crate) fn internal(error: impl Into<String>) -> Self {
         Self::with(StatusCode::INTERNAL_SERVER_ERROR, error)
     }
 
-    pub(crate) fn unread(wrong: &BytesRejection) -> Self {
+    pub(crate) fn unreadable_body(wrong: &BytesRejection) -> Self {
         Self::with(wrong.status(), wrong.body_text())
     }
 }
 
 impl IntoResponse for HttpRefusal {
     fn into_response(self) -> Response {
-        said(self.status, &self.error)
+        error_response(self.status, &self.error)
     }
 }
 
 /// The name in the path, if it can be decoded.
-pub(crate) type Named = Result<Path<String>, PathRejection>;
+pub(crate) type PathName = Result<Path<String>, PathRejection>;
 
-pub(crate) fn named(name: Named) -> Result<String, HttpRefusal> {
-    name.map(|Path(name)| name).map_err(|_| HttpRefusal::missing("there is nothing at this address"))
+pub(crate) fn path_name(name: PathName) -> Result<String, HttpRefusal> {
+    name.map(|Path(name)| name).map_err(|_| HttpRefusal::not_found("there is nothing at this address"))
 }

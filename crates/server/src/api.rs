@@ -11,7 +11,7 @@ use undaunted_runner::journal::JournalError;
 use crate::answer::HttpRefusal;
 use crate::listen::ListenerEnd;
 use crate::metrics::Metrics;
-use crate::news::ChangeSignal;
+use crate::watch::ChangeSignal;
 
 #[derive(Clone)]
 pub struct Served {
@@ -55,26 +55,26 @@ impl Api {
     }
 
     /// Runs blocking work on another thread.
-    pub(crate) async fn work<T: Send + 'static>(
+    pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Served) -> Result<T, HttpRefusal> + Send + 'static,
     ) -> Result<T, HttpRefusal> {
         let served = Arc::clone(&self.served);
         let worked = spawn_blocking(move || work(&served)).await;
-        worked.unwrap_or_else(|_| Err(HttpRefusal::failed("it was given up halfway")))
+        worked.unwrap_or_else(|_| Err(HttpRefusal::internal("the request was interrupted")))
     }
 
-    pub(crate) async fn look<T: Send + 'static>(
+    pub(crate) async fn read_catalog<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Catalog) -> Result<T, HttpRefusal> + Send + 'static,
     ) -> Result<T, HttpRefusal> {
-        self.work(|served| served.host.book().read(look).map_err(unavailable)?).await
+        self.blocking(|served| served.host.book().read(look).map_err(unavailable)?).await
     }
 }
 
 pub(crate) fn unavailable(error: JournalError) -> HttpRefusal {
     match error {
-        JournalError::NotFound { job } => HttpRefusal::missing(format!("there is no flow `{job}`")),
+        JournalError::NotFound { job } => HttpRefusal::not_found(format!("there is no flow `{job}`")),
         other => HttpRefusal::unavailable(undaunted_runner::with_causes(&other)),
     }
 }

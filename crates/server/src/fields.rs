@@ -16,12 +16,14 @@ impl Fields {
     pub(crate) fn read(body: &[u8]) -> Result<Self, HttpRefusal> {
         match serde_json::from_slice(body) {
             Ok(Value::Object(fields)) => Ok(Self(fields)),
-            Ok(_) => Err(HttpRefusal::wrong("what was sent is no JSON object")),
-            Err(error) => Err(HttpRefusal::wrong(format!("what was sent is not JSON: {error}"))),
+            Ok(_) => Err(HttpRefusal::bad_request("the request body is not a JSON object")),
+            Err(error) => {
+                Err(HttpRefusal::bad_request(format!("the request body is not valid JSON: {error}")))
+            }
         }
     }
 
-    pub(crate) fn whole(self) -> Value {
+    pub(crate) fn into_value(self) -> Value {
         Value::Object(self.0)
     }
 
@@ -33,14 +35,14 @@ impl Fields {
     ) -> Result<Option<T>, HttpRefusal> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
-            Some(value) => {
-                read(value).map(Some).ok_or_else(|| HttpRefusal::wrong(format!("`{name}` is not {kind}")))
-            }
+            Some(value) => read(value)
+                .map(Some)
+                .ok_or_else(|| HttpRefusal::bad_request(format!("`{name}` is not {kind}"))),
         }
     }
 
     pub(crate) fn text(&self, name: &str) -> Result<Option<String>, HttpRefusal> {
-        self.get(name, "a text", |value| value.as_str().map(str::to_owned))
+        self.get(name, "a string", |value| value.as_str().map(str::to_owned))
     }
 
     pub(crate) fn texts(&self, name: &str) -> Result<Vec<String>, HttpRefusal> {
@@ -48,7 +50,7 @@ impl Fields {
             let texts = value.as_array()?.iter();
             texts.map(|text| text.as_str().map(str::to_owned)).collect()
         };
-        let texts = self.get(name, "a list of texts", texts)?;
+        let texts = self.get(name, "a list of strings", texts)?;
         Ok(texts.unwrap_or_default())
     }
 
@@ -62,12 +64,12 @@ impl Fields {
             let labels = value.as_object()?.iter();
             labels.map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
         };
-        let labels = self.get(name, "an object of texts", labels)?;
+        let labels = self.get(name, "an object with string values", labels)?;
         Ok(labels.unwrap_or_default())
     }
 
     pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, HttpRefusal> {
-        self.get(name, "a whole number from 0", Value::as_u64)
+        self.get(name, "a whole number of 0 or more", Value::as_u64)
     }
 
     pub(crate) fn small(&self, name: &str) -> Result<Option<u32>, HttpRefusal> {
@@ -77,7 +79,7 @@ impl Fields {
 
     pub(crate) fn seconds(&self, name: &str) -> Result<Option<f64>, HttpRefusal> {
         let seconds = |value: &Value| value.as_f64().filter(|seconds| *seconds >= 0.0);
-        self.get(name, "a number from 0", seconds)
+        self.get(name, "a number of 0 or more", seconds)
     }
 
     pub(crate) fn switch(&self, name: &str) -> Result<Option<bool>, HttpRefusal> {

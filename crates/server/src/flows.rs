@@ -11,35 +11,34 @@ use undaunted_engine::view::plan_preview;
 use undaunted_engine::workflow::FlowGoals;
 use undaunted_runner::flows::{BeginError, FlowSubmission, PlanError};
 
-use crate::answer::{HttpRefusal, Named, json_of, named, told};
+use crate::answer::{HttpRefusal, PathName, json_of, json_response, path_name};
 use crate::api::{Api, unavailable};
 use crate::fields::Fields;
 use crate::flow_state::FollowedFlow;
 use crate::query::{Query, is_of_id};
 
-/// In bytes.
-const LONGEST: usize = 200;
+const MAX_ID_BYTES: usize = 200;
 
 type Body = Result<Bytes, BytesRejection>;
 
 pub(crate) async fn list(State(api): State<Api>) -> Result<Response, HttpRefusal> {
-    api.look(|catalog| Ok(told(StatusCode::OK, &Query::all().answer(catalog)))).await
+    api.read_catalog(|catalog| Ok(json_response(StatusCode::OK, &Query::all().answer(catalog)))).await
 }
 
 pub(crate) async fn query(State(api): State<Api>, body: Body) -> Result<Response, HttpRefusal> {
     let query = Query::read(&fields(body)?)?;
-    api.look(move |catalog| Ok(told(StatusCode::OK, &query.answer(catalog)))).await
+    api.read_catalog(move |catalog| Ok(json_response(StatusCode::OK, &query.answer(catalog)))).await
 }
 
-pub(crate) async fn show(State(api): State<Api>, flow: Named) -> Result<Response, HttpRefusal> {
-    let flow = named(flow)?;
-    api.work(move |served| {
+pub(crate) async fn show(State(api): State<Api>, flow: PathName) -> Result<Response, HttpRefusal> {
+    let flow = path_name(flow)?;
+    api.blocking(move |served| {
         let host = &served.host;
         let read = FollowedFlow::read(&*host.store(), &flow, &host.plans());
         let followed = read.map_err(unavailable)?;
         let look = |catalog: &Catalog| followed.json(catalog.flows.get(flow.as_str()));
         let shown = host.book().read(look).map_err(unavailable)?;
-        Ok(told(StatusCode::OK, &shown))
+        Ok(json_response(StatusCode::OK, &shown))
     })
     .await
 }
@@ -48,11 +47,11 @@ pub(crate) async fn plan(State(api): State<Api>, body: Body) -> Result<Response,
     let fields = fields(body)?;
     let goals = goals(&fields)?;
     let init = fields.object("init")?.into_iter().collect();
-    api.work(move |served| {
+    api.blocking(move |served| {
         let planned = served.host.preview(&FlowGoals { goals, init });
         let (planned, required) = planned.map_err(not_planned)?;
         let plan = plan_preview(&planned.workflow, &planned.text, required);
-        Ok(told(StatusCode::OK, &json_of(&plan)))
+        Ok(json_response(StatusCode::OK, &json_of(&plan)))
     })
     .await
 }
@@ -68,10 +67,10 @@ pub(crate) async fn start(State(api): State<Api>, body: Body) -> Result<Response
         retry_budget_per_workflow: fields.small("retry_budget_per_workflow")?,
         of_steps: completion(&fields)?,
     };
-    api.work(move |served| {
+    api.blocking(move |served| {
         let _ = served.host.start(&flow).map_err(not_begun)?;
         let answer = json!({ "message": "Flow started", "flow_id": flow.id });
-        Ok(told(StatusCode::CREATED, &answer))
+        Ok(json_response(StatusCode::CREATED, &answer))
     })
     .await
 }
@@ -79,20 +78,20 @@ pub(crate) async fn start(State(api): State<Api>, body: Body) -> Result<Response
 fn completion(fields: &Fields) -> Result<Map<String, Value>, HttpRefusal> {
     let (switch, least) = ("best_effort", "best_effort_min_dcs");
     let deadline = "best_effort_deadline_seconds";
-    let said = [
+    let given = [
         (switch, fields.switch(switch)?.map(Value::from)),
         (least, fields.number(least)?.map(Value::from)),
         (deadline, fields.seconds(deadline)?.map(Value::from)),
     ];
-    let said = said.into_iter();
-    Ok(said.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
+    let given = given.into_iter();
+    Ok(given.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
 }
 
 fn not_planned(error: PlanError) -> HttpRefusal {
     match error {
-        PlanError::UnknownStep(_) => HttpRefusal::missing(error.to_string()),
+        PlanError::UnknownStep(_) => HttpRefusal::not_found(error.to_string()),
         PlanError::Journal(error) => unavailable(error),
-        error => HttpRefusal::wrong(error.to_string()),
+        error => HttpRefusal::bad_request(error.to_string()),
     }
 }
 
@@ -100,20 +99,20 @@ fn not_begun(error: BeginError) -> HttpRefusal {
     match error {
         BeginError::Plan(error) => not_planned(error),
         BeginError::Exists(_) => HttpRefusal::conflict(error.to_string()),
-        BeginError::Unfit(_) => HttpRefusal::wrong(error.to_string()),
+        BeginError::Unfit(_) => HttpRefusal::bad_request(error.to_string()),
         BeginError::Journal(error) => unavailable(error),
         error => HttpRefusal::unavailable(error.to_string()),
     }
 }
 
 fn fields(body: Body) -> Result<Fields, HttpRefusal> {
-    Fields::read(&body.map_err(|wrong| HttpRefusal::unread(&wrong))?)
+    Fields::read(&body.map_err(|wrong| HttpRefusal::unreadable_body(&wrong))?)
 }
 
 fn goals(fields: &Fields) -> Result<Vec<String>, HttpRefusal> {
     let goals = fields.texts("goals")?;
     if goals.is_empty() {
-        return Err(HttpRefusal::wrong("`goals` names no step"));
+        return Err(HttpRefusal::bad_request("`goals` is empty: name at least one step"));
     }
     Ok(goals)
 }
@@ -125,10 +124,10 @@ fn flow_id(wanted: &str) -> Result<String, HttpRefusal> {
     let id: String = kept.map(|it| if it == ' ' { '-' } else { it }).collect();
     let id = id.trim_matches('-');
     if matches!(id, "" | "." | "..") {
-        return Err(HttpRefusal::wrong("`id` has to have letters, digits or one of `_ . - +`"));
+        return Err(HttpRefusal::bad_request("`id` needs at least one letter, digit, `_` or `+`"));
     }
-    if id.len() > LONGEST {
-        return Err(HttpRefusal::wrong(format!("`id` has more than {LONGEST} characters")));
+    if id.len() > MAX_ID_BYTES {
+        return Err(HttpRefusal::bad_request(format!("`id` has more than {MAX_ID_BYTES} characters")));
     }
     Ok(id.to_owned())
 }

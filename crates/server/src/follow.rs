@@ -20,7 +20,7 @@ use undaunted_store::{Store, Version};
 use crate::answer::{json_of, put};
 use crate::flow_events::catalog_event;
 use crate::flow_state::FollowedFlow;
-use crate::wish::{FollowedAggregate, Subscribe};
+use crate::subscription::{FollowedAggregate, SubscriptionRequest};
 
 /// The most subscriptions of one client.
 const MOST: usize = 1000;
@@ -40,10 +40,10 @@ struct Subscription {
     sub_id: Option<String>,
     aggregate: FollowedAggregate,
     types: BTreeSet<String>,
-    place: Place,
+    position: FollowPosition,
 }
 
-enum Place {
+enum FollowPosition {
     Flow(Box<FollowedFlow>),
     Engine(Version),
     /// The journal can no longer be read; the client got an error.
@@ -66,19 +66,19 @@ impl Follower {
     }
 
     /// Carries out a request of the client and returns the answer, if there is one.
-    pub(crate) fn ask(&mut self, wish: Subscribe) -> Option<Value> {
-        match wish {
-            Subscribe::Unsubscribe { sub_id } => {
+    pub(crate) fn handle(&mut self, request: SubscriptionRequest) -> Option<Value> {
+        match request {
+            SubscriptionRequest::Unsubscribe { sub_id } => {
                 self.subscriptions.retain(|known| known.sub_id.as_ref() != Some(&sub_id));
                 None
             }
-            Subscribe::Subscribe { aggregate, types, sub_id } => {
+            SubscriptionRequest::Subscribe { aggregate, types, sub_id } => {
                 // Subscribing again replaces the subscription.
                 self.subscriptions.retain(|known| {
                     known.sub_id != sub_id || (sub_id.is_none() && known.aggregate != aggregate)
                 });
                 if self.subscriptions.len() >= MOST {
-                    let error = format!("{MOST} subscriptions are the most");
+                    let error = format!("a client can have at most {MOST} subscriptions");
                     return Some(refusal(&error, 429, Some(&aggregate), sub_id.as_deref()));
                 }
                 Some(self.subscribe(aggregate, types, sub_id))
@@ -92,7 +92,7 @@ impl Follower {
         types: BTreeSet<String>,
         sub_id: Option<String>,
     ) -> Value {
-        let (data, version, place) = match self.begin(&aggregate) {
+        let (data, version, position) = match self.begin(&aggregate) {
             Ok(found) => found,
             Err(error) => return failed(&error, &aggregate, sub_id.as_deref()),
         };
@@ -103,51 +103,51 @@ impl Follower {
             "sequence": version.next().0,
         });
         put(&mut answer, "sub_id", sub_id.as_deref());
-        self.subscriptions.push(Subscription { sub_id, aggregate, types, place });
+        self.subscriptions.push(Subscription { sub_id, aggregate, types, position });
         answer
     }
 
-    fn begin(&self, aggregate: &FollowedAggregate) -> Result<(Value, Version, Place), JournalError> {
+    fn begin(&self, aggregate: &FollowedAggregate) -> Result<(Value, Version, FollowPosition), JournalError> {
         Ok(match aggregate {
             FollowedAggregate::Engine => {
                 self.book.read(|_| ())?;
                 let look = |catalog: &Catalog, version| (json_of(&CatalogView::of(catalog)), version);
                 let (data, version) = self.book.known(look);
-                (data, version, Place::Engine(version))
+                (data, version, FollowPosition::Engine(version))
             }
             FollowedAggregate::Flow(flow) => {
                 let followed = FollowedFlow::read(&*self.store, flow, &self.plans)?;
                 let look = |catalog: &Catalog| followed.json(catalog.flows.get(flow.as_str()));
                 let data = self.book.read(look)?;
-                (data, followed.version, Place::Flow(Box::new(followed)))
+                (data, followed.version, FollowPosition::Flow(Box::new(followed)))
             }
         })
     }
 
-    /// The new events, and whether there may be more at once. Unless `stirred`, it reads only if the pulse
+    /// The new events, and whether there may be more at once. Unless `notified`, it reads only if the pulse
     /// of the store has changed.
-    pub(crate) fn look(&mut self, stirred: bool) -> (Vec<Value>, bool) {
+    pub(crate) fn poll(&mut self, notified: bool) -> (Vec<Value>, bool) {
         let pulse = self.store.pulse().ok();
-        if !stirred && pulse.is_some() && pulse == self.pulse {
+        if !notified && pulse.is_some() && pulse == self.pulse {
             return (Vec::new(), false);
         }
         self.pulse = pulse;
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         let mut more = false;
         for subscription in &mut self.subscriptions {
-            match subscription.read(&*self.store, &self.book, &mut told) {
+            match subscription.read(&*self.store, &self.book, &mut events) {
                 Ok(left) => more |= left,
                 Err(error) => {
                     let sub_id = subscription.sub_id.as_deref();
-                    told.push(failed(&error, &subscription.aggregate, sub_id));
-                    subscription.place = Place::Lost;
+                    events.push(failed(&error, &subscription.aggregate, sub_id));
+                    subscription.position = FollowPosition::Lost;
                 }
             }
         }
         if more {
             self.pulse = None;
         }
-        (told, more)
+        (events, more)
     }
 }
 
@@ -156,40 +156,40 @@ impl Subscription {
         &mut self,
         store: &dyn Store,
         book: &CatalogHandle,
-        told: &mut Vec<Value>,
+        events: &mut Vec<Value>,
     ) -> Result<bool, JournalError> {
-        let mut tell = |event: Value| {
+        let mut push = |event: Value| {
             let kind = event.get("type").and_then(Value::as_str);
             let wanted = kind.is_some_and(|kind| self.types.contains(kind));
             if wanted || self.types.is_empty() {
                 let mut event = event;
                 put(&mut event, "sub_id", self.sub_id.as_deref());
-                told.push(event);
+                events.push(event);
             }
         };
-        let mut seen = 0_usize;
-        match (&mut self.place, &self.aggregate) {
-            (Place::Engine(last), _) => {
+        let mut read = 0_usize;
+        match (&mut self.position, &self.aggregate) {
+            (FollowPosition::Engine(last), _) => {
                 for (version, record) in book.records_after(*last)?.into_iter().take(PAGE) {
-                    tell(catalog_event(version, &record));
+                    push(catalog_event(version, &record));
                     *last = version;
-                    seen = seen.saturating_add(1);
+                    read = read.saturating_add(1);
                 }
             }
-            (Place::Flow(followed), FollowedAggregate::Flow(flow)) => {
+            (FollowPosition::Flow(followed), FollowedAggregate::Flow(flow)) => {
                 let last = followed.version;
-                for read in store.read(&aggregate(flow)?, last)?.take(PAGE) {
-                    let (version, bytes) = read?;
+                for entry in store.read(&aggregate(flow)?, last)?.take(PAGE) {
+                    let (version, bytes) = entry?;
                     let record = decode(flow, version, &bytes)?;
                     if let Some(event) = followed.take(version, &record) {
-                        tell(json_of(&event));
+                        push(json_of(&event));
                     }
-                    seen = seen.saturating_add(1);
+                    read = read.saturating_add(1);
                 }
             }
             _ => {}
         }
-        Ok(seen >= PAGE)
+        Ok(read >= PAGE)
     }
 }
 

@@ -17,8 +17,9 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
+use subtle::ConstantTimeEq;
 
-use crate::answer::said;
+use crate::answer::error_response;
 
 #[derive(Clone, Default)]
 pub struct Access {
@@ -41,8 +42,8 @@ impl Access {
         match &self.token {
             Some(token) if token.is_empty() => Err("the token is empty".to_owned()),
             None if !address.to_canonical().is_loopback() => Err(format!(
-                "{address} can be reached from elsewhere, and without a token anybody there could \
-                 start flows"
+                "{address} is reachable from other machines; set a token, or every client that \
+                 reaches it could start flows"
             )),
             _ => Ok(()),
         }
@@ -58,11 +59,14 @@ impl Access {
                 return Some(unknown());
             }
         } else if let Some(error) = self.foreign(request) {
-            return Some(said(StatusCode::FORBIDDEN, error));
+            return Some(error_response(StatusCode::FORBIDDEN, error));
         }
         let sends = method == Method::POST || method == Method::PUT;
         if sends && !is_result && has_body(headers) && !is_json(headers) {
-            return Some(said(StatusCode::UNSUPPORTED_MEDIA_TYPE, "what is sent has to be application/json"));
+            return Some(error_response(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "the request body must be application/json",
+            ));
         }
         None
     }
@@ -71,7 +75,7 @@ impl Access {
     fn foreign(&self, request: &Request) -> Option<&'static str> {
         let headers = request.headers();
         if headers.contains_key(ORIGIN) {
-            return Some("pages in browsers are not answered: the request has an Origin");
+            return Some("requests from web pages are refused: the request has an `Origin` header");
         }
         let mut hosts = headers.get_all(HOST).iter();
         let named = match (hosts.next(), hosts.next()) {
@@ -83,7 +87,7 @@ impl Access {
         if named.as_ref().is_some_and(ours) && asked.is_none_or(ours) {
             return None;
         }
-        Some("the Host of the request is neither this machine nor the public address")
+        Some("the `Host` header names neither this machine nor the public address")
     }
 
     fn is_ours(&self, host: &str) -> bool {
@@ -118,7 +122,8 @@ async fn guard(State(access): State<Arc<Access>>, request: Request, next: Next) 
 }
 
 fn unknown() -> Response {
-    let mut answer = said(StatusCode::UNAUTHORIZED, "a token is asked for: Authorization: Bearer TOKEN");
+    let mut answer =
+        error_response(StatusCode::UNAUTHORIZED, "a token is required: send `Authorization: Bearer TOKEN`");
     let bearer = HeaderValue::from_static("Bearer");
     let _ = answer.headers_mut().insert(WWW_AUTHENTICATE, bearer);
     answer
@@ -127,19 +132,10 @@ fn unknown() -> Response {
 fn shows(headers: &HeaderMap, token: &str) -> bool {
     let shown = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
     let shown = shown.and_then(|shown| shown.split_at_checked(7));
+    // In constant time: how long a refusal takes must not tell how much of the token was right.
     shown.is_some_and(|(scheme, shown)| {
-        scheme.eq_ignore_ascii_case(b"bearer ") && is_same(shown.trim_ascii(), token.as_bytes())
+        scheme.eq_ignore_ascii_case(b"bearer ") && bool::from(shown.trim_ascii().ct_eq(token.as_bytes()))
     })
-}
-
-/// Compares in constant time, so that the duration does not reveal the place of a difference.
-fn is_same(shown: &[u8], token: &[u8]) -> bool {
-    let mut differ = u8::from(shown.len() != token.len());
-    for (place, wanted) in token.iter().enumerate() {
-        let found = shown.get(place).copied().unwrap_or_default();
-        differ = std::hint::black_box(differ | (found ^ wanted));
-    }
-    differ == 0
 }
 
 fn has_body(headers: &HeaderMap) -> bool {

@@ -26,21 +26,21 @@ impl Default for HealthChecks {
     }
 }
 
-const AT_ONCE: usize = 8;
+const MAX_CONCURRENT: usize = 8;
 
-/// Checks all steps again and again, until the server ends.
-pub(crate) async fn look_after(served: Served, how: HealthChecks, mut ending: ListenerEnd) {
+/// Checks all steps again and again, until the server is shutting down.
+pub(crate) async fn check_steps(served: Served, how: HealthChecks, mut ending: ListenerEnd) {
     let served = Arc::new(served);
     loop {
         let round = round(&served, how.patience);
         tokio::select! {
             () = round => {}
-            () = ending.comes() => return,
+            () = ending.reached() => return,
         }
         tokio::select! {
             () = tokio::time::sleep(how.every) => {}
             () = step_is_unchecked(&served) => {}
-            () = ending.comes() => return,
+            () = ending.reached() => return,
         }
     }
 }
@@ -49,7 +49,7 @@ pub(crate) async fn look_after(served: Served, how: HealthChecks, mut ending: Li
 async fn step_is_unchecked(served: &Arc<Served>) {
     /// Bounds the checks of the catalog while many records are stored.
     const PAUSE: Duration = Duration::from_millis(200);
-    let mut news = served.news.listen();
+    let mut news = served.news.subscribe();
     loop {
         tokio::time::sleep(PAUSE).await;
         let unknown = served.host.book().known(|catalog, _| {
@@ -69,15 +69,15 @@ async fn round(served: &Arc<Served>, patience: Duration) {
     let Ok(Ok(addresses)) = addresses.await else {
         return;
     };
-    let mut asked = JoinSet::new();
+    let mut checks = JoinSet::new();
     for (id, address) in addresses {
-        if asked.len() >= AT_ONCE {
-            let _ = asked.join_next().await;
+        if checks.len() >= MAX_CONCURRENT {
+            let _ = checks.join_next().await;
         }
         let served = Arc::clone(served);
-        let _ = asked.spawn_blocking(move || ask(&served, &id, &address, patience));
+        let _ = checks.spawn_blocking(move || check_step(&served, &id, &address, patience));
     }
-    while asked.join_next().await.is_some() {}
+    while checks.join_next().await.is_some() {}
 }
 
 fn addresses(catalog: &Catalog) -> Vec<(String, String)> {
@@ -89,7 +89,7 @@ fn addresses(catalog: &Catalog) -> Vec<(String, String)> {
     steps.collect()
 }
 
-fn ask(served: &Served, id: &str, address: &str, patience: Duration) {
+fn check_step(served: &Served, id: &str, address: &str, patience: Duration) {
     let error = served.host.is_there(address, patience).err();
     let healthy = error.is_none();
     let id = id.to_owned();
@@ -107,6 +107,6 @@ fn ask(served: &Served, id: &str, address: &str, patience: Duration) {
     if let Ok(Ok(written)) = served.host.book().change(decide)
         && !written.is_empty()
     {
-        served.news.stir();
+        served.news.notify();
     }
 }

@@ -8,6 +8,8 @@
 mod answer;
 mod api;
 mod fields;
+#[cfg(test)]
+mod fixture;
 mod flow_events;
 mod flow_state;
 mod flows;
@@ -18,22 +20,15 @@ mod limits;
 mod listen;
 mod log;
 mod metrics;
-mod news;
 mod offline;
 mod query;
 mod routes;
-#[cfg(test)]
-mod scene;
 mod server;
 mod socket;
-#[cfg(test)]
-mod spoken;
-#[cfg(test)]
-mod stage;
 mod steps;
+mod subscription;
 mod watch;
 mod webhooks;
-mod wish;
 
 pub use api::Served;
 pub use flow_events::catalog_event;
@@ -43,9 +38,8 @@ pub use limits::ListenLimits;
 pub use listen::Listener;
 pub use log::LogWriter;
 pub use metrics::Metrics;
-pub use news::ChangeSignal;
 #[doc(hidden)]
 pub use offline::{Offline, OfflineServer};
 pub use server::{HttpServer, ServerSettings};
-pub use watch::Watch;
+pub use watch::{ChangeSignal, Watch};
 pub use webhooks::{Deliver, Webhooks};

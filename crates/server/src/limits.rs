@@ -11,7 +11,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use tokio::sync::Semaphore;
 
-use crate::answer::said;
+use crate::answer::error_response;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenLimits {
@@ -42,26 +42,26 @@ impl Default for ListenLimits {
 }
 
 #[derive(Clone)]
-struct Room {
+struct RequestLimit {
     requests: Arc<Semaphore>,
     time: Duration,
 }
 
 pub(crate) fn bounded(routes: Router, limits: ListenLimits) -> Router {
-    let room = Room { requests: Arc::new(Semaphore::new(limits.requests)), time: limits.request };
-    routes.layer(from_fn_with_state(room, bound))
+    let limit = RequestLimit { requests: Arc::new(Semaphore::new(limits.requests)), time: limits.request };
+    routes.layer(from_fn_with_state(limit, bound))
 }
 
-async fn bound(State(room): State<Room>, request: Request, next: Next) -> Response {
-    let Ok(_taken) = room.requests.try_acquire() else {
+async fn bound(State(limit): State<RequestLimit>, request: Request, next: Next) -> Response {
+    let Ok(_taken) = limit.requests.try_acquire() else {
         let mut answer =
-            said(StatusCode::SERVICE_UNAVAILABLE, "too much is asked at once; ask again in a second");
+            error_response(StatusCode::SERVICE_UNAVAILABLE, "too many requests at once; retry in a second");
         let second = HeaderValue::from_static("1");
         let _ = answer.headers_mut().insert(RETRY_AFTER, second);
         return answer;
     };
-    match tokio::time::timeout(room.time, next.run(request)).await {
+    match tokio::time::timeout(limit.time, next.run(request)).await {
         Ok(answer) => answer,
-        Err(_) => said(StatusCode::REQUEST_TIMEOUT, "the request took too long, and was given up"),
+        Err(_) => error_response(StatusCode::REQUEST_TIMEOUT, "the request timed out"),
     }
 }

@@ -1,7 +1,7 @@
 //! The one listener: accepts connections, bounded in number and time, and shuts down gracefully.
 //!
-//! It knows nothing of the requests; the routes it is given do. Slow, numerous or dead clients do not keep
-//! others from being served.
+//! The listener knows nothing about requests; its routes do. Clients that are slow, dead or too many must
+//! not keep other clients from being served.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -40,12 +40,12 @@ pub(crate) struct ListenerEnd(watch::Receiver<()>);
 
 impl ListenerEnd {
     /// It comes when the sender is dropped.
-    pub(crate) fn ahead() -> (watch::Sender<()>, Self) {
+    pub(crate) fn channel() -> (watch::Sender<()>, Self) {
         let (end, asked) = watch::channel(());
         (end, Self(asked))
     }
 
-    pub(crate) async fn comes(&mut self) {
+    pub(crate) async fn reached(&mut self) {
         // Nothing is ever sent: it waits until the sender is dropped.
         while self.0.changed().await.is_ok() {}
     }
@@ -78,7 +78,7 @@ impl Listener {
             let _inside = runtime.enter();
             tokio::net::TcpListener::from_std(listener)?
         };
-        let (end, ending) = ListenerEnd::ahead();
+        let (end, ending) = ListenerEnd::channel();
         let routes = bounded(routes(ending.clone()), limits);
         let served = runtime.spawn(accept(listener, routes, limits, ending));
         Ok(Self {
@@ -95,7 +95,7 @@ impl Listener {
     }
 
     /// Spawns a task that ends with the listener.
-    pub(crate) fn beside<W>(&self, work: impl FnOnce(ListenerEnd) -> W)
+    pub(crate) fn spawn<W>(&self, work: impl FnOnce(ListenerEnd) -> W)
     where
         W: Future<Output = ()> + Send + 'static,
     {
@@ -125,22 +125,22 @@ async fn accept(
     limits: ListenLimits,
     mut ending: ListenerEnd,
 ) {
-    let places = Arc::new(Semaphore::new(limits.connections));
+    let permits = Arc::new(Semaphore::new(limits.connections));
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
         // Without a permit nothing is accepted: clients wait in the queue of the system.
-        let place = tokio::select! {
-            place = Arc::clone(&places).acquire_owned() => place,
-            () = ending.comes() => break,
+        let permit = tokio::select! {
+            permit = Arc::clone(&permits).acquire_owned() => permit,
+            () = ending.reached() => break,
         };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = ending.comes() => break,
+            () = ending.reached() => break,
         };
-        match (accepted, place) {
-            (Ok((stream, _)), Ok(place)) => {
-                let routes = Placed { routes: routes.clone(), place: Arc::new(place) };
+        match (accepted, permit) {
+            (Ok((stream, _)), Ok(permit)) => {
+                let routes = PermittedRoutes { routes: routes.clone(), permit: Arc::new(permit) };
                 let header = limits.header;
                 let _ = connections.spawn(serve(stream, routes, header, ending.clone()));
             }
@@ -152,12 +152,12 @@ async fn accept(
         while connections.join_next().await.is_some() {}
         // WebSockets keep their permits after their requests have ended.
         let many = u32::try_from(limits.connections).unwrap_or(u32::MAX);
-        drop(places.acquire_many(many).await);
+        drop(permits.acquire_many(many).await);
     };
     drop(tokio::time::timeout(limits.grace, all).await);
 }
 
-async fn serve(stream: TcpStream, routes: Placed, header: Duration, mut ending: ListenerEnd) {
+async fn serve(stream: TcpStream, routes: PermittedRoutes, header: Duration, mut ending: ListenerEnd) {
     // Answers are small and whole; nothing is gained by waiting for more to send.
     drop(stream.set_nodelay(true));
     let mut http = Builder::new();
@@ -168,19 +168,19 @@ async fn serve(stream: TcpStream, routes: Placed, header: Duration, mut ending: 
     tokio::select! {
         // An error means that the connection is gone, so no answer can be sent.
         _ = connection.as_mut() => return,
-        () = ending.comes() => {}
+        () = ending.reached() => {}
     }
     connection.as_mut().graceful_shutdown();
     drop(connection.await);
 }
 
 #[derive(Clone)]
-pub(crate) struct Placed {
+pub(crate) struct PermittedRoutes {
     pub(crate) routes: Router,
-    pub(crate) place: ConnectionPermit,
+    pub(crate) permit: ConnectionPermit,
 }
 
-impl<B> Service<Request<B>> for Placed
+impl<B> Service<Request<B>> for PermittedRoutes
 where
     B: HttpBody<Data = Bytes> + Send + 'static,
     B::Error: Into<axum::BoxError>,
@@ -194,7 +194,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let _ = request.extensions_mut().insert(Arc::clone(&self.place));
+        let _ = request.extensions_mut().insert(Arc::clone(&self.permit));
         self.routes.call(request)
     }
 }

@@ -17,21 +17,21 @@ use undaunted_policy::Timestamp;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::drive::StoreOutage;
 
-const WAITING: usize = 10_000;
+const QUEUE_LIMIT: usize = 10_000;
 
 /// Writes log records to standard error, on a thread of its own. Callers do not wait for a slow reader of
 /// standard error; lines that do not fit in the queue are left out, and counted in a record.
 #[derive(Clone, Debug)]
 pub struct LogWriter {
     level: LogLevel,
-    lines: SyncSender<Line>,
+    lines: SyncSender<LogLine>,
     left_out: Arc<AtomicU64>,
     /// When each breaker changed last: every job that uses it reports the change, and it is logged once.
     turned: Arc<Mutex<BTreeMap<String, Timestamp>>>,
 }
 
 #[derive(Debug)]
-enum Line {
+enum LogLine {
     Text(String),
     /// Signals that all lines before it are written.
     End(Sender<()>),
@@ -40,24 +40,24 @@ enum Line {
 impl LogWriter {
     /// Writes records of this level and those that matter more.
     pub fn of(level: LogLevel) -> Self {
-        let (lines, written) = sync_channel(WAITING);
+        let (lines, written) = sync_channel(QUEUE_LIMIT);
         let left_out = Arc::new(AtomicU64::new(0));
         let missing = Arc::clone(&left_out);
         let _ = std::thread::spawn(move || {
             for line in written {
                 match line {
                     // A closed standard error does not stop the server.
-                    Line::Text(text) => drop(std::io::stderr().lock().write_all(text.as_bytes())),
-                    Line::End(done) => {
+                    LogLine::Text(text) => drop(std::io::stderr().lock().write_all(text.as_bytes())),
+                    LogLine::End(done) => {
                         let _ = done.send(());
                     }
                 }
                 let many = missing.swap(0, Ordering::AcqRel);
                 if many > 0 {
-                    let said = format!(
-                        "{{\"level\":\"warn\",\"message\":\"log records were left out\",\"records\":{many}}}\n"
+                    let text = format!(
+                        "{{\"level\":\"warn\",\"message\":\"log records were dropped\",\"records\":{many}}}\n"
                     );
-                    drop(std::io::stderr().lock().write_all(said.as_bytes()));
+                    drop(std::io::stderr().lock().write_all(text.as_bytes()));
                 }
             }
         });
@@ -66,7 +66,7 @@ impl LogWriter {
 
     pub fn write(&self, records: &[LogRecord]) {
         for record in records.iter().filter(|it| it.level <= self.level) {
-            let line = Line::Text(record.line() + "\n");
+            let line = LogLine::Text(record.line() + "\n");
             if self.lines.try_send(line).is_err() {
                 let _ = self.left_out.fetch_add(1, Ordering::AcqRel);
             }
@@ -77,7 +77,7 @@ impl LogWriter {
     pub fn finish(&self) {
         const PATIENCE: Duration = Duration::from_secs(1);
         let (done, written) = channel();
-        if self.lines.try_send(Line::End(done)).is_ok() {
+        if self.lines.try_send(LogLine::End(done)).is_ok() {
             // Standard error may be stuck.
             let _ = written.recv_timeout(PATIENCE);
         }
@@ -105,7 +105,7 @@ impl LogWriter {
         }]);
     }
 
-    pub fn tell(&self, job: &Job, record: &Record) {
+    pub fn job_record(&self, job: &Job, record: &Record) {
         if self.level >= LogLevel::Debug || matters(&record.event) {
             self.write(&records_of(job, record));
         }

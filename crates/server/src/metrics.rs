@@ -176,7 +176,7 @@ impl Metrics {
     }
 
     /// Removes the series of jobs that are no longer in the store.
-    fn forget_what_is_gone(&self, catalog: &Catalog) {
+    fn drop_series_of_removed_jobs(&self, catalog: &Catalog) {
         let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
         series.retain(|job| {
             let is_there = catalog.flows.contains_key(job.as_str());
@@ -214,7 +214,7 @@ impl Metrics {
 
     /// All metrics in the text format, with the flows of the catalog.
     pub fn text(&self, catalog: &Catalog) -> String {
-        self.forget_what_is_gone(catalog);
+        self.drop_series_of_removed_jobs(catalog);
         for status in FLOW_STATES {
             let flows = catalog.flows.values();
             let many = flows.filter(|entry| entry.status == status).count();

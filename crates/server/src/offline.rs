@@ -17,11 +17,11 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::api::Served;
 use crate::limits::{ListenLimits, bounded};
-use crate::listen::{ListenerEnd, Placed};
+use crate::listen::{ListenerEnd, PermittedRoutes};
 use crate::server::{ServerSettings, all};
 
 /// Bytes buffered in one direction.
-const UNDER_WAY: usize = 64 << 10;
+const BUFFER_BYTES: usize = 64 << 10;
 
 #[derive(Debug)]
 pub struct Offline(Runtime);
@@ -31,7 +31,7 @@ pub struct OfflineServer<'o> {
     runtime: &'o Runtime,
     routes: Router,
     limits: ListenLimits,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     /// Open web sockets end when this is dropped.
     _end: watch::Sender<()>,
 }
@@ -46,14 +46,14 @@ impl Offline {
         Ok(Self(runtime))
     }
 
-    pub fn serve(&self, manner: ServerSettings, served: Served) -> OfflineServer<'_> {
-        let ServerSettings { access, limits, .. } = manner;
-        let (end, ending) = ListenerEnd::ahead();
+    pub fn serve(&self, settings: ServerSettings, served: Served) -> OfflineServer<'_> {
+        let ServerSettings { access, limits, .. } = settings;
+        let (end, ending) = ListenerEnd::channel();
         OfflineServer {
             runtime: &self.0,
             routes: bounded(all(served, access, limits, ending), limits),
             limits,
-            places: Arc::new(Semaphore::new(limits.connections)),
+            permits: Arc::new(Semaphore::new(limits.connections)),
             _end: end,
         }
     }
@@ -63,9 +63,9 @@ impl OfflineServer<'_> {
     /// The answer to a connection that sends these bytes and no more. `None` if it takes longer than
     /// `patience`, or there are too many connections.
     pub fn answer(&self, sent: &[u8], patience: Duration) -> Option<Vec<u8>> {
-        let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
-        let routes = Placed { routes: self.routes.clone(), place: Arc::new(place) };
-        let (near, far) = duplex(UNDER_WAY);
+        let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
+        let routes = PermittedRoutes { routes: self.routes.clone(), permit: Arc::new(permit) };
+        let (near, far) = duplex(BUFFER_BYTES);
         let mut http = Builder::new();
         // `half_close`: the client has sent everything and still wants the answer.
         http.timer(TokioTimer::new()).header_read_timeout(self.limits.header).half_close(true);
@@ -74,17 +74,17 @@ impl OfflineServer<'_> {
         let connection = connection.with_upgrades();
         let (mut reading, mut writing) = split(near);
         let talk = async {
-            let said = async {
+            let send = async {
                 // A request that is refused early is not read to its end.
                 drop(writing.write_all(sent).await);
                 drop(writing.shutdown().await);
             };
             let mut answer = Vec::new();
-            let heard = async {
+            let receive = async {
                 // The bytes before an error are the answer.
                 drop(reading.read_to_end(&mut answer).await);
             };
-            let (_, (), ()) = tokio::join!(connection, said, heard);
+            let (_, (), ()) = tokio::join!(connection, send, receive);
             answer
         };
         let talk = async { tokio::time::timeout(patience, talk).await };

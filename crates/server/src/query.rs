@@ -24,12 +24,12 @@ pub(crate) struct Query {
     labels: BTreeMap<String, String>,
     statuses: Vec<FlowStatus>,
     limit: Option<usize>,
-    after: Option<Place>,
+    after: Option<FlowCursor>,
     newest_first: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
+struct FlowCursor {
     ended: bool,
     since: u64,
     flow: String,
@@ -43,29 +43,29 @@ impl Query {
     pub(crate) fn read(fields: &Fields) -> Result<Self, HttpRefusal> {
         let prefix = fields.text("id_prefix")?.unwrap_or_default();
         if !prefix.chars().all(is_of_id) {
-            return Err(HttpRefusal::wrong("`id_prefix` is not the beginning of an id"));
+            return Err(HttpRefusal::bad_request("`id_prefix` contains a character that no id has"));
         }
         let labels = fields.labels("labels")?;
         if labels.iter().any(|(name, it)| name.is_empty() || it.is_empty()) {
-            return Err(HttpRefusal::wrong("`labels` has an empty name or value"));
+            return Err(HttpRefusal::bad_request("`labels` has an empty name or value"));
         }
         let limit = match fields.number("limit")?.unwrap_or_default() {
             0 => MOST,
             limit if limit <= MOST => limit,
-            _ => return Err(HttpRefusal::wrong(format!("`limit` is more than {MOST}"))),
+            _ => return Err(HttpRefusal::bad_request(format!("`limit` is more than {MOST}"))),
         };
         let newest_first = match fields.text("sort")?.as_deref() {
             None | Some("" | "recent_asc") => false,
             Some("recent_desc") => true,
             Some(_) => {
                 let wrong = "`sort` is neither `recent_desc` nor `recent_asc`";
-                return Err(HttpRefusal::wrong(wrong));
+                return Err(HttpRefusal::bad_request(wrong));
             }
         };
         let cursor = fields.text("cursor")?.filter(|cursor| !cursor.is_empty());
         let after = cursor.map(|cursor| {
-            let place = Place::read(&cursor);
-            place.ok_or_else(|| HttpRefusal::wrong("`cursor` is none that was given out"))
+            let position = FlowCursor::read(&cursor);
+            position.ok_or_else(|| HttpRefusal::bad_request("`cursor` was not returned by this server"))
         });
         Ok(Self {
             prefix,
@@ -85,11 +85,11 @@ impl Query {
             .filter(|(flow, entry)| self.wants(flow, entry))
             .map(|(flow, entry)| (&**flow, entry))
             .collect();
-        found.sort_by(|one, other| self.order(&place(*one), &place(*other)));
+        found.sort_by(|one, other| self.order(&cursor(*one), &cursor(*other)));
         let total = found.len();
         let later = |flow: &(&str, &FlowEntry)| {
             let after = self.after.as_ref();
-            after.is_none_or(|after| self.order(after, &place(*flow)) == Ordering::Less)
+            after.is_none_or(|after| self.order(after, &cursor(*flow)) == Ordering::Less)
         };
         let mut rest = found.into_iter().filter(later);
         let page: Vec<_> = rest.by_ref().take(self.limit.unwrap_or(usize::MAX)).collect();
@@ -100,7 +100,7 @@ impl Query {
             flows: page.iter().map(|(flow, entry)| FlowLine::of(flow, entry)).collect(),
             total,
             has_more: more.then_some(true),
-            next_cursor: next.map(|last| place(*last).write()),
+            next_cursor: next.map(|last| cursor(*last).write()),
         })
     }
 
@@ -113,7 +113,7 @@ impl Query {
             && labels.all(|(name, value)| entry.labels.get(name) == Some(value))
     }
 
-    fn order(&self, one: &Place, other: &Place) -> Ordering {
+    fn order(&self, one: &FlowCursor, other: &FlowCursor) -> Ordering {
         let mut by_time = one.since.cmp(&other.since);
         if self.newest_first {
             by_time = by_time.reverse();
@@ -123,7 +123,7 @@ impl Query {
     }
 }
 
-impl Place {
+impl FlowCursor {
     fn write(&self) -> String {
         let Self { ended, since, flow } = self;
         format!("{}-{since}-{flow}", u8::from(*ended))
@@ -141,8 +141,8 @@ impl Place {
     }
 }
 
-fn place((flow, entry): (&str, &FlowEntry)) -> Place {
-    Place {
+fn cursor((flow, entry): (&str, &FlowEntry)) -> FlowCursor {
+    FlowCursor {
         ended: entry.status != FlowStatus::Active,
         since: entry.ended.unwrap_or(entry.since).as_nanos(),
         flow: flow.to_owned(),
@@ -154,9 +154,7 @@ fn statuses(words: &[String]) -> Result<Vec<FlowStatus>, HttpRefusal> {
     let status = |word: &String| {
         let found = all.into_iter().find(|status| status.word() == word);
         found.ok_or_else(|| {
-            HttpRefusal::wrong(format!(
-                "`statuses` has `{word}`, which is none of active, completed and failed"
-            ))
+            HttpRefusal::bad_request(format!("`statuses` contains `{word}`; use active, completed or failed"))
         })
     };
     words.iter().map(status).collect()

@@ -9,7 +9,7 @@ use axum::routing::{get, post};
 use serde_json::json;
 use undaunted_engine::view::CatalogView;
 
-use crate::answer::{HttpRefusal, json_of, put, said, told};
+use crate::answer::{HttpRefusal, error_response, json_of, json_response, put};
 use crate::api::Api;
 use crate::webhooks::{Deliver, webhooks};
 use crate::{flows, socket, steps};
@@ -22,8 +22,8 @@ pub(crate) fn routes(api: Api, deliver: Deliver) -> Router {
     Router::new()
         .route("/health", get(health))
         .route("/metrics", get(metrics))
-        .route("/engine", get(whole))
-        .route("/engine/", get(whole))
+        .route("/engine", get(catalog))
+        .route("/engine/", get(catalog))
         .route("/engine/step", get(steps::list).post(steps::register))
         .route("/engine/step/{id}", step)
         .route("/engine/health", get(steps::every_health))
@@ -37,40 +37,40 @@ pub(crate) fn routes(api: Api, deliver: Deliver) -> Router {
         .with_state(api)
         .merge(webhooks(deliver))
         .method_not_allowed_fallback(wrong_method)
-        .fallback(wrong_place)
+        .fallback(not_found)
 }
 
 async fn health(State(api): State<Api>) -> Response {
-    let pulse = api.work(|served| {
+    let pulse = api.blocking(|served| {
         let pulse = served.host.store().pulse();
         pulse.map_err(|error| HttpRefusal::unavailable(error.to_string()))
     });
     let mut shown = json!({ "service": "undaunted", "status": "healthy" });
     let Err(refused) = pulse.await else {
-        return told(StatusCode::OK, &shown);
+        return json_response(StatusCode::OK, &shown);
     };
     put(&mut shown, "status", Some("unhealthy"));
     put(&mut shown, "error", Some(refused.error));
-    told(StatusCode::SERVICE_UNAVAILABLE, &shown)
+    json_response(StatusCode::SERVICE_UNAVAILABLE, &shown)
 }
 
 async fn metrics(State(api): State<Api>) -> Result<Response, HttpRefusal> {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     let metrics = api.metrics();
-    let text = api.look(move |catalog| Ok(metrics.text(catalog))).await?;
+    let text = api.read_catalog(move |catalog| Ok(metrics.text(catalog))).await?;
     Ok(([(CONTENT_TYPE, kind)], text).into_response())
 }
 
-async fn whole(State(api): State<Api>) -> Result<Response, HttpRefusal> {
-    api.look(|catalog| Ok(told(StatusCode::OK, &json_of(&CatalogView::of(catalog))))).await
+async fn catalog(State(api): State<Api>) -> Result<Response, HttpRefusal> {
+    api.read_catalog(|catalog| Ok(json_response(StatusCode::OK, &json_of(&CatalogView::of(catalog))))).await
 }
 
-async fn wrong_place() -> Response {
-    said(StatusCode::NOT_FOUND, "there is nothing at this address")
+async fn not_found() -> Response {
+    error_response(StatusCode::NOT_FOUND, "there is nothing at this address")
 }
 
 async fn wrong_method() -> Response {
-    said(StatusCode::METHOD_NOT_ALLOWED, "this address does not take this method")
+    error_response(StatusCode::METHOD_NOT_ALLOWED, "this address does not support this method")
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use undaunted_runner::request::ArrivedResult;
 
 use crate::api::{Api, Served};
 use crate::guard::{Access, guarded};
-use crate::health::{HealthChecks, look_after};
+use crate::health::{HealthChecks, check_steps};
 use crate::limits::ListenLimits;
 use crate::listen::{Listener, ListenerEnd};
 use crate::routes::routes;
@@ -34,11 +34,11 @@ pub struct ServerSettings {
 
 impl HttpServer {
     /// Serves on a listener. Call [`Access::may_listen`] with its address first.
-    pub fn start(listener: TcpListener, manner: ServerSettings, served: Served) -> io::Result<Self> {
-        let ServerSettings { access, limits, health } = manner;
+    pub fn start(listener: TcpListener, settings: ServerSettings, served: Served) -> io::Result<Self> {
+        let ServerSettings { access, limits, health } = settings;
         let shown = served.clone();
         let listening = Listener::start(listener, limits, |ending| all(shown, access, limits, ending))?;
-        listening.beside(|ending| look_after(served, health, ending));
+        listening.spawn(|ending| check_steps(served, health, ending));
         Ok(Self(listening))
     }
 

@@ -13,47 +13,50 @@ use serde_json::Value;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::answer::said;
+use crate::answer::error_response;
 use crate::api::Api;
 use crate::follow::{Follower, refusal};
 use crate::listen::ConnectionPermit;
-use crate::wish::Subscribe;
+use crate::subscription::SubscriptionRequest;
 
-const LONGEST: usize = 64 << 10;
+const MAX_MESSAGE_BYTES: usize = 64 << 10;
 /// How often the store is read without a signal.
-const LOOK: Duration = Duration::from_millis(200);
-const PACE: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// The least time between two reads of the store.
+const MIN_INTERVAL: Duration = Duration::from_millis(10);
 /// How often the client is pinged; it counts as gone after two pings without an answer.
 const PING: Duration = Duration::from_secs(30);
 
 /// The client has gone, or is to be disconnected.
-struct Over;
+struct Disconnected;
 
 pub(crate) async fn connect(
     State(api): State<Api>,
-    Extension(place): Extension<ConnectionPermit>,
-    asked: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+    Extension(permit): Extension<ConnectionPermit>,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
-    match asked {
-        Ok(asked) => {
-            asked.max_message_size(LONGEST).max_frame_size(LONGEST).on_upgrade(async move |socket| {
-                // It keeps the permit of its connection for as long as it lasts.
-                let _place = place;
-                Session::of(api, socket).run().await;
-            })
+    match upgrade {
+        Ok(upgrade) => {
+            upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES).on_upgrade(
+                async move |socket| {
+                    // It keeps the permit of its connection for as long as it lasts.
+                    let _permit = permit;
+                    ClientSession::of(api, socket).run().await;
+                },
+            )
         }
-        Err(wrong) => said(wrong.status(), &wrong.body_text()),
+        Err(wrong) => error_response(wrong.status(), &wrong.body_text()),
     }
 }
 
-struct Session {
+struct ClientSession {
     socket: WebSocket,
     api: Api,
     /// `None` only while a blocking task has it.
     follower: Option<Follower>,
 }
 
-impl Session {
+impl ClientSession {
     fn of(api: Api, socket: WebSocket) -> Self {
         let follower = Some(Follower::of(api.host()));
         Self { socket, api, follower }
@@ -61,41 +64,41 @@ impl Session {
 
     async fn run(mut self) {
         let mut ending = self.api.ending();
-        let mut news = self.api.news().listen();
-        let mut looked = Instant::now();
-        let mut due = looked.checked_add(LOOK).unwrap_or(looked);
-        let mut stirred = false;
-        let mut is_told = true;
+        let mut news = self.api.news().subscribe();
+        let mut polled = Instant::now();
+        let mut due = polled.checked_add(POLL_INTERVAL).unwrap_or(polled);
+        let mut notified = false;
+        let mut has_signal = true;
         let mut ping = Instant::now();
         let mut silent = 0_u32;
         loop {
             let going = tokio::select! {
-                heard = self.socket.recv() => {
+                received = self.socket.recv() => {
                     silent = 0;
-                    self.hear(heard).await
+                    self.handle(received).await
                 }
-                told = news.changed(), if is_told && !stirred => {
-                    is_told = told.is_ok();
-                    stirred = true;
-                    due = due.min(looked.checked_add(PACE).unwrap_or(looked));
+                signal = news.changed(), if has_signal && !notified => {
+                    has_signal = signal.is_ok();
+                    notified = true;
+                    due = due.min(polled.checked_add(MIN_INTERVAL).unwrap_or(polled));
                     Ok(())
                 }
                 () = sleep_until(due) => {
-                    let more = self.look(stirred).await;
-                    looked = Instant::now();
-                    stirred = false;
-                    let wait = if matches!(more, Ok(true)) { PACE } else { LOOK };
-                    due = looked.checked_add(wait).unwrap_or(looked);
+                    let more = self.send_events(notified).await;
+                    polled = Instant::now();
+                    notified = false;
+                    let wait = if matches!(more, Ok(true)) { MIN_INTERVAL } else { POLL_INTERVAL };
+                    due = polled.checked_add(wait).unwrap_or(polled);
                     more.map(|_| ())
                 }
                 () = sleep_until(ping) => {
                     silent = silent.saturating_add(1);
                     ping = ping.checked_add(PING).unwrap_or(ping);
-                    if silent > 2 { Err(Over) } else { self.send(Message::Ping(Vec::new().into())).await }
+                    if silent > 2 { Err(Disconnected) } else { self.send(Message::Ping(Vec::new().into())).await }
                 }
-                () = ending.comes() => {
-                    self.close(close_code::AWAY, "the server ends").await;
-                    Err(Over)
+                () = ending.reached() => {
+                    self.close(close_code::AWAY, "the server is shutting down").await;
+                    Err(Disconnected)
                 }
             };
             if going.is_err() {
@@ -104,35 +107,35 @@ impl Session {
         }
     }
 
-    async fn hear(&mut self, heard: Option<Result<Message, axum::Error>>) -> Result<(), Over> {
-        let wish = match heard {
-            Some(Ok(Message::Text(text))) => Subscribe::read(&text),
-            Some(Ok(Message::Binary(_))) => Err("a message is text".to_owned()),
+    async fn handle(&mut self, received: Option<Result<Message, axum::Error>>) -> Result<(), Disconnected> {
+        let request = match received {
+            Some(Ok(Message::Text(text))) => SubscriptionRequest::read(&text),
+            Some(Ok(Message::Binary(_))) => Err("messages must be text".to_owned()),
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => return Ok(()),
-            Some(Ok(Message::Close(_))) | None => return Err(Over),
+            Some(Ok(Message::Close(_))) | None => return Err(Disconnected),
             Some(Err(_)) => {
-                self.close(close_code::SIZE, "a message that cannot be taken").await;
-                return Err(Over);
+                self.close(close_code::SIZE, "unreadable or oversized message").await;
+                return Err(Disconnected);
             }
         };
-        let answer = match wish {
-            Ok(wish) => self.work(move |follower| follower.ask(wish)).await?,
+        let answer = match request {
+            Ok(request) => self.work(move |follower| follower.handle(request)).await?,
             Err(why) => Some(refusal(&why, 400, None, None)),
         };
         match answer {
-            Some(answer) => self.tell(&answer).await,
+            Some(answer) => self.send_json(&answer).await,
             None => Ok(()),
         }
     }
 
     /// Sends new events; `true` if there may be more at once.
-    async fn look(&mut self, stirred: bool) -> Result<bool, Over> {
+    async fn send_events(&mut self, notified: bool) -> Result<bool, Disconnected> {
         if self.follower.as_ref().is_none_or(Follower::is_idle) {
             return Ok(false);
         }
-        let (told, more) = self.work(move |follower| follower.look(stirred)).await?;
-        for event in &told {
-            self.tell(event).await?;
+        let (events, more) = self.work(move |follower| follower.poll(notified)).await?;
+        for event in &events {
+            self.send_json(event).await?;
         }
         Ok(more)
     }
@@ -141,25 +144,25 @@ impl Session {
     async fn work<T: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut Follower) -> T + Send + 'static,
-    ) -> Result<T, Over> {
-        let mut follower = self.follower.take().ok_or(Over)?;
+    ) -> Result<T, Disconnected> {
+        let mut follower = self.follower.take().ok_or(Disconnected)?;
         let worked = spawn_blocking(move || {
             let done = work(&mut follower);
             (follower, done)
         });
-        let (follower, done) = worked.await.map_err(|_| Over)?;
+        let (follower, done) = worked.await.map_err(|_| Disconnected)?;
         self.follower = Some(follower);
         Ok(done)
     }
 
-    async fn tell(&mut self, message: &Value) -> Result<(), Over> {
+    async fn send_json(&mut self, message: &Value) -> Result<(), Disconnected> {
         self.send(Message::Text(message.to_string().into())).await
     }
 
-    async fn send(&mut self, message: Message) -> Result<(), Over> {
+    async fn send(&mut self, message: Message) -> Result<(), Disconnected> {
         match timeout(self.api.patience(), self.socket.send(message)).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(Over),
+            Ok(Err(_)) | Err(_) => Err(Disconnected),
         }
     }
 

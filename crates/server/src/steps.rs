@@ -10,25 +10,25 @@ use undaunted_engine::catalog::{Catalog, CatalogEvent};
 use undaunted_engine::view::StepHealthView;
 use undaunted_engine::workflow::without_nulls;
 
-use crate::answer::{HttpRefusal, Named, json_of, named, object, told};
+use crate::answer::{HttpRefusal, PathName, json_of, json_response, object, path_name};
 use crate::api::{Api, Served, unavailable};
 use crate::fields::Fields;
 
 type Body = Result<Bytes, BytesRejection>;
 
 pub(crate) async fn list(State(api): State<Api>) -> Result<Response, HttpRefusal> {
-    api.look(|catalog| {
+    api.read_catalog(|catalog| {
         let steps: Vec<Value> = catalog.steps.values().map(|step| object(step)).collect();
         let listed = json!({ "count": steps.len(), "steps": steps });
-        Ok(told(StatusCode::OK, &listed))
+        Ok(json_response(StatusCode::OK, &listed))
     })
     .await
 }
 
-pub(crate) async fn show(State(api): State<Api>, id: Named) -> Result<Response, HttpRefusal> {
-    let id = named(id)?;
-    api.look(move |catalog| match catalog.steps.get(&id) {
-        Some(step) => Ok(told(StatusCode::OK, &object(step))),
+pub(crate) async fn show(State(api): State<Api>, id: PathName) -> Result<Response, HttpRefusal> {
+    let id = path_name(id)?;
+    api.read_catalog(move |catalog| match catalog.steps.get(&id) {
+        Some(step) => Ok(json_response(StatusCode::OK, &object(step))),
         None => Err(unknown(&id)),
     })
     .await
@@ -36,45 +36,49 @@ pub(crate) async fn show(State(api): State<Api>, id: Named) -> Result<Response, 
 
 pub(crate) async fn register(State(api): State<Api>, body: Body) -> Result<Response, HttpRefusal> {
     let step = read(body)?;
-    api.work(move |served| {
-        let id = served.host.check_step(&step).map_err(HttpRefusal::wrong)?;
+    api.blocking(move |served| {
+        let id = served.host.check_step(&step).map_err(HttpRefusal::bad_request)?;
         write(served, id, &step, |known, id| match known {
-            Known::Same => Ok(None),
-            Known::Other => {
+            StepComparison::Same => Ok(None),
+            StepComparison::Other => {
                 Err(HttpRefusal::conflict(format!("the step `{id}` is registered with another definition")))
             }
-            Known::Missing => Ok(Some(true)),
+            StepComparison::Missing => Ok(Some(true)),
         })?;
         let answer = json!({ "message": "Step registered", "step": step });
-        Ok(told(StatusCode::CREATED, &answer))
+        Ok(json_response(StatusCode::CREATED, &answer))
     })
     .await
 }
 
-pub(crate) async fn update(State(api): State<Api>, id: Named, body: Body) -> Result<Response, HttpRefusal> {
-    let id = named(id)?;
+pub(crate) async fn update(
+    State(api): State<Api>,
+    id: PathName,
+    body: Body,
+) -> Result<Response, HttpRefusal> {
+    let id = path_name(id)?;
     let step = read(body)?;
-    api.work(move |served| {
+    api.blocking(move |served| {
         if step.get("id").and_then(Value::as_str) != Some(&id) {
-            return Err(HttpRefusal::wrong(format!(
+            return Err(HttpRefusal::bad_request(format!(
                 "the `id` of the definition is not `{id}`, the step of the address"
             )));
         }
-        let id = served.host.check_step(&step).map_err(HttpRefusal::wrong)?;
+        let id = served.host.check_step(&step).map_err(HttpRefusal::bad_request)?;
         write(served, id, &step, |known, id| match known {
-            Known::Same => Ok(None),
-            Known::Other => Ok(Some(false)),
-            Known::Missing => Err(unknown(id)),
+            StepComparison::Same => Ok(None),
+            StepComparison::Other => Ok(Some(false)),
+            StepComparison::Missing => Err(unknown(id)),
         })?;
         let answer = json!({ "message": "Step updated", "step": step });
-        Ok(told(StatusCode::OK, &answer))
+        Ok(json_response(StatusCode::OK, &answer))
     })
     .await
 }
 
-pub(crate) async fn remove(State(api): State<Api>, id: Named) -> Result<Response, HttpRefusal> {
-    let id = named(id)?;
-    api.work(move |served| {
+pub(crate) async fn remove(State(api): State<Api>, id: PathName) -> Result<Response, HttpRefusal> {
+    let id = path_name(id)?;
+    api.blocking(move |served| {
         let decide = move |catalog: &Catalog| {
             let id = id.clone();
             if catalog.steps.contains_key(&id) {
@@ -84,27 +88,27 @@ pub(crate) async fn remove(State(api): State<Api>, id: Named) -> Result<Response
             }
         };
         let _ = served.host.book().change(decide).map_err(unavailable)??;
-        served.news.stir();
-        Ok(told(StatusCode::OK, &json!({ "message": "Step unregistered" })))
+        served.news.notify();
+        Ok(json_response(StatusCode::OK, &json!({ "message": "Step unregistered" })))
     })
     .await
 }
 
 pub(crate) async fn every_health(State(api): State<Api>) -> Result<Response, HttpRefusal> {
-    api.look(|catalog| {
+    api.read_catalog(|catalog| {
         let health = StepHealthView::of_all(catalog);
         let listed = json!({ "count": health.len(), "health": json_of(&health) });
-        Ok(told(StatusCode::OK, &listed))
+        Ok(json_response(StatusCode::OK, &listed))
     })
     .await
 }
 
-pub(crate) async fn one_health(State(api): State<Api>, id: Named) -> Result<Response, HttpRefusal> {
-    let id = named(id)?;
-    api.look(move |catalog| {
+pub(crate) async fn one_health(State(api): State<Api>, id: PathName) -> Result<Response, HttpRefusal> {
+    let id = path_name(id)?;
+    api.read_catalog(move |catalog| {
         if catalog.steps.contains_key(&id) {
             let health = StepHealthView::of(catalog.health.get(&id));
-            Ok(told(StatusCode::OK, &json_of(&health)))
+            Ok(json_response(StatusCode::OK, &json_of(&health)))
         } else {
             Err(unknown(&id))
         }
@@ -113,16 +117,16 @@ pub(crate) async fn one_health(State(api): State<Api>, id: Named) -> Result<Resp
 }
 
 fn unknown(id: &str) -> HttpRefusal {
-    HttpRefusal::missing(format!("there is no step `{id}`"))
+    HttpRefusal::not_found(format!("there is no step `{id}`"))
 }
 
 fn read(body: Body) -> Result<Value, HttpRefusal> {
-    let body = body.map_err(|wrong| HttpRefusal::unread(&wrong))?;
-    Ok(Fields::read(&body)?.whole())
+    let body = body.map_err(|wrong| HttpRefusal::unreadable_body(&wrong))?;
+    Ok(Fields::read(&body)?.into_value())
 }
 
 /// The registered definition, compared with a new one.
-enum Known {
+enum StepComparison {
     Missing,
     Same,
     Other,
@@ -133,15 +137,15 @@ fn write(
     served: &Served,
     id: String,
     step: &Value,
-    decide: impl Fn(Known, &str) -> Result<Option<bool>, HttpRefusal> + Send + 'static,
+    decide: impl Fn(StepComparison, &str) -> Result<Option<bool>, HttpRefusal> + Send + 'static,
 ) -> Result<(), HttpRefusal> {
     let definition = step.to_string();
     let wanted = plain(step.clone());
     let change = move |catalog: &Catalog| {
         let known = match catalog.steps.get(&id) {
-            None => Known::Missing,
-            Some(known) if plain(object(known)) == wanted => Known::Same,
-            Some(_) => Known::Other,
+            None => StepComparison::Missing,
+            Some(known) if plain(object(known)) == wanted => StepComparison::Same,
+            Some(_) => StepComparison::Other,
         };
         let (id, definition) = (id.clone(), definition.clone());
         Ok(match decide(known, &id)? {
@@ -151,7 +155,7 @@ fn write(
         })
     };
     let _ = served.host.book().change(change).map_err(unavailable)??;
-    served.news.stir();
+    served.news.notify();
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tokio::sync::watch::{Receiver, Sender};
 use undaunted_engine::breaker::BreakerChange;
 use undaunted_engine::event::{Event, JobEvent, Record};
 use undaunted_engine::job::Job;
@@ -12,7 +13,6 @@ use undaunted_store::{Store, Version};
 
 use crate::log::LogWriter;
 use crate::metrics::Metrics;
-use crate::news::ChangeSignal;
 
 #[derive(Clone)]
 pub struct Watch {
@@ -55,7 +55,7 @@ impl Observer for Watch {
             let submitted = Box::new(job.submitted().clone());
             let record =
                 Record { at: job.times.submitted_at, event: Event::Job(JobEvent::Submitted(submitted)) };
-            self.log.tell(job, &record);
+            self.log.job_record(job, &record);
         } else {
             self.recover(job);
         }
@@ -63,8 +63,8 @@ impl Observer for Watch {
 
     fn recorded(&mut self, job: &Job, _: u64, record: &Record) {
         self.metrics.observe(job, record);
-        self.log.tell(job, record);
-        self.news.stir();
+        self.log.job_record(job, record);
+        self.news.notify();
     }
 
     fn outage(&mut self, outage: &StoreOutage<'_>) {
@@ -74,7 +74,23 @@ impl Observer for Watch {
     fn turned(&mut self, _: &Job, breaker: &str, change: &BreakerChange) {
         self.metrics.found_breaker(breaker, change.state.breaker.circuit());
         self.log.turned(breaker, change);
-        self.news.stir();
+        self.news.notify();
+    }
+}
+
+/// Tells followers that there is something to read. It does not say what: they read the store, so nothing
+/// is lost if they were not listening.
+#[derive(Clone, Debug, Default)]
+pub struct ChangeSignal(Arc<Sender<u64>>);
+
+impl ChangeSignal {
+    /// Records were stored. Cheap, and may be called from anywhere.
+    pub fn notify(&self) {
+        self.0.send_modify(|times| *times = times.wrapping_add(1));
+    }
+
+    pub(crate) fn subscribe(&self) -> Receiver<u64> {
+        self.0.subscribe()
     }
 }
 

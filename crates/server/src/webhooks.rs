@@ -19,7 +19,7 @@ use undaunted_runner::drive::Reported;
 use undaunted_runner::request::ArrivedResult;
 use undaunted_runner::{StepResult, step_result};
 
-use crate::answer::{said, told};
+use crate::answer::{error_response, json_response};
 use crate::limits::ListenLimits;
 use crate::listen::Listener;
 
@@ -35,7 +35,7 @@ pub struct Webhooks(Listener);
 impl Webhooks {
     pub fn listen(address: SocketAddr, deliver: Deliver) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
-        let routes = webhooks(deliver).method_not_allowed_fallback(wrong_method).fallback(wrong_place);
+        let routes = webhooks(deliver).method_not_allowed_fallback(wrong_method).fallback(not_found);
         Listener::start(listener, ListenLimits::default(), |_| routes).map(Self)
     }
 
@@ -56,33 +56,34 @@ async fn arrived(
     body: Result<String, StringRejection>,
 ) -> Response {
     let Ok(Path((flow, step, token))) = place else {
-        return wrong_place().await;
+        return not_found().await;
     };
     let body = match body {
         Ok(body) => body,
-        Err(wrong) => return said(wrong.status(), &wrong.body_text()),
+        Err(wrong) => return error_response(wrong.status(), &wrong.body_text()),
     };
     let result = match step_result(&body) {
         StepResult::Given(outputs) => Ok(outputs),
         StepResult::Failed(error) => Err(error),
-        StepResult::Unreadable(why) => return said(StatusCode::BAD_REQUEST, &why),
+        StepResult::Unreadable(why) => return error_response(StatusCode::BAD_REQUEST, &why),
     };
     let arrived = ArrivedResult { step, token, result };
     match tokio::task::spawn_blocking(move || deliver(&flow, arrived)).await {
-        Ok(Some(Reported::Taken)) => told(StatusCode::OK, &json!({ "success": true })),
+        Ok(Some(Reported::Taken)) => json_response(StatusCode::OK, &json!({ "success": true })),
         Ok(Some(Reported::Unknown | Reported::Elsewhere)) => {
-            said(StatusCode::NOT_FOUND, "no attempt of this flow and step has this token")
+            error_response(StatusCode::NOT_FOUND, "no attempt of this flow and step has this token")
         }
-        Ok(None) | Err(_) => {
-            said(StatusCode::SERVICE_UNAVAILABLE, "it cannot be taken now; send it again later")
-        }
+        Ok(None) | Err(_) => error_response(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the result cannot be accepted now; send it again later",
+        ),
     }
 }
 
-async fn wrong_place() -> Response {
-    said(StatusCode::NOT_FOUND, "results are sent to /webhook/FLOW/STEP/TOKEN")
+async fn not_found() -> Response {
+    error_response(StatusCode::NOT_FOUND, "results are sent to /webhook/FLOW/STEP/TOKEN")
 }
 
 async fn wrong_method() -> Response {
-    said(StatusCode::METHOD_NOT_ALLOWED, "results are sent by POST")
+    error_response(StatusCode::METHOD_NOT_ALLOWED, "results are sent by POST")
 }

@@ -52,7 +52,7 @@ pub(super) fn on_stage<T>(access: Access, act: impl FnOnce(&OfflineServer<'_>) -
     let served = Served {
         host: Arc::clone(&host),
         metrics: Arc::new(Metrics::default()),
-        news: ChangeSignal::quiet(),
+        news: ChangeSignal::default(),
     };
     let manner = ServerSettings { access, ..ServerSettings::default() };
     let done = act(&offline.serve(manner, served));

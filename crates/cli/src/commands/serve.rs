@@ -99,7 +99,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ServeArgs) -> Result<Exit> {
         store: Arc::clone(&jobs.store),
         metrics: Arc::new(Metrics::default()),
         log: LogWriter::of(args.log_level),
-        news: ChangeSignal::quiet(),
+        news: ChangeSignal::default(),
     };
     let (tell, told) = channel();
     let watching = watch.clone();
@@ -170,7 +170,7 @@ fn access(args: &ServeArgs, public: Option<&str>) -> Result<Access, CommandError
 fn left(watch: Watch, tell: Sender<Told>) -> undaunted_runner::flows::HearLeft {
     Box::new(move |flow: &str, how: &JobResult| {
         watch.metrics.leave(flow);
-        watch.news.stir();
+        watch.news.notify();
         let Err(error) = how else { return };
         let why = with_causes(error);
         let fields = vec![("job", json!(flow)), ("error", json!(&why))];

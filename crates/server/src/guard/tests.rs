@@ -5,9 +5,9 @@ use std::net::{SocketAddr, TcpListener};
 use axum::routing::any;
 
 use super::*;
+use crate::fixture::{request, say};
 use crate::limits::ListenLimits;
 use crate::listen::Listener;
-use crate::spoken::{request, say};
 
 fn listening(access: Access) -> Listener {
     let routes = Router::new().fallback(any(async || "{\"heard\":true}"));
@@ -21,7 +21,7 @@ fn get(address: SocketAddr, headers: &[&str]) -> u16 {
 }
 
 #[test]
-fn without_a_token_only_programs_of_this_machine_are_answered() {
+fn without_a_token_only_programs_on_this_machine_are_answered() {
     let server = listening(Access::local(Some("https://Flows.example.org:8443/x")));
     let address = server.address();
     for host in [
@@ -58,7 +58,7 @@ fn without_a_token_only_programs_of_this_machine_are_answered() {
 }
 
 #[test]
-fn what_is_sent_is_json_but_for_results() {
+fn every_request_body_except_a_webhook_result_must_be_json() {
     let server = listening(Access::local(None));
     let send = |method: &str, path: &str, kind: &str, body: &str| {
         let headers = ["Host: localhost", kind];
@@ -75,7 +75,7 @@ fn what_is_sent_is_json_but_for_results() {
 }
 
 #[test]
-fn with_a_token_whoever_has_it_is_answered_under_any_name() {
+fn with_a_token_every_client_that_sends_it_is_answered_under_any_host_name() {
     let server = listening(Access::by_token("s3cret".to_owned()));
     let address = server.address();
     let host = "Host: flows.example.org";
@@ -104,7 +104,7 @@ fn with_a_token_whoever_has_it_is_answered_under_any_name() {
 }
 
 #[test]
-fn what_is_reached_from_elsewhere_needs_a_token() {
+fn an_address_that_other_machines_can_reach_needs_a_token() {
     let may = |access: &Access, address: &str| access.may_listen(address.parse().unwrap());
     let local = Access::local(None);
     for address in ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"] {

@@ -9,8 +9,8 @@ use axum::routing::get;
 use tokio::sync::Notify;
 
 use super::*;
-use crate::answer::said;
-use crate::spoken::{hear, request, say};
+use crate::answer::error_response;
+use crate::fixture::{hear, request, say};
 
 const LOCAL: &[&str] = &["Host: localhost"];
 
@@ -19,7 +19,7 @@ fn listen(limits: ListenLimits, routes: Router) -> Listener {
     Listener::start(listener, limits, |_| routes).unwrap()
 }
 
-/// A route that answers when it is told to, and says that it was reached.
+/// A route that reports that it was reached, and answers when it is released.
 fn gated() -> (Router, Arc<Notify>, Arc<Notify>) {
     let (reached, open) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (tell, gate) = (Arc::clone(&reached), Arc::clone(&open));
@@ -38,7 +38,7 @@ fn wait_for(reached: &Notify) {
 }
 
 #[test]
-fn more_requests_than_there_is_room_for_are_told_to_come_again() {
+fn requests_beyond_the_limit_get_503_and_a_retry_after() {
     let (routes, reached, open) = gated();
     let limits = ListenLimits { requests: 1, ..ListenLimits::default() };
     let server = listen(limits, routes);
@@ -54,7 +54,7 @@ fn more_requests_than_there_is_room_for_are_told_to_come_again() {
 }
 
 #[test]
-fn connections_beyond_the_bound_wait_for_a_place() {
+fn connections_beyond_the_limit_wait_for_a_permit() {
     let (routes, reached, open) = gated();
     let limits = ListenLimits { connections: 1, ..ListenLimits::default() };
     let server = listen(limits, routes);
@@ -72,7 +72,7 @@ fn connections_beyond_the_bound_wait_for_a_place() {
 }
 
 #[test]
-fn whoever_sends_nothing_loses_the_connection_and_what_takes_too_long_is_408() {
+fn an_idle_client_loses_its_connection_and_a_slow_request_gets_408() {
     let (routes, ..) = gated();
     let limits = ListenLimits {
         header: Duration::from_millis(50),
@@ -91,7 +91,7 @@ fn whoever_sends_nothing_loses_the_connection_and_what_takes_too_long_is_408() {
 }
 
 #[test]
-fn whoever_is_being_answered_at_the_end_is_waited_for_and_nobody_else() {
+fn a_shutdown_waits_for_open_requests_and_accepts_no_new_ones() {
     let (routes, reached, open) = gated();
     let server = listen(ListenLimits::default(), routes);
     let address = server.address();
@@ -99,7 +99,7 @@ fn whoever_is_being_answered_at_the_end_is_waited_for_and_nobody_else() {
     let asking = std::thread::spawn(move || say(address, &request("GET", "/wait", LOCAL, "")));
     wait_for(&reached);
     let ending = std::thread::spawn(move || drop(server));
-    // Nobody is let in any more; then the answer is given.
+    // No new connection is accepted; then the open request is answered.
     while std::net::TcpStream::connect(address).is_ok() {}
     open.notify_one();
     assert_eq!(asking.join().unwrap().0, 200);
@@ -110,7 +110,7 @@ fn whoever_is_being_answered_at_the_end_is_waited_for_and_nobody_else() {
 }
 
 #[test]
-fn nobody_keeps_the_end_waiting_for_long() {
+fn no_client_delays_a_shutdown_for_long() {
     let (routes, reached, _) = gated();
     let limits = ListenLimits { grace: Duration::from_millis(50), ..ListenLimits::default() };
     let server = listen(limits, routes);
@@ -124,10 +124,10 @@ fn nobody_keeps_the_end_waiting_for_long() {
 }
 
 #[test]
-fn a_body_beyond_its_bound_is_413_in_json() {
+fn a_body_beyond_the_limit_gets_413_in_json() {
     let taken = async |body: Result<String, axum::extract::rejection::StringRejection>| match body {
-        Ok(_) => said(StatusCode::OK, ""),
-        Err(wrong) => said(wrong.status(), &wrong.body_text()),
+        Ok(_) => error_response(StatusCode::OK, ""),
+        Err(wrong) => error_response(wrong.status(), &wrong.body_text()),
     };
     let routes = Router::new().fallback(taken).layer(DefaultBodyLimit::max(10));
     let server = listen(ListenLimits::default(), routes);

@@ -7,17 +7,17 @@ use undaunted_engine::id::StepId;
 use undaunted_policy::FailureCause;
 
 use super::*;
-use crate::scene::{Scene, T0, text};
+use crate::fixture::{T0, TestFlow, text};
 
-fn fed(scene: &Scene) -> Metrics {
+fn fed(test_flow: &TestFlow) -> Metrics {
     let metrics = Metrics::default();
-    feed(&metrics, scene);
+    feed(&metrics, test_flow);
     metrics
 }
 
-fn feed(metrics: &Metrics, scene: &Scene) {
-    for record in &scene.records {
-        metrics.observe(&scene.job, record);
+fn feed(metrics: &Metrics, test_flow: &TestFlow) {
+    for record in &test_flow.records {
+        metrics.observe(&test_flow.job, record);
     }
 }
 
@@ -42,14 +42,14 @@ fn has(metrics: &Metrics, line: &str) {
     assert!(text.lines().any(|it| it == line), "no `{line}` in\n{text}");
 }
 
-fn pooled(id: &str) -> Scene {
+fn pooled(id: &str) -> TestFlow {
     let list = "retry_budget: 2\ncommands:\n  - shell: 'false'\n    retry_config: {attempts: 9, initial_delay: 1s, backoff: fixed}\n";
-    let mut scene = Scene::of(id, list);
+    let mut test_flow = TestFlow::of(id, list);
     for second in 0..3 {
-        scene.at(second * 1000).start();
-        scene.fail(0, 0, FailureCause::Exit(1));
+        test_flow.at(second * 1000).start();
+        test_flow.fail(0, 0, FailureCause::Exit(1));
     }
-    scene
+    test_flow
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn attempts_retries_delays_and_the_pool_are_counted_once() {
 }
 
 #[test]
-fn a_job_that_somebody_goes_on_with_counts_what_it_used_before() {
+fn a_resumed_job_counts_the_retries_it_used_before() {
     let metrics = Metrics::default();
     metrics.restore(&pooled("p").job);
     has(&metrics, "retry_budget_consumed_total{job_id=\"p\"} 2");
@@ -76,7 +76,7 @@ fn a_job_that_somebody_goes_on_with_counts_what_it_used_before() {
 }
 
 #[test]
-fn what_is_counted_by_job_ends_with_the_job() {
+fn the_series_of_a_job_are_removed_with_the_job() {
     let metrics = fed(&pooled("gone"));
     feed(&metrics, &pooled("stays"));
     let text = metrics.text(&catalog(&["gone", "stays"]));
@@ -93,11 +93,11 @@ fn queues_are_those_of_all_jobs_and_empty_when_they_have_ended() {
     let two = ", work_config: {parallelism: 2, max_retries: 1, backoff: 1000}";
     let text = text("each", "xs: [1, 2, 3, 4]", &[("each", each, two)]);
     let metrics = Metrics::default();
-    let mut scenes = [Scene::of("one", &text), Scene::of("two", &text)];
-    for scene in &mut scenes {
-        scene.start();
-        scene.fail(0, 0, FailureCause::Network);
-        feed(&metrics, scene);
+    let mut scenes = [TestFlow::of("one", &text), TestFlow::of("two", &text)];
+    for test_flow in &mut scenes {
+        test_flow.start();
+        test_flow.fail(0, 0, FailureCause::Network);
+        feed(&metrics, test_flow);
     }
     has(&metrics, "undaunted_items{state=\"running\"} 2");
     has(&metrics, "undaunted_items{state=\"waiting\"} 2");
@@ -122,14 +122,14 @@ fn queues_are_those_of_all_jobs_and_empty_when_they_have_ended() {
 }
 
 #[test]
-fn completions_by_a_rule_and_breakers_are_seen() {
+fn completions_by_a_rule_and_breaker_states_are_counted() {
     let each = "xs: {role: required, for_each: true}, y: {role: output}";
     let rule = ", work_config: {parallelism: 5}, best_effort: true, best_effort_min_dcs: 1";
     let text = text("each", "xs: [1, 2, 3, 4]", &[("each", each, rule)]);
-    let mut scene = Scene::of("e", &text);
-    scene.start();
-    scene.done(0, 0, &json!({"y": 1}));
-    let metrics = fed(&scene);
+    let mut test_flow = TestFlow::of("e", &text);
+    test_flow.start();
+    test_flow.done(0, 0, &json!({"y": 1}));
+    let metrics = fed(&test_flow);
     has(&metrics, "best_effort_completions_total{reason=\"min_dcs_reached\"} 1");
     has(&metrics, "best_effort_completion_ratio{job_id=\"e\"} 0.25");
     metrics.found_breaker("http://s", CircuitState::HalfOpen { successes: 0, probing: true });
@@ -144,7 +144,7 @@ fn completions_by_a_rule_and_breakers_are_seen() {
 }
 
 #[test]
-fn flows_are_counted_as_the_catalog_has_them() {
+fn flows_are_counted_from_the_catalog() {
     let mut catalog = Catalog::default();
     catalog.apply(&CatalogRecord {
         at: T0,

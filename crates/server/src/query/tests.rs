@@ -57,7 +57,7 @@ fn finds(asked: &Value, expected: &[&str]) {
 }
 
 #[test]
-fn flows_are_found_by_their_beginning_labels_and_statuses_those_under_way_first() {
+fn flows_are_found_by_id_prefix_labels_and_statuses_active_ones_first() {
     finds(&json!({}), &["a-1", "b-2", "a-3", "a-5", "b-4"]);
     finds(&json!({"sort": "recent_desc"}), &["b-2", "a-1", "b-4", "a-3", "a-5"]);
     finds(&json!({"id_prefix": "a-"}), &["a-1", "a-3", "a-5"]);
@@ -77,7 +77,7 @@ fn flows_are_found_by_their_beginning_labels_and_statuses_those_under_way_first(
 }
 
 #[test]
-fn pages_follow_each_other_without_a_gap_also_when_flows_come_and_go() {
+fn pages_have_no_gaps_even_when_flows_start_or_end_in_between() {
     for sort in ["recent_asc", "recent_desc"] {
         let all = query(&json!({ "sort": sort })).unwrap().answer(&usual());
         let mut seen = Vec::new();
@@ -106,7 +106,7 @@ fn pages_follow_each_other_without_a_gap_also_when_flows_come_and_go() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_the_name_of_the_field() {
+fn an_invalid_query_is_refused_with_the_name_of_the_field() {
     for (asked, field) in [
         (json!({"id_prefix": 1}), "id_prefix"),
         (json!({"id_prefix": "a b"}), "id_prefix"),

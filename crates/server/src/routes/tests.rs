@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use serde_json::Value;
 use undaunted_engine::catalog::CatalogEvent;
 
-use crate::scene::{Scene, T0, text};
-use crate::stage::Stage;
+use crate::fixture::TestServer;
+use crate::fixture::{T0, TestFlow, text};
 
 use super::*;
 
@@ -32,75 +32,76 @@ fn refused((status, body): (u16, Value), expected: u16) -> String {
 
 #[test]
 fn steps_are_registered_shown_updated_and_removed() {
-    let stage = Stage::set();
-    let (status, body) = stage.post("/engine/step", &step("a"));
+    let test_server = TestServer::start();
+    let (status, body) = test_server.post("/engine/step", &step("a"));
     assert_eq!(status, 201);
     assert_eq!(body["message"], "Step registered");
     assert_eq!(body["step"], step("a"));
-    assert_eq!(stage.get("/engine/step/a"), (200, step("a")));
+    assert_eq!(test_server.get("/engine/step/a"), (200, step("a")));
     let listed = json!({"steps": [step("a")], "count": 1});
-    assert_eq!(stage.get("/engine/step"), (200, listed));
+    assert_eq!(test_server.get("/engine/step"), (200, listed));
 
     // The same again changes nothing, also if it is said in other words.
-    let records = || stage.book.known(|_, version| version);
+    let records = || test_server.book.known(|_, version| version);
     let before = records();
     let mut same = step("a");
     same["memoizable"] = json!(false);
     same["labels"] = json!({});
     same["predicate"] = json!(null);
     let _ = same["attributes"]["x"].as_object_mut().unwrap().remove("for_each");
-    assert_eq!(stage.post("/engine/step", &same).0, 201);
+    assert_eq!(test_server.post("/engine/step", &same).0, 201);
     assert_eq!(records(), before);
 
     let mut other = step("a");
     other["name"] = json!("other");
-    let _ = refused(stage.post("/engine/step", &other), 409);
-    let (status, body) = stage.ask("PUT", "/engine/step/a", &other.to_string());
+    let _ = refused(test_server.post("/engine/step", &other), 409);
+    let (status, body) = test_server.ask("PUT", "/engine/step/a", &other.to_string());
     assert_eq!((status, &body["message"]), (200, &json!("Step updated")));
-    assert_eq!(stage.get("/engine/step/a").1["name"], "other");
-    let _ = refused(stage.ask("PUT", "/engine/step/b", &other.to_string()), 400);
-    let unknown = stage.ask("PUT", "/engine/step/b", &step("b").to_string());
+    assert_eq!(test_server.get("/engine/step/a").1["name"], "other");
+    let _ = refused(test_server.ask("PUT", "/engine/step/b", &other.to_string()), 400);
+    let unknown = test_server.ask("PUT", "/engine/step/b", &step("b").to_string());
     let _ = refused(unknown, 404);
 
-    assert_eq!(stage.ask("DELETE", "/engine/step/a", "").0, 200);
-    let _ = refused(stage.ask("DELETE", "/engine/step/a", ""), 404);
-    let _ = refused(stage.get("/engine/step/a"), 404);
-    assert_eq!(stage.get("/engine/step").1["count"], 0);
+    assert_eq!(test_server.ask("DELETE", "/engine/step/a", "").0, 200);
+    let _ = refused(test_server.ask("DELETE", "/engine/step/a", ""), 404);
+    let _ = refused(test_server.get("/engine/step/a"), 404);
+    assert_eq!(test_server.get("/engine/step").1["count"], 0);
 }
 
 #[test]
-fn a_definition_that_is_none_is_refused() {
-    let stage = Stage::set();
+fn an_invalid_definition_is_refused() {
+    let test_server = TestServer::start();
     for wrong in ["", "{", "[]", "null", "{}", r#"{"id":"a","type":"script"}"#] {
-        let _ = refused(stage.ask("POST", "/engine/step", wrong), 400);
+        let _ = refused(test_server.ask("POST", "/engine/step", wrong), 400);
     }
     let large = format!("{{\"id\":\"{}\"}}", "x".repeat(5 << 20));
-    let _ = refused(stage.ask("POST", "/engine/step", &large), 413);
-    assert_eq!(stage.get("/engine/step").1["count"], 0);
+    let _ = refused(test_server.ask("POST", "/engine/step", &large), 413);
+    assert_eq!(test_server.get("/engine/step").1["count"], 0);
 }
 
 #[test]
-fn flows_are_started_under_a_clean_name_and_refused_for_a_reason() {
-    let stage = Stage::set();
-    assert_eq!(stage.post("/engine/step", &step("a")).0, 201);
+fn flows_are_started_under_a_normalized_id_or_refused_with_a_reason() {
+    let test_server = TestServer::start();
+    assert_eq!(test_server.post("/engine/step", &step("a")).0, 201);
     let asked = json!({
         "id": "My Flow", "goals": ["a"], "init": {"x": 1}, "labels": {"k": "v"},
         "retry_budget": 5, "best_effort": true, "best_effort_min_dcs": 2, "more": [],
     });
-    let (status, body) = stage.post("/engine/flow", &asked);
+    let (status, body) = test_server.post("/engine/flow", &asked);
     assert_eq!((status, body), (201, json!({"message": "Flow started", "flow_id": "my-flow"})));
-    let (_, flow) = stage.get("/engine/flow/my-flow");
+    let (_, flow) = test_server.get("/engine/flow/my-flow");
     assert_eq!(flow["labels"], json!({"k": "v"}));
     assert_eq!(flow["attributes"]["x"]["value"], 1);
     assert_eq!(flow["plan"]["goals"], json!(["a"]));
-    let start =
-        |id: &str, init: Value| stage.post("/engine/flow", &json!({"id": id, "goals": ["a"], "init": init}));
+    let start = |id: &str, init: Value| {
+        test_server.post("/engine/flow", &json!({"id": id, "goals": ["a"], "init": init}))
+    };
     assert_eq!(start("my flow", json!({"x": 1})).0, 201);
     let other = refused(start("My Flow", json!({"x": 2})), 409);
     assert!(other.contains("my-flow"), "{other}");
     let missing = refused(start("f", json!({})), 400);
     assert!(missing.contains('x'), "{missing}");
-    let unknown = stage.post("/engine/flow", &json!({"id": "f", "goals": ["b"]}));
+    let unknown = test_server.post("/engine/flow", &json!({"id": "f", "goals": ["b"]}));
     assert!(refused(unknown, 404).contains("`b`"));
     let _ = refused(start(":", json!({"x": 1})), 400);
     for (field, value) in [
@@ -119,94 +120,94 @@ fn flows_are_started_under_a_clean_name_and_refused_for_a_reason() {
     ] {
         let mut asked = json!({"id": "f", "goals": ["a"]});
         asked[field] = value.clone();
-        let error = refused(stage.post("/engine/flow", &asked), 400);
+        let error = refused(test_server.post("/engine/flow", &asked), 400);
         assert!(error.contains(&format!("`{field}`")), "{field} {value}: {error}");
     }
 }
 
 #[test]
 fn a_plan_is_a_preview() {
-    let stage = Stage::set();
-    assert_eq!(stage.post("/engine/step", &step("a")).0, 201);
-    let (status, plan) = stage.post("/engine/plan", &json!({"goals": ["a"]}));
+    let test_server = TestServer::start();
+    assert_eq!(test_server.post("/engine/step", &step("a")).0, 201);
+    let (status, plan) = test_server.post("/engine/plan", &json!({"goals": ["a"]}));
     assert_eq!(status, 200);
     assert_eq!(plan["steps"]["a"]["http"]["endpoint"], "http://s/a");
     assert_eq!(plan["required"], json!(["x"]));
     assert_eq!(plan["attributes"]["y"]["providers"], json!(["a"]));
-    let _ = refused(stage.post("/engine/plan", &json!({"goals": ["b"]})), 404);
-    let _ = refused(stage.post("/engine/plan", &json!({"goals": []})), 400);
+    let _ = refused(test_server.post("/engine/plan", &json!({"goals": ["b"]})), 404);
+    let _ = refused(test_server.post("/engine/plan", &json!({"goals": []})), 400);
 }
 
 #[test]
 fn a_flow_is_shown_with_its_labels_and_listed() {
-    let stage = Stage::set();
+    let test_server = TestServer::start();
     let steps = [("a", "x: {role: required}, y: {role: output}", "")];
-    let mut scene = Scene::on(stage.store.clone(), "wf-1", &text("a", "x: 1", &steps));
-    scene.start();
-    stage.book.note(CatalogEvent::FlowActivated {
+    let mut test_flow = TestFlow::on(test_server.store.clone(), "wf-1", &text("a", "x: 1", &steps));
+    test_flow.start();
+    test_server.book.note(CatalogEvent::FlowActivated {
         flow: "wf-1".to_owned(),
         since: T0,
         labels: vec![("k".to_owned(), "v".to_owned())],
         parent: Some("above".to_owned()),
     });
-    stage.book.flush().unwrap();
-    let (status, flow) = stage.get("/engine/flow/wf-1");
+    test_server.book.flush().unwrap();
+    let (status, flow) = test_server.get("/engine/flow/wf-1");
     assert_eq!(status, 200);
     assert_eq!(flow["labels"], json!({"k": "v"}));
     assert_eq!(flow["metadata"]["parent_flow_id"], "above");
     assert_eq!(flow["executions"]["a"]["status"], "active");
-    let _ = refused(stage.get("/engine/flow/nobody"), 404);
-    let _ = refused(stage.get("/engine/flow/%FF"), 404);
+    let _ = refused(test_server.get("/engine/flow/unknown"), 404);
+    let _ = refused(test_server.get("/engine/flow/%FF"), 404);
 
-    stage.book.note(CatalogEvent::FlowActivated {
+    test_server.book.note(CatalogEvent::FlowActivated {
         flow: "wf-2".to_owned(),
         since: T0,
         labels: Vec::new(),
         parent: None,
     });
-    stage.book.flush().unwrap();
-    let (status, listed) = stage.get("/engine/flow");
+    test_server.book.flush().unwrap();
+    let (status, listed) = test_server.get("/engine/flow");
     assert_eq!((status, &listed["count"]), (200, &json!(1)));
     assert_eq!(listed["flows"][0]["id"], "wf-2");
-    let (status, found) = stage.post("/engine/flow/query", &json!({"id_prefix": "wf"}));
+    let (status, found) = test_server.post("/engine/flow/query", &json!({"id_prefix": "wf"}));
     assert_eq!((status, &found["count"]), (200, &json!(1)));
-    let _ = refused(stage.ask("POST", "/engine/flow/query", ""), 400);
+    let _ = refused(test_server.ask("POST", "/engine/flow/query", ""), 400);
 
-    let (status, engine) = stage.get("/engine");
+    let (status, engine) = test_server.get("/engine");
     assert_eq!(status, 200);
     assert_eq!(engine["active"]["wf-1"]["parent_flow_id"], "above");
     assert_eq!(engine["flow_digests"]["wf-2"]["status"], "active");
-    assert_eq!(stage.get("/engine/").0, 200);
+    assert_eq!(test_server.get("/engine/").0, 200);
 }
 
 #[test]
-fn health_metrics_and_results_are_answered_and_the_rest_is_refused_in_json() {
-    let stage = Stage::set();
-    assert_eq!(stage.get("/health"), (200, json!({"service": "undaunted", "status": "healthy"})));
-    let (status, text) = stage.get("/metrics");
+fn health_metrics_and_results_are_answered_and_unknown_addresses_are_refused_in_json() {
+    let test_server = TestServer::start();
+    assert_eq!(test_server.get("/health"), (200, json!({"service": "undaunted", "status": "healthy"})));
+    let (status, text) = test_server.get("/metrics");
     assert_eq!(status, 200);
     assert!(text.as_str().unwrap().contains("undaunted_flows{status=\"active\"} 0"));
     let result = json!({"success": true});
-    let send = |token: &str| stage.post(&format!("/webhook/f/s/{token}"), &result);
+    let send = |token: &str| test_server.post(&format!("/webhook/f/s/{token}"), &result);
     let _ = refused(send("x"), 404);
-    let _ = refused(stage.get("/webhook/f/s/known"), 405);
-    let _ = refused(stage.get("/"), 404);
-    let _ = refused(stage.get("/engine/nothing"), 404);
-    let _ = refused(stage.ask("DELETE", "/engine/flow", ""), 405);
-    let _ = refused(stage.get("/engine/ws"), 400);
-    let plain = crate::spoken::request(
+    let _ = refused(test_server.get("/webhook/f/s/known"), 405);
+    let _ = refused(test_server.get("/"), 404);
+    let _ = refused(test_server.get("/engine/nothing"), 404);
+    let _ = refused(test_server.ask("DELETE", "/engine/flow", ""), 405);
+    let _ = refused(test_server.get("/engine/ws"), 400);
+    let plain = crate::fixture::request(
         "POST",
         "/engine/flow",
         &["Host: localhost", "Content-Type: text/plain"],
         "{}",
     );
-    let (status, _, body) = crate::spoken::say(stage.server.address(), &plain);
+    let (status, _, body) = crate::fixture::say(test_server.server.address(), &plain);
     let _ = refused((status, body), 415);
 }
 
 #[test]
-fn steps_are_looked_after() {
-    let stage = Stage::attentive();
+fn steps_are_health_checked() {
+    let test_server = TestServer::with_frequent_health_checks();
     let mut known = step("a");
     let there = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = there.local_addr().unwrap();
@@ -225,33 +226,33 @@ fn steps_are_looked_after() {
             stream.write_all(answer.as_bytes()).unwrap();
         }
     });
-    assert_eq!(stage.post("/engine/step", &step("silent")).0, 201);
-    assert_eq!(stage.post("/engine/step", &known).0, 201);
+    assert_eq!(test_server.post("/engine/step", &step("silent")).0, 201);
+    assert_eq!(test_server.post("/engine/step", &known).0, 201);
     let until = |status: &str| {
-        while stage.get("/engine/health/a").1["status"] != status {
+        while test_server.get("/engine/health/a").1["status"] != status {
             std::thread::yield_now();
         }
     };
     until("healthy");
     well.store(false, Ordering::SeqCst);
     until("unhealthy");
-    let (_, all) = stage.get("/engine/health");
+    let (_, all) = test_server.get("/engine/health");
     assert_eq!(all["count"], 2);
     assert_eq!(all["health"]["a"]["error"], "it answered 500");
     assert_eq!(all["health"]["silent"], json!({"status": "unknown"}));
-    let _ = refused(stage.get("/engine/health/b"), 404);
+    let _ = refused(test_server.get("/engine/health/b"), 404);
     // Nothing is recorded as long as nothing changes, however often it is looked at.
     let before = asked.load(Ordering::SeqCst);
     while asked.load(Ordering::SeqCst) < before + 3 {
         std::thread::yield_now();
     }
-    let changes = |stage: &Stage| {
-        let records = stage.book.records_after(undaunted_store::Version::EMPTY);
+    let changes = |test_server: &TestServer| {
+        let records = test_server.book.records_after(undaunted_store::Version::EMPTY);
         let records = records.unwrap().into_iter();
         records.filter(|(_, it)| it.event.word() == "step_health_changed").count()
     };
-    assert_eq!(changes(&stage), 2);
+    assert_eq!(changes(&test_server), 2);
     well.store(true, Ordering::SeqCst);
     until("healthy");
-    assert_eq!(changes(&stage), 3);
+    assert_eq!(changes(&test_server), 3);
 }

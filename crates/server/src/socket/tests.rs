@@ -8,10 +8,10 @@ use undaunted_engine::catalog::CatalogEvent;
 use undaunted_policy::FailureCause;
 
 use super::*;
+use crate::fixture::TestServer;
+use crate::fixture::{TestFlow, text};
 use crate::limits::ListenLimits;
-use crate::scene::{Scene, text};
 use crate::server::ServerSettings;
-use crate::stage::Stage;
 
 /// The other end of a socket.
 struct Client(TcpStream);
@@ -25,8 +25,8 @@ enum Heard {
 }
 
 impl Client {
-    fn of(stage: &Stage) -> Self {
-        let mut stream = TcpStream::connect(stage.server.address()).unwrap();
+    fn of(test_server: &TestServer) -> Self {
+        let mut stream = TcpStream::connect(test_server.server.address()).unwrap();
         stream.set_nodelay(true).unwrap();
         let head = "GET /engine/ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
@@ -118,53 +118,53 @@ impl Client {
     }
 }
 
-fn flow(stage: &Stage, id: &str) -> Scene {
+fn flow(test_server: &TestServer, id: &str) -> TestFlow {
     let more = ", work_config: {max_retries: 1, backoff: 1000}";
     let steps = [("a", "x: {role: required}, y: {role: output}", more)];
-    Scene::on(stage.store.clone(), id, &text("a", "x: 1", &steps))
+    TestFlow::on(test_server.store.clone(), id, &text("a", "x: 1", &steps))
 }
 
-fn finish(scene: &mut Scene) {
-    scene.start();
-    scene.fail(0, 0, FailureCause::Status(503));
-    scene.at(60_000).start();
-    scene.done(0, 0, &json!({"y": 2}));
+fn finish(test_flow: &mut TestFlow) {
+    test_flow.start();
+    test_flow.fail(0, 0, FailureCause::Status(503));
+    test_flow.at(60_000).start();
+    test_flow.done(0, 0, &json!({"y": 2}));
 }
 
 #[test]
 fn a_flow_is_followed_from_its_state_on() {
-    let stage = Stage::set();
-    let mut scene = flow(&stage, "wf-1");
-    let mut client = Client::of(&stage);
+    let test_server = TestServer::start();
+    let mut test_flow = flow(&test_server, "wf-1");
+    let mut client = Client::of(&test_server);
     let answer = client.subscribe(&json!({"aggregate_id": ["flow", "wf-1"]}));
     assert_eq!(answer["type"], "subscribed");
     assert_eq!(answer["id"], json!(["flow", "wf-1"]));
     assert_eq!(answer["data"]["status"], "active");
     let next = answer["sequence"].as_u64().unwrap();
-    assert_eq!(next, scene.version.0 + 1);
-    let before = scene.events().len();
-    finish(&mut scene);
-    // Whether somebody says so or not.
+    assert_eq!(next, test_flow.version.0 + 1);
+    let before = test_flow.events().len();
+    finish(&mut test_flow);
+    // With or without a change signal.
     let heard = client.until("flow_completed");
-    assert_eq!(heard, scene.events()[before..]);
+    assert_eq!(heard, test_flow.events()[before..]);
     assert!(heard.iter().all(|event| event["sequence"].as_u64().unwrap() >= next));
 }
 
 #[test]
-fn nothing_is_lost_or_told_twice_whenever_somebody_comes() {
-    let stage = Stage::set();
-    let mut scene = flow(&stage, "wf-1");
-    let mut clients: Vec<Client> = (0..8).map(|_| Client::of(&stage)).collect();
-    let news = stage.news.clone();
+fn no_event_is_lost_or_sent_twice_whenever_a_client_subscribes() {
+    let test_server = TestServer::start();
+    let mut test_flow = flow(&test_server, "wf-1");
+    let mut clients: Vec<Client> = (0..8).map(|_| Client::of(&test_server)).collect();
+    let news = test_server.news.clone();
     let writing = std::thread::spawn(move || {
-        scene.start();
-        news.stir();
-        scene.fail(0, 0, FailureCause::Status(503));
-        news.stir();
-        scene.at(60_000).start();
-        scene.done(0, 0, &json!({"y": 2}));
-        news.stir();
-        scene
+        test_flow.start();
+        news.notify();
+        test_flow.fail(0, 0, FailureCause::Status(503));
+        news.notify();
+        test_flow.at(60_000).start();
+        test_flow.done(0, 0, &json!({"y": 2}));
+        news.notify();
+        test_flow
     });
     let heard: Vec<(u64, Vec<Value>)> = clients
         .iter_mut()
@@ -184,9 +184,9 @@ fn nothing_is_lost_or_told_twice_whenever_somebody_comes() {
 
 #[test]
 fn one_socket_follows_several_and_only_what_it_asked_for() {
-    let stage = Stage::set();
-    let mut scenes = [flow(&stage, "one"), flow(&stage, "two")];
-    let mut client = Client::of(&stage);
+    let test_server = TestServer::start();
+    let mut scenes = [flow(&test_server, "one"), flow(&test_server, "two")];
+    let mut client = Client::of(&test_server);
     let one = json!({"aggregate_id": ["flow", "one"], "event_types": ["flow_completed", "retry_scheduled"]});
     assert_eq!(client.subscribe(&one)["type"], "subscribed");
     // Asked for again, it takes the place of the first.
@@ -217,16 +217,16 @@ fn one_socket_follows_several_and_only_what_it_asked_for() {
 
 #[test]
 fn the_catalog_is_followed_as_the_engine() {
-    let stage = Stage::set();
+    let test_server = TestServer::start();
     let register = |id: &str| {
-        stage.book.note(CatalogEvent::StepRegistered {
+        test_server.book.note(CatalogEvent::StepRegistered {
             id: id.to_owned(),
             definition: json!({"id": id}).to_string(),
         });
-        stage.book.flush().unwrap();
+        test_server.book.flush().unwrap();
     };
     register("a");
-    let mut client = Client::of(&stage);
+    let mut client = Client::of(&test_server);
     let answer = client.subscribe(&json!({"aggregate_id": ["engine"]}));
     assert_eq!(answer["data"]["steps"], json!({"a": {"id": "a"}}));
     assert_eq!(answer["sequence"], 2);
@@ -239,13 +239,13 @@ fn the_catalog_is_followed_as_the_engine() {
 }
 
 #[test]
-fn what_makes_no_sense_is_said_and_the_socket_stays() {
-    let stage = Stage::set();
-    let _scene = flow(&stage, "wf-1");
-    let mut client = Client::of(&stage);
-    let unknown = client.subscribe(&json!({"aggregate_id": ["flow", "nobody"]}));
+fn an_invalid_message_gets_an_error_and_the_socket_stays_open() {
+    let test_server = TestServer::start();
+    let _scene = flow(&test_server, "wf-1");
+    let mut client = Client::of(&test_server);
+    let unknown = client.subscribe(&json!({"aggregate_id": ["flow", "unknown"]}));
     assert_eq!((&unknown["type"], &unknown["status"]), (&json!("error"), &json!(404)));
-    assert_eq!(unknown["id"], json!(["flow", "nobody"]));
+    assert_eq!(unknown["id"], json!(["flow", "unknown"]));
     for wrong in [
         json!(null),
         json!([]),
@@ -270,34 +270,34 @@ fn what_makes_no_sense_is_said_and_the_socket_stays() {
 }
 
 #[test]
-fn a_message_beyond_all_bounds_closes_the_socket_and_so_does_the_end() {
-    let stage = Stage::set();
-    let mut client = Client::of(&stage);
-    client.frame(1, &vec![b'x'; LONGEST + 1]);
+fn an_oversized_message_closes_the_socket_and_so_does_a_shutdown() {
+    let test_server = TestServer::start();
+    let mut client = Client::of(&test_server);
+    client.frame(1, &vec![b'x'; MAX_MESSAGE_BYTES + 1]);
     assert!(matches!(client.next(), Heard::Closed(1009) | Heard::Gone));
-    let mut client = Client::of(&stage);
+    let mut client = Client::of(&test_server);
     let answer = client.subscribe(&json!({"aggregate_id": ["engine"]}));
     assert_eq!(answer["type"], "subscribed");
-    drop(stage);
+    drop(test_server);
     assert!(matches!(client.next(), Heard::Closed(1001)));
 }
 
 #[test]
-fn whoever_takes_nothing_is_closed() {
-    let stage = Stage::with(ServerSettings {
+fn a_client_that_reads_nothing_is_disconnected() {
+    let test_server = TestServer::with(ServerSettings {
         limits: ListenLimits { connections: 1, event: Duration::from_millis(100), ..ListenLimits::default() },
         ..ServerSettings::default()
     });
     let large = format!("x: {}", "x".repeat(1 << 20));
     let steps = [("a", "x: {role: required}, y: {role: output}", "")];
-    let _scene = Scene::on(stage.store.clone(), "wf-1", &text("a", &large, &steps));
-    let mut client = Client::of(&stage);
+    let _scene = TestFlow::on(test_server.store.clone(), "wf-1", &text("a", &large, &steps));
+    let mut client = Client::of(&test_server);
     // More than any buffer between the two can hold.
     for _ in 0..50 {
         client.say(&json!({"type": "subscribe", "data": {"aggregate_id": ["flow", "wf-1"]}}));
     }
-    // Somebody else gets its place, although it has read nothing.
-    let _other = Client::of(&stage);
+    // Another client gets its permit, although the first has read nothing.
+    let _other = Client::of(&test_server);
     let mut heard = 0_usize;
     let mut piece = vec![0; 1 << 16];
     while let Ok(more @ 1..) = client.0.read(&mut piece) {

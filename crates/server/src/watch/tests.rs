@@ -5,14 +5,14 @@ use undaunted_engine::view::log::LogLevel;
 use undaunted_policy::FailureCause;
 
 use super::*;
-use crate::scene::{Scene, T0, text};
+use crate::fixture::{T0, TestFlow, text};
 
-fn watching(scene: &Scene) -> Watch {
+fn watching(test_flow: &TestFlow) -> Watch {
     Watch {
-        store: scene.store.clone(),
+        store: test_flow.store.clone(),
         metrics: Arc::default(),
         log: LogWriter::of(LogLevel::Error),
-        news: ChangeSignal::quiet(),
+        news: ChangeSignal::default(),
     }
 }
 
@@ -33,17 +33,17 @@ fn has(watch: &Watch, flow: &str, line: &str) {
 }
 
 #[test]
-fn retries_that_a_pool_has_refused_are_counted_over_a_restart() {
+fn retries_refused_by_a_pool_are_still_counted_after_a_restart() {
     let list = "retry_budget: 2\ncommands:\n  - shell: 'false'\n    retry_config: {attempts: 9, initial_delay: 1s, backoff: fixed}\n";
-    let mut scene = Scene::of("p", list);
+    let mut test_flow = TestFlow::of("p", list);
     for second in 0..3 {
-        scene.at(second * 1000).start();
-        scene.fail(0, 0, FailureCause::Exit(1));
+        test_flow.at(second * 1000).start();
+        test_flow.fail(0, 0, FailureCause::Exit(1));
     }
-    let watch = watching(&scene);
+    let watch = watching(&test_flow);
     for _ in 0..2 {
         // A second time if this process has left the flow and resumes it.
-        watch.recover(&scene.job);
+        watch.recover(&test_flow.job);
         has(&watch, "p", "retry_budget_exhausted_total{job_id=\"p\"} 1");
         has(&watch, "p", "retry_budget_consumed_total{job_id=\"p\"} 2");
     }
@@ -52,15 +52,15 @@ fn retries_that_a_pool_has_refused_are_counted_over_a_restart() {
 }
 
 #[test]
-fn the_ratio_of_a_completion_by_its_rule_is_there_after_a_restart() {
+fn the_completion_ratio_of_a_rule_is_still_reported_after_a_restart() {
     let each = "xs: {role: required, for_each: true}, y: {role: output}";
     let rule =
         ", work_config: {parallelism: 5}, best_effort: true, best_effort_min_dcs: 1, on_complete: leave";
     let text = text("each", "xs: [1, 2, 3, 4]", &[("each", each, rule)]);
-    let mut scene = Scene::of("e", &text);
-    scene.start();
-    scene.done(0, 0, &serde_json::json!({"y": 1}));
-    let watch = watching(&scene);
-    watch.recover(&scene.job);
+    let mut test_flow = TestFlow::of("e", &text);
+    test_flow.start();
+    test_flow.done(0, 0, &serde_json::json!({"y": 1}));
+    let watch = watching(&test_flow);
+    watch.recover(&test_flow.job);
     has(&watch, "e", "best_effort_completion_ratio{job_id=\"e\"} 0.25");
 }

@@ -1,9 +1,18 @@
-//! A flow in a store, told one thing at a time, for tests. Its records are written as a runner does.
+//! A server and flows on a store in memory, and raw HTTP over a socket, for tests.
 
+use crate::answer::json_of;
+use crate::api::Served;
+use crate::flow_state::FollowedFlow;
+use crate::health::HealthChecks;
+use crate::metrics::Metrics;
+use crate::server::{HttpServer, ServerSettings};
+use crate::watch::ChangeSignal;
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
-
-use serde_json::Value;
 use undaunted_engine::breaker::{AdmissionControl, BreakerAnswer};
 use undaunted_engine::decide::react;
 use undaunted_engine::effect::ready;
@@ -16,16 +25,87 @@ use undaunted_engine::submission::{SubmissionContext, submission};
 use undaunted_engine::view::{Projection, flow_event};
 use undaunted_engine::workflow::{Operator, Source, check};
 use undaunted_policy::{FailureCause, Timestamp};
+use undaunted_runner::catalog::CatalogHandle;
+use undaunted_runner::drive::{NoJobObserver, Services};
+use undaunted_runner::endpoints::Endpoints;
+use undaunted_runner::flows::{FlowHost, HostSettings};
+use undaunted_runner::folder::LocalFolder;
 use undaunted_runner::journal::aggregate;
+use undaunted_runner::machine::LocalMachine;
 use undaunted_store::{Append, Claim, MemoryStore, Store, Version};
 
-use crate::answer::json_of;
-use crate::flow_state::FollowedFlow;
+pub(crate) struct TestServer {
+    pub(crate) server: HttpServer,
+    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) book: CatalogHandle,
+    pub(crate) news: ChangeSignal,
+}
+
+impl TestServer {
+    pub(crate) fn start() -> Self {
+        Self::with(ServerSettings::default())
+    }
+
+    pub(crate) fn with(settings: ServerSettings) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        let shared: Arc<dyn Store> = Arc::clone(&store) as _;
+        let book = CatalogHandle::open(Arc::clone(&shared)).unwrap();
+        let news = ChangeSignal::default();
+        let world = Services {
+            store: shared,
+            local: LocalFolder::new(""),
+            machine: Arc::new(LocalMachine::default()),
+            grace: Duration::ZERO,
+            check_interval: Duration::from_secs(5),
+            catalog: None,
+            endpoints: Endpoints::default(),
+            around: Vec::new(),
+        };
+        let host = HostSettings {
+            operator: Operator::default(),
+            webhooks: "http://localhost".to_owned(),
+            release: String::new(),
+            directory: "/".to_owned(),
+            watch: Box::new(|_| Box::new(NoJobObserver)),
+            left: Box::new(|_, _| {}),
+        };
+        let served = Served {
+            host: Arc::new(FlowHost::begin(world, book.clone(), host)),
+            metrics: Arc::new(Metrics::default()),
+            news: news.clone(),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self { server: HttpServer::start(listener, settings, served).unwrap(), store, book, news }
+    }
+
+    /// Looks after steps as often as it can.
+    pub(crate) fn with_frequent_health_checks() -> Self {
+        Self::with(ServerSettings {
+            health: HealthChecks { every: Duration::from_millis(1), ..HealthChecks::default() },
+            ..ServerSettings::default()
+        })
+    }
+
+    pub(crate) fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
+        let headers = ["Host: localhost", "Content-Type: application/json"];
+        let text = request(method, path, &headers, body);
+        let (status, _, body) = say(self.server.address(), &text);
+        (status, body)
+    }
+
+    pub(crate) fn get(&self, path: &str) -> (u16, Value) {
+        self.ask("GET", path, "")
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        self.ask("POST", path, &body.to_string())
+    }
+}
 
 /// When every job of these tests is submitted.
 pub(crate) const T0: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-pub(crate) struct Scene {
+pub(crate) struct TestFlow {
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) job: Job,
     pub(crate) version: Version,
@@ -46,7 +126,7 @@ pub(crate) fn text(goals: &str, init: &str, steps: &[(&str, &str, &str)]) -> Str
     format!("mode: flow\ngoals: [{goals}]\ninit: {{{init}}}\nsteps:\n{steps}")
 }
 
-impl Scene {
+impl TestFlow {
     /// A job that was submitted and has begun.
     pub(crate) fn of(id: &str, text: &str) -> Self {
         Self::on(Arc::new(MemoryStore::new()), id, text)
@@ -70,7 +150,7 @@ impl Scene {
         let submitted = submission(Plan::new(workflow), text, around).unwrap();
         let first = Record { at: T0, event: Event::Job(JobEvent::Submitted(Box::new(submitted))) };
         let claim = store.claim(&aggregate(id).unwrap()).unwrap();
-        let mut scene = Self {
+        let mut test_flow = Self {
             job: Job::begin(&first).unwrap(),
             store,
             version: Version::default(),
@@ -78,9 +158,9 @@ impl Scene {
             records: Vec::new(),
             claim,
         };
-        scene.write(vec![first]);
-        scene.tell(&Input::Woke);
-        scene
+        test_flow.write(vec![first]);
+        test_flow.tell(&Input::Woke);
+        test_flow
     }
 
     fn write(&mut self, records: Vec<Record>) {
@@ -133,7 +213,7 @@ impl Scene {
         self.tell(&Input::Ended(Box::new(AttemptEnd {
             start,
             failure: Some(cause),
-            error: "it said no".to_owned(),
+            error: "rejected".to_owned(),
             ..AttemptEnd::default()
         })));
     }
@@ -164,4 +244,32 @@ impl Scene {
         }
         events
     }
+}
+
+/// Sends a request as it is, and gives status, head and body of the answer.
+pub(crate) fn say(address: SocketAddr, request: &str) -> (u16, String, Value) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    // One that is refused early may not be read to its end.
+    let _ = stream.write_all(request.as_bytes());
+    hear(&mut stream)
+}
+
+/// Reads an answer up to the end of the connection.
+pub(crate) fn hear(stream: &mut TcpStream) -> (u16, String, Value) {
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8(answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    let status = head.split(' ').nth(1).map_or(0, |it| it.parse().unwrap());
+    let body = serde_json::from_str(body).unwrap_or(Value::String(body.to_owned()));
+    (status, head.to_ascii_lowercase(), body)
+}
+
+/// The text of a request with these headers.
+pub(crate) fn request(method: &str, path: &str, headers: &[&str], body: &str) -> String {
+    let headers: String = headers.iter().flat_map(|it| [*it, "\r\n"]).collect();
+    let length = body.len();
+    format!(
+        "{method} {path} HTTP/1.1\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    )
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Subscribe {
+pub(crate) enum SubscriptionRequest {
     /// No `types` stands for all.
     Subscribe {
         aggregate: FollowedAggregate,
@@ -42,7 +42,7 @@ impl FollowedAggregate {
     }
 }
 
-impl Subscribe {
+impl SubscriptionRequest {
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let message: Value =
             serde_json::from_str(text).map_err(|error| format!("the message is not JSON: {error}"))?;
@@ -51,7 +51,7 @@ impl Subscribe {
         let sub_id = match data.get("sub_id") {
             None | Some(Value::Null) => None,
             Some(Value::String(id)) => Some(id.clone()),
-            Some(_) => return Err("`sub_id` is no text".to_owned()),
+            Some(_) => return Err("`sub_id` is not a string".to_owned()),
         };
         match message.get("type").and_then(Value::as_str) {
             Some("subscribe") => {
@@ -69,14 +69,14 @@ impl Subscribe {
     }
 }
 
-fn types(given: Option<&Value>) -> Result<BTreeSet<String>, String> {
-    let given = match given {
+fn types(names: Option<&Value>) -> Result<BTreeSet<String>, String> {
+    let names = match names {
         None | Some(Value::Null) => return Ok(BTreeSet::new()),
-        Some(given) => given.as_array(),
+        Some(names) => names.as_array(),
     };
-    let names = given.and_then(|given| {
-        let names = given.iter().map(|name| name.as_str().map(str::to_owned));
+    let names = names.and_then(|names| {
+        let names = names.iter().map(|name| name.as_str().map(str::to_owned));
         names.collect::<Option<_>>()
     });
-    names.ok_or_else(|| "`event_types` is no list of names".to_owned())
+    names.ok_or_else(|| "`event_types` is not a list of names".to_owned())
 }
