@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let text = workflow(if is_held { HELD } else { WAITING });
     let store = SqliteStore::open(folder.as_ref())?;
     let width = if is_held { u32::MAX } else { 1000 };
-    let mut journal = Journal::begin(&store, (&text, width), number, now)?;
+    let mut journal = MeasuredJob::begin(&store, (&text, width), number, now)?;
     let gate = if is_held { open_breaker(&store, &journal.job, now)? } else { BreakerAnswer::NoBreaker };
     journal.fill(&gate, number)
 }
@@ -68,7 +68,7 @@ fn open_breaker(store: &SqliteStore, job: &Job, at: Timestamp) -> Result<Breaker
 }
 
 /// A job and its journal.
-struct Journal<'s> {
+struct MeasuredJob<'s> {
     store: &'s SqliteStore,
     aggregate: AggregateId,
     epoch: Epoch,
@@ -77,7 +77,7 @@ struct Journal<'s> {
     now: Timestamp,
 }
 
-impl<'s> Journal<'s> {
+impl<'s> MeasuredJob<'s> {
     /// Writes the submission and the items.
     fn begin(
         store: &'s SqliteStore,

@@ -8,81 +8,81 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use minicbor::decode::Error as Unread;
-use minicbor::encode::{Error as Unwritten, Write};
+use minicbor::decode::Error as DecodeError;
+use minicbor::encode::{Error as EncodeError, Write};
 use minicbor::{Decoder, Encoder};
 use undaunted_engine::event::codec::span;
 
 /// A type that minicbor does not support, or encodes in another way.
-pub(crate) trait Foreign: Sized {
-    fn put<W: Write>(&self, to: &mut Encoder<W>) -> Result<(), Unwritten<W::Error>>;
-    fn take(from: &mut Decoder<'_>) -> Result<Self, Unread>;
+pub(crate) trait CborSystemType: Sized {
+    fn put<W: Write>(&self, to: &mut Encoder<W>) -> Result<(), EncodeError<W::Error>>;
+    fn take(from: &mut Decoder<'_>) -> Result<Self, DecodeError>;
 }
 
-pub(crate) fn encode<T: Foreign, C, W: Write>(
+pub(crate) fn encode<T: CborSystemType, C, W: Write>(
     value: &T,
     to: &mut Encoder<W>,
     _: &mut C,
-) -> Result<(), Unwritten<W::Error>> {
+) -> Result<(), EncodeError<W::Error>> {
     value.put(to)
 }
 
-pub(crate) fn decode<T: Foreign, C>(from: &mut Decoder<'_>, _: &mut C) -> Result<T, Unread> {
+pub(crate) fn decode<T: CborSystemType, C>(from: &mut Decoder<'_>, _: &mut C) -> Result<T, DecodeError> {
     T::take(from)
 }
 
-impl Foreign for OsString {
-    fn put<W: Write>(&self, to: &mut Encoder<W>) -> Result<(), Unwritten<W::Error>> {
+impl CborSystemType for OsString {
+    fn put<W: Write>(&self, to: &mut Encoder<W>) -> Result<(), EncodeError<W::Error>> {
         to.bytes(self.as_bytes())?.ok()
     }
 
-    fn take(from: &mut Decoder<'_>) -> Result<Self, Unread> {
+    fn take(from: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         from.bytes().map(|bytes| Self::from_vec(bytes.to_vec()))
     }
 }
 
-impl Foreign for PathBuf {
-    fn put<W: Write>(&self, to: &mut Encoder<W>) -> Result<(), Unwritten<W::Error>> {
+impl CborSystemType for PathBuf {
+    fn put<W: Write>(&self, to: &mut Encoder<W>) -> Result<(), EncodeError<W::Error>> {
         to.bytes(self.as_os_str().as_bytes())?.ok()
     }
 
-    fn take(from: &mut Decoder<'_>) -> Result<Self, Unread> {
+    fn take(from: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         OsString::take(from).map(Self::from)
     }
 }
 
-impl Foreign for Duration {
-    fn put<W: Write>(&self, to: &mut Encoder<W>) -> Result<(), Unwritten<W::Error>> {
+impl CborSystemType for Duration {
+    fn put<W: Write>(&self, to: &mut Encoder<W>) -> Result<(), EncodeError<W::Error>> {
         span::encode(self, to, &mut ())
     }
 
-    fn take(from: &mut Decoder<'_>) -> Result<Self, Unread> {
+    fn take(from: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         span::decode(from, &mut ())
     }
 }
 
-impl Foreign for SystemTime {
-    fn put<W: Write>(&self, to: &mut Encoder<W>) -> Result<(), Unwritten<W::Error>> {
+impl CborSystemType for SystemTime {
+    fn put<W: Write>(&self, to: &mut Encoder<W>) -> Result<(), EncodeError<W::Error>> {
         let since = self.duration_since(Self::UNIX_EPOCH);
         since.unwrap_or_default().put(to)
     }
 
-    fn take(from: &mut Decoder<'_>) -> Result<Self, Unread> {
+    fn take(from: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         Self::UNIX_EPOCH
             .checked_add(Duration::take(from)?)
-            .ok_or_else(|| Unread::message("a time is out of range"))
+            .ok_or_else(|| DecodeError::message("a time is out of range"))
     }
 }
 
-impl<T: Foreign> Foreign for Option<T> {
-    fn put<W: Write>(&self, to: &mut Encoder<W>) -> Result<(), Unwritten<W::Error>> {
+impl<T: CborSystemType> CborSystemType for Option<T> {
+    fn put<W: Write>(&self, to: &mut Encoder<W>) -> Result<(), EncodeError<W::Error>> {
         match self {
             Some(value) => value.put(to),
             None => to.null()?.ok(),
         }
     }
 
-    fn take(from: &mut Decoder<'_>) -> Result<Self, Unread> {
+    fn take(from: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         if from.datatype()? == minicbor::data::Type::Null {
             from.null()?;
             return Ok(None);
@@ -91,30 +91,30 @@ impl<T: Foreign> Foreign for Option<T> {
     }
 }
 
-impl<A: Foreign, B: Foreign> Foreign for (A, B) {
-    fn put<W: Write>(&self, to: &mut Encoder<W>) -> Result<(), Unwritten<W::Error>> {
+impl<A: CborSystemType, B: CborSystemType> CborSystemType for (A, B) {
+    fn put<W: Write>(&self, to: &mut Encoder<W>) -> Result<(), EncodeError<W::Error>> {
         to.array(2)?;
         self.0.put(to)?;
         self.1.put(to)
     }
 
-    fn take(from: &mut Decoder<'_>) -> Result<Self, Unread> {
+    fn take(from: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         match from.array()? {
             Some(2) => Ok((A::take(from)?, B::take(from)?)),
-            _ => Err(Unread::message("two values are expected")),
+            _ => Err(DecodeError::message("two values are expected")),
         }
     }
 }
 
-impl<T: Foreign> Foreign for Vec<T> {
-    fn put<W: Write>(&self, to: &mut Encoder<W>) -> Result<(), Unwritten<W::Error>> {
+impl<T: CborSystemType> CborSystemType for Vec<T> {
+    fn put<W: Write>(&self, to: &mut Encoder<W>) -> Result<(), EncodeError<W::Error>> {
         to.array(u64::try_from(self.len()).unwrap_or(u64::MAX))?;
         self.iter().try_for_each(|each| each.put(to))
     }
 
-    fn take(from: &mut Decoder<'_>) -> Result<Self, Unread> {
+    fn take(from: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         let length = from.array()?;
-        let length = length.ok_or_else(|| Unread::message("a list without a length"))?;
+        let length = length.ok_or_else(|| DecodeError::message("a list without a length"))?;
         (0..length).map(|_| T::take(from)).collect()
     }
 }

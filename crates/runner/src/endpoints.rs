@@ -8,11 +8,11 @@ use reqwest::Url;
 
 #[derive(Clone, Debug, Default)]
 pub struct Endpoints {
-    patterns: Vec<Pattern>,
+    patterns: Vec<EndpointPattern>,
 }
 
 #[derive(Clone, Debug)]
-struct Pattern {
+struct EndpointPattern {
     scheme: String,
     host: String,
     /// None allows any port.
@@ -22,15 +22,15 @@ struct Pattern {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{pattern}` is no pattern of addresses: {why}")]
-pub struct NotAPattern {
+pub struct EndpointPatternError {
     pub pattern: String,
     pub why: &'static str,
 }
 
 impl Endpoints {
     /// Without patterns every address is allowed.
-    pub fn of<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Result<Self, NotAPattern> {
-        let patterns = patterns.into_iter().map(Pattern::read);
+    pub fn of<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Result<Self, EndpointPatternError> {
+        let patterns = patterns.into_iter().map(EndpointPattern::read);
         Ok(Self { patterns: patterns.collect::<Result<_, _>>()? })
     }
 
@@ -46,9 +46,9 @@ impl Endpoints {
     }
 }
 
-impl Pattern {
-    fn read(text: &str) -> Result<Self, NotAPattern> {
-        let wrong = |why| NotAPattern { pattern: text.to_owned(), why };
+impl EndpointPattern {
+    fn read(text: &str) -> Result<Self, EndpointPatternError> {
+        let wrong = |why| EndpointPatternError { pattern: text.to_owned(), why };
         let (scheme, rest) = text
             .split_once("://")
             .filter(|(scheme, _)| matches!(*scheme, "http" | "https" | "*"))

@@ -9,20 +9,22 @@ mod calls;
 mod function;
 mod http;
 mod input;
-mod message;
 mod program;
 mod sub_flow;
 mod write_file;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use undaunted_engine::id::StartId;
+use undaunted_engine::event::NewItem;
+use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::Task;
 use undaunted_engine::workflow::Action;
 use undaunted_policy::FailureCause;
 
 use crate::drive::{DriveError, JobContext};
+use crate::keeper::KeeperRefusal;
 
 pub use answer::{HttpAnswer, StepResult, step_result};
 pub(crate) use calls::Calls;
@@ -30,7 +32,6 @@ pub use function::{FunctionAttempt, FunctionFailure, FunctionOrder, FunctionResu
 pub(crate) use http::send;
 pub use http::{HttpOrder, is_there, judged};
 pub(crate) use input::{InputReads, of_command, of_items, read_file};
-pub use message::{ExecutorMessage, ReadItems};
 pub(crate) use program::Programs;
 pub(crate) use sub_flow::SubFlowRequest;
 pub use write_file::NewFile;
@@ -83,6 +84,31 @@ pub enum AttemptFate {
     /// It is running, and its end will be reported.
     Wait,
     Ended(Box<AttemptEnd>),
+}
+
+/// The items of a map, or why they cannot be read.
+pub type ReadItems = Result<Vec<NewItem>, String>;
+
+#[derive(Debug)]
+pub enum ExecutorMessage {
+    Began {
+        start: StartId,
+        /// Output and error output.
+        files: Option<[PathBuf; 2]>,
+    },
+    /// A program was cancelled before it was started.
+    NotBegun(StartId),
+    /// The other side has accepted an attempt; its result comes later.
+    Accepted(StartId),
+    Ended(Box<AttemptEnd>),
+    Items {
+        step: StepId,
+        items: ReadItems,
+    },
+    /// A keeper refuses a request.
+    Refused(KeeperRefusal),
+    /// The keeper has gone. The next one recovers the fates of its commands.
+    KeeperGone,
 }
 
 #[derive(Default)]

@@ -23,7 +23,7 @@ const BEGIN: usize = 16;
 
 /// Sections follow the header in this order: job, projection, names, records.
 #[derive(Encode, Decode)]
-struct Header {
+struct IndexHeader {
     #[n(0)]
     job: String,
     /// The version of the last record it covers.
@@ -39,14 +39,14 @@ struct Header {
 }
 
 /// A job as its index shows it.
-pub(crate) struct SavedView {
+pub(crate) struct SavedIndex {
     pub(crate) version: Version,
     pub(crate) last: Vec<u8>,
     job: Vec<u8>,
     pub(crate) projection: Projection,
 }
 
-impl SavedView {
+impl SavedIndex {
     /// The job, without the names and values of the items of its maps.
     pub(crate) fn job(&self, plans: &Plans) -> Option<Job> {
         Job::restore(&self.job, plans).ok()
@@ -63,7 +63,7 @@ pub(crate) fn bytes(job: &Job, projection: &Projection, version: Version, last: 
     let (state, rest) = (job.snapshot_without_inputs(), projection.save());
     let index = &projection.index;
     let sections = [&state, &rest, &index.names.0, &index.records.0];
-    let header = Header {
+    let header = IndexHeader {
         job: job.id().to_owned(),
         version: version.0,
         last: last.to_vec(),
@@ -88,7 +88,7 @@ pub(crate) fn bytes(job: &Job, projection: &Projection, version: Version, last: 
 }
 
 /// `None` if there is no usable index of this job.
-pub(crate) fn read(path: &Path, job: &str) -> Option<SavedView> {
+pub(crate) fn read(path: &Path, job: &str) -> Option<SavedIndex> {
     let file = File::open(path).ok()?;
     let mut begin = [0; BEGIN];
     file.read_exact_at(&mut begin, 0).ok()?;
@@ -97,7 +97,7 @@ pub(crate) fn read(path: &Path, job: &str) -> Option<SavedView> {
     let mut at = u64::try_from(BEGIN).ok()?;
     let head =
         section(&file, &mut at, u32::from_le_bytes(*length).into(), u32::from_le_bytes(sum.try_into().ok()?));
-    let header: Header = codec::read(&head.ok()?).ok()?;
+    let header: IndexHeader = codec::read(&head.ok()?).ok()?;
     if header.job != job {
         return None;
     }
@@ -105,7 +105,7 @@ pub(crate) fn read(path: &Path, job: &str) -> Option<SavedView> {
         header.sections.map(|(length, sum)| section(&file, &mut at, length, sum));
     let projection = Projection::restore(&rest.ok()?, names.ok()?, records.ok()?).ok()?;
     let covers = projection.index.records.len() == header.version;
-    covers.then_some(SavedView {
+    covers.then_some(SavedIndex {
         version: Version(header.version),
         last: header.last,
         job: state.ok()?,

@@ -8,7 +8,7 @@ use undaunted_policy::Timestamp;
 use undaunted_store::{AggregateId, Append, AppendError, Claim, ClaimError, Store, StoreError, Version};
 
 use crate::breakers;
-pub use crate::known::KnownJob;
+pub use crate::stored_job::KnownJob;
 
 pub const FAMILY: &str = "job";
 
@@ -124,14 +124,14 @@ pub fn decode(job: &str, version: Version, bytes: &[u8]) -> Result<Record, Journ
 pub fn claim(store: &dyn Store, job: &str, plans: &Plans) -> Result<ClaimedJob, JournalError> {
     let claim = claim_journal(store, job)?;
     let read = KnownJob::read(store, job, plans);
-    hold(store, claim, read)
+    claimed_job(store, claim, read)
 }
 
 /// Claims a job that was read before, and reads the records since.
 pub fn claim_known(store: &dyn Store, known: KnownJob) -> Result<ClaimedJob, JournalError> {
     let claim = claim_journal(store, known.job.id())?;
     let read = known.brought_up_to_date(store, &Plans::default());
-    hold(store, claim, read)
+    claimed_job(store, claim, read)
 }
 
 /// Refuses a journal without records.
@@ -143,7 +143,7 @@ fn claim_journal(store: &dyn Store, job: &str) -> Result<Claim, JournalError> {
     Ok(store.claim(&aggregate)?)
 }
 
-fn hold(
+fn claimed_job(
     store: &dyn Store,
     claim: Claim,
     read: Result<KnownJob, JournalError>,
@@ -214,8 +214,13 @@ fn found(
 }
 
 /// Gives a job an input that has no effects, and releases it.
-pub fn tell(store: &dyn Store, held: ClaimedJob, input: &Input, now: Timestamp) -> Result<Job, JournalError> {
-    let ClaimedJob { mut job, claim, version, .. } = held;
+pub fn tell(
+    store: &dyn Store,
+    claimed: ClaimedJob,
+    input: &Input,
+    now: Timestamp,
+) -> Result<Job, JournalError> {
+    let ClaimedJob { mut job, claim, version, .. } = claimed;
     // An input without effects says nothing to breakers.
     let Reaction { records, .. } = react(&mut job, input, now);
     let records: Vec<_> = records.iter().map(Record::encode).collect();
@@ -227,8 +232,8 @@ pub fn tell(store: &dyn Store, held: ClaimedJob, input: &Input, now: Timestamp) 
     Ok(job)
 }
 
-pub fn remove(store: &dyn Store, held: &ClaimedJob) -> Result<(), JournalError> {
-    store.remove(&held.claim.aggregate, held.claim.epoch)?;
+pub fn remove(store: &dyn Store, claimed: &ClaimedJob) -> Result<(), JournalError> {
+    store.remove(&claimed.claim.aggregate, claimed.claim.epoch)?;
     Ok(())
 }
 
@@ -240,6 +245,6 @@ pub fn deposit(
     known: &[Event],
     now: Timestamp,
 ) -> Result<(), JournalError> {
-    let held = found(store, submitted, known, &Plans::default(), now)?;
-    Ok(store.unclaim(&held.claim)?)
+    let claimed = found(store, submitted, known, &Plans::default(), now)?;
+    Ok(store.unclaim(&claimed.claim)?)
 }

@@ -8,16 +8,17 @@
 //!
 //! Linux only: a subreaper, `/proc` and process descriptors carry the promise.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 pub mod archive;
 pub mod breakers;
 pub mod catalog;
-mod causes;
 pub mod clock;
 mod codec;
-mod complaint;
 pub mod drive;
 pub mod embed;
 pub mod endpoints;
+mod error_text;
 mod executor;
 #[cfg(feature = "failpoints")]
 pub mod failpoint;
@@ -28,8 +29,6 @@ pub mod folder;
 mod index_file;
 pub mod journal;
 pub mod keeper;
-mod known;
-mod lock;
 pub mod machine;
 mod process;
 pub mod reader;
@@ -37,10 +36,17 @@ pub mod redact;
 pub mod request;
 pub mod secrets;
 pub mod spool;
+mod stored_job;
 
-pub use causes::with_causes;
+pub use error_text::with_causes;
 pub use executor::{
     AttemptFate, ExecutorMessage, FunctionOrder, HttpAnswer, HttpOrder, NewFile, ReadItems, StepResult,
     is_there, judged, step_result,
 };
 pub use process::{random_name, random_number};
+
+/// Locks a mutex and ignores poisoning: every change under these locks is a single call, so a panic cannot
+/// leave one half done.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -16,7 +16,7 @@ use undaunted_store::{AggregateId, Records, Store, Version};
 use crate::folder::{JobFolder, keep};
 use crate::index_file;
 use crate::journal::{JournalError, aggregate, begin, decode, not_found};
-use crate::known::behind;
+use crate::stored_job::records_after;
 
 mod attempts;
 
@@ -40,9 +40,9 @@ pub struct JobReader<'s> {
 }
 
 /// The job with the plan of each record, if the plan was ever changed.
-struct Then(Option<Job>);
+struct PlanAtRecord(Option<Job>);
 
-impl Then {
+impl PlanAtRecord {
     /// Called with the records that change the plan, in order; with others it may be.
     fn at(&mut self, record: &Record) -> Option<&Job> {
         let job = self.0.as_mut()?;
@@ -74,7 +74,7 @@ impl<'s> JobReader<'s> {
         let aggregate = aggregate(job)?;
         let path = folder.index();
         if let Some(saved) = index_file::read(&path, job)
-            && let Some(rest) = behind(store, &aggregate, saved.version, &saved.last)
+            && let Some(rest) = records_after(store, &aggregate, saved.version, &saved.last)
             && let Some(job) = saved.job(plans)
         {
             let mut reader = Self {
@@ -247,16 +247,16 @@ impl<'s> JobReader<'s> {
         versions.extend(&self.projection.turns);
         versions.sort_unstable();
         // The plan may have been another one when a record was written.
-        let mut then = self.then()?;
+        let mut plan = self.plan_at_record()?;
         let mut histories = Histories::of(items);
         self.each_of(&versions, |record| {
-            histories.take(then.at(record).unwrap_or(&self.job), record);
+            histories.take(plan.at(record).unwrap_or(&self.job), record);
         })?;
         Ok(histories.items)
     }
 
-    fn then(&self) -> Result<Then, JournalError> {
-        Ok(Then(match self.projection.turns.as_slice() {
+    fn plan_at_record(&self) -> Result<PlanAtRecord, JournalError> {
+        Ok(PlanAtRecord(match self.projection.turns.as_slice() {
             [] => None,
             _ => Some(self.first()?),
         }))

@@ -1,7 +1,7 @@
 //! Taking secrets out of output that is shown piece by piece.
 //!
 //! A secret may span two pieces, or be cut by a gap where output was dropped. So a possible beginning of
-//! one is held back until the next piece decides, and what a gap has cut is taken out too.
+//! one is pending back until the next piece decides, and what a gap has cut is taken out too.
 
 use crate::secrets::Secrets;
 
@@ -11,7 +11,7 @@ const STARS: &[u8] = b"***";
 pub struct Redaction {
     /// The longest first, so that a secret that contains another is replaced as a whole.
     secrets: Vec<Vec<u8>>,
-    held: Vec<u8>,
+    pending: Vec<u8>,
     /// The next byte follows a gap.
     after_gap: bool,
 }
@@ -22,28 +22,28 @@ impl Redaction {
         let values = values.map(|(_, value)| value.as_bytes().to_vec());
         let mut secrets: Vec<_> = values.filter(|value| !value.is_empty()).collect();
         secrets.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        Self { secrets, held: Vec::new(), after_gap: false }
+        Self { secrets, pending: Vec::new(), after_gap: false }
     }
 
     /// Takes a piece, and returns what may be shown now.
     pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
-        self.held.extend_from_slice(piece);
-        self.give(Then::More)
+        self.pending.extend_from_slice(piece);
+        self.give(RedactionBoundary::More)
     }
 
     pub fn finish(&mut self) -> Vec<u8> {
-        self.give(Then::End)
+        self.give(RedactionBoundary::End)
     }
 
     /// Output was dropped here: returns what is before it, without the beginning of a secret.
     pub fn gap(&mut self) -> Vec<u8> {
-        let given = self.give(Then::Gap);
+        let given = self.give(RedactionBoundary::Gap);
         self.after_gap = true;
         given
     }
 
-    fn give(&mut self, then: Then) -> Vec<u8> {
-        let text = std::mem::take(&mut self.held);
+    fn give(&mut self, boundary: RedactionBoundary) -> Vec<u8> {
+        let text = std::mem::take(&mut self.pending);
         let mut given = Vec::with_capacity(text.len());
         let mut rest = text.as_slice();
         if self.after_gap && !rest.is_empty() {
@@ -57,14 +57,15 @@ impl Redaction {
         }
         while let Some((first, behind)) = rest.split_first() {
             let begins = |secret: &&Vec<u8>| secret.len() > rest.len() && secret.starts_with(rest);
-            if then == Then::More && self.secrets.iter().any(|secret| begins(&secret)) {
-                self.held = rest.to_vec();
+            if boundary == RedactionBoundary::More && self.secrets.iter().any(|secret| begins(&secret)) {
+                self.pending = rest.to_vec();
                 return given;
             }
             if let Some(secret) = self.secrets.iter().find(|it| rest.starts_with(it)) {
                 given.extend_from_slice(STARS);
                 rest = rest.get(secret.len()..).unwrap_or_default();
-            } else if then == Then::Gap && self.secrets.iter().any(|secret| begins(&secret)) {
+            } else if boundary == RedactionBoundary::Gap && self.secrets.iter().any(|secret| begins(&secret))
+            {
                 given.extend_from_slice(STARS);
                 return given;
             } else {
@@ -77,7 +78,7 @@ impl Redaction {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Then {
+enum RedactionBoundary {
     More,
     Gap,
     End,

@@ -24,8 +24,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args_os().nth(1).map(PathBuf::from);
     let folder = folder.ok_or("no folder")?;
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&folder)?);
-    let book = CatalogHandle::open(Arc::clone(&store))?;
-    let world = Services {
+    let catalog = CatalogHandle::open(Arc::clone(&store))?;
+    let services = Services {
         store,
         local: LocalFolder::new(folder),
         machine: Arc::new(LocalMachine::default()),
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         watch: Box::new(|_| Box::new(NoJobObserver)),
         left: Box::new(|_, _| {}),
     };
-    let host = FlowHost::begin(world, book, settings);
+    let host = FlowHost::begin(services, catalog, settings);
     for line in std::io::stdin().lock().lines() {
         let answer = answer(&host, &serde_json::from_str(&line?)?);
         writeln!(std::io::stdout(), "{answer}")?;

@@ -15,12 +15,12 @@ use super::error::ArchiveError;
 pub(super) const VERSION: u64 = 1;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct ArchiveHeader {
     pub(super) job: String,
     pub(super) records: u64,
 }
 
-impl Header {
+impl ArchiveHeader {
     pub(super) fn line(&self) -> String {
         format!(
             r#"{{"undaunted":"archive","version":{VERSION},"job":{},"records":{}}}"#,

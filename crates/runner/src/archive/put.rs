@@ -8,7 +8,7 @@ use undaunted_engine::job::{Job, Plans};
 use undaunted_store::{Store, Version};
 
 use super::error::ArchiveError;
-use super::format::{Header, file_name};
+use super::format::{ArchiveHeader, file_name};
 use super::reading::read;
 use super::writing::write;
 use crate::catalog::{CatalogHandle, deactivated};
@@ -24,22 +24,22 @@ use crate::journal::{self, ClaimedJob, JournalError};
 pub fn archive(
     store: &dyn Store,
     local: &LocalFolder,
-    book: Option<&CatalogHandle>,
+    catalog: Option<&CatalogHandle>,
     job: &str,
     to: &Path,
 ) -> Result<PathBuf, ArchiveError> {
     let path = to.join(file_name(job)?);
-    let held = journal::claim(store, job, &Plans::default())?;
-    let moved = keep(store, book, &held, &path).and_then(|()| {
+    let claimed = journal::claim(store, job, &Plans::default())?;
+    let moved = keep(store, catalog, &claimed, &path).and_then(|()| {
         let folder = local.job(job);
         // The folder first: a journal without a folder can be removed again, a folder alone would stay.
         folder.remove().map_err(ArchiveError::io(folder.path()))?;
         failpoint::reach("archive-folder-removed", 1);
-        Ok(journal::remove(store, &held)?)
+        Ok(journal::remove(store, &claimed)?)
     });
     if moved.is_err() {
         // If even this fails, the claim ends with the process.
-        let _ = store.unclaim(&held.claim);
+        let _ = store.unclaim(&claimed.claim);
     }
     moved.map(|()| path)
 }
@@ -47,29 +47,29 @@ pub fn archive(
 /// Writes the file and notes it in the catalog. Removes nothing.
 fn keep(
     store: &dyn Store,
-    book: Option<&CatalogHandle>,
-    held: &ClaimedJob,
+    catalog: Option<&CatalogHandle>,
+    claimed: &ClaimedJob,
     path: &Path,
 ) -> Result<(), ArchiveError> {
-    if !held.job.stage.has_ended() {
-        return Err(ArchiveError::NotEnded { job: held.job.id().to_owned() });
+    if !claimed.job.stage.has_ended() {
+        return Err(ArchiveError::NotEnded { job: claimed.job.id().to_owned() });
     }
-    is_not_awaited(store, &held.job)?;
-    let is_there = is_there(store, held, path)?;
-    let book = book.filter(|_| held.job.workflow().flow.is_some());
-    if let Some(book) = book {
-        say(book, held.job.id(), |flow| CatalogEvent::FlowArchiving { flow })?;
+    is_not_awaited(store, &claimed.job)?;
+    let is_there = is_there(store, claimed, path)?;
+    let catalog = catalog.filter(|_| claimed.job.workflow().flow.is_some());
+    if let Some(catalog) = catalog {
+        say(catalog, claimed.job.id(), |flow| CatalogEvent::FlowArchiving { flow })?;
     }
-    if !is_there && let Err(error) = write_and_read(store, held, path) {
-        if let Some(book) = book {
-            take_back(book, held);
+    if !is_there && let Err(error) = write_and_read(store, claimed, path) {
+        if let Some(catalog) = catalog {
+            take_back(catalog, claimed);
         }
         return Err(error);
     }
     failpoint::reach("archive-kept", 1);
-    if let Some(book) = book {
+    if let Some(catalog) = catalog {
         let file = path.display().to_string();
-        say(book, held.job.id(), move |flow| CatalogEvent::FlowArchived { flow, file: file.clone() })?;
+        say(catalog, claimed.job.id(), move |flow| CatalogEvent::FlowArchived { flow, file: file.clone() })?;
     }
     failpoint::reach("archive-noted", 1);
     Ok(())
@@ -91,15 +91,15 @@ fn is_not_awaited(store: &dyn Store, job: &Job) -> Result<(), ArchiveError> {
 }
 
 /// Whether the file exists already. One that holds an earlier state of the job may be replaced.
-fn is_there(store: &dyn Store, held: &ClaimedJob, path: &Path) -> Result<bool, ArchiveError> {
+fn is_there(store: &dyn Store, claimed: &ClaimedJob, path: &Path) -> Result<bool, ArchiveError> {
     if path.symlink_metadata().is_err() {
         return Ok(false);
     }
-    let in_the_way = || ArchiveError::InTheWay { path: path.to_owned(), job: held.job.id().to_owned() };
+    let in_the_way = || ArchiveError::InTheWay { path: path.to_owned(), job: claimed.job.id().to_owned() };
     let Ok(found) = read(path) else {
         return Err(in_the_way());
     };
-    let records = store.read(&held.claim.aggregate, Version::EMPTY);
+    let records = store.read(&claimed.claim.aggregate, Version::EMPTY);
     let mut records = records.map_err(JournalError::from)?;
     for bytes in &found.records {
         let ours = records.next().transpose().map_err(JournalError::from)?;
@@ -107,24 +107,24 @@ fn is_there(store: &dyn Store, held: &ClaimedJob, path: &Path) -> Result<bool, A
             return Err(in_the_way());
         }
     }
-    Ok(found.header.records == held.version.0)
+    Ok(found.header.records == claimed.version.0)
 }
 
 /// Writes the file, and reads it again before the job is removed.
-fn write_and_read(store: &dyn Store, held: &ClaimedJob, path: &Path) -> Result<(), ArchiveError> {
-    let header = Header { job: held.job.id().to_owned(), records: held.version.0 };
+fn write_and_read(store: &dyn Store, claimed: &ClaimedJob, path: &Path) -> Result<(), ArchiveError> {
+    let header = ArchiveHeader { job: claimed.job.id().to_owned(), records: claimed.version.0 };
     write(store, &header, path)?;
     read(path).map(|_| ())
 }
 
 /// Records an event of a flow, if the catalog has the flow.
 fn say(
-    book: &CatalogHandle,
+    catalog: &CatalogHandle,
     flow: &str,
     what: impl Fn(String) -> CatalogEvent + Send + 'static,
 ) -> Result<(), JournalError> {
     let flow = flow.to_owned();
-    let said = book.change(move |catalog: &Catalog| {
+    let said = catalog.change(move |catalog: &Catalog| {
         let known = catalog.flows.contains_key(flow.as_str());
         Ok::<_, Infallible>(known.then(|| what(flow.clone())).into_iter().collect())
     });
@@ -132,9 +132,9 @@ fn say(
 }
 
 /// Notes that a flow that could not be archived has ended, as before.
-fn take_back(book: &CatalogHandle, held: &ClaimedJob) {
-    if let Some(event) = deactivated(&held.job) {
+fn take_back(catalog: &CatalogHandle, claimed: &ClaimedJob) {
+    if let Some(event) = deactivated(&claimed.job) {
         // The earlier error is the one to report.
-        let _ = say(book, held.job.id(), move |_| event.clone());
+        let _ = say(catalog, claimed.job.id(), move |_| event.clone());
     }
 }

@@ -12,14 +12,14 @@ use undaunted_engine::view::rfc3339;
 use undaunted_store::LARGEST_RECORD;
 
 use super::error::ArchiveError;
-use super::format::{Header, VERSION, bytes, file_name};
+use super::format::{ArchiveHeader, VERSION, bytes, file_name};
 
 /// The longest possible line: the largest record in hexadecimal, and what is around it.
 const LONGEST_LINE: u64 = (LARGEST_RECORD as u64) * 2 + (1 << 20);
 
 #[derive(Debug)]
 pub(super) struct Archive {
-    pub(super) header: Header,
+    pub(super) header: ArchiveHeader,
     pub(super) records: Vec<Vec<u8>>,
     pub(super) job: Job,
 }
@@ -32,7 +32,7 @@ pub(super) fn read(path: &Path) -> Result<Archive, ArchiveError> {
 /// `path` is only for messages.
 pub(super) fn read_from(path: &Path, from: impl Read) -> Result<Archive, ArchiveError> {
     let mut lines =
-        Lines { path, from: BufReader::new(from), number: 0, sum: Hasher::new(), text: Vec::new() };
+        ArchiveReader { path, from: BufReader::new(from), number: 0, sum: Hasher::new(), text: Vec::new() };
     let header = lines.header()?;
     let mut records = Vec::new();
     let mut fold: Option<Job> = None;
@@ -50,7 +50,11 @@ pub(super) fn read_from(path: &Path, from: impl Read) -> Result<Archive, Archive
     Ok(Archive { header, records, job })
 }
 
-fn begin(lines: &Lines<'_, impl Read>, header: &Header, record: &Record) -> Result<Job, ArchiveError> {
+fn begin(
+    lines: &ArchiveReader<'_, impl Read>,
+    header: &ArchiveHeader,
+    record: &Record,
+) -> Result<Job, ArchiveError> {
     let job = Job::begin(record).map_err(|why| lines.unfit(&why.to_string()))?;
     if job.id() == header.job {
         Ok(job)
@@ -59,7 +63,7 @@ fn begin(lines: &Lines<'_, impl Read>, header: &Header, record: &Record) -> Resu
     }
 }
 
-struct Lines<'a, R> {
+struct ArchiveReader<'a, R> {
     path: &'a Path,
     from: BufReader<R>,
     number: u64,
@@ -69,7 +73,7 @@ struct Lines<'a, R> {
     text: Vec<u8>,
 }
 
-impl<R: Read> Lines<'_, R> {
+impl<R: Read> ArchiveReader<'_, R> {
     fn unfit(&self, what: &str) -> ArchiveError {
         ArchiveError::Unfit { path: self.path.to_owned(), line: self.number.max(1), what: what.to_owned() }
     }
@@ -91,7 +95,7 @@ impl<R: Read> Lines<'_, R> {
         parsed.map_err(|error| self.unfit(&format!("it is not JSON: {error}")))
     }
 
-    fn header(&mut self) -> Result<Header, ArchiveError> {
+    fn header(&mut self) -> Result<ArchiveHeader, ArchiveError> {
         const NONE: &str = "this is no archive of a job";
         let line = match self.next() {
             Ok(line) => line,
@@ -149,6 +153,9 @@ impl<R: Read> Lines<'_, R> {
     }
 }
 
-fn header(line: &Value) -> Option<Header> {
-    Some(Header { job: line.get("job")?.as_str()?.to_owned(), records: line.get("records")?.as_u64()? })
+fn header(line: &Value) -> Option<ArchiveHeader> {
+    Some(ArchiveHeader {
+        job: line.get("job")?.as_str()?.to_owned(),
+        records: line.get("records")?.as_u64()?,
+    })
 }

@@ -15,24 +15,28 @@ use crate::journal::{self, JournalError};
 
 /// Restores a job from a file, which stays where it is, and returns its name. If the store has the job
 /// already, nothing changes. On an error nothing is written.
-pub fn restore(store: &dyn Store, book: Option<&CatalogHandle>, file: &Path) -> Result<String, ArchiveError> {
-    restored(store, book, read(file)?)
+pub fn restore(
+    store: &dyn Store,
+    catalog: Option<&CatalogHandle>,
+    file: &Path,
+) -> Result<String, ArchiveError> {
+    restored(store, catalog, read(file)?)
 }
 
 /// For tests: as [`restore`], from any reader. `name` is only for messages.
 #[doc(hidden)]
 pub fn restore_from(
     store: &dyn Store,
-    book: Option<&CatalogHandle>,
+    catalog: Option<&CatalogHandle>,
     name: &Path,
     from: impl Read,
 ) -> Result<String, ArchiveError> {
-    restored(store, book, read_from(name, from)?)
+    restored(store, catalog, read_from(name, from)?)
 }
 
 fn restored(
     store: &dyn Store,
-    book: Option<&CatalogHandle>,
+    catalog: Option<&CatalogHandle>,
     mut archive: Archive,
 ) -> Result<String, ArchiveError> {
     let records = std::mem::take(&mut archive.records);
@@ -42,8 +46,8 @@ fn restored(
     let released = store.unclaim(&claim).map_err(JournalError::from);
     written?;
     released?;
-    if let Some(book) = book {
-        enter(book, &archive.job)?;
+    if let Some(catalog) = catalog {
+        enter(catalog, &archive.job)?;
     }
     Ok(archive.header.job)
 }
@@ -68,13 +72,13 @@ fn write(store: &dyn Store, claim: &Claim, records: Vec<Vec<u8>>) -> Result<(), 
 }
 
 /// Adds a flow to the catalog, unless it is there as it is. Ignores a job that is not a flow.
-fn enter(book: &CatalogHandle, job: &Job) -> Result<(), JournalError> {
+fn enter(catalog: &CatalogHandle, job: &Job) -> Result<(), JournalError> {
     let events: Vec<_> = activated(job).into_iter().chain(deactivated(job)).collect();
     if events.is_empty() {
         return Ok(());
     }
     let (flow, ended) = (job.id().to_owned(), job.times.last_at);
-    let entered = book.change(move |catalog: &Catalog| {
+    let entered = catalog.change(move |catalog: &Catalog| {
         let entry = catalog.flows.get(flow.as_str());
         let stands = entry
             .is_some_and(|entry| entry.place == FlowLifecycle::Deactivated && entry.ended == Some(ended));

@@ -30,11 +30,11 @@ fn at(seconds: u64) -> Timestamp {
 }
 
 /// A folder of a store, and one of archives.
-struct Place {
+struct ArchiveFixture {
     folder: tempfile::TempDir,
 }
 
-impl Place {
+impl ArchiveFixture {
     fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
@@ -54,11 +54,11 @@ impl Place {
     fn archive(
         &self,
         store: &dyn Store,
-        book: Option<&CatalogHandle>,
+        catalog_handle: Option<&CatalogHandle>,
         job: &str,
     ) -> Result<PathBuf, ArchiveError> {
         let local = LocalFolder::new(self.store());
-        archive(store, &local, book, job, &self.archives())
+        archive(store, &local, catalog_handle, job, &self.archives())
     }
 }
 
@@ -81,8 +81,8 @@ fn submit(store: &dyn Store, job: &str, text: &str) -> journal::ClaimedJob {
 
 /// A flow that was cancelled before it did anything, which is an end.
 fn ended(store: &dyn Store, job: &str) {
-    let held = submit(store, job, FLOW);
-    journal::tell(store, held, &Input::Cancel, at(5)).unwrap();
+    let claimed = submit(store, job, FLOW);
+    journal::tell(store, claimed, &Input::Cancel, at(5)).unwrap();
 }
 
 fn records(store: &dyn Store, job: &str) -> Vec<Vec<u8>> {
@@ -92,46 +92,46 @@ fn records(store: &dyn Store, job: &str) -> Vec<Vec<u8>> {
 }
 
 /// Enters a flow as whoever runs it does.
-fn enter(store: &dyn Store, book: &CatalogHandle, job: &str) {
+fn enter(store: &dyn Store, catalog_handle: &CatalogHandle, job: &str) {
     let (read, _) = journal::replay(store, job, &Plans::default(), |_, _, _| {}).unwrap();
-    book.note(activated(&read).unwrap());
-    book.note(deactivated(&read).unwrap());
-    book.flush().unwrap();
+    catalog_handle.note(activated(&read).unwrap());
+    catalog_handle.note(deactivated(&read).unwrap());
+    catalog_handle.flush().unwrap();
 }
 
-fn words(book: &CatalogHandle, after: Version) -> Vec<&'static str> {
-    let records = book.records_after(after).unwrap().into_iter();
+fn words(catalog_handle: &CatalogHandle, after: Version) -> Vec<&'static str> {
+    let records = catalog_handle.records_after(after).unwrap().into_iter();
     records.map(|(_, record)| record.event.word()).collect()
 }
 
 #[test]
 fn a_flow_goes_to_a_file_and_comes_back_as_it_was() {
-    let place = Place::new();
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&place.store()).unwrap());
-    let book = CatalogHandle::open(Arc::clone(&store)).unwrap();
+    let fixture = ArchiveFixture::new();
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&fixture.store()).unwrap());
+    let catalog_handle = CatalogHandle::open(Arc::clone(&store)).unwrap();
     ended(&*store, "wf-1");
-    enter(&*store, &book, "wf-1");
-    let before = (records(&*store, "wf-1"), book.read(Clone::clone).unwrap());
-    let folder = LocalFolder::new(place.store()).job("wf-1");
+    enter(&*store, &catalog_handle, "wf-1");
+    let before = (records(&*store, "wf-1"), catalog_handle.read(Clone::clone).unwrap());
+    let folder = LocalFolder::new(fixture.store()).job("wf-1");
     folder.write("stdin", b"what came in").unwrap();
 
-    let file = place.archive(&*store, Some(&book), "wf-1").unwrap();
-    assert_eq!(file, place.file("wf-1"));
+    let file = fixture.archive(&*store, Some(&catalog_handle), "wf-1").unwrap();
+    assert_eq!(file, fixture.file("wf-1"));
     let mode = fs::metadata(&file).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    assert_eq!(fs::read_dir(place.archives()).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(fixture.archives()).unwrap().count(), 1);
     assert!(!folder.path().exists());
     assert!(store.list(journal::FAMILY, "").unwrap().is_empty());
-    assert!(book.read(|catalog| catalog.flows.is_empty()).unwrap());
-    assert_eq!(words(&book, Version(2)), ["flow_archiving", "flow_archived"]);
-    let archived = book.records_after(Version(3)).unwrap().remove(0).1.event;
+    assert!(catalog_handle.read(|catalog| catalog.flows.is_empty()).unwrap());
+    assert_eq!(words(&catalog_handle, Version(2)), ["flow_archiving", "flow_archived"]);
+    let archived = catalog_handle.records_after(Version(3)).unwrap().remove(0).1.event;
     let path = file.display().to_string();
     let flow = "wf-1".to_owned();
     assert_eq!(archived, CatalogEvent::FlowArchived { flow, file: path });
 
-    assert_eq!(restore(&*store, Some(&book), &file).unwrap(), "wf-1");
+    assert_eq!(restore(&*store, Some(&catalog_handle), &file).unwrap(), "wf-1");
     assert!(file.exists(), "the file stays");
-    let mut after = (records(&*store, "wf-1"), book.read(Clone::clone).unwrap());
+    let mut after = (records(&*store, "wf-1"), catalog_handle.read(Clone::clone).unwrap());
     let entry = after.1.flows.values_mut().next().unwrap();
     let expected = before.1.flows.values().next().unwrap();
     assert_eq!(entry.status, FlowStatus::Failed);
@@ -140,11 +140,11 @@ fn a_flow_goes_to_a_file_and_comes_back_as_it_was() {
     assert_eq!(after, before);
 
     // Once more changes nothing, and archiving again finds the file.
-    let version = book.known(|_, version| version);
-    assert_eq!(restore(&*store, Some(&book), &file).unwrap(), "wf-1");
-    assert_eq!(words(&book, version), [""; 0]);
+    let version = catalog_handle.known(|_, version| version);
+    assert_eq!(restore(&*store, Some(&catalog_handle), &file).unwrap(), "wf-1");
+    assert_eq!(words(&catalog_handle, version), [""; 0]);
     let text = fs::read(&file).unwrap();
-    place.archive(&*store, Some(&book), "wf-1").unwrap();
+    fixture.archive(&*store, Some(&catalog_handle), "wf-1").unwrap();
     assert_eq!(fs::read(&file).unwrap(), text);
     assert!(records(&*store, "wf-1").is_empty());
 }
@@ -152,18 +152,18 @@ fn a_flow_goes_to_a_file_and_comes_back_as_it_was() {
 #[test]
 fn an_archive_of_this_format_stays_readable_and_is_written_as_ever() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/flow.undaunted.jsonl");
-    let place = Place::new();
+    let fixture = ArchiveFixture::new();
     let store = MemoryStore::new();
-    let book = CatalogHandle::open(Arc::new(store.another())).unwrap();
+    let catalog_handle = CatalogHandle::open(Arc::new(store.another())).unwrap();
     ended(&store, "wf-1");
-    enter(&store, &book, "wf-1");
-    let file = place.archive(&store, Some(&book), "wf-1").unwrap();
+    enter(&store, &catalog_handle, "wf-1");
+    let file = fixture.archive(&store, Some(&catalog_handle), "wf-1").unwrap();
     let text = fs::read_to_string(&file).unwrap();
     assert_eq!(text, fs::read_to_string(&golden).unwrap_or_default());
-    assert_eq!(restore(&store, Some(&book), &golden).unwrap(), "wf-1");
+    assert_eq!(restore(&store, Some(&catalog_handle), &golden).unwrap(), "wf-1");
     let (job, _) = journal::replay(&store, "wf-1", &Plans::default(), |_, _, _| {}).unwrap();
     assert!(job.stage.has_ended());
-    let entry = book.read(|catalog| catalog.flows["wf-1"].clone()).unwrap();
+    let entry = catalog_handle.read(|catalog| catalog.flows["wf-1"].clone()).unwrap();
     assert_eq!((entry.since, entry.ended), (at(0), Some(at(5))));
     assert_eq!(entry.labels["team"], "media");
     assert_eq!(entry.parent.as_deref(), Some("outer"));
@@ -171,113 +171,113 @@ fn an_archive_of_this_format_stays_readable_and_is_written_as_ever() {
 
 #[test]
 fn what_has_not_ended_or_is_being_run_is_left_alone() {
-    let place = Place::new();
+    let fixture = ArchiveFixture::new();
     let store = MemoryStore::new();
     let other = store.another();
-    let held = submit(&other, "wf-1", FLOW);
-    let owned = place.archive(&store, None, "wf-1").unwrap_err();
+    let claimed = submit(&other, "wf-1", FLOW);
+    let owned = fixture.archive(&store, None, "wf-1").unwrap_err();
     let is_owned = matches!(owned, ArchiveError::Journal(JournalError::Claim(ClaimError::OwnedBy { .. })));
     assert!(is_owned, "{owned:?}");
-    other.unclaim(&held.claim).unwrap();
-    let running = place.archive(&store, None, "wf-1").unwrap_err();
+    other.unclaim(&claimed.claim).unwrap();
+    let running = fixture.archive(&store, None, "wf-1").unwrap_err();
     assert!(matches!(running, ArchiveError::NotEnded { .. }), "{running:?}");
-    assert!(!place.archives().exists());
-    let held = journal::claim(&other, "wf-1", &Plans::default()).expect("it was given back");
-    journal::tell(&other, held, &Input::Cancel, at(5)).unwrap();
-    place.archive(&store, None, "wf-1").unwrap();
-    let gone = place.archive(&store, None, "wf-1").unwrap_err();
+    assert!(!fixture.archives().exists());
+    let claimed = journal::claim(&other, "wf-1", &Plans::default()).expect("it was given back");
+    journal::tell(&other, claimed, &Input::Cancel, at(5)).unwrap();
+    fixture.archive(&store, None, "wf-1").unwrap();
+    let gone = fixture.archive(&store, None, "wf-1").unwrap_err();
     let not_found = matches!(gone, ArchiveError::Journal(JournalError::NotFound { .. }));
     assert!(not_found, "{gone:?}");
 }
 
 #[test]
 fn a_job_that_cannot_be_written_stays_and_has_ended_as_before() {
-    let place = Place::new();
+    let fixture = ArchiveFixture::new();
     let store = MemoryStore::new();
-    let book = CatalogHandle::open(Arc::new(store.another())).unwrap();
+    let catalog_handle = CatalogHandle::open(Arc::new(store.another())).unwrap();
     ended(&store, "wf-1");
-    enter(&store, &book, "wf-1");
-    fs::write(place.archives(), "a file").unwrap();
-    let refused = place.archive(&store, Some(&book), "wf-1").unwrap_err();
+    enter(&store, &catalog_handle, "wf-1");
+    fs::write(fixture.archives(), "a file").unwrap();
+    let refused = fixture.archive(&store, Some(&catalog_handle), "wf-1").unwrap_err();
     assert!(matches!(refused, ArchiveError::Io { .. }), "{refused:?}");
-    assert_eq!(words(&book, Version(2)), ["flow_archiving", "flow_deactivated"]);
-    let entry = book.read(|catalog| catalog.flows["wf-1"].clone()).unwrap();
+    assert_eq!(words(&catalog_handle, Version(2)), ["flow_archiving", "flow_deactivated"]);
+    let entry = catalog_handle.read(|catalog| catalog.flows["wf-1"].clone()).unwrap();
     assert_eq!((entry.place, entry.ended), (FlowLifecycle::Deactivated, Some(at(5))));
-    fs::remove_file(place.archives()).unwrap();
-    place.archive(&store, Some(&book), "wf-1").unwrap();
+    fs::remove_file(fixture.archives()).unwrap();
+    fixture.archive(&store, Some(&catalog_handle), "wf-1").unwrap();
 }
 
 #[test]
 fn what_is_in_the_way_is_not_replaced_unless_it_is_what_the_job_was() {
-    let place = Place::new();
+    let fixture = ArchiveFixture::new();
     let store = MemoryStore::new();
     ended(&store, "wf-1");
-    fs::create_dir(place.archives()).unwrap();
-    fs::write(place.file("wf-1"), "something else").unwrap();
-    let refused = place.archive(&store, None, "wf-1").unwrap_err();
+    fs::create_dir(fixture.archives()).unwrap();
+    fs::write(fixture.file("wf-1"), "something else").unwrap();
+    let refused = fixture.archive(&store, None, "wf-1").unwrap_err();
     assert!(matches!(refused, ArchiveError::InTheWay { .. }), "{refused:?}");
     assert_eq!(records(&store, "wf-1").len(), 3);
 
     // Another job of the same name.
     let elsewhere = MemoryStore::new();
-    let held = submit(&elsewhere, "wf-1", &format!("{FLOW}# another\n"));
-    journal::tell(&elsewhere, held, &Input::Cancel, at(6)).unwrap();
-    fs::remove_file(place.file("wf-1")).unwrap();
-    place.archive(&elsewhere, None, "wf-1").unwrap();
-    let refused = place.archive(&store, None, "wf-1").unwrap_err();
+    let claimed = submit(&elsewhere, "wf-1", &format!("{FLOW}# another\n"));
+    journal::tell(&elsewhere, claimed, &Input::Cancel, at(6)).unwrap();
+    fs::remove_file(fixture.file("wf-1")).unwrap();
+    fixture.archive(&elsewhere, None, "wf-1").unwrap();
+    let refused = fixture.archive(&store, None, "wf-1").unwrap_err();
     assert!(matches!(refused, ArchiveError::InTheWay { .. }), "{refused:?}");
-    let refused = restore(&store, None, &place.file("wf-1")).unwrap_err();
+    let refused = restore(&store, None, &fixture.file("wf-1")).unwrap_err();
     assert!(matches!(refused, ArchiveError::Exists { .. }), "{refused:?}");
     assert_eq!(records(&store, "wf-1").len(), 3);
 }
 
 #[test]
 fn an_archive_that_is_older_than_the_job_is_replaced() {
-    let place = Place::new();
+    let fixture = ArchiveFixture::new();
     let store = MemoryStore::new();
-    let book = CatalogHandle::open(Arc::new(store.another())).unwrap();
+    let catalog_handle = CatalogHandle::open(Arc::new(store.another())).unwrap();
     ended(&store, "wf-1");
-    enter(&store, &book, "wf-1");
-    let file = place.archive(&store, Some(&book), "wf-1").unwrap();
+    enter(&store, &catalog_handle, "wf-1");
+    let file = fixture.archive(&store, Some(&catalog_handle), "wf-1").unwrap();
     let older = fs::read_to_string(&file).unwrap();
     restore(&store, None, &file).unwrap();
     // Something that leaves it ended, and is on record.
-    let held = journal::claim(&store, "wf-1", &Plans::default()).unwrap();
-    let after = held.version;
+    let claimed = journal::claim(&store, "wf-1", &Plans::default()).unwrap();
+    let after = claimed.version;
     let same = records(&store, "wf-1").pop().unwrap();
     let more =
-        undaunted_store::Append::new(held.claim.aggregate.clone(), after, held.claim.epoch, vec![same]);
+        undaunted_store::Append::new(claimed.claim.aggregate.clone(), after, claimed.claim.epoch, vec![same]);
     store.append(vec![more]).unwrap();
-    store.unclaim(&held.claim).unwrap();
+    store.unclaim(&claimed.claim).unwrap();
     let longer = records(&store, "wf-1");
     let refused = restore(&store, None, &file).unwrap_err();
     assert!(matches!(refused, ArchiveError::Exists { .. }), "{refused:?}");
-    assert_eq!(place.archive(&store, Some(&book), "wf-1").unwrap(), file);
+    assert_eq!(fixture.archive(&store, Some(&catalog_handle), "wf-1").unwrap(), file);
     let text = fs::read_to_string(&file).unwrap();
     assert!(text.lines().count() > older.lines().count());
-    restore(&store, Some(&book), &file).unwrap();
+    restore(&store, Some(&catalog_handle), &file).unwrap();
     assert_eq!(records(&store, "wf-1"), longer);
 }
 
 #[test]
 fn what_an_unfinished_flow_waits_for_stays() {
-    let place = Place::new();
+    let fixture = ArchiveFixture::new();
     let store = MemoryStore::new();
     ended(&store, "wf-1");
     let outer = submit(&store, "outer", FLOW);
-    let refused = place.archive(&store, None, "wf-1").unwrap_err();
+    let refused = fixture.archive(&store, None, "wf-1").unwrap_err();
     assert!(matches!(&refused, ArchiveError::Awaited { parent, .. } if parent == "outer"), "{refused:?}");
     journal::tell(&store, outer, &Input::Cancel, at(6)).unwrap();
-    place.archive(&store, None, "wf-1").unwrap();
+    fixture.archive(&store, None, "wf-1").unwrap();
 }
 
 /// What is wrong with a file, and in which line. Nothing is written.
-fn refused(place: &Place, text: &[u8]) -> (u64, String) {
-    let file = place.folder.path().join("unfit");
+fn refused(fixture: &ArchiveFixture, text: &[u8]) -> (u64, String) {
+    let file = fixture.folder.path().join("unfit");
     fs::write(&file, text).unwrap();
     let store = MemoryStore::new();
-    let book = CatalogHandle::open(Arc::new(store.another())).unwrap();
-    let error = match restore(&store, Some(&book), &file) {
+    let catalog_handle = CatalogHandle::open(Arc::new(store.another())).unwrap();
+    let error = match restore(&store, Some(&catalog_handle), &file) {
         Ok(job) => panic!("{job} was restored from {}", String::from_utf8_lossy(text)),
         Err(error) => error,
     };
@@ -289,10 +289,10 @@ fn refused(place: &Place, text: &[u8]) -> (u64, String) {
     }
 }
 
-fn written(place: &Place) -> String {
+fn written(fixture: &ArchiveFixture) -> String {
     let store = MemoryStore::new();
     ended(&store, "wf-1");
-    let file = place.archive(&store, None, "wf-1").unwrap();
+    let file = fixture.archive(&store, None, "wf-1").unwrap();
     fs::read_to_string(file).unwrap()
 }
 
@@ -306,32 +306,32 @@ fn sealed(lines: &[String]) -> String {
 
 #[test]
 fn an_archive_that_was_cut_anywhere_is_refused() {
-    let place = Place::new();
-    let text = written(&place);
+    let fixture = ArchiveFixture::new();
+    let text = written(&fixture);
     let lines = u64::try_from(text.lines().count()).unwrap();
     for length in 0..text.len() {
-        let (line, what) = refused(&place, &text.as_bytes()[..length]);
+        let (line, what) = refused(&fixture, &text.as_bytes()[..length]);
         assert!((1..=lines).contains(&line), "{length}: {line}: {what}");
     }
 }
 
 #[test]
 fn an_archive_of_which_any_byte_was_altered_is_refused() {
-    let place = Place::new();
-    let text = written(&place);
+    let fixture = ArchiveFixture::new();
+    let text = written(&fixture);
     for index in 0..text.len() {
         let mut altered = text.clone().into_bytes();
         altered[index] ^= 1;
-        refused(&place, &altered);
+        refused(&fixture, &altered);
     }
-    let (line, what) = refused(&place, format!("{text}{{}}\n").as_bytes());
+    let (line, what) = refused(&fixture, format!("{text}{{}}\n").as_bytes());
     assert_eq!((line, what.as_str()), (5, "something stands behind its end"));
 }
 
 #[test]
 fn what_is_wrong_with_an_archive_is_told_with_its_line() {
-    let place = Place::new();
-    let text = written(&place);
+    let fixture = ArchiveFixture::new();
+    let text = written(&fixture);
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     lines.pop();
     assert_eq!(sealed(&lines), text);
@@ -339,7 +339,7 @@ fn what_is_wrong_with_an_archive_is_told_with_its_line() {
         let mut lines = lines.clone();
         assert!(lines[line].contains(from), "{}", lines[line]);
         lines[line] = lines[line].replacen(from, to, 1);
-        refused(&place, sealed(&lines).as_bytes())
+        refused(&fixture, sealed(&lines).as_bytes())
     };
     let newer = with(0, "\"version\":1", "\"version\":2").1;
     assert!(newer.contains("version 2; this release knows versions up to 1"), "{newer}");
@@ -357,20 +357,20 @@ fn what_is_wrong_with_an_archive_is_told_with_its_line() {
     // Cut at a line, and sealed again: it is no whole job any more.
     let mut shorter = lines.clone();
     shorter.pop();
-    let (line, what) = refused(&place, sealed(&shorter).as_bytes());
+    let (line, what) = refused(&fixture, sealed(&shorter).as_bytes());
     assert_eq!((line, what.as_str()), (4, "it is not record 3, which is missing here"));
     shorter[0] = shorter[0].replacen("\"records\":3", "\"records\":2", 1);
-    let (line, what) = refused(&place, sealed(&shorter).as_bytes());
+    let (line, what) = refused(&fixture, sealed(&shorter).as_bytes());
     assert_eq!((line, what.as_str()), (4, "the job of this archive has not ended"));
-    assert_eq!(refused(&place, b"").0, 1);
-    assert_eq!(refused(&place, b"- shell: 'true'\n").0, 1);
+    assert_eq!(refused(&fixture, b"").0, 1);
+    assert_eq!(refused(&fixture, b"- shell: 'true'\n").0, 1);
 }
 
 #[test]
 fn a_name_that_leads_elsewhere_is_none() {
     let store = MemoryStore::new();
     for job in ["", ".", "..", "../x", "a/b", "a\0b"] {
-        let refused = Place::new().archive(&store, None, job).unwrap_err();
+        let refused = ArchiveFixture::new().archive(&store, None, job).unwrap_err();
         assert!(matches!(refused, ArchiveError::NoName { .. }), "{refused:?}");
     }
 }

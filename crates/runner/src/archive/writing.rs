@@ -9,12 +9,12 @@ use crc32fast::Hasher;
 use undaunted_store::{Store, Version};
 
 use super::error::ArchiveError;
-use super::format::{Header, last_line, record_line};
+use super::format::{ArchiveHeader, last_line, record_line};
 use crate::failpoint;
 use crate::folder::private_folder;
 use crate::journal::{self, JournalError};
 
-pub(super) fn write(store: &dyn Store, header: &Header, path: &Path) -> Result<(), ArchiveError> {
+pub(super) fn write(store: &dyn Store, header: &ArchiveHeader, path: &Path) -> Result<(), ArchiveError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     private_folder(folder).map_err(ArchiveError::io(folder))?;
     let mut beside = path.as_os_str().to_owned();
@@ -33,10 +33,10 @@ pub(super) fn write(store: &dyn Store, header: &Header, path: &Path) -> Result<(
     written
 }
 
-fn write_beside(store: &dyn Store, header: &Header, path: &Path) -> Result<(), ArchiveError> {
+fn write_beside(store: &dyn Store, header: &ArchiveHeader, path: &Path) -> Result<(), ArchiveError> {
     let about = ArchiveError::io(path);
     let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
-    let mut lines = Lines { out: BufWriter::new(file.map_err(&about)?), sum: Hasher::new() };
+    let mut lines = ArchiveWriter { out: BufWriter::new(file.map_err(&about)?), sum: Hasher::new() };
     lines.add(&header.line()).map_err(&about)?;
     let aggregate = journal::aggregate(&header.job)?;
     let records = store.read(&aggregate, Version::EMPTY);
@@ -49,12 +49,12 @@ fn write_beside(store: &dyn Store, header: &Header, path: &Path) -> Result<(), A
     lines.end(header.records).map_err(&about)
 }
 
-struct Lines {
+struct ArchiveWriter {
     out: BufWriter<File>,
     sum: Hasher,
 }
 
-impl Lines {
+impl ArchiveWriter {
     fn add(&mut self, line: &str) -> io::Result<()> {
         for part in [line, "\n"] {
             self.sum.update(part.as_bytes());

@@ -9,17 +9,17 @@ use undaunted_engine::catalog::{Catalog, CatalogEvent, CatalogRecord, FlowEntry,
 
 pub(super) struct Draft<'a> {
     catalog: &'a mut Catalog,
-    before: Vec<Before>,
+    undo: Vec<UndoEntry>,
 }
 
-enum Before {
+enum UndoEntry {
     Step { id: String, definition: Option<Arc<str>>, health: Option<StepHealth> },
     Flow { id: String, entry: Option<FlowEntry> },
 }
 
 impl<'a> Draft<'a> {
     pub(super) const fn of(catalog: &'a mut Catalog) -> Self {
-        Self { catalog, before: Vec::new() }
+        Self { catalog, undo: Vec::new() }
     }
 
     pub(super) const fn catalog(&self) -> &Catalog {
@@ -27,20 +27,20 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) fn add(&mut self, record: &CatalogRecord) {
-        self.before.push(Before::of(self.catalog, &record.event));
+        self.undo.push(UndoEntry::of(self.catalog, &record.event));
         self.catalog.apply(record);
     }
 }
 
 impl Drop for Draft<'_> {
     fn drop(&mut self) {
-        for before in self.before.drain(..).rev() {
-            before.restore(self.catalog);
+        for entry in self.undo.drain(..).rev() {
+            entry.undo(self.catalog);
         }
     }
 }
 
-impl Before {
+impl UndoEntry {
     fn of(catalog: &Catalog, event: &CatalogEvent) -> Self {
         match event {
             CatalogEvent::StepRegistered { id, .. }
@@ -61,7 +61,7 @@ impl Before {
         }
     }
 
-    fn restore(self, catalog: &mut Catalog) {
+    fn undo(self, catalog: &mut Catalog) {
         match self {
             Self::Step { id, definition, health } => {
                 match health {

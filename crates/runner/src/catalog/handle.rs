@@ -6,9 +6,9 @@ use std::thread::JoinHandle;
 use undaunted_engine::catalog::{Catalog, CatalogEvent, CatalogRecord};
 use undaunted_store::{Store, Version};
 
-use super::shared::Shared;
+use super::shared::SharedCatalog;
 use super::task::{CatalogChange, CatalogNote, CatalogTask, FirstError};
-use super::{pages, writer};
+use super::{journal, writer};
 use crate::journal::JournalError;
 
 /// The catalog of a store. Clones share one state and one writer thread.
@@ -18,8 +18,8 @@ pub struct CatalogHandle {
 }
 
 struct Inner {
-    shared: Arc<Shared>,
-    trouble: FirstError,
+    shared: Arc<SharedCatalog>,
+    first_error: FirstError,
     /// `None` once the last handle is dropped, which ends the thread.
     queue: Option<mpsc::Sender<Box<dyn CatalogTask>>>,
     thread: Option<JoinHandle<()>>,
@@ -27,7 +27,7 @@ struct Inner {
 
 impl CatalogHandle {
     pub fn open(store: Arc<dyn Store>) -> Result<Self, JournalError> {
-        let shared = Arc::new(Shared::open(store)?);
+        let shared = Arc::new(SharedCatalog::open(store)?);
         let (queue, queued) = mpsc::channel();
         let writing = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
@@ -35,40 +35,40 @@ impl CatalogHandle {
             .spawn(move || writer::run(&writing, &queued))
             .map_err(|error| JournalError::CatalogWriter { why: error.to_string() })?;
         let inner =
-            Inner { shared, trouble: FirstError::default(), queue: Some(queue), thread: Some(thread) };
+            Inner { shared, first_error: FirstError::default(), queue: Some(queue), thread: Some(thread) };
         Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Reads the catalog after catching up with the store. `look` runs under a lock and must not call
-    /// the book.
+    /// the handle.
     pub fn read<T>(&self, look: impl FnOnce(&Catalog) -> T) -> Result<T, JournalError> {
         self.inner.shared.catch_up()?;
         Ok(self.known(|catalog, _| look(catalog)))
     }
 
     /// Reads the catalog as this process knows it, and its version, without asking the store. `look`
-    /// must not call the book.
+    /// must not call the handle.
     pub fn known<T>(&self, look: impl FnOnce(&Catalog, Version) -> T) -> T {
         let known = self.inner.shared.known();
         look(&known.catalog, known.version)
     }
 
     /// Decides and writes: what was decided, once it is on the disk, or why nothing is written.
-    /// `decide` runs on the writer thread, again after each conflict, and must not call the book.
+    /// `decide` runs on the writer thread, again after each conflict, and must not call the handle.
     /// On an error nothing was written, except as [`Store::append`] says.
     pub fn change<E: Send + 'static>(
         &self,
         decide: impl FnMut(&Catalog) -> Result<Vec<CatalogEvent>, E> + Send + 'static,
     ) -> Result<Result<Vec<CatalogEvent>, E>, JournalError> {
         let (tell, told) = mpsc::sync_channel(1);
-        self.wish(Box::new(CatalogChange { decide, decided: None, tell }));
+        self.send(Box::new(CatalogChange { decide, decided: None, tell }));
         told.recv().unwrap_or_else(|_| Err(ended()))
     }
 
     /// Writes a fact without waiting. The next [`CatalogHandle::flush`] reports an error.
     pub fn note(&self, event: CatalogEvent) {
-        let trouble = self.inner.trouble.clone();
-        self.wish(Box::new(CatalogNote { event, trouble }));
+        let first_error = self.inner.first_error.clone();
+        self.send(Box::new(CatalogNote { event, first_error }));
     }
 
     /// Waits until every note is on the disk, or returns the first error since the last flush.
@@ -76,23 +76,23 @@ impl CatalogHandle {
         // An empty change, queued behind all notes.
         let nothing = |_: &Catalog| Ok::<_, std::convert::Infallible>(Vec::new());
         let flushed = self.change(nothing);
-        match self.inner.trouble.take() {
-            Some(trouble) => Err(trouble),
+        match self.inner.first_error.take() {
+            Some(first_error) => Err(first_error),
             None => flushed.map(|_| ()),
         }
     }
 
     pub fn records_after(&self, version: Version) -> Result<Vec<(Version, CatalogRecord)>, JournalError> {
-        pages::records(&*self.inner.shared.store, version)
+        journal::records(&*self.inner.shared.store, version)
     }
 
-    fn wish(&self, wish: Box<dyn CatalogTask>) {
+    fn send(&self, task: Box<dyn CatalogTask>) {
         let refused = match &self.inner.queue {
-            Some(queue) => queue.send(wish).err().map(|refused| refused.0),
-            None => Some(wish),
+            Some(queue) => queue.send(task).err().map(|refused| refused.0),
+            None => Some(task),
         };
-        if let Some(wish) = refused {
-            wish.answer(Err(ended()));
+        if let Some(task) = refused {
+            task.answer(Err(ended()));
         }
     }
 }

@@ -5,8 +5,7 @@
 
 mod draft;
 mod handle;
-mod of_job;
-mod pages;
+mod journal;
 mod shared;
 mod steps;
 mod task;
@@ -15,6 +14,5 @@ mod tests;
 mod writer;
 
 pub use handle::CatalogHandle;
-pub use of_job::{activated, deactivated};
-pub use pages::{FAMILY, ID, records};
-pub(crate) use steps::{RegisteredStep, Steps};
+pub use journal::{FAMILY, ID, activated, deactivated, records};
+pub(crate) use steps::{CheckedSteps, RegisteredStep};

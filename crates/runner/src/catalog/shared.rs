@@ -6,41 +6,41 @@ use undaunted_engine::catalog::{Catalog, CatalogRecord};
 use undaunted_store::{Store, Version};
 
 use super::draft::Draft;
-use super::pages;
+use super::journal;
 use super::task::CatalogTask;
 use crate::clock::Clock;
 use crate::journal::JournalError;
 
-pub(super) struct Shared {
+pub(super) struct SharedCatalog {
     pub(super) store: Arc<dyn Store>,
     clock: Clock,
-    known: RwLock<Known>,
+    known: RwLock<CatalogAtVersion>,
 }
 
 /// The catalog at a version. Only what is on the disk.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct CatalogAtVersion {
     pub(super) catalog: Catalog,
     pub(super) version: Version,
     /// The store's pulse before the last look. While it is the same, so is the catalog.
     pulse: Option<u64>,
 }
 
-impl Shared {
+impl SharedCatalog {
     pub(super) fn open(store: Arc<dyn Store>) -> Result<Self, JournalError> {
-        let mut known = Known { pulse: Some(store.pulse()?), ..Known::default() };
-        pages::follow(&*store, Version::EMPTY, |version, record| {
+        let mut known = CatalogAtVersion { pulse: Some(store.pulse()?), ..CatalogAtVersion::default() };
+        journal::follow(&*store, Version::EMPTY, |version, record| {
             known.learn(version, &record);
         })?;
         Ok(Self { store, clock: Clock::set(), known: RwLock::new(known) })
     }
 
-    pub(super) fn known(&self) -> RwLockReadGuard<'_, Known> {
+    pub(super) fn known(&self) -> RwLockReadGuard<'_, CatalogAtVersion> {
         // Unwinding drops a `Draft`, which undoes its changes, so a panic leaves nothing half done.
         self.known.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self) -> RwLockWriteGuard<'_, Known> {
+    fn change(&self) -> RwLockWriteGuard<'_, CatalogAtVersion> {
         self.known.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -59,9 +59,9 @@ impl Shared {
     /// Reads new records and returns the version reached.
     pub(super) fn look(&self) -> Result<Version, JournalError> {
         let version = self.known().version;
-        let head = self.store.head(&pages::aggregate()?)?.unwrap_or_default();
+        let head = self.store.head(&journal::aggregate()?)?.unwrap_or_default();
         if head.version > version {
-            let records = pages::records(&*self.store, version)?;
+            let records = journal::records(&*self.store, version)?;
             self.learn(records);
         }
         Ok(self.known().version)
@@ -75,16 +75,16 @@ impl Shared {
         }
     }
 
-    /// Decides all wishes, each on the result of those before it. Returns the version they are based
+    /// Decides all tasks, each on the result of those before it. Returns the version they are based
     /// on and the records to append; readers do not see these yet.
-    pub(super) fn decide(&self, wishes: &mut [Box<dyn CatalogTask>]) -> (Version, Vec<CatalogRecord>) {
+    pub(super) fn decide(&self, tasks: &mut [Box<dyn CatalogTask>]) -> (Version, Vec<CatalogRecord>) {
         let at = self.clock.now();
         let mut known = self.change();
         let mut records = Vec::new();
         let version = known.version;
         let mut draft = Draft::of(&mut known.catalog);
-        for wish in wishes {
-            for event in wish.decide(draft.catalog()) {
+        for task in tasks {
+            for event in task.decide(draft.catalog()) {
                 let record = CatalogRecord { at, event };
                 draft.add(&record);
                 records.push(record);
@@ -94,7 +94,7 @@ impl Shared {
     }
 }
 
-impl Known {
+impl CatalogAtVersion {
     fn learn(&mut self, version: Version, record: &CatalogRecord) {
         if version == self.version.next() {
             self.catalog.apply(record);

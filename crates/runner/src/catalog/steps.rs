@@ -10,20 +10,20 @@ use serde_json::Value;
 use undaunted_engine::workflow::{FlowStep, Operator, Source, check_step, plain_definition};
 
 use super::CatalogHandle;
-use crate::complaint::complaint;
+use crate::error_text::diagnostics_line;
 use crate::journal::JournalError;
-use crate::lock::locked;
+use crate::locked;
 
 /// Cached definitions beyond those of the catalog: replaced or refused ones.
 const SPARE: usize = 1024;
 
-pub(crate) struct Steps {
-    book: CatalogHandle,
+pub(crate) struct CheckedSteps {
+    catalog: CatalogHandle,
     operator: Operator,
-    known: Mutex<BTreeMap<Arc<str>, Checked>>,
+    known: Mutex<BTreeMap<Arc<str>, StepCheck>>,
 }
 
-type Checked = Result<Arc<RegisteredStep>, String>;
+type StepCheck = Result<Arc<RegisteredStep>, String>;
 
 #[derive(Debug)]
 pub(crate) struct RegisteredStep {
@@ -39,23 +39,23 @@ impl RegisteredStep {
         let source = Source::new("step", definition.to_string());
         match check_step(&source, operator) {
             Ok((id, step)) => Ok(Self { id, definition, checked: Arc::new(step) }),
-            Err(found) => Err(complaint(&source, &found)),
+            Err(found) => Err(diagnostics_line(&source, &found)),
         }
     }
 }
 
-impl Steps {
-    pub(crate) fn new(book: CatalogHandle, operator: Operator) -> Self {
-        Self { book, operator, known: Mutex::default() }
+impl CheckedSteps {
+    pub(crate) fn new(catalog: CatalogHandle, operator: Operator) -> Self {
+        Self { catalog, operator, known: Mutex::default() }
     }
 
-    pub(crate) fn check(&self, definition: &Value) -> Checked {
+    pub(crate) fn check(&self, definition: &Value) -> StepCheck {
         self.check_given(definition.to_string().into(), || definition.clone())
     }
 
     /// The steps of the catalog by id, without those that only an earlier release accepted.
     pub(crate) fn all(&self) -> Result<BTreeMap<String, Arc<RegisteredStep>>, JournalError> {
-        let steps = self.book.read(|catalog| catalog.steps.clone())?.into_iter();
+        let steps = self.catalog.read(|catalog| catalog.steps.clone())?.into_iter();
         let steps = steps.filter_map(|(id, given)| {
             let read = || serde_json::from_str(&given).unwrap_or_default();
             let step = self.check_given(Arc::clone(&given), read);
@@ -64,13 +64,13 @@ impl Steps {
         Ok(steps.collect())
     }
 
-    fn check_given(&self, given: Arc<str>, definition: impl FnOnce() -> Value) -> Checked {
+    fn check_given(&self, given: Arc<str>, definition: impl FnOnce() -> Value) -> StepCheck {
         if let Some(known) = locked(&self.known).get(&given) {
             return known.clone();
         }
         let checked = RegisteredStep::check(&definition(), &self.operator).map(Arc::new);
         let mut known = locked(&self.known);
-        self.book.known(|catalog, _| {
+        self.catalog.known(|catalog, _| {
             if known.len() > catalog.steps.len().saturating_add(SPARE) {
                 let wanted: BTreeSet<&Arc<str>> = catalog.steps.values().collect();
                 known.retain(|given, _| wanted.contains(given));

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use undaunted_engine::catalog::{Catalog, CatalogEvent};
 
 use crate::journal::JournalError;
-use crate::lock::locked;
+use crate::locked;
 
 pub(super) trait CatalogTask: Send {
     /// What to write, given this catalog. Called again after a conflict; the last answer counts.
@@ -21,12 +21,12 @@ pub(super) trait CatalogTask: Send {
 }
 
 /// The outer error is the store's, the inner one the refusal of `decide`.
-pub(super) type Changed<E> = Result<Result<Vec<CatalogEvent>, E>, JournalError>;
+pub(super) type ChangeResult<E> = Result<Result<Vec<CatalogEvent>, E>, JournalError>;
 
 pub(super) struct CatalogChange<D, E> {
     pub(super) decide: D,
     pub(super) decided: Option<Result<Vec<CatalogEvent>, E>>,
-    pub(super) tell: mpsc::SyncSender<Changed<E>>,
+    pub(super) tell: mpsc::SyncSender<ChangeResult<E>>,
 }
 
 impl<D, E> CatalogTask for CatalogChange<D, E>
@@ -64,7 +64,7 @@ impl FirstError {
 
 pub(super) struct CatalogNote {
     pub(super) event: CatalogEvent,
-    pub(super) trouble: FirstError,
+    pub(super) first_error: FirstError,
 }
 
 impl CatalogTask for CatalogNote {
@@ -78,7 +78,7 @@ impl CatalogTask for CatalogNote {
 
     fn answer(self: Box<Self>, written: Result<(), JournalError>) {
         if let Err(error) = written {
-            self.trouble.keep(error);
+            self.first_error.keep(error);
         }
     }
 }

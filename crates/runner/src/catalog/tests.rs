@@ -10,7 +10,7 @@ use undaunted_store::{
     Version,
 };
 
-use super::{CatalogHandle, pages};
+use super::{CatalogHandle, journal};
 use crate::journal::JournalError;
 
 fn sqlite(folder: &tempfile::TempDir) -> Arc<dyn Store> {
@@ -36,9 +36,9 @@ fn deactivated(flow: &str) -> CatalogEvent {
 }
 
 /// Registers a step, unless another definition of it is there: that one then.
-fn register(book: &CatalogHandle, id: &str, definition: &str) -> Result<bool, Arc<str>> {
+fn register(handle: &CatalogHandle, id: &str, definition: &str) -> Result<bool, Arc<str>> {
     let (id, definition) = (id.to_owned(), definition.to_owned());
-    let changed = book.change(move |catalog| match catalog.steps.get(&id) {
+    let changed = handle.change(move |catalog| match catalog.steps.get(&id) {
         Some(there) if **there == *definition => Ok(vec![]),
         Some(there) => Err(Arc::clone(there)),
         None => Ok(vec![CatalogEvent::StepRegistered { id: id.clone(), definition: definition.clone() }]),
@@ -46,26 +46,26 @@ fn register(book: &CatalogHandle, id: &str, definition: &str) -> Result<bool, Ar
     changed.unwrap().map(|events| !events.is_empty())
 }
 
-fn whole(book: &CatalogHandle) -> Catalog {
-    book.read(Clone::clone).unwrap()
+fn whole(handle: &CatalogHandle) -> Catalog {
+    handle.read(Clone::clone).unwrap()
 }
 
 #[test]
 fn of_two_who_register_a_step_in_different_ways_exactly_one_succeeds() {
     const STEPS: usize = 40;
     let folder = tempfile::tempdir().unwrap();
-    let books = [sqlite(&folder), sqlite(&folder)].map(|store| CatalogHandle::open(store).unwrap());
+    let handles = [sqlite(&folder), sqlite(&folder)].map(|store| CatalogHandle::open(store).unwrap());
     let won: Vec<Vec<bool>> = thread::scope(|scope| {
-        let racing = books.iter().zip(["one", "two"]).map(|(book, definition)| {
+        let racing = handles.iter().zip(["one", "two"]).map(|(handle, definition)| {
             scope.spawn(move || {
                 let ids = (0..STEPS).map(|n| format!("step-{n}"));
-                ids.map(|id| register(book, &id, definition).is_ok()).collect()
+                ids.map(|id| register(handle, &id, definition).is_ok()).collect()
             })
         });
         let racing: Vec<_> = racing.collect();
         racing.into_iter().map(|it| it.join().unwrap()).collect()
     });
-    let [one, two] = &books;
+    let [one, two] = &handles;
     let catalog = whole(one);
     assert_eq!(whole(two), catalog);
     assert_eq!(catalog.steps.len(), STEPS);
@@ -82,10 +82,10 @@ fn equal_registrations_in_one_batch_see_each_other() {
     const CALLERS: usize = 16;
     let faults = Faults::none().at_append(1, Fault::Stall);
     let store = Arc::new(FaultyStore::new(Box::new(MemoryStore::new()), faults.clone()));
-    let book = CatalogHandle::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
-    book.note(activated("f"));
+    let handle = CatalogHandle::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
+    handle.note(activated("f"));
     let made: usize = thread::scope(|scope| {
-        let callers = (0..CALLERS).map(|_| scope.spawn(|| register(&book, "a", "1").unwrap()));
+        let callers = (0..CALLERS).map(|_| scope.spawn(|| register(&handle, "a", "1").unwrap()));
         let callers: Vec<_> = callers.collect();
         while store.waiting() == 0 {
             thread::yield_now();
@@ -94,7 +94,7 @@ fn equal_registrations_in_one_batch_see_each_other() {
         callers.into_iter().map(|it| usize::from(it.join().unwrap())).sum()
     });
     assert_eq!(made, 1);
-    assert_eq!(book.records_after(Version(1)).unwrap().len(), 1);
+    assert_eq!(handle.records_after(Version(1)).unwrap().len(), 1);
 }
 
 #[test]
@@ -102,24 +102,24 @@ fn what_was_noted_by_many_threads_is_there_once_and_after_reopening() {
     const THREADS: usize = 4;
     const EACH: usize = 500;
     let folder = tempfile::tempdir().unwrap();
-    let book = CatalogHandle::open(sqlite(&folder)).unwrap();
+    let handle = CatalogHandle::open(sqlite(&folder)).unwrap();
     thread::scope(|scope| {
         for number in 0..THREADS {
-            let book = book.clone();
+            let handle = handle.clone();
             scope.spawn(move || {
                 for flow in 0..EACH {
-                    book.note(activated(&format!("{number}-{flow}")));
-                    book.note(deactivated(&format!("{number}-{flow}")));
+                    handle.note(activated(&format!("{number}-{flow}")));
+                    handle.note(deactivated(&format!("{number}-{flow}")));
                 }
             });
         }
     });
-    book.flush().unwrap();
-    let catalog = book.known(|catalog, _| catalog.clone());
+    handle.flush().unwrap();
+    let catalog = handle.known(|catalog, _| catalog.clone());
     assert_eq!(catalog.flows.len(), THREADS * EACH);
     let ended = |place| place == FlowLifecycle::Deactivated;
     assert!(catalog.flows.values().all(|flow| ended(flow.place)));
-    drop(book);
+    drop(handle);
     let again = CatalogHandle::open(sqlite(&folder)).unwrap();
     assert_eq!(again.known(|catalog, _| catalog.clone()), catalog);
     assert_eq!(again.known(|_, version| version), Version::EMPTY.after(THREADS * EACH * 2));
@@ -129,41 +129,41 @@ fn what_was_noted_by_many_threads_is_there_once_and_after_reopening() {
 fn ten_thousand_notes_are_written_in_a_few_appends() {
     let faults = Faults::none().at_append(1, Fault::Stall);
     let store = Arc::new(FaultyStore::new(Box::new(MemoryStore::new()), faults.clone()));
-    let book = CatalogHandle::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
-    book.note(activated("first"));
+    let handle = CatalogHandle::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
+    handle.note(activated("first"));
     while store.waiting() == 0 {
         thread::yield_now();
     }
     for flow in 0..10_000 {
-        book.note(activated(&flow.to_string()));
+        handle.note(activated(&flow.to_string()));
     }
-    let shown = book.known(|catalog, _| catalog.flows.len());
+    let shown = handle.known(|catalog, _| catalog.flows.len());
     store.resume();
-    book.flush().unwrap();
+    handle.flush().unwrap();
     assert_eq!(shown, 0, "nothing is shown that is not on the disk");
-    assert_eq!(book.known(|catalog, _| catalog.flows.len()), 10_001);
+    assert_eq!(handle.known(|catalog, _| catalog.flows.len()), 10_001);
     assert!(faults.appends() <= 4, "{} appends", faults.appends());
 }
 
 #[test]
 fn what_was_noted_is_written_before_the_last_handle_is_gone() {
     let store = MemoryStore::new();
-    let book = CatalogHandle::open(Arc::new(store.another())).unwrap();
+    let handle = CatalogHandle::open(Arc::new(store.another())).unwrap();
     for flow in 0..100 {
-        book.clone().note(activated(&flow.to_string()));
+        handle.clone().note(activated(&flow.to_string()));
     }
-    drop(book);
-    assert_eq!(pages::records(&store, Version::EMPTY).unwrap().len(), 100);
+    drop(handle);
+    assert_eq!(journal::records(&store, Version::EMPTY).unwrap().len(), 100);
 }
 
 #[test]
 fn the_last_handle_may_be_dropped_by_whoever_decides() {
     // Whoever waits is answered before the decision is dropped, so either may be the last.
     for _ in 0..200 {
-        let book = CatalogHandle::open(Arc::new(MemoryStore::new())).unwrap();
-        let held = book.clone();
-        book.note(activated("f"));
-        let changed = book.change(move |_| {
+        let handle = CatalogHandle::open(Arc::new(MemoryStore::new())).unwrap();
+        let held = handle.clone();
+        handle.note(activated("f"));
+        let changed = handle.change(move |_| {
             let _ = &held;
             Ok::<_, ()>(vec![deactivated("f")])
         });
@@ -174,8 +174,8 @@ fn the_last_handle_may_be_dropped_by_whoever_decides() {
 #[test]
 fn what_others_write_is_seen_by_those_who_read_and_not_by_those_who_only_look() {
     let store = MemoryStore::new();
-    let books = [store.another(), store].map(|store| CatalogHandle::open(Arc::new(store)).unwrap());
-    let [one, two] = &books;
+    let handles = [store.another(), store].map(|store| CatalogHandle::open(Arc::new(store)).unwrap());
+    let [one, two] = &handles;
     assert_eq!(register(one, "a", "1"), Ok(true));
     assert!(two.known(|catalog, _| catalog.steps.is_empty()));
     assert_eq!(whole(two).steps.len(), 1);
@@ -199,9 +199,9 @@ fn what_others_write_is_seen_by_those_who_read_and_not_by_those_who_only_look() 
 fn a_record_that_is_none_is_told_with_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let store = sqlite(&folder);
-    let book = CatalogHandle::open(Arc::clone(&store)).unwrap();
-    assert_eq!(register(&book, "a", "1"), Ok(true));
-    let mut damaged = pages::append(Version(1), &[]).unwrap();
+    let handle = CatalogHandle::open(Arc::clone(&store)).unwrap();
+    assert_eq!(register(&handle, "a", "1"), Ok(true));
+    let mut damaged = journal::append(Version(1), &[]).unwrap();
     damaged.records = vec![vec![1, 0xff]];
     store.append(vec![damaged]).unwrap();
     let told = |found: Result<(), JournalError>| {
@@ -210,11 +210,11 @@ fn a_record_that_is_none_is_told_with_its_place() {
         assert!(place, "{error:?}");
         assert!(error.to_string().starts_with("record 2 of the catalog "));
     };
-    told(book.read(|_| ()));
-    told(book.change(|_| Ok::<_, ()>(vec![])).map(|_| ()));
+    told(handle.read(|_| ()));
+    told(handle.change(|_| Ok::<_, ()>(vec![])).map(|_| ()));
     told(CatalogHandle::open(Arc::clone(&store)).map(|_| ()));
-    told(pages::records(&*store, Version::EMPTY).map(|_| ()));
-    assert_eq!(book.known(|catalog, _| catalog.steps.len()), 1, "what is before it stays");
+    told(journal::records(&*store, Version::EMPTY).map(|_| ()));
+    assert_eq!(handle.known(|catalog, _| catalog.steps.len()), 1, "what is before it stays");
 }
 
 #[test]
@@ -222,21 +222,21 @@ fn trouble_with_a_note_is_kept_until_it_is_taken_and_nothing_of_it_is_shown() {
     let full = StoreError::DiskFull { path: "here".into() };
     let faults = Faults::none().at_append(1, Fault::Refuse(full.clone())).at_append(2, Fault::Refuse(full));
     let store = FaultyStore::new(Box::new(MemoryStore::new()), faults);
-    let book = CatalogHandle::open(Arc::new(store)).unwrap();
+    let handle = CatalogHandle::open(Arc::new(store)).unwrap();
     let is_full = |error: Option<JournalError>| {
         let found = error.unwrap();
         let full = AppendError::Store(StoreError::DiskFull { path: "here".into() });
         assert_eq!(found.to_string(), full.to_string());
     };
-    book.note(activated("f"));
-    is_full(book.flush().err());
+    handle.note(activated("f"));
+    is_full(handle.flush().err());
     // It is told once.
-    book.flush().unwrap();
-    is_full(book.change(|_| Ok::<_, ()>(vec![activated("g")])).err());
-    assert!(whole(&book).flows.is_empty());
-    book.note(activated("h"));
-    book.flush().unwrap();
-    let flows = whole(&book).flows.into_keys().collect::<Vec<_>>();
+    handle.flush().unwrap();
+    is_full(handle.change(|_| Ok::<_, ()>(vec![activated("g")])).err());
+    assert!(whole(&handle).flows.is_empty());
+    handle.note(activated("h"));
+    handle.flush().unwrap();
+    let flows = whole(&handle).flows.into_keys().collect::<Vec<_>>();
     assert_eq!(flows, ["h".into()]);
 }
 
@@ -244,23 +244,23 @@ fn trouble_with_a_note_is_kept_until_it_is_taken_and_nothing_of_it_is_shown() {
 fn one_that_is_too_large_is_refused_alone() {
     let faults = Faults::none().at_append(1, Fault::Stall);
     let store = Arc::new(FaultyStore::new(Box::new(MemoryStore::new()), faults));
-    let book = CatalogHandle::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
-    book.note(activated("first"));
+    let handle = CatalogHandle::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
+    handle.note(activated("first"));
     while store.waiting() == 0 {
         thread::yield_now();
     }
-    book.note(activated("before"));
-    book.note(CatalogEvent::StepRegistered { id: "a".to_owned(), definition: " ".repeat(LARGEST_RECORD) });
-    book.note(activated("behind"));
+    handle.note(activated("before"));
+    handle.note(CatalogEvent::StepRegistered { id: "a".to_owned(), definition: " ".repeat(LARGEST_RECORD) });
+    handle.note(activated("behind"));
     store.resume();
-    let found = book.flush().unwrap_err();
+    let found = handle.flush().unwrap_err();
     let large = AppendError::Store(StoreError::TooLarge {
-        aggregate: pages::aggregate().unwrap(),
+        aggregate: journal::aggregate().unwrap(),
         bytes: 0,
         most: 0,
     });
     assert!(matches!(&found, JournalError::Append(error) if error.code() == large.code()), "{found}");
-    let catalog = whole(&book);
+    let catalog = whole(&handle);
     assert_eq!(catalog.flows.len(), 3);
     assert!(catalog.steps.is_empty());
 }
@@ -269,9 +269,9 @@ fn one_that_is_too_large_is_refused_alone() {
 fn a_disk_that_lies_is_told_instead_of_being_asked_for_ever() {
     let faults = Faults::none().at_append(1, Fault::Lose);
     let store = FaultyStore::new(Box::new(MemoryStore::new()), faults);
-    let book = CatalogHandle::open(Arc::new(store)).unwrap();
-    assert_eq!(register(&book, "a", "1"), Ok(true));
-    let found = book.change(|_| Ok::<_, ()>(vec![activated("f")]));
+    let handle = CatalogHandle::open(Arc::new(store)).unwrap();
+    assert_eq!(register(&handle, "a", "1"), Ok(true));
+    let found = handle.change(|_| Ok::<_, ()>(vec![activated("f")]));
     let conflict = matches!(found, Err(JournalError::Append(AppendError::Conflict { .. })));
     assert!(conflict, "{found:?}");
 }

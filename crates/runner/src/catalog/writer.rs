@@ -5,77 +5,76 @@ use std::time::Duration;
 
 use undaunted_store::{AppendError, StoreError};
 
-use super::pages;
-use super::shared::Shared;
+use super::journal;
+use super::shared::SharedCatalog;
 use super::task::CatalogTask;
 use crate::journal::JournalError;
 
-/// The most wishes in one append, which bounds how long the first of them waits.
+/// The most tasks in one append, which bounds how long the first of them waits.
 const MOST: usize = 4096;
 
 /// The time between two tries to write during an outage.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Returns when all senders are dropped and everything queued is written.
-pub(super) fn run(shared: &Shared, queue: &Receiver<Box<dyn CatalogTask>>) {
-    let mut wishes = Vec::new();
+pub(super) fn run(shared: &SharedCatalog, queue: &Receiver<Box<dyn CatalogTask>>) {
+    let mut tasks = Vec::new();
     loop {
-        let next = if wishes.is_empty() {
+        let next = if tasks.is_empty() {
             queue.recv().map_err(RecvTimeoutError::from)
         } else {
             queue.recv_timeout(AGAIN)
         };
         match next {
-            Ok(wish) => wishes.push(wish),
+            Ok(task) => tasks.push(task),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        wishes.extend(queue.try_iter().take(MOST.saturating_sub(1)));
-        wishes = fulfil(shared, wishes);
+        tasks.extend(queue.try_iter().take(MOST.saturating_sub(1)));
+        tasks = commit(shared, tasks);
     }
     // Flows that are missing from the catalog are added by the next process.
-    drop(fulfil(shared, wishes));
+    drop(commit(shared, tasks));
 }
 
-/// Returns the wishes that wait for the end of an outage.
-fn fulfil(shared: &Shared, mut wishes: Vec<Box<dyn CatalogTask>>) -> Vec<Box<dyn CatalogTask>> {
-    let written = write(shared, &mut wishes);
+/// Returns the tasks that wait for the end of an outage.
+fn commit(shared: &SharedCatalog, mut tasks: Vec<Box<dyn CatalogTask>>) -> Vec<Box<dyn CatalogTask>> {
+    let written = write(shared, &mut tasks);
     // Retried one by one, so that only the one that is too large is refused.
     let is_too_large =
         matches!(written, Err(JournalError::Append(AppendError::Store(StoreError::TooLarge { .. }))));
-    if wishes.len() > 1 && is_too_large {
+    if tasks.len() > 1 && is_too_large {
         let mut waiting = Vec::new();
-        for wish in wishes {
+        for task in tasks {
             // Notes stay in order.
-            if wish.waits() && !waiting.is_empty() {
-                waiting.push(wish);
+            if task.waits() && !waiting.is_empty() {
+                waiting.push(task);
             } else {
-                waiting.extend(fulfil(shared, vec![wish]));
+                waiting.extend(commit(shared, vec![task]));
             }
         }
         return waiting;
     }
     let is_outage = written.as_ref().is_err_and(|error| error.outage().is_some());
-    let (waiting, answered): (Vec<_>, Vec<_>) =
-        wishes.into_iter().partition(|wish| is_outage && wish.waits());
-    for wish in answered {
-        wish.answer(written.clone());
+    let (waiting, answered): (Vec<_>, Vec<_>) = tasks.into_iter().partition(|task| is_outage && task.waits());
+    for task in answered {
+        task.answer(written.clone());
     }
     waiting
 }
 
-fn write(shared: &Shared, wishes: &mut [Box<dyn CatalogTask>]) -> Result<(), JournalError> {
+fn write(shared: &SharedCatalog, tasks: &mut [Box<dyn CatalogTask>]) -> Result<(), JournalError> {
     loop {
-        // Also for a wish that will write nothing: it too is decided on the current catalog.
+        // Also for a task that will write nothing: it too is decided on the current catalog.
         shared.catch_up()?;
-        let (version, records) = shared.decide(wishes);
+        let (version, records) = shared.decide(tasks);
         if records.is_empty() {
             return Ok(());
         }
-        let append = pages::append(version, &records)?;
+        let append = journal::append(version, &records)?;
         match shared.store.append(vec![append]) {
             // Retried only if there are new records; otherwise the conflict would repeat for ever.
-            Err(error) if pages::was_overtaken(&error) && shared.look()? > version => {}
+            Err(error) if journal::was_overtaken(&error) && shared.look()? > version => {}
             Err(error) => return Err(error.into()),
             Ok(_) => {
                 let numbers = (1..).map(|number| version.after(number));

@@ -69,8 +69,8 @@ impl JobDriver<'_> {
         }
         // A program that begins now would keep the loop from leaving at once.
         let is_program = action_of(&self.job, start).is_some_and(Action::is_program);
-        if is_program && self.context.leaving.is_at_once() {
-            self.context.leaving.leave_unbegun(start);
+        if is_program && self.context.shutdown.is_immediate() {
+            self.context.shutdown.leave_unbegun(start);
             return Ok(());
         }
         let prepared = match self.starter.take(start) {
@@ -105,7 +105,7 @@ impl JobDriver<'_> {
         let state = self.job.step(item.step);
         let input = state.map_or("null", |state| state.items.input(item.index));
         let path = self.context.folder.item(item);
-        let written = self.context.world.machine.keep(&path, input.as_bytes());
+        let written = self.context.services.machine.keep(&path, input.as_bytes());
         written.map_err(|source| DriveError::File { path, source })
     }
 
@@ -116,11 +116,11 @@ impl JobDriver<'_> {
     }
 
     fn read_input(&mut self, step: StepId, start: Option<StartId>) {
-        let leaving = &mut self.context.leaving;
+        let shutdown = &mut self.context.shutdown;
         if let Some(start) = start
-            && (leaving.is_at_once() || (leaving.is_asked() && mutant::is(Mutant::NeverSuspends)))
+            && (shutdown.is_immediate() || (shutdown.is_requested() && mutant::is(Mutant::NeverSuspends)))
         {
-            return leaving.leave_unbegun(start);
+            return shutdown.leave_unbegun(start);
         }
         if !self.executors.inputs.begin(step) {
             return;

@@ -18,11 +18,11 @@ impl JobDriver<'_> {
     pub(super) fn meet_breakers(&self) -> Result<(), DriveError> {
         let named = self.job.plan().breakers();
         let mut cache = self.breakers.borrow_mut();
-        cache.tick(self.context.world);
+        cache.tick(self.context.services);
         for name in self.job.breakers() {
             let settings = named.get(&*name).copied();
             let settings = settings.unwrap_or_else(|| self.job.breaker_settings(&name));
-            cache.meet_now(self.context.world, &name, settings)?;
+            cache.meet_now(self.context.services, &name, settings)?;
             cache.admission.add_user(&name, &self.job.shared_id());
         }
         Ok(())
@@ -76,19 +76,19 @@ impl JobDriver<'_> {
     pub(super) fn opening(&self) -> Option<Duration> {
         let cache = self.breakers.borrow();
         let opening = effect::next_admission(&self.job, &cache.admission)?;
-        Some(cache.wait(self.context.world, opening))
+        Some(cache.wait(self.context.services, opening))
     }
 
     /// Tells the breakers what the job has waiting. A job that cannot start anything now offers no
     /// probe, so as not to keep other jobs from probing.
     pub(super) fn offer(&self) {
         let mut cache = self.breakers.borrow_mut();
-        let mut offers = if self.context.leaving.is_asked() {
+        let mut offers = if self.context.shutdown.is_requested() {
             BTreeMap::new()
         } else {
             effect::offers(&self.job, &cache.admission)
         };
-        let paced = self.starter.pace.wait(self.context.world.machine.uptime());
+        let paced = self.starter.pace.wait(self.context.services.machine.uptime());
         if self.executors.programs.is_settling() || paced.is_some_and(|wait| !wait.is_zero()) {
             for offer in offers.values_mut() {
                 offer.left = None;

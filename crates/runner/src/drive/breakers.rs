@@ -59,10 +59,10 @@ pub(super) struct BreakerTurn {
 }
 
 impl BreakerCache {
-    pub(super) fn new(world: &Services) -> Self {
+    pub(super) fn new(services: &Services) -> Self {
         Self {
             admission: AdmissionControl::default(),
-            clock: Clock::set_by(&*world.machine),
+            clock: Clock::set_by(&*services.machine),
             claims: BTreeMap::new(),
             looked: BTreeMap::new(),
             wanted: BTreeMap::new(),
@@ -94,63 +94,63 @@ impl BreakerCache {
         taken
     }
 
-    pub(super) fn has_news(&self) -> bool {
+    pub(super) fn has_changes(&self) -> bool {
         self.admission.has_changes() || !self.turned.is_empty()
     }
 
-    pub(super) fn tick(&mut self, world: &Services) {
-        self.admission.tick(self.clock.at(world.machine.uptime()));
+    pub(super) fn tick(&mut self, services: &Services) {
+        self.admission.tick(self.clock.at(services.machine.uptime()));
         self.admission.refresh();
     }
 
-    pub(super) fn wait(&self, world: &Services, until: Timestamp) -> Duration {
-        until.since(self.clock.at(world.machine.uptime()))
+    pub(super) fn wait(&self, services: &Services, until: Timestamp) -> Duration {
+        until.since(self.clock.at(services.machine.uptime()))
     }
 
     /// Reads a breaker from the store. One without a journal gets these settings.
     pub(super) fn meet_now(
         &mut self,
-        world: &Services,
+        services: &Services,
         name: &Arc<str>,
         settings: BreakerSettings,
     ) -> Result<(), DriveError> {
         if self.admission.get(name).is_some() {
-            return self.read_on(world, name);
+            return self.read_on(services, name);
         }
-        let journal = breakers::read(&*world.store, name)?;
+        let journal = breakers::read(&*services.store, name)?;
         let journal = journal.unwrap_or_else(|| BreakerState::with_settings(settings).into());
         self.admission.load(name, journal);
-        self.is_read(world, name);
+        self.is_read(services, name);
         Ok(())
     }
 
     /// Reads what was appended to the journal of a breaker.
-    fn read_on(&mut self, world: &Services, name: &Arc<str>) -> Result<(), DriveError> {
+    fn read_on(&mut self, services: &Services, name: &Arc<str>) -> Result<(), DriveError> {
         let Some((version, _)) = self.admission.version(name) else {
             return Ok(());
         };
-        let records = breakers::records(&*world.store, name, Version(version))?;
+        let records = breakers::records(&*services.store, name, Version(version))?;
         if !self.admission.extend(name, records)
-            && let Some(journal) = breakers::read(&*world.store, name)?
+            && let Some(journal) = breakers::read(&*services.store, name)?
         {
             self.admission.load(name, journal);
         }
-        self.is_read(world, name);
+        self.is_read(services, name);
         Ok(())
     }
 
     /// The journal of a breaker was read. With an overdue probe in it, its state counts as unknown
     /// until the store has said whether the job of the probe has an owner.
-    fn is_read(&mut self, world: &Services, name: &Arc<str>) {
-        self.tick(world);
-        self.is_known(world, name);
+    fn is_read(&mut self, services: &Services, name: &Arc<str>) {
+        self.tick(services);
+        self.is_known(services, name);
         if self.overdue_probe(name).is_some() {
             self.looked.remove(name);
         }
     }
 
-    fn is_known(&mut self, world: &Services, name: &Arc<str>) {
-        self.looked.insert(Arc::clone(name), world.machine.uptime());
+    fn is_known(&mut self, services: &Services, name: &Arc<str>) {
+        self.looked.insert(Arc::clone(name), services.machine.uptime());
         self.wanted.remove(name);
         self.missed.remove(name);
         self.unreadable.remove(name);
@@ -175,7 +175,7 @@ impl BreakerCache {
 
     /// Learns the new records of the journals that were followed, and gives up probes whose job has no
     /// owner.
-    pub(super) fn learn(&mut self, world: &Services, asked: &Question, findings: &mut Findings) {
+    pub(super) fn learn(&mut self, services: &Services, asked: &Question, findings: &mut Findings) {
         for (followed, after) in &asked.follows {
             let name: Arc<str> = followed.id().into();
             let records = findings.records.remove(followed);
@@ -191,18 +191,18 @@ impl BreakerCache {
             if self.missed.contains(&name) || self.unreadable.contains(&name) {
                 continue;
             }
-            self.tick(world);
+            self.tick(services);
             let probing = self.overdue_probe(&name);
             match probing.map(|probe| aggregate(&probe.job)) {
-                None => self.is_known(world, &name),
+                None => self.is_known(services, &name),
                 Some(Ok(job)) if !asked.awaits.contains(&job) => {
                     self.wanted.entry(name).or_default();
                 }
                 Some(job) => {
-                    self.is_known(world, &name);
+                    self.is_known(services, &name);
                     if job.map_or(true, |job| findings.unowned.contains(&job)) {
                         // If the loss cannot be recorded now, the next round tries again.
-                        drop(self.give_up_probe(world, &name));
+                        drop(self.give_up_probe(services, &name));
                     }
                 }
             }
@@ -248,15 +248,15 @@ impl BreakerCache {
     /// when it is.
     pub(super) fn ask(
         &mut self,
-        world: &Services,
+        services: &Services,
         job: &Job,
         item: ItemId,
         (name, settings): (&Arc<str>, BreakerSettings),
     ) -> Result<Option<BreakerAnswer>, DriveError> {
         if self.unreadable.contains(name) {
-            self.meet_now(world, name, settings)?;
+            self.meet_now(services, name, settings)?;
         }
-        let now = world.machine.uptime();
+        let now = services.machine.uptime();
         let looked = self.looked.get(name);
         let is_fresh = looked.is_some_and(|at| now.saturating_sub(*at) < FRESH);
         if !is_fresh || self.admission.get(name).is_none() {
@@ -264,26 +264,26 @@ impl BreakerCache {
             self.waiting.insert(job.shared_id());
             return Ok(None);
         }
-        self.tick(world);
+        self.tick(services);
         if self.admission.may_probe(name) && self.admission.probe_owner(name) == ProbeOwner::Unclaimed {
-            self.claim(world, name)?;
+            self.claim(services, name)?;
         }
         Ok(Some(effect::ask(job, &mut self.admission, item, name)))
     }
 
     /// Tries to become the process that probes for a breaker.
-    fn claim(&mut self, world: &Services, name: &Arc<str>) -> Result<(), DriveError> {
+    fn claim(&mut self, services: &Services, name: &Arc<str>) -> Result<(), DriveError> {
         if mutant::is(Mutant::ProbeWithoutClaim) {
             self.admission.set_probe_owner(name, ProbeOwner::Ours);
             return Ok(());
         }
-        match world.store.claim(&breakers::probe_claim(name)?) {
+        match services.store.claim(&breakers::probe_claim(name)?) {
             Ok(claim) => {
                 self.claims.insert(Arc::clone(name), claim);
                 self.admission.set_probe_owner(name, ProbeOwner::Ours);
                 // Its last owner may have probed since the journal was read.
-                self.read_on(world, name)?;
-                self.tick(world);
+                self.read_on(services, name)?;
+                self.tick(services);
             }
             Err(ClaimError::OwnedBy { .. }) => self.admission.set_probe_owner(name, ProbeOwner::Others),
             Err(error) => return Err(JournalError::from(error).into()),
@@ -291,8 +291,8 @@ impl BreakerCache {
         Ok(())
     }
 
-    pub(super) fn report(&mut self, world: &Services, job: &Job, reports: &[BreakerReport]) {
-        self.tick(world);
+    pub(super) fn report(&mut self, services: &Services, job: &Job, reports: &[BreakerReport]) {
+        self.tick(services);
         for report in reports {
             let lost = matches!(report, BreakerReport::Ended { .. }) && mutant::is(Mutant::BreakerReportLost);
             if !lost {
@@ -340,8 +340,8 @@ impl BreakerCache {
     }
 
     /// The jobs of overdue probes; the store is asked whether they have an owner.
-    pub(super) fn overdue_probes(&mut self, world: &Services) -> Vec<AggregateId> {
-        self.tick(world);
+    pub(super) fn overdue_probes(&mut self, services: &Services) -> Vec<AggregateId> {
+        self.tick(services);
         let names = self.admission.awaited().iter().chain(self.wanted.keys());
         let probes = names.filter_map(|name| self.overdue_probe(name));
         probes.filter_map(|probe| aggregate(&probe.job).ok()).collect()
@@ -353,30 +353,30 @@ impl BreakerCache {
     }
 
     /// Housekeeping, once a round.
-    pub(super) fn look(&mut self, world: &Services) -> Result<(), DriveError> {
-        self.tick(world);
-        self.let_go_idle(world);
+    pub(super) fn look(&mut self, services: &Services) -> Result<(), DriveError> {
+        self.tick(services);
+        self.let_go_idle(services);
         for name in self.admission.awaited().clone() {
             if self.admission.probe_owner(&name) == ProbeOwner::Others {
                 // A claim that ends leaves no trace in the store, so it is tried again.
                 self.admission.set_probe_owner(&name, ProbeOwner::Unclaimed);
             }
         }
-        self.trim(world)?;
+        self.trim(services)?;
         if self.admission.is_idle() {
-            self.clock = Clock::set_by(&*world.machine);
+            self.clock = Clock::set_by(&*services.machine);
         }
-        self.tick(world);
+        self.tick(services);
         Ok(())
     }
 
     /// Records the loss of an overdue probe whose job has no owner; everything would wait for it.
-    fn give_up_probe(&mut self, world: &Services, name: &Arc<str>) -> Result<(), DriveError> {
+    fn give_up_probe(&mut self, services: &Services, name: &Arc<str>) -> Result<(), DriveError> {
         let Some(probe) = self.overdue_probe(name).cloned() else {
             return Ok(());
         };
         if self.admission.probe_owner(name) != ProbeOwner::Ours {
-            self.claim(world, name)?;
+            self.claim(services, name)?;
         }
         let state = self.admission.get(name);
         let same = state.filter(|state| state.probe.as_ref() == Some(&probe));
@@ -384,15 +384,15 @@ impl BreakerCache {
             let (at, generation) = (self.admission.now(), state.breaker.generation());
             let lost = BreakerRecord::by_hand(vec![BreakerFact::ProbeLost { at, generation }]);
             let append = breakers::append(name, &lost)?;
-            world.store.append(vec![append])?;
-            self.read_on(world, name)?;
+            services.store.append(vec![append])?;
+            self.read_on(services, name)?;
         }
         Ok(())
     }
 
     /// Keeps journals short: appends the fold of many records, and later removes these.
-    fn trim(&mut self, world: &Services) -> Result<(), DriveError> {
-        let most = world.machine.trim_after();
+    fn trim(&mut self, services: &Services) -> Result<(), DriveError> {
+        let most = services.machine.trim_after();
         let names: Vec<Arc<str>> = self.admission.names().cloned().collect();
         for name in names {
             let Some((version, unfolded)) = self.admission.version(&name) else {
@@ -404,7 +404,7 @@ impl BreakerCache {
                     let record = BreakerRecord::by_hand(vec![fact]);
                     let append = breakers::append(&name, &record)?;
                     // If this append fails, the journal is folded a little later.
-                    world.store.submit(vec![append], Box::new(drop));
+                    services.store.submit(vec![append], Box::new(drop));
                     self.folded.insert(Arc::clone(&name), version);
                 }
                 continue;
@@ -413,8 +413,8 @@ impl BreakerCache {
             let before = self.trimmed.get(&name).copied().unwrap_or_default();
             if upto > before && self.folded.contains_key(&name) {
                 self.trimmed.insert(Arc::clone(&name), upto);
-                let (store, of) = (Arc::clone(&world.store), breakers::aggregate(&name)?);
-                world.machine.save(Box::new(move || {
+                let (store, of) = (Arc::clone(&services.store), breakers::aggregate(&name)?);
+                services.machine.save(Box::new(move || {
                     // What is not removed now is removed the next time.
                     drop(store.trim(&of, Version(upto).next()));
                 }));
@@ -424,11 +424,11 @@ impl BreakerCache {
     }
 
     /// Releases claims that are not needed, so that another process may probe.
-    fn let_go_idle(&mut self, world: &Services) {
+    fn let_go_idle(&mut self, services: &Services) {
         let admission = &mut self.admission;
         let idle = self.claims.extract_if(.., |name, _| !admission.needs_claim(name));
         for (name, claim) in idle.collect::<Vec<_>>() {
-            world.store.unclaim_in_background(&claim);
+            services.store.unclaim_in_background(&claim);
             self.admission.set_probe_owner(&name, ProbeOwner::Unclaimed);
             if self.admission.get(&name).is_none() {
                 self.forget_name(&name);
@@ -437,11 +437,11 @@ impl BreakerCache {
     }
 
     /// A job is left: claims for it alone are released at once.
-    pub(super) fn forget(&mut self, world: &Services, job: &Job) {
+    pub(super) fn forget(&mut self, services: &Services, job: &Job) {
         for name in self.admission.remove_job(&job.shared_id()) {
             self.forget_name(&name);
         }
-        self.let_go_idle(world);
+        self.let_go_idle(services);
     }
 
     fn forget_name(&mut self, name: &Arc<str>) {
@@ -453,9 +453,9 @@ impl BreakerCache {
         self.trimmed.remove(name);
     }
 
-    pub(super) fn leave(&mut self, world: &Services) {
+    pub(super) fn leave(&mut self, services: &Services) {
         for claim in std::mem::take(&mut self.claims).into_values() {
-            world.store.unclaim_in_background(&claim);
+            services.store.unclaim_in_background(&claim);
         }
     }
 }

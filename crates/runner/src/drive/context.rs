@@ -15,44 +15,44 @@ use crate::folder::JobFolder;
 use crate::secrets::Secrets;
 
 pub(crate) struct JobContext<'w> {
-    pub(crate) world: &'w Services,
+    pub(crate) services: &'w Services,
     pub(crate) folder: JobFolder,
     pub(crate) secrets: Secrets,
     /// Where results of accepted attempts are to be sent.
     pub(crate) webhooks: String,
     pub(crate) notifier: Notifier,
-    pub(crate) leaving: Leaving,
+    pub(crate) shutdown: Shutdown,
     clock: Clock,
 }
 
 /// How often the loop was interrupted, and which attempts it did not begin for that reason.
 #[derive(Default)]
-pub(crate) struct Leaving {
+pub(crate) struct Shutdown {
     asked: u32,
     unbegun: BTreeSet<StartId>,
 }
 
 impl<'w> JobContext<'w> {
     pub(super) fn new(
-        world: &'w Services,
+        services: &'w Services,
         folder: JobFolder,
         secrets: Secrets,
         webhooks: String,
         notifier: Notifier,
     ) -> Self {
         Self {
-            clock: Clock::set_by(&*world.machine),
-            world,
+            clock: Clock::set_by(&*services.machine),
+            services,
             folder,
             secrets,
             webhooks,
             notifier,
-            leaving: Leaving::default(),
+            shutdown: Shutdown::default(),
         }
     }
 
     pub(super) fn now(&self) -> Timestamp {
-        self.clock.at(self.world.machine.uptime())
+        self.clock.at(self.services.machine.uptime())
     }
 
     /// Reports the end of an attempt by a message, since the job may be in the middle of a change.
@@ -67,19 +67,19 @@ impl<'w> JobContext<'w> {
     }
 }
 
-impl Leaving {
-    pub(super) const fn ask(&mut self) -> u32 {
+impl Shutdown {
+    pub(super) const fn interrupt(&mut self) -> u32 {
         self.asked = self.asked.saturating_add(1);
         self.asked
     }
 
     /// Nothing new may begin.
-    pub(super) const fn is_asked(&self) -> bool {
+    pub(super) const fn is_requested(&self) -> bool {
         self.asked > 0
     }
 
     /// Running attempts are ended, too.
-    pub(crate) const fn is_at_once(&self) -> bool {
+    pub(crate) const fn is_immediate(&self) -> bool {
         self.asked > 1
     }
 
@@ -91,6 +91,6 @@ impl Leaving {
     /// Whether only attempts that did not begin are left.
     pub(super) fn is_done(&self, job: &Job) -> bool {
         let mut running = job.starts.running.keys();
-        self.is_at_once() && !self.unbegun.is_empty() && running.all(|start| self.unbegun.contains(start))
+        self.is_immediate() && !self.unbegun.is_empty() && running.all(|start| self.unbegun.contains(start))
     }
 }

@@ -7,7 +7,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use undaunted_engine::catalog::FlowLifecycle;
@@ -37,7 +38,7 @@ pub type WatchJobs<'w> = Box<dyn FnMut(&Job) -> Box<dyn Observer + 'w> + 'w>;
 
 /// The event loop: runs jobs until each has ended or was left.
 pub struct EventLoop<'w> {
-    pub(super) world: &'w Services,
+    pub(super) services: &'w Services,
     watch: WatchJobs<'w>,
     pub(super) jobs: HashMap<Arc<str>, LoopJob<'w>>,
     /// When each job wants a turn, as an uptime.
@@ -45,8 +46,8 @@ pub struct EventLoop<'w> {
     pub(super) breakers: Rc<RefCell<BreakerCache>>,
     /// Jobs with programs, for `note_alive`.
     pub(super) programs: BTreeSet<Arc<str>>,
-    pub(super) post: Sender<Message>,
-    heard: Receiver<Message>,
+    pub(super) sender: Sender<Message>,
+    receiver: Receiver<Message>,
     /// Where results of accepted attempts are to be sent.
     webhooks: String,
     pub(super) interrupts: u32,
@@ -61,20 +62,20 @@ pub(super) struct LoopJob<'w> {
 }
 
 impl<'w> EventLoop<'w> {
-    pub fn new(world: &'w Services) -> Self {
-        let (post, heard) = channel();
+    pub fn new(services: &'w Services) -> Self {
+        let (sender, receiver) = channel();
         Self {
-            world,
+            services,
             watch: Box::new(|_| Box::new(NoJobObserver)),
             jobs: HashMap::new(),
             due: BTreeSet::new(),
-            breakers: Rc::new(RefCell::new(BreakerCache::new(world))),
+            breakers: Rc::new(RefCell::new(BreakerCache::new(services))),
             programs: BTreeSet::new(),
-            post,
-            heard,
+            sender,
+            receiver,
             webhooks: String::new(),
             interrupts: 0,
-            rounds: Rounds::new(world.machine.uptime()),
+            rounds: Rounds::new(services.machine.uptime()),
             left: Vec::new(),
             sub_flows: SubFlows::default(),
         }
@@ -94,14 +95,19 @@ impl<'w> EventLoop<'w> {
     }
 
     pub fn handle(&self) -> LoopHandle {
-        LoopHandle::new(self.post.clone())
+        LoopHandle::new(self.sender.clone())
     }
 
     /// Runs a job until it has ended, or until the loop was interrupted and everything is in order. After
     /// an error, what was recorded stays, running commands continue, and the job can be resumed.
-    pub fn run(mut self, held: ClaimedJob, secrets: Secrets, observer: Box<dyn Observer + 'w>) -> JobResult {
-        let name = held.job.id().to_owned();
-        self.add(held, secrets, observer);
+    pub fn run(
+        mut self,
+        claimed: ClaimedJob,
+        secrets: Secrets,
+        observer: Box<dyn Observer + 'w>,
+    ) -> JobResult {
+        let name = claimed.job.id().to_owned();
+        self.add(claimed, secrets, observer);
         let mut own = None;
         loop {
             for (of, left) in self.left.drain(..) {
@@ -130,24 +136,24 @@ impl<'w> EventLoop<'w> {
     }
 
     fn wait(&mut self) {
-        let first = self.heard.recv_timeout(self.idle_time()).ok();
-        self.hear_and_act(first);
+        let first = self.receiver.recv_timeout(self.idle_time()).ok();
+        self.handle_messages(first);
     }
 
     /// One iteration without waiting, for a caller with a loop of its own. False if there were no messages
     /// and nothing was to be done.
     pub fn poll(&mut self) -> bool {
-        self.hear_and_act(None)
+        self.handle_messages(None)
     }
 
     /// How long it has nothing to do unless a message comes.
     pub fn idle_time(&self) -> Duration {
         let breakers = self.breakers.borrow();
-        if breakers.has_news() || (breakers.has_questions() && self.rounds.may_ask()) {
+        if breakers.has_changes() || (breakers.has_questions() && self.rounds.may_ask()) {
             return Duration::ZERO;
         }
         drop(breakers);
-        let now = self.world.machine.uptime();
+        let now = self.services.machine.uptime();
         let next = self.next_due();
         let patience = self.rounds.idle_time(now);
         next.map_or(patience, |at| at.saturating_sub(now).min(patience))
@@ -158,8 +164,8 @@ impl<'w> EventLoop<'w> {
         let breakers = self.breakers.borrow();
         let probe = breakers.admission.next_probe();
         let probe = probe.and_then(|at| {
-            let wait = breakers.wait(self.world, at);
-            self.world.machine.uptime().checked_add(wait)
+            let wait = breakers.wait(self.services, at);
+            self.services.machine.uptime().checked_add(wait)
         });
         let job = self.due.first().map(|(at, _)| *at);
         let again = self.rounds.next_try();
@@ -168,24 +174,24 @@ impl<'w> EventLoop<'w> {
 
     /// A job, which may be ahead of the disk.
     pub fn job(&self, name: &str) -> Option<&Job> {
-        self.jobs.get(name).map(|place| &place.drive.job)
+        self.jobs.get(name).map(|entry| &entry.drive.job)
     }
 
     pub fn take_left(&mut self) -> Vec<(Arc<str>, JobResult)> {
         std::mem::take(&mut self.left)
     }
 
-    pub(super) fn take_on(&mut self, held: ClaimedJob, secrets: Secrets) {
-        let observer = (self.watch)(&held.job);
-        self.add(held, secrets, observer);
+    pub(super) fn add_watched(&mut self, claimed: ClaimedJob, secrets: Secrets) {
+        let observer = (self.watch)(&claimed.job);
+        self.add(claimed, secrets, observer);
     }
 
-    pub fn add(&mut self, held: ClaimedJob, secrets: Secrets, observer: Box<dyn Observer + 'w>) {
-        let name: Arc<str> = held.job.id().into();
-        let notifier = Notifier::new(self.post.clone(), Arc::clone(&name));
+    pub fn add(&mut self, claimed: ClaimedJob, secrets: Secrets, observer: Box<dyn Observer + 'w>) {
+        let name: Arc<str> = claimed.job.id().into();
+        let notifier = Notifier::new(self.sender.clone(), Arc::clone(&name));
         let webhooks = self.webhooks.clone();
         let breakers = Rc::clone(&self.breakers);
-        let drive = JobDriver::new(held, self.world, secrets, observer, notifier, breakers, webhooks);
+        let drive = JobDriver::new(claimed, self.services, secrets, observer, notifier, breakers, webhooks);
         let mut drive = Box::new(drive);
         drive.observer.begins(&drive.job, self.handle());
         if drive.job.plan().has_programs() {
@@ -205,7 +211,7 @@ impl<'w> EventLoop<'w> {
             },
         };
         let name: Arc<str> = drive.job.shared_id();
-        let interrupted = (0..self.interrupts).try_for_each(|_| drive.hear(JobMessage::Interrupt));
+        let interrupted = (0..self.interrupts).try_for_each(|_| drive.handle(JobMessage::Interrupt));
         self.jobs.insert(Arc::clone(&name), LoopJob { drive, due: None });
         // Requests to it may be older than the last findings.
         self.rounds.forget_last();
@@ -214,44 +220,44 @@ impl<'w> EventLoop<'w> {
 
     /// Notes in the catalog that a flow is active, unless that is known.
     fn note_begun(&self, job: &Job) {
-        if let Some(book) = &self.world.catalog
+        if let Some(catalog) = &self.services.catalog
             && let Some(activated) = activated(job)
             && !job.stage.has_ended()
         {
             let active = Some(FlowLifecycle::Active);
-            let known = book.known(|catalog, _| catalog.flows.get(job.id()).map(|it| it.place));
+            let known = catalog.known(|catalog, _| catalog.flows.get(job.id()).map(|it| it.place));
             if known != active {
-                book.note(activated);
+                catalog.note(activated);
             }
         }
     }
 
     /// Notes in the catalog that a flow has ended. Nothing of it runs or waits then.
     fn note_ended(&self, job: &Job) {
-        if let Some(book) = &self.world.catalog
+        if let Some(catalog) = &self.services.catalog
             && let Some(deactivated) = deactivated(job)
         {
-            book.note(deactivated);
+            catalog.note(deactivated);
         }
     }
 
     /// Handles messages and what follows from them. False if there was nothing.
-    fn hear_and_act(&mut self, first: Option<Message>) -> bool {
+    fn handle_messages(&mut self, first: Option<Message>) -> bool {
         let mut touched = BTreeMap::new();
-        let heard = self.listen(first, &mut touched);
-        let now = self.world.machine.uptime();
+        let heard = self.receive(first, &mut touched);
+        let now = self.services.machine.uptime();
         while let Some((at, _)) = self.due.first()
             && *at <= now
         {
             if let Some((_, name)) = self.due.pop_first() {
-                if let Some(place) = self.jobs.get_mut(&name) {
-                    place.due = None;
+                if let Some(entry) = self.jobs.get_mut(&name) {
+                    entry.due = None;
                 }
                 touched.insert(name, true);
             }
         }
         let mut breakers = self.breakers.borrow_mut();
-        breakers.tick(self.world);
+        breakers.tick(self.services);
         breakers.admission.wake_due_probers();
         drop(breakers);
         let mut acts = heard;
@@ -266,18 +272,18 @@ impl<'w> EventLoop<'w> {
             }
             acts = true;
             for (name, woke) in std::mem::take(&mut touched) {
-                if let Some(place) = self.jobs.get_mut(&name) {
-                    let turned = place.drive.turn(woke);
+                if let Some(entry) = self.jobs.get_mut(&name) {
+                    let turned = entry.drive.turn(woke);
                     self.settle(&name, turned);
                 }
             }
         }
-        self.tell_turned();
+        self.notify_turned();
         self.ask_store();
         acts
     }
 
-    fn tell_turned(&mut self) {
+    fn notify_turned(&mut self) {
         let turned = self.breakers.borrow_mut().take_turned(None);
         for turned in turned {
             let cache = self.breakers.borrow();
@@ -286,47 +292,47 @@ impl<'w> EventLoop<'w> {
             let users: Vec<Arc<str>> = users.cloned().collect();
             drop(cache);
             for user in users {
-                if let Some(place) = self.jobs.get_mut(&user) {
-                    place.drive.turned(&turned);
+                if let Some(entry) = self.jobs.get_mut(&user) {
+                    entry.drive.turned(&turned);
                 }
             }
         }
     }
 
     /// Handles messages, up to a limit. Returns whether anything follows from them.
-    fn listen(&mut self, mut first: Option<Message>, touched: &mut BTreeMap<Arc<str>, bool>) -> bool {
+    fn receive(&mut self, mut first: Option<Message>, touched: &mut BTreeMap<Arc<str>, bool>) -> bool {
         let mut matters = false;
         for _ in 0..AT_ONCE {
-            let Some(post) = first.take().or_else(|| self.heard.try_recv().ok()) else {
+            let Some(message) = first.take().or_else(|| self.receiver.try_recv().ok()) else {
                 break;
             };
-            matters |= self.hear(post, touched);
+            matters |= self.handle_message(message, touched);
         }
         matters
     }
 
     /// Returns whether anything follows from the message.
-    fn hear(&mut self, post: Message, touched: &mut BTreeMap<Arc<str>, bool>) -> bool {
-        match post {
-            Message::Job(name, news) => {
-                let Some(place) = self.jobs.get_mut(&name) else {
-                    news.nobody_here();
+    fn handle_message(&mut self, message: Message, touched: &mut BTreeMap<Arc<str>, bool>) -> bool {
+        match message {
+            Message::Job(name, message) => {
+                let Some(entry) = self.jobs.get_mut(&name) else {
+                    message.reject();
                     return true;
                 };
-                match place.drive.hear(news) {
+                match entry.drive.handle(message) {
                     Ok(()) => {
                         touched.entry(name).or_default();
                         // Before the job is left, whose last attempt may have closed a breaker.
-                        self.tell_turned();
+                        self.notify_turned();
                     }
                     Err(error) => self.settle(&name, Err(error)),
                 }
             }
-            Message::Add(held, secrets) => self.take_on(*held, secrets),
+            Message::Add(claimed, secrets) => self.add_watched(*claimed, secrets),
             Message::Interrupt => {
                 self.interrupts = self.interrupts.saturating_add(1);
                 for name in self.names() {
-                    self.hear(Message::Job(name, JobMessage::Interrupt), touched);
+                    self.handle_message(Message::Job(name, JobMessage::Interrupt), touched);
                 }
                 self.leave_during_outage();
             }
@@ -337,8 +343,8 @@ impl<'w> EventLoop<'w> {
 
     pub(super) fn note_alive(&self) {
         for name in &self.programs {
-            if let Some(place) = self.jobs.get(name) {
-                self.world.machine.note_alive(&place.drive.context.folder);
+            if let Some(entry) = self.jobs.get(name) {
+                self.services.machine.note_alive(&entry.drive.context.folder);
             }
         }
     }
@@ -361,18 +367,18 @@ impl<'w> EventLoop<'w> {
 
     /// As [`Self::settle`], but any error ends the job's run.
     pub(super) fn leave(&mut self, name: &Arc<str>, turned: Result<(), DriveError>) {
-        let Some(place) = self.jobs.get_mut(name) else {
+        let Some(entry) = self.jobs.get_mut(name) else {
             return;
         };
-        if let Some(at) = place.due.take() {
+        if let Some(at) = entry.due.take() {
             self.due.remove(&(at, Arc::clone(name)));
         }
-        let over = place.drive.is_over();
+        let over = entry.drive.is_over();
         if over || turned.is_err() {
             self.programs.remove(name);
-            self.breakers.borrow_mut().forget(self.world, &place.drive.job);
-            if let Some(place) = self.jobs.remove(name) {
-                let mut drive = *place.drive;
+            self.breakers.borrow_mut().forget(self.services, &entry.drive.job);
+            if let Some(entry) = self.jobs.remove(name) {
+                let mut drive = *entry.drive;
                 // After an error the state may be ahead of the disk.
                 if turned.is_ok() {
                     drive.save_before_leaving();
@@ -380,16 +386,16 @@ impl<'w> EventLoop<'w> {
                 let job = drive.leave();
                 if turned.is_ok() {
                     self.note_ended(&job);
-                    self.tell_parent(name, &job);
+                    self.report_to_parent(name, &job);
                 }
                 self.left.push((Arc::clone(name), turned.map(|()| job)));
             }
             return;
         }
-        let asks = place.drive.executors.sub_flows.take_asks();
-        place.drive.offer();
-        if let Some(at) = place.drive.due() {
-            place.due = Some(at);
+        let asks = entry.drive.executors.sub_flows.take_asks();
+        entry.drive.offer();
+        if let Some(at) = entry.drive.due() {
+            entry.due = Some(at);
             self.due.insert((at, Arc::clone(name)));
         }
         for ask in asks {
@@ -405,6 +411,25 @@ fn outage(turned: &Result<(), DriveError>) -> Option<StoreError> {
 impl Drop for EventLoop<'_> {
     /// A program that embeds the loop may live on, so claims of probes are released here.
     fn drop(&mut self) {
-        self.breakers.borrow_mut().leave(self.world);
+        self.breakers.borrow_mut().leave(self.services);
     }
+}
+
+/// Runs an event loop in a new thread until it is interrupted. `prepare` is called first, `each` for
+/// every job that was left.
+pub fn in_background(
+    services: Services,
+    prepare: impl FnOnce(&mut EventLoop<'_>) + Send + 'static,
+    each: impl FnMut(&str, JobResult) + Send + 'static,
+) -> (LoopHandle, JoinHandle<()>) {
+    let (tell, told) = sync_channel(1);
+    let running = std::thread::spawn(move || {
+        let mut event_loop = EventLoop::new(&services);
+        prepare(&mut event_loop);
+        // The caller is waiting for this.
+        drop(tell.send(event_loop.handle()));
+        event_loop.serve(each);
+    });
+    let event_loop = told.recv().unwrap_or_else(|_| LoopHandle::disconnected());
+    (event_loop, running)
 }

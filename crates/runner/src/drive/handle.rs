@@ -22,25 +22,25 @@ pub(super) enum Message {
 /// Sends messages to an event loop. One that has left ignores them.
 #[derive(Clone, Debug)]
 pub struct LoopHandle {
-    post: Sender<Message>,
+    sender: Sender<Message>,
 }
 
 impl LoopHandle {
-    pub(super) const fn new(post: Sender<Message>) -> Self {
-        Self { post }
+    pub(super) const fn new(sender: Sender<Message>) -> Self {
+        Self { sender }
     }
 
-    pub(crate) fn of_nobody() -> Self {
+    pub(crate) fn disconnected() -> Self {
         Self::new(channel().0)
     }
 
     /// Asks the loop to leave: the first time in good order, the second time at once.
     pub fn interrupt(&self) {
-        drop(self.post.send(Message::Interrupt));
+        drop(self.sender.send(Message::Interrupt));
     }
 
-    pub fn add(&self, held: ClaimedJob, secrets: Secrets) {
-        drop(self.post.send(Message::Add(Box::new(held), secrets)));
+    pub fn add(&self, claimed: ClaimedJob, secrets: Secrets) {
+        drop(self.sender.send(Message::Add(Box::new(claimed), secrets)));
     }
 
     /// Delivers the result of an attempt, and waits until it is on the disk. None if the loop did not
@@ -54,11 +54,11 @@ impl LoopHandle {
     pub fn hand_on(&self, job: &str, arrived: ArrivedResult) -> Receiver<Reported> {
         let (known, answer) = channel();
         let report = JobMessage::Reported(AttemptReport { arrived, known });
-        drop(self.post.send(Message::Job(job.into(), report)));
+        drop(self.sender.send(Message::Job(job.into(), report)));
         answer
     }
 
     pub fn cancel(&self, job: &str) {
-        drop(self.post.send(Message::Job(job.into(), JobMessage::Cancel)));
+        drop(self.sender.send(Message::Job(job.into(), JobMessage::Cancel)));
     }
 }

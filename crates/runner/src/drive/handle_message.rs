@@ -11,18 +11,18 @@ use undaunted_store::Version;
 
 use super::act::action_of;
 use super::error::DriveError;
-use super::job_journal::Batch;
+use super::job_journal::JournalBatch;
 use super::message::JobMessage;
 use super::running::JobDriver;
 use crate::executor::{ExecutorMessage, failed, of_command, of_items};
 use crate::failpoint;
 
 impl JobDriver<'_> {
-    pub(super) fn hear(&mut self, message: JobMessage) -> Result<(), DriveError> {
+    pub(super) fn handle(&mut self, message: JobMessage) -> Result<(), DriveError> {
         match message {
             JobMessage::Stored(reached, result) => self.answered(reached, result)?,
-            JobMessage::Executor(message) => self.hear_executor(message)?,
-            JobMessage::Outputs(read) => self.hear_outputs(read)?,
+            JobMessage::Executor(message) => self.handle_executor_message(message)?,
+            JobMessage::Outputs(read) => self.handle_outputs(read)?,
             JobMessage::Reported(report) => self.reported(report),
             JobMessage::Interrupt => self.interrupted(),
             JobMessage::Cancel => self.decide(&Input::Cancel),
@@ -32,7 +32,7 @@ impl JobDriver<'_> {
     }
 
     /// Records are on the disk; only now may they have consequences.
-    pub(super) fn stored(&mut self, mut batch: Batch, reached: &[Version]) -> Result<(), DriveError> {
+    pub(super) fn stored(&mut self, mut batch: JournalBatch, reached: &[Version]) -> Result<(), DriveError> {
         let at = batch.reached();
         if !batch.facts.is_empty() {
             let facts = batch.facts.iter().zip(1..);
@@ -46,7 +46,7 @@ impl JobDriver<'_> {
             }
         }
         if let Some(saved) = batch.saved.take() {
-            self.journal.write_saved(self.context.world, at, saved);
+            self.journal.write_saved(self.context.services, at, saved);
         }
         for then in batch.then {
             self.written(then);
@@ -74,7 +74,7 @@ impl JobDriver<'_> {
         Ok(())
     }
 
-    fn hear_executor(&mut self, message: ExecutorMessage) -> Result<(), DriveError> {
+    fn handle_executor_message(&mut self, message: ExecutorMessage) -> Result<(), DriveError> {
         match message {
             ExecutorMessage::Began { start, files } => {
                 failpoint::reach("begin-after", start.0);
@@ -87,7 +87,7 @@ impl JobDriver<'_> {
                     let error = "it was cancelled before it began";
                     self.attempt_ended(failed(start, FailureCause::Interrupted, error));
                 } else {
-                    self.context.leaving.leave_unbegun(start);
+                    self.context.shutdown.leave_unbegun(start);
                 }
             }
             ExecutorMessage::Accepted(start) => {
@@ -101,7 +101,7 @@ impl JobDriver<'_> {
             }
             ExecutorMessage::Refused(why) => return Err(DriveError::Refused(why)),
             ExecutorMessage::KeeperGone => {
-                self.executors.programs.detach();
+                self.executors.programs.disconnect();
                 self.complete()?;
             }
         }
@@ -152,11 +152,11 @@ impl JobDriver<'_> {
     }
 
     fn interrupted(&mut self) {
-        let asked = self.context.leaving.ask();
+        let asked = self.context.shutdown.interrupt();
         let running = self.job.starts.running.len();
         let here = running.saturating_sub(self.job.starts.accepted.len());
         self.observer.leaving(asked, here);
-        if self.context.leaving.is_at_once() {
+        if self.context.shutdown.is_immediate() {
             self.end_all();
         }
     }

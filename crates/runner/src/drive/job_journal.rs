@@ -10,24 +10,24 @@ use undaunted_engine::id::StartId;
 use undaunted_engine::mutant::{self, Mutant};
 use undaunted_store::{Append, AppendError, Claim, RequestId, StoreRequest, Version};
 
-use super::message::MessageTime;
+use super::message::AfterCommit;
 use super::snapshot::SnapshotSchedule;
 
 pub(super) struct JobJournal {
     pub(super) claim: Claim,
     /// The version once everything handed over is written.
     pub(super) version: Version,
-    pub(super) pending: Batch,
+    pub(super) pending: JournalBatch,
     /// Handed over and not known to be on the disk, oldest first.
-    batches: VecDeque<Batch>,
+    batches: VecDeque<JournalBatch>,
     /// Requests that the job has acted on, and that the store may still report.
-    heard: BTreeSet<RequestId>,
+    seen_requests: BTreeSet<RequestId>,
     pub(super) saving: SnapshotSchedule,
 }
 
 /// Records that are written together, and what to do when they are.
 #[derive(Default)]
-pub(super) struct Batch {
+pub(super) struct JournalBatch {
     pub(super) records: Vec<Record>,
     /// Attempts whose end is in `records`.
     pub(super) ended: Vec<StartId>,
@@ -42,7 +42,7 @@ pub(super) struct Batch {
     /// The breakers whose facts are appended behind the records, in that order.
     pub(super) facts: Vec<Arc<str>>,
     /// What else waits for the records to be on the disk.
-    pub(super) then: Vec<MessageTime>,
+    pub(super) then: Vec<AfterCommit>,
     /// The version before the records.
     pub(super) after: Version,
     /// A snapshot of the job after the records, if one is due.
@@ -59,7 +59,7 @@ enum BatchFate {
     Again,
 }
 
-impl Batch {
+impl JournalBatch {
     pub(super) fn reached(&self) -> Version {
         self.after.after(self.records.len())
     }
@@ -76,9 +76,9 @@ impl JobJournal {
         Self {
             claim,
             version,
-            pending: Batch::default(),
+            pending: JournalBatch::default(),
             batches: VecDeque::new(),
-            heard: BTreeSet::new(),
+            seen_requests: BTreeSet::new(),
             saving,
         }
     }
@@ -94,7 +94,7 @@ impl JobJournal {
     }
 
     /// Keeps `what` until everything decided so far is on the disk. Returns it if it is already.
-    pub(super) fn when_written(&mut self, what: MessageTime) -> Option<MessageTime> {
+    pub(super) fn when_written(&mut self, what: AfterCommit) -> Option<AfterCommit> {
         let last =
             if self.pending.records.is_empty() { self.batches.back_mut() } else { Some(&mut self.pending) };
         match last {
@@ -105,7 +105,7 @@ impl JobJournal {
     }
 
     /// Closes the pending batch. None if it has no records.
-    pub(super) fn close(&mut self) -> Option<(Batch, Append)> {
+    pub(super) fn close(&mut self) -> Option<(JournalBatch, Append)> {
         if self.pending.records.is_empty() {
             return None;
         }
@@ -117,7 +117,7 @@ impl JobJournal {
         Some((batch, append))
     }
 
-    pub(super) fn writes(&mut self, batch: Batch) {
+    pub(super) fn writes(&mut self, batch: JournalBatch) {
         self.batches.push_back(batch);
     }
 
@@ -128,14 +128,14 @@ impl JobJournal {
         &mut self,
         reached: Version,
         result: Result<Vec<Version>, AppendError>,
-    ) -> Result<Vec<(Batch, Vec<Version>)>, AppendError> {
-        let ends = |batch: &Batch| batch.reached() == reached;
-        let Some(place) = self.batches.iter().position(ends) else {
+    ) -> Result<Vec<(JournalBatch, Vec<Version>)>, AppendError> {
+        let ends = |batch: &JournalBatch| batch.reached() == reached;
+        let Some(index) = self.batches.iter().position(ends) else {
             return Ok(Vec::new());
         };
-        let mut before = self.batches.iter().take(place);
+        let mut before = self.batches.iter().take(index);
         let follows_lost = before.any(|batch| batch.fate == BatchFate::Lost);
-        let fate = self.batches.get(place).map(|batch| batch.fate);
+        let fate = self.batches.get(index).map(|batch| batch.fate);
         let mut versions = match result {
             Ok(versions) => versions,
             Err(_) if mutant::is(Mutant::FailedWriteIgnored) => Vec::new(),
@@ -146,7 +146,7 @@ impl JobJournal {
                 Vec::new()
             }
             Err(error) => {
-                if let Some(batch) = self.batches.get_mut(place) {
+                if let Some(batch) = self.batches.get_mut(index) {
                     batch.fate = BatchFate::Lost;
                 }
                 let is_refused_for_that = matches!(error, AppendError::Conflict { .. });
@@ -154,7 +154,7 @@ impl JobJournal {
             }
         };
         // Those before it are on the disk too, since it continues them.
-        let stored = self.batches.drain(..=place);
+        let stored = self.batches.drain(..=index);
         let stored = stored.map(|batch| {
             let of_batch = if ends(&batch) { std::mem::take(&mut versions) } else { Vec::new() };
             (batch, of_batch)
@@ -179,19 +179,19 @@ impl JobJournal {
     }
 
     /// Of the requests that are not taken yet, those the job has not acted on.
-    pub(super) fn unheard(&mut self, mut requests: Vec<StoreRequest>) -> Vec<StoreRequest> {
+    pub(super) fn unseen(&mut self, mut requests: Vec<StoreRequest>) -> Vec<StoreRequest> {
         let unwritten = self.batches.iter().chain([&self.pending]);
         let taken: Vec<_> = unwritten.flat_map(|batch| &batch.taken).collect();
         // These requests may have been read before the batch was written that takes one of them.
         let is_told = |id| requests.iter().any(|request| request.id == id);
-        self.heard.retain(|id| is_told(*id) || taken.contains(&id));
-        requests.retain(|request| !self.heard.contains(&request.id));
+        self.seen_requests.retain(|id| is_told(*id) || taken.contains(&id));
+        requests.retain(|request| !self.seen_requests.contains(&request.id));
         requests
     }
 
     /// Marks a request as taken by the records that are decided next.
     pub(super) fn take(&mut self, request: RequestId) {
-        self.heard.insert(request);
+        self.seen_requests.insert(request);
         self.pending.taken.push(request);
     }
 }

@@ -40,7 +40,7 @@ pub enum Reported {
 
 impl JobMessage {
     /// Answers a message to a job that does not run here.
-    pub(super) fn nobody_here(self) {
+    pub(super) fn reject(self) {
         match self {
             Self::Reported(report) => {
                 // The sender may have gone.
@@ -52,7 +52,7 @@ impl JobMessage {
     }
 }
 
-pub(super) enum MessageTime {
+pub(super) enum AfterCommit {
     /// Let the keeper forget what it knew before this engine.
     Trust,
     /// Tell the sender of a result that it was taken.
@@ -61,13 +61,13 @@ pub(super) enum MessageTime {
 
 #[derive(Clone)]
 pub struct Notifier {
-    post: Sender<Message>,
+    sender: Sender<Message>,
     job: Arc<str>,
 }
 
 impl Notifier {
-    pub(super) const fn new(post: Sender<Message>, job: Arc<str>) -> Self {
-        Self { post, job }
+    pub(super) const fn new(sender: Sender<Message>, job: Arc<str>) -> Self {
+        Self { sender, job }
     }
 
     pub fn send(&self, message: ExecutorMessage) {
@@ -76,11 +76,11 @@ impl Notifier {
 
     /// False once the loop has gone.
     pub(crate) fn try_send(&self, message: ExecutorMessage) -> bool {
-        self.tell(JobMessage::Executor(message))
+        self.send_message(JobMessage::Executor(message))
     }
 
-    pub(super) fn tell(&self, message: JobMessage) -> bool {
-        let post = Message::Job(Arc::clone(&self.job), message);
-        self.post.send(post).is_ok()
+    pub(super) fn send_message(&self, message: JobMessage) -> bool {
+        let sender = Message::Job(Arc::clone(&self.job), message);
+        self.sender.send(sender).is_ok()
     }
 }

@@ -9,9 +9,8 @@
 
 mod act;
 mod admit;
-mod answers;
-mod background;
 mod breakers;
+mod commit;
 mod context;
 mod error;
 mod event_loop;
@@ -26,16 +25,14 @@ mod results;
 mod rounds;
 mod running;
 mod snapshot;
-mod start_rate;
 mod starter;
+mod store_answers;
 mod sub_flows;
-mod tell;
 
 pub(crate) use context::JobContext;
 
-pub use background::in_background;
 pub use error::DriveError;
-pub use event_loop::{EventLoop, JobResult, WatchJobs};
+pub use event_loop::{EventLoop, JobResult, WatchJobs, in_background};
 pub use handle::LoopHandle;
 pub use message::{Notifier, Reported};
 pub use observe::{NoJobObserver, Observer, StoreOutage};

@@ -13,7 +13,7 @@ use undaunted_store::Version;
 
 use super::act::action_of;
 use super::error::DriveError;
-use super::message::MessageTime;
+use super::message::AfterCommit;
 use super::running::JobDriver;
 use crate::executor::{AttemptFate, StartedAttempt};
 use crate::journal;
@@ -35,21 +35,21 @@ impl JobDriver<'_> {
     }
 
     /// Reaches the keeper or starts one, and draws the consequences of what it knows.
-    pub(super) fn attach(&mut self, last_segment: Option<u32>) -> Result<(), DriveError> {
-        let told = self.executors.programs.told().clone();
+    pub(super) fn reconnect(&mut self, last_segment: Option<u32>) -> Result<(), DriveError> {
+        let told = self.executors.programs.known_to_keeper().clone();
         let started = told.iter().map(|start| (*start, self.on_record(*start)));
         let started: BTreeMap<StartId, RecordedAttempt> = started.collect();
-        let world = self.context.world;
-        let reached = world.machine.keeper(KeeperAddress {
+        let services = self.context.services;
+        let reached = services.machine.keeper(KeeperAddress {
             folder: &self.context.folder,
             behind: last_segment,
             started,
             secrets: self.context.secrets.clone(),
             now: self.now(),
-            grace: world.grace,
+            grace: services.grace,
             notifier: self.context.notifier.clone(),
         })?;
-        let others = self.executors.programs.attach(reached);
+        let others = self.executors.programs.reconnect(reached);
         for start in told {
             self.draw_fate(start)?;
         }
@@ -61,7 +61,7 @@ impl JobDriver<'_> {
                 self.executors.programs.forget(start);
             }
         }
-        self.when_written(MessageTime::Trust);
+        self.when_written(AfterCommit::Trust);
         self.hand_over();
         Ok(())
     }
@@ -69,13 +69,13 @@ impl JobDriver<'_> {
     /// The last output segment on record, if the spool was removed, as by archiving the job: records refer
     /// to outputs by their place in the spool, so a new spool must not reuse these places.
     pub(super) fn last_segment(&self) -> Result<Option<u32>, DriveError> {
-        let world = self.context.world;
-        if self.origin.is_new || world.machine.has_spool(&self.context.folder) {
+        let services = self.context.services;
+        if self.origin.is_new || services.machine.has_spool(&self.context.folder) {
             return Ok(None);
         }
         let mut last = None;
         let aggregate = &self.journal.claim.aggregate;
-        for read in world.store.read(aggregate, Version::EMPTY)? {
+        for read in services.store.read(aggregate, Version::EMPTY)? {
             let (version, bytes) = read?;
             let record = journal::decode(self.job.id(), version, &bytes)?;
             let places = record.event.outputs().into_iter().flatten();

@@ -4,7 +4,7 @@ use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::{TokenStatus, find_token};
 use undaunted_policy::FailureCause;
 
-use super::message::{AttemptReport, MessageTime, Reported};
+use super::message::{AfterCommit, AttemptReport, Reported};
 use super::running::JobDriver;
 use crate::request::ArrivedResult;
 
@@ -21,7 +21,7 @@ impl JobDriver<'_> {
             }
             // Answered when it is on the disk: then the sender stops sending it.
             TokenStatus::Running(_) | TokenStatus::Expired => {
-                self.when_written(MessageTime::Tell(report.known));
+                self.when_written(AfterCommit::Tell(report.known));
             }
         }
     }

@@ -169,15 +169,18 @@ impl JobDriver<'_> {
             return;
         }
         let notifier = self.context.notifier.clone();
-        let store = Arc::clone(&self.context.world.store);
+        let store = Arc::clone(&self.context.services.store);
         let job = self.job.shared_id();
-        self.context.world.machine.aside(Box::new(move || {
-            notifier.tell(JobMessage::Outputs(read_outputs(&*store, &job, map)));
+        self.context.services.machine.aside(Box::new(move || {
+            notifier.send_message(JobMessage::Outputs(read_outputs(&*store, &job, map)));
         }));
     }
 
     /// The outputs of the map were read: begins the attempts that waited for them.
-    pub(super) fn hear_outputs(&mut self, read: Result<MapOutputs, JournalError>) -> Result<(), DriveError> {
+    pub(super) fn handle_outputs(
+        &mut self,
+        read: Result<MapOutputs, JournalError>,
+    ) -> Result<(), DriveError> {
         // An answer to an earlier run of the job in this loop is not taken.
         if !std::mem::replace(&mut self.starter.is_reading, false) {
             return Ok(());
@@ -205,7 +208,7 @@ impl JobDriver<'_> {
         });
         let results: Value = results.collect();
         let path = self.context.folder.results();
-        let machine = &self.context.world.machine;
+        let machine = &self.context.services.machine;
         let written = machine.keep(&path, results.to_string().as_bytes());
         written.map_err(|source| DriveError::File { path, source })?;
         self.starter.results = Some(results);

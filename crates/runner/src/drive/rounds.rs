@@ -26,7 +26,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 pub(super) struct Rounds<'w> {
     /// When the last round began, as an uptime.
     began: Duration,
-    under_way: Option<Asked>,
+    under_way: Option<OpenQuestion>,
     /// The pulse of the last findings, and the journals they were about.
     last: Option<(u64, BTreeSet<AggregateId>)>,
     /// The last question failed, but not for an outage.
@@ -36,7 +36,7 @@ pub(super) struct Rounds<'w> {
     unbegun: Vec<JobDriver<'w>>,
 }
 
-struct Asked {
+struct OpenQuestion {
     question: Question,
     /// It begins a round, rather than being asked between two because a start waits for it.
     is_round: bool,
@@ -88,7 +88,7 @@ impl Rounds<'_> {
 impl<'w> EventLoop<'w> {
     /// Asks the store if a round is due or a start waits for it, unless a question is open.
     pub(super) fn ask_store(&mut self) {
-        let now = self.world.machine.uptime();
+        let now = self.services.machine.uptime();
         let is_due = match &self.rounds.outage {
             Some(outage) => now >= outage.next,
             None => now.saturating_sub(self.rounds.began) >= LOOK,
@@ -103,7 +103,7 @@ impl<'w> EventLoop<'w> {
             self.note_alive();
             awaits = self.sub_flows_elsewhere();
         }
-        awaits.extend(self.breakers.borrow_mut().overdue_probes(self.world));
+        awaits.extend(self.breakers.borrow_mut().overdue_probes(self.services));
         let follows = self.breakers.borrow().follows();
         let last = self.rounds.last.as_ref();
         let last = last.filter(|(_, of)| follows.keys().all(|name| of.contains(name)));
@@ -111,12 +111,12 @@ impl<'w> EventLoop<'w> {
         let since = since.filter(|_| !follows.values().any(|known| *known == Version::EMPTY));
         let question = Question { follows, awaits, since };
         self.rounds.under_way =
-            Some(Asked { question: question.clone(), is_round: is_due, is_outdated: false });
-        let post = self.post.clone();
-        self.world.store.ask(
+            Some(OpenQuestion { question: question.clone(), is_round: is_due, is_outdated: false });
+        let sender = self.sender.clone();
+        self.services.store.ask(
             question,
             // A loop that has left needs no answer.
-            Box::new(move |found| drop(post.send(Message::Found(Box::new(found))))),
+            Box::new(move |found| drop(sender.send(Message::Found(Box::new(found))))),
         );
     }
 
@@ -150,10 +150,10 @@ impl<'w> EventLoop<'w> {
         self.rounds.last = (!asked.is_outdated).then_some((findings.pulse, of));
         let mut matters = !findings.requests.is_empty() || !findings.records.is_empty();
         let mut breakers = self.breakers.borrow_mut();
-        breakers.learn(self.world, &asked.question, &mut findings);
+        breakers.learn(self.services, &asked.question, &mut findings);
         if asked.is_round {
             // An error about a breaker is reported to the jobs that ask it.
-            drop(breakers.look(self.world));
+            drop(breakers.look(self.services));
         }
         for job in breakers.take_waiting() {
             matters = true;
@@ -162,12 +162,12 @@ impl<'w> EventLoop<'w> {
         drop(breakers);
         for (aggregate, requests) in findings.requests {
             let name: Arc<str> = aggregate.id().into();
-            let place = self.jobs.get_mut(&name);
-            let place = place.filter(|_| aggregate.family() == journal::FAMILY);
-            match (place, requests) {
+            let entry = self.jobs.get_mut(&name);
+            let entry = entry.filter(|_| aggregate.family() == journal::FAMILY);
+            match (entry, requests) {
                 (None, _) => {}
-                (Some(place), Ok(requests)) => {
-                    place.drive.hear_requests(requests);
+                (Some(entry), Ok(requests)) => {
+                    entry.drive.handle_requests(requests);
                     touched.entry(name).or_default();
                 }
                 (Some(_), Err(error)) => self.settle(&name, Err(error.into())),
@@ -179,7 +179,7 @@ impl<'w> EventLoop<'w> {
 
     /// The store cannot be reached: everything waits, and the next try is later than the last.
     pub(super) fn begin_outage(&mut self, error: &StoreError) {
-        let now = self.world.machine.uptime();
+        let now = self.services.machine.uptime();
         self.breakers.borrow_mut().is_cut_off = true;
         let outage = self.rounds.outage.get_or_insert_with(|| Outage {
             since: now,
@@ -199,7 +199,7 @@ impl<'w> EventLoop<'w> {
         outage.next = now.saturating_add(longest).saturating_sub(spread);
         outage.error = error.clone();
         if is_first {
-            self.tell_outage(&StoreOutage::Begins(error));
+            self.notify_outage(&StoreOutage::Begins(error));
         }
         if self.interrupts > 1 {
             self.give_up(error);
@@ -213,23 +213,23 @@ impl<'w> EventLoop<'w> {
         };
         self.breakers.borrow_mut().is_cut_off = false;
         let mut lost: Vec<(u64, Arc<str>)> = Vec::new();
-        for (name, place) in &self.jobs {
-            let orders = place.drive.journal.lost();
+        for (name, entry) in &self.jobs {
+            let orders = entry.drive.journal.lost();
             lost.extend(orders.map(|order| (order, Arc::clone(name))));
             touched.insert(Arc::clone(name), true);
         }
         lost.sort();
         for (order, name) in lost {
-            if let Some(place) = self.jobs.get_mut(&name) {
-                place.drive.hand_over_again(order);
+            if let Some(entry) = self.jobs.get_mut(&name) {
+                entry.drive.hand_over_again(order);
             }
         }
         for drive in std::mem::take(&mut self.rounds.unbegun) {
             self.begin(Box::new(drive));
         }
         if outage.tries > 0 {
-            let lasted = self.world.machine.uptime().saturating_sub(outage.since);
-            self.tell_outage(&StoreOutage::Ends(lasted));
+            let lasted = self.services.machine.uptime().saturating_sub(outage.since);
+            self.notify_outage(&StoreOutage::Ends(lasted));
         }
         true
     }
@@ -244,11 +244,11 @@ impl<'w> EventLoop<'w> {
     }
 
     /// Tells the observer of one job; the others would only repeat it to the user.
-    fn tell_outage(&mut self, outage: &StoreOutage<'_>) {
+    fn notify_outage(&mut self, outage: &StoreOutage<'_>) {
         let first = self.names().into_iter().next();
-        let place = first.and_then(|name| self.jobs.get_mut(&name));
+        let entry = first.and_then(|name| self.jobs.get_mut(&name));
         let unbegun = self.rounds.unbegun.first_mut();
-        if let Some(drive) = place.map(|place| &mut *place.drive).or(unbegun) {
+        if let Some(drive) = entry.map(|entry| &mut *entry.drive).or(unbegun) {
             drive.observer.outage(outage);
         }
     }
@@ -278,7 +278,7 @@ impl<'w> EventLoop<'w> {
         for drive in std::mem::take(&mut self.rounds.unbegun) {
             let name: Arc<str> = drive.job.shared_id();
             self.programs.remove(&name);
-            self.breakers.borrow_mut().forget(self.world, &drive.job);
+            self.breakers.borrow_mut().forget(self.services, &drive.job);
             drop(drive.leave());
             self.left.push((name, Err(error.clone().into())));
         }

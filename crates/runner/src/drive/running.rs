@@ -25,8 +25,7 @@ use super::job_journal::JobJournal;
 use super::message::Notifier;
 use super::observe::Observer;
 use super::snapshot::SnapshotSchedule;
-use super::start_rate::StartRate;
-use super::starter::Starter;
+use super::starter::{StartRate, Starter};
 use crate::catalog::CatalogHandle;
 use crate::endpoints::Endpoints;
 use crate::executor::Executors;
@@ -83,33 +82,33 @@ pub(super) struct LoadedJob {
 
 impl<'w> JobDriver<'w> {
     pub(super) fn new(
-        held: ClaimedJob,
-        world: &'w Services,
+        claimed: ClaimedJob,
+        services: &'w Services,
         secrets: Secrets,
         observer: Box<dyn Observer + 'w>,
         notifier: Notifier,
         breakers: Rc<RefCell<BreakerCache>>,
         webhooks: String,
     ) -> Self {
-        let folder = world.local.job(held.job.id());
+        let folder = services.local.job(claimed.job.id());
         let saving = SnapshotSchedule {
-            at: held.saved.0,
-            bytes: held.saved.1,
+            at: claimed.saved.0,
+            bytes: claimed.saved.1,
             last: Vec::new(),
             under_way: Arc::default(),
         };
         Self {
-            context: JobContext::new(world, folder, secrets, webhooks, notifier),
-            job: held.job,
-            journal: JobJournal::new(held.claim, held.version, saving),
+            context: JobContext::new(services, folder, secrets, webhooks, notifier),
+            job: claimed.job,
+            journal: JobJournal::new(claimed.claim, claimed.version, saving),
             executors: Executors::default(),
-            starter: Starter::new(StartRate::new(held.rate, world.machine.uptime())),
+            starter: Starter::new(StartRate::new(claimed.rate, services.machine.uptime())),
             breakers,
             observer,
             origin: LoadOrigin {
-                is_new: held.is_new,
-                with_it: held.with_it,
-                first: held.first,
+                is_new: claimed.is_new,
+                with_it: claimed.with_it,
+                first: claimed.first,
                 configures: false,
             },
         }
@@ -132,16 +131,16 @@ impl<'w> JobDriver<'w> {
     pub(super) fn leave(self) -> Job {
         // The keeper is left before another engine can reach it.
         drop(self.executors);
-        self.context.world.store.unclaim_in_background(&self.journal.claim);
+        self.context.services.store.unclaim_in_background(&self.journal.claim);
         self.job
     }
 
     /// Does what an outage kept from being done.
     pub(super) fn complete(&mut self) -> Result<(), DriveError> {
         // With its spool in place, a keeper is reached without the store.
-        if self.executors.programs.is_detached() {
+        if self.executors.programs.is_disconnected() {
             let last = self.last_segment()?;
-            self.attach(last)?;
+            self.reconnect(last)?;
         }
         if self.breakers.borrow().is_cut_off {
             return Ok(());
@@ -173,10 +172,10 @@ impl<'w> JobDriver<'w> {
         if self.origin.is_new {
             return Ok(LoadedJob::default());
         }
-        let store = &self.context.world.store;
+        let store = &self.context.services.store;
         let requests = store.requests(&self.journal.claim.aggregate)?;
-        let attaches = self.job.plan().has_programs();
-        let last_segment = attaches.then(|| self.last_segment()).transpose()?.flatten();
+        let has_programs = self.job.plan().has_programs();
+        let last_segment = has_programs.then(|| self.last_segment()).transpose()?.flatten();
         Ok(LoadedJob { requests, last_segment })
     }
 
@@ -191,9 +190,9 @@ impl<'w> JobDriver<'w> {
                 self.decide(first);
             }
         } else if !self.origin.is_new {
-            let told = self.started_programs();
-            self.executors.programs.were_told(told);
-            let machine = &self.context.world.machine;
+            let started = self.started_programs();
+            self.executors.programs.set_known_to_keeper(started);
+            let machine = &self.context.services.machine;
             let seen = machine.seen_alive(&self.context.folder);
             self.decide(&Input::Resume { seen });
             if let Some(first) = &first {
@@ -213,12 +212,12 @@ impl<'w> JobDriver<'w> {
         // Before anything is recorded as started: an attempt that an existing spool does not know
         // never began, but a missing spool proves nothing.
         if self.job.plan().has_programs() {
-            self.attach(loaded.last_segment)?;
+            self.reconnect(loaded.last_segment)?;
         }
         // A result that was taken while the job did not run counts before its attempt is declared
         // interrupted.
         if !mutant::is(Mutant::OfflineResultLost) {
-            self.hear_requests(loaded.requests);
+            self.handle_requests(loaded.requests);
         }
         self.decide(&Input::Woke);
         self.recover()?;
@@ -260,6 +259,6 @@ impl<'w> JobDriver<'w> {
         self.journal.is_written()
             && (self.job.stage.has_ended()
                 || self.job.stage == JobStage::Suspended
-                || self.context.leaving.is_done(&self.job))
+                || self.context.shutdown.is_done(&self.job))
     }
 }

@@ -10,7 +10,7 @@ use undaunted_store::Version;
 
 use super::job_journal::JobJournal;
 use super::running::{JobDriver, Services};
-use crate::known;
+use crate::stored_job;
 
 pub(super) struct SnapshotSchedule {
     /// The last version it covers.
@@ -22,14 +22,14 @@ pub(super) struct SnapshotSchedule {
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Occasion {
+pub(super) enum SnapshotOccasion {
     Batch,
     /// Nothing runs, and nothing is being written.
     Rest,
     Leaving,
 }
 
-impl Occasion {
+impl SnapshotOccasion {
     /// How many bytes a snapshot may have for every record since the last one. The record of an
     /// attempt has some sixty bytes itself.
     const fn bytes_a_record(self) -> usize {
@@ -44,12 +44,12 @@ impl Occasion {
 
 impl JobJournal {
     /// Writes a snapshot at a version that is on the disk.
-    pub(super) fn write_saved(&self, world: &Services, at: Version, bytes: Vec<u8>) {
-        let store = Arc::clone(&world.store);
+    pub(super) fn write_saved(&self, services: &Services, at: Version, bytes: Vec<u8>) {
+        let store = Arc::clone(&services.store);
         let aggregate = self.claim.aggregate.clone();
         let under_way = Arc::clone(&self.saving.under_way);
         under_way.store(true, Ordering::Release);
-        world.machine.save(Box::new(move || {
+        services.machine.save(Box::new(move || {
             // Without a snapshot, recovery only takes longer.
             drop(store.save_snapshot(&aggregate, at, bytes));
             under_way.store(false, Ordering::Release);
@@ -59,7 +59,7 @@ impl JobJournal {
 
 impl JobDriver<'_> {
     /// A snapshot after everything that was handed over, if it is worth its cost now.
-    pub(super) fn save_for(&mut self, occasion: Occasion) -> Option<Vec<u8>> {
+    pub(super) fn save_for(&mut self, occasion: SnapshotOccasion) -> Option<Vec<u8>> {
         let version = self.journal.version;
         let saving = &mut self.journal.saving;
         let since = version.0.saturating_sub(saving.at.0);
@@ -68,13 +68,13 @@ impl JobDriver<'_> {
         // A job that has ended is rarely resumed; a snapshot needs the record it stands behind.
         if self.job.stage.has_ended()
             || saving.last.is_empty()
-            || since < self.context.world.machine.save_after()
+            || since < self.context.services.machine.save_after()
             || may_have < saving.bytes
             || saving.under_way.load(Ordering::Acquire)
         {
             return None;
         }
-        let bytes = known::bytes_of(&self.job, &saving.last);
+        let bytes = stored_job::snapshot_bytes(&self.job, &saving.last);
         saving.at = version;
         saving.bytes = bytes.len();
         Some(bytes)
@@ -83,20 +83,20 @@ impl JobDriver<'_> {
     pub(super) fn save_at_rest(&mut self) {
         if self.journal.is_written()
             && self.job.starts.running.is_empty()
-            && let Some(bytes) = self.save_for(Occasion::Rest)
+            && let Some(bytes) = self.save_for(SnapshotOccasion::Rest)
         {
             let at = self.journal.version;
-            self.journal.write_saved(self.context.world, at, bytes);
+            self.journal.write_saved(self.context.services, at, bytes);
         }
     }
 
     pub(super) fn save_before_leaving(&mut self) {
         if self.journal.is_written()
-            && let Some(bytes) = self.save_for(Occasion::Leaving)
+            && let Some(bytes) = self.save_for(SnapshotOccasion::Leaving)
         {
             let (of, at) = (&self.journal.claim.aggregate, self.journal.version);
             // Without a snapshot, recovery only takes longer.
-            drop(self.context.world.store.save_snapshot(of, at, bytes));
+            drop(self.context.services.store.save_snapshot(of, at, bytes));
         }
     }
 }

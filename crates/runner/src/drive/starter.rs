@@ -13,7 +13,6 @@ use undaunted_policy::Timestamp;
 
 use super::error::DriveError;
 use super::running::JobDriver;
-use super::start_rate::StartRate;
 
 pub(super) struct Starter {
     pub(super) pace: StartRate,
@@ -46,9 +45,43 @@ impl Starter {
     }
 }
 
+/// Spaces starts evenly.
+#[derive(Debug)]
+pub(super) struct StartRate {
+    between: Option<Duration>,
+    /// When the next attempt may start, as an uptime.
+    next: Duration,
+}
+
+impl StartRate {
+    /// `rate` is in starts per second.
+    pub(super) fn new(rate: Option<f64>, now: Duration) -> Self {
+        let between = rate.filter(|rate| *rate > 0.0);
+        Self { between: between.and_then(|rate| Duration::try_from_secs_f64(rate.recip()).ok()), next: now }
+    }
+
+    /// Whether an attempt may start now; if so, it counts as started.
+    pub(super) fn allows(&mut self, now: Duration) -> bool {
+        let Some(between) = self.between else {
+            return true;
+        };
+        if now < self.next {
+            return false;
+        }
+        // Unused starts are not saved up, so a pause does not lead to a burst.
+        self.next = now.saturating_add(between);
+        true
+    }
+
+    pub(super) fn wait(&self, now: Duration) -> Option<Duration> {
+        self.between?;
+        Some(self.next.saturating_sub(now))
+    }
+}
+
 impl JobDriver<'_> {
     pub(super) fn fill(&mut self) -> Result<(), DriveError> {
-        if self.context.leaving.is_asked() {
+        if self.context.shutdown.is_requested() {
             if self.executors.inputs.is_empty() {
                 self.decide(&Input::Suspend);
             }
@@ -62,7 +95,7 @@ impl JobDriver<'_> {
             let ready = self.ready(self.starter.filled_at);
             let before = self.journal.pending.records.len();
             for item in ready {
-                let uptime = self.context.world.machine.uptime();
+                let uptime = self.context.services.machine.uptime();
                 if self.awaits_results(item.step) || !self.starter.pace.allows(uptime) || !self.start(item)? {
                     return Ok(());
                 }
@@ -82,9 +115,9 @@ impl JobDriver<'_> {
         });
         let gate = match &prepared {
             Ok((_, Some((name, settings)))) => {
-                let (world, breaker) = (self.context.world, (name, *settings));
+                let (services, breaker) = (self.context.services, (name, *settings));
                 let mut cache = self.breakers.borrow_mut();
-                let Some(gate) = cache.ask(world, &self.job, item, breaker)? else {
+                let Some(gate) = cache.ask(services, &self.job, item, breaker)? else {
                     return Ok(false);
                 };
                 gate
@@ -124,18 +157,18 @@ impl JobDriver<'_> {
     pub(super) fn due(&self) -> Option<Duration> {
         /// The least wait, for what is due all the time.
         const LEAST: Duration = Duration::from_millis(1);
-        let world = self.context.world;
-        let leaves = self.context.leaving.is_asked();
+        let services = self.context.services;
+        let leaves = self.context.shutdown.is_requested();
         let now = self.now();
         // Since `filled_at`, not `now`: items that have fallen due in between are not started yet.
         let wake = effect::next_wake(&self.job, self.starter.filled_at);
         let wake = wake.filter(|_| !leaves);
         let wake = wake.map(|at| at.since(now).max(LEAST));
         // The pace matters only if something is ready.
-        let uptime = world.machine.uptime();
+        let uptime = services.machine.uptime();
         let paced = self.starter.pace.wait(uptime);
         let paced = paced.filter(|_| !self.ready(now).is_empty());
-        let rule = effect::awaits_rule(&self.job).then_some(world.check_interval);
+        let rule = effect::awaits_rule(&self.job).then_some(services.check_interval);
         let looked = self.observer.patience();
         if self.breakers.borrow().is_cut_off {
             // It gets a turn when the outage is over.

@@ -42,7 +42,7 @@ impl EventLoop<'_> {
                 let name: Arc<str> = flow.id.as_str().into();
                 let waits = (Arc::clone(parent), start);
                 self.sub_flows.waiting.insert(Arc::clone(&name), waits);
-                self.tell(parent, JobMessage::Executor(ExecutorMessage::Accepted(start)));
+                self.send(parent, JobMessage::Executor(ExecutorMessage::Accepted(start)));
                 self.begin_sub_flow(&name, &flow);
             }
             SubFlowRequest::Cancel(flow) => {
@@ -50,7 +50,7 @@ impl EventLoop<'_> {
                 self.sub_flows.waiting.remove(&name);
                 self.sub_flows.elsewhere.remove(&name);
                 if self.jobs.contains_key(&name) {
-                    self.tell(&name, JobMessage::Cancel);
+                    self.send(&name, JobMessage::Cancel);
                 } else {
                     self.cancel_elsewhere(name);
                 }
@@ -61,15 +61,15 @@ impl EventLoop<'_> {
     /// Asks the process that runs a flow, or resumes it later, to cancel it. A flow that has ended
     /// cannot be asked, and need not be.
     fn cancel_elsewhere(&mut self, name: Arc<str>) {
-        let asked = request::ask(&*self.world.store, &name, JobRequest::Cancel);
+        let asked = request::ask(&*self.services.store, &name, JobRequest::Cancel);
         if asked.is_err_and(|error| error.outage().is_some()) {
             self.sub_flows.uncancelled.insert(name);
         }
     }
 
-    fn tell(&self, job: &Arc<str>, message: JobMessage) {
+    fn send(&self, job: &Arc<str>, message: JobMessage) {
         // A loop holds a receiver for itself as long as it exists.
-        drop(self.post.send(Message::Job(Arc::clone(job), message)));
+        drop(self.sender.send(Message::Job(Arc::clone(job), message)));
     }
 
     fn begin_sub_flow(&mut self, name: &Arc<str>, flow: &Arc<SubFlow>) {
@@ -77,16 +77,16 @@ impl EventLoop<'_> {
             return;
         }
         let waiting = self.sub_flows.waiting.get(name);
-        let Some(place) = waiting.and_then(|(parent, _)| self.jobs.get(parent)) else {
+        let Some(entry) = waiting.and_then(|(parent, _)| self.jobs.get(parent)) else {
             return;
         };
-        let secrets = place.drive.context.secrets.clone();
-        match self.held_sub_flow(flow, &place.drive.job) {
-            Ok(held) if held.job.stage.has_ended() => {
-                self.world.store.unclaim_in_background(&held.claim);
-                self.tell_parent(name, &held.job);
+        let secrets = entry.drive.context.secrets.clone();
+        match self.claim_sub_flow(flow, &entry.drive.job) {
+            Ok(claimed) if claimed.job.stage.has_ended() => {
+                self.services.store.unclaim_in_background(&claimed.claim);
+                self.report_to_parent(name, &claimed.job);
             }
-            Ok(held) => self.take_on(held, secrets),
+            Ok(claimed) => self.add_watched(claimed, secrets),
             Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => self.await_flow(name, flow),
             Err(error) if error.outage().is_some() => self.await_flow(name, flow),
             Err(error) => {
@@ -105,17 +105,17 @@ impl EventLoop<'_> {
         self.sub_flows.elsewhere.insert(name, flow);
     }
 
-    fn held_sub_flow(&self, flow: &SubFlow, parent: &Job) -> Result<ClaimedJob, JournalError> {
-        let store = &*self.world.store;
+    fn claim_sub_flow(&self, flow: &SubFlow, parent: &Job) -> Result<ClaimedJob, JournalError> {
+        let store = &*self.services.store;
         let plans = &self.sub_flows.plans;
         match journal::claim(store, &flow.id, plans) {
             Err(JournalError::NotFound { .. }) => {
-                let (now, _) = self.world.machine.clocks();
+                let (now, _) = self.services.machine.clocks();
                 let submitted = flow.submission(parent, plans);
                 let submitted = submitted.map_err(|why| JournalError::Job { job: flow.id.clone(), why })?;
                 journal::submit(store, submitted, plans, now)
             }
-            held => held,
+            claimed => claimed,
         }
     }
 
@@ -142,7 +142,7 @@ impl EventLoop<'_> {
     }
 
     /// Reports the result of a flow that was left to the flow that waits for it, if it has ended.
-    pub(super) fn tell_parent(&mut self, name: &Arc<str>, job: &Job) {
+    pub(super) fn report_to_parent(&mut self, name: &Arc<str>, job: &Job) {
         let result = match job.stage {
             JobStage::Completed | JobStage::Partial => {
                 let given = job.attributes.iter();
@@ -171,6 +171,6 @@ impl EventLoop<'_> {
         };
         let end = AttemptEnd { start, output, failure, error, ..AttemptEnd::default() };
         let ended = ExecutorMessage::Ended(Box::new(end));
-        self.tell(&parent, JobMessage::Executor(ended));
+        self.send(&parent, JobMessage::Executor(ended));
     }
 }

@@ -19,13 +19,13 @@ use undaunted_store::{Location, Store};
 
 use super::{EmbedError, FinishedJob, JobDescription};
 use crate::clock::Clock;
-use crate::complaint::complaint;
 use crate::drive::{self, JobResult, Services, in_background};
 use crate::endpoints::Endpoints;
+use crate::error_text::diagnostics_line;
 use crate::executor::Functions;
 use crate::folder::{LocalFolder, is_name};
 use crate::journal::{self, ClaimedJob, JournalError, KnownJob};
-use crate::lock::locked;
+use crate::locked;
 use crate::machine::LocalMachine;
 use crate::process::random_number;
 use crate::secrets::Secrets;
@@ -36,12 +36,12 @@ const GRACE: Duration = Duration::from_secs(5);
 const CHECK: Duration = Duration::from_secs(1);
 
 /// Those who wait for jobs, by their names.
-type Waiting = Arc<Mutex<HashMap<String, oneshot::Sender<JobResult>>>>;
+type JobWaiters = Arc<Mutex<HashMap<String, oneshot::Sender<JobResult>>>>;
 
 /// Whoever tells them. With it goes all hope of an answer, also if that is by a panic.
-struct Hearing(Waiting);
+struct WaiterNotifier(JobWaiters);
 
-impl Drop for Hearing {
+impl Drop for WaiterNotifier {
     fn drop(&mut self) {
         locked(&self.0).clear();
     }
@@ -53,8 +53,8 @@ pub struct Runner {
     local: LocalFolder,
     functions: Functions,
     plans: Plans,
-    hub: drive::LoopHandle,
-    waiting: Waiting,
+    event_loop: drive::LoopHandle,
+    waiting: JobWaiters,
     running: Option<JoinHandle<()>>,
     /// Where functions run, if the program has no such place itself.
     runtime: Option<Runtime>,
@@ -64,7 +64,7 @@ pub struct Runner {
 pub struct RunningJob {
     id: String,
     store: Arc<dyn Store>,
-    hub: drive::LoopHandle,
+    event_loop: drive::LoopHandle,
     left: oneshot::Receiver<JobResult>,
 }
 
@@ -102,7 +102,7 @@ impl Runner {
             (Some(runtime), handle)
         };
         let machine = LocalMachine::with_keeper(program.into(), vec!["keeper".into()]);
-        let world = Services {
+        let services = Services {
             store: Arc::clone(&store),
             local: local.clone(),
             machine: Arc::new(machine.with_functions(functions.clone(), handle)),
@@ -112,10 +112,10 @@ impl Runner {
             endpoints: Endpoints::default(),
             around: std::env::vars_os().collect(),
         };
-        let waiting = Waiting::default();
-        let hear = Hearing(Arc::clone(&waiting));
-        let (hub, running) = in_background(
-            world,
+        let waiting = JobWaiters::default();
+        let hear = WaiterNotifier(Arc::clone(&waiting));
+        let (event_loop, running) = in_background(
+            services,
             |_| {},
             move |name, left| {
                 if let Some(waiting) = locked(&hear.0).remove(name) {
@@ -129,7 +129,7 @@ impl Runner {
             local,
             functions,
             plans: Plans::default(),
-            hub,
+            event_loop,
             waiting,
             running: Some(running),
             runtime,
@@ -148,9 +148,9 @@ impl Runner {
             return Err(EmbedError::Name { job });
         }
         match journal::claim(&*self.store, job, &self.plans) {
-            Ok(held) if work.is(&held.job.submitted().text) => return self.take_on(held),
-            Ok(held) => {
-                held.let_go(&*self.store);
+            Ok(claimed) if work.is(&claimed.job.submitted().text) => return self.run_claimed(claimed),
+            Ok(claimed) => {
+                claimed.let_go(&*self.store);
                 let job = job.to_owned();
                 return Err(EmbedError::Exists { job });
             }
@@ -167,8 +167,8 @@ impl Runner {
             let written = folder.write(&name, kept.as_bytes());
             written.map_err(|source| EmbedError::Items { path, source })?;
         }
-        let held = journal::submit(&*self.store, submitted, &self.plans, Clock::set().now())?;
-        self.take_on(held)
+        let claimed = journal::submit(&*self.store, submitted, &self.plans, Clock::set().now())?;
+        self.run_claimed(claimed)
     }
 
     /// Goes on with a job that was begun before.
@@ -177,7 +177,7 @@ impl Runner {
     ///
     /// When it is not there, somebody else runs it, or it calls a function that is not registered.
     pub fn resume(&self, job: &str) -> Result<RunningJob, EmbedError> {
-        self.take_on(journal::claim(&*self.store, job, &self.plans)?)
+        self.run_claimed(journal::claim(&*self.store, job, &self.plans)?)
     }
 
     /// Jobs of the store that have not ended and that nobody runs, whoever began them; also those that
@@ -207,29 +207,33 @@ impl Runner {
         self.leave(1);
     }
 
-    fn take_on(&self, held: ClaimedJob) -> Result<RunningJob, EmbedError> {
+    fn run_claimed(&self, claimed: ClaimedJob) -> Result<RunningJob, EmbedError> {
         let (tell, left) = oneshot::channel();
-        let id = held.job.id().to_owned();
-        let running =
-            RunningJob { id: id.clone(), store: Arc::clone(&self.store), hub: self.hub.clone(), left };
-        if held.job.stage.has_ended() {
-            let job = held.let_go(&*self.store);
+        let id = claimed.job.id().to_owned();
+        let running = RunningJob {
+            id: id.clone(),
+            store: Arc::clone(&self.store),
+            event_loop: self.event_loop.clone(),
+            left,
+        };
+        if claimed.job.stage.has_ended() {
+            let job = claimed.let_go(&*self.store);
             // It is received below, by nobody else.
             drop(tell.send(Ok(job)));
             return Ok(running);
         }
-        let ready = self.registered(&id, held.job.plan()).and_then(|()| {
-            let directory = held.job.submitted().working_dir.clone();
-            Ok(Secrets::read(held.job.workflow(), Path::new(&directory))?)
+        let ready = self.registered(&id, claimed.job.plan()).and_then(|()| {
+            let directory = claimed.job.submitted().working_dir.clone();
+            Ok(Secrets::read(claimed.job.workflow(), Path::new(&directory))?)
         });
         match ready {
             Ok(secrets) => {
                 locked(&self.waiting).insert(id, tell);
-                self.hub.add(held, secrets);
+                self.event_loop.add(claimed, secrets);
                 Ok(running)
             }
             Err(error) => {
-                held.let_go(&*self.store);
+                claimed.let_go(&*self.store);
                 Err(error)
             }
         }
@@ -249,7 +253,7 @@ impl Runner {
         let checked = check(&source, &operator);
         let workflow = checked.workflow.ok_or_else(|| EmbedError::JobDescription {
             job: job.to_owned(),
-            why: complaint(&source, &checked.diagnostics),
+            why: diagnostics_line(&source, &checked.diagnostics),
         })?;
         let here = std::env::current_dir().map_err(system("current directory"))?;
         let plan = Arc::new(Plan::new(workflow));
@@ -276,7 +280,7 @@ impl Runner {
 
     fn leave(&mut self, asked: u32) {
         for _ in 0..asked {
-            self.hub.interrupt();
+            self.event_loop.interrupt();
         }
         if let Some(running) = self.running.take() {
             // A panic has been shown already.
@@ -305,7 +309,7 @@ impl RunningJob {
 
     /// Asks for its end.
     pub fn cancel(&self) {
-        self.hub.cancel(&self.id);
+        self.event_loop.cancel(&self.id);
     }
 
     /// Waits until it has ended or was suspended. In an async function this keeps others from running;

@@ -19,17 +19,21 @@ pub struct HttpAnswer {
 }
 
 /// The error is none if the answer itself is to be shown.
-type Wrong = (FailureCause, Option<String>);
+type AnswerFailure = (FailureCause, Option<String>);
 
 impl HttpAnswer {
     /// The status decides, and the body is the output; an unwanted one need not be UTF-8.
-    pub(super) fn plain(&self, expect: &[RangeInclusive<u16>], wanted: bool) -> Result<String, Wrong> {
+    pub(super) fn plain(
+        &self,
+        expect: &[RangeInclusive<u16>],
+        wanted: bool,
+    ) -> Result<String, AnswerFailure> {
         self.expected(expect)?;
         if wanted { self.text() } else { Ok(String::new()) }
     }
 
     /// The body says whether the step succeeded, and holds its outputs.
-    pub(super) fn argyll(&self, expect: &[RangeInclusive<u16>]) -> Result<String, Wrong> {
+    pub(super) fn argyll(&self, expect: &[RangeInclusive<u16>]) -> Result<String, AnswerFailure> {
         self.expected(expect)?;
         match step_result(&self.text()?) {
             StepResult::Given(outputs) => Ok(outputs),
@@ -38,7 +42,7 @@ impl HttpAnswer {
         }
     }
 
-    fn expected(&self, expect: &[RangeInclusive<u16>]) -> Result<(), Wrong> {
+    fn expected(&self, expect: &[RangeInclusive<u16>]) -> Result<(), AnswerFailure> {
         if expect.iter().any(|range| range.contains(&self.status)) {
             Ok(())
         } else {
@@ -46,7 +50,7 @@ impl HttpAnswer {
         }
     }
 
-    fn text(&self) -> Result<String, Wrong> {
+    fn text(&self) -> Result<String, AnswerFailure> {
         let text = String::from_utf8(self.body.clone());
         text.map_err(|_| {
             let told = "the answer is not text in UTF-8".to_owned();

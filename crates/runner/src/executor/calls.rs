@@ -24,7 +24,7 @@ impl Calls {
         context: &JobContext<'_>,
         call: impl FnOnce() -> Withdraw,
     ) {
-        if context.leaving.is_at_once() {
+        if context.shutdown.is_immediate() {
             let error = "it was ended before it began";
             return context.end(failed(start, FailureCause::Interrupted, error));
         }

@@ -40,7 +40,7 @@ impl Executor for FunctionCalls {
             output_limit: task.output_limit,
             secrets: context.secrets.clone(),
         };
-        let machine = &context.world.machine;
+        let machine = &context.services.machine;
         let call = || machine.call(order, context.notifier.clone());
         self.calls.begin(start, context, call);
     }
@@ -60,7 +60,7 @@ impl Executor for FunctionCalls {
     /// Only a program that has the functions of a job can run it.
     fn check(&self, action: &Action, context: &JobContext<'_>) -> Result<(), DriveError> {
         if let Action::Function(function) = action
-            && !context.world.machine.has_function(&function.name)
+            && !context.services.machine.has_function(&function.name)
         {
             let name = function.name.clone();
             return Err(DriveError::Function { name });
@@ -72,8 +72,8 @@ impl Executor for FunctionCalls {
 /// How a call of a function came out.
 pub type FunctionResult = Result<Value, FunctionFailure>;
 
-type Called = Pin<Box<dyn Future<Output = FunctionResult> + Send>>;
-type Function = Arc<dyn Fn(FunctionAttempt) -> Called + Send + Sync>;
+type FunctionFuture = Pin<Box<dyn Future<Output = FunctionResult> + Send>>;
+type Function = Arc<dyn Fn(FunctionAttempt) -> FunctionFuture + Send + Sync>;
 
 /// One attempt of a command, as its function sees it.
 #[derive(Clone, Debug)]
@@ -188,10 +188,10 @@ impl Functions {
     /// Calls a function, and reports how the call ended.
     pub(crate) fn call(&self, runtime: &Handle, order: FunctionOrder, notifier: Notifier) -> Withdraw {
         let function = self.known.get(&order.call.name).cloned();
-        let mut telling = Telling { start: order.start, notifier: Some(notifier) };
+        let mut reporter = EndReporter { start: order.start, notifier: Some(notifier) };
         let task = runtime.spawn(async move {
             let end = attempt(function, order).await;
-            telling.tell(end);
+            reporter.report(end);
         });
         let task = task.abort_handle();
         Box::new(move || task.abort())
@@ -200,23 +200,23 @@ impl Functions {
 
 /// Reports the end of an attempt even if its call is dropped, with its runtime or by a panic of
 /// a destructor.
-struct Telling {
+struct EndReporter {
     start: StartId,
     notifier: Option<Notifier>,
 }
 
-impl Telling {
-    fn tell(&mut self, end: AttemptEnd) {
+impl EndReporter {
+    fn report(&mut self, end: AttemptEnd) {
         if let Some(notifier) = self.notifier.take() {
             notifier.send(ExecutorMessage::Ended(Box::new(end)));
         }
     }
 }
 
-impl Drop for Telling {
+impl Drop for EndReporter {
     fn drop(&mut self) {
         let error = "its call was dropped before it came to an end";
-        self.tell(failed(self.start, FailureCause::Interrupted, error));
+        self.report(failed(self.start, FailureCause::Interrupted, error));
     }
 }
 
@@ -261,7 +261,7 @@ async fn call(function: Option<Function>, call: Box<FunctionCall>) -> FunctionRe
     // It may panic before it returns a future.
     let called = AssertUnwindSafe(|| function(FunctionAttempt { call }));
     match std::panic::catch_unwind(called) {
-        Ok(called) => Guarded(called).await,
+        Ok(called) => CatchPanic(called).await,
         Err(panic) => Err(panicked(&*panic)),
     }
 }
@@ -282,9 +282,9 @@ fn text_of(value: Value, limit: Option<u64>) -> Result<String, (FailureCause, Fu
 }
 
 /// A call whose panic becomes a failure.
-struct Guarded(Called);
+struct CatchPanic(FunctionFuture);
 
-impl Future for Guarded {
+impl Future for CatchPanic {
     type Output = FunctionResult;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<FunctionResult> {

@@ -50,7 +50,7 @@ impl Executor for Requests {
             wants_output: task.wants_output,
             secrets: context.secrets.clone(),
         };
-        let machine = &context.world.machine;
+        let machine = &context.services.machine;
         let send = || machine.send(order, context.notifier.clone());
         self.calls.begin(start, context, send);
     }
@@ -83,7 +83,7 @@ impl Executor for Requests {
             None => (call.url.clone(), origin(&call.url)?.into()),
         };
         self.last_origin = Some((of, Arc::clone(&target)));
-        if context.world.endpoints.allow(&call.url) {
+        if context.services.endpoints.allow(&call.url) {
             return Ok(Some(target));
         }
         // The address may hold a secret, so it is not shown.
@@ -124,7 +124,7 @@ fn network() -> Result<&'static Network, String> {
             .retry(retry::never())
             .user_agent(concat!("undaunted/", env!("CARGO_PKG_VERSION")))
             .build()
-            .map_err(|error| told(&error))?;
+            .map_err(|error| causes_without_url(&error))?;
         Ok(Network { runtime, client })
     });
     network.as_ref().map_err(Clone::clone)
@@ -205,9 +205,13 @@ async fn attempt(client: &Client, mut order: HttpOrder) -> AttemptEnd {
     end
 }
 
-type Wrong = (FailureCause, String);
+type ExchangeFailure = (FailureCause, String);
 
-async fn exchange(client: &Client, order: &HttpOrder, body: Option<String>) -> Result<HttpAnswer, Wrong> {
+async fn exchange(
+    client: &Client,
+    order: &HttpOrder,
+    body: Option<String>,
+) -> Result<HttpAnswer, ExchangeFailure> {
     let call = &order.call;
     let permanent = |why: String| (FailureCause::Other(FailureClass::Permanent), why);
     let url = address(&call.url).map_err(permanent)?;
@@ -218,7 +222,7 @@ async fn exchange(client: &Client, order: &HttpOrder, body: Option<String>) -> R
     if let Some(body) = body {
         request = request.body(body);
     }
-    let response = request.send().await.map_err(|error| wrong(&error))?;
+    let response = request.send().await.map_err(|error| exchange_failure(&error))?;
     let status = response.status().as_u16();
     let retry_after = retry_after(&response);
     let most = order.output_limit.unwrap_or(MOST);
@@ -250,9 +254,9 @@ fn retry_after(response: &Response) -> Option<Duration> {
 }
 
 /// The body. One that is too long is an error only if its status is expected; else it is cut.
-async fn read(mut response: Response, most: u64, expected: bool) -> Result<Vec<u8>, Wrong> {
+async fn read(mut response: Response, most: u64, expected: bool) -> Result<Vec<u8>, ExchangeFailure> {
     let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(|error| wrong(&error))? {
+    while let Some(piece) = response.chunk().await.map_err(|error| exchange_failure(&error))? {
         body.extend_from_slice(&piece);
         if u64::try_from(body.len()).unwrap_or(u64::MAX) > most {
             if !expected {
@@ -265,7 +269,7 @@ async fn read(mut response: Response, most: u64, expected: bool) -> Result<Vec<u
     Ok(body)
 }
 
-fn wrong(error: &reqwest::Error) -> Wrong {
+fn exchange_failure(error: &reqwest::Error) -> ExchangeFailure {
     let cause = if error.is_timeout() {
         FailureCause::Timeout
     } else if error.is_builder() {
@@ -273,11 +277,11 @@ fn wrong(error: &reqwest::Error) -> Wrong {
     } else {
         FailureCause::Network
     };
-    (cause, told(error))
+    (cause, causes_without_url(error))
 }
 
 /// An error with its causes, without the address, which may hold a secret.
-fn told(error: &reqwest::Error) -> String {
+fn causes_without_url(error: &reqwest::Error) -> String {
     let mut text = String::new();
     let mut next: Option<&dyn std::error::Error> = std::error::Error::source(error);
     while let Some(cause) = next {
@@ -323,7 +327,7 @@ pub fn is_there(url: &str, patience: Duration) -> Result<(), String> {
     let asked = async { tokio::time::timeout(patience, network.client.get(url).send()).await };
     let answer = network.runtime.block_on(asked);
     let answer = answer.map_err(|_| format!("no answer within {patience:?}"))?;
-    let answer = answer.map_err(|error| told(&error))?;
+    let answer = answer.map_err(|error| causes_without_url(&error))?;
     match answer.status() {
         status if status.is_success() => Ok(()),
         status => Err(format!("it answered {}", status.as_u16())),

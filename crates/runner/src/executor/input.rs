@@ -14,7 +14,7 @@ use undaunted_engine::workflow::Map;
 use undaunted_engine::workflow::input::read;
 use undaunted_policy::{FailureCause, Reason};
 
-use super::message::{ExecutorMessage, ReadItems};
+use super::{ExecutorMessage, ReadItems};
 use crate::drive::JobContext;
 
 #[derive(Default)]
@@ -40,8 +40,8 @@ impl InputReads {
 /// Reads the items of a map from a file, outside the loop. Reading it twice is harmless.
 pub(crate) fn read_file(step: StepId, map: Map, path: String, context: &JobContext<'_>) {
     let notifier = context.notifier.clone();
-    let machine = Arc::clone(&context.world.machine);
-    context.world.machine.aside(Box::new(move || {
+    let machine = Arc::clone(&context.services.machine);
+    context.services.machine.aside(Box::new(move || {
         let name = format!("`{path}`");
         let items = match machine.read(Path::new(&path)) {
             Ok(bytes) => items_of(&map, &name, &bytes),

@@ -19,9 +19,9 @@ use crate::machine::{CommandHost, ExpectedEnd, ReachedKeeper, most};
 pub(crate) struct Programs {
     keeper: Option<Box<dyn CommandHost>>,
     /// The keeper has gone, and is to be reached again.
-    is_detached: bool,
+    is_disconnected: bool,
     /// Starts that a keeper may know of: perhaps from an earlier engine.
-    told: BTreeSet<StartId>,
+    known_to_keeper: BTreeSet<StartId>,
     /// Of attempts on record when the keeper was reached, until the loop takes them.
     fates: BTreeMap<StartId, AttemptFate>,
     /// The recovered fates are not on record yet: nothing new starts until they are.
@@ -29,30 +29,30 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    pub(crate) fn were_told(&mut self, told: BTreeSet<StartId>) {
-        self.told = told;
+    pub(crate) fn set_known_to_keeper(&mut self, known_to_keeper: BTreeSet<StartId>) {
+        self.known_to_keeper = known_to_keeper;
     }
 
-    pub(crate) const fn told(&self) -> &BTreeSet<StartId> {
-        &self.told
+    pub(crate) const fn known_to_keeper(&self) -> &BTreeSet<StartId> {
+        &self.known_to_keeper
     }
 
     /// Returns the starts a reached keeper knows of whose ends are on record, or are being written.
-    pub(crate) fn attach(&mut self, reached: ReachedKeeper) -> BTreeSet<StartId> {
+    pub(crate) fn reconnect(&mut self, reached: ReachedKeeper) -> BTreeSet<StartId> {
         self.keeper = Some(reached.keeper);
-        self.is_detached = false;
+        self.is_disconnected = false;
         self.fates = reached.fates;
         self.is_settling = true;
         reached.others
     }
 
-    pub(crate) fn detach(&mut self) {
+    pub(crate) fn disconnect(&mut self) {
         self.keeper = None;
-        self.is_detached = true;
+        self.is_disconnected = true;
     }
 
-    pub(crate) const fn is_detached(&self) -> bool {
-        self.is_detached
+    pub(crate) const fn is_disconnected(&self) -> bool {
+        self.is_disconnected
     }
 
     /// The recovered fates are on record.
@@ -86,7 +86,7 @@ impl Executor for Programs {
         let Some(spec) = spec(&task, start, context) else {
             return context.cannot_begin(start);
         };
-        self.told.insert(start);
+        self.known_to_keeper.insert(start);
         // A keeper that has gone is reached again, and will not know this start.
         if let Some(keeper) = &self.keeper {
             keeper.run(spec, ExpectedEnd::of(&task));
@@ -105,7 +105,7 @@ impl Executor for Programs {
     }
 
     fn ended(&mut self, start: StartId) {
-        self.told.remove(&start);
+        self.known_to_keeper.remove(&start);
     }
 }
 
@@ -113,7 +113,7 @@ fn spec(task: &Task, start: StartId, context: &JobContext<'_>) -> Option<Command
     let TaskWork::Run { argv } = &task.work else {
         return None;
     };
-    let mut env = context.world.around.clone();
+    let mut env = context.services.around.clone();
     for (name, value) in context.secrets.values().iter().chain(&task.env) {
         let (name, value) = (OsString::from(name), OsString::from(value));
         match env.iter_mut().find(|(known, _)| *known == name) {
@@ -132,7 +132,7 @@ fn spec(task: &Task, start: StartId, context: &JobContext<'_>) -> Option<Command
             (keeps, true) => most(keeps),
             (KeptOutput::Value | KeptOutput::Items, false) => 0,
         },
-        grace: context.world.grace,
+        grace: context.services.grace,
         ..CommandSpec::new(start.0, argv)
     })
 }

@@ -52,7 +52,7 @@ impl Executor for InnerFlows {
     /// engine waits for it.
     fn cancel(&mut self, start: StartId, context: &JobContext<'_>) -> Option<AttemptEnd> {
         let flow = self.awaited.remove(&start)?;
-        if !context.leaving.is_at_once() {
+        if !context.shutdown.is_immediate() {
             self.asks.push(SubFlowRequest::Cancel(flow));
         }
         let error = "it was ended while its result was waited for";

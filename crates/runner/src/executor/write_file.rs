@@ -27,9 +27,9 @@ impl Executor for FileWrites {
             return context.cannot_begin(start);
         };
         let path = Path::new(&task.working_dir).join(path);
-        let (notifier, machine) = (context.notifier.clone(), Arc::clone(&context.world.machine));
+        let (notifier, machine) = (context.notifier.clone(), Arc::clone(&context.services.machine));
         let began = machine.uptime();
-        context.world.machine.aside(Box::new(move || {
+        context.services.machine.aside(Box::new(move || {
             let written = machine.write(&NewFile {
                 path: &path,
                 content: &content,

@@ -86,16 +86,16 @@ impl FlowHost {
             token_key: Some(drawn()?),
         };
         let submitted = submission(Plan::new(planned.workflow), &planned.text, around)?;
-        let Some(held) = self.submit(wanted, &submitted)? else {
+        let Some(claimed) = self.submit(wanted, &submitted)? else {
             return Ok(BegunFlow::Before);
         };
         failpoint::pass("flow-written");
-        if let Some(activated) = activated(&held.job) {
+        if let Some(activated) = activated(&claimed.job) {
             // The flow is on the disk. If this fails, the event loop that runs the flow notes it.
             let wish = move |_: &_| Ok::<_, ()>(vec![activated.clone()]);
-            drop(self.book.change(wish));
+            drop(self.catalog.change(wish));
         }
-        self.take_on(held, Secrets::default());
+        self.run_here(claimed, Secrets::default());
         failpoint::pass("flow-begun");
         Ok(BegunFlow::Now)
     }
@@ -126,7 +126,7 @@ impl FlowHost {
                     }
                     std::thread::sleep(PAUSE);
                 }
-                held => return Ok(Some(held?)),
+                claimed => return Ok(Some(claimed?)),
             }
         }
     }

@@ -16,7 +16,7 @@ impl FlowHost {
     /// Delivers a result to the process that runs the flow. None if it could not be taken: then it is to
     /// be sent again.
     pub fn deliver(&self, flow: &str, arrived: &ArrivedResult) -> Option<Reported> {
-        let taken = match self.hub.deliver(flow, arrived.clone()) {
+        let taken = match self.event_loop.deliver(flow, arrived.clone()) {
             Some(Reported::Elsewhere) => self.deliver_elsewhere(flow, arrived),
             other => other,
         };
@@ -38,7 +38,7 @@ impl FlowHost {
             TokenStatus::Waiting => None,
             TokenStatus::Running(_) if job.stage == JobStage::Suspended => self.hand_on(flow, arrived),
             TokenStatus::Running(_) => match journal::claim(&*self.store, flow, &self.plans) {
-                Ok(held) => self.adopt(held, arrived),
+                Ok(claimed) => self.resume_and_deliver(claimed, arrived),
                 Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => self.hand_on(flow, arrived),
                 Err(_) => None,
             },
@@ -53,14 +53,14 @@ impl FlowHost {
     }
 
     /// Resumes a flow whose owner has died.
-    fn adopt(&self, held: ClaimedJob, arrived: &ArrivedResult) -> Option<Reported> {
-        let secrets = secrets(&held.job).ok().filter(|_| !self.is_leaving());
+    fn resume_and_deliver(&self, claimed: ClaimedJob, arrived: &ArrivedResult) -> Option<Reported> {
+        let secrets = secrets(&claimed.job).ok().filter(|_| !self.is_leaving());
         let Some(secrets) = secrets else {
-            self.store.unclaim_in_background(&held.claim);
+            self.store.unclaim_in_background(&claimed.claim);
             return None;
         };
-        let flow = held.job.id().to_owned();
-        self.take_on(held, secrets);
-        self.hub.deliver(&flow, arrived.clone())
+        let flow = claimed.job.id().to_owned();
+        self.run_here(claimed, secrets);
+        self.event_loop.deliver(&flow, arrived.clone())
     }
 }

@@ -10,12 +10,12 @@ use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::workflow::Operator;
 use undaunted_store::Store;
 
-use crate::catalog::{CatalogHandle, Steps};
+use crate::catalog::{CatalogHandle, CheckedSteps};
 use crate::drive::{EventLoop, JobResult, LoopHandle, Observer, Services, in_background};
 use crate::endpoints::Endpoints;
 use crate::executor::is_there;
 use crate::journal::ClaimedJob;
-use crate::lock::locked;
+use crate::locked;
 use crate::secrets::Secrets;
 
 pub struct HostSettings {
@@ -35,14 +35,14 @@ pub type HearLeft = Box<dyn FnMut(&str, &JobResult) + Send>;
 
 pub struct FlowHost {
     pub(super) store: Arc<dyn Store>,
-    pub(super) book: CatalogHandle,
-    pub(super) hub: LoopHandle,
+    pub(super) catalog: CatalogHandle,
+    pub(super) event_loop: LoopHandle,
     pub(super) operator: Operator,
     pub(super) endpoints: Endpoints,
     pub(super) release: String,
     pub(super) directory: String,
     pub(super) plans: Arc<Plans>,
-    pub(super) steps: Steps,
+    pub(super) steps: CheckedSteps,
     /// The flows it runs, without sub-flows.
     here: Arc<Mutex<BTreeSet<String>>>,
     leaving: AtomicBool,
@@ -50,29 +50,29 @@ pub struct FlowHost {
 }
 
 impl FlowHost {
-    pub fn begin(world: Services, book: CatalogHandle, settings: HostSettings) -> Self {
-        let store = Arc::clone(&world.store);
-        let endpoints = world.endpoints.clone();
+    pub fn begin(services: Services, catalog: CatalogHandle, settings: HostSettings) -> Self {
+        let store = Arc::clone(&services.store);
+        let endpoints = services.endpoints.clone();
         let (webhooks, watch, mut left) = (settings.webhooks, settings.watch, settings.left);
         let here: Arc<Mutex<BTreeSet<String>>> = Arc::default();
         let left_here = Arc::clone(&here);
-        let world = Services { catalog: Some(book.clone()), ..world };
+        let services = Services { catalog: Some(catalog.clone()), ..services };
         let plans = Arc::<Plans>::default();
         let shared = Arc::clone(&plans);
-        let prepare = move |hub: &mut EventLoop<'_>| {
-            hub.share_plans(shared);
-            hub.send_results_to(webhooks);
-            hub.watched_by(Box::new(move |job| watch(job)));
+        let prepare = move |event_loop: &mut EventLoop<'_>| {
+            event_loop.share_plans(shared);
+            event_loop.send_results_to(webhooks);
+            event_loop.watched_by(Box::new(move |job| watch(job)));
         };
-        let (hub, running) = in_background(world, prepare, move |name, how| {
+        let (event_loop, running) = in_background(services, prepare, move |name, how| {
             locked(&left_here).remove(name);
             left(name, &how);
         });
         Self {
             store,
-            steps: Steps::new(book.clone(), settings.operator),
-            book,
-            hub,
+            steps: CheckedSteps::new(catalog.clone(), settings.operator),
+            catalog,
+            event_loop,
             operator: settings.operator,
             endpoints,
             release: settings.release,
@@ -85,7 +85,7 @@ impl FlowHost {
     }
 
     pub const fn book(&self) -> &CatalogHandle {
-        &self.book
+        &self.catalog
     }
 
     pub fn store(&self) -> Arc<dyn Store> {
@@ -108,16 +108,16 @@ impl FlowHost {
     /// Asks the event loop to leave: the first time in good order, the second time at once.
     pub fn interrupt(&self) {
         self.leaving.store(true, Ordering::Release);
-        self.hub.interrupt();
+        self.event_loop.interrupt();
     }
 
     pub fn is_leaving(&self) -> bool {
         self.leaving.load(Ordering::Acquire)
     }
 
-    pub(super) fn take_on(&self, held: ClaimedJob, secrets: Secrets) {
-        locked(&self.here).insert(held.job.id().to_owned());
-        self.hub.add(held, secrets);
+    pub(super) fn run_here(&self, claimed: ClaimedJob, secrets: Secrets) {
+        locked(&self.here).insert(claimed.job.id().to_owned());
+        self.event_loop.add(claimed, secrets);
     }
 
     pub(super) fn runs(&self, flow: &str) -> bool {

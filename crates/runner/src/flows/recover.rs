@@ -34,7 +34,7 @@ pub struct RecoveredFlows {
     pub broken: Vec<(String, String)>,
 }
 
-type Places = BTreeMap<Arc<str>, FlowLifecycle>;
+type Lifecycles = BTreeMap<Arc<str>, FlowLifecycle>;
 
 enum FlowFate {
     Nothing,
@@ -47,18 +47,18 @@ enum FlowFate {
 
 impl FlowHost {
     pub fn recover(&self) -> Result<RecoveredFlows, JournalError> {
-        let places = self.book.read(|catalog| {
+        let lifecycles = self.catalog.read(|catalog| {
             let flows = catalog.flows.iter();
-            let places = flows.map(|(flow, entry)| (flow.clone(), entry.place));
-            places.collect::<Places>()
+            let lifecycles = flows.map(|(flow, entry)| (flow.clone(), entry.place));
+            lifecycles.collect::<Lifecycles>()
         })?;
         let listed = self.store.list(journal::FAMILY, "")?;
-        self.forget_what_is_gone(&places, &listed);
+        self.forget_what_is_gone(&lifecycles, &listed);
         let candidates = listed.into_iter().filter_map(|listed| {
             let id = listed.aggregate.id();
-            let place = places.get(id).copied();
-            let skipped = matches!(place, Some(FlowLifecycle::Deactivated | FlowLifecycle::Archiving));
-            (!skipped).then(|| (id.to_owned(), place.is_some()))
+            let lifecycle = lifecycles.get(id).copied();
+            let skipped = matches!(lifecycle, Some(FlowLifecycle::Deactivated | FlowLifecycle::Archiving));
+            (!skipped).then(|| (id.to_owned(), lifecycle.is_some()))
         });
         let candidates: Vec<(String, bool)> = candidates.collect();
         let mut recovered = RecoveredFlows::default();
@@ -72,19 +72,19 @@ impl FlowHost {
     }
 
     /// Notes flows as removed whose removal was not noted because of a crash.
-    fn forget_what_is_gone(&self, places: &Places, listed: &[Listed]) {
+    fn forget_what_is_gone(&self, lifecycles: &Lifecycles, listed: &[Listed]) {
         let there: BTreeSet<&str> = listed.iter().map(|it| it.aggregate.id()).collect();
-        let gone = places.keys().filter(|flow| !there.contains(&***flow));
+        let gone = lifecycles.keys().filter(|flow| !there.contains(&***flow));
         for flow in gone {
             let flow = flow.to_string();
-            self.book.note(CatalogEvent::FlowRemoved { flow });
+            self.catalog.note(CatalogEvent::FlowRemoved { flow });
         }
     }
 
     /// Resumes flows whose owner has died. Looks at a limited number, those that come after `after`.
     pub fn take_over(&self, after: &mut String) -> Result<RecoveredFlows, JournalError> {
         const MOST: usize = 1_000;
-        let listed = self.book.read(|catalog| {
+        let listed = self.catalog.read(|catalog| {
             let flows = catalog.flows.range::<str, _>((Excluded(after.as_str()), Unbounded));
             let active = flows.filter(|(_, entry)| entry.place == FlowLifecycle::Active);
             let elsewhere = active.filter(|(flow, _)| !self.runs(flow));
@@ -126,27 +126,27 @@ impl FlowHost {
                 FlowFate::Nothing => {}
                 FlowFate::Owned => recovered.owned.push(id.clone()),
                 FlowFate::Broken(why) => recovered.broken.push((id.clone(), why)),
-                FlowFate::Noted(events) => events.into_iter().for_each(|event| self.book.note(event)),
-                FlowFate::Resumed(held, secrets, missing) => {
+                FlowFate::Noted(events) => events.into_iter().for_each(|event| self.catalog.note(event)),
+                FlowFate::Resumed(claimed, secrets, missing) => {
                     if let Some(missing) = missing {
                         recovered.repaired.push(id.clone());
-                        self.book.note(missing);
+                        self.catalog.note(missing);
                     }
                     recovered.resumed.push(id.clone());
-                    ready.push((held, secrets));
+                    ready.push((claimed, secrets));
                 }
             }
         }
         // The catalog must have them before anything else happens to them.
-        let flushed = self.book.flush();
+        let flushed = self.catalog.flush();
         if let Some(error) = outage.or(flushed.err()) {
-            for (held, _) in ready {
-                self.store.unclaim_in_background(&held.claim);
+            for (claimed, _) in ready {
+                self.store.unclaim_in_background(&claimed.claim);
             }
             return Err(error);
         }
-        for (held, secrets) in ready {
-            self.take_on(*held, secrets);
+        for (claimed, secrets) in ready {
+            self.run_here(*claimed, secrets);
         }
         Ok(())
     }
@@ -158,17 +158,17 @@ impl FlowHost {
         std::thread::scope(|scope| {
             for _ in 0..AT_ONCE.min(group.len()) {
                 scope.spawn(|| {
-                    while let Some((place, (id, known))) = take() {
+                    while let Some((lifecycle, (id, known))) = take() {
                         let fate = self.fate(id, *known);
                         if let Ok(mut found) = found.lock() {
-                            found.push((place, fate));
+                            found.push((lifecycle, fate));
                         }
                     }
                 });
             }
         });
         let mut found = found.into_inner().unwrap_or_default();
-        found.sort_by_key(|(place, _)| *place);
+        found.sort_by_key(|(lifecycle, _)| *lifecycle);
         found.into_iter().map(|(_, fate)| fate).collect()
     }
 
@@ -187,22 +187,22 @@ impl FlowHost {
         if !self.is_flow(id)? {
             return Ok(FlowFate::Nothing);
         }
-        let held = journal::claim(&*self.store, id, &self.plans)?;
-        let missing = activated(&held.job).filter(|_| !known);
-        if held.job.stage.has_ended() {
-            self.store.unclaim_in_background(&held.claim);
-            let events = missing.into_iter().chain(deactivated(&held.job));
+        let claimed = journal::claim(&*self.store, id, &self.plans)?;
+        let missing = activated(&claimed.job).filter(|_| !known);
+        if claimed.job.stage.has_ended() {
+            self.store.unclaim_in_background(&claimed.claim);
+            let events = missing.into_iter().chain(deactivated(&claimed.job));
             return Ok(FlowFate::Noted(events.collect()));
         }
         // Not a flow of a host: it was suspended by hand, and is to be resumed by hand.
-        if !known && held.job.stage == JobStage::Suspended {
-            self.store.unclaim_in_background(&held.claim);
+        if !known && claimed.job.stage == JobStage::Suspended {
+            self.store.unclaim_in_background(&claimed.claim);
             return Ok(FlowFate::Nothing);
         }
-        Ok(match secrets(&held.job) {
-            Ok(secrets) => FlowFate::Resumed(Box::new(held), secrets, missing),
+        Ok(match secrets(&claimed.job) {
+            Ok(secrets) => FlowFate::Resumed(Box::new(claimed), secrets, missing),
             Err(error) => {
-                self.store.unclaim_in_background(&held.claim);
+                self.store.unclaim_in_background(&claimed.claim);
                 FlowFate::Broken(with_causes(&error))
             }
         })

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::Signal;
 
-use super::adoption::{ProcessFamily, family, is_group_gone, signal_family};
 use super::command;
+use super::family::{ProcessFamily, family, is_group_gone, signal_family};
 use super::message::KeeperRefusal;
 use super::run::{KeeperRun, RunState, RunStep};
 use super::shared::KeeperShared;
 use super::spec::CommandSpec;
 use crate::failpoint;
-use crate::lock::locked;
+use crate::locked;
 use crate::spool::{CommandEnd, CommandExit, EndedBy, OutputSlot, SpooledOutput};
 
 /// How long to wait before trying a full disk again.
@@ -126,7 +126,7 @@ fn settle(shared: &KeeperShared, id: u64) {
     let Some((leader, Some(end))) = standing(shared, id) else {
         return;
     };
-    let (adopted, ending) = {
+    let (reparented, ending) = {
         let state = locked(&shared.state);
         let Some(run) = state.runs.get(&id) else {
             return;
@@ -135,9 +135,9 @@ fn settle(shared: &KeeperShared, id: u64) {
             RunState::Ending(ending) => Some(ending),
             _ => None,
         };
-        (run.adopted, ending)
+        (run.reparented, ending)
     };
-    let family = if adopted || ending.is_some() || !is_group_gone(leader) {
+    let family = if reparented || ending.is_some() || !is_group_gone(leader) {
         let Ok(family) = family(shared, id, leader) else {
             return try_later(shared, id);
         };

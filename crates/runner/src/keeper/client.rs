@@ -9,12 +9,12 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, channel};
 
+use super::CommandSpec;
 use super::frame::framed;
 use super::message::{KeeperRefusal, KeeperReply, KeeperRequest};
 use super::start::{KeeperGreeting, next_reply};
-use super::{CommandSpec, KeeperError};
 use crate::failpoint;
-use crate::spool::{CommandExit, RecoveredSpool, RunningCommand, Spool};
+use crate::spool::{CommandExit, RecoveredSpool, RunningCommand, Spool, SpoolError};
 
 #[derive(Debug)]
 pub struct KeeperClient {
@@ -38,12 +38,34 @@ pub enum KeeperEvent {
     Gone,
 }
 
+/// Why an engine has no keeper.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeeperError {
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
+    #[error("the keeper `{program}` cannot be started")]
+    Start { program: String, source: io::Error },
+    /// It started, and exited before it answered.
+    #[error("the keeper gave up: {complaint}")]
+    GaveUp { complaint: String },
+    /// It did not answer, or not as a keeper does.
+    #[error("the keeper does not answer")]
+    Silent(#[source] io::Error),
+    #[error(transparent)]
+    Refused(#[from] KeeperRefusal),
+    #[error("the arguments and environment of attempt {id} are too large")]
+    TooLarge { id: u64 },
+    #[error("`/proc` cannot be read")]
+    Processes(#[source] io::Error),
+}
+
 impl KeeperClient {
     /// Passes all events of a keeper that has answered to `tell`, with its spool.
     pub(super) fn over(
         met: KeeperGreeting,
         spool: Spool,
-        tell: impl Fn(&Spool, KeeperEvent) -> bool + Send + 'static,
+        on_event: impl Fn(&Spool, KeeperEvent) -> bool + Send + 'static,
     ) -> io::Result<(Self, RecoveredSpool)> {
         let KeeperGreeting { stream: mut reading, pid, recovered, child } = met;
         let told_of = spool.clone();
@@ -59,7 +81,7 @@ impl KeeperClient {
             loop {
                 let event = next_event(&mut reading);
                 let is_last = event == KeeperEvent::Gone;
-                if !tell(&told_of, event) || is_last {
+                if !on_event(&told_of, event) || is_last {
                     break;
                 }
             }
@@ -74,7 +96,7 @@ impl KeeperClient {
     pub fn run(&self, spec: CommandSpec) -> Result<(), KeeperError> {
         let id = spec.id;
         let framed = framed(&KeeperRequest::Start(spec)).ok_or(KeeperError::TooLarge { id })?;
-        self.tell(&framed);
+        self.write(&framed);
         Ok(())
     }
 
@@ -120,10 +142,10 @@ impl KeeperClient {
     }
 
     fn send(&self, request: &KeeperRequest) {
-        self.tell(&framed(request).unwrap_or_default());
+        self.write(&framed(request).unwrap_or_default());
     }
 
-    fn tell(&self, framed: &[u8]) {
+    fn write(&self, framed: &[u8]) {
         failpoint::pass("told-before");
         // If this fails, the reader reports [`KeeperEvent::Gone`].
         drop((&self.stream).write_all(framed));

@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 use std::time::Instant;
 
 use super::shared::{KeeperShared, KeeperState};
-use crate::lock::locked;
+use crate::locked;
 
 pub(crate) fn watch(shared: &KeeperShared) {
     let mut state = locked(&shared.state);

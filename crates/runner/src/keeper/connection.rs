@@ -17,7 +17,7 @@ use super::message::{KeeperRefusal, KeeperReply, KeeperRequest};
 use super::serve::thread;
 use super::shared::KeeperShared;
 use crate::failpoint;
-use crate::lock::locked;
+use crate::locked;
 
 /// How long a new connection may take to send its greeting.
 const GREETING: Duration = Duration::from_secs(10);

@@ -1,7 +1,7 @@
 //! Starting a keeper ahead of its first use.
 //!
 //! The start of its process takes longer than most things an engine does meanwhile, so
-//! [`Launched::begin`] returns at once, and only [`Launched::meet`] waits.
+//! [`LaunchedKeeper::begin`] returns at once, and only [`LaunchedKeeper::meet`] waits.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -22,13 +22,13 @@ use crate::spool::Spool;
 
 /// A keeper that was started. It exits if this is dropped.
 #[derive(Debug)]
-pub struct Launched {
+pub struct LaunchedKeeper {
     pub(super) spool: Spool,
     child: Child,
     stream: UnixStream,
 }
 
-impl Launched {
+impl LaunchedKeeper {
     /// Starts `binary` with `args` and the folder as the last argument, which is to call
     /// [`main`](super::main).
     pub fn begin(binary: &Path, args: &[OsString], folder: &Path) -> Result<Self, KeeperError> {

@@ -4,13 +4,12 @@
 //! timeouts with or without an engine. It knows nothing of jobs, retries or policies. [`KeeperClient`] is the
 //! engine's side of it, [`main`] the process itself.
 
-mod adoption;
 mod attend;
 mod client;
 mod clock;
 mod command;
 mod connection;
-mod error;
+mod family;
 mod frame;
 mod greeting;
 mod launch;
@@ -24,13 +23,12 @@ mod shared;
 mod spec;
 mod start;
 
-pub use client::{KeeperClient, KeeperEvent};
-pub use error::KeeperError;
+pub use client::{KeeperClient, KeeperError, KeeperEvent};
 #[doc(hidden)]
 pub use frame::messages;
 #[doc(hidden)]
 pub use greeting::understood;
-pub use launch::Launched;
+pub use launch::LaunchedKeeper;
 pub use message::KeeperRefusal;
 #[doc(hidden)]
 pub use message::{reread_reply, reread_request};

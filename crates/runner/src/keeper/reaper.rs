@@ -1,6 +1,6 @@
 //! The thread that reaps all children.
 //!
-//! It is the keeper's main thread and creates no process: adopted orphans become children of the main
+//! It is the keeper's main thread and creates no process: reparented orphans become children of the main
 //! thread, so one `wait` with `__WNOTHREAD` tells whether there are any.
 
 use std::sync::PoisonError;
@@ -10,7 +10,7 @@ use rustix::process::{Pid, WaitOptions, WaitStatus, wait};
 
 use super::attend::attend;
 use super::shared::KeeperShared;
-use crate::lock::locked;
+use crate::locked;
 use crate::spool::CommandEnd;
 
 /// `__WNOTHREAD`: children of this thread only.
@@ -40,14 +40,14 @@ fn ended(shared: &KeeperShared, pid: Pid, status: WaitStatus) {
     let Some(end) = end(status) else { return };
     let pid = pid.as_raw_pid();
     if !locked(&shared.state).by_pid.contains_key(&pid) {
-        // Either adopted, or so short-lived that `spawn` has not entered it yet: wait for that.
+        // Either reparented, or so short-lived that `spawn` has not entered it yet: wait for that.
         drop(shared.spawning.write().unwrap_or_else(PoisonError::into_inner));
     }
-    let (adopted, also) = match wait(WaitOptions::NOHANG | OWN) {
+    let (reparented, also) = match wait(WaitOptions::NOHANG | OWN) {
         Ok(also) => (true, also),
         Err(_) => (false, None),
     };
-    if let Some(id) = shared.child_ended(pid, end, adopted) {
+    if let Some(id) = shared.child_ended(pid, end, reparented) {
         attend(shared, id);
     }
     if let Some((pid, status)) = also {

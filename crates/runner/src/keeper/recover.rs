@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::KeeperError;
-use crate::process::{self, EndedGroup, Process, ProcessMark, boot, descendants, end_all, pid_space};
+use crate::process::{self, EndedGroup, ProcessMark, SystemProcess, boot, descendants, end_all, pid_space};
 use crate::spool::{
     BegunCommand, CommandFate, FoundLog, OutputSegments, OutputSlot, ReadLog, RecoveredSpool, Spool,
     SpoolDamage, SpoolEntries, SpoolEntry, SpoolError, SpoolHeader, SpoolLock, SpoolLog, SpoolRecord,
@@ -35,17 +35,21 @@ pub fn recover(folder: &Path) -> Result<RecoveredSpool, KeeperError> {
     let spool = Spool::open(folder)?;
     let lock = lock(&spool)?;
     let name = process::random_name().map_err(KeeperError::Processes)?;
-    let past = take_over(&spool, &lock, name)?;
-    let fates = past.log.entries().iter().map(|(id, entry)| {
+    let recovered = recover_spool(&spool, &lock, name)?;
+    let fates = recovered.log.entries().iter().map(|(id, entry)| {
         let fate = match entry {
             SpoolEntry::Exited(exited) => CommandFate::Exited(exited.clone()),
             SpoolEntry::Vanished(vanished) => CommandFate::Vanished(Some(vanished.clone())),
-            // Not reached: `take_over` leaves none.
+            // Not reached: `recover_spool` leaves none.
             SpoolEntry::Begun(_) => CommandFate::Vanished(None),
         };
         (id, fate)
     });
-    Ok(RecoveredSpool { fates: fates.collect(), uncertain: past.log.is_uncertain(), damage: past.damage })
+    Ok(RecoveredSpool {
+        fates: fates.collect(),
+        uncertain: recovered.log.is_uncertain(),
+        damage: recovered.damage,
+    })
 }
 
 /// Takes the lock; waits for a dying keeper, which may hold it for a moment.
@@ -62,7 +66,7 @@ fn lock(spool: &Spool) -> Result<SpoolLock, SpoolError> {
 }
 
 /// Ends what the last keeper left, and begins a log that records it, for a keeper called `name`.
-pub(crate) fn take_over(spool: &Spool, _: &SpoolLock, name: String) -> Result<RecoveredRun, KeeperError> {
+pub(crate) fn recover_spool(spool: &Spool, _: &SpoolLock, name: String) -> Result<RecoveredRun, KeeperError> {
     let header = SpoolHeader {
         boot: boot().map_err(KeeperError::Processes)?,
         pid_space: pid_space().map_err(KeeperError::Processes)?,
@@ -72,19 +76,19 @@ pub(crate) fn take_over(spool: &Spool, _: &SpoolLock, name: String) -> Result<Re
     };
     let unusable = SpoolError::unusable(spool.folder());
     let found = FoundLog::at(&spool.log()).map_err(unusable)?;
-    let is_same_boot = matches!(&found, FoundLog::Log(story) if story.header.boot == header.boot);
+    let is_same_boot = matches!(&found, FoundLog::Log(log) if log.header.boot == header.boot);
     let segments = OutputSegments::open(spool, is_same_boot).map_err(unusable)?;
     let (entries, uncertain, damage) = match found {
         // Without a log nothing is certain; on the very first start no attempt is on record.
         FoundLog::Nothing => (SpoolEntries::default(), true, None),
         FoundLog::Garbage(damage) => (SpoolEntries::default(), true, Some(damage)),
-        FoundLog::Log(story) if is_same_boot => {
-            let ended = end_leftovers(&story, header.pid_space).map_err(KeeperError::Processes)?;
-            let uncertain = story.header.uncertain || story.damage.is_some();
-            let entries = conclude(spool, &segments, &story, &ended);
-            (entries, uncertain, story.damage)
+        FoundLog::Log(log) if is_same_boot => {
+            let ended = end_leftovers(&log, header.pid_space).map_err(KeeperError::Processes)?;
+            let uncertain = log.header.uncertain || log.damage.is_some();
+            let entries = conclude(spool, &segments, &log, &ended);
+            (entries, uncertain, log.damage)
         }
-        FoundLog::Log(story) => (forget_everything(&story.entries), true, story.damage),
+        FoundLog::Log(log) => (forget_everything(&log.entries), true, log.damage),
     };
     let header = SpoolHeader { uncertain, ..header };
     let log = SpoolLog::create(spool, header, entries).map_err(unusable)?;
@@ -116,11 +120,11 @@ fn forget_everything(entries: &SpoolEntries) -> SpoolEntries {
 fn conclude(
     spool: &Spool,
     segments: &OutputSegments,
-    story: &ReadLog,
+    log: &ReadLog,
     ended: &BTreeMap<u64, EndedGroup>,
 ) -> SpoolEntries {
-    let mut entries = story.entries.clone();
-    for (id, begun) in begun(&story.entries) {
+    let mut entries = log.entries.clone();
+    for (id, begun) in begun(&log.entries) {
         let [stdout, stderr] = OutputSlot::reopen(spool, begun.slot).map_or_else(
             |_| [SpooledOutput::default(); 2],
             |slot| [&slot.out, &slot.err].map(|file| segments.keep(file, 0).unwrap_or_default()),
@@ -146,16 +150,16 @@ fn begun(entries: &SpoolEntries) -> impl Iterator<Item = (u64, &BegunCommand)> {
 }
 
 /// Ends the processes of all attempts without an end, and counts them by attempt.
-fn end_leftovers(story: &ReadLog, pid_space: u64) -> io::Result<BTreeMap<u64, EndedGroup>> {
+fn end_leftovers(log: &ReadLog, pid_space: u64) -> io::Result<BTreeMap<u64, EndedGroup>> {
     let mut outcome = BTreeMap::<u64, EndedGroup>::new();
     for _ in 0..ROUNDS {
-        let families = leftovers(story, pid_space)?;
+        let families = leftovers(log, pid_space)?;
         if families.is_empty() {
             break;
         }
         // In parallel, so that the graces of a hundred commands pass together.
         let threads = families.iter().map(|(owner, members)| {
-            let grace = match owner.attempt().and_then(|id| story.entries.get(id)) {
+            let grace = match owner.attempt().and_then(|id| log.entries.get(id)) {
                 Some(SpoolEntry::Begun(begun)) => begun.grace,
                 _ => Duration::ZERO,
             };
@@ -195,9 +199,9 @@ impl CommandOwner {
 }
 
 /// The living processes of attempts without an end, by owner.
-fn leftovers(story: &ReadLog, pid_space: u64) -> io::Result<BTreeMap<CommandOwner, Vec<Process>>> {
-    let all = Process::all()?;
-    let header = &story.header;
+fn leftovers(log: &ReadLog, pid_space: u64) -> io::Result<BTreeMap<CommandOwner, Vec<SystemProcess>>> {
+    let all = SystemProcess::all()?;
+    let header = &log.header;
     // Numbers mean something only in the namespace of the log, and the session is the keeper's only if
     // its leader is dead: a living one has been given the number since.
     let has_numbers =
@@ -205,15 +209,15 @@ fn leftovers(story: &ReadLog, pid_space: u64) -> io::Result<BTreeMap<CommandOwne
     let own = rustix::process::getpid().as_raw_pid();
     let mut roots = BTreeMap::<i32, CommandOwner>::new();
     for each in all.iter().filter(|each| !each.ended && each.pid != own) {
-        let by_group = begun(&story.entries)
+        let by_group = begun(&log.entries)
             .find(|(_, begun)| begun.pid == Some(each.group) && each.session == header.pid)
             .filter(|_| has_numbers)
             .map(|(id, _)| CommandOwner::Attempt(id));
-        if let Some(found) = by_group.or_else(|| marked(story, each)) {
+        if let Some(found) = by_group.or_else(|| marked(log, each)) {
             roots.insert(each.pid, found);
         }
     }
-    let mut families = BTreeMap::<CommandOwner, Vec<Process>>::new();
+    let mut families = BTreeMap::<CommandOwner, Vec<SystemProcess>>::new();
     for (root, owner) in &roots {
         let members = descendants(&all, |each| each.pid == *root);
         let family = families.entry(*owner).or_default();
@@ -227,16 +231,16 @@ fn leftovers(story: &ReadLog, pid_space: u64) -> io::Result<BTreeMap<CommandOwne
 }
 
 /// The attempt whose mark a process carries, if that attempt has no end on record.
-fn marked(story: &ReadLog, process: &Process) -> Option<CommandOwner> {
+fn marked(log: &ReadLog, process: &SystemProcess) -> Option<CommandOwner> {
     let marks = ProcessMark::of(process.pid);
-    let mark = marks.iter().find(|mark| mark.keeper == story.header.keeper)?;
+    let mark = marks.iter().find(|mark| mark.keeper == log.header.keeper)?;
     let Some(id) = mark.id else {
         return Some(CommandOwner::Keeper);
     };
-    match story.entries.get(id) {
+    match log.entries.get(id) {
         Some(SpoolEntry::Begun(_)) => Some(CommandOwner::Attempt(id)),
         Some(_) => None,
         // Forgotten, so what it left may stay; unless the log is damaged, and that is not certain.
-        None => story.damage.map(|_| CommandOwner::Attempt(id)),
+        None => log.damage.map(|_| CommandOwner::Attempt(id)),
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::process::Signal;
 
 use super::CommandSpec;
-use crate::process::Process;
+use crate::process::SystemProcess;
 use crate::spool::{CommandEnd, EndedBy, OutputSlot};
 
 /// How often the output of a command with a limit is checked.
@@ -27,9 +27,9 @@ pub(crate) struct KeeperRun {
     /// Check whether all its processes are gone.
     pub(crate) settle: bool,
     /// The keeper had children that are not commands when its process ended.
-    pub(crate) adopted: bool,
+    pub(crate) reparented: bool,
     /// Processes seen to belong to it, to recognize them when their parents are gone.
-    pub(crate) known: Vec<Process>,
+    pub(crate) known: Vec<SystemProcess>,
     pub(crate) alarm: Option<Instant>,
     /// The alarm that is in `State::alarms`.
     pub(crate) entered: Option<Instant>,
@@ -85,7 +85,7 @@ impl KeeperRun {
             slot: None,
             end: None,
             settle: false,
-            adopted: false,
+            reparented: false,
             known: vec![],
             alarm: None,
             entered: None,

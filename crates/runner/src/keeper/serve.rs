@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 
 use super::connection;
 use super::ledger::KeeperLedger;
-use super::recover::{RecoveredRun, take_over};
+use super::recover::{RecoveredRun, recover_spool};
 use super::shared::{KeeperShared, KeeperState};
 use super::{KeeperError, reaper};
-use crate::causes::with_causes;
-use crate::lock::locked;
+use crate::locked;
 use crate::process::{ProcessMark, random_name};
 use crate::spool::{OutputSlots, Spool, SpoolError};
+use crate::with_causes;
 
 /// How long to wait for the first engine.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -72,11 +72,11 @@ fn begin(folder: &Path) -> Result<(Arc<KeeperShared>, UnixListener), KeeperError
         Some(ProcessMark { keeper: name, id: None }) => name,
         _ => random_name().map_err(system)?,
     };
-    let past = take_over(&spool, &lock, name.clone())?;
+    let recovered = recover_spool(&spool, &lock, name.clone())?;
     let unusable = SpoolError::unusable(spool.folder());
     let slots = OutputSlots::clear(&spool).map_err(unusable)?;
     let listener = spool.listen().map_err(unusable)?;
-    let RecoveredRun { log, segments, damage } = past;
+    let RecoveredRun { log, segments, damage } = recovered;
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     let shared = Arc::new_cyclic(|shared| KeeperShared {
         own: Weak::clone(shared),

@@ -14,7 +14,7 @@ use super::run::{KeeperRun, RunState, RunStep};
 use super::serve::thread;
 use super::spec::CommandSpec;
 use super::{attend, clock};
-use crate::lock::locked;
+use crate::locked;
 use crate::process::ProcessMark;
 use crate::spool::{CommandEnd, EndedBy, OutputSegments, OutputSlots, Spool, SpoolLock};
 
@@ -187,14 +187,14 @@ impl KeeperShared {
 
     /// A child of the keeper has ended. Returns a command that consisted of this process alone, as far as
     /// can be told, and wrote little: the caller may attend to it on the spot.
-    pub(crate) fn child_ended(&self, pid: i32, end: CommandEnd, adopted: bool) -> Option<u64> {
+    pub(crate) fn child_ended(&self, pid: i32, end: CommandEnd, reparented: bool) -> Option<u64> {
         let mut state = locked(&self.state);
         if let Some(id) = state.by_pid.remove(&pid) {
             let run = state.runs.get_mut(&id)?;
-            (run.end, run.adopted, run.settle) = (Some(end), adopted, true);
+            (run.end, run.reparented, run.settle) = (Some(end), reparented, true);
             let slot = run.slot.as_ref();
             let is_small = slot.is_some_and(|slot| slot.written().is_ok_and(|much| much <= LITTLE));
-            if is_small && !adopted && !run.busy {
+            if is_small && !reparented && !run.busy {
                 run.busy = true;
                 return Some(id);
             }

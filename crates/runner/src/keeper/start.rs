@@ -13,7 +13,7 @@ use undaunted_engine::event::codec::read;
 use super::frame::{KeeperFrame, next_frame};
 use super::greeting::{greeting, refusal};
 use super::message::{KeeperRefusal, KeeperReply};
-use super::{KeeperClient, KeeperError, KeeperEvent, Launched};
+use super::{KeeperClient, KeeperError, KeeperEvent, LaunchedKeeper};
 use crate::spool::{CommandFate, RecoveredSpool, Spool};
 
 /// How long to try: a keeper that is about to exit must be gone before the next can start.
@@ -40,8 +40,8 @@ impl KeeperClient {
         folder: &Path,
     ) -> Result<(Self, RecoveredSpool), KeeperError> {
         let (sender, events) = channel();
-        let tell = move |_: &Spool, event| sender.send(event).is_ok();
-        let (mut keeper, recovered) = Self::reach(binary, args, folder, None, tell)?;
+        let on_event = move |_: &Spool, event| sender.send(event).is_ok();
+        let (mut keeper, recovered) = Self::reach(binary, args, folder, None, on_event)?;
         keeper.events = events;
         Ok((keeper, recovered))
     }
@@ -52,8 +52,8 @@ impl KeeperClient {
         binary: &Path,
         args: &[OsString],
         folder: &Path,
-        launched: Option<Launched>,
-        tell: impl Fn(&Spool, KeeperEvent) -> bool + Send + 'static,
+        launched: Option<LaunchedKeeper>,
+        on_event: impl Fn(&Spool, KeeperEvent) -> bool + Send + 'static,
     ) -> Result<(Self, RecoveredSpool), KeeperError> {
         let (spool, mut met) = match launched {
             Some(launched) => (launched.spool.clone(), launched.meet()?),
@@ -62,7 +62,7 @@ impl KeeperClient {
         let until = Instant::now().checked_add(TRYING);
         loop {
             if let Some(met) = met {
-                return Self::over(met, spool, tell).map_err(KeeperError::Silent);
+                return Self::over(met, spool, on_event).map_err(KeeperError::Silent);
             }
             let failed = match connect(&spool) {
                 Err(KeeperError::Silent(error)) => error,
@@ -74,7 +74,7 @@ impl KeeperClient {
             if until.is_some_and(|until| until <= Instant::now()) {
                 return Err(KeeperError::Silent(failed));
             }
-            met = Launched::of(binary, args, spool.clone())?.meet()?;
+            met = LaunchedKeeper::of(binary, args, spool.clone())?.meet()?;
             if met.is_none() {
                 std::thread::sleep(PAUSE);
             }

@@ -20,7 +20,7 @@ use crate::clock::wall;
 use crate::executor::{AttemptFate, ExecutorMessage};
 use crate::failpoint;
 use crate::keeper::{KeeperEvent, KeeperRefusal};
-use crate::lock::locked;
+use crate::locked;
 use crate::secrets::Secrets;
 use crate::spool::{
     CaptureError, CommandEnd, CommandExit, CommandFate, EndedBy, NotStartedCommand, RecoveredSpool, Spool,

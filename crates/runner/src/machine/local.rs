@@ -11,19 +11,19 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use undaunted_policy::Timestamp;
 
-use super::asked::{Machine, Withdraw};
 use super::command_host::{KeeperAddress, LocalKeeper, ReachedKeeper};
 use super::ending::AttemptEnds;
+use super::interface::{Machine, Withdraw};
 use crate::clock::{clocks, uptime};
 use crate::drive::Notifier;
 use crate::executor::{FunctionOrder, Functions, HttpOrder, NewFile, send, write_file};
 use crate::folder::JobFolder;
-use crate::keeper::{KeeperClient, KeeperError, Launched};
-use crate::lock::locked;
+use crate::keeper::{KeeperClient, KeeperError, LaunchedKeeper};
+use crate::locked;
 use crate::process::{end_all, holding};
 use crate::spool::{Spool, SpoolError};
 
-type Launching = JoinHandle<Option<Launched>>;
+type Launching = JoinHandle<Option<LaunchedKeeper>>;
 
 #[derive(Debug, Default)]
 pub struct LocalMachine {
@@ -50,13 +50,13 @@ impl LocalMachine {
         let args = self.keeper_args.clone();
         let launching = std::thread::spawn(move || {
             folder.make().ok()?;
-            Launched::begin(&keeper, &args, &folder.spool()).ok()
+            LaunchedKeeper::begin(&keeper, &args, &folder.spool()).ok()
         });
         *locked(&self.launching) = Some(launching);
     }
 
     /// The keeper that `foresee` started for this spool.
-    fn launched(&self, spool: &Path) -> Option<Launched> {
+    fn launched(&self, spool: &Path) -> Option<LaunchedKeeper> {
         let launching = locked(&self.launching).take()?;
         let launched = launching.join().ok().flatten();
         launched.filter(|launched| launched.folder() == spool)

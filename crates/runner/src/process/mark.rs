@@ -5,10 +5,15 @@
 //! command of another. A process that clears its environment has no mark; that of another user cannot
 //! be read.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 
+use super::SystemProcess;
+
 pub(crate) const VARIABLE: &str = "UNDAUNTED_RUN";
+const TOKEN_VARIABLE: &str = "UNDAUNTED_RECEIPT_TOKEN";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessMark {
@@ -38,13 +43,8 @@ impl ProcessMark {
 
     /// Empty if the environment cannot be read.
     pub(crate) fn of(pid: i32) -> Vec<Self> {
-        let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else {
-            return vec![];
-        };
-        let mut variables = environment.split(|byte| *byte == 0);
-        let value =
-            variables.find_map(|variable| variable.strip_prefix(VARIABLE.as_bytes())?.strip_prefix(b"="));
-        value.map(Self::all).unwrap_or_default()
+        let value = environment_variable(pid, VARIABLE);
+        value.as_deref().map(Self::all).unwrap_or_default()
     }
 
     fn all(value: &[u8]) -> Vec<Self> {
@@ -59,4 +59,27 @@ impl ProcessMark {
             })
             .collect()
     }
+}
+
+/// Finds processes by the receipt token in their environment: the last resort, when it is no longer known
+/// which keeper started what. All attempts of a command share a token, so it identifies the command and not
+/// the attempt; that suffices to know that one of them is alive.
+pub(crate) fn holding(tokens: &BTreeSet<String>) -> io::Result<Vec<SystemProcess>> {
+    let own = rustix::process::getpid().as_raw_pid();
+    let mut all = SystemProcess::all()?;
+    all.retain(|process| !process.ended && process.pid != own && holds(process.pid, tokens));
+    Ok(all)
+}
+
+fn holds(pid: i32, tokens: &BTreeSet<String>) -> bool {
+    let token = environment_variable(pid, TOKEN_VARIABLE);
+    token.is_some_and(|token| std::str::from_utf8(&token).is_ok_and(|token| tokens.contains(token)))
+}
+
+/// None if the variable is not set, or the environment cannot be read.
+fn environment_variable(pid: i32, name: &str) -> Option<Vec<u8>> {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let mut variables = environment.split(|byte| *byte == 0);
+    let value = variables.find_map(|variable| variable.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
+    value.map(<[u8]>::to_vec)
 }

@@ -5,13 +5,9 @@
 
 mod ending;
 mod mark;
-mod place;
 mod table;
-mod token;
 
 pub(crate) use ending::{EndedGroup, end_all, signal};
-pub(crate) use mark::{ProcessMark, VARIABLE};
-pub(crate) use place::{boot, pid_space};
-pub use place::{random_name, random_number};
-pub(crate) use table::{Process, descendants};
-pub(crate) use token::holding;
+pub(crate) use mark::{ProcessMark, VARIABLE, holding};
+pub(crate) use table::{SystemProcess, boot, descendants, pid_space};
+pub use table::{random_name, random_number};

@@ -106,7 +106,7 @@ impl JobReader<'_> {
         let mut queue = Queue { histories: Histories::of_all(), ..Queue::default() };
         let store: &dyn Store = self.store;
         let aggregate = self.aggregate.clone();
-        let mut then = self.then()?;
+        let mut plan = self.plan_at_record()?;
         // Most of what stands before the first attempt are the names and values of items.
         let begin = self.projection.index.first_of_items();
         let begin = begin.into_iter().chain(self.projection.turns.first().copied());
@@ -119,7 +119,7 @@ impl JobReader<'_> {
                 break;
             }
             let record = decode(self.job.id(), version, &bytes)?;
-            queue.take(then.at(&record).unwrap_or(&self.job), &record);
+            queue.take(plan.at(&record).unwrap_or(&self.job), &record);
             while let Some((item, attempt)) = queue.next() {
                 self.learn_around(item)?;
                 each(&self.job, &attempt)?;

@@ -14,14 +14,14 @@ use super::{
 pub(super) const TAGS: u8 = 6;
 
 pub(super) fn record(bytes: &[u8]) -> Option<SpoolRecord> {
-    let mut from = Reader(bytes);
+    let mut from = Format1Reader(bytes);
     let record = from.record()?;
     from.0.is_empty().then_some(record)
 }
 
-struct Reader<'b>(&'b [u8]);
+struct Format1Reader<'b>(&'b [u8]);
 
-impl Reader<'_> {
+impl Format1Reader<'_> {
     fn record(&mut self) -> Option<SpoolRecord> {
         Some(match self.byte()? {
             0 if self.u32()? == 1 => SpoolRecord::Header(SpoolHeader {

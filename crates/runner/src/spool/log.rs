@@ -142,15 +142,15 @@ impl FoundLog {
         let Some(SpoolRecord::Header(header)) = SpoolRecord::take_framed(&mut rest) else {
             return Self::Garbage(damage(content));
         };
-        let mut story = ReadLog { header, entries: SpoolEntries::default(), damage: None };
+        let mut log = ReadLog { header, entries: SpoolEntries::default(), damage: None };
         while !rest.is_empty() {
             let Some(record) = SpoolRecord::take_framed(&mut rest) else {
-                story.damage = Some(damage(rest));
+                log.damage = Some(damage(rest));
                 break;
             };
-            story.entries.apply(&record);
+            log.entries.apply(&record);
         }
-        Self::Log(story)
+        Self::Log(log)
     }
 }
 
@@ -168,7 +168,7 @@ fn written(header: &SpoolHeader, entries: &SpoolEntries) -> Vec<u8> {
 #[doc(hidden)]
 pub fn reread_log(content: &[u8]) -> Result<(Vec<u8>, Option<SpoolDamage>), SpoolDamage> {
     match FoundLog::in_file(content) {
-        FoundLog::Log(story) => Ok((written(&story.header, &story.entries), story.damage)),
+        FoundLog::Log(log) => Ok((written(&log.header, &log.entries), log.damage)),
         FoundLog::Garbage(damage) => Err(damage),
         // Not reached: only a missing file is `Nothing`.
         FoundLog::Nothing => Ok((vec![], None)),

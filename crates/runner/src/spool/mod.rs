@@ -8,8 +8,8 @@ mod entries;
 mod exit;
 mod folder;
 mod format_1;
-mod kept;
 mod log;
+mod output;
 mod peek;
 mod record;
 mod recovered;
@@ -18,9 +18,9 @@ mod slots;
 
 pub use exit::{CommandEnd, CommandExit, EndedBy, NotStartedCommand, StartRefusal, VanishedCommand};
 pub use folder::{Spool, SpoolError};
-pub use kept::{CaptureError, CommandOutput, SpooledOutput};
 #[doc(hidden)]
 pub use log::reread_log;
+pub use output::{CaptureError, CommandOutput, SpooledOutput};
 pub use recovered::{CommandFate, RecoveredSpool, RunningCommand, SpoolDamage};
 
 pub(crate) use entries::{BegunCommand, SpoolEntries, SpoolEntry};

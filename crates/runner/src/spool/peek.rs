@@ -13,10 +13,10 @@ const PIECE: usize = 1 << 20;
 impl Spool {
     /// The fate of an attempt now. One that is not in the log has not begun, or its end was collected.
     pub fn peek(&self, id: u64) -> io::Result<CommandFate> {
-        let FoundLog::Log(story) = FoundLog::at(&self.log())? else {
+        let FoundLog::Log(log) = FoundLog::at(&self.log())? else {
             return Ok(CommandFate::NeverBegan);
         };
-        Ok(match story.entries.get(id) {
+        Ok(match log.entries.get(id) {
             None => CommandFate::NeverBegan,
             Some(SpoolEntry::Exited(exited)) => CommandFate::Exited(exited.clone()),
             Some(SpoolEntry::Vanished(vanished)) => CommandFate::Vanished(Some(vanished.clone())),
@@ -25,7 +25,7 @@ impl Spool {
                 // then it no longer belongs to that one.
                 let shares =
                     |entry: &SpoolEntry| matches!(entry, SpoolEntry::Begun(it) if it.slot == begun.slot);
-                let users = story.entries.iter().filter(|(_, entry)| shares(entry));
+                let users = log.entries.iter().filter(|(_, entry)| shares(entry));
                 CommandFate::Running(RunningCommand {
                     id,
                     pid: begun.pid,

@@ -9,9 +9,9 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::{Arc, Mutex};
 
-use super::kept::KEPT;
+use super::output::KEPT;
 use super::{Spool, SpooledOutput};
-use crate::lock::locked;
+use crate::locked;
 
 /// The length at which the next segment begins.
 const FULL: u64 = 64 << 20;

@@ -9,16 +9,16 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Mutex;
 
 use super::Spool;
-use crate::lock::locked;
+use crate::locked;
 
 #[derive(Debug)]
 pub(crate) struct OutputSlots {
     spool: Spool,
-    state: Mutex<State>,
+    state: Mutex<FreeSlots>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct FreeSlots {
     free: Vec<OutputSlot>,
     made: u32,
 }

@@ -29,7 +29,7 @@ use undaunted_store::{
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
 /// A store in which the breaker `two` cannot be read while that is said.
-struct Unread {
+struct UnreadableBreakerStore {
     store: MemoryStore,
     fails: AtomicBool,
 }
@@ -39,7 +39,7 @@ fn busy() -> StoreError {
     StoreError::Busy { path, waited }
 }
 
-impl Store for Unread {
+impl Store for UnreadableBreakerStore {
     fn submit(&self, appends: Vec<Append>, done: OnAppended) {
         self.store.submit(appends, done);
     }
@@ -115,16 +115,16 @@ impl Store for Unread {
 }
 
 /// Somebody who is called, and answers when the test does.
-type Called = (u64, Notifier);
+type PendingCall = (u64, Notifier);
 
 /// A machine whose time the test says, and on which every job is saved at once.
 #[derive(Default)]
-struct ByHand {
+struct ManualMachine {
     millis: AtomicU64,
-    called: Mutex<Vec<Called>>,
+    called: Mutex<Vec<PendingCall>>,
 }
 
-impl Machine for ByHand {
+impl Machine for ManualMachine {
     fn uptime(&self) -> Duration {
         Duration::from_millis(self.millis.load(Ordering::SeqCst))
     }
@@ -195,12 +195,12 @@ map:
 
 #[test]
 fn a_turn_that_went_wrong_is_not_saved() {
-    let store = Arc::new(Unread { store: MemoryStore::new(), fails: AtomicBool::new(false) });
-    let machine = Arc::new(ByHand::default());
-    let world = Services {
-        store: Arc::<Unread>::clone(&store),
+    let store = Arc::new(UnreadableBreakerStore { store: MemoryStore::new(), fails: AtomicBool::new(false) });
+    let machine = Arc::new(ManualMachine::default());
+    let services = Services {
+        store: Arc::<UnreadableBreakerStore>::clone(&store),
         local: LocalFolder::new("/nowhere"),
-        machine: Arc::<ByHand>::clone(&machine),
+        machine: Arc::<ManualMachine>::clone(&machine),
         grace: Duration::ZERO,
         check_interval: Duration::from_secs(1),
         catalog: None,
@@ -213,10 +213,10 @@ fn a_turn_that_went_wrong_is_not_saved() {
         parallel: vec![(StepId(0), 1)],
         ..JobSubmitted::default()
     };
-    let held = journal::submit(&*store, submitted, &Plans::default(), NOW).unwrap();
-    let mut hub = EventLoop::new(&world);
-    hub.add(held, Secrets::default(), Box::new(NoJobObserver));
-    while hub.poll() {}
+    let claimed = journal::submit(&*store, submitted, &Plans::default(), NOW).unwrap();
+    let mut event_loop = EventLoop::new(&services);
+    event_loop.add(claimed, Secrets::default(), Box::new(NoJobObserver));
+    while event_loop.poll() {}
     let (start, notifier) = machine.called.lock().unwrap().pop().unwrap();
     // Another process writes, so breakers are read again when they are asked; that of the next command
     // cannot be.
@@ -227,8 +227,8 @@ fn a_turn_that_went_wrong_is_not_saved() {
         start: StartId(start),
         ..AttemptEnd::default()
     })));
-    while hub.poll() {}
-    let left = hub.take_left();
+    while event_loop.poll() {}
+    let left = event_loop.take_left();
     assert!(matches!(left.as_slice(), [(_, Err(_))]));
     store.fails.store(false, Ordering::SeqCst);
     let (replayed, _) = journal::replay(&*store, "job", &Plans::default(), |_, _, _| {}).unwrap();

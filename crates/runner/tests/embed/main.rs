@@ -2,7 +2,16 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a panic in a test is a red test")]
 
 mod ahead;
-mod guide;
 mod killed;
 mod meaning;
 mod refused;
+
+#[test]
+fn the_page_shows_the_example() {
+    let example = include_str!("../../examples/embed.rs");
+    let page = include_str!("../../../../docs/guide/embedding.md");
+    let code = example.find("use std").map(|begin| &example[begin..]);
+    assert!(page.contains(code.unwrap()), "they differ");
+    let lines = code.unwrap().lines().filter(|line| !line.is_empty());
+    assert!(lines.count() <= 32);
+}

@@ -7,21 +7,21 @@ use serde_json::{Value, json};
 use undaunted_runner::flows::{BeginError, BegunFlow, FlowSubmission, PlanError};
 
 use crate::engine::Engine;
+use crate::fixture::{FlowFixture, step, wanted};
 use crate::http_server::{Reply, StepServer};
-use crate::world::{World, step, wanted};
 
 fn ok() -> Reply {
     Reply::outputs(&json!({"y": 1}))
 }
 
 /// A step that makes `y` of `x`.
-fn make(server: &StepServer, work: &Value) -> World {
+fn make(server: &StepServer, work: &Value) -> FlowFixture {
     let attributes = json!({"x": {"role": "required"}, "y": {"role": "output"}});
-    World::of(&[step("make", &server.url("/make"), &attributes, work)])
+    FlowFixture::of(&[step("make", &server.url("/make"), &attributes, work)])
 }
 
-fn stored(world: &World) -> Vec<String> {
-    let listed = world.store().list("job", "").unwrap();
+fn stored(fixture: &FlowFixture) -> Vec<String> {
+    let listed = fixture.store().list("job", "").unwrap();
     let ids = listed.iter().map(|listed| listed.aggregate.id().to_owned());
     ids.collect()
 }
@@ -29,8 +29,8 @@ fn stored(world: &World) -> Vec<String> {
 #[test]
 fn a_goal_that_nobody_has_registered_is_refused_by_its_name() {
     let server = StepServer::start().on("/make", &[ok()]);
-    let world = make(&server, &Value::Null);
-    let engine = world.engine();
+    let fixture = make(&server, &Value::Null);
+    let engine = fixture.engine();
     let mut asked = wanted("a", "make", &json!({"x": 1}));
     asked.goals.push("nobody".to_owned());
     let error = engine.host().start(&asked).unwrap_err();
@@ -39,17 +39,17 @@ fn a_goal_that_nobody_has_registered_is_refused_by_its_name() {
         "{error:?}"
     );
     assert!(error.to_string().contains("`nobody`"), "{error}");
-    assert_eq!(stored(&world), Vec::<String>::new());
+    assert_eq!(stored(&fixture), Vec::<String>::new());
     assert!(server.all().is_empty());
 }
 
 #[test]
 fn an_input_that_is_missing_is_named_and_nothing_is_begun() {
     let server = StepServer::start().on("/make", &[ok()]);
-    let world = make(&server, &Value::Null);
+    let fixture = make(&server, &Value::Null);
     let attributes = json!({"y": {"role": "required"}, "region": {"role": "required"}});
-    world.register(&step("use", &server.url("/use"), &attributes, &Value::Null));
-    let engine = world.engine();
+    fixture.register(&step("use", &server.url("/use"), &attributes, &Value::Null));
+    let engine = fixture.engine();
     for (goal, init, missing, given) in [
         ("make", json!({}), "`x`", "`y`"),
         ("use", json!({"x": 1}), "`region`", "`x`"),
@@ -61,19 +61,19 @@ fn an_input_that_is_missing_is_named_and_nothing_is_begun() {
         assert!(words.contains(missing), "{words}");
         assert!(!words.contains(given), "{words}");
     }
-    assert_eq!(stored(&world), Vec::<String>::new());
+    assert_eq!(stored(&fixture), Vec::<String>::new());
     assert!(server.all().is_empty());
 }
 
 #[test]
 fn a_flow_that_is_there_is_not_begun_again_and_another_of_its_name_is_refused() {
     let server = StepServer::start().on("/make", &[ok().gated()]);
-    let world = make(&server, &Value::Null);
-    world.register(&step("other", &server.url("/other"), &json!({}), &Value::Null));
-    let engine = world.engine();
+    let fixture = make(&server, &Value::Null);
+    fixture.register(&step("other", &server.url("/other"), &json!({}), &Value::Null));
+    let engine = fixture.engine();
     let asked = wanted("a", "make", &json!({"x": {"deep": [1, 2.5, null]}}));
     engine.start(&asked);
-    let elsewhere = world.engine();
+    let elsewhere = fixture.engine();
     let same_or_not = |engine: &Engine| {
         assert_eq!(engine.host().start(&asked).unwrap(), BegunFlow::Before);
         let mut labelled = asked.clone();
@@ -96,7 +96,7 @@ fn a_flow_that_is_there_is_not_begun_again_and_another_of_its_name_is_refused() 
     same_or_not(&engine);
     same_or_not(&elsewhere);
     assert_eq!(server.all().len(), 1);
-    assert_eq!(world.all("a", "attempt_started").len(), 1);
+    assert_eq!(fixture.all("a", "attempt_started").len(), 1);
 }
 
 #[test]
@@ -104,8 +104,8 @@ fn of_many_who_begin_the_same_flow_at_once_exactly_one_does() {
     const FLOWS: usize = 30;
     const WHO: usize = 4;
     let server = StepServer::start().on("/make", &[ok()]);
-    let world = make(&server, &Value::Null);
-    let engines = [world.engine(), world.engine()];
+    let fixture = make(&server, &Value::Null);
+    let engines = [fixture.engine(), fixture.engine()];
     for flow in 0..FLOWS {
         let asked = wanted(&format!("f{flow}"), "make", &json!({"x": flow}));
         let begun: Vec<Result<BegunFlow, String>> = thread::scope(|scope| {
@@ -124,7 +124,7 @@ fn of_many_who_begin_the_same_flow_at_once_exactly_one_does() {
         assert_eq!((now, before), (1, WHO - 1), "{begun:?}");
     }
     for flow in 0..FLOWS {
-        world.ended(&format!("f{flow}"));
+        fixture.ended(&format!("f{flow}"));
     }
     assert_eq!(server.all().len(), FLOWS);
 }
@@ -133,8 +133,8 @@ fn of_many_who_begin_the_same_flow_at_once_exactly_one_does() {
 fn of_many_who_begin_different_flows_of_one_name_at_once_exactly_one_does() {
     const FLOWS: usize = 30;
     let server = StepServer::start().on("/make", &[ok()]);
-    let world = make(&server, &Value::Null);
-    let engine = world.engine();
+    let fixture = make(&server, &Value::Null);
+    let engine = fixture.engine();
     for flow in 0..FLOWS {
         let begun: Vec<bool> = thread::scope(|scope| {
             let racing = (0..3).map(|who| {
@@ -156,7 +156,7 @@ fn of_many_who_begin_different_flows_of_one_name_at_once_exactly_one_does() {
         engine.completes(&flow);
         // What was begun is what its winner asked for.
         let winner = begun.iter().position(|it| *it).unwrap();
-        let init = world.job(&flow).submitted().flow.clone().unwrap().init;
+        let init = fixture.job(&flow).submitted().flow.clone().unwrap().init;
         assert_eq!(init, json!({"x": winner}).to_string());
     }
     assert_eq!(server.all().len(), FLOWS);
@@ -165,8 +165,8 @@ fn of_many_who_begin_different_flows_of_one_name_at_once_exactly_one_does() {
 #[test]
 fn goals_beginning_labels_and_budgets_are_kept_with_the_flow() {
     let server = StepServer::start().on("/make", &[ok()]);
-    let world = make(&server, &Value::Null);
-    let engine = world.engine();
+    let fixture = make(&server, &Value::Null);
+    let engine = fixture.engine();
     let labels = [("team", "blue"), ("tier", "1")];
     let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
     for (id, budget, per_item, pool) in [
@@ -185,7 +185,7 @@ fn goals_beginning_labels_and_budgets_are_kept_with_the_flow() {
         };
         engine.start(&asked);
         engine.completes(id);
-        let job = world.job(id);
+        let job = fixture.job(id);
         assert_eq!(job.submitted().pool, pool, "{id}");
         let run = job.submitted().flow.clone().unwrap();
         assert_eq!(run.goals, ["make"]);
@@ -193,7 +193,7 @@ fn goals_beginning_labels_and_budgets_are_kept_with_the_flow() {
         assert_eq!(run.labels, labels);
         assert_eq!(run.parent, None);
         assert!(job.submitted().token_key.is_some());
-        let known = world.book.read(|catalog| catalog.flows[id].labels.clone());
+        let known = fixture.catalog.read(|catalog| catalog.flows[id].labels.clone());
         assert_eq!(known.unwrap(), labels.clone().into());
     }
 }
@@ -202,24 +202,24 @@ fn goals_beginning_labels_and_budgets_are_kept_with_the_flow() {
 fn the_budget_of_a_flow_is_in_force() {
     let server = StepServer::start().on("/make", &[Reply::status(503)]);
     let work = json!({"max_retries": 10, "backoff": 1});
-    let world = make(&server, &work);
-    let engine = world.engine();
+    let fixture = make(&server, &work);
+    let engine = fixture.engine();
     let asked = FlowSubmission { retry_budget: Some(2), ..wanted("a", "make", &json!({"x": 1})) };
     engine.start(&asked);
     engine.left("a").unwrap();
     assert_eq!(server.all().len(), 3);
-    let stopped = world.all("a", "command_stopped");
+    let stopped = fixture.all("a", "command_stopped");
     assert_eq!(stopped[0]["reason"], "job_budget_exhausted", "{stopped:?}");
 }
 
 #[test]
 fn flows_of_one_name_in_two_stores_have_different_tokens() {
     let server = StepServer::start().on("/make", &[Reply::status(503), ok()]);
-    let worlds = [0, 1].map(|_| make(&server, &json!({"max_retries": 3, "backoff": 1})));
+    let fixtures = [0, 1].map(|_| make(&server, &json!({"max_retries": 3, "backoff": 1})));
     let mut tokens = Vec::new();
-    for world in &worlds {
+    for fixture in &fixtures {
         server.answers("/make", &[Reply::status(503), ok()]);
-        let engine = world.engine();
+        let engine = fixture.engine();
         engine.start(&wanted("a", "make", &json!({"x": 1})));
         engine.completes("a");
         let sent = server.requests("/make").split_off(tokens.len());
@@ -231,6 +231,6 @@ fn flows_of_one_name_in_two_stores_have_different_tokens() {
     assert_eq!(tokens[2], tokens[3]);
     let different: BTreeSet<&String> = tokens.iter().collect();
     assert_eq!(different.len(), 2);
-    let keys = worlds.map(|world| world.job("a").submitted().token_key);
+    let keys = fixtures.map(|fixture| fixture.job("a").submitted().token_key);
     assert!(keys[0].is_some() && keys[0] != keys[1], "{keys:?}");
 }

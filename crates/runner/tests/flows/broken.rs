@@ -5,12 +5,12 @@ use undaunted_engine::event::JobSubmitted;
 use undaunted_runner::journal;
 use undaunted_store::Append;
 
+use crate::fixture::{FlowFixture, activated, now, step, wanted};
 use crate::http_server::{Reply, StepServer};
-use crate::world::{World, activated, now, step, wanted};
 
 /// A byte in the middle of the row that holds this record is another.
-fn damage(world: &World, flow: &str, version: u64) {
-    let database = rusqlite::Connection::open(world.folder().join("undaunted.db")).unwrap();
+fn damage(fixture: &FlowFixture, flow: &str, version: u64) {
+    let database = rusqlite::Connection::open(fixture.folder().join("undaunted.db")).unwrap();
     let (row, mut body): (i64, Vec<u8>) = database
         .query_row(
             "SELECT batches.rowid, body FROM batches JOIN aggregates ON aggregate = number
@@ -26,42 +26,42 @@ fn damage(world: &World, flow: &str, version: u64) {
 }
 
 /// A record of a release that does not exist yet stands in the journal.
-fn append(world: &World, flow: &str, record: Vec<u8>) {
+fn append(fixture: &FlowFixture, flow: &str, record: Vec<u8>) {
     let aggregate = journal::aggregate(flow).unwrap();
-    let claim = world.store().claim(&aggregate).unwrap();
+    let claim = fixture.store().claim(&aggregate).unwrap();
     let append = Append::new(aggregate, claim.version, claim.epoch, vec![record]);
-    world.store().append(vec![append]).unwrap();
-    world.store().unclaim(&claim).unwrap();
+    fixture.store().append(vec![append]).unwrap();
+    fixture.store().unclaim(&claim).unwrap();
 }
 
 /// How many bytes of a journal there are, whatever they are.
-fn length(world: &World, flow: &str) -> u64 {
+fn length(fixture: &FlowFixture, flow: &str) -> u64 {
     let aggregate = journal::aggregate(flow).unwrap();
-    world.store().head(&aggregate).unwrap().unwrap().version.0
+    fixture.store().head(&aggregate).unwrap().unwrap().version.0
 }
 
 #[test]
 fn a_flow_whose_secrets_cannot_be_read_is_reported_and_others_can_have_it() {
-    let world = World::of(&[step("s", "http://nowhere/s", &json!({}), &Value::Null)]);
-    let submitted = world.submission(&wanted("template", "s", &json!({})));
+    let fixture = FlowFixture::of(&[step("s", "http://nowhere/s", &json!({}), &Value::Null)]);
+    let submitted = fixture.submission(&wanted("template", "s", &json!({})));
     let mut text: Value = serde_json::from_str(&submitted.text).unwrap();
     text["secrets"] = json!({"KEY": {"env": "SURELY_NOT_SET"}});
     let submitted = JobSubmitted { job: "a".to_owned(), text: text.to_string().into(), ..submitted };
-    journal::deposit(world.store(), submitted, &[], now()).unwrap();
-    let engine = world.engine();
+    journal::deposit(fixture.store(), submitted, &[], now()).unwrap();
+    let engine = fixture.engine();
     let found = engine.host().recover().unwrap();
     assert_eq!(found.resumed, Vec::<String>::new());
     assert_eq!(found.broken[0].0, "a");
     assert!(found.broken[0].1.contains("SURELY_NOT_SET"), "{found:?}");
     engine.suspend();
-    assert_eq!(length(&world, "a"), 1);
-    world.free("a");
+    assert_eq!(length(&fixture, "a"), 1);
+    fixture.free("a");
 }
 
 #[test]
 fn broken_flows_are_reported_and_left_and_the_others_go_on() {
     let server = StepServer::start().on("/s", &[Reply::outputs(&json!({}))]);
-    let world = World::of(&[step("s", &server.url("/s"), &json!({}), &Value::Null)]);
+    let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), &Value::Null)]);
     let asked = wanted("template", "s", &json!({}));
     let flows = ["altered", "good-1", "good-2", "headless", "later", "unplanned"];
     for flow in flows {
@@ -69,7 +69,7 @@ fn broken_flows_are_reported_and_left_and_the_others_go_on() {
             let submitted = JobSubmitted {
                 job: flow.to_owned(),
                 text: r#"{"mode": "flow", "steps": [{"id": "s", "type": "some day"}]}"#.into(),
-                ..world.submission(&asked)
+                ..fixture.submission(&asked)
             };
             // What is no workflow for this release is not stored by it, but may have been by another.
             let record = undaunted_engine::event::Record {
@@ -78,19 +78,19 @@ fn broken_flows_are_reported_and_left_and_the_others_go_on() {
                     Box::new(submitted),
                 )),
             };
-            append(&world, flow, record.encode());
+            append(&fixture, flow, record.encode());
         } else {
-            world.deposit(flow, &asked, &[]);
+            fixture.deposit(flow, &asked, &[]);
         }
-        world.noted(vec![activated(flow)]);
+        fixture.noted(vec![activated(flow)]);
     }
     // A second record, which is altered.
-    append(&world, "altered", world.records("good-1")[0].encode());
-    damage(&world, "altered", 2);
-    damage(&world, "headless", 1);
-    append(&world, "later", vec![1, 0x82, 0x00, 0x82, 0x19, 0x03, 0xe7, 0x80]);
-    let before = flows.map(|flow| length(&world, flow));
-    let engine = world.engine();
+    append(&fixture, "altered", fixture.records("good-1")[0].encode());
+    damage(&fixture, "altered", 2);
+    damage(&fixture, "headless", 1);
+    append(&fixture, "later", vec![1, 0x82, 0x00, 0x82, 0x19, 0x03, 0xe7, 0x80]);
+    let before = flows.map(|flow| length(&fixture, flow));
+    let engine = fixture.engine();
     let found = engine.host().recover().unwrap();
     assert_eq!(found.resumed, ["good-1", "good-2"]);
     let (names, reasons): (Vec<&str>, Vec<&str>) =
@@ -108,10 +108,10 @@ fn broken_flows_are_reported_and_left_and_the_others_go_on() {
         if flow.starts_with("good") {
             continue;
         }
-        assert_eq!(length(&world, flow), before, "{flow}");
+        assert_eq!(length(&fixture, flow), before, "{flow}");
         // Whoever repairs it can have it.
-        world.free(flow);
-        assert_eq!(world.words_of(flow), ["flow_activated"], "{flow}");
+        fixture.free(flow);
+        assert_eq!(fixture.words_of(flow), ["flow_activated"], "{flow}");
     }
     // The same is found the next time.
     assert_eq!(engine.host().recover().unwrap().broken, found.broken);

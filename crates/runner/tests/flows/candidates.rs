@@ -11,24 +11,24 @@ use undaunted_runner::flows::RecoveredFlows;
 use undaunted_runner::journal;
 use undaunted_store::{SqliteStore, Store, Version};
 
-use crate::engine::{Engine, Told};
+use crate::engine::{Engine, HostOptions};
+use crate::fixture::{FlowFixture, activated, now, step, wanted};
 use crate::http_server::{Reply, StepServer};
-use crate::world::{World, activated, now, step, wanted};
 
 fn server() -> StepServer {
     StepServer::start().on("/s", &[Reply::outputs(&json!({"y": 1}))])
 }
 
-fn world(server: &StepServer) -> World {
+fn fixture(server: &StepServer) -> FlowFixture {
     let attributes = json!({"x": {"role": "required"}, "y": {"role": "output"}});
-    World::of(&[step("s", &server.url("/s"), &attributes, &Value::Null)])
+    FlowFixture::of(&[step("s", &server.url("/s"), &attributes, &Value::Null)])
 }
 
 /// Flows that were stored and that nobody has heard of.
-fn deposited(world: &World, flows: &[&str], known: &[Event]) {
+fn deposited(fixture: &FlowFixture, flows: &[&str], known: &[Event]) {
     let asked = wanted("template", "s", &json!({"x": 1}));
     for flow in flows {
-        world.deposit(flow, &asked, known);
+        fixture.deposit(flow, &asked, known);
     }
 }
 
@@ -48,9 +48,9 @@ fn recovered(engine: &Engine) -> RecoveredFlows {
 #[test]
 fn flows_are_found_by_their_journals_and_those_that_are_done_with_are_skipped() {
     let server = server();
-    let world = world(&server);
-    deposited(&world, &["active", "archiving", "done", "lost"], &[]);
-    world.noted(vec![
+    let fixture = fixture(&server);
+    deposited(&fixture, &["active", "archiving", "done", "lost"], &[]);
+    fixture.noted(vec![
         activated("active"),
         activated("archiving"),
         activated("done"),
@@ -59,40 +59,40 @@ fn flows_are_found_by_their_journals_and_those_that_are_done_with_are_skipped() 
         CatalogEvent::FlowArchiving { flow: "archiving".to_owned() },
         deactivated("done"),
     ]);
-    let engine = world.engine();
+    let engine = fixture.engine();
     let found = recovered(&engine);
     assert_eq!(found.resumed, ["active", "lost"]);
     assert_eq!(found.repaired, ["lost"]);
     assert_eq!((found.owned, found.broken), (vec![], vec![]));
     engine.completes("active");
     engine.completes("lost");
-    world.ended("active");
-    world.ended("lost");
+    fixture.ended("active");
+    fixture.ended("lost");
     // Nothing has happened to the others.
     for (flow, place) in [("archiving", FlowLifecycle::Archiving), ("done", FlowLifecycle::Deactivated)] {
-        assert_eq!(world.records(flow).len(), 1, "{flow}");
-        assert_eq!(world.place(flow), Some(place));
-        assert_eq!(world.words_of(flow).len(), 2);
+        assert_eq!(fixture.records(flow).len(), 1, "{flow}");
+        assert_eq!(fixture.place(flow), Some(place));
+        assert_eq!(fixture.words_of(flow).len(), 2);
     }
     assert_eq!(server.all().len(), 2);
-    assert_eq!(world.words_of("lost"), ["flow_activated", "flow_deactivated"]);
-    assert_eq!(world.words_of("active"), ["flow_activated", "flow_deactivated"]);
-    assert_eq!(world.words_of("phantom"), ["flow_activated"]);
+    assert_eq!(fixture.words_of("lost"), ["flow_activated", "flow_deactivated"]);
+    assert_eq!(fixture.words_of("active"), ["flow_activated", "flow_deactivated"]);
+    assert_eq!(fixture.words_of("phantom"), ["flow_activated"]);
 }
 
 #[test]
 fn a_flow_that_the_catalog_misses_is_added_before_anything_happens_to_it() {
     let server = server();
-    let world = world(&server);
+    let fixture = fixture(&server);
     let flows: Vec<String> = (0..20).map(|number| format!("f{number:02}")).collect();
     let names: Vec<&str> = flows.iter().map(String::as_str).collect();
-    deposited(&world, &names, &[]);
+    deposited(&fixture, &names, &[]);
     // What the disk says at the moment a flow is taken on.
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let (noted, folder) = (Arc::clone(&seen), world.folder().to_owned());
+    let (noted, folder) = (Arc::clone(&seen), fixture.folder().to_owned());
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&folder).unwrap());
-    let engine = world.engine_told(Told {
-        taken_on: Some(Box::new(move |job| {
+    let engine = fixture.engine_with(HostOptions {
+        on_flow_added: Some(Box::new(move |job| {
             let records = catalog::records(&*store, Version::EMPTY).unwrap();
             let active = records.iter().any(|(_, record)| {
                 matches!(&record.event, CatalogEvent::FlowActivated { flow, .. } if flow == job.id())
@@ -101,7 +101,7 @@ fn a_flow_that_the_catalog_misses_is_added_before_anything_happens_to_it() {
             let version = store.head(&own).unwrap().unwrap().version;
             noted.lock().unwrap().push((job.id().to_owned(), active, version));
         })),
-        ..Told::default()
+        ..HostOptions::default()
     });
     let found = recovered(&engine);
     assert_eq!(found.repaired, flows);
@@ -109,14 +109,14 @@ fn a_flow_that_the_catalog_misses_is_added_before_anything_happens_to_it() {
     for flow in &flows {
         engine.completes(flow);
         // By the clock too.
-        let added = world.catalog_of(flow)[0].at;
-        let next = &world.records(flow)[1];
+        let added = fixture.catalog_of(flow)[0].at;
+        let next = &fixture.records(flow)[1];
         assert!(matches!(next.event, Event::Job(JobEvent::Resumed(_))), "{next:?}");
         assert!(added <= next.at, "{flow}: {added:?} {next:?}");
-        let CatalogEvent::FlowActivated { since, .. } = &world.catalog_of(flow)[0].event else {
+        let CatalogEvent::FlowActivated { since, .. } = &fixture.catalog_of(flow)[0].event else {
             panic!("{flow} was not activated first");
         };
-        assert_eq!(*since, world.records(flow)[0].at);
+        assert_eq!(*since, fixture.records(flow)[0].at);
     }
     let mut seen = seen.lock().unwrap().clone();
     seen.sort();
@@ -127,87 +127,87 @@ fn a_flow_that_the_catalog_misses_is_added_before_anything_happens_to_it() {
 #[test]
 fn the_labels_of_a_flow_that_the_catalog_misses_are_added_with_it() {
     let server = server();
-    let world = world(&server);
+    let fixture = fixture(&server);
     let mut asked = wanted("template", "s", &json!({"x": 1}));
     asked.labels.insert("team".to_owned(), "blue".to_owned());
-    world.deposit("lost", &asked, &[]);
-    let engine = world.engine();
+    fixture.deposit("lost", &asked, &[]);
+    let engine = fixture.engine();
     assert_eq!(recovered(&engine).repaired, ["lost"]);
-    let labels = world.book.read(|catalog| catalog.flows["lost"].labels.clone());
+    let labels = fixture.catalog.read(|catalog| catalog.flows["lost"].labels.clone());
     assert_eq!(labels.unwrap(), asked.labels);
 }
 
 #[test]
 fn a_flow_that_has_ended_and_was_never_deactivated_is_and_nothing_else_happens_to_it() {
     let server = server();
-    let world = world(&server);
+    let fixture = fixture(&server);
     let completed = [Event::Job(JobEvent::Completed(Box::default()))];
     let failed = [Event::Job(JobEvent::Failed(Box::default()))];
-    deposited(&world, &["known", "lost"], &completed);
-    deposited(&world, &["failed"], &failed);
-    world.noted(vec![activated("known"), activated("failed")]);
-    let engine = world.engine();
+    deposited(&fixture, &["known", "lost"], &completed);
+    deposited(&fixture, &["failed"], &failed);
+    fixture.noted(vec![activated("known"), activated("failed")]);
+    let engine = fixture.engine();
     assert_eq!(recovered(&engine), RecoveredFlows::default());
     for (flow, status) in
         [("failed", FlowStatus::Failed), ("known", FlowStatus::Completed), ("lost", FlowStatus::Completed)]
     {
-        assert_eq!(world.words_of(flow), ["flow_activated", "flow_deactivated"]);
-        assert_eq!(world.records(flow).len(), 2, "{flow}");
-        let entry = world.book.read(|catalog| catalog.flows[flow].clone()).unwrap();
+        assert_eq!(fixture.words_of(flow), ["flow_activated", "flow_deactivated"]);
+        assert_eq!(fixture.records(flow).len(), 2, "{flow}");
+        let entry = fixture.catalog.read(|catalog| catalog.flows[flow].clone()).unwrap();
         assert_eq!(entry.status, status);
-        assert_eq!(entry.ended, Some(world.job(flow).times.last_at), "{flow}");
+        assert_eq!(entry.ended, Some(fixture.job(flow).times.last_at), "{flow}");
     }
     // The next time they are skipped.
     assert_eq!(recovered(&engine), RecoveredFlows::default());
-    assert_eq!(world.words_of("lost").len(), 2);
+    assert_eq!(fixture.words_of("lost").len(), 2);
     assert!(server.all().is_empty());
 }
 
 #[test]
 fn a_suspended_flow_is_left_to_whoever_suspended_it_unless_the_catalog_knows_it() {
     let server = server();
-    let world = world(&server);
-    deposited(&world, &["by-hand", "ours"], &[Event::Job(JobEvent::Suspended)]);
-    world.noted(vec![activated("ours")]);
-    let engine = world.engine();
+    let fixture = fixture(&server);
+    deposited(&fixture, &["by-hand", "ours"], &[Event::Job(JobEvent::Suspended)]);
+    fixture.noted(vec![activated("ours")]);
+    let engine = fixture.engine();
     let found = recovered(&engine);
     assert_eq!(found.resumed, ["ours"]);
     assert_eq!(found.repaired, Vec::<String>::new());
     engine.completes("ours");
-    assert_eq!(world.records("by-hand").len(), 2);
-    assert_eq!(world.job("by-hand").stage, JobStage::Suspended);
-    assert_eq!(world.place("by-hand"), None);
+    assert_eq!(fixture.records("by-hand").len(), 2);
+    assert_eq!(fixture.job("by-hand").stage, JobStage::Suspended);
+    assert_eq!(fixture.place("by-hand"), None);
     // It can be had by others.
-    world.free("by-hand");
+    fixture.free("by-hand");
 }
 
 #[test]
 fn jobs_that_are_no_flows_are_left_alone() {
     let server = server();
-    let world = world(&server);
-    world.deposit_shell("shell", &[]);
-    let engine = world.engine();
+    let fixture = fixture(&server);
+    fixture.deposit_shell("shell", &[]);
+    let engine = fixture.engine();
     assert_eq!(recovered(&engine), RecoveredFlows::default());
-    assert_eq!(world.records("shell").len(), 1);
-    assert_eq!(world.words_of("shell"), Vec::<&str>::new());
-    world.free("shell");
+    assert_eq!(fixture.records("shell").len(), 1);
+    assert_eq!(fixture.words_of("shell"), Vec::<&str>::new());
+    fixture.free("shell");
 }
 
 #[test]
 fn a_flow_that_another_living_handle_owns_is_not_touched() {
     let server = server();
-    let world = world(&server);
-    deposited(&world, &["free", "held"], &[]);
-    let held = journal::claim(world.store(), "held", &Plans::default()).unwrap();
-    let engine = world.engine();
+    let fixture = fixture(&server);
+    deposited(&fixture, &["free", "held"], &[]);
+    let held = journal::claim(fixture.store(), "held", &Plans::default()).unwrap();
+    let engine = fixture.engine();
     let found = recovered(&engine);
     assert_eq!(found.owned, ["held"]);
     assert_eq!(found.resumed, ["free"]);
     engine.completes("free");
-    assert_eq!(world.records("held").len(), 1);
+    assert_eq!(fixture.records("held").len(), 1);
     // Whoever has it can still write, so nobody has claimed it since.
-    journal::tell(world.store(), held, &undaunted_engine::input::Input::Pause, now()).unwrap();
-    assert!(world.records("held").len() > 1);
+    journal::tell(fixture.store(), held, &undaunted_engine::input::Input::Pause, now()).unwrap();
+    assert!(fixture.records("held").len() > 1);
     let found = recovered(&engine);
     assert_eq!(found.resumed, ["held"]);
 }

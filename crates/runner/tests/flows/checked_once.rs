@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use undaunted_engine::workflow::{checks_made, plain_definition};
 use undaunted_runner::flows::BegunFlow;
 
+use crate::fixture::{FlowFixture, step, wanted};
 use crate::http_server::{Reply, StepServer};
-use crate::world::{World, step, wanted};
 
 #[test]
 fn steps_are_checked_when_they_are_registered_and_never_for_their_flows() {
@@ -14,8 +14,8 @@ fn steps_are_checked_when_they_are_registered_and_never_for_their_flows() {
     let server = server.on("/first", std::slice::from_ref(&fine)).on("/last", std::slice::from_ref(&fine));
     let first = json!({"x": {"role": "required", "for_each": true}, "y": {"role": "output"}});
     let last = json!({"y": {"role": "required"}, "z": {"role": "output"}});
-    let world = World::of(&[]);
-    let engine = world.engine();
+    let fixture = FlowFixture::of(&[]);
+    let engine = fixture.engine();
     let steps = [
         step("first", &server.url("/first"), &first, &Value::Null),
         step("last", &server.url("/last"), &last, &Value::Null),
@@ -29,7 +29,7 @@ fn steps_are_checked_when_they_are_registered_and_never_for_their_flows() {
     for step in &steps {
         let definition = plain_definition(step);
         engine.host().check_step(&definition).unwrap();
-        world.register(step);
+        fixture.register(step);
         engine.host().check_step(&definition).unwrap();
     }
     assert_eq!(made(), 3);

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 use undaunted_engine::job::JobStage;
 use undaunted_engine::workflow::plain_definition;
 
-use crate::engine::Told;
+use crate::engine::HostOptions;
+use crate::fixture::{FlowFixture, step, wanted};
 use crate::http_server::{Reply, StepServer};
-use crate::world::{World, step, wanted};
 
 /// A definition with something else in the place of a key.
 fn with(key: &str, value: Value) -> Value {
@@ -24,8 +24,8 @@ fn with(key: &str, value: Value) -> Value {
 
 #[test]
 fn what_is_wrong_with_a_definition_is_named() {
-    let world = World::new();
-    let engine = world.engine();
+    let fixture = FlowFixture::new();
+    let engine = fixture.engine();
     let cases = [
         (with("work_config", json!({"backoff": -1})), "backoff"),
         (with("work_config", json!({"max_backoff": -1})), "max_backoff"),
@@ -70,8 +70,8 @@ fn what_is_wrong_with_a_definition_is_named() {
 
 #[test]
 fn what_is_wrong_is_said_in_one_line_with_the_key_it_is_about() {
-    let world = World::new();
-    let engine = world.engine();
+    let fixture = FlowFixture::new();
+    let engine = fixture.engine();
     for (definition, named) in [
         (with("http.timeout", json!(-1)), "timeout"),
         (with("work_config", json!({"parallelism": -1})), "parallelism"),
@@ -85,8 +85,8 @@ fn what_is_wrong_is_said_in_one_line_with_the_key_it_is_about() {
 
 #[test]
 fn several_things_that_are_wrong_are_all_said() {
-    let world = World::new();
-    let engine = world.engine();
+    let fixture = FlowFixture::new();
+    let engine = fixture.engine();
     let mut definition = with("work_config", json!({"backoff": -1}));
     definition["attributes"]["x"]["role"] = "perhaps".into();
     let words = engine.host().check_step(&definition).unwrap_err();
@@ -95,8 +95,8 @@ fn several_things_that_are_wrong_are_all_said() {
 
 #[test]
 fn keys_that_mean_nothing_here_and_nulls_are_read_past() {
-    let world = World::new();
-    let engine = world.engine();
+    let fixture = FlowFixture::new();
+    let engine = fixture.engine();
     let plain = json!({
         "id": "s", "type": "sync", "http": {"endpoint": "http://steps/s"},
         "attributes": {"x": {"role": "optional", "default": "1"}},
@@ -117,10 +117,10 @@ fn keys_that_mean_nothing_here_and_nulls_are_read_past() {
 
 #[test]
 fn an_address_that_may_not_be_called_is_refused_when_a_step_is_registered() {
-    let world = World::new();
-    let engine = world.engine_told(Told {
+    let fixture = FlowFixture::new();
+    let engine = fixture.engine_with(HostOptions {
         endpoints: &["http://127.0.0.1:*", "https://*.example.com/hooks/*"],
-        ..Told::default()
+        ..HostOptions::default()
     });
     for address in ["http://elsewhere/s", "https://a.example.com/other"] {
         let found = engine.host().check_step(&with("http.endpoint", address.into()));
@@ -142,25 +142,26 @@ fn an_address_that_may_not_be_called_is_refused_when_a_step_is_registered() {
 #[test]
 fn an_address_that_may_not_be_called_any_more_is_not_called_by_flows_that_were_stored_before() {
     let server = StepServer::start().on("/again", &[Reply::status(503)]);
-    let world = World::of(&[step(
+    let fixture = FlowFixture::of(&[step(
         "again",
         &server.url("/again"),
         &json!({}),
         &json!({"max_retries": 5, "backoff": 1500}),
     )]);
-    let engine = world.engine();
+    let engine = fixture.engine();
     engine.start(&wanted("waiting", "again", &json!({})));
     server.wait_for("/again", 1);
-    World::eventually("a retry", || world.all("waiting", "retry_scheduled").pop());
+    FlowFixture::eventually("a retry", || fixture.all("waiting", "retry_scheduled").pop());
     engine.suspend();
     drop(engine);
-    world.deposit("fresh", &wanted("fresh", "again", &json!({})), &[]);
-    let engine = world.engine_told(Told { endpoints: &["http://elsewhere"], ..Told::default() });
+    fixture.deposit("fresh", &wanted("fresh", "again", &json!({})), &[]);
+    let engine =
+        fixture.engine_with(HostOptions { endpoints: &["http://elsewhere"], ..HostOptions::default() });
     let found = engine.host().recover().unwrap();
     assert_eq!(found.resumed, ["fresh", "waiting"]);
     for flow in ["fresh", "waiting"] {
         assert_eq!(engine.left(flow), Ok(JobStage::Failed), "{flow}");
-        let failed = world.events(flow).pop().unwrap();
+        let failed = fixture.events(flow).pop().unwrap();
         let error = failed["error"].as_str().unwrap();
         assert!(error.contains("may not be called from here"), "{error}");
     }

@@ -6,15 +6,15 @@ use undaunted_engine::job::JobStage;
 use undaunted_runner::drive::Reported::{Taken, Unknown};
 use undaunted_runner::request::ArrivedResult;
 
+use crate::fixture::{FlowFixture, async_step, step, wanted};
 use crate::http_server::{Reply, StepServer};
-use crate::world::{World, async_step, step, wanted};
 
 const RESULT: &str = r#"{"y": 7}"#;
 
 /// A flow of one step whose result comes later, and one that is made of it.
-fn world(server: &StepServer, work: &Value) -> World {
+fn fixture(server: &StepServer, work: &Value) -> FlowFixture {
     let y = json!({"y": {"role": "output"}});
-    World::of(&[
+    FlowFixture::of(&[
         async_step("later", &server.url("/later"), &y, work),
         step("use", &server.url("/use"), &json!({"y": {"role": "required"}}), &Value::Null),
     ])
@@ -30,19 +30,19 @@ fn token(server: &StepServer) -> String {
     sent["metadata"]["receipt_token"].as_str().unwrap().to_owned()
 }
 
-fn accepted(world: &World, flow: &str) {
-    World::eventually("it was taken on", || world.all(flow, "attempt_accepted").pop());
+fn accepted(fixture: &FlowFixture, flow: &str) {
+    FlowFixture::eventually("it was taken on", || fixture.all(flow, "attempt_accepted").pop());
 }
 
 #[test]
 fn a_result_that_was_taken_is_on_the_disk_and_the_flow_goes_on() {
     let server = server();
-    let world = world(&server, &Value::Null);
-    let engine = world.engine();
+    let fixture = fixture(&server, &Value::Null);
+    let engine = fixture.engine();
     engine.start(&wanted("a", "use", &json!({})));
     let token = token(&server);
     assert_eq!(engine.deliver("a", "later", &token, RESULT), Some(Taken));
-    assert_eq!(world.job("a").attributes["y"].value, json!(7));
+    assert_eq!(fixture.job("a").attributes["y"].value, json!(7));
     engine.completes("a");
     assert_eq!(server.requests("/use")[0].json()["arguments"], json!({"y": 7}));
 }
@@ -50,8 +50,8 @@ fn a_result_that_was_taken_is_on_the_disk_and_the_flow_goes_on() {
 #[test]
 fn the_address_for_the_result_is_sent_with_the_call() {
     let server = server();
-    let world = world(&server, &Value::Null);
-    let engine = world.engine();
+    let fixture = fixture(&server, &Value::Null);
+    let engine = fixture.engine();
     engine.start(&wanted("a", "use", &json!({})));
     let token = token(&server);
     let sent = server.requests("/later")[0].json();
@@ -63,54 +63,54 @@ fn the_address_for_the_result_is_sent_with_the_call() {
 fn a_result_for_an_item_that_waits_for_its_next_call_is_not_answered() {
     let server = server();
     server.answers("/later", &[Reply::status(503)]);
-    let world = world(&server, &json!({"max_retries": 3, "backoff": 50_000}));
-    let engine = world.engine();
+    let fixture = fixture(&server, &json!({"max_retries": 3, "backoff": 50_000}));
+    let engine = fixture.engine();
     engine.start(&wanted("a", "later", &json!({})));
     let token = token(&server);
-    World::eventually("a wait", || world.all("a", "retry_scheduled").pop());
-    let before = world.records("a").len();
+    FlowFixture::eventually("a wait", || fixture.all("a", "retry_scheduled").pop());
+    let before = fixture.records("a").len();
     assert_eq!(engine.deliver("a", "later", &token, RESULT), None);
     // The same by way of somebody else.
-    let elsewhere = world.engine();
+    let elsewhere = fixture.engine();
     assert_eq!(elsewhere.deliver("a", "later", &token, RESULT), None);
-    assert_eq!(world.records("a").len(), before);
+    assert_eq!(fixture.records("a").len(), before);
 }
 
 #[test]
 fn a_result_that_comes_late_or_again_is_taken_and_changes_nothing() {
     let server = server();
-    let world = world(&server, &Value::Null);
+    let fixture = fixture(&server, &Value::Null);
     server.answers("/use", &[Reply::outputs(&json!({})).gated()]);
-    let engine = world.engine();
+    let engine = fixture.engine();
     engine.start(&wanted("a", "use", &json!({})));
     let token = token(&server);
     assert_eq!(engine.deliver("a", "later", &token, RESULT), Some(Taken));
     server.wait_for("/use", 1);
-    let before = world.records("a").len();
+    let before = fixture.records("a").len();
     for again in [RESULT, r#"{"y": 8}"#] {
         assert_eq!(engine.deliver("a", "later", &token, again), Some(Taken));
         let refused =
             ArrivedResult { step: "later".to_owned(), token: token.clone(), result: Err("no".to_owned()) };
         assert_eq!(engine.host().deliver("a", &refused), Some(Taken));
     }
-    assert_eq!(world.records("a").len(), before);
+    assert_eq!(fixture.records("a").len(), before);
     server.open("/use");
     engine.completes("a");
-    assert_eq!(world.job("a").attributes["y"].value, json!(7));
-    assert_eq!(world.all("a", "attempt_succeeded").len(), 2);
+    assert_eq!(fixture.job("a").attributes["y"].value, json!(7));
+    assert_eq!(fixture.all("a", "attempt_succeeded").len(), 2);
 }
 
 #[test]
 fn a_result_that_is_a_failure_is_permanent() {
     let server = server();
-    let world = world(&server, &json!({"max_retries": 5, "backoff": 1}));
-    let engine = world.engine();
+    let fixture = fixture(&server, &json!({"max_retries": 5, "backoff": 1}));
+    let engine = fixture.engine();
     engine.start(&wanted("a", "use", &json!({})));
     let refused =
         ArrivedResult { step: "later".to_owned(), token: token(&server), result: Err("no stock".to_owned()) };
     assert_eq!(engine.host().deliver("a", &refused), Some(Taken));
     assert_eq!(engine.left("a"), Ok(JobStage::Failed));
-    let failed = &world.all("a", "attempt_failed")[0];
+    let failed = &fixture.all("a", "attempt_failed")[0];
     assert_eq!(failed["class"], "permanent");
     assert_eq!(failed["error"], "no stock");
     assert_eq!(server.all().len(), 1);
@@ -119,13 +119,13 @@ fn a_result_that_is_a_failure_is_permanent() {
 #[test]
 fn what_nobody_waits_for_is_unknown_and_changes_nothing() {
     let server = server();
-    let world = world(&server, &Value::Null);
-    let engine = world.engine();
+    let fixture = fixture(&server, &Value::Null);
+    let engine = fixture.engine();
     engine.start(&wanted("a", "use", &json!({})));
     let token = token(&server);
-    accepted(&world, "a");
-    let before = world.records("a").len();
-    let elsewhere = world.engine();
+    accepted(&fixture, "a");
+    let before = fixture.records("a").len();
+    let elsewhere = fixture.engine();
     for engine in [&engine, &elsewhere] {
         for (flow, step, token) in [
             ("a", "later", "00000000-0000-0000-0000-000000000000"),
@@ -139,7 +139,7 @@ fn what_nobody_waits_for_is_unknown_and_changes_nothing() {
             assert_eq!(answer, Some(Unknown), "{flow}/{step}/{token}");
         }
     }
-    assert_eq!(world.records("a").len(), before);
+    assert_eq!(fixture.records("a").len(), before);
     assert_eq!(engine.deliver("a", "later", &token, RESULT), Some(Taken));
     engine.completes("a");
 }
@@ -147,35 +147,35 @@ fn what_nobody_waits_for_is_unknown_and_changes_nothing() {
 #[test]
 fn to_a_flow_that_has_ended_a_real_token_is_taken_and_any_other_unknown() {
     let server = server();
-    let world = world(&server, &Value::Null);
-    let engine = world.engine();
+    let fixture = fixture(&server, &Value::Null);
+    let engine = fixture.engine();
     engine.start(&wanted("a", "use", &json!({})));
     let token = token(&server);
     assert_eq!(engine.deliver("a", "later", &token, RESULT), Some(Taken));
     engine.completes("a");
-    let before = world.records("a");
-    let elsewhere = world.engine();
+    let before = fixture.records("a");
+    let elsewhere = fixture.engine();
     for engine in [&engine, &elsewhere] {
         assert_eq!(engine.deliver("a", "later", &token, r#"{"y": 9}"#), Some(Taken));
         assert_eq!(engine.deliver("a", "later", "nonsense", RESULT), Some(Unknown));
         assert_eq!(engine.deliver("a", "use", &token, RESULT), Some(Unknown));
     }
-    assert_eq!(world.records("a"), before);
-    world.ended("a");
-    assert_eq!(world.words_of("a"), ["flow_activated", "flow_deactivated"]);
+    assert_eq!(fixture.records("a"), before);
+    fixture.ended("a");
+    assert_eq!(fixture.words_of("a"), ["flow_activated", "flow_deactivated"]);
 }
 
 #[test]
 fn a_flow_that_nobody_runs_is_gone_on_with_when_its_result_comes() {
     let server = server();
-    let world = world(&server, &Value::Null);
-    let mut process = world.process();
+    let fixture = fixture(&server, &Value::Null);
+    let mut process = fixture.process();
     process.begin(&wanted("a", "use", &json!({})));
     let token = token(&server);
-    accepted(&world, "a");
+    accepted(&fixture, "a");
     process.kill();
     // Nobody has looked for flows to go on with.
-    let engine = world.engine();
+    let engine = fixture.engine();
     assert_eq!(engine.deliver("a", "later", &token, RESULT), Some(Taken));
     engine.completes("a");
     assert_eq!(server.requests("/later").len(), 1);
@@ -184,22 +184,22 @@ fn a_flow_that_nobody_runs_is_gone_on_with_when_its_result_comes() {
 #[test]
 fn a_result_that_is_none_does_not_set_a_suspended_flow_going() {
     let server = server();
-    let world = world(&server, &Value::Null);
+    let fixture = fixture(&server, &Value::Null);
     let asked = wanted("template", "use", &json!({}));
-    world.deposit("a", &asked, &[Event::Job(JobEvent::Suspended)]);
-    let engine = world.engine();
+    fixture.deposit("a", &asked, &[Event::Job(JobEvent::Suspended)]);
+    let engine = fixture.engine();
     assert_eq!(engine.deliver("a", "later", "nonsense", RESULT), Some(Unknown));
     engine.suspend();
-    assert_eq!(world.records("a").len(), 2);
+    assert_eq!(fixture.records("a").len(), 2);
     assert!(server.all().is_empty());
 }
 
 #[test]
 fn a_result_for_a_job_that_is_no_flow_does_not_set_it_going() {
-    let world = World::new();
-    world.deposit_shell("shell", &[Event::Job(JobEvent::Suspended)]);
-    let engine = world.engine();
+    let fixture = FlowFixture::new();
+    fixture.deposit_shell("shell", &[Event::Job(JobEvent::Suspended)]);
+    let engine = fixture.engine();
     assert_eq!(engine.deliver("shell", "shell-1", "nonsense", RESULT), Some(Unknown));
     engine.suspend();
-    assert_eq!(world.records("shell").len(), 2);
+    assert_eq!(fixture.records("shell").len(), 2);
 }

@@ -18,29 +18,29 @@ use undaunted_runner::request::ArrivedResult;
 use undaunted_runner::with_causes;
 use undaunted_store::{SqliteStore, Store};
 
-use crate::world::DEADLINE;
+use crate::fixture::DEADLINE;
 
 /// Called when a flow is taken on, before anything happens to it.
-type TakenOn = Box<dyn Fn(&Job) + Send>;
+type OnFlowAdded = Box<dyn Fn(&Job) + Send>;
 
 /// What a host is told that not every test says.
 #[derive(Default)]
-pub(crate) struct Told {
+pub(crate) struct HostOptions {
     pub(crate) operator: Operator,
     pub(crate) endpoints: &'static [&'static str],
-    pub(crate) taken_on: Option<TakenOn>,
+    pub(crate) on_flow_added: Option<OnFlowAdded>,
 }
 
 /// How flows were left, in order.
 #[derive(Default)]
-struct Ends {
+struct LeftFlows {
     ends: Mutex<BTreeMap<String, Vec<Result<JobStage, String>>>>,
     changed: Condvar,
 }
 
 pub(crate) struct Engine {
     host: Option<Arc<FlowHost>>,
-    ends: Arc<Ends>,
+    ends: Arc<LeftFlows>,
     /// What users are told of outages of the store.
     pub(crate) outages: Arc<Mutex<Vec<String>>>,
 }
@@ -56,14 +56,14 @@ impl Observer for OutagesNoted {
 }
 
 impl Engine {
-    pub(crate) fn of(folder: &Path, told: Told) -> Self {
+    pub(crate) fn of(folder: &Path, told: HostOptions) -> Self {
         Self::on(Arc::new(SqliteStore::open(folder).unwrap()), folder, told)
     }
 
     /// One with another handle on the store of a folder.
-    pub(crate) fn on(store: Arc<dyn Store>, folder: &Path, told: Told) -> Self {
-        let book = CatalogHandle::open(Arc::clone(&store)).unwrap();
-        let world = Services {
+    pub(crate) fn on(store: Arc<dyn Store>, folder: &Path, told: HostOptions) -> Self {
+        let catalog = CatalogHandle::open(Arc::clone(&store)).unwrap();
+        let services = Services {
             store,
             local: LocalFolder::new(folder),
             machine: Arc::new(LocalMachine::default()),
@@ -73,19 +73,19 @@ impl Engine {
             endpoints: Endpoints::of(told.endpoints.iter().copied()).unwrap(),
             around: Vec::new(),
         };
-        let ends = Arc::new(Ends::default());
+        let ends = Arc::new(LeftFlows::default());
         let noted = Arc::clone(&ends);
         let outages = Arc::default();
         let noted_outages = Arc::clone(&outages);
-        let taken_on = told.taken_on;
+        let on_flow_added = told.on_flow_added;
         let settings = HostSettings {
             operator: told.operator,
             webhooks: "http://here".to_owned(),
             release: "test".to_owned(),
             directory: "/".to_owned(),
             watch: Box::new(move |job| {
-                if let Some(taken_on) = &taken_on {
-                    taken_on(job);
+                if let Some(on_flow_added) = &on_flow_added {
+                    on_flow_added(job);
                 }
                 Box::new(OutagesNoted(Arc::clone(&noted_outages)))
             }),
@@ -99,7 +99,7 @@ impl Engine {
                 noted.changed.notify_all();
             }),
         };
-        Self { host: Some(Arc::new(FlowHost::begin(world, book, settings))), ends, outages }
+        Self { host: Some(Arc::new(FlowHost::begin(services, catalog, settings))), ends, outages }
     }
 
     pub(crate) fn host(&self) -> &FlowHost {

@@ -8,8 +8,8 @@ use undaunted_engine::job::JobStage;
 use undaunted_policy::Timestamp;
 use undaunted_runner::drive::Reported;
 
+use crate::fixture::{FlowFixture, async_step, step, wanted};
 use crate::http_server::{Reply, Request, StepServer};
-use crate::world::{World, async_step, step, wanted};
 
 fn ok() -> Reply {
     Reply::outputs(&json!({"y": 1}))
@@ -25,8 +25,8 @@ fn token(request: &Request) -> String {
 }
 
 /// When the retries of a flow are due, as it was recorded.
-fn dues(world: &World, flow: &str) -> Vec<Timestamp> {
-    let records = world.records(flow);
+fn dues(fixture: &FlowFixture, flow: &str) -> Vec<Timestamp> {
+    let records = fixture.records(flow);
     let dues = records.iter().filter_map(|record| match &record.event {
         Event::Item(ItemEvent::RetryScheduled(retrying)) => Some(retrying.due),
         _ => None,
@@ -43,13 +43,13 @@ fn what_ran_is_interrupted_and_sent_again_with_its_token_and_the_next_number() {
     let server = StepServer::start().on("/s", &[ok().gated()]);
     let each = json!({"x": {"role": "required", "for_each": true}, "y": {"role": "output"}});
     let work = json!({"max_retries": 3, "backoff": 1, "parallelism": 3});
-    let world = World::of(&[step("s", &server.url("/s"), &each, &work)]);
-    let mut process = world.process();
+    let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &each, &work)]);
+    let mut process = fixture.process();
     process.begin(&wanted("a", "s", &json!({"x": [10, 20, 30]})));
     let before = server.wait_for("/s", 3);
     process.kill();
     server.open("/s");
-    let engine = world.engine();
+    let engine = fixture.engine();
     let found = engine.host().recover().unwrap();
     assert_eq!(found.resumed, ["a"]);
     assert_eq!(found.repaired, Vec::<String>::new());
@@ -64,13 +64,13 @@ fn what_ran_is_interrupted_and_sent_again_with_its_token_and_the_next_number() {
     };
     assert_eq!(tokens(&sent[..3]), tokens(&before));
     assert_eq!(tokens(&sent[3..]), tokens(&before));
-    let failed = world.all("a", "attempt_failed");
+    let failed = fixture.all("a", "attempt_failed");
     assert_eq!(failed.len(), 3);
     assert!(failed.iter().all(|failed| failed["cause"] == "interrupted" && failed["attempt"] == 1));
-    let started = world.all("a", "attempt_started");
+    let started = fixture.all("a", "attempt_started");
     let numbers: Vec<&Value> = started.iter().map(|started| &started["attempt"]).collect();
     assert_eq!(numbers, [1, 1, 1, 2, 2, 2]);
-    let resumed = &world.all("a", "job_resumed")[0];
+    let resumed = &fixture.all("a", "job_resumed")[0];
     assert_eq!(resumed["restored"]["running"], 3);
     assert_eq!(resumed["planned"], false);
 }
@@ -79,15 +79,15 @@ fn what_ran_is_interrupted_and_sent_again_with_its_token_and_the_next_number() {
 fn what_ran_is_sent_again_now_and_not_after_a_delay() {
     let server = StepServer::start().on("/s", &[ok().gated()]);
     let work = json!({"max_retries": 3, "backoff": 50_000});
-    let world = World::of(&[step("s", &server.url("/s"), &json!({}), &work)]);
-    let mut process = world.process();
+    let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), &work)]);
+    let mut process = fixture.process();
     process.begin(&wanted("a", "s", &json!({})));
     server.wait_for("/s", 1);
     process.kill();
     server.open("/s");
-    let engine = world.engine();
+    let engine = fixture.engine();
     engine.host().recover().unwrap();
-    let retry = World::eventually("a retry", || world.all("a", "retry_scheduled").pop());
+    let retry = FlowFixture::eventually("a retry", || fixture.all("a", "retry_scheduled").pop());
     assert_eq!(retry["delay_ms"], 0, "{retry}");
     engine.completes("a");
     assert_eq!(server.all().len(), 2);
@@ -96,58 +96,60 @@ fn what_ran_is_sent_again_now_and_not_after_a_delay() {
 #[test]
 fn what_ran_and_may_not_be_tried_again_fails_as_interrupted() {
     let server = StepServer::start().on("/s", &[ok().gated()]);
-    let world = World::of(&[step("s", &server.url("/s"), &json!({}), &json!({"max_retries": 0}))]);
-    let mut process = world.process();
+    let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), &json!({"max_retries": 0}))]);
+    let mut process = fixture.process();
     process.begin(&wanted("a", "s", &json!({})));
     server.wait_for("/s", 1);
     process.kill();
     server.open("/s");
-    let engine = world.engine();
+    let engine = fixture.engine();
     engine.host().recover().unwrap();
     assert_eq!(engine.left("a"), Ok(JobStage::Failed));
     assert_eq!(server.all().len(), 1);
-    assert_eq!(world.all("a", "attempt_failed")[0]["cause"], "interrupted");
+    assert_eq!(fixture.all("a", "attempt_failed")[0]["cause"], "interrupted");
 }
 
 #[test]
 fn what_waited_goes_on_at_its_time_which_is_neither_drawn_again_nor_earlier() {
     let server = StepServer::start().on("/s", &[Reply::status(503), ok()]);
     let work = json!({"max_retries": 3, "backoff": 2500, "backoff_type": "fixed"});
-    let world = World::of(&[step("s", &server.url("/s"), &json!({}), &work)]);
-    let mut process = world.process();
+    let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), &work)]);
+    let mut process = fixture.process();
     process.begin(&wanted("a", "s", &json!({})));
-    World::eventually("a wait", || (!dues(&world, "a").is_empty()).then_some(()));
+    FlowFixture::eventually("a wait", || (!dues(&fixture, "a").is_empty()).then_some(()));
     process.kill();
-    let before = dues(&world, "a");
-    let engine = world.engine();
+    let before = dues(&fixture, "a");
+    let engine = fixture.engine();
     engine.host().recover().unwrap();
     let resumed = SystemTime::now();
     assert!(resumed < instant(before[0]), "too slow a machine for this test");
     engine.completes("a");
-    assert_eq!(dues(&world, "a"), before);
+    assert_eq!(dues(&fixture, "a"), before);
     let sent = server.requests("/s");
     assert_eq!(sent.len(), 2);
     assert!(sent[1].at >= instant(before[0]), "{sent:?} {before:?}");
     assert_eq!(token(&sent[0]), token(&sent[1]));
-    assert_eq!(world.all("a", "job_resumed")[0]["restored"]["waiting"], 1);
-    assert_eq!(world.all("a", "retry_scheduled").len(), 1);
+    assert_eq!(fixture.all("a", "job_resumed")[0]["restored"]["waiting"], 1);
+    assert_eq!(fixture.all("a", "retry_scheduled").len(), 1);
 }
 
 #[test]
 fn what_fell_due_while_nobody_was_there_goes_on_at_once() {
     let server = StepServer::start().on("/s", &[Reply::status(503), ok()]);
     let work = json!({"max_retries": 3, "backoff": 300, "backoff_type": "fixed"});
-    let world = World::of(&[step("s", &server.url("/s"), &json!({}), &work)]);
-    let mut process = world.process();
+    let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), &work)]);
+    let mut process = fixture.process();
     process.begin(&wanted("a", "s", &json!({})));
-    World::eventually("a wait", || (!dues(&world, "a").is_empty()).then_some(()));
+    FlowFixture::eventually("a wait", || (!dues(&fixture, "a").is_empty()).then_some(()));
     process.kill();
-    World::eventually("its time", || (SystemTime::now() > instant(dues(&world, "a")[0])).then_some(()));
-    let engine = world.engine();
+    FlowFixture::eventually("its time", || {
+        (SystemTime::now() > instant(dues(&fixture, "a")[0])).then_some(())
+    });
+    let engine = fixture.engine();
     engine.host().recover().unwrap();
     engine.completes("a");
     assert_eq!(server.all().len(), 2);
-    assert_eq!(world.all("a", "retry_scheduled").len(), 1);
+    assert_eq!(fixture.all("a", "retry_scheduled").len(), 1);
 }
 
 #[test]
@@ -155,26 +157,26 @@ fn what_was_pending_in_an_active_step_begins_once() {
     let server = StepServer::start().on("/s", &[ok().gated()]);
     let each = json!({"x": {"role": "required", "for_each": true}, "y": {"role": "output"}});
     let work = json!({"max_retries": 3, "backoff": 1, "parallelism": 1});
-    let world = World::of(&[step("s", &server.url("/s"), &each, &work)]);
-    let mut process = world.process();
+    let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &each, &work)]);
+    let mut process = fixture.process();
     process.begin(&wanted("a", "s", &json!({"x": [1, 2, 3]})));
     server.wait_for("/s", 1);
     process.kill();
     server.open("/s");
-    let engine = world.engine();
+    let engine = fixture.engine();
     engine.host().recover().unwrap();
     engine.completes("a");
     let mut asked: Vec<u64> =
         server.all().iter().map(|sent| sent.json()["arguments"]["x"].as_u64().unwrap()).collect();
     asked.sort_unstable();
     assert_eq!(asked, [1, 1, 2, 3]);
-    assert_eq!(world.all("a", "job_resumed")[0]["restored"]["pending"], 2);
+    assert_eq!(fixture.all("a", "job_resumed")[0]["restored"]["pending"], 2);
 }
 
 #[test]
 fn what_was_done_is_not_done_again_and_the_next_step_begins() {
     let server = StepServer::start().on("/first", &[ok()]).on("/second", &[ok().gated()]);
-    let world = World::of(&[
+    let fixture = FlowFixture::of(&[
         step("first", &server.url("/first"), &json!({"y": {"role": "output"}}), &Value::Null),
         step(
             "second",
@@ -183,12 +185,12 @@ fn what_was_done_is_not_done_again_and_the_next_step_begins() {
             &json!({"max_retries": 1, "backoff": 1}),
         ),
     ]);
-    let mut process = world.process();
+    let mut process = fixture.process();
     process.begin(&wanted("a", "second", &json!({})));
     server.wait_for("/second", 1);
     process.kill();
     server.open("/second");
-    let engine = world.engine();
+    let engine = fixture.engine();
     engine.host().recover().unwrap();
     engine.completes("a");
     assert_eq!(server.requests("/first").len(), 1);
@@ -199,21 +201,21 @@ fn what_was_done_is_not_done_again_and_the_next_step_begins() {
 fn what_others_have_taken_on_is_waited_for_and_not_called_again() {
     let server = StepServer::start().on("/s", &[ok()]);
     let y = json!({"y": {"role": "output"}});
-    let world = World::of(&[async_step("s", &server.url("/s"), &y, &Value::Null)]);
-    let mut process = world.process();
+    let fixture = FlowFixture::of(&[async_step("s", &server.url("/s"), &y, &Value::Null)]);
+    let mut process = fixture.process();
     process.begin(&wanted("a", "s", &json!({})));
     let sent = server.wait_for("/s", 1);
-    World::eventually("it was taken on", || world.all("a", "attempt_accepted").pop());
+    FlowFixture::eventually("it was taken on", || fixture.all("a", "attempt_accepted").pop());
     process.kill();
-    let engine = world.engine();
+    let engine = fixture.engine();
     assert_eq!(engine.host().recover().unwrap().resumed, ["a"]);
-    World::eventually("it goes on", || world.all("a", "job_resumed").pop());
+    FlowFixture::eventually("it goes on", || fixture.all("a", "job_resumed").pop());
     let answer = engine.deliver("a", "s", &token(&sent[0]), r#"{"y": 7}"#);
     assert_eq!(answer, Some(Reported::Taken));
     engine.completes("a");
     assert_eq!(server.all().len(), 1);
-    assert_eq!(world.all("a", "attempt_started").len(), 1);
-    assert_eq!(world.job("a").attributes["y"].value, json!(7));
+    assert_eq!(fixture.all("a", "attempt_started").len(), 1);
+    assert_eq!(fixture.job("a").attributes["y"].value, json!(7));
 }
 
 #[test]
@@ -222,30 +224,30 @@ fn a_host_killed_again_and_again_comes_to_the_end_of_all_its_flows() {
     let server = StepServer::start().by("/s", |_| ok());
     let attributes = |from: &str, to: &str| json!({from: {"role": "required"}, to: {"role": "output", "mapping": {"name": "y"}}});
     let work = json!({"max_retries": -1, "backoff": 1, "backoff_type": "fixed"});
-    let world = World::of(&[
+    let fixture = FlowFixture::of(&[
         step("one", &server.url("/s"), &attributes("x", "a"), &work),
         step("two", &server.url("/s"), &attributes("a", "b"), &work),
         step("three", &server.url("/s"), &attributes("b", "c"), &work),
     ]);
-    let mut process = world.process();
+    let mut process = fixture.process();
     for flow in 0..FLOWS {
         process.begin(&wanted(&format!("f{flow}"), "three", &json!({"x": flow})));
         if flow % 3 == 2 {
             server.wait_for("/s", flow);
             process.kill();
-            process = world.process();
+            process = fixture.process();
             let found = process.recover();
             assert_eq!(found["owned"], json!([]), "{found}");
         }
     }
     for flow in 0..FLOWS {
         let flow = format!("f{flow}");
-        assert_eq!(world.ended(&flow).stage, JobStage::Completed);
+        assert_eq!(fixture.ended(&flow).stage, JobStage::Completed);
         // Three successes, and everything else that was sent was interrupted.
-        assert_eq!(world.all(&flow, "attempt_succeeded").len(), 3);
-        let failed = world.all(&flow, "attempt_failed");
+        assert_eq!(fixture.all(&flow, "attempt_succeeded").len(), 3);
+        let failed = fixture.all(&flow, "attempt_failed");
         assert!(failed.iter().all(|failed| failed["cause"] == "interrupted"), "{failed:?}");
-        let started = world.all(&flow, "attempt_started").len();
+        let started = fixture.all(&flow, "attempt_started").len();
         assert_eq!(started, 3 + failed.len());
     }
 }

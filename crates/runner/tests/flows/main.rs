@@ -1,7 +1,7 @@
 //! Many flows in one process, or in several: with a real store, real requests, and real kills.
 //!
 //! Nothing here waits for a fixed time: a test waits for what it expects, through
-//! `World::eventually`, which fails loudly.
+//! `FlowFixture::eventually`, which fails loudly.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -16,6 +16,7 @@ mod checked_once;
 mod definitions;
 mod deliver;
 mod engine;
+mod fixture;
 #[expect(dead_code, reason = "other tests use the rest of it")]
 #[path = "../../../cli/tests/durability/http_server.rs"]
 mod http_server;
@@ -26,4 +27,8 @@ mod refused;
 mod sub_flows;
 mod two_hosts;
 mod work_config;
-mod world;
+
+/// The name under which `http_server.rs`, which the tests of the command line share, waits for something.
+mod world {
+    pub(crate) use crate::fixture::FlowFixture as World;
+}

@@ -8,8 +8,8 @@ use undaunted_engine::job::JobStage;
 use undaunted_runner::breakers;
 use undaunted_runner::flows::BeginError;
 
+use crate::fixture::{FlowFixture, async_step, step, wanted};
 use crate::http_server::{Reply, StepServer};
-use crate::world::{World, async_step, step, wanted};
 
 #[test]
 fn a_thousand_flows_at_once_call_every_step_exactly_once() {
@@ -24,11 +24,11 @@ fn a_thousand_flows_at_once_call_every_step_exactly_once() {
             Reply::outputs(&json!({"z": y + 1}))
         });
     let attributes = |from: &str, to: &str| json!({from: {"role": "required"}, to: {"role": "output"}});
-    let world = World::of(&[
+    let fixture = FlowFixture::of(&[
         step("double", &server.url("/double"), &attributes("x", "y"), &Value::Null),
         step("add", &server.url("/add"), &attributes("y", "z"), &Value::Null),
     ]);
-    let engine = world.engine();
+    let engine = fixture.engine();
     for flow in 0..FLOWS {
         engine.start(&wanted(&format!("f{flow}"), "add", &json!({"x": flow})));
     }
@@ -44,19 +44,19 @@ fn a_thousand_flows_at_once_call_every_step_exactly_once() {
     assert_eq!(calls.len(), 2 * FLOWS);
     assert!(calls.values().all(|calls| *calls == 1));
     for flow in [0, 1, 500, 999] {
-        let job = world.job(&format!("f{flow}"));
+        let job = fixture.job(&format!("f{flow}"));
         assert_eq!(job.attributes["z"].value, json!(2 * flow + 1));
     }
     assert_eq!(engine.all_left().len(), FLOWS);
     // Each was added to the catalog once, and is done with.
-    World::eventually("all are done with", || {
-        let done = world.book.read(|catalog| {
+    FlowFixture::eventually("all are done with", || {
+        let done = fixture.catalog.read(|catalog| {
             let mut flows = catalog.flows.values();
             flows.all(|flow| flow.place == FlowLifecycle::Deactivated)
         });
         done.unwrap().then_some(())
     });
-    let records = world.book.known(|_, version| version.0);
+    let records = fixture.catalog.known(|_, version| version.0);
     assert_eq!(records, 2 + 2 * u64::try_from(FLOWS).unwrap());
 }
 
@@ -70,19 +70,19 @@ fn a_host_that_leaves_suspends_all_its_flows_and_they_all_go_on() {
     let y = json!({"y": {"role": "output"}});
     let gated = json!({"g": {"role": "required", "for_each": true}});
     let one = json!({"max_retries": 3, "parallelism": 1});
-    let world = World::of(&[
+    let fixture = FlowFixture::of(&[
         step("gated", &server.url("/gated"), &gated, &one),
         async_step("later", &server.url("/later"), &y, &work),
         step("failing", &server.url("/failing"), &json!({}), &work),
     ]);
-    let engine = world.engine();
+    let engine = fixture.engine();
     let flows = ["running", "accepted", "waiting"];
     engine.start(&wanted("running", "gated", &json!({"g": [1, 2]})));
     engine.start(&wanted("accepted", "later", &json!({})));
     engine.start(&wanted("waiting", "failing", &json!({})));
     server.wait_for("/gated", 1);
-    World::eventually("it was taken on", || world.all("accepted", "attempt_accepted").pop());
-    World::eventually("a wait", || world.all("waiting", "retry_scheduled").pop());
+    FlowFixture::eventually("it was taken on", || fixture.all("accepted", "attempt_accepted").pop());
+    FlowFixture::eventually("a wait", || fixture.all("waiting", "retry_scheduled").pop());
     engine.host().interrupt();
     // What runs finishes; nothing new starts.
     for flow in ["accepted", "waiting"] {
@@ -92,13 +92,13 @@ fn a_host_that_leaves_suspends_all_its_flows_and_they_all_go_on() {
     engine.host().wait();
     for flow in flows {
         assert_eq!(engine.left(flow), Ok(JobStage::Suspended), "{flow}");
-        assert_eq!(world.place(flow), Some(FlowLifecycle::Active));
-        assert_eq!(world.all(flow, "job_suspended").len(), 1);
-        assert_eq!(world.all(flow, "attempt_started").len(), 1);
+        assert_eq!(fixture.place(flow), Some(FlowLifecycle::Active));
+        assert_eq!(fixture.all(flow, "job_suspended").len(), 1);
+        assert_eq!(fixture.all(flow, "attempt_started").len(), 1);
     }
     drop(engine);
     server.answers("/failing", &[Reply::outputs(&json!({}))]);
-    let engine = world.engine();
+    let engine = fixture.engine();
     let mut resumed = engine.host().recover().unwrap().resumed;
     resumed.sort();
     assert_eq!(resumed, ["accepted", "running", "waiting"]);
@@ -107,8 +107,8 @@ fn a_host_that_leaves_suspends_all_its_flows_and_they_all_go_on() {
     engine.deliver("accepted", "later", token, r#"{"y": 1}"#).unwrap();
     for flow in flows {
         engine.completes(flow);
-        assert_eq!(world.all(flow, "job_resumed")[0]["planned"], true);
-        assert_eq!(world.all(flow, "attempt_failed").len(), usize::from(flow == "waiting"));
+        assert_eq!(fixture.all(flow, "job_resumed")[0]["planned"], true);
+        assert_eq!(fixture.all(flow, "attempt_failed").len(), usize::from(flow == "waiting"));
     }
     assert_eq!(server.requests("/gated").len(), 2);
     assert_eq!(server.requests("/later").len(), 1);
@@ -118,14 +118,14 @@ fn a_host_that_leaves_suspends_all_its_flows_and_they_all_go_on() {
 #[test]
 fn a_host_that_is_leaving_begins_nothing_any_more() {
     let server = StepServer::start().on("/s", &[Reply::outputs(&json!({}))]);
-    let world = World::of(&[step("s", &server.url("/s"), &json!({}), &Value::Null)]);
-    let engine = world.engine();
+    let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), &Value::Null)]);
+    let engine = fixture.engine();
     engine.suspend();
     let refused = engine.host().start(&wanted("a", "s", &json!({})));
     assert!(matches!(refused, Err(BeginError::Leaving)), "{refused:?}");
     drop(engine);
     assert!(server.all().is_empty());
-    let engine = world.engine();
+    let engine = fixture.engine();
     assert_eq!(engine.host().recover().unwrap().resumed, [""; 0]);
 }
 
@@ -133,15 +133,15 @@ fn a_host_that_is_leaving_begins_nothing_any_more() {
 fn a_host_that_is_told_twice_leaves_at_once_and_what_ran_is_sent_again() {
     let server = StepServer::start().on("/s", &[Reply::outputs(&json!({})).gated()]);
     let work = json!({"max_retries": 3, "backoff": 1});
-    let world = World::of(&[step("s", &server.url("/s"), &json!({}), &work)]);
-    let engine = world.engine();
+    let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), &work)]);
+    let engine = fixture.engine();
     engine.start(&wanted("a", "s", &json!({})));
     server.wait_for("/s", 1);
     // Twice, when it is dropped.
     drop(engine);
-    assert_eq!(world.all("a", "attempt_failed")[0]["cause"], "interrupted");
+    assert_eq!(fixture.all("a", "attempt_failed")[0]["cause"], "interrupted");
     server.open("/s");
-    let engine = world.engine();
+    let engine = fixture.engine();
     assert_eq!(engine.host().recover().unwrap().resumed, ["a"]);
     engine.completes("a");
     let sent = server.requests("/s");
@@ -158,8 +158,8 @@ fn breakers_that_nobody_has_written_count_their_first_failure_once() {
         let work = json!({"max_retries": 0});
         step(&format!("s{n}"), &server.url("/s"), &json!({}), &work)
     });
-    let world = World::of(&steps.collect::<Vec<Value>>());
-    let engine = world.engine();
+    let fixture = FlowFixture::of(&steps.collect::<Vec<Value>>());
+    let engine = fixture.engine();
     for n in 0..PLACES {
         engine.start(&wanted(&format!("f{n}"), &format!("s{n}"), &json!({})));
     }
@@ -173,7 +173,7 @@ fn breakers_that_nobody_has_written_count_their_first_failure_once() {
     for n in 0..PLACES {
         assert_eq!(engine.left(&format!("f{n}")), Ok(JobStage::Failed));
     }
-    let known = breakers::list(world.store()).unwrap();
+    let known = breakers::list(fixture.store()).unwrap();
     assert_eq!(known.len(), PLACES);
     for (name, record) in known {
         assert_eq!(record.state.failures(), 1, "{name}");

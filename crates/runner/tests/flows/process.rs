@@ -7,13 +7,13 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde_json::{Value, json};
 use undaunted_runner::flows::FlowSubmission;
 
-pub(crate) struct Process {
+pub(crate) struct HostProcess {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
-impl Process {
+impl HostProcess {
     pub(crate) fn start(folder: &Path) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_test-host"))
             .arg(folder)
@@ -50,7 +50,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for HostProcess {
     fn drop(&mut self) {
         // It may be dead already.
         drop(self.child.kill());

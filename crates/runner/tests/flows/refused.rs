@@ -10,15 +10,15 @@ use undaunted_runner::breakers;
 use undaunted_runner::flows::BegunFlow;
 use undaunted_store::{Append, Fault, Faults, FaultyStore, SqliteStore, StoreError};
 
-use crate::engine::{Engine, Told};
+use crate::engine::{Engine, HostOptions};
+use crate::fixture::{FlowFixture, activated, step, wanted};
 use crate::http_server::{Reply, StepServer};
-use crate::world::{World, activated, step, wanted};
 
 /// A host whose store refuses what its script says.
-fn engine(world: &World, faults: &Faults) -> Engine {
-    let inner = SqliteStore::open(world.folder()).unwrap();
+fn engine(fixture: &FlowFixture, faults: &Faults) -> Engine {
+    let inner = SqliteStore::open(fixture.folder()).unwrap();
     let store = FaultyStore::new(Box::new(inner), faults.clone());
-    Engine::on(Arc::new(store), world.folder(), Told::default())
+    Engine::on(Arc::new(store), fixture.folder(), HostOptions::default())
 }
 
 /// The n-th append from now on finds no room. Nothing is being written when this is called.
@@ -34,10 +34,10 @@ fn gated() -> StepServer {
 }
 
 /// A flow `outer`, whose only item waits for a flow with the step `inner`.
-fn world(server: &StepServer) -> World {
+fn fixture(server: &StepServer) -> FlowFixture {
     let given = json!({"y": {"role": "output"}});
     let work = json!({"max_retries": 2, "backoff": 1});
-    World::of(&[
+    FlowFixture::of(&[
         step("inner", &server.url("/inner"), &given, &work),
         json!({
             "id": "outer", "type": "flow", "flow": {"goals": ["inner"]}, "attributes": given,
@@ -46,42 +46,42 @@ fn world(server: &StepServer) -> World {
 }
 
 /// Starts the flow `a`, and waits until its inner flow is at its step. The name of that.
-fn inner_flow(world: &World, server: &StepServer, engine: &Engine) -> String {
+fn inner_flow(fixture: &FlowFixture, server: &StepServer, engine: &Engine) -> String {
     engine.start(&wanted("a", "outer", &json!({})));
     let called = server.wait_for("/inner", 1);
     let flow = called[0].json()["metadata"]["flow_id"].clone();
     let flow = flow.as_str().unwrap();
-    World::eventually("the item waits", || world.all("a", "attempt_accepted").pop());
-    World::eventually("the catalog knows it", || world.place(flow));
+    FlowFixture::eventually("the item waits", || fixture.all("a", "attempt_accepted").pop());
+    FlowFixture::eventually("the catalog knows it", || fixture.place(flow));
     flow.to_owned()
 }
 
 #[test]
 fn an_end_that_could_not_be_written_is_told_to_nobody_and_is_reached_after_a_restart() {
     let server = gated();
-    let world = world(&server);
+    let fixture = fixture(&server);
     let faults = Faults::none();
-    let first = engine(&world, &faults);
-    let flow = &*inner_flow(&world, &server, &first);
+    let first = engine(&fixture, &faults);
+    let flow = &*inner_flow(&fixture, &server, &first);
     refuse(&faults, 1);
     server.open("/inner");
     let why = first.left(flow).unwrap_err();
     assert!(why.contains("full"), "{why}");
     // Whatever was noted before it was left is written now.
     first.host().book().flush().unwrap();
-    assert_eq!(world.place(flow), Some(FlowLifecycle::Active));
-    assert_eq!(world.all(flow, "job_completed"), Vec::<Value>::new());
+    assert_eq!(fixture.place(flow), Some(FlowLifecycle::Active));
+    assert_eq!(fixture.all(flow, "job_completed"), Vec::<Value>::new());
     first.suspend();
     assert_eq!(first.left("a"), Ok(JobStage::Suspended));
-    assert_eq!(world.all("a", "attempt_succeeded"), Vec::<Value>::new());
+    assert_eq!(fixture.all("a", "attempt_succeeded"), Vec::<Value>::new());
     drop(first);
 
-    let second = world.engine();
+    let second = fixture.engine();
     assert_eq!(second.host().recover().unwrap().resumed, ["a", flow]);
     second.completes(flow);
     second.completes("a");
-    assert_eq!(world.ended(flow).stage, JobStage::Completed);
-    let y = world.ended("a").attributes["y"].value.clone();
+    assert_eq!(fixture.ended(flow).stage, JobStage::Completed);
+    let y = fixture.ended("a").attributes["y"].value.clone();
     assert_eq!(y, json!(7));
     // It is not known that it was answered, so it is asked again with the same token.
     let calls = server.requests("/inner");
@@ -93,18 +93,18 @@ fn an_end_that_could_not_be_written_is_told_to_nobody_and_is_reached_after_a_res
 fn a_flow_whose_repair_cannot_be_written_is_free_and_gone_on_with_the_next_time() {
     let server = gated();
     server.open("/inner");
-    let world = world(&server);
+    let fixture = fixture(&server);
     for flow in ["a", "b"] {
-        world.deposit(flow, &wanted("template", "inner", &json!({})), &[]);
+        fixture.deposit(flow, &wanted("template", "inner", &json!({})), &[]);
     }
     let faults = Faults::none();
-    let engine = engine(&world, &faults);
+    let engine = engine(&fixture, &faults);
     refuse(&faults, 1);
     let why = engine.host().recover().unwrap_err();
     assert!(format!("{why:?}").contains("DiskFull"), "{why:?}");
     for flow in ["a", "b"] {
-        world.free(flow);
-        assert_eq!(world.records(flow).len(), 1, "nothing happened to {flow}");
+        fixture.free(flow);
+        assert_eq!(fixture.records(flow).len(), 1, "nothing happened to {flow}");
     }
     let found = engine.host().recover().unwrap();
     assert_eq!(found.resumed, ["a", "b"]);
@@ -116,44 +116,44 @@ fn a_flow_whose_repair_cannot_be_written_is_free_and_gone_on_with_the_next_time(
 #[test]
 fn a_note_that_could_not_be_written_does_not_stop_flows_from_being_taken_over() {
     let server = gated();
-    let world = world(&server);
+    let fixture = fixture(&server);
     let faults = Faults::none();
-    let engine = engine(&world, &faults);
+    let engine = engine(&fixture, &faults);
     engine.start(&wanted("a", "inner", &json!({})));
     server.wait_for("/inner", 1);
-    world.deposit("orphan", &wanted("template", "inner", &json!({})), &[]);
-    world.noted(vec![activated("orphan")]);
+    fixture.deposit("orphan", &wanted("template", "inner", &json!({})), &[]);
+    fixture.noted(vec![activated("orphan")]);
     // Its end is written, and that the catalog is told of it is not.
     refuse(&faults, 2);
     server.open("/inner");
     engine.completes("a");
     assert!(engine.host().take_over(&mut String::new()).is_err());
-    world.free("orphan");
-    assert_eq!(world.records("orphan").len(), 1);
+    fixture.free("orphan");
+    assert_eq!(fixture.records("orphan").len(), 1);
     let found = engine.host().take_over(&mut String::new()).unwrap();
     assert_eq!(found.resumed, ["orphan"]);
     engine.completes("orphan");
-    assert_eq!(world.ended("a").stage, JobStage::Completed);
-    assert_eq!(world.ended("orphan").stage, JobStage::Completed);
+    assert_eq!(fixture.ended("a").stage, JobStage::Completed);
+    assert_eq!(fixture.ended("orphan").stage, JobStage::Completed);
     assert_eq!(server.requests("/inner").len(), 2);
 }
 
 #[test]
 fn a_flow_that_the_catalog_cannot_be_told_of_runs_and_stands_in_it_in_the_end() {
     let server = gated();
-    let world = world(&server);
+    let fixture = fixture(&server);
     let faults = Faults::none();
-    let engine = engine(&world, &faults);
+    let engine = engine(&fixture, &faults);
     // The flow is written, and that the catalog is told of it is not.
     refuse(&faults, 2);
     let asked = wanted("a", "inner", &json!({}));
     assert_eq!(engine.host().start(&asked).unwrap(), BegunFlow::Now);
-    assert_eq!(world.place("a"), None);
+    assert_eq!(fixture.place("a"), None);
     server.wait_for("/inner", 1);
     assert_eq!(engine.host().start(&asked).unwrap(), BegunFlow::Before);
     server.open("/inner");
     engine.completes("a");
-    assert_eq!(world.ended("a").stage, JobStage::Completed);
+    assert_eq!(fixture.ended("a").stage, JobStage::Completed);
     assert_eq!(server.requests("/inner").len(), 1);
 }
 
@@ -161,18 +161,18 @@ fn a_flow_that_the_catalog_cannot_be_told_of_runs_and_stands_in_it_in_the_end() 
 fn an_outage_of_the_store_is_waited_for_and_what_was_written_before_it_is_not_doubled() {
     for stored in [false, true] {
         let server = gated();
-        let world = world(&server);
+        let fixture = fixture(&server);
         let faults = Faults::none();
-        let engine = engine(&world, &faults);
-        let flow = &*inner_flow(&world, &server, &engine);
+        let engine = engine(&fixture, &faults);
+        let flow = &*inner_flow(&fixture, &server, &engine);
         let outage = Fault::Outage { stored, questions: 2 };
         drop(faults.clone().at_append(faults.appends() + 1, outage));
         server.open("/inner");
         engine.completes(flow);
         engine.completes("a");
         for flow in [flow, "a"] {
-            assert_eq!(world.all(flow, "attempt_succeeded").len(), 1, "{stored}");
-            assert_eq!(world.all(flow, "job_completed").len(), 1);
+            assert_eq!(fixture.all(flow, "attempt_succeeded").len(), 1, "{stored}");
+            assert_eq!(fixture.all(flow, "job_completed").len(), 1);
         }
         assert_eq!(server.requests("/inner").len(), 1);
         let told = engine.outages.lock().unwrap().clone();
@@ -185,14 +185,14 @@ fn an_outage_of_the_store_is_waited_for_and_what_was_written_before_it_is_not_do
 #[test]
 fn what_the_catalog_could_not_be_told_in_an_outage_it_is_told_afterwards() {
     let server = gated();
-    let world = world(&server);
+    let fixture = fixture(&server);
     let faults = Faults::none();
-    let engine = engine(&world, &faults);
+    let engine = engine(&fixture, &faults);
     // The flow is written, and the store is away when the catalog is to be told of it.
     let outage = Fault::Outage { stored: false, questions: 1 };
     drop(faults.clone().at_append(faults.appends() + 2, outage));
     engine.start(&wanted("a", "inner", &json!({})));
-    World::eventually("the catalog knows it", || world.place("a"));
+    FlowFixture::eventually("the catalog knows it", || fixture.place("a"));
     server.open("/inner");
     engine.completes("a");
     assert_eq!(server.requests("/inner").len(), 1);
@@ -202,15 +202,15 @@ fn what_the_catalog_could_not_be_told_in_an_outage_it_is_told_afterwards() {
 fn a_breaker_that_cannot_be_read_fails_its_flow_and_the_loop_rests_afterwards() {
     let (broken, fine) = (gated(), gated());
     let given = json!({"y": {"role": "output"}});
-    let world = World::of(&[
+    let fixture = FlowFixture::of(&[
         step("broken", &broken.url("/inner"), &given, &Value::Null),
         step("fine", &fine.url("/inner"), &given, &Value::Null),
     ]);
     let journal = breakers::aggregate(&broken.url("")).unwrap();
     let damaged = Append::facts(journal, vec![b"no record".to_vec()]);
-    let _ = world.store().append(vec![damaged]).unwrap();
+    let _ = fixture.store().append(vec![damaged]).unwrap();
     let faults = Faults::none();
-    let engine = engine(&world, &faults);
+    let engine = engine(&fixture, &faults);
     engine.start(&wanted("a", "broken", &json!({})));
     let why = engine.left("a").unwrap_err();
     assert!(why.contains("breaker"), "{why}");

@@ -8,15 +8,15 @@ use undaunted_runner::drive::Reported;
 use undaunted_runner::{journal, request};
 
 use crate::engine::Engine;
+use crate::fixture::{FlowFixture, async_step, now, step, wanted};
 use crate::http_server::{Reply, Request, StepServer};
-use crate::process::Process;
-use crate::world::{World, async_step, now, step, wanted};
+use crate::process::HostProcess;
 
 /// A flow `outer` whose step waits for a flow that has one step, whose result comes later.
-fn world(server: &StepServer) -> World {
+fn fixture(server: &StepServer) -> FlowFixture {
     let inner = json!({"x": {"role": "required"}, "y": {"role": "output"}});
     let work = json!({"max_retries": 3, "backoff": 1});
-    World::of(&[
+    FlowFixture::of(&[
         async_step("inner", &server.url("/inner"), &inner, &work),
         json!({
             "id": "middle", "type": "flow", "flow": {"goals": ["inner"]},
@@ -41,18 +41,18 @@ fn of(sent: &Request) -> [String; 2] {
     ["flow_id", "receipt_token"].map(|key| metadata[key].as_str().unwrap().to_owned())
 }
 
-fn accepted(world: &World, flow: &str) {
-    World::eventually("it was taken on", || {
-        let there = journal::replay(world.store(), flow, &Plans::default(), |_, _, _| {}).is_ok();
-        there.then(|| world.all(flow, "attempt_accepted").pop()).flatten()
+fn accepted(fixture: &FlowFixture, flow: &str) {
+    FlowFixture::eventually("it was taken on", || {
+        let there = journal::replay(fixture.store(), flow, &Plans::default(), |_, _, _| {}).is_ok();
+        there.then(|| fixture.all(flow, "attempt_accepted").pop()).flatten()
     });
 }
 
 #[test]
 fn a_flow_of_an_item_is_a_flow_of_its_own_with_a_parent() {
     let server = server();
-    let world = world(&server);
-    let engine = world.engine();
+    let fixture = fixture(&server);
+    let engine = fixture.engine();
     engine.start(&wanted("a", "outer", &json!({"w": [5, 6]})));
     for sent in server.wait_for("/inner", 2) {
         let [flow, token] = of(&sent);
@@ -66,8 +66,8 @@ fn a_flow_of_an_item_is_a_flow_of_its_own_with_a_parent() {
         let answer = engine.deliver(&flow, "inner", &token, &result);
         assert_eq!(answer, Some(Reported::Taken));
         engine.completes(&flow);
-        assert_eq!(world.ended(&flow).stage, JobStage::Completed);
-        let CatalogEvent::FlowActivated { parent, .. } = &world.catalog_of(&flow)[0].event else {
+        assert_eq!(fixture.ended(&flow).stage, JobStage::Completed);
+        let CatalogEvent::FlowActivated { parent, .. } = &fixture.catalog_of(&flow)[0].event else {
             panic!("it was not activated first");
         };
         assert_eq!(parent.as_deref(), Some("a"));
@@ -81,14 +81,14 @@ fn a_flow_of_an_item_is_a_flow_of_its_own_with_a_parent() {
 #[test]
 fn both_are_gone_on_with_after_a_kill_and_neither_is_begun_again() {
     let server = server();
-    let world = world(&server);
-    let mut process = world.process();
+    let fixture = fixture(&server);
+    let mut process = fixture.process();
     process.begin(&wanted("a", "outer", &json!({"w": [5]})));
     let [flow, token] = of(&server.wait_for("/inner", 1)[0]);
-    accepted(&world, "a");
-    accepted(&world, &flow);
+    accepted(&fixture, "a");
+    accepted(&fixture, &flow);
     process.kill();
-    let engine = world.engine();
+    let engine = fixture.engine();
     let found = engine.host().recover().unwrap();
     assert_eq!(found.resumed, ["a".to_owned(), flow.clone()]);
     let answer = engine.deliver(&flow, "inner", &token, r#"{"y": 1}"#);
@@ -96,81 +96,83 @@ fn both_are_gone_on_with_after_a_kill_and_neither_is_begun_again() {
     engine.completes(&flow);
     engine.completes("a");
     assert_eq!(server.requests("/inner").len(), 1);
-    assert_eq!(world.all("a", "attempt_started").len(), 2);
-    assert_eq!(world.all(&flow, "attempt_started").len(), 1);
+    assert_eq!(fixture.all("a", "attempt_started").len(), 2);
+    assert_eq!(fixture.all(&flow, "attempt_started").len(), 1);
 }
 
 #[test]
 fn a_flow_that_ended_while_nobody_waited_for_it_gives_its_result() {
     let server = server();
-    let world = world(&server);
-    let mut process = world.process();
+    let fixture = fixture(&server);
+    let mut process = fixture.process();
     process.begin(&wanted("a", "outer", &json!({"w": [5]})));
     let [flow, token] = of(&server.wait_for("/inner", 1)[0]);
-    accepted(&world, "a");
-    accepted(&world, &flow);
+    accepted(&fixture, "a");
+    accepted(&fixture, &flow);
     process.kill();
-    let first = world.engine();
+    let first = fixture.engine();
     // Only the inner one is gone on with, and comes to its end.
     let answer = first.deliver(&flow, "inner", &token, r#"{"y": 1}"#);
     assert_eq!(answer, Some(Reported::Taken));
     first.completes(&flow);
     drop(first);
-    let second = world.engine();
+    let second = fixture.engine();
     assert_eq!(second.host().recover().unwrap().resumed, ["a"]);
     second.completes("a");
     assert_eq!(server.requests("/inner").len(), 1);
-    assert_eq!(world.all(&flow, "job_submitted").len(), 1);
+    assert_eq!(fixture.all(&flow, "job_submitted").len(), 1);
 }
 
 /// A flow whose inner one runs elsewhere: the engine of the outer one, and what the inner one is called
 /// and waits for. Both were begun by a process that was killed since.
-fn apart(world: &World, server: &StepServer, inner: &mut Process) -> (Engine, [String; 2]) {
-    let mut process = world.process();
+fn apart(fixture: &FlowFixture, server: &StepServer, inner: &mut HostProcess) -> (Engine, [String; 2]) {
+    let mut process = fixture.process();
     process.begin(&wanted("a", "outer", &json!({"w": [5]})));
     let [flow, token] = of(&server.wait_for("/inner", 1)[0]);
-    accepted(world, "a");
-    accepted(world, &flow);
+    accepted(fixture, "a");
+    accepted(fixture, &flow);
     process.kill();
     // While somebody has the outer one only the inner one can be gone on with.
-    let held = journal::claim(world.store(), "a", &Plans::default()).unwrap();
+    let held = journal::claim(fixture.store(), "a", &Plans::default()).unwrap();
     let found = inner.recover();
     assert_eq!(found, json!({"resumed": [flow], "owned": ["a"]}));
-    journal::tell(world.store(), held, &Input::Unpause, now()).unwrap();
-    let outer = world.engine();
+    journal::tell(fixture.store(), held, &Input::Unpause, now()).unwrap();
+    let outer = fixture.engine();
     let found = outer.host().recover().unwrap();
     assert_eq!(found.resumed, ["a"]);
     assert_eq!(found.owned, std::slice::from_ref(&flow));
-    World::eventually("it goes on", || world.all("a", "job_resumed").pop());
+    FlowFixture::eventually("it goes on", || fixture.all("a", "job_resumed").pop());
     (outer, [flow, token])
 }
 
 #[test]
 fn a_flow_that_another_host_runs_is_waited_for() {
     let server = server();
-    let world = world(&server);
-    let mut inner = world.process();
-    let (outer, [flow, token]) = apart(&world, &server, &mut inner);
+    let fixture = fixture(&server);
+    let mut inner = fixture.process();
+    let (outer, [flow, token]) = apart(&fixture, &server, &mut inner);
     // It comes to the wrong one, which hands it on.
     let answer = outer.deliver(&flow, "inner", &token, r#"{"y": 4}"#);
     assert_eq!(answer, Some(Reported::Taken));
-    assert_eq!(world.ended(&flow).stage, JobStage::Completed);
+    assert_eq!(fixture.ended(&flow).stage, JobStage::Completed);
     outer.completes("a");
     assert_eq!(server.requests("/inner").len(), 1);
     let sent = server.requests("/outer")[0].json();
     assert_eq!(sent["arguments"]["ys"], 4);
     assert!(!outer.all_left().contains_key(&flow));
-    assert_eq!(world.all("a", "attempt_started").len(), 2);
+    assert_eq!(fixture.all("a", "attempt_started").len(), 2);
 }
 
 #[test]
 fn a_flow_whose_host_was_killed_is_taken_over_by_whoever_waits_for_it() {
     let server = server();
-    let world = world(&server);
-    let mut inner = world.process();
-    let (outer, [flow, token]) = apart(&world, &server, &mut inner);
+    let fixture = fixture(&server);
+    let mut inner = fixture.process();
+    let (outer, [flow, token]) = apart(&fixture, &server, &mut inner);
     inner.kill();
-    World::eventually("it is taken over", || (world.all(&flow, "job_resumed").len() == 2).then_some(()));
+    FlowFixture::eventually("it is taken over", || {
+        (fixture.all(&flow, "job_resumed").len() == 2).then_some(())
+    });
     let answer = outer.deliver(&flow, "inner", &token, r#"{"y": 4}"#);
     assert_eq!(answer, Some(Reported::Taken));
     outer.completes(&flow);
@@ -181,27 +183,27 @@ fn a_flow_whose_host_was_killed_is_taken_over_by_whoever_waits_for_it() {
 #[test]
 fn who_is_cancelled_cancels_a_flow_that_another_host_runs() {
     let server = server();
-    let world = world(&server);
-    let mut inner = world.process();
-    let (outer, [flow, _]) = apart(&world, &server, &mut inner);
-    request::ask(world.store(), "a", request::JobRequest::Cancel).unwrap();
+    let fixture = fixture(&server);
+    let mut inner = fixture.process();
+    let (outer, [flow, _]) = apart(&fixture, &server, &mut inner);
+    request::ask(fixture.store(), "a", request::JobRequest::Cancel).unwrap();
     assert_eq!(outer.left("a"), Ok(JobStage::Cancelled));
-    assert_eq!(world.ended(&flow).stage, JobStage::Cancelled);
+    assert_eq!(fixture.ended(&flow).stage, JobStage::Cancelled);
 }
 
 #[test]
 fn a_flow_that_fails_fails_its_item_for_good_and_says_why() {
     let server = server();
     server.answers("/inner", &[Reply::refusal("no roots today")]);
-    let world = world(&server);
-    let engine = world.engine();
+    let fixture = fixture(&server);
+    let engine = fixture.engine();
     engine.start(&wanted("a", "outer", &json!({"w": [5]})));
     assert_eq!(engine.left("a"), Ok(JobStage::Failed));
-    let failed = world.events("a").pop().unwrap();
+    let failed = fixture.events("a").pop().unwrap();
     let error = failed["error"].as_str().unwrap();
     assert!(error.contains("no roots today"), "{error}");
     assert_eq!(server.requests("/inner").len(), 1);
     let [flow, _] = of(&server.requests("/inner")[0]);
-    assert_eq!(world.ended(&flow).stage, JobStage::Failed);
-    assert_eq!(world.ended("a").stage, JobStage::Failed);
+    assert_eq!(fixture.ended(&flow).stage, JobStage::Failed);
+    assert_eq!(fixture.ended("a").stage, JobStage::Failed);
 }

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use undaunted_engine::job::JobStage;
 use undaunted_runner::drive::Reported;
 
+use crate::fixture::{FlowFixture, async_step, step, wanted};
 use crate::http_server::{Reply, StepServer};
-use crate::world::{World, async_step, step, wanted};
 
 /// How often each flow was called.
 fn calls(server: &StepServer) -> BTreeMap<String, usize> {
@@ -25,8 +25,8 @@ fn flows_begun_on_both_are_each_run_by_one_and_once() {
     const FLOWS: usize = 20;
     let server = StepServer::start().on("/s", &[Reply::outputs(&json!({})).gated()]);
     let x = json!({"x": {"role": "required"}});
-    let world = World::of(&[step("s", &server.url("/s"), &x, &Value::Null)]);
-    let hosts = [world.engine(), world.engine()];
+    let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &x, &Value::Null)]);
+    let hosts = [fixture.engine(), fixture.engine()];
     for flow in 0..FLOWS {
         let asked = wanted(&format!("f{flow}"), "s", &json!({"x": flow}));
         hosts[flow % 2].start(&asked);
@@ -48,9 +48,9 @@ fn flows_begun_on_both_are_each_run_by_one_and_once() {
         assert_eq!(left.len(), FLOWS / 2);
         for (flow, ends) in left {
             assert_eq!(ends, [Ok(JobStage::Completed)], "{flow} of {number}");
-            assert_eq!(world.all(&flow, "attempt_started").len(), 1);
-            world.ended(&flow);
-            assert_eq!(world.words_of(&flow), ["flow_activated", "flow_deactivated"]);
+            assert_eq!(fixture.all(&flow, "attempt_started").len(), 1);
+            fixture.ended(&flow);
+            assert_eq!(fixture.words_of(&flow), ["flow_activated", "flow_deactivated"]);
         }
     }
 }
@@ -60,21 +60,21 @@ fn a_result_that_comes_to_the_wrong_one_is_handed_on_and_taken() {
     const FLOWS: usize = 10;
     let server = StepServer::start().on("/s", &[Reply::outputs(&json!({}))]);
     let y = json!({"y": {"role": "output"}});
-    let world = World::of(&[async_step("s", &server.url("/s"), &y, &Value::Null)]);
-    let hosts = [world.engine(), world.engine()];
+    let fixture = FlowFixture::of(&[async_step("s", &server.url("/s"), &y, &Value::Null)]);
+    let hosts = [fixture.engine(), fixture.engine()];
     for flow in 0..FLOWS {
         hosts[flow % 2].start(&wanted(&format!("f{flow}"), "s", &json!({})));
     }
     for sent in server.wait_for("/s", FLOWS) {
         let metadata = sent.json()["metadata"].clone();
         let [flow, token] = ["flow_id", "receipt_token"].map(|key| metadata[key].as_str().unwrap());
-        World::eventually("it was taken on", || world.all(flow, "attempt_accepted").pop());
+        FlowFixture::eventually("it was taken on", || fixture.all(flow, "attempt_accepted").pop());
         let number: usize = flow[1..].parse().unwrap();
         let wrong = &hosts[(number + 1) % 2];
         let result = json!({"y": number}).to_string();
         assert_eq!(wrong.deliver(flow, "s", token, &result), Some(Reported::Taken));
         hosts[number % 2].completes(flow);
-        assert_eq!(world.job(flow).attributes["y"].value, json!(number));
+        assert_eq!(fixture.job(flow).attributes["y"].value, json!(number));
         // And again, now that it has ended.
         assert_eq!(wrong.deliver(flow, "s", token, "{}"), Some(Reported::Taken));
     }
@@ -88,19 +88,19 @@ fn a_result_that_comes_to_the_wrong_one_is_handed_on_and_taken() {
 fn a_result_handed_to_one_that_was_killed_is_heard_by_the_next() {
     let server = StepServer::start().on("/s", &[Reply::outputs(&json!({}))]);
     let y = json!({"y": {"role": "output"}});
-    let world = World::of(&[async_step("s", &server.url("/s"), &y, &Value::Null)]);
-    let mut process = world.process();
+    let fixture = FlowFixture::of(&[async_step("s", &server.url("/s"), &y, &Value::Null)]);
+    let mut process = fixture.process();
     process.begin(&wanted("a", "s", &json!({})));
     let sent = server.wait_for("/s", 1)[0].json();
-    World::eventually("it was taken on", || world.all("a", "attempt_accepted").pop());
+    FlowFixture::eventually("it was taken on", || fixture.all("a", "attempt_accepted").pop());
     let token = sent["metadata"]["receipt_token"].as_str().unwrap().to_owned();
-    let engine = world.engine();
+    let engine = fixture.engine();
     // It has the flow for as long as it lives; whether it hears of the result before it dies is open.
     assert_eq!(engine.deliver("a", "s", &token, r#"{"y": 3}"#), Some(Reported::Taken));
     process.kill();
     engine.host().recover().unwrap();
-    assert_eq!(world.ended("a").stage, JobStage::Completed);
-    assert_eq!(world.job("a").attributes["y"].value, json!(3));
+    assert_eq!(fixture.ended("a").stage, JobStage::Completed);
+    assert_eq!(fixture.job("a").attributes["y"].value, json!(3));
     assert_eq!(server.all().len(), 1);
 }
 
@@ -109,15 +109,15 @@ fn two_who_go_on_with_the_flows_of_a_dead_one_share_them() {
     const FLOWS: usize = 30;
     let server = StepServer::start().on("/s", &[Reply::outputs(&json!({})).gated()]);
     let work = json!({"max_retries": 3, "backoff": 1});
-    let world = World::of(&[step("s", &server.url("/s"), &json!({}), &work)]);
-    let mut process = world.process();
+    let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), &work)]);
+    let mut process = fixture.process();
     for flow in 0..FLOWS {
         process.begin(&wanted(&format!("f{flow}"), "s", &json!({})));
     }
     server.wait_for("/s", FLOWS);
     process.kill();
     server.open("/s");
-    let hosts = [world.engine(), world.engine()];
+    let hosts = [fixture.engine(), fixture.engine()];
     let found = thread::scope(|scope| {
         let found = hosts.each_ref();
         let found = found.map(|host| scope.spawn(|| host.host().recover().unwrap()));
@@ -126,9 +126,9 @@ fn two_who_go_on_with_the_flows_of_a_dead_one_share_them() {
     let resumed = found[0].resumed.len() + found[1].resumed.len();
     for flow in 0..FLOWS {
         let flow = format!("f{flow}");
-        assert_eq!(world.ended(&flow).stage, JobStage::Completed);
-        assert_eq!(world.all(&flow, "job_resumed").len(), 1, "{flow}");
-        assert_eq!(world.all(&flow, "attempt_started").len(), 2, "{flow}");
+        assert_eq!(fixture.ended(&flow).stage, JobStage::Completed);
+        assert_eq!(fixture.all(&flow, "job_resumed").len(), 1, "{flow}");
+        assert_eq!(fixture.all(&flow, "attempt_started").len(), 2, "{flow}");
     }
     assert_eq!(resumed, FLOWS, "{found:?}");
     assert!(calls(&server).values().all(|calls| *calls == 2));

@@ -8,17 +8,17 @@ use undaunted_engine::workflow::Operator;
 use undaunted_policy::Attempts;
 use undaunted_policy::spelling::{BackoffType, WorkDefaults};
 
-use crate::engine::Told;
+use crate::engine::HostOptions;
+use crate::fixture::{FlowFixture, step, wanted};
 use crate::http_server::{Reply, StepServer};
-use crate::world::{World, step, wanted};
 
-fn world(server: &StepServer, work: &Value) -> World {
-    World::of(&[step("s", &server.url("/s"), &json!({}), work)])
+fn fixture(server: &StepServer, work: &Value) -> FlowFixture {
+    FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), work)])
 }
 
 /// The delays that were recorded, in milliseconds.
-fn delays(world: &World) -> Vec<u64> {
-    let scheduled = world.all("a", "retry_scheduled");
+fn delays(fixture: &FlowFixture) -> Vec<u64> {
+    let scheduled = fixture.all("a", "retry_scheduled");
     let delays = scheduled.iter().map(|event| event["delay_ms"].as_u64());
     delays.map(Option::unwrap).collect()
 }
@@ -75,11 +75,11 @@ fn the_delays_that_are_recorded_are_those_of_the_document() {
     ];
     for (operator, work, expected) in cases {
         let calls = server.all().len();
-        let world = world(&server, &work);
-        let engine = world.engine_told(Told { operator, ..Told::default() });
+        let fixture = fixture(&server, &work);
+        let engine = fixture.engine_with(HostOptions { operator, ..HostOptions::default() });
         engine.start(&wanted("a", "s", &json!({})));
         assert_eq!(engine.left("a"), Ok(JobStage::Failed));
-        assert_eq!(delays(&world), expected, "{work}");
+        assert_eq!(delays(&fixture), expected, "{work}");
         assert_eq!(server.all().len() - calls, expected.len() + 1, "{work}");
     }
 }
@@ -95,10 +95,10 @@ fn the_documented_defaults_hold_where_nobody_says_otherwise() {
         (json!({"max_retries": 2, "backoff": 50_000, "max_backoff": 0}), 50_000, json!(2)),
         (json!({"max_retries": -1, "backoff": 5000}), 5000, Value::Null),
     ] {
-        let world = world(&server, &work);
-        let engine = world.engine();
+        let fixture = fixture(&server, &work);
+        let engine = fixture.engine();
         engine.start(&wanted("a", "s", &json!({})));
-        let retry = World::eventually("a retry", || world.all("a", "retry_scheduled").pop());
+        let retry = FlowFixture::eventually("a retry", || fixture.all("a", "retry_scheduled").pop());
         assert_eq!(retry["delay_ms"], first, "{work}");
         assert_eq!(retry["retry"], 1);
         assert_eq!(retry["attempt"], 1);
@@ -112,10 +112,10 @@ fn without_a_limit_it_is_tried_until_it_succeeds() {
     let mut replies = vec![Reply::status(503); 25];
     replies.push(Reply::outputs(&json!({})));
     let server = StepServer::start().on("/s", &replies);
-    let world = world(&server, &json!({"max_retries": -1, "backoff": 1, "backoff_type": "fixed"}));
-    let engine = world.engine();
+    let fixture = fixture(&server, &json!({"max_retries": -1, "backoff": 1, "backoff_type": "fixed"}));
+    let engine = fixture.engine();
     engine.start(&wanted("a", "s", &json!({})));
     engine.completes("a");
     assert_eq!(server.all().len(), 26);
-    assert_eq!(delays(&world), [1; 25]);
+    assert_eq!(delays(&fixture), [1; 25]);
 }

@@ -5,23 +5,23 @@ use std::time::Duration;
 use undaunted_runner::keeper::{CommandSpec, KeeperEvent, KeeperRefusal};
 use undaunted_runner::spool::{CommandEnd, EndedBy};
 
-use crate::world::{World, exited, is_alive, next_event};
+use crate::fixture::{KeeperFixture, exited, is_alive, next_event};
 
 const TREE: &str = "sh -c 'trap \"\" TERM; echo $$ > stubborn; while :; do sleep 1; done' & \
     setsid sh -c 'trap \"\" TERM; echo $$ > apart; while :; do sleep 1; done' & \
     echo $$ > up; wait";
 
-fn tree(world: &World) -> [i32; 3] {
-    ["stubborn", "apart", "up"].map(|name| world.pid(name))
+fn tree(fixture: &KeeperFixture) -> [i32; 3] {
+    ["stubborn", "apart", "up"].map(|name| fixture.pid(name))
 }
 
 #[test]
 fn a_timeout_ends_children_that_ignore_term_and_that_have_left_the_session() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
-    let spec = CommandSpec { timeout: Some(Duration::from_secs(1)), ..world.shell(1, TREE) };
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
+    let spec = CommandSpec { timeout: Some(Duration::from_secs(1)), ..fixture.shell(1, TREE) };
     keeper.run(spec).unwrap();
-    let pids = tree(&world);
+    let pids = tree(&fixture);
     let ended = exited(&keeper, 1);
     assert_eq!((ended.why, ended.end), (EndedBy::Timeout, CommandEnd::Signal(15)));
     assert!(!pids.into_iter().any(is_alive), "something is left");
@@ -30,12 +30,12 @@ fn a_timeout_ends_children_that_ignore_term_and_that_have_left_the_session() {
 
 #[test]
 fn a_command_that_cleans_up_on_term_has_its_grace() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
     let script = "trap 'sleep 0.1; echo clean; exit 9' TERM; echo up > up; while :; do sleep 0.01; done";
-    let spec = CommandSpec { grace: Duration::from_secs(50), ..world.shell(1, script) };
+    let spec = CommandSpec { grace: Duration::from_secs(50), ..fixture.shell(1, script) };
     keeper.run(spec).unwrap();
-    world.line("up");
+    fixture.line("up");
     keeper.cancel(1);
     let ended = exited(&keeper, 1);
     assert_eq!((ended.why, ended.end), (EndedBy::Cancelled, CommandEnd::Code(9)));
@@ -44,16 +44,16 @@ fn a_command_that_cleans_up_on_term_has_its_grace() {
 
 #[test]
 fn an_orphan_in_a_session_of_its_own_is_known_by_its_mark() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
     // Beside it runs another, so it is not known by being the only one.
-    keeper.run(world.shell(2, "sleep 1000")).unwrap();
+    keeper.run(fixture.shell(2, "sleep 1000")).unwrap();
     let orphan =
         "setsid sh -c 'echo $$ > orphan; exec sleep 1000' & while [ ! -e orphan ]; do sleep 0.01; done";
     let script = format!("sh -c '{}'; echo up > up; sleep 1000", orphan.replace('\'', "'\\''"));
-    keeper.run(world.shell(1, &script)).unwrap();
-    world.line("up");
-    let orphan = world.pid("orphan");
+    keeper.run(fixture.shell(1, &script)).unwrap();
+    fixture.line("up");
+    let orphan = fixture.pid("orphan");
     keeper.cancel(1);
     assert_eq!(exited(&keeper, 1).why, EndedBy::Cancelled);
     assert!(!is_alive(orphan));
@@ -66,42 +66,42 @@ fn an_orphan_without_a_mark_is_ended_if_only_one_command_can_have_left_it() {
     let script = "sh -c 'setsid env -i sh -c \"echo \\$\\$ > orphan; exec sleep 1000\" & \
         while [ ! -e orphan ]; do sleep 0.01; done'; echo up > up; sleep 1000";
     for beside in [false, true] {
-        let world = World::new();
-        let (keeper, _) = world.keeper();
+        let fixture = KeeperFixture::new();
+        let (keeper, _) = fixture.keeper();
         if beside {
-            keeper.run(world.shell(2, "echo up > other; sleep 1000")).unwrap();
-            world.line("other");
+            keeper.run(fixture.shell(2, "echo up > other; sleep 1000")).unwrap();
+            fixture.line("other");
         }
-        keeper.run(world.shell(1, script)).unwrap();
-        world.line("up");
-        let orphan = world.pid("orphan");
+        keeper.run(fixture.shell(1, script)).unwrap();
+        fixture.line("up");
+        let orphan = fixture.pid("orphan");
         keeper.cancel(1);
         assert_eq!(exited(&keeper, 1).why, EndedBy::Cancelled);
         // With another command beside it nobody can say whose it is, and it is left alone.
         assert_eq!(is_alive(orphan), beside);
-        crate::world::kill(orphan);
+        crate::fixture::kill(orphan);
     }
 }
 
 #[test]
 fn what_a_failure_leaves_is_gone_before_it_is_told() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
     let script = "setsid sh -c 'echo $$ > apart; exec sleep 1000' & \
         sh -c 'trap \"\" TERM; echo $$ > stubborn; while :; do sleep 1; done' & \
         while [ ! -e apart ] || [ ! -e stubborn ]; do sleep 0.01; done; exit 1";
-    keeper.run(world.shell(1, script)).unwrap();
+    keeper.run(fixture.shell(1, script)).unwrap();
     let ended = exited(&keeper, 1);
     assert_eq!((ended.why, ended.end, ended.left), (EndedBy::Itself, CommandEnd::Code(1), 0));
-    assert!(!is_alive(world.pid("apart")) && !is_alive(world.pid("stubborn")));
+    assert!(!is_alive(fixture.pid("apart")) && !is_alive(fixture.pid("stubborn")));
 }
 
 #[test]
 fn a_cancelled_start_either_never_began_or_has_an_end() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
     for id in 0..100 {
-        keeper.run(world.shell(id, "sleep 1000")).unwrap();
+        keeper.run(fixture.shell(id, "sleep 1000")).unwrap();
         keeper.cancel(id);
     }
     let mut over = 0;
@@ -123,12 +123,12 @@ fn a_cancelled_start_either_never_began_or_has_an_end() {
 
 #[test]
 fn cancelling_all_ends_all() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
     for id in 0..20 {
-        keeper.run(world.shell(id, "echo up >> ups; sleep 1000")).unwrap();
+        keeper.run(fixture.shell(id, "echo up >> ups; sleep 1000")).unwrap();
     }
-    World::eventually("all commands", || (world.lines("ups") == 20).then_some(()));
+    KeeperFixture::eventually("all commands", || (fixture.lines("ups") == 20).then_some(()));
     keeper.cancel_all();
     let mut ended = 0;
     while ended < 20 {
@@ -141,11 +141,11 @@ fn cancelling_all_ends_all() {
 
 #[test]
 fn a_stranger_that_keeps_forking_is_ended_too() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
     let script = "trap '' TERM; echo up > up; while :; do (sleep 0.02 & sleep 0.02) & sleep 0.01; done";
-    let spec = CommandSpec { timeout: Some(Duration::from_millis(300)), ..world.shell(1, script) };
+    let spec = CommandSpec { timeout: Some(Duration::from_millis(300)), ..fixture.shell(1, script) };
     keeper.run(spec).unwrap();
-    world.line("up");
+    fixture.line("up");
     assert_eq!(exited(&keeper, 1).why, EndedBy::Timeout);
 }

@@ -6,7 +6,7 @@ use std::process::Child;
 use undaunted_runner::keeper::KeeperEvent;
 use undaunted_runner::spool::{CommandEnd, CommandFate};
 
-use crate::world::{World, exited, is_alive, next_event};
+use crate::fixture::{KeeperFixture, exited, is_alive, next_event};
 
 /// Kills an engine as `kill -9` does, and waits until it is gone.
 fn kill_engine(engine: &mut Child) {
@@ -16,47 +16,47 @@ fn kill_engine(engine: &mut Child) {
 
 #[test]
 fn a_command_finishes_and_the_next_engine_collects_it() {
-    let world = World::new();
-    let folder = world.path("").display().to_string();
+    let fixture = KeeperFixture::new();
+    let folder = fixture.path("").display().to_string();
     let script = format!(
         "cd {folder}; echo ran >> ran; echo up > up; while [ ! -e go ]; do sleep 0.01; done; echo said; echo why >&2; exit 5"
     );
-    let mut engine = world.engine(&[&script]);
-    world.line("up");
+    let mut engine = fixture.engine(&[&script]);
+    fixture.line("up");
     kill_engine(&mut engine);
 
-    let (keeper, recovered) = world.keeper();
+    let (keeper, recovered) = fixture.keeper();
     let CommandFate::Running(running) = recovered.fate(1) else {
         panic!("{recovered:?}");
     };
     assert!(is_alive(running.pid.unwrap()));
-    std::fs::write(world.path("go"), "").unwrap();
+    std::fs::write(fixture.path("go"), "").unwrap();
     let ended = exited(&keeper, 1);
     assert_eq!(ended.end, CommandEnd::Code(5));
     let spool = keeper.spool();
     assert_eq!(spool.capture(&ended.stdout, 100).unwrap(), b"said\n");
     assert_eq!(spool.last_lines(&ended.stderr, 3).unwrap(), "why");
-    assert_eq!(world.lines("ran"), 1);
+    assert_eq!(fixture.lines("ran"), 1);
     assert_eq!(recovered.fate(2), CommandFate::NeverBegan);
 }
 
 #[test]
 fn a_command_that_ended_meanwhile_is_in_the_log_alone() {
-    let world = World::new();
-    let folder = world.path("").display().to_string();
+    let fixture = KeeperFixture::new();
+    let folder = fixture.path("").display().to_string();
     let script = format!(
         "cd {folder}; echo $PPID > keeper; while [ ! -e go ]; do sleep 0.01; done; echo said; exit 6"
     );
-    let mut engine = world.engine(&[&script]);
-    let keeper = world.pid("keeper");
+    let mut engine = fixture.engine(&[&script]);
+    let keeper = fixture.pid("keeper");
     kill_engine(&mut engine);
-    std::fs::write(world.path("go"), "").unwrap();
+    std::fs::write(fixture.path("go"), "").unwrap();
     // Nothing runs and nobody is there: the keeper goes, and leaves the log.
-    World::eventually("the keeper's end", || (!is_alive(keeper)).then_some(()));
+    KeeperFixture::eventually("the keeper's end", || (!is_alive(keeper)).then_some(()));
 
     for _ in 0..2 {
         // As often as it is asked, until it is told to forget.
-        let (keeper, recovered) = world.keeper();
+        let (keeper, recovered) = fixture.keeper();
         let CommandFate::Exited(ended) = recovered.fate(1) else {
             panic!("{recovered:?}");
         };
@@ -65,29 +65,29 @@ fn a_command_that_ended_meanwhile_is_in_the_log_alone() {
         assert!(!recovered.uncertain);
         keeper.goodbye();
     }
-    let recovered = undaunted_runner::keeper::recover(&world.spool()).unwrap();
+    let recovered = undaunted_runner::keeper::recover(&fixture.spool()).unwrap();
     assert!(matches!(recovered.fate(1), CommandFate::Exited(_)));
 
-    let (keeper, _) = world.keeper();
+    let (keeper, _) = fixture.keeper();
     keeper.forget(1);
     keeper.goodbye();
-    let (_keeper, recovered) = world.keeper();
+    let (_keeper, recovered) = fixture.keeper();
     assert_eq!(recovered.fate(1), CommandFate::NeverBegan);
 }
 
 #[test]
 fn a_timeout_is_enforced_without_an_engine() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
     let pid = keeper.pid();
     keeper.trust();
-    let mut spec = world.shell(1, "echo up > up; sleep 1000");
+    let mut spec = fixture.shell(1, "echo up > up; sleep 1000");
     spec.timeout = Some(std::time::Duration::from_millis(300));
     keeper.run(spec).unwrap();
-    world.line("up");
+    fixture.line("up");
     drop(keeper);
-    World::eventually("the keeper's end", || (!is_alive(pid)).then_some(()));
-    let (_keeper, recovered) = world.keeper();
+    KeeperFixture::eventually("the keeper's end", || (!is_alive(pid)).then_some(()));
+    let (_keeper, recovered) = fixture.keeper();
     let CommandFate::Exited(ended) = recovered.fate(1) else {
         panic!("{recovered:?}");
     };
@@ -96,15 +96,15 @@ fn a_timeout_is_enforced_without_an_engine() {
 
 #[test]
 fn an_engine_killed_among_many_starts_loses_nothing_and_repeats_nothing() {
-    let world = World::new();
-    let folder = world.path("").display().to_string();
+    let fixture = KeeperFixture::new();
+    let folder = fixture.path("").display().to_string();
     let scripts: Vec<String> =
         (1..=20).map(|id| format!("cd {folder}; echo {id} >> ran; exit {id}")).collect();
     let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
-    let mut engine = world.engine(&scripts);
-    world.line("ran");
+    let mut engine = fixture.engine(&scripts);
+    fixture.line("ran");
     kill_engine(&mut engine);
-    let (keeper, recovered) = world.keeper();
+    let (keeper, recovered) = fixture.keeper();
     let mut ends = BTreeMap::new();
     let mut running = 0;
     for (id, fate) in recovered.known() {
@@ -123,5 +123,5 @@ fn an_engine_killed_among_many_starts_loses_nothing_and_repeats_nothing() {
     for (id, end) in &ends {
         assert_eq!(*end, CommandEnd::Code(i32::try_from(*id).unwrap()));
     }
-    assert_eq!(world.lines("ran"), ends.len());
+    assert_eq!(fixture.lines("ran"), ends.len());
 }

@@ -8,16 +8,16 @@ use undaunted_runner::spool::{
     StartRefusal, VanishedCommand, reread_log,
 };
 
-use crate::world::{World, exited, refused};
+use crate::fixture::{KeeperFixture, exited, refused};
 
 const LOG: &[u8] = include_bytes!("../golden/spool-1/log");
 const SEGMENT: &[u8] = include_bytes!("../golden/spool-1/segments/0");
 
 /// A spool as it was left, on this machine and since it was started.
 #[expect(clippy::indexing_slicing, reason = "the golden log is long enough")]
-fn left() -> World {
-    let world = World::new();
-    std::fs::create_dir_all(world.spool().join("segments")).unwrap();
+fn left() -> KeeperFixture {
+    let fixture = KeeperFixture::new();
+    std::fs::create_dir_all(fixture.spool().join("segments")).unwrap();
     let mut log = LOG.to_vec();
     let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap();
     // Behind length, checksum, tag, version and the length of the text.
@@ -25,9 +25,9 @@ fn left() -> World {
     let end = 8 + usize::from(log[0]);
     let checksum = crc32fast::hash(&log[8..end]);
     log[4..8].copy_from_slice(&checksum.to_le_bytes());
-    std::fs::write(world.spool().join("log"), log).unwrap();
-    std::fs::write(world.spool().join("segments/0"), SEGMENT).unwrap();
-    world
+    std::fs::write(fixture.spool().join("log"), log).unwrap();
+    std::fs::write(fixture.spool().join("segments/0"), SEGMENT).unwrap();
+    fixture
 }
 
 fn at(seconds: u64) -> SystemTime {
@@ -74,8 +74,8 @@ fn vanished(id: u64, began: SystemTime) -> VanishedCommand {
 
 #[test]
 fn attempts_of_the_release_before_are_collected() {
-    let world = left();
-    let (keeper, recovered) = world.keeper();
+    let fixture = left();
+    let (keeper, recovered) = fixture.keeper();
     assert_eq!((recovered.uncertain, recovered.damage), (false, None));
     for exited in ended() {
         assert_eq!(recovered.fate(exited.id), CommandFate::Exited(exited));
@@ -95,16 +95,16 @@ fn attempts_of_the_release_before_are_collected() {
     assert_eq!((cut.head, cut.tail), (b"aaa".to_vec(), b"zzzzz".to_vec()));
 
     // An attempt on record is not run again, and what comes next is kept behind the rest.
-    keeper.run(world.shell(1, "echo again")).unwrap();
+    keeper.run(fixture.shell(1, "echo again")).unwrap();
     assert_eq!(refused(&keeper), (Some(1), KeeperRefusal::Known));
-    keeper.run(world.shell(11, "echo more")).unwrap();
+    keeper.run(fixture.shell(11, "echo more")).unwrap();
     let more = exited(&keeper, 11);
     assert_eq!(more.stdout.offset, 51);
     for id in 1..=10 {
         keeper.forget(id);
     }
     keeper.goodbye();
-    let recovered = undaunted_runner::keeper::recover(&world.spool()).unwrap();
+    let recovered = undaunted_runner::keeper::recover(&fixture.spool()).unwrap();
     let known: Vec<u64> = recovered.known().map(|(id, _)| id).collect();
     assert_eq!(known, [11, u64::MAX]);
     assert_eq!(recovered.fate(11), CommandFate::Exited(more));
@@ -112,8 +112,8 @@ fn attempts_of_the_release_before_are_collected() {
 
 #[test]
 fn a_spool_of_the_release_before_can_be_looked_at() {
-    let world = left();
-    let spool = Spool::open(&world.spool()).unwrap();
+    let fixture = left();
+    let spool = Spool::open(&fixture.spool()).unwrap();
     for exited in ended() {
         assert_eq!(spool.peek(exited.id).unwrap(), CommandFate::Exited(exited));
     }
@@ -125,7 +125,7 @@ fn a_spool_of_the_release_before_can_be_looked_at() {
     let most = running(u64::MAX, Some(i32::MAX), u32::MAX);
     assert_eq!(spool.peek(u64::MAX).unwrap(), most);
     // Looking changes nothing.
-    let log = std::fs::read(world.spool().join("log")).unwrap();
+    let log = std::fs::read(fixture.spool().join("log")).unwrap();
     assert_eq!(log[53..], LOG[53..]);
 }
 

@@ -5,30 +5,32 @@ use std::io::Write;
 use undaunted_runner::keeper::{KeeperEvent, KeeperRefusal};
 use undaunted_runner::spool::CommandFate;
 
-use crate::world::{World, exited, is_alive, kill, kill_and_wait, next_event, refused, wait_until_gone};
+use crate::fixture::{
+    KeeperFixture, exited, is_alive, kill, kill_and_wait, next_event, refused, wait_until_gone,
+};
 
 #[test]
 fn what_its_commands_left_is_found_and_ended() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
     keeper.trust();
     let script = "setsid sh -c 'echo $$ > apart; exec sleep 1000' & \
         sh -c 'trap \"\" TERM; echo $$ > stubborn; while :; do sleep 1; done' & \
         echo words; echo $$ > up; wait";
-    keeper.run(world.shell(1, script)).unwrap();
+    keeper.run(fixture.shell(1, script)).unwrap();
     // In its group but without its environment and, later, its parent: known by the group alone.
     let bare = "echo $$ > leader; env -i sh -c 'echo $$ > bare; exec sleep 1000' & wait";
-    keeper.run(world.shell(2, bare)).unwrap();
-    let pids = ["up", "apart", "stubborn", "bare"].map(|name| world.pid(name));
+    keeper.run(fixture.shell(2, bare)).unwrap();
+    let pids = ["up", "apart", "stubborn", "bare"].map(|name| fixture.pid(name));
     // Its process, and so its group, is on record.
     while !matches!(next_event(&keeper), KeeperEvent::Began(running) if running.id == 2) {}
     kill_and_wait(keeper.pid());
     wait_until_gone(&keeper);
-    kill_and_wait(world.pid("leader"));
+    kill_and_wait(fixture.pid("leader"));
     assert!(pids.into_iter().all(is_alive));
     drop(keeper);
 
-    let (keeper, recovered) = world.keeper();
+    let (keeper, recovered) = fixture.keeper();
     assert!(!pids.into_iter().any(is_alive), "something is left");
     let CommandFate::Vanished(Some(vanished)) = recovered.fate(1) else {
         panic!("{recovered:?}");
@@ -38,38 +40,38 @@ fn what_its_commands_left_is_found_and_ended() {
     assert!(matches!(recovered.fate(2), CommandFate::Vanished(Some(_))));
     assert_eq!(recovered.fate(3), CommandFate::NeverBegan);
     // A vanished attempt is on record until it is forgotten, and is never run under its id.
-    keeper.run(world.shell(1, "echo again > again")).unwrap();
+    keeper.run(fixture.shell(1, "echo again > again")).unwrap();
     assert_eq!(refused(&keeper), (Some(1), KeeperRefusal::Known));
-    assert!(!world.path("again").exists());
+    assert!(!fixture.path("again").exists());
 }
 
 #[test]
 fn leftovers_are_ended_without_a_next_keeper_as_well() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
-    keeper.run(world.shell(1, "echo $$ > up; exec sleep 1000")).unwrap();
-    let command = world.pid("up");
-    let told = undaunted_runner::keeper::recover(&world.spool());
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
+    keeper.run(fixture.shell(1, "echo $$ > up; exec sleep 1000")).unwrap();
+    let command = fixture.pid("up");
+    let told = undaunted_runner::keeper::recover(&fixture.spool());
     assert!(told.is_err(), "a keeper lives: {told:?}");
     kill_and_wait(keeper.pid());
-    let recovered = undaunted_runner::keeper::recover(&world.spool()).unwrap();
+    let recovered = undaunted_runner::keeper::recover(&fixture.spool()).unwrap();
     assert!(!is_alive(command));
     assert!(matches!(recovered.fate(1), CommandFate::Vanished(Some(_))));
 }
 
 #[test]
 fn one_that_left_its_group_and_cleared_its_environment_is_out_of_reach() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
     let script = "setsid env -i sh -c 'echo $$ > lost; exec sleep 1000' & echo up > up; wait";
-    keeper.run(world.shell(1, script)).unwrap();
-    let lost = world.pid("lost");
-    world.line("up");
+    keeper.run(fixture.shell(1, script)).unwrap();
+    let lost = fixture.pid("lost");
+    fixture.line("up");
     // Its parent dies with the keeper, so nothing ties it to the attempt any more.
     kill_and_wait(keeper.pid());
     let parent = parent(lost);
     kill_and_wait(parent);
-    let recovered = undaunted_runner::keeper::recover(&world.spool()).unwrap();
+    let recovered = undaunted_runner::keeper::recover(&fixture.spool()).unwrap();
     assert!(matches!(recovered.fate(1), CommandFate::Vanished(Some(_))));
     assert!(is_alive(lost), "better than the documents say: change them");
     kill(lost);
@@ -83,85 +85,85 @@ fn parent(pid: i32) -> i32 {
 
 #[test]
 fn killed_before_the_process_is_made_it_never_runs() {
-    let world = World::new();
-    let (keeper, _) = world.keeper_with(&["UNDAUNTED_TEST_DIE=spawning:2"]);
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper_with(&["UNDAUNTED_TEST_DIE=spawning:2"]);
     keeper.trust();
-    keeper.run(world.shell(1, "echo 1 >> ran")).unwrap();
+    keeper.run(fixture.shell(1, "echo 1 >> ran")).unwrap();
     exited(&keeper, 1);
-    keeper.run(world.shell(2, "echo 2 >> ran")).unwrap();
+    keeper.run(fixture.shell(2, "echo 2 >> ran")).unwrap();
     wait_until_gone(&keeper);
-    let (keeper, recovered) = world.keeper();
+    let (keeper, recovered) = fixture.keeper();
     assert!(matches!(recovered.fate(1), CommandFate::Exited(_)));
     assert!(matches!(recovered.fate(2), CommandFate::Vanished(Some(_))));
-    keeper.run(world.shell(2, "echo 2 >> ran")).unwrap();
+    keeper.run(fixture.shell(2, "echo 2 >> ran")).unwrap();
     assert_eq!(refused(&keeper), (Some(2), KeeperRefusal::Known));
-    assert_eq!(world.lines("ran"), 1);
+    assert_eq!(fixture.lines("ran"), 1);
 }
 
 #[test]
 fn killed_after_the_process_is_made_it_is_found() {
-    let world = World::new();
-    let (keeper, _) = world.keeper_with(&["UNDAUNTED_TEST_DIE=spawned:1"]);
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper_with(&["UNDAUNTED_TEST_DIE=spawned:1"]);
     let script = "setsid sh -c 'echo $$ > up; exec sleep 1000'";
-    keeper.run(world.shell(1, script)).unwrap();
+    keeper.run(fixture.shell(1, script)).unwrap();
     wait_until_gone(&keeper);
     // Its process is not on record; the mark in its environment finds it.
-    let up = world.pid("up");
-    let (_keeper, recovered) = world.keeper();
+    let up = fixture.pid("up");
+    let (_keeper, recovered) = fixture.keeper();
     assert!(matches!(recovered.fate(1), CommandFate::Vanished(Some(_))));
     assert!(!is_alive(up));
 }
 
 #[test]
 fn killed_before_the_end_is_on_record_the_end_is_uncertain() {
-    let world = World::new();
-    let (keeper, _) = world.keeper_with(&["UNDAUNTED_TEST_DIE=exited:1"]);
-    keeper.run(world.shell(1, "echo 1 >> ran; echo said")).unwrap();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper_with(&["UNDAUNTED_TEST_DIE=exited:1"]);
+    keeper.run(fixture.shell(1, "echo 1 >> ran; echo said")).unwrap();
     wait_until_gone(&keeper);
-    let (_keeper, recovered) = world.keeper();
+    let (_keeper, recovered) = fixture.keeper();
     assert!(matches!(recovered.fate(1), CommandFate::Vanished(Some(_))));
-    assert_eq!(world.lines("ran"), 1);
+    assert_eq!(fixture.lines("ran"), 1);
 }
 
 #[test]
 fn after_another_boot_nothing_is_believed() {
-    let world = World::new();
-    let (keeper, _) = world.keeper_with(&["UNDAUNTED_TEST_BOOT_ID=before"]);
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper_with(&["UNDAUNTED_TEST_BOOT_ID=before"]);
     keeper.trust();
-    keeper.run(world.shell(1, "exit 0")).unwrap();
+    keeper.run(fixture.shell(1, "exit 0")).unwrap();
     exited(&keeper, 1);
     kill_and_wait(keeper.pid());
 
-    let (keeper, recovered) = world.keeper();
+    let (keeper, recovered) = fixture.keeper();
     assert!(recovered.uncertain);
     assert!(matches!(recovered.fate(1), CommandFate::Vanished(Some(_))));
     // Its start may have been on record and lost.
     assert_eq!(recovered.fate(2), CommandFate::Vanished(None));
     kill_and_wait(keeper.pid());
     // The doubt is not lost with the keeper, only with the engine's word.
-    let (keeper, recovered) = world.keeper();
+    let (keeper, recovered) = fixture.keeper();
     assert!(recovered.uncertain);
     keeper.trust();
     keeper.goodbye();
-    let (_keeper, recovered) = world.keeper();
+    let (_keeper, recovered) = fixture.keeper();
     assert_eq!(recovered.fate(2), CommandFate::NeverBegan);
     assert!(matches!(recovered.fate(1), CommandFate::Vanished(Some(_))));
 }
 
 #[test]
 fn garbage_at_the_end_of_the_log_is_reported_and_costs_nothing_before_it() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
     keeper.trust();
-    keeper.run(world.shell(1, "exit 4")).unwrap();
+    keeper.run(fixture.shell(1, "exit 4")).unwrap();
     exited(&keeper, 1);
     kill_and_wait(keeper.pid());
-    let log = world.spool().join("log");
+    let log = fixture.spool().join("log");
     let length = std::fs::metadata(&log).unwrap().len();
     let mut file = std::fs::File::options().append(true).open(&log).unwrap();
     file.write_all(&[40, 0, 0, 0, 1, 2, 3, 4, 1]).unwrap();
 
-    let (_keeper, recovered) = world.keeper();
+    let (_keeper, recovered) = fixture.keeper();
     let damage = recovered.damage.unwrap();
     assert_eq!((damage.offset, damage.unread), (length, 9));
     assert!(matches!(recovered.fate(1), CommandFate::Exited(_)));
@@ -170,8 +172,8 @@ fn garbage_at_the_end_of_the_log_is_reported_and_costs_nothing_before_it() {
 
 #[test]
 fn a_keeper_that_dies_is_noticed_at_once() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
     kill(keeper.pid());
     assert_eq!(next_event(&keeper), KeeperEvent::Gone);
 }
@@ -180,14 +182,14 @@ fn a_keeper_that_dies_is_noticed_at_once() {
 fn killed_at_any_moment_what_never_began_never_runs_and_what_ended_ran_once() {
     const COMMANDS: u64 = 40;
     for after in 0..20 {
-        let world = World::new();
-        let (keeper, _) = world.keeper();
+        let fixture = KeeperFixture::new();
+        let (keeper, _) = fixture.keeper();
         keeper.trust();
         // Heard, and with it the word before it.
-        keeper.run(world.shell(COMMANDS, "exit 0")).unwrap();
+        keeper.run(fixture.shell(COMMANDS, "exit 0")).unwrap();
         exited(&keeper, COMMANDS);
         for id in 0..COMMANDS {
-            keeper.run(world.shell(id, &format!("echo {id} >> ran; exit 1"))).unwrap();
+            keeper.run(fixture.shell(id, &format!("echo {id} >> ran; exit 1"))).unwrap();
         }
         let mut told = std::collections::BTreeSet::new();
         while told.len() < after {
@@ -199,8 +201,8 @@ fn killed_at_any_moment_what_never_began_never_runs_and_what_ended_ran_once() {
         wait_until_gone(&keeper);
         drop(keeper);
 
-        let (_keeper, recovered) = world.keeper();
-        let ran = std::fs::read_to_string(world.path("ran")).unwrap_or_default();
+        let (_keeper, recovered) = fixture.keeper();
+        let ran = std::fs::read_to_string(fixture.path("ran")).unwrap_or_default();
         for id in 0..COMMANDS {
             let times = ran.lines().filter(|line| **line == *id.to_string()).count();
             let fate = recovered.fate(id);
@@ -217,6 +219,6 @@ fn killed_at_any_moment_what_never_began_never_runs_and_what_ended_ran_once() {
             assert!(is_known || !told.contains(&id), "{id} was told and is lost");
         }
         // Nothing is left that could run later.
-        assert_eq!(std::fs::read_to_string(world.path("ran")).unwrap_or_default(), ran);
+        assert_eq!(std::fs::read_to_string(fixture.path("ran")).unwrap_or_default(), ran);
     }
 }

@@ -1,7 +1,7 @@
 //! The keeper with real processes and real signals.
 //!
 //! Nothing here waits for a fixed time: a test waits for what it expects, through
-//! `World::eventually`, which fails loudly.
+//! `KeeperFixture::eventually`, which fails loudly.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -11,9 +11,9 @@
 
 mod ending;
 mod engine_killed;
+mod fixture;
 mod format_1;
 mod keeper_killed;
 mod output;
 mod refusing;
 mod running;
-mod world;

@@ -5,16 +5,16 @@ use std::os::unix::fs::PermissionsExt;
 use undaunted_runner::keeper::CommandSpec;
 use undaunted_runner::spool::{CaptureError, CommandFate, EndedBy};
 
-use crate::world::{World, exited, is_alive, kill_and_wait};
+use crate::fixture::{KeeperFixture, exited, is_alive, kill_and_wait};
 
 const MEBIBYTE: usize = 1 << 20;
 
 #[test]
 fn of_a_long_output_the_first_and_the_last_mebibyte_are_kept() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
     let script = "head -c 1048576 /dev/zero | tr '\\0' a; head -c 3000000 /dev/zero | tr '\\0' b; head -c 1048576 /dev/zero | tr '\\0' c; echo e >&2";
-    keeper.run(world.shell(1, script)).unwrap();
+    keeper.run(fixture.shell(1, script)).unwrap();
     let kept = exited(&keeper, 1).stdout;
     assert_eq!((kept.length, kept.dropped()), (5_097_152, 3_000_000));
     let output = keeper.spool().output(&kept).unwrap();
@@ -26,9 +26,9 @@ fn of_a_long_output_the_first_and_the_last_mebibyte_are_kept() {
 
 #[test]
 fn what_is_to_be_captured_is_kept_whole() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
-    let spec = CommandSpec { capture: 6_000_000, ..world.shell(1, "head -c 5000000 /dev/zero") };
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
+    let spec = CommandSpec { capture: 6_000_000, ..fixture.shell(1, "head -c 5000000 /dev/zero") };
     keeper.run(spec).unwrap();
     let kept = exited(&keeper, 1).stdout;
     assert_eq!(keeper.spool().capture(&kept, 5_000_000).unwrap().len(), 5_000_000);
@@ -36,26 +36,26 @@ fn what_is_to_be_captured_is_kept_whole() {
 
 #[test]
 fn the_next_command_in_the_same_files_sees_nothing_of_the_last() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
     for id in 0..5 {
         let script = format!("echo {id}; echo error {id} >&2; ls -l /dev/fd/1 > /dev/null");
-        keeper.run(world.shell(id, &script)).unwrap();
+        keeper.run(fixture.shell(id, &script)).unwrap();
         let ended = exited(&keeper, id);
         let output = keeper.spool().output(&ended.stdout).unwrap();
         assert_eq!(output.head, format!("{id}\n").into_bytes());
         let error = keeper.spool().last_lines(&ended.stderr, 9).unwrap();
         assert_eq!(error, format!("error {id}"));
     }
-    let pairs = std::fs::read_dir(world.spool().join("slots")).unwrap().count();
+    let pairs = std::fs::read_dir(fixture.spool().join("slots")).unwrap().count();
     assert_eq!(pairs, 2);
 }
 
 #[test]
 fn the_last_lines_are_the_last_lines() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
-    keeper.run(world.shell(1, "seq 1 100000 >&2; printf 'end\\377' >&2")).unwrap();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
+    keeper.run(fixture.shell(1, "seq 1 100000 >&2; printf 'end\\377' >&2")).unwrap();
     let kept = exited(&keeper, 1).stderr;
     let lines = keeper.spool().last_lines(&kept, 3).unwrap();
     assert_eq!(lines, "99999\n100000\nend\u{fffd}");
@@ -63,35 +63,35 @@ fn the_last_lines_are_the_last_lines() {
 
 #[test]
 fn who_writes_more_than_the_limit_is_ended() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
     let endless = CommandSpec {
         output_limit: Some(100_000),
-        ..world.shell(1, "while :; do head -c 10000 /dev/zero; sleep 0.01; done")
+        ..fixture.shell(1, "while :; do head -c 10000 /dev/zero; sleep 0.01; done")
     };
     keeper.run(endless).unwrap();
     let ended = exited(&keeper, 1);
     assert_eq!(ended.why, EndedBy::OutputLimit);
     assert!(ended.stdout.length > 100_000);
     // One that is quicker than the keeper's look has passed it all the same.
-    let quick = CommandSpec { output_limit: Some(10), ..world.shell(2, "echo 12345; echo 123456 >&2") };
+    let quick = CommandSpec { output_limit: Some(10), ..fixture.shell(2, "echo 12345; echo 123456 >&2") };
     keeper.run(quick).unwrap();
     assert_eq!(exited(&keeper, 2).why, EndedBy::OutputLimit);
-    let exact = CommandSpec { output_limit: Some(10), ..world.shell(3, "printf 1234567890") };
+    let exact = CommandSpec { output_limit: Some(10), ..fixture.shell(3, "printf 1234567890") };
     keeper.run(exact).unwrap();
     assert_eq!(exited(&keeper, 3).why, EndedBy::Itself);
 }
 
 #[test]
 fn everything_in_the_spool_is_private() {
-    let world = World::new();
-    std::fs::create_dir(world.spool()).unwrap();
+    let fixture = KeeperFixture::new();
+    std::fs::create_dir(fixture.spool()).unwrap();
     let open = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(world.spool(), open).unwrap();
-    let (keeper, _) = world.keeper();
-    keeper.run(world.shell(1, "umask > mask; echo secret")).unwrap();
+    std::fs::set_permissions(fixture.spool(), open).unwrap();
+    let (keeper, _) = fixture.keeper();
+    keeper.run(fixture.shell(1, "umask > mask; echo secret")).unwrap();
     exited(&keeper, 1);
-    let mut folders = vec![world.spool()];
+    let mut folders = vec![fixture.spool()];
     let mut seen = 0;
     while let Some(folder) = folders.pop() {
         let mode = std::fs::metadata(&folder).unwrap().permissions().mode();
@@ -109,17 +109,17 @@ fn everything_in_the_spool_is_private() {
     }
     assert!(seen >= 5, "log, lock, complaints, a pair, a segment: {seen}");
     // The command's own files are its own affair.
-    assert_ne!(world.line("mask"), "0077");
+    assert_ne!(fixture.line("mask"), "0077");
 }
 
 #[test]
 fn output_stays_readable_when_its_attempt_is_forgotten() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
     let mut places = vec![];
     for id in 0..6 {
         let script = format!("echo {id}; head -c 1500000 /dev/zero; echo error {id} >&2");
-        keeper.run(world.shell(id, &script)).unwrap();
+        keeper.run(fixture.shell(id, &script)).unwrap();
         let ended = exited(&keeper, id);
         places.push((ended.stdout, ended.stderr));
         keeper.forget(id);
@@ -127,7 +127,7 @@ fn output_stays_readable_when_its_attempt_is_forgotten() {
     for (id, (stdout, stderr)) in places.iter().enumerate() {
         // Known no more: the number may be used again.
         let id = u64::try_from(id).unwrap();
-        keeper.run(world.shell(id, "echo again")).unwrap();
+        keeper.run(fixture.shell(id, "echo again")).unwrap();
         exited(&keeper, id);
         let output = keeper.spool().capture(stdout, u64::MAX).unwrap();
         assert!(output.starts_with(format!("{id}\n\0").as_bytes()));
@@ -138,12 +138,12 @@ fn output_stays_readable_when_its_attempt_is_forgotten() {
 
 #[test]
 fn keepers_that_follow_each_other_never_write_over_what_was_kept() {
-    let world = World::new();
+    let fixture = KeeperFixture::new();
     let mut places = vec![];
     // Each keeper ends in another way; the last one reads what all the others have kept.
     for (id, boot) in [(0, "one"), (1, "one"), (2, "one"), (3, "two"), (4, "two")] {
         let boot = format!("UNDAUNTED_TEST_BOOT_ID={boot}");
-        let (keeper, recovered) = world.keeper_with(&[&boot]);
+        let (keeper, recovered) = fixture.keeper_with(&[&boot]);
         let pid = keeper.pid();
         if let CommandFate::Vanished(Some(vanished)) = recovered.fate(100 + id - 1) {
             places.push((vanished.stdout, "unfinished\n".to_owned()));
@@ -152,17 +152,17 @@ fn keepers_that_follow_each_other_never_write_over_what_was_kept() {
             let output = keeper.spool().capture(kept, 100).unwrap();
             assert_eq!(String::from_utf8(output).unwrap(), *text);
         }
-        keeper.run(world.shell(id, &format!("echo of keeper {id}"))).unwrap();
+        keeper.run(fixture.shell(id, &format!("echo of keeper {id}"))).unwrap();
         places.push((exited(&keeper, id).stdout, format!("of keeper {id}\n")));
         keeper.forget(id);
         if id == 1 {
             let script = "echo unfinished; echo up > up; sleep 1000";
-            keeper.run(world.shell(101, script)).unwrap();
-            world.line("up");
+            keeper.run(fixture.shell(101, script)).unwrap();
+            fixture.line("up");
             kill_and_wait(pid);
         } else {
             keeper.goodbye();
-            World::eventually("the keeper's end", || (!is_alive(pid)).then_some(()));
+            KeeperFixture::eventually("the keeper's end", || (!is_alive(pid)).then_some(()));
         }
     }
     let mut ranges: Vec<_> =

@@ -6,34 +6,34 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use undaunted_runner::keeper::{KeeperError, KeeperRefusal};
 use undaunted_runner::spool::{CommandEnd, SpoolError};
 
-use crate::world::{World, exited, refused};
+use crate::fixture::{KeeperFixture, exited, refused};
 
 #[test]
 fn a_second_start_of_an_attempt_is_refused() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
     for _ in 0..2 {
-        keeper.run(world.shell(1, "echo ran >> ran; sleep 0.1")).unwrap();
+        keeper.run(fixture.shell(1, "echo ran >> ran; sleep 0.1")).unwrap();
     }
     assert_eq!(refused(&keeper), (Some(1), KeeperRefusal::Known));
     exited(&keeper, 1);
-    keeper.run(world.shell(1, "echo ran >> ran")).unwrap();
+    keeper.run(fixture.shell(1, "echo ran >> ran")).unwrap();
     assert_eq!(refused(&keeper), (Some(1), KeeperRefusal::Known));
-    assert_eq!(world.lines("ran"), 1);
+    assert_eq!(fixture.lines("ran"), 1);
 }
 
 #[test]
 fn a_second_engine_is_told_that_there_is_one() {
-    let world = World::new();
-    let (_first, _) = world.keeper();
-    let second = world.keeper_in(&world.spool(), &[]);
+    let fixture = KeeperFixture::new();
+    let (_first, _) = fixture.keeper();
+    let second = fixture.keeper_in(&fixture.spool(), &[]);
     assert!(matches!(second, Err(KeeperError::Refused(KeeperRefusal::Busy))), "{second:?}");
 }
 
 #[test]
 fn nonsense_on_the_socket_is_refused_and_harms_nobody() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
     let hello = [5, 0, 0, 0, 0, 2, 0, 0, 0];
     let messages: [&[u8]; 6] = [
         b"",
@@ -45,7 +45,7 @@ fn nonsense_on_the_socket_is_refused_and_harms_nobody() {
         &[6, 0, 0, 0, 0, 2, 0, 0, 0, 0],
     ];
     for message in messages {
-        let mut stream = UnixStream::connect(world.spool().join("socket")).unwrap();
+        let mut stream = UnixStream::connect(fixture.spool().join("socket")).unwrap();
         stream.write_all(message).unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         let mut answer = vec![];
@@ -53,14 +53,14 @@ fn nonsense_on_the_socket_is_refused_and_harms_nobody() {
         drop(stream.read_to_end(&mut answer));
         assert_eq!(answer.get(4), Some(&5), "{message:?} is answered by {answer:?}");
     }
-    keeper.run(world.shell(1, "exit 2")).unwrap();
+    keeper.run(fixture.shell(1, "exit 2")).unwrap();
     assert_eq!(exited(&keeper, 1).end, CommandEnd::Code(2));
     // Something to stay for when this engine goes.
-    keeper.run(world.shell(3, "sleep 1000")).unwrap();
+    keeper.run(fixture.shell(3, "sleep 1000")).unwrap();
     drop(keeper);
 
     // The same from an engine that was let in.
-    let mut stream = UnixStream::connect(world.spool().join("socket")).unwrap();
+    let mut stream = UnixStream::connect(fixture.spool().join("socket")).unwrap();
     stream.write_all(&hello).unwrap();
     stream.write_all(&[3, 0, 0, 0, 1, 7, 7]).unwrap();
     stream.write_all(&[255, 255, 255, 255]).unwrap();
@@ -70,16 +70,16 @@ fn nonsense_on_the_socket_is_refused_and_harms_nobody() {
     // Welcomed, told all there is to know, and then refused twice.
     let refusal = [7, 0, 0, 0, 0x82, 5, 0x82, 0xf6, 0x82, 0, 0x80];
     assert!(answer.ends_with(&refusal.repeat(2)), "{answer:?}");
-    let (keeper, _) = world.keeper();
-    keeper.run(world.shell(2, "exit 3")).unwrap();
+    let (keeper, _) = fixture.keeper();
+    keeper.run(fixture.shell(2, "exit 3")).unwrap();
     assert_eq!(exited(&keeper, 2).end, CommandEnd::Code(3));
 }
 
 #[test]
 fn an_engine_of_the_release_before_is_told_that_the_keeper_is_of_another() {
-    let world = World::new();
-    let (_keeper, _) = world.keeper();
-    let mut stream = UnixStream::connect(world.spool().join("socket")).unwrap();
+    let fixture = KeeperFixture::new();
+    let (_keeper, _) = fixture.keeper();
+    let mut stream = UnixStream::connect(fixture.spool().join("socket")).unwrap();
     stream.write_all(&[5, 0, 0, 0, 0, 1, 0, 0, 0]).unwrap();
     let mut answer = vec![];
     stream.read_to_end(&mut answer).unwrap();
@@ -88,9 +88,9 @@ fn an_engine_of_the_release_before_is_told_that_the_keeper_is_of_another() {
 
 #[test]
 fn a_keeper_of_the_release_before_is_not_spoken_to() {
-    let world = World::new();
-    std::fs::create_dir_all(world.spool()).unwrap();
-    let listener = UnixListener::bind(world.spool().join("socket")).unwrap();
+    let fixture = KeeperFixture::new();
+    std::fs::create_dir_all(fixture.spool()).unwrap();
+    let listener = UnixListener::bind(fixture.spool().join("socket")).unwrap();
     let keeper = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let mut greeting = [0; 9];
@@ -99,7 +99,7 @@ fn a_keeper_of_the_release_before_is_not_spoken_to() {
         stream.write_all(&refused).unwrap();
         greeting
     });
-    let refused = world.keeper_in(&world.spool(), &[]);
+    let refused = fixture.keeper_in(&fixture.spool(), &[]);
     let Err(KeeperError::Refused(why)) = refused else {
         panic!("{refused:?}");
     };
@@ -110,36 +110,36 @@ fn a_keeper_of_the_release_before_is_not_spoken_to() {
 
 #[test]
 fn a_folder_too_deep_for_a_socket_is_no_obstacle() {
-    let world = World::new();
-    let deep = world.path(&["long-name-of-a-folder"; 12].join("/"));
+    let fixture = KeeperFixture::new();
+    let deep = fixture.path(&["long-name-of-a-folder"; 12].join("/"));
     assert!(deep.as_os_str().len() > 200);
-    let (keeper, _) = world.keeper_in(&deep, &[]).unwrap();
-    keeper.run(world.shell(1, "exit 4")).unwrap();
+    let (keeper, _) = fixture.keeper_in(&deep, &[]).unwrap();
+    keeper.run(fixture.shell(1, "exit 4")).unwrap();
     assert_eq!(exited(&keeper, 1).end, CommandEnd::Code(4));
     drop(keeper);
-    let (_keeper, recovered) = world.keeper_in(&deep, &[]).unwrap();
+    let (_keeper, recovered) = fixture.keeper_in(&deep, &[]).unwrap();
     assert_eq!(recovered.known().count(), 1);
 }
 
 #[test]
 fn a_folder_that_cannot_be_is_named() {
-    let world = World::new();
-    std::fs::write(world.path("file"), "").unwrap();
-    let inside = world.keeper_in(&world.path("file/spool"), &[]);
+    let fixture = KeeperFixture::new();
+    std::fs::write(fixture.path("file"), "").unwrap();
+    let inside = fixture.keeper_in(&fixture.path("file/spool"), &[]);
     assert!(matches!(inside, Err(KeeperError::Spool(SpoolError::Create { .. }))), "{inside:?}");
-    let nowhere = world.keeper_in(std::path::Path::new("/proc/no/spool"), &[]);
+    let nowhere = fixture.keeper_in(std::path::Path::new("/proc/no/spool"), &[]);
     assert!(matches!(nowhere, Err(KeeperError::Spool(SpoolError::Create { .. }))), "{nowhere:?}");
 }
 
 #[test]
 fn a_keeper_that_gives_up_says_why() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
     drop(keeper);
     // A folder where the log should be: it can neither be read nor replaced.
-    let spool = world.path("odd");
+    let spool = fixture.path("odd");
     std::fs::create_dir_all(spool.join("log")).unwrap();
-    let odd = world.keeper_in(&spool, &[]);
+    let odd = fixture.keeper_in(&spool, &[]);
     let Err(KeeperError::GaveUp { complaint }) = &odd else {
         panic!("{odd:?}");
     };
@@ -148,8 +148,8 @@ fn a_keeper_that_gives_up_says_why() {
 
 #[test]
 fn a_program_that_is_no_keeper_is_no_keeper() {
-    let world = World::new();
+    let fixture = KeeperFixture::new();
     let program = std::path::Path::new("/bin/echo");
-    let odd = undaunted_runner::keeper::KeeperClient::start(program, &["hello".into()], &world.spool());
+    let odd = undaunted_runner::keeper::KeeperClient::start(program, &["hello".into()], &fixture.spool());
     assert!(matches!(odd, Err(KeeperError::GaveUp { .. })), "{odd:?}");
 }

@@ -5,15 +5,15 @@ use std::os::unix::fs::PermissionsExt;
 use undaunted_runner::keeper::{CommandSpec, KeeperEvent};
 use undaunted_runner::spool::{CommandEnd, EndedBy, NotStartedCommand, StartRefusal};
 
-use crate::world::{World, exited, is_alive, kill_and_wait, next_event};
+use crate::fixture::{KeeperFixture, exited, is_alive, kill_and_wait, next_event};
 
 #[test]
 fn a_command_runs_with_exactly_what_it_was_given() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
-    std::fs::write(world.path("input"), "from the input").unwrap();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
+    std::fs::write(fixture.path("input"), "from the input").unwrap();
     let script = r#"printf '%s|%s|%s|%s' "$1" "$NAME" "$PWD" "$(cat)"; echo "$HOME" >&2; exit 7"#;
-    let mut spec = world.shell(1, script);
+    let mut spec = fixture.shell(1, script);
     spec.argv.extend(["sh".into(), "a b'c\n".into()]);
     spec.env.push(("NAME".into(), "välue".into()));
     spec.stdin = Some("input".into());
@@ -29,16 +29,16 @@ fn a_command_runs_with_exactly_what_it_was_given() {
 
 #[test]
 fn a_program_is_found_in_the_path_of_its_own_environment() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
-    std::fs::create_dir(world.path("bin")).unwrap();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
+    std::fs::create_dir(fixture.path("bin")).unwrap();
     // Without a first line that names its interpreter: the shell's, as everywhere.
-    std::fs::write(world.path("bin/odd"), "echo \"odd $1\"\n").unwrap();
+    std::fs::write(fixture.path("bin/odd"), "echo \"odd $1\"\n").unwrap();
     let executable = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(world.path("bin/odd"), executable).unwrap();
+    std::fs::set_permissions(fixture.path("bin/odd"), executable).unwrap();
     let spec = CommandSpec {
         env: vec![("PATH".into(), "nowhere:bin".into())],
-        working_dir: world.path(""),
+        working_dir: fixture.path(""),
         ..CommandSpec::new(1, ["odd", "one"])
     };
     keeper.run(spec).unwrap();
@@ -49,17 +49,17 @@ fn a_program_is_found_in_the_path_of_its_own_environment() {
 
 #[test]
 fn what_cannot_be_started_says_what_stood_in_the_way() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
-    std::fs::write(world.path("plain"), "").unwrap();
-    let no_program = CommandSpec { argv: vec!["surely-not-there".into()], ..world.shell(1, "") };
-    let not_executable = CommandSpec { argv: vec!["./plain".into()], ..world.shell(2, "") };
-    let no_folder = CommandSpec { working_dir: world.path("nowhere"), ..world.shell(3, "") };
-    let no_input = CommandSpec { stdin: Some("nowhere".into()), ..world.shell(4, "") };
-    let nothing = CommandSpec { argv: vec![], ..world.shell(5, "") };
-    let made = std::process::Command::new("mkfifo").arg(world.path("pipe")).status();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
+    std::fs::write(fixture.path("plain"), "").unwrap();
+    let no_program = CommandSpec { argv: vec!["surely-not-there".into()], ..fixture.shell(1, "") };
+    let not_executable = CommandSpec { argv: vec!["./plain".into()], ..fixture.shell(2, "") };
+    let no_folder = CommandSpec { working_dir: fixture.path("nowhere"), ..fixture.shell(3, "") };
+    let no_input = CommandSpec { stdin: Some("nowhere".into()), ..fixture.shell(4, "") };
+    let nothing = CommandSpec { argv: vec![], ..fixture.shell(5, "") };
+    let made = std::process::Command::new("mkfifo").arg(fixture.path("pipe")).status();
     assert!(made.unwrap().success());
-    let pipe = CommandSpec { stdin: Some("pipe".into()), ..world.shell(6, "") };
+    let pipe = CommandSpec { stdin: Some("pipe".into()), ..fixture.shell(6, "") };
     let expected = [
         (pipe, 22, StartRefusal::Stdin, 126),
         (no_program, 2, StartRefusal::Program, 127),
@@ -79,11 +79,11 @@ fn what_cannot_be_started_says_what_stood_in_the_way() {
 
 #[test]
 fn two_hundred_commands_at_width_eight_all_end_once() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
     let mut next = 8;
     for id in 0..next {
-        keeper.run(world.shell(id, &script(id))).unwrap();
+        keeper.run(fixture.shell(id, &script(id))).unwrap();
     }
     let mut ended = std::collections::BTreeMap::new();
     while ended.len() < 200 {
@@ -93,7 +93,7 @@ fn two_hundred_commands_at_width_eight_all_end_once() {
                 assert_eq!(String::from_utf8(wrote).unwrap(), format!("{}\n", exited.id));
                 assert!(ended.insert(exited.id, exited.end).is_none());
                 if next < 200 {
-                    keeper.run(world.shell(next, &script(next))).unwrap();
+                    keeper.run(fixture.shell(next, &script(next))).unwrap();
                     next += 1;
                 }
             }
@@ -104,9 +104,9 @@ fn two_hundred_commands_at_width_eight_all_end_once() {
     for (id, end) in &ended {
         assert_eq!(*end, CommandEnd::Code(i32::try_from(id % 3).unwrap()));
     }
-    assert_eq!(world.lines("ran"), 200);
+    assert_eq!(fixture.lines("ran"), 200);
     // Eight at a time never need more than eight pairs of files.
-    let pairs = std::fs::read_dir(world.spool().join("slots")).unwrap().count();
+    let pairs = std::fs::read_dir(fixture.spool().join("slots")).unwrap().count();
     assert!(pairs <= 16 + 4, "{pairs} files");
 }
 
@@ -116,51 +116,51 @@ fn script(id: u64) -> String {
 
 #[test]
 fn a_success_may_leave_a_process_running() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
     let script = "sleep 1000 & echo $! > left; echo done";
-    keeper.run(world.shell(1, script)).unwrap();
+    keeper.run(fixture.shell(1, script)).unwrap();
     let ended = exited(&keeper, 1);
-    let left = world.pid("left");
+    let left = fixture.pid("left");
     assert_eq!((ended.end, ended.left), (CommandEnd::Code(0), 1));
     assert!(is_alive(left));
     // Others fail beside it, and it is not taken for theirs.
-    keeper.run(world.shell(2, "exit 1")).unwrap();
+    keeper.run(fixture.shell(2, "exit 1")).unwrap();
     assert_eq!(exited(&keeper, 2).end, CommandEnd::Code(1));
     assert!(is_alive(left));
     // Its files are not given to anybody else.
-    let wrote = exited_output(&world, &keeper);
+    let wrote = exited_output(&fixture, &keeper);
     assert_eq!(wrote, b"mine\n");
     kill_and_wait(left);
 }
 
-fn exited_output(world: &World, keeper: &undaunted_runner::keeper::KeeperClient) -> Vec<u8> {
-    keeper.run(world.shell(3, "echo mine")).unwrap();
+fn exited_output(fixture: &KeeperFixture, keeper: &undaunted_runner::keeper::KeeperClient) -> Vec<u8> {
+    keeper.run(fixture.shell(3, "echo mine")).unwrap();
     let ended = exited(keeper, 3);
     keeper.spool().capture(&ended.stdout, 100).unwrap()
 }
 
 #[test]
 fn the_keeper_goes_when_nothing_is_left_to_do() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
     let pid = keeper.pid();
-    keeper.run(world.shell(1, "exit 3")).unwrap();
+    keeper.run(fixture.shell(1, "exit 3")).unwrap();
     exited(&keeper, 1);
     keeper.goodbye();
-    World::eventually("the keeper's end", || (!is_alive(pid)).then_some(()));
-    assert!(!world.spool().join("socket").exists());
+    KeeperFixture::eventually("the keeper's end", || (!is_alive(pid)).then_some(()));
+    assert!(!fixture.spool().join("socket").exists());
 }
 
 #[test]
 fn the_keeper_stays_for_its_commands_after_a_goodbye() {
-    let world = World::new();
-    let (keeper, _) = world.keeper();
+    let fixture = KeeperFixture::new();
+    let (keeper, _) = fixture.keeper();
     let pid = keeper.pid();
-    keeper.run(world.shell(1, "echo up > up; while [ ! -e go ]; do sleep 0.01; done")).unwrap();
-    world.line("up");
+    keeper.run(fixture.shell(1, "echo up > up; while [ ! -e go ]; do sleep 0.01; done")).unwrap();
+    fixture.line("up");
     keeper.goodbye();
     assert!(is_alive(pid));
-    std::fs::write(world.path("go"), "").unwrap();
-    World::eventually("the keeper's end", || (!is_alive(pid)).then_some(()));
+    std::fs::write(fixture.path("go"), "").unwrap();
+    KeeperFixture::eventually("the keeper's end", || (!is_alive(pid)).then_some(()));
 }

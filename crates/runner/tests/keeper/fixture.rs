@@ -1,7 +1,7 @@
 //! A spool for one test, and everything that was started for it.
 //!
-//! Whatever carries the world's name in its environment, or is at home in its folder, is killed when
-//! the world ends.
+//! Whatever carries the fixture's name in its environment, or is at home in its folder, is killed when
+//! the fixture ends.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,15 +14,15 @@ use undaunted_runner::keeper::{CommandSpec, KeeperClient, KeeperEvent, KeeperRef
 use undaunted_runner::spool::{CommandExit, RecoveredSpool};
 
 const ENGINE: &str = env!("CARGO_BIN_EXE_test-engine");
-const VARIABLE: &str = "TEST_WORLD";
+const MARK: &str = "TEST_FIXTURE";
 /// Longer than anything here takes on the slowest machine.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-pub(crate) struct World {
+pub(crate) struct KeeperFixture {
     folder: tempfile::TempDir,
 }
 
-impl World {
+impl KeeperFixture {
     pub(crate) fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
@@ -36,7 +36,7 @@ impl World {
     }
 
     fn name(&self) -> String {
-        format!("{VARIABLE}={}", self.folder.path().display())
+        format!("{MARK}={}", self.folder.path().display())
     }
 
     /// Connects to the keeper, or starts one.
@@ -60,12 +60,12 @@ impl World {
         KeeperClient::start(Path::new("/usr/bin/env"), &args, spool)
     }
 
-    /// A command: a script for the shell, in the world's folder.
+    /// A command: a script for the shell, in the fixture's folder.
     pub(crate) fn shell(&self, id: u64, script: &str) -> CommandSpec {
         CommandSpec {
             env: vec![
                 ("PATH".into(), std::env::var_os("PATH").unwrap()),
-                (VARIABLE.into(), self.folder.path().into()),
+                (MARK.into(), self.folder.path().into()),
             ],
             working_dir: self.folder.path().to_owned(),
             grace: Duration::from_millis(200),
@@ -79,7 +79,7 @@ impl World {
             .arg("engine")
             .arg(self.spool())
             .args(scripts)
-            .env(VARIABLE, self.folder.path())
+            .env(MARK, self.folder.path())
             .stdin(Stdio::null())
             .stdout(fs::File::create(self.path("engine.out")).unwrap())
             .spawn()
@@ -123,7 +123,7 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for KeeperFixture {
     fn drop(&mut self) {
         let name = self.name();
         // Once more if somebody was made while the others were killed.
@@ -161,7 +161,7 @@ pub(crate) fn kill(pid: i32) {
 /// Kills, and waits until it is gone.
 pub(crate) fn kill_and_wait(pid: i32) {
     kill(pid);
-    World::eventually("the death of a process", || (!is_alive(pid)).then_some(()));
+    KeeperFixture::eventually("the death of a process", || (!is_alive(pid)).then_some(()));
 }
 
 pub(crate) fn next_event(keeper: &KeeperClient) -> KeeperEvent {

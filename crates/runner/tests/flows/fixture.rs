@@ -18,34 +18,34 @@ use undaunted_runner::flows::FlowSubmission;
 use undaunted_runner::journal;
 use undaunted_store::{SqliteStore, Store, Version};
 
-use crate::engine::{Engine, Told};
-use crate::process::Process;
+use crate::engine::{Engine, HostOptions};
+use crate::process::HostProcess;
 
 /// Longer than anything here takes on the slowest machine.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 
-pub(crate) struct World {
+pub(crate) struct FlowFixture {
     folder: tempfile::TempDir,
     /// A handle of the test's own, which runs nothing.
     store: Arc<dyn Store>,
-    pub(crate) book: CatalogHandle,
+    pub(crate) catalog: CatalogHandle,
 }
 
-impl World {
+impl FlowFixture {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path()).unwrap());
-        let book = CatalogHandle::open(Arc::clone(&store)).unwrap();
-        Self { folder, store, book }
+        let catalog = CatalogHandle::open(Arc::clone(&store)).unwrap();
+        Self { folder, store, catalog }
     }
 
-    /// A world in which these steps are registered.
+    /// A fixture in which these steps are registered.
     pub(crate) fn of(steps: &[Value]) -> Self {
-        let world = Self::new();
+        let fixture = Self::new();
         for step in steps {
-            world.register(step);
+            fixture.register(step);
         }
-        world
+        fixture
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -58,16 +58,16 @@ impl World {
 
     /// A process that runs flows, which is this one.
     pub(crate) fn engine(&self) -> Engine {
-        Engine::of(self.folder(), Told::default())
+        Engine::of(self.folder(), HostOptions::default())
     }
 
-    pub(crate) fn engine_told(&self, told: Told) -> Engine {
+    pub(crate) fn engine_with(&self, told: HostOptions) -> Engine {
         Engine::of(self.folder(), told)
     }
 
     /// One that can be killed.
-    pub(crate) fn process(&self) -> Process {
-        Process::start(self.folder())
+    pub(crate) fn process(&self) -> HostProcess {
+        HostProcess::start(self.folder())
     }
 
     /// Registers a step, whatever is wrong with it.
@@ -80,7 +80,7 @@ impl World {
     /// Writes facts to the catalog.
     pub(crate) fn noted(&self, events: Vec<CatalogEvent>) {
         let wish = move |_: &_| Ok::<_, ()>(events.clone());
-        self.book.change(wish).unwrap().unwrap();
+        self.catalog.change(wish).unwrap().unwrap();
     }
 
     /// The records of the catalog that are about a flow.
@@ -99,7 +99,7 @@ impl World {
     pub(crate) fn place(&self, flow: &str) -> Option<FlowLifecycle> {
         let place =
             |catalog: &undaunted_engine::catalog::Catalog| catalog.flows.get(flow).map(|entry| entry.place);
-        self.book.read(place).unwrap()
+        self.catalog.read(place).unwrap()
     }
 
     /// Waits until the catalog says that a flow is done with, which is after its last record.
@@ -170,8 +170,8 @@ impl World {
 
     /// What a host would store of a flow: taken from one that was begun elsewhere.
     pub(crate) fn submission(&self, wanted: &FlowSubmission) -> JobSubmitted {
-        let elsewhere = World::new();
-        let steps = self.book.read(|catalog| catalog.steps.clone()).unwrap();
+        let elsewhere = FlowFixture::new();
+        let steps = self.catalog.read(|catalog| catalog.steps.clone()).unwrap();
         let steps = steps.into_iter();
         elsewhere.noted(
             steps
@@ -181,10 +181,10 @@ impl World {
                 })
                 .collect(),
         );
-        let engine = elsewhere.engine_told(Told {
+        let engine = elsewhere.engine_with(HostOptions {
             // It cannot call anybody.
             endpoints: &["http://nowhere"],
-            ..Told::default()
+            ..HostOptions::default()
         });
         engine.host().start(wanted).unwrap();
         drop(engine);

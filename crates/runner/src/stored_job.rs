@@ -49,7 +49,7 @@ impl KnownJob {
 
     pub(crate) fn brought_up_to_date(self, store: &dyn Store, plans: &Plans) -> Result<Self, JournalError> {
         let aggregate = aggregate(self.job.id())?;
-        match behind(store, &aggregate, self.version, &self.last) {
+        match records_after(store, &aggregate, self.version, &self.last) {
             Some(rest) => self.with(rest),
             // The name belongs to another job by now.
             None => Self::read(store, self.job.id(), plans),
@@ -68,7 +68,7 @@ impl KnownJob {
 }
 
 /// A snapshot: the job, its last record, and the length of that record.
-pub(crate) fn bytes_of(job: &Job, last: &[u8]) -> Vec<u8> {
+pub(crate) fn snapshot_bytes(job: &Job, last: &[u8]) -> Vec<u8> {
     let mut bytes = job.save();
     bytes.extend_from_slice(last);
     let length = u32::try_from(last.len()).unwrap_or(u32::MAX);
@@ -87,7 +87,7 @@ fn saved<'s>(
     let (bytes, length) = found.bytes.split_last_chunk::<4>()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
     let (bytes, last) = bytes.split_at_checked(bytes.len().checked_sub(length)?)?;
-    let rest = behind(store, aggregate, found.at, last)?;
+    let rest = records_after(store, aggregate, found.at, last)?;
     let job = Job::restore(bytes, plans).ok()?;
     let known = KnownJob {
         job,
@@ -100,7 +100,7 @@ fn saved<'s>(
 }
 
 /// The records after `at`, if the journal has `last` there.
-pub(crate) fn behind<'s>(
+pub(crate) fn records_after<'s>(
     store: &'s dyn Store,
     aggregate: &AggregateId,
     at: Version,

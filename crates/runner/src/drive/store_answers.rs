@@ -38,8 +38,8 @@ impl JobDriver<'_> {
         self.submit(appends, reached);
     }
 
-    pub(super) fn hear_requests(&mut self, requests: Vec<StoreRequest>) {
-        for request in self.journal.unheard(requests) {
+    pub(super) fn handle_requests(&mut self, requests: Vec<StoreRequest>) {
+        for request in self.journal.unseen(requests) {
             match ReadRequest::read(&request.bytes) {
                 Some(ReadRequest::Request(asked)) => self.decide(&asked.input()),
                 // Its sender was answered already, so without a running attempt it waits for the next.

@@ -1,10 +1,21 @@
-//! What is wrong with a workflow, in one line.
+//! Errors and diagnostics in one line of text.
 
 use undaunted_engine::workflow::{Diagnostic, Severity, Source};
 
-/// All errors in one line: with the key in question if the text is one line of JSON, with line and
+/// The message of an error, followed by those of its causes.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(found) = cause {
+        text.push_str(": ");
+        text.push_str(&found.to_string());
+        cause = found.source();
+    }
+    text
+}
+
 /// column if it has several.
-pub(crate) fn complaint(source: &Source, found: &[Diagnostic]) -> String {
+pub(crate) fn diagnostics_line(source: &Source, found: &[Diagnostic]) -> String {
     let text = source.text();
     let has_lines = text.trim_end().contains('\n');
     let errors = found.iter().filter(|found| found.code.severity() == Severity::Error);

@@ -1,7 +1,7 @@
 //! Which processes belong to a command.
 //!
 //! Its group; its descendants; processes that were seen as its descendants before; and, of the orphans the
-//! keeper has adopted, those that carry its mark. An orphan without a mark (it left its group, lost its
+//! keeper has reparented, those that carry its mark. An orphan without a mark (it left its group, lost its
 //! parent and cleared its environment before it was ever seen) belongs to the command only if no other can
 //! have left it: no other command runs, and none before it left a process. Otherwise it is left alone,
 //! since ending a foreign process is worse.
@@ -13,14 +13,14 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
 use super::shared::KeeperShared;
-use crate::lock::locked;
-use crate::process::{self, Process, ProcessMark, descendants};
+use crate::locked;
+use crate::process::{self, ProcessMark, SystemProcess, descendants};
 
 /// The living processes of a command, and the orphans that cannot be attributed.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessFamily {
-    pub(crate) members: Vec<Process>,
-    pub(crate) unclaimed: Vec<Process>,
+    pub(crate) members: Vec<SystemProcess>,
+    pub(crate) unclaimed: Vec<SystemProcess>,
 }
 
 pub(crate) fn is_group_gone(leader: i32) -> bool {
@@ -29,7 +29,7 @@ pub(crate) fn is_group_gone(leader: i32) -> bool {
 }
 
 pub(crate) fn family(shared: &KeeperShared, id: u64, leader: i32) -> io::Result<ProcessFamily> {
-    let all = Process::all()?;
+    let all = SystemProcess::all()?;
     let (strays, commands, known, alone) = {
         let state = locked(&shared.state);
         let commands: HashSet<i32> = state.by_pid.keys().copied().collect();
@@ -37,15 +37,15 @@ pub(crate) fn family(shared: &KeeperShared, id: u64, leader: i32) -> io::Result<
         let alone = state.runs.len() == 1 && !state.had_strays;
         (state.strays.clone(), commands, known.unwrap_or_default(), alone)
     };
-    let is_known = |each: &Process| {
+    let is_known = |each: &SystemProcess| {
         let mut known = known.iter();
         known.any(|seen| (seen.pid, seen.started) == (each.pid, each.started))
     };
     let mut unclaimed = vec![];
     let mut claimed = HashSet::new();
-    let adopted =
+    let reparented =
         all.iter().filter(|each| each.parent == shared.pid && !each.ended && !commands.contains(&each.pid));
-    for each in adopted {
+    for each in reparented {
         match claim(shared, id, each) {
             // Even if it counts as a stray: while a process calls `exec` its mark cannot be read, and
             // a look at that moment could not attribute it.
@@ -56,7 +56,7 @@ pub(crate) fn family(shared: &KeeperShared, id: u64, leader: i32) -> io::Result<
             ProcessOwner::Unmarked | ProcessOwner::Others => {}
         }
     }
-    let is_root = |each: &Process| {
+    let is_root = |each: &SystemProcess| {
         each.pid == leader
             || (each.group == leader && each.session == shared.pid)
             || claimed.contains(&each.pid)
@@ -82,14 +82,14 @@ pub(crate) fn signal_family(family: &ProcessFamily, leader: i32, is_there: bool,
     }
 }
 
-/// The owner of an adopted process, by its mark.
+/// The owner of an reparented process, by its mark.
 enum ProcessOwner {
     Ours,
     Others,
     Unmarked,
 }
 
-fn claim(shared: &KeeperShared, id: u64, process: &Process) -> ProcessOwner {
+fn claim(shared: &KeeperShared, id: u64, process: &SystemProcess) -> ProcessOwner {
     let marks = ProcessMark::of(process.pid);
     let mut ids = marks.iter().filter(|mark| mark.keeper == shared.name).map(|mark| mark.id);
     match ids.next() {

@@ -7,9 +7,9 @@ use undaunted_engine::input::Input;
 use undaunted_engine::mutant::{self, Mutant};
 use undaunted_store::{Append, Version};
 
-use super::message::{JobMessage, MessageTime, Reported};
+use super::message::{AfterCommit, JobMessage, Reported};
 use super::running::JobDriver;
-use super::snapshot::Occasion;
+use super::snapshot::SnapshotOccasion;
 use crate::failpoint;
 
 impl JobDriver<'_> {
@@ -25,7 +25,7 @@ impl JobDriver<'_> {
         self.journal.pending.records.extend(reaction.records);
         if !reaction.reports.is_empty() {
             let mut cache = self.breakers.borrow_mut();
-            cache.report(self.context.world, &self.job, &reaction.reports);
+            cache.report(self.context.services, &self.job, &reaction.reports);
             let names = reaction.reports.iter().map(BreakerReport::breaker).cloned();
             self.journal.pending.breakers.extend(names);
             self.journal.pending.ends_probe |= reaction.reports.iter().any(BreakerReport::ends_probe);
@@ -44,12 +44,12 @@ impl JobDriver<'_> {
 
     pub(super) fn submit(&self, appends: Vec<Append>, reached: Version) {
         let notifier = self.context.notifier.clone();
-        self.context.world.store.submit(
+        self.context.services.store.submit(
             appends,
             Box::new(move |result| {
                 failpoint::reach("append-after", reached.0);
                 // A loop that has left the job ignores this.
-                notifier.tell(JobMessage::Stored(reached, result));
+                notifier.send_message(JobMessage::Stored(reached, result));
             }),
         );
     }
@@ -63,17 +63,17 @@ impl JobDriver<'_> {
     }
 
     /// Does something when everything decided so far is on the disk.
-    pub(super) fn when_written(&mut self, what: MessageTime) {
+    pub(super) fn when_written(&mut self, what: AfterCommit) {
         if let Some(what) = self.journal.when_written(what) {
             self.written(what);
         }
     }
 
-    pub(super) fn written(&mut self, what: MessageTime) {
+    pub(super) fn written(&mut self, what: AfterCommit) {
         match what {
-            MessageTime::Trust => self.executors.programs.trust(),
+            AfterCommit::Trust => self.executors.programs.trust(),
             // The sender may have gone.
-            MessageTime::Tell(known) => {
+            AfterCommit::Tell(known) => {
                 let _ = known.send(Reported::Taken);
             }
         }
@@ -93,7 +93,7 @@ impl JobDriver<'_> {
             }
         }
         drop(cache);
-        batch.saved = self.save_for(Occasion::Batch);
+        batch.saved = self.save_for(SnapshotOccasion::Batch);
         self.journal.writes(batch);
         failpoint::reach("append-before", self.journal.version.0);
         Some(appends)

@@ -9,7 +9,7 @@ use undaunted_engine::job::{Job, Plans};
 use undaunted_policy::{FailureCause, Timestamp};
 use undaunted_store::{Append, Epoch, MemoryStore, Store, Version};
 
-use super::{KnownJob, aggregate, bytes_of};
+use super::{KnownJob, aggregate, snapshot_bytes};
 
 const WORKFLOW: &str = "
 mode: mapreduce
@@ -96,7 +96,7 @@ impl Scene {
 fn a_job_is_read_from_what_was_saved_and_the_records_after_it() {
     let mut scene = Scene::submitted_at(1_000);
     scene.fail(0);
-    let saved = bytes_of(&scene.job, &scene.last);
+    let saved = snapshot_bytes(&scene.job, &scene.last);
     scene.save(saved.clone());
     let at = scene.version;
     scene.fail(1);
@@ -114,7 +114,7 @@ fn what_was_saved_of_another_history_is_not_used() {
     let mut other = Scene::submitted_at(2_000);
     other.fail(0);
     assert_eq!(scene.version, other.version);
-    scene.save(bytes_of(&other.job, &other.last));
+    scene.save(snapshot_bytes(&other.job, &other.last));
     assert_eq!(scene.read().saved.0, Version::EMPTY);
     assert_eq!(scene.read().job.save(), scene.job.save());
 }
@@ -123,7 +123,7 @@ fn what_was_saved_of_another_history_is_not_used() {
 fn what_cannot_be_read_is_not_used() {
     let mut scene = Scene::submitted_at(1_000);
     scene.fail(0);
-    let whole = bytes_of(&scene.job, &scene.last);
+    let whole = snapshot_bytes(&scene.job, &scene.last);
     let behind = scene.last.len() + 4;
     let of_another_release = [b"\x65other", &whole[7..]].concat();
     let cut = [&whole[..40], &whole[whole.len() - behind..]].concat();

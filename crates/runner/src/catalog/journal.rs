@@ -1,6 +1,7 @@
-//! The journal of the catalog, record by record.
+//! The records of the catalog: read, appended, and derived from a job.
 
-use undaunted_engine::catalog::CatalogRecord;
+use undaunted_engine::catalog::{CatalogEvent, CatalogRecord, FlowStatus};
+use undaunted_engine::job::{Job, JobStage};
 use undaunted_store::{AggregateId, Append, AppendError, Epoch, Store, Version};
 
 use crate::journal::JournalError;
@@ -45,4 +46,35 @@ pub(super) fn append(after: Version, records: &[CatalogRecord]) -> Result<Append
 /// Whether another process has changed the catalog first.
 pub(super) fn was_overtaken(error: &AppendError) -> bool {
     matches!(error, AppendError::Conflict { aggregate, .. } if aggregate.family() == FAMILY)
+}
+
+/// None for a job that is not a flow.
+pub fn activated(job: &Job) -> Option<CatalogEvent> {
+    job.workflow().flow.as_ref()?;
+    let run = job.submitted().flow.as_ref();
+    let parent = run.and_then(|run| run.parent.as_ref());
+    Some(CatalogEvent::FlowActivated {
+        flow: job.id().to_owned(),
+        since: job.times.submitted_at,
+        labels: run.map(|run| run.labels.clone()).unwrap_or_default(),
+        parent: parent.map(|parent| parent.flow.clone()),
+    })
+}
+
+/// None for a flow that has not ended, and for a job that is not a flow.
+pub fn deactivated(job: &Job) -> Option<CatalogEvent> {
+    job.workflow().flow.as_ref()?;
+    let status = match job.stage {
+        JobStage::Completed | JobStage::Partial => FlowStatus::Completed,
+        JobStage::Failed | JobStage::Cancelled => FlowStatus::Failed,
+        JobStage::Running | JobStage::Stopping(_) | JobStage::Suspended => return None,
+    };
+    let error = job.failures.failure.as_ref();
+    let error = error.map(|failure| job.texts.read(&failure.error).to_owned());
+    Some(CatalogEvent::FlowDeactivated {
+        flow: job.id().to_owned(),
+        status,
+        error: error.filter(|_| status == FlowStatus::Failed),
+        ended: job.times.last_at,
+    })
 }
