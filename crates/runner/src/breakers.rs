@@ -1,4 +1,4 @@
-//! The breakers of a store: read, configured, changed by hand.
+//! The breakers of a store: reading, configuring and changing them.
 //!
 //! A breaker has no owner. Every process appends facts to its journal, without a version; its state is
 //! the fold of these facts.
@@ -74,15 +74,15 @@ pub fn list(store: &dyn Store) -> Result<Vec<(String, BreakerJournal)>, JournalE
     Ok(found)
 }
 
-/// Records the fact that `how` returns, if any, and returns the state of the breaker after it.
+/// Records the fact that `decide` returns, if any, and returns the resulting state of the breaker.
 pub fn change(
     store: &dyn Store,
     breaker: &str,
-    how: impl FnOnce(&BreakerState) -> Option<BreakerFact>,
+    decide: impl FnOnce(&BreakerState) -> Option<BreakerFact>,
 ) -> Result<BreakerState, JournalError> {
     let missing = || JournalError::NoBreaker { breaker: breaker.to_owned() };
     let found = read(store, breaker)?.ok_or_else(missing)?;
-    let Some(fact) = how(&found.state) else {
+    let Some(fact) = decide(&found.state) else {
         return Ok(found.state);
     };
     let record = BreakerRecord::by_hand(vec![fact]);
@@ -90,13 +90,13 @@ pub fn change(
     Ok(read(store, breaker)?.ok_or_else(missing)?.state)
 }
 
-/// Unconditional: neither a version nor an epoch can refuse it.
+/// An unconditional append: the store checks neither version nor epoch.
 pub(crate) fn append(breaker: &str, record: &BreakerRecord) -> Result<Append, JournalError> {
     Ok(Append::facts(aggregate(breaker)?, vec![record.encode()]))
 }
 
-/// The appends that give the breakers of a workflow its settings (the latest submission wins), and an
-/// event for each breaker that had other settings before.
+/// The appends that configure the breakers of a workflow (the latest submission wins), and an event for each
+/// breaker whose settings change.
 pub(crate) fn configure(
     store: &dyn Store,
     job: &str,

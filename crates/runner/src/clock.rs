@@ -1,7 +1,7 @@
-//! What time it is.
+//! The clock of a job.
 //!
-//! The wall clock is read once, when a [`Clock`] is made; from then on it follows the uptime of the
-//! machine, sleep included. Setting the wall clock while a job runs neither skips nor stretches a wait.
+//! The wall clock is read once, when a [`Clock`] is created; from then on the clock follows the uptime of the machine,
+//! including sleep. So setting the wall clock while a job runs neither skips nor stretches a wait.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -75,7 +75,7 @@ const fn stepped(at: Timestamp) -> Timestamp {
     at
 }
 
-/// Sleep included.
+/// The time since boot, including sleep.
 pub(crate) fn uptime() -> Duration {
     let time = clock_gettime(ClockId::Boottime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or_default();

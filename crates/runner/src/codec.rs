@@ -13,7 +13,7 @@ use minicbor::encode::{Error as EncodeError, Write};
 use minicbor::{Decoder, Encoder};
 use undaunted_engine::event::codec::span;
 
-/// A type that minicbor does not support, or encodes in another way.
+/// A type that minicbor does not support, or encodes differently.
 pub(crate) trait CborSystemType: Sized {
     fn put<W: Write>(&self, to: &mut Encoder<W>) -> Result<(), EncodeError<W::Error>>;
     fn take(from: &mut Decoder<'_>) -> Result<Self, DecodeError>;

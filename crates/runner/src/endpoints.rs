@@ -1,8 +1,8 @@
-//! Which addresses may be called, if the operator has limited that.
+//! The endpoints that may be called, if the operator limits them.
 //!
-//! A pattern is an address in which `*` stands for any text: `https://*.example.com/hooks/*`. Each part
-//! is compared with the same part of the address that is called, so that a `*` in the host cannot
-//! reach into the path and nothing hides in what stands before an `@`.
+//! A pattern is a URL in which `*` stands for any text: `https://*.example.com/hooks/*`. Scheme, host, port and path are
+//! compared separately, so that a `*` in the host cannot match part of the path, and user information before an
+//! `@` is never matched.
 
 use reqwest::Url;
 
@@ -21,14 +21,14 @@ struct EndpointPattern {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{pattern}` is no pattern of addresses: {why}")]
+#[error("`{pattern}` is not a valid endpoint pattern: {why}")]
 pub struct EndpointPatternError {
     pub pattern: String,
     pub why: &'static str,
 }
 
 impl Endpoints {
-    /// Without patterns every address is allowed.
+    /// Without patterns every URL is allowed.
     pub fn of<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Result<Self, EndpointPatternError> {
         let patterns = patterns.into_iter().map(EndpointPattern::read);
         Ok(Self { patterns: patterns.collect::<Result<_, _>>()? })
@@ -52,13 +52,13 @@ impl EndpointPattern {
         let (scheme, rest) = text
             .split_once("://")
             .filter(|(scheme, _)| matches!(*scheme, "http" | "https" | "*"))
-            .ok_or_else(|| wrong("it does not begin with `http://` or `https://`"))?;
+            .ok_or_else(|| wrong("it must begin with `http://` or `https://`"))?;
         let (authority, path) = match rest.find('/') {
             Some(at) => rest.split_at(at),
             None => (rest, "/*"),
         };
         if authority.contains('@') {
-            return Err(wrong("a name before an `@` is not compared"));
+            return Err(wrong("user information before an `@` is not supported"));
         }
         let ends_host = |at: usize| !authority.get(at..).unwrap_or_default().contains(']');
         let (host, port) = match authority.rfind(':').filter(|at| ends_host(*at)) {
@@ -76,10 +76,10 @@ impl EndpointPattern {
         let port = match port {
             "*" => None,
             "" => usual,
-            number => Some(number.parse().map_err(|_| wrong("its port is neither a number nor `*`"))?),
+            number => Some(number.parse().map_err(|_| wrong("the port must be a number or `*`"))?),
         };
         if host.is_empty() {
-            return Err(wrong("it has no host"));
+            return Err(wrong("the host is missing"));
         }
         Ok(Self { scheme: scheme.to_owned(), host: host.to_ascii_lowercase(), port, path: path.to_owned() })
     }
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_is_compared_with_its_own() {
+    fn scheme_host_port_and_path_are_compared_separately() {
         let cases = [
             ("http://127.0.0.1:*", "http://127.0.0.1:8080/run", true),
             ("http://127.0.0.1:*", "http://127.0.0.2:8080/run", false),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_limited_without_patterns_and_what_is_none_is_said() {
+    fn no_patterns_allow_everything_and_an_invalid_pattern_is_refused() {
         assert!(Endpoints::default().allow("http://anywhere/"));
         for wrong in ["steps", "ftp://x", "http://", "http://x:port", "http://a@b/"] {
             assert!(Endpoints::of([wrong]).is_err(), "{wrong}");

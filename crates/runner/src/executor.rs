@@ -1,8 +1,8 @@
-//! Doing the work of attempts: one trait, one file a kind of work.
+//! Executors run attempts: one trait, and one file for each kind of work.
 //!
-//! Only [`Executors::of`] says which executor runs a command; the event loop uses all of them through
-//! [`Executor`]. An executor decides nothing: it begins what is on record, ends what is unwanted, and
-//! reports with an [`ExecutorMessage`].
+//! [`Executors::of`] selects the executor of a command; the event loop uses all of them through [`Executor`]. An
+//! executor decides nothing: it begins attempts that are on record, cancels them, and reports with an
+//! [`ExecutorMessage`].
 
 mod answer;
 mod calls;
@@ -43,17 +43,16 @@ use sub_flow::InnerFlows;
 use write_file::FileWrites;
 
 pub(crate) trait Executor {
-    /// Begins an attempt whose start is on record, and reports its end at the latest.
+    /// Begins an attempt whose start is on record. Its end is always reported.
     fn begin(&mut self, start: StartId, task: Task, context: &JobContext<'_>);
 
-    /// Ends an attempt. Returns the end if it is known at once, and then does not report it; an attempt
-    /// that has not begun, or cannot be ended, has none.
+    /// Cancels an attempt. Returns its end if that is known at once; then it is not reported as well.
     fn cancel(&mut self, start: StartId, context: &JobContext<'_>) -> Option<AttemptEnd>;
 
-    /// What became of an attempt on record as started, after its engine or keeper has died.
+    /// The fate of an attempt on record as started, after its engine or keeper has died.
     fn fate_after_crash(&mut self, attempt: &StartedAttempt<'_>) -> AttemptFate;
 
-    /// The other side has accepted an attempt and will send its result.
+    /// The service has accepted an attempt and will send its result later.
     fn accepted(&mut self, _start: StartId) {}
 
     /// The end of an attempt is known. Also called for attempts of another executor.
@@ -71,9 +70,9 @@ pub(crate) trait Executor {
 
 pub(crate) struct StartedAttempt<'a> {
     pub(crate) start: StartId,
-    /// None for the command that gives the items of a map.
+    /// None for the command that produces the items of a map.
     pub(crate) action: Option<&'a Action>,
-    /// It is on record that the other side has accepted it.
+    /// The service has accepted it, and that is on record.
     pub(crate) is_accepted: bool,
 }
 
@@ -98,7 +97,7 @@ pub enum ExecutorMessage {
     },
     /// A program was cancelled before it was started.
     NotBegun(StartId),
-    /// The other side has accepted an attempt; its result comes later.
+    /// The service has accepted an attempt; its result comes later.
     Accepted(StartId),
     Ended(Box<AttemptEnd>),
     Items {
@@ -122,7 +121,7 @@ pub(crate) struct Executors {
 }
 
 impl Executors {
-    /// The executor of an action; without an action, of the command that gives the items of a map.
+    /// The executor of an action; without an action, of the command that produces the items of a map.
     pub(crate) fn of(&mut self, action: Option<&Action>) -> &mut dyn Executor {
         match action {
             None | Some(Action::Shell(_) | Action::Agent { .. }) => &mut self.programs,
@@ -133,7 +132,7 @@ impl Executors {
         }
     }
 
-    /// Its item may be at another command by now, so every executor is told.
+    /// Passed to every executor, since the item may be at another command by now.
     pub(crate) fn ended(&mut self, start: StartId) {
         let Self {
             programs,

@@ -1,9 +1,9 @@
-//! Places where a test makes a process die.
+//! Failpoints: places in the code where a test kills the process.
 //!
-//! Compiled only with the feature `failpoints`; otherwise there is nothing here.
+//! Compiled only with the feature `failpoints`; without it they are empty functions.
 
-/// Every place, in engine and keeper. Its `id` is an attempt, a journal version, or a count within the
-/// process.
+/// All failpoints of engine and keeper. The `id` passed to one is an attempt, a journal version, or a count
+/// within the process.
 #[cfg(feature = "failpoints")]
 pub const PLACES: &[&str] = &[
     "claimed",

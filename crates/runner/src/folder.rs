@@ -1,8 +1,8 @@
-//! The local folder of a process, with a folder for each job: the output of its commands, and files they
+//! The local folder of a process. It has a folder for each job, with the output of its commands and the files they
 //! read.
 //!
-//! All of it is private, and only what is too large for the journal. A store in a folder may share that
-//! folder, but keeps its facts by itself.
+//! It holds only what is too large for the journal, and all of it is private to the user. A store in a folder shares
+//! that folder, but none of these files.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -34,7 +34,7 @@ impl LocalFolder {
         own.or_else(|| Some(state()?.join("undaunted"))).map(Self)
     }
 
-    /// The folder of the store, if it has one, else the usual one.
+    /// The folder of the store if it has one, else the default one.
     pub fn with(store: &Location) -> Option<Self> {
         store.folder().map(Self::new).or_else(Self::usual)
     }
@@ -111,10 +111,10 @@ impl JobFolder {
     }
 }
 
-/// In bytes, of a name that is part of paths and addresses.
+/// The longest name that may be part of paths and URLs, in bytes.
 pub(crate) const LONGEST_NAME: usize = 200;
 
-/// Whether a text may be part of paths and addresses.
+/// Whether a text may be part of paths and URLs.
 pub(crate) fn is_name(id: &str) -> bool {
     let plain = |sign: char| sign.is_alphanumeric() || "_.-+".contains(sign);
     id.chars().all(plain) && id.len() <= LONGEST_NAME && !matches!(id, "" | "." | "..")

@@ -1,4 +1,4 @@
-//! A job in a store: read, claimed, submitted.
+//! Jobs in a store: reading, claiming and submitting them.
 
 use undaunted_engine::decide::{Reaction, react};
 use undaunted_engine::event::{Event, JobEvent, JobSubmitted, Record, RecordError};
@@ -17,12 +17,12 @@ pub struct ClaimedJob {
     pub job: Job,
     pub(crate) claim: Claim,
     pub(crate) version: Version,
-    /// The version of its latest snapshot, and the size of that in bytes.
+    /// The version of its latest snapshot, and the size of the snapshot in bytes.
     pub(crate) saved: (Version, usize),
     pub(crate) is_new: bool,
-    /// Recorded with its submission.
+    /// Events recorded with its submission.
     pub(crate) with_it: Vec<Record>,
-    /// An input it gets before it runs.
+    /// An input for the job before it runs.
     pub first: Option<Input>,
     /// The most attempts to start per second.
     pub rate: Option<f64>,
@@ -38,19 +38,19 @@ impl ClaimedJob {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
-    #[error("there is no job `{job}`")]
+    #[error("job `{job}` does not exist")]
     NotFound { job: String },
-    #[error("record {version} of job {job} is no event: {why}")]
+    #[error("record {version} of job {job} is not a valid event: {why}")]
     Record { job: String, version: Version, why: RecordError },
-    #[error("there is no breaker `{breaker}`")]
+    #[error("breaker `{breaker}` does not exist")]
     NoBreaker { breaker: String },
-    #[error("record {version} of the breaker `{breaker}` cannot be used: {why}")]
+    #[error("record {version} of breaker `{breaker}` is not valid: {why}")]
     BreakerRecord { breaker: String, version: Version, why: RecordError },
-    #[error("record {version} of the catalog cannot be used: {why}")]
+    #[error("record {version} of the catalog is not valid: {why}")]
     CatalogRecord { version: Version, why: RecordError },
-    #[error("the catalog cannot be written: {why}")]
+    #[error("cannot write the catalog: {why}")]
     CatalogWriter { why: String },
-    #[error("the journal of job {job} cannot be used: {why}")]
+    #[error("cannot use the journal of job {job}: {why}")]
     Job { job: String, why: JobError },
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -127,7 +127,7 @@ pub fn claim(store: &dyn Store, job: &str, plans: &Plans) -> Result<ClaimedJob, 
     claimed_job(store, claim, read)
 }
 
-/// Claims a job that was read before, and reads the records since.
+/// Claims a job that was read before, and reads the records written since then.
 pub fn claim_known(store: &dyn Store, known: KnownJob) -> Result<ClaimedJob, JournalError> {
     let claim = claim_journal(store, known.job.id())?;
     let read = known.brought_up_to_date(store, &Plans::default());
@@ -162,19 +162,19 @@ fn claimed_job(
     })
 }
 
-/// Writes the first record of a job and claims it. Fails if the name is taken.
+/// Writes the first record of a job and claims the job. Fails if the name is in use.
 pub fn submit(
     store: &dyn Store,
     submitted: JobSubmitted,
     plans: &Plans,
     now: Timestamp,
 ) -> Result<ClaimedJob, JournalError> {
-    found(store, submitted, &[], plans, now)
+    submit_with(store, submitted, &[], plans, now)
 }
 
-/// Claims a job and writes the beginning of its journal: the submission, events known already and the
-/// settings of breakers, all or nothing.
-fn found(
+/// Claims a job and writes the beginning of its journal in one append: the submission, events that are known
+/// already, and the settings of breakers.
+fn submit_with(
     store: &dyn Store,
     submitted: JobSubmitted,
     known: &[Event],
@@ -186,8 +186,8 @@ fn found(
     let record = |event| Record { at: now, event };
     let submission = record(Event::Job(JobEvent::Submitted(Box::new(submitted))));
     let mut job = begin(&name, &submission, plans)?;
-    let (breakers, told) = breakers::configure(store, &name, job.plan(), now)?;
-    let events = known.iter().cloned().chain(told);
+    let (breakers, changes) = breakers::configure(store, &name, job.plan(), now)?;
+    let events = known.iter().cloned().chain(changes);
     let with_it: Vec<Record> = events.map(record).collect();
     for record in &with_it {
         job.apply(record);
@@ -195,12 +195,12 @@ fn found(
     let records = [&submission].into_iter().chain(&with_it);
     let records: Vec<Vec<u8>> = records.map(Record::encode).collect();
     let version = Version::EMPTY.after(records.len());
-    let under = move |claim: &Claim| {
+    let appends = move |claim: &Claim| {
         let (of, first) = (claim.aggregate.clone(), Version::EMPTY);
         let own = Append::new(of, first, claim.epoch, records.clone());
         [own].into_iter().chain(breakers.clone()).collect()
     };
-    let claim = store.claim_writing(&aggregate, Box::new(under))??;
+    let claim = store.claim_writing(&aggregate, Box::new(appends))??;
     Ok(ClaimedJob {
         job,
         claim,
@@ -213,7 +213,7 @@ fn found(
     })
 }
 
-/// Gives a job an input that has no effects, and releases it.
+/// Records an input without effects for a claimed job, and ends the claim.
 pub fn tell(
     store: &dyn Store,
     claimed: ClaimedJob,
@@ -221,7 +221,7 @@ pub fn tell(
     now: Timestamp,
 ) -> Result<Job, JournalError> {
     let ClaimedJob { mut job, claim, version, .. } = claimed;
-    // An input without effects says nothing to breakers.
+    // An input without effects has no reports for breakers.
     let Reaction { records, .. } = react(&mut job, input, now);
     let records: Vec<_> = records.iter().map(Record::encode).collect();
     if !records.is_empty() {
@@ -237,14 +237,14 @@ pub fn remove(store: &dyn Store, claimed: &ClaimedJob) -> Result<(), JournalErro
     Ok(())
 }
 
-/// Writes a job without running it: its submission and events known already, all or nothing. Fails if
-/// the name is taken.
+/// Writes a job without running it: its submission and events that are known already, in one append. Fails if the
+/// name is in use.
 pub fn deposit(
     store: &dyn Store,
     submitted: JobSubmitted,
     known: &[Event],
     now: Timestamp,
 ) -> Result<(), JournalError> {
-    let claimed = found(store, submitted, known, &Plans::default(), now)?;
+    let claimed = submit_with(store, submitted, known, &Plans::default(), now)?;
     Ok(store.unclaim(&claimed.claim)?)
 }

@@ -1,12 +1,14 @@
-//! Doing the work: jobs are run here, commands started, and what they leave is kept.
+//! Runs jobs: starts their commands and keeps their output.
 //!
-//! [`drive`] is the loop around the engine: it writes what was decided, has it done, and reports what
-//! happened. Commands outlive it. A [`keeper`] process starts them and notes in a [`spool`] what it
-//! starts and how it ends; when the engine is killed, the keeper and its commands go on, and the
-//! next engine collects. The crate decides nothing about retries: it says what happened, exactly,
-//! and where that cannot be known it says so.
+//! [`drive`] is the event loop around the engine: it commits what the engine decides, carries it out, and reports
+//! the outcome. Commands outlive the loop: a [`keeper`] process starts them and records in a [`spool`] what it
+//! starts and how it ends. When the engine is killed, the keeper and its commands keep running, and the next
+//! engine reconnects to the keeper and collects the results. The crate decides nothing about retries: it reports what
+//! happened, and reports as unknown what cannot be known.
 //!
-//! Linux only: a subreaper, `/proc` and process descriptors carry the promise.
+//! [`embed`] is the interface for Rust programs.
+//!
+//! Linux only: it relies on subreapers, `/proc` and process descriptors.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

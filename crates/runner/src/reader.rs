@@ -1,8 +1,7 @@
-//! A job as it is read to be shown: its state, its projection, and the histories of the items asked for.
+//! Reading a job to show it: its state, its projection, and the histories of requested items.
 //!
-//! With its index in place a reader restores the state without the names and values of items, applies the
-//! records since, and reads from the journal only what is asked of it. Without one it reads the whole
-//! journal, and saves an index if that took long.
+//! With an index, a reader loads the state without the names and values of items, applies newer records, and reads
+//! further records only on request. Without an index it reads the whole journal, and saves an index if that took long.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,13 +19,13 @@ use crate::stored_job::records_after;
 
 mod attempts;
 
-/// Reading fewer records takes no time to speak of.
+/// Reading fewer records takes negligible time.
 const MANY: u64 = 10_000;
 
-/// Records that are passed over rather than the next one looked up anew, which reads a whole row of a store.
+/// Up to this distance, skipping records is cheaper than a new read, which reads a whole row of the store.
 const NEAR: u64 = 2048;
 
-/// Pages of items that are remembered at a time.
+/// How many pages of items are kept in memory.
 const PAGES: usize = 4;
 
 pub struct JobReader<'s> {
@@ -35,15 +34,15 @@ pub struct JobReader<'s> {
     pub job: Job,
     pub projection: Projection,
     version: Version,
-    /// The pages whose items were all learned, by version.
+    /// The pages whose items are all loaded, by version.
     pages: BTreeSet<u64>,
 }
 
-/// The job with the plan of each record, if the plan was ever changed.
+/// The job with the plan that was in force at each record, if the plan was ever changed.
 struct PlanAtRecord(Option<Job>);
 
 impl PlanAtRecord {
-    /// Called with the records that change the plan, in order; with others it may be.
+    /// Must be called with all records that change the plan, in order; other records are allowed in between.
     fn at(&mut self, record: &Record) -> Option<&Job> {
         let job = self.0.as_mut()?;
         if let Event::Job(JobEvent::PolicyChanged { .. }) = &record.event {
@@ -63,7 +62,7 @@ impl<'s> JobReader<'s> {
         Self::open_indexing(store, folder, job, plans, MANY)
     }
 
-    /// Saves an index after reading so many records.
+    /// Saves an index after reading at least `many` records.
     fn open_indexing(
         store: &'s dyn Store,
         folder: &JobFolder,
@@ -99,7 +98,7 @@ impl<'s> JobReader<'s> {
         Ok(reader)
     }
 
-    /// Takes the records after the known ones, and saves an index if they were many.
+    /// Applies records, and saves an index if there were many.
     fn follow(
         &mut self,
         records: Records<'_>,
@@ -116,13 +115,13 @@ impl<'s> JobReader<'s> {
         }
         if self.version.0.saturating_sub(before) >= many && index_file::is_for(&self.job) {
             let bytes = index_file::bytes(&self.job, &self.projection, self.version, &last);
-            // Without it the next reader takes as long; a full disk or a foreign store is no error here.
+            // An error, such as a full disk or a read-only store, is ignored: without an index only the next reader takes longer.
             drop(keep(&folder.index(), &bytes));
         }
         Ok(())
     }
 
-    /// Takes the records that were written since, and gives the items they are about.
+    /// Applies the records written since the last read, and returns the items they are about.
     pub fn refresh(&mut self) -> Result<BTreeSet<ItemId>, JournalError> {
         let mut items = BTreeSet::new();
         let store = self.store;
@@ -159,7 +158,7 @@ impl<'s> JobReader<'s> {
         self.version
     }
 
-    /// Has the names and values of these items at hand.
+    /// Loads the names and values of these items.
     pub fn learn(&mut self, items: impl IntoIterator<Item = ItemId>) -> Result<(), JournalError> {
         let mut wanted: BTreeMap<u64, Vec<ItemId>> = BTreeMap::new();
         for item in items {
@@ -184,8 +183,8 @@ impl<'s> JobReader<'s> {
         Ok(())
     }
 
-    /// As [`JobReader::learn`], for one item after the other in about the order of the input: has those
-    /// around it at hand too, and forgets others.
+    /// As [`JobReader::learn`], for items that come roughly in the order of the input: loads the items around this
+    /// one too, and forgets others.
     fn learn_around(&mut self, item: ItemId) -> Result<(), JournalError> {
         let left_out = self.job.step(item.step);
         if !left_out.is_some_and(|state| state.items.are_left_out()) {
@@ -227,9 +226,7 @@ impl<'s> JobReader<'s> {
         let texts = texts.ok_or_else(|| JournalError::Record {
             job: self.job.id().to_owned(),
             version: Version(version),
-            why: RecordError::Malformed {
-                what: "the items that the index says it has are not there".to_owned(),
-            },
+            why: RecordError::Malformed { what: "the items that the index refers to are missing".to_owned() },
         })?;
         if let Some(step) = self.job.steps.get_mut(page.step.position()) {
             each(step, page.first, &texts);
@@ -237,7 +234,7 @@ impl<'s> JobReader<'s> {
         Ok(())
     }
 
-    /// The histories of these items, with their names at hand. Items without a record have none.
+    /// The histories of these items, and loads their names. Items without a record have no history.
     pub fn histories(&mut self, items: BTreeSet<ItemId>) -> Result<BTreeMap<ItemId, History>, JournalError> {
         if items.is_empty() {
             return Ok(BTreeMap::new());
@@ -246,7 +243,7 @@ impl<'s> JobReader<'s> {
         let mut versions = self.projection.index.records_of(&items);
         versions.extend(&self.projection.turns);
         versions.sort_unstable();
-        // The plan may have been another one when a record was written.
+        // When a record was written, another plan may have been in force.
         let mut plan = self.plan_at_record()?;
         let mut histories = Histories::of(items);
         self.each_of(&versions, |record| {
@@ -262,7 +259,7 @@ impl<'s> JobReader<'s> {
         }))
     }
 
-    /// The job as it was submitted, with the texts that are known by now.
+    /// The job as it was submitted, with the texts interned so far.
     fn first(&self) -> Result<Job, JournalError> {
         let (id, first) = (self.job.id(), Version::EMPTY);
         let read = self.store.read(&self.aggregate, first)?.next();
@@ -295,8 +292,8 @@ impl<'s> JobReader<'s> {
         Ok(())
     }
 
-    /// The items that a name means: all items with this name, else `#3` by place, else all whose names
-    /// begin with it. Of the last, not every name is at hand afterwards.
+    /// Finds items by what a user typed: all items with this name, else `#3` by position, else all whose names begin
+    /// with it. In the last case only the first names are loaded.
     pub fn find(&mut self, typed: &str) -> Result<Vec<ItemId>, JournalError> {
         let named = self.projection.index.named(typed);
         self.learn(named)?;
@@ -309,14 +306,14 @@ impl<'s> JobReader<'s> {
             return Ok(found);
         }
         if let Some(index) = typed.strip_prefix('#').and_then(|it| it.parse::<u32>().ok()) {
-            let found = self.at_place(index);
+            let found = self.at_position(index);
             self.learn(found)?;
             return Ok(found.into_iter().collect());
         }
         self.beginning_with(typed)
     }
 
-    fn at_place(&self, index: u32) -> Option<ItemId> {
+    fn at_position(&self, index: u32) -> Option<ItemId> {
         let steps = || StepId::all().zip(&self.job.steps);
         let map = steps().find(|(step, _)| self.job.plan().is_map(*step));
         if let Some((step, state)) = map {
@@ -327,7 +324,7 @@ impl<'s> JobReader<'s> {
         all.nth(usize::try_from(index).unwrap_or(usize::MAX))
     }
 
-    /// All items whose names are at hand.
+    /// All items whose names are loaded.
     fn known(&self) -> impl Iterator<Item = ItemId> {
         let steps = StepId::all().zip(&self.job.steps);
         steps.flat_map(|(step, state)| state.items.known().map(move |index| step.item(index)))

@@ -1,7 +1,7 @@
-//! Taking secrets out of output that is shown piece by piece.
+//! Redacting secrets from output that is shown piece by piece.
 //!
-//! A secret may span two pieces, or be cut by a gap where output was dropped. So a possible beginning of
-//! one is pending back until the next piece decides, and what a gap has cut is taken out too.
+//! A secret may span two pieces, or be cut by a gap where output was dropped. So the possible beginning of a
+//! secret is kept until the next piece arrives, and the parts of a secret around a gap are redacted too.
 
 use crate::secrets::Secrets;
 
@@ -25,33 +25,33 @@ impl Redaction {
         Self { secrets, pending: Vec::new(), after_gap: false }
     }
 
-    /// Takes a piece, and returns what may be shown now.
+    /// Adds a piece, and returns the text that may be shown now.
     pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         self.pending.extend_from_slice(piece);
-        self.give(RedactionBoundary::More)
+        self.emit(RedactionBoundary::More)
     }
 
     pub fn finish(&mut self) -> Vec<u8> {
-        self.give(RedactionBoundary::End)
+        self.emit(RedactionBoundary::End)
     }
 
-    /// Output was dropped here: returns what is before it, without the beginning of a secret.
+    /// Output was dropped here: returns the text before the gap, without the beginning of a secret.
     pub fn gap(&mut self) -> Vec<u8> {
-        let given = self.give(RedactionBoundary::Gap);
+        let shown = self.emit(RedactionBoundary::Gap);
         self.after_gap = true;
-        given
+        shown
     }
 
-    fn give(&mut self, boundary: RedactionBoundary) -> Vec<u8> {
+    fn emit(&mut self, boundary: RedactionBoundary) -> Vec<u8> {
         let text = std::mem::take(&mut self.pending);
-        let mut given = Vec::with_capacity(text.len());
+        let mut shown = Vec::with_capacity(text.len());
         let mut rest = text.as_slice();
         if self.after_gap && !rest.is_empty() {
             self.after_gap = false;
             let cut = self.secrets.iter().map(|secret| overlap(secret, rest));
             let cut = cut.max().unwrap_or_default();
             if cut > 0 {
-                given.extend_from_slice(STARS);
+                shown.extend_from_slice(STARS);
                 rest = rest.get(cut..).unwrap_or_default();
             }
         }
@@ -59,21 +59,21 @@ impl Redaction {
             let begins = |secret: &&Vec<u8>| secret.len() > rest.len() && secret.starts_with(rest);
             if boundary == RedactionBoundary::More && self.secrets.iter().any(|secret| begins(&secret)) {
                 self.pending = rest.to_vec();
-                return given;
+                return shown;
             }
             if let Some(secret) = self.secrets.iter().find(|it| rest.starts_with(it)) {
-                given.extend_from_slice(STARS);
+                shown.extend_from_slice(STARS);
                 rest = rest.get(secret.len()..).unwrap_or_default();
             } else if boundary == RedactionBoundary::Gap && self.secrets.iter().any(|secret| begins(&secret))
             {
-                given.extend_from_slice(STARS);
-                return given;
+                shown.extend_from_slice(STARS);
+                return shown;
             } else {
-                given.push(*first);
+                shown.push(*first);
                 rest = behind;
             }
         }
-        given
+        shown
     }
 }
 
@@ -113,20 +113,20 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_across_pieces_is_taken_out_and_what_only_began_as_one_is_not() {
+    fn a_secret_across_pieces_is_redacted_and_a_mere_beginning_is_not() {
         let text = shown(redaction(&["hunter2"]), &["a hun", "ter", "2 b hunt", " c hu"]);
         assert_eq!(text, "a *** b hunt c hu");
     }
 
     #[test]
-    fn nothing_is_held_back_that_cannot_be_a_secret() {
+    fn text_that_cannot_begin_a_secret_is_shown_at_once() {
         let mut redaction = redaction(&["hunter2"]);
         assert_eq!(redaction.push(b"line\n"), b"line\n");
         assert_eq!(redaction.push(b"line hun"), b"line ");
     }
 
     #[test]
-    fn a_secret_that_holds_or_meets_another_goes_as_a_whole() {
+    fn secrets_that_contain_or_overlap_each_other_are_redacted_whole() {
         let text = shown(redaction(&["abc", "xabcx"]), &["xa", "bcx abc"]);
         assert_eq!(text, "*** ***");
         let text = shown(redaction(&["abc", "cde"]), &["ab", "c", "d abc"]);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_a_gap_cut_is_taken_out_on_both_sides() {
+    fn a_secret_cut_by_a_gap_is_redacted_on_both_sides() {
         let mut redaction = redaction(&["hunter2"]);
         let mut all = redaction.push(b"pass hunt");
         all.extend(redaction.gap());

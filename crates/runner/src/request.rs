@@ -1,4 +1,4 @@
-//! Requests to the process that runs a job.
+//! Requests to the owner of a job, passed through the store.
 
 use serde::{Deserialize, Serialize};
 use undaunted_engine::input::Input;
@@ -9,7 +9,7 @@ use crate::journal::{JournalError, aggregate, not_found};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobRequest {
     Cancel,
-    /// Starts nothing new.
+    /// Start nothing new.
     Pause,
     Unpause,
     TopUp(u32),
@@ -47,12 +47,12 @@ impl JobRequest {
     }
 }
 
-/// A result that reached a process that does not run the job.
+/// The result of an accepted attempt, delivered from outside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArrivedResult {
     pub step: String,
     pub token: String,
-    /// What the step gave, as JSON, or why it failed.
+    /// The outputs of the step as JSON, or why it failed.
     pub result: Result<String, String>,
 }
 
@@ -75,13 +75,13 @@ impl ReadRequest {
 
 const REPORT: &str = "report ";
 
-/// Puts a request to the owner of a job. On the disk when it returns; the owner polls several times a
+/// Stores a request for the owner of a job. It is on disk when this returns; the owner polls several times a
 /// second.
 pub fn ask(store: &dyn Store, job: &str, request: JobRequest) -> Result<(), JournalError> {
     put(store, job, request.words())
 }
 
-/// Hands a result to the owner of a job. On the disk when it returns.
+/// Stores a result for the owner of a job. It is on disk when this returns.
 pub fn hand_on(store: &dyn Store, job: &str, arrived: &ArrivedResult) -> Result<(), JournalError> {
     let arrived = serde_json::to_string(arrived).unwrap_or_default();
     put(store, job, format!("{REPORT}{arrived}"))

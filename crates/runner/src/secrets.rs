@@ -1,6 +1,6 @@
-//! Secret values, which no record, log or message may hold.
+//! Secret values, which must not appear in any record, log or message.
 //!
-//! Read when a job is begun or resumed, passed to its commands, and redacted from every text before it
+//! They are read when a job is begun or resumed, passed to its commands, and redacted from every text before it
 //! reaches the journal.
 
 use std::env;
@@ -19,10 +19,10 @@ pub struct Secrets {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecretError {
-    /// Not set, or not UTF-8.
-    #[error("the secret {name} is the environment variable {variable}, which is not set")]
+    /// The variable is not set, or not valid UTF-8.
+    #[error("secret `{name}`: the environment variable `{variable}` is not set")]
     Variable { name: String, variable: String },
-    #[error("the secret {name} is in the file `{}`, which cannot be read", path.display())]
+    #[error("secret `{name}`: cannot read `{}`", path.display())]
     File { name: String, path: PathBuf, source: std::io::Error },
 }
 
@@ -72,13 +72,13 @@ impl Secrets {
         &self.values
     }
 
-    /// Redacts a text. `is_rest` says that text before it was cut off, perhaps within a secret.
+    /// Redacts a text. `is_rest` if text before it was cut off, perhaps within a secret.
     pub(crate) fn redact(&self, text: String, is_rest: bool) -> String {
         if text.is_empty() || (self.values.is_empty() && !self.withheld) {
             return text;
         }
         if self.withheld {
-            return "(not shown, because a secret of the job could not be read)".to_owned();
+            return "(hidden, because a secret of the job could not be read)".to_owned();
         }
         let mut redaction = Redaction::of(self);
         if is_rest {

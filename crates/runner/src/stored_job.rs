@@ -1,7 +1,7 @@
 //! A job as read from a store: its latest snapshot, if there is one, and the records after that.
 //!
-//! A snapshot holds a copy of the last record it covers, and is used only if the journal has that same
-//! record there. So a store that was restored from a backup does not resume from a later snapshot.
+//! A snapshot holds a copy of the last record it covers, and is used only if the journal has the same record at that
+//! version. So in a store that was restored from a backup, a job does not continue from a later snapshot.
 
 use undaunted_engine::event::Record;
 use undaunted_engine::job::{Job, Plans};
@@ -9,7 +9,7 @@ use undaunted_store::{AggregateId, Records, Snapshot, Store, Version};
 
 use crate::journal::{JournalError, aggregate, begin, decode, not_found};
 
-/// A job as it was read; another process may have advanced it since.
+/// A job as read from a store. Another process may have advanced it since.
 #[derive(Debug)]
 pub struct KnownJob {
     pub job: Job,
@@ -18,7 +18,7 @@ pub struct KnownJob {
     pub(crate) last: Vec<u8>,
     /// The version of the snapshot it was read from, and its size in bytes.
     pub(crate) saved: (Version, usize),
-    /// Why later snapshots could not be used, a sentence each. One that is ahead of its journal shows
+    /// Why later snapshots could not be used, one sentence each. A snapshot that is ahead of its journal shows
     /// that records were lost.
     pub ignored: Vec<String>,
 }
@@ -26,7 +26,7 @@ pub struct KnownJob {
 impl KnownJob {
     pub fn read(store: &dyn Store, job: &str, plans: &Plans) -> Result<Self, JournalError> {
         let aggregate = aggregate(job)?;
-        // An error is no loss: the journal has everything.
+        // Without a snapshot, the journal has everything.
         let (latest, ignored) = match store.latest_snapshot(&aggregate) {
             Ok(found) => (found.latest, found.ignored),
             Err(_) => (None, Vec::new()),
@@ -51,7 +51,7 @@ impl KnownJob {
         let aggregate = aggregate(self.job.id())?;
         match records_after(store, &aggregate, self.version, &self.last) {
             Some(rest) => self.with(rest),
-            // The name belongs to another job by now.
+            // The name now belongs to another job.
             None => Self::read(store, self.job.id(), plans),
         }
     }

@@ -13,9 +13,9 @@ pub enum ArchiveError {
     NotEnded { job: String },
     #[error("job {job} is part of job {parent}, which is not finished")]
     Awaited { job: String, parent: String },
-    #[error("`{job}` cannot be the name of a job in a file")]
+    #[error("`{job}` cannot be used as the name of an archive file")]
     NoName { job: String },
-    #[error("`{path}` is in the way: it is no archive of what job {job} is")]
+    #[error("`{path}` already exists and is not an archive of job {job}")]
     InTheWay { path: PathBuf, job: String },
     #[error("line {line} of `{path}`: {what}")]
     Unfit {
@@ -25,12 +25,12 @@ pub enum ArchiveError {
         what: String,
     },
     #[error(
-        "line 1 of `{path}`: it is an archive of version {found}; this release knows versions up to {VERSION}"
+        "line 1 of `{path}`: the archive has version {found}; this release reads versions up to {VERSION}"
     )]
     Newer { path: PathBuf, found: u64 },
-    #[error("there is a job {job} already, and it is not the one in the file")]
+    #[error("job {job} already exists and differs from the one in the file")]
     Exists { job: String },
-    #[error("`{path}` cannot be used")]
+    #[error("cannot use `{path}`")]
     Io {
         path: PathBuf,
         #[source]

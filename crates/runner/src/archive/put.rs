@@ -1,4 +1,4 @@
-//! From the store to a file.
+//! Archiving: from the store to a file.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub fn archive(
 ) -> Result<PathBuf, ArchiveError> {
     let path = to.join(file_name(job)?);
     let claimed = journal::claim(store, job, &Plans::default())?;
-    let moved = keep(store, catalog, &claimed, &path).and_then(|()| {
+    let moved = write_and_note(store, catalog, &claimed, &path).and_then(|()| {
         let folder = local.job(job);
         // The folder first: a journal without a folder can be removed again, a folder alone would stay.
         folder.remove().map_err(ArchiveError::io(folder.path()))?;
@@ -38,14 +38,14 @@ pub fn archive(
         Ok(journal::remove(store, &claimed)?)
     });
     if moved.is_err() {
-        // If even this fails, the claim ends with the process.
+        // If this fails too, the claim ends with the process.
         let _ = store.unclaim(&claimed.claim);
     }
     moved.map(|()| path)
 }
 
-/// Writes the file and notes it in the catalog. Removes nothing.
-fn keep(
+/// Writes the file and records that in the catalog. Removes nothing.
+fn write_and_note(
     store: &dyn Store,
     catalog: Option<&CatalogHandle>,
     claimed: &ClaimedJob,
@@ -54,29 +54,32 @@ fn keep(
     if !claimed.job.stage.has_ended() {
         return Err(ArchiveError::NotEnded { job: claimed.job.id().to_owned() });
     }
-    is_not_awaited(store, &claimed.job)?;
-    let is_there = is_there(store, claimed, path)?;
+    refuse_if_awaited(store, &claimed.job)?;
+    let exists = is_archived(store, claimed, path)?;
     let catalog = catalog.filter(|_| claimed.job.workflow().flow.is_some());
     if let Some(catalog) = catalog {
-        say(catalog, claimed.job.id(), |flow| CatalogEvent::FlowArchiving { flow })?;
+        record(catalog, claimed.job.id(), |flow| CatalogEvent::FlowArchiving { flow })?;
     }
-    if !is_there && let Err(error) = write_and_read(store, claimed, path) {
+    if !exists && let Err(error) = write_and_read(store, claimed, path) {
         if let Some(catalog) = catalog {
-            take_back(catalog, claimed);
+            undo_archiving(catalog, claimed);
         }
         return Err(error);
     }
     failpoint::reach("archive-kept", 1);
     if let Some(catalog) = catalog {
         let file = path.display().to_string();
-        say(catalog, claimed.job.id(), move |flow| CatalogEvent::FlowArchived { flow, file: file.clone() })?;
+        record(catalog, claimed.job.id(), move |flow| CatalogEvent::FlowArchived {
+            flow,
+            file: file.clone(),
+        })?;
     }
     failpoint::reach("archive-noted", 1);
     Ok(())
 }
 
-/// Refuses a sub-flow whose parent has not ended: the parent looks for the result in the store.
-fn is_not_awaited(store: &dyn Store, job: &Job) -> Result<(), ArchiveError> {
+/// Refuses a sub-flow whose parent has not ended, since the parent reads the result from the store.
+fn refuse_if_awaited(store: &dyn Store, job: &Job) -> Result<(), ArchiveError> {
     let run = job.submitted().flow.as_ref();
     let Some(parent) = run.and_then(|run| run.parent.as_ref()) else {
         return Ok(());
@@ -90,8 +93,9 @@ fn is_not_awaited(store: &dyn Store, job: &Job) -> Result<(), ArchiveError> {
     }
 }
 
-/// Whether the file exists already. One that holds an earlier state of the job may be replaced.
-fn is_there(store: &dyn Store, claimed: &ClaimedJob, path: &Path) -> Result<bool, ArchiveError> {
+/// Whether the file is an archive of this job already. An archive of an earlier state of the job counts as
+/// missing, so that it is replaced; any other file is an error.
+fn is_archived(store: &dyn Store, claimed: &ClaimedJob, path: &Path) -> Result<bool, ArchiveError> {
     if path.symlink_metadata().is_err() {
         return Ok(false);
     }
@@ -110,31 +114,31 @@ fn is_there(store: &dyn Store, claimed: &ClaimedJob, path: &Path) -> Result<bool
     Ok(found.header.records == claimed.version.0)
 }
 
-/// Writes the file, and reads it again before the job is removed.
+/// Writes the file, and reads it back before the job is removed.
 fn write_and_read(store: &dyn Store, claimed: &ClaimedJob, path: &Path) -> Result<(), ArchiveError> {
     let header = ArchiveHeader { job: claimed.job.id().to_owned(), records: claimed.version.0 };
     write(store, &header, path)?;
     read(path).map(|_| ())
 }
 
-/// Records an event of a flow, if the catalog has the flow.
-fn say(
+/// Records an event of a flow in the catalog, if the catalog has the flow.
+fn record(
     catalog: &CatalogHandle,
     flow: &str,
-    what: impl Fn(String) -> CatalogEvent + Send + 'static,
+    event: impl Fn(String) -> CatalogEvent + Send + 'static,
 ) -> Result<(), JournalError> {
     let flow = flow.to_owned();
-    let said = catalog.change(move |catalog: &Catalog| {
+    let recorded = catalog.change(move |catalog: &Catalog| {
         let known = catalog.flows.contains_key(flow.as_str());
-        Ok::<_, Infallible>(known.then(|| what(flow.clone())).into_iter().collect())
+        Ok::<_, Infallible>(known.then(|| event(flow.clone())).into_iter().collect())
     });
-    said.map(|_| ())
+    recorded.map(|_| ())
 }
 
-/// Notes that a flow that could not be archived has ended, as before.
-fn take_back(catalog: &CatalogHandle, claimed: &ClaimedJob) {
+/// Records in the catalog that a flow that could not be archived is deactivated, as before.
+fn undo_archiving(catalog: &CatalogHandle, claimed: &ClaimedJob) {
     if let Some(event) = deactivated(&claimed.job) {
-        // The earlier error is the one to report.
-        let _ = say(catalog, claimed.job.id(), move |_| event.clone());
+        // The error that prevented archiving is the one to report.
+        let _ = record(catalog, claimed.job.id(), move |_| event.clone());
     }
 }

@@ -14,7 +14,7 @@ use undaunted_store::LARGEST_RECORD;
 use super::error::ArchiveError;
 use super::format::{ArchiveHeader, VERSION, bytes, file_name};
 
-/// The longest possible line: the largest record in hexadecimal, and what is around it.
+/// The longest possible line, in bytes: the largest record in hexadecimal, and the keys around it.
 const LONGEST_LINE: u64 = (LARGEST_RECORD as u64) * 2 + (1 << 20);
 
 #[derive(Debug)]
@@ -59,7 +59,7 @@ fn begin(
     if job.id() == header.job {
         Ok(job)
     } else {
-        Err(lines.unfit("it is of another job than the first line says"))
+        Err(lines.unfit("the record belongs to another job than the first line names"))
     }
 }
 
@@ -67,9 +67,9 @@ struct ArchiveReader<'a, R> {
     path: &'a Path,
     from: BufReader<R>,
     number: u64,
-    /// Of the lines before it.
+    /// The checksum of the lines before this one.
     sum: Hasher,
-    /// The line itself, with its line break.
+    /// This line, with its line break.
     text: Vec<u8>,
 }
 
@@ -86,17 +86,17 @@ impl<R: Read> ArchiveReader<'_, R> {
         let read = line.read_until(b'\n', &mut self.text);
         read.map_err(ArchiveError::io(self.path))?;
         if self.text.is_empty() {
-            return Err(self.unfit("the file ends here, before its last line"));
+            return Err(self.unfit("the file ends before its last line"));
         }
         if self.text.last() != Some(&b'\n') {
             return Err(self.unfit("the file ends within this line"));
         }
         let parsed = serde_json::from_slice(&self.text);
-        parsed.map_err(|error| self.unfit(&format!("it is not JSON: {error}")))
+        parsed.map_err(|error| self.unfit(&format!("not valid JSON: {error}")))
     }
 
     fn header(&mut self) -> Result<ArchiveHeader, ArchiveError> {
-        const NONE: &str = "this is no archive of a job";
+        const NONE: &str = "not an archive of a job";
         let line = match self.next() {
             Ok(line) => line,
             Err(ArchiveError::Unfit { .. }) => return Err(self.unfit(NONE)),
@@ -110,9 +110,10 @@ impl<R: Read> ArchiveReader<'_, R> {
             Some(found) if found > VERSION => {
                 return Err(ArchiveError::Newer { path: self.path.to_owned(), found });
             }
-            _ => return Err(self.unfit("there is no such version of an archive")),
+            _ => return Err(self.unfit("unknown archive version")),
         }
-        let header = header(&line).ok_or_else(|| self.unfit("it does not say whose it is"))?;
+        let header =
+            header(&line).ok_or_else(|| self.unfit("the job or the number of records is missing"))?;
         file_name(&header.job)?;
         Ok(header)
     }
@@ -121,15 +122,15 @@ impl<R: Read> ArchiveReader<'_, R> {
         let line = self.next()?;
         let text = |name: &str| line.get(name).and_then(Value::as_str);
         if line.get("seq").and_then(Value::as_u64) != Some(seq) {
-            return Err(self.unfit(&format!("it is not record {seq}, which is missing here")));
+            return Err(self.unfit(&format!("record {seq} is missing")));
         }
         let bytes = text("record").and_then(bytes);
-        let bytes = bytes.ok_or_else(|| self.unfit("its record is not hexadecimal numbers"))?;
-        let record =
-            Record::decode(&bytes).map_err(|why| self.unfit(&format!("record {seq} is no event: {why}")))?;
+        let bytes = bytes.ok_or_else(|| self.unfit("the record is not hexadecimal"))?;
+        let record = Record::decode(&bytes)
+            .map_err(|why| self.unfit(&format!("record {seq} is not a valid event: {why}")))?;
         let at = rfc3339(record.at);
         if text("at") != Some(&at) || text("type") != Some(record.event.word()) {
-            return Err(self.unfit("its time or its type is not that of its record"));
+            return Err(self.unfit("the time or the type differs from that of the record"));
         }
         Ok((record, bytes))
     }
@@ -138,18 +139,18 @@ impl<R: Read> ArchiveReader<'_, R> {
         let line = self.next()?;
         let found = format!("{:08x}", self.sum.clone().finalize());
         if line.get("end").and_then(Value::as_u64) != Some(records) {
-            return Err(self.unfit(&format!("it is not the end after {records} records")));
+            return Err(self.unfit(&format!("expected the end after {records} records")));
         }
         let written = line.get("crc32").and_then(Value::as_str);
         if written != Some(&found) {
             let written = written.unwrap_or("missing");
             return Err(self.unfit(&format!(
-                "the file was altered: the checksum of what is before is {found}, and {written} was written"
+                "the file was altered: its checksum is {found}, not {written} as this line says"
             )));
         }
         let mut more = [0];
         let left = self.from.read(&mut more).map_err(ArchiveError::io(self.path))?;
-        if left == 0 { Ok(()) } else { Err(self.unfit("something stands behind its end")) }
+        if left == 0 { Ok(()) } else { Err(self.unfit("the file continues after its last line")) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! From a file to the store.
+//! Restoring: from a file to the store.
 
 use std::convert::Infallible;
 use std::io::Read;
@@ -71,7 +71,7 @@ fn write(store: &dyn Store, claim: &Claim, records: Vec<Vec<u8>>) -> Result<(), 
     Err(ArchiveError::Exists { job: claim.aggregate.id().to_owned() })
 }
 
-/// Adds a flow to the catalog, unless it is there as it is. Ignores a job that is not a flow.
+/// Adds a flow to the catalog, unless the catalog already has it like this. Ignores a job that is not a flow.
 fn enter(catalog: &CatalogHandle, job: &Job) -> Result<(), JournalError> {
     let events: Vec<_> = activated(job).into_iter().chain(deactivated(job)).collect();
     if events.is_empty() {

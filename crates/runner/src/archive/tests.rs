@@ -1,4 +1,4 @@
-//! Jobs that go to files and come back, and files that are not what was written.
+//! Archiving and restoring jobs, and archives that were damaged.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -29,7 +29,7 @@ fn at(seconds: u64) -> Timestamp {
     Timestamp::from_nanos((1_700_000_000 + seconds) * 1_000_000_000)
 }
 
-/// A folder of a store, and one of archives.
+/// A folder with a store and a folder for archives.
 struct ArchiveFixture {
     folder: tempfile::TempDir,
 }
@@ -79,7 +79,7 @@ fn submit(store: &dyn Store, job: &str, text: &str) -> journal::ClaimedJob {
     journal::submit(store, submitted, &Plans::default(), at(0)).unwrap()
 }
 
-/// A flow that was cancelled before it did anything, which is an end.
+/// A flow that has ended: it was cancelled before it did anything.
 fn ended(store: &dyn Store, job: &str) {
     let claimed = submit(store, job, FLOW);
     journal::tell(store, claimed, &Input::Cancel, at(5)).unwrap();
@@ -91,7 +91,7 @@ fn records(store: &dyn Store, job: &str) -> Vec<Vec<u8>> {
     read.map(|record| record.unwrap().1).collect()
 }
 
-/// Enters a flow as whoever runs it does.
+/// Adds a flow to the catalog, as the event loop does.
 fn enter(store: &dyn Store, catalog_handle: &CatalogHandle, job: &str) {
     let (read, _) = journal::replay(store, job, &Plans::default(), |_, _, _| {}).unwrap();
     catalog_handle.note(activated(&read).unwrap());
@@ -105,7 +105,7 @@ fn words(catalog_handle: &CatalogHandle, after: Version) -> Vec<&'static str> {
 }
 
 #[test]
-fn a_flow_goes_to_a_file_and_comes_back_as_it_was() {
+fn a_flow_is_archived_and_restored_unchanged() {
     let fixture = ArchiveFixture::new();
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&fixture.store()).unwrap());
     let catalog_handle = CatalogHandle::open(Arc::clone(&store)).unwrap();
@@ -139,7 +139,7 @@ fn a_flow_goes_to_a_file_and_comes_back_as_it_was() {
     entry.updated = expected.updated;
     assert_eq!(after, before);
 
-    // Once more changes nothing, and archiving again finds the file.
+    // Restoring again changes nothing, and archiving again finds the file.
     let version = catalog_handle.known(|_, version| version);
     assert_eq!(restore(&*store, Some(&catalog_handle), &file).unwrap(), "wf-1");
     assert_eq!(words(&catalog_handle, version), [""; 0]);
@@ -150,7 +150,7 @@ fn a_flow_goes_to_a_file_and_comes_back_as_it_was() {
 }
 
 #[test]
-fn an_archive_of_this_format_stays_readable_and_is_written_as_ever() {
+fn the_archive_format_is_unchanged_and_readable() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/flow.undaunted.jsonl");
     let fixture = ArchiveFixture::new();
     let store = MemoryStore::new();
@@ -170,7 +170,7 @@ fn an_archive_of_this_format_stays_readable_and_is_written_as_ever() {
 }
 
 #[test]
-fn what_has_not_ended_or_is_being_run_is_left_alone() {
+fn a_job_that_is_running_or_has_not_ended_is_not_archived() {
     let fixture = ArchiveFixture::new();
     let store = MemoryStore::new();
     let other = store.another();
@@ -182,7 +182,7 @@ fn what_has_not_ended_or_is_being_run_is_left_alone() {
     let running = fixture.archive(&store, None, "wf-1").unwrap_err();
     assert!(matches!(running, ArchiveError::NotEnded { .. }), "{running:?}");
     assert!(!fixture.archives().exists());
-    let claimed = journal::claim(&other, "wf-1", &Plans::default()).expect("it was given back");
+    let claimed = journal::claim(&other, "wf-1", &Plans::default()).expect("the claim was released");
     journal::tell(&other, claimed, &Input::Cancel, at(5)).unwrap();
     fixture.archive(&store, None, "wf-1").unwrap();
     let gone = fixture.archive(&store, None, "wf-1").unwrap_err();
@@ -191,7 +191,7 @@ fn what_has_not_ended_or_is_being_run_is_left_alone() {
 }
 
 #[test]
-fn a_job_that_cannot_be_written_stays_and_has_ended_as_before() {
+fn a_job_whose_archive_cannot_be_written_stays_in_the_store() {
     let fixture = ArchiveFixture::new();
     let store = MemoryStore::new();
     let catalog_handle = CatalogHandle::open(Arc::new(store.another())).unwrap();
@@ -208,7 +208,7 @@ fn a_job_that_cannot_be_written_stays_and_has_ended_as_before() {
 }
 
 #[test]
-fn what_is_in_the_way_is_not_replaced_unless_it_is_what_the_job_was() {
+fn a_file_that_is_not_an_archive_of_the_job_is_not_replaced() {
     let fixture = ArchiveFixture::new();
     let store = MemoryStore::new();
     ended(&store, "wf-1");
@@ -241,7 +241,7 @@ fn an_archive_that_is_older_than_the_job_is_replaced() {
     let file = fixture.archive(&store, Some(&catalog_handle), "wf-1").unwrap();
     let older = fs::read_to_string(&file).unwrap();
     restore(&store, None, &file).unwrap();
-    // Something that leaves it ended, and is on record.
+    // One more record, after which the job has still ended.
     let claimed = journal::claim(&store, "wf-1", &Plans::default()).unwrap();
     let after = claimed.version;
     let same = records(&store, "wf-1").pop().unwrap();
@@ -260,7 +260,7 @@ fn an_archive_that_is_older_than_the_job_is_replaced() {
 }
 
 #[test]
-fn what_an_unfinished_flow_waits_for_stays() {
+fn a_sub_flow_of_an_unfinished_flow_is_not_archived() {
     let fixture = ArchiveFixture::new();
     let store = MemoryStore::new();
     ended(&store, "wf-1");
@@ -271,7 +271,7 @@ fn what_an_unfinished_flow_waits_for_stays() {
     fixture.archive(&store, None, "wf-1").unwrap();
 }
 
-/// What is wrong with a file, and in which line. Nothing is written.
+/// Restores a damaged file, which writes nothing; returns the line and the error.
 fn refused(fixture: &ArchiveFixture, text: &[u8]) -> (u64, String) {
     let file = fixture.folder.path().join("unfit");
     fs::write(&file, text).unwrap();
@@ -325,11 +325,11 @@ fn an_archive_of_which_any_byte_was_altered_is_refused() {
         refused(&fixture, &altered);
     }
     let (line, what) = refused(&fixture, format!("{text}{{}}\n").as_bytes());
-    assert_eq!((line, what.as_str()), (5, "something stands behind its end"));
+    assert_eq!((line, what.as_str()), (5, "the file continues after its last line"));
 }
 
 #[test]
-fn what_is_wrong_with_an_archive_is_told_with_its_line() {
+fn the_error_of_a_damaged_archive_names_the_line() {
     let fixture = ArchiveFixture::new();
     let text = written(&fixture);
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -342,11 +342,11 @@ fn what_is_wrong_with_an_archive_is_told_with_its_line() {
         refused(&fixture, sealed(&lines).as_bytes())
     };
     let newer = with(0, "\"version\":1", "\"version\":2").1;
-    assert!(newer.contains("version 2; this release knows versions up to 1"), "{newer}");
+    assert!(newer.contains("version 2; this release reads versions up to 1"), "{newer}");
     assert_eq!(with(0, "\"version\":1", "\"version\":0").0, 1);
     assert_eq!(with(0, "wf-1", "../wf-1").0, 1);
-    assert_eq!(with(0, "\"archive\"", "\"report\""), (1, "this is no archive of a job".to_owned()));
-    let other = (2, "it is of another job than the first line says".to_owned());
+    assert_eq!(with(0, "\"archive\"", "\"report\""), (1, "not an archive of a job".to_owned()));
+    let other = (2, "the record belongs to another job than the first line names".to_owned());
     assert_eq!(with(0, "wf-1", "wf-2"), other);
     assert_eq!(with(2, "\"seq\":2", "\"seq\":3").0, 3);
     assert_eq!(with(2, "job_", "item_").0, 3);
@@ -354,11 +354,11 @@ fn what_is_wrong_with_an_archive_is_told_with_its_line() {
     assert_eq!(with(2, "\"record\":\"01", "\"record\":\"0").0, 3);
     assert_eq!(with(2, "{", "").0, 3);
 
-    // Cut at a line, and sealed again: it is no whole job any more.
+    // Cut at a line, with a valid checksum: the job is incomplete.
     let mut shorter = lines.clone();
     shorter.pop();
     let (line, what) = refused(&fixture, sealed(&shorter).as_bytes());
-    assert_eq!((line, what.as_str()), (4, "it is not record 3, which is missing here"));
+    assert_eq!((line, what.as_str()), (4, "record 3 is missing"));
     shorter[0] = shorter[0].replacen("\"records\":3", "\"records\":2", 1);
     let (line, what) = refused(&fixture, sealed(&shorter).as_bytes());
     assert_eq!((line, what.as_str()), (4, "the job of this archive has not ended"));
@@ -367,7 +367,7 @@ fn what_is_wrong_with_an_archive_is_told_with_its_line() {
 }
 
 #[test]
-fn a_name_that_leads_elsewhere_is_none() {
+fn a_job_name_that_leaves_the_folder_is_refused() {
     let store = MemoryStore::new();
     for job in ["", ".", "..", "../x", "a/b", "a\0b"] {
         let refused = ArchiveFixture::new().archive(&store, None, job).unwrap_err();

@@ -53,16 +53,16 @@ impl CatalogHandle {
         look(&known.catalog, known.version)
     }
 
-    /// Decides and writes: what was decided, once it is on the disk, or why nothing is written.
-    /// `decide` runs on the writer thread, again after each conflict, and must not call the handle.
-    /// On an error nothing was written, except as [`Store::append`] says.
+    /// Appends the events that `decide` returns, and returns them once they are on disk. `decide` runs on the
+    /// writer thread, again after each conflict, and must not call the handle. On an error nothing was
+    /// written, except as described at [`Store::append`].
     pub fn change<E: Send + 'static>(
         &self,
         decide: impl FnMut(&Catalog) -> Result<Vec<CatalogEvent>, E> + Send + 'static,
     ) -> Result<Result<Vec<CatalogEvent>, E>, JournalError> {
-        let (tell, told) = mpsc::sync_channel(1);
-        self.send(Box::new(CatalogChange { decide, decided: None, tell }));
-        told.recv().unwrap_or_else(|_| Err(ended()))
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.send(Box::new(CatalogChange { decide, decided: None, sender }));
+        receiver.recv().unwrap_or_else(|_| Err(ended()))
     }
 
     /// Writes a fact without waiting. The next [`CatalogHandle::flush`] reports an error.
@@ -99,7 +99,7 @@ impl CatalogHandle {
 
 /// Only a panic ends the writer thread.
 fn ended() -> JournalError {
-    JournalError::CatalogWriter { why: "its writing thread has ended".to_owned() }
+    JournalError::CatalogWriter { why: "its writer thread has ended".to_owned() }
 }
 
 impl Drop for Inner {
@@ -110,7 +110,7 @@ impl Drop for Inner {
         };
         // `decide` may hold the last handle, and a thread cannot join itself.
         if thread.thread().id() != std::thread::current().id() {
-            // Its panic was shown already.
+            // A panic of the thread has been printed already.
             drop(thread.join());
         }
     }

@@ -1,4 +1,4 @@
-//! The catalog of a store: the steps that were registered, and the flows there are.
+//! The catalog of a store: the registered steps, and the flows.
 //!
 //! It has no owner: every process with a [`CatalogHandle`] reads and writes it, and decides again when another
 //! process has changed it meanwhile.

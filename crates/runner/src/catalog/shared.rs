@@ -17,12 +17,12 @@ pub(super) struct SharedCatalog {
     known: RwLock<CatalogAtVersion>,
 }
 
-/// The catalog at a version. Only what is on the disk.
+/// The catalog at a version that is on disk.
 #[derive(Default)]
 pub(super) struct CatalogAtVersion {
     pub(super) catalog: Catalog,
     pub(super) version: Version,
-    /// The store's pulse before the last look. While it is the same, so is the catalog.
+    /// The store's pulse before records were last read. While it is the same, so is the catalog.
     pulse: Option<u64>,
 }
 
@@ -36,7 +36,7 @@ impl SharedCatalog {
     }
 
     pub(super) fn known(&self) -> RwLockReadGuard<'_, CatalogAtVersion> {
-        // Unwinding drops a `Draft`, which undoes its changes, so a panic leaves nothing half done.
+        // Unwinding drops a `Draft`, which undoes its changes, so a panic leaves no change half done.
         self.known.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -51,7 +51,7 @@ impl SharedCatalog {
             return Ok(());
         }
         self.look()?;
-        // The earlier pulse: records written during this look are found by the next one.
+        // The earlier pulse, so that records written meanwhile are found the next time.
         self.change().pulse = Some(pulse);
         Ok(())
     }

@@ -1,6 +1,6 @@
-//! Registered steps as they were checked.
+//! A cache of checked steps.
 //!
-//! The catalog has their definitions; this process caches the checked steps, so that a definition is
+//! The catalog has the definitions of registered steps; this cache has the checked steps, so that a definition is
 //! checked once, however often it is registered and however many flows need it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ type StepCheck = Result<Arc<RegisteredStep>, String>;
 #[derive(Debug)]
 pub(crate) struct RegisteredStep {
     pub(crate) id: String,
-    /// As understood, which becomes part of the texts of its flows.
+    /// Without unknown keys and nulls; it becomes part of the texts of its flows.
     pub(crate) definition: Value,
     pub(crate) checked: Arc<FlowStep>,
 }

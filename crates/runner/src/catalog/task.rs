@@ -1,4 +1,4 @@
-//! What is asked of the thread that writes the catalog.
+//! Tasks for the thread that writes the catalog.
 
 use std::sync::{Arc, Mutex, mpsc};
 
@@ -8,15 +8,15 @@ use crate::journal::JournalError;
 use crate::locked;
 
 pub(super) trait CatalogTask: Send {
-    /// What to write, given this catalog. Called again after a conflict; the last answer counts.
+    /// Decides what to write, given this catalog. Called again after a conflict; the last result counts.
     fn decide(&mut self, catalog: &Catalog) -> Vec<CatalogEvent>;
 
-    /// Whether it waits for the end of an outage, instead of being answered with the error.
+    /// Whether the task waits for the end of an outage, instead of failing with the error.
     fn waits(&self) -> bool {
         false
     }
 
-    /// Says whether what was decided last is on the disk.
+    /// Called when what was decided last is on disk, or cannot be written.
     fn answer(self: Box<Self>, written: Result<(), JournalError>);
 }
 
@@ -26,7 +26,7 @@ pub(super) type ChangeResult<E> = Result<Result<Vec<CatalogEvent>, E>, JournalEr
 pub(super) struct CatalogChange<D, E> {
     pub(super) decide: D,
     pub(super) decided: Option<Result<Vec<CatalogEvent>, E>>,
-    pub(super) tell: mpsc::SyncSender<ChangeResult<E>>,
+    pub(super) sender: mpsc::SyncSender<ChangeResult<E>>,
 }
 
 impl<D, E> CatalogTask for CatalogChange<D, E>
@@ -43,12 +43,12 @@ where
 
     fn answer(self: Box<Self>, written: Result<(), JournalError>) {
         let decided = self.decided.unwrap_or_else(|| Ok(Vec::new()));
-        // If the caller has gone, the outcome is not needed.
-        let _ = self.tell.send(written.map(|()| decided));
+        // The caller may no longer wait.
+        let _ = self.sender.send(written.map(|()| decided));
     }
 }
 
-/// The first error of a [`Note`], which has no caller to report to.
+/// The first error of a [`CatalogNote`], which has no caller to report to.
 #[derive(Clone, Default)]
 pub(super) struct FirstError(Arc<Mutex<Option<JournalError>>>);
 

@@ -1,4 +1,4 @@
-//! The catalog in real stores: written by several at once, and read again.
+//! The catalog in real stores: written by several threads at once, and read again.
 
 use std::sync::Arc;
 use std::thread;
@@ -35,7 +35,7 @@ fn deactivated(flow: &str) -> CatalogEvent {
     }
 }
 
-/// Registers a step, unless another definition of it is there: that one then.
+/// Registers a step. If another definition of it exists, returns that as the error.
 fn register(handle: &CatalogHandle, id: &str, definition: &str) -> Result<bool, Arc<str>> {
     let (id, definition) = (id.to_owned(), definition.to_owned());
     let changed = handle.change(move |catalog| match catalog.steps.get(&id) {
@@ -51,7 +51,7 @@ fn whole(handle: &CatalogHandle) -> Catalog {
 }
 
 #[test]
-fn of_two_who_register_a_step_in_different_ways_exactly_one_succeeds() {
+fn of_two_conflicting_registrations_of_a_step_exactly_one_succeeds() {
     const STEPS: usize = 40;
     let folder = tempfile::tempdir().unwrap();
     let handles = [sqlite(&folder), sqlite(&folder)].map(|store| CatalogHandle::open(store).unwrap());
@@ -98,7 +98,7 @@ fn equal_registrations_in_one_batch_see_each_other() {
 }
 
 #[test]
-fn what_was_noted_by_many_threads_is_there_once_and_after_reopening() {
+fn notes_of_many_threads_are_written_once_and_survive_reopening() {
     const THREADS: usize = 4;
     const EACH: usize = 500;
     let folder = tempfile::tempdir().unwrap();
@@ -140,13 +140,13 @@ fn ten_thousand_notes_are_written_in_a_few_appends() {
     let shown = handle.known(|catalog, _| catalog.flows.len());
     store.resume();
     handle.flush().unwrap();
-    assert_eq!(shown, 0, "nothing is shown that is not on the disk");
+    assert_eq!(shown, 0, "readers see only what is on disk");
     assert_eq!(handle.known(|catalog, _| catalog.flows.len()), 10_001);
     assert!(faults.appends() <= 4, "{} appends", faults.appends());
 }
 
 #[test]
-fn what_was_noted_is_written_before_the_last_handle_is_gone() {
+fn dropping_the_last_handle_writes_all_notes() {
     let store = MemoryStore::new();
     let handle = CatalogHandle::open(Arc::new(store.another())).unwrap();
     for flow in 0..100 {
@@ -157,8 +157,8 @@ fn what_was_noted_is_written_before_the_last_handle_is_gone() {
 }
 
 #[test]
-fn the_last_handle_may_be_dropped_by_whoever_decides() {
-    // Whoever waits is answered before the decision is dropped, so either may be the last.
+fn the_writer_thread_may_drop_the_last_handle() {
+    // The caller is answered before `decide` is dropped, so either may hold the last handle.
     for _ in 0..200 {
         let handle = CatalogHandle::open(Arc::new(MemoryStore::new())).unwrap();
         let held = handle.clone();
@@ -172,7 +172,7 @@ fn the_last_handle_may_be_dropped_by_whoever_decides() {
 }
 
 #[test]
-fn what_others_write_is_seen_by_those_who_read_and_not_by_those_who_only_look() {
+fn read_sees_records_of_other_processes_and_known_does_not() {
     let store = MemoryStore::new();
     let handles = [store.another(), store].map(|store| CatalogHandle::open(Arc::new(store)).unwrap());
     let [one, two] = &handles;
@@ -180,7 +180,7 @@ fn what_others_write_is_seen_by_those_who_read_and_not_by_those_who_only_look() 
     assert!(two.known(|catalog, _| catalog.steps.is_empty()));
     assert_eq!(whole(two).steps.len(), 1);
     assert_eq!(two.known(|_, version| version), Version(1));
-    // Also by those who decide that nothing is to be written.
+    // A change that writes nothing is decided on the records of other processes, too.
     assert_eq!(register(one, "b", "1"), Ok(true));
     assert_eq!(register(two, "b", "2"), Err(Arc::from("1")));
     assert_eq!(register(two, "b", "1"), Ok(false));
@@ -196,7 +196,7 @@ fn what_others_write_is_seen_by_those_who_read_and_not_by_those_who_only_look() 
 }
 
 #[test]
-fn a_record_that_is_none_is_told_with_its_place() {
+fn the_error_of_a_malformed_record_names_its_version() {
     let folder = tempfile::tempdir().unwrap();
     let store = sqlite(&folder);
     let handle = CatalogHandle::open(Arc::clone(&store)).unwrap();
@@ -204,21 +204,21 @@ fn a_record_that_is_none_is_told_with_its_place() {
     let mut damaged = journal::append(Version(1), &[]).unwrap();
     damaged.records = vec![vec![1, 0xff]];
     store.append(vec![damaged]).unwrap();
-    let told = |found: Result<(), JournalError>| {
+    let check = |found: Result<(), JournalError>| {
         let error = found.unwrap_err();
         let place = matches!(error, JournalError::CatalogRecord { version: Version(2), .. });
         assert!(place, "{error:?}");
         assert!(error.to_string().starts_with("record 2 of the catalog "));
     };
-    told(handle.read(|_| ()));
-    told(handle.change(|_| Ok::<_, ()>(vec![])).map(|_| ()));
-    told(CatalogHandle::open(Arc::clone(&store)).map(|_| ()));
-    told(journal::records(&*store, Version::EMPTY).map(|_| ()));
-    assert_eq!(handle.known(|catalog, _| catalog.steps.len()), 1, "what is before it stays");
+    check(handle.read(|_| ()));
+    check(handle.change(|_| Ok::<_, ()>(vec![])).map(|_| ()));
+    check(CatalogHandle::open(Arc::clone(&store)).map(|_| ()));
+    check(journal::records(&*store, Version::EMPTY).map(|_| ()));
+    assert_eq!(handle.known(|catalog, _| catalog.steps.len()), 1, "the records before it stay");
 }
 
 #[test]
-fn trouble_with_a_note_is_kept_until_it_is_taken_and_nothing_of_it_is_shown() {
+fn flush_returns_the_error_of_a_note_once() {
     let full = StoreError::DiskFull { path: "here".into() };
     let faults = Faults::none().at_append(1, Fault::Refuse(full.clone())).at_append(2, Fault::Refuse(full));
     let store = FaultyStore::new(Box::new(MemoryStore::new()), faults);
@@ -230,7 +230,7 @@ fn trouble_with_a_note_is_kept_until_it_is_taken_and_nothing_of_it_is_shown() {
     };
     handle.note(activated("f"));
     is_full(handle.flush().err());
-    // It is told once.
+    // The error is returned once.
     handle.flush().unwrap();
     is_full(handle.change(|_| Ok::<_, ()>(vec![activated("g")])).err());
     assert!(whole(&handle).flows.is_empty());
@@ -241,7 +241,7 @@ fn trouble_with_a_note_is_kept_until_it_is_taken_and_nothing_of_it_is_shown() {
 }
 
 #[test]
-fn one_that_is_too_large_is_refused_alone() {
+fn a_note_that_is_too_large_is_refused_alone() {
     let faults = Faults::none().at_append(1, Fault::Stall);
     let store = Arc::new(FaultyStore::new(Box::new(MemoryStore::new()), faults));
     let handle = CatalogHandle::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
@@ -266,7 +266,7 @@ fn one_that_is_too_large_is_refused_alone() {
 }
 
 #[test]
-fn a_disk_that_lies_is_told_instead_of_being_asked_for_ever() {
+fn a_store_that_loses_records_leads_to_an_error_instead_of_a_loop() {
     let faults = Faults::none().at_append(1, Fault::Lose);
     let store = FaultyStore::new(Box::new(MemoryStore::new()), faults);
     let handle = CatalogHandle::open(Arc::new(store)).unwrap();

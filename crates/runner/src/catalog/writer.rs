@@ -13,7 +13,7 @@ use crate::journal::JournalError;
 /// The most tasks in one append, which bounds how long the first of them waits.
 const MOST: usize = 4096;
 
-/// The time between two tries to write during an outage.
+/// The time between two attempts to write during an outage.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Returns when all senders are dropped and everything queued is written.
@@ -40,7 +40,7 @@ pub(super) fn run(shared: &SharedCatalog, queue: &Receiver<Box<dyn CatalogTask>>
 /// Returns the tasks that wait for the end of an outage.
 fn commit(shared: &SharedCatalog, mut tasks: Vec<Box<dyn CatalogTask>>) -> Vec<Box<dyn CatalogTask>> {
     let written = write(shared, &mut tasks);
-    // Retried one by one, so that only the one that is too large is refused.
+    // Each task is retried alone, so that only the one that is too large is refused.
     let is_too_large =
         matches!(written, Err(JournalError::Append(AppendError::Store(StoreError::TooLarge { .. }))));
     if tasks.len() > 1 && is_too_large {
@@ -65,7 +65,7 @@ fn commit(shared: &SharedCatalog, mut tasks: Vec<Box<dyn CatalogTask>>) -> Vec<B
 
 fn write(shared: &SharedCatalog, tasks: &mut [Box<dyn CatalogTask>]) -> Result<(), JournalError> {
     loop {
-        // Also for a task that will write nothing: it too is decided on the current catalog.
+        // Also for a task that writes nothing: it must be decided on the current catalog.
         shared.catch_up()?;
         let (version, records) = shared.decide(tasks);
         if records.is_empty() {

@@ -1,4 +1,4 @@
-//! Carrying out effects. Only records that are on the disk lead here.
+//! Carrying out the effects of records that are on disk.
 
 use undaunted_engine::effect::Effect;
 use undaunted_engine::id::{ItemId, StartId, StepId};
@@ -24,7 +24,7 @@ impl JobDriver<'_> {
         Ok(())
     }
 
-    /// Ends all running attempts, also those whose results were to come later.
+    /// Ends all running attempts, including accepted ones whose results would come later.
     pub(super) fn end_all(&mut self) {
         self.executors.programs.cancel_all();
         let running = self.job.starts.running.keys().copied();
@@ -43,13 +43,13 @@ impl JobDriver<'_> {
         }
     }
 
-    /// Ends an attempt. One that the other side has accepted ends by not being waited for any more.
+    /// Cancels an attempt. An accepted one ends at once: its result is no longer waited for.
     fn cancel(&mut self, start: StartId) {
         let job = &self.job;
         let action = action_of(job, start);
         let end = self.executors.of(action).cancel(start, &self.context);
         let end = end.or_else(|| {
-            let error = "it was ended while its result was waited for";
+            let error = "cancelled while waiting for the result";
             let is_accepted = job.starts.accepted.contains_key(&start);
             is_accepted.then(|| failed(start, FailureCause::Interrupted, error))
         });
@@ -63,11 +63,11 @@ impl JobDriver<'_> {
             return Ok(());
         }
         if self.job.ends(item) {
-            let error = "it was cancelled before it began";
+            let error = "cancelled before it began";
             self.context.end(failed(start, FailureCause::Interrupted, error));
             return Ok(());
         }
-        // A program that begins now would keep the loop from leaving at once.
+        // A program that begins now would delay the shutdown.
         let is_program = action_of(&self.job, start).is_some_and(Action::is_program);
         if is_program && self.context.shutdown.is_immediate() {
             self.context.shutdown.leave_unbegun(start);
@@ -89,7 +89,7 @@ impl JobDriver<'_> {
                 }
                 self.begin_task(start, task);
             }
-            // Its start is on record, but what it needs is no longer there.
+            // Its start is on record, but an input of the command no longer exists.
             Err(why) => self.context.end(failed(start, FailureCause::Other(FailureClass::Permanent), why)),
         }
         Ok(())
@@ -129,17 +129,17 @@ impl JobDriver<'_> {
             (Ok(Some(InputTask::Run(task))), Some(start)) => return self.begin_task(start, task),
             (Ok(Some(InputTask::File(path))), _) => match self.job.plan().map(step) {
                 Some(map) => return read_file(step, map.clone(), path, &self.context),
-                None => "the input belongs to no map".to_owned(),
+                None => "the step of the input is not a map".to_owned(),
             },
-            (Ok(Some(InputTask::Run(_)) | None), _) => "the input cannot be read by this release".to_owned(),
-            (Err(error), _) => format!("the input cannot be found: {error}"),
+            (Ok(Some(InputTask::Run(_)) | None), _) => "this release cannot read the input".to_owned(),
+            (Err(error), _) => format!("cannot find the input: {error}"),
         };
         let items = Err(why);
         self.context.notifier.send(ExecutorMessage::Items { step, items });
     }
 }
 
-/// None for a command that gives the items of a map, and for an attempt that is over.
+/// None for a command that produces the items of a map, and for an attempt that has ended.
 pub(super) fn action_of(job: &Job, start: StartId) -> Option<&Action> {
     let &item = job.starts.running.get(&start)?;
     let active = job.active(item)?;

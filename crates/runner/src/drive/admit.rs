@@ -1,4 +1,4 @@
-//! What a job asks its breakers, and what it has waiting for them.
+//! A job and its breakers: it loads and configures them, and offers probes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,22 +15,22 @@ use super::error::DriveError;
 use super::running::JobDriver;
 
 impl JobDriver<'_> {
-    pub(super) fn meet_breakers(&self) -> Result<(), DriveError> {
+    pub(super) fn load_breakers(&self) -> Result<(), DriveError> {
         let named = self.job.plan().breakers();
         let mut cache = self.breakers.borrow_mut();
         cache.tick(self.context.services);
         for name in self.job.breakers() {
             let settings = named.get(&*name).copied();
             let settings = settings.unwrap_or_else(|| self.job.breaker_settings(&name));
-            cache.meet_now(self.context.services, &name, settings)?;
+            cache.load(self.context.services, &name, settings)?;
             cache.admission.add_user(&name, &self.job.shared_id());
         }
         Ok(())
     }
 
-    /// Gives changed settings of the job to its breakers, in the same append.
+    /// Passes changed settings of the job to its breakers, in the same append.
     pub(super) fn configure_breakers(&mut self) -> Result<(), DriveError> {
-        self.meet_breakers()?;
+        self.load_breakers()?;
         let mut cache = self.breakers.borrow_mut();
         for (name, settings) in self.job.plan().breakers() {
             let name = Arc::from(name);
@@ -40,8 +40,8 @@ impl JobDriver<'_> {
         Ok(())
     }
 
-    /// The breaker of the next attempt of an item, with the settings its command gives it; or why the
-    /// attempt cannot be made.
+    /// The breaker of the next attempt of an item, with its settings in the command; or why the attempt cannot
+    /// be made.
     pub(super) fn breaker_for(
         &mut self,
         item: ItemId,
@@ -79,8 +79,8 @@ impl JobDriver<'_> {
         Some(cache.wait(self.context.services, opening))
     }
 
-    /// Tells the breakers what the job has waiting. A job that cannot start anything now offers no
-    /// probe, so as not to keep other jobs from probing.
+    /// Tells the breakers how many attempts wait for them. A job that cannot start anything now offers no probe,
+    /// so that other jobs can.
     pub(super) fn offer(&self) {
         let mut cache = self.breakers.borrow_mut();
         let mut offers = if self.context.shutdown.is_requested() {
@@ -88,7 +88,7 @@ impl JobDriver<'_> {
         } else {
             effect::offers(&self.job, &cache.admission)
         };
-        let paced = self.starter.pace.wait(self.context.services.machine.uptime());
+        let paced = self.starter.rate.wait(self.context.services.machine.uptime());
         if self.executors.programs.is_settling() || paced.is_some_and(|wait| !wait.is_zero()) {
             for offer in offers.values_mut() {
                 offer.left = None;

@@ -1,4 +1,4 @@
-//! The breakers of a store as one event loop sees them: read, asked, probed, trimmed.
+//! The breakers of a store, cached by one event loop.
 //!
 //! [`AdmissionControl`] decides; this module reads the journals for it, keeps its clock, claims probes, and
 //! keeps the journals short. Nothing here can make an append of a job fail.
@@ -32,16 +32,16 @@ pub(super) struct BreakerCache {
     /// One clock for all jobs, whose own clocks may have been set at different times.
     clock: Clock,
     claims: BTreeMap<Arc<str>, Claim>,
-    /// When each breaker was last in step with the store, as an uptime.
+    /// When each breaker was last read, as an uptime.
     looked: BTreeMap<Arc<str>, Duration>,
-    /// Breakers to ask the store about at once, with settings for those that have no journal.
+    /// Breakers to read from the store at once, with settings for those that have no journal.
     wanted: BTreeMap<Arc<str>, Option<BreakerSettings>>,
     /// Jobs with a start that waits for `wanted`.
     waiting: BTreeSet<Arc<str>>,
     /// Breakers whose journal was trimmed past the version known here.
     missed: BTreeSet<Arc<str>>,
     unreadable: BTreeSet<Arc<str>>,
-    /// During an outage nothing is handed over, and nothing starts.
+    /// During an outage nothing is submitted, and nothing starts.
     pub(super) is_cut_off: bool,
     handed_over: u64,
     /// The version up to which this process has folded each journal.
@@ -54,8 +54,8 @@ pub(super) struct BreakerCache {
 pub(super) struct BreakerTurn {
     pub(super) breaker: Arc<str>,
     pub(super) change: BreakerChange,
-    /// The job that was already told, with its own records.
-    pub(super) told: Option<Arc<str>>,
+    /// The job whose own records caused the change; its observer has been notified already.
+    pub(super) notified: Option<Arc<str>>,
 }
 
 impl BreakerCache {
@@ -77,18 +77,18 @@ impl BreakerCache {
         }
     }
 
-    /// Changes that have reached the disk since the last call. The job `told` is told of them now, and not
+    /// Changes that have reached the disk since the last call. `job` is notified of them by the caller, and not
     /// again.
-    pub(super) fn take_turned(&mut self, told: Option<&Arc<str>>) -> Vec<BreakerTurn> {
+    pub(super) fn take_turned(&mut self, job: Option<&Arc<str>>) -> Vec<BreakerTurn> {
         let turned = self.admission.take_transitions().into_iter();
-        let turned = turned.map(|(breaker, change)| BreakerTurn { breaker, change, told: None });
+        let turned = turned.map(|(breaker, change)| BreakerTurn { breaker, change, notified: None });
         let mut taken = std::mem::take(&mut self.turned);
         taken.extend(turned);
-        if let Some(job) = told {
+        if let Some(job) = job {
             self.turned.extend(taken.iter().map(|turned| BreakerTurn {
                 breaker: Arc::clone(&turned.breaker),
                 change: turned.change.clone(),
-                told: Some(Arc::clone(job)),
+                notified: Some(Arc::clone(job)),
             }));
         }
         taken
@@ -107,15 +107,15 @@ impl BreakerCache {
         until.since(self.clock.at(services.machine.uptime()))
     }
 
-    /// Reads a breaker from the store. One without a journal gets these settings.
-    pub(super) fn meet_now(
+    /// Reads a breaker from the store. A breaker without a journal gets these settings.
+    pub(super) fn load(
         &mut self,
         services: &Services,
         name: &Arc<str>,
         settings: BreakerSettings,
     ) -> Result<(), DriveError> {
         if self.admission.get(name).is_some() {
-            return self.read_on(services, name);
+            return self.read_new_records(services, name);
         }
         let journal = breakers::read(&*services.store, name)?;
         let journal = journal.unwrap_or_else(|| BreakerState::with_settings(settings).into());
@@ -124,8 +124,8 @@ impl BreakerCache {
         Ok(())
     }
 
-    /// Reads what was appended to the journal of a breaker.
-    fn read_on(&mut self, services: &Services, name: &Arc<str>) -> Result<(), DriveError> {
+    /// Reads the records that were appended to the journal of a breaker.
+    fn read_new_records(&mut self, services: &Services, name: &Arc<str>) -> Result<(), DriveError> {
         let Some((version, _)) = self.admission.version(name) else {
             return Ok(());
         };
@@ -139,8 +139,8 @@ impl BreakerCache {
         Ok(())
     }
 
-    /// The journal of a breaker was read. With an overdue probe in it, its state counts as unknown
-    /// until the store has said whether the job of the probe has an owner.
+    /// The journal of a breaker was read. If it has an overdue probe, its state counts as unknown until the store
+    /// has reported whether the job of the probe has an owner.
     fn is_read(&mut self, services: &Services, name: &Arc<str>) {
         self.tick(services);
         self.is_known(services, name);
@@ -173,8 +173,7 @@ impl BreakerCache {
         follows.collect()
     }
 
-    /// Learns the new records of the journals that were followed, and gives up probes whose job has no
-    /// owner.
+    /// Applies new records of the followed journals, and gives up probes whose job has no owner.
     pub(super) fn learn(&mut self, services: &Services, asked: &Question, findings: &mut Findings) {
         for (followed, after) in &asked.follows {
             let name: Arc<str> = followed.id().into();
@@ -201,7 +200,7 @@ impl BreakerCache {
                 Some(job) => {
                     self.is_known(services, &name);
                     if job.map_or(true, |job| findings.unowned.contains(&job)) {
-                        // If the loss cannot be recorded now, the next round tries again.
+                        // If the loss cannot be recorded now, the next poll tries again.
                         drop(self.give_up_probe(services, &name));
                     }
                 }
@@ -214,7 +213,7 @@ impl BreakerCache {
         let journal = BreakerJournal::fold(records);
         let settings = self.wanted.get(name).copied().flatten();
         match (known, settings) {
-            // It is older than what this process has written since.
+            // Older than what this process has written since.
             (Some((known, _)), _) if known > journal.version => {}
             (_, Some(settings)) if records.is_empty() => {
                 self.admission.load(name, BreakerState::with_settings(settings).into());
@@ -244,8 +243,8 @@ impl BreakerCache {
         self.handed_over
     }
 
-    /// Whether the next attempt of an item may start. None if that is not known yet; the job gets a turn
-    /// when it is.
+    /// Whether the next attempt of an item may start. None if that is not known yet; the job gets a turn when
+    /// the breaker has been read.
     pub(super) fn ask(
         &mut self,
         services: &Services,
@@ -254,7 +253,7 @@ impl BreakerCache {
         (name, settings): (&Arc<str>, BreakerSettings),
     ) -> Result<Option<BreakerAnswer>, DriveError> {
         if self.unreadable.contains(name) {
-            self.meet_now(services, name, settings)?;
+            self.load(services, name, settings)?;
         }
         let now = services.machine.uptime();
         let looked = self.looked.get(name);
@@ -271,7 +270,7 @@ impl BreakerCache {
         Ok(Some(effect::ask(job, &mut self.admission, item, name)))
     }
 
-    /// Tries to become the process that probes for a breaker.
+    /// Tries to become the process that probes the target of a breaker.
     fn claim(&mut self, services: &Services, name: &Arc<str>) -> Result<(), DriveError> {
         if mutant::is(Mutant::ProbeWithoutClaim) {
             self.admission.set_probe_owner(name, ProbeOwner::Ours);
@@ -282,7 +281,7 @@ impl BreakerCache {
                 self.claims.insert(Arc::clone(name), claim);
                 self.admission.set_probe_owner(name, ProbeOwner::Ours);
                 // Its last owner may have probed since the journal was read.
-                self.read_on(services, name)?;
+                self.read_new_records(services, name)?;
                 self.tick(services);
             }
             Err(ClaimError::OwnedBy { .. }) => self.admission.set_probe_owner(name, ProbeOwner::Others),
@@ -318,8 +317,8 @@ impl BreakerCache {
         sealed
     }
 
-    /// The facts of a commit are on the disk; with the versions the journals of these breakers have
-    /// reached, as far as they were answered.
+    /// The facts of a commit are on disk. The versions are those that the journals of the breakers have reached,
+    /// as far as the store has reported them.
     pub(super) fn written<'n>(
         &mut self,
         job: &Job,
@@ -329,7 +328,7 @@ impl BreakerCache {
         for (name, version) in reached {
             let version = version.map(|version| version.0);
             if version.is_none() {
-                // A fact is missing here, so no attempt may ask before the journal was read.
+                // A fact is missing here, so the journal must be read before the next attempt asks.
                 self.looked.remove(name);
             }
             let is_known = self.admission.acknowledge(name, job.id(), seq.0, version);
@@ -339,7 +338,7 @@ impl BreakerCache {
         }
     }
 
-    /// The jobs of overdue probes; the store is asked whether they have an owner.
+    /// The jobs of overdue probes. The store is asked whether they have an owner.
     pub(super) fn overdue_probes(&mut self, services: &Services) -> Vec<AggregateId> {
         self.tick(services);
         let names = self.admission.awaited().iter().chain(self.wanted.keys());
@@ -352,10 +351,10 @@ impl BreakerCache {
         state.overdue_probe(self.admission.now())
     }
 
-    /// Housekeeping, once a round.
-    pub(super) fn look(&mut self, services: &Services) -> Result<(), DriveError> {
+    /// Housekeeping, once a poll.
+    pub(super) fn maintain(&mut self, services: &Services) -> Result<(), DriveError> {
         self.tick(services);
-        self.let_go_idle(services);
+        self.release_idle_claims(services);
         for name in self.admission.awaited().clone() {
             if self.admission.probe_owner(&name) == ProbeOwner::Others {
                 // A claim that ends leaves no trace in the store, so it is tried again.
@@ -370,7 +369,7 @@ impl BreakerCache {
         Ok(())
     }
 
-    /// Records the loss of an overdue probe whose job has no owner; everything would wait for it.
+    /// Records the loss of an overdue probe whose job has no owner; otherwise the breaker would wait for it.
     fn give_up_probe(&mut self, services: &Services, name: &Arc<str>) -> Result<(), DriveError> {
         let Some(probe) = self.overdue_probe(name).cloned() else {
             return Ok(());
@@ -385,7 +384,7 @@ impl BreakerCache {
             let lost = BreakerRecord::by_hand(vec![BreakerFact::ProbeLost { at, generation }]);
             let append = breakers::append(name, &lost)?;
             services.store.append(vec![append])?;
-            self.read_on(services, name)?;
+            self.read_new_records(services, name)?;
         }
         Ok(())
     }
@@ -415,7 +414,7 @@ impl BreakerCache {
                 self.trimmed.insert(Arc::clone(&name), upto);
                 let (store, of) = (Arc::clone(&services.store), breakers::aggregate(&name)?);
                 services.machine.save(Box::new(move || {
-                    // What is not removed now is removed the next time.
+                    // Records that are not removed now are removed the next time.
                     drop(store.trim(&of, Version(upto).next()));
                 }));
             }
@@ -424,7 +423,7 @@ impl BreakerCache {
     }
 
     /// Releases claims that are not needed, so that another process may probe.
-    fn let_go_idle(&mut self, services: &Services) {
+    fn release_idle_claims(&mut self, services: &Services) {
         let admission = &mut self.admission;
         let idle = self.claims.extract_if(.., |name, _| !admission.needs_claim(name));
         for (name, claim) in idle.collect::<Vec<_>>() {
@@ -436,12 +435,12 @@ impl BreakerCache {
         }
     }
 
-    /// A job is left: claims for it alone are released at once.
+    /// The loop no longer runs a job: claims for it alone are released at once.
     pub(super) fn forget(&mut self, services: &Services, job: &Job) {
         for name in self.admission.remove_job(&job.shared_id()) {
             self.forget_name(&name);
         }
-        self.let_go_idle(services);
+        self.release_idle_claims(services);
     }
 
     fn forget_name(&mut self, name: &Arc<str>) {

@@ -1,4 +1,4 @@
-//! From decisions to records on the disk.
+//! Decisions, and committing their records.
 
 use undaunted_engine::breaker::BreakerReport;
 use undaunted_engine::decide::react;
@@ -48,7 +48,7 @@ impl JobDriver<'_> {
             appends,
             Box::new(move |result| {
                 failpoint::reach("append-after", reached.0);
-                // A loop that has left the job ignores this.
+                // If the loop no longer runs the job, it ignores this.
                 notifier.send_message(JobMessage::Stored(reached, result));
             }),
         );
@@ -62,20 +62,18 @@ impl JobDriver<'_> {
         }
     }
 
-    /// Does something when everything decided so far is on the disk.
-    pub(super) fn when_written(&mut self, what: AfterCommit) {
-        if let Some(what) = self.journal.when_written(what) {
-            self.written(what);
+    /// Runs an action when everything decided so far is on disk.
+    pub(super) fn when_written(&mut self, action: AfterCommit) {
+        if let Some(action) = self.journal.when_written(action) {
+            self.written(action);
         }
     }
 
-    pub(super) fn written(&mut self, what: AfterCommit) {
-        match what {
+    pub(super) fn written(&mut self, action: AfterCommit) {
+        match action {
             AfterCommit::Trust => self.executors.programs.trust(),
-            // The sender may have gone.
-            AfterCommit::Tell(known) => {
-                let _ = known.send(Reported::Taken);
-            }
+            // The sender may no longer wait.
+            AfterCommit::Answer(reply) => drop(reply.send(Reported::Taken)),
         }
     }
 

@@ -62,7 +62,7 @@ impl<'w> JobContext<'w> {
 
     /// Reports that an executor got work of another kind.
     pub(crate) fn cannot_begin(&self, start: StartId) {
-        let why = "its command cannot be run by this release";
+        let why = "this release cannot run the command";
         self.end(failed(start, FailureCause::Other(FailureClass::Permanent), why));
     }
 }

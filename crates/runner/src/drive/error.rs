@@ -8,7 +8,7 @@ use undaunted_store::{AppendError, StoreError};
 use crate::journal::JournalError;
 use crate::keeper::{KeeperError, KeeperRefusal};
 
-/// Why a job cannot continue now. Nothing that was recorded is lost.
+/// Why a job cannot continue now. Everything on record stays on record.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DriveError {
@@ -18,14 +18,14 @@ pub enum DriveError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Journal(#[from] JournalError),
-    #[error("commands cannot be run")]
+    #[error("cannot run commands")]
     Keeper(#[from] KeeperError),
     /// The keeper did not start a command, or cannot store its outcome.
-    #[error("commands cannot be begun or ended in good order")]
+    #[error("the keeper refused a command")]
     Refused(#[source] KeeperRefusal),
-    #[error("a command calls the function `{name}`, which this program does not have")]
+    #[error("the function `{name}` is not registered in this program")]
     Function { name: String },
-    #[error("`{}` cannot be written", path.display())]
+    #[error("cannot write `{}`", path.display())]
     File { path: PathBuf, source: io::Error },
 }
 

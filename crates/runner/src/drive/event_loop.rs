@@ -1,7 +1,7 @@
-//! The event loop: it runs jobs, one or a hundred thousand.
+//! The event loop, which runs one job or a hundred thousand.
 //!
-//! A job costs nothing while it waits. It gets a turn when a message comes for it, and at the time it has
-//! named. Polling, as for requests in the store, is done once for all jobs.
+//! A job costs nothing while it waits. It gets a turn when a message for it arrives, and at its due time. The store is
+//! polled once for all jobs.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -27,16 +27,16 @@ use crate::catalog::{activated, deactivated};
 use crate::journal::ClaimedJob;
 use crate::secrets::Secrets;
 
-/// The most messages handled before their consequences.
+/// The most messages handled before their consequences are.
 const AT_ONCE: usize = 4096;
 
-/// How a job was left: its state, or why it could not continue. Nothing that was recorded is lost.
+/// The state of a job that the loop no longer runs, or why it could not continue. Everything on record stays.
 pub type JobResult = Result<Job, DriveError>;
 
 /// Makes the observer of a job that is added while the loop runs.
 pub type WatchJobs<'w> = Box<dyn FnMut(&Job) -> Box<dyn Observer + 'w> + 'w>;
 
-/// The event loop: runs jobs until each has ended or was left.
+/// Runs jobs until each has ended, was suspended, or has failed with an error.
 pub struct EventLoop<'w> {
     pub(super) services: &'w Services,
     watch: WatchJobs<'w>,
@@ -98,8 +98,8 @@ impl<'w> EventLoop<'w> {
         LoopHandle::new(self.sender.clone())
     }
 
-    /// Runs a job until it has ended, or until the loop was interrupted and everything is in order. After
-    /// an error, what was recorded stays, running commands continue, and the job can be resumed.
+    /// Runs a job until it has ended, or until the loop was interrupted and the job is suspended. After an
+    /// error, running commands continue, and the job can be resumed.
     pub fn run(
         mut self,
         claimed: ClaimedJob,
@@ -115,7 +115,7 @@ impl<'w> EventLoop<'w> {
                     own = Some(left);
                 }
             }
-            // Every job that was added is left in the end.
+            // Every job that was added ends up in `left`.
             if self.jobs.is_empty()
                 && let Some(left) = own.take()
             {
@@ -125,7 +125,7 @@ impl<'w> EventLoop<'w> {
         }
     }
 
-    /// Runs the jobs it is given until it was interrupted and everything is in order.
+    /// Runs the jobs that are added, until the loop was interrupted and all jobs have ended or are suspended.
     pub fn serve(mut self, mut each: impl FnMut(&str, JobResult)) {
         while self.interrupts == 0 || !self.jobs.is_empty() {
             self.wait();
@@ -140,13 +140,12 @@ impl<'w> EventLoop<'w> {
         self.handle_messages(first);
     }
 
-    /// One iteration without waiting, for a caller with a loop of its own. False if there were no messages
-    /// and nothing was to be done.
+    /// One iteration without waiting, for a caller with a loop of its own. False if there was nothing to do.
     pub fn poll(&mut self) -> bool {
         self.handle_messages(None)
     }
 
-    /// How long it has nothing to do unless a message comes.
+    /// How long the loop has nothing to do unless a message arrives.
     pub fn idle_time(&self) -> Duration {
         let breakers = self.breakers.borrow();
         if breakers.has_changes() || (breakers.has_questions() && self.rounds.may_ask()) {
@@ -159,7 +158,7 @@ impl<'w> EventLoop<'w> {
         next.map_or(patience, |at| at.saturating_sub(now).min(patience))
     }
 
-    /// When the first of its jobs wants a turn, as an uptime.
+    /// When the first job wants a turn, as an uptime.
     pub fn next_due(&self) -> Option<Duration> {
         let breakers = self.breakers.borrow();
         let probe = breakers.admission.next_probe();
@@ -172,7 +171,7 @@ impl<'w> EventLoop<'w> {
         [job, probe, again].into_iter().flatten().min()
     }
 
-    /// A job, which may be ahead of the disk.
+    /// The state of a job, which may be ahead of the disk.
     pub fn job(&self, name: &str) -> Option<&Job> {
         self.jobs.get(name).map(|entry| &entry.drive.job)
     }
@@ -213,7 +212,7 @@ impl<'w> EventLoop<'w> {
         let name: Arc<str> = drive.job.shared_id();
         let interrupted = (0..self.interrupts).try_for_each(|_| drive.handle(JobMessage::Interrupt));
         self.jobs.insert(Arc::clone(&name), LoopJob { drive, due: None });
-        // Requests to it may be older than the last findings.
+        // Requests to the job may be older than the last findings.
         self.rounds.forget_last();
         self.settle(&name, begun.and(interrupted));
     }
@@ -232,7 +231,7 @@ impl<'w> EventLoop<'w> {
         }
     }
 
-    /// Notes in the catalog that a flow has ended. Nothing of it runs or waits then.
+    /// Notes in the catalog that a flow has ended.
     fn note_ended(&self, job: &Job) {
         if let Some(catalog) = &self.services.catalog
             && let Some(deactivated) = deactivated(job)
@@ -288,7 +287,7 @@ impl<'w> EventLoop<'w> {
         for turned in turned {
             let cache = self.breakers.borrow();
             let users = cache.admission.users(&turned.breaker);
-            let users = users.filter(|user| turned.told.as_ref() != Some(*user));
+            let users = users.filter(|user| turned.notified.as_ref() != Some(*user));
             let users: Vec<Arc<str>> = users.cloned().collect();
             drop(cache);
             for user in users {
@@ -322,7 +321,7 @@ impl<'w> EventLoop<'w> {
                 match entry.drive.handle(message) {
                     Ok(()) => {
                         touched.entry(name).or_default();
-                        // Before the job is left, whose last attempt may have closed a breaker.
+                        // Before the job is removed: its last attempt may have closed a breaker.
                         self.notify_turned();
                     }
                     Err(error) => self.settle(&name, Err(error)),
@@ -349,12 +348,12 @@ impl<'w> EventLoop<'w> {
         }
     }
 
-    /// In a fixed order, so that a simulation can be repeated.
+    /// The names of all jobs, in a fixed order, so that a simulation can be repeated.
     pub(super) fn names(&self) -> BTreeSet<Arc<str>> {
         self.jobs.keys().cloned().collect()
     }
 
-    /// Notes when a job wants its next turn, or leaves one that is over. An outage is no error of the job.
+    /// Notes when a job wants its next turn, or removes a job that is over. An outage is not an error of the job.
     pub(super) fn settle(&mut self, name: &Arc<str>, turned: Result<(), DriveError>) {
         match outage(&turned) {
             Some(error) => {
@@ -415,21 +414,21 @@ impl Drop for EventLoop<'_> {
     }
 }
 
-/// Runs an event loop in a new thread until it is interrupted. `prepare` is called first, `each` for
-/// every job that was left.
+/// Runs an event loop in a new thread until it is interrupted. `prepare` is called first, and `each` for every
+/// job that the loop no longer runs.
 pub fn in_background(
     services: Services,
     prepare: impl FnOnce(&mut EventLoop<'_>) + Send + 'static,
     each: impl FnMut(&str, JobResult) + Send + 'static,
 ) -> (LoopHandle, JoinHandle<()>) {
-    let (tell, told) = sync_channel(1);
+    let (sender, receiver) = sync_channel(1);
     let running = std::thread::spawn(move || {
         let mut event_loop = EventLoop::new(&services);
         prepare(&mut event_loop);
         // The caller is waiting for this.
-        drop(tell.send(event_loop.handle()));
+        drop(sender.send(event_loop.handle()));
         event_loop.serve(each);
     });
-    let event_loop = told.recv().unwrap_or_else(|_| LoopHandle::disconnected());
+    let event_loop = receiver.recv().unwrap_or_else(|_| LoopHandle::disconnected());
     (event_loop, running)
 }

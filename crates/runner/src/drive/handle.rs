@@ -15,11 +15,11 @@ pub(super) enum Message {
     Job(Arc<str>, JobMessage),
     Add(Box<ClaimedJob>, Secrets),
     Found(Box<Result<Findings, StoreError>>),
-    /// Leave in good order; the second time, at once.
+    /// Shut down in good order; the second time, at once.
     Interrupt,
 }
 
-/// Sends messages to an event loop. One that has left ignores them.
+/// Sends messages to an event loop. After the loop has ended they are ignored.
 #[derive(Clone, Debug)]
 pub struct LoopHandle {
     sender: Sender<Message>,
@@ -34,7 +34,7 @@ impl LoopHandle {
         Self::new(channel().0)
     }
 
-    /// Asks the loop to leave: the first time in good order, the second time at once.
+    /// Asks the loop to shut down: the first time in good order, the second time at once.
     pub fn interrupt(&self) {
         drop(self.sender.send(Message::Interrupt));
     }
@@ -43,8 +43,8 @@ impl LoopHandle {
         drop(self.sender.send(Message::Add(Box::new(claimed), secrets)));
     }
 
-    /// Delivers the result of an attempt, and waits until it is on the disk. None if the loop did not
-    /// answer: then the result is to be sent again.
+    /// Delivers the result of an attempt, and waits until it is on disk. None if the loop did not answer; then
+    /// the sender should send the result again.
     pub fn deliver(&self, job: &str, arrived: ArrivedResult) -> Option<Reported> {
         const PATIENCE: Duration = Duration::from_secs(30);
         self.hand_on(job, arrived).recv_timeout(PATIENCE).ok()
@@ -52,8 +52,8 @@ impl LoopHandle {
 
     /// As [`Self::deliver`], without waiting.
     pub fn hand_on(&self, job: &str, arrived: ArrivedResult) -> Receiver<Reported> {
-        let (known, answer) = channel();
-        let report = JobMessage::Reported(AttemptReport { arrived, known });
+        let (reply, answer) = channel();
+        let report = JobMessage::Reported(AttemptReport { arrived, reply });
         drop(self.sender.send(Message::Job(job.into(), report)));
         answer
     }

@@ -1,4 +1,4 @@
-//! Messages to a job, and their consequences.
+//! Handling the messages to a job.
 
 use undaunted_engine::effect;
 use undaunted_engine::event::{Event as Fact, JobEvent, StepEvent};
@@ -31,7 +31,7 @@ impl JobDriver<'_> {
         Ok(())
     }
 
-    /// Records are on the disk; only now may they have consequences.
+    /// Carries out the consequences of records, now that they are on disk.
     pub(super) fn stored(&mut self, mut batch: JournalBatch, reached: &[Version]) -> Result<(), DriveError> {
         let at = batch.reached();
         if !batch.facts.is_empty() {
@@ -48,8 +48,8 @@ impl JobDriver<'_> {
         if let Some(saved) = batch.saved.take() {
             self.journal.write_saved(self.context.services, at, saved);
         }
-        for then in batch.then {
-            self.written(then);
+        for action in batch.after_commit {
+            self.written(action);
         }
         let mut reads = false;
         for (seq, record) in (batch.after.0.saturating_add(1)..).zip(&batch.records) {
@@ -84,7 +84,7 @@ impl JobDriver<'_> {
             }
             ExecutorMessage::NotBegun(start) => {
                 if self.is_unwanted(start) {
-                    let error = "it was cancelled before it began";
+                    let error = "cancelled before it began";
                     self.attempt_ended(failed(start, FailureCause::Interrupted, error));
                 } else {
                     self.context.shutdown.leave_unbegun(start);
@@ -108,7 +108,7 @@ impl JobDriver<'_> {
         Ok(())
     }
 
-    /// Whether an attempt is cancelled, rather than left to the process that resumes the job.
+    /// Whether an attempt was cancelled, rather than left to the process that resumes the job.
     fn is_unwanted(&self, start: StartId) -> bool {
         let place = self.job.starts.running.get(&start);
         place.map_or_else(|| self.job.is_stopping().is_some(), |item| self.job.ends(*item))
@@ -129,7 +129,7 @@ impl JobDriver<'_> {
             return;
         }
         self.decide(&Input::Ended(Box::new(end)));
-        // Nothing is written for an end that is known already, unless it is being written just now.
+        // No record is written for an end that is on record already, or is being written.
         if self.journal.pending.records.is_empty() {
             self.journal.pending.ended.pop();
             if !self.journal.writes_end_of(start) {
@@ -138,7 +138,7 @@ impl JobDriver<'_> {
         }
     }
 
-    /// The step for whose items this start runs a command.
+    /// The step whose input command this start runs.
     pub(super) fn input_of(&self, start: StartId) -> Option<StepId> {
         let mut steps = self.job.open_steps();
         let (step, _) = steps.find(|(_, state)| state.stage == StepStage::Reading(Some(start)))?;

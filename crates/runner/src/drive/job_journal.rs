@@ -1,6 +1,6 @@
-//! The journal of a running job: what is decided and not yet written, and what is being written.
+//! The journal of a running job: the batch of pending records, and the batches being written.
 //!
-//! Batches are appended, and reach the disk, in the order in which they were closed.
+//! Batches reach the disk in the order in which they were closed.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use super::snapshot::SnapshotSchedule;
 
 pub(super) struct JobJournal {
     pub(super) claim: Claim,
-    /// The version once everything handed over is written.
+    /// The version once everything submitted is written.
     pub(super) version: Version,
     pub(super) pending: JournalBatch,
-    /// Handed over and not known to be on the disk, oldest first.
+    /// Submitted, and not known to be on disk; oldest first.
     batches: VecDeque<JournalBatch>,
-    /// Requests that the job has acted on, and that the store may still report.
+    /// Requests that the job has handled, and that the store may still report.
     seen_requests: BTreeSet<RequestId>,
     pub(super) saving: SnapshotSchedule,
 }
@@ -32,7 +32,7 @@ pub(super) struct JournalBatch {
     /// Attempts whose end is in `records`.
     pub(super) ended: Vec<StartId>,
     pub(super) taken: Vec<RequestId>,
-    /// Its number in the event loop.
+    /// The number of the batch in the event loop.
     pub(super) order: u64,
     fate: BatchFate,
     /// Breakers that the records have facts for.
@@ -41,8 +41,8 @@ pub(super) struct JournalBatch {
     pub(super) ends_probe: bool,
     /// The breakers whose facts are appended behind the records, in that order.
     pub(super) facts: Vec<Arc<str>>,
-    /// What else waits for the records to be on the disk.
-    pub(super) then: Vec<AfterCommit>,
+    /// What to do when the records are on disk.
+    pub(super) after_commit: Vec<AfterCommit>,
     /// The version before the records.
     pub(super) after: Version,
     /// A snapshot of the job after the records, if one is due.
@@ -93,13 +93,13 @@ impl JobJournal {
         unwritten.any(|batch| batch.ended.contains(&start))
     }
 
-    /// Keeps `what` until everything decided so far is on the disk. Returns it if it is already.
-    pub(super) fn when_written(&mut self, what: AfterCommit) -> Option<AfterCommit> {
+    /// Keeps `action` until everything decided so far is on disk. Returns it if that is the case already.
+    pub(super) fn when_written(&mut self, action: AfterCommit) -> Option<AfterCommit> {
         let last =
             if self.pending.records.is_empty() { self.batches.back_mut() } else { Some(&mut self.pending) };
         match last {
-            Some(batch) => batch.then.push(what),
-            None => return Some(what),
+            Some(batch) => batch.after_commit.push(action),
+            None => return Some(action),
         }
         None
     }
@@ -121,9 +121,9 @@ impl JobJournal {
         self.batches.push_back(batch);
     }
 
-    /// Takes the fate of the batch up to a version. Returns the batches that are on the disk by that, with
-    /// the versions that journals have reached, as far as they were answered. A batch whose answer was
-    /// lost stays, and so does every batch behind it: they are submitted again after the outage.
+    /// Handles the fate of the batch up to a version. Returns the batches that are now known to be on disk, with
+    /// the versions that journals have reached, as far as the store has reported them. A batch whose answer was
+    /// lost stays, and so does every later batch; they are submitted again after the outage.
     pub(super) fn answered(
         &mut self,
         reached: Version,
@@ -139,7 +139,7 @@ impl JobJournal {
         let mut versions = match result {
             Ok(versions) => versions,
             Err(_) if mutant::is(Mutant::FailedWriteIgnored) => Vec::new(),
-            // Only this process writes under its claim, so what is there is this batch, from before.
+            // Only this process writes under its claim, so the records found are those of this batch.
             Err(AppendError::Conflict { found, .. })
                 if fate == Some(BatchFate::Again) && found >= reached =>
             {
@@ -153,7 +153,7 @@ impl JobJournal {
                 return if follows_lost && is_refused_for_that { Ok(Vec::new()) } else { Err(error) };
             }
         };
-        // Those before it are on the disk too, since it continues them.
+        // The batches before it are on disk too, since it continues them.
         let stored = self.batches.drain(..=index);
         let stored = stored.map(|batch| {
             let of_batch = if ends(&batch) { std::mem::take(&mut versions) } else { Vec::new() };
@@ -168,8 +168,8 @@ impl JobJournal {
         lost.map(|batch| batch.order)
     }
 
-    /// Submits a batch again whose answer was lost: the append of its records, and the breakers it has facts
-    /// for. If the batch stands already, the append conflicts.
+    /// Prepares a batch whose answer was lost for another submission: the append of its records, and the
+    /// breakers it has facts for. If the first submission succeeded, the append conflicts.
     pub(super) fn write_again(&mut self, order: u64) -> Option<(Append, Version, &[Arc<str>])> {
         let mut batches = self.batches.iter_mut();
         let batch = batches.find(|batch| batch.order == order)?;
@@ -178,18 +178,18 @@ impl JobJournal {
         Some((append, batch.reached(), &batch.facts))
     }
 
-    /// Of the requests that are not taken yet, those the job has not acted on.
+    /// The requests that the job has not handled yet.
     pub(super) fn unseen(&mut self, mut requests: Vec<StoreRequest>) -> Vec<StoreRequest> {
         let unwritten = self.batches.iter().chain([&self.pending]);
         let taken: Vec<_> = unwritten.flat_map(|batch| &batch.taken).collect();
         // These requests may have been read before the batch was written that takes one of them.
-        let is_told = |id| requests.iter().any(|request| request.id == id);
-        self.seen_requests.retain(|id| is_told(*id) || taken.contains(&id));
+        let is_reported = |id| requests.iter().any(|request| request.id == id);
+        self.seen_requests.retain(|id| is_reported(*id) || taken.contains(&id));
         requests.retain(|request| !self.seen_requests.contains(&request.id));
         requests
     }
 
-    /// Marks a request as taken by the records that are decided next.
+    /// Marks a request as handled by the records that are decided next.
     pub(super) fn take(&mut self, request: RequestId) {
         self.seen_requests.insert(request);
         self.pending.taken.push(request);

@@ -12,27 +12,26 @@ use crate::journal::JournalError;
 use crate::request::ArrivedResult;
 
 pub(super) enum JobMessage {
-    /// The batch up to a version is on the disk, with the versions the journals have reached; or why
-    /// not.
+    /// The batch up to a version is on disk, with the versions the journals have reached; or why it is not.
     Stored(Version, Result<Vec<Version>, AppendError>),
     Executor(ExecutorMessage),
-    /// What the items of the map gave, which a later command refers to.
+    /// The outputs of the items of the map, which a later command refers to.
     Outputs(Result<MapOutputs, JournalError>),
     Reported(AttemptReport),
     Interrupt,
     Cancel,
 }
 
-/// A result for an attempt that the other side has accepted.
+/// A result for an attempt that the service has accepted.
 #[derive(Debug)]
 pub(super) struct AttemptReport {
     pub(super) arrived: ArrivedResult,
-    pub(super) known: Sender<Reported>,
+    pub(super) reply: Sender<Reported>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reported {
-    /// On the disk, now or before.
+    /// On disk, now or before.
     Taken,
     Unknown,
     Elsewhere,
@@ -43,20 +42,21 @@ impl JobMessage {
     pub(super) fn reject(self) {
         match self {
             Self::Reported(report) => {
-                // The sender may have gone.
-                let _ = report.known.send(Reported::Elsewhere);
+                // The sender may no longer wait.
+                let _ = report.reply.send(Reported::Elsewhere);
             }
-            // The process that resumes the job learns of these by itself.
+            // The process that resumes the job does not need these messages.
             Self::Stored(..) | Self::Executor(_) | Self::Outputs(_) | Self::Interrupt | Self::Cancel => {}
         }
     }
 }
 
+/// What to do when the records decided so far are on disk.
 pub(super) enum AfterCommit {
-    /// Let the keeper forget what it knew before this engine.
+    /// Tell the keeper that all recovered fates are on record.
     Trust,
-    /// Tell the sender of a result that it was taken.
-    Tell(Sender<Reported>),
+    /// Answer the sender of a result.
+    Answer(Sender<Reported>),
 }
 
 #[derive(Clone)]
@@ -74,7 +74,7 @@ impl Notifier {
         self.try_send(message);
     }
 
-    /// False once the loop has gone.
+    /// False once the loop has ended.
     pub(crate) fn try_send(&self, message: ExecutorMessage) -> bool {
         self.send_message(JobMessage::Executor(message))
     }

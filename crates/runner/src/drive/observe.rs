@@ -37,22 +37,22 @@ impl fmt::Display for StoreOutage<'_> {
     }
 }
 
-/// Gets every record once it is on the disk, and changes nothing.
+/// Receives every record once it is on disk. It cannot change anything.
 pub trait Observer {
     /// The job is about to run; `handle` reaches its event loop.
     fn begins(&mut self, _job: &Job, _handle: LoopHandle) {}
 
-    /// A record and its version. The job may be ahead of it.
+    /// A record is on disk at this version. The job may be ahead of it.
     fn recorded(&mut self, job: &Job, seq: u64, record: &Record);
 
-    /// A breaker of the job has opened, half opened or closed, and that is on the disk.
+    /// A breaker of the job has opened, half opened or closed, and that is on disk.
     fn turned(&mut self, _job: &Job, _breaker: &str, _change: &BreakerChange) {}
 
-    /// The command of a start runs. It writes to these files, output and error output, until its end is
-    /// recorded.
+    /// The command of a start is running. It writes its output and error output to these files until its end is
+    /// on record.
     fn began(&mut self, _start: StartId, _files: [PathBuf; 2]) {}
 
-    /// The loop was interrupted for the `asked`th time; so many attempts still run.
+    /// The loop was interrupted for the `asked`th time, while `_running` attempts were running.
     fn leaving(&mut self, _asked: u32, _running: usize) {}
 
     /// Called for one observer of an event loop.

@@ -1,6 +1,6 @@
-//! Reaching the keeper, and recovering attempts.
+//! Reconnecting to the keeper, and recovering attempts.
 //!
-//! The same after a crash of the engine and after the death of a keeper: every attempt on record as
+//! Both work the same way after a crash of the engine and after the death of a keeper: every attempt on record as
 //! started has a fate, and each fate has one consequence.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ impl JobDriver<'_> {
         for effect in effect::wanted(&self.job) {
             match effect {
                 Effect::Begin { start, .. } | Effect::ReadInput { start: Some(start), .. } => {
-                    self.draw_fate(start)?;
+                    self.settle_fate(start)?;
                 }
                 Effect::ReadInput { start: None, .. } | Effect::EndStep { .. } | Effect::EndAll => {
                     self.act(effect)?;
@@ -34,10 +34,10 @@ impl JobDriver<'_> {
         Ok(())
     }
 
-    /// Reaches the keeper or starts one, and draws the consequences of what it knows.
+    /// Connects to the keeper or starts one, and handles the fates of the attempts it knows.
     pub(super) fn reconnect(&mut self, last_segment: Option<u32>) -> Result<(), DriveError> {
-        let told = self.executors.programs.known_to_keeper().clone();
-        let started = told.iter().map(|start| (*start, self.on_record(*start)));
+        let known = self.executors.programs.known_to_keeper().clone();
+        let started = known.iter().map(|start| (*start, self.on_record(*start)));
         let started: BTreeMap<StartId, RecordedAttempt> = started.collect();
         let services = self.context.services;
         let reached = services.machine.keeper(KeeperAddress {
@@ -50,10 +50,10 @@ impl JobDriver<'_> {
             notifier: self.context.notifier.clone(),
         })?;
         let others = self.executors.programs.reconnect(reached);
-        for start in told {
-            self.draw_fate(start)?;
+        for start in known {
+            self.settle_fate(start)?;
         }
-        // The last engine may have died before it told the keeper that the ends of these are on record.
+        // The last engine may have died before it told the keeper that these ends are on record.
         for start in others {
             let is_settled =
                 !self.journal.writes_end_of(start) || mutant::is(Mutant::ResultDiscardedDuringCommit);
@@ -66,8 +66,8 @@ impl JobDriver<'_> {
         Ok(())
     }
 
-    /// The last output segment on record, if the spool was removed, as by archiving the job: records refer
-    /// to outputs by their place in the spool, so a new spool must not reuse these places.
+    /// The last output segment on record, if the spool was removed, for example because the job was archived.
+    /// Records refer to outputs by their position in the spool, so a new spool must not reuse these positions.
     pub(super) fn last_segment(&self) -> Result<Option<u32>, DriveError> {
         let services = self.context.services;
         if self.origin.is_new || services.machine.has_spool(&self.context.folder) {
@@ -84,21 +84,21 @@ impl JobDriver<'_> {
         Ok(last)
     }
 
-    /// What is on record of an attempt that was started before its keeper was reached.
+    /// An attempt that was started before this connection to the keeper, as it is on record.
     fn on_record(&self, start: StartId) -> RecordedAttempt {
-        let place = self.job.starts.running.get(&start);
-        let task = place.and_then(|&item| self.task(item).ok());
+        let item = self.job.starts.running.get(&start);
+        let task = item.and_then(|&item| self.task(item).ok());
         let task = task.as_ref().map(ExpectedEnd::of);
-        let active = place.and_then(|&item| self.job.active(item));
+        let active = item.and_then(|&item| self.job.active(item));
         let number = active.map(|active| active.command);
         let command = number.and_then(|number| self.job.plan().command(number));
-        // Its task may need a value that is missing by now.
+        // The task cannot be built if a value it needs is gone by now.
         let (program, working_dir) = match task {
             Some(expected) => (expected.program, expected.working_dir),
             None => (self.job.workflow().shell.clone(), self.job.submitted().working_dir.clone()),
         };
         let is_wanted = number.is_none_or(|number| self.job.plan().wants_output(number));
-        let keeps = match place {
+        let keeps = match item {
             Some(_) => KeptOutput::Value,
             None => KeptOutput::Items,
         };
@@ -114,7 +114,7 @@ impl JobDriver<'_> {
         }
     }
 
-    fn draw_fate(&mut self, start: StartId) -> Result<(), DriveError> {
+    fn settle_fate(&mut self, start: StartId) -> Result<(), DriveError> {
         let action = action_of(&self.job, start);
         let fate = self.executors.of(action).fate_after_crash(&StartedAttempt {
             start,

@@ -1,4 +1,4 @@
-//! Results from outside, for attempts that the other side has accepted.
+//! Results of accepted attempts, delivered from outside.
 
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::{TokenStatus, find_token};
@@ -12,16 +12,16 @@ impl JobDriver<'_> {
     /// Takes a result and answers its sender. A result that is known already changes nothing.
     pub(super) fn reported(&mut self, report: AttemptReport) {
         match self.arrived(report.arrived) {
-            // Nothing can be recorded for an attempt that has not started. A sender without an answer
-            // sends it again.
+            // Nothing can be recorded for an attempt that has not started. Without an answer, the sender sends
+            // the result again.
             TokenStatus::Waiting => {}
             TokenStatus::Unknown => {
-                // The sender may have gone.
-                let _ = report.known.send(Reported::Unknown);
+                // The sender may no longer wait.
+                let _ = report.reply.send(Reported::Unknown);
             }
-            // Answered when it is on the disk: then the sender stops sending it.
+            // Answered when the result is on disk, since the sender then stops sending it.
             TokenStatus::Running(_) | TokenStatus::Expired => {
-                self.when_written(AfterCommit::Tell(report.known));
+                self.when_written(AfterCommit::Answer(report.reply));
             }
         }
     }

@@ -19,35 +19,35 @@ use super::message::JobMessage;
 use super::running::JobDriver;
 use crate::journal::{self, JournalError};
 
-/// What an item of a map came to.
+/// The result of an item of a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItemResult {
-    /// Its identity.
+    /// The name of the item.
     pub item: String,
-    /// How it stands.
+    /// Whether the item succeeded.
     pub status: ResultStatus,
-    /// What its last command gave.
+    /// The output of its last command.
     pub output: Option<String>,
-    /// Of its last failure, unless it succeeded.
+    /// The error of its last failed attempt, unless the item succeeded.
     pub error: Option<String>,
     command: CommandId,
 }
 
-/// What became of an item of a map.
+/// The status of an item of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultStatus {
-    /// It has not come to an end.
+    /// The item has not ended.
     Pending,
-    /// All of its commands have succeeded.
+    /// All commands of the item succeeded.
     Succeeded,
-    /// It is a dead letter.
+    /// The item is a dead letter.
     Dead,
-    /// It was not done, or its step was complete without it.
+    /// The item was skipped, or its step was complete without it.
     Skipped,
 }
 
 impl ResultStatus {
-    /// As in `${map.results}`.
+    /// The word for this status in `${map.results}`.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -65,14 +65,14 @@ impl fmt::Display for ResultStatus {
     }
 }
 
-/// What the journal has of the items of a map, by index.
+/// The outputs and errors of the items of a map, by index, as the journal has them.
 #[derive(Debug, Default)]
 pub(super) struct MapOutputs {
     outputs: BTreeMap<u32, (CommandId, String)>,
     errors: BTreeMap<u32, Option<StoredText>>,
 }
 
-/// In the order of the map's input.
+/// Reads the results of all items from the journal, in the order of the map's input.
 pub fn read_results(store: &dyn Store, job: &Job) -> Result<Vec<ItemResult>, JournalError> {
     let outputs = match map_of(job) {
         Some((map, _)) => read_outputs(store, job.id(), map)?,
@@ -160,7 +160,7 @@ impl JobDriver<'_> {
         awaits
     }
 
-    /// Has the outputs of the map read beside the loop, unless they are being read.
+    /// Starts to read the outputs of the map outside the loop, unless they are being read already.
     pub(super) fn read_outputs(&mut self) {
         let Some((map, _)) = map_of(&self.job) else {
             return;

@@ -153,7 +153,7 @@ impl<'w> EventLoop<'w> {
         breakers.learn(self.services, &asked.question, &mut findings);
         if asked.is_round {
             // An error about a breaker is reported to the jobs that ask it.
-            drop(breakers.look(self.services));
+            drop(breakers.maintain(self.services));
         }
         for job in breakers.take_waiting() {
             matters = true;

@@ -1,4 +1,4 @@
-//! One running job: its state, what is being written of it, and its turn in the event loop.
+//! One running job: its state, its journal, and its turn in the event loop.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -69,7 +69,7 @@ pub(super) struct LoadOrigin {
     with_it: Vec<Record>,
     /// An input it gets before it runs.
     first: Option<Input>,
-    /// Its breakers have yet to take over its new settings.
+    /// Its new settings have yet to be passed to its breakers.
     configures: bool,
 }
 
@@ -114,7 +114,7 @@ impl<'w> JobDriver<'w> {
         }
     }
 
-    /// Does what follows from messages, and from time if `woke`.
+    /// Handles the consequences of messages, and of time if `woke`.
     pub(super) fn turn(&mut self, woke: bool) -> Result<(), DriveError> {
         if woke {
             self.decide(&Input::Woke);
@@ -129,15 +129,15 @@ impl<'w> JobDriver<'w> {
     }
 
     pub(super) fn leave(self) -> Job {
-        // The keeper is left before another engine can reach it.
+        // Disconnects from the keeper before another engine can connect.
         drop(self.executors);
         self.context.services.store.unclaim_in_background(&self.journal.claim);
         self.job
     }
 
-    /// Does what an outage kept from being done.
+    /// Does what an outage or a lost keeper has delayed.
     pub(super) fn complete(&mut self) -> Result<(), DriveError> {
-        // With its spool in place, a keeper is reached without the store.
+        // With its spool in place, this needs no store.
         if self.executors.programs.is_disconnected() {
             let last = self.last_segment()?;
             self.reconnect(last)?;
@@ -152,7 +152,7 @@ impl<'w> JobDriver<'w> {
         Ok(())
     }
 
-    /// Has the breakers take over new settings of the job.
+    /// Passes new settings of the job to its breakers.
     fn configure(&mut self) -> Result<(), DriveError> {
         if self.origin.configures {
             self.configure_breakers()?;
@@ -161,14 +161,14 @@ impl<'w> JobDriver<'w> {
         Ok(())
     }
 
-    /// Reads what the job needs before anything is decided. During an outage it is called again.
+    /// Reads what the job needs before anything is decided. Called again after an outage.
     pub(super) fn load(&mut self) -> Result<LoadedJob, DriveError> {
         failpoint::reach("claimed", 1);
         for command in self.job.plan().commands() {
             let executor = self.executors.of(Some(&command.action));
             executor.check(&command.action, &self.context)?;
         }
-        self.meet_breakers()?;
+        self.load_breakers()?;
         if self.origin.is_new {
             return Ok(LoadedJob::default());
         }
@@ -199,7 +199,7 @@ impl<'w> JobDriver<'w> {
                 self.decide(first);
             }
             self.origin.configures = matches!(first, Some(Input::Update { .. }));
-            // In the same append as the new policy, if the store can be reached.
+            // In the same append as the new policy, unless there is an outage.
             match self.configure() {
                 Err(error) if error.outage().is_some() => {}
                 configured => configured?,
@@ -214,7 +214,7 @@ impl<'w> JobDriver<'w> {
         if self.job.plan().has_programs() {
             self.reconnect(loaded.last_segment)?;
         }
-        // A result that was taken while the job did not run counts before its attempt is declared
+        // A result that arrived while the job did not run is handled before its attempt counts as
         // interrupted.
         if !mutant::is(Mutant::OfflineResultLost) {
             self.handle_requests(loaded.requests);
@@ -228,7 +228,7 @@ impl<'w> JobDriver<'w> {
         Ok(())
     }
 
-    /// The starts on record that a keeper knows of, or was about to.
+    /// The starts on record that a keeper may know of.
     fn started_programs(&self) -> BTreeSet<StartId> {
         let attempts = self.job.starts.running.keys().copied();
         let attempts = attempts.filter(|start| action_of(&self.job, *start).is_some_and(Action::is_program));

@@ -1,7 +1,7 @@
 //! Snapshots of a job, written outside the loop.
 //!
-//! A snapshot holds the job after a batch of records, and is written once these are on the disk. Its
-//! frequency depends on its size, so that the cost per record does not grow with the job.
+//! A snapshot holds the job after a batch of records, and is written once the batch is on disk. The larger it is,
+//! the less often it is written, so that the cost per record does not grow with the job.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,7 +35,7 @@ impl SnapshotOccasion {
     const fn bytes_a_record(self) -> usize {
         match self {
             Self::Batch => 32,
-            // Nothing has to wait for it, and it may shorten a later recovery a lot.
+            // Nothing waits for it, and it may shorten a later recovery a lot.
             Self::Rest => 256,
             Self::Leaving => usize::MAX,
         }
@@ -58,14 +58,14 @@ impl JobJournal {
 }
 
 impl JobDriver<'_> {
-    /// A snapshot after everything that was handed over, if it is worth its cost now.
+    /// A snapshot after everything that was submitted, if it is worth its cost now.
     pub(super) fn save_for(&mut self, occasion: SnapshotOccasion) -> Option<Vec<u8>> {
         let version = self.journal.version;
         let saving = &mut self.journal.saving;
         let since = version.0.saturating_sub(saving.at.0);
         let records = usize::try_from(since).unwrap_or(usize::MAX);
         let may_have = records.saturating_mul(occasion.bytes_a_record());
-        // A job that has ended is rarely resumed; a snapshot needs the record it stands behind.
+        // A job that has ended is rarely resumed; and a snapshot needs the last record it covers.
         if self.job.stage.has_ended()
             || saving.last.is_empty()
             || since < self.context.services.machine.save_after()

@@ -1,4 +1,4 @@
-//! Starting attempts: prepared before the start is recorded, begun when that is on the disk.
+//! Starting attempts: they are prepared before the start is recorded, and begin when the record is on disk.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,23 +15,23 @@ use super::error::DriveError;
 use super::running::JobDriver;
 
 pub(super) struct Starter {
-    pub(super) pace: StartRate,
+    pub(super) rate: StartRate,
     /// When `fill` last looked for ready items.
     filled_at: Timestamp,
-    /// Tasks that wait for their record to be on the disk, by start.
+    /// Tasks whose start is not on disk yet.
     prepared: BTreeMap<StartId, Task>,
     /// The results of the map, once a command needs them.
     pub(super) results: Option<Value>,
-    /// Whether they are being read.
+    /// Whether the results are being read.
     pub(super) is_reading: bool,
-    /// Attempts on record as started that wait for them.
+    /// Attempts on record as started that wait for the results.
     pub(super) awaiting_results: Vec<(StartId, ItemId)>,
 }
 
 impl Starter {
-    pub(super) const fn new(pace: StartRate) -> Self {
+    pub(super) const fn new(rate: StartRate) -> Self {
         Self {
-            pace,
+            rate,
             filled_at: Timestamp::ZERO,
             prepared: BTreeMap::new(),
             results: None,
@@ -96,7 +96,7 @@ impl JobDriver<'_> {
             let before = self.journal.pending.records.len();
             for item in ready {
                 let uptime = self.context.services.machine.uptime();
-                if self.awaits_results(item.step) || !self.starter.pace.allows(uptime) || !self.start(item)? {
+                if self.awaits_results(item.step) || !self.starter.rate.allows(uptime) || !self.start(item)? {
                     return Ok(());
                 }
             }
@@ -148,30 +148,30 @@ impl JobDriver<'_> {
         };
         match task(&self.job, item, files, self.now()) {
             Ok(Some(task)) => Ok(task),
-            Ok(None) => Err("its command cannot be run by this release".to_owned()),
+            Ok(None) => Err("this release cannot run the command".to_owned()),
             Err(error) => Err(format!("{error} ({})", error.help())),
         }
     }
 
     /// When the job wants a turn if no message comes before, as an uptime.
     pub(super) fn due(&self) -> Option<Duration> {
-        /// The least wait, for what is due all the time.
+        /// The shortest wait, so that something that is always due cannot spin the loop.
         const LEAST: Duration = Duration::from_millis(1);
         let services = self.context.services;
         let leaves = self.context.shutdown.is_requested();
         let now = self.now();
-        // Since `filled_at`, not `now`: items that have fallen due in between are not started yet.
+        // Since `filled_at`, not `now`: items that fell due in between have not been started yet.
         let wake = effect::next_wake(&self.job, self.starter.filled_at);
         let wake = wake.filter(|_| !leaves);
         let wake = wake.map(|at| at.since(now).max(LEAST));
-        // The pace matters only if something is ready.
+        // The start rate matters only if something is ready.
         let uptime = services.machine.uptime();
-        let paced = self.starter.pace.wait(uptime);
+        let paced = self.starter.rate.wait(uptime);
         let paced = paced.filter(|_| !self.ready(now).is_empty());
         let rule = effect::awaits_rule(&self.job).then_some(services.check_interval);
         let looked = self.observer.patience();
         if self.breakers.borrow().is_cut_off {
-            // It gets a turn when the outage is over.
+            // The job gets a turn when the outage ends.
             return uptime.checked_add(looked?);
         }
         let opening = self.opening().filter(|_| !leaves);

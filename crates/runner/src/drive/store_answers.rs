@@ -1,4 +1,4 @@
-//! The answers of the store to one job: the fate of its batches, and requests of other processes.
+//! What the store reports to one job: the fate of its batches, and requests of other processes.
 
 use undaunted_engine::mutant::{self, Mutant};
 use undaunted_engine::task::TokenStatus;
@@ -42,7 +42,7 @@ impl JobDriver<'_> {
         for request in self.journal.unseen(requests) {
             match ReadRequest::read(&request.bytes) {
                 Some(ReadRequest::Request(asked)) => self.decide(&asked.input()),
-                // Its sender was answered already, so without a running attempt it waits for the next.
+                // Its sender has been answered, so without a running attempt the result waits for one.
                 Some(ReadRequest::Report(arrived)) => {
                     let waits = matches!(self.arrived(arrived), TokenStatus::Waiting);
                     if waits && !mutant::is(Mutant::OfflineResultLost) {

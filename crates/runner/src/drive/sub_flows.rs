@@ -1,8 +1,8 @@
-//! Flows that items of other flows wait for.
+//! Running sub-flows: flows that items of other flows wait for.
 //!
-//! Each is a job of its own, with a name derived from the item. A process that resumes the outer flow
-//! asks for it again under that name: if it exists it is waited for, if it has ended its result is taken,
-//! and otherwise it begins.
+//! Each is a job of its own, with a name derived from the item. A process that resumes the outer flow requests the
+//! sub-flow again under that name: if it exists, the item waits for it; if it has ended, its result is used;
+//! otherwise it begins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,11 +25,11 @@ use crate::with_causes;
 
 #[derive(Default)]
 pub(super) struct SubFlows {
-    /// The outer flow and its start, by the name of the inner flow.
+    /// The outer flow and its start, by the name of the sub-flow.
     waiting: BTreeMap<Arc<str>, (Arc<str>, StartId)>,
     /// Run by another process, or not claimed because of an outage.
     elsewhere: BTreeMap<Arc<str>, Arc<SubFlow>>,
-    /// To be cancelled when the outage is over.
+    /// Flows to cancel when the outage ends.
     uncancelled: BTreeSet<Arc<str>>,
     /// Shared, since many flows have the same plan.
     pub(super) plans: Arc<Plans>,
@@ -58,8 +58,8 @@ impl EventLoop<'_> {
         }
     }
 
-    /// Asks the process that runs a flow, or resumes it later, to cancel it. A flow that has ended
-    /// cannot be asked, and need not be.
+    /// Requests the owner of a flow, now or when it is resumed, to cancel it. A flow that has ended takes no
+    /// requests, and needs none.
     fn cancel_elsewhere(&mut self, name: Arc<str>) {
         let asked = request::ask(&*self.services.store, &name, JobRequest::Cancel);
         if asked.is_err_and(|error| error.outage().is_some()) {
@@ -68,7 +68,7 @@ impl EventLoop<'_> {
     }
 
     fn send(&self, job: &Arc<str>, message: JobMessage) {
-        // A loop holds a receiver for itself as long as it exists.
+        // Cannot fail: the loop owns the receiver.
         drop(self.sender.send(Message::Job(Arc::clone(job), message)));
     }
 
@@ -94,7 +94,7 @@ impl EventLoop<'_> {
                     JournalError::Job { .. } => FailureClass::Permanent,
                     _ => FailureClass::Transient,
                 };
-                let why = format!("its flow cannot be run: {}", with_causes(&error));
+                let why = format!("cannot run the sub-flow: {}", with_causes(&error));
                 self.end_waiting(name, Err((FailureCause::Other(class), why)));
             }
         }
@@ -141,7 +141,7 @@ impl EventLoop<'_> {
         !free.is_empty()
     }
 
-    /// Reports the result of a flow that was left to the flow that waits for it, if it has ended.
+    /// Reports the result of a flow that has ended to the flow that waits for it.
     pub(super) fn report_to_parent(&mut self, name: &Arc<str>, job: &Job) {
         let result = match job.stage {
             JobStage::Completed | JobStage::Partial => {
@@ -153,8 +153,8 @@ impl EventLoop<'_> {
             JobStage::Failed | JobStage::Cancelled => {
                 let failure = job.failures.failure.as_ref();
                 let error = failure.map(|failure| job.texts.read(&failure.error));
-                let error = error.unwrap_or("it was cancelled");
-                Err((FailureCause::Refused, format!("the flow `{name}` failed: {error}")))
+                let error = error.unwrap_or("cancelled");
+                Err((FailureCause::Refused, format!("sub-flow `{name}` failed: {error}")))
             }
             JobStage::Running | JobStage::Stopping(_) | JobStage::Suspended => return,
         };

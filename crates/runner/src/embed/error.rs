@@ -1,4 +1,4 @@
-//! Why a job of a program cannot be begun, or gone on with.
+//! Errors of a program that embeds the runner.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,73 +10,73 @@ use crate::drive::DriveError;
 use crate::journal::JournalError;
 use crate::secrets::SecretError;
 
-/// Why a job cannot be begun or gone on with. Nothing that was recorded is lost.
+/// Why a job cannot be begun, resumed or read. Everything on record before the error stays on record.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmbedError {
-    /// No job can be called so.
-    #[error("a job cannot be called `{job}`: use letters, digits, `_`, `.`, `-` and `+`, 200 at most")]
+    /// The name cannot be used for a job.
+    #[error("`{job}` is not a valid job name: use up to 200 letters, digits, `_`, `.`, `-` and `+`")]
     Name {
-        /// What it was to be called.
+        /// The refused name.
         job: String,
     },
-    /// The work is not described as the language asks.
-    #[error("the work of job `{job}` cannot be understood: {why}")]
+    /// The [`JobDescription`](super::JobDescription) is not a valid workflow.
+    #[error("the description of job `{job}` is not valid: {why}")]
     JobDescription {
-        /// The job.
+        /// The name of the job.
         job: String,
-        /// Everything that is wrong with it, with line and column.
+        /// All errors in one line, each with its line and column or its key.
         why: String,
     },
-    /// It calls a function that is not registered.
+    /// The job calls a function that the [`Functions`](super::Functions) of the runner do not have.
     #[error("job `{job}` calls the function `{function}`, which is not registered")]
     Function {
-        /// The job.
+        /// The name of the job.
         job: String,
-        /// The function.
+        /// The name of the missing function.
         function: String,
     },
-    /// There is another job of this name.
-    #[error("there is a job `{job}` already, and its work is another")]
+    /// The store has a job of this name with a different description.
+    #[error("job `{job}` already exists with a different description")]
     Exists {
-        /// The job.
+        /// The name of the job.
         job: String,
     },
-    /// It cannot be run here.
+    /// The description is valid, but the job cannot be submitted.
     #[error(transparent)]
     Unfit(#[from] SubmissionError),
-    /// A secret is not there.
+    /// A secret of the job cannot be read.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// Its items cannot be kept.
-    #[error("`{}` cannot be written", path.display())]
+    /// The file with the items of the job cannot be written.
+    #[error("cannot write `{}`", path.display())]
     Items {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the file system.
         source: io::Error,
     },
-    /// It cannot be read or written.
+    /// The journal of the job cannot be read, claimed or written.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// It cannot be gone on with now.
+    /// The job could not be run to its end.
     #[error(transparent)]
     Drive(#[from] DriveError),
-    /// The system gives something that is needed to nobody.
-    #[error("the system has no {what}")]
+    /// The operating system refused a resource.
+    #[error("cannot get {what} from the operating system")]
     System {
-        /// What.
+        /// The resource, such as `random numbers`.
         what: &'static str,
-        /// Why not.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Whoever ran it has gone.
-    #[error("nobody runs job `{job}` any more; begin it again to go on with it")]
+    /// The runner stopped before the job ended.
+    #[error("the runner of job `{job}` has stopped; begin the job again to resume it")]
     Gone {
-        /// The job.
+        /// The name of the job.
         job: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What a job has come to.
+//! Jobs that have ended or were suspended.
 
 use std::sync::Arc;
 
@@ -11,48 +11,47 @@ use super::EmbedError;
 use crate::drive::read_results;
 pub use crate::drive::{ItemResult, ResultStatus};
 
-/// A job that was left: it has ended, or was suspended.
+/// A job that has ended or was suspended, as [`RunningJob::wait`](super::RunningJob::wait) returns it.
 pub struct FinishedJob {
     pub(super) job: Job,
     pub(super) store: Arc<dyn Store>,
 }
 
 impl FinishedJob {
-    /// What it is called.
+    /// The name of the job.
     #[must_use]
     pub fn id(&self) -> &str {
         self.job.id()
     }
 
-    /// How it stands: completed, partial, failed, cancelled, or suspended.
+    /// The status of the job: completed, partial, failed, cancelled, or suspended.
     #[must_use]
     pub fn status(&self) -> JobStatus {
         self.job.stage.into()
     }
 
-    /// What it has come to, in numbers and reasons.
+    /// A summary of the job: how many items, attempts, retries and dead letters, and why items failed.
     #[must_use]
     pub fn report(&self) -> JobReport {
         report(&self.job)
     }
 
-    /// What became of every item, in the order of the input, with what its last command gave. Read from
-    /// the journal.
+    /// Reads the result of every item from the journal, in the order of the input.
     ///
     /// # Errors
     ///
-    /// When the journal cannot be read.
+    /// Returns an error if the journal cannot be read.
     pub fn results(&self) -> Result<Vec<ItemResult>, EmbedError> {
         Ok(read_results(&*self.store, &self.job)?)
     }
 }
 
 impl ItemResult {
-    /// What the item gave, read as JSON.
+    /// Deserializes the output of the item from JSON.
     ///
     /// # Errors
     ///
-    /// When it gave nothing, or something else.
+    /// Returns an error if the item has no output, or if its output is not JSON of this type.
     pub fn json<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
         serde_json::from_str(self.output.as_deref().unwrap_or_default())
     }

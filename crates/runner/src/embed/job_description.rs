@@ -1,8 +1,13 @@
-//! The work of a job: a workflow, put together or written.
+//! What a job does: one function for each item, or a workflow as text.
 
 use serde_json::{Map, Value, json};
 
-/// What a job is to do.
+/// What a job does: one function for each item ([`each`](Self::each)), or a whole workflow
+/// ([`workflow`](Self::workflow)).
+///
+/// The other methods set keys of a job made with `each`, with the same names and values as in a
+/// workflow file. They have no effect on a workflow given as text. [`Runner::begin`](super::Runner::begin) checks the
+/// description and refuses unknown keys.
 #[derive(Clone, Debug)]
 pub struct JobDescription {
     pub(super) description: Description,
@@ -10,15 +15,16 @@ pub struct JobDescription {
 
 #[derive(Clone, Debug)]
 pub(super) enum Description {
-    /// A function for each item.
+    /// A function for each item, with settings of its command, of the map and of the workflow.
     Each { command: Map<String, Value>, map: Map<String, Value>, job: Map<String, Value>, items: Value },
     /// The text of a workflow.
     Text(String),
 }
 
 impl JobDescription {
-    /// Calls a function once for each item. Items that are texts are called by what they say; the others
-    /// by their `id`, or by what they hold.
+    /// Calls a registered function once for each item.
+    ///
+    /// A short string names its item; any other item is named by its `id`, or by a fingerprint of its content.
     #[must_use]
     pub fn each<I>(function: &str, items: I) -> Self
     where
@@ -36,26 +42,26 @@ impl JobDescription {
         }
     }
 
-    /// A workflow in the language of workflow files, whose commands may be `function: NAME`, or
-    /// `function: {name: NAME, with: …}`.
+    /// Runs a workflow, given as the text of a workflow file. A command may call a function with
+    /// `function: NAME`, or with `function: {name: NAME, with: …}` to give it an input of its own.
     #[must_use]
     pub fn workflow(text: impl Into<String>) -> Self {
         Self { description: Description::Text(text.into()) }
     }
 
-    /// How many items are worked on at a time (10 if nobody says).
+    /// Sets how many items run at the same time, as `max_parallel` does in a file. The default is 10.
     #[must_use]
     pub fn at_once(self, many: u32) -> Self {
         self.of_map("max_parallel", many)
     }
 
-    /// How attempts that fail are retried: a `retry_config`.
+    /// Sets the retry policy: a `retry_config` as in a workflow file.
     #[must_use]
     pub fn retry(self, config: impl Into<Value>) -> Self {
         self.of_command("retry_config", config)
     }
 
-    /// Any other key of the command. A written workflow has its own.
+    /// Sets a key of the command, such as `timeout` or `breaker`.
     #[must_use]
     pub fn of_command(mut self, key: &str, value: impl Into<Value>) -> Self {
         if let Description::Each { command, .. } = &mut self.description {
@@ -64,7 +70,7 @@ impl JobDescription {
         self
     }
 
-    /// Any other key of the map. A written workflow has its own.
+    /// Sets a key of the map, such as `sort_by`.
     #[must_use]
     pub fn of_map(mut self, key: &str, value: impl Into<Value>) -> Self {
         if let Description::Each { map, .. } = &mut self.description {
@@ -73,7 +79,7 @@ impl JobDescription {
         self
     }
 
-    /// Any other key of the workflow, such as `retry_budget`. A written workflow has its own.
+    /// Sets a key of the workflow, such as `retry_budget`.
     #[must_use]
     pub fn of_job(mut self, key: &str, value: impl Into<Value>) -> Self {
         if let Description::Each { job, .. } = &mut self.description {
@@ -82,14 +88,14 @@ impl JobDescription {
         self
     }
 
-    /// The text of the workflow, whose items are in this file if it does not say itself.
+    /// The text of the workflow. `items` is the file of the items of an `each` job.
     pub(super) fn text(&self, items: &str) -> String {
         let (command, map, job) = match &self.description {
             Description::Text(text) => return text.clone(),
             Description::Each { command, map, job, .. } => (command, map, job),
         };
         let mut map = map.clone();
-        // In a path, this would be the beginning of a template.
+        // In a path, `${` would begin a template.
         let items = items.replace("${", "$${");
         map.insert("input".to_owned(), json!({"file": items, "format": "json"}));
         map.insert("agent_template".to_owned(), json!([command]));
@@ -99,22 +105,22 @@ impl JobDescription {
         Value::Object(job).to_string()
     }
 
-    /// Whether this is the work that was stored, wherever its items were kept then.
+    /// Whether the stored workflow was made from this description, whatever the path of its item file.
     pub(super) fn is(&self, stored: &str) -> bool {
         if let Description::Text(text) = &self.description {
             return text == stored;
         }
-        let plain = |text: &str| {
-            let mut work: Value = serde_json::from_str(text).unwrap_or_default();
-            if let Some(file) = work.pointer_mut("/map/input/file") {
+        let without_path = |text: &str| {
+            let mut workflow: Value = serde_json::from_str(text).unwrap_or_default();
+            if let Some(file) = workflow.pointer_mut("/map/input/file") {
                 *file = Value::Null;
             }
-            work
+            workflow
         };
-        plain(&self.text("")) == plain(stored)
+        without_path(&self.text("")) == without_path(stored)
     }
 
-    /// The items, as they are kept.
+    /// The content of the item file of an `each` job.
     pub(super) fn items(&self) -> Option<String> {
         match &self.description {
             Description::Each { items, .. } => Some(items.to_string()),

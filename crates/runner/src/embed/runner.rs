@@ -1,4 +1,4 @@
-//! A program that runs jobs.
+//! The runner of a program that embeds this crate, and the jobs it runs.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -30,15 +30,16 @@ use crate::machine::LocalMachine;
 use crate::process::random_number;
 use crate::secrets::Secrets;
 
-/// How long the programs of a command have between TERM and KILL.
+/// The time between TERM and KILL, for the processes of a shell command.
 const GRACE: Duration = Duration::from_secs(5);
-/// How often at least a job is asked whether something follows from the time alone.
+/// The longest time between two checks of what follows from time alone.
 const CHECK: Duration = Duration::from_secs(1);
 
-/// Those who wait for jobs, by their names.
+/// The callers that wait for a job, by the name of the job.
 type JobWaiters = Arc<Mutex<HashMap<String, oneshot::Sender<JobResult>>>>;
 
-/// Whoever tells them. With it goes all hope of an answer, also if that is by a panic.
+/// Held by the thread of the event loop. When that thread ends, even by a panic, dropping the senders wakes
+/// every waiting caller with [`EmbedError::Gone`].
 struct WaiterNotifier(JobWaiters);
 
 impl Drop for WaiterNotifier {
@@ -48,6 +49,12 @@ impl Drop for WaiterNotifier {
 }
 
 /// Runs jobs whose commands are functions of this program.
+///
+/// A runner has one store and one thread, which runs all of its jobs. Several runners, in this process or in
+/// others, may share a store: a job is run by one of them at a time.
+///
+/// Dropping a runner cancels the running functions and records their attempts as interrupted; use
+/// [`suspend`](Self::suspend) to let them finish first. Either way, the jobs can be resumed.
 pub struct Runner {
     store: Arc<dyn Store>,
     local: LocalFolder,
@@ -56,11 +63,11 @@ pub struct Runner {
     event_loop: drive::LoopHandle,
     waiting: JobWaiters,
     running: Option<JoinHandle<()>>,
-    /// Where functions run, if the program has no such place itself.
+    /// Runs the functions, unless the runner was opened in a Tokio runtime.
     runtime: Option<Runtime>,
 }
 
-/// A job that runs. It goes on if nobody waits for it.
+/// A job that is running. It keeps running when this handle is dropped.
 pub struct RunningJob {
     id: String,
     store: Arc<dyn Store>,
@@ -69,22 +76,24 @@ pub struct RunningJob {
 }
 
 impl Runner {
-    /// Opens the store in a folder, or makes one there. Functions run in the Tokio runtime this is called
-    /// in, or in one of their own; shell commands are started by the `undaunted` that PATH finds.
+    /// Opens the store in a folder, which is created if it does not exist.
+    ///
+    /// Functions run on the Tokio runtime in which this is called, or on a new one. Shell commands of a
+    /// workflow are started by the `undaunted` binary on the `PATH`.
     ///
     /// # Errors
     ///
-    /// When the store cannot be used, or no thread can be had.
+    /// Returns an error if the store cannot be opened, or if no Tokio runtime can be created.
     pub fn open(folder: impl AsRef<Path>, functions: Functions) -> Result<Self, EmbedError> {
         Self::open_with(folder, functions, "undaunted")
     }
 
-    /// The same, with the program that starts shell commands: `undaunted`, of the same release, wherever it
-    /// is.
+    /// As [`open`](Self::open), with the path of the `undaunted` binary that starts shell commands. It must be
+    /// of the same release as this crate.
     ///
     /// # Errors
     ///
-    /// When the store cannot be used, or no thread can be had.
+    /// Returns an error if the store cannot be opened, or if no Tokio runtime can be created.
     pub fn open_with(
         folder: impl AsRef<Path>,
         functions: Functions,
@@ -92,7 +101,7 @@ impl Runner {
     ) -> Result<Self, EmbedError> {
         let location = Location::named(folder.as_ref())?;
         let local = LocalFolder::with(&location)
-            .ok_or_else(|| system("home directory")(std::io::ErrorKind::NotFound.into()))?;
+            .ok_or_else(|| system("a home directory")(std::io::ErrorKind::NotFound.into()))?;
         let store = location.open()?;
         let (runtime, handle) = if let Ok(handle) = Handle::try_current() {
             (None, handle)
@@ -113,13 +122,13 @@ impl Runner {
             around: std::env::vars_os().collect(),
         };
         let waiting = JobWaiters::default();
-        let hear = WaiterNotifier(Arc::clone(&waiting));
+        let waiters = WaiterNotifier(Arc::clone(&waiting));
         let (event_loop, running) = in_background(
             services,
             |_| {},
             move |name, left| {
-                if let Some(waiting) = locked(&hear.0).remove(name) {
-                    // They may not want to know any more.
+                if let Some(waiting) = locked(&waiters.0).remove(name) {
+                    // The caller may have dropped its `RunningJob`.
                     drop(waiting.send(left));
                 }
             },
@@ -136,12 +145,16 @@ impl Runner {
         })
     }
 
-    /// Begins a job, or goes on with the one of this name. It is on the disk when this returns. One that
-    /// was begun before has the items it was begun with; one that has ended is given as it is.
+    /// Begins a job, or resumes the job of this name if it was begun before. The job is on disk when this
+    /// returns, so a program can begin all of its jobs again after a crash.
+    ///
+    /// A resumed job keeps the items it was begun with. A job that has ended is not run again:
+    /// [`RunningJob::wait`] returns it as it ended.
     ///
     /// # Errors
     ///
-    /// [`EmbedError`]; nothing was begun then.
+    /// Returns an error, and begins nothing, if the name or the description is not valid, if the job exists
+    /// with another description, if another runner runs it, or if the store cannot be used.
     pub fn begin(&self, job: &str, work: &JobDescription) -> Result<RunningJob, EmbedError> {
         if !is_name(job) {
             let job = job.to_owned();
@@ -158,7 +171,7 @@ impl Runner {
             Err(error) => return Err(error.into()),
         }
         let folder = self.local.job(job);
-        // A name of its own: whoever begins the same job at the same time must not find their items here.
+        // A random name, since another process may begin the same job with other items at the same time.
         let own = random_number().map_err(system("random numbers"))?;
         let name = format!("items-{own:016x}.json");
         let path = folder.path().join(&name);
@@ -171,21 +184,22 @@ impl Runner {
         self.run_claimed(claimed)
     }
 
-    /// Goes on with a job that was begun before.
+    /// Resumes a job that was begun before, by this program or another one.
     ///
     /// # Errors
     ///
-    /// When it is not there, somebody else runs it, or it calls a function that is not registered.
+    /// Returns an error if the job does not exist, if another runner runs it, or if it calls a function that
+    /// is not registered.
     pub fn resume(&self, job: &str) -> Result<RunningJob, EmbedError> {
         self.run_claimed(journal::claim(&*self.store, job, &self.plans)?)
     }
 
-    /// Jobs of the store that have not ended and that nobody runs, whoever began them; also those that
-    /// cannot be read, of which [`resume`](Self::resume) says why.
+    /// Lists the jobs in the store that have not ended and have no runner, such as those that a crash
+    /// interrupted. A job that cannot be read is listed too; [`resume`](Self::resume) returns the reason.
     ///
     /// # Errors
     ///
-    /// When the store cannot be read.
+    /// Returns an error if the store cannot be read.
     pub fn unfinished(&self) -> Result<Vec<String>, EmbedError> {
         let mut found = Vec::new();
         for listed in self.store.list(journal::FAMILY, "")? {
@@ -201,14 +215,14 @@ impl Runner {
         Ok(found)
     }
 
-    /// Leaves in good order: what runs ends, nothing more begins, and jobs that have not ended are
-    /// suspended. Waits for that, so async functions call it by way of `spawn_blocking`.
+    /// Shuts down in good order: starts nothing new, waits for the running attempts, and suspends the jobs
+    /// that have not ended. It blocks, so an async function should call it through `spawn_blocking`.
     pub fn suspend(mut self) {
-        self.leave(1);
+        self.shut_down(1);
     }
 
     fn run_claimed(&self, claimed: ClaimedJob) -> Result<RunningJob, EmbedError> {
-        let (tell, left) = oneshot::channel();
+        let (sender, left) = oneshot::channel();
         let id = claimed.job.id().to_owned();
         let running = RunningJob {
             id: id.clone(),
@@ -218,8 +232,7 @@ impl Runner {
         };
         if claimed.job.stage.has_ended() {
             let job = claimed.let_go(&*self.store);
-            // It is received below, by nobody else.
-            drop(tell.send(Ok(job)));
+            drop(sender.send(Ok(job)));
             return Ok(running);
         }
         let ready = self.registered(&id, claimed.job.plan()).and_then(|()| {
@@ -228,7 +241,7 @@ impl Runner {
         });
         match ready {
             Ok(secrets) => {
-                locked(&self.waiting).insert(id, tell);
+                locked(&self.waiting).insert(id, sender);
                 self.event_loop.add(claimed, secrets);
                 Ok(running)
             }
@@ -255,11 +268,11 @@ impl Runner {
             job: job.to_owned(),
             why: diagnostics_line(&source, &checked.diagnostics),
         })?;
-        let here = std::env::current_dir().map_err(system("current directory"))?;
+        let here = std::env::current_dir().map_err(system("the current directory"))?;
         let plan = Arc::new(Plan::new(workflow));
         self.registered(job, &plan)?;
         let variable = |name: &str| {
-            // What is secret is never stored.
+            // A secret is never stored.
             let secret = Secrets::is_named(plan.workflow(), name);
             std::env::var(name).ok().filter(|_| !secret)
         };
@@ -278,16 +291,16 @@ impl Runner {
         Ok(submission(Arc::clone(&plan), source.text(), around)?)
     }
 
-    fn leave(&mut self, asked: u32) {
-        for _ in 0..asked {
+    fn shut_down(&mut self, interrupts: u32) {
+        for _ in 0..interrupts {
             self.event_loop.interrupt();
         }
         if let Some(running) = self.running.take() {
-            // A panic has been shown already.
+            // A panic has been printed already.
             drop(running.join());
         }
         if let Some(runtime) = self.runtime.take() {
-            // Nothing of a job runs any more; what a function left behind is not waited for.
+            // All attempts have ended; tasks that a function spawned are not waited for.
             runtime.shutdown_background();
         }
     }
@@ -295,54 +308,56 @@ impl Runner {
 
 impl Drop for Runner {
     fn drop(&mut self) {
-        // At once: what runs is ended and recorded as interrupted.
-        self.leave(2);
+        // The second interrupt ends the running attempts.
+        self.shut_down(2);
     }
 }
 
 impl RunningJob {
-    /// What the job is called.
+    /// The name of the job.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Asks for its end.
+    /// Cancels the job: running attempts end, and nothing new starts. Returns at once.
     pub fn cancel(&self) {
         self.event_loop.cancel(&self.id);
     }
 
-    /// Waits until it has ended or was suspended. In an async function this keeps others from running;
-    /// [`finished`](Self::finished) does not.
+    /// Waits until the job has ended or was suspended. It blocks the thread; an async function should await
+    /// [`finished`](Self::finished) instead.
     ///
     /// # Errors
     ///
-    /// When it could not be gone on with. Nothing that was recorded is lost.
+    /// Returns an error if the job could not be run to its end. Everything on record stays on record, and
+    /// the job can be resumed.
     pub fn wait(self) -> Result<FinishedJob, EmbedError> {
         let Self { id, store, left, .. } = self;
         finished(wait_for(left), id, store)
     }
 
-    /// The same, for async functions.
+    /// The async form of [`wait`](Self::wait).
     ///
     /// # Errors
     ///
-    /// When it could not be gone on with. Nothing that was recorded is lost.
+    /// Returns an error if the job could not be run to its end. Everything on record stays on record, and
+    /// the job can be resumed.
     pub async fn finished(self) -> Result<FinishedJob, EmbedError> {
         let Self { id, store, left, .. } = self;
         finished(left.await, id, store)
     }
 }
 
-/// Waits for something that is told, by a thread that does nothing else. Tokio's own way panics in a
+/// Blocks the thread until a future is ready. `oneshot::Receiver::blocking_recv` would panic inside a Tokio
 /// runtime.
-fn wait_for<T>(told: impl Future<Output = T>) -> T {
-    let mut told = pin!(told);
+fn wait_for<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut context = Context::from_waker(&waker);
     loop {
-        match told.as_mut().poll(&mut context) {
-            Poll::Ready(told) => return told,
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
             Poll::Pending => std::thread::park(),
         }
     }

@@ -1,4 +1,4 @@
-//! The answer to a request, read as its protocol asks.
+//! The answer to an HTTP request, read according to its protocol.
 
 use std::ops::RangeInclusive;
 use std::time::{Duration, SystemTime};
@@ -18,7 +18,7 @@ pub struct HttpAnswer {
     pub body: Vec<u8>,
 }
 
-/// The error is none if the answer itself is to be shown.
+/// Without an error text, the beginning of the body is shown instead.
 type AnswerFailure = (FailureCause, Option<String>);
 
 impl HttpAnswer {
@@ -53,8 +53,8 @@ impl HttpAnswer {
     fn text(&self) -> Result<String, AnswerFailure> {
         let text = String::from_utf8(self.body.clone());
         text.map_err(|_| {
-            let told = "the answer is not text in UTF-8".to_owned();
-            (FailureCause::Unreadable, Some(told))
+            let error = "the answer is not valid UTF-8".to_owned();
+            (FailureCause::Unreadable, Some(error))
         })
     }
 }
@@ -70,7 +70,7 @@ pub enum StepResult {
 /// Reads the result of a step of a flow: `success`, and `outputs` or `error`.
 pub fn step_result(text: &str) -> StepResult {
     let unreadable =
-        |why: &str| StepResult::Unreadable(format!("the answer is not what the protocol asks for: {why}"));
+        |why: &str| StepResult::Unreadable(format!("the answer does not follow the protocol: {why}"));
     let body: Value = match serde_json::from_str(text) {
         Ok(body) => body,
         Err(error) => return unreadable(&error.to_string()),
@@ -78,10 +78,10 @@ pub fn step_result(text: &str) -> StepResult {
     match (body.get("success"), body.get("outputs")) {
         (Some(Value::Bool(true)), None | Some(Value::Null)) => StepResult::Given("{}".to_owned()),
         (Some(Value::Bool(true)), Some(outputs @ Value::Object(_))) => StepResult::Given(outputs.to_string()),
-        (Some(Value::Bool(true)), Some(_)) => unreadable("`outputs` is no object"),
+        (Some(Value::Bool(true)), Some(_)) => unreadable("`outputs` is not an object"),
         (Some(Value::Bool(false)), _) => {
             let error = body.get("error").and_then(Value::as_str);
-            let error = error.unwrap_or("it said no more than `success: false`");
+            let error = error.unwrap_or("the step answered `success: false` without an error");
             StepResult::Failed(error.to_owned())
         }
         _ => unreadable("`success` is neither true nor false"),
@@ -91,7 +91,7 @@ pub fn step_result(text: &str) -> StepResult {
 /// The wait that `Retry-After` asks for: seconds, or an HTTP date.
 pub(super) fn wait(text: &str, now: SystemTime) -> Option<Duration> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty() {
-        // A number that does not fit is for ever.
+        // A number that does not fit is longer than any limit.
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     let until = httpdate::parse_http_date(text).ok()?;
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_asked_for_in_seconds_or_by_a_date() {
+    fn retry_after_is_seconds_or_an_http_date() {
         let now = UNIX_EPOCH + Duration::from_secs(784_111_777);
         assert_eq!(wait("120", now), Some(Duration::from_mins(2)));
         assert_eq!(wait("0", now), Some(Duration::ZERO));
@@ -133,19 +133,19 @@ mod tests {
         let expect = [200..=299];
         assert_eq!(answer(200, "hi").plain(&expect, true).unwrap(), "hi");
         for status in [199, 302, 404, 503] {
-            let (cause, said) = answer(status, "hi").plain(&expect, true).unwrap_err();
-            assert_eq!((cause, said), (FailureCause::Status(status), None));
+            let (cause, error) = answer(status, "hi").plain(&expect, true).unwrap_err();
+            assert_eq!((cause, error), (FailureCause::Status(status), None));
         }
     }
 
     #[test]
-    fn the_body_decides_an_answer_of_a_step() {
+    fn the_body_decides_the_answer_of_a_step() {
         let read = |body: &str| answer(200, body).argyll(&[200..=200]);
         assert_eq!(read("{\"success\":true}").unwrap(), "{}");
         let outputs = "{\"success\":true,\"outputs\":{\"a\":1}}";
         assert_eq!(read(outputs).unwrap(), "{\"a\":1}");
-        let (cause, said) = read("{\"success\":false,\"error\":\"no\"}").unwrap_err();
-        assert_eq!((cause, said.as_deref()), (FailureCause::Refused, Some("no")));
+        let (cause, error) = read("{\"success\":false,\"error\":\"no\"}").unwrap_err();
+        assert_eq!((cause, error.as_deref()), (FailureCause::Refused, Some("no")));
         for wrong in ["", "hi", "{}", "{\"success\":1}", "{\"success\":true,\"outputs\":[]}"] {
             assert_eq!(read(wrong).unwrap_err().0, FailureCause::Unreadable, "{wrong}");
         }

@@ -1,4 +1,4 @@
-//! Calls that an engine waits for, and that are lost when it dies.
+//! HTTP requests and function calls in flight: the engine waits for their answers, which are lost if it dies.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl Calls {
         call: impl FnOnce() -> Withdraw,
     ) {
         if context.shutdown.is_immediate() {
-            let error = "it was ended before it began";
+            let error = "cancelled before it began";
             return context.end(failed(start, FailureCause::Interrupted, error));
         }
         self.under_way.insert(start, call());
@@ -35,21 +35,21 @@ impl Calls {
         self.under_way.remove(&start);
     }
 
-    /// Ends a call. Its end is returned, and not reported.
+    /// Cancels a call. Its end is returned, not reported.
     pub(super) fn cancel(&mut self, start: StartId) -> Option<AttemptEnd> {
         let withdraw = self.under_way.remove(&start)?;
         withdraw();
-        let error = "it was ended while the answer was waited for";
+        let error = "cancelled while waiting for the answer";
         Some(failed(start, FailureCause::Interrupted, error))
     }
 
-    /// The answer was lost with the engine that waited for it, unless it is on record that it comes
-    /// later. A step of a flow is called again without delay.
+    /// The answer was lost with the engine that waited for it, unless the service has accepted the attempt and
+    /// sends the result later. A step of a flow is called again without delay.
     pub(super) fn fate_after_crash(attempt: &StartedAttempt<'_>) -> AttemptFate {
         if attempt.is_accepted {
             return AttemptFate::Wait;
         }
-        let error = "whoever waited for its answer died before it came";
+        let error = "the engine died before the answer came";
         AttemptFate::Ended(Box::new(AttemptEnd {
             at_once: matches!(attempt.action, Some(Action::Step(_))),
             ..failed(attempt.start, FailureCause::Interrupted, error)

@@ -69,19 +69,21 @@ impl Executor for FunctionCalls {
     }
 }
 
-/// How a call of a function came out.
+/// What a registered function returns: the output of its command, or why the attempt failed.
 pub type FunctionResult = Result<Value, FunctionFailure>;
 
 type FunctionFuture = Pin<Box<dyn Future<Output = FunctionResult> + Send>>;
 type Function = Arc<dyn Fn(FunctionAttempt) -> FunctionFuture + Send + Sync>;
 
-/// One attempt of a command, as its function sees it.
+/// One attempt of a command, passed to its function.
 #[derive(Clone, Debug)]
 pub struct FunctionAttempt {
     call: Box<FunctionCall>,
 }
 
-/// Why an attempt of a function has failed. Made from any error, it is transient.
+/// Why an attempt of a function failed, and whether trying again can help.
+///
+/// Any error converts into a transient failure, with its causes in the text, so functions can use `?`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionFailure {
     class: FailureClass,
@@ -89,7 +91,7 @@ pub struct FunctionFailure {
     retry_after: Option<Duration>,
 }
 
-/// The functions that commands can name.
+/// The functions of a program, by the names that commands call them by.
 #[derive(Clone, Default)]
 pub struct Functions {
     known: BTreeMap<String, Function>,
@@ -105,50 +107,50 @@ pub struct FunctionOrder {
 }
 
 impl FunctionAttempt {
-    /// What the function is given: the item, or what stands behind `with`.
+    /// Deserializes the input of the function: the item, or the value of `with` in a workflow.
     ///
     /// # Errors
     ///
-    /// When it is something else; the same will be so next time, so the failure is permanent.
+    /// Returns a permanent failure if the input is not of this type, since a retry would get the same input.
     pub fn input<T: DeserializeOwned>(&self) -> Result<T, FunctionFailure> {
         let read = serde_json::from_str(&self.call.input);
-        read.map_err(|error| FunctionFailure::permanent(format!("its input is something else: {error}")))
+        read.map_err(|error| FunctionFailure::permanent(format!("cannot deserialize the input: {error}")))
     }
 
-    /// The same, as text.
+    /// The input as JSON text.
     pub fn input_text(&self) -> &str {
         &self.call.input
     }
 
-    /// What the item is called.
+    /// The name of the item.
     pub fn item(&self) -> &str {
         &self.call.item
     }
 
-    /// The number of the attempt, from 1. A crash does not reset it.
+    /// The number of this attempt, counted from 1. A crash does not reset it.
     pub const fn number(&self) -> u32 {
         self.call.attempt
     }
 
-    /// The same for all attempts of this command for this item, so that a service that is called can
-    /// recognise repeated work.
+    /// A token that is the same for all attempts of this command for this item. Pass it to services as an
+    /// idempotency key, so that they can recognise work that is repeated after a crash.
     pub fn receipt_token(&self) -> &str {
         &self.call.receipt_token
     }
 }
 
 impl FunctionFailure {
-    /// It may go better next time.
+    /// A failure that may not happen the next time. It is retried.
     pub fn transient(error: impl Into<String>) -> Self {
         Self { class: FailureClass::Transient, error: error.into(), retry_after: None }
     }
 
-    /// It will never go better, so it is not tried again.
+    /// A failure that would happen every time. It is not retried.
     pub fn permanent(error: impl Into<String>) -> Self {
         Self { class: FailureClass::Permanent, ..Self::transient(error) }
     }
 
-    /// The other side asks for fewer calls, or for a wait.
+    /// A failure because a service asks for fewer calls. It is retried, after `retry_after` at the earliest.
     pub fn throttled(error: impl Into<String>, retry_after: Option<Duration>) -> Self {
         Self { class: FailureClass::Throttled, retry_after, ..Self::transient(error) }
     }
@@ -161,14 +163,14 @@ impl<E: std::error::Error> From<E> for FunctionFailure {
 }
 
 impl Functions {
-    /// No functions yet.
+    /// Creates an empty registry.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a function. What it gives is the output of its command: a text as it is, `null` as nothing,
-    /// anything else as JSON.
+    /// Registers a function. The value it returns is the output of its command: a string as it is, `null` as
+    /// an empty output, any other value as JSON text.
     #[must_use]
     pub fn with<F, R>(mut self, name: impl Into<String>, function: F) -> Self
     where
@@ -180,7 +182,7 @@ impl Functions {
         self
     }
 
-    /// Whether there is a function of this name.
+    /// Whether a function of this name is registered.
     pub fn has(&self, name: &str) -> bool {
         self.known.contains_key(name)
     }
@@ -198,8 +200,8 @@ impl Functions {
     }
 }
 
-/// Reports the end of an attempt even if its call is dropped, with its runtime or by a panic of
-/// a destructor.
+/// Reports the end of an attempt even if its call is dropped, because its runtime was shut down or a destructor
+/// panicked.
 struct EndReporter {
     start: StartId,
     notifier: Option<Notifier>,
@@ -215,7 +217,7 @@ impl EndReporter {
 
 impl Drop for EndReporter {
     fn drop(&mut self) {
-        let error = "its call was dropped before it came to an end";
+        let error = "the call was dropped before it finished";
         self.report(failed(self.start, FailureCause::Interrupted, error));
     }
 }
@@ -255,7 +257,7 @@ async fn attempt(function: Option<Function>, order: FunctionOrder) -> AttemptEnd
 
 async fn call(function: Option<Function>, call: Box<FunctionCall>) -> FunctionResult {
     let Some(function) = function else {
-        let why = format!("there is no function `{}`", call.name);
+        let why = format!("function `{}` is not registered", call.name);
         return Err(FunctionFailure::permanent(why));
     };
     // It may panic before it returns a future.
@@ -277,7 +279,7 @@ fn text_of(value: Value, limit: Option<u64>) -> Result<String, (FailureCause, Fu
     if length <= most {
         return Ok(text);
     }
-    let failed = FunctionFailure::permanent(format!("it gave more than {most} bytes"));
+    let failed = FunctionFailure::permanent(format!("the function returned more than {most} bytes"));
     Err((FailureCause::Other(FailureClass::Permanent), failed))
 }
 
@@ -297,7 +299,7 @@ impl Future for CatchPanic {
 }
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> FunctionFailure {
-    let said = panic.downcast_ref::<&str>().copied();
-    let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    FunctionFailure::transient(format!("it panicked: {}", said.unwrap_or("without a word")))
+    let message = panic.downcast_ref::<&str>().copied();
+    let message = message.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    FunctionFailure::transient(format!("the function panicked: {}", message.unwrap_or("no message")))
 }

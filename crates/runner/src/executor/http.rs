@@ -1,4 +1,4 @@
-//! Requests: one client for all, and how an answer becomes the end of an attempt.
+//! HTTP requests: one client for all, and how an answer becomes the end of an attempt.
 //!
 //! The client follows no redirect and retries nothing, so that every call is an attempt on record. The
 //! timeout of an attempt covers the connection, the headers and the body.
@@ -86,8 +86,8 @@ impl Executor for Requests {
         if context.services.endpoints.allow(&call.url) {
             return Ok(Some(target));
         }
-        // The address may hold a secret, so it is not shown.
-        Err(format!("addresses of {target} like its own may not be called from here"))
+        // The URL may hold a secret, so only its origin is shown.
+        Err(format!("a URL of {target} is not among the allowed endpoints"))
     }
 }
 
@@ -136,25 +136,25 @@ fn origin(url: &str) -> Result<String, String> {
 }
 
 fn address(url: &str) -> Result<Url, String> {
-    // The address may hold a secret, so it is not shown.
-    let parsed = Url::parse(url).map_err(|error| format!("its address is none: {error}"))?;
-    if climbs(url) {
-        return Err("a piece of its path is `.` or `..`, which leads elsewhere".to_owned());
+    // The URL may hold a secret, so it is not shown.
+    let parsed = Url::parse(url).map_err(|error| format!("the URL is not valid: {error}"))?;
+    if has_dot_segment(url) {
+        return Err("the path of the URL has a `.` or `..` segment".to_owned());
     }
     match parsed.scheme() {
         "http" | "https" => Ok(parsed),
-        other => Err(format!("its address begins with `{other}:`, not with `http:` or `https:`")),
+        other => Err(format!("the URL begins with `{other}:` instead of `http:` or `https:`")),
     }
 }
 
-/// Whether a piece of the path is `.` or `..`, also when escaped: a server resolves it to another path
+/// Whether a segment of the path is `.` or `..`, also when escaped: a server would resolve it to another path
 /// than the one that was checked.
-fn climbs(url: &str) -> bool {
+fn has_dot_segment(url: &str) -> bool {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     let behind = path.split_once("://").map_or("", |(_, behind)| behind);
-    behind.split(['/', '\\']).skip(1).any(|piece| {
-        let piece = piece.to_ascii_lowercase().replace("%2e", ".");
-        piece == "." || piece == ".."
+    behind.split(['/', '\\']).skip(1).any(|segment| {
+        let segment = segment.to_ascii_lowercase().replace("%2e", ".");
+        segment == "." || segment == ".."
     })
 }
 
@@ -163,7 +163,7 @@ pub(crate) fn send(order: HttpOrder, notifier: Notifier) -> Withdraw {
     let network = match network() {
         Ok(network) => network,
         Err(why) => {
-            let error = format!("requests cannot be sent: {why}");
+            let error = format!("cannot send HTTP requests: {why}");
             let end = failed(start, FailureCause::Network, error);
             notifier.send(ExecutorMessage::Ended(Box::new(end)));
             return Box::new(|| {});
@@ -216,7 +216,7 @@ async fn exchange(
     let permanent = |why: String| (FailureCause::Other(FailureClass::Permanent), why);
     let url = address(&call.url).map_err(permanent)?;
     let method = Method::from_bytes(call.method.as_bytes());
-    let method = method.map_err(|_| permanent("its method is none".to_owned()))?;
+    let method = method.map_err(|_| permanent(format!("`{}` is not an HTTP method", call.method)))?;
     let mut request = client.request(method, url);
     request = request.headers(headers(call).map_err(permanent)?);
     if let Some(body) = body {
@@ -235,14 +235,13 @@ fn headers(call: &HttpCall) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     for (name, value) in &call.headers {
         if FRAMING.iter().any(|own| name.eq_ignore_ascii_case(own)) {
-            return Err(format!("the header `{name}` cannot be given: it follows from the body"));
+            return Err(format!("header `{name}` cannot be set: it follows from the body"));
         }
         // The value may hold a secret, so it is not shown.
-        let wrong =
-            || format!("the header `{name}` cannot be sent: its value holds a sign that no header may");
+        let wrong = || format!("the value of header `{name}` contains a character that is not allowed");
         let value = HeaderValue::from_str(value).map_err(|_| wrong())?;
         let known = HeaderName::from_bytes(name.as_bytes());
-        let known = known.map_err(|_| format!("`{name}` cannot be the name of a header"))?;
+        let known = known.map_err(|_| format!("`{name}` is not a valid header name"))?;
         headers.append(known, value);
     }
     Ok(headers)
@@ -253,7 +252,7 @@ fn retry_after(response: &Response) -> Option<Duration> {
     answer::wait(text, SystemTime::now())
 }
 
-/// The body. One that is too long is an error only if its status is expected; else it is cut.
+/// Reads the body. One that is too long is an error if its status is expected; otherwise it is cut.
 async fn read(mut response: Response, most: u64, expected: bool) -> Result<Vec<u8>, ExchangeFailure> {
     let mut body = Vec::new();
     while let Some(piece) = response.chunk().await.map_err(|error| exchange_failure(&error))? {
@@ -262,7 +261,7 @@ async fn read(mut response: Response, most: u64, expected: bool) -> Result<Vec<u
             if !expected {
                 break;
             }
-            let why = format!("the answer has more than {most} bytes");
+            let why = format!("the answer is longer than {most} bytes");
             return Err((FailureCause::Other(FailureClass::Permanent), why));
         }
     }
@@ -280,23 +279,24 @@ fn exchange_failure(error: &reqwest::Error) -> ExchangeFailure {
     (cause, causes_without_url(error))
 }
 
-/// An error with its causes, without the address, which may hold a secret.
+/// The causes of an error, without the URL, which may hold a secret.
 fn causes_without_url(error: &reqwest::Error) -> String {
     let mut text = String::new();
     let mut next: Option<&dyn std::error::Error> = std::error::Error::source(error);
     while let Some(cause) = next {
-        let said = cause.to_string();
-        if !text.ends_with(&said) {
+        let message = cause.to_string();
+        if !text.ends_with(&message) {
             if !text.is_empty() {
                 text.push_str(": ");
             }
-            text.push_str(&said);
+            text.push_str(&message);
         }
         next = cause.source();
     }
     if text.is_empty() { "the request failed".to_owned() } else { text }
 }
 
+/// The end of an attempt that got this answer.
 pub fn judged(order: &HttpOrder, answer: &HttpAnswer) -> AttemptEnd {
     let text = String::from_utf8_lossy(&answer.body);
     let shown = answer::beginning(&text, SHOWN);
@@ -320,7 +320,7 @@ pub fn judged(order: &HttpOrder, answer: &HttpAnswer) -> AttemptEnd {
     end
 }
 
-/// Whether a GET succeeds. Errors do not show the address.
+/// Checks that a GET succeeds. Errors do not show the URL.
 pub fn is_there(url: &str, patience: Duration) -> Result<(), String> {
     let network = network()?;
     let url = address(url)?;
@@ -330,6 +330,6 @@ pub fn is_there(url: &str, patience: Duration) -> Result<(), String> {
     let answer = answer.map_err(|error| causes_without_url(&error))?;
     match answer.status() {
         status if status.is_success() => Ok(()),
-        status => Err(format!("it answered {}", status.as_u16())),
+        status => Err(format!("HTTP {}", status.as_u16())),
     }
 }

@@ -1,6 +1,6 @@
-//! The items of a map: from a file, or from the output of a command.
+//! The items of a map, from a file or from the output of a command.
 //!
-//! A command that gives items is a program like any other; only its end means something else.
+//! A command that produces items is run like any other program; only its end is used differently.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub(crate) struct InputReads {
 }
 
 impl InputReads {
-    /// False if they are being read already.
+    /// False if the items are being read already.
     pub(crate) fn begin(&mut self, step: StepId) -> bool {
         self.reading.insert(step)
     }
@@ -45,21 +45,21 @@ pub(crate) fn read_file(step: StepId, map: Map, path: String, context: &JobConte
         let name = format!("`{path}`");
         let items = match machine.read(Path::new(&path)) {
             Ok(bytes) => items_of(&map, &name, &bytes),
-            Err(error) => Err(format!("the input {name} cannot be read: {error}")),
+            Err(error) => Err(format!("cannot read the input {name}: {error}")),
         };
         notifier.send(ExecutorMessage::Items { step, items });
     }));
 }
 
-/// The input that follows from the end of a command that gives items.
+/// The engine's input after the end of a command that produces items.
 pub(crate) fn of_command(step: StepId, map: &Map, end: &AttemptEnd) -> Input {
     let Some(cause) = end.failure else {
         let output = end.output.as_deref().unwrap_or_default();
         return of_items(step, items_of(map, "from the command", output.as_bytes()));
     };
-    let said = match (describe_cause(cause), end.error.as_str()) {
+    let reason = match (describe_cause(cause), end.error.as_str()) {
         (cause, "") => cause,
-        (cause, said) => format!("{cause}: {said}"),
+        (cause, error) => format!("{cause}: {error}"),
     };
     Input::InputFailed {
         step,
@@ -67,7 +67,7 @@ pub(crate) fn of_command(step: StepId, map: &Map, end: &AttemptEnd) -> Input {
             FailureCause::Interrupted => Reason::Interrupted,
             _ => Reason::Attempts,
         },
-        error: format!("the command that gives the items failed: {said}"),
+        error: format!("the input command failed: {reason}"),
         stderr: end.stderr,
     }
 }
@@ -82,12 +82,12 @@ pub(crate) fn of_items(step: StepId, items: ReadItems) -> Input {
 fn items_of(map: &Map, name: &str, bytes: &[u8]) -> ReadItems {
     let wrong = |error: undaunted_engine::workflow::input::InputError| {
         let help = error.help.as_ref().map(|help| format!(" ({help})"));
-        format!("the input {name} cannot be used: {error}{}", help.unwrap_or_default())
+        format!("cannot use the input {name}: {error}{}", help.unwrap_or_default())
     };
     let document = read(bytes, map.input.format).map_err(wrong)?;
     let items = map.selection.select(document).map_err(wrong)?;
     if u32::try_from(items.len()).is_err() {
-        return Err(format!("the input {name} has {} items, too many", items.len()));
+        return Err(format!("the input {name} has too many items: {}", items.len()));
     }
     let items =
         items.into_iter().map(|item| NewItem { identity: item.identity, input: item.input.to_string() });

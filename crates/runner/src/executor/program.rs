@@ -1,6 +1,7 @@
 //! Programs: shell commands and agents, run by the keeper.
 //!
-//! Secrets are passed in the environment. The end of an attempt is completed behind [`Keeping`].
+//! Secrets are passed in the environment. The keeper reports how a process ended;
+//! [`AttemptEnds`](crate::machine::AttemptEnds) makes the end of the attempt of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -18,13 +19,13 @@ use crate::machine::{CommandHost, ExpectedEnd, ReachedKeeper, most};
 #[derive(Default)]
 pub(crate) struct Programs {
     keeper: Option<Box<dyn CommandHost>>,
-    /// The keeper has gone, and is to be reached again.
+    /// The connection to the keeper is lost; the event loop has to reconnect.
     is_disconnected: bool,
-    /// Starts that a keeper may know of: perhaps from an earlier engine.
+    /// Starts that a keeper may know of, perhaps from an earlier engine.
     known_to_keeper: BTreeSet<StartId>,
-    /// Of attempts on record when the keeper was reached, until the loop takes them.
+    /// The fates of attempts that were on record when the loop reconnected, until it has handled them.
     fates: BTreeMap<StartId, AttemptFate>,
-    /// The recovered fates are not on record yet: nothing new starts until they are.
+    /// The recovered fates are not on record yet; nothing new starts until they are.
     is_settling: bool,
 }
 
@@ -37,7 +38,8 @@ impl Programs {
         &self.known_to_keeper
     }
 
-    /// Returns the starts a reached keeper knows of whose ends are on record, or are being written.
+    /// Uses a keeper that was reached. Returns the starts it knows of whose ends are on record, or are being
+    /// written.
     pub(crate) fn reconnect(&mut self, reached: ReachedKeeper) -> BTreeSet<StartId> {
         self.keeper = Some(reached.keeper);
         self.is_disconnected = false;
@@ -67,7 +69,7 @@ impl Programs {
         self.is_settling
     }
 
-    /// The end of an attempt is on record. A keeper that has gone gets this again when it is reached.
+    /// The end of an attempt is on record. After a lost connection this is sent again on reconnecting.
     pub(crate) fn forget(&self, start: StartId) {
         if let Some(keeper) = &self.keeper {
             keeper.forget(start);
@@ -87,7 +89,7 @@ impl Executor for Programs {
             return context.cannot_begin(start);
         };
         self.known_to_keeper.insert(start);
-        // A keeper that has gone is reached again, and will not know this start.
+        // Without a connection the start is not sent; after reconnecting, the keeper will not know it.
         if let Some(keeper) = &self.keeper {
             keeper.run(spec, ExpectedEnd::of(&task));
         }

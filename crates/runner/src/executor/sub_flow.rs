@@ -1,7 +1,7 @@
-//! Flows that items of a flow wait for. They are jobs of their own, which the event loop runs.
+//! Sub-flows: flows that items of another flow wait for. Each is a job of its own, run by the event loop.
 //!
-//! The name of a flow is derived from its item, so asking for it again, as after a crash, begins it
-//! only once.
+//! The name of a sub-flow is derived from its item, so requesting it again after a crash does not begin it
+//! twice.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::drive::JobContext;
 pub(crate) enum SubFlowRequest {
     /// Runs a flow, or waits for one that exists already.
     Run { start: StartId, flow: Arc<SubFlow> },
-    /// Ends one that is not waited for any more.
+    /// Cancels a flow that is no longer needed.
     Cancel(Arc<SubFlow>),
 }
 
@@ -40,7 +40,7 @@ impl Executor for InnerFlows {
             return context.cannot_begin(start);
         };
         if flow.is_too_deep() {
-            let why = "too many flows are inside each other; do steps stand for each other's flows?";
+            let why = "sub-flows are nested too deeply; check whether two flow steps refer to each other";
             return context.end(failed(start, FailureCause::Other(FailureClass::Permanent), why));
         }
         let flow = Arc::from(flow);
@@ -48,14 +48,14 @@ impl Executor for InnerFlows {
         self.asks.push(SubFlowRequest::Run { start, flow });
     }
 
-    /// Cancels the flow with the attempt that waits for it, unless the engine only leaves: then the next
-    /// engine waits for it.
+    /// Cancels the flow with the attempt that waits for it. If the engine is only shutting down, the flow stays,
+    /// and the next engine waits for it.
     fn cancel(&mut self, start: StartId, context: &JobContext<'_>) -> Option<AttemptEnd> {
         let flow = self.awaited.remove(&start)?;
         if !context.shutdown.is_immediate() {
             self.asks.push(SubFlowRequest::Cancel(flow));
         }
-        let error = "it was ended while its result was waited for";
+        let error = "cancelled while waiting for the result";
         Some(failed(start, FailureCause::Interrupted, error))
     }
 

@@ -1,6 +1,6 @@
 //! Writing a file atomically.
 //!
-//! Repeating it is harmless, so a file that was being written when the engine died is written again
+//! Writing twice is harmless, so a file that was being written when the engine died is written again
 //! under the same attempt.
 
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -39,7 +39,7 @@ impl Executor for FileWrites {
                 token: &token,
             });
             let error = written.as_ref().err();
-            let error = error.map(|error| format!("`{}` cannot be written: {error}", path.display()));
+            let error = error.map(|error| format!("cannot write `{}`: {error}", path.display()));
             notifier.send(ExecutorMessage::Ended(Box::new(AttemptEnd {
                 start,
                 failure: written.err().map(|_| FailureCause::Other(FailureClass::Transient)),
@@ -71,15 +71,15 @@ pub struct NewFile<'a> {
     pub token: &'a str,
 }
 
-/// Writes through a temporary file beside it, whose name is the same when the attempt is repeated: so
-/// what a crash left of it is removed.
+/// Writes through a temporary file in the same folder. Its name is the same when the attempt is repeated, so a
+/// temporary file that a crash left behind is removed.
 pub(crate) fn write_file(file: &NewFile<'_>) -> io::Result<()> {
     let NewFile { path, content, create_dirs, mode, start, token } = *file;
     if create_dirs && let Some(parent) = path.parent() {
         DirBuilder::new().recursive(true).create(parent)?;
     }
     if path.symlink_metadata().is_ok_and(|found| !found.is_file() && !found.is_symlink()) {
-        return Err(io::Error::other("there is something that is not a plain file"));
+        return Err(io::Error::other("the path exists and is not a regular file"));
     }
     let mut beside = path.as_os_str().to_owned();
     // The token keeps two jobs apart that write the same file.
@@ -117,8 +117,8 @@ pub(crate) fn write_file(file: &NewFile<'_>) -> io::Result<()> {
     written
 }
 
-/// Enough of a token (FNV-1a) to tell two jobs apart, and too little to recover it from a file name
-/// that others see.
+/// A 32-bit FNV-1a hash of a token: enough to tell two jobs apart, too little to recover the token from a file
+/// name that other users can see.
 fn digest(token: &str) -> u32 {
     token.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_leaves_nothing_behind() {
+    fn a_failed_write_leaves_no_temporary_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("missing/c.txt");
         assert!(write(&path, "one", false, None, StartId(1)).is_err());
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_death_left_of_the_same_attempt_goes_and_that_of_others_stays() {
+    fn a_repeated_attempt_removes_only_its_own_temporary_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("c.txt");
         let beside = |token: &str, start: StartId| {
@@ -173,7 +173,7 @@ mod tests {
         let left = [beside("5eed", StartId(1)), beside("5eed", StartId(2)), beside("other", StartId(1))];
         for left in &left {
             std::fs::write(left, "half").unwrap();
-            // Nobody may write to it, as the workflow wanted.
+            // Read-only, as the workflow asked.
             std::fs::set_permissions(left, std::fs::Permissions::from_mode(0o400)).unwrap();
         }
         write(&path, "one", false, Some(0o400), StartId(1)).unwrap();

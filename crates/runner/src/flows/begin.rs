@@ -29,15 +29,14 @@ pub struct FlowSubmission {
     pub retry_budget: Option<u32>,
     /// Retries for any one item, if it has a pool.
     pub retry_budget_per_workflow: Option<u32>,
-    /// Settings for every step with an item for each element, unless the step has them itself: the keys
-    /// of the completion rule.
+    /// The keys of the completion rule, for every `for_each` step that does not set them itself.
     pub of_steps: Map<String, Value>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BegunFlow {
     Now,
-    /// It exists already, with the same goals and beginning.
+    /// The flow exists already, with the same goals and the same `init`.
     Before,
 }
 
@@ -46,20 +45,20 @@ pub enum BegunFlow {
 pub enum BeginError {
     #[error(transparent)]
     Plan(#[from] PlanError),
-    #[error("there is a flow `{0}` already, with other goals or another beginning")]
+    #[error("flow `{0}` already exists with different goals or a different `init`")]
     Exists(String),
     #[error(transparent)]
     Unfit(#[from] SubmissionError),
-    #[error("this process is about to end; ask again when it is back")]
+    #[error("this process is shutting down; try again later")]
     Leaving,
     #[error(transparent)]
     Journal(#[from] JournalError),
-    #[error("the system has no random numbers: {0}")]
+    #[error("cannot get random numbers from the operating system: {0}")]
     Random(String),
 }
 
 impl FlowHost {
-    /// Begins a flow. It is on the disk when this returns; on an error nothing was begun.
+    /// Begins a flow. It is on disk when this returns; on an error nothing was begun.
     pub fn start(&self, wanted: &FlowSubmission) -> Result<BegunFlow, BeginError> {
         if let Some(begun) = self.begun_before(wanted)? {
             return Ok(begun);
@@ -91,9 +90,8 @@ impl FlowHost {
         };
         failpoint::pass("flow-written");
         if let Some(activated) = activated(&claimed.job) {
-            // The flow is on the disk. If this fails, the event loop that runs the flow notes it.
-            let wish = move |_: &_| Ok::<_, ()>(vec![activated.clone()]);
-            drop(self.catalog.change(wish));
+            // The flow is on disk. If this fails, the event loop that runs the flow notes it.
+            drop(self.catalog.change(move |_| Ok::<_, ()>(vec![activated.clone()])));
         }
         self.run_here(claimed, Secrets::default());
         failpoint::pass("flow-begun");

@@ -1,4 +1,4 @@
-//! Results that arrive for one of many flows, in whichever process it runs.
+//! Delivering results to flows, in whichever process a flow runs.
 
 use undaunted_engine::job::JobStage;
 use undaunted_engine::task::{TokenStatus, find_token};
@@ -13,8 +13,8 @@ use crate::journal::{self, ClaimedJob, JournalError};
 use crate::request::{self, ArrivedResult};
 
 impl FlowHost {
-    /// Delivers a result to the process that runs the flow. None if it could not be taken: then it is to
-    /// be sent again.
+    /// Delivers a result to the process that runs the flow. None if it could not be recorded; then the sender
+    /// should send it again.
     pub fn deliver(&self, flow: &str, arrived: &ArrivedResult) -> Option<Reported> {
         let taken = match self.event_loop.deliver(flow, arrived.clone()) {
             Some(Reported::Elsewhere) => self.deliver_elsewhere(flow, arrived),

@@ -1,4 +1,4 @@
-//! A process that runs flows and serves requests about them from many threads.
+//! A host: it runs flows in one event loop, and can be called from many threads.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use crate::secrets::Secrets;
 
 pub struct HostSettings {
     pub operator: Operator,
-    /// Where steps send results of accepted attempts.
+    /// The URL to which steps send results of accepted attempts.
     pub webhooks: String,
     pub release: String,
     /// The working directory of flows.
@@ -97,15 +97,15 @@ impl FlowHost {
         Arc::clone(&self.plans)
     }
 
-    /// Checks whether a step answers at an address, if that may be called.
+    /// Checks whether a step answers at a URL, if that is an allowed endpoint.
     pub fn is_there(&self, address: &str, patience: Duration) -> Result<(), String> {
         if !self.endpoints.allow(address) {
-            return Err("its address may not be called from here".to_owned());
+            return Err("the URL is not among the allowed endpoints".to_owned());
         }
         is_there(address, patience)
     }
 
-    /// Asks the event loop to leave: the first time in good order, the second time at once.
+    /// Asks the event loop to shut down: the first time in good order, the second time at once.
     pub fn interrupt(&self) {
         self.leaving.store(true, Ordering::Release);
         self.event_loop.interrupt();
@@ -124,11 +124,11 @@ impl FlowHost {
         locked(&self.here).contains(flow)
     }
 
-    /// Waits until every flow was left. Only the first caller waits.
+    /// Waits until the event loop has ended. Only the first caller waits.
     pub fn wait(&self) {
         let running = locked(&self.running).take();
         if let Some(running) = running {
-            // A panic has been shown already.
+            // A panic has been printed already.
             drop(running.join());
         }
     }

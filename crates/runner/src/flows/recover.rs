@@ -1,8 +1,8 @@
 //! Resuming the flows of a store when a process starts.
 //!
-//! From the stored flows, not from the list of active ones: a flow may have been stored right before a
-//! crash. Flows that have ended according to the catalog are skipped, which is most of them; a flow that is
-//! missing from the catalog is added before anything else happens to it.
+//! It lists the flows in the store, not the active flows in the catalog, since a flow may have been stored right
+//! before a crash. Flows that have ended according to the catalog are skipped, which is most of them; a flow that
+//! is missing from the catalog is added before anything else happens to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
@@ -20,7 +20,7 @@ use crate::journal::{self, ClaimedJob, JournalError};
 use crate::secrets::{SecretError, Secrets};
 use crate::with_causes;
 
-/// How many flows are examined in parallel, so that their writes share a sync.
+/// How many flows are examined in parallel; their writes share a sync.
 const AT_ONCE: usize = 64;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ enum FlowFate {
     Nothing,
     Owned,
     Broken(String),
-    /// It has ended; only the catalog has to know.
+    /// It has ended, and the catalog lacks these events.
     Noted(Vec<CatalogEvent>),
     Resumed(Box<ClaimedJob>, Secrets, Option<CatalogEvent>),
 }
@@ -53,7 +53,7 @@ impl FlowHost {
             lifecycles.collect::<Lifecycles>()
         })?;
         let listed = self.store.list(journal::FAMILY, "")?;
-        self.forget_what_is_gone(&lifecycles, &listed);
+        self.note_removed(&lifecycles, &listed);
         let candidates = listed.into_iter().filter_map(|listed| {
             let id = listed.aggregate.id();
             let lifecycle = lifecycles.get(id).copied();
@@ -71,8 +71,8 @@ impl FlowHost {
         Ok(recovered)
     }
 
-    /// Notes flows as removed whose removal was not noted because of a crash.
-    fn forget_what_is_gone(&self, lifecycles: &Lifecycles, listed: &[Listed]) {
+    /// Notes in the catalog the removal of flows that are no longer in the store, in case a crash came between.
+    fn note_removed(&self, lifecycles: &Lifecycles, listed: &[Listed]) {
         let there: BTreeSet<&str> = listed.iter().map(|it| it.aggregate.id()).collect();
         let gone = lifecycles.keys().filter(|flow| !there.contains(&***flow));
         for flow in gone {
@@ -81,7 +81,7 @@ impl FlowHost {
         }
     }
 
-    /// Resumes flows whose owner has died. Looks at a limited number, those that come after `after`.
+    /// Resumes flows whose owner has died. Examines a limited number of flows, by name after `after`.
     pub fn take_over(&self, after: &mut String) -> Result<RecoveredFlows, JournalError> {
         const MOST: usize = 1_000;
         let listed = self.catalog.read(|catalog| {
@@ -137,7 +137,7 @@ impl FlowHost {
                 }
             }
         }
-        // The catalog must have them before anything else happens to them.
+        // The catalog must have the flows before anything else happens to them.
         let flushed = self.catalog.flush();
         if let Some(error) = outage.or(flushed.err()) {
             for (claimed, _) in ready {
@@ -172,7 +172,7 @@ impl FlowHost {
         found.into_iter().map(|(_, fate)| fate).collect()
     }
 
-    /// What becomes of a flow; an error is an outage.
+    /// The fate of a flow. An error is an outage.
     fn fate(&self, id: &str, known: bool) -> Result<FlowFate, JournalError> {
         match self.examined(id, known) {
             Ok(fate) => Ok(fate),
@@ -194,7 +194,7 @@ impl FlowHost {
             let events = missing.into_iter().chain(deactivated(&claimed.job));
             return Ok(FlowFate::Noted(events.collect()));
         }
-        // Not a flow of a host: it was suspended by hand, and is to be resumed by hand.
+        // The flow was suspended by a user and never ran in a host: the user has to resume it.
         if !known && claimed.job.stage == JobStage::Suspended {
             self.store.unclaim_in_background(&claimed.claim);
             return Ok(FlowFate::Nothing);

@@ -25,11 +25,11 @@ pub struct PlannedFlow {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    #[error("there is no step `{0}`")]
+    #[error("step `{0}` is not registered")]
     UnknownStep(String),
-    #[error("nobody gives what is required: `{}`", .0.join("`, `"))]
+    #[error("no step and no `init` value provides the required `{}`", .0.join("`, `"))]
     MissingInputs(Vec<String>),
-    /// Steps wait for each other, or the definition makes no sense.
+    /// The steps form a cycle, or their definitions contradict each other.
     #[error("{0}")]
     Impossible(String),
     #[error(transparent)]
@@ -37,49 +37,49 @@ pub enum PlanError {
 }
 
 impl FlowHost {
-    /// The id of a step, by its definition; or all errors in words.
+    /// Checks the definition of a step. Returns its id, or all errors in one line.
     pub fn check_step(&self, definition: &Value) -> Result<String, String> {
         let step = self.steps.check(definition)?;
         let id = &step.id;
         if !is_name(id) {
             return Err(format!(
-                "`id`: `{id}` is not made of letters, digits and `_ . - +`, or has more than {LONGEST_NAME} signs"
+                "`id`: `{id}` is not a valid name: use up to {LONGEST_NAME} letters, digits, `_`, `.`, `-` and `+`"
             ));
         }
         if let FlowStepKind::Call { endpoint, health_check, .. } = &step.checked.kind {
             let addresses = [Some(endpoint), health_check.as_ref()];
             for address in addresses.into_iter().flatten() {
                 if !self.endpoints.allow(address) {
-                    return Err(format!("`{address}` may not be called from here"));
+                    return Err(format!("`{address}` is not among the allowed endpoints"));
                 }
             }
         }
         Ok(id.clone())
     }
 
-    /// Assembles a flow from registered steps. With it come the attributes that it requires and that
-    /// neither a step nor its beginning gives: it is planned as if they were there.
+    /// Assembles a flow from registered steps. Also returns the attributes that the flow requires and that
+    /// neither a step nor `init` provides; the flow is planned as if they were provided.
     pub fn preview(&self, aim: &FlowGoals) -> Result<(PlannedFlow, Vec<String>), PlanError> {
         let steps = self.steps.all()?;
         let missing = choose(&steps, aim)?.missing;
         let mut aim = aim.clone();
         let lacking = missing.iter().map(|name| (name.clone(), Value::Null));
         aim.init.extend(lacking);
-        let planned = self.put_together(&steps, &aim, &FlowSubmission::default())?;
+        let planned = self.assemble(&steps, &aim, &FlowSubmission::default())?;
         Ok((planned, missing.into_iter().collect()))
     }
 
-    /// Assembles a flow that is to be begun, with settings of its own and for its steps.
+    /// Assembles a flow from registered steps, with the settings of its submission.
     pub(super) fn plan(&self, aim: &FlowGoals, wanted: &FlowSubmission) -> Result<PlannedFlow, PlanError> {
         let steps = self.steps.all()?;
         let missing = choose(&steps, aim)?.missing;
         if !missing.is_empty() {
             return Err(PlanError::MissingInputs(missing.into_iter().collect()));
         }
-        self.put_together(&steps, aim, wanted)
+        self.assemble(&steps, aim, wanted)
     }
 
-    fn put_together(
+    fn assemble(
         &self,
         steps: &Registered,
         aim: &FlowGoals,
@@ -109,8 +109,8 @@ impl FlowHost {
         }
     }
 
-    /// A step with the settings that its flow has for every step with an item for each element, unless
-    /// its definition has them itself. That is another definition, so it is checked.
+    /// A step with the settings that the flow has for its `for_each` steps, unless the definition sets them
+    /// itself. The result is a new definition, so it is checked.
     fn with_settings(
         &self,
         step: &Arc<RegisteredStep>,
@@ -130,7 +130,7 @@ impl FlowHost {
     }
 }
 
-/// The steps that may lead to the goals, and the attributes they lack.
+/// The steps needed for the goals, and the attributes that nothing provides.
 fn choose<'s>(steps: &'s Registered, aim: &FlowGoals) -> Result<StepSelection<'s>, PlanError> {
     if let Some(unknown) = aim.goals.iter().find(|goal| !steps.contains_key(*goal)) {
         return Err(PlanError::UnknownStep(unknown.clone()));

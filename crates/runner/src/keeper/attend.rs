@@ -1,6 +1,6 @@
 //! The worker threads, which spawn commands, signal them and record their ends.
 //!
-//! One thread at a time attends to a command, and asks for its next step until there is none.
+//! One thread at a time handles a command, and carries out its steps until there are none.
 
 use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime};
@@ -17,10 +17,10 @@ use crate::failpoint;
 use crate::locked;
 use crate::spool::{CommandEnd, CommandExit, EndedBy, OutputSlot, SpooledOutput};
 
-/// How long to wait before trying a full disk again.
+/// How long to wait before the next attempt to write to a full disk.
 const ROOM: Duration = Duration::from_millis(500);
 
-/// Works for ever. These threads must not end: the parent of a command is the thread that created it.
+/// Never returns. A worker thread must not end, since it is the parent of the commands it created.
 pub(crate) fn work(shared: &KeeperShared) {
     loop {
         let id = {
@@ -39,7 +39,7 @@ pub(crate) fn work(shared: &KeeperShared) {
     }
 }
 
-/// Takes all steps for a command that is marked as busy.
+/// Carries out all steps of a command that is marked as busy.
 pub(crate) fn attend(shared: &KeeperShared, id: u64) {
     while let Some(step) = shared.next_step(id) {
         match step {
@@ -96,13 +96,13 @@ fn spawn(shared: &KeeperShared, spec: &CommandSpec) {
     }
 }
 
-/// Takes back a command that is not on record, so it never began.
+/// Refuses a command whose start could not be recorded, so it never began.
 fn withdraw(shared: &KeeperShared, id: u64, error: &std::io::Error) {
     locked(&shared.state).remove(id);
     let errno = error.raw_os_error().unwrap_or_default();
     shared.refuse(Some(id), KeeperRefusal::Spool(errno));
     let state = locked(&shared.state);
-    shared.leave_if_idle(&state);
+    shared.exit_if_idle(&state);
 }
 
 fn send(shared: &KeeperShared, id: u64, signal: Signal) {
@@ -120,8 +120,8 @@ fn send(shared: &KeeperShared, id: u64, signal: Signal) {
     }
 }
 
-/// The command's own process has ended. If none of its other processes runs, that is its end. Those of a
-/// successful command may stay; those of any other are ended first.
+/// The command's own process has ended. If none of its other processes runs, the command has ended. Other processes
+/// of a successful command may stay; those of a failed one are ended first.
 fn settle(shared: &KeeperShared, id: u64) {
     let Some((leader, Some(end))) = standing(shared, id) else {
         return;
@@ -166,8 +166,7 @@ fn settle(shared: &KeeperShared, id: u64) {
     }
 }
 
-/// The processes cannot be read just now (too many open files, perhaps), so none may be taken for
-/// gone.
+/// The processes cannot be read for now (perhaps there are too many open files), so none may be considered gone.
 fn try_later(shared: &KeeperShared, id: u64) {
     let mut state = locked(&shared.state);
     if let Some(run) = state.runs.get_mut(&id) {
@@ -176,7 +175,7 @@ fn try_later(shared: &KeeperShared, id: u64) {
     shared.set_alarm(&mut state, id);
 }
 
-/// The process of a command, and how it ended, if it has.
+/// The process of a command, and how it ended if it has.
 fn standing(shared: &KeeperShared, id: u64) -> Option<(i32, Option<CommandEnd>)> {
     let state = locked(&shared.state);
     let run = state.runs.get(&id)?;
@@ -224,12 +223,12 @@ fn conclude(shared: &KeeperShared, id: u64, left: u32) {
     failpoint::reach("exited-after", id);
     let mut state = locked(&shared.state);
     state.remove(id);
-    shared.leave_if_idle(&state);
+    shared.exit_if_idle(&state);
 }
 
-/// Keeps an output. Waits while the disk is full, and tells the engine: the bytes are in the slot, and the
-/// end of a command is not noted without an output that may be needed. After any other error only the length
-/// is kept, since the end itself is worth more.
+/// Keeps an output. While the disk is full it waits and reports that to the engine: the bytes are still in the slot,
+/// and the end of a command must not be recorded without an output that may be needed. After any other error only the
+/// length is kept, since the end itself matters more.
 fn keep(shared: &KeeperShared, id: u64, file: &std::fs::File, head: u64) -> SpooledOutput {
     loop {
         match shared.segments.keep(file, head) {

@@ -1,8 +1,8 @@
 //! The engine's side of the keeper: requests and events.
 //!
-//! Used from one thread. It blocks only on the socket, and keeps no state: news come as events, and the past
-//! is in the spool. No request fails because the keeper has gone: that is an event, and the next keeper is
-//! asked what became of everything.
+//! Used from one thread. It blocks only on the socket, and has no state: what happens is reported by events, and what
+//! happened before is in the spool. No request fails because the keeper has died: that is an event, and the next
+//! keeper reports the fates of all commands.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -27,14 +27,14 @@ pub struct KeeperClient {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeeperEvent {
     Began(RunningCommand),
-    /// A command has ended; that is on record in the spool until it is forgotten.
+    /// A command has ended. Its end is on record in the spool until it is forgotten.
     Exited(CommandExit),
     /// A request was refused; a start that was refused never began.
     Refused {
         id: Option<u64>,
         why: KeeperRefusal,
     },
-    /// The keeper has gone; this is the last event. The next keeper tells what became of its commands.
+    /// The keeper has died; this is the last event. The next keeper reports the fates of its commands.
     Gone,
 }
 
@@ -44,34 +44,34 @@ pub enum KeeperEvent {
 pub enum KeeperError {
     #[error(transparent)]
     Spool(#[from] SpoolError),
-    #[error("the keeper `{program}` cannot be started")]
+    #[error("cannot start the keeper `{program}`")]
     Start { program: String, source: io::Error },
-    /// It started, and exited before it answered.
-    #[error("the keeper gave up: {complaint}")]
+    /// The keeper started, and exited before it answered.
+    #[error("the keeper exited: {complaint}")]
     GaveUp { complaint: String },
-    /// It did not answer, or not as a keeper does.
+    /// There was no answer, or not one of a keeper.
     #[error("the keeper does not answer")]
     Silent(#[source] io::Error),
     #[error(transparent)]
     Refused(#[from] KeeperRefusal),
     #[error("the arguments and environment of attempt {id} are too large")]
     TooLarge { id: u64 },
-    #[error("`/proc` cannot be read")]
+    #[error("cannot read `/proc`")]
     Processes(#[source] io::Error),
 }
 
 impl KeeperClient {
-    /// Passes all events of a keeper that has answered to `tell`, with its spool.
+    /// Passes all events of a keeper that has answered, with its spool, to `on_event`.
     pub(super) fn over(
         met: KeeperGreeting,
         spool: Spool,
         on_event: impl Fn(&Spool, KeeperEvent) -> bool + Send + 'static,
     ) -> io::Result<(Self, RecoveredSpool)> {
         let KeeperGreeting { stream: mut reading, pid, recovered, child } = met;
-        let told_of = spool.clone();
+        let event_spool = spool.clone();
         let keeper = Self {
             stream: reading.get_ref().try_clone()?,
-            // Never receives anything: the events go to `tell`.
+            // Receives nothing: the events go to `on_event`.
             events: channel().1,
             spool,
             pid,
@@ -81,7 +81,7 @@ impl KeeperClient {
             loop {
                 let event = next_event(&mut reading);
                 let is_last = event == KeeperEvent::Gone;
-                if !on_event(&told_of, event) || is_last {
+                if !on_event(&event_spool, event) || is_last {
                     break;
                 }
             }
@@ -91,7 +91,7 @@ impl KeeperClient {
         Ok((keeper, recovered))
     }
 
-    /// Runs a command, whose start must be on record. A refusal comes as an event; the only error is a
+    /// Runs a command, whose start must be on record. A refusal is reported as an event; the only error is a
     /// command that is too large for a message.
     pub fn run(&self, spec: CommandSpec) -> Result<(), KeeperError> {
         let id = spec.id;
@@ -100,8 +100,8 @@ impl KeeperClient {
         Ok(())
     }
 
-    /// Ends a command and all processes it started: TERM, its grace, KILL. Its end comes as an event; one
-    /// that had not begun is refused as cancelled.
+    /// Ends a command and all processes it started: TERM, the grace, KILL. Its end is reported as an event; a
+    /// command that had not begun is refused as cancelled.
     pub fn cancel(&self, id: u64) {
         self.send(&KeeperRequest::Cancel { id });
     }
@@ -110,14 +110,13 @@ impl KeeperClient {
         self.send(&KeeperRequest::CancelAll);
     }
 
-    /// Lets the spool forget an attempt whose end is on record elsewhere. Its output stays where it is.
+    /// Lets the spool forget an attempt whose end is on record in the journal. Its output stays where it is.
     pub fn forget(&self, id: u64) {
         self.send(&KeeperRequest::Forget { id });
     }
 
-    /// All fates of the recovery are on record elsewhere: from now on, an attempt the spool does not know
-    /// never began. Until this is said, a spool that is new, was damaged or is from another boot stays
-    /// uncertain.
+    /// All recovered fates are on record in the journal, so from now on an attempt that the spool does not know
+    /// never began. Until then, a spool that is new, was damaged or is from another boot stays uncertain.
     pub fn trust(&self) {
         self.send(&KeeperRequest::Trust);
     }
@@ -134,8 +133,8 @@ impl KeeperClient {
         &self.spool
     }
 
-    /// Disconnects, and returns when the keeper has handled everything. The keeper exits once its last
-    /// command has ended; what is not forgotten is in the spool for the next engine.
+    /// Disconnects, and returns when the keeper has handled all requests. The keeper exits once its last command
+    /// has ended; the spool keeps what is not forgotten for the next engine.
     pub fn goodbye(self) {
         self.send(&KeeperRequest::Goodbye);
         while self.events.recv().is_ok_and(|event| event != KeeperEvent::Gone) {}

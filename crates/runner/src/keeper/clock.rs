@@ -18,7 +18,7 @@ pub(crate) fn watch(shared: &KeeperShared) {
         }
         if state.patience.is_some_and(|until| until <= now) {
             state.patience = None;
-            shared.leave_if_idle(&state);
+            shared.exit_if_idle(&state);
         }
         let next = [state.alarms.first().map(|(at, _)| *at), state.patience];
         state = match next.into_iter().flatten().min() {

@@ -1,7 +1,7 @@
 //! The keeper's side of a connection: one engine at a time.
 //!
-//! Everything a dead engine has sent is handled before the next one is admitted; otherwise a start in
-//! the socket's buffer could follow the report that it never began.
+//! Everything a dead engine has sent is handled before the next engine is admitted; otherwise a start in the
+//! socket's buffer could run after the next engine was told that it never began.
 
 use std::io::{self, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -21,16 +21,16 @@ use crate::locked;
 
 /// How long a new connection may take to send its greeting.
 const GREETING: Duration = Duration::from_secs(10);
-/// How long a new engine waits for the last one to be noticed as gone.
+/// How long a new engine waits until the keeper notices the death of the last one.
 const HANDOVER: Duration = Duration::from_secs(2);
-/// How long to hold back the report that a command runs; often its end can be sent with it.
+/// How long to delay the report that a command runs; often its end can be sent with it.
 const NO_HURRY: Duration = Duration::from_millis(10);
 /// How many bytes are gathered into one write.
 const GATHERED: usize = 64 << 10;
 
 pub(crate) fn serve(shared: &Arc<KeeperShared>, mut stream: UnixStream) {
     if let Err(why) = greet(shared, &stream) {
-        // An error means that it has gone.
+        // An error means that the engine has died.
         drop(stream.write_all(&not_let_in(why)));
         return;
     }
@@ -43,13 +43,13 @@ pub(crate) fn serve(shared: &Arc<KeeperShared>, mut stream: UnixStream) {
     // Sent at once, since the engine is waiting for it.
     let known: Vec<u8> = known.iter().filter_map(framed).flatten().collect();
     // Without a second handle nothing could be answered, so the connection is closed.
-    if say(&mut stream, &known).is_ok()
+    if write(&mut stream, &known).is_ok()
         && let Ok(writing) = stream.try_clone()
         && thread("answers", move || answer(writing, &replies)).is_ok()
     {
-        hear(shared, stream);
+        handle_requests(shared, stream);
     }
-    shared.let_out();
+    shared.engine_gone();
 }
 
 fn greet(shared: &KeeperShared, stream: &UnixStream) -> Result<(), KeeperRefusal> {
@@ -60,14 +60,14 @@ fn greet(shared: &KeeperShared, stream: &UnixStream) -> Result<(), KeeperRefusal
         return Err(KeeperRefusal::Malformed);
     };
     understood(&payload)?;
-    if stream.set_read_timeout(None).is_err() || !shared.let_in(HANDOVER) {
+    if stream.set_read_timeout(None).is_err() || !shared.admit_engine(HANDOVER) {
         return Err(KeeperRefusal::Busy);
     }
     Ok(())
 }
 
-/// Carries out requests until the engine goes.
-fn hear(shared: &KeeperShared, stream: UnixStream) {
+/// Carries out requests until the engine disconnects.
+fn handle_requests(shared: &KeeperShared, stream: UnixStream) {
     let mut stream = BufReader::new(stream);
     while let Ok(frame) = next_frame(&mut stream) {
         let payload = match frame {
@@ -87,8 +87,8 @@ fn hear(shared: &KeeperShared, stream: UnixStream) {
     }
 }
 
-/// Writes replies until there are no more, or the engine has gone. In a thread of its own, so that an engine
-/// that does not read blocks nothing.
+/// Writes replies until there are no more, or the engine has disconnected. Runs in its own thread, so that an engine
+/// that does not read blocks nothing else.
 fn answer(mut stream: UnixStream, replies: &Receiver<KeeperReply>) {
     while let Ok(first) = replies.recv() {
         let until = Instant::now().checked_add(NO_HURRY);
@@ -105,7 +105,7 @@ fn answer(mut stream: UnixStream, replies: &Receiver<KeeperReply>) {
             is_urgent |= !matches!(next, KeeperReply::Running(_));
             gathered.extend(framed(&next).unwrap_or_default());
         }
-        if say(&mut stream, &gathered).is_err() {
+        if write(&mut stream, &gathered).is_err() {
             break;
         }
     }
@@ -113,9 +113,9 @@ fn answer(mut stream: UnixStream, replies: &Receiver<KeeperReply>) {
     drop(stream.shutdown(std::net::Shutdown::Both));
 }
 
-fn say(stream: &mut UnixStream, words: &[u8]) -> io::Result<()> {
+fn write(stream: &mut UnixStream, bytes: &[u8]) -> io::Result<()> {
     failpoint::pass("answer-before");
-    stream.write_all(words)?;
+    stream.write_all(bytes)?;
     failpoint::pass("answer-after");
     Ok(())
 }

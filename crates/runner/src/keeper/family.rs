@@ -1,10 +1,10 @@
 //! Which processes belong to a command.
 //!
-//! Its group; its descendants; processes that were seen as its descendants before; and, of the orphans the
-//! keeper has reparented, those that carry its mark. An orphan without a mark (it left its group, lost its
-//! parent and cleared its environment before it was ever seen) belongs to the command only if no other can
-//! have left it: no other command runs, and none before it left a process. Otherwise it is left alone,
-//! since ending a foreign process is worse.
+//! These are its process group; its descendants; processes that were seen as its descendants before; and, of the
+//! orphans reparented to the keeper, those that carry its mark. An orphan without a mark (it left its group, lost
+//! its parent and cleared its environment before it was ever seen) counts as the command's only if no other command
+//! can have left it: no other command runs, and none before it left a process. Otherwise it is left alone, since
+//! ending a foreign process would be worse.
 
 use std::collections::HashSet;
 use std::io;
@@ -47,8 +47,8 @@ pub(crate) fn family(shared: &KeeperShared, id: u64, leader: i32) -> io::Result<
         all.iter().filter(|each| each.parent == shared.pid && !each.ended && !commands.contains(&each.pid));
     for each in reparented {
         match claim(shared, id, each) {
-            // Even if it counts as a stray: while a process calls `exec` its mark cannot be read, and
-            // a look at that moment could not attribute it.
+            // Even if it counts as a stray: during `exec` the mark of a process cannot be read, so an earlier
+            // scan may have failed to attribute it.
             ProcessOwner::Ours => drop(claimed.insert(each.pid)),
             ProcessOwner::Unmarked | ProcessOwner::Others if strays.contains(&each.pid) => {}
             ProcessOwner::Unmarked if alone => drop(claimed.insert(each.pid)),
@@ -67,12 +67,12 @@ pub(crate) fn family(shared: &KeeperShared, id: u64, leader: i32) -> io::Result<
     Ok(ProcessFamily { members, unclaimed })
 }
 
-/// Sends a signal to a family. The group gets it at once, as long as its leader exists and holds the
-/// number; other processes get it one by one.
+/// Sends a signal to a family: to the group as a whole as long as its leader exists, so that the number is not
+/// reused; to other processes one by one.
 pub(crate) fn signal_family(family: &ProcessFamily, leader: i32, is_there: bool, signal: Signal) {
     let group = Pid::from_raw(leader).filter(|_| is_there);
     if let Some(group) = group {
-        // An error means that it has gone or may not be signalled: nothing more can be done.
+        // An error means that the group is gone or may not be signalled; nothing more can be done.
         let _ = kill_process_group(group, signal);
     }
     for each in &family.members {
@@ -82,7 +82,7 @@ pub(crate) fn signal_family(family: &ProcessFamily, leader: i32, is_there: bool,
     }
 }
 
-/// The owner of an reparented process, by its mark.
+/// The owner of a reparented process, by its mark.
 enum ProcessOwner {
     Ours,
     Others,

@@ -1,8 +1,7 @@
 //! The first message each way.
 //!
-//! Both sides are the same binary, so another version means another release, and is refused rather than
-//! guessed at. The greeting and its refusal have the same bytes since the first release and keep them, so
-//! that each side of any version can tell that the other is of another version.
+//! Both sides are the same binary, so another version means another release, and is refused. The bytes of the greeting
+//! and of its refusal never change, so that each side can tell that the other one is of another version.
 
 use super::KeeperRefusal;
 

@@ -1,7 +1,7 @@
 //! Starting a keeper ahead of its first use.
 //!
-//! The start of its process takes longer than most things an engine does meanwhile, so
-//! [`LaunchedKeeper::begin`] returns at once, and only [`LaunchedKeeper::meet`] waits.
+//! Starting its process takes longer than most of what an engine does meanwhile, so [`LaunchedKeeper::begin`] returns
+//! at once, and only [`LaunchedKeeper::meet`] waits.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 use super::KeeperError;
 use super::greeting::greeting;
 use super::serve::LOCKED;
-use super::start::{KeeperGreeting, hear_known};
+use super::start::{KeeperGreeting, read_recovered};
 use crate::process::{ProcessMark, VARIABLE, random_name};
 use crate::spool::Spool;
 
@@ -59,43 +59,43 @@ impl LaunchedKeeper {
             .stderr(complaints)
             .spawn()
             .map_err(start)?;
-        // A keeper that does not get it says why on its stdout.
+        // A keeper that does not receive the greeting reports why on its stdout.
         drop(stream.write_all(&greeting()));
         Ok(Self { spool, child, stream })
     }
 
     /// Kills it. It has no command yet, so nothing else ends with it.
     pub fn end(mut self) {
-        // An error means that it has gone.
+        // An error means that it has exited.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 
-    /// Waits for its answer. None if the spool has another keeper, or this one was killed before it could
-    /// answer.
+    /// Waits for the answer of the keeper. None if the spool has another keeper, or this one was killed before it
+    /// could answer.
     pub(super) fn meet(mut self) -> Result<Option<KeeperGreeting>, KeeperError> {
         let mut stream = BufReader::new(self.stream);
-        match hear_known(&mut stream) {
+        match read_recovered(&mut stream) {
             Ok((pid, recovered)) => {
                 return Ok(Some(KeeperGreeting { stream, pid, recovered, child: Some(self.child) }));
             }
             Err(KeeperError::Silent(_)) => {}
             Err(error) => return Err(error),
         }
-        // Should it live all the same, this makes it exit.
+        // If the keeper is still alive, this makes it exit.
         drop(stream);
-        let mut said = String::new();
+        let mut output = String::new();
         if let Some(mut out) = self.child.stdout.take() {
-            out.read_to_string(&mut said).map_err(KeeperError::Silent)?;
+            out.read_to_string(&mut output).map_err(KeeperError::Silent)?;
         }
         let ended = self.child.wait();
-        match said.trim() {
+        match output.trim() {
             LOCKED => Ok(None),
             "" if ended.is_ok_and(|status| status.signal().is_some()) => Ok(None),
             "" => Err(KeeperError::GaveUp {
-                complaint: format!("it said nothing; see `{}`", self.spool.complaints().display()),
+                complaint: format!("no error message; see `{}`", self.spool.complaints().display()),
             }),
-            said => Err(KeeperError::GaveUp { complaint: said.to_owned() }),
+            message => Err(KeeperError::GaveUp { complaint: message.to_owned() }),
         }
     }
 }

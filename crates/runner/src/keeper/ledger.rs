@@ -1,8 +1,8 @@
-//! The keeper's log, and the engine that gets its news.
+//! The keeper's log, and the engine to which its records are reported.
 //!
-//! One lock for both: nothing is reported before it is noted, and an engine that connects gets everything
-//! once, as known or as news. Lock order: a thread that holds the ledger may take the state's lock, never the
-//! other way round.
+//! One lock covers both: nothing is reported before it is recorded, and an engine that connects gets every record
+//! exactly once, as a known one or as a new one. Lock order: a thread that has the ledger may take the state's lock,
+//! never the other way round.
 
 use std::io;
 use std::sync::mpsc::Sender;
@@ -27,7 +27,7 @@ impl KeeperLedger {
         self.log.entries().get(id).is_some()
     }
 
-    /// Notes that a process is about to be created; only then may it be.
+    /// Records that a process is about to be created. The process must not be created before.
     pub(crate) fn spawning(&mut self, id: u64, at: SystemTime, slot: u32, grace: Duration) -> io::Result<()> {
         self.log.announce(&SpoolRecord::Spawning { id, at, slot, grace })
     }
@@ -54,12 +54,12 @@ impl KeeperLedger {
     /// From now on, an attempt that is not on record never began.
     pub(crate) fn trust(&mut self) {
         self.damage = None;
-        // If it cannot be written, the next engine assumes more doubt than there is.
+        // If this cannot be written, the next engine only sees more uncertainty than there is.
         drop(self.log.trust());
     }
 
-    /// All that is known, for an engine that connects; from now on it gets all news. `queued` are the attempts
-    /// that are about to begin.
+    /// Returns everything on record for an engine that connects; from now on new records are reported to it.
+    /// `queued` are the attempts that are about to begin.
     pub(crate) fn connect(
         &mut self,
         engine: Sender<KeeperReply>,
@@ -84,7 +84,7 @@ impl KeeperLedger {
 
     pub(crate) fn tell(&self, reply: KeeperReply) {
         if let Some(engine) = &self.engine {
-            // An engine that has just gone loses nothing: all of it is on record.
+            // An engine that has just died loses nothing: everything is on record.
             drop(engine.send(reply));
         }
     }

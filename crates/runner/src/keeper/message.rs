@@ -23,13 +23,13 @@ pub(crate) enum KeeperRequest {
     },
     #[n(2)]
     CancelAll,
-    /// Its end is on record elsewhere; the spool may forget it.
+    /// Its end is on record in the journal; the spool may forget it.
     #[n(3)]
     Forget {
         #[n(0)]
         id: u64,
     },
-    /// All fates are on record; from now on, an attempt the spool does not know never began.
+    /// All recovered fates are on record; from now on, an attempt that the spool does not know never began.
     #[n(4)]
     Trust,
     /// The last message of this engine.
@@ -50,7 +50,7 @@ pub(crate) enum KeeperReply {
         #[n(2)]
         damage: Option<SpoolDamage>,
     },
-    /// What follows is new.
+    /// Everything on record has been sent; later replies are new.
     #[n(1)]
     Ready,
     #[n(2)]
@@ -77,7 +77,7 @@ pub enum KeeperRefusal {
     #[error("the message is malformed")]
     #[n(0)]
     Malformed,
-    #[error("the keeper speaks another version")]
+    #[error("the keeper is of another release")]
     #[n(1)]
     Version,
     #[error("another engine is connected to the keeper")]
@@ -91,7 +91,7 @@ pub enum KeeperRefusal {
     #[n(4)]
     Cancelled,
     /// With the errno.
-    #[error("the spool cannot be written: {}", std::io::Error::from_raw_os_error(*.0))]
+    #[error("cannot write the spool: {}", std::io::Error::from_raw_os_error(*.0))]
     #[n(5)]
     Spool(#[n(0)] i32),
 }

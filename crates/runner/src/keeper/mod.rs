@@ -1,8 +1,8 @@
-//! The keeper: a small process that starts the engine's commands and stays when the engine dies.
+//! The keeper: a small process that starts the engine's commands and survives the engine.
 //!
-//! It is the parent of every command, notes in the spool what it starts and how it ends, and enforces
+//! It is the parent of every command, records in the spool what it starts and how it ends, and enforces
 //! timeouts with or without an engine. It knows nothing of jobs, retries or policies. [`KeeperClient`] is the
-//! engine's side of it, [`main`] the process itself.
+//! engine's side, [`main`] the keeper process itself.
 
 mod attend;
 mod client;

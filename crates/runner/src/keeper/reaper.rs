@@ -1,7 +1,7 @@
 //! The thread that reaps all children.
 //!
-//! It is the keeper's main thread and creates no process: reparented orphans become children of the main
-//! thread, so one `wait` with `__WNOTHREAD` tells whether there are any.
+//! It is the keeper's main thread and creates no process: orphans are reparented to the main thread, so one `wait`
+//! with `__WNOTHREAD` tells whether there are any.
 
 use std::sync::PoisonError;
 
@@ -40,7 +40,7 @@ fn ended(shared: &KeeperShared, pid: Pid, status: WaitStatus) {
     let Some(end) = end(status) else { return };
     let pid = pid.as_raw_pid();
     if !locked(&shared.state).by_pid.contains_key(&pid) {
-        // Either reparented, or so short-lived that `spawn` has not entered it yet: wait for that.
+        // Either reparented, or so short-lived that `spawn` has not entered it yet; wait for that.
         drop(shared.spawning.write().unwrap_or_else(PoisonError::into_inner));
     }
     let (reparented, also) = match wait(WaitOptions::NOHANG | OWN) {

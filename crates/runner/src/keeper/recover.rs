@@ -1,7 +1,8 @@
-//! After the death of a keeper: ends what its commands left, and records what became of them.
+//! Recovering a spool after the death of its keeper: ends the remaining processes of its commands, and records the
+//! fates of the commands.
 //!
-//! Done under the spool's lock, before anything else: by the next keeper when it starts, or by a program
-//! that only wants the fates. Doing it twice changes nothing.
+//! Done under the spool's lock, before anything else: by the next keeper when it starts, or by a program that only
+//! needs the fates. Doing it twice changes nothing.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -29,8 +30,8 @@ pub(crate) struct RecoveredRun {
     pub(crate) damage: Option<SpoolDamage>,
 }
 
-/// Finds out what became of the commands of a dead keeper, and ends their leftovers. Fails if a keeper lives;
-/// then that one knows.
+/// Determines the fates of the commands of a dead keeper, and ends their remaining processes. Fails if a keeper is
+/// alive.
 pub fn recover(folder: &Path) -> Result<RecoveredSpool, KeeperError> {
     let spool = Spool::open(folder)?;
     let lock = lock(&spool)?;
@@ -40,7 +41,7 @@ pub fn recover(folder: &Path) -> Result<RecoveredSpool, KeeperError> {
         let fate = match entry {
             SpoolEntry::Exited(exited) => CommandFate::Exited(exited.clone()),
             SpoolEntry::Vanished(vanished) => CommandFate::Vanished(Some(vanished.clone())),
-            // Not reached: `recover_spool` leaves none.
+            // Not reached: `recover_spool` leaves no command without an end.
             SpoolEntry::Begun(_) => CommandFate::Vanished(None),
         };
         (id, fate)
@@ -65,7 +66,7 @@ fn lock(spool: &Spool) -> Result<SpoolLock, SpoolError> {
     }
 }
 
-/// Ends what the last keeper left, and begins a log that records it, for a keeper called `name`.
+/// Ends the processes that the last keeper left, and begins the log of a keeper called `name` with their fates.
 pub(crate) fn recover_spool(spool: &Spool, _: &SpoolLock, name: String) -> Result<RecoveredRun, KeeperError> {
     let header = SpoolHeader {
         boot: boot().map_err(KeeperError::Processes)?,
@@ -79,7 +80,7 @@ pub(crate) fn recover_spool(spool: &Spool, _: &SpoolLock, name: String) -> Resul
     let is_same_boot = matches!(&found, FoundLog::Log(log) if log.header.boot == header.boot);
     let segments = OutputSegments::open(spool, is_same_boot).map_err(unusable)?;
     let (entries, uncertain, damage) = match found {
-        // Without a log nothing is certain; on the very first start no attempt is on record.
+        // Without a log nothing is certain. On the very first start no attempt is on record either.
         FoundLog::Nothing => (SpoolEntries::default(), true, None),
         FoundLog::Garbage(damage) => (SpoolEntries::default(), true, Some(damage)),
         FoundLog::Log(log) if is_same_boot => {
@@ -157,7 +158,7 @@ fn end_leftovers(log: &ReadLog, pid_space: u64) -> io::Result<BTreeMap<u64, Ende
         if families.is_empty() {
             break;
         }
-        // In parallel, so that the graces of a hundred commands pass together.
+        // In parallel, so that the graces of many commands pass at the same time.
         let threads = families.iter().map(|(owner, members)| {
             let grace = match owner.attempt().and_then(|id| log.entries.get(id)) {
                 Some(SpoolEntry::Begun(begun)) => begun.grace,
@@ -202,8 +203,8 @@ impl CommandOwner {
 fn leftovers(log: &ReadLog, pid_space: u64) -> io::Result<BTreeMap<CommandOwner, Vec<SystemProcess>>> {
     let all = SystemProcess::all()?;
     let header = &log.header;
-    // Numbers mean something only in the namespace of the log, and the session is the keeper's only if
-    // its leader is dead: a living one has been given the number since.
+    // Process numbers are valid only in the pid namespace of the log, and the session is the keeper's only if its
+    // leader is dead: a living process has reused the number.
     let has_numbers =
         header.pid_space == pid_space && !all.iter().any(|each| each.pid == header.pid && !each.ended);
     let own = rustix::process::getpid().as_raw_pid();
@@ -240,7 +241,7 @@ fn marked(log: &ReadLog, process: &SystemProcess) -> Option<CommandOwner> {
     match log.entries.get(id) {
         Some(SpoolEntry::Begun(_)) => Some(CommandOwner::Attempt(id)),
         Some(_) => None,
-        // Forgotten, so what it left may stay; unless the log is damaged, and that is not certain.
+        // Forgotten, so its processes may stay; but if the log is damaged, that is not certain.
         None => log.damage.map(|_| CommandOwner::Attempt(id)),
     }
 }

@@ -1,6 +1,6 @@
 //! One command of a living keeper: its state, and the next step.
 //!
-//! Holds no lock and does nothing itself; the thread that attends to it asks for steps.
+//! It takes no lock and does nothing itself: a worker thread asks for steps and carries them out.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -31,9 +31,9 @@ pub(crate) struct KeeperRun {
     /// Processes seen to belong to it, to recognize them when their parents are gone.
     pub(crate) known: Vec<SystemProcess>,
     pub(crate) alarm: Option<Instant>,
-    /// The alarm that is in `State::alarms`.
+    /// The alarm that is in `KeeperState::alarms`.
     pub(crate) entered: Option<Instant>,
-    /// A thread attends to it, or will.
+    /// A worker thread handles it, or will.
     pub(crate) busy: bool,
 }
 
@@ -109,7 +109,7 @@ impl KeeperRun {
         std::mem::take(&mut self.settle).then_some(RunStep::Settle)
     }
 
-    /// Begins to end its processes. False if that has begun already.
+    /// Begins to end its processes. False if it had begun already.
     pub(crate) fn end(&mut self, why: EndedBy, now: Instant) -> bool {
         if matches!(self.phase, RunState::Ending(_)) {
             return false;
@@ -120,7 +120,7 @@ impl KeeperRun {
         true
     }
 
-    /// Its alarm has gone off: finds what is due, and sets the next alarm. Returns whether there is a step
+    /// Handles its alarm: finds what is due, and sets the next alarm. Returns whether there is a step
     /// to take.
     pub(crate) fn wake(&mut self, now: Instant) -> bool {
         self.alarm = None;
@@ -141,7 +141,7 @@ impl KeeperRun {
                 false
             }
             RunState::Ending(ending) => {
-                // A command that has written its limit twice over gets no further grace.
+                // A command that has written twice its limit gets no further grace.
                 let wild = written.is_some_and(|times| times >= 2);
                 if ending.kill_at.is_some_and(|kill_at| kill_at <= now) || wild {
                     ending.due = Some(Signal::KILL);

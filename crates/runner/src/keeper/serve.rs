@@ -25,11 +25,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Written to stdout when another keeper has the spool.
 pub(crate) const LOCKED: &str = "locked";
 
-/// Runs the keeper of the spool in this folder, for as long as there is something to keep.
+/// Runs the keeper of the spool in this folder, for as long as it has an engine or a command.
 ///
 /// To be called by a process that [`KeeperClient::start`](super::KeeperClient::start) has started, from its main thread
-/// and before there is any other. Its stdin is a connection to the engine that started it; on stdout it
-/// writes a line if it gives up. It returns only if it cannot begin; a keeper with nothing to do exits.
+/// and before any other thread exists. Its stdin is a connection to the engine that started it; on stdout it
+/// writes a line if it cannot start. It returns only if it cannot start; a keeper with nothing to do exits.
 pub fn main(folder: &Path) -> Result<Infallible, KeeperError> {
     let (shared, listener) = match begin(folder) {
         Ok(begun) => begun,
@@ -38,8 +38,8 @@ pub fn main(folder: &Path) -> Result<Infallible, KeeperError> {
                 KeeperError::Spool(SpoolError::Locked { .. }) => LOCKED.to_owned(),
                 error => with_causes(error),
             };
-            // The engine may have gone; the error is returned as well.
-            drop(say(&complaint));
+            // The engine may have died; the error is returned as well.
+            drop(print_line(&complaint));
             return Err(error);
         }
     };
@@ -58,7 +58,7 @@ fn allow_many_files() {
 }
 
 fn begin(folder: &Path) -> Result<(Arc<KeeperShared>, UnixListener), KeeperError> {
-    die_whole();
+    abort_on_panic();
     allow_many_files();
     let system = KeeperError::Processes;
     // Fails only for the leader of a group, which no engine has started.
@@ -106,12 +106,12 @@ fn run_threads(
     listener: UnixListener,
     first: Option<UnixStream>,
 ) -> io::Result<()> {
-    // First, since the engine that started this keeper is waiting for an answer.
+    // First, since the engine that started this keeper waits for an answer.
     if let Some(first) = first {
         let shared = Arc::clone(shared);
         thread("engine", move || {
             connection::serve(&shared, first);
-            shared.expect_nobody();
+            shared.end_patience();
         })?;
     } else {
         shared.watch(&mut locked(&shared.state));
@@ -121,7 +121,7 @@ fn run_threads(
     thread("engines", move || {
         for stream in listener.incoming().flatten() {
             let shared = Arc::clone(&listening);
-            // Without a thread the connection is closed, and the engine tries again.
+            // Without a thread the connection is closed, and the engine retries.
             drop(thread("engine", move || {
                 connection::serve(&shared, stream);
             }));
@@ -135,7 +135,7 @@ pub(super) fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> io::Res
 }
 
 /// Aborts on a panic: a keeper that has lost a thread would forget commands; a dead one is recovered.
-fn die_whole() {
+fn abort_on_panic() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         print(panic);
@@ -143,7 +143,7 @@ fn die_whole() {
     }));
 }
 
-fn say(line: &str) -> io::Result<()> {
+fn print_line(line: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{}", line.replace('\n', " "))?;
     out.flush()

@@ -1,7 +1,7 @@
-//! What the threads of a keeper share.
+//! The state shared by the threads of a keeper.
 //!
-//! One lock for the running commands, one for the log; both are held for moments only, never while a
-//! process is created or a file is copied.
+//! One lock covers the running commands, another one the log. Both are locked only briefly, never while a process is
+//! created or a file is copied.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::io;
@@ -23,7 +23,7 @@ const LITTLE: u64 = 64 << 10;
 
 #[derive(Debug)]
 pub(crate) struct KeeperShared {
-    /// For threads that are started when they are needed.
+    /// For threads that are started later.
     pub(crate) own: Weak<Self>,
     pub(crate) most_workers: usize,
     pub(crate) spool: Spool,
@@ -52,7 +52,7 @@ pub(crate) struct KeeperState {
     /// There have ever been strays; then an orphan without a mark may belong to one of them.
     pub(crate) had_strays: bool,
     pub(crate) queue: VecDeque<u64>,
-    /// The threads that attend to commands, and how many of them are idle.
+    /// The number of worker threads, and how many of them are idle.
     pub(crate) workers: usize,
     pub(crate) idle: usize,
     /// The timer thread runs.
@@ -60,7 +60,7 @@ pub(crate) struct KeeperState {
     pub(crate) alarms: BTreeSet<(Instant, u64)>,
     pub(crate) made: u64,
     pub(crate) engine: bool,
-    /// How long the first engine has time to connect.
+    /// Until when the keeper waits for the first engine.
     pub(crate) patience: Option<Instant>,
 }
 
@@ -122,20 +122,20 @@ impl KeeperShared {
         let Some(run) = state.runs.get_mut(&id) else {
             return;
         };
-        // A thread that attends to it already asks for the next step before it turns away.
+        // A thread that handles it already asks for the next step before it is done.
         if !run.busy {
             run.busy = true;
             state.queue.push_back(id);
             self.work.notify_one();
             if state.queue.len() > state.idle && state.workers < self.most_workers {
-                // Without a new thread the others do the work.
+                // Without a new thread the existing ones do the work.
                 drop(self.hire(state));
             }
         }
     }
 
-    /// Starts one more worker. Only when needed: most keepers have few commands at a time, and a thread
-    /// takes as long to start as a small command to run.
+    /// Starts another worker thread. Only when needed: most keepers have few commands at a time, and starting a
+    /// thread takes as long as running a small command.
     pub(crate) fn hire(&self, state: &mut KeeperState) -> io::Result<()> {
         if let Some(shared) = self.own.upgrade() {
             thread("commands", move || attend::work(&shared))?;
@@ -185,8 +185,8 @@ impl KeeperShared {
         }
     }
 
-    /// A child of the keeper has ended. Returns a command that consisted of this process alone, as far as
-    /// can be told, and wrote little: the caller may attend to it on the spot.
+    /// A child of the keeper has ended. Returns a command that apparently consisted of this process alone, and
+    /// wrote little; the caller may handle it at once.
     pub(crate) fn child_ended(&self, pid: i32, end: CommandEnd, reparented: bool) -> Option<u64> {
         let mut state = locked(&self.state);
         if let Some(id) = state.by_pid.remove(&pid) {
@@ -217,7 +217,7 @@ impl KeeperShared {
     }
 
     /// Admits an engine once the last one has left. False if that takes too long.
-    pub(crate) fn let_in(&self, wait: Duration) -> bool {
+    pub(crate) fn admit_engine(&self, wait: Duration) -> bool {
         let (mut state, _) = self
             .engine_left
             .wait_timeout_while(locked(&self.state), wait, |state| state.engine)
@@ -230,24 +230,24 @@ impl KeeperShared {
         free
     }
 
-    pub(crate) fn let_out(&self) {
+    pub(crate) fn engine_gone(&self) {
         locked(&self.ledger).disconnect();
         let mut state = locked(&self.state);
         state.engine = false;
         self.engine_left.notify_all();
-        self.leave_if_idle(&state);
+        self.exit_if_idle(&state);
     }
 
-    /// The first engine has been here, or will never come.
-    pub(crate) fn expect_nobody(&self) {
+    /// The first engine has connected, or never will.
+    pub(crate) fn end_patience(&self) {
         let mut state = locked(&self.state);
         state.patience = None;
-        self.leave_if_idle(&state);
+        self.exit_if_idle(&state);
     }
 
-    /// Exits if there is neither an engine nor a command: everything is in the log. An engine that connects
-    /// at this moment gets an error, and starts the next keeper.
-    pub(crate) fn leave_if_idle(&self, state: &KeeperState) {
+    /// Exits if there is neither an engine nor a command; everything is in the log. An engine that connects at
+    /// this moment gets an error, and starts the next keeper.
+    pub(crate) fn exit_if_idle(&self, state: &KeeperState) {
         if !state.engine && state.runs.is_empty() && state.patience.is_none() {
             // If this fails, the next keeper removes the socket.
             drop(self.spool.remove_socket());

@@ -1,4 +1,4 @@
-//! A command to run.
+//! The specification of a command.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use minicbor::{Decode, Encode};
 
 use crate::codec;
 
-/// Complete: the keeper adds nothing but a mark in the environment.
+/// A command to run. The keeper adds nothing but a mark in the environment.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct CommandSpec {
     /// The attempt. A keeper runs an id once, and refuses a second start.
@@ -28,18 +28,18 @@ pub struct CommandSpec {
     #[n(4)]
     #[cbor(with = "codec")]
     pub stdin: Option<PathBuf>,
-    /// After this it is ended with all processes it started.
+    /// After this time it is ended, with all processes it started.
     #[n(5)]
     #[cbor(with = "codec")]
     pub timeout: Option<Duration>,
-    /// The most bytes it may write, output and error output together. Polled, so a fast writer gets past it
+    /// The most bytes it may write, output and error output together. Polled, so a fast writer may exceed it
     /// before it is ended.
     #[n(6)]
     pub output_limit: Option<u64>,
-    /// How many bytes of the output are needed as a whole; a mebibyte is kept in any case.
+    /// How many bytes from the beginning of the output to keep; at least a mebibyte is kept.
     #[n(7)]
     pub capture: u64,
-    /// Between TERM and KILL.
+    /// The time between TERM and KILL.
     #[n(8)]
     #[cbor(with = "codec")]
     pub grace: Duration,

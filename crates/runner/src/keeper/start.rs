@@ -1,4 +1,4 @@
-//! Reaching the keeper of a spool: the living one, or a new one.
+//! Connecting to the keeper of a spool, or starting one.
 
 use std::ffi::OsString;
 use std::io::{self, BufReader, Read, Write};
@@ -16,7 +16,7 @@ use super::message::{KeeperRefusal, KeeperReply};
 use super::{KeeperClient, KeeperError, KeeperEvent, LaunchedKeeper};
 use crate::spool::{CommandFate, RecoveredSpool, Spool};
 
-/// How long to try: a keeper that is about to exit must be gone before the next can start.
+/// How long to try. A keeper that is about to exit must be gone before the next one can start.
 const TRYING: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long a living keeper may take to answer.
@@ -46,7 +46,7 @@ impl KeeperClient {
         Ok((keeper, recovered))
     }
 
-    /// As [`Self::start`], perhaps with a keeper that was launched before. `tell` gets all events, until it
+    /// As [`Self::start`], perhaps with a keeper that was launched before. `on_event` gets all events, until it
     /// returns false.
     pub(crate) fn reach(
         binary: &Path,
@@ -55,27 +55,27 @@ impl KeeperClient {
         launched: Option<LaunchedKeeper>,
         on_event: impl Fn(&Spool, KeeperEvent) -> bool + Send + 'static,
     ) -> Result<(Self, RecoveredSpool), KeeperError> {
-        let (spool, mut met) = match launched {
+        let (spool, mut greeting) = match launched {
             Some(launched) => (launched.spool.clone(), launched.meet()?),
             None => (Spool::open(folder)?, None),
         };
         let until = Instant::now().checked_add(TRYING);
         loop {
-            if let Some(met) = met {
-                return Self::over(met, spool, on_event).map_err(KeeperError::Silent);
+            if let Some(greeting) = greeting {
+                return Self::over(greeting, spool, on_event).map_err(KeeperError::Silent);
             }
             let failed = match connect(&spool) {
                 Err(KeeperError::Silent(error)) => error,
                 connected => {
-                    met = Some(connected?);
+                    greeting = Some(connected?);
                     continue;
                 }
             };
             if until.is_some_and(|until| until <= Instant::now()) {
                 return Err(KeeperError::Silent(failed));
             }
-            met = LaunchedKeeper::of(binary, args, spool.clone())?.meet()?;
-            if met.is_none() {
+            greeting = LaunchedKeeper::of(binary, args, spool.clone())?.meet()?;
+            if greeting.is_none() {
                 std::thread::sleep(PAUSE);
             }
         }
@@ -89,13 +89,13 @@ fn connect(spool: &Spool) -> Result<KeeperGreeting, KeeperError> {
         .and_then(|()| stream.write_all(&greeting()))
         .map_err(KeeperError::Silent)?;
     let mut stream = BufReader::new(stream);
-    let (pid, recovered) = hear_known(&mut stream)?;
+    let (pid, recovered) = read_recovered(&mut stream)?;
     let lasting = stream.get_ref().set_read_timeout(None);
     lasting.map_err(KeeperError::Silent)?;
     Ok(KeeperGreeting { stream, pid, recovered, child: None })
 }
 
-pub(super) fn hear_known(stream: &mut impl Read) -> Result<(i32, RecoveredSpool), KeeperError> {
+pub(super) fn read_recovered(stream: &mut impl Read) -> Result<(i32, RecoveredSpool), KeeperError> {
     let mut recovered = RecoveredSpool::default();
     let mut keeper = 0;
     loop {

@@ -14,8 +14,8 @@ use crate::folder::JobFolder;
 use crate::keeper::{CommandSpec, KeeperClient};
 use crate::secrets::Secrets;
 
-/// Runs programs, and outlives the engine. Reports with an [`ExecutorMessage`]: ends, completed, and also
-/// that the keeper has gone, so no request returns an error. See [`KeeperClient`] for what each request means.
+/// Runs programs, and outlives the engine. It reports ends, and also the loss of the keeper, with an
+/// [`ExecutorMessage`], so no request returns an error. The requests are those of [`KeeperClient`].
 pub trait CommandHost {
     /// Runs a command whose start is on record.
     fn run(&self, spec: CommandSpec, expected: ExpectedEnd);
@@ -33,7 +33,7 @@ pub trait CommandHost {
 
 pub struct KeeperAddress<'a> {
     pub folder: &'a JobFolder,
-    /// The last output position on record, if the spool is gone.
+    /// The last output segment on record, if the spool is gone.
     pub behind: Option<u32>,
     /// The attempts of programs on record as started that may have begun.
     pub started: BTreeMap<StartId, RecordedAttempt>,
@@ -46,7 +46,7 @@ pub struct KeeperAddress<'a> {
 
 pub struct ReachedKeeper {
     pub keeper: Box<dyn CommandHost>,
-    /// Of every attempt on record as started.
+    /// The fate of every attempt on record as started.
     pub fates: BTreeMap<StartId, AttemptFate>,
     /// Other attempts the keeper knows of.
     pub others: BTreeSet<StartId>,

@@ -1,7 +1,7 @@
-//! How attempts of programs ended, from the notes of their keeper.
+//! Turns the exit of a command, as its keeper reports it, into the end of an attempt.
 //!
-//! Done where the output is, not in the event loop: a keeper on another machine would do the same, and
-//! send the complete [`AttemptEnd`]. No text in it holds a secret.
+//! This is done where the output is, not in the event loop: a keeper on another machine could do the same and send
+//! the complete [`AttemptEnd`]. Secrets are redacted from every text in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -31,13 +31,13 @@ use crate::spool::{
 const CAPTURE: u64 = 16 << 20;
 /// The most bytes of an output that items can be read from.
 const INPUT: u64 = 1 << 30;
-/// How many last lines of an output rules look at.
+/// How many of the last lines of an output are matched by rules.
 const LINES: usize = 1000;
 /// How much of the output of a failed command is shown.
 const SHOWN_LINES: usize = 20;
 const SHOWN_BYTES: usize = 4 << 10;
 
-/// The machine lacks a resource just now: EAGAIN, ENOMEM, ENFILE, EMFILE, ENOSPC. No fault of the program.
+/// The machine lacks a resource for now, which is no fault of the program: EAGAIN, ENOMEM, ENFILE, EMFILE, ENOSPC.
 const PASSING: [i32; 5] = [11, 12, 23, 24, 28];
 
 pub trait CapturedOutputs {
@@ -65,7 +65,7 @@ impl CapturedOutputs for Spool {
 
 #[derive(Clone, Debug, Default)]
 pub struct ExpectedEnd {
-    /// The most bytes of output to read, if something depends on it.
+    /// The most bytes of output to read, if the output is needed.
     pub(crate) capture: Option<u64>,
     /// In bytes; a command that writes more is ended.
     pub(crate) output_limit: Option<u64>,
@@ -107,8 +107,8 @@ pub struct AttemptEnds {
 }
 
 impl AttemptEnds {
-    /// For the attempts on record as started. Made before a keeper is reached, since the keeper may
-    /// report ends at once.
+    /// For the attempts on record as started. Created before connecting to a keeper, which may report ends at
+    /// once.
     pub fn new(secrets: Secrets, started: &BTreeMap<StartId, RecordedAttempt>) -> Self {
         let expected = started.iter().map(|(start, it)| (*start, it.expected.clone()));
         Self { secrets, expected: Mutex::new(expected.collect()) }
@@ -118,12 +118,12 @@ impl AttemptEnds {
         locked(&self.expected).insert(start, expected);
     }
 
-    /// The end of an attempt is on record. Until then a keeper may report it more than once.
+    /// The end of an attempt is on record. Before that, a keeper may report it more than once.
     pub fn forget(&self, start: StartId) {
         locked(&self.expected).remove(&start);
     }
 
-    /// None if the event is not news.
+    /// None if the event changes nothing.
     pub fn message(&self, event: KeeperEvent, outputs: &dyn CapturedOutputs) -> Option<ExecutorMessage> {
         Some(match event {
             KeeperEvent::Began(running) => ExecutorMessage::Began {
@@ -132,7 +132,7 @@ impl AttemptEnds {
             },
             KeeperEvent::Exited(exited) => ExecutorMessage::Ended(Box::new(self.end(&exited, outputs))),
             KeeperEvent::Refused { id: Some(id), why } => match why {
-                // It runs or has run, so its end is reported anyway.
+                // The attempt runs or has run, so its end is reported anyway.
                 KeeperRefusal::Known => return None,
                 KeeperRefusal::Cancelled => ExecutorMessage::NotBegun(StartId(id)),
                 why => ExecutorMessage::Refused(why),
@@ -184,7 +184,7 @@ impl AttemptEnds {
     }
 }
 
-/// Whether a command was found alive after its timeout, because no keeper was there to end it.
+/// Whether a command was found running after its timeout, because no keeper was alive to end it.
 fn was_overdue(found: &VanishedCommand, timeout: Option<Duration>, now: Timestamp) -> bool {
     let ran = now.since(wall(found.began));
     found.ended > 0 && timeout.is_some_and(|timeout| ran >= timeout)
@@ -214,7 +214,7 @@ fn ended(
             }
             Err(error) if end.failure.is_none() => {
                 end.failure = Some(FailureCause::Unreadable);
-                end.error = format!("it succeeded, but its output cannot be used: {error}");
+                end.error = format!("the command succeeded, but its output cannot be used: {error}");
                 return end;
             }
             Err(_) => {}
@@ -223,7 +223,7 @@ fn ended(
     if failure.is_some() {
         end.stderr_end = end_of(&exited.stderr, outputs, secrets);
         end.stdout_end = end_of(&exited.stdout, outputs, secrets);
-        end.error = told(exited, expected).unwrap_or_else(|| {
+        end.error = explanation(exited, expected).unwrap_or_else(|| {
             // Some programs write errors to their output.
             let quiet = end.stderr_end.trim().is_empty();
             let text = if quiet { &end.stdout_end } else { &end.stderr_end };
@@ -240,28 +240,28 @@ fn vanished(
     secrets: &Secrets,
     now: Timestamp,
 ) -> AttemptEnd {
-    let said = vanished.map_or_else(String::new, |it| end_of(&it.stderr, outputs, secrets));
+    let stderr_end = vanished.map_or_else(String::new, |it| end_of(&it.stderr, outputs, secrets));
     let left = match vanished {
         Some(it) if it.survived > 0 => {
-            format!("; {} of its processes could not be ended", it.survived)
+            format!("; {} of its processes could not be killed", it.survived)
         }
         _ => String::new(),
     };
     let fate = match vanished {
-        Some(it) if it.ended > 0 => "it was found running with nobody to wait for it, and was ended",
-        Some(_) => "it was gone when the job was gone on with, and nobody knows how it ended",
-        None => "nobody knows whether it began or how it ended",
+        Some(it) if it.ended > 0 => "the keeper died; the command was found running and was killed",
+        Some(_) => "the keeper died; the command is gone, and its exit status is unknown",
+        None => "it is unknown whether the command began or how it ended",
     };
-    let said = match last_lines(&said).as_str() {
+    let shown = match last_lines(&stderr_end).as_str() {
         "" => String::new(),
         lines => format!("\n{lines}"),
     };
     AttemptEnd {
         start,
         failure: Some(FailureCause::Interrupted),
-        // How long it ran is not known of one that was found gone.
+        // If it was found gone, how long it ran is unknown.
         took: vanished.filter(|it| it.ended > 0).map(|it| now.since(wall(it.began))).unwrap_or_default(),
-        error: format!("{fate}{left}{said}"),
+        error: format!("{fate}{left}{shown}"),
         stdout: vanished.and_then(|it| kept(&it.stdout)),
         stderr: vanished.and_then(|it| kept(&it.stderr)),
         ..AttemptEnd::default()
@@ -281,7 +281,7 @@ fn end_of(kept: &SpooledOutput, outputs: &dyn CapturedOutputs, secrets: &Secrets
 fn cause(exited: &CommandExit) -> Option<FailureCause> {
     match (exited.why, exited.end) {
         (EndedBy::Timeout, _) => Some(FailureCause::Timeout),
-        // A command that writes too much will do so again.
+        // The next attempt would write too much as well.
         (EndedBy::OutputLimit, _) => Some(FailureCause::Other(FailureClass::Permanent)),
         (EndedBy::Cancelled, _) => Some(FailureCause::Interrupted),
         (EndedBy::Itself, CommandEnd::Code(0)) => None,
@@ -292,7 +292,7 @@ fn cause(exited: &CommandExit) -> Option<FailureCause> {
         {
             Some(FailureCause::Other(FailureClass::Transient))
         }
-        // Only a program has an exit status, as a shell gives it; a missing folder has none.
+        // For a program a shell would show an exit status; for a missing folder there is none.
         (EndedBy::Itself, CommandEnd::NotStarted(NotStartedCommand { refusing, .. }))
             if refusing != StartRefusal::Program =>
         {
@@ -303,24 +303,24 @@ fn cause(exited: &CommandExit) -> Option<FailureCause> {
 }
 
 /// An explanation that is better than the command's last lines.
-fn told(exited: &CommandExit, expected: &ExpectedEnd) -> Option<String> {
+fn explanation(exited: &CommandExit, expected: &ExpectedEnd) -> Option<String> {
     let ExpectedEnd { program, working_dir: directory, .. } = expected;
     match (exited.why, exited.end) {
         (EndedBy::OutputLimit, _) => {
             let most = expected.output_limit.unwrap_or_default();
-            Some(format!("it wrote more than its output_limit of {most} bytes"))
+            Some(format!("the output exceeds the output_limit of {most} bytes"))
         }
         (_, CommandEnd::NotStarted(NotStartedCommand { errno, refusing })) => {
             let error = std::io::Error::from_raw_os_error(errno);
             Some(match refusing {
                 StartRefusal::Program if errno == 2 => {
-                    format!("`{program}` is not installed, or not where PATH looks")
+                    format!("program `{program}` was not found")
                 }
-                StartRefusal::Program => format!("`{program}` cannot be started: {error}"),
+                StartRefusal::Program => format!("cannot start `{program}`: {error}"),
                 StartRefusal::WorkingDirectory => {
-                    format!("its working directory `{directory}` cannot be used: {error}")
+                    format!("cannot use the working directory `{directory}`: {error}")
                 }
-                StartRefusal::Stdin => format!("its input cannot be opened: {error}"),
+                StartRefusal::Stdin => format!("cannot open the input of the command: {error}"),
             })
         }
         _ => None,

@@ -15,13 +15,13 @@ use crate::keeper::KeeperError;
 pub type Withdraw = Box<dyn FnOnce() + Send>;
 
 pub trait Machine: Send + Sync {
-    /// Sleep included. Cannot be set, unlike the wall clock.
+    /// The time since boot, including sleep. Unlike the wall clock, it cannot be set.
     fn uptime(&self) -> Duration;
 
     /// The wall clock, and the uptime at that instant.
     fn clocks(&self) -> (Timestamp, Duration);
 
-    /// The fewest records between two snapshots of a job. Reading fewer takes no time to speak of.
+    /// The fewest records between two snapshots of a job. Reading fewer takes negligible time.
     fn save_after(&self) -> u64 {
         16_384
     }
@@ -38,7 +38,7 @@ pub trait Machine: Send + Sync {
 
     fn aside(&self, work: Box<dyn FnOnce() + Send>);
 
-    /// Sends a request; that it was accepted, or how it ended, is reported.
+    /// Sends an HTTP request, and reports that the service has accepted it, or how it ended.
     fn send(&self, order: HttpOrder, notifier: Notifier) -> Withdraw;
 
     fn has_function(&self, _name: &str) -> bool {
@@ -49,9 +49,9 @@ pub trait Machine: Send + Sync {
         Box::new(|| {})
     }
 
-    /// Reaches the keeper of a job, or starts one, and says what became of the attempts of the last one.
-    /// If the keeper cannot tell which attempts never began, their remaining processes are ended
-    /// first, so that no second attempt runs beside one of them.
+    /// Connects to the keeper of a job, or starts one, and returns the fates of the attempts on record. If the
+    /// keeper cannot tell which attempts never began, their remaining processes are ended first, so that no
+    /// second attempt runs beside one of them.
     fn keeper(&self, reach: KeeperAddress<'_>) -> Result<ReachedKeeper, KeeperError>;
 
     fn has_spool(&self, folder: &JobFolder) -> bool;
@@ -63,8 +63,8 @@ pub trait Machine: Send + Sync {
     /// Writes a private file of a job, atomically.
     fn keep(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
 
-    /// Notes that a process runs the job, only to know afterwards how long none did: it does not
-    /// decide who owns the job, and may be lost.
+    /// Notes that a process runs the job, so that a resumed job can report how long it was interrupted. This does
+    /// not decide who owns the job, and may be lost.
     fn note_alive(&self, folder: &JobFolder);
 
     /// When `note_alive` was last called.

@@ -34,7 +34,7 @@ pub struct LocalMachine {
 }
 
 impl LocalMachine {
-    /// `keeper` is the program that is a keeper if it is called with `keeper_args` and a folder.
+    /// `keeper` is the program that runs a keeper when it is called with `keeper_args` and a folder.
     pub fn with_keeper(keeper: PathBuf, keeper_args: Vec<OsString>) -> Self {
         Self { keeper, keeper_args, ..Self::default() }
     }
@@ -43,8 +43,8 @@ impl LocalMachine {
         Self { functions: Some((functions, handle)), ..self }
     }
 
-    /// Starts the keeper of a job in parallel with its submission. If the submission fails, the keeper
-    /// exits by itself; if the keeper cannot be started, that is tried, and reported, again when it is needed.
+    /// Starts the keeper of a job in parallel with its submission. If the submission fails, the keeper exits by
+    /// itself; if the keeper cannot be started, that is tried again, and reported, when it is needed.
     pub fn foresee(&self, folder: &JobFolder) {
         let (folder, keeper) = (folder.clone(), self.keeper.clone());
         let args = self.keeper_args.clone();
@@ -67,7 +67,7 @@ impl LocalMachine {
         if let Some(launched) = self.launched(&folder.spool()) {
             launched.end();
         }
-        // A folder that stays does no harm.
+        // If this fails, an empty folder stays, which is harmless.
         drop(folder.remove());
     }
 }
@@ -97,7 +97,7 @@ impl Machine for LocalMachine {
     fn call(&self, order: FunctionOrder, notifier: Notifier) -> Withdraw {
         match &self.functions {
             Some((functions, runtime)) => functions.call(runtime, order, notifier),
-            // Not reached: a job that names a function is not begun here.
+            // Not reached: `has_function` keeps such a job from being begun.
             None => Box::new(|| {}),
         }
     }
@@ -112,12 +112,12 @@ impl Machine for LocalMachine {
         }
         let launched = self.launched(&spool);
         let endings = Arc::new(AttemptEnds::new(reach.secrets, &reach.started));
-        let (hearing, notifier) = (Arc::clone(&endings), reach.notifier.clone());
-        let tell = move |spool: &Spool, event| {
-            let message = hearing.message(event, spool);
+        let (ends, notifier) = (Arc::clone(&endings), reach.notifier.clone());
+        let on_event = move |spool: &Spool, event| {
+            let message = ends.message(event, spool);
             message.is_none_or(|message| notifier.try_send(message))
         };
-        let reached = KeeperClient::reach(&self.keeper, &self.keeper_args, &spool, launched, tell);
+        let reached = KeeperClient::reach(&self.keeper, &self.keeper_args, &spool, launched, on_event);
         let (keeper, recovered) = reached?;
         let tokens = reach.started.values().filter_map(|it| it.token.clone());
         let tokens: BTreeSet<String> = tokens.collect();

@@ -1,7 +1,7 @@
 //! Ending processes, and knowing that they have ended.
 //!
-//! A signal goes through a process descriptor, opened and then compared with the process that was
-//! seen, so it never reaches another process that reuses the number.
+//! A signal is sent through a process descriptor, which is opened and then compared with the expected process, so it
+//! never reaches another process that reuses the number.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -67,7 +67,7 @@ fn open_descriptor(process: &SystemProcess) -> io::Result<Option<OwnedFd>> {
         Err(rustix::io::Errno::SRCH) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    // Another process may have got the number before it was opened, so it is looked up again.
+    // Another process may have reused the number before the descriptor was opened, so it is looked up again.
     let same = SystemProcess::find(process.pid).is_some_and(|now| now.started == process.started);
     Ok(same.then_some(descriptor))
 }

@@ -1,7 +1,7 @@
 //! Processes as `/proc` shows them.
 //!
-//! Reads and signals, and decides nothing: what belongs to which attempt is the keeper's affair. A
-//! number is never trusted alone; a process is its number and the instant it was started.
+//! This module reads and signals processes; the keeper decides which process belongs to which attempt. A number alone
+//! never identifies a process: it takes the number and the instant at which the process was started.
 
 mod ending;
 mod mark;

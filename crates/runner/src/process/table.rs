@@ -69,7 +69,7 @@ pub(crate) fn descendants(
     }
 }
 
-/// Nothing that ran in another boot runs now.
+/// The boot id: no process of another boot is running.
 pub(crate) fn boot() -> io::Result<String> {
     #[cfg(feature = "failpoints")]
     if let Ok(other) = std::env::var("UNDAUNTED_TEST_BOOT_ID") {
@@ -79,7 +79,7 @@ pub(crate) fn boot() -> io::Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// The pid namespace; in another container a number means another process.
+/// The pid namespace: in another container, a number refers to another process.
 pub(crate) fn pid_space() -> io::Result<u64> {
     std::fs::metadata("/proc/self/ns/pid").map(|found| found.ino())
 }
@@ -102,7 +102,7 @@ mod tests {
     use super::{SystemProcess, descendants};
 
     #[test]
-    fn a_name_full_of_brackets_does_not_confuse() {
+    fn a_process_name_may_contain_brackets() {
         let text = "7 (a) (b) ) S 1 7 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4711 0";
         let expected = SystemProcess { pid: 7, parent: 1, group: 7, session: 5, started: 4711, ended: false };
         assert_eq!(SystemProcess::parse(7, text), Some(expected));
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn descendants_are_found_whatever_the_order() {
+    fn descendants_are_found_in_any_order() {
         let process =
             |pid, parent| SystemProcess { pid, parent, group: 0, session: 0, started: 0, ended: false };
         let all = [process(9, 8), process(8, 2), process(3, 1), process(2, 1)];

@@ -1,7 +1,7 @@
-//! All attempts of a job, one after the other in the order in which they began.
+//! All attempts of a job, in the order in which they began.
 //!
-//! An attempt is complete when its item has a record behind the end of the attempt; until then those that
-//! began later wait behind it. If one attempt keeps too many waiting, its end is looked up in the index.
+//! An attempt is complete when its item has a record after the end of the attempt; until then, attempts that began
+//! later wait in a queue. If the queue becomes too long, the end of its first attempt is looked up in the index.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,7 +14,7 @@ use undaunted_store::{Store, Version};
 use super::JobReader;
 use crate::journal::{JournalError, decode};
 
-/// Attempts that wait for one before them.
+/// The longest queue of attempts.
 const WAITING: usize = 4096;
 
 #[derive(Default)]
@@ -22,9 +22,9 @@ struct Queue {
     histories: Histories,
     /// In the order of their starts; `None` while the attempt is not complete.
     attempts: VecDeque<(ItemId, Option<PastAttempt>)>,
-    /// How many were taken off the front.
+    /// How many attempts have left the queue.
     taken: usize,
-    /// The places of an item's attempts that are not complete.
+    /// The positions of an item's attempts that are not complete.
     places: BTreeMap<ItemId, VecDeque<usize>>,
 }
 
@@ -40,7 +40,7 @@ impl Queue {
             self.attempts.push_back((item, None));
             self.places.entry(item).or_default().push_back(place);
         }
-        // What follows from a failure is in the next record of the item.
+        // The consequence of a failure is in the next record of the item.
         let is_open = matches!(
             event,
             ItemEvent::AttemptStarted(_) | ItemEvent::AttemptFailed(_) | ItemEvent::AttemptAccepted { .. }
@@ -48,7 +48,7 @@ impl Queue {
         self.complete(job, item, usize::from(is_open));
     }
 
-    /// Takes the attempts of an item, but for so many of the last ones, to their places.
+    /// Completes the attempts of an item, except for the last `open` ones.
     fn complete(&mut self, job: &Job, item: ItemId, open: usize) {
         let Some(history) = self.histories.items.get_mut(&item) else {
             return;
@@ -68,7 +68,7 @@ impl Queue {
         history.stops.clear();
         history.holds.clear();
         history.mends.clear();
-        // Its round is needed if it is redriven; of most items of a map it is the first.
+        // The round is needed in case of a redrive; for most items of a map it is the first.
         let is_over = history.attempts.is_empty() && history.end.is_some();
         if is_over && history.round <= 1 && job.plan().is_map(item.step) {
             self.histories.items.remove(&item);
@@ -83,7 +83,7 @@ impl Queue {
         Some((item, attempt?))
     }
 
-    /// The item whose attempt keeps too many waiting, and how many attempts of it wait.
+    /// The item whose attempt is first in a queue that is too long.
     fn blocked(&self) -> Option<ItemId> {
         let (item, _) = self.attempts.front()?;
         (self.attempts.len() > WAITING).then_some(*item)
@@ -98,7 +98,7 @@ impl Queue {
 }
 
 impl JobReader<'_> {
-    /// Calls `each` with every attempt up to the version that was read, the name of its item at hand.
+    /// Calls `each` with every attempt up to the version that was read, with the name of its item loaded.
     pub fn each_attempt<E: From<JournalError>>(
         &mut self,
         mut each: impl FnMut(&Job, &PastAttempt) -> Result<(), E>,
@@ -107,7 +107,7 @@ impl JobReader<'_> {
         let store: &dyn Store = self.store;
         let aggregate = self.aggregate.clone();
         let mut plan = self.plan_at_record()?;
-        // Most of what stands before the first attempt are the names and values of items.
+        // The records before the first attempt are mostly names and values of items.
         let begin = self.projection.index.first_of_items();
         let begin = begin.into_iter().chain(self.projection.turns.first().copied());
         let before = begin.min().unwrap_or(self.version.next().0);
@@ -148,7 +148,7 @@ impl JobReader<'_> {
         let found = found.or_else(|| open.cloned());
         match (queue.attempts.front_mut(), found) {
             (Some((_, waiting)), Some(found)) => *waiting = Some(found),
-            // Its start is the only thing the journal says of it: others must not wait for it.
+            // The journal has only its start, so the others must not wait for it.
             (Some(_), None) => {
                 drop(queue.attempts.pop_front());
                 queue.taken = queue.taken.saturating_add(1);

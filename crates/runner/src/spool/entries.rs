@@ -1,6 +1,5 @@
-//! What a log says about every attempt it knows.
-//!
-//! A fold of its records, shared by a living keeper and by the one that reads the log of a dead keeper.
+//! The state of every attempt in a log, folded from its records: by a keeper for its own log, and by the next one for
+//! the log of a dead keeper.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};

@@ -1,6 +1,4 @@
-//! How a command ended.
-//!
-//! Facts only: the policy says whether an end is a failure, and of which class.
+//! How a command ended. Facts only: the policy decides whether an end is a failure, and of which class.
 
 use std::time::SystemTime;
 
@@ -64,8 +62,8 @@ pub enum EndedBy {
     Itself,
     #[n(1)]
     Timeout,
-    /// By the keeper. Also said of a command that ended before the keeper looked, so that it does not
-    /// depend on a race.
+    /// By the keeper. Also used for a command that exceeded the limit and ended before the keeper checked, so that
+    /// the result does not depend on a race.
     #[n(2)]
     OutputLimit,
     #[n(3)]

@@ -1,7 +1,7 @@
 //! The folder of a spool: its paths, its privacy, and its lock.
 //!
-//! Private to one user, since commands write secrets. One keeper at a time writes, under a lock that ends
-//! with its process.
+//! It is private to one user, since commands may write secrets. One keeper at a time writes it, under a lock that
+//! ends with its process.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;
@@ -18,20 +18,20 @@ const SOCKET_PATH: usize = 107;
 #[derive(Clone, Debug)]
 pub struct Spool {
     folder: PathBuf,
-    /// Open, since a path through its descriptor is short however long its own path is.
+    /// Kept open, since a path through its descriptor is short however long the path of the folder is.
     handle: Arc<File>,
 }
 
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpoolError {
-    #[error("the spool `{}` cannot be made", folder.display())]
+    #[error("cannot create the spool `{}`", folder.display())]
     Create { folder: PathBuf, source: io::Error },
-    #[error("the spool `{}` cannot be used", folder.display())]
+    #[error("cannot use the spool `{}`", folder.display())]
     Unusable { folder: PathBuf, source: io::Error },
     #[error("the spool `{}` belongs to user {owner}", folder.display())]
     Foreign { folder: PathBuf, owner: u32 },
-    #[error("the spool `{}` is used by another process", folder.display())]
+    #[error("another process is using the spool `{}`", folder.display())]
     Locked { folder: PathBuf },
 }
 
@@ -103,7 +103,7 @@ impl Spool {
         self.folder.join("keeper.err")
     }
 
-    /// A path of the socket that fits into an address: through the open folder if the plain one is too
+    /// A path of the socket that fits into a socket address: through the open folder if the plain path is too
     /// long. An abstract name would fit too, but any user could connect to it.
     fn socket(&self) -> PathBuf {
         let plain = self.folder.join("socket");

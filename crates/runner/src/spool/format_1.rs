@@ -1,6 +1,6 @@
 //! Records of a log as releases up to 0.1 wrote them.
 //!
-//! Read only: a keeper that takes over such a spool rewrites its log, and other readers read it as it is.
+//! Only read: a keeper that recovers such a spool rewrites its log; other readers leave it as it is.
 //! Numbers are little-endian, a length precedes a text, a tag precedes a variant.
 
 use std::time::{Duration, SystemTime};

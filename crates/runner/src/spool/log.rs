@@ -1,8 +1,7 @@
 //! The log of a spool: appended to, read as a whole, and rewritten when most of it is forgotten.
 //!
-//! A record that was written is in the kernel's hands, so it survives the death of all our
-//! processes. It is not synced: the boot id shows that the machine has died, and then nothing in the spool
-//! is trusted.
+//! A written record is in the page cache, so it survives the death of any process. The log is not synced: another boot
+//! id shows that the machine was restarted, and then nothing in the spool is trusted.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -58,8 +57,8 @@ impl SpoolLog {
         })
     }
 
-    /// Adds a record before the act it announces. If it cannot be written, the log is unchanged and the
-    /// act must not happen.
+    /// Adds a record before the action it announces. If it cannot be written, the log is unchanged and the action
+    /// must not happen.
     pub(crate) fn announce(&mut self, record: &SpoolRecord) -> io::Result<()> {
         if self.is_behind {
             self.renew()?;
@@ -69,7 +68,7 @@ impl SpoolLog {
         Ok(())
     }
 
-    /// Adds a record of what has happened. If it cannot be written now, the next record brings it.
+    /// Adds a record of what has happened. If it cannot be written now, it is written with the next record.
     pub(crate) fn note(&mut self, record: &SpoolRecord) {
         self.entries.apply(record);
         if self.is_behind || self.length > self.worth {

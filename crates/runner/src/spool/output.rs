@@ -1,7 +1,7 @@
-//! What is kept of an attempt's output: the beginning and the end.
+//! The kept output of an attempt: its beginning and its end.
 //!
-//! A [`SpooledOutput`] is a place in a segment and the length of the whole output, small enough for the log
-//! and for messages; the bytes are read when they are needed.
+//! A [`SpooledOutput`] is a position in a segment and the length of the whole output, small enough for the log and for
+//! messages; the bytes are read when they are needed.
 
 use std::fs::File;
 use std::io;
@@ -28,8 +28,8 @@ pub struct SpooledOutput {
     /// Bytes kept of the end, right behind the head. Bytes between head and tail may have been dropped.
     #[n(2)]
     pub tail: u64,
-    /// With the offset this is a place that journals may store: it is valid as long as the spool exists,
-    /// also when the attempt is forgotten.
+    /// With the offset this is a position that journals may store: it is valid as long as the spool exists, even
+    /// after the attempt is forgotten.
     #[n(3)]
     pub segment: u32,
     #[n(4)]
@@ -59,11 +59,11 @@ pub struct CommandOutput {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
-    #[error("the output has {length} bytes, {limit} is the most")]
+    #[error("the output has {length} bytes, more than the limit of {limit}")]
     TooLong { length: u64, limit: u64 },
     #[error("the output has {length} bytes, and {dropped} of them were not kept")]
     Dropped { length: u64, dropped: u64 },
-    #[error("the kept output cannot be read")]
+    #[error("cannot read the kept output")]
     Unreadable(#[source] io::Error),
 }
 
@@ -93,8 +93,8 @@ impl Spool {
         }
     }
 
-    /// The last lines of an output, for an error message: at most so many lines and 64 KiB, without the
-    /// final line break. Invalid UTF-8 is replaced.
+    /// The last lines of an output, for an error message: at most `lines` lines and 64 KiB, without the final
+    /// line break. Invalid UTF-8 is replaced.
     pub fn last_lines(&self, kept: &SpooledOutput, lines: usize) -> io::Result<String> {
         let wanted = kept.stored().min(LINES);
         // If bytes were dropped, those before the tail do not belong to these lines.
@@ -115,7 +115,7 @@ impl Spool {
             return Ok(vec![]);
         }
         let file = File::open(self.segment(kept.segment))?;
-        // A damaged place must not make us allocate more than the file has.
+        // A damaged position must not allocate more than the file has.
         let end = kept.offset.saturating_add(skip).saturating_add(length);
         if end > file.metadata()?.len() {
             return Err(io::ErrorKind::UnexpectedEof.into());

@@ -21,8 +21,8 @@ impl Spool {
             Some(SpoolEntry::Exited(exited)) => CommandFate::Exited(exited.clone()),
             Some(SpoolEntry::Vanished(vanished)) => CommandFate::Vanished(Some(vanished.clone())),
             Some(SpoolEntry::Begun(begun)) => {
-                // A slot goes to the next command a moment before the end of the last one is noted;
-                // then it no longer belongs to that one.
+                // A slot is reused a moment before the end of its last command is recorded; then it no longer
+                // belongs to that command.
                 let shares =
                     |entry: &SpoolEntry| matches!(entry, SpoolEntry::Begun(it) if it.slot == begun.slot);
                 let users = log.entries.iter().filter(|(_, entry)| shares(entry));
@@ -36,8 +36,8 @@ impl Spool {
         })
     }
 
-    /// What a running attempt has written so far, from these offsets of its output and error output on,
-    /// a mebibyte of each at most. None if it does not run, or has just ended.
+    /// What a running attempt has written so far, from these offsets of its output and error output on, at most a
+    /// mebibyte of each. None if it is not running, or has just ended.
     pub fn live(&self, id: u64, from: [u64; 2]) -> io::Result<Option<[Vec<u8>; 2]>> {
         let slot = |fate| match fate {
             CommandFate::Running(RunningCommand { slot, .. }) => slot,

@@ -62,7 +62,7 @@ pub(crate) enum SpoolRecord {
         #[n(1)]
         pid: i32,
     },
-    /// Written before the engine is told.
+    /// Written before the end is reported to the engine.
     #[n(3)]
     Exited(#[n(0)] CommandExit),
     /// Written by the next keeper.

@@ -1,8 +1,7 @@
 //! Files that hold the beginnings and ends of outputs.
 //!
-//! A segment is filled and then left alone; bytes in it are never moved, overwritten or removed, since
-//! journals hold their places. Room is reserved first and filled then, so that a long output does not
-//! block others.
+//! Bytes in a segment are never moved, overwritten or removed, since journals refer to their positions. Space is
+//! reserved first and filled afterwards, so that a long output does not block others.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -30,16 +29,16 @@ pub(crate) struct OutputSegments {
 struct OutputSegment {
     number: u32,
     file: Arc<File>,
-    /// Where unreserved room begins.
+    /// Where unreserved space begins.
     length: u64,
 }
 
 impl OutputSegments {
-    /// Continues after what the segments hold. Room that a dead keeper reserved and did not fill stays a
-    /// hole, or is not part of the file yet and is used again; no engine was told of it.
+    /// Continues after the last segment's content. Space that a dead keeper reserved and did not fill stays a hole,
+    /// or is not part of the file yet and is reserved again; it was never reported to an engine.
     ///
-    /// The length of a file from another boot means nothing: what was never synced may be missing, and a
-    /// journal may hold a place behind it. Then the next segment begins.
+    /// After another boot the length of a file means nothing: bytes that were never synced may be missing, and a
+    /// journal may refer to a position after its end. So a new segment begins.
     pub(crate) fn open(spool: &Spool, is_same_boot: bool) -> io::Result<Self> {
         let mut last = 0_u32;
         for entry in std::fs::read_dir(spool.segments())? {
@@ -51,7 +50,7 @@ impl OutputSegments {
         Ok(Self { spool: spool.clone(), last: Mutex::new(None), first: number })
     }
 
-    /// Keeps a mebibyte each of the beginning and the end of a file; of the beginning at least `head`.
+    /// Keeps a mebibyte each of the beginning and the end of a file, and at least `head` bytes of the beginning.
     pub(crate) fn keep(&self, file: &File, head: u64) -> io::Result<SpooledOutput> {
         let length = file.metadata()?.len();
         let head = length.min(head.max(KEPT));
@@ -70,7 +69,7 @@ impl OutputSegments {
 
     fn reserve(&self, length: u64) -> io::Result<(Arc<File>, u32, u64)> {
         let mut last = locked(&self.last);
-        // Created when needed, since most commands write nothing.
+        // Created only when needed, since most commands write nothing.
         let mut current = match last.take() {
             Some(segment) => segment,
             None => OutputSegment::open(&self.spool, self.first)?,
@@ -86,8 +85,7 @@ impl OutputSegments {
 }
 
 impl Spool {
-    /// Begins behind a segment, which may be gone: journals may hold places in it, and these must not become
-    /// places of other outputs.
+    /// Begins after a segment, which may be gone: journals may refer to positions in it, which must not be reused.
     pub(crate) fn begin_behind(&self, segment: u32) -> io::Result<()> {
         OutputSegment::open(self, segment.saturating_add(1)).map(drop)
     }
@@ -103,16 +101,16 @@ impl OutputSegment {
             .open(spool.segment(number))?;
         let length = file.metadata()?.len();
         if length == 0 {
-            // The only sync in a spool: a number that a crash of the machine took back would be used
-            // twice, and a place on record would show the output of another attempt. An error is
-            // ignored, since some file systems cannot sync a folder.
+            // The only sync in a spool: if a crash of the machine lost the file, its number would be used
+            // again, and a position on record would show the output of another attempt. An error is ignored,
+            // since some file systems cannot sync a folder.
             drop(File::open(spool.segments())?.sync_all());
         }
         Ok(Self { number, file: Arc::new(file), length })
     }
 }
 
-/// Copies so many bytes. Where the file has become shorter (a command may truncate its output), zeros.
+/// Copies `left` bytes. If the file has become shorter (a command may truncate its output), the rest is zeros.
 fn copy(from: &File, mut at: u64, to: &File, mut target: u64, mut left: u64) -> io::Result<()> {
     let most = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
     let mut buffer = vec![0; most];

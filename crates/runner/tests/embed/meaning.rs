@@ -99,7 +99,7 @@ fn an_input_that_is_something_else_is_a_permanent_failure() {
     let (_folder, done) = run(number, |f| JobDescription::each(f, ["one"]).retry(quick()));
     assert_eq!(done.report().attempts, 1);
     let error = done.results().unwrap()[0].error.clone().unwrap();
-    assert!(error.starts_with("its input is something else"), "{error}");
+    assert!(error.starts_with("cannot deserialize the input"), "{error}");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_panic_is_a_failure_and_takes_nobody_with_it() {
     let results = done.results().unwrap();
     assert_eq!(results[0].status, ResultStatus::Succeeded);
     assert_eq!(results[1].status, ResultStatus::Dead);
-    assert_eq!(results[1].error.as_deref(), Some("it panicked: it is bad"));
+    assert_eq!(results[1].error.as_deref(), Some("the function panicked: it is bad"));
     assert_eq!(done.report().attempts, 5);
 }
 
@@ -222,7 +222,7 @@ fn a_call_that_is_dropped_with_its_runtime_is_interrupted() {
     runtime.shutdown_background();
     let done = running.wait().unwrap();
     let error = done.results().unwrap()[0].error.clone().unwrap();
-    assert!(error.contains("dropped before it came to an end"), "{error}");
+    assert!(error.contains("dropped before it finished"), "{error}");
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn what_a_function_gives_has_a_limit() {
     let work = |f: &str| JobDescription::each(f, ["one"]).of_command("output_limit", 99);
     let (_folder, done) = run(much, work);
     let error = done.results().unwrap()[0].error.clone().unwrap();
-    assert_eq!(error, "it gave more than 99 bytes");
+    assert_eq!(error, "the function returned more than 99 bytes");
 }
 
 #[test]

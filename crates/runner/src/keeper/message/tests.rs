@@ -1,4 +1,4 @@
-//! Messages: what is said is understood, and nonsense is only nonsense.
+//! Encoding and decoding messages, including malformed ones.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -56,7 +56,7 @@ proptest! {
     }
 
     #[test]
-    fn a_message_cut_off_or_with_something_behind_it_is_none(spec in spec(), cut in any::<prop::sample::Index>()) {
+    fn a_message_that_is_cut_off_or_has_trailing_bytes_is_refused(spec in spec(), cut in any::<prop::sample::Index>()) {
         let mut whole = written(&KeeperRequest::Start(spec));
         let cut = cut.index(whole.len());
         prop_assert!(read::<KeeperRequest>(&whole[..cut]).is_err());
@@ -65,14 +65,14 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn decoding_any_bytes_does_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = (reread_request(&bytes), reread_reply(&bytes), reread_log(&bytes));
         let _ = next_frame(&mut bytes.as_slice());
     }
 }
 
 #[test]
-fn a_length_alone_takes_no_memory() {
+fn a_claimed_length_allocates_no_memory() {
     // A start whose list of arguments claims four billion entries.
     let claim = [0x82, 0, 0x81, 0x82, 7, 0x9a, 255, 255, 255, 255];
     assert!(read::<KeeperRequest>(&claim).is_err());
@@ -85,7 +85,7 @@ fn a_length_alone_takes_no_memory() {
 
 #[test]
 fn the_greeting_and_its_refusal_keep_their_bytes() {
-    // A keeper of another release must be able to say that it does not understand.
+    // A keeper of another release must be able to refuse the greeting.
     assert_eq!(greeting(), [5, 0, 0, 0, 0, 2, 0, 0, 0]);
     assert_eq!(understood(&[0, 2, 0, 0, 0]), Ok(()));
     assert_eq!(understood(&[0, 1, 0, 0, 0]), Err(KeeperRefusal::Version));

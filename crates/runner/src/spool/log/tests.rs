@@ -1,4 +1,4 @@
-//! The log on disk: what is written is read again, whatever was cut off.
+//! Writing and reading the log, including damaged ones.
 
 use std::time::{Duration, SystemTime};
 
@@ -47,7 +47,7 @@ fn read(spool: &Spool) -> super::ReadLog {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn a_log_is_read_as_it_was_written() {
     let (_folder, spool) = spool();
     let mut log = SpoolLog::create(&spool, header(), SpoolEntries::default()).unwrap();
     for id in 0..4 {
@@ -88,7 +88,7 @@ fn a_log_cut_off_anywhere_is_read_up_to_its_last_whole_record() {
 }
 
 #[test]
-fn an_altered_byte_is_noticed_wherever_it_is() {
+fn an_altered_byte_is_detected_anywhere_in_the_log() {
     let (_folder, spool) = spool();
     let mut log = SpoolLog::create(&spool, header(), SpoolEntries::default()).unwrap();
     log.announce(&spawning(1)).unwrap();
@@ -106,7 +106,7 @@ fn an_altered_byte_is_noticed_wherever_it_is() {
 }
 
 #[test]
-fn a_log_of_which_most_is_forgotten_starts_anew() {
+fn a_log_is_rewritten_when_most_of_it_is_forgotten() {
     let (_folder, spool) = spool();
     let mut log = SpoolLog::create(&spool, header(), SpoolEntries::default()).unwrap();
     log.announce(&spawning(0)).unwrap();
@@ -124,7 +124,7 @@ fn a_log_of_which_most_is_forgotten_starts_anew() {
 }
 
 #[test]
-fn a_fact_that_could_not_be_written_is_written_with_the_next() {
+fn a_record_that_could_not_be_written_is_written_with_the_next() {
     let (_folder, spool) = spool();
     let mut log = SpoolLog::create(&spool, header(), SpoolEntries::default()).unwrap();
     log.announce(&spawning(1)).unwrap();

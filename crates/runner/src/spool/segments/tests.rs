@@ -1,4 +1,4 @@
-//! Segments on disk: what was kept stays as it is, whoever writes next.
+//! Segments on disk: kept output never changes.
 
 use std::fs::File;
 use std::io::Write;
@@ -27,7 +27,7 @@ fn read(spool: &Spool, kept: SpooledOutput) -> String {
 }
 
 #[test]
-fn who_comes_next_goes_on_behind_what_is_there() {
+fn the_next_keeper_continues_after_the_kept_output() {
     let (_folder, spool) = spool();
     let first = keep(&OutputSegments::open(&spool, false).unwrap(), "first");
     let second = keep(&OutputSegments::open(&spool, true).unwrap(), "second");
@@ -52,7 +52,7 @@ fn a_full_segment_is_left_alone() {
 }
 
 #[test]
-fn room_that_was_reserved_and_never_filled_hurts_nobody() {
+fn reserved_space_that_was_never_filled_is_skipped_or_reused() {
     let (_folder, spool) = spool();
     let segments = OutputSegments::open(&spool, false).unwrap();
     segments.reserve(10).unwrap();
@@ -66,7 +66,7 @@ fn room_that_was_reserved_and_never_filled_hurts_nobody() {
 }
 
 #[test]
-fn after_another_boot_no_place_is_given_again() {
+fn after_another_boot_no_position_is_reused() {
     let (_folder, spool) = spool();
     let lost = keep(&OutputSegments::open(&spool, false).unwrap(), "lost");
     // It was never synced.
