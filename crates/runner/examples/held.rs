@@ -1,5 +1,5 @@
-//! Writes the store of a job all of whose items wait: a breaker holds them, or each has failed once
-//! and its retry is an hour away. For `bench/run`.
+//! Writes a store with a job all of whose items wait: either a breaker holds them, or each has failed once and its
+//! retry is due in an hour. For `bench/run`.
 //!
 //! `cargo run --release -p undaunted-runner --example held -- FOLDER 1000000 held|waiting`
 
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     journal.fill(&gate, number)
 }
 
-/// Opens the breaker, and gives what it answers from then on.
+/// Opens the breaker, and returns its answer from then on.
 fn open_breaker(store: &SqliteStore, job: &Job, at: Timestamp) -> Result<BreakerAnswer, Box<dyn Error>> {
     let settings = job.plan().breakers().remove("api").unwrap_or_default();
     let facts = vec![BreakerFact::Configured { at, settings }, BreakerFact::Tripped { at }];

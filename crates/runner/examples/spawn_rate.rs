@@ -39,7 +39,7 @@ fn report(how: &str, width: u64, count: u64, took: Duration) {
     println!("{how:<14} width {width}: {count} commands in {took:.2?}, {rate} a second");
 }
 
-/// So many threads, each of which starts a command and waits for it.
+/// `width` threads, each of which starts a command and waits for it.
 fn threads(width: u64, count: u64) -> Result<Duration, Box<dyn Error>> {
     let started = AtomicU64::new(0);
     let began = Instant::now();
@@ -63,7 +63,7 @@ fn threads(width: u64, count: u64) -> Result<Duration, Box<dyn Error>> {
     Ok(began.elapsed())
 }
 
-/// The keeper, with so many commands at a time. Every end is on record before the next start.
+/// The keeper, with `width` commands at a time. Every end is on record before the next start.
 fn kept(width: u64, count: u64) -> Result<Duration, Box<dyn Error>> {
     let folder = std::env::temp_dir().join(format!("spawn-rate-{}", std::process::id()));
     let own = std::env::current_exe()?;

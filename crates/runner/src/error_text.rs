@@ -36,7 +36,7 @@ pub(crate) fn diagnostics_line(source: &Source, found: &[Diagnostic]) -> String 
     });
     let errors: Vec<String> = errors.collect();
     if errors.is_empty() {
-        return "it says nothing".to_owned();
+        return "the text is empty".to_owned();
     }
     errors.join("; ")
 }

@@ -30,7 +30,7 @@ impl SharedCatalog {
     pub(super) fn open(store: Arc<dyn Store>) -> Result<Self, JournalError> {
         let mut known = CatalogAtVersion { pulse: Some(store.pulse()?), ..CatalogAtVersion::default() };
         journal::follow(&*store, Version::EMPTY, |version, record| {
-            known.learn(version, &record);
+            known.apply(version, &record);
         })?;
         Ok(Self { store, clock: Clock::set(), known: RwLock::new(known) })
     }
@@ -62,16 +62,16 @@ impl SharedCatalog {
         let head = self.store.head(&journal::aggregate()?)?.unwrap_or_default();
         if head.version > version {
             let records = journal::records(&*self.store, version)?;
-            self.learn(records);
+            self.apply(records);
         }
         Ok(self.known().version)
     }
 
     /// Applies stored records. Two threads may have read the same ones.
-    pub(super) fn learn(&self, records: impl IntoIterator<Item = (Version, CatalogRecord)>) {
+    pub(super) fn apply(&self, records: impl IntoIterator<Item = (Version, CatalogRecord)>) {
         let mut known = self.change();
         for (version, record) in records {
-            known.learn(version, &record);
+            known.apply(version, &record);
         }
     }
 
@@ -95,7 +95,7 @@ impl SharedCatalog {
 }
 
 impl CatalogAtVersion {
-    fn learn(&mut self, version: Version, record: &CatalogRecord) {
+    fn apply(&mut self, version: Version, record: &CatalogRecord) {
         if version == self.version.next() {
             self.catalog.apply(record);
             self.version = version;

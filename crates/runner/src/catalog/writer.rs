@@ -78,7 +78,7 @@ fn write(shared: &SharedCatalog, tasks: &mut [Box<dyn CatalogTask>]) -> Result<(
             Err(error) => return Err(error.into()),
             Ok(_) => {
                 let numbers = (1..).map(|number| version.after(number));
-                shared.learn(numbers.zip(records));
+                shared.apply(numbers.zip(records));
                 return Ok(());
             }
         }

@@ -174,14 +174,14 @@ impl BreakerCache {
     }
 
     /// Applies new records of the followed journals, and gives up probes whose job has no owner.
-    pub(super) fn learn(&mut self, services: &Services, asked: &Question, findings: &mut Findings) {
+    pub(super) fn apply_findings(&mut self, services: &Services, asked: &Question, findings: &mut Findings) {
         for (followed, after) in &asked.follows {
             let name: Arc<str> = followed.id().into();
             let records = findings.records.remove(followed);
             let records = records.unwrap_or(Ok(Vec::new())).map_err(JournalError::from);
             match records.and_then(|records| breakers::decoded(&name, records)) {
-                Ok(records) if *after == Version::EMPTY => self.learn_whole(&name, &records),
-                Ok(records) => self.learn_rest(&name, records),
+                Ok(records) if *after == Version::EMPTY => self.apply_all(&name, &records),
+                Ok(records) => self.apply_new(&name, records),
                 Err(_) => {
                     self.wanted.remove(&name);
                     self.unreadable.insert(Arc::clone(&name));
@@ -208,7 +208,7 @@ impl BreakerCache {
         }
     }
 
-    fn learn_whole(&mut self, name: &Arc<str>, records: &[(u64, BreakerRecord)]) {
+    fn apply_all(&mut self, name: &Arc<str>, records: &[(u64, BreakerRecord)]) {
         let known = self.admission.version(name);
         let journal = BreakerJournal::fold(records);
         let settings = self.wanted.get(name).copied().flatten();
@@ -224,7 +224,7 @@ impl BreakerCache {
         self.missed.remove(name);
     }
 
-    fn learn_rest(&mut self, name: &Arc<str>, records: Vec<(u64, BreakerRecord)>) {
+    fn apply_new(&mut self, name: &Arc<str>, records: Vec<(u64, BreakerRecord)>) {
         let known = self.admission.version(name);
         let known = known.map_or(u64::MAX, |(known, _)| known);
         let records = records.into_iter().filter(|(version, _)| *version > known);

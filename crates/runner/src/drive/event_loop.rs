@@ -20,7 +20,7 @@ use super::error::DriveError;
 use super::handle::{LoopHandle, Message};
 use super::message::{JobMessage, Notifier};
 use super::observe::{NoJobObserver, Observer};
-use super::rounds::Rounds;
+use super::polling::StorePolling;
 use super::running::{JobDriver, Services};
 use super::sub_flows::SubFlows;
 use crate::catalog::{activated, deactivated};
@@ -51,7 +51,7 @@ pub struct EventLoop<'w> {
     /// Where results of accepted attempts are to be sent.
     webhooks: String,
     pub(super) interrupts: u32,
-    pub(super) rounds: Rounds<'w>,
+    pub(super) polling: StorePolling<'w>,
     pub(super) left: Vec<(Arc<str>, JobResult)>,
     pub(super) sub_flows: SubFlows,
 }
@@ -75,7 +75,7 @@ impl<'w> EventLoop<'w> {
             receiver,
             webhooks: String::new(),
             interrupts: 0,
-            rounds: Rounds::new(services.machine.uptime()),
+            polling: StorePolling::new(services.machine.uptime()),
             left: Vec::new(),
             sub_flows: SubFlows::default(),
         }
@@ -148,13 +148,13 @@ impl<'w> EventLoop<'w> {
     /// How long the loop has nothing to do unless a message arrives.
     pub fn idle_time(&self) -> Duration {
         let breakers = self.breakers.borrow();
-        if breakers.has_changes() || (breakers.has_questions() && self.rounds.may_ask()) {
+        if breakers.has_changes() || (breakers.has_questions() && self.polling.may_ask()) {
             return Duration::ZERO;
         }
         drop(breakers);
         let now = self.services.machine.uptime();
         let next = self.next_due();
-        let patience = self.rounds.idle_time(now);
+        let patience = self.polling.idle_time(now);
         next.map_or(patience, |at| at.saturating_sub(now).min(patience))
     }
 
@@ -167,7 +167,7 @@ impl<'w> EventLoop<'w> {
             self.services.machine.uptime().checked_add(wait)
         });
         let job = self.due.first().map(|(at, _)| *at);
-        let again = self.rounds.next_try();
+        let again = self.polling.next_try();
         [job, probe, again].into_iter().flatten().min()
     }
 
@@ -213,7 +213,7 @@ impl<'w> EventLoop<'w> {
         let interrupted = (0..self.interrupts).try_for_each(|_| drive.handle(JobMessage::Interrupt));
         self.jobs.insert(Arc::clone(&name), LoopJob { drive, due: None });
         // Requests to the job may be older than the last findings.
-        self.rounds.forget_last();
+        self.polling.forget_last();
         self.settle(&name, begun.and(interrupted));
     }
 
@@ -243,7 +243,7 @@ impl<'w> EventLoop<'w> {
     /// Handles messages and what follows from them. False if there was nothing.
     fn handle_messages(&mut self, first: Option<Message>) -> bool {
         let mut touched = BTreeMap::new();
-        let heard = self.receive(first, &mut touched);
+        let received = self.receive(first, &mut touched);
         let now = self.services.machine.uptime();
         while let Some((at, _)) = self.due.first()
             && *at <= now
@@ -259,7 +259,7 @@ impl<'w> EventLoop<'w> {
         breakers.tick(self.services);
         breakers.admission.wake_due_probers();
         drop(breakers);
-        let mut acts = heard;
+        let mut acts = received;
         loop {
             // A turn of one job may open a breaker, or let another job probe.
             let awakened = self.breakers.borrow_mut().admission.take_jobs_to_wake();

@@ -36,13 +36,13 @@ impl KeeperLedger {
         self.log.note(&SpoolRecord::Spawned { id, pid });
         if let Some(SpoolEntry::Begun(begun)) = self.log.entries().get(id) {
             let (slot, began) = (Some(begun.slot), Some(begun.at));
-            self.tell(KeeperReply::Running(RunningCommand { id, pid: Some(pid), slot, began }));
+            self.report(KeeperReply::Running(RunningCommand { id, pid: Some(pid), slot, began }));
         }
     }
 
     pub(crate) fn exited(&mut self, exited: CommandExit) {
         self.log.note(&SpoolRecord::Exited(exited.clone()));
-        self.tell(KeeperReply::Exited(exited));
+        self.report(KeeperReply::Exited(exited));
     }
 
     pub(crate) fn forget(&mut self, id: u64) {
@@ -82,7 +82,7 @@ impl KeeperLedger {
         self.engine = None;
     }
 
-    pub(crate) fn tell(&self, reply: KeeperReply) {
+    pub(crate) fn report(&self, reply: KeeperReply) {
         if let Some(engine) = &self.engine {
             // An engine that has just died loses nothing: everything is on record.
             drop(engine.send(reply));

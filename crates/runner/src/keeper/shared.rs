@@ -115,7 +115,7 @@ impl KeeperShared {
     }
 
     pub(crate) fn refuse(&self, id: Option<u64>, why: KeeperRefusal) {
-        locked(&self.ledger).tell(KeeperReply::Refused { id, why });
+        locked(&self.ledger).report(KeeperReply::Refused { id, why });
     }
 
     pub(crate) fn schedule(&self, state: &mut KeeperState, id: u64) {

@@ -308,7 +308,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn a_job_is_read_the_same_with_an_index_of_any_age(
+    fn a_job_reads_the_same_with_an_index_of_any_age(
         (items, turns, picked) in case(),
         ages in vec(any::<Index>(), 1..4),
     ) {
@@ -407,7 +407,7 @@ fn the_index_of_another_job_is_not_used() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_no_error() {
+fn an_index_that_cannot_be_saved_is_not_an_error() {
     let scene = finished();
     let store = scene.store(scene.records.len());
     let home = TempDir::new().unwrap();

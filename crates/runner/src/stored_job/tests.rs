@@ -93,7 +93,7 @@ impl Scene {
 }
 
 #[test]
-fn a_job_is_read_from_what_was_saved_and_the_records_after_it() {
+fn a_job_is_read_from_its_snapshot_and_later_records() {
     let mut scene = Scene::submitted_at(1_000);
     scene.fail(0);
     let saved = snapshot_bytes(&scene.job, &scene.last);
@@ -108,7 +108,7 @@ fn a_job_is_read_from_what_was_saved_and_the_records_after_it() {
 }
 
 #[test]
-fn what_was_saved_of_another_history_is_not_used() {
+fn a_snapshot_of_another_history_is_not_used() {
     let mut scene = Scene::submitted_at(1_000);
     scene.fail(0);
     let mut other = Scene::submitted_at(2_000);
@@ -120,7 +120,7 @@ fn what_was_saved_of_another_history_is_not_used() {
 }
 
 #[test]
-fn what_cannot_be_read_is_not_used() {
+fn an_unreadable_snapshot_is_not_used() {
     let mut scene = Scene::submitted_at(1_000);
     scene.fail(0);
     let whole = snapshot_bytes(&scene.job, &scene.last);
@@ -135,7 +135,7 @@ fn what_cannot_be_read_is_not_used() {
 }
 
 #[test]
-fn what_was_recorded_since_it_was_read_is_read_too() {
+fn refreshing_a_job_reads_later_records() {
     let mut scene = Scene::submitted_at(1_000);
     scene.fail(0);
     let known = scene.read();
@@ -145,7 +145,7 @@ fn what_was_recorded_since_it_was_read_is_read_too() {
 }
 
 #[test]
-fn a_job_that_has_the_name_of_one_that_was_read_is_another() {
+fn refreshing_a_job_notices_that_its_name_was_reused() {
     let mut scene = Scene::submitted_at(1_000);
     scene.fail(0);
     let known = scene.read();

@@ -194,7 +194,7 @@ map:
 ";
 
 #[test]
-fn a_turn_that_went_wrong_is_not_saved() {
+fn the_state_after_a_failed_turn_is_not_saved() {
     let store = Arc::new(UnreadableBreakerStore { store: MemoryStore::new(), fails: AtomicBool::new(false) });
     let machine = Arc::new(ManualMachine::default());
     let services = Services {

@@ -37,7 +37,7 @@ fn kill_after(folder: &Path, mut child: Child, many: usize) {
 }
 
 #[test]
-fn killed_again_and_again_nothing_is_lost_and_nothing_recorded_is_repeated() {
+fn a_program_killed_repeatedly_loses_and_repeats_nothing_on_record() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let kills = [40, 150, 151, 300];

@@ -94,7 +94,7 @@ fn a_permanent_failure_is_a_dead_letter_at_once() {
 }
 
 #[test]
-fn an_input_that_is_something_else_is_a_permanent_failure() {
+fn an_input_of_another_type_is_a_permanent_failure() {
     let number = |attempt: FunctionAttempt| async move { Ok(Value::from(attempt.input::<u64>()?)) };
     let (_folder, done) = run(number, |f| JobDescription::each(f, ["one"]).retry(quick()));
     assert_eq!(done.report().attempts, 1);
@@ -115,7 +115,7 @@ fn any_error_is_a_transient_failure_with_its_causes() {
 }
 
 #[test]
-fn a_panic_is_a_failure_and_takes_nobody_with_it() {
+fn a_panic_fails_only_its_own_attempt() {
     let panics = |attempt: FunctionAttempt| async move {
         assert!(attempt.item() != "bad", "it is bad");
         Ok(Value::Null)
@@ -129,7 +129,7 @@ fn a_panic_is_a_failure_and_takes_nobody_with_it() {
 }
 
 #[test]
-fn rules_read_what_a_function_says() {
+fn rules_match_the_error_of_a_function() {
     let broken =
         |_: FunctionAttempt| async { Err::<Value, _>(FunctionFailure::transient("the till is broken")) };
     let rules = json!({"attempts": 3, "initial_delay": "1ms",
@@ -142,7 +142,7 @@ fn rules_read_what_a_function_says() {
 }
 
 #[test]
-fn no_more_are_called_at_once_than_was_said() {
+fn at_once_limits_concurrent_calls() {
     let (now, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
     let (counted, largest) = (Arc::clone(&now), Arc::clone(&most));
     let busy = move |_: FunctionAttempt| {
@@ -161,7 +161,7 @@ fn no_more_are_called_at_once_than_was_said() {
 }
 
 #[test]
-fn an_open_breaker_holds_what_would_be_called() {
+fn an_open_breaker_prevents_calls() {
     let calls = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&calls);
     let down = move |_: FunctionAttempt| {
@@ -180,7 +180,7 @@ fn an_open_breaker_holds_what_would_be_called() {
 }
 
 #[test]
-fn a_secret_that_a_function_tells_is_on_no_record() {
+fn a_secret_returned_by_a_function_is_not_recorded() {
     // Every process of a test run has it.
     let secret = std::env::var("CARGO_PKG_NAME").unwrap();
     let text = "
@@ -226,7 +226,7 @@ fn a_call_that_is_dropped_with_its_runtime_is_interrupted() {
 }
 
 #[test]
-fn what_a_function_gives_has_a_limit() {
+fn the_output_of_a_function_is_limited() {
     let much = |_: FunctionAttempt| async { Ok(Value::from("x".repeat(100))) };
     let work = |f: &str| JobDescription::each(f, ["one"]).of_command("output_limit", 99);
     let (_folder, done) = run(much, work);
@@ -235,7 +235,7 @@ fn what_a_function_gives_has_a_limit() {
 }
 
 #[test]
-fn a_store_that_was_moved_is_gone_on_with() {
+fn a_job_in_a_moved_store_is_found_again() {
     let folder = tempfile::tempdir().unwrap();
     let nothing = |_: FunctionAttempt| async { Ok(Value::Null) };
     let functions = Functions::new().with("nothing", nothing);
@@ -251,7 +251,7 @@ fn a_store_that_was_moved_is_gone_on_with() {
 }
 
 #[test]
-fn a_call_that_takes_too_long_is_ended() {
+fn a_call_that_exceeds_its_timeout_is_ended() {
     let hangs = |attempt: FunctionAttempt| async move {
         if attempt.number() == 1 {
             std::future::pending::<()>().await;
@@ -269,7 +269,7 @@ fn a_call_that_takes_too_long_is_ended() {
 }
 
 #[test]
-fn the_wait_that_was_asked_for_is_waited() {
+fn a_requested_wait_is_respected() {
     let asks = |attempt: FunctionAttempt| async move {
         if attempt.number() == 1 {
             let wait = Duration::from_millis(300);
@@ -282,7 +282,7 @@ fn the_wait_that_was_asked_for_is_waited() {
 }
 
 #[test]
-fn the_pool_of_the_job_is_never_exceeded() {
+fn the_job_pool_is_never_exceeded() {
     let calls = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&calls);
     let never = move |_: FunctionAttempt| {
@@ -300,7 +300,7 @@ fn the_pool_of_the_job_is_never_exceeded() {
 }
 
 #[test]
-fn a_written_workflow_calls_functions_with_what_it_says() {
+fn a_workflow_passes_inputs_to_functions() {
     let text = "
 - id: add
   function: {name: f, with: {numbers: [1, 2], name: sum}}
@@ -344,7 +344,7 @@ fn functions_run_in_the_runtime_of_the_program() {
 }
 
 #[test]
-fn waiting_in_a_runtime_of_several_threads_is_no_panic() {
+fn wait_does_not_panic_in_a_multi_threaded_runtime() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let status = runtime.block_on(async {
@@ -358,7 +358,7 @@ fn waiting_in_a_runtime_of_several_threads_is_no_panic() {
 }
 
 #[test]
-fn a_job_that_is_cancelled_ends_what_runs() {
+fn cancelling_a_job_ends_running_calls() {
     let folder = tempfile::tempdir().unwrap();
     let (tell, begun) = std::sync::mpsc::channel();
     let hangs = move |_: FunctionAttempt| {
@@ -373,7 +373,7 @@ fn a_job_that_is_cancelled_ends_what_runs() {
 }
 
 #[test]
-fn a_suspended_job_goes_on_where_it_was() {
+fn a_suspended_job_is_resumed_where_it_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let work = JobDescription::each("slow", (0..50).map(|item| item.to_string())).at_once(1);
     let calls = Arc::new(AtomicU32::new(0));

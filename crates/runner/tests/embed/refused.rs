@@ -26,14 +26,14 @@ fn refused(work: &JobDescription) -> EmbedError {
 }
 
 #[test]
-fn a_function_that_is_not_registered() {
+fn a_function_that_is_not_registered_is_refused() {
     let error = refused(&JobDescription::each("something", ["one"]));
     let told = "job `job` calls the function `something`, which is not registered";
     assert_eq!(error.to_string(), told);
 }
 
 #[test]
-fn settings_that_are_none() {
+fn unknown_settings_are_refused() {
     let work = JobDescription::each("nothing", ["one"]).retry(json!({"atempts": 3}));
     let told = refused(&work).to_string();
     assert!(told.contains("`atempts` is not a key"), "{told}");
@@ -41,13 +41,13 @@ fn settings_that_are_none() {
 }
 
 #[test]
-fn a_written_workflow_that_is_wrong_is_refused_with_the_place() {
+fn an_invalid_workflow_is_refused_with_its_position() {
     let told = refused(&JobDescription::workflow("- function: nothing\n  timeout: soon\n")).to_string();
     assert!(told.contains("line 2, column 12"), "{told}");
 }
 
 #[test]
-fn settings_that_no_function_could_obey() {
+fn settings_without_effect_on_a_function_are_refused() {
     for (key, value) in [("env", json!({"A": "b"})), ("working_dir", json!("/"))] {
         let work = JobDescription::each("nothing", ["one"]).of_command(key, value);
         let told = refused(&work).to_string();
@@ -56,7 +56,7 @@ fn settings_that_no_function_could_obey() {
 }
 
 #[test]
-fn a_name_that_no_job_can_have() {
+fn an_invalid_job_name_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let begun = runner(&folder).begin("../job", &JobDescription::each("nothing", ["one"]));
     assert!(matches!(begun, Err(EmbedError::Name { .. })));
@@ -64,7 +64,7 @@ fn a_name_that_no_job_can_have() {
 }
 
 #[test]
-fn another_work_under_the_same_name() {
+fn another_description_under_the_same_name_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let runner = runner(&folder);
     let work = JobDescription::each("nothing", ["one"]);
@@ -77,7 +77,7 @@ fn another_work_under_the_same_name() {
 }
 
 #[test]
-fn a_job_that_somebody_else_runs() {
+fn a_job_that_another_runner_runs_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let hangs = |_: FunctionAttempt| std::future::pending();
     let first = Runner::open(folder.path(), Functions::new().with("nothing", hangs)).unwrap();
@@ -91,7 +91,7 @@ fn a_job_that_somebody_else_runs() {
 }
 
 #[test]
-fn whoever_begins_a_job_before_another_works_on_their_own_items() {
+fn concurrent_begins_of_one_job_never_mix_their_items() {
     for _ in 0..20 {
         let folder = tempfile::tempdir().unwrap();
         let together = Barrier::new(2);

@@ -27,7 +27,7 @@ fn stored(fixture: &FlowFixture) -> Vec<String> {
 }
 
 #[test]
-fn a_goal_that_nobody_has_registered_is_refused_by_its_name() {
+fn a_goal_that_is_not_registered_is_refused_by_name() {
     let server = StepServer::start().on("/make", &[ok()]);
     let fixture = make(&server, &Value::Null);
     let engine = fixture.engine();
@@ -44,7 +44,7 @@ fn a_goal_that_nobody_has_registered_is_refused_by_its_name() {
 }
 
 #[test]
-fn an_input_that_is_missing_is_named_and_nothing_is_begun() {
+fn a_missing_input_is_named_and_nothing_is_begun() {
     let server = StepServer::start().on("/make", &[ok()]);
     let fixture = make(&server, &Value::Null);
     let attributes = json!({"y": {"role": "required"}, "region": {"role": "required"}});
@@ -66,7 +66,7 @@ fn an_input_that_is_missing_is_named_and_nothing_is_begun() {
 }
 
 #[test]
-fn a_flow_that_is_there_is_not_begun_again_and_another_of_its_name_is_refused() {
+fn an_existing_flow_is_not_begun_again_and_a_different_one_of_its_name_is_refused() {
     let server = StepServer::start().on("/make", &[ok().gated()]);
     let fixture = make(&server, &Value::Null);
     fixture.register(&step("other", &server.url("/other"), &json!({}), &Value::Null));
@@ -100,7 +100,7 @@ fn a_flow_that_is_there_is_not_begun_again_and_another_of_its_name_is_refused() 
 }
 
 #[test]
-fn of_many_who_begin_the_same_flow_at_once_exactly_one_does() {
+fn of_many_concurrent_starts_of_one_flow_exactly_one_begins_it() {
     const FLOWS: usize = 30;
     const WHO: usize = 4;
     let server = StepServer::start().on("/make", &[ok()]);
@@ -130,7 +130,7 @@ fn of_many_who_begin_the_same_flow_at_once_exactly_one_does() {
 }
 
 #[test]
-fn of_many_who_begin_different_flows_of_one_name_at_once_exactly_one_does() {
+fn of_many_concurrent_starts_of_different_flows_of_one_name_exactly_one_succeeds() {
     const FLOWS: usize = 30;
     let server = StepServer::start().on("/make", &[ok()]);
     let fixture = make(&server, &Value::Null);
@@ -163,7 +163,7 @@ fn of_many_who_begin_different_flows_of_one_name_at_once_exactly_one_does() {
 }
 
 #[test]
-fn goals_beginning_labels_and_budgets_are_kept_with_the_flow() {
+fn goals_init_labels_and_budgets_are_stored_with_the_flow() {
     let server = StepServer::start().on("/make", &[ok()]);
     let fixture = make(&server, &Value::Null);
     let engine = fixture.engine();
@@ -199,7 +199,7 @@ fn goals_beginning_labels_and_budgets_are_kept_with_the_flow() {
 }
 
 #[test]
-fn the_budget_of_a_flow_is_in_force() {
+fn the_retry_budget_of_a_flow_is_enforced() {
     let server = StepServer::start().on("/make", &[Reply::status(503)]);
     let work = json!({"max_retries": 10, "backoff": 1});
     let fixture = make(&server, &work);

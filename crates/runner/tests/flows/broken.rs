@@ -41,7 +41,7 @@ fn length(fixture: &FlowFixture, flow: &str) -> u64 {
 }
 
 #[test]
-fn a_flow_whose_secrets_cannot_be_read_is_reported_and_others_can_have_it() {
+fn a_flow_whose_secrets_cannot_be_read_is_reported_and_not_claimed() {
     let fixture = FlowFixture::of(&[step("s", "http://nowhere/s", &json!({}), &Value::Null)]);
     let submitted = fixture.submission(&wanted("template", "s", &json!({})));
     let mut text: Value = serde_json::from_str(&submitted.text).unwrap();
@@ -59,7 +59,7 @@ fn a_flow_whose_secrets_cannot_be_read_is_reported_and_others_can_have_it() {
 }
 
 #[test]
-fn broken_flows_are_reported_and_left_and_the_others_go_on() {
+fn broken_flows_are_reported_and_the_others_are_resumed() {
     let server = StepServer::start().on("/s", &[Reply::outputs(&json!({}))]);
     let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), &Value::Null)]);
     let asked = wanted("template", "s", &json!({}));

@@ -46,7 +46,7 @@ fn recovered(engine: &Engine) -> RecoveredFlows {
 }
 
 #[test]
-fn flows_are_found_by_their_journals_and_those_that_are_done_with_are_skipped() {
+fn recovery_lists_journals_and_skips_flows_that_have_ended() {
     let server = server();
     let fixture = fixture(&server);
     deposited(&fixture, &["active", "archiving", "done", "lost"], &[]);
@@ -81,7 +81,7 @@ fn flows_are_found_by_their_journals_and_those_that_are_done_with_are_skipped() 
 }
 
 #[test]
-fn a_flow_that_the_catalog_misses_is_added_before_anything_happens_to_it() {
+fn a_flow_missing_from_the_catalog_is_added_before_it_is_resumed() {
     let server = server();
     let fixture = fixture(&server);
     let flows: Vec<String> = (0..20).map(|number| format!("f{number:02}")).collect();
@@ -125,7 +125,7 @@ fn a_flow_that_the_catalog_misses_is_added_before_anything_happens_to_it() {
 }
 
 #[test]
-fn the_labels_of_a_flow_that_the_catalog_misses_are_added_with_it() {
+fn a_flow_missing_from_the_catalog_is_added_with_its_labels() {
     let server = server();
     let fixture = fixture(&server);
     let mut asked = wanted("template", "s", &json!({"x": 1}));
@@ -138,7 +138,7 @@ fn the_labels_of_a_flow_that_the_catalog_misses_are_added_with_it() {
 }
 
 #[test]
-fn a_flow_that_has_ended_and_was_never_deactivated_is_and_nothing_else_happens_to_it() {
+fn a_flow_that_has_ended_is_deactivated_and_otherwise_unchanged() {
     let server = server();
     let fixture = fixture(&server);
     let completed = [Event::Job(JobEvent::Completed(Box::default()))];
@@ -164,7 +164,7 @@ fn a_flow_that_has_ended_and_was_never_deactivated_is_and_nothing_else_happens_t
 }
 
 #[test]
-fn a_suspended_flow_is_left_to_whoever_suspended_it_unless_the_catalog_knows_it() {
+fn a_suspended_flow_is_resumed_only_if_the_catalog_has_it() {
     let server = server();
     let fixture = fixture(&server);
     deposited(&fixture, &["by-hand", "ours"], &[Event::Job(JobEvent::Suspended)]);
@@ -182,7 +182,7 @@ fn a_suspended_flow_is_left_to_whoever_suspended_it_unless_the_catalog_knows_it(
 }
 
 #[test]
-fn jobs_that_are_no_flows_are_left_alone() {
+fn recovery_ignores_jobs_that_are_not_flows() {
     let server = server();
     let fixture = fixture(&server);
     fixture.deposit_shell("shell", &[]);
@@ -194,7 +194,7 @@ fn jobs_that_are_no_flows_are_left_alone() {
 }
 
 #[test]
-fn a_flow_that_another_living_handle_owns_is_not_touched() {
+fn recovery_leaves_flows_with_another_owner_alone() {
     let server = server();
     let fixture = fixture(&server);
     deposited(&fixture, &["free", "held"], &[]);

@@ -8,7 +8,7 @@ use crate::fixture::{FlowFixture, step, wanted};
 use crate::http_server::{Reply, StepServer};
 
 #[test]
-fn steps_are_checked_when_they_are_registered_and_never_for_their_flows() {
+fn steps_are_checked_when_registered_and_not_for_each_flow() {
     let fine = Reply::outputs(&json!({"y": 1, "z": 1}));
     let server = StepServer::start();
     let server = server.on("/first", std::slice::from_ref(&fine)).on("/last", std::slice::from_ref(&fine));

@@ -23,7 +23,7 @@ fn with(key: &str, value: Value) -> Value {
 }
 
 #[test]
-fn what_is_wrong_with_a_definition_is_named() {
+fn the_error_of_a_step_definition_names_the_key_or_value() {
     let fixture = FlowFixture::new();
     let engine = fixture.engine();
     let cases = [
@@ -69,7 +69,7 @@ fn what_is_wrong_with_a_definition_is_named() {
 }
 
 #[test]
-fn what_is_wrong_is_said_in_one_line_with_the_key_it_is_about() {
+fn the_error_of_a_step_definition_is_one_line_with_its_key() {
     let fixture = FlowFixture::new();
     let engine = fixture.engine();
     for (definition, named) in [
@@ -84,7 +84,7 @@ fn what_is_wrong_is_said_in_one_line_with_the_key_it_is_about() {
 }
 
 #[test]
-fn several_things_that_are_wrong_are_all_said() {
+fn all_errors_of_a_step_definition_are_reported() {
     let fixture = FlowFixture::new();
     let engine = fixture.engine();
     let mut definition = with("work_config", json!({"backoff": -1}));
@@ -94,7 +94,7 @@ fn several_things_that_are_wrong_are_all_said() {
 }
 
 #[test]
-fn keys_that_mean_nothing_here_and_nulls_are_read_past() {
+fn unknown_keys_and_nulls_of_a_step_definition_are_ignored() {
     let fixture = FlowFixture::new();
     let engine = fixture.engine();
     let plain = json!({
@@ -116,7 +116,7 @@ fn keys_that_mean_nothing_here_and_nulls_are_read_past() {
 }
 
 #[test]
-fn an_address_that_may_not_be_called_is_refused_when_a_step_is_registered() {
+fn a_step_with_an_endpoint_that_is_not_allowed_is_refused() {
     let fixture = FlowFixture::new();
     let engine = fixture.engine_with(HostOptions {
         endpoints: &["http://127.0.0.1:*", "https://*.example.com/hooks/*"],
@@ -140,7 +140,7 @@ fn an_address_that_may_not_be_called_is_refused_when_a_step_is_registered() {
 }
 
 #[test]
-fn an_address_that_may_not_be_called_any_more_is_not_called_by_flows_that_were_stored_before() {
+fn a_stored_flow_does_not_call_an_endpoint_that_is_no_longer_allowed() {
     let server = StepServer::start().on("/again", &[Reply::status(503)]);
     let fixture = FlowFixture::of(&[step(
         "again",

@@ -35,7 +35,7 @@ fn accepted(fixture: &FlowFixture, flow: &str) {
 }
 
 #[test]
-fn a_result_that_was_taken_is_on_the_disk_and_the_flow_goes_on() {
+fn a_delivered_result_is_on_disk_and_the_flow_continues() {
     let server = server();
     let fixture = fixture(&server, &Value::Null);
     let engine = fixture.engine();
@@ -48,7 +48,7 @@ fn a_result_that_was_taken_is_on_the_disk_and_the_flow_goes_on() {
 }
 
 #[test]
-fn the_address_for_the_result_is_sent_with_the_call() {
+fn a_call_carries_the_url_for_its_result() {
     let server = server();
     let fixture = fixture(&server, &Value::Null);
     let engine = fixture.engine();
@@ -60,7 +60,7 @@ fn the_address_for_the_result_is_sent_with_the_call() {
 }
 
 #[test]
-fn a_result_for_an_item_that_waits_for_its_next_call_is_not_answered() {
+fn a_result_for_an_item_that_waits_for_a_retry_is_not_answered() {
     let server = server();
     server.answers("/later", &[Reply::status(503)]);
     let fixture = fixture(&server, &json!({"max_retries": 3, "backoff": 50_000}));
@@ -77,7 +77,7 @@ fn a_result_for_an_item_that_waits_for_its_next_call_is_not_answered() {
 }
 
 #[test]
-fn a_result_that_comes_late_or_again_is_taken_and_changes_nothing() {
+fn a_late_or_repeated_result_is_acknowledged_and_changes_nothing() {
     let server = server();
     let fixture = fixture(&server, &Value::Null);
     server.answers("/use", &[Reply::outputs(&json!({})).gated()]);
@@ -101,7 +101,7 @@ fn a_result_that_comes_late_or_again_is_taken_and_changes_nothing() {
 }
 
 #[test]
-fn a_result_that_is_a_failure_is_permanent() {
+fn a_delivered_failure_is_permanent() {
     let server = server();
     let fixture = fixture(&server, &json!({"max_retries": 5, "backoff": 1}));
     let engine = fixture.engine();
@@ -117,7 +117,7 @@ fn a_result_that_is_a_failure_is_permanent() {
 }
 
 #[test]
-fn what_nobody_waits_for_is_unknown_and_changes_nothing() {
+fn a_result_with_an_unknown_token_is_unknown_and_changes_nothing() {
     let server = server();
     let fixture = fixture(&server, &Value::Null);
     let engine = fixture.engine();
@@ -145,7 +145,7 @@ fn what_nobody_waits_for_is_unknown_and_changes_nothing() {
 }
 
 #[test]
-fn to_a_flow_that_has_ended_a_real_token_is_taken_and_any_other_unknown() {
+fn after_a_flow_has_ended_only_real_tokens_are_acknowledged() {
     let server = server();
     let fixture = fixture(&server, &Value::Null);
     let engine = fixture.engine();
@@ -166,7 +166,7 @@ fn to_a_flow_that_has_ended_a_real_token_is_taken_and_any_other_unknown() {
 }
 
 #[test]
-fn a_flow_that_nobody_runs_is_gone_on_with_when_its_result_comes() {
+fn a_result_resumes_a_flow_without_an_owner() {
     let server = server();
     let fixture = fixture(&server, &Value::Null);
     let mut process = fixture.process();
@@ -182,7 +182,7 @@ fn a_flow_that_nobody_runs_is_gone_on_with_when_its_result_comes() {
 }
 
 #[test]
-fn a_result_that_is_none_does_not_set_a_suspended_flow_going() {
+fn an_unknown_result_does_not_resume_a_suspended_flow() {
     let server = server();
     let fixture = fixture(&server, &Value::Null);
     let asked = wanted("template", "use", &json!({}));
@@ -195,7 +195,7 @@ fn a_result_that_is_none_does_not_set_a_suspended_flow_going() {
 }
 
 #[test]
-fn a_result_for_a_job_that_is_no_flow_does_not_set_it_going() {
+fn a_result_does_not_resume_a_job_that_is_not_a_flow() {
     let fixture = FlowFixture::new();
     fixture.deposit_shell("shell", &[Event::Job(JobEvent::Suspended)]);
     let engine = fixture.engine();

@@ -39,7 +39,7 @@ fn instant(at: Timestamp) -> SystemTime {
 }
 
 #[test]
-fn what_ran_is_interrupted_and_sent_again_with_its_token_and_the_next_number() {
+fn a_running_attempt_is_interrupted_and_repeated_with_its_token_and_the_next_number() {
     let server = StepServer::start().on("/s", &[ok().gated()]);
     let each = json!({"x": {"role": "required", "for_each": true}, "y": {"role": "output"}});
     let work = json!({"max_retries": 3, "backoff": 1, "parallelism": 3});
@@ -76,7 +76,7 @@ fn what_ran_is_interrupted_and_sent_again_with_its_token_and_the_next_number() {
 }
 
 #[test]
-fn what_ran_is_sent_again_now_and_not_after_a_delay() {
+fn an_interrupted_attempt_is_repeated_without_delay() {
     let server = StepServer::start().on("/s", &[ok().gated()]);
     let work = json!({"max_retries": 3, "backoff": 50_000});
     let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), &work)]);
@@ -94,7 +94,7 @@ fn what_ran_is_sent_again_now_and_not_after_a_delay() {
 }
 
 #[test]
-fn what_ran_and_may_not_be_tried_again_fails_as_interrupted() {
+fn an_interrupted_attempt_without_retries_fails_as_interrupted() {
     let server = StepServer::start().on("/s", &[ok().gated()]);
     let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), &json!({"max_retries": 0}))]);
     let mut process = fixture.process();
@@ -110,7 +110,7 @@ fn what_ran_and_may_not_be_tried_again_fails_as_interrupted() {
 }
 
 #[test]
-fn what_waited_goes_on_at_its_time_which_is_neither_drawn_again_nor_earlier() {
+fn a_waiting_retry_keeps_its_due_time_after_a_kill() {
     let server = StepServer::start().on("/s", &[Reply::status(503), ok()]);
     let work = json!({"max_retries": 3, "backoff": 2500, "backoff_type": "fixed"});
     let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), &work)]);
@@ -134,7 +134,7 @@ fn what_waited_goes_on_at_its_time_which_is_neither_drawn_again_nor_earlier() {
 }
 
 #[test]
-fn what_fell_due_while_nobody_was_there_goes_on_at_once() {
+fn a_retry_that_fell_due_without_a_host_starts_at_once() {
     let server = StepServer::start().on("/s", &[Reply::status(503), ok()]);
     let work = json!({"max_retries": 3, "backoff": 300, "backoff_type": "fixed"});
     let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), &work)]);
@@ -153,7 +153,7 @@ fn what_fell_due_while_nobody_was_there_goes_on_at_once() {
 }
 
 #[test]
-fn what_was_pending_in_an_active_step_begins_once() {
+fn pending_items_of_an_active_step_begin_once() {
     let server = StepServer::start().on("/s", &[ok().gated()]);
     let each = json!({"x": {"role": "required", "for_each": true}, "y": {"role": "output"}});
     let work = json!({"max_retries": 3, "backoff": 1, "parallelism": 1});
@@ -174,7 +174,7 @@ fn what_was_pending_in_an_active_step_begins_once() {
 }
 
 #[test]
-fn what_was_done_is_not_done_again_and_the_next_step_begins() {
+fn completed_items_are_not_repeated_and_the_next_step_begins() {
     let server = StepServer::start().on("/first", &[ok()]).on("/second", &[ok().gated()]);
     let fixture = FlowFixture::of(&[
         step("first", &server.url("/first"), &json!({"y": {"role": "output"}}), &Value::Null),
@@ -198,7 +198,7 @@ fn what_was_done_is_not_done_again_and_the_next_step_begins() {
 }
 
 #[test]
-fn what_others_have_taken_on_is_waited_for_and_not_called_again() {
+fn an_accepted_attempt_is_awaited_and_not_repeated() {
     let server = StepServer::start().on("/s", &[ok()]);
     let y = json!({"y": {"role": "output"}});
     let fixture = FlowFixture::of(&[async_step("s", &server.url("/s"), &y, &Value::Null)]);
@@ -219,7 +219,7 @@ fn what_others_have_taken_on_is_waited_for_and_not_called_again() {
 }
 
 #[test]
-fn a_host_killed_again_and_again_comes_to_the_end_of_all_its_flows() {
+fn a_host_killed_repeatedly_completes_all_its_flows() {
     const FLOWS: usize = 12;
     let server = StepServer::start().by("/s", |_| ok());
     let attributes = |from: &str, to: &str| json!({from: {"role": "required"}, to: {"role": "output", "mapping": {"name": "y"}}});

@@ -61,7 +61,7 @@ fn a_thousand_flows_at_once_call_every_step_exactly_once() {
 }
 
 #[test]
-fn a_host_that_leaves_suspends_all_its_flows_and_they_all_go_on() {
+fn a_host_that_shuts_down_suspends_its_flows_and_all_can_be_resumed() {
     let server = StepServer::start()
         .on("/gated", &[Reply::outputs(&json!({})).gated()])
         .on("/later", &[Reply::outputs(&json!({}))])
@@ -116,7 +116,7 @@ fn a_host_that_leaves_suspends_all_its_flows_and_they_all_go_on() {
 }
 
 #[test]
-fn a_host_that_is_leaving_begins_nothing_any_more() {
+fn a_host_that_shuts_down_begins_nothing_new() {
     let server = StepServer::start().on("/s", &[Reply::outputs(&json!({}))]);
     let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), &Value::Null)]);
     let engine = fixture.engine();
@@ -130,7 +130,7 @@ fn a_host_that_is_leaving_begins_nothing_any_more() {
 }
 
 #[test]
-fn a_host_that_is_told_twice_leaves_at_once_and_what_ran_is_sent_again() {
+fn a_host_interrupted_twice_ends_at_once_and_its_attempts_are_repeated() {
     let server = StepServer::start().on("/s", &[Reply::outputs(&json!({})).gated()]);
     let work = json!({"max_retries": 3, "backoff": 1});
     let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), &work)]);
@@ -150,7 +150,7 @@ fn a_host_that_is_told_twice_leaves_at_once_and_what_ran_is_sent_again() {
 }
 
 #[test]
-fn breakers_that_nobody_has_written_count_their_first_failure_once() {
+fn new_breakers_count_their_first_failure_once() {
     const PLACES: usize = 150;
     let place = |_| StepServer::start().on("/s", &[Reply::status(503).gated()]);
     let places: Vec<StepServer> = (0..PLACES).map(place).collect();

@@ -57,7 +57,7 @@ fn inner_flow(fixture: &FlowFixture, server: &StepServer, engine: &Engine) -> St
 }
 
 #[test]
-fn an_end_that_could_not_be_written_is_told_to_nobody_and_is_reached_after_a_restart() {
+fn an_end_that_could_not_be_written_is_not_reported_and_is_reached_after_a_restart() {
     let server = gated();
     let fixture = fixture(&server);
     let faults = Faults::none();
@@ -90,7 +90,7 @@ fn an_end_that_could_not_be_written_is_told_to_nobody_and_is_reached_after_a_res
 }
 
 #[test]
-fn a_flow_whose_repair_cannot_be_written_is_free_and_gone_on_with_the_next_time() {
+fn a_flow_whose_catalog_entry_cannot_be_written_is_resumed_by_the_next_recovery() {
     let server = gated();
     server.open("/inner");
     let fixture = fixture(&server);
@@ -114,7 +114,7 @@ fn a_flow_whose_repair_cannot_be_written_is_free_and_gone_on_with_the_next_time(
 }
 
 #[test]
-fn a_note_that_could_not_be_written_does_not_stop_flows_from_being_taken_over() {
+fn a_failed_catalog_note_does_not_keep_orphaned_flows_from_being_resumed() {
     let server = gated();
     let fixture = fixture(&server);
     let faults = Faults::none();
@@ -139,7 +139,7 @@ fn a_note_that_could_not_be_written_does_not_stop_flows_from_being_taken_over() 
 }
 
 #[test]
-fn a_flow_that_the_catalog_cannot_be_told_of_runs_and_stands_in_it_in_the_end() {
+fn a_flow_that_cannot_be_entered_in_the_catalog_runs_and_is_entered_later() {
     let server = gated();
     let fixture = fixture(&server);
     let faults = Faults::none();
@@ -158,7 +158,7 @@ fn a_flow_that_the_catalog_cannot_be_told_of_runs_and_stands_in_it_in_the_end() 
 }
 
 #[test]
-fn an_outage_of_the_store_is_waited_for_and_what_was_written_before_it_is_not_doubled() {
+fn after_an_outage_nothing_is_written_twice() {
     for stored in [false, true] {
         let server = gated();
         let fixture = fixture(&server);
@@ -183,7 +183,7 @@ fn an_outage_of_the_store_is_waited_for_and_what_was_written_before_it_is_not_do
 }
 
 #[test]
-fn what_the_catalog_could_not_be_told_in_an_outage_it_is_told_afterwards() {
+fn a_catalog_note_that_fails_in_an_outage_is_written_afterwards() {
     let server = gated();
     let fixture = fixture(&server);
     let faults = Faults::none();
@@ -199,7 +199,7 @@ fn what_the_catalog_could_not_be_told_in_an_outage_it_is_told_afterwards() {
 }
 
 #[test]
-fn a_breaker_that_cannot_be_read_fails_its_flow_and_the_loop_rests_afterwards() {
+fn an_unreadable_breaker_fails_its_flow_and_does_not_spin_the_loop() {
     let (broken, fine) = (gated(), gated());
     let given = json!({"y": {"role": "output"}});
     let fixture = FlowFixture::of(&[

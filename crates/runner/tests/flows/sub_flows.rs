@@ -49,7 +49,7 @@ fn accepted(fixture: &FlowFixture, flow: &str) {
 }
 
 #[test]
-fn a_flow_of_an_item_is_a_flow_of_its_own_with_a_parent() {
+fn a_sub_flow_is_a_flow_with_a_parent() {
     let server = server();
     let fixture = fixture(&server);
     let engine = fixture.engine();
@@ -79,7 +79,7 @@ fn a_flow_of_an_item_is_a_flow_of_its_own_with_a_parent() {
 }
 
 #[test]
-fn both_are_gone_on_with_after_a_kill_and_neither_is_begun_again() {
+fn after_a_kill_a_flow_and_its_sub_flow_are_resumed_and_not_begun_again() {
     let server = server();
     let fixture = fixture(&server);
     let mut process = fixture.process();
@@ -101,7 +101,7 @@ fn both_are_gone_on_with_after_a_kill_and_neither_is_begun_again() {
 }
 
 #[test]
-fn a_flow_that_ended_while_nobody_waited_for_it_gives_its_result() {
+fn the_result_of_a_sub_flow_that_ended_without_its_parent_is_used() {
     let server = server();
     let fixture = fixture(&server);
     let mut process = fixture.process();
@@ -146,7 +146,7 @@ fn apart(fixture: &FlowFixture, server: &StepServer, inner: &mut HostProcess) ->
 }
 
 #[test]
-fn a_flow_that_another_host_runs_is_waited_for() {
+fn a_parent_waits_for_a_sub_flow_that_another_host_runs() {
     let server = server();
     let fixture = fixture(&server);
     let mut inner = fixture.process();
@@ -164,7 +164,7 @@ fn a_flow_that_another_host_runs_is_waited_for() {
 }
 
 #[test]
-fn a_flow_whose_host_was_killed_is_taken_over_by_whoever_waits_for_it() {
+fn the_host_of_the_parent_resumes_a_sub_flow_whose_host_was_killed() {
     let server = server();
     let fixture = fixture(&server);
     let mut inner = fixture.process();
@@ -181,7 +181,7 @@ fn a_flow_whose_host_was_killed_is_taken_over_by_whoever_waits_for_it() {
 }
 
 #[test]
-fn who_is_cancelled_cancels_a_flow_that_another_host_runs() {
+fn cancelling_a_flow_cancels_its_sub_flow_in_another_host() {
     let server = server();
     let fixture = fixture(&server);
     let mut inner = fixture.process();
@@ -192,7 +192,7 @@ fn who_is_cancelled_cancels_a_flow_that_another_host_runs() {
 }
 
 #[test]
-fn a_flow_that_fails_fails_its_item_for_good_and_says_why() {
+fn a_failed_sub_flow_fails_its_item_permanently_with_the_reason() {
     let server = server();
     server.answers("/inner", &[Reply::refusal("no roots today")]);
     let fixture = fixture(&server);

@@ -21,7 +21,7 @@ fn calls(server: &StepServer) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn flows_begun_on_both_are_each_run_by_one_and_once() {
+fn flows_begun_on_two_hosts_are_each_run_once_by_one_host() {
     const FLOWS: usize = 20;
     let server = StepServer::start().on("/s", &[Reply::outputs(&json!({})).gated()]);
     let x = json!({"x": {"role": "required"}});
@@ -56,7 +56,7 @@ fn flows_begun_on_both_are_each_run_by_one_and_once() {
 }
 
 #[test]
-fn a_result_that_comes_to_the_wrong_one_is_handed_on_and_taken() {
+fn a_result_delivered_to_the_wrong_host_reaches_its_flow() {
     const FLOWS: usize = 10;
     let server = StepServer::start().on("/s", &[Reply::outputs(&json!({}))]);
     let y = json!({"y": {"role": "output"}});
@@ -85,7 +85,7 @@ fn a_result_that_comes_to_the_wrong_one_is_handed_on_and_taken() {
 }
 
 #[test]
-fn a_result_handed_to_one_that_was_killed_is_heard_by_the_next() {
+fn a_result_stored_for_a_killed_host_is_used_by_the_next_host() {
     let server = StepServer::start().on("/s", &[Reply::outputs(&json!({}))]);
     let y = json!({"y": {"role": "output"}});
     let fixture = FlowFixture::of(&[async_step("s", &server.url("/s"), &y, &Value::Null)]);
@@ -105,7 +105,7 @@ fn a_result_handed_to_one_that_was_killed_is_heard_by_the_next() {
 }
 
 #[test]
-fn two_who_go_on_with_the_flows_of_a_dead_one_share_them() {
+fn two_hosts_that_recover_the_flows_of_a_dead_one_share_them() {
     const FLOWS: usize = 30;
     let server = StepServer::start().on("/s", &[Reply::outputs(&json!({})).gated()]);
     let work = json!({"max_retries": 3, "backoff": 1});

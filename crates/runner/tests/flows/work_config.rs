@@ -37,7 +37,7 @@ fn operator(max_retries: Attempts, backoff: u64, max: u64, growth: BackoffType) 
 }
 
 #[test]
-fn the_delays_that_are_recorded_are_those_of_the_document() {
+fn recorded_delays_are_those_of_the_documentation() {
     let server = StepServer::start().on("/s", &[Reply::status(500)]);
     let linear = operator(Attempts::AtMost(4), 2, 5, BackoffType::Linear);
     let fixed = operator(Attempts::AtMost(2), 3, 9, BackoffType::Fixed);
@@ -85,7 +85,7 @@ fn the_delays_that_are_recorded_are_those_of_the_document() {
 }
 
 #[test]
-fn the_documented_defaults_hold_where_nobody_says_otherwise() {
+fn the_documented_defaults_apply() {
     let server = StepServer::start().on("/s", &[Reply::status(500)]);
     for (work, first, allowed) in [
         (Value::Null, 1000, json!(10)),
@@ -108,7 +108,7 @@ fn the_documented_defaults_hold_where_nobody_says_otherwise() {
 }
 
 #[test]
-fn without_a_limit_it_is_tried_until_it_succeeds() {
+fn without_a_limit_a_step_is_retried_until_it_succeeds() {
     let mut replies = vec![Reply::status(503); 25];
     replies.push(Reply::outputs(&json!({})));
     let server = StepServer::start().on("/s", &replies);

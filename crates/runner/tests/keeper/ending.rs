@@ -43,7 +43,7 @@ fn a_command_that_cleans_up_on_term_has_its_grace() {
 }
 
 #[test]
-fn an_orphan_in_a_session_of_its_own_is_known_by_its_mark() {
+fn an_orphan_in_another_session_is_found_by_its_mark() {
     let fixture = KeeperFixture::new();
     let (keeper, _) = fixture.keeper();
     // Beside it runs another, so it is not known by being the only one.
@@ -84,7 +84,7 @@ fn an_orphan_without_a_mark_is_ended_if_only_one_command_can_have_left_it() {
 }
 
 #[test]
-fn what_a_failure_leaves_is_gone_before_it_is_told() {
+fn processes_of_a_failed_command_are_ended_before_its_end_is_reported() {
     let fixture = KeeperFixture::new();
     let (keeper, _) = fixture.keeper();
     let script = "setsid sh -c 'echo $$ > apart; exec sleep 1000' & \
@@ -122,7 +122,7 @@ fn a_cancelled_start_either_never_began_or_has_an_end() {
 }
 
 #[test]
-fn cancelling_all_ends_all() {
+fn cancel_all_ends_all_commands() {
     let fixture = KeeperFixture::new();
     let (keeper, _) = fixture.keeper();
     for id in 0..20 {
@@ -140,7 +140,7 @@ fn cancelling_all_ends_all() {
 }
 
 #[test]
-fn a_stranger_that_keeps_forking_is_ended_too() {
+fn a_command_that_keeps_forking_is_ended() {
     let fixture = KeeperFixture::new();
     let (keeper, _) = fixture.keeper();
     let script = "trap '' TERM; echo up > up; while :; do (sleep 0.02 & sleep 0.02) & sleep 0.01; done";

@@ -15,7 +15,7 @@ fn kill_engine(engine: &mut Child) {
 }
 
 #[test]
-fn a_command_finishes_and_the_next_engine_collects_it() {
+fn a_command_outlives_its_engine_and_the_next_one_collects_it() {
     let fixture = KeeperFixture::new();
     let folder = fixture.path("").display().to_string();
     let script = format!(
@@ -41,7 +41,7 @@ fn a_command_finishes_and_the_next_engine_collects_it() {
 }
 
 #[test]
-fn a_command_that_ended_meanwhile_is_in_the_log_alone() {
+fn a_command_that_ended_without_an_engine_is_read_from_the_log() {
     let fixture = KeeperFixture::new();
     let folder = fixture.path("").display().to_string();
     let script = format!(

@@ -73,7 +73,7 @@ fn vanished(id: u64, began: SystemTime) -> VanishedCommand {
 }
 
 #[test]
-fn attempts_of_the_release_before_are_collected() {
+fn attempts_of_release_0_1_are_recovered() {
     let fixture = left();
     let (keeper, recovered) = fixture.keeper();
     assert_eq!((recovered.uncertain, recovered.damage), (false, None));
@@ -111,7 +111,7 @@ fn attempts_of_the_release_before_are_collected() {
 }
 
 #[test]
-fn a_spool_of_the_release_before_can_be_looked_at() {
+fn a_spool_of_release_0_1_can_be_read_without_changing_it() {
     let fixture = left();
     let spool = Spool::open(&fixture.spool()).unwrap();
     for exited in ended() {
@@ -130,7 +130,7 @@ fn a_spool_of_the_release_before_can_be_looked_at() {
 }
 
 #[test]
-fn a_log_of_the_release_before_is_written_anew_in_the_bytes_of_this_one() {
+fn a_log_of_release_0_1_is_rewritten_in_the_current_format() {
     let now = include_bytes!("../golden/spool-2/log");
     let (written, damage) = reread_log(LOG).unwrap();
     assert_eq!((written.as_slice(), damage), (now.as_slice(), None));

@@ -10,7 +10,7 @@ use crate::fixture::{
 };
 
 #[test]
-fn what_its_commands_left_is_found_and_ended() {
+fn processes_of_a_dead_keeper_are_found_and_ended() {
     let fixture = KeeperFixture::new();
     let (keeper, _) = fixture.keeper();
     keeper.trust();
@@ -46,7 +46,7 @@ fn what_its_commands_left_is_found_and_ended() {
 }
 
 #[test]
-fn leftovers_are_ended_without_a_next_keeper_as_well() {
+fn recovery_ends_remaining_processes_without_a_new_keeper() {
     let fixture = KeeperFixture::new();
     let (keeper, _) = fixture.keeper();
     keeper.run(fixture.shell(1, "echo $$ > up; exec sleep 1000")).unwrap();
@@ -60,7 +60,7 @@ fn leftovers_are_ended_without_a_next_keeper_as_well() {
 }
 
 #[test]
-fn one_that_left_its_group_and_cleared_its_environment_is_out_of_reach() {
+fn a_process_that_left_its_group_and_cleared_its_environment_is_not_found() {
     let fixture = KeeperFixture::new();
     let (keeper, _) = fixture.keeper();
     let script = "setsid env -i sh -c 'echo $$ > lost; exec sleep 1000' & echo up > up; wait";
@@ -84,7 +84,7 @@ fn parent(pid: i32) -> i32 {
 }
 
 #[test]
-fn killed_before_the_process_is_made_it_never_runs() {
+fn a_command_never_runs_if_the_keeper_dies_before_creating_it() {
     let fixture = KeeperFixture::new();
     let (keeper, _) = fixture.keeper_with(&["UNDAUNTED_TEST_DIE=spawning:2"]);
     keeper.trust();
@@ -101,7 +101,7 @@ fn killed_before_the_process_is_made_it_never_runs() {
 }
 
 #[test]
-fn killed_after_the_process_is_made_it_is_found() {
+fn a_process_is_found_if_the_keeper_dies_right_after_creating_it() {
     let fixture = KeeperFixture::new();
     let (keeper, _) = fixture.keeper_with(&["UNDAUNTED_TEST_DIE=spawned:1"]);
     let script = "setsid sh -c 'echo $$ > up; exec sleep 1000'";
@@ -115,7 +115,7 @@ fn killed_after_the_process_is_made_it_is_found() {
 }
 
 #[test]
-fn killed_before_the_end_is_on_record_the_end_is_uncertain() {
+fn an_end_is_unknown_if_the_keeper_dies_before_recording_it() {
     let fixture = KeeperFixture::new();
     let (keeper, _) = fixture.keeper_with(&["UNDAUNTED_TEST_DIE=exited:1"]);
     keeper.run(fixture.shell(1, "echo 1 >> ran; echo said")).unwrap();
@@ -126,7 +126,7 @@ fn killed_before_the_end_is_on_record_the_end_is_uncertain() {
 }
 
 #[test]
-fn after_another_boot_nothing_is_believed() {
+fn after_another_boot_the_spool_is_not_trusted() {
     let fixture = KeeperFixture::new();
     let (keeper, _) = fixture.keeper_with(&["UNDAUNTED_TEST_BOOT_ID=before"]);
     keeper.trust();
@@ -151,7 +151,7 @@ fn after_another_boot_nothing_is_believed() {
 }
 
 #[test]
-fn garbage_at_the_end_of_the_log_is_reported_and_costs_nothing_before_it() {
+fn garbage_at_the_end_of_the_log_is_reported_and_earlier_records_are_kept() {
     let fixture = KeeperFixture::new();
     let (keeper, _) = fixture.keeper();
     keeper.trust();
@@ -171,7 +171,7 @@ fn garbage_at_the_end_of_the_log_is_reported_and_costs_nothing_before_it() {
 }
 
 #[test]
-fn a_keeper_that_dies_is_noticed_at_once() {
+fn the_death_of_a_keeper_is_noticed_at_once() {
     let fixture = KeeperFixture::new();
     let (keeper, _) = fixture.keeper();
     kill(keeper.pid());
@@ -179,7 +179,7 @@ fn a_keeper_that_dies_is_noticed_at_once() {
 }
 
 #[test]
-fn killed_at_any_moment_what_never_began_never_runs_and_what_ended_ran_once() {
+fn a_keeper_killed_at_any_moment_reports_true_fates() {
     const COMMANDS: u64 = 40;
     for after in 0..20 {
         let fixture = KeeperFixture::new();

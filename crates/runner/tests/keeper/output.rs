@@ -10,7 +10,7 @@ use crate::fixture::{KeeperFixture, exited, is_alive, kill_and_wait};
 const MEBIBYTE: usize = 1 << 20;
 
 #[test]
-fn of_a_long_output_the_first_and_the_last_mebibyte_are_kept() {
+fn the_first_and_last_mebibyte_of_a_long_output_are_kept() {
     let fixture = KeeperFixture::new();
     let (keeper, _) = fixture.keeper();
     let script = "head -c 1048576 /dev/zero | tr '\\0' a; head -c 3000000 /dev/zero | tr '\\0' b; head -c 1048576 /dev/zero | tr '\\0' c; echo e >&2";
@@ -25,7 +25,7 @@ fn of_a_long_output_the_first_and_the_last_mebibyte_are_kept() {
 }
 
 #[test]
-fn what_is_to_be_captured_is_kept_whole() {
+fn a_captured_output_is_kept_whole() {
     let fixture = KeeperFixture::new();
     let (keeper, _) = fixture.keeper();
     let spec = CommandSpec { capture: 6_000_000, ..fixture.shell(1, "head -c 5000000 /dev/zero") };
@@ -35,7 +35,7 @@ fn what_is_to_be_captured_is_kept_whole() {
 }
 
 #[test]
-fn the_next_command_in_the_same_files_sees_nothing_of_the_last() {
+fn a_reused_slot_has_no_output_of_the_last_command() {
     let fixture = KeeperFixture::new();
     let (keeper, _) = fixture.keeper();
     for id in 0..5 {
@@ -52,7 +52,7 @@ fn the_next_command_in_the_same_files_sees_nothing_of_the_last() {
 }
 
 #[test]
-fn the_last_lines_are_the_last_lines() {
+fn last_lines_returns_the_last_lines() {
     let fixture = KeeperFixture::new();
     let (keeper, _) = fixture.keeper();
     keeper.run(fixture.shell(1, "seq 1 100000 >&2; printf 'end\\377' >&2")).unwrap();
@@ -62,7 +62,7 @@ fn the_last_lines_are_the_last_lines() {
 }
 
 #[test]
-fn who_writes_more_than_the_limit_is_ended() {
+fn a_command_that_exceeds_its_output_limit_is_ended() {
     let fixture = KeeperFixture::new();
     let (keeper, _) = fixture.keeper();
     let endless = CommandSpec {
@@ -113,7 +113,7 @@ fn everything_in_the_spool_is_private() {
 }
 
 #[test]
-fn output_stays_readable_when_its_attempt_is_forgotten() {
+fn output_stays_readable_after_its_attempt_is_forgotten() {
     let fixture = KeeperFixture::new();
     let (keeper, _) = fixture.keeper();
     let mut places = vec![];
@@ -137,7 +137,7 @@ fn output_stays_readable_when_its_attempt_is_forgotten() {
 }
 
 #[test]
-fn keepers_that_follow_each_other_never_write_over_what_was_kept() {
+fn consecutive_keepers_never_overwrite_kept_output() {
     let fixture = KeeperFixture::new();
     let mut places = vec![];
     // Each keeper ends in another way; the last one reads what all the others have kept.

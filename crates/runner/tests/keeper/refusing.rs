@@ -23,7 +23,7 @@ fn a_second_start_of_an_attempt_is_refused() {
 }
 
 #[test]
-fn a_second_engine_is_told_that_there_is_one() {
+fn a_second_engine_is_refused() {
     let fixture = KeeperFixture::new();
     let (_first, _) = fixture.keeper();
     let second = fixture.keeper_in(&fixture.spool(), &[]);
@@ -31,7 +31,7 @@ fn a_second_engine_is_told_that_there_is_one() {
 }
 
 #[test]
-fn nonsense_on_the_socket_is_refused_and_harms_nobody() {
+fn malformed_messages_are_refused_and_harmless() {
     let fixture = KeeperFixture::new();
     let (keeper, _) = fixture.keeper();
     let hello = [5, 0, 0, 0, 0, 2, 0, 0, 0];
@@ -76,7 +76,7 @@ fn nonsense_on_the_socket_is_refused_and_harms_nobody() {
 }
 
 #[test]
-fn an_engine_of_the_release_before_is_told_that_the_keeper_is_of_another() {
+fn an_engine_of_another_release_is_refused() {
     let fixture = KeeperFixture::new();
     let (_keeper, _) = fixture.keeper();
     let mut stream = UnixStream::connect(fixture.spool().join("socket")).unwrap();
@@ -87,7 +87,7 @@ fn an_engine_of_the_release_before_is_told_that_the_keeper_is_of_another() {
 }
 
 #[test]
-fn a_keeper_of_the_release_before_is_not_spoken_to() {
+fn a_keeper_of_another_release_is_detected() {
     let fixture = KeeperFixture::new();
     std::fs::create_dir_all(fixture.spool()).unwrap();
     let listener = UnixListener::bind(fixture.spool().join("socket")).unwrap();
@@ -109,7 +109,7 @@ fn a_keeper_of_the_release_before_is_not_spoken_to() {
 }
 
 #[test]
-fn a_folder_too_deep_for_a_socket_is_no_obstacle() {
+fn a_spool_path_may_be_longer_than_a_socket_address() {
     let fixture = KeeperFixture::new();
     let deep = fixture.path(&["long-name-of-a-folder"; 12].join("/"));
     assert!(deep.as_os_str().len() > 200);
@@ -122,7 +122,7 @@ fn a_folder_too_deep_for_a_socket_is_no_obstacle() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_is_named() {
+fn a_spool_that_cannot_be_created_is_an_error() {
     let fixture = KeeperFixture::new();
     std::fs::write(fixture.path("file"), "").unwrap();
     let inside = fixture.keeper_in(&fixture.path("file/spool"), &[]);
@@ -132,7 +132,7 @@ fn a_folder_that_cannot_be_is_named() {
 }
 
 #[test]
-fn a_keeper_that_gives_up_says_why() {
+fn a_keeper_that_cannot_start_reports_why() {
     let fixture = KeeperFixture::new();
     let (keeper, _) = fixture.keeper();
     drop(keeper);
@@ -147,7 +147,7 @@ fn a_keeper_that_gives_up_says_why() {
 }
 
 #[test]
-fn a_program_that_is_no_keeper_is_no_keeper() {
+fn a_program_that_is_not_a_keeper_is_an_error() {
     let fixture = KeeperFixture::new();
     let program = std::path::Path::new("/bin/echo");
     let odd = undaunted_runner::keeper::KeeperClient::start(program, &["hello".into()], &fixture.spool());

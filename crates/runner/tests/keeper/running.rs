@@ -48,7 +48,7 @@ fn a_program_is_found_in_the_path_of_its_own_environment() {
 }
 
 #[test]
-fn what_cannot_be_started_says_what_stood_in_the_way() {
+fn a_failed_start_reports_what_was_missing() {
     let fixture = KeeperFixture::new();
     let (keeper, _) = fixture.keeper();
     std::fs::write(fixture.path("plain"), "").unwrap();
@@ -141,7 +141,7 @@ fn exited_output(fixture: &KeeperFixture, keeper: &undaunted_runner::keeper::Kee
 }
 
 #[test]
-fn the_keeper_goes_when_nothing_is_left_to_do() {
+fn the_keeper_exits_when_nothing_is_left_to_do() {
     let fixture = KeeperFixture::new();
     let (keeper, _) = fixture.keeper();
     let pid = keeper.pid();

@@ -1,8 +1,8 @@
-//! The questions of the event loop to its store: one a round, answered outside the loop.
+//! Polling the store: the event loop asks one question a poll, which is answered outside the loop.
 //!
-//! While the store cannot be reached nothing is handed over and nothing starts. The loop repeats its
-//! question, less and less often; once it is answered, every batch whose fate is not known is submitted
-//! again, in the order of the first time, and the version it continues tells whether it stood before.
+//! During an outage nothing is submitted and nothing starts. The loop repeats its question, less and less often.
+//! When the store answers again, every batch whose fate is unknown is submitted again, in the original order. If
+//! the first submission had succeeded, the second one conflicts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use super::observe::StoreOutage;
 use super::running::JobDriver;
 use crate::journal;
 
-/// How often to look for requests and records of other processes.
-const LOOK: Duration = Duration::from_millis(200);
+/// How often to poll for requests and records of other processes.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The longest wait between two questions during an outage.
 const LONGEST: Duration = Duration::from_secs(5);
 
-pub(super) struct Rounds<'w> {
-    /// When the last round began, as an uptime.
+pub(super) struct StorePolling<'w> {
+    /// When the last poll began, as an uptime.
     began: Duration,
-    under_way: Option<OpenQuestion>,
+    pending: Option<PendingQuestion>,
     /// The pulse of the last findings, and the journals they were about.
     last: Option<(u64, BTreeSet<AggregateId>)>,
     /// The last question failed, but not for an outage.
@@ -36,11 +36,11 @@ pub(super) struct Rounds<'w> {
     unbegun: Vec<JobDriver<'w>>,
 }
 
-struct OpenQuestion {
+struct PendingQuestion {
     question: Question,
-    /// It begins a round, rather than being asked between two because a start waits for it.
-    is_round: bool,
-    /// A job was added since; requests to it may be older than the question.
+    /// A regular poll, rather than a question between two polls for which a start waits.
+    is_poll: bool,
+    /// A job was added since then; requests to it may be older than the question.
     is_outdated: bool,
 }
 
@@ -51,82 +51,82 @@ struct Outage {
     error: StoreError,
 }
 
-impl Rounds<'_> {
+impl StorePolling<'_> {
     pub(super) const fn new(now: Duration) -> Self {
-        Self { began: now, under_way: None, last: None, failed: false, outage: None, unbegun: Vec::new() }
+        Self { began: now, pending: None, last: None, failed: false, outage: None, unbegun: Vec::new() }
     }
 
-    /// Whether the store can be asked between two rounds.
+    /// Whether the store can be asked between two polls.
     pub(super) const fn may_ask(&self) -> bool {
-        self.under_way.is_none() && self.outage.is_none()
+        self.pending.is_none() && self.outage.is_none()
     }
 
     pub(super) fn idle_time(&self, now: Duration) -> Duration {
-        match (&self.outage, &self.under_way) {
+        match (&self.outage, &self.pending) {
             // The answer wakes the loop.
-            (_, Some(_)) => LOOK,
+            (_, Some(_)) => POLL_INTERVAL,
             (Some(outage), None) => outage.next.saturating_sub(now),
-            (None, None) => LOOK.saturating_sub(now.saturating_sub(self.began)),
+            (None, None) => POLL_INTERVAL.saturating_sub(now.saturating_sub(self.began)),
         }
     }
 
     /// When to ask again during an outage, as an uptime.
     pub(super) fn next_try(&self) -> Option<Duration> {
         let outage = self.outage.as_ref()?;
-        self.under_way.is_none().then_some(outage.next)
+        self.pending.is_none().then_some(outage.next)
     }
 
-    /// A job was added: the last findings say nothing of it.
+    /// A job was added, which the last findings do not cover.
     pub(super) fn forget_last(&mut self) {
         self.last = None;
-        if let Some(asked) = &mut self.under_way {
-            asked.is_outdated = true;
+        if let Some(pending) = &mut self.pending {
+            pending.is_outdated = true;
         }
     }
 }
 
 impl<'w> EventLoop<'w> {
-    /// Asks the store if a round is due or a start waits for it, unless a question is open.
+    /// Asks the store if a poll is due or a start waits for an answer, unless a question is pending.
     pub(super) fn ask_store(&mut self) {
         let now = self.services.machine.uptime();
-        let is_due = match &self.rounds.outage {
+        let is_due = match &self.polling.outage {
             Some(outage) => now >= outage.next,
-            None => now.saturating_sub(self.rounds.began) >= LOOK,
+            None => now.saturating_sub(self.polling.began) >= POLL_INTERVAL,
         };
-        let is_wanted = self.rounds.may_ask() && self.breakers.borrow().has_questions();
-        if self.rounds.under_way.is_some() || !(is_due || is_wanted) {
+        let is_wanted = self.polling.may_ask() && self.breakers.borrow().has_questions();
+        if self.polling.pending.is_some() || !(is_due || is_wanted) {
             return;
         }
         let mut awaits = BTreeSet::new();
         if is_due {
-            self.rounds.began = now;
+            self.polling.began = now;
             self.note_alive();
             awaits = self.sub_flows_elsewhere();
         }
         awaits.extend(self.breakers.borrow_mut().overdue_probes(self.services));
         let follows = self.breakers.borrow().follows();
-        let last = self.rounds.last.as_ref();
+        let last = self.polling.last.as_ref();
         let last = last.filter(|(_, of)| follows.keys().all(|name| of.contains(name)));
         let since = last.map(|(pulse, _)| *pulse);
         let since = since.filter(|_| !follows.values().any(|known| *known == Version::EMPTY));
         let question = Question { follows, awaits, since };
-        self.rounds.under_way =
-            Some(OpenQuestion { question: question.clone(), is_round: is_due, is_outdated: false });
+        self.polling.pending =
+            Some(PendingQuestion { question: question.clone(), is_poll: is_due, is_outdated: false });
         let sender = self.sender.clone();
         self.services.store.ask(
             question,
-            // A loop that has left needs no answer.
+            // A loop that has ended needs no answer.
             Box::new(move |found| drop(sender.send(Message::Found(Box::new(found))))),
         );
     }
 
-    /// Takes the answer of the store. Returns whether it has consequences.
+    /// Handles the answer of the store. Returns whether it has consequences.
     pub(super) fn found(
         &mut self,
         found: Result<Findings, StoreError>,
         touched: &mut BTreeMap<Arc<str>, bool>,
     ) -> bool {
-        let Some(asked) = self.rounds.under_way.take() else {
+        let Some(pending) = self.polling.pending.take() else {
             return false;
         };
         let mut findings = match found {
@@ -135,24 +135,24 @@ impl<'w> EventLoop<'w> {
                 self.begin_outage(&error);
                 return true;
             }
-            // A first error may be chance; the loop asks again at once.
-            Err(error) if std::mem::replace(&mut self.rounds.failed, true) => {
+            // A single error may be transient; the loop asks again at once.
+            Err(error) if std::mem::replace(&mut self.polling.failed, true) => {
                 self.give_up(&error);
                 return true;
             }
             Err(_) => {
-                self.rounds.began = Duration::ZERO;
+                self.polling.began = Duration::ZERO;
                 return true;
             }
         };
-        self.rounds.failed = false;
-        let of = asked.question.follows.keys().cloned().collect();
-        self.rounds.last = (!asked.is_outdated).then_some((findings.pulse, of));
+        self.polling.failed = false;
+        let of = pending.question.follows.keys().cloned().collect();
+        self.polling.last = (!pending.is_outdated).then_some((findings.pulse, of));
         let mut matters = !findings.requests.is_empty() || !findings.records.is_empty();
         let mut breakers = self.breakers.borrow_mut();
-        breakers.learn(self.services, &asked.question, &mut findings);
-        if asked.is_round {
-            // An error about a breaker is reported to the jobs that ask it.
+        breakers.apply_findings(self.services, &pending.question, &mut findings);
+        if pending.is_poll {
+            // An error about a breaker is reported to the jobs that use it.
             drop(breakers.maintain(self.services));
         }
         for job in breakers.take_waiting() {
@@ -177,23 +177,23 @@ impl<'w> EventLoop<'w> {
         matters | self.look_for_sub_flows(&findings.unowned)
     }
 
-    /// The store cannot be reached: everything waits, and the next try is later than the last.
+    /// The store cannot be reached: everything waits, for longer after each failed question.
     pub(super) fn begin_outage(&mut self, error: &StoreError) {
         let now = self.services.machine.uptime();
         self.breakers.borrow_mut().is_cut_off = true;
-        let outage = self.rounds.outage.get_or_insert_with(|| Outage {
+        let outage = self.polling.outage.get_or_insert_with(|| Outage {
             since: now,
             tries: 0,
             next: now,
             error: error.clone(),
         });
-        if self.rounds.under_way.is_some() || now < outage.next {
+        if self.polling.pending.is_some() || now < outage.next {
             return;
         }
         let is_first = outage.tries == 0;
         outage.tries = outage.tries.saturating_add(1);
-        let longest = LOOK.saturating_mul(1 << outage.tries.min(8)).min(LONGEST);
-        // Spread, so that processes that have lost the same store do not return at the same instant.
+        let longest = POLL_INTERVAL.saturating_mul(1 << outage.tries.min(8)).min(LONGEST);
+        // Jittered, so that processes that have lost the same store do not all ask at the same instant.
         let part = now.subsec_nanos() % 512;
         let spread = longest.saturating_mul(part) / 1024;
         outage.next = now.saturating_add(longest).saturating_sub(spread);
@@ -206,9 +206,9 @@ impl<'w> EventLoop<'w> {
         }
     }
 
-    /// The store has answered: does what waited for it. Returns whether there was an outage.
+    /// The store has answered: submits and begins everything that waited. Returns whether there was an outage.
     fn end_outage(&mut self, touched: &mut BTreeMap<Arc<str>, bool>) -> bool {
-        let Some(outage) = self.rounds.outage.take() else {
+        let Some(outage) = self.polling.outage.take() else {
             return false;
         };
         self.breakers.borrow_mut().is_cut_off = false;
@@ -224,7 +224,7 @@ impl<'w> EventLoop<'w> {
                 entry.drive.hand_over_again(order);
             }
         }
-        for drive in std::mem::take(&mut self.rounds.unbegun) {
+        for drive in std::mem::take(&mut self.polling.unbegun) {
             self.begin(Box::new(drive));
         }
         if outage.tries > 0 {
@@ -234,28 +234,28 @@ impl<'w> EventLoop<'w> {
         true
     }
 
-    /// Begins a job when the outage ends that has kept it from beginning.
+    /// Keeps a job that cannot begin during an outage, and begins it afterwards.
     pub(super) fn begin_later(&mut self, drive: JobDriver<'w>, error: &StoreError) {
-        self.rounds.unbegun.push(drive);
+        self.polling.unbegun.push(drive);
         self.begin_outage(error);
         if self.interrupts > 0 {
             self.leave_during_outage();
         }
     }
 
-    /// Tells the observer of one job; the others would only repeat it to the user.
+    /// Notifies the observer of one job; the other ones would only repeat it to the user.
     fn notify_outage(&mut self, outage: &StoreOutage<'_>) {
         let first = self.names().into_iter().next();
         let entry = first.and_then(|name| self.jobs.get_mut(&name));
-        let unbegun = self.rounds.unbegun.first_mut();
+        let unbegun = self.polling.unbegun.first_mut();
         if let Some(drive) = entry.map(|entry| &mut *entry.drive).or(unbegun) {
             drive.observer.outage(outage);
         }
     }
 
-    /// An interrupt during an outage leaves jobs that have not begun; the second one leaves all.
+    /// An interrupt during an outage gives up jobs that have not begun; the second one gives up all jobs.
     pub(super) fn leave_during_outage(&mut self) {
-        let Some(outage) = &self.rounds.outage else {
+        let Some(outage) = &self.polling.outage else {
             return;
         };
         let error = outage.error.clone();
@@ -266,7 +266,7 @@ impl<'w> EventLoop<'w> {
         }
     }
 
-    /// Leaves all jobs, because the store cannot be used.
+    /// Gives up all jobs, because the store cannot be used.
     fn give_up(&mut self, error: &StoreError) {
         for name in self.names() {
             self.leave(&name, Err(DriveError::from(error.clone())));
@@ -275,7 +275,7 @@ impl<'w> EventLoop<'w> {
     }
 
     fn leave_unbegun(&mut self, error: &StoreError) {
-        for drive in std::mem::take(&mut self.rounds.unbegun) {
+        for drive in std::mem::take(&mut self.polling.unbegun) {
             let name: Arc<str> = drive.job.shared_id();
             self.programs.remove(&name);
             self.breakers.borrow_mut().forget(self.services, &drive.job);
