@@ -39,6 +39,8 @@ pub mod request;
 pub mod secrets;
 pub mod spool;
 mod stored_job;
+#[cfg(test)]
+mod test_job;
 
 pub use error_text::with_causes;
 pub use executor::{

@@ -1,4 +1,4 @@
-//! A job is shown the same with an index as without one, whatever has become of the file.
+//! A job reads the same with an index as without one, even if the file is damaged.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -8,12 +8,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use tempfile::TempDir;
-use undaunted_engine::breaker::BreakerAnswer;
-use undaunted_engine::decide::react;
-use undaunted_engine::event::{Event, JobEvent, JobSubmitted, NewItem, Record};
+use undaunted_engine::event::Record;
 use undaunted_engine::id::{ItemId, StartId, StepId};
-use undaunted_engine::input::{AttemptEnd, Input};
-use undaunted_engine::job::{Job, Plans, StepStage};
+use undaunted_engine::input::Input;
+use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::view::Projection;
 use undaunted_engine::view::history::{History, PastAttempt};
 use undaunted_policy::{FailureCause, Timestamp};
@@ -22,6 +20,7 @@ use undaunted_store::{Append, Epoch, MemoryStore, Store, Version};
 use super::JobReader;
 use crate::folder::{JobFolder, LocalFolder};
 use crate::journal::{JournalError, aggregate};
+use crate::test_job::{TestJob, append};
 
 const WORKFLOW: &str = "
 mode: mapreduce
@@ -37,160 +36,92 @@ reduce: [{shell: r}]
 ";
 
 #[derive(Clone, Debug)]
-enum Turn {
-    /// All items that may start do.
+enum JobAction {
+    /// Start all items that may start.
     Start,
     End {
         which: Index,
         failure: Option<FailureCause>,
     },
-    /// All that run and wait come to their ends.
+    /// Run all items to their ends.
     Finish,
     Redrive {
         reduce: bool,
     },
     Drop,
     Suspend,
-    /// Other settings.
+    /// Change the settings.
     Update,
 }
 
-fn turn() -> impl Strategy<Value = Turn> {
+fn action() -> impl Strategy<Value = JobAction> {
     let failure = prop_oneof![
         3 => Just(None),
         2 => Just(Some(FailureCause::Exit(1))),
         2 => Just(Some(FailureCause::Exit(3))),
     ];
     prop_oneof![
-        10 => Just(Turn::Start),
-        14 => (any::<Index>(), failure).prop_map(|(which, failure)| Turn::End { which, failure }),
-        2 => Just(Turn::Finish),
-        2 => any::<bool>().prop_map(|reduce| Turn::Redrive { reduce }),
-        1 => Just(Turn::Drop),
-        1 => Just(Turn::Suspend),
-        3 => Just(Turn::Update),
+        10 => Just(JobAction::Start),
+        14 => (any::<Index>(), failure).prop_map(|(which, failure)| JobAction::End { which, failure }),
+        2 => Just(JobAction::Finish),
+        2 => any::<bool>().prop_map(|reduce| JobAction::Redrive { reduce }),
+        1 => Just(JobAction::Drop),
+        1 => Just(JobAction::Suspend),
+        3 => Just(JobAction::Update),
     ]
 }
 
-/// A job without a store.
-struct Scene {
-    job: Job,
-    records: Vec<Record>,
-    now: Timestamp,
-    items: u32,
+/// A job of so many items after these actions.
+fn job_after(items: u32, actions: &[JobAction]) -> TestJob {
+    // Jobs of different sizes have no record in common: the last record that an index covers tells them apart.
+    let now = Timestamp::from_millis(1_700_000_000_000 + u64::from(items));
+    let mut job = TestJob::submitted(WORKFLOW, StepId(1), items, now);
+    for action in actions {
+        act(&mut job, action);
+    }
+    job
 }
 
-impl Scene {
-    fn of(items: u32, turns: &[Turn]) -> Self {
-        // Jobs of different sizes have no record in common: an index is told apart by the last one it covers.
-        let now = Timestamp::from_millis(1_700_000_000_000 + u64::from(items));
-        let submitted = JobSubmitted {
-            job: "a".to_owned(),
-            text: WORKFLOW.into(),
-            parallel: vec![(StepId(1), 3)],
-            ..JobSubmitted::default()
-        };
-        let first = Record { at: now, event: Event::Job(JobEvent::Submitted(Box::new(submitted))) };
-        let mut scene = Self { job: Job::begin(&first).unwrap(), records: vec![first], now, items };
-        scene.tell(&Input::Woke);
-        for turn in turns {
-            scene.take(turn);
+fn act(job: &mut TestJob, action: &JobAction) {
+    let dead: Vec<ItemId> = job.job.dead.keys().copied().collect();
+    match action {
+        JobAction::Start => start_all(job),
+        JobAction::End { which, failure } => {
+            let running: Vec<StartId> = job.job.starts.running.keys().copied().collect();
+            if !running.is_empty() {
+                job.end(*which.get(&running), *failure);
+            }
         }
-        scene
-    }
-
-    fn tell(&mut self, input: &Input) {
-        self.now = self.now.after(Duration::from_millis(700));
-        let reaction = react(&mut self.job, input, self.now);
-        self.records.extend(reaction.records);
-        let mut steps = StepId::all().zip(&self.job.steps);
-        let reading = steps.find(|(_, state)| matches!(state.stage, StepStage::Reading(_)));
-        if let Some((step, _)) = reading {
-            let items = (0..self.items).map(|item| NewItem {
-                // Names repeat, and some begin like others.
-                identity: format!("item-{}", item / 2),
-                input: format!("{{\"n\": {item}}}"),
-            });
-            let items = items.collect();
-            self.tell(&Input::ItemsRead { step, items });
-        }
-    }
-
-    fn take(&mut self, turn: &Turn) {
-        let dead = || self.job.dead.keys().copied().collect();
-        match turn {
-            Turn::Start => self.start(),
-            Turn::End { which, failure } => {
-                let running: Vec<StartId> = self.job.starts.running.keys().copied().collect();
-                if !running.is_empty() {
-                    self.end(*which.get(&running), *failure);
+        JobAction::Finish => {
+            for _ in 0..60 {
+                start_all(job);
+                let running = job.job.starts.running.keys().copied();
+                for start in running.collect::<Vec<_>>() {
+                    job.end(start, None);
                 }
-            }
-            Turn::Finish => {
-                for _ in 0..60 {
-                    self.start();
-                    let running = self.job.starts.running.keys().copied();
-                    for start in running.collect::<Vec<_>>() {
-                        self.end(start, None);
-                    }
-                    self.now = self.now.after(Duration::from_secs(9));
-                }
-            }
-            Turn::Redrive { reduce } => {
-                let (items, reduce) = (dead(), *reduce);
-                self.tell(&Input::Redrive { items, reduce });
-            }
-            Turn::Drop => {
-                let items: Vec<ItemId> = dead();
-                let items = items.into_iter().take(1).collect();
-                self.tell(&Input::Drop { items });
-            }
-            Turn::Suspend => {
-                self.tell(&Input::Suspend);
-                self.tell(&Input::Resume { seen: None });
-            }
-            Turn::Update => {
-                let text = &self.job.submitted().text;
-                let there = text.replace("exit_code: 3", "exit_code: [3, 4]");
-                let text =
-                    if there == **text { text.replace("exit_code: [3, 4]", "exit_code: 3") } else { there };
-                let (text, changes) = (text.as_str().into(), Vec::new());
-                self.tell(&Input::Update { text, changes });
+                job.now = job.now.after(Duration::from_secs(9));
             }
         }
-    }
-
-    fn start(&mut self) {
-        for item in all_items(&self.job) {
-            self.tell(&Input::Start { item, refused: None, gate: BreakerAnswer::NoBreaker });
+        JobAction::Redrive { reduce } => job.input(&Input::Redrive { items: dead, reduce: *reduce }),
+        JobAction::Drop => job.input(&Input::Drop { items: dead.into_iter().take(1).collect() }),
+        JobAction::Suspend => {
+            job.input(&Input::Suspend);
+            job.input(&Input::Resume { seen: None });
         }
-    }
-
-    fn end(&mut self, start: StartId, failure: Option<FailureCause>) {
-        let error = failure.map_or_else(String::new, |it| format!("failed {}: {it:?}", start.0));
-        self.tell(&Input::Ended(Box::new(AttemptEnd {
-            start,
-            failure,
-            took: Duration::from_millis(3),
-            error,
-            ..AttemptEnd::default()
-        })));
-    }
-
-    /// A store with the first records of it.
-    fn store(&self, records: usize) -> MemoryStore {
-        let store = MemoryStore::new();
-        append(&store, &self.records[..records], 0);
-        store
+        JobAction::Update => {
+            let text = &job.job.submitted().text;
+            let there = text.replace("exit_code: 3", "exit_code: [3, 4]");
+            let text =
+                if there == **text { text.replace("exit_code: [3, 4]", "exit_code: 3") } else { there };
+            let (text, changes) = (text.as_str().into(), Vec::new());
+            job.input(&Input::Update { text, changes });
+        }
     }
 }
 
-fn append(store: &MemoryStore, records: &[Record], after: usize) {
-    let records: Vec<_> = records.iter().map(Record::encode).collect();
-    let version = Version(u64::try_from(after).unwrap());
-    if !records.is_empty() {
-        let append = Append::new(aggregate("a").unwrap(), version, Epoch::UNCLAIMED, records);
-        store.append(vec![append]).unwrap();
+fn start_all(job: &mut TestJob) {
+    for item in all_items(&job.job) {
+        job.start(item);
     }
 }
 
@@ -200,9 +131,9 @@ fn all_items(job: &Job) -> Vec<ItemId> {
     items.collect()
 }
 
-/// Everything that a reader says of a job.
+/// Everything that a reader returns about a job.
 #[derive(Debug, PartialEq)]
-struct Shown {
+struct ReaderOutput {
     version: Version,
     projection: Projection,
     job: String,
@@ -212,7 +143,7 @@ struct Shown {
 }
 
 /// `picked` are items whose histories are read together first.
-fn shown(mut reader: JobReader<'_>, picked: &[Index]) -> Shown {
+fn shown(mut reader: JobReader<'_>, picked: &[Index]) -> ReaderOutput {
     let all = all_items(&reader.job);
     let together: BTreeSet<ItemId> = match all.as_slice() {
         [] => BTreeSet::new(),
@@ -250,7 +181,7 @@ fn shown(mut reader: JobReader<'_>, picked: &[Index]) -> Shown {
     assert!(attempts.is_sorted_by_key(|(_, attempt)| attempt.began));
     // With all names learned, the whole job is compared.
     reader.learn(all).unwrap();
-    Shown {
+    ReaderOutput {
         version: reader.version(),
         projection: reader.projection.clone(),
         job: format!(
@@ -269,7 +200,7 @@ fn shown(mut reader: JobReader<'_>, picked: &[Index]) -> Shown {
 }
 
 /// Reads without an index and saves none.
-fn plainly(store: &MemoryStore, picked: &[Index]) -> Shown {
+fn plainly(store: &MemoryStore, picked: &[Index]) -> ReaderOutput {
     let nowhere = TempDir::new().unwrap();
     let folder = LocalFolder::new(nowhere.path()).job("a");
     let plans = Plans::default();
@@ -285,14 +216,14 @@ fn indexing(store: &MemoryStore, folder: &JobFolder, many: u64) -> u64 {
     reader.version().0
 }
 
-/// What is shown with the index that is in this folder.
-fn by_index(store: &MemoryStore, folder: &JobFolder, picked: &[Index]) -> Shown {
+/// The output of a reader that uses the index in this folder.
+fn by_index(store: &MemoryStore, folder: &JobFolder, picked: &[Index]) -> ReaderOutput {
     let plans = Plans::default();
     let reader = JobReader::open_indexing(store, folder, "a", &plans, u64::MAX).unwrap();
     shown(reader, picked)
 }
 
-/// Whether the reader uses the index that is in this folder.
+/// Whether the reader uses the index in this folder.
 fn is_used(store: &MemoryStore, folder: &JobFolder) -> bool {
     let plans = Plans::default();
     let reader = JobReader::open_indexing(store, folder, "a", &plans, u64::MAX).unwrap();
@@ -300,8 +231,8 @@ fn is_used(store: &MemoryStore, folder: &JobFolder) -> bool {
     steps.any(|step| step.items.are_left_out())
 }
 
-fn case() -> impl Strategy<Value = (u32, Vec<Turn>, Vec<Index>)> {
-    (1_u32..8, vec(turn(), 0..40), vec(any::<Index>(), 1..4))
+fn case() -> impl Strategy<Value = (u32, Vec<JobAction>, Vec<Index>)> {
+    (1_u32..8, vec(action(), 0..40), vec(any::<Index>(), 1..4))
 }
 
 proptest! {
@@ -309,18 +240,18 @@ proptest! {
 
     #[test]
     fn a_job_reads_the_same_with_an_index_of_any_age(
-        (items, turns, picked) in case(),
+        (items, actions, picked) in case(),
         ages in vec(any::<Index>(), 1..4),
     ) {
-        let scene = Scene::of(items, &turns);
-        let all = scene.records.len();
+        let job = job_after(items, &actions);
+        let all = job.records.len();
         let mut ages: Vec<usize> = ages.iter().map(|age| age.index(all).max(1) + 1).collect();
         ages.sort_unstable();
         let home = TempDir::new().unwrap();
         let folder = LocalFolder::new(home.path()).job("a");
         let (store, mut written) = (MemoryStore::new(), 0);
         for age in ages.into_iter().chain([all]) {
-            append(&store, &scene.records[written..age], written);
+            append(&store, &job.records[written..age], written);
             written = age;
             let expected = plainly(&store, &picked);
             prop_assert_eq!(by_index(&store, &folder, &picked), expected);
@@ -334,13 +265,13 @@ proptest! {
 
     #[test]
     fn an_index_that_is_damaged_or_cut_is_not_used(
-        (items, turns, picked) in case(),
+        (items, actions, picked) in case(),
         place in any::<Index>(),
         flip in 1_u8..,
         is_cut in any::<bool>(),
     ) {
-        let scene = Scene::of(items, &turns);
-        let store = scene.store(scene.records.len());
+        let job = job_after(items, &actions);
+        let store = job.store(job.records.len());
         let home = TempDir::new().unwrap();
         let folder = LocalFolder::new(home.path()).job("a");
         indexing(&store, &folder, 1);
@@ -362,38 +293,38 @@ proptest! {
 
     #[test]
     fn an_index_that_is_ahead_of_a_restored_journal_is_not_used(
-        (items, turns, picked) in case(),
+        (items, actions, picked) in case(),
         age in any::<Index>(),
-        other in vec(turn(), 0..20),
+        other in vec(action(), 0..20),
     ) {
-        let scene = Scene::of(items, &turns);
+        let job = job_after(items, &actions);
         let home = TempDir::new().unwrap();
         let folder = LocalFolder::new(home.path()).job("a");
-        indexing(&scene.store(scene.records.len()), &folder, 1);
-        let restored = scene.store(age.index(scene.records.len()).max(1));
+        indexing(&job.store(job.records.len()), &folder, 1);
+        let restored = job.store(age.index(job.records.len()).max(1));
         prop_assert_eq!(by_index(&restored, &folder, &picked), plainly(&restored, &picked));
-        // The job went another way since the backup, as far or farther.
-        let way: Vec<Turn> = other.into_iter().chain([Turn::Finish]).collect();
-        let way = Scene::of(items + 1, &way);
+        // After the backup was restored, the job took another course.
+        let way: Vec<JobAction> = other.into_iter().chain([JobAction::Finish]).collect();
+        let way = job_after(items + 1, &way);
         let store = way.store(way.records.len());
         prop_assert_eq!(by_index(&store, &folder, &picked), plainly(&store, &picked));
     }
 }
 
-fn finished() -> Scene {
-    Scene::of(4, &[Turn::Finish, Turn::Redrive { reduce: true }, Turn::Finish])
+fn finished() -> TestJob {
+    job_after(4, &[JobAction::Finish, JobAction::Redrive { reduce: true }, JobAction::Finish])
 }
 
 #[test]
 fn the_index_of_another_job_is_not_used() {
-    let scene = finished();
-    let store = scene.store(scene.records.len());
+    let job = finished();
+    let store = job.store(job.records.len());
     let home = TempDir::new().unwrap();
     let local = LocalFolder::new(home.path());
     indexing(&store, &local.job("a"), 1);
     std::fs::create_dir_all(local.job("b").path()).unwrap();
     std::fs::copy(local.job("a").index(), local.job("b").index()).unwrap();
-    let records: Vec<_> = scene.records.iter().map(Record::encode).collect();
+    let records: Vec<_> = job.records.iter().map(Record::encode).collect();
     let of = aggregate("b").unwrap();
     let append = Append::new(of, Version::EMPTY, Epoch::UNCLAIMED, records);
     store.append(vec![append]).unwrap();
@@ -408,13 +339,13 @@ fn the_index_of_another_job_is_not_used() {
 
 #[test]
 fn an_index_that_cannot_be_saved_is_not_an_error() {
-    let scene = finished();
-    let store = scene.store(scene.records.len());
+    let job = finished();
+    let store = job.store(job.records.len());
     let home = TempDir::new().unwrap();
     // A file where the folder should be stops root too.
     std::fs::write(home.path().join("jobs"), "").unwrap();
     let folder = LocalFolder::new(home.path()).job("a");
-    let all = u64::try_from(scene.records.len()).unwrap();
+    let all = u64::try_from(job.records.len()).unwrap();
     assert_eq!(indexing(&store, &folder, 1), all);
     assert!(!is_used(&store, &folder));
     let home = TempDir::new().unwrap();
@@ -430,8 +361,8 @@ fn an_index_that_cannot_be_saved_is_not_an_error() {
 
 #[test]
 fn few_records_are_not_worth_an_index() {
-    let scene = finished();
-    let store = scene.store(scene.records.len());
+    let job = finished();
+    let store = job.store(job.records.len());
     let home = TempDir::new().unwrap();
     let folder = LocalFolder::new(home.path()).job("a");
     JobReader::open(&store, &folder, "a", &Plans::default()).unwrap();

@@ -26,12 +26,7 @@ fn server() -> StepServer {
 
 /// The token of the last request.
 fn token(server: &StepServer) -> String {
-    let sent = server.wait_for("/later", 1).pop().unwrap().json();
-    sent["metadata"]["receipt_token"].as_str().unwrap().to_owned()
-}
-
-fn accepted(fixture: &FlowFixture, flow: &str) {
-    FlowFixture::eventually("it was taken on", || fixture.all(flow, "attempt_accepted").pop());
+    server.wait_for("/later", 1).pop().unwrap().token().to_owned()
 }
 
 #[test]
@@ -123,7 +118,7 @@ fn a_result_with_an_unknown_token_is_unknown_and_changes_nothing() {
     let engine = fixture.engine();
     engine.start(&wanted("a", "use", &json!({})));
     let token = token(&server);
-    accepted(&fixture, "a");
+    fixture.accepted("a");
     let before = fixture.records("a").len();
     let elsewhere = fixture.engine();
     for engine in [&engine, &elsewhere] {
@@ -172,7 +167,7 @@ fn a_result_resumes_a_flow_without_an_owner() {
     let mut process = fixture.process();
     process.begin(&wanted("a", "use", &json!({})));
     let token = token(&server);
-    accepted(&fixture, "a");
+    fixture.accepted("a");
     process.kill();
     // Nobody has looked for flows to go on with.
     let engine = fixture.engine();

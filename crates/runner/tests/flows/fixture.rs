@@ -141,6 +141,15 @@ impl FlowFixture {
         events
     }
 
+    /// Waits until the service has accepted an attempt of a flow, which may not be stored yet.
+    pub(crate) fn accepted(&self, flow: &str) {
+        Self::eventually("an accepted attempt", || {
+            let aggregate = journal::aggregate(flow).unwrap();
+            self.store().head(&aggregate).unwrap()?;
+            self.all(flow, "attempt_accepted").pop()
+        });
+    }
+
     /// Stores a flow as it is right after it was stored: nobody runs it, and the catalog knows nothing
     /// of it.
     pub(crate) fn deposit(&self, flow: &str, wanted: &FlowSubmission, known: &[Event]) {

@@ -7,7 +7,9 @@ use undaunted_engine::event::{Event, ItemEvent};
 use undaunted_engine::job::JobStage;
 use undaunted_policy::Timestamp;
 use undaunted_runner::drive::Reported;
+use undaunted_runner::flows::FlowSubmission;
 
+use crate::engine::Engine;
 use crate::fixture::{FlowFixture, async_step, step, wanted};
 use crate::http_server::{Reply, Request, StepServer};
 
@@ -15,13 +17,21 @@ fn ok() -> Reply {
     Reply::outputs(&json!({"y": 1}))
 }
 
-/// What a request says of itself.
-fn metadata(request: &Request) -> Value {
-    request.json()["metadata"].clone()
-}
-
-fn token(request: &Request) -> String {
-    metadata(request)["receipt_token"].as_str().unwrap().to_owned()
+/// A flow whose host was killed during so many calls of a gated path, recovered by a second host.
+fn killed_while_calling(
+    fixture: &FlowFixture,
+    server: &StepServer,
+    flow: &FlowSubmission,
+    (path, calls): (&str, usize),
+) -> Engine {
+    let mut process = fixture.process();
+    process.begin(flow);
+    server.wait_for(path, calls);
+    process.kill();
+    server.open(path);
+    let engine = fixture.engine();
+    engine.host().recover().unwrap();
+    engine
 }
 
 /// When the retries of a flow are due, as it was recorded.
@@ -58,7 +68,7 @@ fn a_running_attempt_is_interrupted_and_repeated_with_its_token_and_the_next_num
     assert_eq!(sent.len(), 6);
     let tokens = |sent: &[Request]| {
         let mut tokens: Vec<(String, String)> =
-            sent.iter().map(|sent| (sent.json()["arguments"].to_string(), token(sent))).collect();
+            sent.iter().map(|sent| (sent.json()["arguments"].to_string(), sent.token().to_owned())).collect();
         tokens.sort();
         tokens
     };
@@ -80,13 +90,7 @@ fn an_interrupted_attempt_is_repeated_without_delay() {
     let server = StepServer::start().on("/s", &[ok().gated()]);
     let work = json!({"max_retries": 3, "backoff": 50_000});
     let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), &work)]);
-    let mut process = fixture.process();
-    process.begin(&wanted("a", "s", &json!({})));
-    server.wait_for("/s", 1);
-    process.kill();
-    server.open("/s");
-    let engine = fixture.engine();
-    engine.host().recover().unwrap();
+    let engine = killed_while_calling(&fixture, &server, &wanted("a", "s", &json!({})), ("/s", 1));
     let retry = FlowFixture::eventually("a retry", || fixture.all("a", "retry_scheduled").pop());
     assert_eq!(retry["delay_ms"], 0, "{retry}");
     engine.completes("a");
@@ -97,13 +101,7 @@ fn an_interrupted_attempt_is_repeated_without_delay() {
 fn an_interrupted_attempt_without_retries_fails_as_interrupted() {
     let server = StepServer::start().on("/s", &[ok().gated()]);
     let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &json!({}), &json!({"max_retries": 0}))]);
-    let mut process = fixture.process();
-    process.begin(&wanted("a", "s", &json!({})));
-    server.wait_for("/s", 1);
-    process.kill();
-    server.open("/s");
-    let engine = fixture.engine();
-    engine.host().recover().unwrap();
+    let engine = killed_while_calling(&fixture, &server, &wanted("a", "s", &json!({})), ("/s", 1));
     assert_eq!(engine.left("a"), Ok(JobStage::Failed));
     assert_eq!(server.all().len(), 1);
     assert_eq!(fixture.all("a", "attempt_failed")[0]["cause"], "interrupted");
@@ -128,7 +126,7 @@ fn a_waiting_retry_keeps_its_due_time_after_a_kill() {
     let sent = server.requests("/s");
     assert_eq!(sent.len(), 2);
     assert!(sent[1].at >= instant(before[0]), "{sent:?} {before:?}");
-    assert_eq!(token(&sent[0]), token(&sent[1]));
+    assert_eq!(sent[0].token(), sent[1].token());
     assert_eq!(fixture.all("a", "job_resumed")[0]["restored"]["waiting"], 1);
     assert_eq!(fixture.all("a", "retry_scheduled").len(), 1);
 }
@@ -158,13 +156,8 @@ fn pending_items_of_an_active_step_begin_once() {
     let each = json!({"x": {"role": "required", "for_each": true}, "y": {"role": "output"}});
     let work = json!({"max_retries": 3, "backoff": 1, "parallelism": 1});
     let fixture = FlowFixture::of(&[step("s", &server.url("/s"), &each, &work)]);
-    let mut process = fixture.process();
-    process.begin(&wanted("a", "s", &json!({"x": [1, 2, 3]})));
-    server.wait_for("/s", 1);
-    process.kill();
-    server.open("/s");
-    let engine = fixture.engine();
-    engine.host().recover().unwrap();
+    let engine =
+        killed_while_calling(&fixture, &server, &wanted("a", "s", &json!({"x": [1, 2, 3]})), ("/s", 1));
     engine.completes("a");
     let mut asked: Vec<u64> =
         server.all().iter().map(|sent| sent.json()["arguments"]["x"].as_u64().unwrap()).collect();
@@ -185,13 +178,7 @@ fn completed_items_are_not_repeated_and_the_next_step_begins() {
             &json!({"max_retries": 1, "backoff": 1}),
         ),
     ]);
-    let mut process = fixture.process();
-    process.begin(&wanted("a", "second", &json!({})));
-    server.wait_for("/second", 1);
-    process.kill();
-    server.open("/second");
-    let engine = fixture.engine();
-    engine.host().recover().unwrap();
+    let engine = killed_while_calling(&fixture, &server, &wanted("a", "second", &json!({})), ("/second", 1));
     engine.completes("a");
     assert_eq!(server.requests("/first").len(), 1);
     assert_eq!(server.requests("/second").len(), 2);
@@ -205,12 +192,12 @@ fn an_accepted_attempt_is_awaited_and_not_repeated() {
     let mut process = fixture.process();
     process.begin(&wanted("a", "s", &json!({})));
     let sent = server.wait_for("/s", 1);
-    FlowFixture::eventually("it was taken on", || fixture.all("a", "attempt_accepted").pop());
+    fixture.accepted("a");
     process.kill();
     let engine = fixture.engine();
     assert_eq!(engine.host().recover().unwrap().resumed, ["a"]);
     FlowFixture::eventually("it goes on", || fixture.all("a", "job_resumed").pop());
-    let answer = engine.deliver("a", "s", &token(&sent[0]), r#"{"y": 7}"#);
+    let answer = engine.deliver("a", "s", sent[0].token(), r#"{"y": 7}"#);
     assert_eq!(answer, Some(Reported::Taken));
     engine.completes("a");
     assert_eq!(server.all().len(), 1);

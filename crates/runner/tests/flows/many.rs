@@ -81,7 +81,7 @@ fn a_host_that_shuts_down_suspends_its_flows_and_all_can_be_resumed() {
     engine.start(&wanted("accepted", "later", &json!({})));
     engine.start(&wanted("waiting", "failing", &json!({})));
     server.wait_for("/gated", 1);
-    FlowFixture::eventually("it was taken on", || fixture.all("accepted", "attempt_accepted").pop());
+    fixture.accepted("accepted");
     FlowFixture::eventually("a wait", || fixture.all("waiting", "retry_scheduled").pop());
     engine.host().interrupt();
     // What runs finishes; nothing new starts.
@@ -102,9 +102,8 @@ fn a_host_that_shuts_down_suspends_its_flows_and_all_can_be_resumed() {
     let mut resumed = engine.host().recover().unwrap().resumed;
     resumed.sort();
     assert_eq!(resumed, ["accepted", "running", "waiting"]);
-    let sent = server.requests("/later")[0].json();
-    let token = sent["metadata"]["receipt_token"].as_str().unwrap();
-    engine.deliver("accepted", "later", token, r#"{"y": 1}"#).unwrap();
+    let token = server.requests("/later")[0].token().to_owned();
+    engine.deliver("accepted", "later", &token, r#"{"y": 1}"#).unwrap();
     for flow in flows {
         engine.completes(flow);
         assert_eq!(fixture.all(flow, "job_resumed")[0]["planned"], true);

@@ -41,13 +41,6 @@ fn of(sent: &Request) -> [String; 2] {
     ["flow_id", "receipt_token"].map(|key| metadata[key].as_str().unwrap().to_owned())
 }
 
-fn accepted(fixture: &FlowFixture, flow: &str) {
-    FlowFixture::eventually("it was taken on", || {
-        let there = journal::replay(fixture.store(), flow, &Plans::default(), |_, _, _| {}).is_ok();
-        there.then(|| fixture.all(flow, "attempt_accepted").pop()).flatten()
-    });
-}
-
 #[test]
 fn a_sub_flow_is_a_flow_with_a_parent() {
     let server = server();
@@ -85,8 +78,8 @@ fn after_a_kill_a_flow_and_its_sub_flow_are_resumed_and_not_begun_again() {
     let mut process = fixture.process();
     process.begin(&wanted("a", "outer", &json!({"w": [5]})));
     let [flow, token] = of(&server.wait_for("/inner", 1)[0]);
-    accepted(&fixture, "a");
-    accepted(&fixture, &flow);
+    fixture.accepted("a");
+    fixture.accepted(&flow);
     process.kill();
     let engine = fixture.engine();
     let found = engine.host().recover().unwrap();
@@ -107,8 +100,8 @@ fn the_result_of_a_sub_flow_that_ended_without_its_parent_is_used() {
     let mut process = fixture.process();
     process.begin(&wanted("a", "outer", &json!({"w": [5]})));
     let [flow, token] = of(&server.wait_for("/inner", 1)[0]);
-    accepted(&fixture, "a");
-    accepted(&fixture, &flow);
+    fixture.accepted("a");
+    fixture.accepted(&flow);
     process.kill();
     let first = fixture.engine();
     // Only the inner one is gone on with, and comes to its end.
@@ -129,8 +122,8 @@ fn apart(fixture: &FlowFixture, server: &StepServer, inner: &mut HostProcess) ->
     let mut process = fixture.process();
     process.begin(&wanted("a", "outer", &json!({"w": [5]})));
     let [flow, token] = of(&server.wait_for("/inner", 1)[0]);
-    accepted(fixture, "a");
-    accepted(fixture, &flow);
+    fixture.accepted("a");
+    fixture.accepted(&flow);
     process.kill();
     // While somebody has the outer one only the inner one can be gone on with.
     let held = journal::claim(fixture.store(), "a", &Plans::default()).unwrap();

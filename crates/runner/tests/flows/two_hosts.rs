@@ -68,7 +68,7 @@ fn a_result_delivered_to_the_wrong_host_reaches_its_flow() {
     for sent in server.wait_for("/s", FLOWS) {
         let metadata = sent.json()["metadata"].clone();
         let [flow, token] = ["flow_id", "receipt_token"].map(|key| metadata[key].as_str().unwrap());
-        FlowFixture::eventually("it was taken on", || fixture.all(flow, "attempt_accepted").pop());
+        fixture.accepted(flow);
         let number: usize = flow[1..].parse().unwrap();
         let wrong = &hosts[(number + 1) % 2];
         let result = json!({"y": number}).to_string();
@@ -91,9 +91,8 @@ fn a_result_stored_for_a_killed_host_is_used_by_the_next_host() {
     let fixture = FlowFixture::of(&[async_step("s", &server.url("/s"), &y, &Value::Null)]);
     let mut process = fixture.process();
     process.begin(&wanted("a", "s", &json!({})));
-    let sent = server.wait_for("/s", 1)[0].json();
-    FlowFixture::eventually("it was taken on", || fixture.all("a", "attempt_accepted").pop());
-    let token = sent["metadata"]["receipt_token"].as_str().unwrap().to_owned();
+    let token = server.wait_for("/s", 1)[0].token().to_owned();
+    fixture.accepted("a");
     let engine = fixture.engine();
     // It has the flow for as long as it lives; whether it hears of the result before it dies is open.
     assert_eq!(engine.deliver("a", "s", &token, r#"{"y": 3}"#), Some(Reported::Taken));

@@ -17,8 +17,7 @@ fn tree(fixture: &KeeperFixture) -> [i32; 3] {
 
 #[test]
 fn a_timeout_ends_children_that_ignore_term_and_that_have_left_the_session() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     let spec = CommandSpec { timeout: Some(Duration::from_secs(1)), ..fixture.shell(1, TREE) };
     keeper.run(spec).unwrap();
     let pids = tree(&fixture);
@@ -30,8 +29,7 @@ fn a_timeout_ends_children_that_ignore_term_and_that_have_left_the_session() {
 
 #[test]
 fn a_command_that_cleans_up_on_term_has_its_grace() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     let script = "trap 'sleep 0.1; echo clean; exit 9' TERM; echo up > up; while :; do sleep 0.01; done";
     let spec = CommandSpec { grace: Duration::from_secs(50), ..fixture.shell(1, script) };
     keeper.run(spec).unwrap();
@@ -44,8 +42,7 @@ fn a_command_that_cleans_up_on_term_has_its_grace() {
 
 #[test]
 fn an_orphan_in_another_session_is_found_by_its_mark() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     // Beside it runs another, so it is not known by being the only one.
     keeper.run(fixture.shell(2, "sleep 1000")).unwrap();
     let orphan =
@@ -66,8 +63,7 @@ fn an_orphan_without_a_mark_is_ended_if_only_one_command_can_have_left_it() {
     let script = "sh -c 'setsid env -i sh -c \"echo \\$\\$ > orphan; exec sleep 1000\" & \
         while [ ! -e orphan ]; do sleep 0.01; done'; echo up > up; sleep 1000";
     for beside in [false, true] {
-        let fixture = KeeperFixture::new();
-        let (keeper, _) = fixture.keeper();
+        let (fixture, keeper) = KeeperFixture::started();
         if beside {
             keeper.run(fixture.shell(2, "echo up > other; sleep 1000")).unwrap();
             fixture.line("other");
@@ -85,8 +81,7 @@ fn an_orphan_without_a_mark_is_ended_if_only_one_command_can_have_left_it() {
 
 #[test]
 fn processes_of_a_failed_command_are_ended_before_its_end_is_reported() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     let script = "setsid sh -c 'echo $$ > apart; exec sleep 1000' & \
         sh -c 'trap \"\" TERM; echo $$ > stubborn; while :; do sleep 1; done' & \
         while [ ! -e apart ] || [ ! -e stubborn ]; do sleep 0.01; done; exit 1";
@@ -98,8 +93,7 @@ fn processes_of_a_failed_command_are_ended_before_its_end_is_reported() {
 
 #[test]
 fn a_cancelled_start_either_never_began_or_has_an_end() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     for id in 0..100 {
         keeper.run(fixture.shell(id, "sleep 1000")).unwrap();
         keeper.cancel(id);
@@ -123,8 +117,7 @@ fn a_cancelled_start_either_never_began_or_has_an_end() {
 
 #[test]
 fn cancel_all_ends_all_commands() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     for id in 0..20 {
         keeper.run(fixture.shell(id, "echo up >> ups; sleep 1000")).unwrap();
     }
@@ -141,8 +134,7 @@ fn cancel_all_ends_all_commands() {
 
 #[test]
 fn a_command_that_keeps_forking_is_ended() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     let script = "trap '' TERM; echo up > up; while :; do (sleep 0.02 & sleep 0.02) & sleep 0.01; done";
     let spec = CommandSpec { timeout: Some(Duration::from_millis(300)), ..fixture.shell(1, script) };
     keeper.run(spec).unwrap();

@@ -77,8 +77,7 @@ fn a_command_that_ended_without_an_engine_is_read_from_the_log() {
 
 #[test]
 fn a_timeout_is_enforced_without_an_engine() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     let pid = keeper.pid();
     keeper.trust();
     let mut spec = fixture.shell(1, "echo up > up; sleep 1000");

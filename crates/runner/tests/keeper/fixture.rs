@@ -27,6 +27,13 @@ impl KeeperFixture {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
+    /// A fixture with a keeper.
+    pub(crate) fn started() -> (Self, KeeperClient) {
+        let fixture = Self::new();
+        let (keeper, _) = fixture.keeper();
+        (fixture, keeper)
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

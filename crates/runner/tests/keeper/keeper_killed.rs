@@ -11,8 +11,7 @@ use crate::fixture::{
 
 #[test]
 fn processes_of_a_dead_keeper_are_found_and_ended() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     keeper.trust();
     let script = "setsid sh -c 'echo $$ > apart; exec sleep 1000' & \
         sh -c 'trap \"\" TERM; echo $$ > stubborn; while :; do sleep 1; done' & \
@@ -47,8 +46,7 @@ fn processes_of_a_dead_keeper_are_found_and_ended() {
 
 #[test]
 fn recovery_ends_remaining_processes_without_a_new_keeper() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     keeper.run(fixture.shell(1, "echo $$ > up; exec sleep 1000")).unwrap();
     let command = fixture.pid("up");
     let told = undaunted_runner::keeper::recover(&fixture.spool());
@@ -61,8 +59,7 @@ fn recovery_ends_remaining_processes_without_a_new_keeper() {
 
 #[test]
 fn a_process_that_left_its_group_and_cleared_its_environment_is_not_found() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     let script = "setsid env -i sh -c 'echo $$ > lost; exec sleep 1000' & echo up > up; wait";
     keeper.run(fixture.shell(1, script)).unwrap();
     let lost = fixture.pid("lost");
@@ -152,8 +149,7 @@ fn after_another_boot_the_spool_is_not_trusted() {
 
 #[test]
 fn garbage_at_the_end_of_the_log_is_reported_and_earlier_records_are_kept() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     keeper.trust();
     keeper.run(fixture.shell(1, "exit 4")).unwrap();
     exited(&keeper, 1);
@@ -172,8 +168,7 @@ fn garbage_at_the_end_of_the_log_is_reported_and_earlier_records_are_kept() {
 
 #[test]
 fn the_death_of_a_keeper_is_noticed_at_once() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (_fixture, keeper) = KeeperFixture::started();
     kill(keeper.pid());
     assert_eq!(next_event(&keeper), KeeperEvent::Gone);
 }
@@ -182,8 +177,7 @@ fn the_death_of_a_keeper_is_noticed_at_once() {
 fn a_keeper_killed_at_any_moment_reports_true_fates() {
     const COMMANDS: u64 = 40;
     for after in 0..20 {
-        let fixture = KeeperFixture::new();
-        let (keeper, _) = fixture.keeper();
+        let (fixture, keeper) = KeeperFixture::started();
         keeper.trust();
         // Heard, and with it the word before it.
         keeper.run(fixture.shell(COMMANDS, "exit 0")).unwrap();

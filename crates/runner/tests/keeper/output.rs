@@ -11,8 +11,7 @@ const MEBIBYTE: usize = 1 << 20;
 
 #[test]
 fn the_first_and_last_mebibyte_of_a_long_output_are_kept() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     let script = "head -c 1048576 /dev/zero | tr '\\0' a; head -c 3000000 /dev/zero | tr '\\0' b; head -c 1048576 /dev/zero | tr '\\0' c; echo e >&2";
     keeper.run(fixture.shell(1, script)).unwrap();
     let kept = exited(&keeper, 1).stdout;
@@ -26,8 +25,7 @@ fn the_first_and_last_mebibyte_of_a_long_output_are_kept() {
 
 #[test]
 fn a_captured_output_is_kept_whole() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     let spec = CommandSpec { capture: 6_000_000, ..fixture.shell(1, "head -c 5000000 /dev/zero") };
     keeper.run(spec).unwrap();
     let kept = exited(&keeper, 1).stdout;
@@ -36,8 +34,7 @@ fn a_captured_output_is_kept_whole() {
 
 #[test]
 fn a_reused_slot_has_no_output_of_the_last_command() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     for id in 0..5 {
         let script = format!("echo {id}; echo error {id} >&2; ls -l /dev/fd/1 > /dev/null");
         keeper.run(fixture.shell(id, &script)).unwrap();
@@ -53,8 +50,7 @@ fn a_reused_slot_has_no_output_of_the_last_command() {
 
 #[test]
 fn last_lines_returns_the_last_lines() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     keeper.run(fixture.shell(1, "seq 1 100000 >&2; printf 'end\\377' >&2")).unwrap();
     let kept = exited(&keeper, 1).stderr;
     let lines = keeper.spool().last_lines(&kept, 3).unwrap();
@@ -63,8 +59,7 @@ fn last_lines_returns_the_last_lines() {
 
 #[test]
 fn a_command_that_exceeds_its_output_limit_is_ended() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     let endless = CommandSpec {
         output_limit: Some(100_000),
         ..fixture.shell(1, "while :; do head -c 10000 /dev/zero; sleep 0.01; done")
@@ -114,8 +109,7 @@ fn everything_in_the_spool_is_private() {
 
 #[test]
 fn output_stays_readable_after_its_attempt_is_forgotten() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     let mut places = vec![];
     for id in 0..6 {
         let script = format!("echo {id}; head -c 1500000 /dev/zero; echo error {id} >&2");

@@ -10,8 +10,7 @@ use crate::fixture::{KeeperFixture, exited, refused};
 
 #[test]
 fn a_second_start_of_an_attempt_is_refused() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     for _ in 0..2 {
         keeper.run(fixture.shell(1, "echo ran >> ran; sleep 0.1")).unwrap();
     }
@@ -24,16 +23,14 @@ fn a_second_start_of_an_attempt_is_refused() {
 
 #[test]
 fn a_second_engine_is_refused() {
-    let fixture = KeeperFixture::new();
-    let (_first, _) = fixture.keeper();
+    let (fixture, _first) = KeeperFixture::started();
     let second = fixture.keeper_in(&fixture.spool(), &[]);
     assert!(matches!(second, Err(KeeperError::Refused(KeeperRefusal::Busy))), "{second:?}");
 }
 
 #[test]
 fn malformed_messages_are_refused_and_harmless() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     let hello = [5, 0, 0, 0, 0, 2, 0, 0, 0];
     let messages: [&[u8]; 6] = [
         b"",
@@ -77,8 +74,7 @@ fn malformed_messages_are_refused_and_harmless() {
 
 #[test]
 fn an_engine_of_another_release_is_refused() {
-    let fixture = KeeperFixture::new();
-    let (_keeper, _) = fixture.keeper();
+    let (fixture, _keeper) = KeeperFixture::started();
     let mut stream = UnixStream::connect(fixture.spool().join("socket")).unwrap();
     stream.write_all(&[5, 0, 0, 0, 0, 1, 0, 0, 0]).unwrap();
     let mut answer = vec![];
@@ -133,8 +129,7 @@ fn a_spool_that_cannot_be_created_is_an_error() {
 
 #[test]
 fn a_keeper_that_cannot_start_reports_why() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     drop(keeper);
     // A folder where the log should be: it can neither be read nor replaced.
     let spool = fixture.path("odd");

@@ -9,8 +9,7 @@ use crate::fixture::{KeeperFixture, exited, is_alive, kill_and_wait, next_event}
 
 #[test]
 fn a_command_runs_with_exactly_what_it_was_given() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     std::fs::write(fixture.path("input"), "from the input").unwrap();
     let script = r#"printf '%s|%s|%s|%s' "$1" "$NAME" "$PWD" "$(cat)"; echo "$HOME" >&2; exit 7"#;
     let mut spec = fixture.shell(1, script);
@@ -29,8 +28,7 @@ fn a_command_runs_with_exactly_what_it_was_given() {
 
 #[test]
 fn a_program_is_found_in_the_path_of_its_own_environment() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     std::fs::create_dir(fixture.path("bin")).unwrap();
     // Without a first line that names its interpreter: the shell's, as everywhere.
     std::fs::write(fixture.path("bin/odd"), "echo \"odd $1\"\n").unwrap();
@@ -49,8 +47,7 @@ fn a_program_is_found_in_the_path_of_its_own_environment() {
 
 #[test]
 fn a_failed_start_reports_what_was_missing() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     std::fs::write(fixture.path("plain"), "").unwrap();
     let no_program = CommandSpec { argv: vec!["surely-not-there".into()], ..fixture.shell(1, "") };
     let not_executable = CommandSpec { argv: vec!["./plain".into()], ..fixture.shell(2, "") };
@@ -79,8 +76,7 @@ fn a_failed_start_reports_what_was_missing() {
 
 #[test]
 fn two_hundred_commands_at_width_eight_all_end_once() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     let mut next = 8;
     for id in 0..next {
         keeper.run(fixture.shell(id, &script(id))).unwrap();
@@ -116,8 +112,7 @@ fn script(id: u64) -> String {
 
 #[test]
 fn a_success_may_leave_a_process_running() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     let script = "sleep 1000 & echo $! > left; echo done";
     keeper.run(fixture.shell(1, script)).unwrap();
     let ended = exited(&keeper, 1);
@@ -142,8 +137,7 @@ fn exited_output(fixture: &KeeperFixture, keeper: &undaunted_runner::keeper::Kee
 
 #[test]
 fn the_keeper_exits_when_nothing_is_left_to_do() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     let pid = keeper.pid();
     keeper.run(fixture.shell(1, "exit 3")).unwrap();
     exited(&keeper, 1);
@@ -154,8 +148,7 @@ fn the_keeper_exits_when_nothing_is_left_to_do() {
 
 #[test]
 fn the_keeper_stays_for_its_commands_after_a_goodbye() {
-    let fixture = KeeperFixture::new();
-    let (keeper, _) = fixture.keeper();
+    let (fixture, keeper) = KeeperFixture::started();
     let pid = keeper.pid();
     keeper.run(fixture.shell(1, "echo up > up; while [ ! -e go ]; do sleep 0.01; done")).unwrap();
     fixture.line("up");
