@@ -1,5 +1,5 @@
-//! A durable job whose command is an async function. Run it, kill it in the middle with `kill -9`, and run it again:
-//! orders that were charged are not charged again, and no attempt is forgotten.
+//! A durable job whose command is an async function. Run it, kill it in the middle with `kill -9`, and run it
+//! again: orders that were charged are not charged again, and no attempt is forgotten.
 
 use std::error::Error;
 use std::time::Duration;

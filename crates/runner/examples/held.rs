@@ -1,5 +1,5 @@
-//! Writes a store with a job all of whose items wait: either a breaker holds them, or each has failed once and its
-//! retry is due in an hour. For `bench/run`.
+//! Writes a store with a job all of whose items wait: either a breaker holds them, or each has failed once
+//! and its retry is due in an hour. For `bench/run`.
 //!
 //! `cargo run --release -p undaunted-runner --example held -- FOLDER 1000000 held|waiting`
 

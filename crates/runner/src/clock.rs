@@ -1,7 +1,7 @@
 //! The clock of a job.
 //!
-//! The wall clock is read once, when a [`Clock`] is created; from then on the clock follows the uptime of the machine,
-//! including sleep. So setting the wall clock while a job runs neither skips nor stretches a wait.
+//! The wall clock is read once, when a [`Clock`] is created; from then on the clock follows the uptime of the
+//! machine, including sleep. So setting the wall clock while a job runs neither skips nor stretches a wait.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,8 +1,8 @@
 //! The endpoints that may be called, if the operator limits them.
 //!
-//! A pattern is a URL in which `*` stands for any text: `https://*.example.com/hooks/*`. Scheme, host, port and path are
-//! compared separately, so that a `*` in the host cannot match part of the path, and user information before an
-//! `@` is never matched.
+//! A pattern is a URL in which `*` stands for any text: `https://*.example.com/hooks/*`. Scheme, host, port
+//! and path are compared separately, so that a `*` in the host cannot match part of the path, and user
+//! information before an `@` is never matched.
 
 use reqwest::Url;
 

@@ -1,7 +1,7 @@
 //! Executors run attempts: one trait, and one file for each kind of work.
 //!
-//! [`Executors::of`] selects the executor of a command; the event loop uses all of them through [`Executor`]. An
-//! executor decides nothing: it begins attempts that are on record, cancels them, and reports with an
+//! [`Executors::of`] selects the executor of a command; the event loop uses all of them through [`Executor`].
+//! An executor decides nothing: it begins attempts that are on record, cancels them, and reports with an
 //! [`ExecutorMessage`].
 
 mod answer;

@@ -1,8 +1,8 @@
-//! The local folder of a process. It has a folder for each job, with the output of its commands and the files they
-//! read.
+//! The local folder of a process. It has a folder for each job, with the output of its commands and the files
+//! they read.
 //!
-//! It holds only what is too large for the journal, and all of it is private to the user. A store in a folder shares
-//! that folder, but none of these files.
+//! It holds only what is too large for the journal, and all of it is private to the user. A store in a folder
+//! shares that folder, but none of these files.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};

@@ -1,9 +1,9 @@
 //! The index of a job in a file beside its spool.
 //!
-//! With it, a process that only shows a job does not have to read the whole journal. It holds the state of the job
-//! without the names and values of its items, the projection, and which record is about which item: about twenty bytes an
-//! item in all. Everything in it is derived from the journal, so a file that is missing, damaged, or of another release or job only
-//! costs time.
+//! With it, a process that only shows a job does not have to read the whole journal. It holds the state of
+//! the job without the names and values of its items, the projection, and which record is about which item:
+//! about twenty bytes an item in all. Everything in it is derived from the journal, so a file that is
+//! missing, damaged, or of another release or job only costs time.
 
 use std::fs::File;
 use std::io;
@@ -53,8 +53,8 @@ impl SavedIndex {
     }
 }
 
-/// Whether a job gets an index. A flow has few items, and the items of an imported state are found by their names
-/// while records are applied.
+/// Whether a job gets an index. A flow has few items, and the items of an imported state are found by their
+/// names while records are applied.
 pub(crate) fn is_for(job: &Job) -> bool {
     job.workflow().flow.is_none() && job.imported.is_empty()
 }

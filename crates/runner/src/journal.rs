@@ -117,6 +117,11 @@ pub fn replay(
     found.ok_or_else(|| not_found(job))
 }
 
+/// Reads a job by replaying its whole journal.
+pub fn load(store: &dyn Store, job: &str, plans: &Plans) -> Result<Job, JournalError> {
+    Ok(replay(store, job, plans, |_, _, _| {})?.0)
+}
+
 pub fn decode(job: &str, version: Version, bytes: &[u8]) -> Result<Record, JournalError> {
     Record::decode(bytes).map_err(|why| JournalError::Record { job: job.to_owned(), version, why })
 }
@@ -237,8 +242,8 @@ pub fn remove(store: &dyn Store, claimed: &ClaimedJob) -> Result<(), JournalErro
     Ok(())
 }
 
-/// Writes a job without running it: its submission and events that are known already, in one append. Fails if the
-/// name is in use.
+/// Writes a job without running it: its submission and events that are known already, in one append. Fails if
+/// the name is in use.
 pub fn deposit(
     store: &dyn Store,
     submitted: JobSubmitted,

@@ -1,10 +1,10 @@
 //! Runs jobs: starts their commands and keeps their output.
 //!
-//! [`drive`] is the event loop around the engine: it commits what the engine decides, carries it out, and reports
-//! the outcome. Commands outlive the loop: a [`keeper`] process starts them and records in a [`spool`] what it
-//! starts and how it ends. When the engine is killed, the keeper and its commands keep running, and the next
-//! engine reconnects to the keeper and collects the results. The crate decides nothing about retries: it reports what
-//! happened, and reports as unknown what cannot be known.
+//! [`drive`] is the event loop around the engine: it commits what the engine decides, carries it out, and
+//! reports the outcome. Commands outlive the loop: a [`keeper`] process starts them and records in a
+//! [`spool`] what it starts and how it ends. When the engine is killed, the keeper and its commands keep
+//! running, and the next engine reconnects to the keeper and collects the results. The crate decides nothing
+//! about retries: it reports what happened, and reports as unknown what cannot be known.
 //!
 //! [`embed`] is the interface for Rust programs.
 //!

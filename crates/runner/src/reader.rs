@@ -1,7 +1,8 @@
 //! Reading a job to show it: its state, its projection, and the histories of requested items.
 //!
-//! With an index, a reader loads the state without the names and values of items, applies newer records, and reads
-//! further records only on request. Without an index it reads the whole journal, and saves an index if that took long.
+//! With an index, a reader loads the state without the names and values of items, applies newer records, and
+//! reads further records only on request. Without an index it reads the whole journal, and saves an index if
+//! that took long.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,30 +72,23 @@ impl<'s> JobReader<'s> {
         many: u64,
     ) -> Result<Self, JournalError> {
         let aggregate = aggregate(job)?;
-        let path = folder.index();
-        if let Some(saved) = index_file::read(&path, job)
+        let (job, projection, version, last, rest) = if let Some(saved) =
+            index_file::read(&folder.index(), job)
             && let Some(rest) = records_after(store, &aggregate, saved.version, &saved.last)
             && let Some(job) = saved.job(plans)
         {
-            let mut reader = Self {
-                store,
-                aggregate,
-                job,
-                version: saved.version,
-                projection: saved.projection,
-                pages: BTreeSet::new(),
-            };
-            reader.follow(rest, saved.last, (folder, many))?;
-            return Ok(reader);
-        }
-        let mut records = store.read(&aggregate, Version::EMPTY)?;
-        let (version, last) = records.next().ok_or_else(|| not_found(job))??;
-        let first = decode(job, version, &last)?;
-        let state = begin(job, &first, plans)?;
-        let mut projection = Projection::default();
-        projection.take(&state, version.0, &first);
-        let mut reader = Self { store, aggregate, job: state, projection, version, pages: BTreeSet::new() };
-        reader.follow(records, last, (folder, many))?;
+            (job, saved.projection, saved.version, saved.last, rest)
+        } else {
+            let mut records = store.read(&aggregate, Version::EMPTY)?;
+            let (version, last) = records.next().ok_or_else(|| not_found(job))??;
+            let first = decode(job, version, &last)?;
+            let state = begin(job, &first, plans)?;
+            let mut projection = Projection::default();
+            projection.take(&state, version.0, &first);
+            (state, projection, version, last, records)
+        };
+        let mut reader = Self { store, aggregate, job, projection, version, pages: BTreeSet::new() };
+        reader.follow(rest, last, (folder, many))?;
         Ok(reader)
     }
 
@@ -108,14 +102,13 @@ impl<'s> JobReader<'s> {
         let before = self.version.0;
         for read in records {
             let (version, bytes) = read?;
-            let record = decode(self.job.id(), version, &bytes)?;
-            self.job.apply(&record);
-            self.projection.take(&self.job, version.0, &record);
-            (self.version, last) = (version, bytes);
+            self.apply(version, &bytes)?;
+            last = bytes;
         }
         if self.version.0.saturating_sub(before) >= many && index_file::is_for(&self.job) {
             let bytes = index_file::bytes(&self.job, &self.projection, self.version, &last);
-            // An error, such as a full disk or a read-only store, is ignored: without an index only the next reader takes longer.
+            // An error, such as a full disk or a read-only store, is ignored: without an index only the next
+            // reader takes longer.
             drop(keep(&folder.index(), &bytes));
         }
         Ok(())
@@ -127,15 +120,19 @@ impl<'s> JobReader<'s> {
         let store = self.store;
         for read in store.read(&self.aggregate, self.version)? {
             let (version, bytes) = read?;
-            let record = decode(self.job.id(), version, &bytes)?;
-            self.job.apply(&record);
-            self.projection.take(&self.job, version.0, &record);
-            self.version = version;
-            if let Event::Item(event) = &record.event {
+            if let Event::Item(event) = self.apply(version, &bytes)?.event {
                 items.insert(event.item());
             }
         }
         Ok(items)
+    }
+
+    fn apply(&mut self, version: Version, bytes: &[u8]) -> Result<Record, JournalError> {
+        let record = decode(self.job.id(), version, bytes)?;
+        self.job.apply(&record);
+        self.projection.take(&self.job, version.0, &record);
+        self.version = version;
+        Ok(record)
     }
 
     /// Calls `each` with the records after a version.
@@ -183,8 +180,8 @@ impl<'s> JobReader<'s> {
         Ok(())
     }
 
-    /// As [`JobReader::learn`], for items that come roughly in the order of the input: loads the items around this
-    /// one too, and forgets others.
+    /// As [`JobReader::learn`], for items that come roughly in the order of the input: loads the items around
+    /// this one too, and forgets others.
     fn learn_around(&mut self, item: ItemId) -> Result<(), JournalError> {
         let left_out = self.job.step(item.step);
         if !left_out.is_some_and(|state| state.items.are_left_out()) {
@@ -292,8 +289,8 @@ impl<'s> JobReader<'s> {
         Ok(())
     }
 
-    /// Finds items by what a user typed: all items with this name, else `#3` by position, else all whose names begin
-    /// with it. In the last case only the first names are loaded.
+    /// Finds items by what a user typed: all items with this name, else `#3` by position, else all whose
+    /// names begin with it. In the last case only the first names are loaded.
     pub fn find(&mut self, typed: &str) -> Result<Vec<ItemId>, JournalError> {
         let named = self.projection.index.named(typed);
         self.learn(named)?;

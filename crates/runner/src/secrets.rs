@@ -1,7 +1,7 @@
 //! Secret values, which must not appear in any record, log or message.
 //!
-//! They are read when a job is begun or resumed, passed to its commands, and redacted from every text before it
-//! reaches the journal.
+//! They are read when a job is begun or resumed, passed to its commands, and redacted from every text before
+//! it reaches the journal.
 
 use std::env;
 use std::path::{Path, PathBuf};

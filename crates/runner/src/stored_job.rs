@@ -1,7 +1,8 @@
 //! A job as read from a store: its latest snapshot, if there is one, and the records after that.
 //!
-//! A snapshot holds a copy of the last record it covers, and is used only if the journal has the same record at that
-//! version. So in a store that was restored from a backup, a job does not continue from a later snapshot.
+//! A snapshot holds a copy of the last record it covers, and is used only if the journal has the same record
+//! at that version. So in a store that was restored from a backup, a job does not continue from a later
+//! snapshot.
 
 use undaunted_engine::event::Record;
 use undaunted_engine::job::{Job, Plans};
@@ -18,8 +19,8 @@ pub struct KnownJob {
     pub(crate) last: Vec<u8>,
     /// The version of the snapshot it was read from, and its size in bytes.
     pub(crate) saved: (Version, usize),
-    /// Why later snapshots could not be used, one sentence each. A snapshot that is ahead of its journal shows
-    /// that records were lost.
+    /// Why later snapshots could not be used, one sentence each. A snapshot that is ahead of its journal
+    /// shows that records were lost.
     pub ignored: Vec<String>,
 }
 

@@ -1,8 +1,8 @@
 //! A program with functions of its own, to be killed by tests of this crate. Not part of any product.
 //!
-//! `test-embed FOLDER LOG ITEMS` begins or resumes a job in the store of the folder. Every call of its function first
-//! appends a line to the log, `ITEM ATTEMPT`; the first attempt of every third item fails. When the job has ended it
-//! prints the number of attempts and of retries.
+//! `test-embed FOLDER LOG ITEMS` begins or resumes a job in the store of the folder. Every call of its
+//! function first appends a line to the log, `ITEM ATTEMPT`; the first attempt of every third item fails.
+//! When the job has ended it prints the number of attempts and of retries.
 
 use std::error::Error;
 use std::fs::OpenOptions;

@@ -1,7 +1,7 @@
 //! An engine and a keeper for the tests of this crate. Not part of any product.
 //!
-//! `test-engine keeper FOLDER` runs a keeper. `test-engine engine FOLDER SCRIPT...` starts one command for each script,
-//! numbered from 1, prints the events of its keeper, and runs until it is killed.
+//! `test-engine keeper FOLDER` runs a keeper. `test-engine engine FOLDER SCRIPT...` starts one command for
+//! each script, numbered from 1, prints the events of its keeper, and runs until it is killed.
 
 use std::error::Error;
 use std::ffi::OsString;

@@ -1,7 +1,8 @@
 //! A process that runs flows, to be killed by tests of this crate. Not part of any product.
 //!
-//! `test-host FOLDER` opens the store in the folder. Every line of its input is a request and is answered by a line:
-//! `{"start": {"id", "goals", "init"}}` or `"recover"`. It runs until its input ends, or until it is killed.
+//! `test-host FOLDER` opens the store in the folder. Every line of its input is a request and is answered by
+//! a line: `{"start": {"id", "goals", "init"}}` or `"recover"`. It runs until its input ends, or until it is
+//! killed.
 
 use std::error::Error;
 use std::io::{BufRead, Write};

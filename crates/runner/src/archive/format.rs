@@ -1,7 +1,8 @@
 //! The lines of an archive.
 //!
-//! The first line names the job and the number of records. One line for each record follows, with its bytes in
-//! hexadecimal and with its time and type for text search. The last line has the checksum of all lines before it.
+//! The first line names the job and the number of records. One line for each record follows, with its bytes
+//! in hexadecimal and with its time and type for text search. The last line has the checksum of all lines
+//! before it.
 
 use std::fmt::Write;
 
@@ -61,8 +62,8 @@ pub(super) fn bytes(hex: &str) -> Option<Vec<u8>> {
     bytes.collect()
 }
 
-/// The file name for a job. A name that would leave the folder is refused, since an archive from elsewhere may
-/// hold any name, and the name of a job is also that of its local folder.
+/// The file name for a job. A name that would leave the folder is refused, since an archive from elsewhere
+/// may hold any name, and the name of a job is also that of its local folder.
 pub(super) fn file_name(job: &str) -> Result<String, ArchiveError> {
     if job.contains(['/', '\0']) || matches!(job, "" | "." | "..") {
         return Err(ArchiveError::NoName { job: job.to_owned() });

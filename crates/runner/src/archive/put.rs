@@ -84,8 +84,8 @@ fn refuse_if_awaited(store: &dyn Store, job: &Job) -> Result<(), ArchiveError> {
     let Some(parent) = run.and_then(|run| run.parent.as_ref()) else {
         return Ok(());
     };
-    match journal::replay(store, &parent.flow, &Plans::default(), |_, _, _| {}) {
-        Ok((waiting, _)) if !waiting.stage.has_ended() => {
+    match journal::load(store, &parent.flow, &Plans::default()) {
+        Ok(waiting) if !waiting.stage.has_ended() => {
             Err(ArchiveError::Awaited { job: job.id().to_owned(), parent: parent.flow.clone() })
         }
         Ok(_) | Err(JournalError::NotFound { .. }) => Ok(()),

@@ -93,7 +93,7 @@ fn records(store: &dyn Store, job: &str) -> Vec<Vec<u8>> {
 
 /// Adds a flow to the catalog, as the event loop does.
 fn enter(store: &dyn Store, catalog_handle: &CatalogHandle, job: &str) {
-    let (read, _) = journal::replay(store, job, &Plans::default(), |_, _, _| {}).unwrap();
+    let read = journal::load(store, job, &Plans::default()).unwrap();
     catalog_handle.note(activated(&read).unwrap());
     catalog_handle.note(deactivated(&read).unwrap());
     catalog_handle.flush().unwrap();
@@ -161,7 +161,7 @@ fn the_archive_format_is_unchanged_and_readable() {
     let text = fs::read_to_string(&file).unwrap();
     assert_eq!(text, fs::read_to_string(&golden).unwrap_or_default());
     assert_eq!(restore(&store, Some(&catalog_handle), &golden).unwrap(), "wf-1");
-    let (job, _) = journal::replay(&store, "wf-1", &Plans::default(), |_, _, _| {}).unwrap();
+    let job = journal::load(&store, "wf-1", &Plans::default()).unwrap();
     assert!(job.stage.has_ended());
     let entry = catalog_handle.read(|catalog| catalog.flows["wf-1"].clone()).unwrap();
     assert_eq!((entry.since, entry.ended), (at(0), Some(at(5))));

@@ -1,7 +1,7 @@
 //! The catalog of a store: the registered steps, and the flows.
 //!
-//! It has no owner: every process with a [`CatalogHandle`] reads and writes it, and decides again when another
-//! process has changed it meanwhile.
+//! It has no owner: every process with a [`CatalogHandle`] reads and writes it, and decides again when
+//! another process has changed it meanwhile.
 
 mod draft;
 mod handle;

@@ -1,7 +1,7 @@
 //! A cache of checked steps.
 //!
-//! The catalog has the definitions of registered steps; this cache has the checked steps, so that a definition is
-//! checked once, however often it is registered and however many flows need it.
+//! The catalog has the definitions of registered steps; this cache has the checked steps, so that a
+//! definition is checked once, however often it is registered and however many flows need it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};

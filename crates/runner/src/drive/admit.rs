@@ -40,8 +40,8 @@ impl JobDriver<'_> {
         Ok(())
     }
 
-    /// The breaker of the next attempt of an item, with its settings in the command; or why the attempt cannot
-    /// be made.
+    /// The breaker of the next attempt of an item, with its settings in the command; or why the attempt
+    /// cannot be made.
     pub(super) fn breaker_for(
         &mut self,
         item: ItemId,
@@ -79,8 +79,8 @@ impl JobDriver<'_> {
         Some(cache.wait(self.context.services, opening))
     }
 
-    /// Tells the breakers how many attempts wait for them. A job that cannot start anything now offers no probe,
-    /// so that other jobs can.
+    /// Tells the breakers how many attempts wait for them. A job that cannot start anything now offers no
+    /// probe, so that other jobs can.
     pub(super) fn offer(&self) {
         let mut cache = self.breakers.borrow_mut();
         let mut offers = if self.context.shutdown.is_requested() {

@@ -77,8 +77,8 @@ impl BreakerCache {
         }
     }
 
-    /// Changes that have reached the disk since the last call. `job` is notified of them by the caller, and not
-    /// again.
+    /// Changes that have reached the disk since the last call. `job` is notified of them by the caller, and
+    /// not again.
     pub(super) fn take_turned(&mut self, job: Option<&Arc<str>>) -> Vec<BreakerTurn> {
         let turned = self.admission.take_transitions().into_iter();
         let turned = turned.map(|(breaker, change)| BreakerTurn { breaker, change, notified: None });
@@ -139,8 +139,8 @@ impl BreakerCache {
         Ok(())
     }
 
-    /// The journal of a breaker was read. If it has an overdue probe, its state counts as unknown until the store
-    /// has reported whether the job of the probe has an owner.
+    /// The journal of a breaker was read. If it has an overdue probe, its state counts as unknown until the
+    /// store has reported whether the job of the probe has an owner.
     fn is_read(&mut self, services: &Services, name: &Arc<str>) {
         self.tick(services);
         self.is_known(services, name);
@@ -317,8 +317,8 @@ impl BreakerCache {
         sealed
     }
 
-    /// The facts of a commit are on disk. The versions are those that the journals of the breakers have reached,
-    /// as far as the store has reported them.
+    /// The facts of a commit are on disk. The versions are those that the journals of the breakers have
+    /// reached, as far as the store has reported them.
     pub(super) fn written<'n>(
         &mut self,
         job: &Job,

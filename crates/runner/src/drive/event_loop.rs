@@ -1,7 +1,7 @@
 //! The event loop, which runs one job or a hundred thousand.
 //!
-//! A job costs nothing while it waits. It gets a turn when a message for it arrives, and at its due time. The store is
-//! polled once for all jobs.
+//! A job costs nothing while it waits. It gets a turn when a message for it arrives, and at its due time. The
+//! store is polled once for all jobs.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -353,7 +353,8 @@ impl<'w> EventLoop<'w> {
         self.jobs.keys().cloned().collect()
     }
 
-    /// Notes when a job wants its next turn, or removes a job that is over. An outage is not an error of the job.
+    /// Notes when a job wants its next turn, or removes a job that is over. An outage is not an error of the
+    /// job.
     pub(super) fn settle(&mut self, name: &Arc<str>, turned: Result<(), DriveError>) {
         match outage(&turned) {
             Some(error) => {
@@ -414,8 +415,8 @@ impl Drop for EventLoop<'_> {
     }
 }
 
-/// Runs an event loop in a new thread until it is interrupted. `prepare` is called first, and `each` for every
-/// job that the loop no longer runs.
+/// Runs an event loop in a new thread until it is interrupted. `prepare` is called first, and `each` for
+/// every job that the loop no longer runs.
 pub fn in_background(
     services: Services,
     prepare: impl FnOnce(&mut EventLoop<'_>) + Send + 'static,

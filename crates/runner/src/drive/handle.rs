@@ -43,8 +43,8 @@ impl LoopHandle {
         drop(self.sender.send(Message::Add(Box::new(claimed), secrets)));
     }
 
-    /// Delivers the result of an attempt, and waits until it is on disk. None if the loop did not answer; then
-    /// the sender should send the result again.
+    /// Delivers the result of an attempt, and waits until it is on disk. None if the loop did not answer;
+    /// then the sender should send the result again.
     pub fn deliver(&self, job: &str, arrived: ArrivedResult) -> Option<Reported> {
         const PATIENCE: Duration = Duration::from_secs(30);
         self.hand_on(job, arrived).recv_timeout(PATIENCE).ok()

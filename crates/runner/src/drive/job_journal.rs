@@ -121,9 +121,9 @@ impl JobJournal {
         self.batches.push_back(batch);
     }
 
-    /// Handles the fate of the batch up to a version. Returns the batches that are now known to be on disk, with
-    /// the versions that journals have reached, as far as the store has reported them. A batch whose answer was
-    /// lost stays, and so does every later batch; they are submitted again after the outage.
+    /// Handles the fate of the batch up to a version. Returns the batches that are now known to be on disk,
+    /// with the versions that journals have reached, as far as the store has reported them. A batch whose
+    /// answer was lost stays, and so does every later batch; they are submitted again after the outage.
     pub(super) fn answered(
         &mut self,
         reached: Version,

@@ -1,11 +1,11 @@
 //! Running jobs: the event loop around the engine's three functions.
 //!
-//! Decisions are committed; once they are on disk their effects are carried out, and the outcome of an effect is
-//! the next input. Recovery after a crash is the same loop, starting from the end of the journal.
+//! Decisions are committed; once they are on disk their effects are carried out, and the outcome of an effect
+//! is the next input. Recovery after a crash is the same loop, starting from the end of the journal.
 //!
-//! The state of a job may be ahead of the disk by the records that are being written. That is not visible outside:
-//! an effect waits for the records that led to it, and if these cannot be written, the state is discarded and
-//! folded again from the journal.
+//! The state of a job may be ahead of the disk by the records that are being written. That is not visible
+//! outside: an effect waits for the records that led to it, and if these cannot be written, the state is
+//! discarded and folded again from the journal.
 
 mod act;
 mod admit;

@@ -48,8 +48,8 @@ pub trait Observer {
     /// A breaker of the job has opened, half opened or closed, and that is on disk.
     fn turned(&mut self, _job: &Job, _breaker: &str, _change: &BreakerChange) {}
 
-    /// The command of a start is running. It writes its output and error output to these files until its end is
-    /// on record.
+    /// The command of a start is running. It writes its output and error output to these files until its end
+    /// is on record.
     fn began(&mut self, _start: StartId, _files: [PathBuf; 2]) {}
 
     /// The loop was interrupted for the `asked`th time, while `_running` attempts were running.

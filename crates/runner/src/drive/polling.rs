@@ -1,8 +1,8 @@
 //! Polling the store: the event loop asks one question a poll, which is answered outside the loop.
 //!
-//! During an outage nothing is submitted and nothing starts. The loop repeats its question, less and less often.
-//! When the store answers again, every batch whose fate is unknown is submitted again, in the original order. If
-//! the first submission had succeeded, the second one conflicts.
+//! During an outage nothing is submitted and nothing starts. The loop repeats its question, less and less
+//! often. When the store answers again, every batch whose fate is unknown is submitted again, in the original
+//! order. If the first submission had succeeded, the second one conflicts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -206,7 +206,8 @@ impl<'w> EventLoop<'w> {
         }
     }
 
-    /// The store has answered: submits and begins everything that waited. Returns whether there was an outage.
+    /// The store has answered: submits and begins everything that waited. Returns whether there was an
+    /// outage.
     fn end_outage(&mut self, touched: &mut BTreeMap<Arc<str>, bool>) -> bool {
         let Some(outage) = self.polling.outage.take() else {
             return false;

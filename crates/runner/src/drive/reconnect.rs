@@ -1,7 +1,7 @@
 //! Reconnecting to the keeper, and recovering attempts.
 //!
-//! Both work the same way after a crash of the engine and after the death of a keeper: every attempt on record as
-//! started has a fate, and each fate has one consequence.
+//! Both work the same way after a crash of the engine and after the death of a keeper: every attempt on
+//! record as started has a fate, and each fate has one consequence.
 
 use std::collections::BTreeMap;
 
@@ -67,7 +67,8 @@ impl JobDriver<'_> {
     }
 
     /// The last output segment on record, if the spool was removed, for example because the job was archived.
-    /// Records refer to outputs by their position in the spool, so a new spool must not reuse these positions.
+    /// Records refer to outputs by their position in the spool, so a new spool must not reuse these
+    /// positions.
     pub(super) fn last_segment(&self) -> Result<Option<u32>, DriveError> {
         let services = self.context.services;
         if self.origin.is_new || services.machine.has_spool(&self.context.folder) {

@@ -12,8 +12,8 @@ impl JobDriver<'_> {
     /// Takes a result and answers its sender. A result that is known already changes nothing.
     pub(super) fn reported(&mut self, report: AttemptReport) {
         match self.arrived(report.arrived) {
-            // Nothing can be recorded for an attempt that has not started. Without an answer, the sender sends
-            // the result again.
+            // Nothing can be recorded for an attempt that has not started. Without an answer, the sender
+            // sends the result again.
             TokenStatus::Waiting => {}
             TokenStatus::Unknown => {
                 // The sender may no longer wait.

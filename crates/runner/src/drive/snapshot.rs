@@ -1,7 +1,7 @@
 //! Snapshots of a job, written outside the loop.
 //!
-//! A snapshot holds the job after a batch of records, and is written once the batch is on disk. The larger it is,
-//! the less often it is written, so that the cost per record does not grow with the job.
+//! A snapshot holds the job after a batch of records, and is written once the batch is on disk. The larger it
+//! is, the less often it is written, so that the cost per record does not grow with the job.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,8 +1,8 @@
 //! Running sub-flows: flows that items of other flows wait for.
 //!
-//! Each is a job of its own, with a name derived from the item. A process that resumes the outer flow requests the
-//! sub-flow again under that name: if it exists, the item waits for it; if it has ended, its result is used;
-//! otherwise it begins.
+//! Each is a job of its own, with a name derived from the item. A process that resumes the outer flow
+//! requests the sub-flow again under that name: if it exists, the item waits for it; if it has ended, its
+//! result is used; otherwise it begins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 /// What a job does: one function for each item ([`each`](Self::each)), or a whole workflow
 /// ([`workflow`](Self::workflow)).
 ///
-/// The other methods set keys of a job made with `each`, with the same names and values as in a
-/// workflow file. They have no effect on a workflow given as text. [`Runner::begin`](super::Runner::begin) checks the
+/// The other methods set keys of a job made with `each`, with the same names and values as in a workflow
+/// file. They have no effect on a workflow given as text. [`Runner::begin`](super::Runner::begin) checks the
 /// description and refuses unknown keys.
 #[derive(Clone, Debug)]
 pub struct JobDescription {
@@ -24,7 +24,8 @@ pub(super) enum Description {
 impl JobDescription {
     /// Calls a registered function once for each item.
     ///
-    /// A short string names its item; any other item is named by its `id`, or by a fingerprint of its content.
+    /// A short string names its item; any other item is named by its `id`, or by a fingerprint of its
+    /// content.
     #[must_use]
     pub fn each<I>(function: &str, items: I) -> Self
     where

@@ -1,10 +1,10 @@
 //! Durable jobs inside a Rust program: commands that are its own async functions.
 //!
-//! A program registers its [`Functions`] by name, opens a [`Runner`] on a folder and begins jobs in it. Such a
-//! job follows the same rules as one of shell commands: every start is on disk before the function is called,
-//! every outcome is on disk before anything depends on it, and retries, budgets, breakers, pools, deadlines and
-//! dead letters work the same way. The `undaunted` command line shows and explains it like any other job; only
-//! a program with the same functions can resume it.
+//! A program registers its [`Functions`] by name, opens a [`Runner`] on a folder and begins jobs in it. Such
+//! a job follows the same rules as one of shell commands: every start is on disk before the function is
+//! called, every outcome is on disk before anything depends on it, and retries, budgets, breakers, pools,
+//! deadlines and dead letters work the same way. The `undaunted` command line shows and explains it like any
+//! other job; only a program with the same functions can resume it.
 //!
 //! ```no_run
 //! use serde_json::json;
@@ -30,8 +30,8 @@
 //!
 //! Call [`Runner::begin`] with the same name and description again: the runner recovers the job from its
 //! journal and resumes it. Items whose outcome is on record are not run again, and retries keep their due
-//! times. An attempt whose outcome was not recorded counts as interrupted and is retried as the policy allows,
-//! so a function may be called again for work that it has already done. Use
+//! times. An attempt whose outcome was not recorded counts as interrupted and is retried as the policy
+//! allows, so a function may be called again for work that it has already done. Use
 //! [`FunctionAttempt::receipt_token`] to detect that.
 
 #![warn(missing_docs)]

@@ -88,8 +88,8 @@ impl Runner {
         Self::open_with(folder, functions, "undaunted")
     }
 
-    /// As [`open`](Self::open), with the path of the `undaunted` binary that starts shell commands. It must be
-    /// of the same release as this crate.
+    /// As [`open`](Self::open), with the path of the `undaunted` binary that starts shell commands. It must
+    /// be of the same release as this crate.
     ///
     /// # Errors
     ///

@@ -43,8 +43,8 @@ impl Calls {
         Some(failed(start, FailureCause::Interrupted, error))
     }
 
-    /// The answer was lost with the engine that waited for it, unless the service has accepted the attempt and
-    /// sends the result later. A step of a flow is called again without delay.
+    /// The answer was lost with the engine that waited for it, unless the service has accepted the attempt
+    /// and sends the result later. A step of a flow is called again without delay.
     pub(super) fn fate_after_crash(attempt: &StartedAttempt<'_>) -> AttemptFate {
         if attempt.is_accepted {
             return AttemptFate::Wait;

@@ -200,8 +200,8 @@ impl Functions {
     }
 }
 
-/// Reports the end of an attempt even if its call is dropped, because its runtime was shut down or a destructor
-/// panicked.
+/// Reports the end of an attempt even if its call is dropped, because its runtime was shut down or a
+/// destructor panicked.
 struct EndReporter {
     start: StartId,
     notifier: Option<Notifier>,

@@ -48,8 +48,8 @@ impl Executor for InnerFlows {
         self.asks.push(SubFlowRequest::Run { start, flow });
     }
 
-    /// Cancels the flow with the attempt that waits for it. If the engine is only shutting down, the flow stays,
-    /// and the next engine waits for it.
+    /// Cancels the flow with the attempt that waits for it. If the engine is only shutting down, the flow
+    /// stays, and the next engine waits for it.
     fn cancel(&mut self, start: StartId, context: &JobContext<'_>) -> Option<AttemptEnd> {
         let flow = self.awaited.remove(&start)?;
         if !context.shutdown.is_immediate() {

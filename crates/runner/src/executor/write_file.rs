@@ -71,8 +71,8 @@ pub struct NewFile<'a> {
     pub token: &'a str,
 }
 
-/// Writes through a temporary file in the same folder. Its name is the same when the attempt is repeated, so a
-/// temporary file that a crash left behind is removed.
+/// Writes through a temporary file in the same folder. Its name is the same when the attempt is repeated, so
+/// a temporary file that a crash left behind is removed.
 pub(crate) fn write_file(file: &NewFile<'_>) -> io::Result<()> {
     let NewFile { path, content, create_dirs, mode, start, token } = *file;
     if create_dirs && let Some(parent) = path.parent() {
@@ -117,8 +117,8 @@ pub(crate) fn write_file(file: &NewFile<'_>) -> io::Result<()> {
     written
 }
 
-/// A 32-bit FNV-1a hash of a token: enough to tell two jobs apart, too little to recover the token from a file
-/// name that other users can see.
+/// A 32-bit FNV-1a hash of a token: enough to tell two jobs apart, too little to recover the token from a
+/// file name that other users can see.
 fn digest(token: &str) -> u32 {
     token.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

@@ -131,9 +131,8 @@ impl FlowHost {
 
     /// Whether the same flow exists; an error if another flow has its name.
     fn begun_before(&self, wanted: &FlowSubmission) -> Result<Option<BegunFlow>, BeginError> {
-        let read = journal::replay(&*self.store, &wanted.id, &self.plans, |_, _, _| {});
-        let job = match read {
-            Ok((job, _)) => job,
+        let job = match journal::load(&*self.store, &wanted.id, &self.plans) {
+            Ok(job) => job,
             Err(JournalError::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };

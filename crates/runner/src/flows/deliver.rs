@@ -25,9 +25,8 @@ impl FlowHost {
     }
 
     fn deliver_elsewhere(&self, flow: &str, arrived: &ArrivedResult) -> Option<Reported> {
-        let read = journal::replay(&*self.store, flow, &self.plans, |_, _, _| {});
-        let job = match read {
-            Ok((job, _)) if job.workflow().mode == WorkflowMode::Flow => job,
+        let job = match journal::load(&*self.store, flow, &self.plans) {
+            Ok(job) if job.workflow().mode == WorkflowMode::Flow => job,
             Ok(_) | Err(JournalError::NotFound { .. }) => return Some(Reported::Unknown),
             Err(_) => return None,
         };

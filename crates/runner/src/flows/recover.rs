@@ -1,8 +1,8 @@
 //! Resuming the flows of a store when a process starts.
 //!
-//! It lists the flows in the store, not the active flows in the catalog, since a flow may have been stored right
-//! before a crash. Flows that have ended according to the catalog are skipped, which is most of them; a flow that
-//! is missing from the catalog is added before anything else happens to it.
+//! It lists the flows in the store, not the active flows in the catalog, since a flow may have been stored
+//! right before a crash. Flows that have ended according to the catalog are skipped, which is most of them; a
+//! flow that is missing from the catalog is added before anything else happens to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
@@ -71,7 +71,8 @@ impl FlowHost {
         Ok(recovered)
     }
 
-    /// Notes in the catalog the removal of flows that are no longer in the store, in case a crash came between.
+    /// Notes in the catalog the removal of flows that are no longer in the store, in case a crash came
+    /// between.
     fn note_removed(&self, lifecycles: &Lifecycles, listed: &[Listed]) {
         let there: BTreeSet<&str> = listed.iter().map(|it| it.aggregate.id()).collect();
         let gone = lifecycles.keys().filter(|flow| !there.contains(&***flow));

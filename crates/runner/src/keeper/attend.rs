@@ -120,8 +120,8 @@ fn send(shared: &KeeperShared, id: u64, signal: Signal) {
     }
 }
 
-/// The command's own process has ended. If none of its other processes runs, the command has ended. Other processes
-/// of a successful command may stay; those of a failed one are ended first.
+/// The command's own process has ended. If none of its other processes runs, the command has ended. Other
+/// processes of a successful command may stay; those of a failed one are ended first.
 fn settle(shared: &KeeperShared, id: u64) {
     let Some((leader, Some(end))) = standing(shared, id) else {
         return;
@@ -166,7 +166,8 @@ fn settle(shared: &KeeperShared, id: u64) {
     }
 }
 
-/// The processes cannot be read for now (perhaps there are too many open files), so none may be considered gone.
+/// The processes cannot be read for now (perhaps there are too many open files), so none may be considered
+/// gone.
 fn try_later(shared: &KeeperShared, id: u64) {
     let mut state = locked(&shared.state);
     if let Some(run) = state.runs.get_mut(&id) {
@@ -226,9 +227,9 @@ fn conclude(shared: &KeeperShared, id: u64, left: u32) {
     shared.exit_if_idle(&state);
 }
 
-/// Keeps an output. While the disk is full it waits and reports that to the engine: the bytes are still in the slot,
-/// and the end of a command must not be recorded without an output that may be needed. After any other error only the
-/// length is kept, since the end itself matters more.
+/// Keeps an output. While the disk is full it waits and reports that to the engine: the bytes are still in
+/// the slot, and the end of a command must not be recorded without an output that may be needed. After any
+/// other error only the length is kept, since the end itself matters more.
 fn keep(shared: &KeeperShared, id: u64, file: &std::fs::File, head: u64) -> SpooledOutput {
     loop {
         match shared.segments.keep(file, head) {

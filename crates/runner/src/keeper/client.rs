@@ -1,8 +1,8 @@
 //! The engine's side of the keeper: requests and events.
 //!
-//! Used from one thread. It blocks only on the socket, and has no state: what happens is reported by events, and what
-//! happened before is in the spool. No request fails because the keeper has died: that is an event, and the next
-//! keeper reports the fates of all commands.
+//! Used from one thread. It blocks only on the socket, and has no state: what happens is reported by events,
+//! and what happened before is in the spool. No request fails because the keeper has died: that is an event,
+//! and the next keeper reports the fates of all commands.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -115,8 +115,9 @@ impl KeeperClient {
         self.send(&KeeperRequest::Forget { id });
     }
 
-    /// All recovered fates are on record in the journal, so from now on an attempt that the spool does not know
-    /// never began. Until then, a spool that is new, was damaged or is from another boot stays uncertain.
+    /// All recovered fates are on record in the journal, so from now on an attempt that the spool does not
+    /// know never began. Until then, a spool that is new, was damaged or is from another boot stays
+    /// uncertain.
     pub fn trust(&self) {
         self.send(&KeeperRequest::Trust);
     }
@@ -133,8 +134,8 @@ impl KeeperClient {
         &self.spool
     }
 
-    /// Disconnects, and returns when the keeper has handled all requests. The keeper exits once its last command
-    /// has ended; the spool keeps what is not forgotten for the next engine.
+    /// Disconnects, and returns when the keeper has handled all requests. The keeper exits once its last
+    /// command has ended; the spool keeps what is not forgotten for the next engine.
     pub fn goodbye(self) {
         self.send(&KeeperRequest::Goodbye);
         while self.events.recv().is_ok_and(|event| event != KeeperEvent::Gone) {}

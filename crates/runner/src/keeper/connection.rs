@@ -87,8 +87,8 @@ fn handle_requests(shared: &KeeperShared, stream: UnixStream) {
     }
 }
 
-/// Writes replies until there are no more, or the engine has disconnected. Runs in its own thread, so that an engine
-/// that does not read blocks nothing else.
+/// Writes replies until there are no more, or the engine has disconnected. Runs in its own thread, so that an
+/// engine that does not read blocks nothing else.
 fn answer(mut stream: UnixStream, replies: &Receiver<KeeperReply>) {
     while let Ok(first) = replies.recv() {
         let until = Instant::now().checked_add(NO_HURRY);

@@ -1,10 +1,10 @@
 //! Which processes belong to a command.
 //!
-//! These are its process group; its descendants; processes that were seen as its descendants before; and, of the
-//! orphans reparented to the keeper, those that carry its mark. An orphan without a mark (it left its group, lost
-//! its parent and cleared its environment before it was ever seen) counts as the command's only if no other command
-//! can have left it: no other command runs, and none before it left a process. Otherwise it is left alone, since
-//! ending a foreign process would be worse.
+//! These are its process group; its descendants; processes that were seen as its descendants before; and, of
+//! the orphans reparented to the keeper, those that carry its mark. An orphan without a mark (it left its
+//! group, lost its parent and cleared its environment before it was ever seen) counts as the command's only
+//! if no other command can have left it: no other command runs, and none before it left a process. Otherwise
+//! it is left alone, since ending a foreign process would be worse.
 
 use std::collections::HashSet;
 use std::io;
@@ -67,8 +67,8 @@ pub(crate) fn family(shared: &KeeperShared, id: u64, leader: i32) -> io::Result<
     Ok(ProcessFamily { members, unclaimed })
 }
 
-/// Sends a signal to a family: to the group as a whole as long as its leader exists, so that the number is not
-/// reused; to other processes one by one.
+/// Sends a signal to a family: to the group as a whole as long as its leader exists, so that the number is
+/// not reused; to other processes one by one.
 pub(crate) fn signal_family(family: &ProcessFamily, leader: i32, is_there: bool, signal: Signal) {
     let group = Pid::from_raw(leader).filter(|_| is_there);
     if let Some(group) = group {

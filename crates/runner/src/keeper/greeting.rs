@@ -1,7 +1,8 @@
 //! The first message each way.
 //!
-//! Both sides are the same binary, so another version means another release, and is refused. The bytes of the greeting
-//! and of its refusal never change, so that each side can tell that the other one is of another version.
+//! Both sides are the same binary, so another version means another release, and is refused. The bytes of the
+//! greeting and of its refusal never change, so that each side can tell that the other one is of another
+//! version.
 
 use super::KeeperRefusal;
 

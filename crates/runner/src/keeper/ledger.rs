@@ -1,8 +1,8 @@
 //! The keeper's log, and the engine to which its records are reported.
 //!
-//! One lock covers both: nothing is reported before it is recorded, and an engine that connects gets every record
-//! exactly once, as a known one or as a new one. Lock order: a thread that has the ledger may take the state's lock,
-//! never the other way round.
+//! One lock covers both: nothing is reported before it is recorded, and an engine that connects gets every
+//! record exactly once, as a known one or as a new one. Lock order: a thread that has the ledger may take the
+//! state's lock, never the other way round.
 
 use std::io;
 use std::sync::mpsc::Sender;
@@ -35,8 +35,7 @@ impl KeeperLedger {
     pub(crate) fn spawned(&mut self, id: u64, pid: i32) {
         self.log.note(&SpoolRecord::Spawned { id, pid });
         if let Some(SpoolEntry::Begun(begun)) = self.log.entries().get(id) {
-            let (slot, began) = (Some(begun.slot), Some(begun.at));
-            self.report(KeeperReply::Running(RunningCommand { id, pid: Some(pid), slot, began }));
+            self.report(KeeperReply::Running(begun.running(id)));
         }
     }
 
@@ -92,12 +91,7 @@ impl KeeperLedger {
 
 fn known((id, entry): (u64, &SpoolEntry)) -> KeeperReply {
     match entry {
-        SpoolEntry::Begun(begun) => KeeperReply::Running(RunningCommand {
-            id,
-            pid: begun.pid,
-            slot: Some(begun.slot),
-            began: Some(begun.at),
-        }),
+        SpoolEntry::Begun(begun) => KeeperReply::Running(begun.running(id)),
         SpoolEntry::Exited(exited) => KeeperReply::Exited(exited.clone()),
         SpoolEntry::Vanished(vanished) => KeeperReply::Vanished(vanished.clone()),
     }

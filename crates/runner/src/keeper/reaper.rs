@@ -1,7 +1,7 @@
 //! The thread that reaps all children.
 //!
-//! It is the keeper's main thread and creates no process: orphans are reparented to the main thread, so one `wait`
-//! with `__WNOTHREAD` tells whether there are any.
+//! It is the keeper's main thread and creates no process: orphans are reparented to the main thread, so one
+//! `wait` with `__WNOTHREAD` tells whether there are any.
 
 use std::sync::PoisonError;
 

@@ -1,8 +1,8 @@
-//! Recovering a spool after the death of its keeper: ends the remaining processes of its commands, and records the
-//! fates of the commands.
+//! Recovering a spool after the death of its keeper: ends the remaining processes of its commands, and
+//! records the fates of the commands.
 //!
-//! Done under the spool's lock, before anything else: by the next keeper when it starts, or by a program that only
-//! needs the fates. Doing it twice changes nothing.
+//! Done under the spool's lock, before anything else: by the next keeper when it starts, or by a program that
+//! only needs the fates. Doing it twice changes nothing.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use super::KeeperError;
 use crate::process::{self, EndedGroup, ProcessMark, SystemProcess, boot, descendants, end_all, pid_space};
 use crate::spool::{
-    BegunCommand, CommandFate, FoundLog, OutputSegments, OutputSlot, ReadLog, RecoveredSpool, Spool,
-    SpoolDamage, SpoolEntries, SpoolEntry, SpoolError, SpoolHeader, SpoolLock, SpoolLog, SpoolRecord,
-    SpooledOutput, VanishedCommand,
+    BegunCommand, FoundLog, OutputSegments, OutputSlot, ReadLog, RecoveredSpool, Spool, SpoolDamage,
+    SpoolEntries, SpoolEntry, SpoolError, SpoolHeader, SpoolLock, SpoolLog, SpoolRecord, SpooledOutput,
+    VanishedCommand,
 };
 
 /// How often to look for leftovers; new ones may appear while others are ended.
@@ -30,24 +30,16 @@ pub(crate) struct RecoveredRun {
     pub(crate) damage: Option<SpoolDamage>,
 }
 
-/// Determines the fates of the commands of a dead keeper, and ends their remaining processes. Fails if a keeper is
-/// alive.
+/// Determines the fates of the commands of a dead keeper, and ends their remaining processes. Fails if a
+/// keeper is alive.
 pub fn recover(folder: &Path) -> Result<RecoveredSpool, KeeperError> {
     let spool = Spool::open(folder)?;
     let lock = lock(&spool)?;
     let name = process::random_name().map_err(KeeperError::Processes)?;
     let recovered = recover_spool(&spool, &lock, name)?;
-    let fates = recovered.log.entries().iter().map(|(id, entry)| {
-        let fate = match entry {
-            SpoolEntry::Exited(exited) => CommandFate::Exited(exited.clone()),
-            SpoolEntry::Vanished(vanished) => CommandFate::Vanished(Some(vanished.clone())),
-            // Not reached: `recover_spool` leaves no command without an end.
-            SpoolEntry::Begun(_) => CommandFate::Vanished(None),
-        };
-        (id, fate)
-    });
+    let fates = recovered.log.entries().iter();
     Ok(RecoveredSpool {
-        fates: fates.collect(),
+        fates: fates.map(|(id, entry)| (id, entry.fate(id))).collect(),
         uncertain: recovered.log.is_uncertain(),
         damage: recovered.damage,
     })
@@ -66,7 +58,8 @@ fn lock(spool: &Spool) -> Result<SpoolLock, SpoolError> {
     }
 }
 
-/// Ends the processes that the last keeper left, and begins the log of a keeper called `name` with their fates.
+/// Ends the processes that the last keeper left, and begins the log of a keeper called `name` with their
+/// fates.
 pub(crate) fn recover_spool(spool: &Spool, _: &SpoolLock, name: String) -> Result<RecoveredRun, KeeperError> {
     let header = SpoolHeader {
         boot: boot().map_err(KeeperError::Processes)?,
@@ -203,8 +196,8 @@ impl CommandOwner {
 fn leftovers(log: &ReadLog, pid_space: u64) -> io::Result<BTreeMap<CommandOwner, Vec<SystemProcess>>> {
     let all = SystemProcess::all()?;
     let header = &log.header;
-    // Process numbers are valid only in the pid namespace of the log, and the session is the keeper's only if its
-    // leader is dead: a living process has reused the number.
+    // Process numbers are valid only in the pid namespace of the log, and the session is the keeper's only if
+    // its leader is dead: a living process has reused the number.
     let has_numbers =
         header.pid_space == pid_space && !all.iter().any(|each| each.pid == header.pid && !each.ended);
     let own = rustix::process::getpid().as_raw_pid();

@@ -27,9 +27,10 @@ pub(crate) const LOCKED: &str = "locked";
 
 /// Runs the keeper of the spool in this folder, for as long as it has an engine or a command.
 ///
-/// To be called by a process that [`KeeperClient::start`](super::KeeperClient::start) has started, from its main thread
-/// and before any other thread exists. Its stdin is a connection to the engine that started it; on stdout it
-/// writes a line if it cannot start. It returns only if it cannot start; a keeper with nothing to do exits.
+/// To be called by a process that [`KeeperClient::start`](super::KeeperClient::start) has started, from its
+/// main thread and before any other thread exists. Its stdin is a connection to the engine that started it;
+/// on stdout it writes a line if it cannot start. It returns only if it cannot start; a keeper with nothing
+/// to do exits.
 pub fn main(folder: &Path) -> Result<Infallible, KeeperError> {
     let (shared, listener) = match begin(folder) {
         Ok(begun) => begun,

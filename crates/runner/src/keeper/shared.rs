@@ -1,7 +1,7 @@
 //! The state shared by the threads of a keeper.
 //!
-//! One lock covers the running commands, another one the log. Both are locked only briefly, never while a process is
-//! created or a file is copied.
+//! One lock covers the running commands, another one the log. Both are locked only briefly, never while a
+//! process is created or a file is copied.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::io;
@@ -134,8 +134,8 @@ impl KeeperShared {
         }
     }
 
-    /// Starts another worker thread. Only when needed: most keepers have few commands at a time, and starting a
-    /// thread takes as long as running a small command.
+    /// Starts another worker thread. Only when needed: most keepers have few commands at a time, and starting
+    /// a thread takes as long as running a small command.
     pub(crate) fn hire(&self, state: &mut KeeperState) -> io::Result<()> {
         if let Some(shared) = self.own.upgrade() {
             thread("commands", move || attend::work(&shared))?;
@@ -185,8 +185,8 @@ impl KeeperShared {
         }
     }
 
-    /// A child of the keeper has ended. Returns a command that apparently consisted of this process alone, and
-    /// wrote little; the caller may handle it at once.
+    /// A child of the keeper has ended. Returns a command that apparently consisted of this process alone,
+    /// and wrote little; the caller may handle it at once.
     pub(crate) fn child_ended(&self, pid: i32, end: CommandEnd, reparented: bool) -> Option<u64> {
         let mut state = locked(&self.state);
         if let Some(id) = state.by_pid.remove(&pid) {
@@ -245,8 +245,8 @@ impl KeeperShared {
         self.exit_if_idle(&state);
     }
 
-    /// Exits if there is neither an engine nor a command; everything is in the log. An engine that connects at
-    /// this moment gets an error, and starts the next keeper.
+    /// Exits if there is neither an engine nor a command; everything is in the log. An engine that connects
+    /// at this moment gets an error, and starts the next keeper.
     pub(crate) fn exit_if_idle(&self, state: &KeeperState) {
         if !state.engine && state.runs.is_empty() && state.patience.is_none() {
             // If this fails, the next keeper removes the socket.

@@ -46,8 +46,8 @@ impl KeeperClient {
         Ok((keeper, recovered))
     }
 
-    /// As [`Self::start`], perhaps with a keeper that was launched before. `on_event` gets all events, until it
-    /// returns false.
+    /// As [`Self::start`], perhaps with a keeper that was launched before. `on_event` gets all events, until
+    /// it returns false.
     pub(crate) fn reach(
         binary: &Path,
         args: &[OsString],

@@ -1,7 +1,7 @@
 //! Turns the exit of a command, as its keeper reports it, into the end of an attempt.
 //!
-//! This is done where the output is, not in the event loop: a keeper on another machine could do the same and send
-//! the complete [`AttemptEnd`]. Secrets are redacted from every text in it.
+//! This is done where the output is, not in the event loop: a keeper on another machine could do the same and
+//! send the complete [`AttemptEnd`]. Secrets are redacted from every text in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -37,7 +37,8 @@ const LINES: usize = 1000;
 const SHOWN_LINES: usize = 20;
 const SHOWN_BYTES: usize = 4 << 10;
 
-/// The machine lacks a resource for now, which is no fault of the program: EAGAIN, ENOMEM, ENFILE, EMFILE, ENOSPC.
+/// The machine lacks a resource for now, which is no fault of the program: EAGAIN, ENOMEM, ENFILE, EMFILE,
+/// ENOSPC.
 const PASSING: [i32; 5] = [11, 12, 23, 24, 28];
 
 pub trait CapturedOutputs {

@@ -49,9 +49,9 @@ pub trait Machine: Send + Sync {
         Box::new(|| {})
     }
 
-    /// Connects to the keeper of a job, or starts one, and returns the fates of the attempts on record. If the
-    /// keeper cannot tell which attempts never began, their remaining processes are ended first, so that no
-    /// second attempt runs beside one of them.
+    /// Connects to the keeper of a job, or starts one, and returns the fates of the attempts on record. If
+    /// the keeper cannot tell which attempts never began, their remaining processes are ended first, so that
+    /// no second attempt runs beside one of them.
     fn keeper(&self, reach: KeeperAddress<'_>) -> Result<ReachedKeeper, KeeperError>;
 
     fn has_spool(&self, folder: &JobFolder) -> bool;
@@ -63,8 +63,8 @@ pub trait Machine: Send + Sync {
     /// Writes a private file of a job, atomically.
     fn keep(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
 
-    /// Notes that a process runs the job, so that a resumed job can report how long it was interrupted. This does
-    /// not decide who owns the job, and may be lost.
+    /// Notes that a process runs the job, so that a resumed job can report how long it was interrupted. This
+    /// does not decide who owns the job, and may be lost.
     fn note_alive(&self, folder: &JobFolder);
 
     /// When `note_alive` was last called.

@@ -43,8 +43,8 @@ impl LocalMachine {
         Self { functions: Some((functions, handle)), ..self }
     }
 
-    /// Starts the keeper of a job in parallel with its submission. If the submission fails, the keeper exits by
-    /// itself; if the keeper cannot be started, that is tried again, and reported, when it is needed.
+    /// Starts the keeper of a job in parallel with its submission. If the submission fails, the keeper exits
+    /// by itself; if the keeper cannot be started, that is tried again, and reported, when it is needed.
     pub fn foresee(&self, folder: &JobFolder) {
         let (folder, keeper) = (folder.clone(), self.keeper.clone());
         let args = self.keeper_args.clone();

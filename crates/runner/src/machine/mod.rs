@@ -1,7 +1,7 @@
 //! The machine an event loop runs on: its clocks, files, processes and network.
 //!
-//! The loop reaches everything outside its store through one trait. [`LocalMachine`] is the machine this process
-//! runs on; a simulation is another, with its own time, processes and files.
+//! The loop reaches everything outside its store through one trait. [`LocalMachine`] is the machine this
+//! process runs on; a simulation is another, with its own time, processes and files.
 
 mod command_host;
 mod ending;

@@ -1,7 +1,7 @@
 //! Ending processes, and knowing that they have ended.
 //!
-//! A signal is sent through a process descriptor, which is opened and then compared with the expected process, so it
-//! never reaches another process that reuses the number.
+//! A signal is sent through a process descriptor, which is opened and then compared with the expected
+//! process, so it never reaches another process that reuses the number.
 
 use std::io;
 use std::os::fd::OwnedFd;

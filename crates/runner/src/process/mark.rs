@@ -1,8 +1,9 @@
 //! A mark in a process's environment: which keeper started it, for which attempt.
 //!
-//! The receipt token would not suffice: all attempts of a command share it, and an attempt must not be confused with
-//! the next one. Marks accumulate, so that when a command itself runs this program, both keepers find its processes. A
-//! process that clears its environment has no mark; the mark of another user's process cannot be read.
+//! The receipt token would not suffice: all attempts of a command share it, and an attempt must not be
+//! confused with the next one. Marks accumulate, so that when a command itself runs this program, both
+//! keepers find its processes. A process that clears its environment has no mark; the mark of another user's
+//! process cannot be read.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};

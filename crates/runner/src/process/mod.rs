@@ -1,7 +1,8 @@
 //! Processes as `/proc` shows them.
 //!
-//! This module reads and signals processes; the keeper decides which process belongs to which attempt. A number alone
-//! never identifies a process: it takes the number and the instant at which the process was started.
+//! This module reads and signals processes; the keeper decides which process belongs to which attempt. A
+//! number alone never identifies a process: it takes the number and the instant at which the process was
+//! started.
 
 mod ending;
 mod mark;

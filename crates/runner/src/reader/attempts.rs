@@ -1,7 +1,8 @@
 //! All attempts of a job, in the order in which they began.
 //!
-//! An attempt is complete when its item has a record after the end of the attempt; until then, attempts that began
-//! later wait in a queue. If the queue becomes too long, the end of its first attempt is looked up in the index.
+//! An attempt is complete when its item has a record after the end of the attempt; until then, attempts that
+//! began later wait in a queue. If the queue becomes too long, the end of its first attempt is looked up in
+//! the index.
 
 use std::collections::{BTreeMap, VecDeque};
 

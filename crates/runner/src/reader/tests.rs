@@ -73,7 +73,8 @@ fn action() -> impl Strategy<Value = JobAction> {
 
 /// A job of so many items after these actions.
 fn job_after(items: u32, actions: &[JobAction]) -> TestJob {
-    // Jobs of different sizes have no record in common: the last record that an index covers tells them apart.
+    // Jobs of different sizes have no record in common: the last record that an index covers tells them
+    // apart.
     let now = Timestamp::from_millis(1_700_000_000_000 + u64::from(items));
     let mut job = TestJob::submitted(WORKFLOW, StepId(1), items, now);
     for action in actions {

@@ -1,10 +1,10 @@
-//! The state of every attempt in a log, folded from its records: by a keeper for its own log, and by the next one for
-//! the log of a dead keeper.
+//! The state of every attempt in a log, folded from its records: by a keeper for its own log, and by the next
+//! one for the log of a dead keeper.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use super::{CommandExit, SpoolRecord, VanishedCommand};
+use super::{CommandExit, CommandFate, RunningCommand, SpoolRecord, VanishedCommand};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SpoolEntries(BTreeMap<u64, SpoolEntry>);
@@ -23,6 +23,22 @@ pub(crate) struct BegunCommand {
     pub(crate) grace: Duration,
     /// Its process, which is also its group; none while it is being created.
     pub(crate) pid: Option<i32>,
+}
+
+impl SpoolEntry {
+    pub(crate) fn fate(&self, id: u64) -> CommandFate {
+        match self {
+            Self::Begun(begun) => CommandFate::Running(begun.running(id)),
+            Self::Exited(exited) => CommandFate::Exited(exited.clone()),
+            Self::Vanished(vanished) => CommandFate::Vanished(Some(vanished.clone())),
+        }
+    }
+}
+
+impl BegunCommand {
+    pub(crate) const fn running(&self, id: u64) -> RunningCommand {
+        RunningCommand { id, pid: self.pid, slot: Some(self.slot), began: Some(self.at) }
+    }
 }
 
 impl SpoolEntries {

@@ -62,8 +62,8 @@ pub enum EndedBy {
     Itself,
     #[n(1)]
     Timeout,
-    /// By the keeper. Also used for a command that exceeded the limit and ended before the keeper checked, so that
-    /// the result does not depend on a race.
+    /// By the keeper. Also used for a command that exceeded the limit and ended before the keeper checked, so
+    /// that the result does not depend on a race.
     #[n(2)]
     OutputLimit,
     #[n(3)]

@@ -1,7 +1,7 @@
 //! The folder of a spool: its paths, its privacy, and its lock.
 //!
-//! It is private to one user, since commands may write secrets. One keeper at a time writes it, under a lock that
-//! ends with its process.
+//! It is private to one user, since commands may write secrets. One keeper at a time writes it, under a lock
+//! that ends with its process.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;

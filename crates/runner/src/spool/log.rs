@@ -1,7 +1,7 @@
 //! The log of a spool: appended to, read as a whole, and rewritten when most of it is forgotten.
 //!
-//! A written record is in the page cache, so it survives the death of any process. The log is not synced: another boot
-//! id shows that the machine was restarted, and then nothing in the spool is trusted.
+//! A written record is in the page cache, so it survives the death of any process. The log is not synced:
+//! another boot id shows that the machine was restarted, and then nothing in the spool is trusted.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -57,8 +57,8 @@ impl SpoolLog {
         })
     }
 
-    /// Adds a record before the action it announces. If it cannot be written, the log is unchanged and the action
-    /// must not happen.
+    /// Adds a record before the action it announces. If it cannot be written, the log is unchanged and the
+    /// action must not happen.
     pub(crate) fn announce(&mut self, record: &SpoolRecord) -> io::Result<()> {
         if self.is_behind {
             self.renew()?;

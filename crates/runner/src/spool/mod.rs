@@ -1,7 +1,8 @@
 //! The spool: the output of commands, and how they ended until an engine has recorded that.
 //!
-//! It is a private folder with a log of starts and ends, a pair of output files for each running command, and segments
-//! with the beginnings and ends of outputs. Only the keeper writes it; any process of the same user can read it.
+//! It is a private folder with a log of starts and ends, a pair of output files for each running command, and
+//! segments with the beginnings and ends of outputs. Only the keeper writes it; any process of the same user
+//! can read it.
 
 mod entries;
 mod exit;

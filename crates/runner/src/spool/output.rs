@@ -1,7 +1,7 @@
 //! The kept output of an attempt: its beginning and its end.
 //!
-//! A [`SpooledOutput`] is a position in a segment and the length of the whole output, small enough for the log and for
-//! messages; the bytes are read when they are needed.
+//! A [`SpooledOutput`] is a position in a segment and the length of the whole output, small enough for the
+//! log and for messages; the bytes are read when they are needed.
 
 use std::fs::File;
 use std::io;
@@ -28,8 +28,8 @@ pub struct SpooledOutput {
     /// Bytes kept of the end, right behind the head. Bytes between head and tail may have been dropped.
     #[n(2)]
     pub tail: u64,
-    /// With the offset this is a position that journals may store: it is valid as long as the spool exists, even
-    /// after the attempt is forgotten.
+    /// With the offset this is a position that journals may store: it is valid as long as the spool exists,
+    /// even after the attempt is forgotten.
     #[n(3)]
     pub segment: u32,
     #[n(4)]

@@ -16,28 +16,21 @@ impl Spool {
         let FoundLog::Log(log) = FoundLog::at(&self.log())? else {
             return Ok(CommandFate::NeverBegan);
         };
-        Ok(match log.entries.get(id) {
-            None => CommandFate::NeverBegan,
-            Some(SpoolEntry::Exited(exited)) => CommandFate::Exited(exited.clone()),
-            Some(SpoolEntry::Vanished(vanished)) => CommandFate::Vanished(Some(vanished.clone())),
-            Some(SpoolEntry::Begun(begun)) => {
-                // A slot is reused a moment before the end of its last command is recorded; then it no longer
-                // belongs to that command.
-                let shares =
-                    |entry: &SpoolEntry| matches!(entry, SpoolEntry::Begun(it) if it.slot == begun.slot);
-                let users = log.entries.iter().filter(|(_, entry)| shares(entry));
-                CommandFate::Running(RunningCommand {
-                    id,
-                    pid: begun.pid,
-                    slot: (users.count() == 1).then_some(begun.slot),
-                    began: Some(begun.at),
-                })
-            }
-        })
+        let entry = log.entries.get(id);
+        let mut fate = entry.map_or(CommandFate::NeverBegan, |entry| entry.fate(id));
+        if let CommandFate::Running(RunningCommand { slot, .. }) = &mut fate {
+            // A slot is reused a moment before the end of its last command is recorded; then it no longer
+            // belongs to that command.
+            let shares =
+                |entry: &SpoolEntry| matches!(entry, SpoolEntry::Begun(it) if Some(it.slot) == *slot);
+            let users = log.entries.iter().filter(|(_, entry)| shares(entry)).count();
+            *slot = slot.filter(|_| users == 1);
+        }
+        Ok(fate)
     }
 
-    /// What a running attempt has written so far, from these offsets of its output and error output on, at most a
-    /// mebibyte of each. None if it is not running, or has just ended.
+    /// What a running attempt has written so far, from these offsets of its output and error output on, at
+    /// most a mebibyte of each. None if it is not running, or has just ended.
     pub fn live(&self, id: u64, from: [u64; 2]) -> io::Result<Option<[Vec<u8>; 2]>> {
         let slot = |fate| match fate {
             CommandFate::Running(RunningCommand { slot, .. }) => slot,

@@ -1,7 +1,7 @@
 //! The fates of the attempts of the last engine, for the next one.
 //!
-//! Every attempt that was started and not forgotten has one fate. An attempt that is not in the spool never began,
-//! unless the spool is uncertain.
+//! Every attempt that was started and not forgotten has one fate. An attempt that is not in the spool never
+//! began, unless the spool is uncertain.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;

@@ -1,7 +1,7 @@
 //! Files that hold the beginnings and ends of outputs.
 //!
-//! Bytes in a segment are never moved, overwritten or removed, since journals refer to their positions. Space is
-//! reserved first and filled afterwards, so that a long output does not block others.
+//! Bytes in a segment are never moved, overwritten or removed, since journals refer to their positions. Space
+//! is reserved first and filled afterwards, so that a long output does not block others.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -34,11 +34,11 @@ struct OutputSegment {
 }
 
 impl OutputSegments {
-    /// Continues after the last segment's content. Space that a dead keeper reserved and did not fill stays a hole,
-    /// or is not part of the file yet and is reserved again; it was never reported to an engine.
+    /// Continues after the last segment's content. Space that a dead keeper reserved and did not fill stays a
+    /// hole, or is not part of the file yet and is reserved again; it was never reported to an engine.
     ///
-    /// After another boot the length of a file means nothing: bytes that were never synced may be missing, and a
-    /// journal may refer to a position after its end. So a new segment begins.
+    /// After another boot the length of a file means nothing: bytes that were never synced may be missing,
+    /// and a journal may refer to a position after its end. So a new segment begins.
     pub(crate) fn open(spool: &Spool, is_same_boot: bool) -> io::Result<Self> {
         let mut last = 0_u32;
         for entry in std::fs::read_dir(spool.segments())? {
@@ -50,7 +50,8 @@ impl OutputSegments {
         Ok(Self { spool: spool.clone(), last: Mutex::new(None), first: number })
     }
 
-    /// Keeps a mebibyte each of the beginning and the end of a file, and at least `head` bytes of the beginning.
+    /// Keeps a mebibyte each of the beginning and the end of a file, and at least `head` bytes of the
+    /// beginning.
     pub(crate) fn keep(&self, file: &File, head: u64) -> io::Result<SpooledOutput> {
         let length = file.metadata()?.len();
         let head = length.min(head.max(KEPT));
@@ -85,7 +86,8 @@ impl OutputSegments {
 }
 
 impl Spool {
-    /// Begins after a segment, which may be gone: journals may refer to positions in it, which must not be reused.
+    /// Begins after a segment, which may be gone: journals may refer to positions in it, which must not be
+    /// reused.
     pub(crate) fn begin_behind(&self, segment: u32) -> io::Result<()> {
         OutputSegment::open(self, segment.saturating_add(1)).map(drop)
     }
@@ -110,7 +112,8 @@ impl OutputSegment {
     }
 }
 
-/// Copies `left` bytes. If the file has become shorter (a command may truncate its output), the rest is zeros.
+/// Copies `left` bytes. If the file has become shorter (a command may truncate its output), the rest is
+/// zeros.
 fn copy(from: &File, mut at: u64, to: &File, mut target: u64, mut left: u64) -> io::Result<()> {
     let most = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
     let mut buffer = vec![0; most];

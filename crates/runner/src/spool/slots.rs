@@ -1,7 +1,7 @@
 //! Pairs of files that running commands write to, reused.
 //!
-//! A command writes directly into its pair, without a process in between. A pair that a remaining process may still
-//! write to is removed, not reused.
+//! A command writes directly into its pair, without a process in between. A pair that a remaining process may
+//! still write to is removed, not reused.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -63,7 +63,8 @@ impl OutputSlots {
     /// Removes a pair that a process may still write to. Its space is free when the last writer ends.
     pub(crate) fn give_up(&self, slot: OutputSlot) {
         for path in self.spool.slot(slot.number) {
-            // A file that stays is harmless: its number is never reused, and the next keeper clears the folder.
+            // A file that stays is harmless: its number is never reused, and the next keeper clears the
+            // folder.
             drop(std::fs::remove_file(path));
         }
         drop(slot);

@@ -231,7 +231,7 @@ fn the_state_after_a_failed_turn_is_not_saved() {
     let left = event_loop.take_left();
     assert!(matches!(left.as_slice(), [(_, Err(_))]));
     store.fails.store(false, Ordering::SeqCst);
-    let (replayed, _) = journal::replay(&*store, "job", &Plans::default(), |_, _, _| {}).unwrap();
+    let replayed = journal::load(&*store, "job", &Plans::default()).unwrap();
     let known = KnownJob::read(&*store, "job", &Plans::default()).unwrap();
     assert_eq!(known.job.save(), replayed.save());
 }

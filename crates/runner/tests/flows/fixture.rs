@@ -110,8 +110,7 @@ impl FlowFixture {
 
     /// A flow as its journal has it.
     pub(crate) fn job(&self, flow: &str) -> Job {
-        let (job, _) = journal::replay(self.store(), flow, &Plans::default(), |_, _, _| {}).unwrap();
-        job
+        journal::load(self.store(), flow, &Plans::default()).unwrap()
     }
 
     pub(crate) fn records(&self, flow: &str) -> Vec<Record> {
