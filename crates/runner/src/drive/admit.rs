@@ -18,11 +18,11 @@ impl JobDriver<'_> {
     pub(super) fn load_breakers(&self) -> Result<(), DriveError> {
         let named = self.job.plan().breakers();
         let mut cache = self.breakers.borrow_mut();
-        cache.tick(self.context.services);
+        cache.tick();
         for name in self.job.breakers() {
             let settings = named.get(&*name).copied();
             let settings = settings.unwrap_or_else(|| self.job.breaker_settings(&name));
-            cache.load(self.context.services, &name, settings)?;
+            cache.load(&name, settings)?;
             cache.admission.add_user(&name, &self.job.shared_id());
         }
         Ok(())
@@ -76,7 +76,7 @@ impl JobDriver<'_> {
     pub(super) fn opening(&self) -> Option<Duration> {
         let cache = self.breakers.borrow();
         let opening = effect::next_admission(&self.job, &cache.admission)?;
-        Some(cache.wait(self.context.services, opening))
+        Some(cache.wait(opening))
     }
 
     /// Tells the breakers how many attempts wait for them. A job that cannot start anything now offers no

@@ -27,7 +27,8 @@ use crate::journal::{JournalError, aggregate};
 /// The greatest age of a cached breaker when an attempt asks it, since other processes may have opened it.
 const FRESH: Duration = Duration::from_millis(20);
 
-pub(super) struct BreakerCache {
+pub(super) struct BreakerCache<'w> {
+    services: &'w Services,
     pub(super) admission: AdmissionControl,
     /// One clock for all jobs, whose own clocks may have been set at different times.
     clock: Clock,
@@ -58,9 +59,10 @@ pub(super) struct BreakerTurn {
     pub(super) notified: Option<Arc<str>>,
 }
 
-impl BreakerCache {
-    pub(super) fn new(services: &Services) -> Self {
+impl<'w> BreakerCache<'w> {
+    pub(super) fn new(services: &'w Services) -> Self {
         Self {
+            services,
             admission: AdmissionControl::default(),
             clock: Clock::set_by(&*services.machine),
             claims: BTreeMap::new(),
@@ -98,59 +100,54 @@ impl BreakerCache {
         self.admission.has_changes() || !self.turned.is_empty()
     }
 
-    pub(super) fn tick(&mut self, services: &Services) {
-        self.admission.tick(self.clock.at(services.machine.uptime()));
+    pub(super) fn tick(&mut self) {
+        self.admission.tick(self.clock.at(self.services.machine.uptime()));
         self.admission.refresh();
     }
 
-    pub(super) fn wait(&self, services: &Services, until: Timestamp) -> Duration {
-        until.since(self.clock.at(services.machine.uptime()))
+    pub(super) fn wait(&self, until: Timestamp) -> Duration {
+        until.since(self.clock.at(self.services.machine.uptime()))
     }
 
     /// Reads a breaker from the store. A breaker without a journal gets these settings.
-    pub(super) fn load(
-        &mut self,
-        services: &Services,
-        name: &Arc<str>,
-        settings: BreakerSettings,
-    ) -> Result<(), DriveError> {
+    pub(super) fn load(&mut self, name: &Arc<str>, settings: BreakerSettings) -> Result<(), DriveError> {
         if self.admission.get(name).is_some() {
-            return self.read_new_records(services, name);
+            return self.read_new_records(name);
         }
-        let journal = breakers::read(&*services.store, name)?;
+        let journal = breakers::read(&*self.services.store, name)?;
         let journal = journal.unwrap_or_else(|| BreakerState::with_settings(settings).into());
         self.admission.load(name, journal);
-        self.is_read(services, name);
+        self.is_read(name);
         Ok(())
     }
 
     /// Reads the records that were appended to the journal of a breaker.
-    fn read_new_records(&mut self, services: &Services, name: &Arc<str>) -> Result<(), DriveError> {
+    fn read_new_records(&mut self, name: &Arc<str>) -> Result<(), DriveError> {
         let Some((version, _)) = self.admission.version(name) else {
             return Ok(());
         };
-        let records = breakers::records(&*services.store, name, Version(version))?;
+        let records = breakers::records(&*self.services.store, name, Version(version))?;
         if !self.admission.extend(name, records)
-            && let Some(journal) = breakers::read(&*services.store, name)?
+            && let Some(journal) = breakers::read(&*self.services.store, name)?
         {
             self.admission.load(name, journal);
         }
-        self.is_read(services, name);
+        self.is_read(name);
         Ok(())
     }
 
     /// The journal of a breaker was read. If it has an overdue probe, its state counts as unknown until the
     /// store has reported whether the job of the probe has an owner.
-    fn is_read(&mut self, services: &Services, name: &Arc<str>) {
-        self.tick(services);
-        self.is_known(services, name);
+    fn is_read(&mut self, name: &Arc<str>) {
+        self.tick();
+        self.is_known(name);
         if self.overdue_probe(name).is_some() {
             self.looked.remove(name);
         }
     }
 
-    fn is_known(&mut self, services: &Services, name: &Arc<str>) {
-        self.looked.insert(Arc::clone(name), services.machine.uptime());
+    fn is_known(&mut self, name: &Arc<str>) {
+        self.looked.insert(Arc::clone(name), self.services.machine.uptime());
         self.wanted.remove(name);
         self.missed.remove(name);
         self.unreadable.remove(name);
@@ -174,7 +171,7 @@ impl BreakerCache {
     }
 
     /// Applies new records of the followed journals, and gives up probes whose job has no owner.
-    pub(super) fn apply_findings(&mut self, services: &Services, asked: &Question, findings: &mut Findings) {
+    pub(super) fn apply_findings(&mut self, asked: &Question, findings: &mut Findings) {
         for (followed, after) in &asked.follows {
             let name: Arc<str> = followed.id().into();
             let records = findings.records.remove(followed);
@@ -190,18 +187,18 @@ impl BreakerCache {
             if self.missed.contains(&name) || self.unreadable.contains(&name) {
                 continue;
             }
-            self.tick(services);
+            self.tick();
             let probing = self.overdue_probe(&name);
             match probing.map(|probe| aggregate(&probe.job)) {
-                None => self.is_known(services, &name),
+                None => self.is_known(&name),
                 Some(Ok(job)) if !asked.awaits.contains(&job) => {
                     self.wanted.entry(name).or_default();
                 }
                 Some(job) => {
-                    self.is_known(services, &name);
+                    self.is_known(&name);
                     if job.map_or(true, |job| findings.unowned.contains(&job)) {
                         // If the loss cannot be recorded now, the next poll tries again.
-                        drop(self.give_up_probe(services, &name));
+                        drop(self.give_up_probe(&name));
                     }
                 }
             }
@@ -247,15 +244,14 @@ impl BreakerCache {
     /// the breaker has been read.
     pub(super) fn ask(
         &mut self,
-        services: &Services,
         job: &Job,
         item: ItemId,
         (name, settings): (&Arc<str>, BreakerSettings),
     ) -> Result<Option<BreakerAnswer>, DriveError> {
         if self.unreadable.contains(name) {
-            self.load(services, name, settings)?;
+            self.load(name, settings)?;
         }
-        let now = services.machine.uptime();
+        let now = self.services.machine.uptime();
         let looked = self.looked.get(name);
         let is_fresh = looked.is_some_and(|at| now.saturating_sub(*at) < FRESH);
         if !is_fresh || self.admission.get(name).is_none() {
@@ -263,26 +259,26 @@ impl BreakerCache {
             self.waiting.insert(job.shared_id());
             return Ok(None);
         }
-        self.tick(services);
+        self.tick();
         if self.admission.may_probe(name) && self.admission.probe_owner(name) == ProbeOwner::Unclaimed {
-            self.claim(services, name)?;
+            self.claim(name)?;
         }
         Ok(Some(effect::ask(job, &mut self.admission, item, name)))
     }
 
     /// Tries to become the process that probes the target of a breaker.
-    fn claim(&mut self, services: &Services, name: &Arc<str>) -> Result<(), DriveError> {
+    fn claim(&mut self, name: &Arc<str>) -> Result<(), DriveError> {
         if mutant::is(Mutant::ProbeWithoutClaim) {
             self.admission.set_probe_owner(name, ProbeOwner::Ours);
             return Ok(());
         }
-        match services.store.claim(&breakers::probe_claim(name)?) {
+        match self.services.store.claim(&breakers::probe_claim(name)?) {
             Ok(claim) => {
                 self.claims.insert(Arc::clone(name), claim);
                 self.admission.set_probe_owner(name, ProbeOwner::Ours);
                 // Its last owner may have probed since the journal was read.
-                self.read_new_records(services, name)?;
-                self.tick(services);
+                self.read_new_records(name)?;
+                self.tick();
             }
             Err(ClaimError::OwnedBy { .. }) => self.admission.set_probe_owner(name, ProbeOwner::Others),
             Err(error) => return Err(JournalError::from(error).into()),
@@ -290,8 +286,8 @@ impl BreakerCache {
         Ok(())
     }
 
-    pub(super) fn report(&mut self, services: &Services, job: &Job, reports: &[BreakerReport]) {
-        self.tick(services);
+    pub(super) fn report(&mut self, job: &Job, reports: &[BreakerReport]) {
+        self.tick();
         for report in reports {
             let lost = matches!(report, BreakerReport::Ended { .. }) && mutant::is(Mutant::BreakerReportLost);
             if !lost {
@@ -339,8 +335,8 @@ impl BreakerCache {
     }
 
     /// The jobs of overdue probes. The store is asked whether they have an owner.
-    pub(super) fn overdue_probes(&mut self, services: &Services) -> Vec<AggregateId> {
-        self.tick(services);
+    pub(super) fn overdue_probes(&mut self) -> Vec<AggregateId> {
+        self.tick();
         let names = self.admission.awaited().iter().chain(self.wanted.keys());
         let probes = names.filter_map(|name| self.overdue_probe(name));
         probes.filter_map(|probe| aggregate(&probe.job).ok()).collect()
@@ -352,30 +348,30 @@ impl BreakerCache {
     }
 
     /// Housekeeping, once a poll.
-    pub(super) fn maintain(&mut self, services: &Services) -> Result<(), DriveError> {
-        self.tick(services);
-        self.release_idle_claims(services);
+    pub(super) fn maintain(&mut self) -> Result<(), DriveError> {
+        self.tick();
+        self.release_idle_claims();
         for name in self.admission.awaited().clone() {
             if self.admission.probe_owner(&name) == ProbeOwner::Others {
                 // A claim that ends leaves no trace in the store, so it is tried again.
                 self.admission.set_probe_owner(&name, ProbeOwner::Unclaimed);
             }
         }
-        self.trim(services)?;
+        self.trim()?;
         if self.admission.is_idle() {
-            self.clock = Clock::set_by(&*services.machine);
+            self.clock = Clock::set_by(&*self.services.machine);
         }
-        self.tick(services);
+        self.tick();
         Ok(())
     }
 
     /// Records the loss of an overdue probe whose job has no owner; otherwise the breaker would wait for it.
-    fn give_up_probe(&mut self, services: &Services, name: &Arc<str>) -> Result<(), DriveError> {
+    fn give_up_probe(&mut self, name: &Arc<str>) -> Result<(), DriveError> {
         let Some(probe) = self.overdue_probe(name).cloned() else {
             return Ok(());
         };
         if self.admission.probe_owner(name) != ProbeOwner::Ours {
-            self.claim(services, name)?;
+            self.claim(name)?;
         }
         let state = self.admission.get(name);
         let same = state.filter(|state| state.probe.as_ref() == Some(&probe));
@@ -383,15 +379,15 @@ impl BreakerCache {
             let (at, generation) = (self.admission.now(), state.breaker.generation());
             let lost = BreakerRecord::by_hand(vec![BreakerFact::ProbeLost { at, generation }]);
             let append = breakers::append(name, &lost)?;
-            services.store.append(vec![append])?;
-            self.read_new_records(services, name)?;
+            self.services.store.append(vec![append])?;
+            self.read_new_records(name)?;
         }
         Ok(())
     }
 
     /// Keeps journals short: appends the fold of many records, and later removes these.
-    fn trim(&mut self, services: &Services) -> Result<(), DriveError> {
-        let most = services.machine.trim_after();
+    fn trim(&mut self) -> Result<(), DriveError> {
+        let most = self.services.machine.trim_after();
         let names: Vec<Arc<str>> = self.admission.names().cloned().collect();
         for name in names {
             let Some((version, unfolded)) = self.admission.version(&name) else {
@@ -403,7 +399,7 @@ impl BreakerCache {
                     let record = BreakerRecord::by_hand(vec![fact]);
                     let append = breakers::append(&name, &record)?;
                     // If this append fails, the journal is folded a little later.
-                    services.store.submit(vec![append], Box::new(drop));
+                    self.services.store.submit(vec![append], Box::new(drop));
                     self.folded.insert(Arc::clone(&name), version);
                 }
                 continue;
@@ -412,8 +408,8 @@ impl BreakerCache {
             let before = self.trimmed.get(&name).copied().unwrap_or_default();
             if upto > before && self.folded.contains_key(&name) {
                 self.trimmed.insert(Arc::clone(&name), upto);
-                let (store, of) = (Arc::clone(&services.store), breakers::aggregate(&name)?);
-                services.machine.save(Box::new(move || {
+                let (store, of) = (Arc::clone(&self.services.store), breakers::aggregate(&name)?);
+                self.services.machine.save(Box::new(move || {
                     // Records that are not removed now are removed the next time.
                     drop(store.trim(&of, Version(upto).next()));
                 }));
@@ -423,11 +419,11 @@ impl BreakerCache {
     }
 
     /// Releases claims that are not needed, so that another process may probe.
-    fn release_idle_claims(&mut self, services: &Services) {
+    fn release_idle_claims(&mut self) {
         let admission = &mut self.admission;
         let idle = self.claims.extract_if(.., |name, _| !admission.needs_claim(name));
         for (name, claim) in idle.collect::<Vec<_>>() {
-            services.store.unclaim_in_background(&claim);
+            self.services.store.unclaim_in_background(&claim);
             self.admission.set_probe_owner(&name, ProbeOwner::Unclaimed);
             if self.admission.get(&name).is_none() {
                 self.forget_name(&name);
@@ -436,11 +432,11 @@ impl BreakerCache {
     }
 
     /// The loop no longer runs a job: claims for it alone are released at once.
-    pub(super) fn forget(&mut self, services: &Services, job: &Job) {
+    pub(super) fn forget(&mut self, job: &Job) {
         for name in self.admission.remove_job(&job.shared_id()) {
             self.forget_name(&name);
         }
-        self.release_idle_claims(services);
+        self.release_idle_claims();
     }
 
     fn forget_name(&mut self, name: &Arc<str>) {
@@ -452,9 +448,9 @@ impl BreakerCache {
         self.trimmed.remove(name);
     }
 
-    pub(super) fn leave(&mut self, services: &Services) {
+    pub(super) fn leave(&mut self) {
         for claim in std::mem::take(&mut self.claims).into_values() {
-            services.store.unclaim_in_background(&claim);
+            self.services.store.unclaim_in_background(&claim);
         }
     }
 }

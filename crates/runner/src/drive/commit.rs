@@ -25,7 +25,7 @@ impl JobDriver<'_> {
         self.journal.pending.records.extend(reaction.records);
         if !reaction.reports.is_empty() {
             let mut cache = self.breakers.borrow_mut();
-            cache.report(self.context.services, &self.job, &reaction.reports);
+            cache.report(&self.job, &reaction.reports);
             let names = reaction.reports.iter().map(BreakerReport::breaker).cloned();
             self.journal.pending.breakers.extend(names);
             self.journal.pending.ends_probe |= reaction.reports.iter().any(BreakerReport::ends_probe);

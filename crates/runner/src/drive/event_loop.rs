@@ -43,7 +43,7 @@ pub struct EventLoop<'w> {
     pub(super) jobs: HashMap<Arc<str>, LoopJob<'w>>,
     /// When each job wants a turn, as an uptime.
     due: BTreeSet<(Duration, Arc<str>)>,
-    pub(super) breakers: Rc<RefCell<BreakerCache>>,
+    pub(super) breakers: Rc<RefCell<BreakerCache<'w>>>,
     /// Jobs with programs, for `note_alive`.
     pub(super) programs: BTreeSet<Arc<str>>,
     pub(super) sender: Sender<Message>,
@@ -163,7 +163,7 @@ impl<'w> EventLoop<'w> {
         let breakers = self.breakers.borrow();
         let probe = breakers.admission.next_probe();
         let probe = probe.and_then(|at| {
-            let wait = breakers.wait(self.services, at);
+            let wait = breakers.wait(at);
             self.services.machine.uptime().checked_add(wait)
         });
         let job = self.due.first().map(|(at, _)| *at);
@@ -256,7 +256,7 @@ impl<'w> EventLoop<'w> {
             }
         }
         let mut breakers = self.breakers.borrow_mut();
-        breakers.tick(self.services);
+        breakers.tick();
         breakers.admission.wake_due_probers();
         drop(breakers);
         let mut acts = received;
@@ -376,7 +376,7 @@ impl<'w> EventLoop<'w> {
         let over = entry.drive.is_over();
         if over || turned.is_err() {
             self.programs.remove(name);
-            self.breakers.borrow_mut().forget(self.services, &entry.drive.job);
+            self.breakers.borrow_mut().forget(&entry.drive.job);
             if let Some(entry) = self.jobs.remove(name) {
                 let mut drive = *entry.drive;
                 // After an error the state may be ahead of the disk.
@@ -411,7 +411,7 @@ fn outage(turned: &Result<(), DriveError>) -> Option<StoreError> {
 impl Drop for EventLoop<'_> {
     /// A program that embeds the loop may live on, so claims of probes are released here.
     fn drop(&mut self) {
-        self.breakers.borrow_mut().leave(self.services);
+        self.breakers.borrow_mut().leave();
     }
 }
 

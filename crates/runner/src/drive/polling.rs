@@ -103,7 +103,7 @@ impl<'w> EventLoop<'w> {
             self.note_alive();
             awaits = self.sub_flows_elsewhere();
         }
-        awaits.extend(self.breakers.borrow_mut().overdue_probes(self.services));
+        awaits.extend(self.breakers.borrow_mut().overdue_probes());
         let follows = self.breakers.borrow().follows();
         let last = self.polling.last.as_ref();
         let last = last.filter(|(_, of)| follows.keys().all(|name| of.contains(name)));
@@ -150,10 +150,10 @@ impl<'w> EventLoop<'w> {
         self.polling.last = (!pending.is_outdated).then_some((findings.pulse, of));
         let mut matters = !findings.requests.is_empty() || !findings.records.is_empty();
         let mut breakers = self.breakers.borrow_mut();
-        breakers.apply_findings(self.services, &pending.question, &mut findings);
+        breakers.apply_findings(&pending.question, &mut findings);
         if pending.is_poll {
             // An error about a breaker is reported to the jobs that use it.
-            drop(breakers.maintain(self.services));
+            drop(breakers.maintain());
         }
         for job in breakers.take_waiting() {
             matters = true;
@@ -279,7 +279,7 @@ impl<'w> EventLoop<'w> {
         for drive in std::mem::take(&mut self.polling.unbegun) {
             let name: Arc<str> = drive.job.shared_id();
             self.programs.remove(&name);
-            self.breakers.borrow_mut().forget(self.services, &drive.job);
+            self.breakers.borrow_mut().forget(&drive.job);
             drop(drive.leave());
             self.left.push((name, Err(error.clone().into())));
         }

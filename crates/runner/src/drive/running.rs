@@ -57,7 +57,7 @@ pub(super) struct JobDriver<'w> {
     pub(super) journal: JobJournal,
     pub(super) executors: Executors,
     pub(super) starter: Starter,
-    pub(super) breakers: Rc<RefCell<BreakerCache>>,
+    pub(super) breakers: Rc<RefCell<BreakerCache<'w>>>,
     pub(super) observer: Box<dyn Observer + 'w>,
     pub(super) origin: LoadOrigin,
 }
@@ -87,7 +87,7 @@ impl<'w> JobDriver<'w> {
         secrets: Secrets,
         observer: Box<dyn Observer + 'w>,
         notifier: Notifier,
-        breakers: Rc<RefCell<BreakerCache>>,
+        breakers: Rc<RefCell<BreakerCache<'w>>>,
         webhooks: String,
     ) -> Self {
         let folder = services.local.job(claimed.job.id());

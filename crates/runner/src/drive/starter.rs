@@ -115,9 +115,9 @@ impl JobDriver<'_> {
         });
         let gate = match &prepared {
             Ok((_, Some((name, settings)))) => {
-                let (services, breaker) = (self.context.services, (name, *settings));
+                let breaker = (name, *settings);
                 let mut cache = self.breakers.borrow_mut();
-                let Some(gate) = cache.ask(services, &self.job, item, breaker)? else {
+                let Some(gate) = cache.ask(&self.job, item, breaker)? else {
                     return Ok(false);
                 };
                 gate

@@ -163,7 +163,7 @@ fn a_stored_flow_does_not_call_an_endpoint_that_is_no_longer_allowed() {
         assert_eq!(engine.left(flow), Ok(JobStage::Failed), "{flow}");
         let failed = fixture.events(flow).pop().unwrap();
         let error = failed["error"].as_str().unwrap();
-        assert!(error.contains("may not be called from here"), "{error}");
+        assert!(error.contains("is not among the allowed endpoints"), "{error}");
     }
     assert_eq!(server.all().len(), 1);
 }

@@ -138,7 +138,7 @@ fn a_keeper_that_cannot_start_reports_why() {
     let Err(KeeperError::GaveUp { complaint }) = &odd else {
         panic!("{odd:?}");
     };
-    assert!(complaint.contains("cannot be used"), "{complaint}");
+    assert!(complaint.contains("cannot use the spool"), "{complaint}");
 }
 
 #[test]
