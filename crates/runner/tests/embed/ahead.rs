@@ -1,4 +1,4 @@
-//! What is saved of a job is never ahead of its journal, also if its turn goes wrong.
+//! A snapshot is never ahead of its journal, even after a failed turn.
 
 use std::io;
 use std::path::Path;
@@ -28,7 +28,7 @@ use undaunted_store::{
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// A store in which the breaker `two` cannot be read while that is said.
+/// A store in which the breaker `two` cannot be read while `fails` is set.
 struct UnreadableBreakerStore {
     store: MemoryStore,
     fails: AtomicBool,
@@ -114,10 +114,10 @@ impl Store for UnreadableBreakerStore {
     }
 }
 
-/// Somebody who is called, and answers when the test does.
+/// A call that the test answers.
 type PendingCall = (u64, Notifier);
 
-/// A machine whose time the test says, and on which every job is saved at once.
+/// A machine whose time the test sets, and on which every batch leads to a snapshot.
 #[derive(Default)]
 struct ManualMachine {
     millis: AtomicU64,
@@ -218,8 +218,8 @@ fn the_state_after_a_failed_turn_is_not_saved() {
     event_loop.add(claimed, Secrets::default(), Box::new(NoJobObserver));
     while event_loop.poll() {}
     let (start, notifier) = machine.called.lock().unwrap().pop().unwrap();
-    // Another process writes, so breakers are read again when they are asked; that of the next command
-    // cannot be.
+    // Another process writes, so breakers are read again when an attempt asks them; the breaker of the next
+    // command cannot be read.
     breakers::change(&*store, "one", |_| Some(BreakerFact::Reset { at: NOW })).unwrap();
     machine.millis.store(1000, Ordering::SeqCst);
     store.fails.store(true, Ordering::SeqCst);

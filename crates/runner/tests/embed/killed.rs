@@ -1,4 +1,4 @@
-//! A program with functions, killed with SIGKILL and started again.
+//! A program with functions that is killed with SIGKILL and started again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -28,8 +28,8 @@ fn calls(folder: &Path) -> Vec<String> {
 fn kill_after(folder: &Path, mut child: Child, many: usize) {
     let patience = Instant::now() + Duration::from_mins(1);
     while calls(folder).len() < many {
-        assert!(Instant::now() < patience, "it does not go on");
-        assert!(child.try_wait().unwrap().is_none(), "it was too fast");
+        assert!(Instant::now() < patience, "the program makes no progress");
+        assert!(child.try_wait().unwrap().is_none(), "the program ended before it was killed");
         std::thread::yield_now();
     }
     child.kill().unwrap();

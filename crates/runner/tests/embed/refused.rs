@@ -1,4 +1,4 @@
-//! What cannot be run is said before anything is begun.
+//! A job that cannot be run is refused before anything is begun.
 
 use std::sync::Barrier;
 use std::thread;
@@ -14,12 +14,12 @@ fn runner(folder: &tempfile::TempDir) -> Runner {
     Runner::open(folder.path(), Functions::new().with("nothing", nothing)).unwrap()
 }
 
-/// Why a job is not begun. Afterwards there is none.
+/// The error for a job that is not begun; the store stays empty.
 fn refused(work: &JobDescription) -> EmbedError {
     let folder = tempfile::tempdir().unwrap();
     let runner = runner(&folder);
     let Err(error) = runner.begin("job", work) else {
-        panic!("it was begun");
+        panic!("the job was begun");
     };
     assert!(runner.unfinished().unwrap().is_empty());
     error
@@ -107,11 +107,11 @@ fn concurrent_begins_of_one_job_never_mix_their_items() {
             let both = both.into_iter().map(|begun| begun.join().unwrap());
             both.flatten().collect()
         });
-        // Who comes when the other has ended is given what that came to.
+        // A job that has ended is returned as it ended.
         match came.as_slice() {
             [(own, worked_on)] => assert_eq!(own, worked_on),
             [(_, one), (_, same)] => assert_eq!(one, same),
-            _ => panic!("nobody has begun it"),
+            _ => panic!("the job was not begun"),
         }
     }
 }

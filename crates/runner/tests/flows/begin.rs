@@ -1,4 +1,4 @@
-//! Beginning a flow: what is refused, what is there already, and what is kept of it.
+//! Beginning flows: refusals, repetitions, and what is stored of a flow.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -14,7 +14,7 @@ fn ok() -> Reply {
     Reply::outputs(&json!({"y": 1}))
 }
 
-/// A step that makes `y` of `x`.
+/// A store with a step that makes `y` from `x`.
 fn make(server: &StepServer, work: &Value) -> FlowFixture {
     let attributes = json!({"x": {"role": "required"}, "y": {"role": "output"}});
     FlowFixture::of(&[step("make", &server.url("/make"), &attributes, work)])
@@ -154,7 +154,7 @@ fn of_many_concurrent_starts_of_different_flows_of_one_name_exactly_one_succeeds
         assert_eq!(begun.iter().filter(|it| **it).count(), 1, "{begun:?}");
         let flow = format!("f{flow}");
         engine.completes(&flow);
-        // What was begun is what its winner asked for.
+        // The flow is the one that was begun successfully.
         let winner = begun.iter().position(|it| *it).unwrap();
         let init = fixture.job(&flow).submitted().flow.clone().unwrap().init;
         assert_eq!(init, json!({"x": winner}).to_string());

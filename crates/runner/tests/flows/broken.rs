@@ -1,4 +1,4 @@
-//! Flows that cannot be gone on with: reported, left as they are, and no hindrance to others.
+//! Flows that cannot be resumed: they are reported, left unchanged, and do not affect others.
 
 use serde_json::{Value, json};
 use undaunted_engine::event::JobSubmitted;
@@ -8,7 +8,7 @@ use undaunted_store::Append;
 use crate::fixture::{FlowFixture, activated, now, step, wanted};
 use crate::http_server::{Reply, StepServer};
 
-/// A byte in the middle of the row that holds this record is another.
+/// Alters a byte in the middle of the row with this record.
 fn damage(fixture: &FlowFixture, flow: &str, version: u64) {
     let database = rusqlite::Connection::open(fixture.folder().join("undaunted.db")).unwrap();
     let (row, mut body): (i64, Vec<u8>) = database
@@ -25,7 +25,7 @@ fn damage(fixture: &FlowFixture, flow: &str, version: u64) {
     assert_eq!(changed.unwrap(), 1);
 }
 
-/// A record of a release that does not exist yet stands in the journal.
+/// Appends a record to the journal of a flow.
 fn append(fixture: &FlowFixture, flow: &str, record: Vec<u8>) {
     let aggregate = journal::aggregate(flow).unwrap();
     let claim = fixture.store().claim(&aggregate).unwrap();
@@ -34,7 +34,7 @@ fn append(fixture: &FlowFixture, flow: &str, record: Vec<u8>) {
     fixture.store().unclaim(&claim).unwrap();
 }
 
-/// How many bytes of a journal there are, whatever they are.
+/// The number of records in a journal, readable or not.
 fn length(fixture: &FlowFixture, flow: &str) -> u64 {
     let aggregate = journal::aggregate(flow).unwrap();
     fixture.store().head(&aggregate).unwrap().unwrap().version.0
@@ -71,7 +71,7 @@ fn broken_flows_are_reported_and_the_others_are_resumed() {
                 text: r#"{"mode": "flow", "steps": [{"id": "s", "type": "some day"}]}"#.into(),
                 ..fixture.submission(&asked)
             };
-            // What is no workflow for this release is not stored by it, but may have been by another.
+            // A workflow that this release refuses may have been stored by another release.
             let record = undaunted_engine::event::Record {
                 at: now(),
                 event: undaunted_engine::event::Event::Job(undaunted_engine::event::JobEvent::Submitted(
@@ -96,7 +96,7 @@ fn broken_flows_are_reported_and_the_others_are_resumed() {
     let (names, reasons): (Vec<&str>, Vec<&str>) =
         found.broken.iter().map(|(flow, why)| (flow.as_str(), why.as_str())).unzip();
     assert_eq!(names, ["altered", "headless", "later", "unplanned"]);
-    // Each with its place.
+    // Each reason names the record or the flow.
     assert!(reasons[0].contains("record 2") && reasons[0].contains("altered"), "{reasons:?}");
     assert!(reasons[1].contains("record 1") && reasons[1].contains("headless"), "{reasons:?}");
     assert!(reasons[2].contains("record 2") && reasons[2].contains("later"), "{reasons:?}");
@@ -109,10 +109,10 @@ fn broken_flows_are_reported_and_the_others_are_resumed() {
             continue;
         }
         assert_eq!(length(&fixture, flow), before, "{flow}");
-        // Whoever repairs it can have it.
+        // It can be claimed for a repair.
         fixture.free(flow);
         assert_eq!(fixture.words_of(flow), ["flow_activated"], "{flow}");
     }
-    // The same is found the next time.
+    // The next recovery reports the same.
     assert_eq!(engine.host().recover().unwrap().broken, found.broken);
 }

@@ -1,4 +1,4 @@
-//! Which flows are gone on with at the start: from the stored ones, without those that are done with.
+//! Which flows a host recovers when it starts: all stored ones that have not ended.
 
 use std::sync::{Arc, Mutex};
 
@@ -24,7 +24,7 @@ fn fixture(server: &StepServer) -> FlowFixture {
     FlowFixture::of(&[step("s", &server.url("/s"), &attributes, &Value::Null)])
 }
 
-/// Flows that were stored and that nobody has heard of.
+/// Stores flows that have no owner and no catalog entry.
 fn deposited(fixture: &FlowFixture, flows: &[&str], known: &[Event]) {
     let asked = wanted("template", "s", &json!({"x": 1}));
     for flow in flows {
@@ -54,7 +54,7 @@ fn recovery_lists_journals_and_skips_flows_that_have_ended() {
         activated("active"),
         activated("archiving"),
         activated("done"),
-        // One whose journal is not there any more is nobody's business.
+        // A flow whose journal is gone.
         activated("phantom"),
         CatalogEvent::FlowArchiving { flow: "archiving".to_owned() },
         deactivated("done"),
@@ -68,7 +68,7 @@ fn recovery_lists_journals_and_skips_flows_that_have_ended() {
     engine.completes("lost");
     fixture.ended("active");
     fixture.ended("lost");
-    // Nothing has happened to the others.
+    // The others are unchanged.
     for (flow, place) in [("archiving", FlowLifecycle::Archiving), ("done", FlowLifecycle::Deactivated)] {
         assert_eq!(fixture.records(flow).len(), 1, "{flow}");
         assert_eq!(fixture.place(flow), Some(place));
@@ -87,7 +87,7 @@ fn a_flow_missing_from_the_catalog_is_added_before_it_is_resumed() {
     let flows: Vec<String> = (0..20).map(|number| format!("f{number:02}")).collect();
     let names: Vec<&str> = flows.iter().map(String::as_str).collect();
     deposited(&fixture, &names, &[]);
-    // What the disk says at the moment a flow is taken on.
+    // What is on disk when the event loop gets a flow.
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (noted, folder) = (Arc::clone(&seen), fixture.folder().to_owned());
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&folder).unwrap());
@@ -177,7 +177,7 @@ fn a_suspended_flow_is_resumed_only_if_the_catalog_has_it() {
     assert_eq!(fixture.records("by-hand").len(), 2);
     assert_eq!(fixture.job("by-hand").stage, JobStage::Suspended);
     assert_eq!(fixture.place("by-hand"), None);
-    // It can be had by others.
+    // It has no owner.
     fixture.free("by-hand");
 }
 
@@ -205,7 +205,7 @@ fn recovery_leaves_flows_with_another_owner_alone() {
     assert_eq!(found.resumed, ["free"]);
     engine.completes("free");
     assert_eq!(fixture.records("held").len(), 1);
-    // Whoever has it can still write, so nobody has claimed it since.
+    // The owner can still write, so the flow was not claimed in between.
     journal::tell(fixture.store(), held, &undaunted_engine::input::Input::Pause, now()).unwrap();
     assert!(fixture.records("held").len() > 1);
     let found = recovered(&engine);

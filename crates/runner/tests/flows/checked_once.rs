@@ -41,12 +41,12 @@ fn steps_are_checked_when_registered_and_not_for_each_flow() {
     for number in 0..10 {
         engine.completes(&format!("flow-{number}"));
     }
-    // Clients that start a flow again, or look at one, have it from the same plan.
+    // Starting a flow again uses the same plan.
     let again = engine.host().start(&wanted("flow-3", "outer", &json!({"x": [3]})));
     assert_eq!(again.unwrap(), BegunFlow::Before);
     assert_eq!(made(), 3);
 
-    // What a flow says of its steps makes other definitions of them: those are checked once, too.
+    // Settings of a flow for its steps make new definitions, which are checked once as well.
     for flow in ["best", "again"] {
         let mut asked = wanted(flow, "last", &json!({"x": [1, 2]}));
         let _ = asked.of_steps.insert("best_effort".to_owned(), true.into());

@@ -1,4 +1,4 @@
-//! Definitions of steps: what is refused, by name, and what is read past.
+//! Definitions of steps: which are refused, and what is ignored in them.
 
 use serde_json::{Value, json};
 use undaunted_engine::job::JobStage;
@@ -8,7 +8,7 @@ use crate::engine::HostOptions;
 use crate::fixture::{FlowFixture, step, wanted};
 use crate::http_server::{Reply, StepServer};
 
-/// A definition with something else in the place of a key.
+/// A definition with another value for a key.
 fn with(key: &str, value: Value) -> Value {
     let mut step = json!({
         "id": "s", "type": "sync", "http": {"endpoint": "http://steps/s"},
@@ -56,7 +56,7 @@ fn the_error_of_a_step_definition_names_the_key_or_value() {
         assert!(words.contains(named), "{definition}: {words}");
         assert!(!words.is_empty(), "{definition}");
     }
-    // The two that differ by one are fine.
+    // Values at the limits are fine.
     for fine in [
         with("work_config", json!({"backoff": 100, "max_backoff": 100})),
         with("work_config", json!({"max_retries": -1, "backoff": 0})),

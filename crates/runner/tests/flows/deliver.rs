@@ -1,4 +1,4 @@
-//! Results that arrive: in time, early, late, twice, for nobody, for flows that nobody runs.
+//! Delivering results: in time, early, late, twice, with unknown tokens, and for flows without an owner.
 
 use serde_json::{Value, json};
 use undaunted_engine::event::{Event, JobEvent};
@@ -11,7 +11,7 @@ use crate::http_server::{Reply, StepServer};
 
 const RESULT: &str = r#"{"y": 7}"#;
 
-/// A flow of one step whose result comes later, and one that is made of it.
+/// An asynchronous step, and a step that uses its output.
 fn fixture(server: &StepServer, work: &Value) -> FlowFixture {
     let y = json!({"y": {"role": "output"}});
     FlowFixture::of(&[
@@ -24,7 +24,7 @@ fn server() -> StepServer {
     StepServer::start().on("/later", &[Reply::outputs(&json!({}))]).on("/use", &[Reply::outputs(&json!({}))])
 }
 
-/// The token of the last request.
+/// The receipt token of the last request.
 fn token(server: &StepServer) -> String {
     server.wait_for("/later", 1).pop().unwrap().token().to_owned()
 }
@@ -65,7 +65,7 @@ fn a_result_for_an_item_that_waits_for_a_retry_is_not_answered() {
     FlowFixture::eventually("a wait", || fixture.all("a", "retry_scheduled").pop());
     let before = fixture.records("a").len();
     assert_eq!(engine.deliver("a", "later", &token, RESULT), None);
-    // The same by way of somebody else.
+    // The same through another host.
     let elsewhere = fixture.engine();
     assert_eq!(elsewhere.deliver("a", "later", &token, RESULT), None);
     assert_eq!(fixture.records("a").len(), before);
@@ -169,7 +169,7 @@ fn a_result_resumes_a_flow_without_an_owner() {
     let token = token(&server);
     fixture.accepted("a");
     process.kill();
-    // Nobody has looked for flows to go on with.
+    // No host has recovered the flow before.
     let engine = fixture.engine();
     assert_eq!(engine.deliver("a", "later", &token, RESULT), Some(Taken));
     engine.completes("a");

@@ -20,10 +20,10 @@ use undaunted_store::{SqliteStore, Store};
 
 use crate::fixture::DEADLINE;
 
-/// Called when a flow is taken on, before anything happens to it.
+/// Called when the event loop gets a flow, before anything happens to it.
 type OnFlowAdded = Box<dyn Fn(&Job) + Send>;
 
-/// What a host is told that not every test says.
+/// Options of a host that only some tests set.
 #[derive(Default)]
 pub(crate) struct HostOptions {
     pub(crate) operator: Operator,
@@ -31,7 +31,7 @@ pub(crate) struct HostOptions {
     pub(crate) on_flow_added: Option<OnFlowAdded>,
 }
 
-/// How flows were left, in order.
+/// The results of flows that the event loop no longer runs, in order.
 #[derive(Default)]
 struct LeftFlows {
     ends: Mutex<BTreeMap<String, Vec<Result<JobStage, String>>>>,
@@ -41,7 +41,7 @@ struct LeftFlows {
 pub(crate) struct Engine {
     host: Option<Arc<FlowHost>>,
     ends: Arc<LeftFlows>,
-    /// What users are told of outages of the store.
+    /// The messages about outages of the store.
     pub(crate) outages: Arc<Mutex<Vec<String>>>,
 }
 
@@ -60,7 +60,7 @@ impl Engine {
         Self::on(Arc::new(SqliteStore::open(folder).unwrap()), folder, told)
     }
 
-    /// One with another handle on the store of a folder.
+    /// With a given handle on the store of a folder.
     pub(crate) fn on(store: Arc<dyn Store>, folder: &Path, told: HostOptions) -> Self {
         let catalog = CatalogHandle::open(Arc::clone(&store)).unwrap();
         let services = Services {
@@ -106,39 +106,39 @@ impl Engine {
         self.host.as_ref().unwrap()
     }
 
-    /// Begins a flow that nobody has begun.
+    /// Begins a flow that does not exist yet.
     pub(crate) fn start(&self, wanted: &FlowSubmission) {
         assert_eq!(self.host().start(wanted).unwrap(), BegunFlow::Now);
     }
 
-    /// Waits until a flow was left, and says how.
+    /// Waits until the event loop no longer runs a flow, and returns the result.
     pub(crate) fn left(&self, flow: &str) -> Result<JobStage, String> {
         let ends = self.ends.ends.lock().unwrap();
         let is_there = |ends: &mut BTreeMap<String, Vec<_>>| !ends.contains_key(flow);
         let waited = self.ends.changed.wait_timeout_while(ends, DEADLINE, is_there);
         let (ends, waited) = waited.unwrap();
-        assert!(!waited.timed_out(), "{flow} was not left");
+        assert!(!waited.timed_out(), "{flow} is still running");
         ends[flow].last().cloned().unwrap()
     }
 
-    /// The flows that were left, and how each was every time.
+    /// All results, by flow.
     pub(crate) fn all_left(&self) -> BTreeMap<String, Vec<Result<JobStage, String>>> {
         self.ends.ends.lock().unwrap().clone()
     }
 
-    /// A flow comes to its goals here.
+    /// Waits until a flow has completed in this host.
     pub(crate) fn completes(&self, flow: &str) {
         assert_eq!(self.left(flow), Ok(JobStage::Completed), "{flow}");
     }
 
-    /// A result arrives.
+    /// Delivers a result.
     pub(crate) fn deliver(&self, flow: &str, step: &str, token: &str, result: &str) -> Option<Reported> {
         let arrived =
             ArrivedResult { step: step.to_owned(), token: token.to_owned(), result: Ok(result.to_owned()) };
         self.host().deliver(flow, &arrived)
     }
 
-    /// Leaves in good order.
+    /// Shuts down in good order.
     pub(crate) fn suspend(&self) {
         self.host().interrupt();
         self.host().wait();
@@ -147,7 +147,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // At once, whatever it waits for; then the store is closed.
+        // The second interrupt ends the host at once; then the store is closed.
         if let Some(host) = self.host.take() {
             host.interrupt();
             host.interrupt();

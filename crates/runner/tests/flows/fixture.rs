@@ -1,4 +1,4 @@
-//! A store in a folder of its own, with steps that are registered in it.
+//! A store in a temporary folder, with registered steps.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use undaunted_store::{SqliteStore, Store, Version};
 use crate::engine::{Engine, HostOptions};
 use crate::process::HostProcess;
 
-/// Longer than anything here takes on the slowest machine.
+/// Longer than any test takes on the slowest machine.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 
 pub(crate) struct FlowFixture {
     folder: tempfile::TempDir,
-    /// A handle of the test's own, which runs nothing.
+    /// The test's own handle, which runs nothing.
     store: Arc<dyn Store>,
     pub(crate) catalog: CatalogHandle,
 }
@@ -39,7 +39,7 @@ impl FlowFixture {
         Self { folder, store, catalog }
     }
 
-    /// A fixture in which these steps are registered.
+    /// A store in which these steps are registered.
     pub(crate) fn of(steps: &[Value]) -> Self {
         let fixture = Self::new();
         for step in steps {
@@ -56,7 +56,7 @@ impl FlowFixture {
         &*self.store
     }
 
-    /// A process that runs flows, which is this one.
+    /// A host in this process.
     pub(crate) fn engine(&self) -> Engine {
         Engine::of(self.folder(), HostOptions::default())
     }
@@ -65,12 +65,12 @@ impl FlowFixture {
         Engine::of(self.folder(), told)
     }
 
-    /// One that can be killed.
+    /// A host in another process, which can be killed.
     pub(crate) fn process(&self) -> HostProcess {
         HostProcess::start(self.folder())
     }
 
-    /// Registers a step, whatever is wrong with it.
+    /// Registers a step without checking it.
     pub(crate) fn register(&self, step: &Value) {
         let id = step["id"].as_str().unwrap().to_owned();
         let definition = plain_definition(step).to_string();
@@ -90,7 +90,7 @@ impl FlowFixture {
         all.filter(|record| flow_of(&record.event) == Some(flow)).collect()
     }
 
-    /// What the catalog says of a flow, as words.
+    /// The event words of the catalog records about a flow.
     pub(crate) fn words_of(&self, flow: &str) -> Vec<&'static str> {
         let records = self.catalog_of(flow);
         records.iter().map(|record| record.event.word()).collect()
@@ -102,13 +102,13 @@ impl FlowFixture {
         self.catalog.read(place).unwrap()
     }
 
-    /// Waits until the catalog says that a flow is done with, which is after its last record.
+    /// Waits until the flow is deactivated in the catalog, which happens after its last record.
     pub(crate) fn ended(&self, flow: &str) -> Job {
         Self::eventually(flow, || (self.place(flow) == Some(FlowLifecycle::Deactivated)).then_some(()));
         self.job(flow)
     }
 
-    /// A flow as its journal has it.
+    /// The state of a flow, from its journal.
     pub(crate) fn job(&self, flow: &str) -> Job {
         journal::load(self.store(), flow, &Plans::default()).unwrap()
     }
@@ -149,15 +149,14 @@ impl FlowFixture {
         });
     }
 
-    /// Stores a flow as it is right after it was stored: nobody runs it, and the catalog knows nothing
-    /// of it.
+    /// Stores a flow without running it and without a catalog entry.
     pub(crate) fn deposit(&self, flow: &str, wanted: &FlowSubmission, known: &[Event]) {
         let submitted = self.submission(wanted);
         let submitted = JobSubmitted { job: flow.to_owned(), ..submitted };
         journal::deposit(self.store(), submitted, known, now()).unwrap();
     }
 
-    /// Stores a job that is no flow.
+    /// Stores a job that is not a flow.
     pub(crate) fn deposit_shell(&self, job: &str, known: &[Event]) {
         let (text, operator) = ("- shell: touch never\n", Operator::default());
         let checked = check(&Source::new("w.yaml", text), &operator);
@@ -176,7 +175,7 @@ impl FlowFixture {
         journal::deposit(self.store(), submitted, known, now()).unwrap();
     }
 
-    /// What a host would store of a flow: taken from one that was begun elsewhere.
+    /// The submission that a host would store for a flow, taken from a flow begun in another store.
     pub(crate) fn submission(&self, wanted: &FlowSubmission) -> JobSubmitted {
         let elsewhere = FlowFixture::new();
         let steps = self.catalog.read(|catalog| catalog.steps.clone()).unwrap();
@@ -190,7 +189,7 @@ impl FlowFixture {
                 .collect(),
         );
         let engine = elsewhere.engine_with(HostOptions {
-            // It cannot call anybody.
+            // No step may be called.
             endpoints: &["http://nowhere"],
             ..HostOptions::default()
         });
@@ -199,16 +198,16 @@ impl FlowFixture {
         elsewhere.job(&wanted.id).submitted().clone()
     }
 
-    /// Waits until nobody owns a job: what is given up is given up a little later.
+    /// Waits until a job has no owner; claims are released in the background.
     pub(crate) fn free(&self, job: &str) {
         let aggregate = journal::aggregate(job).unwrap();
-        Self::eventually("it is free", || {
+        Self::eventually("the release of the claim", || {
             let owner = self.store().owner(&aggregate).unwrap();
             owner.is_none().then_some(())
         });
     }
 
-    /// Waits until something is so.
+    /// Waits until `look` returns something.
     pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         let begun = Instant::now();
         loop {
@@ -236,13 +235,12 @@ pub(crate) fn now() -> Timestamp {
     undaunted_runner::clock::Clock::set().now()
 }
 
-/// That a flow is active, as whoever begins it writes it.
+/// The catalog event of a flow that has begun.
 pub(crate) fn activated(flow: &str) -> CatalogEvent {
     CatalogEvent::FlowActivated { flow: flow.to_owned(), since: now(), labels: vec![], parent: None }
 }
 
-/// A step: its id, where it is called, what it takes and gives, and its `work_config`. Its breaker has
-/// more patience than these tests.
+/// A synchronous step with these attributes and this `work_config`. Its breaker never opens in these tests.
 pub(crate) fn step(id: &str, endpoint: &str, attributes: &Value, work: &Value) -> Value {
     json!({
         "id": id, "type": "sync", "http": {"endpoint": endpoint}, "attributes": attributes,
@@ -250,14 +248,14 @@ pub(crate) fn step(id: &str, endpoint: &str, attributes: &Value, work: &Value) -
     })
 }
 
-/// The same, with a result that comes later.
+/// An asynchronous step, whose result is delivered later.
 pub(crate) fn async_step(id: &str, endpoint: &str, attributes: &Value, work: &Value) -> Value {
     let mut step = step(id, endpoint, attributes, work);
     step["type"] = "async".into();
     step
 }
 
-/// A flow that wants one step, and begins with this.
+/// A flow with one goal.
 pub(crate) fn wanted(id: &str, goal: &str, init: &Value) -> FlowSubmission {
     let init: Option<&Map<String, Value>> = init.as_object();
     FlowSubmission {

@@ -1,4 +1,4 @@
-//! What becomes of the items of flows whose host was killed, and of those that were waited for.
+//! The items of flows whose host was killed.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -34,7 +34,7 @@ fn killed_while_calling(
     engine
 }
 
-/// When the retries of a flow are due, as it was recorded.
+/// The recorded due times of the retries of a flow.
 fn dues(fixture: &FlowFixture, flow: &str) -> Vec<Timestamp> {
     let records = fixture.records(flow);
     let dues = records.iter().filter_map(|record| match &record.event {
@@ -196,7 +196,7 @@ fn an_accepted_attempt_is_awaited_and_not_repeated() {
     process.kill();
     let engine = fixture.engine();
     assert_eq!(engine.host().recover().unwrap().resumed, ["a"]);
-    FlowFixture::eventually("it goes on", || fixture.all("a", "job_resumed").pop());
+    FlowFixture::eventually("a resume", || fixture.all("a", "job_resumed").pop());
     let answer = engine.deliver("a", "s", sent[0].token(), r#"{"y": 7}"#);
     assert_eq!(answer, Some(Reported::Taken));
     engine.completes("a");

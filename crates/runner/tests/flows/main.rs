@@ -1,7 +1,6 @@
-//! Many flows in one process, or in several: with a real store, real requests, and real kills.
+//! Flows in one process or in several, with a real store, real HTTP requests and real kills.
 //!
-//! Nothing here waits for a fixed time: a test waits for what it expects, through
-//! `FlowFixture::eventually`, which fails loudly.
+//! No test waits for a fixed time; it waits for what it expects with `FlowFixture::eventually`.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

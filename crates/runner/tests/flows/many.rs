@@ -1,4 +1,4 @@
-//! Many flows at once in one host, and a host that leaves.
+//! Many flows at once in one host, and a host that shuts down.
 
 use std::collections::BTreeMap;
 
@@ -48,8 +48,8 @@ fn a_thousand_flows_at_once_call_every_step_exactly_once() {
         assert_eq!(job.attributes["z"].value, json!(2 * flow + 1));
     }
     assert_eq!(engine.all_left().len(), FLOWS);
-    // Each was added to the catalog once, and is done with.
-    FlowFixture::eventually("all are done with", || {
+    // Each was added to the catalog once, and is deactivated.
+    FlowFixture::eventually("the end of all flows", || {
         let done = fixture.catalog.read(|catalog| {
             let mut flows = catalog.flows.values();
             flows.all(|flow| flow.place == FlowLifecycle::Deactivated)
@@ -84,7 +84,7 @@ fn a_host_that_shuts_down_suspends_its_flows_and_all_can_be_resumed() {
     fixture.accepted("accepted");
     FlowFixture::eventually("a wait", || fixture.all("waiting", "retry_scheduled").pop());
     engine.host().interrupt();
-    // What runs finishes; nothing new starts.
+    // Running attempts finish; nothing new starts.
     for flow in ["accepted", "waiting"] {
         assert_eq!(engine.left(flow), Ok(JobStage::Suspended), "{flow}");
     }
@@ -136,7 +136,7 @@ fn a_host_interrupted_twice_ends_at_once_and_its_attempts_are_repeated() {
     let engine = fixture.engine();
     engine.start(&wanted("a", "s", &json!({})));
     server.wait_for("/s", 1);
-    // Twice, when it is dropped.
+    // Dropping it interrupts it twice.
     drop(engine);
     assert_eq!(fixture.all("a", "attempt_failed")[0]["cause"], "interrupted");
     server.open("/s");
@@ -165,7 +165,7 @@ fn new_breakers_count_their_first_failure_once() {
     for server in &places {
         server.wait_for("/s", 1);
     }
-    // All fail at once, each at a place of its own.
+    // All fail at once, each at its own server.
     for server in &places {
         server.open("/s");
     }

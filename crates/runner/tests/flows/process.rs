@@ -1,4 +1,4 @@
-//! A host in a process of its own, which can be killed.
+//! A host in another process, which can be killed.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

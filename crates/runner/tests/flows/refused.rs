@@ -1,5 +1,5 @@
-//! A store that refuses to write something: nobody is told what is not on the disk, and nothing stays
-//! behind when it writes again.
+//! A store that refuses a write: nothing is reported before it is on disk, and everything is consistent when
+//! the store can be written again.
 
 use std::sync::Arc;
 
@@ -14,26 +14,26 @@ use crate::engine::{Engine, HostOptions};
 use crate::fixture::{FlowFixture, activated, step, wanted};
 use crate::http_server::{Reply, StepServer};
 
-/// A host whose store refuses what its script says.
+/// A host whose store has these faults.
 fn engine(fixture: &FlowFixture, faults: &Faults) -> Engine {
     let inner = SqliteStore::open(fixture.folder()).unwrap();
     let store = FaultyStore::new(Box::new(inner), faults.clone());
     Engine::on(Arc::new(store), fixture.folder(), HostOptions::default())
 }
 
-/// The n-th append from now on finds no room. Nothing is being written when this is called.
+/// Lets the n-th append from now on fail with a full disk. Nothing is being written when this is called.
 fn refuse(faults: &Faults, n: u64) {
     let error = StoreError::DiskFull { path: "here".into() };
     let at = faults.appends() + n;
     drop(faults.clone().at_append(at, Fault::Refuse(error)));
 }
 
-/// What is given by a step that waits until the test lets it answer.
+/// A server with a step that answers when the test opens its gate.
 fn gated() -> StepServer {
     StepServer::start().on("/inner", &[Reply::outputs(&json!({"y": 7})).gated()])
 }
 
-/// A flow `outer`, whose only item waits for a flow with the step `inner`.
+/// A flow `outer`, whose only item waits for a sub-flow with the step `inner`.
 fn fixture(server: &StepServer) -> FlowFixture {
     let given = json!({"y": {"role": "output"}});
     let work = json!({"max_retries": 2, "backoff": 1});
@@ -45,14 +45,14 @@ fn fixture(server: &StepServer) -> FlowFixture {
     ])
 }
 
-/// Starts the flow `a`, and waits until its inner flow is at its step. The name of that.
+/// Starts the flow `a`, waits until its sub-flow calls its step, and returns the name of the sub-flow.
 fn inner_flow(fixture: &FlowFixture, server: &StepServer, engine: &Engine) -> String {
     engine.start(&wanted("a", "outer", &json!({})));
     let called = server.wait_for("/inner", 1);
     let flow = called[0].json()["metadata"]["flow_id"].clone();
     let flow = flow.as_str().unwrap();
     FlowFixture::eventually("the item waits", || fixture.all("a", "attempt_accepted").pop());
-    FlowFixture::eventually("the catalog knows it", || fixture.place(flow));
+    FlowFixture::eventually("a catalog entry", || fixture.place(flow));
     flow.to_owned()
 }
 
@@ -67,7 +67,7 @@ fn an_end_that_could_not_be_written_is_not_reported_and_is_reached_after_a_resta
     server.open("/inner");
     let why = first.left(flow).unwrap_err();
     assert!(why.contains("full"), "{why}");
-    // Whatever was noted before it was left is written now.
+    // All earlier notes are written now.
     first.host().book().flush().unwrap();
     assert_eq!(fixture.place(flow), Some(FlowLifecycle::Active));
     assert_eq!(fixture.all(flow, "job_completed"), Vec::<Value>::new());
@@ -83,7 +83,7 @@ fn an_end_that_could_not_be_written_is_not_reported_and_is_reached_after_a_resta
     assert_eq!(fixture.ended(flow).stage, JobStage::Completed);
     let y = fixture.ended("a").attributes["y"].value.clone();
     assert_eq!(y, json!(7));
-    // It is not known that it was answered, so it is asked again with the same token.
+    // The answer was not recorded, so the step is called again with the same token.
     let calls = server.requests("/inner");
     assert_eq!(calls.len(), 2);
     assert_eq!(calls[0].token(), calls[1].token());
@@ -123,7 +123,7 @@ fn a_failed_catalog_note_does_not_keep_orphaned_flows_from_being_resumed() {
     server.wait_for("/inner", 1);
     fixture.deposit("orphan", &wanted("template", "inner", &json!({})), &[]);
     fixture.noted(vec![activated("orphan")]);
-    // Its end is written, and that the catalog is told of it is not.
+    // The end of the flow is written, and the catalog note is not.
     refuse(&faults, 2);
     server.open("/inner");
     engine.completes("a");
@@ -144,7 +144,7 @@ fn a_flow_that_cannot_be_entered_in_the_catalog_runs_and_is_entered_later() {
     let fixture = fixture(&server);
     let faults = Faults::none();
     let engine = engine(&fixture, &faults);
-    // The flow is written, and that the catalog is told of it is not.
+    // The flow is written, and the catalog note is not.
     refuse(&faults, 2);
     let asked = wanted("a", "inner", &json!({}));
     assert_eq!(engine.host().start(&asked).unwrap(), BegunFlow::Now);
@@ -188,11 +188,11 @@ fn a_catalog_note_that_fails_in_an_outage_is_written_afterwards() {
     let fixture = fixture(&server);
     let faults = Faults::none();
     let engine = engine(&fixture, &faults);
-    // The flow is written, and the store is away when the catalog is to be told of it.
+    // The flow is written, and an outage begins with the catalog note.
     let outage = Fault::Outage { stored: false, questions: 1 };
     drop(faults.clone().at_append(faults.appends() + 2, outage));
     engine.start(&wanted("a", "inner", &json!({})));
-    FlowFixture::eventually("the catalog knows it", || fixture.place("a"));
+    FlowFixture::eventually("a catalog entry", || fixture.place("a"));
     server.open("/inner");
     engine.completes("a");
     assert_eq!(server.requests("/inner").len(), 1);

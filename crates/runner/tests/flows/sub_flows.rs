@@ -1,4 +1,4 @@
-//! Steps that are flows of their own, in one host or in several.
+//! Sub-flows, in one host or in several.
 
 use serde_json::{Value, json};
 use undaunted_engine::catalog::CatalogEvent;
@@ -12,7 +12,7 @@ use crate::fixture::{FlowFixture, async_step, now, step, wanted};
 use crate::http_server::{Reply, Request, StepServer};
 use crate::process::HostProcess;
 
-/// A flow `outer` whose step waits for a flow that has one step, whose result comes later.
+/// A flow `outer` with a sub-flow that has one asynchronous step.
 fn fixture(server: &StepServer) -> FlowFixture {
     let inner = json!({"x": {"role": "required"}, "y": {"role": "output"}});
     let work = json!({"max_retries": 3, "backoff": 1});
@@ -104,7 +104,7 @@ fn the_result_of_a_sub_flow_that_ended_without_its_parent_is_used() {
     fixture.accepted(&flow);
     process.kill();
     let first = fixture.engine();
-    // Only the inner one is gone on with, and comes to its end.
+    // Only the sub-flow is resumed, and completes.
     let answer = first.deliver(&flow, "inner", &token, r#"{"y": 1}"#);
     assert_eq!(answer, Some(Reported::Taken));
     first.completes(&flow);
@@ -116,8 +116,8 @@ fn the_result_of_a_sub_flow_that_ended_without_its_parent_is_used() {
     assert_eq!(fixture.all(&flow, "job_submitted").len(), 1);
 }
 
-/// A flow whose inner one runs elsewhere: the engine of the outer one, and what the inner one is called
-/// and waits for. Both were begun by a process that was killed since.
+/// A flow whose sub-flow runs in another host, after the host that began both was killed. Returns the host of
+/// the outer flow, and the name and the token of the sub-flow.
 fn apart(fixture: &FlowFixture, server: &StepServer, inner: &mut HostProcess) -> (Engine, [String; 2]) {
     let mut process = fixture.process();
     process.begin(&wanted("a", "outer", &json!({"w": [5]})));
@@ -125,7 +125,7 @@ fn apart(fixture: &FlowFixture, server: &StepServer, inner: &mut HostProcess) ->
     fixture.accepted("a");
     fixture.accepted(&flow);
     process.kill();
-    // While somebody has the outer one only the inner one can be gone on with.
+    // While the outer flow is claimed, only the sub-flow can be resumed.
     let held = journal::claim(fixture.store(), "a", &Plans::default()).unwrap();
     let found = inner.recover();
     assert_eq!(found, json!({"resumed": [flow], "owned": ["a"]}));
@@ -134,7 +134,7 @@ fn apart(fixture: &FlowFixture, server: &StepServer, inner: &mut HostProcess) ->
     let found = outer.host().recover().unwrap();
     assert_eq!(found.resumed, ["a"]);
     assert_eq!(found.owned, std::slice::from_ref(&flow));
-    FlowFixture::eventually("it goes on", || fixture.all("a", "job_resumed").pop());
+    FlowFixture::eventually("a resume", || fixture.all("a", "job_resumed").pop());
     (outer, [flow, token])
 }
 
@@ -144,7 +144,7 @@ fn a_parent_waits_for_a_sub_flow_that_another_host_runs() {
     let fixture = fixture(&server);
     let mut inner = fixture.process();
     let (outer, [flow, token]) = apart(&fixture, &server, &mut inner);
-    // It comes to the wrong one, which hands it on.
+    // Delivered to the wrong host, which passes it on.
     let answer = outer.deliver(&flow, "inner", &token, r#"{"y": 4}"#);
     assert_eq!(answer, Some(Reported::Taken));
     assert_eq!(fixture.ended(&flow).stage, JobStage::Completed);
@@ -163,7 +163,7 @@ fn the_host_of_the_parent_resumes_a_sub_flow_whose_host_was_killed() {
     let mut inner = fixture.process();
     let (outer, [flow, token]) = apart(&fixture, &server, &mut inner);
     inner.kill();
-    FlowFixture::eventually("it is taken over", || {
+    FlowFixture::eventually("a second resume", || {
         (fixture.all(&flow, "job_resumed").len() == 2).then_some(())
     });
     let answer = outer.deliver(&flow, "inner", &token, r#"{"y": 4}"#);

@@ -1,4 +1,4 @@
-//! Two hosts on one store: every flow is run by one of them, and results find it.
+//! Two hosts on one store: every flow is run by one of them, and results reach it.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -32,7 +32,7 @@ fn flows_begun_on_two_hosts_are_each_run_once_by_one_host() {
         hosts[flow % 2].start(&asked);
     }
     server.wait_for("/s", FLOWS);
-    // Neither takes what the other has, nor what is its own.
+    // Neither claims the flows of the other, nor its own again.
     for host in &hosts {
         let found = host.host().recover().unwrap();
         assert_eq!(found.resumed, Vec::<String>::new());
@@ -75,7 +75,7 @@ fn a_result_delivered_to_the_wrong_host_reaches_its_flow() {
         assert_eq!(wrong.deliver(flow, "s", token, &result), Some(Reported::Taken));
         hosts[number % 2].completes(flow);
         assert_eq!(fixture.job(flow).attributes["y"].value, json!(number));
-        // And again, now that it has ended.
+        // Again, now that the flow has ended.
         assert_eq!(wrong.deliver(flow, "s", token, "{}"), Some(Reported::Taken));
     }
     assert!(calls(&server).values().all(|calls| *calls == 1));
@@ -94,7 +94,7 @@ fn a_result_stored_for_a_killed_host_is_used_by_the_next_host() {
     let token = server.wait_for("/s", 1)[0].token().to_owned();
     fixture.accepted("a");
     let engine = fixture.engine();
-    // It has the flow for as long as it lives; whether it hears of the result before it dies is open.
+    // The process owns the flow until it dies; it may or may not handle the result before.
     assert_eq!(engine.deliver("a", "s", &token, r#"{"y": 3}"#), Some(Reported::Taken));
     process.kill();
     engine.host().recover().unwrap();

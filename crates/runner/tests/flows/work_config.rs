@@ -23,7 +23,7 @@ fn delays(fixture: &FlowFixture) -> Vec<u64> {
     delays.map(Option::unwrap).collect()
 }
 
-/// The operator with these defaults for steps that do not say.
+/// An operator with these defaults.
 fn operator(max_retries: Attempts, backoff: u64, max: u64, growth: BackoffType) -> Operator {
     Operator {
         work: WorkDefaults {
@@ -61,7 +61,7 @@ fn recorded_delays_are_those_of_the_documentation() {
             json!({"max_retries": 2, "backoff": 3, "max_backoff": 3, "backoff_type": "exponential"}),
             &[3, 3],
         ),
-        // No retries, said in three ways.
+        // No retries, in three spellings.
         (usual, json!({"max_retries": 0, "backoff": 3}), &[]),
         (usual, json!({"backoff": 3}), &[]),
         (linear, json!({"parallelism": 2}), &[]),

@@ -1,4 +1,4 @@
-//! Commands that are ended: by timeout, by cancelling, by their failure. Always the whole tree.
+//! Ending commands with all of their processes: by a timeout, by cancelling, and after a failure.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ fn a_command_that_cleans_up_on_term_has_its_grace() {
 #[test]
 fn an_orphan_in_another_session_is_found_by_its_mark() {
     let (fixture, keeper) = KeeperFixture::started();
-    // Beside it runs another, so it is not known by being the only one.
+    // Another command runs, so the orphan is not attributed for being the only one.
     keeper.run(fixture.shell(2, "sleep 1000")).unwrap();
     let orphan =
         "setsid sh -c 'echo $$ > orphan; exec sleep 1000' & while [ ! -e orphan ]; do sleep 0.01; done";
@@ -73,7 +73,7 @@ fn an_orphan_without_a_mark_is_ended_if_only_one_command_can_have_left_it() {
         let orphan = fixture.pid("orphan");
         keeper.cancel(1);
         assert_eq!(exited(&keeper, 1).why, EndedBy::Cancelled);
-        // With another command beside it nobody can say whose it is, and it is left alone.
+        // With another command running, the orphan cannot be attributed, and is left alone.
         assert_eq!(is_alive(orphan), beside);
         crate::fixture::kill(orphan);
     }

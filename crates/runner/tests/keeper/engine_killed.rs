@@ -1,4 +1,4 @@
-//! The engine is killed; its commands go on, and the next engine collects.
+//! The engine is killed; its commands keep running, and the next engine collects them.
 
 use std::collections::BTreeMap;
 use std::process::Child;
@@ -51,11 +51,11 @@ fn a_command_that_ended_without_an_engine_is_read_from_the_log() {
     let keeper = fixture.pid("keeper");
     kill_engine(&mut engine);
     std::fs::write(fixture.path("go"), "").unwrap();
-    // Nothing runs and nobody is there: the keeper goes, and leaves the log.
+    // Without a command and an engine the keeper exits, and the log stays.
     KeeperFixture::eventually("the keeper's end", || (!is_alive(keeper)).then_some(()));
 
     for _ in 0..2 {
-        // As often as it is asked, until it is told to forget.
+        // The end is reported to every engine until it is forgotten.
         let (keeper, recovered) = fixture.keeper();
         let CommandFate::Exited(ended) = recovered.fate(1) else {
             panic!("{recovered:?}");

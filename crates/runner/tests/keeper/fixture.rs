@@ -1,7 +1,7 @@
-//! A spool for one test, and everything that was started for it.
+//! A spool for one test.
 //!
-//! Whatever carries the fixture's name in its environment, or is at home in its folder, is killed when
-//! the fixture ends.
+//! When the fixture is dropped, every process with its mark in the environment, or with a working directory
+//! in its folder, is killed.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,7 +15,7 @@ use undaunted_runner::spool::{CommandExit, RecoveredSpool};
 
 const ENGINE: &str = env!("CARGO_BIN_EXE_test-engine");
 const MARK: &str = "TEST_FIXTURE";
-/// Longer than anything here takes on the slowest machine.
+/// Longer than any test takes on the slowest machine.
 const DEADLINE: Duration = Duration::from_mins(1);
 
 pub(crate) struct KeeperFixture {
@@ -51,7 +51,7 @@ impl KeeperFixture {
         self.keeper_with(&[])
     }
 
-    /// The same with these variables in the keeper's environment, should it be started.
+    /// As `keeper`, with these variables in the environment of a keeper that is started.
     pub(crate) fn keeper_with(&self, variables: &[&str]) -> (KeeperClient, RecoveredSpool) {
         self.keeper_in(&self.spool(), variables).unwrap()
     }
@@ -80,7 +80,7 @@ impl KeeperFixture {
         }
     }
 
-    /// An engine in a process of its own, which may be killed.
+    /// An engine in another process, which can be killed.
     pub(crate) fn engine(&self, scripts: &[&str]) -> Child {
         Command::new(ENGINE)
             .arg("engine")
@@ -93,7 +93,7 @@ impl KeeperFixture {
             .unwrap()
     }
 
-    /// Waits until something is there. The only place where a test waits without an event.
+    /// Waits until `look` returns something. The only place where a test waits without an event.
     pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         let began = Instant::now();
         loop {
@@ -119,7 +119,7 @@ impl KeeperFixture {
         self.line(name).trim().parse().unwrap()
     }
 
-    /// Whether a process that runs has its working directory here.
+    /// Whether a running process has its working directory in the folder.
     fn houses(&self, pid: i32) -> bool {
         let home = fs::read_link(format!("/proc/{pid}/cwd"));
         is_alive(pid) && home.is_ok_and(|home| home.starts_with(self.folder.path()))
@@ -133,7 +133,7 @@ impl KeeperFixture {
 impl Drop for KeeperFixture {
     fn drop(&mut self) {
         let name = self.name();
-        // Once more if somebody was made while the others were killed.
+        // Again, if a process was created while others were killed.
         while processes()
             .into_iter()
             .filter(|pid| carries(*pid, &name) || self.houses(*pid))
@@ -154,7 +154,7 @@ fn processes() -> Vec<i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Whether a process runs; one that has ended and waits for its parent does not.
+/// Whether a process is running; a zombie is not.
 pub(crate) fn is_alive(pid: i32) -> bool {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = text.rsplit_once(") ").map(|(_, rest)| rest.to_owned());
@@ -165,7 +165,7 @@ pub(crate) fn kill(pid: i32) {
     let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
 }
 
-/// Kills, and waits until it is gone.
+/// Kills a process, and waits until it is gone.
 pub(crate) fn kill_and_wait(pid: i32) {
     kill(pid);
     KeeperFixture::eventually("the death of a process", || (!is_alive(pid)).then_some(()));
@@ -176,7 +176,7 @@ pub(crate) fn next_event(keeper: &KeeperClient) -> KeeperEvent {
     event.expect("an event in time")
 }
 
-/// The end of an attempt; what is heard of others before is skipped.
+/// Waits for the end of an attempt, and skips events of others.
 pub(crate) fn exited(keeper: &KeeperClient, id: u64) -> CommandExit {
     loop {
         match next_event(keeper) {

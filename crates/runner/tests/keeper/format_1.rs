@@ -1,4 +1,4 @@
-//! A spool that the release before left: its attempts are collected, its outputs are found.
+//! A spool of release 0.1: its attempts are recovered, and its outputs are read.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,14 +13,14 @@ use crate::fixture::{KeeperFixture, exited, refused};
 const LOG: &[u8] = include_bytes!("../golden/spool-1/log");
 const SEGMENT: &[u8] = include_bytes!("../golden/spool-1/segments/0");
 
-/// A spool as it was left, on this machine and since it was started.
+/// A spool that release 0.1 left behind, with the boot id of this machine.
 #[expect(clippy::indexing_slicing, reason = "the golden log is long enough")]
 fn left() -> KeeperFixture {
     let fixture = KeeperFixture::new();
     std::fs::create_dir_all(fixture.spool().join("segments")).unwrap();
     let mut log = LOG.to_vec();
     let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap();
-    // Behind length, checksum, tag, version and the length of the text.
+    // After length, checksum, tag, version and the length of the text.
     log[17..53].copy_from_slice(boot.trim_ascii());
     let end = 8 + usize::from(log[0]);
     let checksum = crc32fast::hash(&log[8..end]);
@@ -43,7 +43,7 @@ const fn kept(length: u64, head: u64, tail: u64, offset: u64) -> SpooledOutput {
     SpooledOutput { length, head, tail, segment: 0, offset }
 }
 
-/// What the release before had on record as ended.
+/// The ends that release 0.1 has recorded.
 fn ended() -> Vec<CommandExit> {
     let not_started = |errno, refusing| CommandEnd::NotStarted(NotStartedCommand { errno, refusing });
     let ends = [
@@ -82,7 +82,7 @@ fn attempts_of_release_0_1_are_recovered() {
     }
     let recorded = VanishedCommand { stdout: CUT, ended: 3, survived: 1, ..vanished(8, at(8)) };
     assert_eq!(recovered.fate(8), CommandFate::Vanished(Some(recorded)));
-    // Forgotten, begun with a keeper that is no more, and never heard of.
+    // A forgotten attempt, and attempts whose keeper has died.
     assert_eq!(recovered.fate(9), CommandFate::NeverBegan);
     for id in [10, u64::MAX] {
         let begun = vanished(id, at(id % 100));
@@ -94,7 +94,7 @@ fn attempts_of_release_0_1_are_recovered() {
     let cut = keeper.spool().output(&CUT).unwrap();
     assert_eq!((cut.head, cut.tail), (b"aaa".to_vec(), b"zzzzz".to_vec()));
 
-    // An attempt on record is not run again, and what comes next is kept behind the rest.
+    // An attempt on record is not run again, and later output is kept after the existing one.
     keeper.run(fixture.shell(1, "echo again")).unwrap();
     assert_eq!(refused(&keeper), (Some(1), KeeperRefusal::Known));
     keeper.run(fixture.shell(11, "echo more")).unwrap();
@@ -124,7 +124,7 @@ fn a_spool_of_release_0_1_can_be_read_without_changing_it() {
     assert_eq!(spool.peek(10).unwrap(), running(10, None, 10));
     let most = running(u64::MAX, Some(i32::MAX), u32::MAX);
     assert_eq!(spool.peek(u64::MAX).unwrap(), most);
-    // Looking changes nothing.
+    // Reading changes nothing.
     let log = std::fs::read(fixture.spool().join("log")).unwrap();
     assert_eq!(log[53..], LOG[53..]);
 }

@@ -1,4 +1,5 @@
-//! The keeper dies too: what its commands left is found and ended, and the attempts have vanished.
+//! The keeper dies too: remaining processes of its commands are found and ended, and the attempts have
+//! vanished.
 
 use std::io::Write;
 
@@ -17,7 +18,7 @@ fn processes_of_a_dead_keeper_are_found_and_ended() {
         sh -c 'trap \"\" TERM; echo $$ > stubborn; while :; do sleep 1; done' & \
         echo words; echo $$ > up; wait";
     keeper.run(fixture.shell(1, script)).unwrap();
-    // In its group but without its environment and, later, its parent: known by the group alone.
+    // In its group, but without its environment and later without its parent: found by the group alone.
     let bare = "echo $$ > leader; env -i sh -c 'echo $$ > bare; exec sleep 1000' & wait";
     keeper.run(fixture.shell(2, bare)).unwrap();
     let pids = ["up", "apart", "stubborn", "bare"].map(|name| fixture.pid(name));
@@ -137,7 +138,7 @@ fn after_another_boot_the_spool_is_not_trusted() {
     // Its start may have been on record and lost.
     assert_eq!(recovered.fate(2), CommandFate::Vanished(None));
     kill_and_wait(keeper.pid());
-    // The doubt is not lost with the keeper, only with the engine's word.
+    // The uncertainty survives the keeper, and ends when the engine trusts the spool.
     let (keeper, recovered) = fixture.keeper();
     assert!(recovered.uncertain);
     keeper.trust();
@@ -179,7 +180,7 @@ fn a_keeper_killed_at_any_moment_reports_true_fates() {
     for after in 0..20 {
         let (fixture, keeper) = KeeperFixture::started();
         keeper.trust();
-        // Heard, and with it the word before it.
+        // Its end proves that the keeper has handled `trust` as well.
         keeper.run(fixture.shell(COMMANDS, "exit 0")).unwrap();
         exited(&keeper, COMMANDS);
         for id in 0..COMMANDS {
@@ -205,7 +206,7 @@ fn a_keeper_killed_at_any_moment_reports_true_fates() {
                 CommandFate::Exited(_) => assert_eq!(times, 1, "{id}"),
                 CommandFate::Vanished(Some(_)) => assert!(times <= 1, "{id}"),
                 // Killed while it wrote a record across two pages: the log ends in half of one, and
-                // then nobody vouches for what it does not name.
+                // then attempts that are not in it are uncertain.
                 CommandFate::Vanished(None) if recovered.damage.is_some() => assert!(times <= 1, "{id}"),
                 _ => panic!("{id}: {fate:?}"),
             }

@@ -1,7 +1,6 @@
-//! The keeper with real processes and real signals.
+//! The keeper, with real processes and real signals.
 //!
-//! Nothing here waits for a fixed time: a test waits for what it expects, through
-//! `KeeperFixture::eventually`, which fails loudly.
+//! No test waits for a fixed time; it waits for what it expects with `KeeperFixture::eventually`.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! What commands write: kept, cut, limited, private.
+//! The output of commands: how it is kept, cut, limited and protected.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -68,7 +68,7 @@ fn a_command_that_exceeds_its_output_limit_is_ended() {
     let ended = exited(&keeper, 1);
     assert_eq!(ended.why, EndedBy::OutputLimit);
     assert!(ended.stdout.length > 100_000);
-    // One that is quicker than the keeper's look has passed it all the same.
+    // A command that ends before the keeper checks has exceeded the limit as well.
     let quick = CommandSpec { output_limit: Some(10), ..fixture.shell(2, "echo 12345; echo 123456 >&2") };
     keeper.run(quick).unwrap();
     assert_eq!(exited(&keeper, 2).why, EndedBy::OutputLimit);
@@ -103,7 +103,7 @@ fn everything_in_the_spool_is_private() {
         }
     }
     assert!(seen >= 5, "log, lock, complaints, a pair, a segment: {seen}");
-    // The command's own files are its own affair.
+    // The umask of commands is unchanged.
     assert_ne!(fixture.line("mask"), "0077");
 }
 
@@ -134,7 +134,7 @@ fn output_stays_readable_after_its_attempt_is_forgotten() {
 fn consecutive_keepers_never_overwrite_kept_output() {
     let fixture = KeeperFixture::new();
     let mut places = vec![];
-    // Each keeper ends in another way; the last one reads what all the others have kept.
+    // Each keeper ends in another way; the last one reads the output that all others have kept.
     for (id, boot) in [(0, "one"), (1, "one"), (2, "one"), (3, "two"), (4, "two")] {
         let boot = format!("UNDAUNTED_TEST_BOOT_ID={boot}");
         let (keeper, recovered) = fixture.keeper_with(&[&boot]);

@@ -1,4 +1,4 @@
-//! What the keeper does not do: nonsense, a second engine, a second start, a bad folder.
+//! Refusals of the keeper: malformed messages, a second engine, a second start, an unusable folder.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -46,17 +46,17 @@ fn malformed_messages_are_refused_and_harmless() {
         stream.write_all(message).unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         let mut answer = vec![];
-        // What was read before the keeper hung up counts; how it hung up does not.
+        // Only the bytes before the end of the connection matter.
         drop(stream.read_to_end(&mut answer));
         assert_eq!(answer.get(4), Some(&5), "{message:?} is answered by {answer:?}");
     }
     keeper.run(fixture.shell(1, "exit 2")).unwrap();
     assert_eq!(exited(&keeper, 1).end, CommandEnd::Code(2));
-    // Something to stay for when this engine goes.
+    // A command, so that the keeper stays when this engine disconnects.
     keeper.run(fixture.shell(3, "sleep 1000")).unwrap();
     drop(keeper);
 
-    // The same from an engine that was let in.
+    // The same from an engine that was admitted.
     let mut stream = UnixStream::connect(fixture.spool().join("socket")).unwrap();
     stream.write_all(&hello).unwrap();
     stream.write_all(&[3, 0, 0, 0, 1, 7, 7]).unwrap();
@@ -64,7 +64,7 @@ fn malformed_messages_are_refused_and_harmless() {
     let mut answer = vec![];
     drop(stream.read_to_end(&mut answer));
     drop(stream);
-    // Welcomed, told all there is to know, and then refused twice.
+    // A welcome, everything on record, and then two refusals.
     let refusal = [7, 0, 0, 0, 0x82, 5, 0x82, 0xf6, 0x82, 0, 0x80];
     assert!(answer.ends_with(&refusal.repeat(2)), "{answer:?}");
     let (keeper, _) = fixture.keeper();
@@ -100,7 +100,7 @@ fn a_keeper_of_another_release_is_detected() {
         panic!("{refused:?}");
     };
     assert_eq!(why, KeeperRefusal::Version);
-    // All that a keeper of the release before has to understand.
+    // All that a keeper of another release has to understand.
     assert_eq!(keeper.join().unwrap(), [5, 0, 0, 0, 0, 2, 0, 0, 0]);
 }
 

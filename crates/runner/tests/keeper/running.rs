@@ -1,4 +1,4 @@
-//! Commands that run undisturbed.
+//! Commands that run to their end.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -30,7 +30,7 @@ fn a_command_runs_with_exactly_what_it_was_given() {
 fn a_program_is_found_in_the_path_of_its_own_environment() {
     let (fixture, keeper) = KeeperFixture::started();
     std::fs::create_dir(fixture.path("bin")).unwrap();
-    // Without a first line that names its interpreter: the shell's, as everywhere.
+    // Without an interpreter line the shell runs it.
     std::fs::write(fixture.path("bin/odd"), "echo \"odd $1\"\n").unwrap();
     let executable = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(fixture.path("bin/odd"), executable).unwrap();
@@ -101,7 +101,7 @@ fn two_hundred_commands_at_width_eight_all_end_once() {
         assert_eq!(*end, CommandEnd::Code(i32::try_from(id % 3).unwrap()));
     }
     assert_eq!(fixture.lines("ran"), 200);
-    // Eight at a time never need more than eight pairs of files.
+    // Eight commands at a time need at most eight pairs of files.
     let pairs = std::fs::read_dir(fixture.spool().join("slots")).unwrap().count();
     assert!(pairs <= 16 + 4, "{pairs} files");
 }
@@ -119,11 +119,11 @@ fn a_success_may_leave_a_process_running() {
     let left = fixture.pid("left");
     assert_eq!((ended.end, ended.left), (CommandEnd::Code(0), 1));
     assert!(is_alive(left));
-    // Others fail beside it, and it is not taken for theirs.
+    // Another command fails meanwhile, and the process is not attributed to it.
     keeper.run(fixture.shell(2, "exit 1")).unwrap();
     assert_eq!(exited(&keeper, 2).end, CommandEnd::Code(1));
     assert!(is_alive(left));
-    // Its files are not given to anybody else.
+    // Its files are not reused.
     let wrote = exited_output(&fixture, &keeper);
     assert_eq!(wrote, b"mine\n");
     kill_and_wait(left);

@@ -1,4 +1,4 @@
-//! Everything means what it means for shell commands.
+//! Policies, budgets and outcomes of functions are the same as those of shell commands.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -381,7 +381,7 @@ fn a_suspended_job_is_resumed_where_it_stopped() {
         let calls = Arc::clone(&calls);
         let slow = move |_: FunctionAttempt| {
             calls.fetch_add(1, Ordering::Relaxed);
-            // Nobody listens the second time.
+            // In the second run the receiver is gone.
             let _ = tell.send(());
             async { Ok(Value::Null) }
         };
