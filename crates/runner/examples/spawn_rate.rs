@@ -94,7 +94,7 @@ fn kept(width: u64, count: u64) -> Result<Duration, Box<dyn Error>> {
         }
     }
     let took = began.elapsed();
-    keeper.goodbye();
+    keeper.disconnect();
     std::fs::remove_dir_all(&folder)?;
     Ok(took)
 }

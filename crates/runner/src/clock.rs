@@ -44,7 +44,7 @@ pub(crate) fn clocks() -> (Timestamp, Duration) {
     let mut tries = 0_u32;
     loop {
         let before = uptime();
-        let now = stepped(wall(SystemTime::now()));
+        let now = shifted(wall(SystemTime::now()));
         let after = uptime();
         tries = tries.saturating_add(1);
         if after.saturating_sub(before) <= NEAR || tries > 100 {
@@ -60,7 +60,7 @@ pub(crate) fn wall(at: SystemTime) -> Timestamp {
 
 /// A test may shift the wall clock by some seconds.
 #[cfg(feature = "failpoints")]
-fn stepped(at: Timestamp) -> Timestamp {
+fn shifted(at: Timestamp) -> Timestamp {
     let step = std::env::var("UNDAUNTED_TEST_CLOCK").unwrap_or_default();
     match step.parse::<i64>() {
         Ok(seconds) if seconds < 0 => Timestamp::ZERO
@@ -71,7 +71,7 @@ fn stepped(at: Timestamp) -> Timestamp {
 }
 
 #[cfg(not(feature = "failpoints"))]
-const fn stepped(at: Timestamp) -> Timestamp {
+const fn shifted(at: Timestamp) -> Timestamp {
     at
 }
 

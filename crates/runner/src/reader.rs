@@ -307,7 +307,7 @@ impl<'s> JobReader<'s> {
             self.learn(found)?;
             return Ok(found.into_iter().collect());
         }
-        self.beginning_with(typed)
+        self.with_prefix(typed)
     }
 
     fn at_position(&self, index: u32) -> Option<ItemId> {
@@ -327,7 +327,7 @@ impl<'s> JobReader<'s> {
         steps.flat_map(|(step, state)| state.items.known().map(move |index| step.item(index)))
     }
 
-    fn beginning_with(&mut self, typed: &str) -> Result<Vec<ItemId>, JournalError> {
+    fn with_prefix(&mut self, typed: &str) -> Result<Vec<ItemId>, JournalError> {
         const LEARNED: usize = 10;
         let job = &self.job;
         let here = self.known().filter(|it| {

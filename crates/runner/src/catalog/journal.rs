@@ -44,7 +44,7 @@ pub(super) fn append(after: Version, records: &[CatalogRecord]) -> Result<Append
 }
 
 /// Whether another process has changed the catalog first.
-pub(super) fn was_overtaken(error: &AppendError) -> bool {
+pub(super) fn is_conflict(error: &AppendError) -> bool {
     matches!(error, AppendError::Conflict { aggregate, .. } if aggregate.family() == FAMILY)
 }
 

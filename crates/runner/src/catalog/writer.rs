@@ -74,7 +74,7 @@ fn write(shared: &SharedCatalog, tasks: &mut [Box<dyn CatalogTask>]) -> Result<(
         let append = journal::append(version, &records)?;
         match shared.store.append(vec![append]) {
             // Retried only if there are new records; otherwise the conflict would repeat for ever.
-            Err(error) if journal::was_overtaken(&error) && shared.look()? > version => {}
+            Err(error) if journal::is_conflict(&error) && shared.look()? > version => {}
             Err(error) => return Err(error.into()),
             Ok(_) => {
                 let numbers = (1..).map(|number| version.after(number));

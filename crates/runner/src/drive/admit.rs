@@ -10,7 +10,7 @@ use undaunted_engine::mutant::{self, Mutant};
 use undaunted_engine::task::Task;
 use undaunted_policy::{BreakerSettings, Timestamp};
 
-use super::breakers::BreakerTurn;
+use super::breakers::BreakerTransition;
 use super::error::DriveError;
 use super::running::JobDriver;
 
@@ -64,8 +64,8 @@ impl JobDriver<'_> {
         Ok(name.map(|name| (name, breaker.settings)))
     }
 
-    pub(super) fn turned(&mut self, turned: &BreakerTurn) {
-        self.observer.turned(&self.job, &turned.breaker, &turned.change);
+    pub(super) fn notify_transition(&mut self, transition: &BreakerTransition) {
+        self.observer.turned(&self.job, &transition.breaker, &transition.change);
     }
 
     pub(super) fn ready(&self, now: Timestamp) -> Vec<ItemId> {

@@ -34,25 +34,25 @@ pub(super) struct BreakerCache<'w> {
     clock: Clock,
     claims: BTreeMap<Arc<str>, Claim>,
     /// When each breaker was last read, as an uptime.
-    looked: BTreeMap<Arc<str>, Duration>,
+    read_at: BTreeMap<Arc<str>, Duration>,
     /// Breakers to read from the store at once, with settings for those that have no journal.
     wanted: BTreeMap<Arc<str>, Option<BreakerSettings>>,
     /// Jobs with a start that waits for `wanted`.
     waiting: BTreeSet<Arc<str>>,
     /// Breakers whose journal was trimmed past the version known here.
-    missed: BTreeSet<Arc<str>>,
+    stale: BTreeSet<Arc<str>>,
     unreadable: BTreeSet<Arc<str>>,
     /// During an outage nothing is submitted, and nothing starts.
     pub(super) is_cut_off: bool,
-    handed_over: u64,
+    batches: u64,
     /// The version up to which this process has folded each journal.
     folded: BTreeMap<Arc<str>, u64>,
     trimmed: BTreeMap<Arc<str>, u64>,
-    turned: Vec<BreakerTurn>,
+    transitions: Vec<BreakerTransition>,
 }
 
 /// An opening, half opening or closing of a breaker.
-pub(super) struct BreakerTurn {
+pub(super) struct BreakerTransition {
     pub(super) breaker: Arc<str>,
     pub(super) change: BreakerChange,
     /// The job whose own records caused the change; its observer has been notified already.
@@ -66,28 +66,28 @@ impl<'w> BreakerCache<'w> {
             admission: AdmissionControl::default(),
             clock: Clock::set_by(&*services.machine),
             claims: BTreeMap::new(),
-            looked: BTreeMap::new(),
+            read_at: BTreeMap::new(),
             wanted: BTreeMap::new(),
             waiting: BTreeSet::new(),
-            missed: BTreeSet::new(),
+            stale: BTreeSet::new(),
             unreadable: BTreeSet::new(),
             is_cut_off: false,
-            handed_over: 0,
+            batches: 0,
             folded: BTreeMap::new(),
             trimmed: BTreeMap::new(),
-            turned: Vec::new(),
+            transitions: Vec::new(),
         }
     }
 
     /// Changes that have reached the disk since the last call. `job` is notified of them by the caller, and
     /// not again.
-    pub(super) fn take_turned(&mut self, job: Option<&Arc<str>>) -> Vec<BreakerTurn> {
+    pub(super) fn take_transitions(&mut self, job: Option<&Arc<str>>) -> Vec<BreakerTransition> {
         let turned = self.admission.take_transitions().into_iter();
-        let turned = turned.map(|(breaker, change)| BreakerTurn { breaker, change, notified: None });
-        let mut taken = std::mem::take(&mut self.turned);
+        let turned = turned.map(|(breaker, change)| BreakerTransition { breaker, change, notified: None });
+        let mut taken = std::mem::take(&mut self.transitions);
         taken.extend(turned);
         if let Some(job) = job {
-            self.turned.extend(taken.iter().map(|turned| BreakerTurn {
+            self.transitions.extend(taken.iter().map(|turned| BreakerTransition {
                 breaker: Arc::clone(&turned.breaker),
                 change: turned.change.clone(),
                 notified: Some(Arc::clone(job)),
@@ -97,7 +97,7 @@ impl<'w> BreakerCache<'w> {
     }
 
     pub(super) fn has_changes(&self) -> bool {
-        self.admission.has_changes() || !self.turned.is_empty()
+        self.admission.has_changes() || !self.transitions.is_empty()
     }
 
     pub(super) fn tick(&mut self) {
@@ -117,7 +117,7 @@ impl<'w> BreakerCache<'w> {
         let journal = breakers::read(&*self.services.store, name)?;
         let journal = journal.unwrap_or_else(|| BreakerState::with_settings(settings).into());
         self.admission.load(name, journal);
-        self.is_read(name);
+        self.after_read(name);
         Ok(())
     }
 
@@ -132,24 +132,24 @@ impl<'w> BreakerCache<'w> {
         {
             self.admission.load(name, journal);
         }
-        self.is_read(name);
+        self.after_read(name);
         Ok(())
     }
 
     /// The journal of a breaker was read. If it has an overdue probe, its state counts as unknown until the
     /// store has reported whether the job of the probe has an owner.
-    fn is_read(&mut self, name: &Arc<str>) {
+    fn after_read(&mut self, name: &Arc<str>) {
         self.tick();
-        self.is_known(name);
+        self.mark_fresh(name);
         if self.overdue_probe(name).is_some() {
-            self.looked.remove(name);
+            self.read_at.remove(name);
         }
     }
 
-    fn is_known(&mut self, name: &Arc<str>) {
-        self.looked.insert(Arc::clone(name), self.services.machine.uptime());
+    fn mark_fresh(&mut self, name: &Arc<str>) {
+        self.read_at.insert(Arc::clone(name), self.services.machine.uptime());
         self.wanted.remove(name);
-        self.missed.remove(name);
+        self.stale.remove(name);
         self.unreadable.remove(name);
     }
 
@@ -163,7 +163,7 @@ impl<'w> BreakerCache<'w> {
         let names = names.filter(|name| !self.unreadable.contains(*name));
         let follows = names.filter_map(|name| {
             let known = self.admission.version(name);
-            let known = known.filter(|_| !self.missed.contains(name));
+            let known = known.filter(|_| !self.stale.contains(name));
             let version = known.map_or(Version::EMPTY, |(version, _)| Version(version));
             Some((breakers::aggregate(name).ok()?, version))
         });
@@ -184,18 +184,18 @@ impl<'w> BreakerCache<'w> {
                     self.unreadable.insert(Arc::clone(&name));
                 }
             }
-            if self.missed.contains(&name) || self.unreadable.contains(&name) {
+            if self.stale.contains(&name) || self.unreadable.contains(&name) {
                 continue;
             }
             self.tick();
             let probing = self.overdue_probe(&name);
             match probing.map(|probe| aggregate(&probe.job)) {
-                None => self.is_known(&name),
+                None => self.mark_fresh(&name),
                 Some(Ok(job)) if !asked.awaits.contains(&job) => {
                     self.wanted.entry(name).or_default();
                 }
                 Some(job) => {
-                    self.is_known(&name);
+                    self.mark_fresh(&name);
                     if job.map_or(true, |job| findings.unowned.contains(&job)) {
                         // If the loss cannot be recorded now, the next poll tries again.
                         drop(self.give_up_probe(&name));
@@ -218,7 +218,7 @@ impl<'w> BreakerCache<'w> {
             _ if records.is_empty() => {}
             _ => self.admission.load(name, journal),
         }
-        self.missed.remove(name);
+        self.stale.remove(name);
     }
 
     fn apply_new(&mut self, name: &Arc<str>, records: Vec<(u64, BreakerRecord)>) {
@@ -226,7 +226,7 @@ impl<'w> BreakerCache<'w> {
         let known = known.map_or(u64::MAX, |(known, _)| known);
         let records = records.into_iter().filter(|(version, _)| *version > known);
         if !self.admission.extend(name, records) && self.admission.get(name).is_some() {
-            self.missed.insert(Arc::clone(name));
+            self.stale.insert(Arc::clone(name));
             self.wanted.entry(Arc::clone(name)).or_default();
         }
     }
@@ -236,8 +236,8 @@ impl<'w> BreakerCache<'w> {
     }
 
     pub(super) const fn next_batch(&mut self) -> u64 {
-        self.handed_over = self.handed_over.saturating_add(1);
-        self.handed_over
+        self.batches = self.batches.saturating_add(1);
+        self.batches
     }
 
     /// Whether the next attempt of an item may start. None if that is not known yet; the job gets a turn when
@@ -252,8 +252,8 @@ impl<'w> BreakerCache<'w> {
             self.load(name, settings)?;
         }
         let now = self.services.machine.uptime();
-        let looked = self.looked.get(name);
-        let is_fresh = looked.is_some_and(|at| now.saturating_sub(*at) < FRESH);
+        let read_at = self.read_at.get(name);
+        let is_fresh = read_at.is_some_and(|at| now.saturating_sub(*at) < FRESH);
         if !is_fresh || self.admission.get(name).is_none() {
             self.wanted.insert(Arc::clone(name), Some(settings));
             self.waiting.insert(job.shared_id());
@@ -325,7 +325,7 @@ impl<'w> BreakerCache<'w> {
             let version = version.map(|version| version.0);
             if version.is_none() {
                 // A fact is missing here, so the journal must be read before the next attempt asks.
-                self.looked.remove(name);
+                self.read_at.remove(name);
             }
             let is_known = self.admission.acknowledge(name, job.id(), seq.0, version);
             if !is_known && !self.unreadable.contains(name) {
@@ -440,9 +440,9 @@ impl<'w> BreakerCache<'w> {
     }
 
     fn forget_name(&mut self, name: &Arc<str>) {
-        self.looked.remove(name);
+        self.read_at.remove(name);
         self.wanted.remove(name);
-        self.missed.remove(name);
+        self.stale.remove(name);
         self.unreadable.remove(name);
         self.folded.remove(name);
         self.trimmed.remove(name);

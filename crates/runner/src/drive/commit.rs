@@ -33,7 +33,7 @@ impl JobDriver<'_> {
     }
 
     /// Submits pending records, if there are any, with their facts for breakers.
-    pub(super) fn hand_over(&mut self) {
+    pub(super) fn submit_pending(&mut self) {
         if self.breakers.borrow().is_cut_off {
             return;
         }
@@ -56,9 +56,9 @@ impl JobDriver<'_> {
 
     /// Submits the result of a probe at once: the next probe, perhaps of another job, must not be
     /// written before it.
-    pub(super) fn hand_over_probe(&mut self) {
+    pub(super) fn submit_probe_result(&mut self) {
         if self.journal.pending.ends_probe {
-            self.hand_over();
+            self.submit_pending();
         }
     }
 
@@ -92,7 +92,7 @@ impl JobDriver<'_> {
         }
         drop(cache);
         batch.saved = self.save_for(SnapshotOccasion::Batch);
-        self.journal.writes(batch);
+        self.journal.track(batch);
         failpoint::reach("append-before", self.journal.version.0);
         Some(appends)
     }

@@ -277,13 +277,13 @@ impl<'w> EventLoop<'w> {
                 }
             }
         }
-        self.notify_turned();
+        self.notify_transitions();
         self.ask_store();
         acts
     }
 
-    fn notify_turned(&mut self) {
-        let turned = self.breakers.borrow_mut().take_turned(None);
+    fn notify_transitions(&mut self) {
+        let turned = self.breakers.borrow_mut().take_transitions(None);
         for turned in turned {
             let cache = self.breakers.borrow();
             let users = cache.admission.users(&turned.breaker);
@@ -292,7 +292,7 @@ impl<'w> EventLoop<'w> {
             drop(cache);
             for user in users {
                 if let Some(entry) = self.jobs.get_mut(&user) {
-                    entry.drive.turned(&turned);
+                    entry.drive.notify_transition(&turned);
                 }
             }
         }
@@ -322,7 +322,7 @@ impl<'w> EventLoop<'w> {
                     Ok(()) => {
                         touched.entry(name).or_default();
                         // Before the job is removed: its last attempt may have closed a breaker.
-                        self.notify_turned();
+                        self.notify_transitions();
                     }
                     Err(error) => self.settle(&name, Err(error)),
                 }
@@ -392,14 +392,14 @@ impl<'w> EventLoop<'w> {
             }
             return;
         }
-        let asks = entry.drive.executors.sub_flows.take_asks();
+        let requests = entry.drive.executors.sub_flows.take_requests();
         entry.drive.offer();
         if let Some(at) = entry.drive.due() {
             entry.due = Some(at);
             self.due.insert((at, Arc::clone(name)));
         }
-        for ask in asks {
-            self.answer(name, ask);
+        for request in requests {
+            self.handle_sub_flow_request(name, request);
         }
     }
 }

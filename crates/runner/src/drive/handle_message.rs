@@ -23,11 +23,11 @@ impl JobDriver<'_> {
             JobMessage::Stored(reached, result) => self.answered(reached, result)?,
             JobMessage::Executor(message) => self.handle_executor_message(message)?,
             JobMessage::Outputs(read) => self.handle_outputs(read)?,
-            JobMessage::Reported(report) => self.reported(report),
+            JobMessage::Reported(report) => self.handle_report(report),
             JobMessage::Interrupt => self.interrupted(),
             JobMessage::Cancel => self.decide(&Input::Cancel),
         }
-        self.hand_over_probe();
+        self.submit_probe_result();
         Ok(())
     }
 
@@ -39,10 +39,10 @@ impl JobDriver<'_> {
             let facts = facts.map(|(name, place)| (name, reached.get(place).copied()));
             let mut cache = self.breakers.borrow_mut();
             cache.written(&self.job, at, facts);
-            let turned = cache.take_turned(Some(&self.job.shared_id()));
+            let turned = cache.take_transitions(Some(&self.job.shared_id()));
             drop(cache);
             for turned in &turned {
-                self.turned(turned);
+                self.notify_transition(turned);
             }
         }
         if let Some(saved) = batch.saved.take() {

@@ -117,7 +117,7 @@ impl JobJournal {
         Some((batch, append))
     }
 
-    pub(super) fn writes(&mut self, batch: JournalBatch) {
+    pub(super) fn track(&mut self, batch: JournalBatch) {
         self.batches.push_back(batch);
     }
 
@@ -170,7 +170,7 @@ impl JobJournal {
 
     /// Prepares a batch whose answer was lost for another submission: the append of its records, and the
     /// breakers it has facts for. If the first submission succeeded, the append conflicts.
-    pub(super) fn write_again(&mut self, order: u64) -> Option<(Append, Version, &[Arc<str>])> {
+    pub(super) fn resubmit(&mut self, order: u64) -> Option<(Append, Version, &[Arc<str>])> {
         let mut batches = self.batches.iter_mut();
         let batch = batches.find(|batch| batch.order == order)?;
         batch.fate = BatchFate::Again;

@@ -222,7 +222,7 @@ impl<'w> EventLoop<'w> {
         lost.sort();
         for (order, name) in lost {
             if let Some(entry) = self.jobs.get_mut(&name) {
-                entry.drive.hand_over_again(order);
+                entry.drive.resubmit(order);
             }
         }
         for drive in std::mem::take(&mut self.polling.unbegun) {

@@ -62,7 +62,7 @@ impl JobDriver<'_> {
             }
         }
         self.when_written(AfterCommit::Trust);
-        self.hand_over();
+        self.submit_pending();
         Ok(())
     }
 

@@ -10,8 +10,8 @@ use crate::request::ArrivedResult;
 
 impl JobDriver<'_> {
     /// Takes a result and answers its sender. A result that is known already changes nothing.
-    pub(super) fn reported(&mut self, report: AttemptReport) {
-        match self.arrived(report.arrived) {
+    pub(super) fn handle_report(&mut self, report: AttemptReport) {
+        match self.handle_result(report.arrived) {
             // Nothing can be recorded for an attempt that has not started. Without an answer, the sender
             // sends the result again.
             TokenStatus::Waiting => {}
@@ -27,7 +27,7 @@ impl JobDriver<'_> {
     }
 
     /// Takes a result without answering. Returns the attempt it was for.
-    pub(super) fn arrived(&mut self, arrived: ArrivedResult) -> TokenStatus {
+    pub(super) fn handle_result(&mut self, arrived: ArrivedResult) -> TokenStatus {
         let found = find_token(&self.job, &arrived.step, &arrived.token);
         if let TokenStatus::Running(start) = found {
             let (output, failure, error) = match arrived.result {

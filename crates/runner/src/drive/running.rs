@@ -123,7 +123,7 @@ impl<'w> JobDriver<'w> {
         self.observer.tick(&self.job, &self.breakers.borrow().admission);
         self.complete()?;
         self.fill()?;
-        self.hand_over();
+        self.submit_pending();
         self.save_at_rest();
         Ok(())
     }
@@ -206,7 +206,7 @@ impl<'w> JobDriver<'w> {
             }
         }
         if self.job.stage.has_ended() {
-            self.hand_over();
+            self.submit_pending();
             return Ok(());
         }
         // Before anything is recorded as started: an attempt that an existing spool does not know
@@ -221,10 +221,10 @@ impl<'w> JobDriver<'w> {
         }
         self.decide(&Input::Woke);
         self.recover()?;
-        self.hand_over_probe();
+        self.submit_probe_result();
         self.complete()?;
         self.fill()?;
-        self.hand_over();
+        self.submit_pending();
         Ok(())
     }
 

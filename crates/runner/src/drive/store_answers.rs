@@ -22,8 +22,8 @@ impl JobDriver<'_> {
     }
 
     /// Submits a batch again whose answer was lost.
-    pub(super) fn hand_over_again(&mut self, order: u64) {
-        let Some((append, reached, facts)) = self.journal.write_again(order) else {
+    pub(super) fn resubmit(&mut self, order: u64) {
+        let Some((append, reached, facts)) = self.journal.resubmit(order) else {
             return;
         };
         let mut appends = vec![append];
@@ -44,7 +44,7 @@ impl JobDriver<'_> {
                 Some(ReadRequest::Request(asked)) => self.decide(&asked.input()),
                 // Its sender has been answered, so without a running attempt the result waits for one.
                 Some(ReadRequest::Report(arrived)) => {
-                    let waits = matches!(self.arrived(arrived), TokenStatus::Waiting);
+                    let waits = matches!(self.handle_result(arrived), TokenStatus::Waiting);
                     if waits && !mutant::is(Mutant::OfflineResultLost) {
                         continue;
                     }

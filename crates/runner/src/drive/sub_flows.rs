@@ -36,8 +36,8 @@ pub(super) struct SubFlows {
 }
 
 impl EventLoop<'_> {
-    pub(super) fn answer(&mut self, parent: &Arc<str>, ask: SubFlowRequest) {
-        match ask {
+    pub(super) fn handle_sub_flow_request(&mut self, parent: &Arc<str>, request: SubFlowRequest) {
+        match request {
             SubFlowRequest::Run { start, flow } => {
                 let name: Arc<str> = flow.id.as_str().into();
                 let waits = (Arc::clone(parent), start);

@@ -72,7 +72,7 @@ pub struct RunningJob {
     id: String,
     store: Arc<dyn Store>,
     event_loop: drive::LoopHandle,
-    left: oneshot::Receiver<JobResult>,
+    result: oneshot::Receiver<JobResult>,
 }
 
 impl Runner {
@@ -126,10 +126,10 @@ impl Runner {
         let (event_loop, running) = in_background(
             services,
             |_| {},
-            move |name, left| {
+            move |name, result| {
                 if let Some(waiting) = locked(&waiters.0).remove(name) {
                     // The caller may have dropped its `RunningJob`.
-                    drop(waiting.send(left));
+                    drop(waiting.send(result));
                 }
             },
         );
@@ -222,13 +222,13 @@ impl Runner {
     }
 
     fn run_claimed(&self, claimed: ClaimedJob) -> Result<RunningJob, EmbedError> {
-        let (sender, left) = oneshot::channel();
+        let (sender, result) = oneshot::channel();
         let id = claimed.job.id().to_owned();
         let running = RunningJob {
             id: id.clone(),
             store: Arc::clone(&self.store),
             event_loop: self.event_loop.clone(),
-            left,
+            result,
         };
         if claimed.job.stage.has_ended() {
             let job = claimed.let_go(&*self.store);
@@ -276,17 +276,17 @@ impl Runner {
             let secret = Secrets::is_named(plan.workflow(), name);
             std::env::var(name).ok().filter(|_| !secret)
         };
-        let drawn = || random_number().map_err(system("random numbers"));
+        let random = || random_number().map_err(system("random numbers"));
         let around = SubmissionContext {
             job: job.to_owned(),
             file: job.to_owned(),
             working_dir: here.display().to_string(),
-            seed: drawn()?,
+            seed: random()?,
             operator: &operator,
             variable: &variable,
             release: env!("CARGO_PKG_VERSION").to_owned(),
             flow: None,
-            token_key: Some(drawn()?),
+            token_key: Some(random()?),
         };
         Ok(submission(Arc::clone(&plan), source.text(), around)?)
     }
@@ -333,8 +333,8 @@ impl RunningJob {
     /// Returns an error if the job could not be run to its end. Everything on record stays on record, and
     /// the job can be resumed.
     pub fn wait(self) -> Result<FinishedJob, EmbedError> {
-        let Self { id, store, left, .. } = self;
-        finished(wait_for(left), id, store)
+        let Self { id, store, result, .. } = self;
+        finished(wait_for(result), id, store)
     }
 
     /// The async form of [`wait`](Self::wait).
@@ -344,8 +344,8 @@ impl RunningJob {
     /// Returns an error if the job could not be run to its end. Everything on record stays on record, and
     /// the job can be resumed.
     pub async fn finished(self) -> Result<FinishedJob, EmbedError> {
-        let Self { id, store, left, .. } = self;
-        finished(left.await, id, store)
+        let Self { id, store, result, .. } = self;
+        finished(result.await, id, store)
     }
 }
 
@@ -376,11 +376,11 @@ fn system(what: &'static str) -> impl Fn(std::io::Error) -> EmbedError {
 }
 
 fn finished(
-    left: Result<JobResult, oneshot::error::RecvError>,
+    result: Result<JobResult, oneshot::error::RecvError>,
     id: String,
     store: Arc<dyn Store>,
 ) -> Result<FinishedJob, EmbedError> {
-    let left: JobResult = left.map_err(|_| EmbedError::Gone { job: id })?;
-    let job: Job = left?;
+    let result: JobResult = result.map_err(|_| EmbedError::Gone { job: id })?;
+    let job: Job = result?;
     Ok(FinishedJob { job, store })
 }

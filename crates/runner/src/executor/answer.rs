@@ -89,7 +89,7 @@ pub fn step_result(text: &str) -> StepResult {
 }
 
 /// The wait that `Retry-After` asks for: seconds, or an HTTP date.
-pub(super) fn wait(text: &str, now: SystemTime) -> Option<Duration> {
+pub(super) fn parse_retry_after(text: &str, now: SystemTime) -> Option<Duration> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty() {
         // A number that does not fit is longer than any limit.
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
@@ -98,7 +98,7 @@ pub(super) fn wait(text: &str, now: SystemTime) -> Option<Duration> {
     Some(until.duration_since(now).unwrap_or_default())
 }
 
-pub(super) fn beginning(text: &str, most: usize) -> &str {
+pub(super) fn prefix(text: &str, most: usize) -> &str {
     text.get(..text.floor_char_boundary(most)).unwrap_or_default()
 }
 
@@ -115,16 +115,16 @@ mod tests {
     #[test]
     fn retry_after_is_seconds_or_an_http_date() {
         let now = UNIX_EPOCH + Duration::from_secs(784_111_777);
-        assert_eq!(wait("120", now), Some(Duration::from_mins(2)));
-        assert_eq!(wait("0", now), Some(Duration::ZERO));
+        assert_eq!(parse_retry_after("120", now), Some(Duration::from_mins(2)));
+        assert_eq!(parse_retry_after("0", now), Some(Duration::ZERO));
         let date = "Sun, 06 Nov 1994 08:49:47 GMT";
-        assert_eq!(wait(date, now), Some(Duration::from_secs(10)));
+        assert_eq!(parse_retry_after(date, now), Some(Duration::from_secs(10)));
         let past = "Sun, 06 Nov 1994 08:00:00 GMT";
-        assert_eq!(wait(past, now), Some(Duration::ZERO));
+        assert_eq!(parse_retry_after(past, now), Some(Duration::ZERO));
         let huge = "99999999999999999999999";
-        assert_eq!(wait(huge, now), Some(Duration::from_secs(u64::MAX)));
+        assert_eq!(parse_retry_after(huge, now), Some(Duration::from_secs(u64::MAX)));
         for wrong in ["", "-1", "1.5", "soon", "2s"] {
-            assert_eq!(wait(wrong, now), None, "{wrong}");
+            assert_eq!(parse_retry_after(wrong, now), None, "{wrong}");
         }
     }
 

@@ -17,7 +17,7 @@ use undaunted_engine::task::{FunctionCall, Task, TaskWork};
 use undaunted_engine::workflow::Action;
 use undaunted_policy::{FailureCause, FailureClass};
 
-use super::answer::{MOST, SHOWN, beginning};
+use super::answer::{MOST, SHOWN, prefix};
 use super::{AttemptFate, Calls, Executor, ExecutorMessage, StartedAttempt, failed};
 use crate::drive::{DriveError, JobContext, Notifier};
 use crate::machine::Withdraw;
@@ -248,7 +248,7 @@ async fn attempt(function: Option<Function>, order: FunctionOrder) -> AttemptEnd
             end.failure = Some(cause);
             // For rules, the error of a function is what a program writes to its error output.
             end.stderr_end = secrets.redact(failed.error, false);
-            beginning(&end.stderr_end, SHOWN).clone_into(&mut end.error);
+            prefix(&end.stderr_end, SHOWN).clone_into(&mut end.error);
             end.retry_after = failed.retry_after;
         }
     }

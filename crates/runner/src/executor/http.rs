@@ -249,7 +249,7 @@ fn headers(call: &HttpCall) -> Result<HeaderMap, String> {
 
 fn retry_after(response: &Response) -> Option<Duration> {
     let text = response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim();
-    answer::wait(text, SystemTime::now())
+    answer::parse_retry_after(text, SystemTime::now())
 }
 
 /// Reads the body. One that is too long is an error if its status is expected; otherwise it is cut.
@@ -299,7 +299,7 @@ fn causes_without_url(error: &reqwest::Error) -> String {
 /// The end of an attempt that got this answer.
 pub fn judged(order: &HttpOrder, answer: &HttpAnswer) -> AttemptEnd {
     let text = String::from_utf8_lossy(&answer.body);
-    let shown = answer::beginning(&text, SHOWN);
+    let shown = answer::prefix(&text, SHOWN);
     let mut end = AttemptEnd {
         start: order.start,
         stdout_end: shown.to_owned(),

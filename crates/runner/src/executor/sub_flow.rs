@@ -25,12 +25,12 @@ pub(crate) enum SubFlowRequest {
 #[derive(Default)]
 pub(crate) struct InnerFlows {
     awaited: BTreeMap<StartId, Arc<SubFlow>>,
-    asks: Vec<SubFlowRequest>,
+    requests: Vec<SubFlowRequest>,
 }
 
 impl InnerFlows {
-    pub(crate) fn take_asks(&mut self) -> Vec<SubFlowRequest> {
-        std::mem::take(&mut self.asks)
+    pub(crate) fn take_requests(&mut self) -> Vec<SubFlowRequest> {
+        std::mem::take(&mut self.requests)
     }
 }
 
@@ -45,7 +45,7 @@ impl Executor for InnerFlows {
         }
         let flow = Arc::from(flow);
         self.awaited.insert(start, Arc::clone(&flow));
-        self.asks.push(SubFlowRequest::Run { start, flow });
+        self.requests.push(SubFlowRequest::Run { start, flow });
     }
 
     /// Cancels the flow with the attempt that waits for it. If the engine is only shutting down, the flow
@@ -53,7 +53,7 @@ impl Executor for InnerFlows {
     fn cancel(&mut self, start: StartId, context: &JobContext<'_>) -> Option<AttemptEnd> {
         let flow = self.awaited.remove(&start)?;
         if !context.shutdown.is_immediate() {
-            self.asks.push(SubFlowRequest::Cancel(flow));
+            self.requests.push(SubFlowRequest::Cancel(flow));
         }
         let error = "cancelled while waiting for the result";
         Some(failed(start, FailureCause::Interrupted, error))

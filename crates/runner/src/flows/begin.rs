@@ -72,7 +72,7 @@ impl FlowHost {
             job: wanted.id.clone(),
             file: format!("flow {}", wanted.goals.join(", ")),
             working_dir: self.directory.clone(),
-            seed: drawn()?,
+            seed: random()?,
             operator: &self.operator,
             variable: &|_| None,
             release: self.release.clone(),
@@ -82,7 +82,7 @@ impl FlowHost {
                 labels: wanted.labels.clone().into_iter().collect(),
                 parent: None,
             }),
-            token_key: Some(drawn()?),
+            token_key: Some(random()?),
         };
         let submitted = submission(Plan::new(planned.workflow), &planned.text, around)?;
         let Some(claimed) = self.submit(wanted, &submitted)? else {
@@ -145,6 +145,6 @@ impl FlowHost {
     }
 }
 
-fn drawn() -> Result<u64, BeginError> {
+fn random() -> Result<u64, BeginError> {
     random_number().map_err(|error| BeginError::Random(error.to_string()))
 }

@@ -136,8 +136,8 @@ impl KeeperClient {
 
     /// Disconnects, and returns when the keeper has handled all requests. The keeper exits once its last
     /// command has ended; the spool keeps what is not forgotten for the next engine.
-    pub fn goodbye(self) {
-        self.send(&KeeperRequest::Goodbye);
+    pub fn disconnect(self) {
+        self.send(&KeeperRequest::Disconnect);
         while self.events.recv().is_ok_and(|event| event != KeeperEvent::Gone) {}
     }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::shared::{KeeperShared, KeeperState};
 use crate::locked;
 
-pub(crate) fn watch(shared: &KeeperShared) {
+pub(crate) fn run_timer(shared: &KeeperShared) {
     let mut state = locked(&shared.state);
     loop {
         let now = Instant::now();
@@ -14,7 +14,7 @@ pub(crate) fn watch(shared: &KeeperShared) {
             && at <= now
         {
             state.alarms.pop_first();
-            ring(shared, &mut state, id, now);
+            alarm_due(shared, &mut state, id, now);
         }
         if state.patience.is_some_and(|until| until <= now) {
             state.patience = None;
@@ -32,7 +32,7 @@ pub(crate) fn watch(shared: &KeeperShared) {
     }
 }
 
-fn ring(shared: &KeeperShared, state: &mut KeeperState, id: u64, now: Instant) {
+fn alarm_due(shared: &KeeperShared, state: &mut KeeperState, id: u64, now: Instant) {
     let Some(run) = state.runs.get_mut(&id) else {
         return;
     };

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use undaunted_engine::event::codec::read;
 
 use super::frame::{KeeperFrame, framed, next_frame};
-use super::greeting::{not_let_in, understood};
+use super::greeting::{framed_refusal, understood};
 use super::message::{KeeperRefusal, KeeperReply, KeeperRequest};
 use super::serve::thread;
 use super::shared::KeeperShared;
@@ -31,7 +31,7 @@ const GATHERED: usize = 64 << 10;
 pub(crate) fn serve(shared: &Arc<KeeperShared>, mut stream: UnixStream) {
     if let Err(why) = greet(shared, &stream) {
         // An error means that the engine has died.
-        drop(stream.write_all(&not_let_in(why)));
+        drop(stream.write_all(&framed_refusal(why)));
         return;
     }
     let (sender, replies) = channel();
@@ -81,7 +81,7 @@ fn handle_requests(shared: &KeeperShared, stream: UnixStream) {
             Ok(KeeperRequest::CancelAll) => shared.cancel_all(),
             Ok(KeeperRequest::Forget { id }) => locked(&shared.ledger).forget(id),
             Ok(KeeperRequest::Trust) => locked(&shared.ledger).trust(),
-            Ok(KeeperRequest::Goodbye) => return,
+            Ok(KeeperRequest::Disconnect) => return,
             Err(_) => shared.refuse(None, KeeperRefusal::Malformed),
         }
     }

@@ -29,7 +29,7 @@ pub fn understood(greeting: &[u8]) -> Result<(), KeeperRefusal> {
 }
 
 /// The refusal of an engine, framed.
-pub(crate) fn not_let_in(why: KeeperRefusal) -> [u8; 11] {
+pub(crate) fn framed_refusal(why: KeeperRefusal) -> [u8; 11] {
     let why = (0..).zip(WHY).find(|(_, each)| *each == why);
     let number = why.map_or(0, |(number, _)| number);
     [7, 0, 0, 0, REFUSED, 0, number, 0, 0, 0, 0]

@@ -1,7 +1,7 @@
 //! Starting a keeper ahead of its first use.
 //!
 //! Starting its process takes longer than most of what an engine does meanwhile, so [`LaunchedKeeper::begin`]
-//! returns at once, and only [`LaunchedKeeper::meet`] waits.
+//! returns at once, and only [`LaunchedKeeper::wait_for_greeting`] waits.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -73,7 +73,7 @@ impl LaunchedKeeper {
 
     /// Waits for the answer of the keeper. None if the spool has another keeper, or this one was killed
     /// before it could answer.
-    pub(super) fn meet(mut self) -> Result<Option<KeeperGreeting>, KeeperError> {
+    pub(super) fn wait_for_greeting(mut self) -> Result<Option<KeeperGreeting>, KeeperError> {
         let mut stream = BufReader::new(self.stream);
         match read_recovered(&mut stream) {
             Ok((pid, recovered)) => {

@@ -34,7 +34,7 @@ pub(crate) enum KeeperRequest {
     Trust,
     /// The last message of this engine.
     #[n(5)]
-    Goodbye,
+    Disconnect,
 }
 
 /// From the keeper to the engine.

@@ -4,7 +4,6 @@
 //! timeouts with or without an engine. It knows nothing of jobs, retries or policies. [`KeeperClient`] is the
 //! engine's side, [`main`] the keeper process itself.
 
-mod attend;
 mod client;
 mod clock;
 mod command;
@@ -22,6 +21,7 @@ mod serve;
 mod shared;
 mod spec;
 mod start;
+mod worker;
 
 pub use client::{KeeperClient, KeeperError, KeeperEvent};
 #[doc(hidden)]

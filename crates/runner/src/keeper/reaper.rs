@@ -8,8 +8,8 @@ use std::sync::PoisonError;
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, WaitStatus, wait};
 
-use super::attend::attend;
 use super::shared::KeeperShared;
+use super::worker::run_steps;
 use crate::locked;
 use crate::spool::CommandEnd;
 
@@ -48,7 +48,7 @@ fn ended(shared: &KeeperShared, pid: Pid, status: WaitStatus) {
         Err(_) => (false, None),
     };
     if let Some(id) = shared.child_ended(pid, end, reparented) {
-        attend(shared, id);
+        run_steps(shared, id);
     }
     if let Some((pid, status)) = also {
         ended(shared, pid, status);

@@ -115,9 +115,9 @@ fn run_threads(
             shared.end_patience();
         })?;
     } else {
-        shared.watch(&mut locked(&shared.state));
+        shared.start_timer(&mut locked(&shared.state));
     }
-    shared.hire(&mut locked(&shared.state))?;
+    shared.add_worker(&mut locked(&shared.state))?;
     let listening = Arc::clone(shared);
     thread("engines", move || {
         for stream in listener.incoming().flatten() {

@@ -13,7 +13,7 @@ use super::message::{KeeperRefusal, KeeperReply};
 use super::run::{KeeperRun, RunState, RunStep};
 use super::serve::thread;
 use super::spec::CommandSpec;
-use super::{attend, clock};
+use super::{clock, worker};
 use crate::locked;
 use crate::process::ProcessMark;
 use crate::spool::{CommandEnd, EndedBy, OutputSegments, OutputSlots, Spool, SpoolLock};
@@ -56,7 +56,7 @@ pub(crate) struct KeeperState {
     pub(crate) workers: usize,
     pub(crate) idle: usize,
     /// The timer thread runs.
-    pub(crate) is_watched: bool,
+    pub(crate) has_timer: bool,
     pub(crate) alarms: BTreeSet<(Instant, u64)>,
     pub(crate) made: u64,
     pub(crate) engine: bool,
@@ -129,16 +129,16 @@ impl KeeperShared {
             self.work.notify_one();
             if state.queue.len() > state.idle && state.workers < self.most_workers {
                 // Without a new thread the existing ones do the work.
-                drop(self.hire(state));
+                drop(self.add_worker(state));
             }
         }
     }
 
     /// Starts another worker thread. Only when needed: most keepers have few commands at a time, and starting
     /// a thread takes as long as running a small command.
-    pub(crate) fn hire(&self, state: &mut KeeperState) -> io::Result<()> {
+    pub(crate) fn add_worker(&self, state: &mut KeeperState) -> io::Result<()> {
         if let Some(shared) = self.own.upgrade() {
-            thread("commands", move || attend::work(&shared))?;
+            thread("commands", move || worker::work(&shared))?;
             state.workers = state.workers.saturating_add(1);
         }
         Ok(())
@@ -146,12 +146,12 @@ impl KeeperShared {
 
     /// Starts the timer thread. Aborts if that fails: a keeper without it would let commands run for ever,
     /// while a dead one is recovered.
-    pub(crate) fn watch(&self, state: &mut KeeperState) {
-        if !state.is_watched
+    pub(crate) fn start_timer(&self, state: &mut KeeperState) {
+        if !state.has_timer
             && let Some(shared) = self.own.upgrade()
         {
-            state.is_watched = true;
-            if thread("clock", move || clock::watch(&shared)).is_err() {
+            state.has_timer = true;
+            if thread("clock", move || clock::run_timer(&shared)).is_err() {
                 std::process::abort();
             }
         }
@@ -178,7 +178,7 @@ impl KeeperShared {
         }
         if let Some(at) = at {
             state.alarms.insert((at, id));
-            self.watch(state);
+            self.start_timer(state);
             if state.alarms.first() == Some(&(at, id)) {
                 self.alarm.notify_one();
             }

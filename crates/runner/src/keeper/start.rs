@@ -56,7 +56,7 @@ impl KeeperClient {
         on_event: impl Fn(&Spool, KeeperEvent) -> bool + Send + 'static,
     ) -> Result<(Self, RecoveredSpool), KeeperError> {
         let (spool, mut greeting) = match launched {
-            Some(launched) => (launched.spool.clone(), launched.meet()?),
+            Some(launched) => (launched.spool.clone(), launched.wait_for_greeting()?),
             None => (Spool::open(folder)?, None),
         };
         let until = Instant::now().checked_add(TRYING);
@@ -74,7 +74,7 @@ impl KeeperClient {
             if until.is_some_and(|until| until <= Instant::now()) {
                 return Err(KeeperError::Silent(failed));
             }
-            greeting = LaunchedKeeper::of(binary, args, spool.clone())?.meet()?;
+            greeting = LaunchedKeeper::of(binary, args, spool.clone())?.wait_for_greeting()?;
             if greeting.is_none() {
                 std::thread::sleep(PAUSE);
             }

@@ -20,7 +20,7 @@ use crate::executor::{FunctionOrder, Functions, HttpOrder, NewFile, send, write_
 use crate::folder::JobFolder;
 use crate::keeper::{KeeperClient, KeeperError, LaunchedKeeper};
 use crate::locked;
-use crate::process::{end_all, holding};
+use crate::process::{end_all, with_receipt_token};
 use crate::spool::{Spool, SpoolError};
 
 type Launching = JoinHandle<Option<LaunchedKeeper>>;
@@ -107,7 +107,7 @@ impl Machine for LocalMachine {
         let unusable = SpoolError::unusable(reach.folder.path());
         reach.folder.make().map_err(unusable)?;
         if let Some(last) = reach.behind {
-            let begun = Spool::open(&spool)?.begin_behind(last);
+            let begun = Spool::open(&spool)?.begin_after(last);
             begun.map_err(unusable)?;
         }
         let launched = self.launched(&spool);
@@ -122,7 +122,7 @@ impl Machine for LocalMachine {
         let tokens = reach.started.values().filter_map(|it| it.token.clone());
         let tokens: BTreeSet<String> = tokens.collect();
         if recovered.uncertain && !tokens.is_empty() {
-            let found = holding(&tokens).map_err(KeeperError::Processes)?;
+            let found = with_receipt_token(&tokens).map_err(KeeperError::Processes)?;
             end_all(&found, reach.grace);
         }
         let (fates, others) = endings.fates(&reach.started, &recovered, keeper.spool(), reach.now);

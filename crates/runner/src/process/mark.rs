@@ -64,14 +64,14 @@ impl ProcessMark {
 /// Finds processes by the receipt token in their environment: the last resort, when it is no longer known
 /// which keeper started what. All attempts of a command share a token, so it identifies the command and not
 /// the attempt; that suffices to know that one of them is alive.
-pub(crate) fn holding(tokens: &BTreeSet<String>) -> io::Result<Vec<SystemProcess>> {
+pub(crate) fn with_receipt_token(tokens: &BTreeSet<String>) -> io::Result<Vec<SystemProcess>> {
     let own = rustix::process::getpid().as_raw_pid();
     let mut all = SystemProcess::all()?;
-    all.retain(|process| !process.ended && process.pid != own && holds(process.pid, tokens));
+    all.retain(|process| !process.ended && process.pid != own && has_receipt_token(process.pid, tokens));
     Ok(all)
 }
 
-fn holds(pid: i32, tokens: &BTreeSet<String>) -> bool {
+fn has_receipt_token(pid: i32, tokens: &BTreeSet<String>) -> bool {
     let token = environment_variable(pid, TOKEN_VARIABLE);
     token.is_some_and(|token| std::str::from_utf8(&token).is_ok_and(|token| tokens.contains(token)))
 }

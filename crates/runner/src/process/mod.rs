@@ -9,6 +9,6 @@ mod mark;
 mod table;
 
 pub(crate) use ending::{EndedGroup, end_all, signal};
-pub(crate) use mark::{ProcessMark, VARIABLE, holding};
+pub(crate) use mark::{ProcessMark, VARIABLE, with_receipt_token};
 pub(crate) use table::{SystemProcess, boot, descendants, pid_space};
 pub use table::{random_name, random_number};

@@ -144,7 +144,7 @@ struct ReaderOutput {
 }
 
 /// `picked` are items whose histories are read together first.
-fn shown(mut reader: JobReader<'_>, picked: &[Index]) -> ReaderOutput {
+fn output_of(mut reader: JobReader<'_>, picked: &[Index]) -> ReaderOutput {
     let all = all_items(&reader.job);
     let together: BTreeSet<ItemId> = match all.as_slice() {
         [] => BTreeSet::new(),
@@ -201,27 +201,27 @@ fn shown(mut reader: JobReader<'_>, picked: &[Index]) -> ReaderOutput {
 }
 
 /// Reads without an index and saves none.
-fn plainly(store: &MemoryStore, picked: &[Index]) -> ReaderOutput {
+fn without_index(store: &MemoryStore, picked: &[Index]) -> ReaderOutput {
     let nowhere = TempDir::new().unwrap();
     let folder = LocalFolder::new(nowhere.path()).job("a");
     let plans = Plans::default();
     let reader = JobReader::open_indexing(store, &folder, "a", &plans, u64::MAX).unwrap();
-    let shown = shown(reader, picked);
+    let shown = output_of(reader, picked);
     assert!(!folder.index().exists());
     shown
 }
 
-fn indexing(store: &MemoryStore, folder: &JobFolder, many: u64) -> u64 {
+fn save_index(store: &MemoryStore, folder: &JobFolder, many: u64) -> u64 {
     let plans = Plans::default();
     let reader = JobReader::open_indexing(store, folder, "a", &plans, many).unwrap();
     reader.version().0
 }
 
 /// The output of a reader that uses the index in this folder.
-fn by_index(store: &MemoryStore, folder: &JobFolder, picked: &[Index]) -> ReaderOutput {
+fn with_index(store: &MemoryStore, folder: &JobFolder, picked: &[Index]) -> ReaderOutput {
     let plans = Plans::default();
     let reader = JobReader::open_indexing(store, folder, "a", &plans, u64::MAX).unwrap();
-    shown(reader, picked)
+    output_of(reader, picked)
 }
 
 /// Whether the reader uses the index in this folder.
@@ -254,14 +254,14 @@ proptest! {
         for age in ages.into_iter().chain([all]) {
             append(&store, &job.records[written..age], written);
             written = age;
-            let expected = plainly(&store, &picked);
-            prop_assert_eq!(by_index(&store, &folder, &picked), expected);
-            let version = indexing(&store, &folder, 1);
+            let expected = without_index(&store, &picked);
+            prop_assert_eq!(with_index(&store, &folder, &picked), expected);
+            let version = save_index(&store, &folder, 1);
             prop_assert_eq!(version, u64::try_from(age).unwrap());
             prop_assert!(is_used(&store, &folder));
         }
-        let expected = plainly(&store, &picked);
-        prop_assert_eq!(by_index(&store, &folder, &picked), expected);
+        let expected = without_index(&store, &picked);
+        prop_assert_eq!(with_index(&store, &folder, &picked), expected);
     }
 
     #[test]
@@ -275,7 +275,7 @@ proptest! {
         let store = job.store(job.records.len());
         let home = TempDir::new().unwrap();
         let folder = LocalFolder::new(home.path()).job("a");
-        indexing(&store, &folder, 1);
+        save_index(&store, &folder, 1);
         let mut bytes = std::fs::read(folder.index()).unwrap();
         let place = place.index(bytes.len());
         if is_cut {
@@ -285,10 +285,10 @@ proptest! {
         }
         std::fs::write(folder.index(), bytes).unwrap();
         prop_assert!(!is_used(&store, &folder));
-        let expected = plainly(&store, &picked);
-        prop_assert_eq!(by_index(&store, &folder, &picked), expected);
+        let expected = without_index(&store, &picked);
+        prop_assert_eq!(with_index(&store, &folder, &picked), expected);
         // The next reader replaces it.
-        indexing(&store, &folder, 1);
+        save_index(&store, &folder, 1);
         prop_assert!(is_used(&store, &folder));
     }
 
@@ -301,14 +301,14 @@ proptest! {
         let job = job_after(items, &actions);
         let home = TempDir::new().unwrap();
         let folder = LocalFolder::new(home.path()).job("a");
-        indexing(&job.store(job.records.len()), &folder, 1);
+        save_index(&job.store(job.records.len()), &folder, 1);
         let restored = job.store(age.index(job.records.len()).max(1));
-        prop_assert_eq!(by_index(&restored, &folder, &picked), plainly(&restored, &picked));
+        prop_assert_eq!(with_index(&restored, &folder, &picked), without_index(&restored, &picked));
         // After the backup was restored, the job took another course.
         let way: Vec<JobAction> = other.into_iter().chain([JobAction::Finish]).collect();
         let way = job_after(items + 1, &way);
         let store = way.store(way.records.len());
-        prop_assert_eq!(by_index(&store, &folder, &picked), plainly(&store, &picked));
+        prop_assert_eq!(with_index(&store, &folder, &picked), without_index(&store, &picked));
     }
 }
 
@@ -322,7 +322,7 @@ fn the_index_of_another_job_is_not_used() {
     let store = job.store(job.records.len());
     let home = TempDir::new().unwrap();
     let local = LocalFolder::new(home.path());
-    indexing(&store, &local.job("a"), 1);
+    save_index(&store, &local.job("a"), 1);
     std::fs::create_dir_all(local.job("b").path()).unwrap();
     std::fs::copy(local.job("a").index(), local.job("b").index()).unwrap();
     let records: Vec<_> = job.records.iter().map(Record::encode).collect();
@@ -347,7 +347,7 @@ fn an_index_that_cannot_be_saved_is_not_an_error() {
     std::fs::write(home.path().join("jobs"), "").unwrap();
     let folder = LocalFolder::new(home.path()).job("a");
     let all = u64::try_from(job.records.len()).unwrap();
-    assert_eq!(indexing(&store, &folder, 1), all);
+    assert_eq!(save_index(&store, &folder, 1), all);
     assert!(!is_used(&store, &folder));
     let home = TempDir::new().unwrap();
     let folder = LocalFolder::new(home.path()).job("a");
@@ -356,7 +356,7 @@ fn an_index_that_cannot_be_saved_is_not_an_error() {
         std::fs::set_permissions(home.path(), mode).unwrap();
     };
     mode(0o500);
-    assert_eq!(indexing(&store, &folder, 1), all);
+    assert_eq!(save_index(&store, &folder, 1), all);
     mode(0o700);
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct SpoolLog {
     file: File,
     length: u64,
     /// The length beyond which it is rewritten.
-    worth: u64,
+    rewrite_at: u64,
     header: SpoolHeader,
     entries: SpoolEntries,
     /// The file lacks a record that `entries` has, or has only a part of it.
@@ -50,7 +50,7 @@ impl SpoolLog {
             spool: spool.clone(),
             file,
             length,
-            worth: length.saturating_mul(2).max(SMALL),
+            rewrite_at: length.saturating_mul(2).max(SMALL),
             header,
             entries,
             is_behind: false,
@@ -61,7 +61,7 @@ impl SpoolLog {
     /// action must not happen.
     pub(crate) fn announce(&mut self, record: &SpoolRecord) -> io::Result<()> {
         if self.is_behind {
-            self.renew()?;
+            self.rewrite()?;
         }
         self.write(record)?;
         self.entries.apply(record);
@@ -71,9 +71,9 @@ impl SpoolLog {
     /// Adds a record of what has happened. If it cannot be written now, it is written with the next record.
     pub(crate) fn note(&mut self, record: &SpoolRecord) {
         self.entries.apply(record);
-        if self.is_behind || self.length > self.worth {
+        if self.is_behind || self.length > self.rewrite_at {
             // A failure leaves the old log in place; the next record tries again.
-            self.is_behind = self.renew().is_err();
+            self.is_behind = self.rewrite().is_err();
         } else {
             self.is_behind = self.write(record).is_err();
         }
@@ -83,7 +83,7 @@ impl SpoolLog {
     pub(crate) fn trust(&mut self) -> io::Result<()> {
         if self.header.uncertain {
             self.header.uncertain = false;
-            self.renew()?;
+            self.rewrite()?;
         }
         Ok(())
     }
@@ -108,7 +108,7 @@ impl SpoolLog {
         Ok(())
     }
 
-    fn renew(&mut self) -> io::Result<()> {
+    fn rewrite(&mut self) -> io::Result<()> {
         *self = Self::create(&self.spool, self.header.clone(), self.entries.clone())?;
         Ok(())
     }

@@ -88,7 +88,7 @@ impl OutputSegments {
 impl Spool {
     /// Begins after a segment, which may be gone: journals may refer to positions in it, which must not be
     /// reused.
-    pub(crate) fn begin_behind(&self, segment: u32) -> io::Result<()> {
+    pub(crate) fn begin_after(&self, segment: u32) -> io::Result<()> {
         OutputSegment::open(self, segment.saturating_add(1)).map(drop)
     }
 }

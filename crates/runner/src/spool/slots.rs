@@ -53,15 +53,15 @@ impl OutputSlots {
         Ok(OutputSlot { number, out: open(out)?, err: open(err)? })
     }
 
-    pub(crate) fn give_back(&self, slot: OutputSlot) {
+    pub(crate) fn reuse(&self, slot: OutputSlot) {
         if slot.empty().is_err() {
-            return self.give_up(slot);
+            return self.discard(slot);
         }
         locked(&self.state).free.push(slot);
     }
 
     /// Removes a pair that a process may still write to. Its space is free when the last writer ends.
-    pub(crate) fn give_up(&self, slot: OutputSlot) {
+    pub(crate) fn discard(&self, slot: OutputSlot) {
         for path in self.spool.slot(slot.number) {
             // A file that stays is harmless: its number is never reused, and the next keeper clears the
             // folder.

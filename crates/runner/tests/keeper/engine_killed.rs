@@ -63,14 +63,14 @@ fn a_command_that_ended_without_an_engine_is_read_from_the_log() {
         assert_eq!(ended.end, CommandEnd::Code(6));
         assert_eq!(keeper.spool().capture(&ended.stdout, 9).unwrap(), b"said\n");
         assert!(!recovered.uncertain);
-        keeper.goodbye();
+        keeper.disconnect();
     }
     let recovered = undaunted_runner::keeper::recover(&fixture.spool()).unwrap();
     assert!(matches!(recovered.fate(1), CommandFate::Exited(_)));
 
     let (keeper, _) = fixture.keeper();
     keeper.forget(1);
-    keeper.goodbye();
+    keeper.disconnect();
     let (_keeper, recovered) = fixture.keeper();
     assert_eq!(recovered.fate(1), CommandFate::NeverBegan);
 }

@@ -103,7 +103,7 @@ fn attempts_of_release_0_1_are_recovered() {
     for id in 1..=10 {
         keeper.forget(id);
     }
-    keeper.goodbye();
+    keeper.disconnect();
     let recovered = undaunted_runner::keeper::recover(&fixture.spool()).unwrap();
     let known: Vec<u64> = recovered.known().map(|(id, _)| id).collect();
     assert_eq!(known, [11, u64::MAX]);

@@ -142,7 +142,7 @@ fn after_another_boot_the_spool_is_not_trusted() {
     let (keeper, recovered) = fixture.keeper();
     assert!(recovered.uncertain);
     keeper.trust();
-    keeper.goodbye();
+    keeper.disconnect();
     let (_keeper, recovered) = fixture.keeper();
     assert_eq!(recovered.fate(2), CommandFate::NeverBegan);
     assert!(matches!(recovered.fate(1), CommandFate::Vanished(Some(_))));

@@ -155,7 +155,7 @@ fn consecutive_keepers_never_overwrite_kept_output() {
             fixture.line("up");
             kill_and_wait(pid);
         } else {
-            keeper.goodbye();
+            keeper.disconnect();
             KeeperFixture::eventually("the keeper's end", || (!is_alive(pid)).then_some(()));
         }
     }

@@ -141,18 +141,18 @@ fn the_keeper_exits_when_nothing_is_left_to_do() {
     let pid = keeper.pid();
     keeper.run(fixture.shell(1, "exit 3")).unwrap();
     exited(&keeper, 1);
-    keeper.goodbye();
+    keeper.disconnect();
     KeeperFixture::eventually("the keeper's end", || (!is_alive(pid)).then_some(()));
     assert!(!fixture.spool().join("socket").exists());
 }
 
 #[test]
-fn the_keeper_stays_for_its_commands_after_a_goodbye() {
+fn the_keeper_stays_for_its_commands_after_disconnecting() {
     let (fixture, keeper) = KeeperFixture::started();
     let pid = keeper.pid();
     keeper.run(fixture.shell(1, "echo up > up; while [ ! -e go ]; do sleep 0.01; done")).unwrap();
     fixture.line("up");
-    keeper.goodbye();
+    keeper.disconnect();
     assert!(is_alive(pid));
     std::fs::write(fixture.path("go"), "").unwrap();
     KeeperFixture::eventually("the keeper's end", || (!is_alive(pid)).then_some(()));

@@ -11,7 +11,7 @@ use undaunted_engine::event::codec::read;
 use super::{KeeperRefusal, KeeperReply, KeeperRequest, reread_reply, reread_request, written};
 use crate::keeper::CommandSpec;
 use crate::keeper::frame::{KeeperFrame, framed, next_frame};
-use crate::keeper::greeting::{greeting, not_let_in, refusal, understood};
+use crate::keeper::greeting::{framed_refusal, greeting, refusal, understood};
 use crate::spool::reread_log;
 
 fn text() -> impl Strategy<Value = OsString> {
@@ -92,7 +92,7 @@ fn the_greeting_and_its_refusal_keep_their_bytes() {
     assert_eq!(understood(&[0, 2, 0, 0, 0, 0]), Err(KeeperRefusal::Malformed));
     let reasons = [KeeperRefusal::Malformed, KeeperRefusal::Version, KeeperRefusal::Busy];
     for (number, why) in (0..).zip(reasons) {
-        let refused = not_let_in(why);
+        let refused = framed_refusal(why);
         assert_eq!(refused, [7, 0, 0, 0, 5, 0, number, 0, 0, 0, 0]);
         assert_eq!(refusal(&refused[4..]), Some(why));
     }

@@ -34,13 +34,13 @@ pub(crate) fn work(shared: &KeeperShared) {
             state.queue.pop_front()
         };
         if let Some(id) = id {
-            attend(shared, id);
+            run_steps(shared, id);
         }
     }
 }
 
 /// Carries out all steps of a command that is marked as busy.
-pub(crate) fn attend(shared: &KeeperShared, id: u64) {
+pub(crate) fn run_steps(shared: &KeeperShared, id: u64) {
     while let Some(step) = shared.next_step(id) {
         match step {
             RunStep::Spawn(spec) => spawn(shared, &spec),
@@ -56,12 +56,12 @@ fn spawn(shared: &KeeperShared, spec: &CommandSpec) {
     let began = SystemTime::now();
     let slot = match shared.slots.take() {
         Ok(slot) => slot,
-        Err(error) => return withdraw(shared, id, &error),
+        Err(error) => return refuse_start(shared, id, &error),
     };
     let announced = locked(&shared.ledger).spawning(id, began, slot.number, spec.grace);
     if let Err(error) = announced {
-        shared.slots.give_back(slot);
-        return withdraw(shared, id, &error);
+        shared.slots.reuse(slot);
+        return refuse_start(shared, id, &error);
     }
     failpoint::reach("spawning", id);
     let entering = shared.spawning.read().unwrap_or_else(PoisonError::into_inner);
@@ -97,7 +97,7 @@ fn spawn(shared: &KeeperShared, spec: &CommandSpec) {
 }
 
 /// Refuses a command whose start could not be recorded, so it never began.
-fn withdraw(shared: &KeeperShared, id: u64, error: &std::io::Error) {
+fn refuse_start(shared: &KeeperShared, id: u64, error: &std::io::Error) {
     locked(&shared.state).remove(id);
     let errno = error.raw_os_error().unwrap_or_default();
     shared.refuse(Some(id), KeeperRefusal::Spool(errno));
@@ -106,7 +106,7 @@ fn withdraw(shared: &KeeperShared, id: u64, error: &std::io::Error) {
 }
 
 fn send(shared: &KeeperShared, id: u64, signal: Signal) {
-    let Some((leader, _)) = standing(shared, id) else {
+    let Some((leader, _)) = process_and_end(shared, id) else {
         return;
     };
     // If the processes cannot be read, the group still gets its signal.
@@ -123,7 +123,7 @@ fn send(shared: &KeeperShared, id: u64, signal: Signal) {
 /// The command's own process has ended. If none of its other processes runs, the command has ended. Other
 /// processes of a successful command may stay; those of a failed one are ended first.
 fn settle(shared: &KeeperShared, id: u64) {
-    let Some((leader, Some(end))) = standing(shared, id) else {
+    let Some((leader, Some(end))) = process_and_end(shared, id) else {
         return;
     };
     let (reparented, ending) = {
@@ -146,7 +146,7 @@ fn settle(shared: &KeeperShared, id: u64) {
         ProcessFamily::default()
     };
     if family.members.is_empty() {
-        return conclude_with(shared, id, &family);
+        return conclude_family(shared, id, &family);
     }
     let mut state = locked(&shared.state);
     let Some(run) = state.runs.get_mut(&id) else {
@@ -155,7 +155,7 @@ fn settle(shared: &KeeperShared, id: u64) {
     match ending {
         None if end.is_success() && run.why() == EndedBy::Itself => {
             drop(state);
-            conclude_with(shared, id, &family);
+            conclude_family(shared, id, &family);
         }
         None => {
             run.end(run.why(), Instant::now());
@@ -177,13 +177,13 @@ fn try_later(shared: &KeeperShared, id: u64) {
 }
 
 /// The process of a command, and how it ended if it has.
-fn standing(shared: &KeeperShared, id: u64) -> Option<(i32, Option<CommandEnd>)> {
+fn process_and_end(shared: &KeeperShared, id: u64) -> Option<(i32, Option<CommandEnd>)> {
     let state = locked(&shared.state);
     let run = state.runs.get(&id)?;
     Some((run.pid?, run.end))
 }
 
-fn conclude_with(shared: &KeeperShared, id: u64, family: &ProcessFamily) {
+fn conclude_family(shared: &KeeperShared, id: u64, family: &ProcessFamily) {
     let left = family.members.iter().chain(&family.unclaimed);
     // The keeper is notified only of the ends of its own children.
     let children = left.filter(|each| each.parent == shared.pid);
@@ -199,16 +199,16 @@ fn conclude_with(shared: &KeeperShared, id: u64, family: &ProcessFamily) {
 fn conclude(shared: &KeeperShared, id: u64, left: u32) {
     let Some((end, why, began, capture, slot)) = ({
         let mut state = locked(&shared.state);
-        state.runs.get_mut(&id).and_then(facts)
+        state.runs.get_mut(&id).and_then(exit_facts)
     }) else {
         return;
     };
-    let keep = |file, head| keep(shared, id, file, head);
+    let keep = |file, head| keep_output(shared, id, file, head);
     let (stdout, stderr) = (keep(&slot.out, capture), keep(&slot.err, 0));
     if left == 0 {
-        shared.slots.give_back(slot);
+        shared.slots.reuse(slot);
     } else {
-        shared.slots.give_up(slot);
+        shared.slots.discard(slot);
     }
     failpoint::reach("exited", id);
     locked(&shared.ledger).exited(CommandExit {
@@ -230,7 +230,7 @@ fn conclude(shared: &KeeperShared, id: u64, left: u32) {
 /// Keeps an output. While the disk is full it waits and reports that to the engine: the bytes are still in
 /// the slot, and the end of a command must not be recorded without an output that may be needed. After any
 /// other error only the length is kept, since the end itself matters more.
-fn keep(shared: &KeeperShared, id: u64, file: &std::fs::File, head: u64) -> SpooledOutput {
+fn keep_output(shared: &KeeperShared, id: u64, file: &std::fs::File, head: u64) -> SpooledOutput {
     loop {
         match shared.segments.keep(file, head) {
             Ok(kept) => return kept,
@@ -239,7 +239,7 @@ fn keep(shared: &KeeperShared, id: u64, file: &std::fs::File, head: u64) -> Spoo
                 shared.refuse(Some(id), KeeperRefusal::Spool(errno));
                 std::thread::sleep(ROOM);
             }
-            Err(_) => return lost(file),
+            Err(_) => return length_only(file),
         }
     }
 }
@@ -249,12 +249,12 @@ fn is_full(error: &std::io::Error) -> bool {
     matches!(error.kind(), StorageFull | QuotaExceeded)
 }
 
-fn facts(run: &mut KeeperRun) -> Option<(CommandEnd, EndedBy, SystemTime, u64, OutputSlot)> {
+fn exit_facts(run: &mut KeeperRun) -> Option<(CommandEnd, EndedBy, SystemTime, u64, OutputSlot)> {
     let why = run.why();
     let slot = run.slot.take()?;
     Some((run.end?, why, run.began, run.limits.capture, slot))
 }
 
-fn lost(file: &std::fs::File) -> SpooledOutput {
+fn length_only(file: &std::fs::File) -> SpooledOutput {
     SpooledOutput { length: file.metadata().map_or(0, |found| found.len()), ..SpooledOutput::default() }
 }
