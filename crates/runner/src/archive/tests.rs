@@ -39,6 +39,15 @@ impl ArchiveFixture {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
+    /// With a store and a catalog that have the ended flow `wf-1`.
+    fn with_ended_flow() -> (Self, MemoryStore, CatalogHandle) {
+        let store = MemoryStore::new();
+        let catalog_handle = CatalogHandle::open(Arc::new(store.another())).unwrap();
+        ended(&store, "wf-1");
+        enter(&store, &catalog_handle, "wf-1");
+        (Self::new(), store, catalog_handle)
+    }
+
     fn store(&self) -> PathBuf {
         self.folder.path().join("store")
     }
@@ -152,11 +161,7 @@ fn a_flow_is_archived_and_restored_unchanged() {
 #[test]
 fn the_archive_format_is_unchanged_and_readable() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/flow.undaunted.jsonl");
-    let fixture = ArchiveFixture::new();
-    let store = MemoryStore::new();
-    let catalog_handle = CatalogHandle::open(Arc::new(store.another())).unwrap();
-    ended(&store, "wf-1");
-    enter(&store, &catalog_handle, "wf-1");
+    let (fixture, store, catalog_handle) = ArchiveFixture::with_ended_flow();
     let file = fixture.archive(&store, Some(&catalog_handle), "wf-1").unwrap();
     let text = fs::read_to_string(&file).unwrap();
     assert_eq!(text, fs::read_to_string(&golden).unwrap_or_default());
@@ -192,11 +197,7 @@ fn a_job_that_is_running_or_has_not_ended_is_not_archived() {
 
 #[test]
 fn a_job_whose_archive_cannot_be_written_stays_in_the_store() {
-    let fixture = ArchiveFixture::new();
-    let store = MemoryStore::new();
-    let catalog_handle = CatalogHandle::open(Arc::new(store.another())).unwrap();
-    ended(&store, "wf-1");
-    enter(&store, &catalog_handle, "wf-1");
+    let (fixture, store, catalog_handle) = ArchiveFixture::with_ended_flow();
     fs::write(fixture.archives(), "a file").unwrap();
     let refused = fixture.archive(&store, Some(&catalog_handle), "wf-1").unwrap_err();
     assert!(matches!(refused, ArchiveError::Io { .. }), "{refused:?}");
@@ -233,11 +234,7 @@ fn a_file_that_is_not_an_archive_of_the_job_is_not_replaced() {
 
 #[test]
 fn an_archive_that_is_older_than_the_job_is_replaced() {
-    let fixture = ArchiveFixture::new();
-    let store = MemoryStore::new();
-    let catalog_handle = CatalogHandle::open(Arc::new(store.another())).unwrap();
-    ended(&store, "wf-1");
-    enter(&store, &catalog_handle, "wf-1");
+    let (fixture, store, catalog_handle) = ArchiveFixture::with_ended_flow();
     let file = fixture.archive(&store, Some(&catalog_handle), "wf-1").unwrap();
     let older = fs::read_to_string(&file).unwrap();
     restore(&store, None, &file).unwrap();

@@ -21,12 +21,12 @@ pub(super) trait CatalogTask: Send {
 }
 
 /// The outer error is the store's, the inner one the refusal of `decide`.
-pub(super) type ChangeResult<E> = Result<Result<Vec<CatalogEvent>, E>, JournalError>;
+pub(super) type CatalogChangeResult<E> = Result<Result<Vec<CatalogEvent>, E>, JournalError>;
 
 pub(super) struct CatalogChange<D, E> {
     pub(super) decide: D,
     pub(super) decided: Option<Result<Vec<CatalogEvent>, E>>,
-    pub(super) sender: mpsc::SyncSender<ChangeResult<E>>,
+    pub(super) sender: mpsc::SyncSender<CatalogChangeResult<E>>,
 }
 
 impl<D, E> CatalogTask for CatalogChange<D, E>

@@ -35,6 +35,18 @@ fn deactivated(flow: &str) -> CatalogEvent {
     }
 }
 
+/// A catalog whose first note is being written until the store is resumed.
+fn stalled() -> (Arc<FaultyStore>, Faults, CatalogHandle) {
+    let faults = Faults::none().at_append(1, Fault::Stall);
+    let store = Arc::new(FaultyStore::new(Box::new(MemoryStore::new()), faults.clone()));
+    let handle = CatalogHandle::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
+    handle.note(activated("first"));
+    while store.waiting() == 0 {
+        thread::yield_now();
+    }
+    (store, faults, handle)
+}
+
 /// Registers a step. If another definition of it exists, returns that as the error.
 fn register(handle: &CatalogHandle, id: &str, definition: &str) -> Result<bool, Arc<str>> {
     let (id, definition) = (id.to_owned(), definition.to_owned());
@@ -80,16 +92,10 @@ fn of_two_conflicting_registrations_of_a_step_exactly_one_succeeds() {
 #[test]
 fn equal_registrations_in_one_batch_see_each_other() {
     const CALLERS: usize = 16;
-    let faults = Faults::none().at_append(1, Fault::Stall);
-    let store = Arc::new(FaultyStore::new(Box::new(MemoryStore::new()), faults.clone()));
-    let handle = CatalogHandle::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
-    handle.note(activated("f"));
+    let (store, _, handle) = stalled();
     let made: usize = thread::scope(|scope| {
         let callers = (0..CALLERS).map(|_| scope.spawn(|| register(&handle, "a", "1").unwrap()));
         let callers: Vec<_> = callers.collect();
-        while store.waiting() == 0 {
-            thread::yield_now();
-        }
         store.resume();
         callers.into_iter().map(|it| usize::from(it.join().unwrap())).sum()
     });
@@ -127,13 +133,7 @@ fn notes_of_many_threads_are_written_once_and_survive_reopening() {
 
 #[test]
 fn ten_thousand_notes_are_written_in_a_few_appends() {
-    let faults = Faults::none().at_append(1, Fault::Stall);
-    let store = Arc::new(FaultyStore::new(Box::new(MemoryStore::new()), faults.clone()));
-    let handle = CatalogHandle::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
-    handle.note(activated("first"));
-    while store.waiting() == 0 {
-        thread::yield_now();
-    }
+    let (store, faults, handle) = stalled();
     for flow in 0..10_000 {
         handle.note(activated(&flow.to_string()));
     }
@@ -242,13 +242,7 @@ fn flush_returns_the_error_of_a_note_once() {
 
 #[test]
 fn a_note_that_is_too_large_is_refused_alone() {
-    let faults = Faults::none().at_append(1, Fault::Stall);
-    let store = Arc::new(FaultyStore::new(Box::new(MemoryStore::new()), faults));
-    let handle = CatalogHandle::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
-    handle.note(activated("first"));
-    while store.waiting() == 0 {
-        thread::yield_now();
-    }
+    let (store, _, handle) = stalled();
     handle.note(activated("before"));
     handle.note(CatalogEvent::StepRegistered { id: "a".to_owned(), definition: " ".repeat(LARGEST_RECORD) });
     handle.note(activated("behind"));

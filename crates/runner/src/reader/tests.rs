@@ -36,7 +36,7 @@ reduce: [{shell: r}]
 ";
 
 #[derive(Clone, Debug)]
-enum JobAction {
+enum TestJobAction {
     /// Start all items that may start.
     Start,
     End {
@@ -54,25 +54,25 @@ enum JobAction {
     Update,
 }
 
-fn action() -> impl Strategy<Value = JobAction> {
+fn action() -> impl Strategy<Value = TestJobAction> {
     let failure = prop_oneof![
         3 => Just(None),
         2 => Just(Some(FailureCause::Exit(1))),
         2 => Just(Some(FailureCause::Exit(3))),
     ];
     prop_oneof![
-        10 => Just(JobAction::Start),
-        14 => (any::<Index>(), failure).prop_map(|(which, failure)| JobAction::End { which, failure }),
-        2 => Just(JobAction::Finish),
-        2 => any::<bool>().prop_map(|reduce| JobAction::Redrive { reduce }),
-        1 => Just(JobAction::Drop),
-        1 => Just(JobAction::Suspend),
-        3 => Just(JobAction::Update),
+        10 => Just(TestJobAction::Start),
+        14 => (any::<Index>(), failure).prop_map(|(which, failure)| TestJobAction::End { which, failure }),
+        2 => Just(TestJobAction::Finish),
+        2 => any::<bool>().prop_map(|reduce| TestJobAction::Redrive { reduce }),
+        1 => Just(TestJobAction::Drop),
+        1 => Just(TestJobAction::Suspend),
+        3 => Just(TestJobAction::Update),
     ]
 }
 
 /// A job of so many items after these actions.
-fn job_after(items: u32, actions: &[JobAction]) -> TestJob {
+fn job_after(items: u32, actions: &[TestJobAction]) -> TestJob {
     // Jobs of different sizes have no record in common: the last record that an index covers tells them
     // apart.
     let now = Timestamp::from_millis(1_700_000_000_000 + u64::from(items));
@@ -83,17 +83,17 @@ fn job_after(items: u32, actions: &[JobAction]) -> TestJob {
     job
 }
 
-fn act(job: &mut TestJob, action: &JobAction) {
+fn act(job: &mut TestJob, action: &TestJobAction) {
     let dead: Vec<ItemId> = job.job.dead.keys().copied().collect();
     match action {
-        JobAction::Start => start_all(job),
-        JobAction::End { which, failure } => {
+        TestJobAction::Start => start_all(job),
+        TestJobAction::End { which, failure } => {
             let running: Vec<StartId> = job.job.starts.running.keys().copied().collect();
             if !running.is_empty() {
                 job.end(*which.get(&running), *failure);
             }
         }
-        JobAction::Finish => {
+        TestJobAction::Finish => {
             for _ in 0..60 {
                 start_all(job);
                 let running = job.job.starts.running.keys().copied();
@@ -103,13 +103,13 @@ fn act(job: &mut TestJob, action: &JobAction) {
                 job.now = job.now.after(Duration::from_secs(9));
             }
         }
-        JobAction::Redrive { reduce } => job.input(&Input::Redrive { items: dead, reduce: *reduce }),
-        JobAction::Drop => job.input(&Input::Drop { items: dead.into_iter().take(1).collect() }),
-        JobAction::Suspend => {
+        TestJobAction::Redrive { reduce } => job.input(&Input::Redrive { items: dead, reduce: *reduce }),
+        TestJobAction::Drop => job.input(&Input::Drop { items: dead.into_iter().take(1).collect() }),
+        TestJobAction::Suspend => {
             job.input(&Input::Suspend);
             job.input(&Input::Resume { seen: None });
         }
-        JobAction::Update => {
+        TestJobAction::Update => {
             let text = &job.job.submitted().text;
             let there = text.replace("exit_code: 3", "exit_code: [3, 4]");
             let text =
@@ -232,7 +232,7 @@ fn is_used(store: &MemoryStore, folder: &JobFolder) -> bool {
     steps.any(|step| step.items.are_left_out())
 }
 
-fn case() -> impl Strategy<Value = (u32, Vec<JobAction>, Vec<Index>)> {
+fn case() -> impl Strategy<Value = (u32, Vec<TestJobAction>, Vec<Index>)> {
     (1_u32..8, vec(action(), 0..40), vec(any::<Index>(), 1..4))
 }
 
@@ -305,7 +305,7 @@ proptest! {
         let restored = job.store(age.index(job.records.len()).max(1));
         prop_assert_eq!(with_index(&restored, &folder, &picked), without_index(&restored, &picked));
         // After the backup was restored, the job took another course.
-        let way: Vec<JobAction> = other.into_iter().chain([JobAction::Finish]).collect();
+        let way: Vec<TestJobAction> = other.into_iter().chain([TestJobAction::Finish]).collect();
         let way = job_after(items + 1, &way);
         let store = way.store(way.records.len());
         prop_assert_eq!(with_index(&store, &folder, &picked), without_index(&store, &picked));
@@ -313,7 +313,7 @@ proptest! {
 }
 
 fn finished() -> TestJob {
-    job_after(4, &[JobAction::Finish, JobAction::Redrive { reduce: true }, JobAction::Finish])
+    job_after(4, &[TestJobAction::Finish, TestJobAction::Redrive { reduce: true }, TestJobAction::Finish])
 }
 
 #[test]
