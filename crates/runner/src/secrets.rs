@@ -7,6 +7,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use crate::redact::Redaction;
+use undaunted_engine::job::Job;
 use undaunted_engine::workflow::{SecretSource, Workflow};
 
 #[derive(Clone, Default)]
@@ -45,6 +46,11 @@ impl Secrets {
             values.push((name.clone(), value));
         }
         Ok(Self { values, withheld: false })
+    }
+
+    /// Reads the secrets of a job, with paths relative to its working directory.
+    pub(crate) fn of_job(job: &Job) -> Result<Self, SecretError> {
+        Self::read(job.workflow(), Path::new(&job.submitted().working_dir))
     }
 
     /// The values are not known here, so no text of the job may be shown.

@@ -64,7 +64,7 @@ impl JobDriver<'_> {
         }
         if self.job.ends(item) {
             let error = "cancelled before it began";
-            self.context.end(failed(start, FailureCause::Interrupted, error));
+            self.context.fail(start, FailureCause::Interrupted, error);
             return Ok(());
         }
         // A program that begins now would delay the shutdown.
@@ -90,7 +90,7 @@ impl JobDriver<'_> {
                 self.begin_task(start, task);
             }
             // Its start is on record, but an input of the command no longer exists.
-            Err(why) => self.context.end(failed(start, FailureCause::Other(FailureClass::Permanent), why)),
+            Err(why) => self.context.fail(start, FailureCause::Other(FailureClass::Permanent), why),
         }
         Ok(())
     }

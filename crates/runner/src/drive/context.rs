@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use undaunted_engine::id::StartId;
-use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::job::Job;
 use undaunted_policy::{FailureCause, FailureClass, Timestamp};
 
@@ -55,15 +54,15 @@ impl<'w> JobContext<'w> {
         self.clock.at(self.services.machine.uptime())
     }
 
-    /// Reports the end of an attempt by a message, since the job may be in the middle of a change.
-    pub(crate) fn end(&self, end: AttemptEnd) {
-        self.notifier.send(ExecutorMessage::Ended(Box::new(end)));
+    /// Reports a failed attempt by a message, since the job may be in the middle of a change.
+    pub(crate) fn fail(&self, start: StartId, cause: FailureCause, error: impl Into<String>) {
+        self.notifier.send(ExecutorMessage::Ended(Box::new(failed(start, cause, error))));
     }
 
     /// Reports that an executor got work of another kind.
     pub(crate) fn cannot_begin(&self, start: StartId) {
         let why = "this release cannot run the command";
-        self.end(failed(start, FailureCause::Other(FailureClass::Permanent), why));
+        self.fail(start, FailureCause::Other(FailureClass::Permanent), why);
     }
 }
 

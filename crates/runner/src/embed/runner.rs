@@ -235,10 +235,8 @@ impl Runner {
             drop(sender.send(Ok(job)));
             return Ok(running);
         }
-        let ready = self.registered(&id, claimed.job.plan()).and_then(|()| {
-            let directory = claimed.job.submitted().working_dir.clone();
-            Ok(Secrets::read(claimed.job.workflow(), Path::new(&directory))?)
-        });
+        let registered = self.registered(&id, claimed.job.plan());
+        let ready = registered.and_then(|()| Ok(Secrets::of_job(&claimed.job)?));
         match ready {
             Ok(secrets) => {
                 locked(&self.waiting).insert(id, sender);

@@ -26,7 +26,7 @@ impl Calls {
     ) {
         if context.shutdown.is_immediate() {
             let error = "cancelled before it began";
-            return context.end(failed(start, FailureCause::Interrupted, error));
+            return context.fail(start, FailureCause::Interrupted, error);
         }
         self.under_way.insert(start, call());
     }

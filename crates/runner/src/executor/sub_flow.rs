@@ -41,7 +41,7 @@ impl Executor for InnerFlows {
         };
         if flow.is_too_deep() {
             let why = "sub-flows are nested too deeply; check whether two flow steps refer to each other";
-            return context.end(failed(start, FailureCause::Other(FailureClass::Permanent), why));
+            return context.fail(start, FailureCause::Other(FailureClass::Permanent), why);
         }
         let flow = Arc::from(flow);
         self.awaited.insert(start, Arc::clone(&flow));

@@ -6,11 +6,11 @@ use undaunted_engine::workflow::WorkflowMode;
 use undaunted_store::ClaimError;
 
 use super::host::FlowHost;
-use super::recover::secrets;
 use crate::drive::Reported;
 use crate::failpoint;
 use crate::journal::{self, ClaimedJob, JournalError};
 use crate::request::{self, ArrivedResult};
+use crate::secrets::Secrets;
 
 impl FlowHost {
     /// Delivers a result to the process that runs the flow. None if it could not be recorded; then the sender
@@ -53,7 +53,7 @@ impl FlowHost {
 
     /// Resumes a flow whose owner has died.
     fn resume_and_deliver(&self, claimed: ClaimedJob, arrived: &ArrivedResult) -> Option<Reported> {
-        let secrets = secrets(&claimed.job).ok().filter(|_| !self.is_leaving());
+        let secrets = Secrets::of_job(&claimed.job).ok().filter(|_| !self.is_leaving());
         let Some(secrets) = secrets else {
             self.store.unclaim_in_background(&claimed.claim);
             return None;

@@ -6,18 +6,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use undaunted_engine::catalog::{CatalogEvent, FlowLifecycle};
-use undaunted_engine::job::{Job, JobStage};
+use undaunted_engine::job::JobStage;
 use undaunted_engine::workflow::WorkflowMode;
 use undaunted_store::{ClaimError, Listed, Version};
 
 use super::host::FlowHost;
 use crate::catalog::{activated, deactivated};
 use crate::journal::{self, ClaimedJob, JournalError};
-use crate::secrets::{SecretError, Secrets};
+use crate::secrets::Secrets;
 use crate::with_causes;
 
 /// How many flows are examined in parallel; their writes share a sync.
@@ -200,7 +199,7 @@ impl FlowHost {
             self.store.unclaim_in_background(&claimed.claim);
             return Ok(FlowFate::Nothing);
         }
-        Ok(match secrets(&claimed.job) {
+        Ok(match Secrets::of_job(&claimed.job) {
             Ok(secrets) => FlowFate::Resumed(Box::new(claimed), secrets, missing),
             Err(error) => {
                 self.store.unclaim_in_background(&claimed.claim);
@@ -219,8 +218,4 @@ impl FlowHost {
         let begun = journal::begin(id, &record, &self.plans)?;
         Ok(begun.workflow().mode == WorkflowMode::Flow)
     }
-}
-
-pub(super) fn secrets(job: &Job) -> Result<Secrets, SecretError> {
-    Secrets::read(job.workflow(), Path::new(&job.submitted().working_dir))
 }
