@@ -1,11 +1,36 @@
 //! Checks texts: workflows, steps, and blocks of retry settings.
 
+#[cfg(feature = "count-checks")]
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use undaunted_policy::spelling::WorkDefaults;
+use undaunted_policy::{Ceilings, CompletionRule};
+
 use super::diagnostic::{Diagnostic, DiagnosticCode, Severity};
 use super::model::{FlowGoals, FlowStep, ResolvedRetry, SettingPlace, Workflow};
-use super::operator::Operator;
 use super::read::{WorkflowReader, workflow};
 use super::source::{Source, Span};
 use super::{lint, yaml};
+
+/// The operator's settings for every workflow on a machine. They come from environment variables, which
+/// the caller reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own, named where it is given")]
+pub struct Operator {
+    pub ceilings: Ceilings,
+    /// Whether a workflow without pool settings gets a pool.
+    pub pool_for_all: bool,
+    /// For steps of a flow without retry settings.
+    pub work: WorkDefaults,
+    /// For steps without a completion rule.
+    pub completion: CompletionRule,
+    /// Whether a result that arrives after its step was complete still updates the job's result.
+    pub late_results_count: bool,
+    /// Whether requests without a `breaker` key get the breaker of their origin.
+    pub breaker_per_origin: bool,
+    /// Whether the embedding program has functions that commands can name.
+    pub has_functions: bool,
+}
 
 #[derive(Debug)]
 pub struct CheckedWorkflow {
@@ -24,11 +49,26 @@ impl CheckedWorkflow {
     }
 }
 
+#[cfg(feature = "count-checks")]
+static CHECKS_MADE: AtomicUsize = AtomicUsize::new(0);
+
+/// Workflows, steps and blocks of settings that this process has checked; tests show with it that each
+/// text is checked once.
+#[cfg(feature = "count-checks")]
+pub fn checks_made() -> usize {
+    CHECKS_MADE.load(Ordering::Relaxed)
+}
+
+#[cfg(feature = "count-checks")]
+pub(crate) fn count_check() {
+    let _ = CHECKS_MADE.fetch_add(1, Ordering::Relaxed);
+}
+
 pub fn check(source: &Source, operator: &Operator) -> CheckedWorkflow {
     check_aimed(source, operator, None)
 }
 
-/// `aim` replaces the goals and the beginning that the text of a flow gives, if any.
+/// `aim` replaces the goals and the initial attributes of a flow.
 pub fn check_aimed(source: &Source, operator: &Operator, aim: Option<&FlowGoals>) -> CheckedWorkflow {
     let mut reader = WorkflowReader::new(source, operator);
     reader.aimed_at = aim;
@@ -69,8 +109,8 @@ pub fn check_bytes_by(
             let source = Source::new(name, text);
             let end = source.text().len();
             let problem =
-                Diagnostic::new(DiagnosticCode::Syntax, Span::new(end..end), "the file is not text")
-                    .help("a workflow is written in UTF-8");
+                Diagnostic::new(DiagnosticCode::Syntax, Span::new(end..end), "the file is not UTF-8 text")
+                    .help("save the workflow as UTF-8");
             let checked = CheckedWorkflow { workflow: None, diagnostics: vec![problem], omitted: 0 };
             (source, checked)
         }

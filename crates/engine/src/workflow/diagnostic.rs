@@ -1,24 +1,24 @@
-//! What is wrong with a file, as data.
+//! The problems of a file, as data.
 //!
 //! A diagnostic has a stable code with a page of its own, a span, a clause that reads after "error: ",
 //! and a separate help text. Rendering is done elsewhere.
 
 use std::fmt;
 
+use strsim::osa_distance;
+
 use super::source::Span;
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $word:literal $severity:ident;)*) => {
-        /// The kinds of problems a file can have.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum DiagnosticCode { $($(#[$doc])* $name,)* }
 
         impl DiagnosticCode {
-            /// Every code there is.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// Its name; the page about it has the same.
+            /// Also the name of the page about it.
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$name => $word,)* }
             }
@@ -32,23 +32,16 @@ macro_rules! codes {
 }
 
 codes! {
-    /// The text is not YAML.
     Syntax = "syntax" Error;
-    /// There is nothing in the file.
     Empty = "empty" Error;
-    /// The file is larger or deeper than anything a person would write.
+    /// The file is larger or nested deeper than the limits.
     TooLarge = "too-large" Error;
-    /// A key stands twice in one mapping.
     DuplicateKey = "duplicate-key" Error;
-    /// A key that has no meaning here.
     UnknownKey = "unknown-key" Error;
-    /// A key that is needed here.
     MissingKey = "missing-key" Error;
     /// A value of the wrong kind, or outside of what is accepted.
     WrongValue = "wrong-value" Error;
-    /// Two values for one setting.
     Conflict = "conflict" Error;
-    /// An identifier used twice.
     DuplicateId = "duplicate-id" Error;
     /// A `${…}` that names nothing.
     UnknownName = "unknown-name" Error;
@@ -56,31 +49,24 @@ codes! {
     BadExpression = "bad-expression" Error;
     /// A rule that holds, for a command without a breaker.
     NoBreaker = "no-breaker" Error;
-    /// A flow that cannot reach a goal.
     Unreachable = "unreachable" Error;
-    /// Steps that wait for each other.
     Cycle = "cycle" Error;
-    /// Part of another system's language that is not part of this one.
+    /// A part of another system's language that is not supported.
     Unsupported = "unsupported" Error;
-    /// A delay budget that does not allow even the first retry.
     BudgetBelowFirstDelay = "budget-below-first-delay" Warning;
     /// More attempts than fit before the deadline.
     AttemptsPastDeadline = "attempts-past-deadline" Warning;
-    /// A rule that no failure can reach.
     RuleNeverMatches = "rule-never-matches" Warning;
     /// A `work_config` that retries nothing.
     NoMaxRetries = "no-max-retries" Warning;
-    /// A pool with fewer retries than there are items.
     PoolBelowItems = "pool-below-items" Warning;
-    /// A pool larger than the operator allows.
     PoolAboveCeiling = "pool-above-ceiling" Warning;
-    /// Retries that nothing ever ends.
     UnlimitedRetries = "unlimited-retries" Warning;
-    /// Many items that come back at the same time.
+    /// Many items that are retried at the same time.
     NoJitter = "no-jitter" Warning;
-    /// A map of HTTP requests that no breaker stands before.
+    /// A map of HTTP requests without a breaker.
     MapWithoutBreaker = "map-without-breaker" Warning;
-    /// A setting that another one makes meaningless.
+    /// A setting that another one disables.
     NoEffect = "no-effect" Warning;
 }
 
@@ -93,7 +79,7 @@ impl fmt::Display for DiagnosticCode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Severity {
     Error,
-    /// The workflow can run, and may not do what was meant.
+    /// The workflow can run, but probably not as intended.
     Warning,
 }
 
@@ -104,7 +90,7 @@ pub struct Diagnostic {
     /// A lower-case clause.
     pub message: String,
     pub help: Option<String>,
-    /// A related place, and how it is related.
+    /// Another part of the file, and how it is related.
     pub related: Option<(Span, String)>,
 }
 
@@ -132,7 +118,7 @@ pub(crate) struct Problems {
 }
 
 impl Problems {
-    /// A file of ten megabytes can be wrong a million times over.
+    /// A file of ten megabytes can have a million problems.
     const MOST: usize = 1000;
 
     pub(crate) fn push(&mut self, problem: Diagnostic) {
@@ -162,47 +148,16 @@ impl Problems {
 
 /// The known word nearest to an unknown one; `None` if none is near.
 pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    // A third of the letters may differ: `retires` is meant as `retries`, `claude` is not `shell`.
-    // Long names are not compared: it takes quadratic time.
+    // Comparing takes quadratic time, so long words are not compared.
+    const LONGEST: usize = 64;
     let length = word.chars().count();
+    // A third of the letters may differ: `retires` suggests `retries`, `claude` does not suggest `shell`.
     let most = if length > LONGEST { 0 } else { length / 3 };
-    let known = known.into_iter();
-    let near = known.map(|known| (distance(word, known, most), known));
+    let known = known.into_iter().filter(|known| known.chars().count().abs_diff(length) <= most);
+    let near = known.map(|known| (osa_distance(word, known), known));
     near.filter(|(distance, _)| *distance <= most && most > 0)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, known)| known)
-}
-
-const LONGEST: usize = 64;
-
-/// Insertions, deletions, changes and swaps of letters; `most` + 1 if more than `most`.
-fn distance(a: &str, b: &str, most: usize) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    if a.len().abs_diff(b.len()) > most {
-        return most.saturating_add(1);
-    }
-    let mut before: Vec<usize> = Vec::new();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.iter().enumerate() {
-        let mut next = vec![i.saturating_add(1)];
-        for (j, to) in b.iter().enumerate() {
-            let at = |row: &[usize], index: usize| row.get(index).copied().unwrap_or(usize::MAX);
-            let changed = at(&row, j).saturating_add(usize::from(from != to));
-            let left_out = at(&row, j.saturating_add(1)).saturating_add(1);
-            let put_in = at(&next, j).saturating_add(1);
-            let mut least = changed.min(left_out).min(put_in);
-            let swapped = i > 0
-                && j > 0
-                && a.get(i.saturating_sub(1)) == Some(to)
-                && b.get(j.saturating_sub(1)) == Some(from);
-            if swapped {
-                least = least.min(at(&before, j.saturating_sub(1)).saturating_add(1));
-            }
-            next.push(least);
-        }
-        before = std::mem::replace(&mut row, next);
-    }
-    row.last().copied().unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
@@ -210,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_of_the_finger_finds_what_was_meant() {
+    fn a_misspelled_word_suggests_the_nearest_known_one() {
         let known = ["retry_config", "attempts", "shell", "timeout"];
         let near = |word| nearest(word, known);
         assert_eq!(near("retry_cofnig"), Some("retry_config"));

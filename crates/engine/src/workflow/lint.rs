@@ -12,11 +12,11 @@ use undaunted_policy::{
     Attempts, ClassName, Conditions, FailureClass, Jitter, Pattern, Policy, PoolLimits, Seed, Terms,
 };
 
+use super::check::Operator;
 use super::diagnostic::{Diagnostic, DiagnosticCode, Problems};
 use super::model::{
     Action, Command, Map, MaxParallel, PoolRequest, ResolvedRetry, SettingPlace, StepWork, Workflow,
 };
-use super::operator::Operator;
 use super::source::Span;
 
 /// From this many items at a time on, retries without jitter come in waves.

@@ -1,18 +1,42 @@
-//! A filter as a tree, and its evaluation for an item.
+//! A filter: a yes-or-no question about one item, as a tree, and its evaluation.
 //!
-//! Evaluation cannot fail and copies no value: a missing field is null, and values of different types
-//! are different. The parser bounds the depth of a tree, so recursion is safe.
+//! Parsing finds everything that can be wrong. Evaluation cannot fail and copies no value: a missing
+//! field is null, and values of different types are different. The parser bounds the depth of a tree, so
+//! recursion is safe.
 
 use serde_json::Value;
 
 use super::field_path::FieldPath;
-use super::lookup::holds;
+use super::lexer::ComparisonOperator;
 use super::order::{compare, same_type};
-use super::token::Comparison;
+use super::parser;
+use super::syntax_error::SyntaxError;
 
 static NULL: Value = Value::Null;
 static TRUE: Value = Value::Bool(true);
 static FALSE: Value = Value::Bool(false);
+
+/// A checked `filter:` or `--where`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Filter {
+    text: String,
+    root: Expression,
+}
+
+impl Filter {
+    pub fn parse(text: &str) -> Result<Self, SyntaxError> {
+        let root = parser::parse(text)?;
+        Ok(Self { text: text.to_owned(), root })
+    }
+
+    pub fn matches(&self, item: &Value) -> bool {
+        self.root.holds_for(item)
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Expression {
@@ -21,26 +45,26 @@ pub(super) enum Expression {
     Not(Box<Expression>),
     All(Vec<Expression>),
     Any(Vec<Expression>),
-    Compare(Comparison, Box<[Expression; 2]>),
+    Compare(ComparisonOperator, Box<[Expression; 2]>),
     /// The first contains the second.
     Contains(Box<[Expression; 2]>),
 }
 
 impl Expression {
     /// A value alone holds unless it is missing, null or false.
-    pub(super) fn holds_for(&self, item: &Value) -> bool {
+    fn holds_for(&self, item: &Value) -> bool {
         match self {
             Self::Path(_) | Self::Literal(_) => !matches!(self.value(item), Value::Null | Value::Bool(false)),
             Self::Not(inner) => !inner.holds_for(item),
             Self::All(parts) => parts.iter().all(|part| part.holds_for(item)),
             Self::Any(parts) => parts.iter().any(|part| part.holds_for(item)),
-            Self::Compare(comparison, sides) => {
+            Self::Compare(operator, sides) => {
                 let [left, right] = sides.as_ref();
-                related(*comparison, left.value(item), right.value(item))
+                related(*operator, left.value(item), right.value(item))
             }
             Self::Contains(sides) => {
                 let [container, sought] = sides.as_ref();
-                holds(container.value(item), sought.value(item))
+                contains(container.value(item), sought.value(item))
             }
         }
     }
@@ -55,16 +79,29 @@ impl Expression {
     }
 }
 
-fn related(comparison: Comparison, left: &Value, right: &Value) -> bool {
+fn related(operator: ComparisonOperator, left: &Value, right: &Value) -> bool {
     let order = compare(left, right);
     // Nothing is more or less than null: an item without the field is not "below 5".
     let ordered = same_type(left, right) && !left.is_null();
-    match comparison {
-        Comparison::Equal => order.is_eq(),
-        Comparison::NotEqual => order.is_ne(),
-        Comparison::Less => ordered && order.is_lt(),
-        Comparison::AtMost => ordered && order.is_le(),
-        Comparison::Greater => ordered && order.is_gt(),
-        Comparison::AtLeast => ordered && order.is_ge(),
+    match operator {
+        ComparisonOperator::Equal => order.is_eq(),
+        ComparisonOperator::NotEqual => order.is_ne(),
+        ComparisonOperator::Less => ordered && order.is_lt(),
+        ComparisonOperator::AtMost => ordered && order.is_le(),
+        ComparisonOperator::Greater => ordered && order.is_gt(),
+        ComparisonOperator::AtLeast => ordered && order.is_ge(),
     }
 }
+
+/// Text contains a piece of text, an array an element, an object a key; nothing else contains anything.
+fn contains(container: &Value, sought: &Value) -> bool {
+    match (container, sought) {
+        (Value::String(text), Value::String(piece)) => text.contains(piece.as_str()),
+        (Value::Array(elements), _) => elements.iter().any(|element| compare(element, sought).is_eq()),
+        (Value::Object(fields), Value::String(key)) => fields.contains_key(key),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,71 +1,73 @@
 //! The way from an item to one value inside it: `item.a.b[0]`, `a.b`, `item`.
 //!
-//! A path names at most one value; what may match several is a `json_path` and belongs to `input`.
-//! Lookup never fails: a path that leads nowhere finds nothing.
+//! A path names at most one value; a path that may match several is a `json_path` and belongs to
+//! `input`. Lookup never fails: a path that leads nowhere finds nothing.
 
 use std::fmt;
 
 use serde_json::Value;
 
-use super::cursor::{Cursor, begins_name, continues_name};
 use super::quoted::quoted;
-use super::syntax_error::{SyntaxError, refuse_long};
+use super::syntax_error::{SyntaxError, next_word, refuse_long};
+use crate::workflow::cursor::Cursor;
 
 const ITEM: &str = "item";
+const ONE_VALUE: &str = "a path selects one value; use `json_path` to select several";
 
 /// A checked path. `item.a` and `a` are the same path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldPath {
-    steps: Vec<Step>,
+    segments: Vec<Segment>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Segment {
     Field(String),
-    Element(usize),
+    Index(usize),
+}
+
+/// A null is a value.
+pub(in crate::workflow) fn follow<'v>(path: &[Segment], root: &'v Value) -> Option<&'v Value> {
+    path.iter().try_fold(root, |value, segment| match segment {
+        Segment::Field(name) => value.as_object()?.get(name),
+        Segment::Index(index) => value.as_array()?.get(*index),
+    })
 }
 
 impl FieldPath {
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         refuse_long(text)?;
         let mut cursor = Cursor::new(text);
-        cursor.skip_blank();
+        cursor.skip_whitespace();
         let path = Self::read(&mut cursor)?;
-        cursor.skip_blank();
+        cursor.skip_whitespace();
         if cursor.peek().is_some() {
-            let found = cursor.next_in_words();
-            let message = format!("the path ends here, {found} does not belong to it");
+            let message = format!("unexpected {} after the path", next_word(&cursor));
             let error = SyntaxError::new(cursor.at()..text.len(), message);
-            return Err(error.help("a field of another name is written `item['other name']`"));
+            return Err(error.help("write a field with an unusual name as `item['other name']`"));
         }
         Ok(path)
     }
 
     /// Reads the path that comes next and leaves the text after it.
     pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, SyntaxError> {
-        let name = cursor.name();
-        let mut steps = match name {
+        let name = name(cursor);
+        let mut segments = match name.as_str() {
             "" => return Err(no_path(cursor)),
             ITEM => vec![],
-            field => vec![Step::Field(field.to_owned())],
+            _ => vec![Segment::Field(name)],
         };
         loop {
             match cursor.peek() {
-                Some('.') => steps.push(after_dot(cursor)?),
-                Some('[') => steps.push(in_brackets(cursor)?),
-                _ => return Ok(Self { steps }),
+                Some('.') => segments.push(after_dot(cursor)?),
+                Some('[') => segments.push(in_brackets(cursor)?),
+                _ => return Ok(Self { segments }),
             }
         }
     }
 
-    /// A null is a value.
     pub fn get<'v>(&self, item: &'v Value) -> Option<&'v Value> {
-        let mut steps = self.steps.iter();
-        steps.try_fold(item, |value, step| match (step, value) {
-            (Step::Field(name), Value::Object(fields)) => fields.get(name),
-            (Step::Element(index), Value::Array(elements)) => elements.get(*index),
-            _ => None,
-        })
+        follow(&self.segments, item)
     }
 }
 
@@ -73,16 +75,33 @@ impl FieldPath {
 impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(ITEM)?;
-        for step in &self.steps {
-            match step {
-                Step::Element(index) => write!(f, "[{index}]")?,
-                Step::Field(name) if is_plain(name) => write!(f, ".{name}")?,
-                // A JSON string is also a quoted text of ours.
-                Step::Field(name) => write!(f, "[{}]", Value::from(name.as_str()))?,
+        for segment in &self.segments {
+            match segment {
+                Segment::Index(index) => write!(f, "[{index}]")?,
+                Segment::Field(name) if is_plain(name) => write!(f, ".{name}")?,
+                // Every JSON string is a quoted text of filters too.
+                Segment::Field(name) => write!(f, "[{}]", Value::from(name.as_str()))?,
             }
         }
         Ok(())
     }
+}
+
+/// A name without quotes; empty if none comes next.
+pub(super) fn name(cursor: &mut Cursor<'_>) -> String {
+    match cursor.peek() {
+        Some(first) if begins_name(first) => cursor.take_while(continues_name),
+        _ => String::new(),
+    }
+}
+
+pub(super) fn begins_name(c: char) -> bool {
+    c.is_alphabetic() || c == '_'
+}
+
+/// There is no arithmetic, so a hyphen is part of a name: `item.content-type`.
+pub(super) fn continues_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '-'
 }
 
 fn is_plain(name: &str) -> bool {
@@ -90,58 +109,55 @@ fn is_plain(name: &str) -> bool {
 }
 
 fn no_path(cursor: &Cursor<'_>) -> SyntaxError {
-    let error = cursor.expected("the name of a field");
+    let error = SyntaxError::expected("the name of a field", cursor);
     match cursor.peek() {
-        Some('[') => error.help("a path into the item itself begins with `item`: `item[0]`"),
-        Some('$' | '@') => error.help("this is not a JSONPath: the item is `item`, its field `item.name`"),
+        Some('[') => error.help("to index the item itself, write `item[0]`"),
+        Some('$' | '@') => error
+            .help("JSONPath is not supported here; write `item` for the item and `item.name` for its field"),
         _ => error,
     }
 }
 
-fn after_dot(cursor: &mut Cursor<'_>) -> Result<Step, SyntaxError> {
+fn after_dot(cursor: &mut Cursor<'_>) -> Result<Segment, SyntaxError> {
     cursor.bump();
-    match cursor.name() {
-        "" => {
-            let error = cursor.expected("the name of a field after the dot");
-            Err(match cursor.peek() {
-                Some('0'..='9') => error.help("an element is written `[0]`, an odd name `['0 name']`"),
-                Some('*') => error.help(ONE_VALUE),
-                _ => error,
-            })
-        }
-        name => Ok(Step::Field(name.to_owned())),
+    let name = name(cursor);
+    if !name.is_empty() {
+        return Ok(Segment::Field(name));
     }
+    let error = SyntaxError::expected("the name of a field after the dot", cursor);
+    Err(match cursor.peek() {
+        Some('0'..='9') => error.help("write `[0]` for an element, or `['0 name']` for an unusual name"),
+        Some('*') => error.help(ONE_VALUE),
+        _ => error,
+    })
 }
 
-const ONE_VALUE: &str = "a path leads to one value; `json_path` takes several";
-
-fn in_brackets(cursor: &mut Cursor<'_>) -> Result<Step, SyntaxError> {
+fn in_brackets(cursor: &mut Cursor<'_>) -> Result<Segment, SyntaxError> {
     cursor.bump();
-    cursor.skip_blank();
-    let step = match cursor.peek() {
-        Some('\'' | '"') => Step::Field(quoted(cursor)?),
-        Some('0'..='9') => Step::Element(index(cursor)?),
-        _ => {
-            let error = cursor.expected("a number or a name in quotes");
-            return Err(match cursor.peek() {
+    cursor.skip_whitespace();
+    let segment = match cursor.peek() {
+        Some('\'' | '"') => Segment::Field(quoted(cursor)?),
+        Some('0'..='9') => Segment::Index(index(cursor)?),
+        next => {
+            let error = SyntaxError::expected("a number or a name in quotes", cursor);
+            return Err(match next {
                 Some('*') => error.help(ONE_VALUE),
-                Some('-') => error.help("elements are counted from 0, from the front"),
+                Some('-') => error.help("elements are numbered from 0; negative indexes are not supported"),
                 _ => error,
             });
         }
     };
-    cursor.skip_blank();
+    cursor.skip_whitespace();
     if cursor.eat("]") {
-        return Ok(step);
+        return Ok(segment);
     }
-    Err(cursor.expected("`]`"))
+    Err(SyntaxError::expected("`]`", cursor))
 }
 
 fn index(cursor: &mut Cursor<'_>) -> Result<usize, SyntaxError> {
     let start = cursor.at();
     let digits = cursor.take_while(|c| c.is_ascii_digit());
-    let index = digits.parse::<usize>();
-    index.map_err(|_| SyntaxError::new(cursor.since(start), "no array is that long"))
+    digits.parse().map_err(|_| SyntaxError::new(cursor.since(start), "the index is too large"))
 }
 
 #[cfg(test)]
@@ -179,13 +195,13 @@ mod tests {
     }
 
     #[test]
-    fn the_two_spellings_are_one_path() {
+    fn a_path_with_and_without_the_word_item_is_the_same() {
         assert_eq!(FieldPath::parse("item.a[0]"), FieldPath::parse("a [0]".replace(' ', "").as_str()));
         assert_eq!(FieldPath::parse("a['b c'].d").unwrap().to_string(), r#"item.a["b c"].d"#);
     }
 
     #[test]
-    fn what_is_no_path_is_marked() {
+    fn the_mistake_in_a_path_is_marked() {
         for (text, range, message) in [
             ("", 0..0, "expected the name of a field, found the end"),
             ("$.a", 0..1, "expected the name of a field, found `$`"),
@@ -197,8 +213,8 @@ mod tests {
             ("a[-1]", 2..3, "expected a number or a name in quotes, found `-1`"),
             ("a[0", 3..3, "expected `]`, found the end"),
             ("a['é'x", 6..7, "expected `]`, found `x`"),
-            ("a[99999999999999999999]", 2..22, "no array is that long"),
-            ("a b", 2..3, "the path ends here, `b` does not belong to it"),
+            ("a[99999999999999999999]", 2..22, "the index is too large"),
+            ("a b", 2..3, "unexpected `b` after the path"),
         ] {
             let error = FieldPath::parse(text).unwrap_err();
             assert_eq!((error.range, error.message.as_str()), (range, message), "{text}");

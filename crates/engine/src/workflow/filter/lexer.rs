@@ -1,116 +1,184 @@
 //! Splits the text of a filter into tokens.
 //!
 //! It knows spelling, not grammar. Operators of other languages (`=`, `&`, `<>`, typographic quotes)
-//! are refused here with the one to use, because only here can they be recognised.
+//! are refused here with the one to use, because only here can they be recognised. Where a sign and a
+//! word mean the same (`&&` and `and`) there is one token; `!` and `not` stay two, because readers
+//! expect them to bind differently.
 
-use super::cursor::{Cursor, begins_name, shown};
-use super::field_path::FieldPath;
-use super::number::number;
+use std::ops::Range;
+
+use serde_json::{Number, Value};
+
+use super::field_path::{self, FieldPath, begins_name};
 use super::quoted::quoted;
-use super::syntax_error::SyntaxError;
-use super::token::{Comparison, Located, Token};
-use serde_json::Value;
+use super::syntax_error::{SyntaxError, quote};
+use crate::workflow::cursor::Cursor;
 
-/// The signs, longest first where one begins another.
-const SIGNS: [(&str, Token); 14] = [
-    ("==", Token::Compare(Comparison::Equal)),
-    ("!=", Token::Compare(Comparison::NotEqual)),
-    ("<=", Token::Compare(Comparison::AtMost)),
-    (">=", Token::Compare(Comparison::AtLeast)),
-    ("<", Token::Compare(Comparison::Less)),
-    (">", Token::Compare(Comparison::Greater)),
-    ("||", Token::Or),
-    ("&&", Token::And),
-    ("!", Token::Bang),
-    ("(", Token::OpenParenthesis),
-    (")", Token::CloseParenthesis),
-    ("[", Token::OpenBracket),
-    ("]", Token::CloseBracket),
-    (",", Token::Comma),
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum FilterToken {
+    Path(FieldPath),
+    Literal(Value),
+    Compare(ComparisonOperator),
+    Or,
+    And,
+    Not,
+    Bang,
+    In,
+    Contains,
+    OpenParenthesis,
+    CloseParenthesis,
+    OpenBracket,
+    CloseBracket,
+    Comma,
+    End,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ComparisonOperator {
+    Equal,
+    NotEqual,
+    Less,
+    AtMost,
+    Greater,
+    AtLeast,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct LocatedToken {
+    pub(super) token: FilterToken,
+    pub(super) range: Range<usize>,
+}
+
+impl FilterToken {
+    /// `None` for the name of a field. Case does not matter, as in SQL; a field called `AND` is
+    /// `item.AND`.
+    fn of_word(word: &str) -> Option<Self> {
+        Some(match word.to_ascii_lowercase().as_str() {
+            "or" => Self::Or,
+            "and" => Self::And,
+            "not" => Self::Not,
+            "in" => Self::In,
+            "contains" => Self::Contains,
+            "true" => Self::Literal(Value::Bool(true)),
+            "false" => Self::Literal(Value::Bool(false)),
+            "null" => Self::Literal(Value::Null),
+            _ => return None,
+        })
+    }
+
+    pub(super) fn is_relation(&self) -> bool {
+        matches!(self, Self::Compare(_) | Self::In | Self::Contains)
+    }
+}
+
+/// Longest first where one begins another.
+const SIGNS: [(&str, FilterToken); 14] = [
+    ("==", FilterToken::Compare(ComparisonOperator::Equal)),
+    ("!=", FilterToken::Compare(ComparisonOperator::NotEqual)),
+    ("<=", FilterToken::Compare(ComparisonOperator::AtMost)),
+    (">=", FilterToken::Compare(ComparisonOperator::AtLeast)),
+    ("<", FilterToken::Compare(ComparisonOperator::Less)),
+    (">", FilterToken::Compare(ComparisonOperator::Greater)),
+    ("||", FilterToken::Or),
+    ("&&", FilterToken::And),
+    ("!", FilterToken::Bang),
+    ("(", FilterToken::OpenParenthesis),
+    (")", FilterToken::CloseParenthesis),
+    ("[", FilterToken::OpenBracket),
+    ("]", FilterToken::CloseBracket),
+    (",", FilterToken::Comma),
 ];
 
-/// Operators of other languages, and what to write here.
+/// Operators of other languages, and what to write instead.
 const FOREIGN: [(&str, &str); 9] = [
     ("===", "write `==`"),
     ("!==", "write `!=`"),
     ("<>", "write `!=`"),
     ("=<", "write `<=`"),
     ("=>", "write `>=`"),
-    ("=~", "there are no patterns; `contains` looks for a piece of text"),
+    ("=~", "patterns are not supported; use `contains` to search text"),
     ("=", "write `==`"),
     ("&", "write `&&`"),
     ("|", "write `||`"),
 ];
 
 #[derive(Debug)]
-pub(super) struct Lexer<'t> {
+pub(super) struct FilterLexer<'t> {
     cursor: Cursor<'t>,
 }
 
-impl<'t> Lexer<'t> {
+impl<'t> FilterLexer<'t> {
     pub(super) fn new(text: &'t str) -> Self {
         Self { cursor: Cursor::new(text) }
     }
 
-    /// At the end always [`Token::End`].
-    pub(super) fn next(&mut self) -> Result<Located, SyntaxError> {
-        self.cursor.skip_blank();
+    /// At the end always [`FilterToken::End`].
+    pub(super) fn next(&mut self) -> Result<LocatedToken, SyntaxError> {
+        self.cursor.skip_whitespace();
         let start = self.cursor.at();
         let token = match self.cursor.peek() {
-            None => Token::End,
-            Some('\'' | '"') => Token::Literal(Value::String(quoted(&mut self.cursor)?)),
-            Some('-' | '0'..='9') => Token::Literal(Value::Number(number(&mut self.cursor)?)),
+            None => FilterToken::End,
+            Some('\'' | '"') => FilterToken::Literal(Value::String(quoted(&mut self.cursor)?)),
+            Some('-' | '0'..='9') => FilterToken::Literal(Value::Number(number(&mut self.cursor)?)),
             Some(first) if begins_name(first) => self.word()?,
             Some(first) => self.sign(first)?,
         };
         let range = self.cursor.since(start);
-        Ok(Located { token, range })
+        Ok(LocatedToken { token, range })
     }
 
-    fn word(&mut self) -> Result<Token, SyntaxError> {
+    fn word(&mut self) -> Result<FilterToken, SyntaxError> {
         let mut ahead = self.cursor;
-        if let Some(token) = Token::of_word(ahead.name()) {
+        if let Some(token) = FilterToken::of_word(&field_path::name(&mut ahead)) {
             self.cursor = ahead;
             return Ok(token);
         }
-        FieldPath::read(&mut self.cursor).map(Token::Path)
+        FieldPath::read(&mut self.cursor).map(FilterToken::Path)
     }
 
-    fn sign(&mut self, first: char) -> Result<Token, SyntaxError> {
+    fn sign(&mut self, first: char) -> Result<FilterToken, SyntaxError> {
         let start = self.cursor.at();
         let mut after = self.cursor;
-        if let Some((sign, help)) = FOREIGN.iter().find(|(sign, _)| foreign(&mut after, sign)) {
-            let error = SyntaxError::new(after.since(start), format!("`{sign}` is no operator"));
+        if let Some((sign, help)) = FOREIGN.iter().find(|(sign, _)| eat_foreign(&mut after, sign)) {
+            let error = SyntaxError::new(after.since(start), format!("`{sign}` is not an operator"));
             return Err(error.help(*help));
         }
         let mut signs = SIGNS.into_iter();
         if let Some((_, token)) = signs.find(|(sign, _)| self.cursor.eat(sign)) {
             return Ok(token);
         }
-        let sign = shown(first.encode_utf8(&mut [0; 4]));
-        let message = format!("{sign} means nothing here");
-        let error = SyntaxError::new(self.cursor.next_range(), message);
-        Err(match first {
+        let sign = quote(first.encode_utf8(&mut [0; 4]));
+        let error = SyntaxError::new(self.cursor.next_range(), format!("unexpected {sign}"));
+        let help = match first {
             '“' | '”' | '‘' | '’' | '`' | '«' | '»' => {
-                error.help("text stands in straight quotes: 'text' or \"text\"")
+                "write text in straight quotes: 'text' or \"text\""
             }
-            '.' if matches!(self.cursor.peek_second(), Some('0'..='9')) => {
-                error.help("write `0.5`, not `.5`")
-            }
-            '.' => error.help("a field whose name is a word of this language: `item.in`"),
-            '$' | '@' => error.help("the item is `item`, its field `item.name`"),
-            '{' | '}' => error.help("there are no objects here; compare their fields"),
-            '+' | '*' | '/' | '%' => error.help("there is no arithmetic here"),
-            _ => error,
-        })
+            '.' if matches!(self.cursor.peek_second(), Some('0'..='9')) => "write `0.5`, not `.5`",
+            '.' => "to use a field named like a keyword, write `item.in`",
+            '$' | '@' => "write `item` for the item and `item.name` for its field",
+            '{' | '}' => "objects cannot be written in a filter; compare their fields",
+            '+' | '*' | '/' | '%' => "arithmetic is not supported in a filter",
+            _ => return Err(error),
+        };
+        Err(error.help(help))
     }
 }
 
-/// Whether the foreign operator comes next. Ours that begin with one (`==`) are let through.
-fn foreign(after: &mut Cursor<'_>, sign: &str) -> bool {
-    let mut ours = *after;
-    if matches!(sign, "=" | "&" | "|") && ["==", "&&", "||"].iter().any(|sign| ours.eat(sign)) {
-        return false;
-    }
-    after.eat(sign)
+/// Ours that begin with a foreign operator (`==`) are let through.
+fn eat_foreign(after: &mut Cursor<'_>, sign: &str) -> bool {
+    let ours = matches!(sign, "=" | "&" | "|") && ["==", "&&", "||"].iter().any(|sign| after.is_at(sign));
+    !ours && after.eat(sign)
+}
+
+/// Numbers are read by the parser that reads the input, so a number that is written the same way in both
+/// places is the same value, whatever the parser does with one that no float can hold.
+fn number(cursor: &mut Cursor<'_>) -> Result<Number, SyntaxError> {
+    let start = cursor.at();
+    // Everything that could be part of it is taken, so that `12abc` and `1-2` are refused as a whole
+    // instead of being read as two tokens.
+    let text = cursor.take_while(|c| c.is_alphanumeric() || matches!(c, '.' | '+' | '-' | '_'));
+    serde_json::from_str(&text).map_err(|_| {
+        SyntaxError::new(cursor.since(start), format!("{} is not a number", quote(&text)))
+            .help("write numbers as in JSON, and text in quotes")
+    })
 }

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Number, Value};
 
-pub(crate) fn compare(a: &Value, b: &Value) -> Ordering {
+pub(in crate::workflow) fn compare(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
         (Value::Number(a), Value::Number(b)) => numbers(a, b),
@@ -28,7 +28,7 @@ pub(super) fn same_type(a: &Value, b: &Value) -> bool {
 
 /// The fields of an object by name. Maps keep that order themselves unless a crate of the build enables
 /// `preserve_order` of `serde_json`; our order must not depend on that.
-pub(crate) fn sorted_entries(fields: &Map<String, Value>) -> Vec<(&String, &Value)> {
+pub(in crate::workflow) fn sorted_entries(fields: &Map<String, Value>) -> Vec<(&String, &Value)> {
     let mut entries: Vec<_> = fields.iter().collect();
     entries.sort_unstable_by_key(|(name, _)| *name);
     entries

@@ -9,50 +9,48 @@
 //! ```
 //!
 //! The parser looks one token ahead and reads nothing twice, so parsing is linear; it counts nesting, so
-//! neither parsing nor evaluation can exhaust the stack. What other languages read differently
-//! (`!a == b`, `1 < a < 5`) is refused.
+//! neither parsing nor evaluation can exhaust the stack. Text that other languages read
+//! differently (`!a == b`, `1 < a < 5`) is refused.
 
 use std::mem;
 use std::ops::Range;
 
 use serde_json::Value;
 
-use super::cursor::shown;
 use super::expression::Expression;
-use super::lexer::Lexer;
-use super::syntax_error::{SyntaxError, refuse_long};
-use super::token::{Located, Token};
+use super::lexer::{FilterLexer, FilterToken, LocatedToken};
+use super::syntax_error::{SyntaxError, quote, refuse_long};
 
 /// How deep parentheses, lists and negations may be nested.
 const DEEPEST: usize = 100;
 
 pub(super) fn parse(text: &str) -> Result<Expression, SyntaxError> {
     refuse_long(text)?;
-    let mut lexer = Lexer::new(text);
+    let mut lexer = FilterLexer::new(text);
     let next = lexer.next()?;
-    if next.token == Token::End {
+    if next.token == FilterToken::End {
         let error = SyntaxError::new(0..text.len(), "the filter is empty");
-        return Err(error.help("leave it out to take every item"));
+        return Err(error.help("remove it to take every item"));
     }
-    let mut parser = Parser { text, lexer, next, depth: 0 };
+    let mut parser = FilterParser { text, lexer, next, depth: 0 };
     let expression = parser.any()?;
     match parser.next.token {
-        Token::End => Ok(expression),
+        FilterToken::End => Ok(expression),
         _ => Err(parser.unexpected("`&&`, `||` or the end")),
     }
 }
 
-struct Parser<'t> {
+struct FilterParser<'t> {
     text: &'t str,
-    lexer: Lexer<'t>,
-    next: Located,
+    lexer: FilterLexer<'t>,
+    next: LocatedToken,
     depth: usize,
 }
 
-impl Parser<'_> {
+impl FilterParser<'_> {
     fn any(&mut self) -> Result<Expression, SyntaxError> {
         let mut parts = vec![self.all()?];
-        while self.eat(&Token::Or)? {
+        while self.eat(&FilterToken::Or)? {
             parts.push(self.all()?);
         }
         Ok(alone(parts, Expression::Any))
@@ -60,58 +58,58 @@ impl Parser<'_> {
 
     fn all(&mut self) -> Result<Expression, SyntaxError> {
         let mut parts = vec![self.negation()?];
-        while self.eat(&Token::And)? {
+        while self.eat(&FilterToken::And)? {
             parts.push(self.negation()?);
         }
         Ok(alone(parts, Expression::All))
     }
 
     fn negation(&mut self) -> Result<Expression, SyntaxError> {
-        let bang = self.next.token == Token::Bang;
-        if !bang && self.next.token != Token::Not {
+        let bang = self.next.token == FilterToken::Bang;
+        if !bang && self.next.token != FilterToken::Not {
             return self.relation();
         }
         let sign = self.advance()?.range;
         let inner = self.nested(&sign, |parser| match parser.next.token {
-            Token::Bang | Token::Not => parser.negation(),
+            FilterToken::Bang | FilterToken::Not => parser.negation(),
             _ if bang => parser.operand(),
             _ => parser.relation(),
         })?;
         if bang && self.next.token.is_relation() {
             let error = SyntaxError::new(sign, "`!` before a comparison needs parentheses");
-            return Err(error.help("write `!(a == b)` to deny the whole comparison"));
+            return Err(error.help("write `!(a == b)` to negate the whole comparison"));
         }
         Ok(Expression::Not(Box::new(inner)))
     }
 
     fn relation(&mut self) -> Result<Expression, SyntaxError> {
         let left = self.operand()?;
-        let denied = self.eat(&Token::Not)?;
+        let negated = self.eat(&FilterToken::Not)?;
         let expression = match self.next.token {
-            Token::Compare(comparison) if !denied => {
+            FilterToken::Compare(comparison) if !negated => {
                 self.advance()?;
                 let right = self.operand()?;
                 Expression::Compare(comparison, Box::new([left, right]))
             }
-            Token::Contains => {
+            FilterToken::Contains => {
                 self.advance()?;
                 let right = self.operand()?;
                 Expression::Contains(Box::new([left, right]))
             }
-            Token::In => {
+            FilterToken::In => {
                 self.advance()?;
                 let right = self.operand()?;
                 Expression::Contains(Box::new([right, left]))
             }
-            _ if denied => return Err(self.unexpected("`in` or `contains` after `not`")),
+            _ if negated => return Err(self.unexpected("`in` or `contains` after `not`")),
             _ => return Ok(left),
         };
         if self.next.token.is_relation() {
-            let message = "one comparison cannot follow another";
+            let message = "comparisons cannot be chained";
             let error = SyntaxError::new(self.next.range.clone(), message);
             return Err(error.help("write `1 < a && a < 5`, or use parentheses"));
         }
-        if denied {
+        if negated {
             return Ok(Expression::Not(Box::new(expression)));
         }
         Ok(expression)
@@ -119,24 +117,24 @@ impl Parser<'_> {
 
     fn operand(&mut self) -> Result<Expression, SyntaxError> {
         match self.next.token {
-            Token::OpenBracket => self.list().map(Expression::Literal),
-            Token::OpenParenthesis => {
+            FilterToken::OpenBracket => self.list().map(Expression::Literal),
+            FilterToken::OpenParenthesis => {
                 let open = self.advance()?.range;
                 self.nested(&open, |parser| {
                     let inner = parser.any()?;
-                    parser.expect(&Token::CloseParenthesis, "`)`")?;
+                    parser.expect(&FilterToken::CloseParenthesis, "`)`")?;
                     Ok(inner)
                 })
             }
-            Token::Contains => self.contains_call(),
-            Token::Path(_) | Token::Literal(_) => {
-                let Located { token, range } = self.advance()?;
+            FilterToken::Contains => self.contains_call(),
+            FilterToken::Path(_) | FilterToken::Literal(_) => {
+                let LocatedToken { token, range } = self.advance()?;
                 match token {
-                    Token::Path(_) if self.next.token == Token::OpenParenthesis => {
-                        Err(self.no_function(range))
+                    FilterToken::Path(_) if self.next.token == FilterToken::OpenParenthesis => {
+                        Err(self.unknown_function(range))
                     }
-                    Token::Path(path) => Ok(Expression::Path(path)),
-                    Token::Literal(value) => Ok(Expression::Literal(value)),
+                    FilterToken::Path(path) => Ok(Expression::Path(path)),
+                    FilterToken::Literal(value) => Ok(Expression::Literal(value)),
                     _ => Err(self.unexpected("a value")),
                 }
             }
@@ -146,17 +144,17 @@ impl Parser<'_> {
 
     fn contains_call(&mut self) -> Result<Expression, SyntaxError> {
         let name = self.advance()?.range;
-        if self.next.token != Token::OpenParenthesis {
-            let error = SyntaxError::new(name, "`contains` needs something before it");
+        if self.next.token != FilterToken::OpenParenthesis {
+            let error = SyntaxError::new(name, "`contains` needs a value before it");
             return Err(error
                 .help("write `a contains b` or `contains(a, b)`; a field of that name is `item.contains`"));
         }
         self.advance()?;
         self.nested(&name, |parser| {
             let container = parser.any()?;
-            parser.expect(&Token::Comma, "`,`")?;
+            parser.expect(&FilterToken::Comma, "`,`")?;
             let sought = parser.any()?;
-            parser.expect(&Token::CloseParenthesis, "`)`")?;
+            parser.expect(&FilterToken::CloseParenthesis, "`)`")?;
             Ok(Expression::Contains(Box::new([container, sought])))
         })
     }
@@ -165,40 +163,40 @@ impl Parser<'_> {
         let open = self.advance()?.range;
         self.nested(&open, |parser| {
             let mut elements = vec![];
-            while parser.next.token != Token::CloseBracket {
+            while parser.next.token != FilterToken::CloseBracket {
                 elements.push(parser.element()?);
-                if !parser.eat(&Token::Comma)? {
+                if !parser.eat(&FilterToken::Comma)? {
                     break;
                 }
             }
-            parser.expect(&Token::CloseBracket, "`,` or `]`")?;
+            parser.expect(&FilterToken::CloseBracket, "`,` or `]`")?;
             Ok(Value::Array(elements))
         })
     }
 
     fn element(&mut self) -> Result<Value, SyntaxError> {
         match self.next.token {
-            Token::OpenBracket => self.list(),
-            Token::Literal(_) => match self.advance()?.token {
-                Token::Literal(value) => Ok(value),
+            FilterToken::OpenBracket => self.list(),
+            FilterToken::Literal(_) => match self.advance()?.token {
+                FilterToken::Literal(value) => Ok(value),
                 _ => Err(self.unexpected("a value")),
             },
-            Token::Path(_) => {
-                let message = "a list holds values, not fields";
+            FilterToken::Path(_) => {
+                let message = "a list can hold only values, not fields";
                 let error = SyntaxError::new(self.next.range.clone(), message);
-                Err(error.help("text stands in quotes: ['open', 'closed']"))
+                Err(error.help("write text in quotes: ['open', 'closed']"))
             }
             _ => Err(self.unexpected("a value")),
         }
     }
 
     /// Takes the next token and reads the one after it.
-    fn advance(&mut self) -> Result<Located, SyntaxError> {
+    fn advance(&mut self) -> Result<LocatedToken, SyntaxError> {
         let following = self.lexer.next()?;
         Ok(mem::replace(&mut self.next, following))
     }
 
-    fn eat(&mut self, token: &Token) -> Result<bool, SyntaxError> {
+    fn eat(&mut self, token: &FilterToken) -> Result<bool, SyntaxError> {
         let found = self.next.token == *token;
         if found {
             self.advance()?;
@@ -206,7 +204,7 @@ impl Parser<'_> {
         Ok(found)
     }
 
-    fn expect(&mut self, token: &Token, called: &str) -> Result<(), SyntaxError> {
+    fn expect(&mut self, token: &FilterToken, called: &str) -> Result<(), SyntaxError> {
         if self.eat(token)? {
             return Ok(());
         }
@@ -220,7 +218,7 @@ impl Parser<'_> {
     ) -> Result<T, SyntaxError> {
         self.depth = self.depth.saturating_add(1);
         if self.depth > DEEPEST {
-            let message = format!("the filter is nested more than {DEEPEST} deep");
+            let message = format!("the filter is nested more than {DEEPEST} levels deep");
             return Err(SyntaxError::new(opened_by.clone(), message));
         }
         let read = read(self)?;
@@ -230,17 +228,17 @@ impl Parser<'_> {
 
     fn unexpected(&self, expected: &str) -> SyntaxError {
         let found = match &self.next.token {
-            Token::End => "the end".to_owned(),
-            _ => shown(self.piece(&self.next.range)),
+            FilterToken::End => "the end".to_owned(),
+            _ => quote(self.piece(&self.next.range)),
         };
         let message = format!("expected {expected}, found {found}");
         SyntaxError::new(self.next.range.clone(), message)
     }
 
-    fn no_function(&self, name: Range<usize>) -> SyntaxError {
-        let message = format!("there is no function {}", shown(self.piece(&name)));
+    fn unknown_function(&self, name: Range<usize>) -> SyntaxError {
+        let message = format!("unknown function {}", quote(self.piece(&name)));
         SyntaxError::new(name, message)
-            .help("the one function is `contains(a, b)`; `a == null` asks whether a field is missing")
+            .help("the only function is `contains(a, b)`; write `a == null` to test for a missing field")
     }
 
     fn piece(&self, range: &Range<usize>) -> &str {

@@ -1,25 +1,25 @@
-//! Text in quotes, single or double, with the escapes of JSON (and `\'`).
+//! Text in quotes, single or double, with the escapes of JSON (and `\'`), in filters and templates.
 //!
 //! Every JSON string is also one here. An undefined escape is refused rather than guessed, so that a
 //! pattern written for another language is noticed.
 
-use super::cursor::{Cursor, shown};
-use super::syntax_error::SyntaxError;
+use super::syntax_error::{SyntaxError, quote};
+use crate::workflow::cursor::Cursor;
 
 /// Reads from the opening quote, which comes next, past the closing one.
-pub(super) fn quoted(cursor: &mut Cursor<'_>) -> Result<String, SyntaxError> {
+pub(in crate::workflow) fn quoted(cursor: &mut Cursor<'_>) -> Result<String, SyntaxError> {
     let start = cursor.at();
-    let quote = cursor.bump();
+    let delimiter = cursor.bump();
     let mut text = String::new();
     loop {
         let at = cursor.at();
         match cursor.bump() {
             None => {
-                let missing = quote.unwrap_or('\'');
-                let error = SyntaxError::new(cursor.since(start), "the text in quotes has no end");
-                return Err(error.help(format!("close it with {missing}")));
+                let missing = delimiter.unwrap_or('\'');
+                let error = SyntaxError::new(cursor.since(start), "the string is not closed");
+                return Err(error.help(format!("add a closing `{missing}`")));
             }
-            closing if closing == quote => return Ok(text),
+            closing if closing == delimiter => return Ok(text),
             Some('\\') => text.push(escape(cursor, at)?),
             Some(plain) => text.push(plain),
         }
@@ -37,10 +37,10 @@ fn escape(cursor: &mut Cursor<'_>, start: usize) -> Result<char, SyntaxError> {
         Some('f') => '\u{c}',
         Some('u') => return code_point(cursor, start),
         Some(other) => {
-            let sequence = shown(&format!("\\{other}")).replace("\\\\", "\\");
-            let message = format!("there is no escape {sequence}");
+            let sequence = quote(&format!("\\{other}")).replace("\\\\", "\\");
+            let message = format!("unknown escape {sequence}");
             let error = SyntaxError::new(cursor.since(start), message);
-            return Err(error.help("a backslash is written `\\\\`"));
+            return Err(error.help("write `\\\\` for a backslash"));
         }
         None => {
             let message = "the text ends after a backslash";
@@ -59,24 +59,21 @@ fn code_point(cursor: &mut Cursor<'_>, start: usize) -> Result<char, SyntaxError
     let mut decoded = char::decode_utf16(units);
     match (decoded.next(), decoded.next()) {
         (Some(Ok(decoded)), None) => Ok(decoded),
-        _ => Err(SyntaxError::new(cursor.since(start), "half of a surrogate pair is not a character")),
+        _ => Err(SyntaxError::new(cursor.since(start), "the escape is half of a surrogate pair")),
     }
 }
 
 fn unit(cursor: &mut Cursor<'_>, start: usize) -> Result<u16, SyntaxError> {
     let mut digits = String::new();
-    while digits.len() < 4 {
-        match cursor.peek() {
-            Some(digit) if digit.is_ascii_hexdigit() => {
-                digits.push(digit);
-                cursor.bump();
-            }
-            _ => break,
-        }
+    while digits.len() < 4
+        && let Some(digit) = cursor.peek().filter(char::is_ascii_hexdigit)
+    {
+        digits.push(digit);
+        cursor.bump();
     }
-    let whole = Some(&digits).filter(|digits| digits.len() == 4);
-    let unit = whole.and_then(|digits| u16::from_str_radix(digits, 16).ok());
-    let message = "`\\u` needs four hexadecimal digits after it";
+    let complete = digits.len() == 4;
+    let unit = u16::from_str_radix(&digits, 16).ok().filter(|_| complete);
+    let message = "`\\u` must be followed by four hexadecimal digits";
     unit.ok_or_else(|| SyntaxError::new(cursor.since(start), message))
 }
 
@@ -101,15 +98,15 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_marked() {
+    fn the_mistake_in_a_string_is_marked() {
         for (text, range, message) in [
-            ("'open", 0..5, "the text in quotes has no end"),
-            (r"'a\d'", 2..4, r"there is no escape `\d`"),
+            ("'open", 0..5, "the string is not closed"),
+            (r"'a\d'", 2..4, r"unknown escape `\d`"),
             (r"'\", 1..2, "the text ends after a backslash"),
-            (r"'\u12'", 1..5, r"`\u` needs four hexadecimal digits after it"),
-            (r"'\ud83d'", 1..7, "half of a surrogate pair is not a character"),
-            (r"'\ud83dA'", 1..7, "half of a surrogate pair is not a character"),
-            (r"'\ude00'", 1..7, "half of a surrogate pair is not a character"),
+            (r"'\u12'", 1..5, r"`\u` must be followed by four hexadecimal digits"),
+            (r"'\ud83d'", 1..7, "the escape is half of a surrogate pair"),
+            (r"'\ud83dA'", 1..7, "the escape is half of a surrogate pair"),
+            (r"'\ude00'", 1..7, "the escape is half of a surrogate pair"),
         ] {
             let error = read(text).unwrap_err();
             assert_eq!((error.range, error.message.as_str()), (range, message));

@@ -1,6 +1,6 @@
 //! The order items are taken in: `item.priority DESC, name`.
 //!
-//! Where nulls go is said apart from the direction, because reversing an order should not bring the
+//! The position of nulls is separate from the direction, because reversing an order should not bring the
 //! items without the field to the front.
 
 use std::borrow::Borrow;
@@ -8,20 +8,20 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use super::cursor::Cursor;
-use super::field_path::FieldPath;
+use super::field_path::{FieldPath, name};
 use super::order::compare;
-use super::syntax_error::{SyntaxError, refuse_long};
+use super::syntax_error::{SyntaxError, next_word, refuse_long};
+use crate::workflow::cursor::Cursor;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SortBy {
     text: String,
-    terms: Vec<Term>,
+    terms: Vec<SortTerm>,
 }
 
 /// Later terms matter only where this one finds no difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Term {
+struct SortTerm {
     path: FieldPath,
     descending: bool,
     nulls_first: bool,
@@ -29,7 +29,7 @@ struct Term {
 
 impl SortBy {
     /// Reads paths with commas between them, each followed by `ASC` or `DESC` and `NULLS FIRST` or
-    /// `NULLS LAST` where the default (ascending, nulls last) is not meant.
+    /// `NULLS LAST` to override the default (ascending, nulls last).
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         refuse_long(text)?;
         let mut cursor = Cursor::new(text);
@@ -44,9 +44,9 @@ impl SortBy {
             let text = text.to_owned();
             return Ok(Self { text, terms });
         }
-        let found = cursor.next_in_words();
+        let found = next_word(&cursor);
         let mut end = cursor;
-        end.name();
+        name(&mut end);
         let range = cursor.at()..end.at().max(cursor.next_range().end);
         let message = format!("expected `ASC`, `DESC`, `NULLS`, a comma or the end, found {found}");
         Err(SyntaxError::new(range, message))
@@ -89,7 +89,7 @@ impl SortBy {
     }
 }
 
-impl Term {
+impl SortTerm {
     fn compare(&self, a: Option<&Value>, b: Option<&Value>) -> Ordering {
         let present = |value: &&Value| !value.is_null();
         match (a.filter(present), b.filter(present)) {
@@ -103,44 +103,31 @@ impl Term {
     }
 }
 
-fn term(cursor: &mut Cursor<'_>) -> Result<Term, SyntaxError> {
-    cursor.skip_blank();
+fn term(cursor: &mut Cursor<'_>) -> Result<SortTerm, SyntaxError> {
+    cursor.skip_whitespace();
     let path = FieldPath::read(cursor)?;
-    let mut term = Term { path, descending: word(cursor, direction).unwrap_or_default(), nulls_first: false };
-    if word(cursor, |word| (word == "nulls").then_some(())).is_some() {
-        let first = word(cursor, place_of_nulls);
-        let missing = || cursor.expected("`FIRST` or `LAST` after `NULLS`");
+    let directions = [("asc", false), ("ascending", false), ("desc", true), ("descending", true)];
+    let descending = word(cursor, &directions).unwrap_or_default();
+    let mut term = SortTerm { path, descending, nulls_first: false };
+    if word(cursor, &[("nulls", ())]).is_some() {
+        let first = word(cursor, &[("first", true), ("last", false)]);
+        let missing = || SyntaxError::expected("`FIRST` or `LAST` after `NULLS`", cursor);
         term.nulls_first = first.ok_or_else(missing)?;
     }
     Ok(term)
 }
 
-/// Reads the next word if it has a meaning here; blanks before it are read either way.
-fn word<T>(cursor: &mut Cursor<'_>, meaning: impl Fn(&str) -> Option<T>) -> Option<T> {
-    cursor.skip_blank();
+/// Reads the next word if it is one of these; whitespace before it is read either way.
+fn word<T: Copy>(cursor: &mut Cursor<'_>, meanings: &[(&str, T)]) -> Option<T> {
+    cursor.skip_whitespace();
     let mut ahead = *cursor;
-    let meant = meaning(&ahead.name().to_ascii_lowercase());
+    let written = name(&mut ahead);
+    let meant = meanings.iter().find(|(word, _)| written.eq_ignore_ascii_case(word));
     if meant.is_some() {
         *cursor = ahead;
-        cursor.skip_blank();
+        cursor.skip_whitespace();
     }
-    meant
-}
-
-fn direction(word: &str) -> Option<bool> {
-    match word {
-        "asc" | "ascending" => Some(false),
-        "desc" | "descending" => Some(true),
-        _ => None,
-    }
-}
-
-fn place_of_nulls(word: &str) -> Option<bool> {
-    match word {
-        "first" => Some(true),
-        "last" => Some(false),
-        _ => None,
-    }
+    meant.map(|(_, meaning)| *meaning)
 }
 
 #[cfg(test)]
@@ -163,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn nulls_come_last_in_either_direction_unless_told_otherwise() {
+    fn nulls_come_last_in_either_direction_by_default() {
         assert_eq!(sorted("item.p"), [0, 4, 2, 5, 1, 3]);
         assert_eq!(sorted("p DESC"), [5, 2, 0, 4, 1, 3]);
         assert_eq!(sorted("p asc nulls first"), [1, 3, 0, 4, 2, 5]);

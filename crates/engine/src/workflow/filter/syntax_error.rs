@@ -1,9 +1,12 @@
 //! Why a filter, a path or an order was refused, and where.
 //!
-//! The place is a range of bytes in the given text, so that the caller can mark it in the file. Text of
-//! unreasonable length is refused here for every part of the language, before it is parsed.
+//! The position is a range of bytes in the given text, so that the caller can mark it in the file. Text
+//! of unreasonable length is refused here for every part of the language, before it is parsed.
 
 use std::ops::Range;
+
+use super::field_path::continues_name;
+use crate::workflow::cursor::Cursor;
 
 /// The longest text of a filter, a path or an order, in characters.
 const LONGEST: usize = 10_000;
@@ -23,13 +26,40 @@ impl SyntaxError {
         Self { range, message: message.into(), help: None }
     }
 
+    /// Marks the next character.
+    pub(super) fn expected(what: &str, cursor: &Cursor<'_>) -> Self {
+        Self::new(cursor.next_range(), format!("expected {what}, found {}", next_word(cursor)))
+    }
+
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 }
 
-/// Marks what is too much.
+/// What comes next, for a message: a whole word rather than its first letter.
+pub(super) fn next_word(cursor: &Cursor<'_>) -> String {
+    let mut ahead = *cursor;
+    let word = ahead.take_while(continues_name);
+    match cursor.peek() {
+        None => "the end".to_owned(),
+        Some(next) if word.is_empty() => quote(next.encode_utf8(&mut [0; 4])),
+        Some(_) => quote(&word),
+    }
+}
+
+/// A piece of the text inside a message: in backquotes, on one line and not too long.
+pub(super) fn quote(piece: &str) -> String {
+    const MOST: usize = 30;
+    let piece = piece.escape_debug().to_string().replace("\\'", "'");
+    let piece = piece.replace("\\\"", "\"");
+    match piece.char_indices().nth(MOST) {
+        None => format!("`{piece}`"),
+        Some((most, _)) => format!("`{}…`", piece.get(..most).unwrap_or_default()),
+    }
+}
+
+/// Marks what exceeds the limit.
 pub(crate) fn refuse_long(text: &str) -> Result<(), SyntaxError> {
     match text.char_indices().nth(LONGEST) {
         None => Ok(()),

@@ -1,4 +1,5 @@
-//! Canonical JSON: no blanks, keys sorted.
+//! Canonical JSON (no whitespace, keys sorted), and the 64-bit fingerprint of a value: the hash of its
+//! canonical text.
 //!
 //! Identities are made from it and must never change, so nothing is left to a library whose next
 //! version may print a float or escape a letter differently.
@@ -7,7 +8,16 @@ use std::fmt::{self, Write};
 
 use serde_json::{Number, Value};
 
+use crate::fnv::Fnv1a;
 use crate::workflow::filter::sorted_entries;
+
+/// Equal contents have equal fingerprints, now and in every later version.
+pub(super) fn fingerprint(value: &Value) -> u64 {
+    let mut hash = Fnv1a::default();
+    // `Fnv1a` never returns an error.
+    let _ = write_canonical(value, &mut hash);
+    hash.0
+}
 
 pub(super) fn write_canonical(value: &Value, out: &mut impl Write) -> fmt::Result {
     match value {
@@ -104,5 +114,16 @@ mod tests {
                 r#""b":[true,false,null,[],{}]}"#
             )
         );
+    }
+
+    #[test]
+    fn fingerprints_never_change() {
+        for (value, print) in [
+            (json!(null), "5b9bc4ba528108e4"),
+            (json!("a"), "d4272417d7c77eea"),
+            (json!({"url": "https://example.org/ä", "n": [1, 2.5, 1e20, true]}), "2c9c279820423d69"),
+        ] {
+            assert_eq!(format!("{:016x}", fingerprint(&value)), print);
+        }
     }
 }

@@ -12,8 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::canonical::{write_canonical, write_number};
-use super::fingerprint::fingerprint;
+use super::canonical::{fingerprint, write_canonical, write_number};
 
 /// In characters: a name is part of every event of its item.
 const LONGEST: usize = 256;

@@ -5,23 +5,17 @@
 
 mod canonical;
 mod error;
-mod fingerprint;
 mod format;
 mod identity;
-mod json;
-mod json_lines;
 mod json_path;
-mod lines;
 mod reader;
 mod selection;
 mod table;
 #[cfg(test)]
 mod tests;
-mod work_item;
 
 pub use error::InputError;
 pub use format::InputFormat;
 pub use json_path::JsonPath;
 pub use reader::read;
-pub use selection::Selection;
-pub use work_item::WorkItem;
+pub use selection::{Selection, WorkItem};

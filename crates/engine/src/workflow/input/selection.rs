@@ -13,8 +13,15 @@ use serde_json::Value;
 use super::error::InputError;
 use super::identity::identities;
 use super::json_path::JsonPath;
-use super::work_item::WorkItem;
 use crate::workflow::filter::{FieldPath, Filter, SortBy, compare};
+
+/// An item of a step, and the name it keeps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkItem {
+    /// Unique in the step, and independent of the item's position in the input.
+    pub identity: String,
+    pub input: Value,
+}
 
 /// The default takes every element of an array.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -49,7 +49,7 @@ fn a_mistake_in_json_is_marked_where_it_is() {
         assert_eq!(refused(text.as_bytes(), InputFormat::Json).to_string(), message);
     }
     let help = refused(b"{}\n{}\n", InputFormat::Json).help.unwrap();
-    assert_eq!(help, "if every line is a value of its own, the format is `jsonl`");
+    assert_eq!(help, "if every line is a value of its own, use the format `jsonl`");
     let deep = "[".repeat(100_000);
     let error = refused(deep.as_bytes(), InputFormat::Json);
     assert_eq!(error.to_string(), "line 1, column 128: recursion limit exceeded");

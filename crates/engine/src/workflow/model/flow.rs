@@ -8,8 +8,8 @@ use serde_json::Value;
 use undaunted_policy::CompletionRule;
 
 use super::command::CommandBreaker;
-use super::map::OnComplete;
 use super::retry::ResolvedRetry;
+use super::workflow::OnComplete;
 use crate::flow::Predicate;
 use crate::workflow::source::Span;
 

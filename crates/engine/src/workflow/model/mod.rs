@@ -2,15 +2,14 @@
 
 mod command;
 mod flow;
-mod map;
 mod retry;
-mod step;
 mod workflow;
 
 pub use crate::task::action::*;
 pub use command::{Capture, CaptureFormat, Command, CommandBreaker, Handler, OnInterrupt};
 pub use flow::{Attribute, AttributeRole, Flow, FlowGoals, FlowStep, FlowStepKind};
-pub use map::{InputSource, Map, MapInput, MaxParallel, OnComplete};
 pub use retry::{ResolvedRetry, SettingOrigin, SettingPlace};
-pub use step::{OnItemFailure, Step, StepPhase, StepWork};
-pub use workflow::{PoolRequest, SecretSource, Workflow, WorkflowMode};
+pub use workflow::{
+    InputSource, Map, MapInput, MaxParallel, OnComplete, OnItemFailure, PoolRequest, SecretSource, Step,
+    StepPhase, StepWork, Workflow, WorkflowMode,
+};

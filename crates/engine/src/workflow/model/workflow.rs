@@ -1,14 +1,16 @@
-//! A whole workflow.
+//! A whole workflow: its steps, and where the items of a map come from.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use undaunted_policy::Tolerance;
+use undaunted_policy::{CompletionRule, Tolerance};
 
-use super::flow::Flow;
-use super::step::Step;
+use super::command::Command;
+use super::flow::{Flow, FlowStep};
+use crate::workflow::input::{InputFormat, Selection};
 use crate::workflow::source::Span;
-use crate::workflow::template::TextTemplate;
+use crate::workflow::template::{ShellTemplate, TextTemplate};
 
 /// A checked description of a job. It never changes.
 #[derive(Clone, Debug)]
@@ -50,4 +52,84 @@ pub enum SecretSource {
     /// An environment variable of the process that runs the job.
     Env(String),
     File(String),
+}
+
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub name: String,
+    pub phase: StepPhase,
+    /// Indices of the steps that have to be complete first.
+    pub needs: Vec<usize>,
+    pub work: StepWork,
+    /// Of one item, in order.
+    pub commands: Vec<Command>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepPhase {
+    Sequence,
+    Setup,
+    Map,
+    Reduce,
+    Flow,
+}
+
+#[derive(Clone, Debug)]
+pub enum StepWork {
+    One,
+    Map(Box<Map>),
+    Call(Arc<FlowStep>),
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnItemFailure {
+    #[default]
+    DeadLetter,
+    Skip,
+    Stop,
+}
+
+#[derive(Clone, Debug)]
+pub struct Map {
+    pub input: MapInput,
+    pub selection: Selection,
+    pub max_parallel: MaxParallel,
+    /// Of one item, delays included.
+    pub item_deadline: Option<Duration>,
+    pub tolerance: Tolerance,
+    pub on_item_failure: OnItemFailure,
+    pub completion: CompletionRule,
+    pub on_complete: OnComplete,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MapInput {
+    pub source: InputSource,
+    pub format: InputFormat,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InputSource {
+    File(TextTemplate),
+    Shell(ShellTemplate),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MaxParallel {
+    Number(u32),
+    /// An environment variable, read when the job is submitted.
+    Variable(String),
+}
+
+impl MaxParallel {
+    pub const DEFAULT: Self = Self::Number(10);
+}
+
+/// What becomes of attempts that still run when a step is complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnComplete {
+    #[default]
+    Cancel,
+    /// They keep running, and their results are late.
+    Leave,
 }

@@ -58,7 +58,7 @@ fn command(id: &str, index: u64, step: &FlowStep) -> Command {
 }
 
 /// A step that is not planned yet.
-pub(crate) fn flow_step(id: String, index: u64, step: Arc<FlowStep>) -> Step {
+pub(super) fn flow_step(id: String, index: u64, step: Arc<FlowStep>) -> Step {
     Step {
         commands: vec![command(&id, index, &step)],
         name: id,

@@ -1,6 +1,6 @@
 //! From the tree to the checked workflow, one file per part of the language.
 //!
-//! Every reader takes what it can and notes what it cannot, so that all problems of a file are reported
+//! Every reader reports what it cannot read and continues, so that all problems of a file are reported
 //! at once.
 
 mod action;
@@ -8,7 +8,6 @@ mod breaker;
 mod command;
 mod conform;
 mod flow;
-mod handler;
 mod layer;
 mod map;
 mod names;
@@ -17,7 +16,7 @@ mod reader;
 mod settings;
 mod workflow;
 
-pub(crate) use flow::flow_step;
-pub(crate) use plan::{NoPlan, plan_flow};
-pub(crate) use reader::WorkflowReader;
-pub(crate) use workflow::{blank, workflow};
+pub(crate) use plan::aim_at;
+pub use plan::assemble;
+pub(super) use reader::WorkflowReader;
+pub(super) use workflow::workflow;

@@ -1,30 +1,96 @@
 //! Plans a flow: backwards from the goals, over the attributes that steps take.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::flow::flow_step;
+use super::workflow::blank;
 use crate::workflow::diagnostic::{DiagnosticCode, nearest};
-use crate::workflow::model::{Attribute, AttributeRole, Flow, FlowGoals, FlowStepKind, Step, StepWork};
+use crate::workflow::model::{
+    Attribute, AttributeRole, Flow, FlowGoals, FlowStep, FlowStepKind, PoolRequest, Step, StepWork, Workflow,
+    WorkflowMode,
+};
 
 #[derive(Debug)]
-pub(crate) struct NoPlan {
+pub(crate) struct PlanProblem {
     pub(crate) code: DiagnosticCode,
     pub(crate) message: String,
     pub(crate) help: Option<String>,
     pub(crate) step: Option<usize>,
 }
 
+impl PlanProblem {
+    fn new(code: DiagnosticCode, message: String, step: Option<usize>) -> Self {
+        Self { code, message, help: None, step }
+    }
+}
+
+/// Plans a flow of steps that were checked before. The result is what checking the flow's text would
+/// give, except for the spans: nothing is parsed, and flows share the steps they have in common. The
+/// initial attributes are not part of it, so that flows with others can share the plan.
+pub fn assemble(
+    steps: impl IntoIterator<Item = (String, Arc<FlowStep>)>,
+    pool: Option<PoolRequest>,
+    aim: &FlowGoals,
+) -> Result<Workflow, Vec<String>> {
+    let steps = (0..).zip(steps);
+    let steps = steps.map(|(index, (id, step))| flow_step(id, index, step));
+    let workflow = Workflow { steps: steps.collect(), pool, ..blank(WorkflowMode::Flow) };
+    let conflicts = conflicts(&workflow.steps);
+    if !conflicts.is_empty() {
+        return Err(conflicts);
+    }
+    aim_at(workflow, aim).map_err(|problems| {
+        let texts = problems.into_iter().map(|problem| match problem.help {
+            Some(help) => format!("{} ({help})", problem.message),
+            None => problem.message,
+        });
+        texts.collect()
+    })
+}
+
+/// Plans the steps of a flow for other goals and initial attributes. The errors are in the order of the
+/// steps.
+pub(crate) fn aim_at(mut workflow: Workflow, aim: &FlowGoals) -> Result<Workflow, Vec<PlanProblem>> {
+    let planned = plan_flow(&workflow.steps, aim.clone());
+    let (mut flow, needs) = planned.map_err(|mut problems| {
+        problems.sort_by(|a, b| (a.step, a.code, &a.message).cmp(&(b.step, b.code, &b.message)));
+        problems
+    })?;
+    for (step, needs) in workflow.steps.iter_mut().zip(needs) {
+        step.needs = needs;
+    }
+    flow.init.clear();
+    workflow.flow = Some(flow);
+    Ok(workflow)
+}
+
+/// One breaker cannot have two settings in one flow.
+fn conflicts(steps: &[Step]) -> Vec<String> {
+    let mut known = BTreeMap::new();
+    let breakers = steps.iter().flat_map(|step| &step.commands);
+    let breakers = breakers.filter_map(|command| command.breaker.as_deref());
+    let others = breakers.filter_map(|breaker| {
+        let name = breaker.name.as_deref()?;
+        let first = *known.entry(name).or_insert(breaker.settings);
+        (first != breaker.settings)
+            .then(|| format!("the breaker `{name}` is defined twice with different settings"))
+    });
+    others.collect()
+}
+
 /// The plan, and for every step the steps it waits for.
-pub(crate) fn plan_flow(
+pub(super) fn plan_flow(
     steps: &[Step],
     FlowGoals { goals, init }: FlowGoals,
-) -> Result<(Flow, Vec<Vec<usize>>), Vec<NoPlan>> {
+) -> Result<(Flow, Vec<Vec<usize>>), Vec<PlanProblem>> {
     let givers = givers(steps);
     let numbered = || steps.iter().enumerate();
     let needs: Vec<Vec<usize>> = numbered().map(|(index, step)| needs(&givers, index, step, &init)).collect();
     let names: BTreeMap<&str, usize> = numbered().map(|(index, step)| (step.name.as_str(), index)).collect();
-    let mut search = Search {
+    let mut search = PlanSearch {
         steps,
         needs: &needs,
         givers: &givers,
@@ -34,22 +100,16 @@ pub(crate) fn plan_flow(
         problems: Vec::new(),
     };
     if goals.is_empty() {
-        search.problems.push(NoPlan {
-            code: DiagnosticCode::MissingKey,
-            message: "a flow needs a goal".to_owned(),
-            help: None,
-            step: None,
-        });
+        let message = "a flow needs at least one goal".to_owned();
+        search.problems.push(PlanProblem::new(DiagnosticCode::MissingKey, message, None));
     }
     for (index, step) in numbered() {
-        for goal in inner_goals(step) {
+        for goal in goals_of_sub_flow(step) {
             match find(&names, goal, Some(index)) {
-                Ok(inner) if inner == index => search.problems.push(NoPlan {
-                    code: DiagnosticCode::Cycle,
-                    message: format!("step `{goal}` is a flow whose goal is itself"),
-                    help: None,
-                    step: Some(index),
-                }),
+                Ok(inner) if inner == index => {
+                    let message = format!("step `{goal}` is a flow whose goal is the step itself");
+                    search.problems.push(PlanProblem::new(DiagnosticCode::Cycle, message, Some(index)));
+                }
                 Ok(_) => {}
                 Err(problem) => search.problems.push(problem),
             }
@@ -68,20 +128,16 @@ pub(crate) fn plan_flow(
     Ok((Flow { goals, init, plan }, needs))
 }
 
-fn find(names: &BTreeMap<&str, usize>, goal: &str, of: Option<usize>) -> Result<usize, NoPlan> {
+fn find(names: &BTreeMap<&str, usize>, goal: &str, of: Option<usize>) -> Result<usize, PlanProblem> {
     names.get(goal).copied().ok_or_else(|| {
         let near = nearest(goal, names.keys().copied());
-        NoPlan {
-            code: DiagnosticCode::Unreachable,
-            message: format!("there is no step `{goal}` to reach"),
-            help: near.map(|near| format!("did you mean `{near}`?")),
-            step: of,
-        }
+        let message = format!("there is no step `{goal}`");
+        let help = near.map(|near| format!("did you mean `{near}`?"));
+        PlanProblem { help, ..PlanProblem::new(DiagnosticCode::Unreachable, message, of) }
     })
 }
 
-/// The goals of a sub-flow.
-fn inner_goals(step: &Step) -> &[String] {
+fn goals_of_sub_flow(step: &Step) -> &[String] {
     match &step.work {
         StepWork::Call(call) => match &call.kind {
             FlowStepKind::SubFlow { goals } => goals,
@@ -111,7 +167,7 @@ fn givers(steps: &[Step]) -> Givers<'_> {
     givers
 }
 
-/// The steps that give what this one takes and the flow does not begin with.
+/// The steps that give what this one takes, except for initial attributes.
 fn needs(givers: &Givers<'_>, index: usize, step: &Step, init: &BTreeMap<String, Value>) -> Vec<usize> {
     let taken = attributes(step).filter(|(name, attribute)| {
         matches!(attribute.role, AttributeRole::Required | AttributeRole::Optional)
@@ -130,17 +186,17 @@ enum Visit {
     Done,
 }
 
-struct Search<'a> {
+struct PlanSearch<'a> {
     steps: &'a [Step],
     needs: &'a [Vec<usize>],
     givers: &'a Givers<'a>,
     init: &'a BTreeMap<String, Value>,
     state: Vec<Visit>,
     order: Vec<usize>,
-    problems: Vec<NoPlan>,
+    problems: Vec<PlanProblem>,
 }
 
-impl Search<'_> {
+impl PlanSearch<'_> {
     /// Puts a step after everything it needs. The stack is explicit: a chain of ten thousand steps must
     /// not recurse.
     fn visit(&mut self, goal: usize) {
@@ -184,26 +240,21 @@ impl Search<'_> {
         };
         let required = attributes(step).filter(|(_, taken)| taken.role == AttributeRole::Required);
         let missing = required.filter(|(name, taken)| taken.default.is_none() && !given(name));
-        let problems = missing.map(|(name, _)| NoPlan {
-            code: DiagnosticCode::Unreachable,
-            message: format!("step `{}` needs `{name}`, which no step gives", step.name),
-            help: Some(format!("give it in `init`, or as an output `{name}` of a step")),
-            step: Some(index),
+        let problems = missing.map(|(name, _)| {
+            let message = format!("step `{}` needs `{name}`, which no step gives", step.name);
+            let help = Some(format!("give it in `init`, or as an output `{name}` of a step"));
+            PlanProblem { help, ..PlanProblem::new(DiagnosticCode::Unreachable, message, Some(index)) }
         });
         let problems: Vec<_> = problems.collect();
         self.problems.extend(problems);
     }
 
-    fn cycle(&self, needed: usize, path: &[(usize, usize)]) -> NoPlan {
+    fn cycle(&self, needed: usize, path: &[(usize, usize)]) -> PlanProblem {
         let name = |index: &usize| self.steps.get(*index).map_or("", |step| step.name.as_str());
         let circle = path.iter().map(|(index, _)| index);
         let circle = circle.skip_while(|index| **index != needed);
         let circle: Vec<_> = circle.map(name).chain([name(&needed)]).collect();
-        NoPlan {
-            code: DiagnosticCode::Cycle,
-            message: format!("these steps wait for each other: {}", circle.join(" → ")),
-            help: None,
-            step: Some(needed),
-        }
+        let message = format!("these steps wait for each other: {}", circle.join(" → "));
+        PlanProblem::new(DiagnosticCode::Cycle, message, Some(needed))
     }
 }

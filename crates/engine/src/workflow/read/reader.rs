@@ -7,10 +7,10 @@ use std::time::Duration;
 use undaunted_policy::BreakerSettings;
 use undaunted_policy::spelling::parse_duration;
 
+use crate::workflow::check::Operator;
 use crate::workflow::diagnostic::{Diagnostic, DiagnosticCode, Problems, nearest};
 use crate::workflow::keys::{MappingKey, MappingTable};
 use crate::workflow::model::{FlowGoals, ResolvedRetry};
-use crate::workflow::operator::Operator;
 use crate::workflow::source::{Source, Span};
 use crate::workflow::yaml::{YamlEntry, YamlNode, YamlValue};
 
@@ -64,7 +64,7 @@ impl<'n> MappingFields<'n> {
 impl<'s> WorkflowReader<'s> {
     pub(crate) fn new(source: &'s Source, operator: &'s Operator) -> Self {
         #[cfg(feature = "count-checks")]
-        crate::workflow::count_check();
+        crate::workflow::check::count_check();
         Self {
             source,
             operator,

@@ -47,7 +47,7 @@ pub(crate) fn workflow(reader: &mut WorkflowReader<'_>, root: &YamlNode<'_>) -> 
 }
 
 /// A workflow without steps, with every setting at its default.
-pub(crate) fn blank(mode: WorkflowMode) -> Workflow {
+pub(super) fn blank(mode: WorkflowMode) -> Workflow {
     let claude = ["claude", "--print", "{prompt}"].map(str::to_owned);
     Workflow {
         name: None,

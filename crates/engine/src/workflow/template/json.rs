@@ -7,15 +7,14 @@
 use serde_json::Value;
 
 use super::names::KnownNames;
-use super::reference::Reference;
-use super::template_error::{MOST_ERRORS, TemplateError};
+use super::reader::{MOST_ERRORS, TemplateError};
+use super::reference::{Reference, TemplateValues, ValueError};
 use super::text::TextTemplate;
-use super::value::{self, TemplateValues, ValueError};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct JsonTemplate {
     value: Value,
-    strings: Vec<Place>,
+    strings: Vec<StringTemplate>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +26,7 @@ pub struct JsonTemplateError {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
+struct StringTemplate {
     pointer: String,
     template: TextTemplate,
 }
@@ -44,7 +43,7 @@ impl JsonTemplate {
         {
             match value {
                 Value::String(text) if text.contains("${") => match TextTemplate::parse(text, names) {
-                    Ok(template) => strings.push(Place { pointer, template }),
+                    Ok(template) => strings.push(StringTemplate { pointer, template }),
                     Err(found) => errors.extend(found.into_iter().map(|error| {
                         let pointer = pointer.clone();
                         JsonTemplateError { pointer, error }
@@ -73,22 +72,22 @@ impl JsonTemplate {
     /// Fails on the first missing value.
     pub fn render(&self, values: &dyn TemplateValues) -> Result<Value, ValueError> {
         let mut rendered = self.value.clone();
-        for place in &self.strings {
-            let value = match place.template.only_reference() {
-                Some(reference) => value::value(reference, values)?.into_owned(),
-                None => place.template.render_body(values)?.into(),
+        for string in &self.strings {
+            let value = match string.template.only_reference() {
+                Some(reference) => reference.value_in(values)?.into_owned(),
+                None => string.template.render_body(values)?.into(),
             };
-            if let Some(string) = rendered.pointer_mut(&place.pointer) {
-                *string = value;
+            if let Some(slot) = rendered.pointer_mut(&string.pointer) {
+                *slot = value;
             }
         }
         Ok(rendered)
     }
 
-    /// In the order of the value; one that stands twice comes twice.
+    /// In the order of the value; one that is written twice comes twice.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         let strings = self.strings.iter();
-        strings.flat_map(|place| place.template.references())
+        strings.flat_map(|string| string.template.references())
     }
 }
 

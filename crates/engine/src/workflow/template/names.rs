@@ -1,13 +1,14 @@
 //! The names that exist where a template stands.
 //!
-//! Only names are checked: whether an item has a field is known when there is an item. An unknown name
+//! Only names are checked: whether an item has a field is known only at run time. An unknown name
 //! is refused with the nearest known one.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use super::reference::{Root, Segment};
+use super::reference::Root;
 use crate::workflow::diagnostic::nearest;
+use crate::workflow::filter::Segment;
 
 const MAP: [&str; 5] = ["total", "successful", "failed", "results", "results_file"];
 const STEP: [&str; 2] = ["output", "status"];
@@ -15,7 +16,7 @@ const WORKFLOW: [&str; 2] = ["name", "job"];
 /// Fields that hold JSON, and so may have fields of their own.
 const DEEP: [&str; 2] = ["results", "output"];
 
-/// Up to so many names are all compared with a wrong one; of more, only its neighbours.
+/// Up to so many known names, an unknown one is compared with all; with more, only with its neighbours.
 const MOST_COMPARED: usize = 500;
 /// How many names are listed if none is near.
 const MOST_LISTED: usize = 12;
@@ -33,15 +34,15 @@ pub struct KnownNames<'a> {
 
 /// The reader adds the place.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct UnknownName {
     pub(super) message: String,
     pub(super) help: String,
 }
 
-type Resolved = Result<(Root, Vec<Segment>), Refusal>;
+type Resolved = Result<(Root, Vec<Segment>), UnknownName>;
 
 impl KnownNames<'_> {
-    /// Whether the name is ours even without a dot, and not one of the shell's.
+    /// Whether the name is ours even without a dot, rather than a shell variable.
     pub(super) fn claims(&self, name: &str) -> bool {
         matches!(name, "item" | "item_file") || self.captured.contains(name)
     }
@@ -49,8 +50,8 @@ impl KnownNames<'_> {
     /// `text` is the name and its path as written.
     pub(super) fn resolve(&self, text: &str, name: &str, path: Vec<Segment>) -> Resolved {
         match name {
-            "item" | "item_file" if !self.item => Err(Refusal {
-                message: format!("`{name}` is not known here"),
+            "item" | "item_file" if !self.item => Err(UnknownName {
+                message: format!("`{name}` is not available here"),
                 help: "only the commands of a map have an item".to_owned(),
             }),
             "item" => Ok((Root::Item, path)),
@@ -58,9 +59,9 @@ impl KnownNames<'_> {
                 shallow(name, &path)?;
                 Ok((Root::ItemFile, path))
             }
-            "map" if !path.is_empty() && !self.map => Err(Refusal {
-                message: "`map` is not known here".to_owned(),
-                help: "only what runs after a map has its results".to_owned(),
+            "map" if !path.is_empty() && !self.map => Err(UnknownName {
+                message: "`map` is not available here".to_owned(),
+                help: "only commands after a map can use its results".to_owned(),
             }),
             "map" if !path.is_empty() => {
                 one_of("map", &path, &MAP)?;
@@ -69,7 +70,7 @@ impl KnownNames<'_> {
             "step" if !path.is_empty() => self.step(&path),
             "env" if !path.is_empty() => {
                 let [Segment::Field(_)] = path.as_slice() else {
-                    let help = "an environment variable is written `env.NAME`".to_owned();
+                    let help = "write `env.NAME` for an environment variable".to_owned();
                     return Err(unknown(text, help));
                 };
                 Ok((Root::Env, path))
@@ -108,7 +109,7 @@ impl KnownNames<'_> {
     }
 }
 
-fn one_of(root: &str, path: &[Segment], known: &[&str]) -> Result<(), Refusal> {
+fn one_of(root: &str, path: &[Segment], known: &[&str]) -> Result<(), UnknownName> {
     match path.first() {
         Some(Segment::Field(field)) if known.contains(&field.as_str()) => {
             let rest = path.get(1..).unwrap_or_default();
@@ -121,27 +122,27 @@ fn one_of(root: &str, path: &[Segment], known: &[&str]) -> Result<(), Refusal> {
     }
 }
 
-fn shallow(name: &str, path: &[Segment]) -> Result<(), Refusal> {
+fn shallow(name: &str, path: &[Segment]) -> Result<(), UnknownName> {
     if path.is_empty() {
         return Ok(());
     }
-    Err(Refusal { message: format!("`{name}` has no fields"), help: format!("write `${{{name}}}`") })
+    Err(UnknownName { message: format!("`{name}` has no fields"), help: format!("write `${{{name}}}`") })
 }
 
-fn unknown_field(root: &str, found: Option<&Segment>, known: &[&str]) -> Refusal {
+fn unknown_field(root: &str, found: Option<&Segment>, known: &[&str]) -> UnknownName {
     match found {
         Some(Segment::Field(field)) => {
             unknown(&format!("{root}.{field}"), offer(&format!("{root}."), field, known))
         }
-        Some(Segment::Index(_)) | None => Refusal {
-            message: format!("`{root}` needs a name behind it"),
+        Some(Segment::Index(_)) | None => UnknownName {
+            message: format!("`{root}` must be followed by a name"),
             help: offer(&format!("{root}."), "", known),
         },
     }
 }
 
-fn unknown(text: &str, help: String) -> Refusal {
-    Refusal { message: format!("`{text}` is not a known name"), help }
+fn unknown(text: &str, help: String) -> UnknownName {
+    UnknownName { message: format!("`{text}` is not a known name"), help }
 }
 
 /// The names to compare with a word: all, or, since comparing very many for as many errors would take
@@ -167,13 +168,13 @@ fn offer(prefix: &str, written: &str, known: &[&str]) -> String {
     }
     let shown = |name: &&str| format!("`{prefix}{name}`");
     let (first, last) = match known {
-        [] => return format!("no `{prefix}` name is known here"),
-        [only] => return format!("known here is {}", shown(only)),
+        [] => return format!("no name is known that begins with `{prefix}`"),
+        [only] => return format!("the only known name is {}", shown(only)),
         [first @ .., last] if known.len() <= MOST_LISTED => (first, shown(last)),
         _ => (known.get(..MOST_LISTED).unwrap_or_default(), "others".to_owned()),
     };
     let first: Vec<String> = first.iter().map(shown).collect();
-    format!("known here are {} and {last}", first.join(", "))
+    format!("known names are {} and {last}", first.join(", "))
 }
 
 #[cfg(test)]
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn known_names_are_what_they_say() {
+    fn a_known_name_resolves_to_its_root_and_path() {
         for (text, root, rest) in [
             ("item", Root::Item, vec![]),
             ("item.a.0", Root::Item, vec![field("a"), Segment::Index(0)]),
@@ -229,13 +230,13 @@ mod tests {
             (
                 "zebra.x",
                 "`zebra.x` is not a known name",
-                "known here are `item`, `item_file`, `map`, `step`, `env`, `workflow` and `version`",
+                "known names are `item`, `item_file`, `map`, `step`, `env`, `workflow` and `version`",
             ),
             ("map.totl", "`map.totl` is not a known name", "the nearest known name is `map.total`"),
             (
                 "map.0",
-                "`map` needs a name behind it",
-                "known here are `map.total`, `map.successful`, `map.failed`, `map.results` and `map.results_file`",
+                "`map` must be followed by a name",
+                "known names are `map.total`, `map.successful`, `map.failed`, `map.results` and `map.results_file`",
             ),
             ("map.total.x", "`map.total` has no fields", "write `${map.total}`"),
             (
@@ -245,15 +246,15 @@ mod tests {
             ),
             (
                 "step.build",
-                "`step.build` needs a name behind it",
-                "known here are `step.build.output` and `step.build.status`",
+                "`step.build` must be followed by a name",
+                "known names are `step.build.output` and `step.build.status`",
             ),
             (
                 "step.build.outptu",
                 "`step.build.outptu` is not a known name",
                 "the nearest known name is `step.build.output`",
             ),
-            ("env.A.b", "`env.A.b` is not a known name", "an environment variable is written `env.NAME`"),
+            ("env.A.b", "`env.A.b` is not a known name", "write `env.NAME` for an environment variable"),
             (
                 "workflow.nam",
                 "`workflow.nam` is not a known name",
@@ -261,19 +262,19 @@ mod tests {
             ),
             ("item_file.x", "`item_file` has no fields", "write `${item_file}`"),
         ] {
-            let refusal = resolve(true, true, text).unwrap_err();
-            assert_eq!((refusal.message.as_str(), refusal.help.as_str()), (message, help));
+            let unknown = resolve(true, true, text).unwrap_err();
+            assert_eq!((unknown.message.as_str(), unknown.help.as_str()), (message, help));
         }
     }
 
     #[test]
     fn an_item_or_a_map_is_known_only_where_there_is_one() {
         for text in ["item", "item.x", "item_file"] {
-            let refusal = resolve(false, true, text).unwrap_err();
-            assert!(refusal.message.ends_with("is not known here"), "{text}");
+            let unknown = resolve(false, true, text).unwrap_err();
+            assert!(unknown.message.ends_with("is not available here"), "{text}");
         }
-        let refusal = resolve(true, false, "map.total").unwrap_err();
-        assert_eq!(refusal.message, "`map` is not known here");
+        let unknown = resolve(true, false, "map.total").unwrap_err();
+        assert_eq!(unknown.message, "`map` is not available here");
     }
 
     #[test]

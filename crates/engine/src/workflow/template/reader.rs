@@ -1,27 +1,40 @@
 //! Reads one `${…}`: whether it is ours, and what it names.
 //!
 //! In a text everything between `${` and `}` must be ours. In a shell text most of it belongs to the
-//! shell, so only dotted names and names we gave out are claimed, and the rest is left alone. Whether a
-//! reference may stand where it stands is up to the lexer.
+//! shell, so only dotted names and names from `capture_output` are claimed, and the rest is left alone.
+//! Whether a reference is allowed at its position is up to the shell lexer.
 
 use std::ops::Range;
 
-use super::cursor::Cursor;
 use super::names::KnownNames;
-use super::reference::{Reference, Segment};
-use super::template_error::TemplateError;
+use super::reference::{Reference, Root};
+use crate::workflow::cursor::Cursor;
+use crate::workflow::filter::{Segment, quoted};
 
-const LITERAL: &str = "a literal `${` is written `$${`";
+/// Parsing of a template stops after so many errors.
+pub(super) const MOST_ERRORS: usize = 1000;
+
+const LITERAL: &str = "write `$${` for a literal `${`";
+const BRACKETS: &str = "brackets must hold a number or a name in quotes, as in `[0]` or `['a b']`";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemplateError {
+    /// Bytes of the template's text.
+    pub range: Range<usize>,
+    /// A lower-case clause.
+    pub message: String,
+    pub help: Option<String>,
+}
 
 /// Decides whether an unknown name is an error or the shell's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Language {
+pub(super) enum TemplateLanguage {
     Text,
     Shell,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum BraceReading {
     /// The cursor stands behind the reference.
     Ours(Reference, Range<usize>),
     /// The shell's; the cursor has not moved.
@@ -30,18 +43,65 @@ pub(super) enum Found {
     Refused(TemplateError),
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Reader<'n> {
-    names: KnownNames<'n>,
-    language: Language,
+/// What a `$` begins where only our own references count: in texts, in single quotes and in quoted
+/// here-documents.
+///
+/// Dollars are read in pairs from the left, as the shell reads them: `$${` is a literal `${`, and in
+/// `$$${item}` the first two stand for themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dollar {
+    /// `$${`: a literal `${`.
+    Literal,
+    /// `${`: perhaps a reference.
+    Brace,
+    /// `$$`, which stands for itself.
+    Pair,
+    Alone,
 }
 
-impl<'n> Reader<'n> {
-    pub(super) fn new(names: &KnownNames<'n>, language: Language) -> Self {
+impl Dollar {
+    pub(super) fn at(cursor: &Cursor<'_>) -> Self {
+        if cursor.is_at("$${") {
+            Self::Literal
+        } else if cursor.starts_with("${") {
+            Self::Brace
+        } else if cursor.starts_with("$$") {
+            Self::Pair
+        } else {
+            Self::Alone
+        }
+    }
+
+    /// In characters.
+    pub(super) fn length(self) -> usize {
+        match self {
+            Self::Literal => 3,
+            Self::Brace | Self::Pair => 2,
+            Self::Alone => 1,
+        }
+    }
+
+    pub(super) fn plain_text(self) -> &'static str {
+        match self {
+            Self::Literal | Self::Brace => "${",
+            Self::Pair => "$$",
+            Self::Alone => "$",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReferenceReader<'n> {
+    names: KnownNames<'n>,
+    language: TemplateLanguage,
+}
+
+impl<'n> ReferenceReader<'n> {
+    pub(super) fn new(names: &KnownNames<'n>, language: TemplateLanguage) -> Self {
         Self { names: *names, language }
     }
 
-    pub(super) fn read(&self, cursor: &mut Cursor<'_>) -> Found {
+    pub(super) fn read(&self, cursor: &mut Cursor<'_>) -> BraceReading {
         let start = cursor.at();
         let mut ahead = *cursor;
         ahead.skip(2);
@@ -51,7 +111,7 @@ impl<'n> Reader<'n> {
         let mut path = vec![];
         let mut dotted = false;
         let end = loop {
-            dotted |= ahead.peek_char() == Some('.');
+            dotted |= ahead.peek() == Some('.');
             match segment(&mut ahead, &mut text) {
                 Ok(Some(segment)) => path.push(segment),
                 Ok(None) => break Ok(()),
@@ -59,23 +119,23 @@ impl<'n> Reader<'n> {
             }
         };
         let ours = raw || (dotted && !name.is_empty()) || self.names.claims(&name);
-        if !ours && self.language == Language::Shell {
-            return Found::Foreign;
+        if !ours && self.language == TemplateLanguage::Shell {
+            return BraceReading::Foreign;
         }
         let read = match end {
-            _ if name.is_empty() => Err(refused("`${` begins no name", Some(LITERAL))),
-            Err(why) => Err(refused(why, Some(LITERAL))),
+            _ if name.is_empty() => Err(refused("expected a name after `${`", LITERAL)),
+            Err(why) => Err(refused(why, LITERAL)),
             Ok(()) => self.default(&mut ahead, &text),
         };
         *cursor = ahead;
         let range = start..ahead.at();
-        let found = read.and_then(|default| {
+        let reading = read.and_then(|default| {
             let (root, path) = self.resolve(&text, &name, path)?;
             Ok(Reference { text, root, path, default, raw })
         });
-        match found {
-            Ok(reference) => Found::Ours(reference, range),
-            Err(error) => Found::Refused(TemplateError { range, ..error }),
+        match reading {
+            Ok(reference) => BraceReading::Ours(reference, range),
+            Err(error) => BraceReading::Refused(TemplateError { range, ..error }),
         }
     }
 
@@ -84,52 +144,49 @@ impl<'n> Reader<'n> {
         text: &str,
         name: &str,
         path: Vec<Segment>,
-    ) -> Result<(super::Root, Vec<Segment>), TemplateError> {
-        let bare = path.is_empty() && self.language == Language::Shell;
-        self.names.resolve(text, name, path).map_err(|refusal| {
+    ) -> Result<(Root, Vec<Segment>), TemplateError> {
+        let bare = path.is_empty() && self.language == TemplateLanguage::Shell;
+        self.names.resolve(text, name, path).map_err(|unknown| {
             let more = if bare && self.names.claims(name) {
-                format!("a variable of the shell is written `${name}`")
+                format!("write `${name}` for a shell variable")
             } else {
                 LITERAL.to_owned()
             };
-            let help = format!("{}; {more}", refusal.help);
-            refused(refusal.message, Some(&help))
+            refused(unknown.message, &format!("{}; {more}", unknown.help))
         })
     }
 
     /// Reads the closing brace, or `:-`, a default and the brace.
     fn default(&self, cursor: &mut Cursor<'_>, text: &str) -> Result<Option<String>, TemplateError> {
-        match cursor.peek_char() {
+        match cursor.peek() {
             Some('}') => {
                 cursor.bump();
                 Ok(None)
             }
-            Some(':') if cursor.second_char() == Some('-') => {
+            Some(':') if cursor.peek_second() == Some('-') => {
                 cursor.skip(2);
                 self.default_text(cursor, text).map(Some)
             }
-            Some(operator) if self.language == Language::Shell && "%#:/^,=?+-@".contains(operator) => {
-                let help =
-                    format!("give it to a variable first: `value=${{{text}}}`, then `${{value{operator}…}}`");
-                let message = format!("`{operator}` is the shell's and cannot follow `{text}`");
-                Err(refused(message, Some(&help)))
+            Some(operator)
+                if self.language == TemplateLanguage::Shell && "%#:/^,=?+-@".contains(operator) =>
+            {
+                let help = format!(
+                    "assign it to a variable first: `value=${{{text}}}`, then `${{value{operator}…}}`"
+                );
+                Err(refused(format!("the shell operator `{operator}` cannot follow `{text}`"), &help))
             }
             Some(other) if !other.is_control() => {
-                let message = format!("`{other}` cannot follow `{text}`");
-                Err(refused(message, Some(LITERAL)))
+                Err(refused(format!("`{other}` cannot follow `{text}`"), LITERAL))
             }
             _ => Err(unclosed(text)),
         }
     }
 
-    /// The default is plain text; braces inside of it pair.
+    /// The default is plain text; braces inside it pair.
     fn default_text(&self, cursor: &mut Cursor<'_>, text: &str) -> Result<String, TemplateError> {
         let mut default = String::new();
         let mut depth = 0_usize;
-        loop {
-            let Some(c) = cursor.peek_char() else {
-                return Err(unclosed(text));
-            };
+        while let Some(c) = cursor.peek() {
             match c {
                 '}' if depth == 0 => {
                     cursor.bump();
@@ -138,24 +195,27 @@ impl<'n> Reader<'n> {
                 '}' => depth = depth.saturating_sub(1),
                 '{' => depth = depth.saturating_add(1),
                 '$' | '`' if self.expands(cursor) => {
-                    let message =
-                        format!("the default of `{text}` is plain text, and nothing in it is expanded");
-                    let help = "give the default as plain text, or choose in the command";
-                    return Err(refused(message, Some(help)));
+                    let message = format!("the default of `{text}` is plain text; nothing in it is expanded");
+                    return Err(refused(
+                        message,
+                        "write the default out, or choose the value in the command",
+                    ));
                 }
                 _ => {}
             }
             default.push(c);
             cursor.bump();
         }
+        Err(unclosed(text))
     }
 
     /// Whether the author could expect an expansion here.
     fn expands(&self, cursor: &Cursor<'_>) -> bool {
-        match cursor.second_char() {
-            _ if cursor.peek_char() == Some('`') => self.language == Language::Shell,
+        let shell = self.language == TemplateLanguage::Shell;
+        match cursor.peek_second() {
+            _ if cursor.peek() == Some('`') => shell,
             Some('{') => true,
-            Some(c) => self.language == Language::Shell && (begins_name(c) || c == '('),
+            Some(c) => shell && (begins_name(c) || c == '('),
             None => false,
         }
     }
@@ -163,10 +223,8 @@ impl<'n> Reader<'n> {
 
 fn raw(cursor: &mut Cursor<'_>) -> bool {
     let mut ahead = *cursor;
-    let raw = ahead.starts_with("raw:");
-    ahead.skip(4);
     // `${raw:-x}` and `${raw:0:3}` are the shell's variable `raw`.
-    let ours = raw && ahead.peek_char().is_some_and(begins_name);
+    let ours = ahead.eat("raw:") && ahead.peek().is_some_and(begins_name);
     if ours {
         *cursor = ahead;
     }
@@ -175,22 +233,22 @@ fn raw(cursor: &mut Cursor<'_>) -> bool {
 
 /// A name has no `-`, because `${name-word}` is the shell's.
 fn name(cursor: &mut Cursor<'_>) -> String {
-    if !cursor.peek_char().is_some_and(begins_name) {
+    if !cursor.peek().is_some_and(begins_name) {
         return String::new();
     }
     cursor.take_while(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// The next step of the path, if any, which is also added to `text` as written. The cursor stays before
-/// brackets that hold no step.
+/// The next segment of the path, if any, which is also added to `text` as written. The cursor stays
+/// before brackets that hold no segment.
 fn segment(cursor: &mut Cursor<'_>, text: &mut String) -> Result<Option<Segment>, &'static str> {
-    match cursor.peek_char() {
+    match cursor.peek() {
         Some('.') => {
             cursor.bump();
             text.push('.');
-            let field = cursor.take_while(in_field);
+            let field = cursor.take_while(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
             if field.is_empty() {
-                return Err("a name is missing behind the `.`");
+                return Err("expected a name after the `.`");
             }
             text.push_str(&field);
             Ok(Some(Segment::Field(field)))
@@ -198,10 +256,13 @@ fn segment(cursor: &mut Cursor<'_>, text: &mut String) -> Result<Option<Segment>
         Some('[') => {
             let mut ahead = *cursor;
             ahead.bump();
-            let (segment, written) = in_brackets(&mut ahead)
-                .filter(|_| ahead.peek_char() == Some(']'))
-                .ok_or("brackets hold a number or a name in quotes, as in `[0]` or `['a b']`")?;
-            ahead.bump();
+            let inside = ahead;
+            let segment = in_brackets(&mut ahead).ok_or(BRACKETS)?;
+            let written = between(inside, ahead.at());
+            // A name stands on one line.
+            if written.contains(char::is_control) || !ahead.eat("]") {
+                return Err(BRACKETS);
+            }
             *cursor = ahead;
             text.extend(["[", &written, "]"]);
             Ok(Some(segment))
@@ -210,59 +271,31 @@ fn segment(cursor: &mut Cursor<'_>, text: &mut String) -> Result<Option<Segment>
     }
 }
 
-/// A number, or a name in quotes as in a filter; and how it is written.
-fn in_brackets(cursor: &mut Cursor<'_>) -> Option<(Segment, String)> {
-    if let Some('\'' | '"') = cursor.peek_char() {
-        return quoted(cursor);
+/// A number, or a name in quotes as in a filter.
+fn in_brackets(cursor: &mut Cursor<'_>) -> Option<Segment> {
+    if let Some('\'' | '"') = cursor.peek() {
+        return quoted(cursor).ok().map(Segment::Field);
     }
     let digits = cursor.take_while(|c| c.is_ascii_digit());
-    Some((Segment::Index(digits.parse().ok()?), digits))
+    digits.parse().ok().map(Segment::Index)
 }
 
-/// A name in quotes, on one line. The escapes are those of JSON, and `\'`.
-fn quoted(cursor: &mut Cursor<'_>) -> Option<(Segment, String)> {
-    let quote = cursor.peek_char()?;
-    cursor.bump();
-    let mut written = String::from(quote);
-    let mut json = String::from('"');
-    loop {
-        let c = cursor.peek_char()?;
-        cursor.bump();
-        written.push(c);
-        match c {
-            _ if c == quote => break,
-            '\\' => {
-                let escape = cursor.peek_char()?;
-                cursor.bump();
-                written.push(escape);
-                if escape != '\'' {
-                    json.push('\\');
-                }
-                json.push(escape);
-            }
-            '"' => json.push_str("\\\""),
-            _ if c.is_control() => return None,
-            _ => json.push(c),
-        }
+fn between(mut cursor: Cursor<'_>, end: usize) -> String {
+    let mut text = String::new();
+    while cursor.at() < end {
+        text.extend(cursor.bump());
     }
-    json.push('"');
-    let field = serde_json::from_str(&json).ok()?;
-    Some((Segment::Field(field), written))
+    text
 }
 
 fn begins_name(c: char) -> bool {
     c.is_ascii_alphabetic() || c == '_'
 }
 
-fn in_field(c: char) -> bool {
-    c.is_ascii_alphanumeric() || c == '_' || c == '-'
-}
-
 fn unclosed(text: &str) -> TemplateError {
-    let message = format!("`${{{text}` is not closed by a `}}`");
-    refused(message, Some(LITERAL))
+    refused(format!("`${{{text}` has no closing `}}`"), LITERAL)
 }
 
-fn refused(message: impl Into<String>, help: Option<&str>) -> TemplateError {
-    TemplateError { range: 0..0, message: message.into(), help: help.map(str::to_owned) }
+fn refused(message: impl Into<String>, help: &str) -> TemplateError {
+    TemplateError { range: 0..0, message: message.into(), help: Some(help.to_owned()) }
 }

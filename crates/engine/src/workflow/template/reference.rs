@@ -1,14 +1,24 @@
-//! One `${…}`: what it names, and its default.
+//! One `${…}`: what it names, its default, and its value as text.
 //!
-//! Plain data: `names.rs` has checked that the name exists where it stands; the caller supplies the
-//! value (`value.rs`).
+//! `names.rs` has checked that the name exists where it stands. The caller looks values up; this file
+//! decides what counts as missing, when a default is used and how a value is written as text. A value
+//! that cannot be passed to a command (too large for one argument, or with a NUL) is refused before
+//! anything starts.
+
+use std::borrow::Cow;
 
 use serde_json::Value;
+
+use crate::workflow::filter::{Segment, follow};
+
+/// Linux allows 128 KiB for one argument or variable, name included; the rest is for the text around the
+/// value.
+const MOST_BYTES: usize = 100 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Root {
     Item,
-    /// `item_file`: the path of a file holding the item as JSON.
+    /// `item_file`: the path of a file with the item as JSON.
     ItemFile,
     /// `map`: the result of a map; the path begins with one of its fields.
     Map,
@@ -20,12 +30,6 @@ pub enum Root {
     Workflow,
     /// A name given by `capture_output`.
     Captured(String),
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Segment {
-    Field(String),
-    Index(usize),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,33 +66,88 @@ impl Reference {
     }
 
     pub fn follow<'v>(&self, root: &'v Value) -> Option<&'v Value> {
-        let mut path = self.path.iter();
-        path.try_fold(root, |value, segment| match segment {
-            Segment::Field(name) => value.as_object()?.get(name),
-            Segment::Index(index) => value.as_array()?.get(*index),
+        follow(&self.path, root)
+    }
+
+    pub(super) fn value_in<'v>(&self, values: &'v dyn TemplateValues) -> Result<Cow<'v, Value>, ValueError> {
+        let found = values.value(self).filter(|value| !value.is_null());
+        match (found, self.default()) {
+            (Some(value), None) => Ok(value),
+            (Some(value), Some(_)) if value.as_str() != Some("") => Ok(value),
+            (_, Some(default)) => Ok(Cow::Owned(Value::from(default))),
+            (None, None) => Err(ValueError::Missing { name: self.text.clone() }),
+        }
+    }
+
+    /// A string as it is, anything else as compact JSON.
+    pub(super) fn text_in(&self, values: &dyn TemplateValues) -> Result<String, ValueError> {
+        Ok(match self.value_in(values)? {
+            Cow::Owned(Value::String(text)) => text,
+            Cow::Borrowed(Value::String(text)) => text.clone(),
+            other => other.to_string(),
         })
+    }
+
+    /// The text, if it can be an argument or a variable of a command.
+    pub(super) fn argument_in(&self, values: &dyn TemplateValues) -> Result<String, ValueError> {
+        let text = self.text_in(values)?;
+        let name = || self.text.clone();
+        if text.len() > MOST_BYTES {
+            return Err(ValueError::TooLarge { name: name(), size: text.len() });
+        }
+        if text.contains('\0') {
+            return Err(ValueError::HoldsNul { name: name() });
+        }
+        Ok(text)
+    }
+}
+
+pub trait TemplateValues {
+    /// `None` if it does not exist.
+    fn value(&self, reference: &Reference) -> Option<Cow<'_, Value>>;
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ValueError {
+    /// Null without a default is missing too.
+    #[error("`{name}` has no value")]
+    Missing { name: String },
+    #[error("`{name}` has {size} bytes; a command can be passed at most {MOST_BYTES}")]
+    TooLarge { name: String, size: usize },
+    #[error("`{name}` contains a NUL character, which cannot be passed to a command")]
+    HoldsNul { name: String },
+}
+
+impl ValueError {
+    pub fn help(&self) -> &'static str {
+        let (Self::TooLarge { name, .. } | Self::HoldsNul { name }) = self else {
+            return "add a default with `:-`, as in `${item.name:-none}`";
+        };
+        match name.split(['.', '[']).next() {
+            Some("item") => "use `${item_file}`, the path of a file with the item as JSON",
+            Some("map") => "use `${map.results_file}`, the path of a file with the results as JSON",
+            _ => "let the command that produces it write a file, and pass on the path of the file",
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
-
-    fn item(path: Vec<Segment>) -> Reference {
-        Reference { text: "item".into(), root: Root::Item, path, default: None, raw: false }
-    }
 
     #[test]
-    fn a_path_leads_into_objects_and_arrays_or_nowhere() {
-        let field = |name: &str| Segment::Field(name.into());
-        let value = json!({"a": [{"b": 7}], "0": "zero"});
-        let follow = |path| item(path).follow(&value).cloned();
-        assert_eq!(follow(vec![]), Some(value.clone()));
-        assert_eq!(follow(vec![field("a"), Segment::Index(0), field("b")]), Some(json!(7)));
-        assert_eq!(follow(vec![field("0")]), Some(json!("zero")));
-        assert_eq!(follow(vec![field("a"), Segment::Index(1)]), None);
-        assert_eq!(follow(vec![field("a"), field("b")]), None);
-        assert_eq!(follow(vec![Segment::Index(0)]), None);
+    fn the_help_depends_on_where_the_value_comes_from() {
+        for (name, expected) in [
+            ("item", "${item_file}"),
+            ("item.a[0]", "${item_file}"),
+            ("item[0]", "${item_file}"),
+            ("map.results", "${map.results_file}"),
+            ("items", "write a file"),
+            ("step.build.output", "write a file"),
+        ] {
+            let error = ValueError::TooLarge { name: name.to_owned(), size: 1 };
+            assert!(error.help().contains(expected), "{name}: {}", error.help());
+        }
     }
 }

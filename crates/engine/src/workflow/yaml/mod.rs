@@ -1,6 +1,5 @@
 //! YAML as a tree in which every value knows its span.
 
-mod deserialize;
 mod parse;
 mod tree;
 

@@ -1,28 +1,16 @@
-//! What `json` promises.
-
-use std::borrow::Cow;
-use std::collections::BTreeSet;
+//! How JSON with references is rendered and refused.
 
 use serde_json::json;
 
 use super::*;
-
-struct Item(Value);
-
-impl TemplateValues for Item {
-    fn value(&self, reference: &Reference) -> Option<Cow<'_, Value>> {
-        reference.follow(&self.0).map(Cow::Borrowed)
-    }
-}
+use crate::workflow::template::fixture::{TestItem, with_names};
 
 fn parse(value: &Value) -> Result<JsonTemplate, Vec<JsonTemplateError>> {
-    let none = BTreeSet::new();
-    let names = KnownNames { item: true, map: false, captured: &none, steps: &none };
-    JsonTemplate::parse(value, &names)
+    with_names(|names| JsonTemplate::parse(value, names))
 }
 
-fn item() -> Item {
-    Item(json!({"n": 7, "list": [1, "a"], "text": "t\"", "null": null, "empty": ""}))
+fn item() -> TestItem {
+    TestItem(json!({"n": 7, "list": [1, "a"], "text": "t\"", "null": null, "empty": ""}))
 }
 
 fn render(value: &Value) -> Result<Value, ValueError> {
@@ -71,7 +59,7 @@ fn a_default_is_a_string_and_a_missing_value_is_refused() {
 
 #[test]
 fn a_value_of_any_size_is_welcome() {
-    let large = Item(json!("x\0".repeat(200_000)));
+    let large = TestItem(json!("x\0".repeat(200_000)));
     for text in ["${item}", "${item}."] {
         assert!(parse(&json!(text)).unwrap().render(&large).is_ok());
     }
@@ -106,6 +94,6 @@ fn after_a_thousand_errors_it_reads_no_further() {
 #[test]
 fn a_field_in_quotes_is_the_value_itself() {
     let template = parse(&json!({"n": "${item['a b'][0]}"})).unwrap();
-    let rendered = template.render(&Item(json!({"a b": [7]}))).unwrap();
+    let rendered = template.render(&TestItem(json!({"a b": [7]}))).unwrap();
     assert_eq!(rendered, json!({"n": 7}));
 }

@@ -5,42 +5,50 @@
 //! arguments; any other command takes its arguments as data. `ssh` and interpreters that are no shells
 //! are left alone: what they do with a text is unknown here.
 
-use super::literal::{Literal, Rest};
 use super::obstacle::Obstacle;
+use super::word::{AfterLiteral, LiteralPrefix};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Use {
+enum ArgumentUse {
     Data,
     /// A variable's name, which may be evaluated.
     Name,
-    DiagnosticCode,
+    Code,
 }
 
 #[derive(Debug)]
-struct Grammar {
+struct BuiltinGrammar {
     /// Options that have a value, and its use.
-    values: &'static [(&'static str, Use)],
+    values: &'static [(&'static str, ArgumentUse)],
     /// The use of the operands, in order; further ones are used like the last.
-    operands: &'static [Use],
+    operands: &'static [ArgumentUse],
     /// Whether it is a shell, whose `-c` changes what its operands are.
     is_shell: bool,
 }
 
-static READ: Grammar = Grammar::new(&[("dinNptu", Use::Data), ("a", Use::Name)], &[Use::Name]);
-static MAPFILE: Grammar = Grammar::new(&[("dnOsuc", Use::Data), ("C", Use::DiagnosticCode)], &[Use::Name]);
-static PRINTF: Grammar = Grammar::new(&[("v", Use::Name)], &[Use::Data]);
-static WAIT: Grammar = Grammar::new(&[("p", Use::Name)], &[Use::Data]);
-static GETOPTS: Grammar = Grammar::new(&[], &[Use::Data, Use::Name, Use::Data]);
-static UNSET: Grammar = Grammar::new(&[], &[Use::Name]);
-static EVAL: Grammar = Grammar::new(&[], &[Use::DiagnosticCode]);
-static TRAP: Grammar = Grammar::new(&[], &[Use::DiagnosticCode, Use::Data]);
-static SHELL: Grammar = Grammar { is_shell: true, ..Grammar::new(&[("oO", Use::Data)], &[Use::Data]) };
+static READ: BuiltinGrammar =
+    BuiltinGrammar::new(&[("dinNptu", ArgumentUse::Data), ("a", ArgumentUse::Name)], &[ArgumentUse::Name]);
+static MAPFILE: BuiltinGrammar =
+    BuiltinGrammar::new(&[("dnOsuc", ArgumentUse::Data), ("C", ArgumentUse::Code)], &[ArgumentUse::Name]);
+static PRINTF: BuiltinGrammar = BuiltinGrammar::new(&[("v", ArgumentUse::Name)], &[ArgumentUse::Data]);
+static WAIT: BuiltinGrammar = BuiltinGrammar::new(&[("p", ArgumentUse::Name)], &[ArgumentUse::Data]);
+static GETOPTS: BuiltinGrammar =
+    BuiltinGrammar::new(&[], &[ArgumentUse::Data, ArgumentUse::Name, ArgumentUse::Data]);
+static UNSET: BuiltinGrammar = BuiltinGrammar::new(&[], &[ArgumentUse::Name]);
+static EVAL: BuiltinGrammar = BuiltinGrammar::new(&[], &[ArgumentUse::Code]);
+static TRAP: BuiltinGrammar = BuiltinGrammar::new(&[], &[ArgumentUse::Code, ArgumentUse::Data]);
+static SHELL: BuiltinGrammar = BuiltinGrammar {
+    is_shell: true,
+    ..BuiltinGrammar::new(&[("oO", ArgumentUse::Data)], &[ArgumentUse::Data])
+};
 /// A shell behind its `-c`.
-static SHELL_CODE: Grammar =
-    Grammar { is_shell: true, ..Grammar::new(&[("oO", Use::Data)], &[Use::DiagnosticCode, Use::Data]) };
+static SHELL_CODE: BuiltinGrammar = BuiltinGrammar {
+    is_shell: true,
+    ..BuiltinGrammar::new(&[("oO", ArgumentUse::Data)], &[ArgumentUse::Code, ArgumentUse::Data])
+};
 
 #[derive(Debug, Clone, Copy)]
-enum Whose {
+enum ArgumentGrammar {
     /// A command that takes them as data, unless one of them is a shell: `timeout 9 sh -c …`.
     Any,
     /// `ssh`, which is left alone.
@@ -50,12 +58,12 @@ enum Whose {
         name: bool,
     },
     /// `declare` and its kin.
-    Declare(Attributes),
-    Builtin(&'static Grammar),
+    Declare(DeclareOptions),
+    Builtin(&'static BuiltinGrammar),
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Attributes {
+struct DeclareOptions {
     /// `-n`: the value is a name.
     reference: bool,
     /// `-a` or `-A`: the value is a list, even if it comes out of quotes.
@@ -64,63 +72,65 @@ struct Attributes {
 
 #[derive(Debug)]
 pub(super) struct Arguments {
-    whose: Whose,
+    whose: ArgumentGrammar,
     options: bool,
     /// The use of the next argument, if it is the value of an option.
-    value: Option<Use>,
+    value: Option<ArgumentUse>,
     /// Operands so far.
     operands: usize,
 }
 
 impl Arguments {
     pub(super) fn any() -> Self {
-        Self::of(Whose::Any)
+        Self::of(ArgumentGrammar::Any)
     }
 
-    pub(super) fn new(command: &Literal) -> Self {
+    pub(super) fn new(command: &LiteralPrefix) -> Self {
         let name = command.whole().unwrap_or_default();
         Self::of(match name {
-            "read" => Whose::Builtin(&READ),
-            "mapfile" | "readarray" => Whose::Builtin(&MAPFILE),
-            "printf" => Whose::Builtin(&PRINTF),
-            "wait" => Whose::Builtin(&WAIT),
-            "getopts" => Whose::Builtin(&GETOPTS),
-            "unset" => Whose::Builtin(&UNSET),
+            "read" => ArgumentGrammar::Builtin(&READ),
+            "mapfile" | "readarray" => ArgumentGrammar::Builtin(&MAPFILE),
+            "printf" => ArgumentGrammar::Builtin(&PRINTF),
+            "wait" => ArgumentGrammar::Builtin(&WAIT),
+            "getopts" => ArgumentGrammar::Builtin(&GETOPTS),
+            "unset" => ArgumentGrammar::Builtin(&UNSET),
             // An alias is code when it is used, and `compgen -W` expands its words.
-            "eval" | "alias" | "compgen" | "complete" => Whose::Builtin(&EVAL),
-            "trap" => Whose::Builtin(&TRAP),
-            "declare" | "typeset" | "local" | "readonly" | "export" => Whose::Declare(Attributes::default()),
-            "test" | "[" => Whose::Test { name: false },
-            "ssh" => Whose::Remote,
-            _ if is_shell(name) => Whose::Builtin(&SHELL),
-            _ => Whose::Any,
+            "eval" | "alias" | "compgen" | "complete" => ArgumentGrammar::Builtin(&EVAL),
+            "trap" => ArgumentGrammar::Builtin(&TRAP),
+            "declare" | "typeset" | "local" | "readonly" | "export" => {
+                ArgumentGrammar::Declare(DeclareOptions::default())
+            }
+            "test" | "[" => ArgumentGrammar::Test { name: false },
+            "ssh" => ArgumentGrammar::Remote,
+            _ if is_shell(name) => ArgumentGrammar::Builtin(&SHELL),
+            _ => ArgumentGrammar::Any,
         })
     }
 
-    fn of(whose: Whose) -> Self {
+    fn of(whose: ArgumentGrammar) -> Self {
         Self { whose, options: true, value: None, operands: 0 }
     }
 
     /// Why the next argument takes no reference, if so; `referenced` says whether it holds one.
-    pub(super) fn next(&mut self, word: &Literal, referenced: bool) -> Option<Obstacle> {
+    pub(super) fn next(&mut self, word: &LiteralPrefix, referenced: bool) -> Option<Obstacle> {
         if let Some(value) = self.value.take() {
             return value.obstacle();
         }
         match &mut self.whose {
-            Whose::Remote => None,
-            Whose::Any => {
+            ArgumentGrammar::Remote => None,
+            ArgumentGrammar::Any => {
                 if word.whole().is_some_and(is_shell) {
-                    *self = Self::of(Whose::Builtin(&SHELL));
+                    *self = Self::of(ArgumentGrammar::Builtin(&SHELL));
                 }
                 None
             }
-            Whose::Test { name } => {
+            ArgumentGrammar::Test { name } => {
                 // A value may be `-v` itself, with another one behind it.
                 let asks = matches!(word.whole(), Some("-v" | "-R")) || (referenced && word.text.is_empty());
                 std::mem::replace(name, asks).then_some(Obstacle::Name)
             }
-            Whose::Declare(attributes) => attributes.next(word),
-            Whose::Builtin(grammar) => {
+            ArgumentGrammar::Declare(attributes) => attributes.next(word),
+            ArgumentGrammar::Builtin(grammar) => {
                 let grammar = *grammar;
                 self.of_builtin(grammar, word, referenced)
             }
@@ -129,8 +139,8 @@ impl Arguments {
 
     fn of_builtin(
         &mut self,
-        grammar: &'static Grammar,
-        word: &Literal,
+        grammar: &'static BuiltinGrammar,
+        word: &LiteralPrefix,
         referenced: bool,
     ) -> Option<Obstacle> {
         if self.options {
@@ -145,7 +155,7 @@ impl Arguments {
             }
             self.options = false;
             let taken_for_option = referenced && word.text.is_empty() && grammar.has_dangerous_option();
-            if taken_for_option && grammar.operand(0) == Use::Data {
+            if taken_for_option && grammar.operand(0) == ArgumentUse::Data {
                 return Some(Obstacle::Option);
             }
         }
@@ -156,24 +166,24 @@ impl Arguments {
 
     fn option(
         &mut self,
-        grammar: &'static Grammar,
+        grammar: &'static BuiltinGrammar,
         letters: &str,
-        word: &Literal,
+        word: &LiteralPrefix,
         referenced: bool,
     ) -> Option<Obstacle> {
         if let Some(long) = letters.strip_prefix('-') {
             self.options = !long.is_empty() || referenced;
             let valued = grammar.is_shell && matches!(long, "rcfile" | "init-file");
-            self.value = valued.then_some(Use::Data);
+            self.value = valued.then_some(ArgumentUse::Data);
             return None;
         }
         let mut left = letters.chars();
         while let Some(letter) = left.next() {
             if letter == 'c' && grammar.is_shell {
-                self.whose = Whose::Builtin(&SHELL_CODE);
+                self.whose = ArgumentGrammar::Builtin(&SHELL_CODE);
             }
             if let Some(value) = grammar.value(letter) {
-                if left.as_str().is_empty() && word.rest == Rest::Nothing {
+                if left.as_str().is_empty() && word.rest == AfterLiteral::Nothing {
                     self.value = Some(value);
                     return None;
                 }
@@ -184,39 +194,39 @@ impl Arguments {
     }
 }
 
-impl Use {
+impl ArgumentUse {
     fn obstacle(self) -> Option<Obstacle> {
         match self {
             Self::Data => None,
             Self::Name => Some(Obstacle::Name),
-            Self::DiagnosticCode => Some(Obstacle::DiagnosticCode),
+            Self::Code => Some(Obstacle::Code),
         }
     }
 }
 
-impl Grammar {
-    const fn new(values: &'static [(&'static str, Use)], operands: &'static [Use]) -> Self {
+impl BuiltinGrammar {
+    const fn new(values: &'static [(&'static str, ArgumentUse)], operands: &'static [ArgumentUse]) -> Self {
         Self { values, operands, is_shell: false }
     }
 
-    fn value(&self, letter: char) -> Option<Use> {
+    fn value(&self, letter: char) -> Option<ArgumentUse> {
         let mut values = self.values.iter();
         let found = values.find(|(letters, _)| letters.contains(letter));
         found.map(|(_, value)| *value)
     }
 
-    fn operand(&self, index: usize) -> Use {
+    fn operand(&self, index: usize) -> ArgumentUse {
         let operand = self.operands.get(index).or(self.operands.last());
-        operand.copied().unwrap_or(Use::Data)
+        operand.copied().unwrap_or(ArgumentUse::Data)
     }
 
     fn has_dangerous_option(&self) -> bool {
-        self.values.iter().any(|(_, value)| *value != Use::Data)
+        self.values.iter().any(|(_, value)| *value != ArgumentUse::Data)
     }
 }
 
-impl Attributes {
-    fn next(&mut self, word: &Literal) -> Option<Obstacle> {
+impl DeclareOptions {
+    fn next(&mut self, word: &LiteralPrefix) -> Option<Obstacle> {
         if let Some(letters) = word.text.strip_prefix('-') {
             self.reference |= letters.contains('n');
             self.list |= letters.contains(['a', 'A']);
@@ -225,7 +235,7 @@ impl Attributes {
         if self.reference || !word.is_assignment() {
             return Some(Obstacle::Name);
         }
-        (self.list && word.rest != Rest::Parenthesis).then_some(Obstacle::List)
+        (self.list && word.rest != AfterLiteral::Parenthesis).then_some(Obstacle::List)
     }
 }
 

@@ -7,10 +7,9 @@
 use std::ops::Range;
 
 use super::arguments::Arguments;
-use super::literal::Literal;
 use super::obstacle::Obstacle;
-use super::word::Word;
-use crate::workflow::template::cursor::Cursor;
+use super::word::{LiteralPrefix, Word};
+use crate::workflow::cursor::Cursor;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Closer {
@@ -27,7 +26,7 @@ pub(super) enum Closer {
 
 /// The role of the next word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum WordRole {
     /// The first of a command: keywords count.
     Command,
     /// Behind an assignment or a redirection: more of them, or the name of the command.
@@ -40,7 +39,7 @@ enum Place {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Command {
+enum CommandKind {
     Other,
     /// `let`, or `declare -i`: it computes.
     Let,
@@ -53,7 +52,7 @@ enum Command {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Case {
+enum CaseStage {
     Subject,
     In,
     Pattern { begun: bool },
@@ -66,11 +65,11 @@ pub(super) struct Commands<'t> {
     /// Earlier here-documents wait for a line break outside of this list.
     pub(super) waiting_from: usize,
     pub(super) word: Option<Word<'t>>,
-    place: Place,
-    cases: Vec<Case>,
+    role: WordRole,
+    cases: Vec<CaseStage>,
     /// Whether the next word belongs to a redirection.
     redirected: bool,
-    command: Command,
+    command: CommandKind,
     arguments: Arguments,
     /// Numbers of the references in the word before.
     previous: Range<usize>,
@@ -82,10 +81,10 @@ impl<'t> Commands<'t> {
             closer,
             waiting_from,
             word: None,
-            place: Place::Command,
+            role: WordRole::Command,
             cases: vec![],
             redirected: false,
-            command: Command::Other,
+            command: CommandKind::Other,
             arguments: Arguments::any(),
             previous: 0..0,
         }
@@ -94,7 +93,7 @@ impl<'t> Commands<'t> {
     pub(super) fn inner(&self, closer: Closer) -> Self {
         let mut inner = Self::new(closer, self.waiting_from);
         if self.in_condition() && closer == Closer::Parenthesis {
-            inner.command = Command::Condition;
+            inner.command = CommandKind::Condition;
         }
         inner
     }
@@ -103,9 +102,10 @@ impl<'t> Commands<'t> {
     pub(super) fn computes(&self) -> bool {
         let subscript = self.word.as_ref().is_some_and(Word::in_subscript);
         let assigns = self.closer == Closer::Words
-            || self.command == Command::Declare
-            || matches!(self.place, Place::Command | Place::Prefix);
-        matches!(self.command, Command::Let | Command::Operand) || (subscript && assigns && !self.redirected)
+            || self.command == CommandKind::Declare
+            || matches!(self.role, WordRole::Command | WordRole::Prefix);
+        matches!(self.command, CommandKind::Let | CommandKind::Operand)
+            || (subscript && assigns && !self.redirected)
     }
 
     /// `placed` counts the references so far.
@@ -118,21 +118,21 @@ impl<'t> Commands<'t> {
     pub(super) fn end_word(
         &mut self,
         word: &Word<'t>,
-        literal: &Literal,
+        literal: &LiteralPrefix,
         placed: usize,
     ) -> Option<(usize, Obstacle)> {
         if std::mem::take(&mut self.redirected) {
-            if self.place == Place::Command {
-                self.place = Place::Prefix;
+            if self.role == WordRole::Command {
+                self.role = WordRole::Prefix;
             }
         } else if self.closer == Closer::Words {
-            self.place = Place::Argument;
+            self.role = WordRole::Argument;
         } else if self.in_condition() {
             let compared = self.end_operand(word, placed);
             return Some((compared.start, Obstacle::Arithmetic)).filter(|_| !compared.is_empty());
         } else if !self.end_case_word(word) {
-            let argument = self.place == Place::Argument;
-            self.place = self.place_after(word, literal);
+            let argument = self.role == WordRole::Argument;
+            self.role = self.role_after(word, literal);
             if argument {
                 let referenced = placed > word.first_reference;
                 let obstacle = self.arguments.next(literal, referenced)?;
@@ -143,17 +143,17 @@ impl<'t> Commands<'t> {
     }
 
     fn end_operand(&mut self, word: &Word<'t>, placed: usize) -> Range<usize> {
-        self.command = Command::Condition;
+        self.command = CommandKind::Condition;
         match word.keyword() {
             "]]" => {
-                self.command = Command::Other;
-                self.place = Place::Argument;
+                self.command = CommandKind::Other;
+                self.role = WordRole::Argument;
             }
             "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" => {
-                self.command = Command::Operand;
+                self.command = CommandKind::Operand;
                 return std::mem::replace(&mut self.previous, 0..0);
             }
-            "-v" | "-R" => self.command = Command::Operand,
+            "-v" | "-R" => self.command = CommandKind::Operand,
             _ => self.previous = word.first_reference..placed,
         }
         0..0
@@ -165,71 +165,71 @@ impl<'t> Commands<'t> {
             return false;
         };
         match case {
-            Case::Body => return false,
-            Case::Subject => *case = Case::In,
-            Case::In if word.keyword() == "in" => *case = Case::Pattern { begun: false },
-            Case::In => {}
-            Case::Pattern { begun: false } if word.keyword() == "esac" => {
+            CaseStage::Body => return false,
+            CaseStage::Subject => *case = CaseStage::In,
+            CaseStage::In if word.keyword() == "in" => *case = CaseStage::Pattern { begun: false },
+            CaseStage::In => {}
+            CaseStage::Pattern { begun: false } if word.keyword() == "esac" => {
                 self.cases.pop();
-                self.place = Place::Command;
+                self.role = WordRole::Command;
             }
-            Case::Pattern { begun } => *begun = true,
+            CaseStage::Pattern { begun } => *begun = true,
         }
         true
     }
 
-    fn place_after(&mut self, word: &Word<'t>, literal: &Literal) -> Place {
-        match (self.place, word.keyword()) {
-            (Place::ForName, _) => Place::ForIn,
-            (Place::Command, "esac") => {
+    fn role_after(&mut self, word: &Word<'t>, literal: &LiteralPrefix) -> WordRole {
+        match (self.role, word.keyword()) {
+            (WordRole::ForName, _) => WordRole::ForIn,
+            (WordRole::Command, "esac") => {
                 self.cases.pop();
-                Place::Command
+                WordRole::Command
             }
-            (Place::ForIn, "do")
-            | (Place::FunctionName, _)
+            (WordRole::ForIn, "do")
+            | (WordRole::FunctionName, _)
             | (
-                Place::Command,
+                WordRole::Command,
                 "if" | "then" | "else" | "elif" | "fi" | "while" | "until" | "do" | "done" | "{" | "}" | "!"
                 | "time" | "coproc",
-            ) => Place::Command,
-            (Place::Command, "for" | "select") => Place::ForName,
-            (Place::Command, "function") => Place::FunctionName,
-            (Place::Command, "case") => {
-                self.cases.push(Case::Subject);
-                Place::Argument
+            ) => WordRole::Command,
+            (WordRole::Command, "for" | "select") => WordRole::ForName,
+            (WordRole::Command, "function") => WordRole::FunctionName,
+            (WordRole::Command, "case") => {
+                self.cases.push(CaseStage::Subject);
+                WordRole::Argument
             }
-            (Place::Command, "[[") => {
-                self.command = Command::Condition;
-                Place::Argument
+            (WordRole::Command, "[[") => {
+                self.command = CommandKind::Condition;
+                WordRole::Argument
             }
-            (Place::Argument, _)
-                if self.command == Command::Declare
+            (WordRole::Argument, _)
+                if self.command == CommandKind::Declare
                     && literal.text.starts_with('-')
                     && literal.text.contains('i') =>
             {
-                self.command = Command::Let;
-                Place::Argument
+                self.command = CommandKind::Let;
+                WordRole::Argument
             }
-            (Place::Command | Place::Prefix, _) if word.is_assignment() => Place::Prefix,
-            (Place::Command | Place::Prefix, _) => self.begin_command(literal),
-            (Place::ForIn | Place::Argument, _) => Place::Argument,
+            (WordRole::Command | WordRole::Prefix, _) if word.is_assignment() => WordRole::Prefix,
+            (WordRole::Command | WordRole::Prefix, _) => self.begin_command(literal),
+            (WordRole::ForIn | WordRole::Argument, _) => WordRole::Argument,
         }
     }
 
     /// The name of a command; its quotes do not matter.
-    fn begin_command(&mut self, name: &Literal) -> Place {
+    fn begin_command(&mut self, name: &LiteralPrefix) -> WordRole {
         match name.whole().unwrap_or_default() {
-            "command" | "builtin" | "exec" => return Place::Prefix,
+            "command" | "builtin" | "exec" => return WordRole::Prefix,
             // An option of those, or of `time`.
-            option if option.starts_with('-') => return Place::Prefix,
-            "let" => self.command = Command::Let,
+            option if option.starts_with('-') => return WordRole::Prefix,
+            "let" => self.command = CommandKind::Let,
             "declare" | "typeset" | "local" | "readonly" | "export" => {
-                self.command = Command::Declare;
+                self.command = CommandKind::Declare;
             }
             _ => {}
         }
         self.arguments = Arguments::new(name);
-        Place::Argument
+        WordRole::Argument
     }
 
     /// A line break, `;`, `&` or `|` begins a command, except inside of a list of words.
@@ -237,27 +237,27 @@ impl<'t> Commands<'t> {
         if self.in_condition() {
             return;
         }
-        self.command = Command::Other;
+        self.command = CommandKind::Other;
         self.arguments = Arguments::any();
         self.redirected = false;
-        self.place = if self.closer == Closer::Words || !self.in_commands() {
-            Place::Argument
+        self.role = if self.closer == Closer::Words || !self.in_commands() {
+            WordRole::Argument
         } else {
-            Place::Command
+            WordRole::Command
         };
     }
 
     /// A `;`, which ends a condition that was never closed.
     pub(super) fn end_condition(&mut self) {
-        self.command = Command::Other;
+        self.command = CommandKind::Other;
     }
 
     /// A `;;`, `;&` or `;;&`; whether there is a `case` that it belongs to.
     pub(super) fn next_pattern(&mut self) -> bool {
-        let body = self.cases.last_mut().filter(|case| **case == Case::Body);
+        let body = self.cases.last_mut().filter(|case| **case == CaseStage::Body);
         let found = body.is_some();
         if let Some(case) = body {
-            *case = Case::Pattern { begun: false };
+            *case = CaseStage::Pattern { begun: false };
         }
         found
     }
@@ -265,7 +265,7 @@ impl<'t> Commands<'t> {
     /// A `(` where a pattern may begin; whether it belongs to the pattern.
     pub(super) fn open_pattern(&mut self) -> bool {
         match self.cases.last_mut() {
-            Some(Case::Pattern { begun }) if !*begun => {
+            Some(CaseStage::Pattern { begun }) if !*begun => {
                 *begun = true;
                 true
             }
@@ -276,16 +276,16 @@ impl<'t> Commands<'t> {
     /// A `)`; whether it ends a pattern rather than the list.
     pub(super) fn end_pattern(&mut self) -> bool {
         match self.cases.last_mut() {
-            Some(case) if matches!(case, Case::Pattern { .. }) => *case = Case::Body,
+            Some(case) if matches!(case, CaseStage::Pattern { .. }) => *case = CaseStage::Body,
             _ => return false,
         }
-        self.place = Place::Command;
+        self.role = WordRole::Command;
         true
     }
 
     pub(super) fn after_parenthesis(&mut self) {
         if !self.in_condition() {
-            self.place = Place::Command;
+            self.role = WordRole::Command;
         }
     }
 
@@ -298,12 +298,12 @@ impl<'t> Commands<'t> {
     pub(super) fn computes_in_parentheses(&self) -> bool {
         !self.in_condition()
             && self.closer != Closer::Words
-            && matches!(self.place, Place::Command | Place::Prefix | Place::ForName)
+            && matches!(self.role, WordRole::Command | WordRole::Prefix | WordRole::ForName)
     }
 
     /// Inside of `[[ … ]]`.
     pub(super) fn in_condition(&self) -> bool {
-        matches!(self.command, Command::Condition | Command::Operand)
+        matches!(self.command, CommandKind::Condition | CommandKind::Operand)
     }
 
     pub(super) fn has_open_case(&self) -> bool {
@@ -311,6 +311,6 @@ impl<'t> Commands<'t> {
     }
 
     fn in_commands(&self) -> bool {
-        matches!(self.cases.last(), None | Some(Case::Body))
+        matches!(self.cases.last(), None | Some(CaseStage::Body))
     }
 }

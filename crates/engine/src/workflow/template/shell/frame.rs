@@ -1,11 +1,27 @@
-//! The lexer's stack: one frame for each construct that the text is inside of.
+//! The lexer's stack: one frame for each construct that the text is inside of, and how a variable is
+//! written there.
 //!
 //! The stack is data, not calls, so that a text of a million `$(` cannot overflow the call stack.
+//!
+//! | where | a variable | `$${` |
+//! |---|---|---|
+//! | bare | `"${v}"` | `'${'` |
+//! | in double quotes | `${v}` | `\${` |
+//! | in a here-document | `${v}` | `\${` |
+//! | in single quotes | `'"${v}"'` | `${` |
+//!
+//! In all of them the value is one piece of one word. A quoted here-document with a reference is made an
+//! unquoted one, so the third line applies; without one the last line applies to its `$${`. The last
+//! line applies to `$'…'` too; the text after the variable is opened as `'` or, if it has backslashes,
+//! as `$'`. In a comment nothing is changed, and in backquotes a `$${` that would need a backslash is
+//! refused.
+
+use std::collections::VecDeque;
+use std::ops::Range;
 
 use super::commands::Commands;
-use super::here_document::Bodies;
 use super::obstacle::Obstacle;
-use super::spot::Spot;
+use crate::workflow::cursor::BackquoteContext;
 
 #[derive(Debug)]
 pub(super) enum Frame<'t> {
@@ -14,8 +30,8 @@ pub(super) enum Frame<'t> {
     Double {
         again: bool,
     },
-    Parameter(Parameter),
-    Arithmetic(Arithmetic),
+    Parameter(ParameterExpansion),
+    Arithmetic(ArithmeticExpansion),
     Bodies(Bodies),
 }
 
@@ -32,7 +48,7 @@ impl Frame<'_> {
 }
 
 #[derive(Debug)]
-pub(super) enum Next<'t> {
+pub(super) enum FrameChange<'t> {
     Stay,
     Close,
     Open(Frame<'t>),
@@ -40,28 +56,28 @@ pub(super) enum Next<'t> {
 
 /// `${…}` of the shell.
 #[derive(Debug)]
-pub(super) struct Parameter {
-    pub(super) outer: Spot,
+pub(super) struct ParameterExpansion {
+    pub(super) outer: QuoteContext,
     pub(super) stage: ParameterStage,
     /// Whether an odd number of `'` has passed where they mean nothing to most shells.
     pub(super) apostrophe: bool,
 }
 
-impl Parameter {
-    pub(super) fn new(outer: Spot) -> Self {
+impl ParameterExpansion {
+    pub(super) fn new(outer: QuoteContext) -> Self {
         Self { outer, stage: ParameterStage::Name { begun: false }, apostrophe: false }
     }
 
     /// Where its word stands: a pattern is outside of the double quotes around it.
-    pub(super) fn spot(&self) -> Spot {
+    pub(super) fn context(&self) -> QuoteContext {
         match (self.outer, self.stage) {
-            (Spot::Double, ParameterStage::Pattern { .. }) => Spot::Bare,
+            (QuoteContext::Double, ParameterStage::Pattern { .. }) => QuoteContext::Bare,
             (outer, _) => outer,
         }
     }
 
     pub(super) fn quotes_singly(&self) -> bool {
-        self.spot() == Spot::Bare
+        self.context() == QuoteContext::Bare
     }
 
     fn obstacle(&self) -> Option<Obstacle> {
@@ -69,10 +85,10 @@ impl Parameter {
             (_, ParameterStage::Name { .. }) => Some(Obstacle::ParameterName),
             (_, ParameterStage::Subscript(_) | ParameterStage::Offset) => Some(Obstacle::Arithmetic),
             (
-                Spot::Bare,
+                QuoteContext::Bare,
                 ParameterStage::Word { assigns: true } | ParameterStage::Pattern { replaces: true },
             ) => Some(Obstacle::SplitResult),
-            (Spot::Body, ParameterStage::Pattern { .. }) => Some(Obstacle::BodyPattern),
+            (QuoteContext::HereDocument, ParameterStage::Pattern { .. }) => Some(Obstacle::BodyPattern),
             (_, ParameterStage::Colon | ParameterStage::Word { .. } | ParameterStage::Pattern { .. }) => None,
         }
     }
@@ -95,9 +111,95 @@ pub(super) enum ParameterStage {
 }
 
 #[derive(Debug)]
-pub(super) struct Arithmetic {
+pub(super) struct ArithmeticExpansion {
     /// Parentheses or brackets that are open inside of it.
     pub(super) depth: usize,
     /// Whether it is `$[…]` and not `((…))`.
     pub(super) bracket: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum QuoteContext {
+    Bare,
+    Double,
+    /// In a here-document that is expanded.
+    HereDocument,
+    Single,
+}
+
+impl QuoteContext {
+    pub(super) fn variable(self, name: &str) -> String {
+        match self {
+            Self::Bare => format!("\"${{{name}}}\""),
+            Self::Single => format!("'\"${{{name}}}\"'"),
+            Self::Double | Self::HereDocument => format!("${{{name}}}"),
+        }
+    }
+
+    /// A `${` that reaches the command as these two characters.
+    pub(super) fn literal(self) -> &'static str {
+        match self {
+            // Quoted to the last character, because bash would read `$${a,b}` as alternatives.
+            Self::Bare => "'${'",
+            Self::Single => "${",
+            Self::Double | Self::HereDocument => "\\${",
+        }
+    }
+
+    pub(super) fn backquotes(self) -> BackquoteContext {
+        match self {
+            Self::Double => BackquoteContext::Double,
+            Self::HereDocument => BackquoteContext::HereDocument,
+            Self::Bare | Self::Single => BackquoteContext::Bare,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct HereDocument {
+    /// The line that ends it, quotes removed.
+    pub(super) delimiter: String,
+    /// Whether the delimiter is quoted, so that the body is literal.
+    pub(super) quoted: bool,
+    /// Whether it is `<<-`: tabs before the delimiter do not count.
+    pub(super) strips_tabs: bool,
+    pub(super) word: Range<usize>,
+}
+
+impl HereDocument {
+    /// Whether the delimiter needs no quotes: nothing in it means anything to the shell.
+    pub(super) fn is_plain(&self) -> bool {
+        let plain = |c: char| c.is_alphanumeric() || "_-.!%+,:@/".contains(c);
+        // `<<-x` would take the `-` for its own.
+        !self.delimiter.is_empty() && !self.delimiter.starts_with('-') && self.delimiter.chars().all(plain)
+    }
+}
+
+/// The bodies that begin on one line, in their order.
+#[derive(Debug)]
+pub(super) struct Bodies {
+    pub(super) current: HereDocument,
+    pub(super) rest: VecDeque<HereDocument>,
+    /// Whether the next character begins a line, which may be the delimiter.
+    pub(super) at_line: bool,
+}
+
+impl Bodies {
+    /// `None` without documents.
+    pub(super) fn of(documents: impl Iterator<Item = HereDocument>) -> Option<Self> {
+        let mut rest: VecDeque<_> = documents.collect();
+        Some(Self { current: rest.pop_front()?, rest, at_line: true })
+    }
+}
+
+/// Escapes a text for a here-document that is expanded.
+pub(super) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(c, '\\' | '$' | '`') {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
 }

@@ -3,15 +3,13 @@
 //! Which characters form words and operators is decided here, what they mean in `commands.rs`.
 
 use super::commands::{Closer, Commands};
-use super::frame::{Arithmetic, Frame, Next};
-use super::here_document::Bodies;
-use super::lexer::Lexer;
+use super::frame::{ArithmeticExpansion, Bodies, Frame, FrameChange, QuoteContext};
+use super::lexer::ShellLexer;
 use super::obstacle::Obstacle;
-use super::spot::Spot;
 use super::word::Word;
 
-impl<'t> Lexer<'t, '_> {
-    pub(super) fn in_commands(&mut self, commands: &mut Commands<'t>, c: char) -> Next<'t> {
+impl<'t> ShellLexer<'t, '_> {
+    pub(super) fn in_commands(&mut self, commands: &mut Commands<'t>, c: char) -> FrameChange<'t> {
         match c {
             '\n' => self.line_break(commands),
             ' ' | '\t' => {
@@ -24,12 +22,12 @@ impl<'t> Lexer<'t, '_> {
             ')' => self.close_parenthesis(commands),
             '#' if commands.word.is_none() => {
                 self.comment();
-                Next::Stay
+                FrameChange::Stay
             }
             '\'' | '"' | '\\' | '`' | '$' => {
                 // A line break behind a backslash never comes here: the cursor joins the lines.
                 commands.word(self.placed(), self.cursor).push_quoted();
-                self.in_word(Spot::Bare, c)
+                self.in_word(QuoteContext::Bare, c)
             }
             _ => {
                 let in_array = commands.closer == Closer::Words;
@@ -39,38 +37,38 @@ impl<'t> Lexer<'t, '_> {
         }
     }
 
-    pub(super) fn in_word(&mut self, spot: Spot, c: char) -> Next<'t> {
+    pub(super) fn in_word(&mut self, context: QuoteContext, c: char) -> FrameChange<'t> {
         match c {
             '\'' => {
                 self.single_quotes();
-                Next::Stay
+                FrameChange::Stay
             }
             '"' => {
                 self.cursor.bump();
-                Next::Open(Frame::Double { again: false })
+                FrameChange::Open(Frame::Double { again: false })
             }
             '\\' => self.escape(),
-            '`' => self.open_backquotes(spot),
-            '$' => self.dollar(spot),
+            '`' => self.open_backquotes(context),
+            '$' => self.dollar(context),
             _ => self.take(1),
         }
     }
 
-    fn line_break(&mut self, commands: &mut Commands<'t>) -> Next<'t> {
+    fn line_break(&mut self, commands: &mut Commands<'t>) -> FrameChange<'t> {
         self.end_word(commands);
         commands.separate();
         self.cursor.bump();
         let from = commands.waiting_from.min(self.waiting.len());
         match Bodies::of(self.waiting.drain(from..)) {
-            Some(bodies) => Next::Open(Frame::Bodies(bodies)),
-            None => Next::Stay,
+            Some(bodies) => FrameChange::Open(Frame::Bodies(bodies)),
+            None => FrameChange::Stay,
         }
     }
 
-    fn operator(&mut self, commands: &mut Commands<'t>, c: char) -> Next<'t> {
+    fn operator(&mut self, commands: &mut Commands<'t>, c: char) -> FrameChange<'t> {
         self.end_word(commands);
         self.cursor.bump();
-        let follows = |lexer: &Self, c| lexer.cursor.peek_char() == Some(c);
+        let follows = |lexer: &Self, c| lexer.cursor.peek() == Some(c);
         if c == '&' && follows(self, '>') {
             // Where this is not a redirection, a command of its own begins with one.
             commands.redirect();
@@ -87,17 +85,17 @@ impl<'t> Lexer<'t, '_> {
             }
         }
         commands.separate();
-        Next::Stay
+        FrameChange::Stay
     }
 
-    fn redirection(&mut self, commands: &mut Commands<'t>, c: char) -> Next<'t> {
+    fn redirection(&mut self, commands: &mut Commands<'t>, c: char) -> FrameChange<'t> {
         if commands.word.take_if(|word| word.is_number()).is_none() {
             self.end_word(commands);
         }
         if commands.in_condition() {
             return self.take(1);
         }
-        let second = self.cursor.second_char();
+        let second = self.cursor.peek_second();
         if second == Some('(') {
             commands.word(self.placed(), self.cursor).push_quoted();
             self.cursor.skip(2);
@@ -106,7 +104,7 @@ impl<'t> Lexer<'t, '_> {
         if self.cursor.starts_with("<<") && !self.cursor.starts_with("<<<") {
             self.cursor.skip(2);
             self.delimiter();
-            return Next::Stay;
+            return FrameChange::Stay;
         }
         let length = match (c, second) {
             ('<', Some('<')) => 3,
@@ -117,10 +115,10 @@ impl<'t> Lexer<'t, '_> {
         self.take(length)
     }
 
-    fn open_parenthesis(&mut self, commands: &mut Commands<'t>) -> Next<'t> {
+    fn open_parenthesis(&mut self, commands: &mut Commands<'t>) -> FrameChange<'t> {
         if commands.word.as_ref().is_some_and(Word::opens_words) {
             self.cursor.bump();
-            return Next::Open(Frame::Commands(commands.inner(Closer::Words)));
+            return FrameChange::Open(Frame::Commands(commands.inner(Closer::Words)));
         }
         let begins = commands.word.is_none();
         self.end_word(commands);
@@ -129,25 +127,24 @@ impl<'t> Lexer<'t, '_> {
         }
         if begins && commands.computes_in_parentheses() && self.cursor.starts_with("((") {
             self.cursor.skip(2);
-            let depth = 0;
-            let bracket = false;
-            return Next::Open(Frame::Arithmetic(Arithmetic { depth, bracket }));
+            let arithmetic = ArithmeticExpansion { depth: 0, bracket: false };
+            return FrameChange::Open(Frame::Arithmetic(arithmetic));
         }
         self.cursor.bump();
-        Next::Open(Frame::Commands(commands.inner(Closer::Parenthesis)))
+        FrameChange::Open(Frame::Commands(commands.inner(Closer::Parenthesis)))
     }
 
-    fn close_parenthesis(&mut self, commands: &mut Commands<'t>) -> Next<'t> {
+    fn close_parenthesis(&mut self, commands: &mut Commands<'t>) -> FrameChange<'t> {
         self.end_word(commands);
         self.cursor.bump();
         if commands.end_pattern() {
-            return Next::Stay;
+            return FrameChange::Stay;
         }
         match commands.closer {
-            Closer::Parenthesis | Closer::Words | Closer::Substitution => Next::Close,
+            Closer::Parenthesis | Closer::Words | Closer::Substitution => FrameChange::Close,
             Closer::End | Closer::Backquote(_) => {
                 self.doubt(Obstacle::Parentheses);
-                Next::Stay
+                FrameChange::Stay
             }
         }
     }
@@ -155,14 +152,14 @@ impl<'t> Lexer<'t, '_> {
     /// A comment is copied unchanged, references included: it never runs.
     fn comment(&mut self) {
         self.cursor.set_joins(false);
-        while self.cursor.peek_char().is_some_and(|c| c != '\n') {
+        while self.cursor.peek().is_some_and(|c| c != '\n') {
             self.cursor.bump();
         }
         self.cursor.set_joins(true);
     }
 
-    pub(super) fn take(&mut self, count: usize) -> Next<'t> {
+    pub(super) fn take(&mut self, count: usize) -> FrameChange<'t> {
         self.cursor.skip(count);
-        Next::Stay
+        FrameChange::Stay
     }
 }

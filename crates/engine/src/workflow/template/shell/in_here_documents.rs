@@ -6,34 +6,31 @@
 
 use std::ops::Range;
 
-use super::frame::Next;
-use super::here_document::{Bodies, HereDocument, escaped};
-use super::lexer::Lexer;
+use super::frame::{Bodies, FrameChange, HereDocument, QuoteContext, escaped};
+use super::lexer::ShellLexer;
 use super::obstacle::Obstacle;
-use super::spot::Spot;
-use crate::workflow::template::cursor::{Cursor, Token};
-use crate::workflow::template::dollar::Dollar;
-use crate::workflow::template::reader::Found;
+use crate::workflow::cursor::{Cursor, CursorToken};
+use crate::workflow::template::reader::Dollar;
 use crate::workflow::template::reference::Reference;
 
-enum Ours {
+enum BodyText {
     Literal,
     Reference(Reference),
 }
 
-impl<'t> Lexer<'t, '_> {
+impl<'t> ShellLexer<'t, '_> {
     pub(super) fn delimiter(&mut self) {
-        let strips_tabs = self.cursor.peek_char() == Some('-');
+        let strips_tabs = self.cursor.peek() == Some('-');
         if strips_tabs {
             self.cursor.bump();
         }
-        while let Some(' ' | '\t') = self.cursor.peek_char() {
+        while let Some(' ' | '\t') = self.cursor.peek() {
             self.cursor.bump();
         }
         let start = self.cursor.at();
         let mut delimiter = String::new();
         let mut quoted = false;
-        while let Some(c) = self.cursor.peek_char() {
+        while let Some(c) = self.cursor.peek() {
             match c {
                 ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')' => break,
                 '\'' | '"' => {
@@ -43,8 +40,7 @@ impl<'t> Lexer<'t, '_> {
                 '\\' => {
                     quoted = true;
                     self.cursor.bump();
-                    delimiter.extend(self.cursor.peek_char());
-                    self.cursor.bump();
+                    delimiter.extend(self.cursor.bump());
                 }
                 '$' | '`' => self.dollar_in_delimiter(&mut delimiter, false),
                 _ => {
@@ -65,8 +61,8 @@ impl<'t> Lexer<'t, '_> {
     fn quoted_delimiter(&mut self, quote: char, delimiter: &mut String) {
         self.cursor.bump();
         self.cursor.set_joins(quote == '"');
-        while let Some(c) = self.cursor.peek_char() {
-            let hidden = self.cursor.second_char();
+        while let Some(c) = self.cursor.peek() {
+            let hidden = self.cursor.peek_second();
             match c {
                 '$' => self.dollar_in_delimiter(delimiter, quote == '\''),
                 '\\' if quote == '"' && matches!(hidden, Some('"' | '\\' | '$' | '`')) => {
@@ -88,50 +84,44 @@ impl<'t> Lexer<'t, '_> {
     /// Nothing is expanded in a delimiter, and outside of single quotes not every shell accepts what
     /// looks like an expansion.
     fn dollar_in_delimiter(&mut self, delimiter: &mut String, literal: bool) {
-        if self.cursor.starts_with("${") {
-            match self.reader.read(&mut self.cursor) {
-                Found::Ours(reference, range) => {
-                    self.refuse(range, reference.text(), Obstacle::Delimiter);
-                    return;
-                }
-                Found::Refused(error) => {
-                    self.report_error(error);
-                    return;
-                }
-                Found::Foreign => {}
+        if self.cursor.starts_with("${")
+            && let Ok(read) = self.reference()
+        {
+            if let Some((reference, range)) = read {
+                self.refuse(range, reference.text(), Obstacle::Delimiter);
             }
+            return;
         }
         if !literal {
             self.doubt(Obstacle::HereDocument);
         }
-        delimiter.extend(self.cursor.peek_char());
-        self.cursor.bump();
+        delimiter.extend(self.cursor.bump());
     }
 
     /// The place behind the delimiter, if this line is the delimiter.
     pub(super) fn behind_delimiter(mut cursor: Cursor<'t>, document: &HereDocument) -> Option<Cursor<'t>> {
         cursor.set_joins(false);
-        while document.strips_tabs && cursor.peek_char() == Some('\t') {
+        while document.strips_tabs && cursor.peek() == Some('\t') {
             cursor.bump();
         }
         for expected in document.delimiter.chars() {
             // A delimiter of several lines ends nothing: the comparison stays within this line.
-            if expected == '\n' || cursor.bump() != Some(Token::Char(expected)) {
+            if expected == '\n' || cursor.bump() != Some(expected) {
                 return None;
             }
         }
-        match cursor.peek() {
-            None | Some(Token::Backquote(_)) => {}
-            Some(Token::Char('\n')) => {
+        match cursor.peek_token() {
+            None | Some(CursorToken::Backquote(_)) => {}
+            Some(CursorToken::Char('\n')) => {
                 cursor.bump();
             }
-            Some(Token::Char(_)) => return None,
+            Some(CursorToken::Char(_)) => return None,
         }
         cursor.set_joins(true);
         Some(cursor)
     }
 
-    pub(super) fn in_bodies(&mut self, bodies: &mut Bodies, c: char) -> Next<'t> {
+    pub(super) fn in_bodies(&mut self, bodies: &mut Bodies, c: char) -> FrameChange<'t> {
         if std::mem::take(&mut bodies.at_line) {
             if let Some(behind) = Self::behind_delimiter(self.cursor, &bodies.current) {
                 self.cursor = behind;
@@ -139,21 +129,21 @@ impl<'t> Lexer<'t, '_> {
                 return match bodies.rest.pop_front() {
                     Some(document) => {
                         bodies.current = document;
-                        Next::Stay
+                        FrameChange::Stay
                     }
-                    None => Next::Close,
+                    None => FrameChange::Close,
                 };
             }
             if bodies.current.quoted {
                 self.literal_body(&bodies.current);
                 bodies.at_line = true;
-                return Next::Stay;
+                return FrameChange::Stay;
             }
             self.watch_joined_lines(&bodies.current);
         }
         self.cursor.settle();
         match c {
-            '\\' | '`' | '$' => self.in_word(Spot::Body, c),
+            '\\' | '`' | '$' => self.in_word(QuoteContext::HereDocument, c),
             _ => {
                 bodies.at_line = c == '\n';
                 self.take(1)
@@ -175,7 +165,7 @@ impl<'t> Lexer<'t, '_> {
         let start = self.cursor.at();
         let mut ours = vec![];
         self.cursor.set_joins(false);
-        while let Some(c) = self.cursor.peek_char() {
+        while let Some(c) = self.cursor.peek() {
             match c {
                 '$' => ours.extend(self.ours_in_body()),
                 _ => {
@@ -188,43 +178,32 @@ impl<'t> Lexer<'t, '_> {
         }
         self.cursor.set_joins(true);
         let end = self.cursor.at();
-        let expands = |ours: &Ours| matches!(ours, Ours::Reference(it) if !it.is_raw());
+        let expands = |ours: &BodyText| matches!(ours, BodyText::Reference(it) if !it.is_raw());
         if ours.iter().any(|(_, ours)| expands(ours)) {
             self.expanded_body(document, start..end, ours);
         } else {
+            // Without a variable in it, the body stays literal.
             for (range, ours) in ours {
-                self.in_literal_body(range, ours);
+                match ours {
+                    BodyText::Literal => self.literal(range, QuoteContext::Single),
+                    BodyText::Reference(reference) => {
+                        self.place((reference, range), false, str::to_owned);
+                    }
+                }
             }
         }
     }
 
-    fn ours_in_body(&mut self) -> Option<(Range<usize>, Ours)> {
+    fn ours_in_body(&mut self) -> Option<(Range<usize>, BodyText)> {
         let start = self.cursor.at();
         let dollar = Dollar::at(&self.cursor);
-        if dollar == Dollar::Brace {
-            match self.reader.read(&mut self.cursor) {
-                Found::Ours(reference, range) => return Some((range, Ours::Reference(reference))),
-                Found::Refused(error) => {
-                    self.report_error(error);
-                    return None;
-                }
-                Found::Foreign => {}
-            }
+        if dollar == Dollar::Brace
+            && let Ok(read) = self.reference()
+        {
+            return read.map(|(reference, range)| (range, BodyText::Reference(reference)));
         }
         self.cursor.skip(dollar.length());
-        (dollar == Dollar::Literal).then(|| (start..self.cursor.at(), Ours::Literal))
-    }
-
-    /// Without a variable in it, the body stays literal.
-    fn in_literal_body(&mut self, range: Range<usize>, ours: Ours) {
-        match ours {
-            Ours::Literal => self.literal(range, Spot::Single),
-            Ours::Reference(reference) => {
-                if let Some(slot) = self.admit(reference, &range) {
-                    self.edits.insert_raw(range, slot, false);
-                }
-            }
-        }
+        (dollar == Dollar::Literal).then(|| (start..self.cursor.at(), BodyText::Literal))
     }
 
     /// The body becomes one that is expanded, and everything but our variables is escaped.
@@ -232,7 +211,7 @@ impl<'t> Lexer<'t, '_> {
         &mut self,
         document: &HereDocument,
         body: Range<usize>,
-        ours: Vec<(Range<usize>, Ours)>,
+        ours: Vec<(Range<usize>, BodyText)>,
     ) {
         let obstacle = if self.cursor.in_backquotes() {
             Some(Obstacle::BackquotedBody)
@@ -245,8 +224,8 @@ impl<'t> Lexer<'t, '_> {
             self.hide(hidden_to..range.start);
             hidden_to = range.end;
             match ours {
-                Ours::Literal => self.literal(range, Spot::Body),
-                Ours::Reference(reference) => self.in_expanded_body(range, reference, obstacle),
+                BodyText::Literal => self.literal(range, QuoteContext::HereDocument),
+                BodyText::Reference(reference) => self.in_expanded_body(range, reference, obstacle),
             }
         }
         self.hide(hidden_to..body.end);
@@ -257,15 +236,7 @@ impl<'t> Lexer<'t, '_> {
             self.refuse(range, reference.text(), obstacle);
             return;
         }
-        let raw = reference.is_raw();
-        match self.admit(reference, &range) {
-            Some(slot) if raw => self.edits.insert_raw(range, slot, true),
-            Some(slot) => {
-                let written = Spot::Body.variable(self.edits.variable(slot));
-                self.edits.replace(range, written);
-            }
-            None => {}
-        }
+        self.place((reference, range), true, |variable| QuoteContext::HereDocument.variable(variable));
     }
 
     fn hide(&mut self, range: Range<usize>) {

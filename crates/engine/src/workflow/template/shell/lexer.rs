@@ -1,28 +1,28 @@
-//! Follows a shell text character by character and knows what it is inside of.
+//! Follows a shell text character by character and tracks the constructs around it.
 //!
 //! POSIX quoting, and as much of bash as changes where a quote ends. Every character is read a bounded
-//! number of times, nesting is a stack in memory, and no text makes it fail: reporting what a shell
-//! would refuse is left to the shell. After a text that shells read differently, `doubt` is set and no
+//! number of times, nesting is a stack in memory, and no text makes it fail: errors that a shell
+//! would report are left to the shell. After a text that shells read differently, `doubt` is set and no
 //! reference is placed any more.
 
 use std::ops::Range;
 
 use super::commands::{Closer, Commands};
-use super::edits::Edits;
-use super::frame::{Frame, Next};
-use super::here_document::HereDocument;
-use super::literal::Literal;
+use super::frame::{Frame, FrameChange, HereDocument, QuoteContext};
 use super::obstacle::Obstacle;
-use super::spot::Spot;
-use crate::workflow::template::cursor::{Cursor, Token};
-use crate::workflow::template::reader::{Found, Reader};
+use super::template::Edits;
+use super::word::LiteralPrefix;
+use crate::workflow::cursor::{Cursor, CursorToken};
+use crate::workflow::template::reader::{BraceReading, MOST_ERRORS, ReferenceReader, TemplateError};
 use crate::workflow::template::reference::Reference;
-use crate::workflow::template::template_error::{MOST_ERRORS, TemplateError};
 
-pub(super) struct Lexer<'t, 'n> {
+/// A `${` that belongs to the shell.
+pub(super) struct ForeignBrace;
+
+pub(super) struct ShellLexer<'t, 'n> {
     pub(super) text: &'t str,
     pub(super) cursor: Cursor<'t>,
-    pub(super) reader: Reader<'n>,
+    pub(super) reader: ReferenceReader<'n>,
     pub(super) edits: Edits,
     /// Here-documents whose bodies begin after the next line break.
     pub(super) waiting: Vec<HereDocument>,
@@ -32,14 +32,14 @@ pub(super) struct Lexer<'t, 'n> {
     /// Why the frames take no reference, innermost last.
     obstacles: Vec<Obstacle>,
     doubt: Option<Obstacle>,
-    /// Where references were placed, and their names.
+    /// The references placed so far: their ranges and names.
     placed: Vec<(Range<usize>, String)>,
     errors: Vec<TemplateError>,
 }
 
-impl<'t, 'n> Lexer<'t, 'n> {
+impl<'t, 'n> ShellLexer<'t, 'n> {
     /// The edits that turn the references of a text into variables.
-    pub(super) fn read(text: &'t str, reader: Reader<'n>) -> Result<Edits, Vec<TemplateError>> {
+    pub(super) fn read(text: &'t str, reader: ReferenceReader<'n>) -> Result<Edits, Vec<TemplateError>> {
         let mut cursor = Cursor::new(text);
         cursor.set_joins(true);
         let mut lexer = Self {
@@ -71,12 +71,12 @@ impl<'t, 'n> Lexer<'t, 'n> {
             if !matches!(self.frames.last(), Some(Frame::Bodies(_))) {
                 self.cursor.settle();
             }
-            let Some(token) = self.cursor.peek() else {
+            let Some(token) = self.cursor.peek_token() else {
                 return;
             };
             match token {
-                Token::Backquote(layer) => self.end_backquotes(layer),
-                Token::Char(c) => {
+                CursorToken::Backquote(layer) => self.end_backquotes(layer),
+                CursorToken::Char(c) => {
                     let Some(frame) = self.frames.pop() else {
                         return;
                     };
@@ -111,12 +111,12 @@ impl<'t, 'n> Lexer<'t, 'n> {
             self.obstacles.pop();
         }
         match next {
-            Next::Stay => self.push(frame),
-            Next::Open(inner) => {
+            FrameChange::Stay => self.push(frame),
+            FrameChange::Open(inner) => {
                 self.push(frame);
                 self.open(inner);
             }
-            Next::Close => self.close(frame),
+            FrameChange::Close => self.close(frame),
         }
     }
 
@@ -132,7 +132,7 @@ impl<'t, 'n> Lexer<'t, 'n> {
         self.push(frame);
     }
 
-    /// Tells the frame around. `frame` is off the stack already.
+    /// Updates the frame around. `frame` is off the stack already.
     fn close(&mut self, frame: Frame<'t>) {
         match frame {
             Frame::Bodies(_) => {
@@ -208,7 +208,7 @@ impl<'t, 'n> Lexer<'t, 'n> {
         };
         let reference = self.placed.get(word.first_reference);
         let reference = reference.map(|(range, _)| range.start);
-        let literal = Literal::read(word.start, self.cursor.at(), reference);
+        let literal = LiteralPrefix::read(word.start, self.cursor.at(), reference);
         if let Some((first, obstacle)) = commands.end_word(&word, &literal, self.placed.len()) {
             // They are refused once, however many words they are part of.
             let first = first.min(self.placed.len());
@@ -219,28 +219,47 @@ impl<'t, 'n> Lexer<'t, 'n> {
         }
     }
 
-    /// Reads the `${` at the cursor; true if it is the shell's, and then the cursor has not moved.
-    pub(super) fn brace(&mut self, spot: Spot) -> bool {
+    /// Reads the `${` at the cursor: `None` if it is refused. If it is the shell's, the cursor has not
+    /// moved.
+    pub(super) fn reference(&mut self) -> Result<Option<(Reference, Range<usize>)>, ForeignBrace> {
         match self.reader.read(&mut self.cursor) {
-            Found::Foreign => return true,
-            Found::Refused(error) => self.report_error(error),
-            Found::Ours(reference, range) => {
-                let raw = reference.is_raw();
-                if let Some(slot) = self.admit(reference, &range) {
-                    if raw {
-                        self.edits.insert_raw(range, slot, false);
-                    } else {
-                        let written = spot.variable(self.edits.variable(slot));
-                        self.edits.replace(range, written);
-                    }
-                }
+            BraceReading::Foreign => Err(ForeignBrace),
+            BraceReading::Ours(reference, range) => Ok(Some((reference, range))),
+            BraceReading::Refused(error) => {
+                self.report_error(error);
+                Ok(None)
             }
         }
-        false
     }
 
-    /// `None` if the reference may not stand there.
-    pub(super) fn admit(&mut self, reference: Reference, range: &Range<usize>) -> Option<usize> {
+    /// Reads the `${` at the cursor and replaces it.
+    pub(super) fn brace(&mut self, context: QuoteContext) -> Result<(), ForeignBrace> {
+        if let Some(read) = self.reference()? {
+            self.place(read, false, |variable| context.variable(variable));
+        }
+        Ok(())
+    }
+
+    /// Replaces a reference by its variable, or by its value if it is `raw:`. Returns the edit that
+    /// wrote the variable.
+    pub(super) fn place(
+        &mut self,
+        (reference, range): (Reference, Range<usize>),
+        escape_raw: bool,
+        written: impl FnOnce(&str) -> String,
+    ) -> Option<usize> {
+        let raw = reference.is_raw();
+        let slot = self.admit(reference, &range)?;
+        if raw {
+            self.edits.insert_raw(range, slot, escape_raw);
+            return None;
+        }
+        let written = written(self.edits.variable(slot));
+        Some(self.edits.replace(range, written))
+    }
+
+    /// `None` if the reference is not allowed there.
+    fn admit(&mut self, reference: Reference, range: &Range<usize>) -> Option<usize> {
         // `raw:` counts as the author's own text, wherever it stands.
         if !reference.is_raw() {
             if let Some(obstacle) = self.obstacle() {
@@ -253,11 +272,11 @@ impl<'t, 'n> Lexer<'t, 'n> {
     }
 
     /// Writes the `$${` of this range.
-    pub(super) fn literal(&mut self, range: Range<usize>, spot: Spot) {
-        let written = spot.literal();
+    pub(super) fn literal(&mut self, range: Range<usize>, context: QuoteContext) {
+        let written = context.literal();
         let hidden = self.cursor.in_backquotes() && written.contains('\\');
         match hidden.then_some(Obstacle::BackquotedLiteral).or(self.doubt) {
-            Some(obstacle) => self.report(range, obstacle.message("$${"), obstacle.help("")),
+            Some(obstacle) => self.refuse_text(range, "$${", "", obstacle),
             None => {
                 self.edits.replace(range, written.to_owned());
             }
@@ -265,20 +284,21 @@ impl<'t, 'n> Lexer<'t, 'n> {
     }
 
     pub(super) fn refuse(&mut self, range: Range<usize>, name: &str, obstacle: Obstacle) {
-        let message = obstacle.message(&format!("${{{name}}}"));
-        self.report(range, message, obstacle.help(name));
+        self.refuse_text(range, &format!("${{{name}}}"), name, obstacle);
+    }
+
+    fn refuse_text(&mut self, range: Range<usize>, written: &str, name: &str, obstacle: Obstacle) {
+        let (why, help) = obstacle.texts();
+        let help = Some(help.replace("NAME", name));
+        self.report_error(TemplateError { range, message: format!("`{written}` {why}"), help });
     }
 
     pub(super) fn report_error(&mut self, error: TemplateError) {
         self.errors.push(error);
         if self.errors.len() >= MOST_ERRORS {
-            self.cursor.end();
+            self.cursor.move_to_end();
             self.frames.clear();
         }
-    }
-
-    fn report(&mut self, range: Range<usize>, message: String, help: String) {
-        self.report_error(TemplateError { range, message, help: Some(help) });
     }
 
     fn obstacle(&self) -> Option<Obstacle> {

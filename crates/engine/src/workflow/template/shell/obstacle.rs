@@ -1,108 +1,102 @@
-//! Why a reference may not stand where it stands.
+//! Why a reference is not allowed at its position.
 //!
-//! Some places would run what a value holds, some have no way to quote a value, and after some texts
-//! shells disagree about what is quoted. The messages are here; the lexer finds the places.
+//! Some positions would execute a value, some have no way to quote a value, and after some texts shells
+//! disagree about what is quoted. The messages are here; the lexer finds the positions.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Obstacle {
-    /// Arithmetic: `$((…))`, `((…))`, a subscript, a substring, `let`, `[[ … -eq … ]]`.
+    /// `$((…))`, `((…))`, a subscript, a substring, `let`, `[[ … -eq … ]]`.
     Arithmetic,
-    /// Where a builtin takes a name and some shells evaluate it: `read …`, `printf -v …`.
+    /// `read …`, `printf -v …`.
     Name,
-    /// Where a builtin might take it for an option: `printf …`.
+    /// `printf …`.
     Option,
-    /// The list of an array in quotes: `declare -a x=…`.
+    /// `declare -a x=…`.
     List,
-    /// Code that a shell reads: `eval …`, `trap …`, `sh -c …`.
-    DiagnosticCode,
+    /// `eval …`, `trap …`, `sh -c …`.
+    Code,
     /// The word behind `<<`.
     Delimiter,
-    /// Where the name of a parameter is expected: `${x${item}}`.
+    /// `${x${item}}`.
     ParameterName,
-    /// A pattern inside a here-document, where not every shell can quote it.
     BodyPattern,
-    /// `${x:=…}` and `${x/…}` outside of quotes: the result is split into words.
+    /// `${x:=…}` and `${x/…}` outside quotes.
     SplitResult,
-    /// A here-document with a quoted delimiter inside backquotes.
     BackquotedBody,
-    /// A here-document whose quoted delimiter is not a plain word.
     OddDelimiter,
     /// A `$${` that would need a backslash inside backquotes.
     BackquotedLiteral,
     /// Behind parentheses that do not pair, or a `((` that is two parentheses.
     Parentheses,
-    /// Behind backquotes that shells read differently.
     Backquotes,
-    /// Behind a here-document that shells end differently.
     HereDocument,
-    /// Behind a single `'` in `"${x:-…}"`.
     Apostrophe,
-    /// Behind or in a `${…}` that is none.
+    /// Behind or in a `${…}` that is not a parameter.
     Substitution,
-    /// Behind or in `$[`, which only some shells know.
     Bracket,
 }
 
 impl Obstacle {
-    /// `what` is the reference as written.
-    pub(super) fn message(self, what: &str) -> String {
-        let why = match self {
-            Self::Arithmetic => "stands in arithmetic, where some shells run what a value holds",
-            Self::Name => "is taken for a name, and some shells run what a name holds",
-            Self::Option => "may be taken for an option, and with some options shells run what a value holds",
-            Self::List => "becomes the list of an array, where some shells run what a value holds",
-            Self::DiagnosticCode => "stands in code for a shell, which would run what a value holds",
-            Self::Delimiter => "cannot be the word that ends a here-document",
-            Self::ParameterName => "cannot be part of the name of a parameter",
-            Self::BodyPattern => "is part of a pattern in a here-document, where some shells cannot quote it",
-            Self::SplitResult => "becomes part of a result that the shell splits into words",
-            Self::BackquotedBody => "stands in a quoted here-document inside backquotes",
-            Self::OddDelimiter => "stands in a here-document whose quoted delimiter is not a plain word",
-            Self::BackquotedLiteral => "stands in quotes inside backquotes",
-            Self::Parentheses => "stands behind parentheses that do not pair",
-            Self::Backquotes => "stands behind backquotes that not all shells read alike",
-            Self::HereDocument => "stands behind a here-document that not all shells end alike",
-            Self::Apostrophe => "stands behind a single `'` in `\"${…}\"`, which not all shells read alike",
-            Self::Substitution => "stands in or behind a `${…}` that not all shells know",
-            Self::Bracket => "stands in or behind a `$[`, which is arithmetic in some shells",
-        };
-        format!("`{what}` {why}")
-    }
-
-    /// `name` is the reference without its braces.
-    pub(super) fn help(self, name: &str) -> String {
-        let help = match self {
-            Self::Arithmetic => {
-                return format!("check the value first, and write `${{raw:{name}}}` if it is trusted");
+    /// What is wrong with the reference, and the help, in which `NAME` stands for it.
+    pub(super) fn texts(self) -> (&'static str, &'static str) {
+        let dollar_parenthesis = "write `$(…)` instead of backquotes";
+        let plain_word = "use a plain word such as `EOF`";
+        match self {
+            Self::Arithmetic => (
+                "is in arithmetic, where some shells execute a value",
+                "check the value first, and write `${raw:NAME}` if it is trusted",
+            ),
+            Self::Name => (
+                "is used as a name, which some shells evaluate",
+                "write the name out, or `${raw:NAME}` if the value is trusted",
+            ),
+            Self::Option => (
+                "may be read as an option, and with some options shells execute a value",
+                "write `--` before it, or use a format: `printf '%s' ${NAME}`",
+            ),
+            Self::List => (
+                "becomes the list of an array, where some shells execute a value",
+                "write the list in parentheses: `(${NAME})`",
+            ),
+            Self::Code => (
+                "is in code for a shell, which would execute the value",
+                "pass it as an argument, as in `sh -c '… \"$1\"' _ ${NAME}`, \
+                 or write `${raw:NAME}` if it is trusted",
+            ),
+            Self::Delimiter => ("cannot be the delimiter of a here-document", plain_word),
+            Self::ParameterName => ("cannot be part of a parameter name", "write the parameter name out"),
+            Self::BodyPattern => (
+                "is part of a pattern in a here-document, where some shells cannot quote it",
+                "compute the result before the here-document: `x=${f%…}`",
+            ),
+            Self::SplitResult => (
+                "becomes part of a result that the shell splits into words",
+                "put the whole `${…}` in double quotes",
+            ),
+            Self::BackquotedBody => ("is in a quoted here-document inside backquotes", dollar_parenthesis),
+            Self::OddDelimiter => {
+                ("is in a here-document whose quoted delimiter is not a plain word", plain_word)
             }
-            Self::Name => {
-                return format!("write the name out, or `${{raw:{name}}}` if it is trusted");
+            Self::BackquotedLiteral => ("is in quotes inside backquotes", dollar_parenthesis),
+            Self::Parentheses => {
+                ("follows unbalanced parentheses", "write two parentheses that are not arithmetic as `( (`")
             }
-            Self::Option => {
-                return format!("write `--` before it, or a format: `printf '%s' ${{{name}}}`");
+            Self::Backquotes => ("follows backquotes that shells read differently", dollar_parenthesis),
+            Self::HereDocument => (
+                "follows a here-document that shells end differently",
+                "end the line before the `)`, and choose a delimiter that occurs nowhere else",
+            ),
+            Self::Apostrophe => (
+                "follows a single `'` in `\"${…}\"`, which shells read differently",
+                "assign the text to a variable first",
+            ),
+            Self::Substitution => {
+                ("is in or after a `${…}` that not all shells support", "write `$(…)` to run a command")
             }
-            Self::List => return format!("write the list in parentheses: `(${{{name}}})`"),
-            Self::DiagnosticCode => {
-                return format!(
-                    "pass it as an argument, as in `sh -c '… \"$1\"' _ ${{{name}}}`, \
-                     or write `${{raw:{name}}}` if it is trusted"
-                );
-            }
-            Self::Delimiter | Self::OddDelimiter => "use a plain word such as `EOF`",
-            Self::ParameterName => "a parameter's name must be written out",
-            Self::BodyPattern => "compute the result before the here-document: `x=${f%…}`",
-            Self::SplitResult => "put the whole `${…}` in double quotes",
-            Self::BackquotedBody | Self::BackquotedLiteral | Self::Backquotes => {
-                "write `$(…)` instead of backquotes"
-            }
-            Self::Parentheses => "write two parentheses that are not arithmetic as `( (`",
-            Self::HereDocument => {
-                "end the line before the `)`, and choose a delimiter that stands nowhere else"
-            }
-            Self::Apostrophe => "give the text to a variable of its own first",
-            Self::Substitution => "write `$(…)` to run a command",
-            Self::Bracket => "write `$((…))` for arithmetic, and `\\$[` for the two characters",
-        };
-        help.to_owned()
+            Self::Bracket => (
+                "is in or after `$[`, which is arithmetic in some shells",
+                "write `$((…))` for arithmetic, and `\\$[` for the two characters",
+            ),
+        }
     }
 }

@@ -1,36 +1,23 @@
-//! What `text` promises, and with it how references are read.
+//! How texts with references are rendered and refused, and how references are read.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::workflow::template::fixture::{TestItem, with_names};
 use crate::workflow::template::{Root, Segment};
 
-struct Item(Value);
-
-impl TemplateValues for Item {
-    fn value(&self, reference: &Reference) -> Option<Cow<'_, Value>> {
-        match reference.root() {
-            Root::Item => reference.follow(&self.0).map(Cow::Borrowed),
-            Root::Captured(name) => Some(Cow::Owned(json!(format!("captured {name}")))),
-            _ => None,
-        }
-    }
-}
-
 fn parse(text: &str) -> Result<TextTemplate, Vec<TemplateError>> {
-    let captured = BTreeSet::from(["version".to_owned()]);
-    let steps = BTreeSet::new();
-    let names = KnownNames { item: true, map: false, captured: &captured, steps: &steps };
-    TextTemplate::parse(text, &names)
+    with_names(|names| TextTemplate::parse(text, names))
 }
 
 fn render(text: &str, item: Value) -> String {
-    parse(text).unwrap().render(&Item(item)).unwrap()
+    parse(text).unwrap().render(&TestItem(item)).unwrap()
 }
+
+const BRACKETS: &str = "brackets must hold a number or a name in quotes, as in `[0]` or `['a b']`";
 
 fn refused(text: &str) -> (Vec<&str>, String, String) {
     let errors = parse(text).unwrap_err();
@@ -48,7 +35,7 @@ fn a_string_is_inserted_as_it_is_and_the_rest_as_compact_json() {
     );
     assert_eq!(render("${item}", json!("all of it")), "all of it");
     assert_eq!(render("${item}", json!({"b": 1, "a": []})), r#"{"a":[],"b":1}"#);
-    assert_eq!(render("${version}", json!(0)), "captured version");
+    assert_eq!(render("${version}", json!(0)), "version");
     assert_eq!(render("${raw:item}", json!("raw")), "raw");
 }
 
@@ -73,7 +60,7 @@ fn a_default_stands_in_for_what_is_missing_null_or_empty() {
 
 #[test]
 fn a_value_that_is_missing_too_large_or_holds_nul_is_refused() {
-    let error = |text: &str, item| parse(text).unwrap().render(&Item(item)).unwrap_err();
+    let error = |text: &str, item| parse(text).unwrap().render(&TestItem(item)).unwrap_err();
     let missing = error("${item.a.b[0]}", json!({"a": {"b": null}}));
     assert_eq!(missing.to_string(), "`item.a.b[0]` has no value");
     assert!(missing.help().contains(":-"));
@@ -81,7 +68,7 @@ fn a_value_that_is_missing_too_large_or_holds_nul_is_refused() {
 
     assert_eq!(render("${item}", json!("x".repeat(102_400))).len(), 102_400);
     let large = error("${item}", json!("x".repeat(102_401)));
-    assert_eq!(large.to_string(), "`item` has 102401 bytes, and 102400 is the most a command can be given");
+    assert_eq!(large.to_string(), "`item` has 102401 bytes; a command can be passed at most 102400");
     assert!(large.help().contains("${item_file}"));
     assert_eq!(error("${item}", json!("a\0b")), ValueError::HoldsNul { name: "item".into() });
 }
@@ -124,24 +111,20 @@ fn the_reference_says_what_was_written() {
 }
 
 #[test]
-fn what_is_not_ours_is_refused_with_the_way_to_write_it() {
+fn a_brace_that_is_no_reference_is_refused_with_the_way_to_write_it() {
     for (text, marked, message) in [
         ("a ${HOME} b", "${HOME}", "`HOME` is not a known name"),
         ("${itme.x}", "${itme.x}", "`itme.x` is not a known name"),
-        ("${}", "${", "`${` begins no name"),
-        ("${1}", "${", "`${` begins no name"),
-        ("x ${", "${", "`${` begins no name"),
-        ("${item.x", "${item.x", "`${item.x` is not closed by a `}`"),
-        ("${item.x:-y", "${item.x:-y", "`${item.x` is not closed by a `}`"),
-        ("${item.x\n}", "${item.x", "`${item.x` is not closed by a `}`"),
-        ("${item.}", "${item.", "a name is missing behind the `.`"),
-        ("${item[x]}", "${item", "brackets hold a number or a name in quotes, as in `[0]` or `['a b']`"),
-        ("${item[0}", "${item", "brackets hold a number or a name in quotes, as in `[0]` or `['a b']`"),
-        (
-            "${item[99999999999999999999]}",
-            "${item",
-            "brackets hold a number or a name in quotes, as in `[0]` or `['a b']`",
-        ),
+        ("${}", "${", "expected a name after `${`"),
+        ("${1}", "${", "expected a name after `${`"),
+        ("x ${", "${", "expected a name after `${`"),
+        ("${item.x", "${item.x", "`${item.x` has no closing `}`"),
+        ("${item.x:-y", "${item.x:-y", "`${item.x` has no closing `}`"),
+        ("${item.x\n}", "${item.x", "`${item.x` has no closing `}`"),
+        ("${item.}", "${item.", "expected a name after the `.`"),
+        ("${item[x]}", "${item", BRACKETS),
+        ("${item[0}", "${item", BRACKETS),
+        ("${item[99999999999999999999]}", "${item", BRACKETS),
         ("${item.x%.y}", "${item.x", "`%` cannot follow `item.x`"),
         ("${item x}", "${item", "` ` cannot follow `item`"),
         ("${raw:nothing}", "${raw:nothing}", "`nothing` is not a known name"),
@@ -151,11 +134,11 @@ fn what_is_not_ours_is_refused_with_the_way_to_write_it() {
         assert!(help.contains("$${"), "{text}: {help}");
     }
     let (_, message, _) = refused("${item.x:-${item.y}}");
-    assert_eq!(message, "the default of `item.x` is plain text, and nothing in it is expanded");
+    assert_eq!(message, "the default of `item.x` is plain text; nothing in it is expanded");
 }
 
 #[test]
-fn all_that_is_wrong_is_said_at_once() {
+fn every_error_is_reported_at_once() {
     let (marks, _, _) = refused("${a} ${item} ${b.c} ${item.ok} ${map.total}");
     assert_eq!(marks, ["${a}", "${b.c}", "${map.total}"]);
 }
@@ -174,7 +157,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_it_fail(pieces in prop::collection::vec(piece(), 0..12)) {
+    fn no_text_makes_the_parser_panic(pieces in prop::collection::vec(piece(), 0..12)) {
         let _ = parse(&pieces.concat());
     }
 
@@ -221,7 +204,7 @@ fn a_field_that_is_no_plain_word_is_written_in_quotes() {
     ] {
         let (marks, message, _) = refused(text);
         assert_eq!(marks, ["${item"], "{text}");
-        assert!(message.starts_with("brackets hold a number"), "{message}");
+        assert!(message.starts_with("brackets must hold a number"), "{message}");
     }
     let template = parse("${item.a['b c'][0]}").unwrap();
     let reference = template.references().next().unwrap();

@@ -1,8 +1,8 @@
-//! Where a reference is refused, and what the author is told.
+//! Where a reference is refused, and with which message.
 
 use super::*;
 
-const ARITHMETIC: &str = "stands in arithmetic, where some shells run what a value holds";
+const ARITHMETIC: &str = "is in arithmetic, where some shells execute a value";
 
 /// The refused parts of the text, and the first message without the reference it begins with.
 fn refused(text: &str) -> (Vec<&str>, String) {
@@ -59,7 +59,7 @@ fn arithmetic_takes_no_reference() {
 }
 
 #[test]
-fn what_only_looks_like_arithmetic_takes_one() {
+fn what_only_looks_like_arithmetic_takes_a_reference() {
     for text in [
         "[ ${item.x} -eq 1 ]",
         "test ${item.x} -gt 1",
@@ -84,7 +84,7 @@ fn what_only_looks_like_arithmetic_takes_one() {
 #[test]
 fn a_name_that_is_evaluated_takes_no_reference() {
     all_refused(
-        "is taken for a name, and some shells run what a name holds",
+        "is used as a name, which some shells evaluate",
         &[
             "read ${item.x}",
             "IFS= read -r a \"${item.x}\" <f",
@@ -124,11 +124,11 @@ fn a_name_that_is_evaluated_takes_no_reference() {
         ],
     );
     let help = parse("read ${item.x}").unwrap_err()[0].help.clone();
-    assert_eq!(help.as_deref(), Some("write the name out, or `${raw:item.x}` if it is trusted"));
+    assert_eq!(help.as_deref(), Some("write the name out, or `${raw:item.x}` if the value is trusted"));
     let (marked, _) = refused("[ ${item.y} ${item.x} ]");
     assert_eq!(marked, ["${item.x}"]);
     all_refused(
-        "may be taken for an option, and with some options shells run what a value holds",
+        "may be read as an option, and with some options shells execute a value",
         &[
             "printf ${item.x} y",
             "printf \"${item.x}\\n\"",
@@ -138,7 +138,7 @@ fn a_name_that_is_evaluated_takes_no_reference() {
         ],
     );
     all_refused(
-        "becomes the list of an array, where some shells run what a value holds",
+        "becomes the list of an array, where some shells execute a value",
         &["declare -a a=${item.x}", "local -rA a=\"${item.x}\"", "readonly -a a+='${item.x}'"],
     );
 }
@@ -146,7 +146,7 @@ fn a_name_that_is_evaluated_takes_no_reference() {
 #[test]
 fn code_for_a_shell_takes_no_reference() {
     all_refused(
-        "stands in code for a shell, which would run what a value holds",
+        "is in code for a shell, which would execute the value",
         &[
             "eval ${item.x}",
             "eval \"a ${item.x}\"",
@@ -198,11 +198,11 @@ fn code_for_a_shell_takes_no_reference() {
 #[test]
 fn a_delimiter_takes_no_reference() {
     all_refused(
-        "cannot be the word that ends a here-document",
+        "cannot be the delimiter of a here-document",
         &["cat <<${item.x}\n", "cat <<'${item.x}'\n", "cat <<-E\"${item.x}\"\n"],
     );
     all_refused(
-        "stands in a here-document whose quoted delimiter is not a plain word",
+        "is in a here-document whose quoted delimiter is not a plain word",
         &[
             "cat <<'a b'\n${item.x}\na b\n",
             "cat <<''\n${item.x}\n\n",
@@ -214,9 +214,9 @@ fn a_delimiter_takes_no_reference() {
 }
 
 #[test]
-fn where_no_quotes_would_help() {
+fn a_reference_that_quotes_cannot_protect_is_refused() {
     all_refused(
-        "cannot be part of the name of a parameter",
+        "cannot be part of a parameter name",
         &["echo ${${item.x}}", "echo ${a${item.x}}", "echo ${!${item.x}}", "echo \"${#${item.x}}\""],
     );
     all_refused(
@@ -227,19 +227,19 @@ fn where_no_quotes_would_help() {
         "is part of a pattern in a here-document, where some shells cannot quote it",
         &["cat <<E\n${a%${item.x}}\nE", "cat <<E\n${a#\"${item.x}\"}\nE"],
     );
-    all_refused("stands in a quoted here-document inside backquotes", &["echo `cat <<'E'\n${item.x}\nE\n`"]);
+    all_refused("is in a quoted here-document inside backquotes", &["echo `cat <<'E'\n${item.x}\nE\n`"]);
     let (_, message) = refused("echo \"`echo \"$${a}\"`\"");
-    assert_eq!(message, "`$${` stands in quotes inside backquotes");
+    assert_eq!(message, "`$${` is in quotes inside backquotes");
 }
 
 #[test]
-fn after_a_text_that_shells_read_differently() {
+fn no_reference_may_follow_a_text_that_shells_read_differently() {
     all_refused(
-        "stands behind parentheses that do not pair",
+        "follows unbalanced parentheses",
         &["((echo a); echo b); echo ${item.x}", "echo a); echo ${item.x}", "$(case a in a) :); ${item.x}"],
     );
     all_refused(
-        "stands behind backquotes that not all shells read alike",
+        "follows backquotes that shells read differently",
         &[
             "echo `echo 'a` ${item.x}'",
             "echo \"${a:-\"`echo ${item.x}`\"}\"",
@@ -248,7 +248,7 @@ fn after_a_text_that_shells_read_differently() {
         ],
     );
     all_refused(
-        "stands behind a here-document that not all shells end alike",
+        "follows a here-document that shells end differently",
         &[
             "x=$(cat <<E)\n${item.x}\nE\n",
             "cat <<E\n$(a\nE\n) ${item.x}",
@@ -257,17 +257,14 @@ fn after_a_text_that_shells_read_differently() {
         ],
     );
     all_refused(
-        "stands behind a single `'` in `\"${…}\"`, which not all shells read alike",
+        "follows a single `'` in `\"${…}\"`, which shells read differently",
         &["echo \"${a:-it's}\" ${item.x}", "cat <<E\n${a:-it's} ${item.x}\nE"],
     );
     all_refused(
-        "stands in or behind a `${…}` that not all shells know",
+        "is in or after a `${…}` that not all shells support",
         &["echo ${ cat ${item.x}; }", "echo ${|a} ${item.x}"],
     );
-    all_refused(
-        "stands in or behind a `$[`, which is arithmetic in some shells",
-        &["echo \"a$[\" ${item.x}"],
-    );
+    all_refused("is in or after `$[`, which is arithmetic in some shells", &["echo \"a$[\" ${item.x}"]);
 }
 
 #[test]
@@ -295,13 +292,13 @@ fn names_are_checked_everywhere_but_in_comments() {
         ("cat <<${foo.x}", "`foo.x` is not a known name"),
         ("echo $'${foo[0].x}'", "`foo[0].x` is not a known name"),
         ("echo ${raw:foo}", "`foo` is not a known name"),
-        ("echo ${item.x%.txt}", "`%` is the shell's and cannot follow `item.x`"),
-        ("echo ${item#a}", "`#` is the shell's and cannot follow `item`"),
-        ("echo ${version:0:1}", "`:` is the shell's and cannot follow `version`"),
-        ("echo ${item[@]}", "brackets hold a number or a name in quotes, as in `[0]` or `['a b']`"),
-        ("echo ${item.x", "`${item.x` is not closed by a `}`"),
-        ("echo ${item.x:-$HOME}", "the default of `item.x` is plain text, and nothing in it is expanded"),
-        ("echo `echo ${item.x:-a`", "`${item.x` is not closed by a `}`"),
+        ("echo ${item.x%.txt}", "the shell operator `%` cannot follow `item.x`"),
+        ("echo ${item#a}", "the shell operator `#` cannot follow `item`"),
+        ("echo ${version:0:1}", "the shell operator `:` cannot follow `version`"),
+        ("echo ${item[@]}", "brackets must hold a number or a name in quotes, as in `[0]` or `['a b']`"),
+        ("echo ${item.x", "`${item.x` has no closing `}`"),
+        ("echo ${item.x:-$HOME}", "the default of `item.x` is plain text; nothing in it is expanded"),
+        ("echo `echo ${item.x:-a`", "`${item.x` has no closing `}`"),
     ] {
         assert_eq!(refused(text).1, message, "{text}");
     }
@@ -312,10 +309,10 @@ fn a_name_that_has_no_item_here_may_be_a_variable() {
     let none = BTreeSet::new();
     let names = KnownNames { item: false, map: true, captured: &none, steps: &none };
     let errors = ShellTemplate::parse("for item in a; do echo ${item}; done", &names).unwrap_err();
-    assert_eq!(errors[0].message, "`item` is not known here");
+    assert_eq!(errors[0].message, "`item` is not available here");
     assert_eq!(
         errors[0].help.as_deref(),
-        Some("only the commands of a map have an item; a variable of the shell is written `$item`")
+        Some("only the commands of a map have an item; write `$item` for a shell variable")
     );
     assert!(ShellTemplate::parse("echo $item ${items} ${map.total}", &names).is_ok());
 }

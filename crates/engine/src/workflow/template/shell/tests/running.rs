@@ -1,7 +1,7 @@
-//! What real shells make of it: `/bin/sh`, and bash where there is one.
+//! How real shells run the scripts: `/bin/sh`, and bash where it exists.
 //!
 //! Every script prints how many words it got and the words; every value is hostile; and the folder
-//! it all happens in must be empty afterwards.
+//! it runs in must be empty afterwards.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ const CONTEXTS: [(&str, &str, &str); 50] = [
     ("one $${a,b}\"$${a}\"'$${a}'${item.x}", "${a,b}${a}${a}", ""),
 ];
 
-/// Values that a careless hand-over would run, split, expand or lose.
+/// Values that careless quoting would run, split, expand or lose.
 const HOSTILE: [&str; 33] = [
     "",
     " ",
@@ -106,9 +106,9 @@ const HOSTILE: [&str; 33] = [
 ];
 
 /// An empty folder, gone when it is dropped.
-struct Folder(PathBuf);
+struct EmptyFolder(PathBuf);
 
-impl Folder {
+impl EmptyFolder {
     fn new(name: &str) -> Self {
         let name = format!("undaunted-template-{}-{name}", std::process::id());
         let path = std::env::temp_dir().join(name);
@@ -123,7 +123,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for EmptyFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -135,7 +135,7 @@ fn shells() -> impl Iterator<Item = &'static str> {
 }
 
 /// What the shell printed, and what it complained about.
-fn run(shell: &str, script: &Script, folder: &Folder) -> (String, String) {
+fn run(shell: &str, script: &Script, folder: &EmptyFolder) -> (String, String) {
     let output = Command::new(shell)
         .args(["-c", &script.text])
         .env_clear()
@@ -171,7 +171,7 @@ fn everything(value: &str) -> (Script, String) {
 
 #[test]
 fn a_value_is_one_word_in_every_context() {
-    let folder = Folder::new("contexts");
+    let folder = EmptyFolder::new("contexts");
     for (text, prefix, suffix) in CONTEXTS {
         for value in ["'\"$(touch hacked)`touch hacked`\\ *\nEOF\n;touch hacked #", "", "-n"] {
             let script = script(&format!("{ONE}{text}\n"), value);
@@ -186,7 +186,7 @@ fn a_value_is_one_word_in_every_context() {
 
 #[test]
 fn no_value_is_more_than_data_in_all_contexts_together() {
-    let folder = Folder::new("hostile");
+    let folder = EmptyFolder::new("hostile");
     let long = "long \" ' ".repeat(11_000);
     for value in HOSTILE.into_iter().chain([long.as_str()]) {
         let (script, expected) = everything(value);
@@ -200,7 +200,7 @@ fn no_value_is_more_than_data_in_all_contexts_together() {
 
 #[test]
 fn references_in_dollar_quotes_are_data() {
-    let folder = Folder::new("dollar");
+    let folder = EmptyFolder::new("dollar");
     let value = "'\"\\n$(touch hacked)";
     let text = |text: &str| script(&format!("{ONE}{text}"), value);
     for shell in shells() {
@@ -267,7 +267,7 @@ const BESIDE_EVALUATED: [&str; 39] = [
 
 #[test]
 fn what_is_evaluated_is_never_the_value_beside_it() {
-    let folder = Folder::new("evaluated");
+    let folder = EmptyFolder::new("evaluated");
     for text in BESIDE_EVALUATED {
         let template = parse(text).unwrap_or_else(|errors| panic!("{text}\n{errors:#?}"));
         for value in [
@@ -281,7 +281,7 @@ fn what_is_evaluated_is_never_the_value_beside_it() {
             "a;touch hacked",
         ] {
             let item = json!({"x": value, "y": "a[$(touch hacked)]"});
-            let script = template.render(&Item(item)).unwrap();
+            let script = template.render(&TestItem(item)).unwrap();
             for shell in shells() {
                 run(shell, &script, &folder);
             }
@@ -290,7 +290,7 @@ fn what_is_evaluated_is_never_the_value_beside_it() {
     }
 }
 
-/// Chooses between shapes, by bytes that proptest makes up and cuts down.
+/// Chooses between shapes, by bytes that proptest generates and shrinks.
 struct Choices<'b> {
     bytes: std::slice::Iter<'b, u8>,
     delimiters: usize,
@@ -386,7 +386,7 @@ proptest! {
 
     #[test]
     fn any_value_is_one_word_in_every_context(value in hostile()) {
-        let folder = Folder::new("any");
+        let folder = EmptyFolder::new("any");
         let (script, expected) = everything(&value);
         for shell in shells() {
             let (printed, complaint) = run(shell, &script, &folder);
@@ -404,7 +404,7 @@ proptest! {
         bytes in prop::collection::vec(any::<u8>(), 0..40),
         value in hostile(),
     ) {
-        let folder = Folder::new("nested");
+        let folder = EmptyFolder::new("nested");
         let mut choices = Choices { bytes: bytes.iter(), delimiters: 0 };
         let text = format!("{}{}", choices.noise(), choices.command(6, false));
         // `$(…)` takes line breaks off the end.

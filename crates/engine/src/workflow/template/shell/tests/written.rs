@@ -14,7 +14,7 @@ fn table(rows: &[(&str, &str)]) {
 }
 
 #[test]
-fn by_the_quotes_around_it() {
+fn a_variable_is_written_by_the_quotes_around_it() {
     table(&[
         ("echo ${item.x}", r#"echo "V""#),
         ("echo a${item.x}b", r#"echo a"V"b"#),
@@ -32,7 +32,7 @@ fn by_the_quotes_around_it() {
 }
 
 #[test]
-fn a_hidden_dollar_is_not_ours() {
+fn an_escaped_dollar_begins_no_reference() {
     table(&[
         (r"echo \${item.x}", r"echo \${item.x}"),
         (r#"echo "\${item.x}""#, r#"echo "\${item.x}""#),
@@ -43,7 +43,7 @@ fn a_hidden_dollar_is_not_ours() {
 }
 
 #[test]
-fn in_dollar_quotes_they_open_again_as_what_they_were() {
+fn dollar_quotes_open_again_after_a_variable() {
     table(&[
         ("echo $'a${item.x}b'", r#"echo $'a'"V"'b'"#),
         (r"echo $'\t${item.x}\n'", r#"echo $'\t'"V"$'\n'"#),
@@ -55,7 +55,7 @@ fn in_dollar_quotes_they_open_again_as_what_they_were() {
 }
 
 #[test]
-fn a_command_inside_starts_afresh() {
+fn quoting_starts_afresh_in_a_command_substitution() {
     table(&[
         ("echo $(cat ${item.x})", r#"echo $(cat "V")"#),
         (r#"echo "$(cat ${item.x})""#, r#"echo "$(cat "V")""#),
@@ -112,7 +112,7 @@ fn comments_are_left_alone() {
 }
 
 #[test]
-fn in_parameters_of_the_shell() {
+fn a_variable_is_written_in_parameter_expansions() {
     table(&[
         ("echo ${a:-${item.x}}", r#"echo ${a:-"V"}"#),
         (r#"echo "${a:-${item.x}}""#, r#"echo "${a:-V}""#),
@@ -132,7 +132,7 @@ fn in_parameters_of_the_shell() {
 }
 
 #[test]
-fn in_here_documents() {
+fn a_variable_is_written_in_here_documents() {
     table(&[
         ("cat <<E\n\"${item.x}' $y\nE\necho ${item.x}", "cat <<E\n\"V' $y\nE\necho \"V\""),
         ("cat <<E >${item.x}; ls\n${item.x}\nE", "cat <<E >\"V\"; ls\nV\nE"),
@@ -161,14 +161,14 @@ fn a_quoted_here_document_loses_its_quotes_and_nothing_else() {
             "cat <<'A' <<'B'\n$\nA\n$${y} ${item.x}$\nB\n${item.x}",
             "cat <<'A' <<B\n$\nA\n\\${y} V\\$\nB\n\"V\"",
         ),
-        // Without a reference of ours it is nobody's business.
+        // Without a reference it stays as it is.
         ("cat <<'E'\n$y `z` \\ ${y} $${y}\nE\n", "cat <<'E'\n$y `z` \\ ${y} ${y}\nE\n"),
         ("cat <<'a b'\n'\na b\necho ${item.x}", "cat <<'a b'\n'\na b\necho \"V\""),
     ]);
 }
 
 #[test]
-fn a_literal_brace_by_where_it_stands() {
+fn a_literal_brace_is_written_by_the_quotes_around_it() {
     table(&[
         ("echo $${item.x}", "echo '${'item.x}"),
         (r#"echo "$${a}" '$${a}' $'$${a}'"#, r#"echo "\${a}" '${a}' $'${a}'"#),
@@ -214,9 +214,9 @@ fn one_variable_for_each_distinct_reference() {
 }
 
 #[test]
-fn a_value_that_cannot_be_handed_over_is_refused() {
+fn a_value_that_cannot_be_passed_on_is_refused() {
     let template = parse("echo ${item.x}").unwrap();
-    let render = |x: Value| template.render(&Item(json!({ "x": x })));
+    let render = |x: Value| template.render(&TestItem(json!({ "x": x })));
     let name = || "item.x".to_owned();
     assert_eq!(render(Value::Null), Err(ValueError::Missing { name: name() }));
     assert_eq!(render(json!("\0")), Err(ValueError::HoldsNul { name: name() }));
@@ -230,7 +230,7 @@ fn a_value_that_cannot_be_handed_over_is_refused() {
 fn a_field_in_quotes_is_found_whatever_the_quotes_around() {
     let written = |text: &str| {
         let item = json!({"a b": "value", "x": {"a b": ["value"]}});
-        let script = parse(text).unwrap().render(&Item(item)).unwrap();
+        let script = parse(text).unwrap().render(&TestItem(item)).unwrap();
         assert_eq!(script.env[0].1, "value", "{text}");
         script.text.replace("${__undaunted_1}", "V")
     };

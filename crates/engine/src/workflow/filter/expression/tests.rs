@@ -111,7 +111,7 @@ fn contains_looks_into_text_arrays_and_objects() {
 }
 
 #[test]
-fn in_is_contains_seen_from_the_other_side() {
+fn in_is_contains_with_its_sides_swapped() {
     all_hold(&[
         "n in [1, 5]",
         "n in[5]",
@@ -161,56 +161,61 @@ fn refused(text: &str, marked: &str, message: &str, help: &str) {
 }
 
 #[test]
-fn signs_of_other_languages_are_refused_with_ours() {
-    refused("a = 1", "=", "`=` is no operator", "write `==`");
-    refused("a === 1", "===", "`===` is no operator", "write `==`");
-    refused("a !== 1", "!==", "`!==` is no operator", "write `!=`");
-    refused("a <> 1", "<>", "`<>` is no operator", "write `!=`");
-    refused("a & b", "&", "`&` is no operator", "write `&&`");
-    refused("a | b", "|", "`|` is no operator", "write `||`");
-    refused("a == ‘x’", "‘", "`‘` means nothing here", "text stands in straight quotes: 'text' or \"text\"");
-    refused("a + 1 > 2", "+", "`+` means nothing here", "there is no arithmetic here");
-    refused("$.a == 1", "$", "`$` means nothing here", "the item is `item`, its field `item.name`");
-    refused("a > .5", ".", "`.` means nothing here", "write `0.5`, not `.5`");
+fn operators_of_other_languages_are_refused_with_the_one_to_write() {
+    refused("a = 1", "=", "`=` is not an operator", "write `==`");
+    refused("a === 1", "===", "`===` is not an operator", "write `==`");
+    refused("a !== 1", "!==", "`!==` is not an operator", "write `!=`");
+    refused("a <> 1", "<>", "`<>` is not an operator", "write `!=`");
+    refused("a & b", "&", "`&` is not an operator", "write `&&`");
+    refused("a | b", "|", "`|` is not an operator", "write `||`");
+    refused("a == ‘x’", "‘", "unexpected `‘`", "write text in straight quotes: 'text' or \"text\"");
+    refused("a + 1 > 2", "+", "unexpected `+`", "arithmetic is not supported in a filter");
+    refused("$.a == 1", "$", "unexpected `$`", "write `item` for the item and `item.name` for its field");
+    refused("a > .5", ".", "unexpected `.`", "write `0.5`, not `.5`");
 }
 
 #[test]
-fn what_could_be_understood_in_two_ways_is_refused() {
-    let deny = "write `!(a == b)` to deny the whole comparison";
-    refused("!a == b", "!", "`!` before a comparison needs parentheses", deny);
-    refused("!(a) in [1]", "!", "`!` before a comparison needs parentheses", deny);
+fn an_ambiguous_filter_is_refused() {
+    let negate = "write `!(a == b)` to negate the whole comparison";
+    refused("!a == b", "!", "`!` before a comparison needs parentheses", negate);
+    refused("!(a) in [1]", "!", "`!` before a comparison needs parentheses", negate);
     let chain = "write `1 < a && a < 5`, or use parentheses";
-    refused("1 < a < 5", "<", "one comparison cannot follow another", chain);
+    refused("1 < a < 5", "<", "comparisons cannot be chained", chain);
 }
 
 #[test]
 fn a_mistake_is_marked_where_it_is() {
-    refused("", "", "the filter is empty", "leave it out to take every item");
-    refused("  ", "  ", "the filter is empty", "leave it out to take every item");
+    refused("", "", "the filter is empty", "remove it to take every item");
+    refused("  ", "  ", "the filter is empty", "remove it to take every item");
     refused("a == ", "", "expected a field or a value, found the end", "");
     refused("a == && b", "&&", "expected a field or a value, found `&&`", "");
     refused("a b", "b", "expected `&&`, `||` or the end, found `b`", "");
     refused("(a", "", "expected `)`, found the end", "");
     refused("a)", ")", "expected `&&`, `||` or the end, found `)`", "");
     refused("a in [1 2]", "2", "expected `,` or `]`, found `2`", "");
-    refused("a in [b]", "b", "a list holds values, not fields", "text stands in quotes: ['open', 'closed']");
-    refused("a == 'x", "'x", "the text in quotes has no end", "close it with '");
+    refused(
+        "a in [b]",
+        "b",
+        "a list can hold only values, not fields",
+        "write text in quotes: ['open', 'closed']",
+    );
+    refused("a == 'x", "'x", "the string is not closed", "add a closing `'`");
     refused("a not b", "b", "expected `in` or `contains` after `not`, found `b`", "");
     refused("contains(a)", ")", "expected `,`, found `)`", "");
-    let number = "numbers are written as in JSON, text stands in quotes";
+    let number = "write numbers as in JSON, and text in quotes";
     refused("a == 12abc", "12abc", "`12abc` is not a number", number);
     refused("a == 1-2", "1-2", "`1-2` is not a number", number);
     refused("a == 1e999", "1e999", "`1e999` is not a number", number);
     refused(
         "is_null(a)",
         "is_null",
-        "there is no function `is_null`",
-        "the one function is `contains(a, b)`; `a == null` asks whether a field is missing",
+        "unknown function `is_null`",
+        "the only function is `contains(a, b)`; write `a == null` to test for a missing field",
     );
     refused(
         "contains == 1",
         "contains",
-        "`contains` needs something before it",
+        "`contains` needs a value before it",
         "write `a contains b` or `contains(a, b)`; a field of that name is `item.contains`",
     );
 }
@@ -223,7 +228,7 @@ fn nesting_is_bounded() {
     {
         assert!(Filter::parse(&nested(open, close, 100)).is_ok(), "{open}");
         let error = Filter::parse(&nested(open, close, 101)).unwrap_err();
-        assert_eq!(error.message, "the filter is nested more than 100 deep", "{open}");
+        assert_eq!(error.message, "the filter is nested more than 100 levels deep", "{open}");
         assert!(error.range.start >= 100 && error.range.start < 1300, "{open} {:?}", error.range);
     }
 }
