@@ -1,44 +1,39 @@
-//! Every key of the language, with what stands behind it and what it is for.
+//! Every key of the language, with the shape of its value and a description.
 //!
-//! One table for three readers: the reader of files refuses what is not in it and finds the nearest
-//! key to a wrong one, the schema for editors is made from it, and people read its sentences.
+//! One table for two uses: the reader of files refuses keys that are not in it and suggests the nearest
+//! one, and the schema for editors, with its descriptions, is made from it.
+
+use std::collections::BTreeSet;
 
 use undaunted_policy::{Backoff, ParameterKind, Strategy};
 
-/// What stands behind a key.
+use super::model::WorkflowMode;
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ValueShape {
     /// Any text; `${…}` may stand in it.
     Text,
-    /// `true` or `false`.
     Flag,
     /// A whole number, not negative.
     Count,
-    /// Any number.
     Number,
-    /// A number of at least 1.
+    /// At least 1.
     Factor,
     /// A duration such as `30s`.
     Duration,
     /// An HTTP status or several: `429`, `500-599`, `5xx`.
     Statuses,
-    /// Whatever JSON can say.
     Anything,
-    /// One of these words.
     Words(&'static [&'static str]),
     /// The name of a strategy that needs no parameters.
     Strategy,
-    /// A list.
     ListOf(&'static ValueShape),
     /// A mapping from any names to this.
     MapOf(&'static ValueShape),
-    /// One of these shapes.
     AnyOf(&'static [ValueShape]),
-    /// A mapping with known keys.
     Keys(MappingTable),
 }
 
-/// A key of a mapping.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MappingKey {
     pub(crate) name: &'static str,
@@ -53,14 +48,12 @@ macro_rules! keys {
 }
 
 macro_rules! tables {
-    ($($(#[$doc:meta])* $table:ident $title:literal $(+ $shared:ident)* {
+    ($($table:ident $title:literal $(+ $shared:ident)* {
         $($name:ident: $shape:expr, $about:literal;)*
     })*) => {
-        /// The mappings of the language.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(crate) enum MappingTable {
-            $($(#[$doc])* $table,)*
-            /// The parameters of a strategy.
+            $($table,)*
             Strategy(&'static Strategy),
         }
 
@@ -69,12 +62,11 @@ macro_rules! tables {
                 [$(Self::$table,)*].into_iter().chain(strategies().map(Self::Strategy))
             }
 
-            /// What the mapping is called in messages.
+            /// For messages.
             pub(crate) const fn title(self) -> &'static str {
                 match self { $(Self::$table => $title,)* Self::Strategy(it) => it.name }
             }
 
-            /// What it may hold.
             pub(crate) fn keys(self) -> impl Iterator<Item = MappingKey> {
                 let parts: &'static [&'static [MappingKey]] = match self {
                     $(Self::$table => &[
@@ -87,6 +79,37 @@ macro_rules! tables {
             }
         }
     };
+}
+
+pub(crate) const HTTP_METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+pub(crate) const ATTRIBUTE_TYPES: [&str; 7] =
+    ["string", "number", "boolean", "object", "array", "null", "any"];
+/// Roots of references, which cannot be names of captured outputs.
+pub(crate) const RESERVED_NAMES: [&str; 7] = ["item", "item_file", "map", "step", "env", "workflow", "raw"];
+/// Keys that a command inside a handler cannot have.
+pub(crate) const NOT_IN_HANDLERS: [&str; 4] = ["on_failure", "on_success", "breaker", "on_interrupt"];
+pub(crate) const TOLERANCE_KEYS: [&str; 4] =
+    ["continue_on_failure", "max_failures", "failure_threshold", "on_item_failure"];
+
+/// Keys of a workflow that a mode does not allow.
+pub(crate) fn keys_of_other_modes(mode: WorkflowMode) -> Vec<&'static str> {
+    let flow = ["steps", "goals", "init"];
+    let map = ["setup", "map", "reduce"];
+    match mode {
+        WorkflowMode::Sequence => [map, flow].concat(),
+        WorkflowMode::MapReduce => [&["commands"], &flow[..]].concat(),
+        // The retries of a flow step are set in its `work_config`.
+        WorkflowMode::Flow => {
+            [&["commands"], &map[..], &["retry_config", "error_policy"], &TOLERANCE_KEYS].concat()
+        }
+    }
+}
+
+/// Keys of commands, which cannot be names of agents; `claude` is an agent already.
+pub(crate) fn keys_of_commands() -> BTreeSet<&'static str> {
+    let tables = [MappingTable::Command, MappingTable::Handler].into_iter();
+    let names = tables.flat_map(MappingTable::keys).map(MappingKey::name);
+    names.filter(|name| *name != "claude").collect()
 }
 
 const COMMANDS: ValueShape = ValueShape::AnyOf(&[
@@ -117,110 +140,101 @@ const TEXTS: ValueShape =
 
 /// What a command does: one of these, or the name of an agent.
 pub(super) const ACTIONS: &[MappingKey] = keys! {
-    shell: ValueShape::Text, "A text for the shell.";
+    shell: ValueShape::Text, "A shell text to run.";
     claude: ValueShape::Text, "A prompt for the agent `claude`.";
     http: ValueShape::Keys(MappingTable::Http), "An HTTP request.";
     write_file: ValueShape::Keys(MappingTable::WriteFile), "A file to write.";
-    function: ValueShape::AnyOf(&[ValueShape::Text, ValueShape::Keys(MappingTable::Function)]), "A function of the program that runs the job; only a program that embeds it has any.";
+    function: ValueShape::AnyOf(&[ValueShape::Text, ValueShape::Keys(MappingTable::Function)]), "A function of the program that embeds the runner.";
 };
 /// How anything that runs is run.
 const RUNNING: &[MappingKey] = keys! {
-    id: ValueShape::Text, "What the command is called.";
-    timeout: ValueShape::Duration, "How long one attempt may take.";
+    id: ValueShape::Text, "The id of the command.";
+    timeout: ValueShape::Duration, "The time limit of one attempt.";
     env: TEXTS, "Environment variables of this command.";
-    working_dir: ValueShape::Text, "The directory it runs in.";
+    working_dir: ValueShape::Text, "The working directory.";
     capture_output: ValueShape::Text, "The name under which later commands find its output.";
-    capture_format: ValueShape::Words(&["string", "json", "lines", "number", "boolean"]), "How its output is read.";
-    output_limit: ValueShape::Count, "Bytes of output after which an attempt is ended.";
+    capture_format: ValueShape::Words(&["string", "json", "lines", "number", "boolean"]), "The format of its output.";
+    output_limit: ValueShape::Count, "The most bytes of output an attempt may write.";
 };
 /// What becomes of items that fail.
 const TOLERANCE: &[MappingKey] = keys! {
-    continue_on_failure: ValueShape::Flag, "Whether a failed item leaves the others running.";
+    continue_on_failure: ValueShape::Flag, "Whether the other items continue when one fails.";
     max_failures: ValueShape::Count, "Stop at this many failed items.";
     failure_threshold: ValueShape::Number, "Stop when more than this share of the items has failed.";
-    on_item_failure: ValueShape::Words(&["dlq", "retry", "skip", "stop"]), "What becomes of an item that has failed.";
+    on_item_failure: ValueShape::Words(&["dlq", "retry", "skip", "stop"]), "What to do with a failed item.";
 };
 /// What a step waits for.
 const COMPLETION: &[MappingKey] = keys! {
-    best_effort: ValueShape::Flag, "Whether fewer than all items will do.";
-    best_effort_min_dcs: ValueShape::Count, "How many have to succeed.";
+    best_effort: ValueShape::Flag, "Whether the step may complete without all items.";
+    best_effort_min_dcs: ValueShape::Count, "How many items have to succeed.";
     best_effort_deadline_seconds: ValueShape::Number, "How long to wait for them, in seconds (default 300).";
-    on_complete: ValueShape::Words(&["cancel", "leave"]), "What becomes of what still runs then.";
+    on_complete: ValueShape::Words(&["cancel", "leave"]), "What to do with attempts that still run then.";
 };
 
 tables! {
-    /// The file.
     Workflow "a workflow" + TOLERANCE {
-        name: ValueShape::Text, "What the workflow is called.";
-        mode: ValueShape::Words(&["sequence", "mapreduce", "flow"]), "How its parts hang together; a list of commands needs none.";
-        commands: COMMANDS, "The commands, one after the other.";
+        name: ValueShape::Text, "The name of the workflow.";
+        mode: ValueShape::Words(&["sequence", "mapreduce", "flow"]), "The kind of workflow; a list of commands needs none.";
+        commands: COMMANDS, "The commands, run in order.";
         setup: COMMANDS, "Commands that run once before the map.";
-        map: ValueShape::Keys(MappingTable::Map), "What is done for every item.";
+        map: ValueShape::Keys(MappingTable::Map), "The work to do for every item.";
         reduce: COMMANDS, "Commands that run once after the map, with its results.";
         steps: ValueShape::ListOf(&ValueShape::Keys(MappingTable::FlowStep)), "The steps of a flow.";
-        goals: ValueShape::ListOf(&ValueShape::Text), "The steps a flow has to reach.";
-        init: ValueShape::MapOf(&ValueShape::Anything), "The attributes a flow begins with.";
+        goals: ValueShape::ListOf(&ValueShape::Text), "The steps that the flow has to reach.";
+        init: ValueShape::MapOf(&ValueShape::Anything), "The initial attributes of a flow.";
         shell: ValueShape::Text, "The shell that runs `shell:` texts (default /bin/sh).";
         agents: ValueShape::MapOf(&ValueShape::ListOf(&ValueShape::Text)), "Programs that take a prompt: a name and its arguments, one of them `{prompt}`.";
         env: TEXTS, "Environment variables of every command.";
         secrets: ValueShape::MapOf(&ValueShape::Keys(MappingTable::Secret)), "Environment variables whose values are never recorded.";
-        retry_config: ValueShape::Keys(MappingTable::RetryConfig), "How every command is retried, where nothing closer says otherwise.";
-        error_policy: ValueShape::Keys(MappingTable::ErrorPolicy), "What becomes of failures.";
+        retry_config: ValueShape::Keys(MappingTable::RetryConfig), "How commands are retried, unless a closer block overrides it.";
+        error_policy: ValueShape::Keys(MappingTable::ErrorPolicy), "How failures are handled.";
         retry_budget: ValueShape::Count, "Retries for the whole job; 0 asks for the operator's default.";
         retry_budget_per_workflow: ValueShape::Count, "Retries for any one item; 0 asks for the operator's default.";
-        deadline: ValueShape::Duration, "How long the job may take.";
+        deadline: ValueShape::Duration, "The time limit of the job.";
     }
-    /// A list of commands with a name.
     CommandList "a list of commands" {
-        commands: ValueShape::ListOf(&ValueShape::Keys(MappingTable::Command)), "The commands, one after the other.";
+        commands: ValueShape::ListOf(&ValueShape::Keys(MappingTable::Command)), "The commands, run in order.";
     }
-    /// One command.
     Command "a command" + ACTIONS + RUNNING {
-        on_failure: ValueShape::AnyOf(&[ValueShape::Keys(MappingTable::Handler), ValueShape::ListOf(&ValueShape::Keys(MappingTable::Command))]), "What runs when the command has stopped being retried.";
-        on_success: ValueShape::AnyOf(&[ValueShape::Keys(MappingTable::Command), ValueShape::ListOf(&ValueShape::Keys(MappingTable::Command))]), "What runs after it has succeeded.";
+        on_failure: ValueShape::AnyOf(&[ValueShape::Keys(MappingTable::Handler), ValueShape::ListOf(&ValueShape::Keys(MappingTable::Command))]), "What to run when the command has failed and is no longer retried.";
+        on_success: ValueShape::AnyOf(&[ValueShape::Keys(MappingTable::Command), ValueShape::ListOf(&ValueShape::Keys(MappingTable::Command))]), "What to run after the command has succeeded.";
         retry_config: ValueShape::Keys(MappingTable::RetryConfig), "How it is retried.";
-        breaker: BREAKER, "The breaker it asks before every attempt: `true`, or its settings; none without it.";
-        on_interrupt: ValueShape::Words(&["retry", "stop"]), "What becomes of an attempt that vanished with its process.";
+        breaker: BREAKER, "Its circuit breaker: `true`, or the settings (default none).";
+        on_interrupt: ValueShape::Words(&["retry", "stop"]), "What to do about an attempt whose process was lost.";
     }
-    /// What runs when a command has failed.
     Handler "a failure handler" + ACTIONS + RUNNING {
         commands: ValueShape::ListOf(&ValueShape::Keys(MappingTable::Command)), "Several commands, in order; the first failure ends them.";
-        max_attempts: ValueShape::Count, "How often handler and command are tried together.";
+        max_attempts: ValueShape::Count, "How often the handler and the command are run again together.";
         fail_workflow: ValueShape::Flag, "Whether the command counts as failed even if the handler succeeds.";
         retry_config: ValueShape::Keys(MappingTable::RetryConfig), "How it is retried; a handler inherits nothing.";
     }
-    /// What is done for every item.
     Map "a map" + COMPLETION {
         input: ValueShape::AnyOf(&[ValueShape::Text, ValueShape::Keys(MappingTable::Input)]), "Where the items come from.";
-        json_path: ValueShape::Text, "Which parts of a JSON document are items.";
-        filter: ValueShape::Text, "Which items are taken.";
-        sort_by: ValueShape::Text, "In which order.";
-        distinct: ValueShape::Text, "Of items equal in this field, only the first.";
-        offset: ValueShape::Count, "How many to leave out at the beginning.";
-        max_items: ValueShape::Count, "How many to take at most.";
-        max_parallel: ValueShape::AnyOf(&[ValueShape::Count, ValueShape::Text]), "How many run at a time (default 10); a number or `$VARIABLE`.";
+        json_path: ValueShape::Text, "The JSONPath of the items in a JSON document.";
+        filter: ValueShape::Text, "The condition for taking an item.";
+        sort_by: ValueShape::Text, "The order of the items.";
+        distinct: ValueShape::Text, "Take only the first of the items that are equal in this field.";
+        offset: ValueShape::Count, "How many items to skip at the beginning.";
+        max_items: ValueShape::Count, "How many items to take at most.";
+        max_parallel: ValueShape::AnyOf(&[ValueShape::Count, ValueShape::Text]), "How many items run at a time (default 10): a number or `$VARIABLE`.";
         agent_template: COMMANDS, "The commands for one item.";
-        agent_timeout_secs: ValueShape::Number, "How long one item may take, delays included, in seconds.";
+        agent_timeout_secs: ValueShape::Number, "The time limit of one item in seconds, delays included.";
         timeout_config: ValueShape::Keys(MappingTable::TimeoutConfig), "Time limits and retries of the items.";
-        error_policy: ValueShape::Keys(MappingTable::ErrorPolicy), "What becomes of failures.";
+        error_policy: ValueShape::Keys(MappingTable::ErrorPolicy), "How failures are handled.";
     }
-    /// Where items come from.
     Input "an input" {
         file: ValueShape::Text, "A file.";
-        format: ValueShape::Words(&["json", "jsonl", "csv", "tsv", "lines"]), "How it is read (default: by its extension).";
-        shell: ValueShape::Text, "A text for the shell, whose output is read.";
+        format: ValueShape::Words(&["json", "jsonl", "csv", "tsv", "lines"]), "The format (default: by the extension of the file).";
+        shell: ValueShape::Text, "A shell text whose output is read.";
     }
-    /// Time limits and retries of items.
     TimeoutConfig "a timeout_config" {
-        timeout: ValueShape::Duration, "How long one attempt may take.";
-        agent_timeout_secs: ValueShape::Number, "How long one item may take, delays included, in seconds.";
+        timeout: ValueShape::Duration, "The time limit of one attempt.";
+        agent_timeout_secs: ValueShape::Number, "The time limit of one item in seconds, delays included.";
         retry_config: ValueShape::Keys(MappingTable::RetryConfig), "How the commands of an item are retried.";
     }
-    /// What becomes of failures.
     ErrorPolicy "an error_policy" + TOLERANCE {
         retry_config: ValueShape::Keys(MappingTable::RetryConfig), "How commands are retried.";
     }
-    /// When to try again.
     RetryConfig "a retry_config" {
         attempts: WORDS_OR_COUNT, "Retries after the first attempt (default 3), or `unlimited`.";
         max_attempts: WORDS_OR_COUNT, "The same as `attempts`.";
@@ -230,96 +244,83 @@ tables! {
         max_delay: ValueShape::Duration, "The cap of every delay, before jitter (default 30s).";
         jitter: ValueShape::AnyOf(&[ValueShape::Flag, ValueShape::Words(&["full", "equal", "decorrelated"])]), "How delays are spread (default false).";
         jitter_factor: ValueShape::Number, "How far `jitter: true` spreads them, from 0 to 1 (default 0.3).";
-        retry_budget: ValueShape::Duration, "How long all delays together may be.";
+        retry_budget: ValueShape::Duration, "The limit on the sum of all delays.";
         max_retry_after: ValueShape::Duration, "The longest Retry-After that is honoured (default 5m).";
         retry_on: ValueShape::ListOf(&ValueShape::AnyOf(&[ValueShape::Words(&["network", "timeout", "server_error", "rate_limit"]), ValueShape::Keys(MappingTable::Pattern)])), "Which failures are retried (default: everything transient).";
         retry_statuses: ValueShape::Statuses, "HTTP statuses that are retried although they are below 500.";
-        rules: ValueShape::ListOf(&ValueShape::Keys(MappingTable::Rule)), "What to do about which failure; the first rule that matches decides.";
+        rules: ValueShape::ListOf(&ValueShape::Keys(MappingTable::Rule)), "Rules for failures; the first that matches decides.";
     }
-    /// How a delay grows.
     Backoff "a backoff" {
     }
-    /// A pattern to retry on.
     Pattern "a pattern" {
-        pattern: ValueShape::Text, "A regular expression that the error text has to hold.";
+        pattern: ValueShape::Text, "A regular expression to find in the error text.";
     }
-    /// One rule.
     Rule "a rule" {
         exit_code: SEVERAL_COUNTS, "One of these exit codes.";
         signal: SIGNALS, "One of these signals, by number or name.";
         status: ValueShape::Statuses, "One of these HTTP statuses.";
         class: ValueShape::AnyOf(&[CLASS, ValueShape::ListOf(&CLASS)]), "One of these classes.";
-        stderr: ValueShape::Text, "This regular expression in its standard error.";
-        output: ValueShape::Text, "This regular expression in its standard output.";
+        stderr: ValueShape::Text, "A regular expression to find in standard error.";
+        output: ValueShape::Text, "A regular expression to find in standard output.";
         then: ValueShape::Words(&["retry", "stop", "skip", "dead_letter", "hold"]), "What to do.";
-        retry_config: ValueShape::Keys(MappingTable::RetryConfig), "How to retry, where it differs from the command's own.";
+        retry_config: ValueShape::Keys(MappingTable::RetryConfig), "Retry settings that override those of the command.";
     }
-    /// A circuit breaker.
     Breaker "a breaker" {
         name: ValueShape::Text, "Commands that name the same breaker share it.";
         failure_threshold: ValueShape::Count, "Failures in a row that open it (default 5).";
         recovery_timeout: ValueShape::Duration, "How long it stays open (default 60s).";
         half_open_max_calls: ValueShape::Count, "Successes that close it again (default 3).";
-        when_open: ValueShape::Words(&["hold", "fail"]), "What becomes of a start while it is open (default hold).";
-        max_hold: ValueShape::Duration, "How long a start may be held.";
+        when_open: ValueShape::Words(&["hold", "fail"]), "What to do with a start while the breaker is open (default hold).";
+        max_hold: ValueShape::Duration, "The longest time to hold a start.";
     }
-    /// An HTTP request.
     Http "an http command" {
-        method: ValueShape::Words(&["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]), "The method (default GET).";
+        method: ValueShape::Words(&HTTP_METHODS), "The method (default GET).";
         url: ValueShape::Text, "The address.";
         headers: TEXTS, "Headers to send.";
-        body: ValueShape::Anything, "What to send: a text as it is, anything else as JSON.";
+        body: ValueShape::Anything, "The body: text as it is, anything else as JSON.";
         expect: ValueShape::Statuses, "Statuses that count as success (default 200-299).";
-        protocol: ValueShape::Words(&["plain", "argyll"]), "How the answer is read.";
+        protocol: ValueShape::Words(&["plain", "argyll"]), "How the response is read.";
     }
-    /// A call of a function.
     Function "a call of a function" {
-        name: ValueShape::Text, "What the function is called.";
-        with: ValueShape::Anything, "What it is given instead of the item.";
+        name: ValueShape::Text, "The name of the function.";
+        with: ValueShape::Anything, "The input of the function, instead of the item.";
     }
-    /// A file to write.
     WriteFile "a write_file command" {
-        path: ValueShape::Text, "Where.";
-        content: ValueShape::AnyOf(&[ValueShape::Text, ValueShape::Number, ValueShape::Flag]), "What.";
-        create_dirs: ValueShape::Flag, "Whether missing directories are made.";
+        path: ValueShape::Text, "The path of the file.";
+        content: ValueShape::AnyOf(&[ValueShape::Text, ValueShape::Number, ValueShape::Flag]), "The content of the file.";
+        create_dirs: ValueShape::Flag, "Whether to create missing directories.";
         mode: ValueShape::AnyOf(&[ValueShape::Text, ValueShape::Count]), "Its permissions, such as `0644`.";
     }
-    /// A value that is never recorded.
     Secret "a secret" {
         env: ValueShape::Text, "The environment variable it is read from.";
         file: ValueShape::Text, "The file it is read from.";
     }
-    /// A step of a flow.
     FlowStep "a flow step" + COMPLETION {
-        id: ValueShape::Text, "What the step is called.";
-        name: ValueShape::Text, "What people read.";
-        r#type: ValueShape::Words(&["sync", "async", "script", "flow"]), "How it is done.";
-        http: ValueShape::Keys(MappingTable::FlowHttp), "Where it is done.";
-        flow: ValueShape::Keys(MappingTable::FlowGoals), "The flow it is done by.";
-        predicate: ValueShape::Keys(MappingTable::Predicate), "When it is done at all.";
-        work_config: ValueShape::Keys(MappingTable::WorkConfig), "How its items are retried, in milliseconds.";
+        id: ValueShape::Text, "The id of the step.";
+        name: ValueShape::Text, "The name to display.";
+        r#type: ValueShape::Words(&["sync", "async", "script", "flow"]), "How the step runs.";
+        http: ValueShape::Keys(MappingTable::FlowHttp), "The service that runs the step.";
+        flow: ValueShape::Keys(MappingTable::FlowGoals), "The flow that runs as the step.";
+        predicate: ValueShape::Keys(MappingTable::Predicate), "The condition for running the step.";
+        work_config: ValueShape::Keys(MappingTable::WorkConfig), "How its items are retried, with delays in milliseconds.";
         memoizable: ValueShape::Flag, "Whether results may be used again.";
-        labels: TEXTS, "Names to find it by.";
-        attributes: ValueShape::MapOf(&ValueShape::Keys(MappingTable::Attribute)), "What it takes and gives.";
-        breaker: BREAKER, "The breaker it asks before every attempt: `true`, or its settings; none without it.";
+        labels: TEXTS, "Labels of the step.";
+        attributes: ValueShape::MapOf(&ValueShape::Keys(MappingTable::Attribute)), "Its inputs and outputs.";
+        breaker: BREAKER, "Its circuit breaker: `true`, or the settings (default none).";
     }
-    /// Where a flow step is done.
     FlowHttp "the http of a flow step" {
-        endpoint: ValueShape::Text, "The address that is called.";
-        health_check: ValueShape::Text, "The address that tells whether it is up.";
-        timeout: ValueShape::Count, "How long a call may take, in milliseconds (default 30000).";
-        completion_timeout: ValueShape::Count, "How long the result of an async step is waited for, in milliseconds (default 24 hours).";
+        endpoint: ValueShape::Text, "The address to call.";
+        health_check: ValueShape::Text, "The address of its health check.";
+        timeout: ValueShape::Count, "The time limit of a call in milliseconds (default 30000).";
+        completion_timeout: ValueShape::Count, "How long to wait for the result of an async step, in milliseconds (default 24 hours).";
     }
-    /// The flow a step is done by.
     FlowGoals "the flow of a flow step" {
-        goals: ValueShape::ListOf(&ValueShape::Text), "The steps it has to reach.";
+        goals: ValueShape::ListOf(&ValueShape::Text), "The goals of the flow.";
     }
-    /// When a step is done at all.
     Predicate "a predicate" {
-        language: ValueShape::Text, "The language of the script; CEL is understood.";
+        language: ValueShape::Text, "The language of the script; only CEL is supported.";
         script: ValueShape::Text, "The condition.";
     }
-    /// The retries of a flow step.
     WorkConfig "a work_config" {
         max_retries: ValueShape::Number, "Retries after the first attempt, -1 for unlimited. Without it there are none.";
         backoff: ValueShape::Count, "The first delay, in milliseconds.";
@@ -327,22 +328,23 @@ tables! {
         backoff_type: ValueShape::Words(&["fixed", "linear", "exponential"]), "How the delay grows.";
         parallelism: ValueShape::Count, "How many items run at a time.";
     }
-    /// What a flow step takes or gives.
     Attribute "an attribute" {
-        role: ValueShape::Words(&["required", "optional", "const", "output"]), "Which way it goes.";
-        r#type: ValueShape::Words(&["string", "number", "boolean", "object", "array", "null", "any"]), "What kind of value it is.";
-        default: ValueShape::Text, "The value where there is none, as JSON text.";
-        for_each: ValueShape::Flag, "Whether every element of it is an item.";
-        mapping: ValueShape::Keys(MappingTable::Mapping), "What it is called on the other side.";
+        role: ValueShape::Words(&["required", "optional", "const", "output"]), "Whether it is an input, a constant or an output.";
+        r#type: ValueShape::Words(&ATTRIBUTE_TYPES), "The type of its value.";
+        default: ValueShape::Text, "The default value, as JSON text.";
+        for_each: ValueShape::Flag, "Whether every element becomes an item.";
+        mapping: ValueShape::Keys(MappingTable::Mapping), "Its name in calls of the step.";
     }
-    /// What an attribute is called on the other side.
     Mapping "a mapping" {
         name: ValueShape::Text, "The name.";
     }
 }
 
 impl MappingTable {
-    /// Keys that the mapping cannot do without.
+    pub(crate) fn key(self, name: &str) -> Option<MappingKey> {
+        self.keys().find(|key| key.name() == name)
+    }
+
     pub(crate) fn required(self) -> Vec<&'static str> {
         let keys: &[_] = match self {
             Self::Strategy(it) => return it.required().map(|(key, _)| key).collect(),

@@ -15,12 +15,12 @@ mod source;
 pub mod template;
 mod yaml;
 
+#[cfg(feature = "count-checks")]
+pub use check::checks_made;
 pub use check::{
     CheckedWorkflow, Operator, check, check_aimed, check_bytes, check_bytes_by, check_retry_config,
     check_step,
 };
-#[cfg(feature = "count-checks")]
-pub use check::checks_made;
 pub use definition::{plain_definition, without_nulls};
 pub use diagnostic::{Diagnostic, DiagnosticCode, Severity};
 pub use model::*;

@@ -13,12 +13,12 @@ mod limits;
 
 use serde_json::{Map, Value, json};
 
-use super::keys::{MappingKey, MappingTable, ValueShape, plain_strategies};
+use super::keys::{MappingKey, MappingTable, NOT_IN_HANDLERS, ValueShape, plain_strategies};
 
 pub fn schema() -> Value {
     let definitions: Map<_, _> =
-        Definition::all().map(|definition| (definition.name(), definition.schema())).collect();
-    let whole = |agents| Definition::new(MappingTable::Workflow, agents).reference();
+        SchemaDefinition::all().map(|definition| (definition.name(), definition.schema())).collect();
+    let whole = |agents| SchemaDefinition::new(MappingTable::Workflow, agents).reference();
     // Conditions instead of `anyOf`: an editor then reports what is wrong with the variant that was
     // meant, not that none fits.
     json!({
@@ -27,7 +27,7 @@ pub fn schema() -> Value {
         "description": "A list of commands, or a workflow with settings.",
         "type": ["array", "object"],
         "if": {"type": "array"},
-        "then": {"minItems": 1, "items": Definition::new(MappingTable::Command, false).reference()},
+        "then": {"minItems": 1, "items": SchemaDefinition::new(MappingTable::Command, false).reference()},
         "else": {
             "if": {
                 "required": ["agents"],
@@ -41,7 +41,7 @@ pub fn schema() -> Value {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Definition {
+struct SchemaDefinition {
     table: MappingTable,
     /// Whether the file has agents, whose names are keys of commands.
     agents: bool,
@@ -49,7 +49,7 @@ struct Definition {
     handled: bool,
 }
 
-impl Definition {
+impl SchemaDefinition {
     fn new(table: MappingTable, agents: bool) -> Self {
         Self { table, agents: agents && holds_commands(table), handled: false }
     }
@@ -83,8 +83,7 @@ impl Definition {
     }
 
     fn keys(self) -> impl Iterator<Item = MappingKey> {
-        let nested = ["on_failure", "on_success", "breaker", "on_interrupt"];
-        let here = move |key: &MappingKey| !(self.handled && nested.contains(&key.name));
+        let here = move |key: &MappingKey| !(self.handled && NOT_IN_HANDLERS.contains(&key.name));
         self.table.keys().filter(here)
     }
 
@@ -220,9 +219,9 @@ mod tests {
         let definitions = schema.get("$defs").cloned().unwrap_or_default();
         for agents in [false, true] {
             let mut seen = BTreeSet::new();
-            let workflow = Definition::new(MappingTable::Workflow, agents).reference();
+            let workflow = SchemaDefinition::new(MappingTable::Workflow, agents).reference();
             reached(&workflow, &definitions, &mut seen);
-            for definition in Definition::all().filter(|one| holds_commands(one.table)) {
+            for definition in SchemaDefinition::all().filter(|one| holds_commands(one.table)) {
                 let name = definition.name();
                 assert_eq!(seen.contains(&name), definition.agents == agents, "{name}");
             }
@@ -236,7 +235,7 @@ mod tests {
         schema.as_object_mut().map(|object| object.remove("$defs"));
         let mut seen = BTreeSet::new();
         reached(&schema, &definitions, &mut seen);
-        let all: BTreeSet<_> = Definition::all().map(Definition::name).collect();
+        let all: BTreeSet<_> = SchemaDefinition::all().map(SchemaDefinition::name).collect();
         assert_eq!(seen, all);
     }
 }

@@ -35,6 +35,35 @@ pub struct Command {
     pub span: Span,
 }
 
+impl Command {
+    /// Every other setting has its default.
+    pub(in crate::workflow) fn new(
+        id: String,
+        index: u64,
+        action: Action,
+        retry: Arc<ResolvedRetry>,
+        span: Span,
+    ) -> Self {
+        Self {
+            id,
+            index,
+            action,
+            timeout: None,
+            env: Vec::new(),
+            working_dir: None,
+            capture: None,
+            output_limit: None,
+            retry,
+            on_failure: None,
+            on_success: Vec::new(),
+            breaker: None,
+            declines_breaker: false,
+            on_interrupt: OnInterrupt::default(),
+            span,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capture {
     /// Later commands find the output under it.

@@ -1,7 +1,7 @@
-//! Reads what a command does.
+//! Reads the action of a command: shell text, HTTP request, file, function or agent.
 
 use crate::workflow::diagnostic::DiagnosticCode;
-use crate::workflow::keys::MappingTable;
+use crate::workflow::keys::{HTTP_METHODS, MappingTable};
 use crate::workflow::model::{Action, FunctionAction, HttpAction, HttpBody, HttpProtocol, WriteFile};
 use crate::workflow::yaml::{YamlNode, YamlValue};
 
@@ -15,31 +15,27 @@ impl WorkflowReader<'_> {
         let mut actions = entries.filter(|entry| is_kind(&entry.key));
         let (first, second) = (actions.next(), actions.next());
         let Some(first) = first else {
-            // An unknown key may be the one that was meant, and is reported already.
-            let listed = |key: &str| table.keys().any(|known| known.name() == key);
-            if fields.entries.iter().any(|entry| !listed(&entry.key)) {
+            // An unknown key may be a misspelled action, and is reported already.
+            if fields.entries.iter().any(|entry| table.key(&entry.key).is_none()) {
                 return None;
             }
             let agents = self.agents.iter().map(String::as_str);
             let known = kinds.into_iter().chain(agents).take(10);
             let known = known.map(|key| format!("`{key}`")).collect::<Vec<_>>();
-            let message = format!("{} does nothing", table.title());
-            let help = format!("give it one of {}", known.join(", "));
-            let first = fields.entries.first();
-            let span = first.map_or(fields.span, |entry| entry.key_span);
-            self.problem_with_help(DiagnosticCode::MissingKey, span, message, help);
+            let message = format!("{} needs an action", table.title());
+            let help = format!("add one of {}", known.join(", "));
+            self.problem_with_help(DiagnosticCode::MissingKey, fields.first_key_span(), message, help);
             return None;
         };
         if let Some(second) = second {
             let (one, other) = (&first.key, &second.key);
-            let message = format!("a command does one thing; this one has `{one}` and `{other}`");
+            let message = format!("a command has one action; this one has `{one}` and `{other}`");
             self.problem(DiagnosticCode::Conflict, second.key_span, message);
         }
         match &*first.key {
             "shell" => {
                 if matches!(&first.node.value, YamlValue::Text(text) if text.trim().is_empty()) {
-                    let message = "the text for the shell is empty";
-                    self.problem(DiagnosticCode::WrongValue, first.key_span, message);
+                    self.problem(DiagnosticCode::WrongValue, first.key_span, "the shell text is empty");
                 }
                 self.shell_template(&first.node).map(Action::Shell)
             }
@@ -47,9 +43,9 @@ impl WorkflowReader<'_> {
             "write_file" => self.write_file(&first.node).map(Box::new).map(Action::WriteFile),
             "function" => {
                 if !self.operator.has_functions {
-                    let message = "no program is there whose function this could be";
-                    let help = "functions belong to programs that run jobs themselves; here, use `shell`";
-                    self.problem_with_help(DiagnosticCode::WrongValue, first.key_span, message, help);
+                    let message = "functions are not available here";
+                    let help = "only a program that embeds the runner has functions; use `shell` instead";
+                    self.wrong(first.key_span, message, help);
                 }
                 let function = self.function(&first.node)?;
                 Some(Action::Function(Box::new(function)))
@@ -71,17 +67,9 @@ impl WorkflowReader<'_> {
     }
 
     fn http(&mut self, node: &YamlNode<'_>) -> Option<HttpAction> {
-        const METHODS: [(&str, &str); 7] = [
-            ("GET", "GET"),
-            ("HEAD", "HEAD"),
-            ("POST", "POST"),
-            ("PUT", "PUT"),
-            ("PATCH", "PATCH"),
-            ("DELETE", "DELETE"),
-            ("OPTIONS", "OPTIONS"),
-        ];
+        let methods = HTTP_METHODS.map(|method| (method, method));
         let fields = self.fields(node, MappingTable::Http)?;
-        let method = fields.read("method", |node| self.word(node, &METHODS));
+        let method = fields.read("method", |node| self.word(node, &methods));
         let headers = fields.get("headers");
         let headers = headers.map(|node| self.texts(node, "a header"));
         let body = fields.read("body", |node| match node.value {
@@ -103,7 +91,7 @@ impl WorkflowReader<'_> {
         })
     }
 
-    /// An address that begins with a template may be anything; any other must be an HTTP one.
+    /// An address that begins with a template is not checked; any other must be an HTTP address.
     pub(super) fn check_url(&mut self, node: &YamlNode<'_>, templates: bool) {
         let YamlValue::Text(url) = &node.value else {
             return;
@@ -112,12 +100,13 @@ impl WorkflowReader<'_> {
         let plain = plain.or_else(|| url.strip_prefix("https://"));
         let template = url.contains("${");
         if template && !templates {
-            let message = "an address of a flow step holds no `${…}`";
+            let message = "the address of a flow step cannot contain `${…}`";
             return self.problem(DiagnosticCode::WrongValue, node.span, message);
         }
         let host = plain.and_then(|rest| rest.split(['/', '?', '#']).next());
         if host.is_some_and(|host| host.contains('@')) && !templates {
-            let message = "an address of a flow step holds no name or password: everybody sees it";
+            let message =
+                "the address of a flow step cannot contain a user name or password: it is not kept secret";
             return self.problem(DiagnosticCode::WrongValue, node.span, message);
         }
         if url.starts_with("${")
@@ -125,9 +114,8 @@ impl WorkflowReader<'_> {
         {
             return;
         }
-        let message = format!("`{url}` is not an address");
-        let help = "it begins with `http://` or `https://`";
-        self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
+        let message = format!("`{url}` is not an HTTP address");
+        self.wrong(node.span, message, "write an address that begins with `http://` or `https://`");
     }
 
     fn write_file(&mut self, node: &YamlNode<'_>) -> Option<WriteFile> {
@@ -147,9 +135,7 @@ impl WorkflowReader<'_> {
         let mode = u32::from_str_radix(digits, 8).ok();
         let mode = mode.filter(|mode| *mode <= 0o7777);
         if mode.is_none() {
-            let message = format!("`{written}` is not a mode");
-            let help = "write it like `0644`";
-            self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
+            self.wrong(node.span, format!("`{written}` is not a file mode"), "write it like `0644`");
         }
         mode
     }

@@ -1,4 +1,4 @@
-//! Circuit breakers: which commands and steps have one, and what it is called.
+//! Circuit breakers: which commands and steps have one, and its name.
 //!
 //! A breaker is opt-in. `breaker: true` asks for one with the default settings, a mapping for one with
 //! settings of its own. A request without a `name` uses the breaker of the origin it goes to, which is
@@ -14,23 +14,22 @@ use crate::workflow::yaml::{YamlNode, YamlValue};
 
 use super::reader::{MappingFields, WorkflowReader};
 
-pub(super) enum BreakerRequest {
-    /// There is no such key.
-    Nothing,
+enum BreakerKey {
+    Absent,
     /// `breaker: false`.
-    None,
-    One(CommandBreaker),
-    /// Unreadable; the problem is noted.
-    Wrong,
+    Declined,
+    Given(CommandBreaker),
+    /// The problem is reported.
+    Unreadable,
 }
 
 impl WorkflowReader<'_> {
     pub(super) fn command_breaker(&mut self, fields: &MappingFields<'_>, command: &mut Command) {
         let is_http = matches!(command.action, Action::Http(_));
-        let asked = self.asked_breaker(fields);
-        command.declines_breaker = matches!(asked, BreakerRequest::None);
-        let is_wrong = matches!(asked, BreakerRequest::Wrong);
-        command.breaker = self.granted(asked, is_http).map(Box::new);
+        let key = self.breaker_key(fields);
+        command.declines_breaker = matches!(key, BreakerKey::Declined);
+        let is_wrong = matches!(key, BreakerKey::Unreadable);
+        command.breaker = self.resolve_breaker(key, is_http).map(Box::new);
         match &mut command.breaker {
             Some(breaker) if !is_http && breaker.name.is_none() => {
                 breaker.name = Some(self.breaker_name(&command.id));
@@ -46,46 +45,46 @@ impl WorkflowReader<'_> {
         fields: &MappingFields<'_>,
         kind: Option<&FlowStepKind>,
     ) -> Option<CommandBreaker> {
-        let asked = self.asked_breaker(fields);
+        let key = self.breaker_key(fields);
         if matches!(kind, Some(FlowStepKind::SubFlow { .. })) {
-            if matches!(asked, BreakerRequest::One(_)) {
+            if matches!(key, BreakerKey::Given(_)) {
                 let message = "`breaker` has no effect on a step of type `flow`";
-                let help = "give it to the steps of that flow";
+                let help = "set it on the steps of that flow";
                 self.problem_with_help(DiagnosticCode::NoEffect, fields.key_span("breaker"), message, help);
             }
             return None;
         }
-        self.granted(asked, true)
+        self.resolve_breaker(key, true)
     }
 
     /// Without a `breaker` key a request has one if the operator says so, or if its job was stored
     /// before breakers were opt-in.
-    fn granted(&self, asked: BreakerRequest, is_http: bool) -> Option<CommandBreaker> {
-        match asked {
-            BreakerRequest::One(breaker) => Some(breaker),
-            BreakerRequest::Nothing if is_http && self.operator.breaker_per_origin => {
+    fn resolve_breaker(&self, key: BreakerKey, is_http: bool) -> Option<CommandBreaker> {
+        match key {
+            BreakerKey::Given(breaker) => Some(breaker),
+            BreakerKey::Absent if is_http && self.operator.breaker_per_origin => {
                 Some(CommandBreaker::default())
             }
-            BreakerRequest::Nothing | BreakerRequest::None | BreakerRequest::Wrong => None,
+            BreakerKey::Absent | BreakerKey::Declined | BreakerKey::Unreadable => None,
         }
     }
 
-    fn asked_breaker(&mut self, fields: &MappingFields<'_>) -> BreakerRequest {
+    fn breaker_key(&mut self, fields: &MappingFields<'_>) -> BreakerKey {
         let Some(node) = fields.get("breaker") else {
-            return BreakerRequest::Nothing;
+            return BreakerKey::Absent;
         };
         let breaker = match node.value {
-            YamlValue::Bool(false) => return BreakerRequest::None,
+            YamlValue::Bool(false) => return BreakerKey::Declined,
             YamlValue::Bool(true) => Some(CommandBreaker::default()),
             YamlValue::Map(_) => self.breaker_settings(node),
             _ => {
                 let message = format!("expected a breaker, found {}", node.kind());
                 let help = "write `breaker: true`, or a mapping with its settings";
-                self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
+                self.wrong(node.span, message, help);
                 None
             }
         };
-        breaker.map_or(BreakerRequest::Wrong, BreakerRequest::One)
+        breaker.map_or(BreakerKey::Unreadable, BreakerKey::Given)
     }
 
     /// The name of a command's own breaker, made of workflow and command. It is unique: names in a file
@@ -110,8 +109,7 @@ impl WorkflowReader<'_> {
             };
             let count = reader.count32(node);
             if count == Some(0) {
-                let message = format!("`{key}: 0` means nothing");
-                reader.problem_with_help(DiagnosticCode::WrongValue, node.span, message, "at least 1");
+                reader.wrong(node.span, format!("`{key}` cannot be 0"), "write at least 1");
             }
             count.unwrap_or(default)
         };
@@ -123,8 +121,8 @@ impl WorkflowReader<'_> {
             settings.recovery_timeout = timeout.unwrap_or(settings.recovery_timeout);
         }
         if let Some(node) = fields.get("when_open") {
-            let words = [("hold", WhenOpen::Hold), ("fail", WhenOpen::Fail)];
-            settings.when_open = self.word(node, &words).unwrap_or_default();
+            let when_open = self.word(node, &[("hold", WhenOpen::Hold), ("fail", WhenOpen::Fail)]);
+            settings.when_open = when_open.unwrap_or_default();
         }
         settings.max_hold = fields.read("max_hold", |node| self.duration(node));
         if settings.max_hold.is_some() && settings.when_open == WhenOpen::Fail {
@@ -135,9 +133,9 @@ impl WorkflowReader<'_> {
             let first = self.breakers.entry(name.clone());
             let (other, place) = *first.or_insert((settings, fields.span));
             if other != settings {
-                let message = format!("the breaker `{name}` has other settings elsewhere");
+                let message = format!("the breaker `{name}` is defined twice with different settings");
                 let problem = Diagnostic::new(DiagnosticCode::Conflict, fields.key_span("name"), message);
-                self.problems.push(problem.related(place, "here"));
+                self.problems.push(problem.related(place, "first defined here"));
             }
         }
         Some(CommandBreaker { name, settings })

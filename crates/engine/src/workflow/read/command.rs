@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::workflow::diagnostic::{Diagnostic, DiagnosticCode};
-use crate::workflow::keys::MappingTable;
+use crate::workflow::keys::{MappingTable, NOT_IN_HANDLERS, RESERVED_NAMES};
 use crate::workflow::model::{
     Action, Capture, CaptureFormat, Command, Handler, OnInterrupt, ResolvedRetry, SettingPlace,
 };
@@ -27,7 +27,7 @@ pub(super) struct CommandContext<'a> {
 }
 
 impl CommandContext<'_> {
-    /// As for handlers.
+    /// Handlers inherit nothing.
     pub(super) const NOTHING: Self = CommandContext { layers: &[], shared: None, timeout: None };
 }
 
@@ -57,7 +57,7 @@ impl WorkflowReader<'_> {
             return;
         };
         if nodes.is_empty() {
-            self.problem(DiagnosticCode::WrongValue, node.span, "the list has no command");
+            self.problem(DiagnosticCode::WrongValue, node.span, "the list of commands is empty");
         }
         for node in nodes {
             if let Some(command) = self.command(node, around) {
@@ -75,8 +75,8 @@ impl WorkflowReader<'_> {
         let mut command = self.core(&fields, MappingTable::Command, around)?;
         self.command_breaker(&fields, &mut command);
         if let Some(node) = fields.get("on_interrupt") {
-            let words = [("retry", OnInterrupt::Retry), ("stop", OnInterrupt::Stop)];
-            command.on_interrupt = self.word(node, &words).unwrap_or_default();
+            let on_interrupt = self.word(node, &[("retry", OnInterrupt::Retry), ("stop", OnInterrupt::Stop)]);
+            command.on_interrupt = on_interrupt.unwrap_or_default();
         }
         if let Some(node) = fields.get("on_failure") {
             // A handler may refer to the failed command. What it captures is gone after it, because
@@ -103,9 +103,7 @@ impl WorkflowReader<'_> {
     }
 
     pub(super) fn not_a_text(&mut self, node: &YamlNode<'_>, text: &str) {
-        let message = "a command is a mapping, not a text";
-        let help = format!("write `shell: {text}`");
-        self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
+        self.wrong(node.span, "a command must be a mapping, not text", format!("write `shell: {text}`"));
     }
 
     /// The part that commands and handlers share.
@@ -128,30 +126,20 @@ impl WorkflowReader<'_> {
         let retry = self.retry(fields, around);
         let action = action?;
         self.check_surroundings(fields, &action);
-        let first = fields.entries.first();
-        let span = first.map_or(fields.span, |entry| entry.key_span);
+        let span = fields.first_key_span();
         let id = id.unwrap_or_else(|| self.own_id(action.kind()));
         if let Some(first) = self.ids.insert(id.as_str().into(), span) {
-            let message = format!("`{id}` is the id of two commands");
+            let message = format!("two commands have the id `{id}`");
             let problem = Diagnostic::new(DiagnosticCode::DuplicateId, span, message);
-            self.problems.push(problem.related(first, "the first one"));
+            self.problems.push(problem.related(first, "first used here"));
         }
         Some(Command {
-            id,
-            index,
-            action,
             timeout: timeout.or(around.timeout),
             env: env.unwrap_or_default(),
             working_dir,
             capture,
             output_limit,
-            retry,
-            on_failure: None,
-            on_success: Vec::new(),
-            breaker: None,
-            declines_breaker: false,
-            on_interrupt: OnInterrupt::default(),
-            span,
+            ..Command::new(id, index, action, retry, span)
         })
     }
 
@@ -160,12 +148,12 @@ impl WorkflowReader<'_> {
         for entry in fields.entries {
             if unused.contains(&&*entry.key) {
                 let (key, kind) = (&*entry.key, action.kind());
-                let message = format!("`{key}` has no effect on a command that is `{kind}`");
-                // A program that embeds jobs sees errors only.
+                let message = format!("`{key}` has no effect on a `{kind}` command");
+                // A program that embeds the runner sees only errors.
                 let (code, help) = if matches!(action, Action::Function(_)) {
-                    (DiagnosticCode::Conflict, "give the function what it needs by `with`")
+                    (DiagnosticCode::Conflict, "pass values to the function in `with`")
                 } else {
-                    (DiagnosticCode::NoEffect, "leave it out")
+                    (DiagnosticCode::NoEffect, "remove it")
                 };
                 self.problem_with_help(code, entry.key_span, message, help);
             }
@@ -204,15 +192,15 @@ impl WorkflowReader<'_> {
         let name = self.text(node)?;
         let first = |c: char| c.is_ascii_alphabetic() || c == '_';
         let rest = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let taken = ["item", "item_file", "map", "step", "env", "workflow", "raw"].contains(&name);
+        let taken = RESERVED_NAMES.contains(&name);
         if !name.starts_with(first) || !name.chars().all(rest) || taken {
-            let message = format!("output cannot be captured as `{name}`");
+            let message = format!("`{name}` cannot be the name of an output");
             let help = if taken {
-                "that name already means something else"
+                "choose another name: this one already has a meaning"
             } else {
-                "a name has letters, digits and `_`, and begins with a letter"
+                "use letters, digits and `_`, and begin with a letter"
             };
-            self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
+            self.wrong(node.span, message, help);
             return None;
         }
         Some(Capture { name: name.to_owned(), format: format.unwrap_or_default() })
@@ -243,11 +231,8 @@ impl WorkflowReader<'_> {
             return None;
         }
         if matches!(node.value, YamlValue::List(_)) {
-            return Some(Handler {
-                commands: self.handler_commands(node),
-                max_attempts: 0,
-                fail_workflow: false,
-            });
+            let commands = self.handler_commands(node);
+            return Some(Handler { commands, max_attempts: 0, fail_workflow: false });
         }
         let fields = self.fields(node, MappingTable::Handler)?;
         let max_attempts = fields.read("max_attempts", |node| self.count32(node));
@@ -258,7 +243,7 @@ impl WorkflowReader<'_> {
                 .iter()
                 .find(|entry| !matches!(&*entry.key, "commands" | "max_attempts" | "fail_workflow"));
             if let Some(other) = others {
-                let message = format!("`{}` belongs to one command, and `commands` to several", other.key);
+                let message = format!("`{}` cannot be combined with `commands`", other.key);
                 self.problem(DiagnosticCode::Conflict, other.key_span, message);
             }
             self.handler_commands(list)
@@ -291,10 +276,8 @@ impl WorkflowReader<'_> {
                 _ => None,
             });
             for entry in maps.flatten() {
-                let key = &*entry.key;
-                let nested = ["on_failure", "on_success", "breaker", "on_interrupt"];
-                if nested.contains(&key) {
-                    let message = format!("`{key}` is not a key of a command in a handler");
+                if NOT_IN_HANDLERS.contains(&&*entry.key) {
+                    let message = format!("`{}` is not a key of a command in a handler", entry.key);
                     self.problem(DiagnosticCode::UnknownKey, entry.key_span, message);
                 }
             }

@@ -1,4 +1,4 @@
-//! The steps of a flow.
+//! Reads the steps of a flow.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use undaunted_policy::spelling::{BackoffType, WorkConfig};
 
 use crate::flow::Predicate;
 use crate::workflow::diagnostic::{Diagnostic, DiagnosticCode};
-use crate::workflow::keys::MappingTable;
+use crate::workflow::keys::{ATTRIBUTE_TYPES, MappingTable};
 use crate::workflow::model::{
-    Action, Attribute, AttributeRole, Command, FlowGoals, FlowStep, FlowStepKind, OnInterrupt, ResolvedRetry,
+    Action, Attribute, AttributeRole, Command, FlowGoals, FlowStep, FlowStepKind, ResolvedRetry,
     SettingOrigin, SettingPlace, Step, StepCall, StepPhase, StepWork, Workflow,
 };
 use crate::workflow::source::Span;
 use crate::workflow::yaml::{YamlEntry, YamlNode, YamlValue};
 
-use super::layer::said;
+use super::layer::split_help;
 use super::plan::plan_flow;
 use super::reader::{MappingFields, WorkflowReader};
 
@@ -38,23 +38,9 @@ fn command(id: &str, index: u64, step: &FlowStep) -> Command {
         }
         FlowStepKind::SubFlow { goals } => (Action::SubFlow(goals.clone()), None),
     };
-    Command {
-        id: id.to_owned(),
-        index,
-        action,
-        timeout,
-        env: Vec::new(),
-        working_dir: None,
-        capture: None,
-        output_limit: None,
-        retry: Arc::clone(&step.retry),
-        on_failure: None,
-        on_success: Vec::new(),
-        breaker: step.breaker.clone().map(Box::new),
-        declines_breaker: false,
-        on_interrupt: OnInterrupt::default(),
-        span: step.span,
-    }
+    let breaker = step.breaker.clone().map(Box::new);
+    let retry = Arc::clone(&step.retry);
+    Command { timeout, breaker, ..Command::new(id.to_owned(), index, action, retry, step.span) }
 }
 
 /// A step that is not planned yet.
@@ -142,9 +128,9 @@ impl WorkflowReader<'_> {
                 continue;
             };
             if let Some(first) = seen.insert(id.clone(), node.span) {
-                let message = format!("`{id}` is the id of two steps");
+                let message = format!("two steps have the id `{id}`");
                 let problem = Diagnostic::new(DiagnosticCode::DuplicateId, node.span, message);
-                self.problems.push(problem.related(first, "the first one"));
+                self.problems.push(problem.related(first, "first used here"));
                 continue;
             }
             spans.push(node.span);
@@ -172,8 +158,7 @@ impl WorkflowReader<'_> {
         if let Some(node) = fields.get("memoizable")
             && self.flag(node) == Some(true)
         {
-            let message = "`memoizable: true` is not supported";
-            self.problem(DiagnosticCode::Unsupported, node.span, message);
+            self.problem(DiagnosticCode::Unsupported, node.span, "`memoizable: true` is not supported");
         }
         let work = fields.read("work_config", |node| self.work_config(node));
         let retry = self.step_retry(&fields, work.as_ref(), deadline);
@@ -221,7 +206,7 @@ impl WorkflowReader<'_> {
         }
         let (needed, other) = if kind == StepType::Flow { ("flow", "http") } else { ("http", "flow") };
         if fields.get(other).is_some() {
-            let message = format!("`{other}` does not belong to a step of this type");
+            let message = format!("`{other}` is not allowed in a step of this type");
             self.problem(DiagnosticCode::Conflict, fields.key_span(other), message);
         }
         let node = self.needed(fields, needed, MappingTable::FlowStep)?;
@@ -237,7 +222,7 @@ impl WorkflowReader<'_> {
         let completion = fields.get("completion_timeout");
         let patience = completion.and_then(|node| self.at_least_one(node));
         if let Some(node) = completion.filter(|_| kind != StepType::Async) {
-            let message = "`completion_timeout` has no effect for a step that answers at once";
+            let message = "`completion_timeout` has no effect on a `sync` step";
             self.problem(DiagnosticCode::NoEffect, node.span, message);
         }
         let health_check = fields.read("health_check", |node| {
@@ -261,8 +246,13 @@ impl WorkflowReader<'_> {
             && let Some(language) = self.text(node)
             && !language.eq_ignore_ascii_case("cel")
         {
-            let message = format!("predicates in `{language}` are not supported");
-            self.problem_with_help(DiagnosticCode::Unsupported, node.span, message, "write it in `cel`");
+            let message = format!("the language `{language}` is not supported");
+            self.problem_with_help(
+                DiagnosticCode::Unsupported,
+                node.span,
+                message,
+                "write the predicate in `cel`",
+            );
             return None;
         }
         let script = self.needed(&fields, "script", MappingTable::Predicate)?;
@@ -302,7 +292,7 @@ impl WorkflowReader<'_> {
             }
             if let Err(error) = part.retry_config(&self.operator.work) {
                 let span = fields.get(key).map_or(node.span, |node| node.span);
-                self.problems.push(said(DiagnosticCode::WrongValue, span, &error.to_string()));
+                self.problems.push(split_help(DiagnosticCode::WrongValue, span, &error.to_string()));
             }
         }
         (self.problems.found.len() == before).then_some(config)
@@ -330,6 +320,12 @@ impl WorkflowReader<'_> {
         let Ok(mut config) = config else {
             return Arc::clone(&self.once);
         };
+        let settings = [
+            ("max_retries", "attempts"),
+            ("backoff", "initial_delay"),
+            ("max_backoff", "max_delay"),
+            ("backoff_type", "backoff"),
+        ];
         let mut origins = BTreeMap::new();
         let place = SettingPlace::WorkConfig;
         if let Some(node) = fields.get("work_config").filter(|_| work.is_some())
@@ -338,19 +334,13 @@ impl WorkflowReader<'_> {
             if !entries.iter().any(|entry| &*entry.key == "max_retries") {
                 let key = fields.key_span("work_config");
                 let message = "without `max_retries` this step is never retried";
-                let help = "add `max_retries`, or leave `work_config` out for the engine's defaults";
+                let help = "add `max_retries`, or remove `work_config` to use the engine's defaults";
                 self.problem_with_help(DiagnosticCode::NoMaxRetries, key, message, help);
             }
             for entry in entries {
-                let setting = match &*entry.key {
-                    "max_retries" => "attempts",
-                    "backoff" => "initial_delay",
-                    "max_backoff" => "max_delay",
-                    "backoff_type" => "backoff",
-                    _ => continue,
-                };
-                let span = entry.key_span;
-                origins.insert(setting, SettingOrigin { place, span });
+                let setting = settings.iter().find(|(key, _)| *key == entry.key);
+                let origin = SettingOrigin { place, span: entry.key_span };
+                origins.extend(setting.map(|(_, setting)| (*setting, origin)));
             }
         }
         if let Some((deadline, span)) = deadline {
@@ -371,15 +361,14 @@ impl WorkflowReader<'_> {
         ];
         let role = self.needed(&fields, "role", MappingTable::Attribute)?;
         let role = self.word(role, &roles)?;
-        let kinds = ["string", "number", "boolean", "object", "array", "null", "any"];
-        let kinds = kinds.map(|kind| (kind, kind));
+        let kinds = ATTRIBUTE_TYPES.map(|kind| (kind, kind));
         let kind = fields.read("type", |node| self.word(node, &kinds));
         let default = fields.read("default", |node| self.default(node));
         if let (Some(kind), Some(value)) = (kind, &default)
             && !is_of(kind, value)
         {
             let at = fields.get("default").map_or(fields.span, |node| node.span);
-            let message = format!("the default of `{}` is not of type `{kind}`", entry.key);
+            let message = format!("the default of `{}` does not have the type `{kind}`", entry.key);
             self.problem(DiagnosticCode::WrongValue, at, message);
         }
         let for_each = fields.read("for_each", |node| self.flag(node));
@@ -387,11 +376,15 @@ impl WorkflowReader<'_> {
         let mapping = mapping.and_then(|fields| fields.read("name", |node| self.text(node)));
         if role == AttributeRole::Const && default.is_none() {
             let message = format!("the constant `{}` has no value", entry.key);
-            let help = "give it as `default`";
-            self.problem_with_help(DiagnosticCode::MissingKey, entry.key_span, message, help);
+            self.problem_with_help(
+                DiagnosticCode::MissingKey,
+                entry.key_span,
+                message,
+                "add it as `default`",
+            );
         }
         if for_each == Some(true) && role == AttributeRole::Output {
-            let message = "`for_each` has no meaning for an output";
+            let message = "an output cannot have `for_each`";
             self.problem(DiagnosticCode::WrongValue, fields.key_span("for_each"), message);
         }
         let attribute = Attribute {
@@ -410,9 +403,9 @@ impl WorkflowReader<'_> {
         match serde_json::from_str(text) {
             Ok(value) => Some(value),
             Err(error) => {
-                let message = format!("the default is not JSON: {error}");
-                let help = format!("a text needs quotes of its own: '\"{text}\"'");
-                self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
+                let message = format!("the default is not valid JSON: {error}");
+                let help = format!("put quotes around a text: '\"{text}\"'");
+                self.wrong(node.span, message, help);
                 None
             }
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use undaunted_policy::{Backoff, Parameter, PolicyError, RetryConfig, RuleAction};
 
 use crate::workflow::diagnostic::{Diagnostic, DiagnosticCode};
-use crate::workflow::keys::MappingTable;
+use crate::workflow::keys::{MappingTable, ValueShape, plain_strategies};
 use crate::workflow::model::{ResolvedRetry, SettingOrigin, SettingPlace};
 use crate::workflow::source::Span;
 use crate::workflow::yaml::{YamlNode, YamlValue};
@@ -24,7 +24,7 @@ pub(crate) struct SettingsLayer {
 }
 
 impl SettingsLayer {
-    /// Asks for retries and sets nothing.
+    /// Requests retries without setting anything.
     pub(crate) fn empty(place: SettingPlace) -> Self {
         Self { place, config: RetryConfig::new(), spans: BTreeMap::new() }
     }
@@ -41,13 +41,12 @@ impl WorkflowReader<'_> {
                 // Each may hold a regular expression, which is slow to compile.
                 self.rules = self.rules.saturating_add(list.len());
                 if self.rules > MOST_RULES {
-                    let message = format!("this file has more than {MOST_RULES} rules");
+                    let message = format!("the file has more than {MOST_RULES} rules");
                     self.problem(DiagnosticCode::TooLarge, entry.key_span, message);
                     continue;
                 }
             }
-            let mut keys = MappingTable::RetryConfig.keys();
-            let key = keys.find(|key| key.name() == &*entry.key);
+            let key = MappingTable::RetryConfig.key(&entry.key);
             if !key.is_some_and(|key| self.conforms(&entry.node, &key.shape)) {
                 continue;
             }
@@ -62,7 +61,7 @@ impl WorkflowReader<'_> {
                 }
                 Err(error) => {
                     let span = error.span.unwrap_or(entry.node.span);
-                    self.problems.push(said(DiagnosticCode::WrongValue, span, &error.message));
+                    self.problems.push(split_help(DiagnosticCode::WrongValue, span, &error.message));
                 }
             }
         }
@@ -75,7 +74,7 @@ impl WorkflowReader<'_> {
         let mut origins = BTreeMap::new();
         let mut retried = false;
         for layer in layers {
-            // A deadline limits retries, it does not ask for any.
+            // A deadline limits retries and requests none.
             retried |= layer.place != SettingPlace::Deadline;
             for (setting, span) in &layer.spans {
                 origins.entry(*setting).or_insert(SettingOrigin { place: layer.place, span: *span });
@@ -93,7 +92,7 @@ impl WorkflowReader<'_> {
             Err(error) => {
                 let origin = origins.get(setting_of(&error));
                 let span = origin.map_or(Span::default(), |origin| origin.span);
-                let problem = said(DiagnosticCode::WrongValue, span, &error.to_string());
+                let problem = split_help(DiagnosticCode::WrongValue, span, &error.to_string());
                 // One block may apply to many commands; it is reported once.
                 self.problems.push_once(problem);
                 ResolvedRetry::once()
@@ -110,14 +109,14 @@ impl WorkflowReader<'_> {
         let origin = resolved.origin("rules");
         let span = origin.map_or(Span::default(), |origin| origin.span);
         let number = at.saturating_add(1);
-        let message = format!("rule {number} holds, but the command has no breaker");
-        let help = "add `breaker: true` to the command; a handler cannot have one";
+        let message = format!("rule {number} says `hold`, but the command has no breaker");
+        let help = "add `breaker: true` to the command; a handler cannot have a breaker";
         self.problem_with_help(DiagnosticCode::NoBreaker, span, message, help);
     }
 }
 
-/// Splits a message of the policy crate into what is wrong and, behind a semicolon, the help.
-pub(super) fn said(code: DiagnosticCode, span: Span, text: &str) -> Diagnostic {
+/// Splits a message of the policy crate into the problem and, behind a semicolon, the help.
+pub(super) fn split_help(code: DiagnosticCode, span: Span, text: &str) -> Diagnostic {
     let code = if text.contains("has two values") || text.contains("has two strategies") {
         DiagnosticCode::Conflict
     } else if text.starts_with("unknown field") {
@@ -147,5 +146,103 @@ fn setting_of(error: &PolicyError) -> &'static str {
         field if parameters.any(|parameter| parameter.of == field) => "backoff",
         "retry_on" | "retry_statuses" => "rules",
         field => field,
+    }
+}
+
+// The policy crate reads `retry_config` with serde, whose messages speak of fields and variants. Wrong
+// keys and words are found first, with the messages used everywhere else.
+
+/// Help for a word that another shape would take.
+fn help_for_word(word: &str, shapes: &[ValueShape]) -> Option<String> {
+    let flags = shapes.iter().any(|shape| matches!(shape, ValueShape::Flag));
+    if flags && matches!(word, "true" | "yes" | "on" | "false" | "no" | "off") {
+        let flag = matches!(word, "true" | "yes" | "on");
+        return Some(format!("write `{flag}`, without quotes"));
+    }
+    shapes.iter().find_map(|shape| match shape {
+        ValueShape::Keys(table) => {
+            let ValueShape::Keys(inner) = table.key(word)?.shape else {
+                return None;
+            };
+            let needed = *inner.required().first()?;
+            Some(format!("write it with its settings: `{{{word}: {{{needed}: …}}}}`"))
+        }
+        _ => None,
+    })
+}
+
+impl WorkflowReader<'_> {
+    /// Reports keys and words that the shape does not have. The meaning of a value is not checked.
+    fn conforms(&mut self, node: &YamlNode<'_>, shape: &ValueShape) -> bool {
+        match (shape, &node.value) {
+            (ValueShape::Keys(table), _) => self.conforms_to(node, *table),
+            (ValueShape::Words(words), YamlValue::Text(word)) => self.known_word(node, word, words),
+            (ValueShape::Strategy, YamlValue::Text(word)) => self.known_word(node, word, &plain_strategies()),
+            (ValueShape::Words(words), _) => {
+                self.expected::<()>(node, &format!("one of {}", words.join(", ")));
+                false
+            }
+            (ValueShape::ListOf(inner), YamlValue::List(nodes)) => {
+                // Every element is checked, even after a wrong one.
+                let wrong = nodes.iter().filter(|node| !self.conforms(node, inner));
+                wrong.count() == 0
+            }
+            (ValueShape::ListOf(_), _) => {
+                self.expected::<()>(node, "a list");
+                false
+            }
+            (ValueShape::AnyOf(shapes), _) => self.conforms_to_any(node, shapes),
+            _ => true,
+        }
+    }
+
+    fn conforms_to(&mut self, node: &YamlNode<'_>, table: MappingTable) -> bool {
+        let before = self.problems.found.len();
+        let Some(fields) = self.fields(node, table) else {
+            return false;
+        };
+        for entry in fields.entries {
+            if let Some(key) = table.key(&entry.key) {
+                self.conforms(&entry.node, &key.shape);
+            }
+        }
+        for needed in table.required() {
+            if fields.get(needed).is_none() {
+                self.missing(&fields, needed, table);
+            }
+        }
+        self.problems.found.len() == before && !self.problems.is_full()
+    }
+
+    /// The kind of the value decides which shape applies.
+    fn conforms_to_any(&mut self, node: &YamlNode<'_>, shapes: &[ValueShape]) -> bool {
+        let kind = |shape: &&ValueShape| match (shape, &node.value) {
+            (ValueShape::Keys(_), YamlValue::Map(_)) | (ValueShape::ListOf(_), YamlValue::List(_)) => true,
+            (ValueShape::Words(_) | ValueShape::Strategy, YamlValue::Text(_)) => {
+                !shapes.iter().any(|shape| matches!(shape, ValueShape::Text | ValueShape::Duration))
+            }
+            _ => false,
+        };
+        if let YamlValue::Text(word) = &node.value
+            && let Some(help) = help_for_word(word, shapes)
+        {
+            self.wrong(node.span, format!("`{word}` is not a known value"), help);
+            return false;
+        }
+        let shape = shapes.iter().find(kind);
+        shape.is_none_or(|shape| self.conforms(node, shape))
+    }
+
+    fn known_word(&mut self, node: &YamlNode<'_>, word: &str, words: &[&str]) -> bool {
+        if words.contains(&word) {
+            return true;
+        }
+        if word.parse::<u64>().is_ok() {
+            let message = format!("`{word}` is not a known value");
+            self.wrong(node.span, message, format!("write the number without quotes: {word}"));
+        } else {
+            self.unknown_word(node, word, words.iter().copied());
+        }
+        false
     }
 }

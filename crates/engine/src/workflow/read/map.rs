@@ -1,4 +1,4 @@
-//! The map of a map-reduce.
+//! Reads the map of a map-reduce.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::settings::FailureRule;
 const DEFAULT_RETRIES: u32 = 3;
 
 pub(super) struct MapPart<'n> {
-    /// `None` without a readable input; the commands are read all the same.
+    /// `None` without a readable input; the commands are read nevertheless.
     pub(super) map: Option<Map>,
     pub(super) item_deadline: Option<Duration>,
     pub(super) deadline_span: Span,
@@ -98,8 +98,7 @@ impl WorkflowReader<'_> {
             let node = node?;
             let limit = self.seconds(node)?;
             if limit.is_zero() {
-                let message = "an item that may take no time can do nothing";
-                self.problem(DiagnosticCode::WrongValue, node.span, message);
+                self.wrong(node.span, "the time limit of an item cannot be 0", "remove it for no limit");
                 return None;
             }
             Some((limit, node.span))
@@ -139,7 +138,7 @@ impl WorkflowReader<'_> {
                 source: InputSource::Shell(self.shell_template(shell)?),
             }),
             (Some(_), Some(shell)) => {
-                let message = "an input is a `file` or the output of a `shell` text, not both";
+                let message = "an input is either a `file` or the output of a `shell` text";
                 self.problem(DiagnosticCode::Conflict, shell.span, message);
                 None
             }
@@ -192,14 +191,12 @@ impl WorkflowReader<'_> {
                 return Some(MaxParallel::Variable(name.to_owned()));
             }
             let message = format!("`{text}` is not a number of items");
-            let help = "write a number, or `$NAME` for an environment variable";
-            self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
+            self.wrong(node.span, message, "write a number, or `$NAME` for an environment variable");
             return None;
         }
         let number = self.count32(node)?;
         if number == 0 {
-            let message = "with `max_parallel: 0` nothing would ever run";
-            self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, "at least 1");
+            self.wrong(node.span, "`max_parallel` cannot be 0", "write at least 1");
         }
         Some(MaxParallel::Number(number))
     }

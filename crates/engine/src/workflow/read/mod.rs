@@ -6,7 +6,6 @@
 mod action;
 mod breaker;
 mod command;
-mod conform;
 mod flow;
 mod layer;
 mod map;

@@ -41,7 +41,7 @@ impl NameScope {
                         ("id", YamlValue::Text(name)) => {
                             self.steps.insert(name.to_string());
                         }
-                        // These hold the author's data, whatever it looks like.
+                        // These hold data of the author, in which the keys have no meaning.
                         ("body" | "init" | "headers" | "env" | "labels" | "attributes", _) => {}
                         _ => self.survey(&entry.node),
                     }
@@ -132,7 +132,7 @@ impl WorkflowReader<'_> {
         }
     }
 
-    /// Notes names that only a later command gives.
+    /// Reports names that only a later command provides.
     fn check_references<'r>(&mut self, span: Span, references: impl Iterator<Item = &'r Reference>) {
         for reference in references {
             let (name, known) = match reference.root() {
@@ -145,11 +145,11 @@ impl WorkflowReader<'_> {
                 let written = format!("${{{}", reference.text());
                 let place = self.source.find(span, &written);
                 let (message, help) = if self.scope.ended.contains(name) {
-                    let help = "after the map, `${map.results}` holds what its items gave";
-                    (format!("`{name}` ended with its item"), help)
+                    let help = "use `${map.results}` for the results of the items";
+                    (format!("`{name}` is known only within the map"), help)
                 } else {
-                    let help = "a command further up has to capture it";
-                    let message = format!("`{name}` is not there yet: no earlier command gives it");
+                    let help = "capture it in a command further up";
+                    let message = format!("no earlier command provides `{name}`");
                     (message, help)
                 };
                 self.problem_with_help(DiagnosticCode::UnknownName, place, message, help);

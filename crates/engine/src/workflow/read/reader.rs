@@ -55,6 +55,11 @@ impl<'n> MappingFields<'n> {
         self.get(key).and_then(read)
     }
 
+    /// The place to report a problem with the mapping as a whole.
+    pub(super) fn first_key_span(&self) -> Span {
+        self.entries.first().map_or(self.span, |entry| entry.key_span)
+    }
+
     pub(crate) fn key_span(&self, key: &str) -> Span {
         let entry = self.entries.iter().find(|entry| &*entry.key == key);
         entry.map_or(self.span, |entry| entry.key_span)
@@ -97,23 +102,26 @@ impl<'s> WorkflowReader<'s> {
         self.problems.push(Diagnostic::new(code, span, message).help(help));
     }
 
+    pub(crate) fn wrong(&mut self, span: Span, message: impl Into<String>, help: impl Into<String>) {
+        self.problem_with_help(DiagnosticCode::WrongValue, span, message, help);
+    }
+
     pub(super) fn report(&mut self, code: DiagnosticCode, span: Span, message: String, help: Option<String>) {
         let problem = Diagnostic::new(code, span, message);
         self.problems.push(Diagnostic { help, ..problem });
     }
 
-    /// Notes keys that the table does not have.
+    /// Reports keys that the table does not have.
     pub(crate) fn fields<'n>(
         &mut self,
         node: &'n YamlNode<'n>,
         table: MappingTable,
     ) -> Option<MappingFields<'n>> {
         let YamlValue::Map(entries) = &node.value else {
-            return self.expected(node, &format!("{}, which is a mapping", table.title()));
+            return self.expected(node, &format!("{} as a mapping", table.title()));
         };
         for entry in entries {
-            let listed = table.keys().any(|key| key.name() == &*entry.key);
-            if !listed && !self.is_agent(table, &entry.key) {
+            if table.key(&entry.key).is_none() && !self.is_agent(table, &entry.key) {
                 self.unknown_key(entry, table);
             }
         }
@@ -131,20 +139,20 @@ impl<'s> WorkflowReader<'s> {
         let known = || table.keys().map(MappingKey::name);
         let message = format!("`{}` is not a key of {}", entry.key, table.title());
         let help = match nearest(&entry.key, known()) {
-            _ if &*entry.key == "<<" => "merge keys are not read here".to_owned(),
+            _ if &*entry.key == "<<" => "merge keys are not supported".to_owned(),
             _ if table == MappingTable::Map && &*entry.key == "retry_config" => {
-                "put it into `error_policy` or `timeout_config`".to_owned()
+                "move it into `error_policy` or `timeout_config`".to_owned()
             }
             Some(near) => format!("did you mean `{near}`?"),
             None => match elsewhere(&entry.key) {
                 Some(tables) => format!("`{}` is a key of {tables}", entry.key),
-                None => format!("known are {}", known().collect::<Vec<_>>().join(", ")),
+                None => format!("known keys are {}", known().collect::<Vec<_>>().join(", ")),
             },
         };
         self.problem_with_help(DiagnosticCode::UnknownKey, entry.key_span, message, help);
     }
 
-    /// Notes the problem; always `None`.
+    /// Reports the problem; always `None`.
     pub(crate) fn expected<T>(&mut self, node: &YamlNode<'_>, what: &str) -> Option<T> {
         let message = format!("expected {what}, found {}", node.kind());
         self.problem(DiagnosticCode::WrongValue, node.span, message);
@@ -158,7 +166,7 @@ impl<'s> WorkflowReader<'s> {
         self.problem(DiagnosticCode::MissingKey, Span { start, end }, message);
     }
 
-    /// The value behind a key; a missing key is noted.
+    /// The value behind a key; a missing key is reported.
     pub(super) fn needed<'n>(
         &mut self,
         fields: &MappingFields<'n>,
@@ -177,10 +185,8 @@ impl<'s> WorkflowReader<'s> {
             YamlValue::Text(text) => Some(text),
             YamlValue::Null | YamlValue::List(_) | YamlValue::Map(_) => self.expected(node, "text"),
             _ => {
-                let message = format!("expected text, found {}", node.kind());
-                let written = self.written(node).to_owned();
-                let help = format!("put it in quotes: \"{written}\"");
-                self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
+                let help = format!("put it in quotes: \"{}\"", self.written(node));
+                self.wrong(node.span, format!("expected text, found {}", node.kind()), help);
                 None
             }
         }
@@ -202,13 +208,12 @@ impl<'s> WorkflowReader<'s> {
         if let YamlValue::Bool(flag) = node.value {
             return Some(flag);
         }
-        let message = format!("expected true or false, found {}", node.kind());
         let help = match self.written(node) {
             "yes" | "on" => "write `true`",
             "no" | "off" => "write `false`",
             _ => "write `true` or `false`",
         };
-        self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
+        self.wrong(node.span, format!("expected true or false, found {}", node.kind()), help);
         None
     }
 
@@ -224,8 +229,7 @@ impl<'s> WorkflowReader<'s> {
             _ => return self.expected(node, "a whole number"),
         };
         if number.is_none() {
-            let message = "a negative number has no meaning here";
-            self.problem(DiagnosticCode::WrongValue, node.span, message);
+            self.problem(DiagnosticCode::WrongValue, node.span, "the number cannot be negative");
         }
         number
     }
@@ -233,8 +237,7 @@ impl<'s> WorkflowReader<'s> {
     pub(crate) fn at_least_one(&mut self, node: &YamlNode<'_>) -> Option<u64> {
         let number = self.count(node)?;
         if number == 0 {
-            let message = "0 would leave nothing";
-            self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, "at least 1");
+            self.wrong(node.span, "the number cannot be 0", "write at least 1");
         }
         Some(number)
     }
@@ -243,9 +246,7 @@ impl<'s> WorkflowReader<'s> {
         let number = self.count(node)?;
         let small = u32::try_from(number).ok();
         if small.is_none() {
-            let message = format!("{number} is too large");
-            let help = format!("at most {}", u32::MAX);
-            self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
+            self.wrong(node.span, format!("{number} is too large"), format!("write at most {}", u32::MAX));
         }
         small
     }
@@ -270,8 +271,7 @@ impl<'s> WorkflowReader<'s> {
         match parse_duration(written) {
             Ok(duration) => Some(duration),
             Err(error) => {
-                let (message, help) = (error.to_string(), error.help().to_owned());
-                self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
+                self.wrong(node.span, error.to_string(), error.help());
                 None
             }
         }
@@ -281,9 +281,7 @@ impl<'s> WorkflowReader<'s> {
     pub(crate) fn time_limit(&mut self, node: &YamlNode<'_>) -> Option<Duration> {
         let limit = self.duration(node)?;
         if limit.is_zero() {
-            let message = "with no time at all nothing can be done";
-            let help = "leave it out for no limit";
-            self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
+            self.wrong(node.span, "the time limit cannot be 0", "remove it for no limit");
             return None;
         }
         Some(limit)
@@ -296,7 +294,7 @@ impl<'s> WorkflowReader<'s> {
         {
             let message = format!("expected a number of seconds, found `{text}`");
             let help = format!("write `{}`", duration.as_secs_f64());
-            self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
+            self.wrong(node.span, message, help);
             return None;
         }
         let seconds = self.number(node)?;
@@ -312,25 +310,31 @@ impl<'s> WorkflowReader<'s> {
         let text = self.text(node)?;
         let found = words.iter().find(|(word, _)| *word == text);
         if found.is_none() {
-            let known = || words.iter().map(|(word, _)| *word);
-            let message = format!("`{text}` is not known here");
-            let same = known().find(|word| word.eq_ignore_ascii_case(text));
-            let help = match same.or_else(|| nearest(text, known())) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("one of {}", known().collect::<Vec<_>>().join(", ")),
-            };
-            self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
+            self.unknown_word(node, text, words.iter().map(|(word, _)| *word));
         }
         found.map(|(_, meaning)| *meaning)
+    }
+
+    pub(super) fn unknown_word<'w>(
+        &mut self,
+        node: &YamlNode<'_>,
+        word: &str,
+        known: impl Iterator<Item = &'w str> + Clone,
+    ) {
+        let same = known.clone().find(|known| known.eq_ignore_ascii_case(word));
+        let help = match same.or_else(|| nearest(word, known.clone())) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("write one of {}", known.collect::<Vec<_>>().join(", ")),
+        };
+        self.wrong(node.span, format!("`{word}` is not a known value"), help);
     }
 
     pub(crate) fn list<'n>(&mut self, node: &'n YamlNode<'n>) -> Option<&'n [YamlNode<'n>]> {
         if let YamlValue::List(nodes) = &node.value {
             return Some(nodes);
         }
-        let message = format!("expected a list, found {}", node.kind());
         let help = "put `- ` before every element, or `[` and `]` around them";
-        self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
+        self.wrong(node.span, format!("expected a list, found {}", node.kind()), help);
         None
     }
 
@@ -342,10 +346,10 @@ impl<'s> WorkflowReader<'s> {
     }
 }
 
-/// The mappings that do have this key, unless they are many.
+/// The mappings that have this key, unless they are many.
 fn elsewhere(key: &str) -> Option<String> {
     let tables = MappingTable::all();
-    let holders = tables.filter(|table| table.keys().any(|known| known.name() == key));
+    let holders = tables.filter(|table| table.key(key).is_some());
     let titles: Vec<_> = holders.map(MappingTable::title).collect();
     match titles.as_slice() {
         [] => None,

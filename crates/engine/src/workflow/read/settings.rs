@@ -11,10 +11,10 @@ use crate::workflow::source::Span;
 use crate::workflow::template::TextTemplate;
 use crate::workflow::yaml::{YamlEntry, YamlNode};
 
-use super::layer::said;
+use super::layer::split_help;
 use super::reader::{MappingFields, WorkflowReader};
 
-/// What one block says about items that fail.
+/// The settings of one block for items that fail.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FailureRule {
     continue_on_failure: Option<bool>,
@@ -34,7 +34,7 @@ impl FailureRule {
         let outer_item = outer.on_item_failure.filter(|_| !taken_back);
         // So does a number of failures.
         let outer_flag = outer.continue_on_failure;
-        let outer_flag = outer_flag.filter(|goes_on| *goes_on || self.max_failures.is_none());
+        let outer_flag = outer_flag.filter(|continues| *continues || self.max_failures.is_none());
         let own = self.on_item_failure.is_some();
         Self {
             continue_on_failure: self.continue_on_failure.or(outer_flag),
@@ -62,17 +62,13 @@ impl FailureRule {
 impl WorkflowReader<'_> {
     pub(super) fn failure_rule(&mut self, fields: &MappingFields<'_>) -> FailureRule {
         let mut rule = FailureRule::default();
-        let flag = fields.get("continue_on_failure");
-        rule.continue_on_failure = flag.and_then(|node| self.flag(node));
-        let most = fields.get("max_failures");
-        rule.max_failures = most.and_then(|node| self.at_least_one(node));
+        rule.continue_on_failure = fields.read("continue_on_failure", |node| self.flag(node));
+        rule.max_failures = fields.read("max_failures", |node| self.at_least_one(node));
         if let Some(node) = fields.get("failure_threshold")
             && let Some(share) = self.number(node)
         {
             if !(0.0..=1.0).contains(&share) {
-                let message = format!("{share} is not a share");
-                let help = "a number from 0 to 1";
-                self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
+                self.wrong(node.span, format!("{share} is out of range"), "write a number from 0 to 1");
             }
             rule.failure_threshold = Some(share);
         }
@@ -97,7 +93,7 @@ impl WorkflowReader<'_> {
         let stop = rule.on_item_failure == Some(OnItemFailure::Stop);
         let first = stop || rule.continue_on_failure == Some(false);
         if let Some(most) = rule.max_failures.filter(|most| first && *most != 1) {
-            let message = format!("`max_failures` is {most}, and another key stops at the first failure");
+            let message = format!("`max_failures` is {most}, but another key stops at the first failure");
             self.problem(DiagnosticCode::Conflict, fields.key_span("max_failures"), message);
         }
         if stop && rule.continue_on_failure == Some(true) {
@@ -158,13 +154,13 @@ impl WorkflowReader<'_> {
     pub(super) fn statuses(&mut self, node: &YamlNode<'_>) -> Vec<RangeInclusive<u16>> {
         match undaunted_policy::spelling::read_statuses(node) {
             Ok(ranges) if ranges.is_empty() => {
-                self.problem(DiagnosticCode::WrongValue, node.span, "the list names no status");
+                self.problem(DiagnosticCode::WrongValue, node.span, "the list of statuses is empty");
                 ranges
             }
             Ok(ranges) => ranges,
             Err(error) => {
                 let span = error.span.unwrap_or(node.span);
-                self.problems.push(said(DiagnosticCode::WrongValue, span, &error.message));
+                self.problems.push(split_help(DiagnosticCode::WrongValue, span, &error.message));
                 Vec::new()
             }
         }
@@ -175,14 +171,13 @@ impl WorkflowReader<'_> {
         self.is_name(text, node.span).then(|| text.to_owned())
     }
 
-    /// Whether the text can be a name; if not, that is noted.
+    /// Whether the text can be a name; if not, that is reported.
     pub(super) fn is_name(&mut self, text: &str, span: Span) -> bool {
         let plain = |c: char| !c.is_control() && !c.is_whitespace() && c != '/';
         let is_name = !text.is_empty() && text.chars().all(plain);
         if !is_name {
             let message = format!("`{text}` cannot be a name");
-            let help = "a name has no spaces and no `/`";
-            self.problem_with_help(DiagnosticCode::WrongValue, span, message, help);
+            self.wrong(span, message, "a name cannot contain spaces, `/` or control characters");
         }
         is_name
     }

@@ -1,11 +1,11 @@
-//! The whole file.
+//! Reads the whole file.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::workflow::diagnostic::DiagnosticCode;
-use crate::workflow::keys::MappingTable;
+use crate::workflow::keys::{MappingTable, TOLERANCE_KEYS, keys_of_commands, keys_of_other_modes};
 use crate::workflow::model::{
     PoolRequest, SecretSource, SettingPlace, Step, StepPhase, StepWork, Workflow, WorkflowMode,
 };
@@ -105,47 +105,28 @@ impl WorkflowReader<'_> {
         let mode = match fields.get("mode") {
             Some(node) => match self.word(node, &words) {
                 Some(mode) => mode,
-                // The rest of the file shows which mode is meant.
+                // The other keys show which mode is intended.
                 None if fields.get("map").is_some() => WorkflowMode::MapReduce,
                 None if fields.get("steps").is_some() => WorkflowMode::Flow,
                 None if fields.get("commands").is_some() => WorkflowMode::Sequence,
                 None => return None,
             },
             None => match ["map", "steps"].map(|key| fields.get(key).is_some()) {
-                [true, _] => self.unsaid(fields, "map", WorkflowMode::MapReduce, "mapreduce"),
-                [_, true] => self.unsaid(fields, "steps", WorkflowMode::Flow, "flow"),
+                [true, _] => self.without_mode(fields, "map", WorkflowMode::MapReduce, "mapreduce"),
+                [_, true] => self.without_mode(fields, "steps", WorkflowMode::Flow, "flow"),
                 _ => WorkflowMode::Sequence,
             },
-        };
-        let foreign: &[&str] = match mode {
-            WorkflowMode::Sequence => &["setup", "map", "reduce", "steps", "goals", "init"],
-            WorkflowMode::MapReduce => &["commands", "steps", "goals", "init"],
-            // The retries of a flow step are set in its `work_config`.
-            WorkflowMode::Flow => &[
-                "commands",
-                "setup",
-                "map",
-                "reduce",
-                "retry_config",
-                "error_policy",
-                "continue_on_failure",
-                "max_failures",
-                "failure_threshold",
-                "on_item_failure",
-            ],
         };
         if mode == WorkflowMode::Sequence {
             self.no_tolerance(fields);
         }
         let (word, _) = words.into_iter().find(|(_, known)| *known == mode)?;
-        for entry in fields.entries {
-            // Without a mode the missing mode is the problem, not what belongs to it.
-            if foreign.contains(&&*entry.key)
-                && (fields.get("mode").is_some() || mode != WorkflowMode::Sequence)
-            {
-                let message = format!("`{}` does not belong to `mode: {word}`", entry.key);
+        for entry in fields.entries.iter().filter(|entry| keys_of_other_modes(mode).contains(&&*entry.key)) {
+            // Without a mode the missing mode is the problem, not the keys of that mode.
+            if fields.get("mode").is_some() || mode != WorkflowMode::Sequence {
+                let message = format!("`{}` is not allowed in `mode: {word}`", entry.key);
                 self.problem(DiagnosticCode::UnknownKey, entry.key_span, message);
-            } else if foreign.contains(&&*entry.key) {
+            } else {
                 let message = format!("`{}` needs a `mode`", entry.key);
                 let help = "add `mode: mapreduce` or `mode: flow`";
                 self.problem_with_help(DiagnosticCode::MissingKey, entry.key_span, message, help);
@@ -156,20 +137,19 @@ impl WorkflowReader<'_> {
 
     /// A list of commands ends with the first that fails, so it has no tolerance.
     fn no_tolerance(&mut self, fields: &MappingFields<'_>) {
-        let keys = ["continue_on_failure", "max_failures", "failure_threshold", "on_item_failure"];
         let inner = match fields.get("error_policy").map(|node| &node.value) {
             Some(YamlValue::Map(entries)) => entries.as_slice(),
             _ => &[],
         };
         for entry in fields.entries.iter().chain(inner) {
-            if keys.contains(&&*entry.key) {
+            if TOLERANCE_KEYS.contains(&&*entry.key) {
                 let message = format!("`{}` has no effect on a list of commands", entry.key);
                 self.problem(DiagnosticCode::NoEffect, entry.key_span, message);
             }
         }
     }
 
-    fn unsaid(
+    fn without_mode(
         &mut self,
         fields: &MappingFields<'_>,
         key: &str,
@@ -182,7 +162,7 @@ impl WorkflowReader<'_> {
         mode
     }
 
-    /// The settings of every mode.
+    /// Reads the settings that every mode has.
     fn frame(&mut self, fields: &MappingFields<'_>, mode: WorkflowMode) -> Workflow {
         let mut workflow = blank(mode);
         let name = fields.read("name", |node| self.text(node));
@@ -192,9 +172,8 @@ impl WorkflowReader<'_> {
             && let Some(shell) = self.text(node)
         {
             if !shell.starts_with('/') {
-                let message = format!("`{shell}` is not the path of a shell");
-                let help = "write it like `/bin/bash`";
-                self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
+                let message = format!("`{shell}` is not an absolute path");
+                self.wrong(node.span, message, "write the path of a shell, such as `/bin/bash`");
             }
             shell.clone_into(&mut workflow.shell);
         }
@@ -208,7 +187,7 @@ impl WorkflowReader<'_> {
             workflow.secrets = self.secrets(node);
             for entry in self.map(node).unwrap_or_default() {
                 if workflow.env.iter().any(|(name, _)| *name == entry.key) {
-                    let message = format!("`{}` is in `env` and in `secrets`", entry.key);
+                    let message = format!("`{}` is in both `env` and `secrets`", entry.key);
                     self.problem(DiagnosticCode::Conflict, entry.key_span, message);
                 }
             }
@@ -220,22 +199,19 @@ impl WorkflowReader<'_> {
 
     fn agents(&mut self, node: &YamlNode<'_>, workflow: &mut Workflow) {
         for entry in self.map(node).unwrap_or_default() {
-            let tables = [MappingTable::Command, MappingTable::Handler];
-            let mut keys = tables.iter().flat_map(|table| table.keys());
-            let taken = keys.any(|key| key.name() == &*entry.key);
-            if taken && &*entry.key != "claude" {
-                let message = format!("`{}` is a key of every command and cannot be an agent", entry.key);
+            if keys_of_commands().contains(&&*entry.key) {
+                let message =
+                    format!("`{}` is a key of commands and cannot be the name of an agent", entry.key);
                 self.problem(DiagnosticCode::WrongValue, entry.key_span, message);
             }
             // Ids of commands and items contain it, and users type them.
             let _ = self.is_name(&entry.key, entry.key_span);
             let nodes = self.list(&entry.node).unwrap_or_default();
-            let arguments: Vec<_> = nodes.iter().filter_map(|node| self.text(node)).collect();
-            let arguments: Vec<_> = arguments.into_iter().map(str::to_owned).collect();
+            let arguments = nodes.iter().filter_map(|node| self.text(node)).map(str::to_owned);
+            let arguments: Vec<_> = arguments.collect();
             if !arguments.iter().any(|word| word.contains("{prompt}")) {
-                let message = format!("`{}` never gets its prompt", entry.key);
-                let help = "one argument has to hold `{prompt}`";
-                self.problem_with_help(DiagnosticCode::WrongValue, entry.node.span, message, help);
+                let message = format!("no argument of `{}` contains the prompt", entry.key);
+                self.wrong(entry.node.span, message, "write `{prompt}` in one of the arguments");
             }
             workflow.agents.insert(entry.key.to_string(), arguments);
         }
@@ -265,7 +241,7 @@ impl WorkflowReader<'_> {
         secrets
     }
 
-    /// Naming either key asks for a pool.
+    /// Either key requests a pool.
     fn pool(&mut self, fields: &MappingFields<'_>) -> Option<PoolRequest> {
         let total = fields.get("retry_budget");
         let per_item = fields.get("retry_budget_per_workflow");
@@ -276,8 +252,7 @@ impl WorkflowReader<'_> {
             && let YamlValue::Text(text) = &node.value
         {
             let message = format!("`retry_budget` of a workflow is a number of retries, not `{text}`");
-            let help = "the budget of delays stands inside of `retry_config`";
-            self.problem_with_help(DiagnosticCode::WrongValue, node.span, message, help);
+            self.wrong(node.span, message, "for a limit on delays, move it into `retry_config`");
             return None;
         }
         let mut read = |node: Option<&YamlNode<'_>>| node.and_then(|node| self.count32(node)).unwrap_or(0);
@@ -326,7 +301,7 @@ impl WorkflowReader<'_> {
         };
         let outside = self.scope.clone();
         self.map_step(node, workflow, outer, rule);
-        // What an item captured is not there after the map.
+        // Outputs captured for an item are not available after the map.
         let captured = &self.scope.captured_so_far;
         let ended = captured.difference(&outside.captured_so_far);
         self.scope = super::names::NameScope { map: true, ended: ended.cloned().collect(), ..outside };

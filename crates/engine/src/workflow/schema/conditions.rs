@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::workflow::keys::{ACTIONS, MappingTable};
+use crate::workflow::keys::{ACTIONS, MappingTable, keys_of_other_modes};
+use crate::workflow::model::WorkflowMode;
 
 /// `known` are the keys of a mapping whose other keys may be agents.
 pub(super) fn of(table: MappingTable, known: Option<&[&str]>) -> Vec<Value> {
@@ -69,31 +70,30 @@ fn one_action(known: Option<&[&str]>) -> Value {
 
 /// Which keys belong to each mode.
 fn modes() -> Vec<Value> {
-    let tolerance = ["continue_on_failure", "max_failures", "failure_threshold", "on_item_failure"];
-    let none = |keys: &[&str]| -> Map<_, _> {
-        let none = |key: &&str| ((*key).to_owned(), json!(false));
-        keys.iter().map(none).collect()
+    let none = |mode| -> Map<_, _> {
+        let keys = keys_of_other_modes(mode).into_iter();
+        keys.map(|key| (key.to_owned(), json!(false))).collect()
     };
-    let mut of_flow = none(&["commands", "setup", "map", "reduce"]);
-    of_flow.extend(none(&["retry_config", "error_policy"]));
-    of_flow.extend(none(&tolerance));
     vec![
         // A workflow that does not say its mode is a list of commands.
         when(
             json!({"properties": {"mode": {"const": "sequence"}}}),
             json!({
                 "required": ["commands"],
-                "properties": none(&["setup", "map", "reduce", "steps", "goals", "init"]),
+                "properties": none(WorkflowMode::Sequence),
             }),
         ),
         when(
             is("mode", "mapreduce"),
             json!({
                 "required": ["map"],
-                "properties": none(&["commands", "steps", "goals", "init"]),
+                "properties": none(WorkflowMode::MapReduce),
             }),
         ),
-        when(is("mode", "flow"), json!({"required": ["steps", "goals"], "properties": of_flow})),
+        when(
+            is("mode", "flow"),
+            json!({"required": ["steps", "goals"], "properties": none(WorkflowMode::Flow)}),
+        ),
     ]
 }
 

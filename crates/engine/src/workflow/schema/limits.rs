@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 use undaunted_policy::SIGNAL_NAMES;
 
-use crate::workflow::keys::{MappingKey, MappingTable, ValueShape};
+use crate::workflow::keys::{MappingKey, MappingTable, RESERVED_NAMES, ValueShape, keys_of_commands};
 
 /// Numbers, each directly before its unit. A fraction of a nanosecond is refused.
 pub(super) const DURATION: &str = "^\\s*(([0-9]+ns|[0-9]+(\\.[0-9]+)?\
@@ -69,7 +69,7 @@ fn workflow(name: &str) -> Value {
         "retry_budget" | "retry_budget_per_workflow" => count_from(0),
         "goals" | "steps" => json!({"minItems": 1}),
         "agents" => json!({
-            "propertyNames": {"not": {"enum": taken_by_commands()}},
+            "propertyNames": {"not": {"enum": keys_of_commands()}},
             "additionalProperties": {
                 "type": "array",
                 "items": {"type": "string"},
@@ -78,16 +78,6 @@ fn workflow(name: &str) -> Value {
         }),
         name => tolerance(name),
     }
-}
-
-/// Keys of commands, which cannot be agents; `claude` is one already.
-fn taken_by_commands() -> Vec<&'static str> {
-    let tables = [MappingTable::Command, MappingTable::Handler].into_iter();
-    let mut names: Vec<_> = tables.flat_map(MappingTable::keys).map(MappingKey::name).collect();
-    names.sort_unstable();
-    names.dedup();
-    names.retain(|name| *name != "claude");
-    names
 }
 
 fn tolerance(name: &str) -> Value {
@@ -99,11 +89,10 @@ fn tolerance(name: &str) -> Value {
 }
 
 fn command(name: &str) -> Value {
-    let taken = ["item", "item_file", "map", "step", "env", "workflow", "raw"];
     match name {
         "shell" => json!({"pattern": "\\S"}),
         "id" => json!({"pattern": IDENTIFIER}),
-        "capture_output" => json!({"pattern": NAME, "not": {"enum": taken}}),
+        "capture_output" => json!({"pattern": NAME, "not": {"enum": RESERVED_NAMES}}),
         "output_limit" => json!({"minimum": 1}),
         "max_attempts" => count_from(0),
         _ => json!({}),

@@ -1,6 +1,6 @@
 //! From text to tree.
 //!
-//! The parser reads; this file bounds what it may build: no tree deeper than a person would write, no
+//! The parser reads; this file bounds what it may build: no tree deeper than a hundred levels, no
 //! aliases that multiply, no tags, no duplicate keys. It never recurses over the depth of the text.
 
 use std::borrow::Cow;
@@ -17,15 +17,15 @@ const DEEPEST: usize = 100;
 /// Values that aliases may add to a file.
 const MOST_ALIASED: usize = 100_000;
 
-/// `None` if the text is not YAML. Also notes problems that do not prevent reading.
+/// `None` if the text is not YAML. Problems that do not prevent reading are reported too.
 pub(crate) fn parse<'s>(source: &'s Source, problems: &mut Problems) -> Option<YamlNode<'s>> {
     if source.text().len() > Source::MOST_BYTES {
-        let message = format!("the file has {} bytes", source.text().len());
-        let help = format!("at most {} bytes are read", Source::MOST_BYTES);
+        let message = format!("the file is too large: {} bytes", source.text().len());
+        let help = format!("a file can have at most {} bytes", Source::MOST_BYTES);
         problems.push(Diagnostic::new(DiagnosticCode::TooLarge, Span::default(), message).help(help));
         return None;
     }
-    let mut tree = Tree::new(source, problems);
+    let mut tree = TreeBuilder::new(source, problems);
     let limits = options! { flow_nesting_limit: 1000, block_nesting_limit: 1000 };
     for event in Parser::new_from_str_with_options(source.text(), limits) {
         let taken = match event {
@@ -43,32 +43,32 @@ pub(crate) fn parse<'s>(source: &'s Source, problems: &mut Problems) -> Option<Y
     }
     let root = tree.root;
     if root.is_none() {
-        let message = "the file holds no workflow";
-        let help = "begin with a list of commands, such as `- shell: echo hello`";
+        let message = "the file contains no workflow";
+        let help = "write a list of commands, such as `- shell: echo hello`";
         problems.push(Diagnostic::new(DiagnosticCode::Empty, Span::default(), message).help(help));
     }
     root
 }
 
-struct Tree<'s, 'p> {
+struct TreeBuilder<'s, 'p> {
     source: &'s Source,
     problems: &'p mut Problems,
-    open: Vec<Open<'s>>,
+    open: Vec<OpenNode<'s>>,
     anchors: BTreeMap<usize, (YamlNode<'s>, usize)>,
     aliased: usize,
     documents: usize,
     root: Option<YamlNode<'s>>,
 }
 
-struct Open<'s> {
+struct OpenNode<'s> {
     start: Span,
     anchor: usize,
     /// Values in it, itself included.
     size: usize,
-    content: Content<'s>,
+    content: OpenContent<'s>,
 }
 
-enum Content<'s> {
+enum OpenContent<'s> {
     List(Vec<YamlNode<'s>>),
     Map {
         entries: Vec<YamlEntry<'s>>,
@@ -78,7 +78,7 @@ enum Content<'s> {
     },
 }
 
-impl<'s, 'p> Tree<'s, 'p> {
+impl<'s, 'p> TreeBuilder<'s, 'p> {
     fn new(source: &'s Source, problems: &'p mut Problems) -> Self {
         Self {
             source,
@@ -93,8 +93,8 @@ impl<'s, 'p> Tree<'s, 'p> {
 
     fn take(&mut self, event: Parsed<'s>, span: Span) -> Result<(), Diagnostic> {
         if let Some(tag) = event.tag() {
-            let message = format!("`{}` is a tag", tag.original());
-            let help = "tags have no meaning here; leave it out";
+            let message = format!("the tag `{}` is not supported", tag.original());
+            let help = "remove the tag";
             return Err(Diagnostic::new(DiagnosticCode::Syntax, span, message).help(help));
         }
         match event {
@@ -107,9 +107,9 @@ impl<'s, 'p> Tree<'s, 'p> {
                 };
                 self.put(YamlNode { span, value }, size, anchor)
             }
-            Parsed::SequenceStart(_, anchor, _) => self.begin(span, anchor, Content::List(Vec::new())),
+            Parsed::SequenceStart(_, anchor, _) => self.begin(span, anchor, OpenContent::List(Vec::new())),
             Parsed::MappingStart(_, anchor, _) => {
-                let content = Content::Map { entries: Vec::new(), seen: BTreeMap::new(), key: None };
+                let content = OpenContent::Map { entries: Vec::new(), seen: BTreeMap::new(), key: None };
                 self.begin(span, anchor, content)
             }
             Parsed::SequenceEnd | Parsed::MappingEnd => self.end(span),
@@ -117,8 +117,8 @@ impl<'s, 'p> Tree<'s, 'p> {
             Parsed::DocumentStart(..) => {
                 self.documents = self.documents.saturating_add(1);
                 if self.documents > 1 {
-                    let message = "a second document begins here";
-                    let help = "one file holds one workflow";
+                    let message = "the file contains a second document";
+                    let help = "put each workflow into a file of its own";
                     return Err(Diagnostic::new(DiagnosticCode::Syntax, span, message).help(help));
                 }
                 Ok(())
@@ -127,11 +127,11 @@ impl<'s, 'p> Tree<'s, 'p> {
         }
     }
 
-    fn begin(&mut self, start: Span, anchor: usize, content: Content<'s>) -> Result<(), Diagnostic> {
+    fn begin(&mut self, start: Span, anchor: usize, content: OpenContent<'s>) -> Result<(), Diagnostic> {
         if self.open.len() >= DEEPEST {
             return Err(too_deep(start));
         }
-        self.open.push(Open { start, anchor, size: 1, content });
+        self.open.push(OpenNode { start, anchor, size: 1, content });
         Ok(())
     }
 
@@ -141,11 +141,11 @@ impl<'s, 'p> Tree<'s, 'p> {
         };
         let value = match closed.content {
             // There may be a million of these, so spare capacity is released.
-            Content::List(mut nodes) => {
+            OpenContent::List(mut nodes) => {
                 nodes.shrink_to_fit();
                 YamlValue::List(nodes)
             }
-            Content::Map { mut entries, .. } => {
+            OpenContent::Map { mut entries, .. } => {
                 entries.shrink_to_fit();
                 YamlValue::Map(entries)
             }
@@ -155,9 +155,9 @@ impl<'s, 'p> Tree<'s, 'p> {
     }
 
     fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Diagnostic> {
-        // An alias inside of its own anchor is not known yet.
+        // Inside its own anchor an alias is not known yet.
         let Some((node, size)) = self.anchors.get(&anchor) else {
-            let message = "this alias stands inside of what it refers to";
+            let message = "the alias is inside the value it refers to";
             return Err(Diagnostic::new(DiagnosticCode::Syntax, span, message));
         };
         let (mut node, size) = (node.clone(), *size);
@@ -188,14 +188,14 @@ impl<'s, 'p> Tree<'s, 'p> {
         };
         open.size = open.size.saturating_add(size);
         match &mut open.content {
-            Content::List(nodes) => nodes.push(node),
-            Content::Map { entries, seen, key } => match key.take() {
+            OpenContent::List(nodes) => nodes.push(node),
+            OpenContent::Map { entries, seen, key } => match key.take() {
                 None => *key = Some(key_of(self.source, node)?),
                 Some((key, key_span)) => {
                     if let Some(first) = earlier(entries, seen, &key) {
-                        let message = format!("`{key}` stands twice in this mapping");
+                        let message = format!("the key `{key}` is repeated");
                         let problem = Diagnostic::new(DiagnosticCode::DuplicateKey, key_span, message);
-                        let problem = problem.related(first, "it stands here already");
+                        let problem = problem.related(first, "first used here");
                         self.problems.push(problem);
                     } else {
                         if !seen.is_empty() {
@@ -220,18 +220,18 @@ impl<'s, 'p> Tree<'s, 'p> {
         let problem = Diagnostic::new(DiagnosticCode::Syntax, span, error.info());
         let (_, line) = self.source.lines(span, span);
         if text.get(line).unwrap_or_default().contains("${") {
-            return problem.help("inside of braces and brackets, `${…}` has to stand in quotes");
+            return problem.help("inside braces and brackets, put `${…}` in quotes");
         }
         problem
     }
 }
 
 fn too_deep(span: Span) -> Diagnostic {
-    let message = format!("this is nested more than {DEEPEST} levels deep");
+    let message = format!("the file is nested more than {DEEPEST} levels deep");
     Diagnostic::new(DiagnosticCode::TooLarge, span, message)
 }
 
-/// Where the key stands already. A small mapping is searched; a large one has an index.
+/// Where the key was first used. A small mapping is searched; a large one has an index.
 fn earlier<'s>(
     entries: &[YamlEntry<'s>],
     seen: &mut BTreeMap<Cow<'s, str>, Span>,
