@@ -44,7 +44,6 @@ impl<'t> Cursor<'t> {
         Self { text, at: 0, joins: false, layers: 0, contexts: [BackquoteContext::Bare; MOST_LAYERS] }
     }
 
-    /// The position in bytes.
     pub(super) fn at(&self) -> usize {
         self.at
     }

@@ -5,7 +5,6 @@ use serde_json::{Map, Value};
 
 use super::keys::MappingTable;
 
-/// Removes unknown keys and empty values.
 pub fn plain_definition(definition: &Value) -> Value {
     let mut definition = definition.clone();
     without_nulls(&mut definition);

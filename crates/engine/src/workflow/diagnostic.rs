@@ -18,7 +18,7 @@ macro_rules! codes {
         impl DiagnosticCode {
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// Also the name of the page about it.
+            /// Also the name of the page about the code.
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$name => $word,)* }
             }
@@ -45,7 +45,6 @@ codes! {
     DuplicateId = "duplicate-id" Error;
     /// A `${…}` that names nothing.
     UnknownName = "unknown-name" Error;
-    /// A filter, an order or a path that cannot be read.
     BadExpression = "bad-expression" Error;
     /// A rule that holds, for a command without a breaker.
     NoBreaker = "no-breaker" Error;
@@ -54,17 +53,14 @@ codes! {
     /// A part of another system's language that is not supported.
     Unsupported = "unsupported" Error;
     BudgetBelowFirstDelay = "budget-below-first-delay" Warning;
-    /// More attempts than fit before the deadline.
     AttemptsPastDeadline = "attempts-past-deadline" Warning;
     RuleNeverMatches = "rule-never-matches" Warning;
-    /// A `work_config` that retries nothing.
     NoMaxRetries = "no-max-retries" Warning;
     PoolBelowItems = "pool-below-items" Warning;
     PoolAboveCeiling = "pool-above-ceiling" Warning;
     UnlimitedRetries = "unlimited-retries" Warning;
     /// Many items that are retried at the same time.
     NoJitter = "no-jitter" Warning;
-    /// A map of HTTP requests without a breaker.
     MapWithoutBreaker = "map-without-breaker" Warning;
     /// A setting that another one disables.
     NoEffect = "no-effect" Warning;
@@ -129,7 +125,7 @@ impl Problems {
         }
     }
 
-    /// Whether a further problem would only be counted, so that its message need not be built.
+    /// Whether another problem would only be counted, so that its message need not be built.
     pub(crate) fn is_full(&self) -> bool {
         self.found.len() >= Self::MOST
     }

@@ -11,7 +11,7 @@ use super::model::WorkflowMode;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ValueShape {
-    /// Any text; `${…}` may stand in it.
+    /// Any text; it may contain `${…}`.
     Text,
     Flag,
     /// A whole number, not negative.
@@ -19,7 +19,6 @@ pub(crate) enum ValueShape {
     Number,
     /// At least 1.
     Factor,
-    /// A duration such as `30s`.
     Duration,
     /// An HTTP status or several: `429`, `500-599`, `5xx`.
     Statuses,
@@ -62,7 +61,6 @@ macro_rules! tables {
                 [$(Self::$table,)*].into_iter().chain(strategies().map(Self::Strategy))
             }
 
-            /// For messages.
             pub(crate) const fn title(self) -> &'static str {
                 match self { $(Self::$table => $title,)* Self::Strategy(it) => it.name }
             }
@@ -138,7 +136,7 @@ const BREAKER: ValueShape = ValueShape::AnyOf(&[ValueShape::Flag, ValueShape::Ke
 const TEXTS: ValueShape =
     ValueShape::MapOf(&ValueShape::AnyOf(&[ValueShape::Text, ValueShape::Number, ValueShape::Flag]));
 
-/// What a command does: one of these, or the name of an agent.
+/// The actions of a command; the name of an agent is another.
 pub(super) const ACTIONS: &[MappingKey] = keys! {
     shell: ValueShape::Text, "A shell text to run.";
     claude: ValueShape::Text, "A prompt for the agent `claude`.";
@@ -146,7 +144,7 @@ pub(super) const ACTIONS: &[MappingKey] = keys! {
     write_file: ValueShape::Keys(MappingTable::WriteFile), "A file to write.";
     function: ValueShape::AnyOf(&[ValueShape::Text, ValueShape::Keys(MappingTable::Function)]), "A function of the program that embeds the runner.";
 };
-/// How anything that runs is run.
+/// Keys that commands and handlers share.
 const RUNNING: &[MappingKey] = keys! {
     id: ValueShape::Text, "The id of the command.";
     timeout: ValueShape::Duration, "The time limit of one attempt.";
@@ -156,14 +154,14 @@ const RUNNING: &[MappingKey] = keys! {
     capture_format: ValueShape::Words(&["string", "json", "lines", "number", "boolean"]), "The format of its output.";
     output_limit: ValueShape::Count, "The most bytes of output an attempt may write.";
 };
-/// What becomes of items that fail.
+/// How failed items are handled.
 const TOLERANCE: &[MappingKey] = keys! {
     continue_on_failure: ValueShape::Flag, "Whether the other items continue when one fails.";
     max_failures: ValueShape::Count, "Stop at this many failed items.";
     failure_threshold: ValueShape::Number, "Stop when more than this share of the items has failed.";
     on_item_failure: ValueShape::Words(&["dlq", "retry", "skip", "stop"]), "What to do with a failed item.";
 };
-/// What a step waits for.
+/// When a step is complete.
 const COMPLETION: &[MappingKey] = keys! {
     best_effort: ValueShape::Flag, "Whether the step may complete without all items.";
     best_effort_min_dcs: ValueShape::Count, "How many items have to succeed.";
@@ -393,14 +391,13 @@ fn strategies() -> impl Iterator<Item = &'static Strategy> {
     Backoff::ALL.iter().map(Backoff::strategy)
 }
 
-/// The strategies that may be named without parameters.
 pub(crate) fn plain_strategies() -> Vec<&'static str> {
     let plain = strategies().filter(|strategy| strategy.required().next().is_none());
     plain.map(|strategy| strategy.name).collect()
 }
 
 impl MappingKey {
-    /// The name without the mark that Rust needs for its own words.
+    /// The name without the `r#` that Rust needs for its keywords.
     pub(crate) fn name(self) -> &'static str {
         self.name.strip_prefix("r#").unwrap_or(self.name)
     }

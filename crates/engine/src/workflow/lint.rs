@@ -1,7 +1,6 @@
-//! Warnings: what is allowed and probably not meant.
+//! Warnings: settings that are allowed but probably not intended.
 //!
-//! Based on the checked workflow only: a warning is about what would happen, not about how it is
-//! written.
+//! They depend only on the checked workflow: on what would happen, not on how it is written.
 
 use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
@@ -98,9 +97,9 @@ impl Lint<'_, '_> {
         };
         if terms.limits().attempts().allow(0) && shortest > budget {
             let message = format!(
-                "the first delay is {shortest:?}, and the retry budget only {budget:?}: nothing is retried"
+                "the retry budget of {budget:?} is less than the first delay of {shortest:?}, so nothing is retried"
             );
-            let help = "make `retry_budget` larger or `initial_delay` smaller";
+            let help = "raise `retry_budget` or lower `initial_delay`";
             self.warn(DiagnosticCode::BudgetBelowFirstDelay, span, message, help);
         }
     }
@@ -121,8 +120,8 @@ impl Lint<'_, '_> {
             }
             if spent > deadline {
                 let made = n.saturating_sub(1);
-                let message = format!("of {retries} retries only {made} fit before the deadline");
-                let help = "fewer attempts, shorter delays, or a later deadline";
+                let message = format!("only {made} of {retries} retries fit before the deadline");
+                let help = "use fewer attempts, shorter delays or a later deadline";
                 return self.warn(DiagnosticCode::AttemptsPastDeadline, span, message, help);
             }
         }
@@ -138,8 +137,8 @@ impl Lint<'_, '_> {
             limits.attempts() == Attempts::Unlimited && !bounded
         };
         if own.chain([policy.terms()]).any(endless) {
-            let message = "nothing ever ends these retries";
-            let help = "bound their number, give them a budget, or give the job a deadline";
+            let message = "these retries never end";
+            let help = "limit their number, set a `retry_budget`, or give the job a `deadline`";
             self.warn(DiagnosticCode::UnlimitedRetries, span, message, help);
         }
     }
@@ -154,7 +153,7 @@ impl Lint<'_, '_> {
         }
         if given("initial_delay") && pace.initial_delay() > pace.max_delay() {
             let (first, cap) = (pace.initial_delay(), pace.max_delay());
-            let message = format!("`initial_delay` is {first:?}, and every delay is cut to {cap:?}");
+            let message = format!("`initial_delay` is {first:?}, but no delay is longer than {cap:?}");
             let help = "raise `max_delay`";
             self.warn(DiagnosticCode::NoEffect, at("initial_delay"), message, help);
         }
@@ -162,31 +161,31 @@ impl Lint<'_, '_> {
         let origin = retry.origin("retry_statuses");
         if process && origin.map(|origin| origin.place) == Some(SettingPlace::Command) {
             let message = "`retry_statuses` has no effect: only an HTTP request has a status";
-            let help = "leave it out";
+            let help = "remove it";
             self.warn(DiagnosticCode::NoEffect, at("retry_statuses"), message, help);
         }
     }
 
     fn rules(&mut self, retry: &ResolvedRetry, span: Span, action: Option<&Action>) {
         let table = retry.policy.rules().table();
-        // A block above several commands may be meant for the others.
+        // A block above several commands may be intended for the others.
         let own = retry.origin("rules").map(|origin| origin.place) == Some(SettingPlace::Command);
         for (index, rule) in table.iter().enumerate().take(MOST_RULES) {
             let mut earlier = table.iter().take(index);
             let why = if earlier.any(|other| covers(other.when(), rule.when())) {
-                Some("an earlier rule takes everything it could match")
+                Some("an earlier rule matches everything it could match")
             } else {
                 impossible(rule.when(), action.filter(|_| own))
             };
             if let Some(why) = why {
                 let message = format!("rule {} can never match: {why}", index.saturating_add(1));
-                let help = "take it out, or move it up";
+                let help = "remove it or move it up";
                 self.warn(DiagnosticCode::RuleNeverMatches, span, message, help);
             }
         }
     }
 
-    /// Items that fail together come back together.
+    /// Items that fail together are retried together.
     fn waves(&mut self, command: &Command, map: &Map) {
         let terms = command.retry.policy.terms();
         let many = match &map.max_parallel {
@@ -197,7 +196,7 @@ impl Lint<'_, '_> {
             let first = command.retry.origins().next().map(|(_, origin)| origin);
             let origin = command.retry.origin("jitter").or(first);
             let span = origin.map_or(command.span, |origin| origin.span);
-            let message = "items that fail together are retried together: there is no jitter";
+            let message = "without jitter, items that fail together are retried together";
             self.warn(DiagnosticCode::NoJitter, span, message, "add `jitter: true`");
         }
     }
@@ -207,8 +206,8 @@ impl Lint<'_, '_> {
         let is_http = matches!(command.action, Action::Http(_));
         if is_http && command.breaker.is_none() && !command.declines_breaker {
             let message =
-                "the requests of this map have no breaker: in an outage every item uses up its own retries";
-            let help = "add `breaker: true`; `breaker: false` says that none is wanted";
+                "the requests of this map have no breaker, so in an outage every item uses up its retries";
+            let help = "add `breaker: true`, or `breaker: false` to silence this warning";
             self.warn(DiagnosticCode::MapWithoutBreaker, command.span, message, help);
         }
         for inner in &command.on_success {
@@ -230,8 +229,8 @@ impl Lint<'_, '_> {
         for (key, asked, most, span) in asked {
             if asked > most {
                 let message =
-                    format!("`{key}: {asked}` is more than the operator allows; {most} will be used");
-                let help = "RETRY_BUDGET_MAX and RETRY_BUDGET_PER_WORKFLOW_MAX set the ceilings";
+                    format!("`{key}: {asked}` exceeds the operator's limit; {most} is used instead");
+                let help = "lower it, or raise RETRY_BUDGET_MAX or RETRY_BUDGET_PER_WORKFLOW_MAX";
                 self.warn(DiagnosticCode::PoolAboveCeiling, span, message, help);
             }
         }
@@ -245,7 +244,7 @@ impl Lint<'_, '_> {
             && u64::try_from(items).unwrap_or(u64::MAX) > u64::from(limits.total)
         {
             let message = format!("{items} items share a pool of {} retries", limits.total);
-            let help = "if each may fail once, the pool has to be as large as the number of items";
+            let help = "raise it to at least the number of items if each may fail once";
             self.warn(DiagnosticCode::PoolBelowItems, total, message, help);
         }
     }
@@ -279,10 +278,10 @@ fn impossible(when: &Conditions, action: Option<&Action>) -> Option<&'static str
         return Some("exit code 0 is a success");
     }
     if !when.exit_codes.is_empty() && !when.signals.is_empty() {
-        return Some("a process that was ended by a signal has no exit code");
+        return Some("a process ended by a signal has no exit code");
     }
     if process && !when.statuses.is_empty() {
-        return Some("a process has no HTTP status, and a request no exit code");
+        return Some("a process has no HTTP status and a request has no exit code");
     }
     if is_http == Some(true) && process {
         return Some("an HTTP request has no exit code and no signal");

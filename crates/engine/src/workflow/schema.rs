@@ -45,7 +45,7 @@ struct SchemaDefinition {
     table: MappingTable,
     /// Whether the file has agents, whose names are keys of commands.
     agents: bool,
-    /// Whether it is a command inside of a handler, which has no handlers of its own.
+    /// Whether it is a command inside a handler, which has no handlers of its own.
     handled: bool,
 }
 
@@ -188,7 +188,6 @@ mod tests {
 
     use super::*;
 
-    /// Names of all definitions that this value leads to.
     fn reached(value: &Value, definitions: &Value, seen: &mut BTreeSet<String>) {
         match value {
             Value::Object(object) => {

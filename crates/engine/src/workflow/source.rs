@@ -1,4 +1,4 @@
-//! The text of a file, and places in it.
+//! The text of a file, and positions in it.
 
 use std::ops::Range;
 
@@ -59,7 +59,7 @@ impl Source {
         &self.text
     }
 
-    /// Where the span begins.
+    /// The position at which the span begins.
     pub fn position(&self, span: Span) -> Position {
         let at = span.range().start.min(self.text.len());
         let line = self.lines.partition_point(|start| *start <= at);
@@ -86,7 +86,7 @@ impl Source {
         self.position(Span { start, ..span })
     }
 
-    /// Where `needle` stands in `span`; all of `span` if it does not.
+    /// The span of `needle` within `span`; all of `span` if it is not found.
     pub(crate) fn find(&self, span: Span, needle: &str) -> Span {
         let within = self.text.get(span.range()).unwrap_or_default();
         match within.find(needle) {
@@ -98,7 +98,7 @@ impl Source {
         }
     }
 
-    /// Where a part of a text value stands. The value was read from `span`, where it may be indented,
+    /// The span of a part of a text value. The value was read from `span`, where it may be indented,
     /// quoted or folded: both are compared character by character, skipping what only the file has.
     pub(crate) fn locate(&self, span: Span, value: &str, part: Range<usize>) -> Span {
         let written = self.text.get(span.range()).unwrap_or_default();

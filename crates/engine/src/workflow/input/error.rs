@@ -6,7 +6,7 @@
 use super::format::InputFormat;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{message}", self.place())]
+#[error("{}{message}", self.location())]
 pub struct InputError {
     /// `None` if the document was read and holds the wrong value.
     pub format: Option<InputFormat>,
@@ -32,7 +32,7 @@ impl InputError {
         self
     }
 
-    /// Marks the place at this byte of the text.
+    /// Adds the line and column of this byte of the text.
     pub(super) fn at(self, text: &str, byte: usize) -> Self {
         let before = text.get(..byte).unwrap_or(text);
         let begun = before.rsplit('\n').next().unwrap_or_default();
@@ -45,7 +45,7 @@ impl InputError {
         self
     }
 
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         match (self.line, self.column) {
             (Some(line), Some(column)) => format!("line {line}, column {column}: "),
             (Some(line), None) => format!("line {line}: "),

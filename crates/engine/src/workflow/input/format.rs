@@ -43,13 +43,8 @@ impl InputFormat {
     }
 
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Json => "json",
-            Self::JsonLines => "jsonl",
-            Self::Csv => "csv",
-            Self::Tsv => "tsv",
-            Self::Lines => "lines",
-        }
+        let mut names = Self::NAMES.into_iter();
+        names.find_map(|(name, format)| (format == self).then_some(name)).unwrap_or_default()
     }
 }
 

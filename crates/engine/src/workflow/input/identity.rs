@@ -19,7 +19,6 @@ const LONGEST: usize = 256;
 /// Characters of a generated name that are its fingerprint.
 const PRINT_DIGITS: usize = 16;
 
-/// In the order of the items.
 pub(super) fn identities(items: &[Value]) -> Vec<String> {
     identities_by(items, fingerprint)
 }
@@ -62,9 +61,9 @@ fn own_names(items: &[Value]) -> Vec<(String, usize)> {
 
 fn own_name(item: &Value) -> Option<Cow<'_, str>> {
     match item {
-        Value::String(line) => can_be_said(line, LONGEST).then_some(Cow::Borrowed(line.as_str())),
+        Value::String(line) => is_typable(line, LONGEST).then_some(Cow::Borrowed(line.as_str())),
         Value::Object(fields) => match fields.get("id")? {
-            Value::String(id) => can_be_said(id, LONGEST).then_some(Cow::Borrowed(id)),
+            Value::String(id) => is_typable(id, LONGEST).then_some(Cow::Borrowed(id)),
             Value::Number(id) => {
                 let mut name = String::new();
                 write_number(id, &mut name).ok()?;
@@ -76,8 +75,8 @@ fn own_name(item: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Whether a person can read and type the name.
-fn can_be_said(name: &str, longest: usize) -> bool {
+/// Whether a user can read and type the name.
+fn is_typable(name: &str, longest: usize) -> bool {
     !name.is_empty() && name.chars().nth(longest).is_none() && !name.chars().any(char::is_control)
 }
 

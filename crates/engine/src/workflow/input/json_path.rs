@@ -1,4 +1,4 @@
-//! Where in a document the items are: a path in JSON (RFC 9535).
+//! A JSONPath (RFC 9535) that selects the items of a document.
 //!
 //! The library defines the language; this file bounds it. The library's parser recurses and reads a
 //! nested filter twice at every level, so a short text could take hours or the whole stack: nesting is
@@ -28,7 +28,7 @@ pub struct JsonPath {
 }
 
 impl JsonPath {
-    /// Blanks around the path do not matter.
+    /// Whitespace around the path is ignored.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         refuse_long(text)?;
         let path = text.trim();
@@ -45,13 +45,13 @@ impl JsonPath {
         })
     }
 
-    /// In the order of the document, or the one the path asks for.
+    /// In the order of the document, unless the path sets another.
     pub fn query<'v>(&self, document: &'v Value) -> Vec<&'v Value> {
         self.path.query(document).all()
     }
 
     /// The same values, moved out of the document instead of copied, if the path has the usual form
-    /// `$.items[*]`. Otherwise the document comes back untouched.
+    /// `$.items[*]`. Otherwise the document is returned unchanged.
     pub(super) fn take_elements(&self, mut document: Value) -> Result<Vec<Value>, Value> {
         let Some(names) = &self.usual else {
             return Err(document);
@@ -94,7 +94,7 @@ fn usual(path: &str) -> Option<Vec<String>> {
 
 fn no_root(path: &str, before: usize) -> SyntaxError {
     let end = before.saturating_add(path.chars().next().map_or(0, char::len_utf8));
-    let error = SyntaxError::new(before..end, "a JSONPath begins with `$`");
+    let error = SyntaxError::new(before..end, "a JSONPath must begin with `$`");
     match path {
         "" => error.help("write `$[*]` for the elements of an array"),
         _ => error.help("write `$.items[*]` for the elements of the field `items`"),
@@ -128,19 +128,19 @@ fn refuse_unbounded(path: &str, before: usize) -> Result<(), SyntaxError> {
         }
         if choices > MOST_CHOICES || descents > MOST_DESCENTS {
             let at = before.saturating_add(at);
-            let message = "the JSONPath may find more than anybody can use";
+            let message = "the JSONPath may select too many values";
             return Err(SyntaxError::new(at..at.saturating_add(1), message));
         }
         if brackets > MOST_BRACKETS || brackets.saturating_add(parentheses) > DEEPEST {
             let at = before.saturating_add(at);
-            let message = "the JSONPath is nested too deep";
+            let message = "the JSONPath is nested too deeply";
             return Err(SyntaxError::new(at..at.saturating_add(1), message));
         }
     }
     match quote {
         Some((open, at)) => {
             let at = before.saturating_add(at);
-            let message = format!("the closing `{open}` is missing");
+            let message = format!("a closing `{open}` is missing");
             Err(SyntaxError::new(at..at.saturating_add(1), message))
         }
         None => Ok(()),
@@ -153,9 +153,9 @@ fn refusal(path: &str, before: usize, error: &serde_json_path::ParseError) -> Sy
     let found = path.get(at..).and_then(|rest| rest.chars().next());
     let message = match (error.message(), found) {
         (message, Some(found)) if message.ends_with("parser error") => {
-            format!("`{}` does not continue a JSONPath", found.escape_debug())
+            format!("unexpected `{}` in the JSONPath", found.escape_debug())
         }
-        (message, None) if message.ends_with("parser error") => "the JSONPath ends too early".to_owned(),
+        (message, None) if message.ends_with("parser error") => "the JSONPath is incomplete".to_owned(),
         (message, _) => {
             let message = message.trim_start_matches("in long-hand segment, ");
             message.replace("lowercase alpha", "a letter")
@@ -190,15 +190,15 @@ mod tests {
     #[test]
     fn a_mistake_is_marked_where_it_is() {
         for (text, range, message) in [
-            ("", 0..0, "a JSONPath begins with `$`"),
-            (" items", 1..2, "a JSONPath begins with `$`"),
+            ("", 0..0, "a JSONPath must begin with `$`"),
+            (" items", 1..2, "a JSONPath must begin with `$`"),
             ("$.", 2..2, "in dot member name, must start with a letter or '_'"),
-            ("$.items[", 7..8, "`[` does not continue a JSONPath"),
+            ("$.items[", 7..8, "unexpected `[` in the JSONPath"),
             ("$.items[*", 9..9, "expected closing ']'"),
             (" $[?@.a = 1]", 8..9, "expected closing ']'"),
-            (" $['a', \"b\\u", 8..9, "the closing `\"` is missing"),
-            ("$['\\uD83D\\uD", 2..3, "the closing `'` is missing"),
-            ("$é", 1..3, "`é` does not continue a JSONPath"),
+            (" $['a', \"b\\u", 8..9, "a closing `\"` is missing"),
+            ("$['\\uD83D\\uD", 2..3, "a closing `'` is missing"),
+            ("$é", 1..3, "unexpected `é` in the JSONPath"),
             ("$[?foo(@.a)]", 3..4, "function name 'foo' is not defined"),
         ] {
             let error = JsonPath::parse(text).unwrap_err();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_path_can_find_is_bounded() {
+    fn the_number_of_selected_values_is_bounded() {
         assert!(JsonPath::parse("$[0, 1, 2]..a..b").is_ok());
         assert!(JsonPath::parse(&format!("${}", "[0,0]".repeat(20))).is_err());
         assert!(JsonPath::parse(&format!("${}", "..*".repeat(4))).is_err());
@@ -220,7 +220,7 @@ mod tests {
             assert!(JsonPath::parse(&nested(most)).is_ok(), "{open}");
             for n in [most + 1, 500] {
                 let error = JsonPath::parse(&nested(n)).unwrap_err();
-                assert_eq!(error.message, "the JSONPath is nested too deep");
+                assert_eq!(error.message, "the JSONPath is nested too deeply");
             }
         }
         let quoted = format!("$['{}\\'[[[[[[']", "(".repeat(100));

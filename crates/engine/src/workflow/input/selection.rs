@@ -118,10 +118,10 @@ fn no_array(document: &Value) -> InputError {
         Value::Array(_) => "an array",
         Value::Object(_) => "an object",
     };
-    let message = format!("the document is {kind}, not an array of items; `json_path` says where they are");
+    let message = format!("the document is {kind}, not an array of items");
     InputError::new(None, message).help(match array_in(document) {
-        Some(name) => format!("its field `{name}` is an array: `json_path: \"{}\"`", path_to(name)),
-        None => "as in `json_path: \"$.items[*]\"`".to_owned(),
+        Some(name) => format!("select the array in `{name}` with `json_path: \"{}\"`", path_to(name)),
+        None => "select the items with `json_path`, as in `json_path: \"$.items[*]\"`".to_owned(),
     })
 }
 

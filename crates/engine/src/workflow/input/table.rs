@@ -11,7 +11,7 @@ use super::error::InputError;
 use super::format::InputFormat;
 
 pub(super) fn read(text: &str, format: InputFormat) -> Result<Vec<Value>, InputError> {
-    let table = Table { text, format };
+    let table = DelimitedText { text, format };
     let mut reader =
         ReaderBuilder::new().delimiter(table.separator()).has_headers(false).from_reader(text.as_bytes());
     let mut record = StringRecord::new();
@@ -38,12 +38,12 @@ pub(super) fn read(text: &str, format: InputFormat) -> Result<Vec<Value>, InputE
 }
 
 #[derive(Clone, Copy)]
-struct Table<'t> {
+struct DelimitedText<'t> {
     text: &'t str,
     format: InputFormat,
 }
 
-impl Table<'_> {
+impl DelimitedText<'_> {
     fn separator(self) -> u8 {
         match self.format {
             InputFormat::Tsv => b'\t',
@@ -61,7 +61,7 @@ impl Table<'_> {
     }
 
     fn never_closed(self, quote: usize) -> InputError {
-        self.error("the quote is never closed").at(self.text, quote)
+        self.error("the quote is not closed").at(self.text, quote)
     }
 
     /// The parser counts the blank lines before a record as part of it.
@@ -87,7 +87,7 @@ impl Table<'_> {
         let mut neighbours = sorted.iter().zip(sorted.iter().skip(1));
         match neighbours.find_map(|(a, b)| (a == b).then_some(a)) {
             None => Ok(names),
-            Some(twice) => Err(self.at(start, format!("the header names `{twice}` twice"))),
+            Some(twice) => Err(self.at(start, format!("the header repeats `{twice}`"))),
         }
     }
 
@@ -99,7 +99,7 @@ impl Table<'_> {
                     return self.never_closed(quote);
                 }
                 let values = if *len == 1 { "value" } else { "values" };
-                let message = format!("the record has {len} {values}, the header {expected_len}");
+                let message = format!("the record has {len} {values}, but the header has {expected_len}");
                 self.at(start, message)
             }
             // The text is valid UTF-8 and in memory, so nothing else can fail.
@@ -110,7 +110,7 @@ impl Table<'_> {
     /// The last quote from `start` on, the beginning of a record, that is never closed.
     fn open_quote(self, start: usize) -> Option<usize> {
         #[derive(Clone, Copy)]
-        enum In {
+        enum QuoteState {
             Start,
             Plain,
             Quotes(usize),
@@ -118,19 +118,19 @@ impl Table<'_> {
             Closing(usize),
         }
         let rest = self.text.get(start..).unwrap_or_default();
-        let mut state = In::Start;
+        let mut state = QuoteState::Start;
         for (at, byte) in rest.bytes().enumerate() {
             state = match (state, byte) {
-                (In::Start, b'"') => In::Quotes(at),
-                (In::Quotes(open), b'"') => In::Closing(open),
-                (In::Closing(open), b'"') | (In::Quotes(open), _) => In::Quotes(open),
-                (_, b'\r' | b'\n') => In::Start,
-                (_, byte) if byte == self.separator() => In::Start,
-                _ => In::Plain,
+                (QuoteState::Start, b'"') => QuoteState::Quotes(at),
+                (QuoteState::Quotes(open), b'"') => QuoteState::Closing(open),
+                (QuoteState::Closing(open), b'"') | (QuoteState::Quotes(open), _) => QuoteState::Quotes(open),
+                (_, b'\r' | b'\n') => QuoteState::Start,
+                (_, byte) if byte == self.separator() => QuoteState::Start,
+                _ => QuoteState::Plain,
             };
         }
         match state {
-            In::Quotes(open) => Some(start.saturating_add(open)),
+            QuoteState::Quotes(open) => Some(start.saturating_add(open)),
             _ => None,
         }
     }
@@ -164,27 +164,27 @@ mod tests {
         assert_eq!(rows("").unwrap_err(), "the header is missing");
         assert_eq!(rows("\n\n").unwrap_err(), "the header is missing");
         assert_eq!(rows("a,,b\n").unwrap_err(), "line 1: column 2 of the header has no name");
-        assert_eq!(rows("\na,b,a\n1,2,3\n").unwrap_err(), "line 2: the header names `a` twice");
+        assert_eq!(rows("\na,b,a\n1,2,3\n").unwrap_err(), "line 2: the header repeats `a`");
     }
 
     #[test]
     fn a_record_that_does_not_fit_is_refused_with_its_line() {
         for (text, message) in [
-            ("a,b\n1,2\n3\n", "line 3: the record has 1 value, the header 2"),
-            ("a,b\n1,2,3\n", "line 2: the record has 3 values, the header 2"),
-            ("a,b\n\"x\ny\",2\n\r\n\n3\n", "line 6: the record has 1 value, the header 2"),
+            ("a,b\n1,2\n3\n", "line 3: the record has 1 value, but the header has 2"),
+            ("a,b\n1,2,3\n", "line 2: the record has 3 values, but the header has 2"),
+            ("a,b\n\"x\ny\",2\n\r\n\n3\n", "line 6: the record has 1 value, but the header has 2"),
         ] {
             assert_eq!(rows(text).unwrap_err(), message);
         }
     }
 
     #[test]
-    fn a_quote_that_is_never_closed_swallows_nothing() {
+    fn a_quote_that_is_not_closed_is_refused() {
         for (text, message) in [
-            ("a,b\n1,\"x\n2,y\n", "line 2, column 3: the quote is never closed"),
-            ("a,b\n1,2\n\"x\n2,y\n", "line 3, column 1: the quote is never closed"),
-            ("a,\"b\n1,2\n", "line 1, column 3: the quote is never closed"),
-            ("a,b\n1,\"x\"\"\n", "line 2, column 3: the quote is never closed"),
+            ("a,b\n1,\"x\n2,y\n", "line 2, column 3: the quote is not closed"),
+            ("a,b\n1,2\n\"x\n2,y\n", "line 3, column 1: the quote is not closed"),
+            ("a,\"b\n1,2\n", "line 1, column 3: the quote is not closed"),
+            ("a,b\n1,\"x\"\"\n", "line 2, column 3: the quote is not closed"),
         ] {
             assert_eq!(rows(text).unwrap_err(), message, "{text}");
         }

@@ -12,9 +12,9 @@ use crate::workflow::template::TextTemplate;
 
 #[derive(Clone, Debug)]
 pub struct Command {
-    /// The `id` in the file, or the kind and place.
+    /// The `id` in the file, or the kind and number.
     pub id: String,
-    /// Place among all commands of the workflow, from 0; jitter is drawn from it.
+    /// The number among all commands of the workflow, from 0; jitter is drawn from it.
     pub index: u64,
     pub action: Action,
     /// Of one attempt.
@@ -66,7 +66,6 @@ impl Command {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capture {
-    /// Later commands find the output under it.
     pub name: String,
     pub format: CaptureFormat,
 }
@@ -87,7 +86,6 @@ pub struct Handler {
     pub commands: Vec<Command>,
     /// Rounds of handler and one more attempt of the command.
     pub max_attempts: u32,
-    /// Whether the command counts as failed even if the handler succeeds.
     pub fail_workflow: bool,
 }
 
@@ -98,12 +96,12 @@ pub struct CommandBreaker {
     pub settings: BreakerSettings,
 }
 
-/// What becomes of an attempt that vanished with its process.
+/// What to do about an attempt whose process was lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnInterrupt {
     /// It is a failure like any other.
     #[default]
     Retry,
-    /// The command must not run again unasked.
+    /// The command runs again only when a user redrives it.
     Stop,
 }

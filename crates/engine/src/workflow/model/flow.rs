@@ -35,7 +35,6 @@ pub struct FlowStep {
     /// A condition in CEL for running the step at all.
     pub predicate: Option<Predicate>,
     pub retry: Arc<ResolvedRetry>,
-    /// Items that run at a time.
     pub parallelism: u32,
     pub labels: BTreeMap<String, String>,
     pub attributes: BTreeMap<String, Attribute>,

@@ -49,7 +49,6 @@ pub enum SettingPlace {
     ErrorPolicy,
     Workflow,
     WorkConfig,
-    /// Of the item or the job.
     Deadline,
 }
 

@@ -12,7 +12,6 @@ use crate::workflow::input::{InputFormat, Selection};
 use crate::workflow::source::Span;
 use crate::workflow::template::{ShellTemplate, TextTemplate};
 
-/// A checked description of a job. It never changes.
 #[derive(Clone, Debug)]
 pub struct Workflow {
     pub name: Option<String>,
@@ -125,11 +124,11 @@ impl MaxParallel {
     pub const DEFAULT: Self = Self::Number(10);
 }
 
-/// What becomes of attempts that still run when a step is complete.
+/// What to do with attempts that still run when a step is complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnComplete {
     #[default]
     Cancel,
-    /// They keep running, and their results are late.
+    /// They keep running; their results are late.
     Leave,
 }

@@ -16,7 +16,6 @@ use super::reader::{MappingFields, WorkflowReader};
 
 enum BreakerKey {
     Absent,
-    /// `breaker: false`.
     Declined,
     Given(CommandBreaker),
     /// The problem is reported.

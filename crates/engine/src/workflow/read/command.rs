@@ -15,7 +15,7 @@ use crate::workflow::yaml::{YamlNode, YamlValue};
 use super::layer::SettingsLayer;
 use super::reader::{MappingFields, WorkflowReader};
 
-/// What the commands of one part of the workflow inherit.
+/// The settings that the commands of one part of the workflow inherit.
 #[derive(Clone, Copy)]
 pub(super) struct CommandContext<'a> {
     /// The closest first.
@@ -39,7 +39,7 @@ impl WorkflowReader<'_> {
         commands
     }
 
-    /// Passes the commands on one by one: there may be a million.
+    /// Passes the commands on one by one, because there may be a million.
     pub(super) fn each_command(
         &mut self,
         node: &YamlNode<'_>,
@@ -91,7 +91,7 @@ impl WorkflowReader<'_> {
         Some(command)
     }
 
-    /// The kind of a command and its place: among the commands of the workflow, or of its handlers.
+    /// The kind of a command and its number among the commands of the workflow, or of its handlers.
     fn own_id(&mut self, kind: &str) -> String {
         let (part, place) = if self.scope.handler.is_some() {
             ("on_failure-", &mut self.handlers)
@@ -106,7 +106,6 @@ impl WorkflowReader<'_> {
         self.wrong(node.span, "a command must be a mapping, not text", format!("write `shell: {text}`"));
     }
 
-    /// The part that commands and handlers share.
     pub(super) fn core(
         &mut self,
         fields: &MappingFields<'_>,
@@ -260,7 +259,6 @@ impl WorkflowReader<'_> {
         })
     }
 
-    /// Commands of a handler have no handlers of their own.
     fn handler_commands(&mut self, node: &YamlNode<'_>) -> Vec<Command> {
         let inner = match &node.value {
             // `{commands: […]}` is the same as the list itself.

@@ -43,7 +43,6 @@ fn command(id: &str, index: u64, step: &FlowStep) -> Command {
     Command { timeout, breaker, ..Command::new(id.to_owned(), index, action, retry, step.span) }
 }
 
-/// A step that is not planned yet.
 pub(super) fn flow_step(id: String, index: u64, step: Arc<FlowStep>) -> Step {
     Step {
         commands: vec![command(&id, index, &step)],
@@ -96,7 +95,7 @@ impl WorkflowReader<'_> {
         }
     }
 
-    /// The aim, and where it is given: by the caller, or in the file.
+    /// The goals and initial attributes, from the caller or from the file, and their span.
     fn aim(&mut self, fields: &MappingFields<'_>) -> Option<(FlowGoals, Span)> {
         if let Some(aim) = self.aimed_at {
             return Some((aim.clone(), fields.span));
@@ -397,7 +396,6 @@ impl WorkflowReader<'_> {
         Some((entry.key.to_string(), attribute))
     }
 
-    /// A default is JSON written as text.
     fn default(&mut self, node: &YamlNode<'_>) -> Option<serde_json::Value> {
         let text = self.text(node)?;
         match serde_json::from_str(text) {

@@ -86,7 +86,7 @@ impl WorkflowReader<'_> {
         })
     }
 
-    /// `agent_timeout_secs` may stand in the map or in its `timeout_config`, but not differ.
+    /// `agent_timeout_secs` may be in the map and in its `timeout_config`, but not with two values.
     fn item_deadline(
         &mut self,
         map: &MappingFields<'_>,

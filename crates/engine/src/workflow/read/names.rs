@@ -66,7 +66,7 @@ impl WorkflowReader<'_> {
         self.parsed_text(node, text)
     }
 
-    /// A text, or a number or flag that stands for one, as in `PORT: 8080`.
+    /// A text, or a number or flag used as text, as in `PORT: 8080`.
     pub(super) fn scalar_template(&mut self, node: &YamlNode<'_>) -> Option<TextTemplate> {
         match node.value {
             YamlValue::Bool(_) | YamlValue::Integer(_) | YamlValue::Large(_) | YamlValue::Float(_) => {

@@ -26,15 +26,13 @@ pub(crate) struct WorkflowReader<'s> {
     /// Their names are keys of commands.
     pub(super) agents: BTreeSet<String>,
     pub(super) scope: NameScope,
-    /// Commands read so far; of those named by their place, the ones outside and inside of handlers;
-    /// and all ids.
+    /// Commands read so far; of those without an id, the ones outside and inside handlers; and all ids.
     pub(super) commands: u64,
     pub(super) places: u64,
     pub(super) handlers: u64,
     pub(super) ids: BTreeMap<Box<str>, Span>,
-    /// Read so far.
     pub(super) rules: usize,
-    /// Shared by everything that is not retried.
+    /// Shared by all commands that are not retried.
     pub(super) once: Arc<ResolvedRetry>,
     pub(super) breakers: BTreeMap<String, (BreakerSettings, Span)>,
 }
@@ -166,7 +164,6 @@ impl<'s> WorkflowReader<'s> {
         self.problem(DiagnosticCode::MissingKey, Span { start, end }, message);
     }
 
-    /// The value behind a key; a missing key is reported.
     pub(super) fn needed<'n>(
         &mut self,
         fields: &MappingFields<'n>,
@@ -192,7 +189,7 @@ impl<'s> WorkflowReader<'s> {
         }
     }
 
-    /// A number or a flag as it stands in the file, where it may stand for a text.
+    /// A number or a flag as written in the file, where it may be used as text.
     pub(crate) fn written<'n>(&self, node: &'n YamlNode<'n>) -> &'n str
     where
         's: 'n,
@@ -277,7 +274,6 @@ impl<'s> WorkflowReader<'s> {
         }
     }
 
-    /// A duration above zero.
     pub(crate) fn time_limit(&mut self, node: &YamlNode<'_>) -> Option<Duration> {
         let limit = self.duration(node)?;
         if limit.is_zero() {
@@ -287,7 +283,6 @@ impl<'s> WorkflowReader<'s> {
         Some(limit)
     }
 
-    /// Not negative.
     pub(crate) fn seconds(&mut self, node: &YamlNode<'_>) -> Option<Duration> {
         if let YamlValue::Text(text) = &node.value
             && let Ok(duration) = parse_duration(text)

@@ -21,7 +21,7 @@ pub(super) struct FailureRule {
     max_failures: Option<u64>,
     failure_threshold: Option<f64>,
     on_item_failure: Option<OnItemFailure>,
-    /// Where `on_item_failure: retry` stands: there are retries even if no block sets any.
+    /// The span of `on_item_failure: retry`, which enables retries even if no block sets any.
     pub(super) retries: Option<Span>,
 }
 
@@ -88,7 +88,7 @@ impl WorkflowReader<'_> {
         rule
     }
 
-    /// Three keys can say "stop at the first failure"; they must not say different things.
+    /// Three keys can set "stop at the first failure"; they must agree.
     fn check_failure_rule(&mut self, fields: &MappingFields<'_>, rule: &FailureRule) {
         let stop = rule.on_item_failure == Some(OnItemFailure::Stop);
         let first = stop || rule.continue_on_failure == Some(false);

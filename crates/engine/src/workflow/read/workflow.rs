@@ -162,7 +162,6 @@ impl WorkflowReader<'_> {
         mode
     }
 
-    /// Reads the settings that every mode has.
     fn frame(&mut self, fields: &MappingFields<'_>, mode: WorkflowMode) -> Workflow {
         let mut workflow = blank(mode);
         let name = fields.read("name", |node| self.text(node));
@@ -241,7 +240,6 @@ impl WorkflowReader<'_> {
         secrets
     }
 
-    /// Either key requests a pool.
     fn pool(&mut self, fields: &MappingFields<'_>) -> Option<PoolRequest> {
         let total = fields.get("retry_budget");
         let per_item = fields.get("retry_budget_per_workflow");

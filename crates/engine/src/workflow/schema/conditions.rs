@@ -68,7 +68,6 @@ fn one_action(known: Option<&[&str]>) -> Value {
     json!({"oneOf": alternatives})
 }
 
-/// Which keys belong to each mode.
 fn modes() -> Vec<Value> {
     let none = |mode| -> Map<_, _> {
         let keys = keys_of_other_modes(mode).into_iter();
@@ -97,7 +96,7 @@ fn modes() -> Vec<Value> {
     ]
 }
 
-/// Three keys can say "stop at the first failure"; they must not say different things.
+/// Three keys can set "stop at the first failure"; they must agree.
 fn tolerance() -> Vec<Value> {
     let first = json!({"anyOf": [is("on_item_failure", "stop"), is("continue_on_failure", false)]});
     vec![

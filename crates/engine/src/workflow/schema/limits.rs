@@ -9,7 +9,7 @@ use undaunted_policy::SIGNAL_NAMES;
 
 use crate::workflow::keys::{MappingKey, MappingTable, RESERVED_NAMES, ValueShape, keys_of_commands};
 
-/// Numbers, each directly before its unit. A fraction of a nanosecond is refused.
+/// Numbers, each followed by its unit. A fraction of a nanosecond is refused.
 pub(super) const DURATION: &str = "^\\s*(([0-9]+ns|[0-9]+(\\.[0-9]+)?\
      (us|µs|ms|s|sec|m|min|h|hr|d|w))\\s*)+$";
 
@@ -58,7 +58,6 @@ pub(super) fn of(table: MappingTable, key: MappingKey) -> Value {
     }
 }
 
-/// Counts have 32 bits.
 fn count_from(least: i64) -> Value {
     json!({"minimum": least, "maximum": u32::MAX})
 }

@@ -224,46 +224,34 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_refused_with_the_nearest() {
+        let unknown = |text: &str| format!("`{text}` is not a known name");
+        let near = |name: &str| format!("the nearest known name is `{name}`");
+        let known = |names: &str| format!("known names are {names}");
+        let maps = "`map.total`, `map.successful`, `map.failed`, `map.results` and `map.results_file`";
         for (text, message, help) in [
-            ("itm.x", "`itm.x` is not a known name", "the nearest known name is `item`"),
-            ("verson", "`verson` is not a known name", "the nearest known name is `version`"),
+            ("itm.x", unknown("itm.x"), near("item")),
+            ("verson", unknown("verson"), near("version")),
             (
                 "zebra.x",
-                "`zebra.x` is not a known name",
-                "known names are `item`, `item_file`, `map`, `step`, `env`, `workflow` and `version`",
+                unknown("zebra.x"),
+                known("`item`, `item_file`, `map`, `step`, `env`, `workflow` and `version`"),
             ),
-            ("map.totl", "`map.totl` is not a known name", "the nearest known name is `map.total`"),
-            (
-                "map.0",
-                "`map` must be followed by a name",
-                "known names are `map.total`, `map.successful`, `map.failed`, `map.results` and `map.results_file`",
-            ),
-            ("map.total.x", "`map.total` has no fields", "write `${map.total}`"),
-            (
-                "step.biuld.output",
-                "`step.biuld` is not a known name",
-                "the nearest known name is `step.build`",
-            ),
+            ("map.totl", unknown("map.totl"), near("map.total")),
+            ("map.0", "`map` must be followed by a name".into(), known(maps)),
+            ("map.total.x", "`map.total` has no fields".into(), "write `${map.total}`".into()),
+            ("step.biuld.output", unknown("step.biuld"), near("step.build")),
             (
                 "step.build",
-                "`step.build` must be followed by a name",
-                "known names are `step.build.output` and `step.build.status`",
+                "`step.build` must be followed by a name".into(),
+                known("`step.build.output` and `step.build.status`"),
             ),
-            (
-                "step.build.outptu",
-                "`step.build.outptu` is not a known name",
-                "the nearest known name is `step.build.output`",
-            ),
-            ("env.A.b", "`env.A.b` is not a known name", "write `env.NAME` for an environment variable"),
-            (
-                "workflow.nam",
-                "`workflow.nam` is not a known name",
-                "the nearest known name is `workflow.name`",
-            ),
-            ("item_file.x", "`item_file` has no fields", "write `${item_file}`"),
+            ("step.build.outptu", unknown("step.build.outptu"), near("step.build.output")),
+            ("env.A.b", unknown("env.A.b"), "write `env.NAME` for an environment variable".into()),
+            ("workflow.nam", unknown("workflow.nam"), near("workflow.name")),
+            ("item_file.x", "`item_file` has no fields".into(), "write `${item_file}`".into()),
         ] {
             let unknown = resolve(true, true, text).unwrap_err();
-            assert_eq!((unknown.message.as_str(), unknown.help.as_str()), (message, help));
+            assert_eq!((unknown.message, unknown.help), (message, help), "{text}");
         }
     }
 

@@ -12,9 +12,7 @@ use super::tree::{YamlEntry, YamlNode, YamlValue};
 use crate::workflow::diagnostic::{Diagnostic, DiagnosticCode, Problems};
 use crate::workflow::source::{Source, Span};
 
-/// Nesting of lists and mappings.
 const DEEPEST: usize = 100;
-/// Values that aliases may add to a file.
 const MOST_ALIASED: usize = 100_000;
 
 /// `None` if the text is not YAML. Problems that do not prevent reading are reported too.

@@ -21,22 +21,22 @@ fn the_elements_of_an_array_are_the_items() {
 }
 
 #[test]
-fn anything_else_is_refused_with_what_it_is() {
+fn a_document_that_is_no_array_is_refused() {
     for (document, message, help) in [
         (
             json!({"count": 1, "items": []}),
-            "the document is an object, not an array of items; `json_path` says where they are",
-            "its field `items` is an array: `json_path: \"$.items[*]\"`",
+            "the document is an object, not an array of items",
+            "select the array in `items` with `json_path: \"$.items[*]\"`",
         ),
         (
             json!({"the 'items'": []}),
-            "the document is an object, not an array of items; `json_path` says where they are",
-            r#"its field `the 'items'` is an array: `json_path: "$['the \'items\''][*]"`"#,
+            "the document is an object, not an array of items",
+            r#"select the array in `the 'items'` with `json_path: "$['the \'items\''][*]"`"#,
         ),
         (
             json!("x"),
-            "the document is a string, not an array of items; `json_path` says where they are",
-            "as in `json_path: \"$.items[*]\"`",
+            "the document is a string, not an array of items",
+            "select the items with `json_path`, as in `json_path: \"$.items[*]\"`",
         ),
     ] {
         let error = Selection::default().select(document).unwrap_err();
@@ -88,7 +88,7 @@ fn the_steps_come_in_their_order() {
 }
 
 #[test]
-fn sorting_keeps_the_order_of_what_it_does_not_tell_apart() {
+fn sorting_is_stable() {
     let selection = Selection { sort_by: Some(SortBy::parse("k DESC").unwrap()), ..Selection::default() };
     let document: Vec<Value> = (0..100).map(|n| json!({"k": n % 3, "n": n})).collect();
     let sorted = taken(&selection, Value::Array(document));
@@ -111,7 +111,7 @@ fn record() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn a_selection_is_what_its_words_say(
+    fn a_selection_filters_sorts_and_cuts_in_order(
         items in prop::collection::vec(record(), 0..20),
         offset in 0_usize..5,
         max_items in prop::option::of(0_usize..10),

@@ -1,7 +1,7 @@
 //! What a command does with its arguments, where it does more than take them.
 //!
 //! Some builtins take a name and evaluate it (`read`, `printf -v`, `declare`): what looks like the
-//! subscript of an array is run. Others take code (`eval`, `trap`, `sh -c`). A table lists these
+//! subscript of an array is executed. Others take code (`eval`, `trap`, `sh -c`). A table lists these
 //! arguments; any other command takes its arguments as data. `ssh` and interpreters that are no shells
 //! are left alone: what they do with a text is unknown here.
 

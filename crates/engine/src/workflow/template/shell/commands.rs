@@ -232,7 +232,7 @@ impl<'t> Commands<'t> {
         WordRole::Argument
     }
 
-    /// A line break, `;`, `&` or `|` begins a command, except inside of a list of words.
+    /// A line break, `;`, `&` or `|` begins a command, except inside a list of words.
     pub(super) fn separate(&mut self) {
         if self.in_condition() {
             return;
@@ -301,7 +301,7 @@ impl<'t> Commands<'t> {
             && matches!(self.role, WordRole::Command | WordRole::Prefix | WordRole::ForName)
     }
 
-    /// Inside of `[[ … ]]`.
+    /// Inside `[[ … ]]`.
     pub(super) fn in_condition(&self) -> bool {
         matches!(self.command, CommandKind::Condition | CommandKind::Operand)
     }

@@ -1,4 +1,4 @@
-//! The lexer's stack: one frame for each construct that the text is inside of, and how a variable is
+//! The lexer's stack: one frame for each construct that the text is inside, and how a variable is
 //! written there.
 //!
 //! The stack is data, not calls, so that a text of a million `$(` cannot overflow the call stack.
@@ -112,7 +112,7 @@ pub(super) enum ParameterStage {
 
 #[derive(Debug)]
 pub(super) struct ArithmeticExpansion {
-    /// Parentheses or brackets that are open inside of it.
+    /// Parentheses or brackets that are open inside it.
     pub(super) depth: usize,
     /// Whether it is `$[…]` and not `((…))`.
     pub(super) bracket: bool,

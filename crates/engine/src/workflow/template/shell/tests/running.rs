@@ -329,12 +329,12 @@ impl Choices<'_> {
         }
     }
 
-    /// The inside of double quotes, or of a here-document.
+    /// The inside double quotes, or of a here-document.
     fn quoted(&mut self, depth: usize, ticks: bool, body: bool) -> String {
         match self.pick(if depth == 0 { 1 } else { 6 }) {
             0 => "${item.x}".to_owned(),
             1 => format!("${{none:-{}}}", self.quoted(depth - 1, ticks, body)),
-            // No backquotes inside of quotes inside of quotes: shells disagree about them.
+            // No backquotes inside quotes inside quotes: shells disagree about them.
             2 if !body => format!("${{HOME:+\"{}\"}}", self.quoted(depth - 1, true, body)),
             3 if !body && !ticks => format!("`{}`", self.command(depth - 1, true)),
             _ => format!("$({}{}\n)", self.noise(), self.command(depth - 1, ticks)),
