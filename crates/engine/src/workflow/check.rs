@@ -117,7 +117,7 @@ pub fn check_bytes_by(
     }
 }
 
-/// Checks the definition of a step that stands alone.
+/// Checks the definition of a single step.
 pub fn check_step(source: &Source, operator: &Operator) -> Result<(String, FlowStep), Vec<Diagnostic>> {
     let mut reader = WorkflowReader::new(source, operator);
     let root = yaml::parse(source, &mut reader.problems);
@@ -130,7 +130,7 @@ pub fn check_step(source: &Source, operator: &Operator) -> Result<(String, FlowS
     }
 }
 
-/// Checks a `retry_config` that stands alone, with or without its outer key.
+/// Checks a single `retry_config`, with or without its outer key.
 pub fn check_retry_config(source: &Source) -> Result<ResolvedRetry, Vec<Diagnostic>> {
     let operator = Operator::default();
     let mut reader = WorkflowReader::new(source, &operator);

@@ -1,7 +1,7 @@
 //! A cursor over the text of a filter or a template. It only moves forward.
 //!
 //! It always stands between two characters, so slicing cannot fail, and it knows no grammar. For shell
-//! templates it sees the text as the shell does: before the shell runs what stands in backquotes, it
+//! templates it sees the text as the shell does: before the shell runs the text in backquotes, it
 //! removes one layer of backslashes, and one more for each backquote inside another. The cursor removes
 //! them as it moves, so that its users read plain characters and still know their position.
 
@@ -18,7 +18,7 @@ pub(super) enum CursorToken {
     Backquote(usize),
 }
 
-/// Where backquotes stand, which decides what a backslash escapes inside them.
+/// The context of backquotes, which decides what a backslash escapes inside them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BackquoteContext {
     Bare,
@@ -70,10 +70,9 @@ impl<'t> Cursor<'t> {
         self.layers > 0
     }
 
-    /// Whether one of the backquotes around it stands in a here-document.
+    /// Whether one of the backquotes around it is in a here-document.
     pub(super) fn in_here_document_backquotes(&self) -> bool {
-        let mut contexts = self.contexts.iter().take(self.layers);
-        contexts.any(|context| *context == BackquoteContext::HereDocument)
+        self.contexts.iter().take(self.layers).any(|context| *context == BackquoteContext::HereDocument)
     }
 
     /// Enters backquotes; `None` if they are nested too deep.

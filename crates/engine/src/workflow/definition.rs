@@ -50,8 +50,7 @@ fn known(value: &Value, table: MappingTable) -> Value {
 fn pick(entries: &Map<String, Value>, table: MappingTable, inner: impl Fn(&str, &Value) -> Value) -> Value {
     // Many clients send an empty text, which is not JSON, for an absent default.
     let given = |key: &str, value: &Value| key != "default" || value.as_str() != Some("");
-    let entries = entries.iter();
-    let entries = entries.filter(|(key, value)| table.key(key).is_some() && given(key, value));
+    let entries = entries.iter().filter(|(key, value)| table.key(key).is_some() && given(key, value));
     let entries = entries.map(|(key, value)| (key.clone(), inner(key, value)));
     Value::Object(entries.collect())
 }

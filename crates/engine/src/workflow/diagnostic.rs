@@ -39,11 +39,11 @@ codes! {
     DuplicateKey = "duplicate-key" Error;
     UnknownKey = "unknown-key" Error;
     MissingKey = "missing-key" Error;
-    /// A value of the wrong kind, or outside of what is accepted.
+    /// A value of the wrong kind, or out of range.
     WrongValue = "wrong-value" Error;
     Conflict = "conflict" Error;
     DuplicateId = "duplicate-id" Error;
-    /// A `${…}` that names nothing.
+    /// A `${…}` whose name is not known.
     UnknownName = "unknown-name" Error;
     BadExpression = "bad-expression" Error;
     /// A rule that holds, for a command without a breaker.

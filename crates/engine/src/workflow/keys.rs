@@ -106,8 +106,7 @@ pub(crate) fn keys_of_other_modes(mode: WorkflowMode) -> Vec<&'static str> {
 /// Keys of commands, which cannot be names of agents; `claude` is an agent already.
 pub(crate) fn keys_of_commands() -> BTreeSet<&'static str> {
     let tables = [MappingTable::Command, MappingTable::Handler].into_iter();
-    let names = tables.flat_map(MappingTable::keys).map(MappingKey::name);
-    names.filter(|name| *name != "claude").collect()
+    tables.flat_map(MappingTable::keys).map(MappingKey::name).filter(|name| *name != "claude").collect()
 }
 
 const COMMANDS: ValueShape = ValueShape::AnyOf(&[
@@ -186,8 +185,8 @@ tables! {
         secrets: ValueShape::MapOf(&ValueShape::Keys(MappingTable::Secret)), "Environment variables whose values are never recorded.";
         retry_config: ValueShape::Keys(MappingTable::RetryConfig), "How commands are retried, unless a closer block overrides it.";
         error_policy: ValueShape::Keys(MappingTable::ErrorPolicy), "How failures are handled.";
-        retry_budget: ValueShape::Count, "Retries for the whole job; 0 asks for the operator's default.";
-        retry_budget_per_workflow: ValueShape::Count, "Retries for any one item; 0 asks for the operator's default.";
+        retry_budget: ValueShape::Count, "Retries for the whole job; 0 requests the operator's default.";
+        retry_budget_per_workflow: ValueShape::Count, "Retries for any one item; 0 requests the operator's default.";
         deadline: ValueShape::Duration, "The time limit of the job.";
     }
     CommandList "a list of commands" {

@@ -62,8 +62,7 @@ impl Lint<'_, '_> {
             self.policy(&command.retry, command.span, Some(&command.action));
             self.last = Some(block);
         }
-        let handlers = command.on_failure.iter();
-        let handlers = handlers.flat_map(|handler| &handler.commands);
+        let handlers = command.on_failure.iter().flat_map(|handler| &handler.commands);
         for inner in handlers.chain(&command.on_success) {
             self.command(inner);
         }
@@ -128,8 +127,7 @@ impl Lint<'_, '_> {
     }
 
     fn endless(&mut self, policy: &Policy, span: Span) {
-        let own = policy.rules().table().iter();
-        let own = own.filter_map(|rule| rule.terms());
+        let own = policy.rules().table().iter().filter_map(|rule| rule.terms());
         let pool = self.workflow.pool.is_some() || self.operator.pool_for_all;
         let endless = |terms: &Terms| {
             let limits = terms.limits();
@@ -148,21 +146,18 @@ impl Lint<'_, '_> {
         let given = |setting| retry.origin(setting).is_some();
         if given("jitter_factor") && !matches!(pace.jitter(), Jitter::PlusMinus { .. }) {
             let message = "`jitter_factor` has no effect without `jitter: true`";
-            let help = "add `jitter: true`";
-            self.warn(DiagnosticCode::NoEffect, at("jitter_factor"), message, help);
+            self.warn(DiagnosticCode::NoEffect, at("jitter_factor"), message, "add `jitter: true`");
         }
         if given("initial_delay") && pace.initial_delay() > pace.max_delay() {
             let (first, cap) = (pace.initial_delay(), pace.max_delay());
             let message = format!("`initial_delay` is {first:?}, but no delay is longer than {cap:?}");
-            let help = "raise `max_delay`";
-            self.warn(DiagnosticCode::NoEffect, at("initial_delay"), message, help);
+            self.warn(DiagnosticCode::NoEffect, at("initial_delay"), message, "raise `max_delay`");
         }
         let process = action.is_some_and(|action| !matches!(action, Action::Http(_)));
         let origin = retry.origin("retry_statuses");
         if process && origin.map(|origin| origin.place) == Some(SettingPlace::Command) {
             let message = "`retry_statuses` has no effect: only an HTTP request has a status";
-            let help = "remove it";
-            self.warn(DiagnosticCode::NoEffect, at("retry_statuses"), message, help);
+            self.warn(DiagnosticCode::NoEffect, at("retry_statuses"), message, "remove it");
         }
     }
 
@@ -179,8 +174,7 @@ impl Lint<'_, '_> {
             };
             if let Some(why) = why {
                 let message = format!("rule {} can never match: {why}", index.saturating_add(1));
-                let help = "remove it or move it up";
-                self.warn(DiagnosticCode::RuleNeverMatches, span, message, help);
+                self.warn(DiagnosticCode::RuleNeverMatches, span, message, "remove it or move it up");
             }
         }
     }
@@ -216,20 +210,20 @@ impl Lint<'_, '_> {
     }
 
     fn pool(&mut self) {
-        let asked = self.workflow.pool;
-        let Some(pool) = asked.or(self.operator.pool_for_all.then(PoolRequest::default)) else {
+        let requested = self.workflow.pool;
+        let Some(pool) = requested.or(self.operator.pool_for_all.then(PoolRequest::default)) else {
             return;
         };
         let ceilings = &self.operator.ceilings;
         let [total, per_item] = pool.spans;
-        let asked = [
+        let requested = [
             ("retry_budget", pool.total, ceilings.max_total, total),
             ("retry_budget_per_workflow", pool.per_item, ceilings.max_per_item, per_item),
         ];
-        for (key, asked, most, span) in asked {
-            if asked > most {
+        for (key, number, most, span) in requested {
+            if number > most {
                 let message =
-                    format!("`{key}: {asked}` exceeds the operator's limit; {most} is used instead");
+                    format!("`{key}: {number}` exceeds the operator's limit; {most} is used instead");
                 let help = "lower it, or raise RETRY_BUDGET_MAX or RETRY_BUDGET_PER_WORKFLOW_MAX";
                 self.warn(DiagnosticCode::PoolAboveCeiling, span, message, help);
             }
@@ -256,8 +250,7 @@ fn covers(earlier: &Conditions, later: &Conditions) -> bool {
         earlier.is_empty() || (!later.is_empty() && later.iter().all(|one| earlier.contains(one)))
     }
     let within = |range: &RangeInclusive<u16>| {
-        let mut wider = earlier.statuses.iter();
-        wider.any(|other| other.start() <= range.start() && range.end() <= other.end())
+        earlier.statuses.iter().any(|other| other.start() <= range.start() && range.end() <= other.end())
     };
     let statuses =
         earlier.statuses.is_empty() || (!later.statuses.is_empty() && later.statuses.iter().all(within));
@@ -272,29 +265,19 @@ fn covers(earlier: &Conditions, later: &Conditions) -> bool {
 
 /// Why no failure can meet the conditions; of this command, if one is given.
 fn impossible(when: &Conditions, action: Option<&Action>) -> Option<&'static str> {
-    let process = !when.exit_codes.is_empty() || !when.signals.is_empty();
-    let is_http = action.map(|action| matches!(action, Action::Http(_)));
-    if !when.exit_codes.is_empty() && when.exit_codes.iter().all(|code| *code == 0) {
-        return Some("exit code 0 is a success");
-    }
-    if !when.exit_codes.is_empty() && !when.signals.is_empty() {
-        return Some("a process ended by a signal has no exit code");
-    }
-    if process && !when.statuses.is_empty() {
-        return Some("a process has no HTTP status and a request has no exit code");
-    }
-    if is_http == Some(true) && process {
-        return Some("an HTTP request has no exit code and no signal");
-    }
-    if is_http == Some(false) && !when.statuses.is_empty() {
-        return Some("only an HTTP request has a status");
-    }
-    let throttled = ClassName::Class(FailureClass::Throttled);
-    if is_http == Some(false)
-        && !when.classes.is_empty()
-        && when.classes.iter().all(|class| *class == throttled)
-    {
-        return Some("only an HTTP request is throttled");
-    }
-    None
+    let (exits, signals) = (!when.exit_codes.is_empty(), !when.signals.is_empty());
+    let statuses = !when.statuses.is_empty();
+    let throttled = |class: &ClassName| *class == ClassName::Class(FailureClass::Throttled);
+    let is_throttled = !when.classes.is_empty() && when.classes.iter().all(throttled);
+    let is_http = action.is_some_and(|action| matches!(action, Action::Http(_)));
+    let is_process = action.is_some() && !is_http;
+    let reasons = [
+        (exits && when.exit_codes.iter().all(|code| *code == 0), "exit code 0 is a success"),
+        (exits && signals, "a process ended by a signal has no exit code"),
+        ((exits || signals) && statuses, "a process has no HTTP status and a request has no exit code"),
+        (is_http && (exits || signals), "an HTTP request has no exit code and no signal"),
+        (is_process && statuses, "only an HTTP request has a status"),
+        (is_process && is_throttled, "only an HTTP request is throttled"),
+    ];
+    reasons.into_iter().find_map(|(applies, why)| applies.then_some(why))
 }

@@ -19,8 +19,8 @@ pub fn schema() -> Value {
     let definitions: Map<_, _> =
         SchemaDefinition::all().map(|definition| (definition.name(), definition.schema())).collect();
     let whole = |agents| SchemaDefinition::new(MappingTable::Workflow, agents).reference();
-    // Conditions instead of `anyOf`: an editor then reports what is wrong with the variant that was
-    // meant, not that none fits.
+    // Conditions instead of `anyOf`: an editor then reports what is wrong with the variant that applies,
+    // not that none fits.
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Undaunted workflow",
@@ -214,8 +214,7 @@ mod tests {
 
     #[test]
     fn commands_with_and_without_agents_are_never_mixed() {
-        let schema = schema();
-        let definitions = schema.get("$defs").cloned().unwrap_or_default();
+        let definitions = schema().get("$defs").cloned().unwrap_or_default();
         for agents in [false, true] {
             let mut seen = BTreeSet::new();
             let workflow = SchemaDefinition::new(MappingTable::Workflow, agents).reference();

@@ -69,8 +69,7 @@ impl Source {
     }
 
     fn line_start(&self, number: usize) -> usize {
-        let start = self.lines.get(number.saturating_sub(1));
-        start.copied().unwrap_or_default()
+        self.lines.get(number.saturating_sub(1)).copied().unwrap_or_default()
     }
 
     /// The number of the first line, and the bytes of all lines from the first span to the last.

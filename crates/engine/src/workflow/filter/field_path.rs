@@ -169,8 +169,7 @@ mod tests {
         let item = json!({
             "a": {"b": [10, {"c": 20}]}, "content-type": 1, "odd name": 2, "item": 3, "0": 4, "größe": 5
         });
-        let path = FieldPath::parse(path).unwrap();
-        path.get(&item).cloned().unwrap_or_else(|| json!("nothing"))
+        FieldPath::parse(path).unwrap().get(&item).cloned().unwrap_or_else(|| json!("nothing"))
     }
 
     #[test]

@@ -70,8 +70,7 @@ fn numbers(a: &Number, b: &Number) -> Ordering {
 }
 
 fn integer(number: &Number) -> Option<i128> {
-    let signed = number.as_i64().map(i128::from);
-    signed.or_else(|| number.as_u64().map(i128::from))
+    number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
 }
 
 fn float(number: &Number) -> f64 {

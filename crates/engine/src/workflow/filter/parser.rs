@@ -105,8 +105,7 @@ impl FilterParser<'_> {
             _ => return Ok(left),
         };
         if self.next.token.is_relation() {
-            let message = "comparisons cannot be chained";
-            let error = SyntaxError::new(self.next.range.clone(), message);
+            let error = SyntaxError::new(self.next.range.clone(), "comparisons cannot be chained");
             return Err(error.help("write `1 < a && a < 5`, or use parentheses"));
         }
         if negated {
@@ -246,7 +245,7 @@ impl FilterParser<'_> {
     }
 }
 
-/// One part stands for itself; only several are wrapped.
+/// A single part is not wrapped.
 fn alone(mut parts: Vec<Expression>, around: fn(Vec<Expression>) -> Expression) -> Expression {
     match (parts.pop(), parts.is_empty()) {
         (Some(only), true) => only,

@@ -38,13 +38,11 @@ fn escape(cursor: &mut Cursor<'_>, start: usize) -> Result<char, SyntaxError> {
         Some('u') => return code_point(cursor, start),
         Some(other) => {
             let sequence = quote(&format!("\\{other}")).replace("\\\\", "\\");
-            let message = format!("unknown escape {sequence}");
-            let error = SyntaxError::new(cursor.since(start), message);
+            let error = SyntaxError::new(cursor.since(start), format!("unknown escape {sequence}"));
             return Err(error.help("write `\\\\` for a backslash"));
         }
         None => {
-            let message = "the text ends after a backslash";
-            return Err(SyntaxError::new(cursor.since(start), message));
+            return Err(SyntaxError::new(cursor.since(start), "the text ends after a backslash"));
         }
     })
 }

@@ -70,17 +70,14 @@ impl SortBy {
         rows.sort_by(|(a, _), (b, _)| self.first_difference(a.iter().copied().zip(b.iter().copied())));
         let places: Vec<usize> = rows.into_iter().map(|(_, place)| place).collect();
         let mut items: Vec<Option<V>> = items.into_iter().map(Some).collect();
-        let sorted = places.into_iter();
-        let sorted = sorted.filter_map(|place| items.get_mut(place)?.take());
-        sorted.collect()
+        places.into_iter().filter_map(|place| items.get_mut(place)?.take()).collect()
     }
 
     fn first_difference<'v>(
         &self,
         values: impl Iterator<Item = (Option<&'v Value>, Option<&'v Value>)>,
     ) -> Ordering {
-        let terms = self.terms.iter().zip(values);
-        let mut orders = terms.map(|(term, (a, b))| term.compare(a, b));
+        let mut orders = self.terms.iter().zip(values).map(|(term, (a, b))| term.compare(a, b));
         orders.find(|it| it.is_ne()).unwrap_or(Ordering::Equal)
     }
 
@@ -122,12 +119,12 @@ fn word<T: Copy>(cursor: &mut Cursor<'_>, meanings: &[(&str, T)]) -> Option<T> {
     cursor.skip_whitespace();
     let mut ahead = *cursor;
     let written = name(&mut ahead);
-    let meant = meanings.iter().find(|(word, _)| written.eq_ignore_ascii_case(word));
-    if meant.is_some() {
+    let meaning = meanings.iter().find(|(word, _)| written.eq_ignore_ascii_case(word));
+    if meaning.is_some() {
         *cursor = ahead;
         cursor.skip_whitespace();
     }
-    meant.map(|(_, meaning)| *meaning)
+    meaning.map(|(_, meaning)| *meaning)
 }
 
 #[cfg(test)]

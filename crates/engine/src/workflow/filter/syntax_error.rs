@@ -51,8 +51,7 @@ pub(super) fn next_word(cursor: &Cursor<'_>) -> String {
 /// A piece of the text inside a message: in backquotes, on one line and not too long.
 pub(super) fn quote(piece: &str) -> String {
     const MOST: usize = 30;
-    let piece = piece.escape_debug().to_string().replace("\\'", "'");
-    let piece = piece.replace("\\\"", "\"");
+    let piece = piece.escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\"");
     match piece.char_indices().nth(MOST) {
         None => format!("`{piece}`"),
         Some((most, _)) => format!("`{}…`", piece.get(..most).unwrap_or_default()),

@@ -83,8 +83,7 @@ fn text() -> impl Strategy<Value = String> {
 
 #[track_caller]
 fn holds(filter: &str, item: &Value) -> bool {
-    let filter = Filter::parse(filter).unwrap_or_else(|error| panic!("{filter}: {error:?}"));
-    filter.matches(item)
+    Filter::parse(filter).unwrap_or_else(|error| panic!("{filter}: {error:?}")).matches(item)
 }
 
 fn marks_a_piece_of(text: &str, error: &SyntaxError) -> bool {
@@ -111,7 +110,7 @@ proptest! {
 
     #[test]
     fn a_literal_is_the_value_it_spells(value in literal()) {
-        // What it spells is what the input would read it as; its last digit may have moved.
+        // The value is the one that the input would read; its last digit may differ.
         let text = value.to_string();
         let value: Value = serde_json::from_str(&text).unwrap();
         for filter in [format!("item == {text}"), format!("item in [{text}]")] {

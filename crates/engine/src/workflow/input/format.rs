@@ -37,11 +37,6 @@ impl InputFormat {
         }
     }
 
-    pub fn of_name(name: &str) -> Option<Self> {
-        let mut names = Self::NAMES.into_iter();
-        names.find_map(|(known, format)| (known == name).then_some(format))
-    }
-
     pub fn name(self) -> &'static str {
         let mut names = Self::NAMES.into_iter();
         names.find_map(|(name, format)| (format == self).then_some(name)).unwrap_or_default()
@@ -74,14 +69,5 @@ mod tests {
         ] {
             assert_eq!(InputFormat::of_path(path), format, "{path}");
         }
-    }
-
-    #[test]
-    fn a_format_is_found_by_its_name() {
-        for (name, format) in InputFormat::NAMES {
-            assert_eq!(InputFormat::of_name(name), Some(format));
-            assert_eq!(format.to_string(), name);
-        }
-        assert_eq!(InputFormat::of_name("yaml"), None);
     }
 }

@@ -6,13 +6,19 @@
 //! conflict either: an own name that several items have is used by none of them; a generated name that
 //! is an item's own name is skipped; contents that share a fingerprint are numbered in the order of
 //! their texts.
+//!
+//! A fingerprint is the hash of the canonical JSON of a value (no whitespace, keys sorted). It must never
+//! change, so the JSON is written here: the next version of a library might print a float or escape a
+//! letter differently.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write};
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
-use super::canonical::{fingerprint, write_canonical, write_number};
+use crate::fnv::Fnv1a;
+use crate::workflow::filter::sorted_entries;
 
 /// In characters: a name is part of every event of its item.
 const LONGEST: usize = 256;
@@ -46,8 +52,7 @@ fn put(names: &mut [Option<String>], index: usize, name: String) {
 
 /// Own names that only one item has, with its index.
 fn own_names(items: &[Value]) -> Vec<(String, usize)> {
-    let claims = items.iter().zip(0..);
-    let claims = claims.filter_map(|(item, index)| Some((own_name(item)?, index)));
+    let claims = items.iter().zip(0..).filter_map(|(item, index)| Some((own_name(item)?, index)));
     let mut claims: Vec<(Cow<'_, str>, usize)> = claims.collect();
     claims.sort_unstable();
     claims
@@ -133,6 +138,87 @@ fn by_content(items: &[Value], sharers: &[(u64, usize)]) -> Vec<usize> {
         contents.entry(text).or_default().push(*index);
     }
     contents.into_values().flatten().collect()
+}
+
+/// Equal contents have equal fingerprints, now and in every later version.
+fn fingerprint(value: &Value) -> u64 {
+    let mut hash = Fnv1a::default();
+    // `Fnv1a` never returns an error.
+    let _ = write_canonical(value, &mut hash);
+    hash.0
+}
+
+fn write_canonical(value: &Value, out: &mut impl Write) -> fmt::Result {
+    match value {
+        Value::Null => out.write_str("null"),
+        Value::Bool(true) => out.write_str("true"),
+        Value::Bool(false) => out.write_str("false"),
+        Value::Number(number) => write_number(number, out),
+        Value::String(text) => write_text(text, out),
+        Value::Array(elements) => {
+            let mut before = '[';
+            for element in elements {
+                out.write_char(before)?;
+                write_canonical(element, out)?;
+                before = ',';
+            }
+            out.write_str(if before == '[' { "[]" } else { "]" })
+        }
+        Value::Object(fields) => {
+            let mut before = '{';
+            for (name, field) in sorted_entries(fields) {
+                out.write_char(before)?;
+                write_text(name, out)?;
+                out.write_char(':')?;
+                write_canonical(field, out)?;
+                before = ',';
+            }
+            out.write_str(if before == '{' { "{}" } else { "}" })
+        }
+    }
+}
+
+/// An integer is its digits; a float always has a point or an exponent, so `1` and `1.0` differ.
+fn write_number(number: &Number, out: &mut impl Write) -> fmt::Result {
+    if let Some(integer) = number.as_i64() {
+        return write!(out, "{integer}");
+    }
+    if let Some(integer) = number.as_u64() {
+        return write!(out, "{integer}");
+    }
+    let float = number.as_f64().unwrap_or(f64::NAN);
+    let size = float.abs();
+    if size != 0.0 && !(1e-5..1e16).contains(&size) {
+        return write!(out, "{float:e}");
+    }
+    write!(out, "{float}")?;
+    if float.fract() == 0.0 {
+        out.write_str(".0")?;
+    }
+    Ok(())
+}
+
+/// Only what JSON demands is escaped: quotes, backslashes and control characters below a blank.
+fn write_text(text: &str, out: &mut impl Write) -> fmt::Result {
+    out.write_char('"')?;
+    for piece in text.split_inclusive(needs_escape) {
+        let mut plain = piece.chars();
+        match plain.next_back() {
+            Some(last) if needs_escape(last) => {
+                out.write_str(plain.as_str())?;
+                match last {
+                    '"' | '\\' => write!(out, "\\{last}")?,
+                    _ => write!(out, "\\u{:04x}", u32::from(last))?,
+                }
+            }
+            _ => out.write_str(piece)?,
+        }
+    }
+    out.write_char('"')
+}
+
+fn needs_escape(c: char) -> bool {
+    c < ' ' || c == '"' || c == '\\'
 }
 
 #[cfg(test)]

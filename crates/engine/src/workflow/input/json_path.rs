@@ -102,6 +102,10 @@ fn no_root(path: &str, before: usize) -> SyntaxError {
 }
 
 fn refuse_unbounded(path: &str, before: usize) -> Result<(), SyntaxError> {
+    let mark = |at: usize, message: String| {
+        let at = before.saturating_add(at);
+        SyntaxError::new(at..at.saturating_add(1), message)
+    };
     let (mut brackets, mut parentheses) = (0_usize, 0_usize);
     let (mut choices, mut descents) = (0_usize, 0_usize);
     let mut quote = None;
@@ -127,22 +131,14 @@ fn refuse_unbounded(path: &str, before: usize) -> Result<(), SyntaxError> {
             _ => {}
         }
         if choices > MOST_CHOICES || descents > MOST_DESCENTS {
-            let at = before.saturating_add(at);
-            let message = "the JSONPath may select too many values";
-            return Err(SyntaxError::new(at..at.saturating_add(1), message));
+            return Err(mark(at, "the JSONPath may select too many values".to_owned()));
         }
         if brackets > MOST_BRACKETS || brackets.saturating_add(parentheses) > DEEPEST {
-            let at = before.saturating_add(at);
-            let message = "the JSONPath is nested too deeply";
-            return Err(SyntaxError::new(at..at.saturating_add(1), message));
+            return Err(mark(at, "the JSONPath is nested too deeply".to_owned()));
         }
     }
     match quote {
-        Some((open, at)) => {
-            let at = before.saturating_add(at);
-            let message = format!("a closing `{open}` is missing");
-            Err(SyntaxError::new(at..at.saturating_add(1), message))
-        }
+        Some((open, at)) => Err(mark(at, format!("a closing `{open}` is missing"))),
         None => Ok(()),
     }
 }
@@ -157,8 +153,7 @@ fn refusal(path: &str, before: usize, error: &serde_json_path::ParseError) -> Sy
         }
         (message, None) if message.ends_with("parser error") => "the JSONPath is incomplete".to_owned(),
         (message, _) => {
-            let message = message.trim_start_matches("in long-hand segment, ");
-            message.replace("lowercase alpha", "a letter")
+            message.trim_start_matches("in long-hand segment, ").replace("lowercase alpha", "a letter")
         }
     };
     let start = before.saturating_add(at);
@@ -173,8 +168,7 @@ mod tests {
 
     fn found(path: &str) -> Value {
         let document = json!({"items": [{"n": 1, "sub": [{"n": 2}]}, {"n": 3}], "n": 0});
-        let path = JsonPath::parse(path).unwrap();
-        path.query(&document).into_iter().cloned().collect()
+        JsonPath::parse(path).unwrap().query(&document).into_iter().cloned().collect()
     }
 
     #[test]

@@ -3,8 +3,6 @@
 //! Bytes in, values out: opening the file or running the command is done elsewhere, so the same bytes
 //! always give the same items. [`read`] parses, [`Selection`] selects and names each [`WorkItem`].
 
-mod canonical;
-mod error;
 mod format;
 mod identity;
 mod json_path;
@@ -14,8 +12,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use error::InputError;
 pub use format::InputFormat;
 pub use json_path::JsonPath;
-pub use reader::read;
+pub use reader::{InputError, read};
 pub use selection::{Selection, WorkItem};

@@ -5,9 +5,59 @@
 
 use serde_json::Value;
 
-use super::error::InputError;
 use super::format::InputFormat;
 use super::table;
+
+/// Why an input was refused, and where. Lines and columns are counted from 1 and columns in characters,
+/// as editors show them. The caller adds the name of the file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{message}", self.location())]
+pub struct InputError {
+    /// `None` if the document was read and holds the wrong value.
+    pub format: Option<InputFormat>,
+    pub line: Option<usize>,
+    pub column: Option<usize>,
+    /// A lower-case clause.
+    pub message: String,
+    pub help: Option<String>,
+}
+
+impl InputError {
+    pub(super) fn new(format: Option<InputFormat>, message: impl Into<String>) -> Self {
+        Self { format, line: None, column: None, message: message.into(), help: None }
+    }
+
+    pub(super) fn at_line(mut self, line: usize) -> Self {
+        self.line = Some(line);
+        self
+    }
+
+    pub(super) fn at_column(mut self, column: usize) -> Self {
+        self.column = Some(column);
+        self
+    }
+
+    /// Adds the line and column of this byte of the text.
+    pub(super) fn at(self, text: &str, byte: usize) -> Self {
+        let before = text.get(..byte).unwrap_or(text);
+        let begun = before.rsplit('\n').next().unwrap_or_default();
+        self.at_line(before.matches('\n').count().saturating_add(1))
+            .at_column(begun.chars().count().saturating_add(1))
+    }
+
+    pub(super) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    fn location(&self) -> String {
+        match (self.line, self.column) {
+            (Some(line), Some(column)) => format!("line {line}, column {column}: "),
+            (Some(line), None) => format!("line {line}: "),
+            (None, _) => String::new(),
+        }
+    }
+}
 
 /// JSON gives its document, every other format an array of its lines or records.
 pub fn read(bytes: &[u8], format: InputFormat) -> Result<Value, InputError> {
@@ -61,8 +111,7 @@ fn refusal(error: &serde_json::Error, line: &str, format: InputFormat) -> InputE
 
 fn clause(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    let split = text.rsplit_once(" at line ");
-    let clause = split.map_or(text.as_str(), |(clause, _)| clause);
+    let clause = text.rsplit_once(" at line ").map_or(text.as_str(), |(clause, _)| clause);
     clause.replacen("EOF while", "the text ends while", 1)
 }
 
@@ -107,5 +156,14 @@ mod tests {
         ] {
             assert_eq!(read_lines(text), Value::from(lines), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_place_is_counted_in_lines_and_characters() {
+        let error = InputError::new(Some(InputFormat::Json), "expected value");
+        assert_eq!(error.to_string(), "expected value");
+        assert_eq!(error.clone().at_line(3).to_string(), "line 3: expected value");
+        let text = "a\nüöä!";
+        assert_eq!(error.at(text, 8).to_string(), "line 2, column 4: expected value");
     }
 }

@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::error::InputError;
 use super::identity::identities;
 use super::json_path::JsonPath;
+use super::reader::InputError;
 use crate::workflow::filter::{FieldPath, Filter, SortBy, compare};
 
 /// An item of a step, and the name it keeps.
@@ -52,10 +52,7 @@ impl Selection {
     fn found(&self, path: &JsonPath, document: Value) -> Vec<Value> {
         match path.take_elements(document) {
             Ok(elements) => self.narrowed(elements),
-            Err(document) => {
-                let nodes = self.narrowed(path.query(&document));
-                nodes.into_iter().cloned().collect()
-            }
+            Err(document) => self.narrowed(path.query(&document)).into_iter().cloned().collect(),
         }
     }
 
@@ -105,8 +102,7 @@ fn distinct<V: Borrow<Value>>(items: Vec<V>, path: &FieldPath) -> Vec<V> {
         .iter()
         .map(|item| seen.insert(Ranked(path.get(item.borrow()).unwrap_or(&Value::Null))))
         .collect();
-    let items = items.into_iter().zip(first);
-    items.filter_map(|(item, first)| first.then_some(item)).collect()
+    items.into_iter().zip(first).filter_map(|(item, first)| first.then_some(item)).collect()
 }
 
 fn no_array(document: &Value) -> InputError {
@@ -126,8 +122,7 @@ fn no_array(document: &Value) -> InputError {
 }
 
 fn array_in(document: &Value) -> Option<&str> {
-    let mut fields = document.as_object()?.iter();
-    fields.find_map(|(name, value)| value.is_array().then_some(name.as_str()))
+    document.as_object()?.iter().find_map(|(name, value)| value.is_array().then_some(name.as_str()))
 }
 
 fn path_to(name: &str) -> String {

@@ -7,8 +7,8 @@
 use csv::{ErrorKind, ReaderBuilder, StringRecord};
 use serde_json::{Map, Value};
 
-use super::error::InputError;
 use super::format::InputFormat;
+use super::reader::InputError;
 
 pub(super) fn read(text: &str, format: InputFormat) -> Result<Vec<Value>, InputError> {
     let table = DelimitedText { text, format };

@@ -37,12 +37,12 @@ pub enum WorkflowMode {
     Flow,
 }
 
-/// 0 asks for the operator's default.
+/// 0 requests the operator's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolRequest {
     pub total: u32,
     pub per_item: u32,
-    /// Of the keys that ask for the two.
+    /// Of the keys `retry_budget` and `retry_budget_per_workflow`.
     pub spans: [Span; 2],
 }
 

@@ -11,8 +11,7 @@ impl WorkflowReader<'_> {
     pub(super) fn action(&mut self, fields: &MappingFields<'_>, table: MappingTable) -> Option<Action> {
         let kinds = ["shell", "http", "write_file"];
         let is_kind = |key: &str| kinds.contains(&key) || key == "function" || self.is_agent(table, key);
-        let entries = fields.entries.iter();
-        let mut actions = entries.filter(|entry| is_kind(&entry.key));
+        let mut actions = fields.entries.iter().filter(|entry| is_kind(&entry.key));
         let (first, second) = (actions.next(), actions.next());
         let Some(first) = first else {
             // An unknown key may be a misspelled action, and is reported already.
@@ -70,8 +69,7 @@ impl WorkflowReader<'_> {
         let methods = HTTP_METHODS.map(|method| (method, method));
         let fields = self.fields(node, MappingTable::Http)?;
         let method = fields.read("method", |node| self.word(node, &methods));
-        let headers = fields.get("headers");
-        let headers = headers.map(|node| self.texts(node, "a header"));
+        let headers = fields.get("headers").map(|node| self.texts(node, "a header"));
         let body = fields.read("body", |node| match node.value {
             YamlValue::Text(_) => self.text_template(node).map(HttpBody::Text),
             _ => self.json_template(node).map(HttpBody::Json),

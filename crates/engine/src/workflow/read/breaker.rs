@@ -1,7 +1,7 @@
 //! Circuit breakers: which commands and steps have one, and its name.
 //!
-//! A breaker is opt-in. `breaker: true` asks for one with the default settings, a mapping for one with
-//! settings of its own. A request without a `name` uses the breaker of the origin it goes to, which is
+//! A breaker is opt-in. `breaker: true` requests one with the default settings, a mapping one with other
+//! settings. A request without a `name` uses the breaker of the origin it goes to, which is
 //! known when its address is filled in; any other command has one of its own.
 
 use undaunted_policy::{BreakerSettings, WhenOpen};
@@ -78,8 +78,7 @@ impl WorkflowReader<'_> {
             YamlValue::Map(_) => self.breaker_settings(node),
             _ => {
                 let message = format!("expected a breaker, found {}", node.kind());
-                let help = "write `breaker: true`, or a mapping with its settings";
-                self.wrong(node.span, message, help);
+                self.wrong(node.span, message, "write `breaker: true`, or a mapping with its settings");
                 None
             }
         };
@@ -144,8 +143,7 @@ impl WorkflowReader<'_> {
 /// The name of a file without folder and extension.
 fn stem(file: &str) -> &str {
     let name = file.rsplit('/').next().unwrap_or(file);
-    let stem = name.strip_suffix(".yaml");
-    let stem = stem.or_else(|| name.strip_suffix(".yml"));
+    let stem = name.strip_suffix(".yaml").or_else(|| name.strip_suffix(".yml"));
     match stem.unwrap_or(name) {
         // A workflow from standard input has `-` as its file.
         "" | "-" => "standard input",

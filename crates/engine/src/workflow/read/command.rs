@@ -79,7 +79,7 @@ impl WorkflowReader<'_> {
             command.on_interrupt = on_interrupt.unwrap_or_default();
         }
         if let Some(node) = fields.get("on_failure") {
-            // A handler may refer to the failed command. What it captures is gone after it, because
+            // A handler may refer to the failed command. Its captured outputs end with it, because
             // it does not always run.
             self.scope.handler = Some(BTreeSet::from([command.id.clone()]));
             command.on_failure = self.handler(node).map(Box::new);
@@ -117,8 +117,7 @@ impl WorkflowReader<'_> {
         let action = self.action(fields, table);
         let id = fields.read("id", |node| self.identifier(node));
         let timeout = fields.read("timeout", |node| self.time_limit(node));
-        let env = fields.get("env");
-        let env = env.map(|node| self.texts(node, "an environment variable"));
+        let env = fields.get("env").map(|node| self.texts(node, "an environment variable"));
         let working_dir = fields.read("working_dir", |node| self.text_template(node));
         let capture = self.capture(fields);
         let output_limit = fields.read("output_limit", |node| self.at_least_one(node));

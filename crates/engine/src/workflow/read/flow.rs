@@ -105,8 +105,7 @@ impl WorkflowReader<'_> {
             return self.expected(node, "a list");
         };
         let goals = self.names_in(node);
-        let init = fields.read("init", |node| self.map(node));
-        let init = init.unwrap_or_default().iter();
+        let init = fields.read("init", |node| self.map(node)).unwrap_or_default().iter();
         let init = init.map(|entry| (entry.key.to_string(), entry.node.to_json()));
         let aim = FlowGoals { goals, init: init.collect() };
         Some((aim, node.span))
@@ -140,8 +139,7 @@ impl WorkflowReader<'_> {
     }
 
     fn names_in(&mut self, node: &YamlNode<'_>) -> Vec<String> {
-        let nodes = self.list(node).unwrap_or_default().iter();
-        let names = nodes.filter_map(|node| self.text(node));
+        let names = self.list(node).unwrap_or_default().iter().filter_map(|node| self.text(node));
         names.map(str::to_owned).collect()
     }
 
@@ -161,12 +159,10 @@ impl WorkflowReader<'_> {
         }
         let work = fields.read("work_config", |node| self.work_config(node));
         let retry = self.step_retry(&fields, work.as_ref(), deadline);
-        let labels = fields.read("labels", |node| self.map(node));
-        let labels = labels.into_iter().flatten();
+        let labels = fields.read("labels", |node| self.map(node)).into_iter().flatten();
         let labels =
             labels.map(|entry| (entry.key.to_string(), self.written(&entry.node).to_owned())).collect();
-        let given = fields.read("attributes", |node| self.map(node));
-        let given = given.into_iter().flatten();
+        let given = fields.read("attributes", |node| self.map(node)).into_iter().flatten();
         let attributes = given.filter_map(|entry| self.attribute(entry)).collect();
         let (completion, on_complete) = self.completion(&fields);
         let kind = self.step_kind(&fields);
@@ -216,8 +212,7 @@ impl WorkflowReader<'_> {
             return Some(FlowStepKind::SubFlow { goals });
         }
         let fields = self.fields(node, MappingTable::FlowHttp)?;
-        let timeout = fields.read("timeout", |node| self.count(node));
-        let timeout = timeout.filter(|millis| *millis > 0);
+        let timeout = fields.read("timeout", |node| self.count(node)).filter(|millis| *millis > 0);
         let completion = fields.get("completion_timeout");
         let patience = completion.and_then(|node| self.at_least_one(node));
         if let Some(node) = completion.filter(|_| kind != StepType::Async) {
@@ -402,8 +397,7 @@ impl WorkflowReader<'_> {
             Ok(value) => Some(value),
             Err(error) => {
                 let message = format!("the default is not valid JSON: {error}");
-                let help = format!("put quotes around a text: '\"{text}\"'");
-                self.wrong(node.span, message, help);
+                self.wrong(node.span, message, format!("put quotes around a text: '\"{text}\"'"));
                 None
             }
         }

@@ -184,8 +184,7 @@ impl WorkflowReader<'_> {
             }
             (ValueShape::ListOf(inner), YamlValue::List(nodes)) => {
                 // Every element is checked, even after a wrong one.
-                let wrong = nodes.iter().filter(|node| !self.conforms(node, inner));
-                wrong.count() == 0
+                nodes.iter().filter(|node| !self.conforms(node, inner)).count() == 0
             }
             (ValueShape::ListOf(_), _) => {
                 self.expected::<()>(node, "a list");

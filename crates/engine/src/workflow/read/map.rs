@@ -48,8 +48,7 @@ impl WorkflowReader<'_> {
         if let Some(node) = errors.and_then(|fields| fields.get("retry_config")) {
             layers.extend(self.layer(node, SettingPlace::MapErrorPolicy));
         }
-        let rule = errors.map(|fields| self.failure_rule(&fields));
-        let rule = rule.unwrap_or_default().over(outer);
+        let rule = errors.map(|fields| self.failure_rule(&fields)).unwrap_or_default().over(outer);
         let timeout = timeouts.and_then(|fields| fields.get("timeout"));
         let timeout = timeout.and_then(|node| self.time_limit(node));
         let item_deadline = self.item_deadline(&fields, timeouts.as_ref());
@@ -172,14 +171,8 @@ impl WorkflowReader<'_> {
     ) -> Option<T> {
         let node = fields.get(key)?;
         let text = self.text(node)?;
-        match parse(text) {
-            Ok(expression) => Some(expression),
-            Err(error) => {
-                let span = self.source.locate(node.span, text, error.range);
-                self.report(DiagnosticCode::BadExpression, span, error.message, error.help);
-                None
-            }
-        }
+        let report = |error| self.report_in_text(DiagnosticCode::BadExpression, node, text, &error);
+        parse(text).map_err(report).ok()
     }
 
     fn max_parallel(&mut self, node: &YamlNode<'_>) -> Option<MaxParallel> {

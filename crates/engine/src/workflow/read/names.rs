@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::workflow::diagnostic::DiagnosticCode;
+use crate::workflow::filter::SyntaxError;
 use crate::workflow::source::Span;
-use crate::workflow::template::{
-    JsonTemplate, KnownNames, Reference, Root, ShellTemplate, TemplateError, TextTemplate,
-};
+use crate::workflow::template::{JsonTemplate, KnownNames, Reference, Root, ShellTemplate, TextTemplate};
 use crate::workflow::yaml::{YamlNode, YamlValue};
 
 use super::reader::WorkflowReader;
@@ -114,22 +113,27 @@ impl WorkflowReader<'_> {
         &mut self,
         node: &YamlNode<'_>,
         text: &str,
-        parsed: Result<T, Vec<TemplateError>>,
+        parsed: Result<T, Vec<SyntaxError>>,
     ) -> Option<T> {
-        match parsed {
-            Ok(template) => Some(template),
-            Err(errors) => {
-                for error in errors {
-                    if self.problems.is_full() {
-                        self.problems.count();
-                        continue;
-                    }
-                    let span = self.source.locate(node.span, text, error.range);
-                    self.report(DiagnosticCode::UnknownName, span, error.message, error.help);
-                }
-                None
-            }
+        for error in parsed.as_ref().err().into_iter().flatten() {
+            self.report_in_text(DiagnosticCode::UnknownName, node, text, error);
         }
+        parsed.ok()
+    }
+
+    /// Reports an error in a text value.
+    pub(super) fn report_in_text(
+        &mut self,
+        code: DiagnosticCode,
+        node: &YamlNode<'_>,
+        text: &str,
+        error: &SyntaxError,
+    ) {
+        if self.problems.is_full() {
+            return self.problems.count();
+        }
+        let span = self.source.locate(node.span, text, error.range.clone());
+        self.report(code, span, error.message.clone(), error.help.clone());
     }
 
     /// Reports names that only a later command provides.

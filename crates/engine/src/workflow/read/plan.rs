@@ -173,8 +173,7 @@ fn needs(givers: &Givers<'_>, index: usize, step: &Step, init: &BTreeMap<String,
         matches!(attribute.role, AttributeRole::Required | AttributeRole::Optional)
             && !init.contains_key(*name)
     });
-    let found = taken.filter_map(|(name, _)| givers.get(name.as_str()));
-    let found = found.flatten();
+    let found = taken.filter_map(|(name, _)| givers.get(name.as_str())).flatten();
     let others: BTreeSet<usize> = found.copied().filter(|giver| *giver != index).collect();
     others.into_iter().collect()
 }
@@ -251,8 +250,7 @@ impl PlanSearch<'_> {
 
     fn cycle(&self, needed: usize, path: &[(usize, usize)]) -> PlanProblem {
         let name = |index: &usize| self.steps.get(*index).map_or("", |step| step.name.as_str());
-        let circle = path.iter().map(|(index, _)| index);
-        let circle = circle.skip_while(|index| **index != needed);
+        let circle = path.iter().map(|(index, _)| index).skip_while(|index| **index != needed);
         let circle: Vec<_> = circle.map(name).chain([name(&needed)]).collect();
         let message = format!("these steps wait for each other: {}", circle.join(" → "));
         PlanProblem::new(DiagnosticCode::Cycle, message, Some(needed))

@@ -288,8 +288,7 @@ impl<'s> WorkflowReader<'s> {
             && let Ok(duration) = parse_duration(text)
         {
             let message = format!("expected a number of seconds, found `{text}`");
-            let help = format!("write `{}`", duration.as_secs_f64());
-            self.wrong(node.span, message, help);
+            self.wrong(node.span, message, format!("write `{}`", duration.as_secs_f64()));
             return None;
         }
         let seconds = self.number(node)?;
@@ -343,8 +342,7 @@ impl<'s> WorkflowReader<'s> {
 
 /// The mappings that have this key, unless they are many.
 fn elsewhere(key: &str) -> Option<String> {
-    let tables = MappingTable::all();
-    let holders = tables.filter(|table| table.key(key).is_some());
+    let holders = MappingTable::all().filter(|table| table.key(key).is_some());
     let titles: Vec<_> = holders.map(MappingTable::title).collect();
     match titles.as_slice() {
         [] => None,

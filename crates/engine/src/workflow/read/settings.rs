@@ -1,4 +1,4 @@
-//! Settings that stand in more than one place: tolerance, completion, texts, statuses.
+//! Settings that several mappings have: tolerance, completion, texts, statuses.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

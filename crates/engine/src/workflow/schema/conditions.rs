@@ -59,8 +59,7 @@ fn either(first: &str, second: &str) -> Value {
 
 /// A command does one thing; an unknown key is an agent, and then the action.
 fn one_action(known: Option<&[&str]>) -> Value {
-    let actions = ACTIONS.iter();
-    let actions = actions.map(|action| json!({"required": [action.name()]}));
+    let actions = ACTIONS.iter().map(|action| json!({"required": [action.name()]}));
     let mut alternatives: Vec<_> = actions.collect();
     if let Some(known) = known {
         alternatives.push(json!({"not": {"propertyNames": {"enum": known}}}));
@@ -70,8 +69,7 @@ fn one_action(known: Option<&[&str]>) -> Value {
 
 fn modes() -> Vec<Value> {
     let none = |mode| -> Map<_, _> {
-        let keys = keys_of_other_modes(mode).into_iter();
-        keys.map(|key| (key.to_owned(), json!(false))).collect()
+        keys_of_other_modes(mode).into_iter().map(|key| (key.to_owned(), json!(false))).collect()
     };
     vec![
         // A workflow that does not say its mode is a list of commands.

@@ -52,7 +52,7 @@ pub(super) fn of(table: MappingTable, key: MappingKey) -> Value {
         (MappingTable::Breaker, "failure_threshold" | "half_open_max_calls") => count_from(1),
         (MappingTable::Http, "expect") => json!({"minItems": 1}),
         (MappingTable::Http, "url") => json!({"pattern": ADDRESS}),
-        // A number is taken as written: 7777 stands for its digits.
+        // A number is read as its digits: 7777 is the mode `7777`.
         (MappingTable::WriteFile, "mode") => json!({"pattern": PERMISSIONS, "maximum": 7777}),
         _ => json!({}),
     }

@@ -7,9 +7,10 @@
 use serde_json::Value;
 
 use super::names::KnownNames;
-use super::reader::{MOST_ERRORS, TemplateError};
+use super::reader::MOST_ERRORS;
 use super::reference::{Reference, TemplateValues, ValueError};
 use super::text::TextTemplate;
+use crate::workflow::filter::SyntaxError;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct JsonTemplate {
@@ -22,7 +23,7 @@ pub struct JsonTemplateError {
     /// A JSON pointer to the string (RFC 6901).
     pub pointer: String,
     /// Its range is in the bytes of the string.
-    pub error: TemplateError,
+    pub error: SyntaxError,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,8 +87,7 @@ impl JsonTemplate {
 
     /// In the order of the value; one that is written twice comes twice.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
-        let strings = self.strings.iter();
-        strings.flat_map(|string| string.template.references())
+        self.strings.iter().flat_map(|string| string.template.references())
     }
 }
 

@@ -14,10 +14,9 @@ mod reference;
 mod shell;
 mod text;
 
-pub use super::filter::Segment;
+pub use super::filter::{Segment, SyntaxError as TemplateError};
 pub use json::{JsonTemplate, JsonTemplateError};
 pub use names::KnownNames;
-pub use reader::TemplateError;
 pub use reference::{Reference, Root, TemplateValues, ValueError};
 pub use shell::{Script, ShellTemplate};
 pub use text::TextTemplate;

@@ -9,22 +9,13 @@ use std::ops::Range;
 use super::names::KnownNames;
 use super::reference::{Reference, Root};
 use crate::workflow::cursor::Cursor;
-use crate::workflow::filter::{Segment, quoted};
+use crate::workflow::filter::{Segment, SyntaxError, quoted};
 
 /// Parsing of a template stops after so many errors.
 pub(super) const MOST_ERRORS: usize = 1000;
 
 const LITERAL: &str = "write `$${` for a literal `${`";
 const BRACKETS: &str = "brackets must hold a number or a name in quotes, as in `[0]` or `['a b']`";
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TemplateError {
-    /// Bytes of the template's text.
-    pub range: Range<usize>,
-    /// A lower-case clause.
-    pub message: String,
-    pub help: Option<String>,
-}
 
 /// Decides whether an unknown name is an error or the shell's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,26 +26,26 @@ pub(super) enum TemplateLanguage {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum BraceReading {
-    /// The cursor stands behind the reference.
+    /// The cursor is behind the reference.
     Ours(Reference, Range<usize>),
     /// The shell's; the cursor has not moved.
     Foreign,
-    /// Ours, and wrong; the cursor stands behind what was read.
-    Refused(TemplateError),
+    /// Ours, and wrong; the cursor is behind what was read.
+    Refused(SyntaxError),
 }
 
 /// What a `$` begins where only our own references count: in texts, in single quotes and in quoted
 /// here-documents.
 ///
 /// Dollars are read in pairs from the left, as the shell reads them: `$${` is a literal `${`, and in
-/// `$$${item}` the first two stand for themselves.
+/// `$$${item}` the first two are plain text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dollar {
     /// `$${`: a literal `${`.
     Literal,
     /// `${`: perhaps a reference.
     Brace,
-    /// `$$`, which stands for itself.
+    /// `$$`, which is plain text.
     Pair,
     Alone,
 }
@@ -135,7 +126,7 @@ impl<'n> ReferenceReader<'n> {
         });
         match reading {
             Ok(reference) => BraceReading::Ours(reference, range),
-            Err(error) => BraceReading::Refused(TemplateError { range, ..error }),
+            Err(error) => BraceReading::Refused(SyntaxError { range, ..error }),
         }
     }
 
@@ -144,7 +135,7 @@ impl<'n> ReferenceReader<'n> {
         text: &str,
         name: &str,
         path: Vec<Segment>,
-    ) -> Result<(Root, Vec<Segment>), TemplateError> {
+    ) -> Result<(Root, Vec<Segment>), SyntaxError> {
         let bare = path.is_empty() && self.language == TemplateLanguage::Shell;
         self.names.resolve(text, name, path).map_err(|unknown| {
             let more = if bare && self.names.claims(name) {
@@ -157,7 +148,7 @@ impl<'n> ReferenceReader<'n> {
     }
 
     /// Reads the closing brace, or `:-`, a default and the brace.
-    fn default(&self, cursor: &mut Cursor<'_>, text: &str) -> Result<Option<String>, TemplateError> {
+    fn default(&self, cursor: &mut Cursor<'_>, text: &str) -> Result<Option<String>, SyntaxError> {
         match cursor.peek() {
             Some('}') => {
                 cursor.bump();
@@ -183,7 +174,7 @@ impl<'n> ReferenceReader<'n> {
     }
 
     /// The default is plain text; braces inside it pair.
-    fn default_text(&self, cursor: &mut Cursor<'_>, text: &str) -> Result<String, TemplateError> {
+    fn default_text(&self, cursor: &mut Cursor<'_>, text: &str) -> Result<String, SyntaxError> {
         let mut default = String::new();
         let mut depth = 0_usize;
         while let Some(c) = cursor.peek() {
@@ -276,8 +267,7 @@ fn in_brackets(cursor: &mut Cursor<'_>) -> Option<Segment> {
     if let Some('\'' | '"') = cursor.peek() {
         return quoted(cursor).ok().map(Segment::Field);
     }
-    let digits = cursor.take_while(|c| c.is_ascii_digit());
-    digits.parse().ok().map(Segment::Index)
+    cursor.take_while(|c| c.is_ascii_digit()).parse().ok().map(Segment::Index)
 }
 
 fn between(mut cursor: Cursor<'_>, end: usize) -> String {
@@ -292,10 +282,11 @@ fn begins_name(c: char) -> bool {
     c.is_ascii_alphabetic() || c == '_'
 }
 
-fn unclosed(text: &str) -> TemplateError {
+fn unclosed(text: &str) -> SyntaxError {
     refused(format!("`${{{text}` has no closing `}}`"), LITERAL)
 }
 
-fn refused(message: impl Into<String>, help: &str) -> TemplateError {
-    TemplateError { range: 0..0, message: message.into(), help: Some(help.to_owned()) }
+/// The caller adds the range.
+fn refused(message: impl Into<String>, help: &str) -> SyntaxError {
+    SyntaxError::new(0..0, message).help(help)
 }

@@ -4,9 +4,10 @@
 //! never parsed, so one that looks like a reference stays what it is. `raw:` changes nothing here.
 
 use super::names::KnownNames;
-use super::reader::{BraceReading, Dollar, MOST_ERRORS, ReferenceReader, TemplateError, TemplateLanguage};
+use super::reader::{BraceReading, Dollar, MOST_ERRORS, ReferenceReader, TemplateLanguage};
 use super::reference::{Reference, TemplateValues, ValueError};
 use crate::workflow::cursor::Cursor;
+use crate::workflow::filter::SyntaxError;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextTemplate {
@@ -30,7 +31,7 @@ impl TextTemplate {
     }
 
     /// The errors are in the order of the text, at most a thousand.
-    pub fn parse(text: &str, names: &KnownNames<'_>) -> Result<Self, Vec<TemplateError>> {
+    pub fn parse(text: &str, names: &KnownNames<'_>) -> Result<Self, Vec<SyntaxError>> {
         let reader = ReferenceReader::new(names, TemplateLanguage::Text);
         let mut cursor = Cursor::new(text);
         let mut pieces = vec![];

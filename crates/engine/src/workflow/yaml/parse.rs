@@ -209,8 +209,7 @@ impl<'s, 'p> TreeBuilder<'s, 'p> {
 
     fn unreadable(&self, error: &ScanError) -> Diagnostic {
         let text = self.source.text();
-        let at = error.marker().byte_offset();
-        let at = at.unwrap_or(text.len()).min(text.len());
+        let at = error.marker().byte_offset().unwrap_or(text.len()).min(text.len());
         let span = Span::new(at..at);
         if matches!(error.kind(), ErrorKind::RecursionLimitExceeded) {
             return too_deep(span);

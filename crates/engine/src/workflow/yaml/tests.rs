@@ -1,4 +1,4 @@
-//! What text becomes which tree, and what becomes none.
+//! Which texts are read as which trees, and which are refused.
 
 use proptest::prelude::*;
 
@@ -46,7 +46,7 @@ fn bom_and_crlf_are_accepted() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused_with_its_place() {
+fn a_text_that_is_no_workflow_is_refused_with_its_position() {
     let at = |text: &str| {
         let (code, line, column, _) = refused(text);
         (code, line, column)
@@ -64,7 +64,7 @@ fn what_cannot_be_meant_is_refused_with_its_place() {
 }
 
 #[test]
-fn twenty_thousand_levels_are_too_deep_and_nothing_breaks() {
+fn twenty_thousand_levels_are_refused() {
     for text in ["[".repeat(20_000), "{a: ".repeat(20_000), "- ".repeat(20_000)] {
         assert_eq!(refused(&text).0, DiagnosticCode::TooLarge, "{}", &text[..4]);
     }
@@ -74,7 +74,7 @@ fn twenty_thousand_levels_are_too_deep_and_nothing_breaks() {
 }
 
 #[test]
-fn an_alias_bomb_does_not_go_off() {
+fn an_alias_bomb_is_refused() {
     let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for n in 1..20 {
         let inner = format!("*a{}", n - 1);

@@ -83,8 +83,7 @@ impl<'s> YamlValue<'s> {
             ".nan" | ".NaN" | ".NAN" => return Self::Float(f64::NAN),
             _ => {}
         }
-        let number = integer(&text).or_else(|| float(&text));
-        number.unwrap_or(Self::Text(text))
+        integer(&text).or_else(|| float(&text)).unwrap_or(Self::Text(text))
     }
 }
 
@@ -103,8 +102,7 @@ fn integer(text: &str) -> Option<YamlValue<'static>> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let small = text.parse().ok().map(YamlValue::Integer);
-    small.or_else(|| text.parse().ok().map(YamlValue::Large))
+    text.parse().ok().map(YamlValue::Integer).or_else(|| text.parse().ok().map(YamlValue::Large))
 }
 
 fn float(text: &str) -> Option<YamlValue<'static>> {

@@ -8,8 +8,7 @@ fn holds(filter: &str) -> bool {
         "n": 5, "f": 2.5, "big": 9_007_199_254_740_993_u64, "s": "needle in hay", "t": true, "no": false,
         "null": null, "empty": "", "zero": 0, "list": [1, "a", [2]], "map": {"k": null}, "in": 1, "other": 5
     });
-    let filter = Filter::parse(filter).unwrap_or_else(|error| panic!("{filter}: {error:?}"));
-    filter.matches(&item)
+    Filter::parse(filter).unwrap_or_else(|error| panic!("{filter}: {error:?}")).matches(&item)
 }
 
 /// The filters are separated by semicolons.

@@ -14,6 +14,36 @@ fn print_of(value: &Value) -> String {
 }
 
 #[test]
+fn the_text_of_a_value_never_changes() {
+    let mut text = String::new();
+    let value = json!({
+        "b": [true, false, null, [], {}],
+        "a": "é\"\\\n\u{7f}/",
+        "": [0, -1, u64::MAX, 1.0, -0.0, 0.1, 1e15, 1e16, 1.5e300, 1e-5, 9.5e-6],
+    });
+    write_canonical(&value, &mut text).unwrap();
+    assert_eq!(
+        text,
+        concat!(
+            r#"{"":[0,-1,18446744073709551615,1.0,-0.0,0.1,1000000000000000.0,1e16,1.5e300,0.00001,9.5e-6],"#,
+            "\"a\":\"é\\\"\\\\\\u000a\u{7f}/\",",
+            r#""b":[true,false,null,[],{}]}"#
+        )
+    );
+}
+
+#[test]
+fn fingerprints_never_change() {
+    for (value, print) in [
+        (json!(null), "5b9bc4ba528108e4"),
+        (json!("a"), "d4272417d7c77eea"),
+        (json!({"url": "https://example.org/ä", "n": [1, 2.5, 1e20, true]}), "2c9c279820423d69"),
+    ] {
+        assert_eq!(format!("{:016x}", fingerprint(&value)), print);
+    }
+}
+
+#[test]
 fn an_id_that_is_unique_is_the_name() {
     assert_eq!(
         named(&[

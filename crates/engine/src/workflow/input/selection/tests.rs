@@ -6,8 +6,7 @@ use serde_json::json;
 use super::*;
 
 fn taken(selection: &Selection, document: Value) -> Vec<Value> {
-    let items = selection.select(document).unwrap();
-    items.into_iter().map(|item| item.input).collect()
+    selection.select(document).unwrap().into_iter().map(|item| item.input).collect()
 }
 
 #[test]
@@ -71,8 +70,7 @@ fn the_steps_come_in_their_order() {
         {"n": 3, "k": "a"}, {"n": 9, "k": "z"}, {"n": 1, "k": "a"}, {"n": 2, "k": "b"}, {"n": 4}, {"n": 5, "k": null}
     ]);
     let numbers = |selection: &Selection| -> Vec<i64> {
-        let items = taken(selection, document.clone());
-        items.iter().map(|item| item["n"].as_i64().unwrap()).collect()
+        taken(selection, document.clone()).iter().map(|item| item["n"].as_i64().unwrap()).collect()
     };
     assert_eq!(numbers(&selection), [3, 1, 2, 4, 5]);
     selection.sort_by = Some(SortBy::parse("n").unwrap());

@@ -16,7 +16,7 @@ enum ArgumentUse {
     Code,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct BuiltinGrammar {
     /// Options that have a value, and its use.
     values: &'static [(&'static str, ArgumentUse)],
@@ -26,40 +26,19 @@ struct BuiltinGrammar {
     is_shell: bool,
 }
 
-static READ: BuiltinGrammar =
-    BuiltinGrammar::new(&[("dinNptu", ArgumentUse::Data), ("a", ArgumentUse::Name)], &[ArgumentUse::Name]);
-static MAPFILE: BuiltinGrammar =
-    BuiltinGrammar::new(&[("dnOsuc", ArgumentUse::Data), ("C", ArgumentUse::Code)], &[ArgumentUse::Name]);
-static PRINTF: BuiltinGrammar = BuiltinGrammar::new(&[("v", ArgumentUse::Name)], &[ArgumentUse::Data]);
-static WAIT: BuiltinGrammar = BuiltinGrammar::new(&[("p", ArgumentUse::Name)], &[ArgumentUse::Data]);
-static GETOPTS: BuiltinGrammar =
-    BuiltinGrammar::new(&[], &[ArgumentUse::Data, ArgumentUse::Name, ArgumentUse::Data]);
-static UNSET: BuiltinGrammar = BuiltinGrammar::new(&[], &[ArgumentUse::Name]);
-static EVAL: BuiltinGrammar = BuiltinGrammar::new(&[], &[ArgumentUse::Code]);
-static TRAP: BuiltinGrammar = BuiltinGrammar::new(&[], &[ArgumentUse::Code, ArgumentUse::Data]);
-static SHELL: BuiltinGrammar = BuiltinGrammar {
-    is_shell: true,
-    ..BuiltinGrammar::new(&[("oO", ArgumentUse::Data)], &[ArgumentUse::Data])
-};
-/// A shell behind its `-c`.
-static SHELL_CODE: BuiltinGrammar = BuiltinGrammar {
-    is_shell: true,
-    ..BuiltinGrammar::new(&[("oO", ArgumentUse::Data)], &[ArgumentUse::Code, ArgumentUse::Data])
-};
-
 #[derive(Debug, Clone, Copy)]
 enum ArgumentGrammar {
     /// A command that takes them as data, unless one of them is a shell: `timeout 9 sh -c …`.
     Any,
     /// `ssh`, which is left alone.
     Remote,
-    /// `test` or `[`; whether the next argument is the name that `-v` asks for.
+    /// `test` or `[`; whether the next argument is the name that `-v` takes.
     Test {
         name: bool,
     },
     /// `declare` and its kin.
     Declare(DeclareOptions),
-    Builtin(&'static BuiltinGrammar),
+    Builtin(BuiltinGrammar),
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -72,7 +51,7 @@ struct DeclareOptions {
 
 #[derive(Debug)]
 pub(super) struct Arguments {
-    whose: ArgumentGrammar,
+    grammar: ArgumentGrammar,
     options: bool,
     /// The use of the next argument, if it is the value of an option.
     value: Option<ArgumentUse>,
@@ -88,27 +67,17 @@ impl Arguments {
     pub(super) fn new(command: &LiteralPrefix) -> Self {
         let name = command.whole().unwrap_or_default();
         Self::of(match name {
-            "read" => ArgumentGrammar::Builtin(&READ),
-            "mapfile" | "readarray" => ArgumentGrammar::Builtin(&MAPFILE),
-            "printf" => ArgumentGrammar::Builtin(&PRINTF),
-            "wait" => ArgumentGrammar::Builtin(&WAIT),
-            "getopts" => ArgumentGrammar::Builtin(&GETOPTS),
-            "unset" => ArgumentGrammar::Builtin(&UNSET),
-            // An alias is code when it is used, and `compgen -W` expands its words.
-            "eval" | "alias" | "compgen" | "complete" => ArgumentGrammar::Builtin(&EVAL),
-            "trap" => ArgumentGrammar::Builtin(&TRAP),
             "declare" | "typeset" | "local" | "readonly" | "export" => {
                 ArgumentGrammar::Declare(DeclareOptions::default())
             }
             "test" | "[" => ArgumentGrammar::Test { name: false },
             "ssh" => ArgumentGrammar::Remote,
-            _ if is_shell(name) => ArgumentGrammar::Builtin(&SHELL),
-            _ => ArgumentGrammar::Any,
+            _ => BuiltinGrammar::of(name).map_or(ArgumentGrammar::Any, ArgumentGrammar::Builtin),
         })
     }
 
-    fn of(whose: ArgumentGrammar) -> Self {
-        Self { whose, options: true, value: None, operands: 0 }
+    fn of(grammar: ArgumentGrammar) -> Self {
+        Self { grammar, options: true, value: None, operands: 0 }
     }
 
     /// Why the next argument takes no reference, if so; `referenced` says whether it holds one.
@@ -116,11 +85,11 @@ impl Arguments {
         if let Some(value) = self.value.take() {
             return value.obstacle();
         }
-        match &mut self.whose {
+        match &mut self.grammar {
             ArgumentGrammar::Remote => None,
             ArgumentGrammar::Any => {
                 if word.whole().is_some_and(is_shell) {
-                    *self = Self::of(ArgumentGrammar::Builtin(&SHELL));
+                    *self = Self::of(ArgumentGrammar::Builtin(BuiltinGrammar::shell(&[ArgumentUse::Data])));
                 }
                 None
             }
@@ -139,7 +108,7 @@ impl Arguments {
 
     fn of_builtin(
         &mut self,
-        grammar: &'static BuiltinGrammar,
+        grammar: BuiltinGrammar,
         word: &LiteralPrefix,
         referenced: bool,
     ) -> Option<Obstacle> {
@@ -166,7 +135,7 @@ impl Arguments {
 
     fn option(
         &mut self,
-        grammar: &'static BuiltinGrammar,
+        grammar: BuiltinGrammar,
         letters: &str,
         word: &LiteralPrefix,
         referenced: bool,
@@ -180,7 +149,8 @@ impl Arguments {
         let mut left = letters.chars();
         while let Some(letter) = left.next() {
             if letter == 'c' && grammar.is_shell {
-                self.whose = ArgumentGrammar::Builtin(&SHELL_CODE);
+                let operands = &[ArgumentUse::Code, ArgumentUse::Data];
+                self.grammar = ArgumentGrammar::Builtin(BuiltinGrammar::shell(operands));
             }
             if let Some(value) = grammar.value(letter) {
                 if left.as_str().is_empty() && word.rest == AfterLiteral::Nothing {
@@ -205,19 +175,34 @@ impl ArgumentUse {
 }
 
 impl BuiltinGrammar {
-    const fn new(values: &'static [(&'static str, ArgumentUse)], operands: &'static [ArgumentUse]) -> Self {
-        Self { values, operands, is_shell: false }
+    fn of(command: &str) -> Option<Self> {
+        use ArgumentUse::{Code, Data, Name};
+        let (values, operands): (&[_], &[_]) = match command {
+            "read" => (&[("dinNptu", Data), ("a", Name)], &[Name]),
+            "mapfile" | "readarray" => (&[("dnOsuc", Data), ("C", Code)], &[Name]),
+            "printf" => (&[("v", Name)], &[Data]),
+            "wait" => (&[("p", Name)], &[Data]),
+            "getopts" => (&[], &[Data, Name, Data]),
+            "unset" => (&[], &[Name]),
+            // An alias is code when it is used, and `compgen -W` expands its words.
+            "eval" | "alias" | "compgen" | "complete" => (&[], &[Code]),
+            "trap" => (&[], &[Code, Data]),
+            _ if is_shell(command) => return Some(Self::shell(&[Data])),
+            _ => return None,
+        };
+        Some(Self { values, operands, is_shell: false })
+    }
+
+    fn shell(operands: &'static [ArgumentUse]) -> Self {
+        Self { values: &[("oO", ArgumentUse::Data)], operands, is_shell: true }
     }
 
     fn value(&self, letter: char) -> Option<ArgumentUse> {
-        let mut values = self.values.iter();
-        let found = values.find(|(letters, _)| letters.contains(letter));
-        found.map(|(_, value)| *value)
+        self.values.iter().find(|(letters, _)| letters.contains(letter)).map(|(_, value)| *value)
     }
 
     fn operand(&self, index: usize) -> ArgumentUse {
-        let operand = self.operands.get(index).or(self.operands.last());
-        operand.copied().unwrap_or(ArgumentUse::Data)
+        self.operands.get(index).or(self.operands.last()).copied().unwrap_or(ArgumentUse::Data)
     }
 
     fn has_dangerous_option(&self) -> bool {

@@ -113,8 +113,8 @@ impl<'t> Commands<'t> {
         self.word.get_or_insert_with(|| Word::new(placed, start))
     }
 
-    /// Returns the number of the first reference that turns out to stand where it may not, and why; the
-    /// same holds for all after it.
+    /// Returns the number of the first reference that turns out not to be allowed, and why; the same
+    /// holds for all after it.
     pub(super) fn end_word(
         &mut self,
         word: &Word<'t>,

@@ -26,7 +26,7 @@ use crate::workflow::cursor::BackquoteContext;
 #[derive(Debug)]
 pub(super) enum Frame<'t> {
     Commands(Commands<'t>),
-    /// `again`: the quotes stand in a `${…}` that is quoted already.
+    /// `again`: the quotes are in a `${…}` that is quoted already.
     Double {
         again: bool,
     },

@@ -13,7 +13,8 @@ use super::obstacle::Obstacle;
 use super::template::Edits;
 use super::word::LiteralPrefix;
 use crate::workflow::cursor::{Cursor, CursorToken};
-use crate::workflow::template::reader::{BraceReading, MOST_ERRORS, ReferenceReader, TemplateError};
+use crate::workflow::filter::SyntaxError;
+use crate::workflow::template::reader::{BraceReading, MOST_ERRORS, ReferenceReader};
 use crate::workflow::template::reference::Reference;
 
 /// A `${` that belongs to the shell.
@@ -34,12 +35,12 @@ pub(super) struct ShellLexer<'t, 'n> {
     doubt: Option<Obstacle>,
     /// The references placed so far: their ranges and names.
     placed: Vec<(Range<usize>, String)>,
-    errors: Vec<TemplateError>,
+    errors: Vec<SyntaxError>,
 }
 
 impl<'t, 'n> ShellLexer<'t, 'n> {
     /// The edits that turn the references of a text into variables.
-    pub(super) fn read(text: &'t str, reader: ReferenceReader<'n>) -> Result<Edits, Vec<TemplateError>> {
+    pub(super) fn read(text: &'t str, reader: ReferenceReader<'n>) -> Result<Edits, Vec<SyntaxError>> {
         let mut cursor = Cursor::new(text);
         cursor.set_joins(true);
         let mut lexer = Self {
@@ -206,8 +207,7 @@ impl<'t, 'n> ShellLexer<'t, 'n> {
         let Some(word) = commands.word.take() else {
             return;
         };
-        let reference = self.placed.get(word.first_reference);
-        let reference = reference.map(|(range, _)| range.start);
+        let reference = self.placed.get(word.first_reference).map(|(range, _)| range.start);
         let literal = LiteralPrefix::read(word.start, self.cursor.at(), reference);
         if let Some((first, obstacle)) = commands.end_word(&word, &literal, self.placed.len()) {
             // They are refused once, however many words they are part of.
@@ -289,11 +289,11 @@ impl<'t, 'n> ShellLexer<'t, 'n> {
 
     fn refuse_text(&mut self, range: Range<usize>, written: &str, name: &str, obstacle: Obstacle) {
         let (why, help) = obstacle.texts();
-        let help = Some(help.replace("NAME", name));
-        self.report_error(TemplateError { range, message: format!("`{written}` {why}"), help });
+        let error = SyntaxError::new(range, format!("`{written}` {why}"));
+        self.report_error(error.help(help.replace("NAME", name)));
     }
 
-    pub(super) fn report_error(&mut self, error: TemplateError) {
+    pub(super) fn report_error(&mut self, error: SyntaxError) {
         self.errors.push(error);
         if self.errors.len() >= MOST_ERRORS {
             self.cursor.move_to_end();

@@ -9,8 +9,9 @@ use std::ops::Range;
 
 use super::frame::escaped;
 use super::lexer::ShellLexer;
+use crate::workflow::filter::SyntaxError;
 use crate::workflow::template::names::KnownNames;
-use crate::workflow::template::reader::{ReferenceReader, TemplateError, TemplateLanguage};
+use crate::workflow::template::reader::{ReferenceReader, TemplateLanguage};
 use crate::workflow::template::reference::{Reference, TemplateValues, ValueError};
 
 /// The shell's input: a text, and the environment variables it reads.
@@ -31,7 +32,7 @@ pub struct ShellTemplate {
 
 impl ShellTemplate {
     /// The errors are in the order of the text, at most a thousand.
-    pub fn parse(text: &str, names: &KnownNames<'_>) -> Result<Self, Vec<TemplateError>> {
+    pub fn parse(text: &str, names: &KnownNames<'_>) -> Result<Self, Vec<SyntaxError>> {
         let reader = ReferenceReader::new(names, TemplateLanguage::Shell);
         let (mut pieces, mut slots) = ShellLexer::read(text, reader)?.finish(text);
         // There may be a million of these, so spare capacity is released.
@@ -55,8 +56,7 @@ impl ShellTemplate {
             }
         }
         let variables = self.slots.iter().zip(texts);
-        let env = variables.filter_map(|(slot, text)| Some((slot.variable.clone()?, text)));
-        let env = env.collect();
+        let env = variables.filter_map(|(slot, text)| Some((slot.variable.clone()?, text))).collect();
         Ok(Script { text, env })
     }
 

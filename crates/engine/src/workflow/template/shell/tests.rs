@@ -10,10 +10,11 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{Script, ShellTemplate};
+use crate::workflow::filter::SyntaxError;
 use crate::workflow::template::fixture::{TestItem, with_names};
-use crate::workflow::template::{KnownNames, Reference, TemplateError, ValueError};
+use crate::workflow::template::{KnownNames, Reference, ValueError};
 
-fn parse(text: &str) -> Result<ShellTemplate, Vec<TemplateError>> {
+fn parse(text: &str) -> Result<ShellTemplate, Vec<SyntaxError>> {
     with_names(|names| ShellTemplate::parse(text, names))
 }
 

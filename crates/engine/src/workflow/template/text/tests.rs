@@ -9,7 +9,7 @@ use super::*;
 use crate::workflow::template::fixture::{TestItem, with_names};
 use crate::workflow::template::{Root, Segment};
 
-fn parse(text: &str) -> Result<TextTemplate, Vec<TemplateError>> {
+fn parse(text: &str) -> Result<TextTemplate, Vec<SyntaxError>> {
     with_names(|names| TextTemplate::parse(text, names))
 }
 

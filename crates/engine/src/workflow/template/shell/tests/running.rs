@@ -130,11 +130,10 @@ impl Drop for EmptyFolder {
 }
 
 fn shells() -> impl Iterator<Item = &'static str> {
-    let all = ["/bin/sh", "/bin/bash"].into_iter();
-    all.filter(|shell| Path::new(shell).exists())
+    ["/bin/sh", "/bin/bash"].into_iter().filter(|shell| Path::new(shell).exists())
 }
 
-/// What the shell printed, and what it complained about.
+/// The standard output and standard error of the shell.
 fn run(shell: &str, script: &Script, folder: &EmptyFolder) -> (String, String) {
     let output = Command::new(shell)
         .args(["-c", &script.text])

@@ -1,4 +1,4 @@
-//! The text that is written, context by context. `V` in a table stands for the variable.
+//! The text that is written, context by context. `V` in a table is the variable.
 
 use super::*;
 
