@@ -80,6 +80,7 @@ macro_rules! tables {
 }
 
 pub(crate) const HTTP_METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+pub(crate) const STEP_TYPES: [&str; 4] = ["sync", "async", "script", "flow"];
 pub(crate) const ATTRIBUTE_TYPES: [&str; 7] =
     ["string", "number", "boolean", "object", "array", "null", "any"];
 /// Roots of references, which cannot be names of captured outputs.
@@ -295,7 +296,7 @@ tables! {
     FlowStep "a flow step" + COMPLETION {
         id: ValueShape::Text, "The id of the step.";
         name: ValueShape::Text, "The name to display.";
-        r#type: ValueShape::Words(&["sync", "async", "script", "flow"]), "How the step runs.";
+        r#type: ValueShape::Words(&STEP_TYPES), "How the step runs.";
         http: ValueShape::Keys(MappingTable::FlowHttp), "The service that runs the step.";
         flow: ValueShape::Keys(MappingTable::FlowGoals), "The flow that runs as the step.";
         predicate: ValueShape::Keys(MappingTable::Predicate), "The condition for running the step.";

@@ -102,66 +102,52 @@ const FOREIGN: [(&str, &str); 9] = [
     ("|", "write `||`"),
 ];
 
-#[derive(Debug)]
-pub(super) struct FilterLexer<'t> {
-    cursor: Cursor<'t>,
+/// At the end always [`FilterToken::End`].
+pub(super) fn next_token(cursor: &mut Cursor<'_>) -> Result<LocatedToken, SyntaxError> {
+    cursor.skip_whitespace();
+    let start = cursor.at();
+    let token = match cursor.peek() {
+        None => FilterToken::End,
+        Some('\'' | '"') => FilterToken::Literal(Value::String(quoted(cursor)?)),
+        Some('-' | '0'..='9') => FilterToken::Literal(Value::Number(number(cursor)?)),
+        Some(first) if begins_name(first) => word(cursor)?,
+        Some(first) => sign(cursor, first)?,
+    };
+    Ok(LocatedToken { token, range: cursor.since(start) })
 }
 
-impl<'t> FilterLexer<'t> {
-    pub(super) fn new(text: &'t str) -> Self {
-        Self { cursor: Cursor::new(text) }
+fn word(cursor: &mut Cursor<'_>) -> Result<FilterToken, SyntaxError> {
+    let mut ahead = *cursor;
+    if let Some(token) = FilterToken::of_word(&field_path::name(&mut ahead)) {
+        *cursor = ahead;
+        return Ok(token);
     }
+    FieldPath::read(cursor).map(FilterToken::Path)
+}
 
-    /// At the end always [`FilterToken::End`].
-    pub(super) fn next(&mut self) -> Result<LocatedToken, SyntaxError> {
-        self.cursor.skip_whitespace();
-        let start = self.cursor.at();
-        let token = match self.cursor.peek() {
-            None => FilterToken::End,
-            Some('\'' | '"') => FilterToken::Literal(Value::String(quoted(&mut self.cursor)?)),
-            Some('-' | '0'..='9') => FilterToken::Literal(Value::Number(number(&mut self.cursor)?)),
-            Some(first) if begins_name(first) => self.word()?,
-            Some(first) => self.sign(first)?,
-        };
-        let range = self.cursor.since(start);
-        Ok(LocatedToken { token, range })
+fn sign(cursor: &mut Cursor<'_>, first: char) -> Result<FilterToken, SyntaxError> {
+    let mut after = *cursor;
+    if let Some((sign, help)) = FOREIGN.iter().find(|(sign, _)| eat_foreign(&mut after, sign)) {
+        let message = format!("`{sign}` is not an operator");
+        return Err(SyntaxError::new(after.since(cursor.at()), message).help(*help));
     }
-
-    fn word(&mut self) -> Result<FilterToken, SyntaxError> {
-        let mut ahead = self.cursor;
-        if let Some(token) = FilterToken::of_word(&field_path::name(&mut ahead)) {
-            self.cursor = ahead;
-            return Ok(token);
-        }
-        FieldPath::read(&mut self.cursor).map(FilterToken::Path)
+    if let Some((_, token)) = SIGNS.into_iter().find(|(sign, _)| cursor.eat(sign)) {
+        return Ok(token);
     }
-
-    fn sign(&mut self, first: char) -> Result<FilterToken, SyntaxError> {
-        let start = self.cursor.at();
-        let mut after = self.cursor;
-        if let Some((sign, help)) = FOREIGN.iter().find(|(sign, _)| eat_foreign(&mut after, sign)) {
-            let error = SyntaxError::new(after.since(start), format!("`{sign}` is not an operator"));
-            return Err(error.help(*help));
+    let message = format!("unexpected {}", quote(first.encode_utf8(&mut [0; 4])));
+    let error = SyntaxError::new(cursor.next_range(), message);
+    let help = match first {
+        '“' | '”' | '‘' | '’' | '`' | '«' | '»' => {
+            "write text in straight quotes: 'text' or \"text\""
         }
-        let mut signs = SIGNS.into_iter();
-        if let Some((_, token)) = signs.find(|(sign, _)| self.cursor.eat(sign)) {
-            return Ok(token);
-        }
-        let sign = quote(first.encode_utf8(&mut [0; 4]));
-        let error = SyntaxError::new(self.cursor.next_range(), format!("unexpected {sign}"));
-        let help = match first {
-            '“' | '”' | '‘' | '’' | '`' | '«' | '»' => {
-                "write text in straight quotes: 'text' or \"text\""
-            }
-            '.' if matches!(self.cursor.peek_second(), Some('0'..='9')) => "write `0.5`, not `.5`",
-            '.' => "to use a field named like a keyword, write `item.in`",
-            '$' | '@' => "write `item` for the item and `item.name` for its field",
-            '{' | '}' => "objects cannot be written in a filter; compare their fields",
-            '+' | '*' | '/' | '%' => "arithmetic is not supported in a filter",
-            _ => return Err(error),
-        };
-        Err(error.help(help))
-    }
+        '.' if matches!(cursor.peek_second(), Some('0'..='9')) => "write `0.5`, not `.5`",
+        '.' => "to use a field named like a keyword, write `item.in`",
+        '$' | '@' => "write `item` for the item and `item.name` for its field",
+        '{' | '}' => "objects cannot be written in a filter; compare their fields",
+        '+' | '*' | '/' | '%' => "arithmetic is not supported in a filter",
+        _ => return Err(error),
+    };
+    Err(error.help(help))
 }
 
 /// Ours that begin with a foreign operator (`==`) are let through.

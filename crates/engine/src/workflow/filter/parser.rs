@@ -18,21 +18,22 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::expression::Expression;
-use super::lexer::{FilterLexer, FilterToken, LocatedToken};
+use super::lexer::{FilterToken, LocatedToken, next_token};
 use super::syntax_error::{SyntaxError, quote, refuse_long};
+use crate::workflow::cursor::Cursor;
 
 /// How deep parentheses, lists and negations may be nested.
 const DEEPEST: usize = 100;
 
 pub(super) fn parse(text: &str) -> Result<Expression, SyntaxError> {
     refuse_long(text)?;
-    let mut lexer = FilterLexer::new(text);
-    let next = lexer.next()?;
+    let mut cursor = Cursor::new(text);
+    let next = next_token(&mut cursor)?;
     if next.token == FilterToken::End {
         let error = SyntaxError::new(0..text.len(), "the filter is empty");
         return Err(error.help("remove it to take every item"));
     }
-    let mut parser = FilterParser { text, lexer, next, depth: 0 };
+    let mut parser = FilterParser { text, cursor, next, depth: 0 };
     let expression = parser.any()?;
     match parser.next.token {
         FilterToken::End => Ok(expression),
@@ -42,7 +43,7 @@ pub(super) fn parse(text: &str) -> Result<Expression, SyntaxError> {
 
 struct FilterParser<'t> {
     text: &'t str,
-    lexer: FilterLexer<'t>,
+    cursor: Cursor<'t>,
     next: LocatedToken,
     depth: usize,
 }
@@ -191,7 +192,7 @@ impl FilterParser<'_> {
 
     /// Takes the next token and reads the one after it.
     fn advance(&mut self) -> Result<LocatedToken, SyntaxError> {
-        let following = self.lexer.next()?;
+        let following = next_token(&mut self.cursor)?;
         Ok(mem::replace(&mut self.next, following))
     }
 

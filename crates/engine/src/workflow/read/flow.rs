@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use undaunted_policy::spelling::{BackoffType, WorkConfig};
 
 use crate::flow::Predicate;
 use crate::workflow::diagnostic::{Diagnostic, DiagnosticCode};
-use crate::workflow::keys::{ATTRIBUTE_TYPES, MappingTable};
+use crate::workflow::keys::{ATTRIBUTE_TYPES, MappingTable, STEP_TYPES};
 use crate::workflow::model::{
     Action, Attribute, AttributeRole, Command, FlowGoals, FlowStep, FlowStepKind, ResolvedRetry,
     SettingOrigin, SettingPlace, Step, StepCall, StepPhase, StepWork, Workflow,
@@ -21,14 +22,6 @@ use super::plan::plan_flow;
 use super::reader::{MappingFields, WorkflowReader};
 
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
-
-#[derive(Clone, Copy, PartialEq)]
-enum StepType {
-    Sync,
-    Async,
-    Script,
-    Flow,
-}
 
 fn command(id: &str, index: u64, step: &FlowStep) -> Command {
     let (action, timeout) = match &step.kind {
@@ -53,17 +46,16 @@ pub(super) fn flow_step(id: String, index: u64, step: Arc<FlowStep>) -> Step {
     }
 }
 
-const fn is_of(kind: &str, value: &serde_json::Value) -> bool {
-    use serde_json::Value;
-    match kind.as_bytes() {
-        b"string" => matches!(value, Value::String(_)),
-        b"number" => matches!(value, Value::Number(_)),
-        b"boolean" => matches!(value, Value::Bool(_)),
-        b"object" => matches!(value, Value::Object(_)),
-        b"array" => matches!(value, Value::Array(_)),
-        b"null" => matches!(value, Value::Null),
-        _ => true,
-    }
+fn is_of(kind: &str, value: &Value) -> bool {
+    let own = match value {
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "boolean",
+        Value::Object(_) => "object",
+        Value::Array(_) => "array",
+        Value::Null => "null",
+    };
+    kind == "any" || kind == own
 }
 
 impl WorkflowReader<'_> {
@@ -186,26 +178,19 @@ impl WorkflowReader<'_> {
     }
 
     fn step_kind(&mut self, fields: &MappingFields<'_>) -> Option<FlowStepKind> {
-        let words = [
-            ("sync", StepType::Sync),
-            ("async", StepType::Async),
-            ("script", StepType::Script),
-            ("flow", StepType::Flow),
-        ];
         let node = self.needed(fields, "type", MappingTable::FlowStep)?;
-        let kind = self.word(node, &words)?;
-        if kind == StepType::Script {
-            let message = "steps of type `script` are not supported";
-            self.problem(DiagnosticCode::Unsupported, node.span, message);
+        let kind = self.word(node, &STEP_TYPES.map(|kind| (kind, kind)))?;
+        if kind == "script" {
+            self.problem(DiagnosticCode::Unsupported, node.span, "steps of type `script` are not supported");
             return None;
         }
-        let (needed, other) = if kind == StepType::Flow { ("flow", "http") } else { ("http", "flow") };
+        let (needed, other) = if kind == "flow" { ("flow", "http") } else { ("http", "flow") };
         if fields.get(other).is_some() {
             let message = format!("`{other}` is not allowed in a step of this type");
             self.problem(DiagnosticCode::Conflict, fields.key_span(other), message);
         }
         let node = self.needed(fields, needed, MappingTable::FlowStep)?;
-        if kind == StepType::Flow {
+        if kind == "flow" {
             let fields = self.fields(node, MappingTable::FlowGoals)?;
             let goals = self.needed(&fields, "goals", MappingTable::FlowGoals)?;
             let goals = self.names_in(goals);
@@ -215,7 +200,7 @@ impl WorkflowReader<'_> {
         let timeout = fields.read("timeout", |node| self.count(node)).filter(|millis| *millis > 0);
         let completion = fields.get("completion_timeout");
         let patience = completion.and_then(|node| self.at_least_one(node));
-        if let Some(node) = completion.filter(|_| kind != StepType::Async) {
+        if let Some(node) = completion.filter(|_| kind != "async") {
             let message = "`completion_timeout` has no effect on a `sync` step";
             self.problem(DiagnosticCode::NoEffect, node.span, message);
         }
@@ -229,7 +214,7 @@ impl WorkflowReader<'_> {
             endpoint: self.text(endpoint)?.to_owned(),
             health_check,
             timeout: timeout.map_or(CALL_TIMEOUT, Duration::from_millis),
-            later: kind == StepType::Async,
+            later: kind == "async",
             patience: patience.map(Duration::from_millis),
         })
     }
@@ -391,7 +376,7 @@ impl WorkflowReader<'_> {
         Some((entry.key.to_string(), attribute))
     }
 
-    fn default(&mut self, node: &YamlNode<'_>) -> Option<serde_json::Value> {
+    fn default(&mut self, node: &YamlNode<'_>) -> Option<Value> {
         let text = self.text(node)?;
         match serde_json::from_str(text) {
             Ok(value) => Some(value),

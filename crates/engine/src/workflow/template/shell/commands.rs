@@ -68,7 +68,7 @@ pub(super) struct Commands<'t> {
     role: WordRole,
     cases: Vec<CaseStage>,
     /// Whether the next word belongs to a redirection.
-    redirected: bool,
+    pub(super) redirected: bool,
     command: CommandKind,
     arguments: Arguments,
     /// Numbers of the references in the word before.
@@ -287,11 +287,6 @@ impl<'t> Commands<'t> {
         if !self.in_condition() {
             self.role = WordRole::Command;
         }
-    }
-
-    /// The next word is the target of a redirection.
-    pub(super) fn redirect(&mut self) {
-        self.redirected = true;
     }
 
     /// Whether `((` here is arithmetic to some shell.

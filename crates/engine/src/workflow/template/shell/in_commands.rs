@@ -71,7 +71,7 @@ impl<'t> ShellLexer<'t, '_> {
         let follows = |lexer: &Self, c| lexer.cursor.peek() == Some(c);
         if c == '&' && follows(self, '>') {
             // Where this is not a redirection, a command of its own begins with one.
-            commands.redirect();
+            commands.redirected = true;
             return self.take(1);
         }
         if c == ';' {
@@ -111,7 +111,7 @@ impl<'t> ShellLexer<'t, '_> {
             ('<', Some('&' | '>')) | ('>', Some('>' | '&' | '|')) => 2,
             _ => 1,
         };
-        commands.redirect();
+        commands.redirected = true;
         self.take(length)
     }
 
