@@ -1,4 +1,4 @@
-//! A JSONPath (RFC 9535) that selects the items of a document.
+//! A `json_path` (RFC 9535) that selects the items of a document.
 //!
 //! The library defines the language; this file bounds it. The library's parser recurses and reads a
 //! nested filter twice at every level, so a short text could take hours or the whole stack: nesting is

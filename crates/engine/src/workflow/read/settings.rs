@@ -61,9 +61,11 @@ impl FailureRule {
 
 impl WorkflowReader<'_> {
     pub(super) fn failure_rule(&mut self, fields: &MappingFields<'_>) -> FailureRule {
-        let mut rule = FailureRule::default();
-        rule.continue_on_failure = fields.read("continue_on_failure", |node| self.flag(node));
-        rule.max_failures = fields.read("max_failures", |node| self.at_least_one(node));
+        let mut rule = FailureRule {
+            continue_on_failure: fields.read("continue_on_failure", |node| self.flag(node)),
+            max_failures: fields.read("max_failures", |node| self.at_least_one(node)),
+            ..FailureRule::default()
+        };
         if let Some(node) = fields.get("failure_threshold")
             && let Some(share) = self.number(node)
         {

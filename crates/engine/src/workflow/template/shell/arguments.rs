@@ -5,6 +5,8 @@
 //! arguments; any other command takes its arguments as data. `ssh` and interpreters that are no shells
 //! are left alone: what they do with a text is unknown here.
 
+use ArgumentUse::{Code, Data, Name};
+
 use super::obstacle::Obstacle;
 use super::word::{AfterLiteral, LiteralPrefix};
 
@@ -16,7 +18,7 @@ enum ArgumentUse {
     Code,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct BuiltinGrammar {
     /// Options that have a value, and its use.
     values: &'static [(&'static str, ArgumentUse)],
@@ -25,6 +27,21 @@ struct BuiltinGrammar {
     /// Whether it is a shell, whose `-c` changes what its operands are.
     is_shell: bool,
 }
+
+static BUILTINS: [(&[&str], BuiltinGrammar); 8] = [
+    (&["read"], BuiltinGrammar::new(&[("dinNptu", Data), ("a", Name)], &[Name])),
+    (&["mapfile", "readarray"], BuiltinGrammar::new(&[("dnOsuc", Data), ("C", Code)], &[Name])),
+    (&["printf"], BuiltinGrammar::new(&[("v", Name)], &[Data])),
+    (&["wait"], BuiltinGrammar::new(&[("p", Name)], &[Data])),
+    (&["getopts"], BuiltinGrammar::new(&[], &[Data, Name, Data])),
+    (&["unset"], BuiltinGrammar::new(&[], &[Name])),
+    // An alias is code when it is used, and `compgen -W` expands its words.
+    (&["eval", "alias", "compgen", "complete"], BuiltinGrammar::new(&[], &[Code])),
+    (&["trap"], BuiltinGrammar::new(&[], &[Code, Data])),
+];
+static SHELL: BuiltinGrammar = BuiltinGrammar::shell(&[Data]);
+/// A shell behind its `-c`.
+static SHELL_CODE: BuiltinGrammar = BuiltinGrammar::shell(&[Code, Data]);
 
 #[derive(Debug, Clone, Copy)]
 enum ArgumentGrammar {
@@ -38,7 +55,7 @@ enum ArgumentGrammar {
     },
     /// `declare` and its kin.
     Declare(DeclareOptions),
-    Builtin(BuiltinGrammar),
+    Builtin(&'static BuiltinGrammar),
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -89,7 +106,7 @@ impl Arguments {
             ArgumentGrammar::Remote => None,
             ArgumentGrammar::Any => {
                 if word.whole().is_some_and(is_shell) {
-                    *self = Self::of(ArgumentGrammar::Builtin(BuiltinGrammar::shell(&[ArgumentUse::Data])));
+                    *self = Self::of(ArgumentGrammar::Builtin(&SHELL));
                 }
                 None
             }
@@ -108,7 +125,7 @@ impl Arguments {
 
     fn of_builtin(
         &mut self,
-        grammar: BuiltinGrammar,
+        grammar: &'static BuiltinGrammar,
         word: &LiteralPrefix,
         referenced: bool,
     ) -> Option<Obstacle> {
@@ -124,7 +141,7 @@ impl Arguments {
             }
             self.options = false;
             let taken_for_option = referenced && word.text.is_empty() && grammar.has_dangerous_option();
-            if taken_for_option && grammar.operand(0) == ArgumentUse::Data {
+            if taken_for_option && grammar.operand(0) == Data {
                 return Some(Obstacle::Option);
             }
         }
@@ -135,7 +152,7 @@ impl Arguments {
 
     fn option(
         &mut self,
-        grammar: BuiltinGrammar,
+        grammar: &'static BuiltinGrammar,
         letters: &str,
         word: &LiteralPrefix,
         referenced: bool,
@@ -143,14 +160,13 @@ impl Arguments {
         if let Some(long) = letters.strip_prefix('-') {
             self.options = !long.is_empty() || referenced;
             let valued = grammar.is_shell && matches!(long, "rcfile" | "init-file");
-            self.value = valued.then_some(ArgumentUse::Data);
+            self.value = valued.then_some(Data);
             return None;
         }
         let mut left = letters.chars();
         while let Some(letter) = left.next() {
             if letter == 'c' && grammar.is_shell {
-                let operands = &[ArgumentUse::Code, ArgumentUse::Data];
-                self.grammar = ArgumentGrammar::Builtin(BuiltinGrammar::shell(operands));
+                self.grammar = ArgumentGrammar::Builtin(&SHELL_CODE);
             }
             if let Some(value) = grammar.value(letter) {
                 if left.as_str().is_empty() && word.rest == AfterLiteral::Nothing {
@@ -175,26 +191,17 @@ impl ArgumentUse {
 }
 
 impl BuiltinGrammar {
-    fn of(command: &str) -> Option<Self> {
-        use ArgumentUse::{Code, Data, Name};
-        let (values, operands): (&[_], &[_]) = match command {
-            "read" => (&[("dinNptu", Data), ("a", Name)], &[Name]),
-            "mapfile" | "readarray" => (&[("dnOsuc", Data), ("C", Code)], &[Name]),
-            "printf" => (&[("v", Name)], &[Data]),
-            "wait" => (&[("p", Name)], &[Data]),
-            "getopts" => (&[], &[Data, Name, Data]),
-            "unset" => (&[], &[Name]),
-            // An alias is code when it is used, and `compgen -W` expands its words.
-            "eval" | "alias" | "compgen" | "complete" => (&[], &[Code]),
-            "trap" => (&[], &[Code, Data]),
-            _ if is_shell(command) => return Some(Self::shell(&[Data])),
-            _ => return None,
-        };
-        Some(Self { values, operands, is_shell: false })
+    const fn new(values: &'static [(&'static str, ArgumentUse)], operands: &'static [ArgumentUse]) -> Self {
+        Self { values, operands, is_shell: false }
     }
 
-    fn shell(operands: &'static [ArgumentUse]) -> Self {
-        Self { values: &[("oO", ArgumentUse::Data)], operands, is_shell: true }
+    const fn shell(operands: &'static [ArgumentUse]) -> Self {
+        Self { values: &[("oO", Data)], operands, is_shell: true }
+    }
+
+    fn of(command: &str) -> Option<&'static Self> {
+        let found = BUILTINS.iter().find(|(names, _)| names.contains(&command));
+        found.map(|(_, grammar)| grammar).or(is_shell(command).then_some(&SHELL))
     }
 
     fn value(&self, letter: char) -> Option<ArgumentUse> {
@@ -202,11 +209,11 @@ impl BuiltinGrammar {
     }
 
     fn operand(&self, index: usize) -> ArgumentUse {
-        self.operands.get(index).or(self.operands.last()).copied().unwrap_or(ArgumentUse::Data)
+        self.operands.get(index).or(self.operands.last()).copied().unwrap_or(Data)
     }
 
     fn has_dangerous_option(&self) -> bool {
-        self.values.iter().any(|(_, value)| *value != ArgumentUse::Data)
+        self.values.iter().any(|(_, value)| *value != Data)
     }
 }
 
