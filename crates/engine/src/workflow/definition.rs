@@ -1,58 +1,35 @@
 //! The definition of a step as clients send it: with keys that are unknown here, and with nulls for
 //! absent fields.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::keys::MappingTable;
+use super::keys::{MappingTable, ValueShape};
 
+/// Removes unknown keys and empty values.
 pub fn plain_definition(definition: &Value) -> Value {
     let mut definition = definition.clone();
     without_nulls(&mut definition);
-    let Value::Object(entries) = &definition else {
-        return definition;
-    };
-    let inner = |key: &str, value: &Value| match key {
-        "http" => known(value, MappingTable::FlowHttp),
-        "flow" => known(value, MappingTable::FlowGoals),
-        "predicate" => known(value, MappingTable::Predicate),
-        "work_config" => known(value, MappingTable::WorkConfig),
-        "attributes" => attributes(value),
-        _ => value.clone(),
-    };
-    pick(entries, MappingTable::FlowStep, inner)
+    retain_known(&mut definition, &ValueShape::Keys(MappingTable::FlowStep));
+    definition
 }
 
-fn attributes(value: &Value) -> Value {
+fn retain_known(value: &mut Value, shape: &ValueShape) {
     let Value::Object(entries) = value else {
-        return value.clone();
+        return;
     };
-    let inner = |key: &str, value: &Value| match key {
-        "mapping" => known(value, MappingTable::Mapping),
-        _ => value.clone(),
-    };
-    let entries = entries.iter().map(|(name, attribute)| {
-        let attribute = match attribute {
-            Value::Object(entries) => pick(entries, MappingTable::Attribute, inner),
-            other => other.clone(),
-        };
-        (name.clone(), attribute)
-    });
-    Value::Object(entries.collect())
-}
-
-fn known(value: &Value, table: MappingTable) -> Value {
-    match value {
-        Value::Object(entries) => pick(entries, table, |_, value| value.clone()),
-        other => other.clone(),
+    match shape {
+        ValueShape::Keys(table) => {
+            // Many clients send an empty text, which is not JSON, for an absent default.
+            entries.retain(|key, value| table.key(key).is_some() && (key != "default" || value != ""));
+            for (key, value) in entries {
+                if let Some(key) = table.key(key) {
+                    retain_known(value, &key.shape);
+                }
+            }
+        }
+        ValueShape::MapOf(inner) => entries.values_mut().for_each(|value| retain_known(value, inner)),
+        _ => {}
     }
-}
-
-fn pick(entries: &Map<String, Value>, table: MappingTable, inner: impl Fn(&str, &Value) -> Value) -> Value {
-    // Many clients send an empty text, which is not JSON, for an absent default.
-    let given = |key: &str, value: &Value| key != "default" || value.as_str() != Some("");
-    let entries = entries.iter().filter(|(key, value)| table.key(key).is_some() && given(key, value));
-    let entries = entries.map(|(key, value)| (key.clone(), inner(key, value)));
-    Value::Object(entries.collect())
 }
 
 /// Some clients send null for an absent field.

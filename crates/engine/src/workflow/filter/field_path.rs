@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::quoted::quoted;
+use super::lexer::quoted;
 use super::syntax_error::{SyntaxError, next_word, refuse_long};
 use crate::workflow::cursor::Cursor;
 

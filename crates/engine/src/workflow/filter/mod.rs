@@ -8,7 +8,6 @@ mod field_path;
 mod lexer;
 mod order;
 mod parser;
-mod quoted;
 mod sort_by;
 mod syntax_error;
 #[cfg(test)]
@@ -20,6 +19,6 @@ pub use sort_by::SortBy;
 pub use syntax_error::SyntaxError;
 
 pub(super) use field_path::follow;
+pub(super) use lexer::quoted;
 pub(super) use order::{compare, sorted_entries};
-pub(super) use quoted::quoted;
 pub(super) use syntax_error::refuse_long;

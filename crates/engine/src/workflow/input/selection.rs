@@ -5,7 +5,6 @@
 //! where a path finds them all over a document, only those that pass all steps are copied.
 
 use std::borrow::Borrow;
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -73,36 +72,15 @@ impl Selection {
     }
 }
 
-/// Ordered by [`compare`], where 1 and 1.0 are equal.
-struct Ranked<'v>(&'v Value);
-
-impl Ord for Ranked<'_> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        compare(self.0, other.0)
-    }
-}
-
-impl PartialOrd for Ranked<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Ranked<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Ranked<'_> {}
-
 fn distinct<V: Borrow<Value>>(items: Vec<V>, path: &FieldPath) -> Vec<V> {
-    let mut seen = BTreeSet::new();
-    let first: Vec<bool> = items
-        .iter()
-        .map(|item| seen.insert(Ranked(path.get(item.borrow()).unwrap_or(&Value::Null))))
-        .collect();
-    items.into_iter().zip(first).filter_map(|(item, first)| first.then_some(item)).collect()
+    let values = items.iter().map(|item| path.get(item.borrow()).unwrap_or(&Value::Null));
+    let mut values: Vec<(&Value, usize)> = values.zip(0..).collect();
+    // The sort is stable, so the first of equal values is the first item.
+    values.sort_by(|(a, _), (b, _)| compare(a, b));
+    let equal = values.chunk_by(|(a, _), (b, _)| compare(a, b).is_eq());
+    let first: BTreeSet<usize> = equal.filter_map(|items| Some(items.first()?.1)).collect();
+    let items = items.into_iter().zip(0..);
+    items.filter_map(|(item, index)| first.contains(&index).then_some(item)).collect()
 }
 
 fn no_array(document: &Value) -> InputError {

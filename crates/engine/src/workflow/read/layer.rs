@@ -1,6 +1,7 @@
 //! Retry settings from several places, laid over each other.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use undaunted_policy::{Backoff, Parameter, PolicyError, RetryConfig, RuleAction};
 
@@ -28,6 +29,14 @@ impl SettingsLayer {
     pub(crate) fn empty(place: SettingPlace) -> Self {
         Self { place, config: RetryConfig::new(), spans: BTreeMap::new() }
     }
+}
+
+/// A deadline limits retries like a setting of its own.
+pub(super) fn deadline_layer(deadline: Option<Duration>, span: Span) -> Option<SettingsLayer> {
+    let mut layer = SettingsLayer::empty(SettingPlace::Deadline);
+    layer.config = layer.config.deadline(deadline?);
+    layer.spans.insert("deadline", span);
+    Some(layer)
 }
 
 impl WorkflowReader<'_> {

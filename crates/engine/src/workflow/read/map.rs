@@ -1,46 +1,37 @@
 //! Reads the map of a map-reduce.
 
+use std::cell::OnceCell;
 use std::time::Duration;
 
 use crate::workflow::diagnostic::DiagnosticCode;
 use crate::workflow::filter::{FieldPath, Filter, SortBy, SyntaxError};
 use crate::workflow::input::{InputFormat, JsonPath, Selection};
 use crate::workflow::keys::MappingTable;
-use crate::workflow::model::{InputSource, Map, MapInput, MaxParallel, SettingPlace};
+use crate::workflow::model::{
+    InputSource, Map, MapInput, MaxParallel, SettingPlace, Step, StepPhase, StepWork, Workflow,
+};
 use crate::workflow::source::Span;
 use crate::workflow::yaml::{YamlNode, YamlValue};
 
-use super::layer::SettingsLayer;
+use super::command::CommandContext;
+use super::layer::{SettingsLayer, deadline_layer};
 use super::reader::{MappingFields, WorkflowReader};
 use super::settings::FailureRule;
 
 /// For `on_item_failure: retry` if no block sets a number.
 const DEFAULT_RETRIES: u32 = 3;
 
-pub(super) struct MapPart<'n> {
-    /// `None` without a readable input; the commands are read nevertheless.
-    pub(super) map: Option<Map>,
-    pub(super) item_deadline: Option<Duration>,
-    pub(super) deadline_span: Span,
-    pub(super) layers: Vec<SettingsLayer>,
-    /// Applies where no other block sets anything.
-    pub(super) last_layer: Option<SettingsLayer>,
-    pub(super) timeout: Option<Duration>,
-    pub(super) template: &'n YamlNode<'n>,
-}
-
 impl WorkflowReader<'_> {
-    pub(super) fn map_part<'n>(
+    pub(super) fn map_step(
         &mut self,
-        node: &'n YamlNode<'n>,
-        outer: &FailureRule,
-    ) -> Option<MapPart<'n>> {
+        node: &YamlNode<'_>,
+        workflow: &mut Workflow,
+        outer: &[SettingsLayer],
+        outer_rule: &FailureRule,
+    ) -> Option<()> {
         let fields = self.fields(node, MappingTable::Map)?;
-        let timeouts = fields.get("timeout_config");
-        let timeouts = timeouts.and_then(|node| self.fields(node, MappingTable::TimeoutConfig));
-        let errors = fields.get("error_policy");
-        let errors = errors.and_then(|node| self.fields(node, MappingTable::ErrorPolicy));
-
+        let timeouts = fields.read("timeout_config", |node| self.fields(node, MappingTable::TimeoutConfig));
+        let errors = fields.read("error_policy", |node| self.fields(node, MappingTable::ErrorPolicy));
         let mut layers = Vec::new();
         if let Some(node) = timeouts.and_then(|fields| fields.get("retry_config")) {
             layers.extend(self.layer(node, SettingPlace::TimeoutConfig));
@@ -48,41 +39,50 @@ impl WorkflowReader<'_> {
         if let Some(node) = errors.and_then(|fields| fields.get("retry_config")) {
             layers.extend(self.layer(node, SettingPlace::MapErrorPolicy));
         }
-        let rule = errors.map(|fields| self.failure_rule(&fields)).unwrap_or_default().over(outer);
+        let rule = errors.map(|fields| self.failure_rule(&fields)).unwrap_or_default().over(outer_rule);
         let timeout = timeouts.and_then(|fields| fields.get("timeout"));
         let timeout = timeout.and_then(|node| self.time_limit(node));
-        let item_deadline = self.item_deadline(&fields, timeouts.as_ref());
-        let deadline_span = item_deadline.map_or(fields.span, |(_, span)| span);
+        let deadline = self.item_deadline(&fields, timeouts.as_ref());
         let (completion, on_complete) = self.completion(&fields);
         let selection = self.selection(&fields);
         let max_parallel = fields.read("max_parallel", |node| self.max_parallel(node));
         let input = self.needed(&fields, "input", MappingTable::Map);
         let input = input.and_then(|node| self.input(node));
         let template = self.needed(&fields, "agent_template", MappingTable::Map)?;
-        let last_layer = rule.retries.map(|span| {
+
+        self.scope.item = true;
+        // A retry must not pass the earlier of the two deadlines.
+        let sooner = deadline.filter(|(item, _)| workflow.deadline.is_none_or(|job| *item < job));
+        let sooner = sooner.and_then(|(limit, span)| deadline_layer(Some(limit), span));
+        let last = rule.retries.map(|span| {
             let mut layer = SettingsLayer::empty(SettingPlace::MapErrorPolicy);
             layer.config = layer.config.attempts(DEFAULT_RETRIES);
             layer.spans.insert("attempts", span);
             layer
         });
-        Some(MapPart {
-            item_deadline: item_deadline.map(|(limit, _)| limit),
-            map: input.map(|input| Map {
-                input,
-                selection,
-                max_parallel: max_parallel.unwrap_or(MaxParallel::DEFAULT),
-                item_deadline: item_deadline.map(|(limit, _)| limit),
-                tolerance: rule.tolerance(),
-                on_item_failure: rule.on_item_failure(),
-                completion,
-                on_complete,
-            }),
-            deadline_span,
-            layers,
-            last_layer,
-            timeout,
-            template,
-        })
+        let layers: Vec<_> = sooner.iter().chain(&layers).chain(outer).chain(&last).cloned().collect();
+        let around = CommandContext { layers: &layers, shared: Some(&OnceCell::new()), timeout };
+        // The commands are read even without a readable input.
+        let commands = self.commands(template, around);
+        let map = Map {
+            input: input?,
+            selection,
+            max_parallel: max_parallel.unwrap_or(MaxParallel::DEFAULT),
+            item_deadline: deadline.map(|(limit, _)| limit),
+            tolerance: rule.tolerance(),
+            on_item_failure: rule.on_item_failure(),
+            completion,
+            on_complete,
+        };
+        let before = workflow.steps.len().checked_sub(1);
+        workflow.steps.push(Step {
+            name: "map".to_owned(),
+            phase: StepPhase::Map,
+            needs: before.into_iter().collect(),
+            work: StepWork::Map(Box::new(map)),
+            commands,
+        });
+        Some(())
     }
 
     /// `agent_timeout_secs` may be in the map and in its `timeout_config`, but not with two values.

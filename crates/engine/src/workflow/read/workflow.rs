@@ -9,11 +9,10 @@ use crate::workflow::keys::{MappingTable, TOLERANCE_KEYS, keys_of_commands, keys
 use crate::workflow::model::{
     PoolRequest, SecretSource, SettingPlace, Step, StepPhase, StepWork, Workflow, WorkflowMode,
 };
-use crate::workflow::source::Span;
 use crate::workflow::yaml::{YamlNode, YamlValue};
 
 use super::command::CommandContext;
-use super::layer::SettingsLayer;
+use super::layer::{SettingsLayer, deadline_layer};
 use super::reader::{MappingFields, WorkflowReader};
 use super::settings::FailureRule;
 
@@ -298,7 +297,7 @@ impl WorkflowReader<'_> {
             return;
         };
         let outside = self.scope.clone();
-        self.map_step(node, workflow, outer, rule);
+        let _ = self.map_step(node, workflow, outer, rule);
         // Outputs captured for an item are not available after the map.
         let captured = &self.scope.captured_so_far;
         let ended = captured.difference(&outside.captured_so_far);
@@ -308,45 +307,4 @@ impl WorkflowReader<'_> {
             self.chain(node, around, workflow, StepPhase::Reduce);
         }
     }
-
-    fn map_step(
-        &mut self,
-        node: &YamlNode<'_>,
-        workflow: &mut Workflow,
-        outer: &[SettingsLayer],
-        rule: &FailureRule,
-    ) {
-        let Some(part) = self.map_part(node, rule) else {
-            return;
-        };
-        self.scope.item = true;
-        // A retry must not pass the earlier of the two deadlines.
-        let item = part.item_deadline;
-        let sooner = item.filter(|item| workflow.deadline.is_none_or(|job| *item < job));
-        let sooner = deadline_layer(sooner, part.deadline_span);
-        let inner = sooner.iter().chain(&part.layers).chain(outer);
-        let layers: Vec<_> = inner.chain(&part.last_layer).cloned().collect();
-        let around =
-            CommandContext { layers: &layers, shared: Some(&OnceCell::new()), timeout: part.timeout };
-        let commands = self.commands(part.template, around);
-        let Some(map) = part.map else {
-            return;
-        };
-        let before = workflow.steps.len().checked_sub(1);
-        workflow.steps.push(Step {
-            name: "map".to_owned(),
-            phase: StepPhase::Map,
-            needs: before.into_iter().collect(),
-            work: StepWork::Map(Box::new(map)),
-            commands,
-        });
-    }
-}
-
-/// A deadline limits retries like a setting of its own.
-fn deadline_layer(deadline: Option<Duration>, span: Span) -> Option<SettingsLayer> {
-    let mut layer = SettingsLayer::empty(SettingPlace::Deadline);
-    layer.config = layer.config.deadline(deadline?);
-    layer.spans.insert("deadline", span);
-    Some(layer)
 }

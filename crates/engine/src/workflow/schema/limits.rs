@@ -36,38 +36,15 @@ pub(super) fn of(table: MappingTable, key: MappingKey) -> Value {
         (_, "timeout" | "deadline") if matches!(key.shape, ValueShape::Duration) => {
             json!({"allOf": [{"pattern": "[1-9]"}]})
         }
-        (MappingTable::Workflow, name) => workflow(name),
-        (MappingTable::Command | MappingTable::Handler, name) => command(name),
-        (MappingTable::Map | MappingTable::TimeoutConfig, name) => map(name),
         (MappingTable::RetryConfig | MappingTable::Rule, name) => retry(name),
-        (
-            MappingTable::FlowStep
-            | MappingTable::FlowHttp
-            | MappingTable::Predicate
-            | MappingTable::WorkConfig,
-            name,
-        ) => flow(name),
-        (MappingTable::ErrorPolicy, name) => tolerance(name),
-        (MappingTable::Breaker, "name") => json!({"pattern": IDENTIFIER}),
-        (MappingTable::Breaker, "failure_threshold" | "half_open_max_calls") => count_from(1),
-        (MappingTable::Http, "expect") => json!({"minItems": 1}),
-        (MappingTable::Http, "url") => json!({"pattern": ADDRESS}),
-        // A number is read as its digits: 7777 is the mode `7777`.
-        (MappingTable::WriteFile, "mode") => json!({"pattern": PERMISSIONS, "maximum": 7777}),
-        _ => json!({}),
-    }
-}
-
-fn count_from(least: i64) -> Value {
-    json!({"minimum": least, "maximum": u32::MAX})
-}
-
-fn workflow(name: &str) -> Value {
-    match name {
-        "shell" => json!({"pattern": "^/"}),
-        "retry_budget" | "retry_budget_per_workflow" => count_from(0),
-        "goals" | "steps" => json!({"minItems": 1}),
-        "agents" => json!({
+        (MappingTable::Workflow | MappingTable::ErrorPolicy, "max_failures") => json!({"minimum": 1}),
+        (MappingTable::Workflow | MappingTable::ErrorPolicy, "failure_threshold") => {
+            json!({"minimum": 0, "maximum": 1})
+        }
+        (MappingTable::Workflow, "shell") => json!({"pattern": "^/"}),
+        (MappingTable::Workflow, "retry_budget" | "retry_budget_per_workflow") => count_from(0),
+        (MappingTable::Workflow, "goals" | "steps") => json!({"minItems": 1}),
+        (MappingTable::Workflow, "agents") => json!({
             "propertyNames": {"not": {"enum": keys_of_commands()}},
             "additionalProperties": {
                 "type": "array",
@@ -75,38 +52,43 @@ fn workflow(name: &str) -> Value {
                 "contains": {"type": "string", "pattern": "\\{prompt\\}"},
             },
         }),
-        name => tolerance(name),
-    }
-}
-
-fn tolerance(name: &str) -> Value {
-    match name {
-        "max_failures" => json!({"minimum": 1}),
-        "failure_threshold" => json!({"minimum": 0, "maximum": 1}),
-        _ => json!({}),
-    }
-}
-
-fn command(name: &str) -> Value {
-    match name {
-        "shell" => json!({"pattern": "\\S"}),
-        "id" => json!({"pattern": IDENTIFIER}),
-        "capture_output" => json!({"pattern": NAME, "not": {"enum": RESERVED_NAMES}}),
-        "output_limit" => json!({"minimum": 1}),
-        "max_attempts" => count_from(0),
-        _ => json!({}),
-    }
-}
-
-fn map(name: &str) -> Value {
-    match name {
-        "max_parallel" => {
+        (MappingTable::Command | MappingTable::Handler, "shell") => json!({"pattern": "\\S"}),
+        (MappingTable::Command | MappingTable::Handler | MappingTable::FlowStep, "id")
+        | (MappingTable::Breaker, "name") => json!({"pattern": IDENTIFIER}),
+        (MappingTable::Command | MappingTable::Handler, "capture_output") => {
+            json!({"pattern": NAME, "not": {"enum": RESERVED_NAMES}})
+        }
+        (MappingTable::Command | MappingTable::Handler, "output_limit") => json!({"minimum": 1}),
+        (MappingTable::Command | MappingTable::Handler, "max_attempts") => count_from(0),
+        (MappingTable::Map, "max_parallel") => {
             json!({"minimum": 1, "maximum": u32::MAX, "pattern": VARIABLE})
         }
-        "agent_timeout_secs" => json!({"exclusiveMinimum": 0}),
-        "best_effort_deadline_seconds" => json!({"minimum": 0}),
+        (MappingTable::Map | MappingTable::TimeoutConfig, "agent_timeout_secs") => {
+            json!({"exclusiveMinimum": 0})
+        }
+        (MappingTable::Map | MappingTable::FlowStep, "best_effort_deadline_seconds") => json!({"minimum": 0}),
+        (MappingTable::Breaker, "failure_threshold" | "half_open_max_calls") => count_from(1),
+        (MappingTable::Http, "expect") => json!({"minItems": 1}),
+        (MappingTable::Http, "url") => json!({"pattern": ADDRESS}),
+        // A number is read as its digits: 7777 is the mode `7777`.
+        (MappingTable::WriteFile, "mode") => json!({"pattern": PERMISSIONS, "maximum": 7777}),
+        (MappingTable::FlowHttp, "endpoint" | "health_check") => {
+            json!({"pattern": PLAIN_ADDRESS, "not": {"pattern": "\\$\\{"}})
+        }
+        // Parts of another system's language that are not supported.
+        (MappingTable::FlowStep, "type") => json!({"not": {"const": "script"}}),
+        (MappingTable::FlowStep, "memoizable") => json!({"const": false}),
+        (MappingTable::Predicate, "language") => json!({"pattern": "^[cC][eE][lL]$"}),
+        (MappingTable::WorkConfig, "max_retries") => {
+            json!({"type": "integer", "minimum": -1, "maximum": u32::MAX})
+        }
+        (MappingTable::WorkConfig, "parallelism") => count_from(0),
         _ => json!({}),
     }
+}
+
+fn count_from(least: i64) -> Value {
+    json!({"minimum": least, "maximum": u32::MAX})
 }
 
 fn retry(name: &str) -> Value {
@@ -129,23 +111,6 @@ fn retry(name: &str) -> Value {
         "retry_config" => json!({
             "properties": {"rules": false, "retry_on": false, "retry_statuses": false},
         }),
-        _ => json!({}),
-    }
-}
-
-fn flow(name: &str) -> Value {
-    match name {
-        "id" => json!({"pattern": IDENTIFIER}),
-        "endpoint" | "health_check" => {
-            json!({"pattern": PLAIN_ADDRESS, "not": {"pattern": "\\$\\{"}})
-        }
-        // Parts of another system's language that are not part of this one.
-        "type" => json!({"not": {"const": "script"}}),
-        "memoizable" => json!({"const": false}),
-        "language" => json!({"pattern": "^[cC][eE][lL]$"}),
-        "max_retries" => json!({"type": "integer", "minimum": -1, "maximum": u32::MAX}),
-        "parallelism" => count_from(0),
-        "best_effort_deadline_seconds" => json!({"minimum": 0}),
         _ => json!({}),
     }
 }

@@ -55,18 +55,12 @@ impl KnownNames<'_> {
                 help: "only the commands of a map have an item".to_owned(),
             }),
             "item" => Ok((Root::Item, path)),
-            "item_file" => {
-                shallow(name, &path)?;
-                Ok((Root::ItemFile, path))
-            }
+            "item_file" => shallow(name, &path).map(|()| (Root::ItemFile, path)),
             "map" if !path.is_empty() && !self.map => Err(UnknownName {
                 message: "`map` is not available here".to_owned(),
                 help: "only commands after a map can use its results".to_owned(),
             }),
-            "map" if !path.is_empty() => {
-                one_of("map", &path, &MAP)?;
-                Ok((Root::Map, path))
-            }
+            "map" if !path.is_empty() => one_of(name, &path, &MAP).map(|()| (Root::Map, path)),
             "step" if !path.is_empty() => self.step(&path),
             "env" if !path.is_empty() => {
                 let [Segment::Field(_)] = path.as_slice() else {
@@ -75,10 +69,7 @@ impl KnownNames<'_> {
                 };
                 Ok((Root::Env, path))
             }
-            "workflow" if !path.is_empty() => {
-                one_of("workflow", &path, &WORKFLOW)?;
-                Ok((Root::Workflow, path))
-            }
+            "workflow" if !path.is_empty() => one_of(name, &path, &WORKFLOW).map(|()| (Root::Workflow, path)),
             _ if self.captured.contains(name) => Ok((Root::Captured(name.to_owned()), path)),
             _ => Err(unknown(text, self.offer(name))),
         }
