@@ -143,13 +143,12 @@ pub fn check_retry_config(source: &Source) -> Result<ResolvedRetry, Vec<Diagnost
         }
         return Err(problems);
     };
-    let block = match &root.value {
-        yaml::YamlValue::Map(entries) => match entries.as_slice() {
-            [only] if &*only.key == "retry_config" => &only.node,
-            _ => &root,
-        },
-        _ => &root,
+    let inner = match &root.value {
+        yaml::YamlValue::Map(entries) if entries.len() == 1 => entries.first(),
+        _ => None,
     };
+    let inner = inner.filter(|entry| &*entry.key == "retry_config");
+    let block = inner.map_or(&root, |entry| &entry.node);
     let layer = reader.layer(block, SettingPlace::Command);
     let resolved = reader.resolve(layer.iter());
     if reader.problems.found.is_empty() { Ok(resolved) } else { Err(reader.problems.found) }

@@ -18,14 +18,15 @@ pub(super) enum CursorToken {
     Backquote(usize),
 }
 
-/// The context of backquotes, which decides what a backslash escapes inside them.
+/// The quotes around a position. Those around backquotes decide what a backslash escapes inside them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BackquoteContext {
+pub(super) enum QuoteContext {
     Bare,
-    /// In double quotes: `\"` is a `"` too.
+    /// `\"` is a `"` too.
     Double,
-    /// In a here-document, where shells disagree about `\"`.
+    /// In a here-document that is expanded, where shells disagree about `\"`.
     HereDocument,
+    Single,
 }
 
 /// Copy it to look ahead.
@@ -35,13 +36,13 @@ pub(super) struct Cursor<'t> {
     at: usize,
     joins: bool,
     layers: usize,
-    contexts: [BackquoteContext; MOST_LAYERS],
+    contexts: [QuoteContext; MOST_LAYERS],
 }
 
 impl<'t> Cursor<'t> {
     /// A backslash before a line break is an ordinary character until `set_joins`.
     pub(super) fn new(text: &'t str) -> Self {
-        Self { text, at: 0, joins: false, layers: 0, contexts: [BackquoteContext::Bare; MOST_LAYERS] }
+        Self { text, at: 0, joins: false, layers: 0, contexts: [QuoteContext::Bare; MOST_LAYERS] }
     }
 
     pub(super) fn at(&self) -> usize {
@@ -72,11 +73,11 @@ impl<'t> Cursor<'t> {
 
     /// Whether one of the backquotes around it is in a here-document.
     pub(super) fn in_here_document_backquotes(&self) -> bool {
-        self.contexts.iter().take(self.layers).any(|context| *context == BackquoteContext::HereDocument)
+        self.contexts.iter().take(self.layers).any(|context| *context == QuoteContext::HereDocument)
     }
 
     /// Enters backquotes; `None` if they are nested too deep.
-    pub(super) fn open_layer(&mut self, context: BackquoteContext) -> Option<usize> {
+    pub(super) fn open_layer(&mut self, context: QuoteContext) -> Option<usize> {
         *self.contexts.get_mut(self.layers)? = context;
         self.layers = self.layers.saturating_add(1);
         Some(self.layers)
@@ -193,7 +194,7 @@ impl<'t> Cursor<'t> {
     }
 
     fn escapes(&self, layer: usize, c: char) -> bool {
-        let double = || self.contexts.get(layer) == Some(&BackquoteContext::Double);
+        let double = || self.contexts.get(layer) == Some(&QuoteContext::Double);
         matches!(c, '\\' | '`' | '$') || (c == '"' && double())
     }
 }
@@ -233,25 +234,25 @@ mod tests {
     #[test]
     fn inside_backquotes_a_layer_of_backslashes_is_removed() {
         let mut cursor = Cursor::new(r#"\\ \$ \` \" \x `"#);
-        assert_eq!(cursor.open_layer(BackquoteContext::Bare), Some(1));
+        assert_eq!(cursor.open_layer(QuoteContext::Bare), Some(1));
         let mut expected = chars(r#"\ $ ` \" \x "#);
         expected.push(CursorToken::Backquote(1));
         assert_eq!(tokens(cursor), expected);
 
         let mut cursor = Cursor::new(r#"\""#);
-        cursor.open_layer(BackquoteContext::Double);
+        cursor.open_layer(QuoteContext::Double);
         assert_eq!(tokens(cursor), chars("\""));
     }
 
     #[test]
     fn a_layer_inside_a_layer_ends_where_it_should() {
         let mut cursor = Cursor::new(r"\\\` \\\\x \` `");
-        cursor.open_layer(BackquoteContext::Bare);
-        cursor.open_layer(BackquoteContext::Bare);
+        cursor.open_layer(QuoteContext::Bare);
+        cursor.open_layer(QuoteContext::Bare);
         let mut expected = chars(r"` \x ");
         expected.extend([CursorToken::Backquote(2), CursorToken::Char(' '), CursorToken::Backquote(1)]);
         assert_eq!(tokens(cursor), expected);
-        assert_eq!(cursor.open_layer(BackquoteContext::Bare), Some(3));
-        assert_eq!(cursor.open_layer(BackquoteContext::Bare), None);
+        assert_eq!(cursor.open_layer(QuoteContext::Bare), Some(3));
+        assert_eq!(cursor.open_layer(QuoteContext::Bare), None);
     }
 }

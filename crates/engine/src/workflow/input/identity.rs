@@ -4,7 +4,7 @@
 //! named by the fingerprint of their content. Names are unique and depend only on what the items are,
 //! never on their order, so that the results of two runs can be compared. Hence the position decides no
 //! conflict either: an own name that several items have is used by none of them; a generated name that
-//! is an item's own name is skipped; contents that share a fingerprint are numbered in the order of
+//! equals an item's own name is skipped; contents that share a fingerprint are numbered in the order of
 //! their texts.
 //!
 //! A fingerprint is the hash of the canonical JSON of a value (no whitespace, keys sorted). It must never

@@ -1,4 +1,4 @@
-//! Which parts of a document become work items, and in which order.
+//! Selects the work items from a document, and their order.
 //!
 //! The steps have a fixed order, whatever the order of the keys in a file: `json_path`, `filter`,
 //! `sort_by`, `distinct`, `offset`, `max_items`, and last the identities. Items are moved, not copied;

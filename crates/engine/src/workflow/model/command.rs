@@ -17,7 +17,7 @@ pub struct Command {
     /// The number among all commands of the workflow, from 0; jitter is drawn from it.
     pub index: u64,
     pub action: Action,
-    /// Of one attempt.
+    /// The limit for one attempt.
     pub timeout: Option<Duration>,
     pub env: Vec<(String, TextTemplate)>,
     pub working_dir: Option<TextTemplate>,

@@ -49,7 +49,7 @@ pub enum FlowStepKind {
     Call {
         endpoint: String,
         health_check: Option<String>,
-        /// Of one call.
+        /// The limit for one call.
         timeout: Duration,
         /// Whether the result comes later, by webhook.
         later: bool,

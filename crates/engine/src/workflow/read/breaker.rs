@@ -18,7 +18,7 @@ enum BreakerKey {
     Absent,
     Declined,
     Given(CommandBreaker),
-    /// The problem is reported.
+    /// The problem is reported already.
     Unreadable,
 }
 

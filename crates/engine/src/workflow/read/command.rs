@@ -27,7 +27,6 @@ pub(super) struct CommandContext<'a> {
 }
 
 impl CommandContext<'_> {
-    /// Handlers inherit nothing.
     pub(super) const NOTHING: Self = CommandContext { layers: &[], shared: None, timeout: None };
 }
 
@@ -68,7 +67,7 @@ impl WorkflowReader<'_> {
 
     pub(super) fn command(&mut self, node: &YamlNode<'_>, around: CommandContext<'_>) -> Option<Command> {
         if let YamlValue::Text(text) = &node.value {
-            self.not_a_text(node, text);
+            self.refuse_text(node, text);
             return None;
         }
         let fields = self.fields(node, MappingTable::Command)?;
@@ -85,14 +84,14 @@ impl WorkflowReader<'_> {
             command.on_failure = self.handler(node).map(Box::new);
             self.scope.handler = None;
         }
-        self.now_known(&command);
+        self.add_names(&command);
         let next = fields.get("on_success");
         command.on_success = next.map_or_else(Vec::new, |node| self.follow_up(node));
         Some(command)
     }
 
     /// The kind of a command and its number among the commands of the workflow, or of its handlers.
-    fn own_id(&mut self, kind: &str) -> String {
+    fn generated_id(&mut self, kind: &str) -> String {
         let (part, place) = if self.scope.handler.is_some() {
             ("on_failure-", &mut self.handlers)
         } else {
@@ -102,7 +101,7 @@ impl WorkflowReader<'_> {
         format!("{part}{kind}-{place}")
     }
 
-    pub(super) fn not_a_text(&mut self, node: &YamlNode<'_>, text: &str) {
+    pub(super) fn refuse_text(&mut self, node: &YamlNode<'_>, text: &str) {
         self.wrong(node.span, "a command must be a mapping, not text", format!("write `shell: {text}`"));
     }
 
@@ -123,9 +122,9 @@ impl WorkflowReader<'_> {
         let output_limit = fields.read("output_limit", |node| self.at_least_one(node));
         let retry = self.retry(fields, around);
         let action = action?;
-        self.check_surroundings(fields, &action);
+        self.report_unused_keys(fields, &action);
         let span = fields.first_key_span();
-        let id = id.unwrap_or_else(|| self.own_id(action.kind()));
+        let id = id.unwrap_or_else(|| self.generated_id(action.kind()));
         if let Some(first) = self.ids.insert(id.as_str().into(), span) {
             let message = format!("two commands have the id `{id}`");
             let problem = Diagnostic::new(DiagnosticCode::DuplicateId, span, message);
@@ -141,7 +140,7 @@ impl WorkflowReader<'_> {
         })
     }
 
-    fn check_surroundings(&mut self, fields: &MappingFields<'_>, action: &Action) {
+    fn report_unused_keys(&mut self, fields: &MappingFields<'_>, action: &Action) {
         let unused = action.unused_keys();
         for entry in fields.entries {
             if unused.contains(&&*entry.key) {
@@ -211,7 +210,7 @@ impl WorkflowReader<'_> {
         }
     }
 
-    pub(super) fn now_known(&mut self, command: &Command) {
+    pub(super) fn add_names(&mut self, command: &Command) {
         let capture = command.capture.as_ref().map(|capture| capture.name.clone());
         if let Some(inside) = &mut self.scope.handler {
             inside.insert(command.id.clone());
@@ -225,7 +224,7 @@ impl WorkflowReader<'_> {
     /// A command, a list of them, or either with settings of its own.
     pub(super) fn handler(&mut self, node: &YamlNode<'_>) -> Option<Handler> {
         if let YamlValue::Text(text) = &node.value {
-            self.not_a_text(node, text);
+            self.refuse_text(node, text);
             return None;
         }
         if matches!(node.value, YamlValue::List(_)) {
@@ -248,7 +247,7 @@ impl WorkflowReader<'_> {
         } else {
             let command = self.core(&fields, MappingTable::Handler, CommandContext::NOTHING)?;
             self.check_holds(&command.retry);
-            self.now_known(&command);
+            self.add_names(&command);
             vec![command]
         };
         Some(Handler {

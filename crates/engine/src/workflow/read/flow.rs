@@ -295,7 +295,7 @@ impl WorkflowReader<'_> {
             None => Ok(defaults.retry_config()),
             Some(work) => work.retry_config(defaults),
         };
-        // The problem was noted when the block was read.
+        // The problem was reported when the block was read.
         let Ok(mut config) = config else {
             return Arc::clone(&self.once);
         };

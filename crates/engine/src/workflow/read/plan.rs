@@ -86,14 +86,15 @@ pub(super) fn plan_flow(
     steps: &[Step],
     FlowGoals { goals, init }: FlowGoals,
 ) -> Result<(Flow, Vec<Vec<usize>>), Vec<PlanProblem>> {
-    let givers = givers(steps);
+    let producers = producers(steps);
     let numbered = || steps.iter().enumerate();
-    let needs: Vec<Vec<usize>> = numbered().map(|(index, step)| needs(&givers, index, step, &init)).collect();
+    let needs: Vec<Vec<usize>> =
+        numbered().map(|(index, step)| needs(&producers, index, step, &init)).collect();
     let names: BTreeMap<&str, usize> = numbered().map(|(index, step)| (step.name.as_str(), index)).collect();
     let mut search = PlanSearch {
         steps,
         needs: &needs,
-        givers: &givers,
+        producers: &producers,
         init: &init,
         state: vec![Visit::New; steps.len()],
         order: Vec::new(),
@@ -155,26 +156,26 @@ fn attributes(step: &Step) -> impl Iterator<Item = (&String, &Attribute)> {
     call.into_iter().flatten()
 }
 
-type Givers<'a> = BTreeMap<&'a str, Vec<usize>>;
+type Producers<'a> = BTreeMap<&'a str, Vec<usize>>;
 
-fn givers(steps: &[Step]) -> Givers<'_> {
-    let mut givers = Givers::new();
+fn producers(steps: &[Step]) -> Producers<'_> {
+    let mut producers = Producers::new();
     for (index, step) in steps.iter().enumerate() {
         for (name, _) in attributes(step).filter(|(_, given)| given.role == AttributeRole::Output) {
-            givers.entry(name).or_default().push(index);
+            producers.entry(name).or_default().push(index);
         }
     }
-    givers
+    producers
 }
 
 /// The steps that give what this one takes, except for initial attributes.
-fn needs(givers: &Givers<'_>, index: usize, step: &Step, init: &BTreeMap<String, Value>) -> Vec<usize> {
+fn needs(producers: &Producers<'_>, index: usize, step: &Step, init: &BTreeMap<String, Value>) -> Vec<usize> {
     let taken = attributes(step).filter(|(name, attribute)| {
         matches!(attribute.role, AttributeRole::Required | AttributeRole::Optional)
             && !init.contains_key(*name)
     });
-    let found = taken.filter_map(|(name, _)| givers.get(name.as_str())).flatten();
-    let others: BTreeSet<usize> = found.copied().filter(|giver| *giver != index).collect();
+    let found = taken.filter_map(|(name, _)| producers.get(name.as_str())).flatten();
+    let others: BTreeSet<usize> = found.copied().filter(|producer| *producer != index).collect();
     others.into_iter().collect()
 }
 
@@ -188,7 +189,7 @@ enum Visit {
 struct PlanSearch<'a> {
     steps: &'a [Step],
     needs: &'a [Vec<usize>],
-    givers: &'a Givers<'a>,
+    producers: &'a Producers<'a>,
     init: &'a BTreeMap<String, Value>,
     state: Vec<Visit>,
     order: Vec<usize>,
@@ -234,8 +235,8 @@ impl PlanSearch<'_> {
             return;
         };
         let given = |wanted: &String| {
-            let others = self.givers.get(wanted.as_str()).into_iter().flatten();
-            self.init.contains_key(wanted) || others.into_iter().any(|giver| *giver != index)
+            let others = self.producers.get(wanted.as_str()).into_iter().flatten();
+            self.init.contains_key(wanted) || others.into_iter().any(|producer| *producer != index)
         };
         let required = attributes(step).filter(|(_, taken)| taken.role == AttributeRole::Required);
         let missing = required.filter(|(name, taken)| taken.default.is_none() && !given(name));

@@ -27,8 +27,8 @@ pub(crate) fn workflow(reader: &mut WorkflowReader<'_>, root: &YamlNode<'_>) -> 
     }
     let fields = reader.top_fields(root)?;
     let mode = reader.mode(&fields)?;
-    let mut workflow = reader.frame(&fields, mode);
-    let (layers, rule) = reader.outer(&fields, workflow.deadline);
+    let mut workflow = reader.common_settings(&fields, mode);
+    let (layers, rule) = reader.failure_settings(&fields, workflow.deadline);
     workflow.tolerance = rule.tolerance();
     match mode {
         WorkflowMode::Sequence => {
@@ -161,7 +161,7 @@ impl WorkflowReader<'_> {
         mode
     }
 
-    fn frame(&mut self, fields: &MappingFields<'_>, mode: WorkflowMode) -> Workflow {
+    fn common_settings(&mut self, fields: &MappingFields<'_>, mode: WorkflowMode) -> Workflow {
         let mut workflow = blank(mode);
         let name = fields.read("name", |node| self.text(node));
         workflow.name = name.map(str::to_owned);
@@ -261,7 +261,7 @@ impl WorkflowReader<'_> {
     }
 
     /// Retry settings of the whole workflow, the closest first, and its tolerance.
-    fn outer(
+    fn failure_settings(
         &mut self,
         fields: &MappingFields<'_>,
         deadline: Option<Duration>,

@@ -37,13 +37,18 @@ pub(super) fn of(table: MappingTable, key: MappingKey) -> Value {
             json!({"allOf": [{"pattern": "[1-9]"}]})
         }
         (MappingTable::RetryConfig | MappingTable::Rule, name) => retry(name),
-        (MappingTable::Workflow | MappingTable::ErrorPolicy, "max_failures") => json!({"minimum": 1}),
+        (MappingTable::Workflow | MappingTable::ErrorPolicy, "max_failures")
+        | (MappingTable::Command | MappingTable::Handler, "output_limit") => json!({"minimum": 1}),
         (MappingTable::Workflow | MappingTable::ErrorPolicy, "failure_threshold") => {
             json!({"minimum": 0, "maximum": 1})
         }
         (MappingTable::Workflow, "shell") => json!({"pattern": "^/"}),
-        (MappingTable::Workflow, "retry_budget" | "retry_budget_per_workflow") => count_from(0),
-        (MappingTable::Workflow, "goals" | "steps") => json!({"minItems": 1}),
+        (MappingTable::Workflow, "retry_budget" | "retry_budget_per_workflow")
+        | (MappingTable::Command | MappingTable::Handler, "max_attempts")
+        | (MappingTable::WorkConfig, "parallelism") => count_from(0),
+        (MappingTable::Workflow, "goals" | "steps") | (MappingTable::Http, "expect") => {
+            json!({"minItems": 1})
+        }
         (MappingTable::Workflow, "agents") => json!({
             "propertyNames": {"not": {"enum": keys_of_commands()}},
             "additionalProperties": {
@@ -58,8 +63,6 @@ pub(super) fn of(table: MappingTable, key: MappingKey) -> Value {
         (MappingTable::Command | MappingTable::Handler, "capture_output") => {
             json!({"pattern": NAME, "not": {"enum": RESERVED_NAMES}})
         }
-        (MappingTable::Command | MappingTable::Handler, "output_limit") => json!({"minimum": 1}),
-        (MappingTable::Command | MappingTable::Handler, "max_attempts") => count_from(0),
         (MappingTable::Map, "max_parallel") => {
             json!({"minimum": 1, "maximum": u32::MAX, "pattern": VARIABLE})
         }
@@ -68,7 +71,6 @@ pub(super) fn of(table: MappingTable, key: MappingKey) -> Value {
         }
         (MappingTable::Map | MappingTable::FlowStep, "best_effort_deadline_seconds") => json!({"minimum": 0}),
         (MappingTable::Breaker, "failure_threshold" | "half_open_max_calls") => count_from(1),
-        (MappingTable::Http, "expect") => json!({"minItems": 1}),
         (MappingTable::Http, "url") => json!({"pattern": ADDRESS}),
         // A number is read as its digits: 7777 is the mode `7777`.
         (MappingTable::WriteFile, "mode") => json!({"pattern": PERMISSIONS, "maximum": 7777}),
@@ -82,7 +84,6 @@ pub(super) fn of(table: MappingTable, key: MappingKey) -> Value {
         (MappingTable::WorkConfig, "max_retries") => {
             json!({"type": "integer", "minimum": -1, "maximum": u32::MAX})
         }
-        (MappingTable::WorkConfig, "parallelism") => count_from(0),
         _ => json!({}),
     }
 }

@@ -1,9 +1,9 @@
-//! What a command does with its arguments, where it does more than take them.
+//! The commands that do more with their arguments than take them as data.
 //!
 //! Some builtins take a name and evaluate it (`read`, `printf -v`, `declare`): what looks like the
 //! subscript of an array is executed. Others take code (`eval`, `trap`, `sh -c`). A table lists these
 //! arguments; any other command takes its arguments as data. `ssh` and interpreters that are no shells
-//! are left alone: what they do with a text is unknown here.
+//! are left alone: how they use a text is not known here.
 
 use ArgumentUse::{Code, Data, Name};
 
@@ -53,7 +53,7 @@ enum ArgumentGrammar {
     Test {
         name: bool,
     },
-    /// `declare` and its kin.
+    /// `declare` and similar builtins.
     Declare(DeclareOptions),
     Builtin(&'static BuiltinGrammar),
 }

@@ -1,4 +1,4 @@
-//! A list of commands: where a command begins, and what a parenthesis means.
+//! A list of commands: where a command begins, and the role of a parenthesis.
 //!
 //! It knows as much of the shell's grammar as quoting depends on: keywords count only where a command
 //! begins, a `)` behind a pattern of `case` closes nothing, `[[` and `let` compute. It sees words and
@@ -43,7 +43,7 @@ enum CommandKind {
     Other,
     /// `let`, or `declare -i`: it computes.
     Let,
-    /// `declare` and its kin: its arguments are assignments.
+    /// `declare` and similar builtins: the arguments are assignments.
     Declare,
     /// `[[ … ]]`: it compares.
     Condition,
@@ -247,7 +247,7 @@ impl<'t> Commands<'t> {
         };
     }
 
-    /// A `;`, which ends a condition that was never closed.
+    /// A `;` ends a condition that is not closed.
     pub(super) fn end_condition(&mut self) {
         self.command = CommandKind::Other;
     }

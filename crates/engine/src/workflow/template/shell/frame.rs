@@ -21,7 +21,7 @@ use std::ops::Range;
 
 use super::commands::Commands;
 use super::obstacle::Obstacle;
-use crate::workflow::cursor::BackquoteContext;
+use crate::workflow::cursor::QuoteContext;
 
 #[derive(Debug)]
 pub(super) enum Frame<'t> {
@@ -118,15 +118,6 @@ pub(super) struct ArithmeticExpansion {
     pub(super) bracket: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum QuoteContext {
-    Bare,
-    Double,
-    /// In a here-document that is expanded.
-    HereDocument,
-    Single,
-}
-
 impl QuoteContext {
     pub(super) fn variable(self, name: &str) -> String {
         match self {
@@ -143,14 +134,6 @@ impl QuoteContext {
             Self::Bare => "'${'",
             Self::Single => "${",
             Self::Double | Self::HereDocument => "\\${",
-        }
-    }
-
-    pub(super) fn backquotes(self) -> BackquoteContext {
-        match self {
-            Self::Double => BackquoteContext::Double,
-            Self::HereDocument => BackquoteContext::HereDocument,
-            Self::Bare | Self::Single => BackquoteContext::Bare,
         }
     }
 }

@@ -3,10 +3,11 @@
 //! Which characters form words and operators is decided here, what they mean in `commands.rs`.
 
 use super::commands::{Closer, Commands};
-use super::frame::{ArithmeticExpansion, Bodies, Frame, FrameChange, QuoteContext};
+use super::frame::{ArithmeticExpansion, Bodies, Frame, FrameChange};
 use super::lexer::ShellLexer;
 use super::obstacle::Obstacle;
 use super::word::Word;
+use crate::workflow::cursor::QuoteContext;
 
 impl<'t> ShellLexer<'t, '_> {
     pub(super) fn in_commands(&mut self, commands: &mut Commands<'t>, c: char) -> FrameChange<'t> {

@@ -6,10 +6,10 @@
 
 use std::ops::Range;
 
-use super::frame::{Bodies, FrameChange, HereDocument, QuoteContext, escaped};
+use super::frame::{Bodies, FrameChange, HereDocument, escaped};
 use super::lexer::ShellLexer;
 use super::obstacle::Obstacle;
-use crate::workflow::cursor::{Cursor, CursorToken};
+use crate::workflow::cursor::{Cursor, CursorToken, QuoteContext};
 use crate::workflow::template::reader::Dollar;
 use crate::workflow::template::reference::Reference;
 

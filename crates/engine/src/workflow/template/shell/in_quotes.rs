@@ -7,11 +7,10 @@
 //! shells execute a value there.
 
 use super::commands::{Closer, Commands};
-use super::frame::{
-    ArithmeticExpansion, Frame, FrameChange, ParameterExpansion, ParameterStage, QuoteContext,
-};
+use super::frame::{ArithmeticExpansion, Frame, FrameChange, ParameterExpansion, ParameterStage};
 use super::lexer::{ForeignBrace, ShellLexer};
 use super::obstacle::Obstacle;
+use crate::workflow::cursor::QuoteContext;
 use crate::workflow::template::reader::Dollar;
 
 impl<'t> ShellLexer<'t, '_> {
@@ -47,7 +46,7 @@ impl<'t> ShellLexer<'t, '_> {
 
     pub(super) fn open_backquotes(&mut self, context: QuoteContext) -> FrameChange<'t> {
         self.cursor.bump();
-        let Some(layer) = self.cursor.open_layer(context.backquotes()) else {
+        let Some(layer) = self.cursor.open_layer(context) else {
             self.doubt(Obstacle::Backquotes);
             return FrameChange::Stay;
         };

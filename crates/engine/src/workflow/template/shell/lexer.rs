@@ -8,11 +8,11 @@
 use std::ops::Range;
 
 use super::commands::{Closer, Commands};
-use super::frame::{Frame, FrameChange, HereDocument, QuoteContext};
+use super::frame::{Frame, FrameChange, HereDocument};
 use super::obstacle::Obstacle;
 use super::template::Edits;
 use super::word::LiteralPrefix;
-use crate::workflow::cursor::{Cursor, CursorToken};
+use crate::workflow::cursor::{Cursor, CursorToken, QuoteContext};
 use crate::workflow::filter::SyntaxError;
 use crate::workflow::template::reader::{BraceReading, MOST_ERRORS, ReferenceReader};
 use crate::workflow::template::reference::Reference;
