@@ -6,7 +6,7 @@ use crate::workflow::CaptureFormat;
 
 /// A line break at the end is not part of the output. The error is a clause.
 pub fn read(output: &str, format: CaptureFormat) -> Result<Value, String> {
-    let text = without_end(output);
+    let text = without_line_end(output);
     match format {
         CaptureFormat::String => Ok(text.into()),
         CaptureFormat::Lines => Ok(text.lines().map(Value::from).collect()),
@@ -25,7 +25,7 @@ pub fn read(output: &str, format: CaptureFormat) -> Result<Value, String> {
     }
 }
 
-pub fn without_end(text: &str) -> &str {
+pub fn without_line_end(text: &str) -> &str {
     let text = text.strip_suffix('\n').unwrap_or(text);
     text.strip_suffix('\r').unwrap_or(text)
 }

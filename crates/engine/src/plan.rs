@@ -69,7 +69,7 @@ impl Plan {
             needing: vec![Vec::new(); workflow.steps.len()],
         };
         for (step, found) in StepId::all().zip(&workflow.steps) {
-            plan.lay_out(step, List::Step, &found.commands);
+            plan.add_commands(step, List::Step, &found.commands);
             for need in &found.needs {
                 if let Some(needing) = plan.needing.get_mut(*need) {
                     needing.push(step);
@@ -80,7 +80,7 @@ impl Plan {
         plan
     }
 
-    fn lay_out(&mut self, step: StepId, list: List, commands: &[Command]) {
+    fn add_commands(&mut self, step: StepId, list: List, commands: &[Command]) {
         for (position, command) in commands.iter().enumerate() {
             let number = number(command);
             let at = number.position();
@@ -93,9 +93,9 @@ impl Plan {
             }
             self.breakers |= command.breaker.is_some();
             if let Some(handler) = &command.on_failure {
-                self.lay_out(step, List::OnFailure(number), &handler.commands);
+                self.add_commands(step, List::OnFailure(number), &handler.commands);
             }
-            self.lay_out(step, List::OnSuccess(number), &command.on_success);
+            self.add_commands(step, List::OnSuccess(number), &command.on_success);
         }
     }
 
@@ -120,7 +120,7 @@ impl Plan {
             results && self.is_map(self.step_of(number)) && self.after(number) == Successor::Item
         };
         let wanted = self.numbered().filter(|(number, command)| {
-            command.action.always_gives()
+            command.action.always_keeps_output()
                 || command.capture.is_some()
                 || by_name.contains(number)
                 || is_result(*number)

@@ -28,18 +28,15 @@ pub enum BreakerFact {
     /// Settings of a submission; the latest win.
     #[n(0)]
     Configured {
-        #[n(0)]
-        #[cbor(with = "codec::time")]
+        #[cbor(n(0), with = "codec::time")]
         at: Timestamp,
-        #[n(1)]
-        #[cbor(encode_with = "encode_settings", decode_with = "decode_settings")]
+        #[cbor(n(1), encode_with = "encode_settings", decode_with = "decode_settings")]
         settings: BreakerSettings,
     },
     /// Consecutive attempts that ended alike.
     #[n(1)]
     Reported {
-        #[n(0)]
-        #[cbor(with = "codec::time")]
+        #[cbor(n(0), with = "codec::time")]
         at: Timestamp,
         /// The generation in which they started.
         #[n(1)]
@@ -53,8 +50,7 @@ pub enum BreakerFact {
     },
     #[n(2)]
     Probed {
-        #[n(0)]
-        #[cbor(with = "codec::time")]
+        #[cbor(n(0), with = "codec::time")]
         at: Timestamp,
         #[n(1)]
         generation: u32,
@@ -62,8 +58,7 @@ pub enum BreakerFact {
     /// The process that ran the probe died; its result is not awaited.
     #[n(3)]
     ProbeLost {
-        #[n(0)]
-        #[cbor(with = "codec::time")]
+        #[cbor(n(0), with = "codec::time")]
         at: Timestamp,
         #[n(1)]
         generation: u32,
@@ -71,25 +66,21 @@ pub enum BreakerFact {
     /// By an operator.
     #[n(4)]
     Tripped {
-        #[n(0)]
-        #[cbor(with = "codec::time")]
+        #[cbor(n(0), with = "codec::time")]
         at: Timestamp,
     },
     /// By an operator.
     #[n(5)]
     Reset {
-        #[n(0)]
-        #[cbor(with = "codec::time")]
+        #[cbor(n(0), with = "codec::time")]
         at: Timestamp,
     },
     /// An open state imported from another system.
     #[n(6)]
     Imported {
-        #[n(0)]
-        #[cbor(with = "codec::time")]
+        #[cbor(n(0), with = "codec::time")]
         since: Timestamp,
-        #[n(1)]
-        #[cbor(with = "codec::time")]
+        #[cbor(n(1), with = "codec::time")]
         until: Timestamp,
     },
     /// A record of releases that stored the whole state each time.
@@ -100,8 +91,7 @@ pub enum BreakerFact {
     Folded {
         #[n(0)]
         upto: u64,
-        #[n(1)]
-        #[cbor(encode_with = "encode_state", decode_with = "decode_state")]
+        #[cbor(n(1), encode_with = "encode_state", decode_with = "decode_state")]
         state: Box<BreakerState>,
         #[n(2)]
         history: Vec<BreakerChange>,

@@ -24,8 +24,7 @@ pub struct BreakerState {
 pub struct Probe {
     #[n(0)]
     pub job: String,
-    #[n(1)]
-    #[cbor(with = "codec::time")]
+    #[cbor(n(1), with = "codec::time")]
     pub since: Timestamp,
 }
 

@@ -13,15 +13,13 @@ use crate::event::codec::{self, Decoded, Encoded};
 /// A change and the resulting state: a whole record of format 1, and a part of folded records.
 #[derive(Encode, Decode)]
 struct StoredState {
-    #[n(0)]
-    #[cbor(with = "codec::time")]
+    #[cbor(n(0), with = "codec::time")]
     at: Timestamp,
     #[n(1)]
     change: BreakerChangeKind,
     #[n(2)]
     job: Option<String>,
-    #[n(3)]
-    #[cbor(encode_with = "encode_settings", decode_with = "decode_settings")]
+    #[cbor(n(3), encode_with = "encode_settings", decode_with = "decode_settings")]
     settings: BreakerSettings,
     #[n(4)]
     phase: StoredPhase,
@@ -40,15 +38,13 @@ struct StoredState {
 struct StoredSettings {
     #[n(0)]
     failure_threshold: u32,
-    #[n(1)]
-    #[cbor(with = "codec::span")]
+    #[cbor(n(1), with = "codec::span")]
     recovery_timeout: Duration,
     #[n(2)]
     half_open_max_calls: u32,
     #[n(3)]
     fails: bool,
-    #[n(4)]
-    #[cbor(with = "codec::maybe_span", has_nil)]
+    #[cbor(n(4), with = "codec::maybe_span", has_nil)]
     max_hold: Option<Duration>,
 }
 
@@ -61,11 +57,9 @@ enum StoredPhase {
     },
     #[n(1)]
     Open {
-        #[n(0)]
-        #[cbor(with = "codec::time")]
+        #[cbor(n(0), with = "codec::time")]
         since: Timestamp,
-        #[n(1)]
-        #[cbor(with = "codec::time")]
+        #[cbor(n(1), with = "codec::time")]
         until: Timestamp,
     },
     #[n(2)]

@@ -9,8 +9,7 @@ use crate::event::{RecordError, codec, read_versioned, versioned};
 
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct CatalogRecord {
-    #[n(0)]
-    #[cbor(with = "codec::time")]
+    #[cbor(n(0), with = "codec::time")]
     pub at: Timestamp,
     #[n(1)]
     pub event: CatalogEvent,
@@ -56,8 +55,7 @@ pub enum CatalogEvent {
         #[n(0)]
         flow: String,
         /// When it was submitted.
-        #[n(1)]
-        #[cbor(with = "codec::time")]
+        #[cbor(n(1), with = "codec::time")]
         since: Timestamp,
         /// Empty means: keep the labels of a known flow.
         #[n(2)]
@@ -76,8 +74,7 @@ pub enum CatalogEvent {
         #[n(2)]
         error: Option<String>,
         /// When it ended, which may be long before this was written.
-        #[n(3)]
-        #[cbor(with = "codec::time")]
+        #[cbor(n(3), with = "codec::time")]
         ended: Timestamp,
     },
     #[n(6)]

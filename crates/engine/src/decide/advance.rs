@@ -45,7 +45,7 @@ pub fn react(job: &mut Job, input: &Input, now: Timestamp) -> Reaction {
 pub fn advance(job: &Job, now: Timestamp) -> Vec<Event> {
     match job.stage {
         JobStage::Running => go_on(job, now),
-        JobStage::Stopping(reason) => wind_up(job, reason),
+        JobStage::Stopping(reason) => advance_stopping(job, reason),
         JobStage::Suspended
         | JobStage::Completed
         | JobStage::Partial
@@ -184,7 +184,7 @@ fn unsettled(state: &StepState) -> impl Iterator<Item = u32> {
 }
 
 /// Starts nothing new: skips what waits, and ends the job once nothing runs.
-fn wind_up(job: &Job, reason: Reason) -> Vec<Event> {
+fn advance_stopping(job: &Job, reason: Reason) -> Vec<Event> {
     let steps = StepId::all().zip(&job.steps);
     let mut events: Vec<Event> = steps
         .flat_map(|(step, state)| unsettled(state).map(move |index| skipped(step, index, reason)))

@@ -37,7 +37,7 @@ pub(super) fn stop(facts: &mut Facts<'_>, of: AttemptId, active: &ActiveItem, wh
         return;
     }
     if why.then == RuleAction::Skip {
-        if !came_late(facts, of, Some(why.reason)) {
+        if !is_late_result(facts, of, Some(why.reason)) {
             skip(facts, of, why.reason);
         }
         return;
@@ -56,7 +56,7 @@ pub(super) fn stop_unless_repeated(facts: &mut Facts<'_>, of: AttemptId, active:
 
 /// Records a result that came after its step was complete. Returns true if it does not count and the item
 /// is settled.
-fn came_late(facts: &mut Facts<'_>, of: AttemptId, reason: Option<Reason>) -> bool {
+fn is_late_result(facts: &mut Facts<'_>, of: AttemptId, reason: Option<Reason>) -> bool {
     let job = facts.job;
     let without = |state: &&StepState| state.is_without(of.index);
     let state = job.step(of.step).filter(without);
@@ -72,7 +72,7 @@ fn came_late(facts: &mut Facts<'_>, of: AttemptId, reason: Option<Reason>) -> bo
 }
 
 fn item_succeeded(facts: &mut Facts<'_>, of: AttemptId) {
-    if !came_late(facts, of, None) {
+    if !is_late_result(facts, of, None) {
         facts.push(ItemEvent::Succeeded { step: of.step, index: of.index });
     }
 }
@@ -116,7 +116,7 @@ pub(super) fn give_up(
         }
         None => (of, reason, error.clone()),
     };
-    if came_late(facts, of, Some(reason)) {
+    if is_late_result(facts, of, Some(reason)) {
         return;
     }
     let rule = facts.job.plan().map(of.step).map(|map| map.on_item_failure);

@@ -49,8 +49,7 @@ pub struct AttemptStarted {
 pub struct AttemptSucceeded {
     #[n(0)]
     pub of: AttemptId,
-    #[n(1)]
-    #[cbor(with = "codec::span")]
+    #[cbor(n(1), with = "codec::span")]
     pub took: Duration,
     #[n(2)]
     pub next: Option<CommandId>,
@@ -70,14 +69,11 @@ pub struct AttemptSucceeded {
 pub struct AttemptFailed {
     #[n(0)]
     pub of: AttemptId,
-    #[n(1)]
-    #[cbor(with = "codec::span")]
+    #[cbor(n(1), with = "codec::span")]
     pub took: Duration,
-    #[n(2)]
-    #[cbor(with = "codec::cause")]
+    #[cbor(n(2), with = "codec::cause")]
     pub cause: FailureCause,
-    #[n(3)]
-    #[cbor(with = "codec::class")]
+    #[cbor(n(3), with = "codec::class")]
     pub class: FailureClass,
     /// The last lines it wrote, or another explanation.
     #[n(4)]
@@ -118,11 +114,9 @@ pub struct RetryScheduled {
     pub of: AttemptId,
     #[n(1)]
     pub sum: RetryArithmetic,
-    #[n(2)]
-    #[cbor(with = "codec::time")]
+    #[cbor(n(2), with = "codec::time")]
     pub due: Timestamp,
-    #[n(3)]
-    #[cbor(with = "codec::span")]
+    #[cbor(n(3), with = "codec::span")]
     pub delay: Duration,
 }
 
@@ -135,35 +129,26 @@ pub struct RetryArithmetic {
     #[n(1)]
     pub allowed: Option<u32>,
     /// Before cap and jitter.
-    #[n(2)]
-    #[cbor(with = "codec::maybe_span", has_nil)]
+    #[cbor(n(2), with = "codec::maybe_span", has_nil)]
     pub computed: Option<Duration>,
-    #[n(3)]
-    #[cbor(with = "codec::maybe_span", has_nil)]
+    #[cbor(n(3), with = "codec::maybe_span", has_nil)]
     pub capped: Option<Duration>,
-    #[n(4)]
-    #[cbor(with = "codec::maybe_span", has_nil)]
+    #[cbor(n(4), with = "codec::maybe_span", has_nil)]
     pub drawn: Option<Duration>,
     /// Sum of the delays before this retry; `spent_after` includes it.
-    #[n(5)]
-    #[cbor(with = "codec::span")]
+    #[cbor(n(5), with = "codec::span")]
     pub spent_before: Duration,
-    #[n(6)]
-    #[cbor(with = "codec::span")]
+    #[cbor(n(6), with = "codec::span")]
     pub spent_after: Duration,
-    #[n(7)]
-    #[cbor(with = "codec::maybe_span", has_nil)]
+    #[cbor(n(7), with = "codec::maybe_span", has_nil)]
     pub budget: Option<Duration>,
     /// When the retry is too late after unplanned downtime.
-    #[n(8)]
-    #[cbor(with = "codec::maybe_time", has_nil)]
+    #[cbor(n(8), with = "codec::maybe_time", has_nil)]
     pub expires: Option<Timestamp>,
     /// The wait the other side asked for.
-    #[n(9)]
-    #[cbor(with = "codec::maybe_span", has_nil)]
+    #[cbor(n(9), with = "codec::maybe_span", has_nil)]
     pub retry_after: Option<Duration>,
-    #[n(10)]
-    #[cbor(with = "codec::maybe_time", has_nil)]
+    #[cbor(n(10), with = "codec::maybe_time", has_nil)]
     pub deadline: Option<Timestamp>,
     /// Of the job before this retry: used and allowed.
     #[n(11)]
@@ -216,8 +201,7 @@ pub struct CommandStopped {
     /// The last attempt; number 0 if there was none.
     #[n(0)]
     pub of: AttemptId,
-    #[n(1)]
-    #[cbor(with = "codec::reason")]
+    #[cbor(n(1), with = "codec::reason")]
     pub reason: Reason,
     /// For people: the reason with its numbers, and the last error.
     #[n(2)]

@@ -72,12 +72,10 @@ pub struct StartHeld {
     #[n(1)]
     pub breaker: StoredText,
     /// When the breaker may be probed, if known.
-    #[n(2)]
-    #[cbor(with = "codec::maybe_time", has_nil)]
+    #[cbor(n(2), with = "codec::maybe_time", has_nil)]
     pub until: Option<Timestamp>,
     /// When the hold fails the item.
-    #[n(3)]
-    #[cbor(with = "codec::maybe_time", has_nil)]
+    #[cbor(n(3), with = "codec::maybe_time", has_nil)]
     pub expires: Option<Timestamp>,
     /// Attempts left; `None` is unlimited.
     #[n(4)]
@@ -94,8 +92,7 @@ pub struct StartReleased {
     pub of: AttemptId,
     #[n(1)]
     pub breaker: StoredText,
-    #[n(2)]
-    #[cbor(with = "codec::span")]
+    #[cbor(n(2), with = "codec::span")]
     pub held: Duration,
 }
 
@@ -103,8 +100,7 @@ pub struct StartReleased {
 pub struct BreakerOpened {
     #[n(0)]
     pub breaker: StoredText,
-    #[n(1)]
-    #[cbor(with = "codec::time")]
+    #[cbor(n(1), with = "codec::time")]
     pub until: Timestamp,
     /// Consecutive failures; 0 if a rule or a probe opened it.
     #[n(2)]

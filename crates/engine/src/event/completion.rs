@@ -23,8 +23,7 @@ pub struct CompletionReached {
     pub target: u64,
     #[n(6)]
     pub min: u64,
-    #[n(7)]
-    #[cbor(with = "codec::time")]
+    #[cbor(n(7), with = "codec::time")]
     pub deadline: Timestamp,
 }
 
@@ -77,8 +76,7 @@ pub struct LateResult {
     #[n(1)]
     pub index: u32,
     /// `None` if it succeeded.
-    #[n(2)]
-    #[cbor(with = "codec::maybe_reason", has_nil)]
+    #[cbor(n(2), with = "codec::maybe_reason", has_nil)]
     pub reason: Option<Reason>,
     /// Whether it updates the result of the job.
     #[n(3)]

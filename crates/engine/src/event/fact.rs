@@ -24,7 +24,7 @@ pub enum Event {
 
 impl Event {
     /// Whether an operator may have requested it while no engine ran the job.
-    pub(crate) const fn may_be_asked_for(&self) -> bool {
+    pub(crate) const fn may_be_requested(&self) -> bool {
         matches!(
             self,
             Self::Job(JobEvent::Paused | JobEvent::Unpaused { .. } | JobEvent::PoolToppedUp { .. })

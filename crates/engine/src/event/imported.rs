@@ -21,19 +21,15 @@ pub struct ImportedCommand {
     /// As many as attempts if one more may be made, else one less.
     #[n(3)]
     pub retries: u32,
-    #[n(4)]
-    #[cbor(with = "codec::span")]
+    #[cbor(n(4), with = "codec::span")]
     pub spent: Duration,
-    #[n(5)]
-    #[cbor(with = "codec::maybe_span", has_nil)]
+    #[cbor(n(5), with = "codec::maybe_span", has_nil)]
     pub previous: Option<Duration>,
     /// When the pending retry falls due; `None` is at once.
-    #[n(6)]
-    #[cbor(with = "codec::maybe_time", has_nil)]
+    #[cbor(n(6), with = "codec::maybe_time", has_nil)]
     pub due: Option<Timestamp>,
     /// When that retry is too late after unplanned downtime.
-    #[n(7)]
-    #[cbor(with = "codec::maybe_time", has_nil)]
+    #[cbor(n(7), with = "codec::maybe_time", has_nil)]
     pub expires: Option<Timestamp>,
     #[n(8)]
     pub error: Option<StoredText>,

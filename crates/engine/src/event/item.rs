@@ -52,8 +52,7 @@ pub enum ItemEvent {
         /// The last attempt made.
         #[n(0)]
         of: AttemptId,
-        #[n(1)]
-        #[cbor(with = "codec::reason")]
+        #[cbor(n(1), with = "codec::reason")]
         reason: Reason,
         #[n(2)]
         error: StoredText,
@@ -64,8 +63,7 @@ pub enum ItemEvent {
         step: StepId,
         #[n(1)]
         index: u32,
-        #[n(2)]
-        #[cbor(with = "codec::reason")]
+        #[cbor(n(2), with = "codec::reason")]
         reason: Reason,
     },
     #[n(26)]
@@ -94,8 +92,7 @@ pub enum ItemEvent {
     AttemptAccepted {
         #[n(0)]
         of: AttemptId,
-        #[n(1)]
-        #[cbor(with = "codec::time")]
+        #[cbor(n(1), with = "codec::time")]
         until: Timestamp,
     },
 }

@@ -30,8 +30,7 @@ pub enum JobEvent {
     /// Nothing new is started.
     #[n(16)]
     Stopping {
-        #[n(0)]
-        #[cbor(with = "codec::reason")]
+        #[cbor(n(0), with = "codec::reason")]
         reason: Reason,
     },
     #[n(19)]
@@ -64,8 +63,7 @@ pub enum JobEvent {
     #[n(29)]
     Unpaused {
         /// The clocks of its items stood still meanwhile.
-        #[n(0)]
-        #[cbor(with = "codec::span")]
+        #[cbor(n(0), with = "codec::span")]
         away: Duration,
     },
     #[n(30)]
@@ -178,8 +176,7 @@ pub struct JobSubmitted {
     #[n(13)]
     pub late_results_count: Option<bool>,
     /// How flow steps are retried that do not say. `None`: the documented defaults.
-    #[n(14)]
-    #[cbor(with = "codec::maybe_work", has_nil)]
+    #[cbor(n(14), with = "codec::maybe_work", has_nil)]
     pub work: Option<WorkDefaults>,
     /// The aim of a flow. `None`: its text states it.
     #[n(15)]
@@ -198,8 +195,7 @@ pub struct JobSubmitted {
 pub struct CompletionDefaults {
     #[n(0)]
     pub min: u64,
-    #[n(1)]
-    #[cbor(with = "codec::span")]
+    #[cbor(n(1), with = "codec::span")]
     pub deadline: Duration,
 }
 
@@ -228,8 +224,7 @@ pub struct JobResumed {
     #[n(0)]
     pub run: u32,
     /// The downtime.
-    #[n(1)]
-    #[cbor(with = "codec::span")]
+    #[cbor(n(1), with = "codec::span")]
     pub away: Duration,
     /// Whether the job was suspended; otherwise its process died.
     #[n(2)]
@@ -283,13 +278,11 @@ pub struct JobEnded {
     #[n(0)]
     pub counts: EndCounts,
     /// Why it did not simply complete.
-    #[n(1)]
-    #[cbor(with = "codec::maybe_reason", has_nil)]
+    #[cbor(n(1), with = "codec::maybe_reason", has_nil)]
     pub reason: Option<Reason>,
     #[n(2)]
     pub error: Option<StoredText>,
-    #[n(3)]
-    #[cbor(with = "codec::maybe_time", has_nil)]
+    #[cbor(n(3), with = "codec::maybe_time", has_nil)]
     pub submitted: Option<Timestamp>,
 }
 
@@ -308,7 +301,6 @@ pub struct EndCounts {
     pub attempts: u64,
     #[n(5)]
     pub retries: u64,
-    #[n(6)]
-    #[cbor(with = "codec::span")]
+    #[cbor(n(6), with = "codec::span")]
     pub delay: Duration,
 }

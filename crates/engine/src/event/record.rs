@@ -16,8 +16,7 @@ pub const FORMAT: u8 = 1;
 
 #[derive(Clone, Debug, PartialEq, Encode)]
 pub struct Record {
-    #[n(0)]
-    #[cbor(with = "codec::time")]
+    #[cbor(n(0), with = "codec::time")]
     pub at: Timestamp,
     #[n(1)]
     pub event: Event,

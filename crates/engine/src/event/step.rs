@@ -34,8 +34,7 @@ pub enum StepEvent {
     InputFailed {
         #[n(0)]
         step: StepId,
-        #[n(1)]
-        #[cbor(with = "codec::reason")]
+        #[cbor(n(1), with = "codec::reason")]
         reason: Reason,
         #[n(2)]
         error: StoredText,

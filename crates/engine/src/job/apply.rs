@@ -1,13 +1,13 @@
-//! The only function that changes a job. It cannot fail: a stored event is a fact.
+//! [`Job::apply`], the only function that changes a job. It cannot fail: a stored event is a fact.
 //!
-//! An event about something that does not exist, which only a damaged or foreign journal can hold, changes
-//! nothing; `law` notices the inconsistency.
+//! An event about a step or item that does not exist, which only a damaged or foreign journal can hold,
+//! changes nothing; `law` reports the inconsistency. Nothing here reads a clock or decides what follows.
 
 use std::sync::Arc;
 
 use undaunted_policy::{Reason, Timestamp};
 
-use super::failures::JobFailure;
+use super::complete::JobFailure;
 use super::item::{ActiveItem, Activity, HandlerFrame, ItemScope, ItemState, SettledItem};
 use super::state::{Job, JobStage, stored_plan};
 use super::step::{StepStage, StepState};
@@ -20,14 +20,14 @@ use crate::id::{CommandId, ItemId, StartId, StepId};
 use crate::mutant::{self, Mutant};
 use crate::workflow::{MaxParallel, StepWork};
 
-/// Bytes of an unshared error that an item remembers.
-const REMEMBERED: usize = 200;
+/// How many bytes of an unshared error an item keeps.
+const MAX_ERROR: usize = 200;
 
 impl Job {
     pub fn apply(&mut self, record: &Record) {
         let left = self.times.run_until;
         self.times.last_at = record.at;
-        if !record.event.may_be_asked_for() {
+        if !record.event.may_be_requested() {
             self.times.run_until = record.at;
         }
         match &record.event {
@@ -41,7 +41,7 @@ impl Job {
 
     fn apply_to_job(&mut self, event: &JobEvent, left: Timestamp, now: Timestamp) {
         match event {
-            // `Job::begin` has read it.
+            // `Job::begin` has read the submission.
             JobEvent::Submitted(_) => {}
             JobEvent::Resumed(resumed) => self.resumed(resumed, left, now),
             JobEvent::TextKept { text } => self.texts.keep(text),
@@ -85,9 +85,9 @@ impl Job {
             }
             StepEvent::Completed { step } => self.complete(*step),
             StepEvent::Failed { step } => self.close(*step, StepStage::Failed),
-            StepEvent::CompletionReached(reached) => self.reach(reached),
+            StepEvent::CompletionReached(reached) => self.completion_reached(reached),
             StepEvent::Skipped { step } => self.close(*step, StepStage::Skipped),
-            StepEvent::Unreachable { step, missing } => self.cannot_reach(*step, missing),
+            StepEvent::Unreachable { step, missing } => self.mark_unreachable(*step, missing),
             StepEvent::AttributeSet { step, name, value } => self.set_attribute(*step, name, value),
         }
     }
@@ -106,7 +106,7 @@ impl Job {
             ItemEvent::Succeeded { .. } => self.settle(item, SettledItem::Succeeded),
             ItemEvent::DeadLettered { of, reason, error } => {
                 self.note_failure(item.step, *reason, error);
-                self.lay_out(*of);
+                self.keep_dead_letter(*of);
                 self.settle(item, SettledItem::Dead(*reason));
             }
             ItemEvent::Skipped { reason, .. } => {
@@ -122,7 +122,7 @@ impl Job {
             ItemEvent::Dropped { .. } => self.forget(item),
             ItemEvent::Held(held) => self.held(held, now),
             ItemEvent::Released(_) => self.stop_waiting(item),
-            ItemEvent::LateResult(late) => self.come_late(late),
+            ItemEvent::LateResult(late) => self.late_result(late),
         }
     }
 
@@ -141,13 +141,13 @@ impl Job {
             self.stage = JobStage::Running;
         }
         for step in &mut self.steps {
-            step.restore(resumed, [began, left, now]);
+            step.resume(resumed, [began, left, now]);
         }
     }
 
     fn policy_changed(&mut self, text: &WorkflowText) {
         let plan = text.plan().map_or_else(|| stored_plan(&self.submitted, text), Ok);
-        // It was checked before it was recorded; a release that refuses it keeps the old plan.
+        // The text was checked before it was recorded; a release that refuses it keeps the old plan.
         let Ok(plan) = plan else {
             return;
         };
@@ -176,10 +176,11 @@ impl Job {
                 state.stage = StepStage::Running;
             }
         }
-        self.begin_imported(step, known);
+        self.start_imported(step, known);
     }
 
-    /// What the report shows: the failure that ends the job, else the first dead letter of its map.
+    /// Keeps the failure that the report shows: the one that ends the job, else the first dead letter of its
+    /// map.
     fn note_failure(&mut self, step: StepId, reason: Reason, error: &StoredText) {
         if !self.plan.is_map(step) || self.failures.failure.is_none() {
             let error = error.clone();
@@ -208,13 +209,13 @@ impl Job {
                 None => StepStage::Reading(start),
             };
         }
-        self.begin_imported(step, 0);
+        self.start_imported(step, 0);
     }
 
     fn attempt_started(&mut self, started: &AttemptStarted, now: Timestamp) {
         let (of, item) = (started.of, started.of.item());
         self.starts.use_up(started.start);
-        self.touch(item, of.command);
+        self.activate(item, of.command);
         if self.active_mut(item).is_none() {
             return;
         }
@@ -258,7 +259,7 @@ impl Job {
         if let Some(output) = &succeeded.output {
             self.note_output(succeeded.of, true, output);
         }
-        self.go_on(item, succeeded.next);
+        self.turn_to_next(item, succeeded.next);
     }
 
     fn attempt_failed(&mut self, failed: &AttemptFailed) {
@@ -266,7 +267,7 @@ impl Job {
         if let Some(active) = self.active_mut(failed.of.item()) {
             active.cause = Some(failed.cause);
             // A million items may wait, each with a text of its own.
-            active.error = failed.error.clone().map(|error| error.brief(REMEMBERED));
+            active.error = failed.error.clone().map(|error| error.brief(MAX_ERROR));
         }
         if let Some(output) = &failed.output {
             self.note_output(failed.of, false, output);
@@ -292,7 +293,7 @@ impl Job {
 
     fn command_stopped(&mut self, stopped: &CommandStopped) {
         let (of, item) = (stopped.of, stopped.of.item());
-        self.touch(item, of.command);
+        self.activate(item, of.command);
         self.stop_waiting(item);
         let Some(handler) = stopped.handler else {
             return;
@@ -312,7 +313,7 @@ impl Job {
             };
             active.frames.push(frame);
         }
-        self.go_on(item, Some(handler));
+        self.turn_to_next(item, Some(handler));
     }
 
     fn command_repeated(&mut self, item: ItemId) {
@@ -330,10 +331,10 @@ impl Job {
     fn command_recovered(&mut self, item: ItemId, next: Option<CommandId>) {
         let frame = self.active_mut(item).and_then(|active| active.frames.pop());
         self.note_recovery(frame);
-        self.go_on(item, next);
+        self.turn_to_next(item, next);
     }
 
-    /// A stop that a handler recovered stays in the report.
+    /// Keeps a stop that a handler recovered, for the report.
     fn note_recovery(&mut self, frame: Option<HandlerFrame>) {
         if let Some(frame) = frame {
             self.failures.recovered.get_or_insert(JobFailure { reason: frame.reason, error: frame.error });
@@ -365,7 +366,7 @@ impl Job {
     }
 
     /// Activates a pending item.
-    pub(super) fn touch(&mut self, item: ItemId, command: CommandId) {
+    pub(super) fn activate(&mut self, item: ItemId, command: CommandId) {
         if let Some(step) = self.step_mut(item.step)
             && step.items.get(item.index) == Some(ItemState::Pending)
         {
@@ -388,21 +389,21 @@ impl Job {
         self.share(item);
     }
 
-    /// Many items may wait or be held like this one.
+    /// Shares the position of an item that waits or is held, because many items may be at an equal one.
     pub(super) fn share(&mut self, item: ItemId) {
         let step = self.steps.get_mut(item.step.position());
         if let Some(active) = step.and_then(|step| step.items.active_mut(item.index)) {
-            self.alike.share(active);
+            self.shared_positions.share(active);
         }
     }
 
     pub(super) fn stop_waiting(&mut self, item: ItemId) {
         if let Some(active) = self.active_mut(item)
-            && let doing @ (Activity::Waiting(_) | Activity::Held) = active.activity
+            && let activity @ (Activity::Waiting(_) | Activity::Held) = active.activity
         {
             active.activity = Activity::Undecided;
             if let Some(step) = self.step_mut(item.step) {
-                if let Activity::Waiting(due) = doing {
+                if let Activity::Waiting(due) = activity {
                     step.waiting.remove(due, item.index);
                 } else {
                     step.held.remove(item.index);
@@ -457,7 +458,7 @@ impl Job {
             };
             *count = count.saturating_add(1);
         }
-        self.leave_step(item.step);
+        self.forget_left_step(item.step);
     }
 
     pub(super) fn step_mut(&mut self, step: StepId) -> Option<&mut StepState> {

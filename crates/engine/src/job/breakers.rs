@@ -1,4 +1,4 @@
-//! What a job and its breakers exchange.
+//! What a job tells its breakers, and the holds that they cause.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ impl Job {
         breaker.name.as_deref()
     }
 
-    /// Breakers that commands name, that running attempts have passed or that hold items; targets may
-    /// depend on the item.
+    /// The breakers that commands name, that running attempts have passed or that hold items. The latter two
+    /// matter because a target may depend on the item.
     pub fn breakers(&self) -> BTreeSet<Arc<str>> {
         let named = self.plan.breakers().into_keys().map(Arc::from);
         let passes = self.starts.passes.values();
@@ -32,7 +32,7 @@ impl Job {
         named.chain(passes).chain(holds).collect()
     }
 
-    /// The settings that commands of running and held items give a breaker of their target.
+    /// The settings that the command of a running or held item gives the breaker of its target.
     pub fn breaker_settings(&self, breaker: &str) -> BreakerSettings {
         let passes = self.starts.passes.iter();
         let passes = passes.filter(|(_, (name, _))| **name == *breaker);
@@ -62,7 +62,7 @@ impl Job {
         bound.map_or(u64::MAX, |bound| bound.saturating_sub(made.into()))
     }
 
-    /// After a change of settings, items may be held longer or shorter.
+    /// Moves the ends of holds after a change of settings.
     pub(super) fn hold_by_changed_settings(&mut self) {
         let settings = self.plan.breakers();
         let mut moved = Vec::new();
@@ -87,7 +87,7 @@ impl Job {
     pub(super) fn held(&mut self, held: &StartHeld, now: Timestamp) {
         let of = held.of;
         let item = of.item();
-        self.touch(item, of.command);
+        self.activate(item, of.command);
         self.stop_waiting(item);
         let breaker = Arc::from(self.texts.read(&held.breaker));
         if held.sum.is_some() || mutant::is(Mutant::HoldCharged) {
@@ -164,7 +164,7 @@ impl Job {
         if rule.is_some_and(|rule| rule.then() == RuleAction::Hold) {
             TargetSignal::Trip
         } else if failed.cause == FailureCause::Unreadable && !is_request {
-            // Unusable output of a program says nothing about what the program called.
+            // Unusable output of a program says nothing about the target that the program called.
             TargetSignal::Unknown
         } else {
             Health::of_failure(failed.cause, failed.class).into()

@@ -1,21 +1,41 @@
-//! A step that does not wait for all its items: when it is complete, and what follows.
+//! Steps that are completed without all their items, and what such a completion means for the job.
 
+use minicbor::{Decode, Encode};
 use undaunted_policy::{CompletionTally, Reason};
 
-use super::failures::JobFailure;
 use super::state::Job;
 use super::step::{StepStage, StepState};
 use crate::effect::ends_running;
-use crate::event::{CompletionReached, CompletionWhy, LateResult, StoredText};
+use crate::event::{CompletionReached, CompletionWhy, LateResult, StoredText, codec};
 use crate::id::{ItemId, StepId};
 use crate::workflow::OnComplete;
+
+/// What went wrong with a job as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+pub struct JobFailures {
+    #[cbor(n(0), with = "codec::maybe_reason", has_nil)]
+    pub stopped: Option<Reason>,
+    #[n(1)]
+    pub failure: Option<JobFailure>,
+    /// The first stopped command that its handler recovered.
+    #[n(2)]
+    pub recovered: Option<JobFailure>,
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct JobFailure {
+    #[cbor(n(0), with = "codec::reason")]
+    pub reason: Reason,
+    #[n(1)]
+    pub error: StoredText,
+}
 
 impl StepState {
     pub fn reports(&self) -> CompletionTally {
         CompletionTally {
             target: self.items.len().into(),
             completed: self.succeeded.into(),
-            // An item that was skipped and is not waited for has reported too.
+            // A skipped item has reported too: the rule does not wait for it.
             failed: self.dead.saturating_add(self.skipped).into(),
         }
     }
@@ -26,7 +46,7 @@ impl Job {
         self.submitted.late_results_count == Some(true)
     }
 
-    /// Whether running items continue when the step is complete.
+    /// Whether running items continue after the step is completed.
     pub(crate) fn leaves(&self, step: StepId) -> bool {
         let rule = self.plan.completion(step);
         rule.is_some_and(|(_, then)| then == OnComplete::Leave)
@@ -34,17 +54,19 @@ impl Job {
 
     /// Why an item must not continue.
     pub(crate) fn ending(&self, item: ItemId) -> Option<Reason> {
-        let cut = || {
+        let completed_early = || {
             let state = self.step(item.step);
             let state = state.filter(|state| state.is_without(item.index))?;
             let ends = !self.leaves(item.step) || self.open.failed > 0;
             let reached = state.reached.filter(|_| ends);
             reached.map(|reached| reached.reason())
         };
-        self.is_stopping().or_else(cut).or_else(|| self.has_failed_in(item.step).then_some(Reason::Tolerance))
+        let failed = || self.has_failed_in(item.step).then_some(Reason::Tolerance);
+        self.is_stopping().or_else(completed_early).or_else(failed)
     }
 
-    /// Whether a flow step must not continue because an item of it or a goal has failed. Attempts finish.
+    /// Whether a flow step starts nothing more because one of its items or a goal has failed. Running
+    /// attempts finish.
     fn has_failed_in(&self, step: StepId) -> bool {
         let Some(call) = self.plan.call(step) else {
             return false;
@@ -58,13 +80,13 @@ impl Job {
         self.ending(item).is_some_and(ends_running)
     }
 
-    pub(super) fn reach(&mut self, reached: &CompletionReached) {
+    pub(super) fn completion_reached(&mut self, reached: &CompletionReached) {
         if let Some(state) = self.step_mut(reached.step) {
             state.reached = Some(*reached);
         }
     }
 
-    pub(super) fn come_late(&mut self, late: &LateResult) {
+    pub(super) fn late_result(&mut self, late: &LateResult) {
         if let Some(state) = self.step_mut(late.step)
             && late.counted
         {
@@ -77,7 +99,7 @@ impl Job {
         self.close(step, StepStage::Completed);
         if let Some(state) = self.step_mut(step) {
             if let Some(reached) = &mut state.reached {
-                // Redriven dead letters may have made up for it.
+                // Redriven dead letters may have raised the count to the minimum.
                 reached.success |= u64::from(state.succeeded) >= reached.min;
             }
             if state.is_busy() {
@@ -87,16 +109,16 @@ impl Job {
     }
 
     /// Leaves a completed step when its last running item is settled.
-    pub(super) fn leave_step(&mut self, step: StepId) {
+    pub(super) fn forget_left_step(&mut self, step: StepId) {
         if !self.open.left.is_empty() && self.step(step).is_none_or(|state| !state.is_busy()) {
             self.open.left.remove(&step);
         }
     }
 
-    /// What is wrong: what failed the job, else an unmet completion rule, else the first failure that
-    /// counts.
+    /// The failure to report: that of a command beside the map, else an unmet completion rule, else the first
+    /// dead letter.
     pub(crate) fn first_failure(&self) -> Option<JobFailure> {
-        // A map that falls short does not end the job; a failed command beside the map does.
+        // A map below its minimum does not end the job; a failed command beside the map does.
         let mut steps = StepId::all().zip(&self.steps);
         let by_command = steps.any(|(step, state)| self.plan.is_one(step) && state.dead > 0);
         let shortfall = || self.shortfall();
@@ -107,7 +129,8 @@ impl Job {
         }
     }
 
-    /// A completion deadline passed before enough had succeeded, and nothing has made up for it.
+    /// Set if a completion deadline passed before enough items had succeeded, and a redrive or late results
+    /// have not changed that.
     fn shortfall(&self) -> Option<JobFailure> {
         let late = |(step, state): (StepId, &StepState)| {
             let reached = state.reached?;

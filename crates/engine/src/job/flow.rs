@@ -1,8 +1,8 @@
-//! The part of a job that only flows have: goals and attributes.
+//! Goals and attributes: the part of a job that only flows have.
 
 use undaunted_policy::Reason;
 
-use super::failures::JobFailure;
+use super::complete::JobFailure;
 use super::state::Job;
 use super::step::StepStage;
 use crate::event::StoredText;
@@ -11,10 +11,9 @@ use crate::id::StepId;
 
 impl Job {
     pub(super) fn begin_flow(&mut self) {
-        let aimed = self.submitted.flow.as_ref().map(|flow| flow.aim().init);
-        let said = self.plan.workflow().flow.as_ref();
-        let init = aimed.or_else(|| said.map(|flow| flow.init.clone()));
-        let init = init.into_iter().flatten();
+        let submitted = self.submitted.flow.as_ref().map(|flow| flow.aim().init);
+        let in_text = || Some(self.plan.workflow().flow.as_ref()?.init.clone());
+        let init = submitted.or_else(in_text).into_iter().flatten();
         let init = init.map(|(name, value)| (name, AttributeValue { value, step: None }));
         self.attributes = init.collect();
     }
@@ -41,15 +40,14 @@ impl Job {
 
     pub(super) fn set_attribute(&mut self, step: StepId, name: &str, value: &str) {
         let value = serde_json::from_str(value).unwrap_or_default();
-        let given = AttributeValue { value, step: Some(step) };
-        self.attributes.insert(name.to_owned(), given);
-        self.open_what_waited_for(step);
+        self.attributes.insert(name.to_owned(), AttributeValue { value, step: Some(step) });
+        self.open_dependents(step);
     }
 
-    pub(super) fn cannot_reach(&mut self, step: StepId, missing: &str) {
+    pub(super) fn mark_unreachable(&mut self, step: StepId, missing: &str) {
         let name = self.plan.step(step).map(|found| found.name.clone());
         let error = format!(
-            "the step `{}` cannot begin: `{missing}`, which it requires, can no longer come",
+            "step `{}` cannot start: it requires `{missing}`, which no step can produce any more",
             name.unwrap_or_default()
         );
         self.failures

@@ -1,6 +1,6 @@
 //! The items of a step that breakers hold.
 //!
-//! A million may be held at once, so queries look at the front of a queue, never at all items.
+//! A million may be held at once, so queries look at the front of a queue and never at all items.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,9 +12,9 @@ use undaunted_policy::Timestamp;
 pub struct Hold {
     pub breaker: Arc<str>,
     pub since: Timestamp,
-    /// When the hold fails the item.
+    /// When the hold ends by failing the item.
     pub expires: Option<Timestamp>,
-    /// Attempts left.
+    /// The attempts that the item has left.
     pub left: u64,
 }
 
@@ -67,7 +67,7 @@ impl Holds {
         self.expiring.first().map(|(expires, _)| *expires)
     }
 
-    /// Shares a name that is already known.
+    /// The name as a shared string, if an item is already held by this breaker.
     pub(super) fn name(&self, breaker: &str) -> Arc<str> {
         let known = self.queues.get_key_value(breaker);
         known.map_or_else(|| Arc::from(breaker), |(name, _)| Arc::clone(name))

@@ -1,8 +1,8 @@
 //! Attempts and delays that were used up before the job was submitted.
 //!
-//! They are kept beside the job until an item reaches the command they belong to, because the items of a
-//! map are not known before they are read. An item whose first command has some is begun at once, so that
-//! its retry keeps its time even if items before it have not started.
+//! They are kept beside the items until an item reaches the command they belong to, because the items of a
+//! map are not known before they are read. An item whose first command was tried before is started at once,
+//! so that its retry keeps its time even if items before it have not started.
 
 use undaunted_policy::RetryUsage;
 
@@ -20,8 +20,8 @@ impl Job {
         }
     }
 
-    /// Begins the items from `from` on whose first command was tried before.
-    pub(super) fn begin_imported(&mut self, step: StepId, from: u32) {
+    /// Starts those items from `from` on whose first command was tried before.
+    pub(super) fn start_imported(&mut self, step: StepId, from: u32) {
         let first = self.plan().first(step);
         let Some(first) = first.filter(|_| !self.imported.is_empty()) else {
             return;
@@ -46,8 +46,8 @@ impl Job {
         }
     }
 
-    /// Moves an item to its next command. Without one, another event decides what becomes of it.
-    pub(super) fn go_on(&mut self, item: ItemId, next: Option<CommandId>) {
+    /// Moves an item to its next command. Without one, a later event settles the item.
+    pub(super) fn turn_to_next(&mut self, item: ItemId, next: Option<CommandId>) {
         if let Some(next) = next {
             let known = self.take_imported(item, next);
             if let Some(active) = self.active_mut(item) {
@@ -65,7 +65,7 @@ impl Job {
         if self.imported.is_empty() {
             return None;
         }
-        let identity = self.step(item.step)?.items.identity(item.index).to_owned();
+        let identity = self.identity(item).to_owned();
         self.imported.remove(&(command, identity))
     }
 }

@@ -1,11 +1,11 @@
 //! The names and values of a step's items, in one buffer.
 //!
 //! There may be a million, most of them a dozen letters long, so no item has an allocation or even a word
-//! of its own. Each text follows its length; the offset of every sixteenth item is known, and the others
+//! of its own. Each text follows its length; the offset of every sixteenth item is kept, and the others
 //! are found from there. A string item that is named by its own value is stored once.
 //!
-//! A process that only shows a job does not need the names and values of all its items: it restores them as
-//! [`Inputs::left_out`], and learns those that it shows.
+//! A process that only shows a job does not need the names and values of all its items: it starts from
+//! [`ItemInputs::left_out`] and adds those that it shows with [`ItemInputs::learn`].
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ pub(super) struct ItemInputs {
     /// Where every [`STRIDE`]th item begins.
     marks: Vec<usize>,
     many: usize,
-    /// Set if names and values were left out: those that were learned since.
+    /// If names and values were left out: those that were added since.
     learned: Option<BTreeMap<usize, (String, String)>>,
 }
 
 const STRIDE: usize = 16;
 
 impl ItemInputs {
-    /// So many items, whose names and values are not here.
+    /// A number of items without their names and values.
     pub(super) fn left_out(many: usize) -> Self {
         Self { many, learned: Some(BTreeMap::new()), ..Self::default() }
     }
@@ -64,7 +64,7 @@ impl ItemInputs {
     /// `None` unless the bytes hold exactly this many items.
     pub(super) fn from_bytes(bytes: &[u8], many: usize) -> Option<Self> {
         let mut marks = Vec::with_capacity(many.div_ceil(STRIDE).min(bytes.len()));
-        let mut rest = Rest(bytes);
+        let mut rest = InputBytes(bytes);
         for item in 0..many {
             if item.is_multiple_of(STRIDE) {
                 marks.push(bytes.len().saturating_sub(rest.0.len()));
@@ -79,7 +79,7 @@ impl ItemInputs {
         self.learned.is_some()
     }
 
-    /// The items that were left out and learned since, in order.
+    /// The items that were left out and added since, in order.
     pub(super) fn learned(&self) -> impl Iterator<Item = usize> {
         self.learned.iter().flat_map(|learned| learned.keys().copied())
     }
@@ -103,7 +103,7 @@ impl ItemInputs {
             return Some((identity, input));
         }
         let begin = self.marks.get(item / STRIDE)?;
-        let mut rest = Rest(self.bytes.get(*begin..)?);
+        let mut rest = InputBytes(self.bytes.get(*begin..)?);
         for _ in 0..item % STRIDE {
             rest.pair()?;
         }
@@ -116,10 +116,10 @@ impl ItemInputs {
     }
 }
 
-struct Rest<'a>(&'a [u8]);
+struct InputBytes<'a>(&'a [u8]);
 
-impl<'a> Rest<'a> {
-    /// The next name, `None` if it is part of the value, and the value.
+impl<'a> InputBytes<'a> {
+    /// The next name (`None` if it is part of the value) and value.
     fn pair(&mut self) -> Option<(Option<&'a [u8]>, &'a [u8])> {
         let identity = match self.length()?.checked_sub(1) {
             Some(length) => Some(self.bytes(length)?),
@@ -161,7 +161,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_item_has_the_name_and_the_value_it_was_given(
+        fn every_item_keeps_its_name_and_value(
             given in prop::collection::vec(("[a\"é]{0,300}", "\"?[a\"é]{0,300}\"?"), 0..60),
         ) {
             let mut inputs = ItemInputs::default();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_called_by_itself_stands_once() {
+    fn an_item_named_by_its_value_is_stored_once() {
         let mut inputs = ItemInputs::default();
         inputs.push("item-1", "\"item-1\"");
         assert_eq!(inputs.get(0), Some(("item-1", "\"item-1\"")));

@@ -1,7 +1,7 @@
 //! The state of one item.
 //!
-//! A million items may wait for their retries at once. Each has a few numbers of its own; the standing
-//! among its commands is equal for many, and they share it.
+//! A million items may wait for their retries at once. Each has a few numbers of its own; its position among
+//! its commands is equal for many items, which share it.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -29,24 +29,12 @@ pub enum SettledItem {
     #[n(0)]
     Succeeded,
     #[n(1)]
-    Dead(
-        #[n(0)]
-        #[cbor(with = "codec::reason")]
-        Reason,
-    ),
+    Dead(#[cbor(n(0), with = "codec::reason")] Reason),
     #[n(2)]
-    Skipped(
-        #[n(0)]
-        #[cbor(with = "codec::reason")]
-        Reason,
-    ),
-    /// Its step was complete without it.
+    Skipped(#[cbor(n(0), with = "codec::reason")] Reason),
+    /// The step was completed without this item.
     #[n(3)]
-    Missing(
-        #[n(0)]
-        #[cbor(with = "codec::reason")]
-        Reason,
-    ),
+    Missing(#[cbor(n(0), with = "codec::reason")] Reason),
 }
 
 /// An item that was started and is not settled. Dereferences to its [`ItemPosition`].
@@ -58,15 +46,15 @@ pub struct ActiveItem {
     /// Sum of its delays in nanoseconds; `previous` is the last one.
     pub(super) spent: u64,
     pub(super) previous: CompactOption,
-    pub(super) standing: Arc<ItemPosition>,
+    pub(super) position: Arc<ItemPosition>,
 }
 
-/// Where an item stands among its commands. Items that failed alike share this until one of them moves on.
+/// Where an item is among its commands. Items that failed alike share one position until they differ.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 pub struct ItemPosition {
     #[n(0)]
     pub command: CommandId,
-    /// Of the current command.
+    /// Attempts of the current command.
     #[n(1)]
     pub attempts: u32,
     #[n(2)]
@@ -74,11 +62,10 @@ pub struct ItemPosition {
     /// Counted from 1.
     #[n(3)]
     pub round: u32,
-    /// Units of the job's pool it has used.
+    /// Units of the job's pool that the item has used.
     #[n(4)]
     pub charged: u32,
-    #[n(5)]
-    #[cbor(with = "codec::maybe_cause", has_nil)]
+    #[cbor(n(5), with = "codec::maybe_cause", has_nil)]
     pub cause: Option<FailureCause>,
     #[n(6)]
     pub error: Option<StoredText>,
@@ -93,24 +80,24 @@ impl Deref for ActiveItem {
     type Target = ItemPosition;
 
     fn deref(&self) -> &ItemPosition {
-        &self.standing
+        &self.position
     }
 }
 
 impl DerefMut for ActiveItem {
-    /// Copies a shared standing.
+    /// Copies a shared position.
     fn deref_mut(&mut self) -> &mut ItemPosition {
-        Arc::make_mut(&mut self.standing)
+        Arc::make_mut(&mut self.position)
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
     Running(StartId),
-    /// Once due, it waits for a slot only.
+    /// Once due, the item waits for a slot only.
     Waiting(Timestamp),
     Held,
-    /// The attempt has ended, and the next events of the same decision say what follows.
+    /// The attempt has ended; a later event of the same decision sets the next activity.
     Undecided,
 }
 
@@ -121,23 +108,20 @@ pub struct HandlerFrame {
     pub command: CommandId,
     #[n(1)]
     pub attempts: u32,
-    #[n(2)]
-    #[cbor(with = "snapshot::progress")]
+    #[cbor(n(2), with = "snapshot::progress")]
     pub progress: RetryUsage,
     #[n(3)]
     pub rounds: u32,
-    #[n(4)]
-    #[cbor(with = "codec::reason")]
+    #[cbor(n(4), with = "codec::reason")]
     pub reason: Reason,
     #[n(5)]
     pub error: StoredText,
 }
 
-/// What commands leave for later ones.
+/// Values that commands leave for later commands.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 pub struct ItemScope {
-    #[n(0)]
-    #[cbor(with = "snapshot::json_map")]
+    #[cbor(n(0), with = "snapshot::json_map")]
     pub captured: BTreeMap<String, Value>,
     /// Success and output.
     #[n(1)]
@@ -146,18 +130,18 @@ pub struct ItemScope {
 
 impl ActiveItem {
     pub(crate) fn new(command: CommandId, due: Timestamp) -> Self {
-        let standing = ItemPosition { command, round: 1, ..ItemPosition::default() };
+        let position = ItemPosition { command, round: 1, ..ItemPosition::default() };
         Self {
             activity: Activity::Waiting(due),
             began: CompactOption::NONE,
             expires: CompactOption::NONE,
             spent: 0,
             previous: CompactOption::NONE,
-            standing: Arc::new(standing),
+            position: Arc::new(position),
         }
     }
 
-    /// Its first start, moved by the time it was suspended.
+    /// The first start of the item, moved by the time its job was suspended.
     pub fn began(&self) -> Option<Timestamp> {
         self.began.time()
     }
@@ -166,7 +150,7 @@ impl ActiveItem {
         self.began = began.into();
     }
 
-    /// When its retry is too late after unplanned downtime.
+    /// After unplanned downtime, when the waiting retry is too late.
     pub fn expires(&self) -> Option<Timestamp> {
         self.expires.time()
     }
@@ -177,7 +161,7 @@ impl ActiveItem {
 
     pub fn progress(&self) -> RetryUsage {
         RetryUsage {
-            retries: self.standing.retries,
+            retries: self.position.retries,
             spent: Duration::from_nanos(self.spent),
             previous: self.previous.span(),
         }
@@ -186,17 +170,9 @@ impl ActiveItem {
     pub(crate) fn set_progress(&mut self, progress: RetryUsage) {
         self.spent = u64::try_from(progress.spent.as_nanos()).unwrap_or(u64::MAX);
         self.previous = progress.previous.into();
-        if self.standing.retries != progress.retries {
+        if self.position.retries != progress.retries {
             self.retries = progress.retries;
         }
-    }
-
-    pub(super) const fn standing(&self) -> &Arc<ItemPosition> {
-        &self.standing
-    }
-
-    pub(super) fn stand(&mut self, standing: Arc<ItemPosition>) {
-        self.standing = standing;
     }
 
     pub(crate) fn last_attempt(&self, item: ItemId) -> AttemptId {

@@ -49,24 +49,24 @@ impl Items {
         self.inputs.are_left_out()
     }
 
-    /// Whether the name and value of an item are here.
+    /// Whether the name and value of an item are in memory.
     pub fn knows(&self, item: u32) -> bool {
         self.inputs.get(index(item)).is_some()
     }
 
-    /// The items whose names and values are here.
+    /// The items whose names and values are in memory.
     pub fn known(&self) -> impl Iterator<Item = u32> {
         let learned = self.inputs.learned();
         let all = (0..self.len()).filter(|_| !self.are_left_out());
         learned.filter_map(|item| u32::try_from(item).ok()).chain(all)
     }
 
-    /// The name and value of an item that was left out.
+    /// Adds the name and value of an item that was left out.
     pub fn learn(&mut self, item: u32, identity: &str, input: &str) {
         self.inputs.learn(index(item), identity, input);
     }
 
-    /// Forgets what was learned.
+    /// Removes the names and values added by [`Self::learn`].
     pub fn forget(&mut self) {
         self.inputs.forget();
     }
@@ -92,7 +92,7 @@ impl Items {
 
     pub(crate) fn active_mut(&mut self, item: u32) -> Option<&mut ActiveItem> {
         match self.states.get(index(item))? {
-            StoredItemState::Active(place) => self.active.get_mut(index(*place))?.as_mut(),
+            StoredItemState::Active(slot) => self.active.get_mut(index(*slot))?.as_mut(),
             StoredItemState::Pending | StoredItemState::Settled(_) => None,
         }
     }
@@ -100,15 +100,15 @@ impl Items {
     /// Activates an item from any state.
     pub(crate) fn begin(&mut self, item: u32, active: ActiveItem) {
         self.put(item, StoredItemState::Pending);
-        let place = self.free.pop().unwrap_or_else(|| {
+        let slot = self.free.pop().unwrap_or_else(|| {
             let last = u32::try_from(self.active.len()).unwrap_or(u32::MAX);
             self.active.push(None);
             last
         });
-        if let Some(free) = self.active.get_mut(index(place)) {
+        if let Some(free) = self.active.get_mut(index(slot)) {
             *free = Some(active);
         }
-        self.put(item, StoredItemState::Active(place));
+        self.put(item, StoredItemState::Active(slot));
     }
 
     pub(crate) fn settle(&mut self, item: u32, settled: SettledItem) {
@@ -123,11 +123,11 @@ impl Items {
         let Some(found) = self.states.get_mut(index(item)) else {
             return;
         };
-        if let StoredItemState::Active(place) = std::mem::replace(found, state) {
-            if let Some(left) = self.active.get_mut(index(place)) {
-                *left = None;
+        if let StoredItemState::Active(slot) = std::mem::replace(found, state) {
+            if let Some(freed) = self.active.get_mut(index(slot)) {
+                *freed = None;
             }
-            self.free.push(place);
+            self.free.push(slot);
         }
     }
 
@@ -146,8 +146,8 @@ impl Items {
 
     pub(crate) fn each_active(&mut self, mut each: impl FnMut(u32, &mut ActiveItem)) {
         for (item, state) in (0_u32..).zip(&self.states) {
-            if let StoredItemState::Active(place) = state
-                && let Some(Some(active)) = self.active.get_mut(index(*place))
+            if let StoredItemState::Active(slot) = state
+                && let Some(Some(active)) = self.active.get_mut(index(*slot))
             {
                 each(item, active);
             }
@@ -158,7 +158,7 @@ impl Items {
         match state {
             StoredItemState::Pending => ItemState::Pending,
             StoredItemState::Settled(settled) => ItemState::Settled(settled),
-            StoredItemState::Active(place) => match self.active.get(index(place)) {
+            StoredItemState::Active(slot) => match self.active.get(index(slot)) {
                 Some(Some(active)) => ItemState::Active(active),
                 // The slot of an active item is never empty.
                 _ => ItemState::Pending,

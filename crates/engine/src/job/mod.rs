@@ -1,12 +1,13 @@
 //! The state of a job: the fold of its events.
 //!
-//! [`Job`] and its parts are changed by `apply` alone, and nothing here decides anything.
+//! [`Job::apply`] alone changes a [`Job`] and its parts. Nothing here decides anything: `decide` makes the
+//! events, and `effect` says what they ask the runner to do.
 
 mod apply;
 mod breakers;
+mod clocks;
 mod compact_option;
 mod complete;
-mod failures;
 mod flow;
 mod hold;
 mod import;
@@ -17,7 +18,6 @@ mod open;
 mod plans;
 mod queue;
 mod redrive;
-mod restore;
 mod shared_positions;
 mod snapshot;
 mod starts;
@@ -26,7 +26,7 @@ mod step;
 mod texts;
 mod times;
 
-pub use failures::{JobFailure, JobFailures};
+pub use complete::{JobFailure, JobFailures};
 pub use hold::{Hold, Holds};
 pub use item::{ActiveItem, Activity, HandlerFrame, ItemPosition, ItemScope, ItemState, SettledItem};
 pub use items::Items;

@@ -1,7 +1,7 @@
-//! Which steps can change.
+//! The open steps: those that can change.
 //!
-//! Derived from the stages of the steps, and kept so that a step of a list of many thousand costs no more
-//! than one of a short list.
+//! They follow from the stages of all steps, and are kept because a list may have many thousand steps, of
+//! which one is open.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::id::StepId;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OpenSteps {
-    /// Running steps, and those that may begin.
+    /// Running steps, and those that may start.
     pub(crate) steps: BTreeSet<StepId>,
     /// Completed steps with items that are not settled.
     pub(crate) left: BTreeSet<StepId>,
@@ -20,11 +20,11 @@ pub(crate) struct OpenSteps {
 }
 
 impl Job {
-    pub(super) fn find_open(&mut self) {
-        self.open = self.found_open();
+    pub(super) fn find_open_steps(&mut self) {
+        self.open = self.open_steps_by_stage();
     }
 
-    pub(crate) fn found_open(&self) -> OpenSteps {
+    pub(crate) fn open_steps_by_stage(&self) -> OpenSteps {
         let mut open = OpenSteps::default();
         for (number, step) in StepId::all().zip(&self.steps) {
             match step.stage {
@@ -45,21 +45,21 @@ impl Job {
         open
     }
 
-    /// Ends a step; those that waited for it may begin.
+    /// Ends a step, and opens those that waited for it.
     pub(super) fn close(&mut self, step: StepId, stage: StepStage) {
         if let Some(state) = self.step_mut(step) {
             state.stage = stage;
         }
         if !self.open.steps.remove(&step) {
-            // Only a damaged journal ends a step that is not open: look at every step.
-            return self.find_open();
+            // Only a damaged journal ends a step that is not open. Look at every step then.
+            return self.find_open_steps();
         }
         let count = if stage == StepStage::Failed { &mut self.open.failed } else { &mut self.open.completed };
         *count = count.saturating_add(1);
-        self.open_what_waited_for(step);
+        self.open_dependents(step);
     }
 
-    pub(super) fn open_what_waited_for(&mut self, step: StepId) {
+    pub(super) fn open_dependents(&mut self, step: StepId) {
         let waits = |next: &StepId| {
             // Steps after a redriven map are done already.
             let stage = self.step(*next).map(|state| state.stage);

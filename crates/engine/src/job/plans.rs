@@ -10,15 +10,15 @@ use super::state::{JobError, stored_plan};
 use crate::event::{FlowRun, JobSubmitted};
 use crate::plan::Plan;
 
-const MOST: usize = 1024;
+const MAX_PLANS: usize = 1024;
 
 #[derive(Debug, Default)]
 pub struct Plans {
-    known: Mutex<BTreeMap<Key, Arc<Plan>>>,
+    known: Mutex<BTreeMap<PlanKey, Arc<Plan>>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct PlanKey {
     text: Arc<str>,
     /// Names a workflow without a name.
     file: String,
@@ -29,8 +29,8 @@ struct Key {
 }
 
 impl Plans {
-    /// A plan that another job has already, or the one checked for this submission. Only a submission read
-    /// from a journal is checked here.
+    /// The plan of another job with an equal submission, or the plan that was checked for this submission.
+    /// Only a submission read from a journal is checked here.
     pub fn of(&self, submitted: &JobSubmitted) -> Result<Arc<Plan>, JobError> {
         self.get_or(submitted, || match submitted.text.plan() {
             Some(plan) => Ok(plan),
@@ -43,7 +43,7 @@ impl Plans {
         submitted: &JobSubmitted,
         make: impl FnOnce() -> Result<Arc<Plan>, E>,
     ) -> Result<Arc<Plan>, E> {
-        let key = Key::of(submitted);
+        let key = PlanKey::of(submitted);
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(plan) = known.get(&key) {
             return Ok(Arc::clone(plan));
@@ -51,7 +51,7 @@ impl Plans {
         drop(known);
         let plan = make()?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MOST {
+        if known.len() >= MAX_PLANS {
             known.clear();
         }
         known.insert(key, Arc::clone(&plan));
@@ -59,7 +59,7 @@ impl Plans {
     }
 }
 
-impl Key {
+impl PlanKey {
     fn of(submitted: &JobSubmitted) -> Self {
         let aim = submitted.flow.as_ref().map(FlowRun::aim);
         let aim = aim.unwrap_or_default();

@@ -1,24 +1,24 @@
 //! The waiting items of a step, in the order in which they fall due.
 //!
-//! There may be a million. An instant and a number take sixteen bytes with padding; two halves of the
-//! instant and the number take twelve.
+//! A million items may wait. A `u64` instant and a `u32` item take sixteen bytes with padding; the two halves
+//! of the instant and the item take twelve.
 
 use std::collections::BTreeSet;
 
 use undaunted_policy::Timestamp;
 
-/// In the order of due times, then of the input.
+/// Ordered by due time, then by input order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RetryQueue(BTreeSet<Key>);
+pub struct RetryQueue(BTreeSet<QueueKey>);
 
 /// The order of the fields is that of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct QueueKey {
     due: [u32; 2],
     item: u32,
 }
 
-impl Key {
+impl QueueKey {
     fn of((due, item): (Timestamp, u32)) -> Self {
         let half = |nanos: u64| u32::try_from(nanos & u64::from(u32::MAX)).unwrap_or(u32::MAX);
         let nanos = due.as_nanos();
@@ -42,40 +42,40 @@ impl RetryQueue {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (Timestamp, u32)> {
-        self.0.iter().map(Key::read)
+        self.0.iter().map(QueueKey::read)
     }
 
     pub fn due_by(&self, time: Timestamp) -> impl Iterator<Item = (Timestamp, u32)> {
-        let due = self.0.range(..=Key::of((time, u32::MAX)));
-        due.map(Key::read)
+        let due = self.0.range(..=QueueKey::of((time, u32::MAX)));
+        due.map(QueueKey::read)
     }
 
     pub fn due_after(&self, time: Timestamp) -> impl Iterator<Item = (Timestamp, u32)> {
-        // Everything behind the last possible item of `time` is later.
-        let later = self.0.range(Key::of((time, u32::MAX))..);
-        later.map(Key::read).filter(move |(due, _)| *due > time)
+        // Every key after the last possible item of `time` is later.
+        let later = self.0.range(QueueKey::of((time, u32::MAX))..);
+        later.map(QueueKey::read).filter(move |(due, _)| *due > time)
     }
 
     pub fn last(&self) -> Option<(Timestamp, u32)> {
-        self.0.last().map(Key::read)
+        self.0.last().map(QueueKey::read)
     }
 
     pub fn contains(&self, due: Timestamp, item: u32) -> bool {
-        self.0.contains(&Key::of((due, item)))
+        self.0.contains(&QueueKey::of((due, item)))
     }
 
     pub(crate) fn insert(&mut self, due: Timestamp, item: u32) {
-        self.0.insert(Key::of((due, item)));
+        self.0.insert(QueueKey::of((due, item)));
     }
 
     pub(crate) fn remove(&mut self, due: Timestamp, item: u32) {
-        self.0.remove(&Key::of((due, item)));
+        self.0.remove(&QueueKey::of((due, item)));
     }
 }
 
 impl FromIterator<(Timestamp, u32)> for RetryQueue {
     fn from_iter<I: IntoIterator<Item = (Timestamp, u32)>>(items: I) -> Self {
-        Self(items.into_iter().map(Key::of).collect())
+        Self(items.into_iter().map(QueueKey::of).collect())
     }
 }
 
@@ -85,9 +85,9 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{Key, RetryQueue, Timestamp};
+    use super::{QueueKey, RetryQueue, Timestamp};
 
-    /// Instants that are near each other, also where their lower half begins again.
+    /// Instants near each other, also where their lower half wraps around.
     fn instant() -> impl Strategy<Value = Timestamp> {
         let near = (0_u64..3, 0_u64..4).prop_map(|(high, low)| (high << 32) + low);
         prop_oneof![near, any::<u64>()].prop_map(Timestamp::from_nanos)
@@ -95,7 +95,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_in_the_order_of_the_instants_and_then_of_the_items(
+        fn the_queue_is_ordered_by_due_time_and_then_by_item(
             items in prop::collection::btree_set((instant(), 0_u32..4), 0..40), time in instant(),
         ) {
             let queue: RetryQueue = items.iter().copied().collect();
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_takes_twelve_bytes() {
-        assert_eq!(size_of::<Key>(), 12);
+    fn a_queued_item_takes_twelve_bytes() {
+        assert_eq!(size_of::<QueueKey>(), 12);
     }
 }

@@ -13,11 +13,11 @@ use crate::workflow::StepPhase;
 
 impl Job {
     /// Keeps the state of an item before it becomes a dead letter, for a redrive.
-    pub(super) fn lay_out(&mut self, of: AttemptId) {
+    pub(super) fn keep_dead_letter(&mut self, of: AttemptId) {
         if let Some(active) = self.active(of.item()) {
             let mut kept = Box::new(active.clone());
             kept.command = of.command;
-            // If a handler failed too, what is kept is that of the command it was to mend.
+            // If a handler failed too, keep the numbers of the command that it handled.
             let frames = active.frames.iter();
             if let Some(frame) = frames.rev().find(|frame| frame.command == of.command) {
                 kept.attempts = frame.attempts;
@@ -35,14 +35,14 @@ impl Job {
         self.failures.stopped = None;
         self.failures.failure = None;
         let phases: Vec<_> = self.workflow().steps.iter().map(|it| it.phase).collect();
-        // Dead letters of steps that begin again are gone with their items.
+        // Steps that start again lose their items, and their dead letters with them.
         let is_again = |step: StepId| reduce && phases.get(step.position()) == Some(&StepPhase::Reduce);
         self.dead.retain(|item, _| !is_again(item.step));
         for (step, phase) in self.steps.iter_mut().zip(phases) {
             if reduce && phase == StepPhase::Reduce {
                 *step = StepState { again: step.again.saturating_add(1), ..StepState::default() };
             } else if step.stage == StepStage::Failed {
-                // A flow step that never had items begins again.
+                // A flow step that never had items starts again.
                 step.stage = if step.unreachable || (phase == StepPhase::Flow && step.items.is_empty()) {
                     StepStage::Waiting
                 } else {
@@ -51,7 +51,7 @@ impl Job {
                 step.unreachable = false;
             }
         }
-        self.find_open();
+        self.find_open_steps();
     }
 
     pub(super) fn redrive(&mut self, item: ItemId) {
@@ -68,19 +68,19 @@ impl Job {
             return;
         };
         if is_call {
-            state.bring_back();
+            state.restart_dropped();
         }
         state.stage = StepStage::Running;
         if state.reached.is_some() {
             state.redriven.insert(item.index);
         }
         state.dead = state.dead.saturating_sub(1);
-        // Failures that were left alone were tolerated; only new ones count.
+        // Dead letters that were not redriven were tolerated; only new ones count.
         state.forgiven = state.dead;
         state.waiting.insert(Timestamp::ZERO, item.index);
         state.items.begin(item.index, *active);
         if !self.open.steps.contains(&item.step) {
-            self.find_open();
+            self.find_open_steps();
         }
     }
 
@@ -118,8 +118,8 @@ impl Job {
 }
 
 impl StepState {
-    /// Begins flow items again, in a new round, that were dropped because another one failed.
-    fn bring_back(&mut self) {
+    /// Starts the items of a flow step that were skipped because another one failed, in a new round.
+    fn restart_dropped(&mut self) {
         let dropped = |item: &ItemState<'_>| {
             matches!(item, ItemState::Settled(SettledItem::Skipped(Reason::Tolerance)))
         };

@@ -1,4 +1,4 @@
-//! The attempts under way.
+//! The start numbers of a job and the attempts that run under them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use undaunted_policy::{Ticket, Timestamp};
 
 use crate::id::{ItemId, StartId};
 
-/// The attempts under way, by the number of their start. Numbers are never used again.
+/// The running attempts by start number. No number is used twice.
 #[derive(Clone, Debug)]
 pub struct AttemptStarts {
     pub next: StartId,
     pub running: BTreeMap<StartId, ItemId>,
-    /// Attempts whose result comes later, and until when it is awaited.
+    /// Attempts that another service has accepted, and until when its result is awaited.
     pub accepted: BTreeMap<StartId, Timestamp>,
     pub(crate) passes: BTreeMap<StartId, (Arc<str>, Ticket)>,
 }
@@ -33,7 +33,7 @@ impl AttemptStarts {
         self.next = self.next.max(StartId(start.0.saturating_add(1)));
     }
 
-    /// The result comes later. The target is up, whatever the result is.
+    /// Also drops the breaker pass: the target is up, whatever the later result is.
     pub(super) fn accept(&mut self, start: StartId, until: Timestamp) {
         self.accepted.insert(start, until);
         self.passes.remove(&start);

@@ -1,4 +1,4 @@
-//! The whole of a job.
+//! [`Job`], and what can be asked of it without changing it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use minicbor::{Decode, Encode};
 use undaunted_policy::{Ceilings, CompletionRule, Pool, PoolLimits, Reason, Seed, Timestamp};
 
-use super::failures::JobFailures;
+use super::complete::JobFailures;
 use super::item::{ActiveItem, ItemScope, ItemState};
 use super::open::OpenSteps;
 use super::plans::Plans;
@@ -40,14 +40,14 @@ pub struct Job {
     pub starts: AttemptStarts,
     pub pool: Option<Pool>,
     pub counts: EndCounts,
-    /// What commands outside a map leave for later ones.
+    /// Values that commands outside a map leave for later commands.
     pub scope: ItemScope,
     pub attributes: BTreeMap<String, AttributeValue>,
     pub texts: TextTable,
-    pub(crate) alike: SharedPositions,
+    pub(crate) shared_positions: SharedPositions,
     /// Dead letters as they were when they failed.
     pub dead: BTreeMap<ItemId, Box<ActiveItem>>,
-    /// Commands tried before the job was submitted whose turn has not come, by item identity.
+    /// Commands that were tried before the job was submitted and that their items have not reached.
     pub imported: BTreeMap<(CommandId, String), ImportedCommand>,
     pub failures: JobFailures,
 }
@@ -57,12 +57,8 @@ pub enum JobStage {
     #[n(0)]
     Running,
     #[n(1)]
-    Stopping(
-        #[n(0)]
-        #[cbor(with = "codec::reason")]
-        Reason,
-    ),
-    /// Left in good order, to be resumed.
+    Stopping(#[cbor(n(0), with = "codec::reason")] Reason),
+    /// Left by its owner while nothing ran; can be resumed.
     #[n(2)]
     Suspended,
     #[n(3)]
@@ -79,9 +75,9 @@ pub enum JobStage {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JobError {
-    #[error("its first record is no submission")]
+    #[error("its first record is not a submission")]
     NoSubmission,
-    #[error("its workflow is not one for this release: {why}")]
+    #[error("this release does not accept its workflow: {why}")]
     Workflow { why: String },
 }
 
@@ -108,7 +104,7 @@ impl Job {
             open: OpenSteps::default(),
             steps: steps.collect(),
             id: submitted.job.as_str().into(),
-            // With the shared plan, not one of its own.
+            // Replaces the plan of the submission by the shared one.
             submitted: Arc::new(JobSubmitted {
                 text: WorkflowText::checked(submitted.text.shared(), Arc::clone(&plan)),
                 ..(**submitted).clone()
@@ -124,13 +120,13 @@ impl Job {
             scope: ItemScope::default(),
             attributes: BTreeMap::new(),
             texts: TextTable::default(),
-            alike: SharedPositions::default(),
+            shared_positions: SharedPositions::default(),
             dead: BTreeMap::new(),
             imported: BTreeMap::new(),
             failures: JobFailures::default(),
         };
         job.begin_flow();
-        job.find_open();
+        job.find_open_steps();
         Ok(job)
     }
 
@@ -138,7 +134,7 @@ impl Job {
         &self.submitted
     }
 
-    /// Its name on the command line and in the store.
+    /// The name of the job on the command line and in the store.
     pub fn id(&self) -> &str {
         &self.submitted.job
     }
@@ -176,7 +172,8 @@ impl Job {
         !self.starts.running.is_empty() || self.is_reading_by_command()
     }
 
-    /// Without attempts that other services have accepted: those do not need this process.
+    /// Like [`Self::has_running`], without attempts that other services have accepted: they need no process
+    /// of ours.
     pub fn has_running_here(&self) -> bool {
         self.starts.running.len() > self.starts.accepted.len() || self.is_reading_by_command()
     }
@@ -235,7 +232,7 @@ impl Job {
         command: CommandId,
         began: Option<Timestamp>,
     ) -> Option<Timestamp> {
-        // A handler may clean up after an item whose time has run out.
+        // A handler may clean up after an item whose deadline has passed.
         let is_handler = self.plan.handled_by(command).is_some();
         let own = self.item_limit(step).filter(|_| !is_handler);
         let own = began.zip(own).map(|(began, limit)| began.after(limit));
@@ -256,11 +253,11 @@ impl Job {
     pub fn tally(&self) -> EndCounts {
         let mut counts = self.counts;
         for (number, step) in self.counted() {
-            // An item of a list exists before its step begins; those of a map are read first.
+            // The item of a list exists before its step starts; the items of a map are read first.
             let total = match step.stage {
                 StepStage::Skipped => 0,
                 _ if self.plan.is_map(number) => step.items.len(),
-                // A flow step that has not begun counts once.
+                // A flow step that has not started counts once.
                 StepStage::Completed | StepStage::Running => step.items.len(),
                 StepStage::Waiting | StepStage::Reading(_) | StepStage::Failed => step.items.len().max(1),
             };
@@ -272,7 +269,7 @@ impl Job {
         counts
     }
 
-    /// Steps that can change, in order. In a list of many thousand that is one.
+    /// The steps that can change, in order. In a list of many thousand steps that is one.
     pub fn open_steps(&self) -> impl Iterator<Item = (StepId, &StepState)> {
         let open = self.open.steps.iter();
         open.filter_map(|&step| Some((step, self.step(step)?)))
@@ -324,9 +321,9 @@ fn check_stored(submitted: &JobSubmitted, text: &str) -> CheckedWorkflow {
             ..CompletionRule::default()
         }),
         work: submitted.work.unwrap_or_default(),
-        // `None` is from before breakers were opt-in, when every origin had one.
+        // A submission without this field is from before breakers were opt-in: every origin had one.
         breaker_per_origin: submitted.origin_breakers.unwrap_or(true),
-        // The process that submitted it had them.
+        // The process that submitted the job had the functions.
         has_functions: true,
         ..Operator::default()
     };
@@ -336,7 +333,7 @@ fn check_stored(submitted: &JobSubmitted, text: &str) -> CheckedWorkflow {
     if let Some(flow) = checked.workflow.as_mut().and_then(|it| it.flow.as_mut())
         && aim.is_some()
     {
-        // Not part of the plan, which many flows share.
+        // Many flows share the plan, so it must not hold what one flow starts with.
         flow.init.clear();
     }
     checked

@@ -9,48 +9,69 @@ use super::hold::Holds;
 use super::item::{ItemState, SettledItem};
 use super::items::Items;
 use super::queue::RetryQueue;
-use crate::event::CompletionReached;
+use crate::event::{CompletionReached, codec};
 use crate::id::StartId;
 
-#[derive(Clone, Debug, Default)]
+/// Encoding skips what a snapshot saves otherwise (items and holds) or derives from the items.
+#[derive(Clone, Debug, Default, Encode, Decode)]
 pub struct StepState {
+    #[n(0)]
     pub stage: StepStage,
+    #[cbor(skip)]
     pub items: Items,
     /// Items that wait for a slot only are due at time zero.
+    #[cbor(skip)]
     pub waiting: RetryQueue,
+    #[cbor(skip)]
     pub held: Holds,
+    #[cbor(skip)]
     pub running: u32,
+    /// The next item in input order to start.
+    #[n(1)]
     pub cursor: u32,
-    /// Items after the cursor that were begun before their turn.
+    /// Items after the cursor that were started before their turn.
+    #[n(2)]
     pub ahead: BTreeSet<u32>,
+    #[n(3)]
     pub succeeded: u32,
+    #[n(4)]
     pub dead: u32,
+    #[n(5)]
     pub skipped: u32,
-    /// Items it was complete without.
+    /// Items that the step was completed without.
+    #[n(6)]
     pub missing: u32,
+    #[cbor(n(7), with = "codec::time")]
     pub started: Timestamp,
+    #[n(8)]
     pub reached: Option<CompletionReached>,
     /// Dead letters redriven after `reached`.
+    #[n(9)]
     pub redriven: BTreeSet<u32>,
-    /// Items that ended after it was complete, and count all the same.
+    /// Items that were settled after the step was completed, and are counted nevertheless.
+    #[n(10)]
     pub late: BTreeSet<u32>,
     /// Results of a flow step's items, as JSON.
+    #[n(11)]
     pub outputs: BTreeMap<u32, String>,
-    /// Failed because something it requires can no longer come.
+    /// The step has failed because no step can produce a required attribute any more.
+    #[n(12)]
     pub unreachable: bool,
-    /// How often it was begun again.
+    /// How often the step was started again.
+    #[n(13)]
     pub again: u32,
     /// Dead letters that no longer count as failures, because others were redriven later.
+    #[n(14)]
     pub forgiven: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub enum StepStage {
-    /// Steps it needs are not complete.
+    /// Steps that this one needs are not completed.
     #[default]
     #[n(0)]
     Waiting,
-    /// Its items are being read; by the command with this start number, if any.
+    /// The items are being read; by the command with this start number, if any.
     #[n(1)]
     Reading(#[n(0)] Option<StartId>),
     #[n(2)]
@@ -59,7 +80,7 @@ pub enum StepStage {
     Completed,
     #[n(4)]
     Failed,
-    /// Its condition does not hold.
+    /// The condition of the step does not hold.
     #[n(5)]
     Skipped,
 }
@@ -69,7 +90,7 @@ impl StepState {
         self.succeeded.saturating_add(self.dead).saturating_add(self.skipped).saturating_add(self.missing)
     }
 
-    /// Succeeded and dead items, without those that came late.
+    /// Succeeded and dead items, without those that were settled late.
     pub fn counted(&self) -> (u32, u32) {
         let (mut succeeded, mut dead) = (self.succeeded, self.dead);
         for item in &self.late {
@@ -86,7 +107,7 @@ impl StepState {
         self.running > 0 || !self.waiting.is_empty() || !self.held.is_empty()
     }
 
-    /// Whether it was complete without this item, so that the result comes late.
+    /// Whether the step was completed without this item, so that its result is late.
     pub fn is_without(&self, item: u32) -> bool {
         self.reached.is_some() && !self.redriven.contains(&item)
     }

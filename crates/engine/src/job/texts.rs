@@ -1,6 +1,7 @@
 //! Texts that events refer to by number.
 //!
-//! Bounded: beyond a number of texts or bytes, further texts are stored in their events and not kept here.
+//! The table is bounded: beyond a number of texts or bytes, further texts are stored in their events and not
+//! kept here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,8 +15,8 @@ pub struct TextTable {
     bytes: usize,
 }
 
-const MOST: usize = 4096;
-const MOST_BYTES: usize = 4 << 20;
+const MAX_TEXTS: usize = 4096;
+const MAX_BYTES: usize = 4 << 20;
 
 impl TextTable {
     pub(crate) fn keep(&mut self, text: &str) {
@@ -30,11 +31,11 @@ impl TextTable {
         self.numbers.get(text).copied()
     }
 
-    /// The number the text would get behind `ahead` others, if it fits.
+    /// The number the text would get after `ahead` others, if it fits.
     pub(crate) fn room_for(&self, text: &str, ahead: usize, ahead_bytes: usize) -> Option<u32> {
         let number = self.kept.len().saturating_add(ahead);
         let bytes = self.bytes.saturating_add(ahead_bytes);
-        let fits = number < MOST && bytes.saturating_add(text.len()) <= MOST_BYTES;
+        let fits = number < MAX_TEXTS && bytes.saturating_add(text.len()) <= MAX_BYTES;
         u32::try_from(number).ok().filter(|_| fits)
     }
 

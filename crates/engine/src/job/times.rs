@@ -7,27 +7,21 @@ use crate::event::codec;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct JobTimes {
-    #[n(0)]
-    #[cbor(with = "codec::time")]
+    #[cbor(n(0), with = "codec::time")]
     pub submitted_at: Timestamp,
-    #[n(1)]
-    #[cbor(with = "codec::time")]
+    #[cbor(n(1), with = "codec::time")]
     pub last_at: Timestamp,
-    /// The last event that only an engine running the job writes. Requests of operators are recorded at any
+    /// The last event that only the owner of a running job writes. Requests of operators are recorded at any
     /// time.
-    #[n(2)]
-    #[cbor(with = "codec::time")]
+    #[cbor(n(2), with = "codec::time")]
     pub run_until: Timestamp,
     /// When this run began; zero for the first.
-    #[n(3)]
-    #[cbor(with = "codec::time")]
+    #[cbor(n(3), with = "codec::time")]
     pub resumed_at: Timestamp,
-    #[n(4)]
-    #[cbor(with = "codec::maybe_time", has_nil)]
+    #[cbor(n(4), with = "codec::maybe_time", has_nil)]
     pub paused: Option<Timestamp>,
     /// Cleared by a redrive.
-    #[n(5)]
-    #[cbor(with = "codec::maybe_time", has_nil)]
+    #[cbor(n(5), with = "codec::maybe_time", has_nil)]
     pub ended_at: Option<Timestamp>,
 }
 

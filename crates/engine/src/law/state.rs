@@ -24,8 +24,8 @@ pub fn violations_in_state(job: &Job) -> Vec<LawViolation> {
     let decided = !items.into_iter().any(|(_, item)| undecided(item));
     claims.claim(
         "the steps something can happen to are known",
-        !decided || job.open == job.found_open(),
-        || format!("{:?} is not {:?}", job.open, job.found_open()),
+        !decided || job.open == job.open_steps_by_stage(),
+        || format!("{:?} is not {:?}", job.open, job.open_steps_by_stage()),
     );
     if let Some(pool) = job.pool {
         claims.claim("a pool is never overdrawn", pool.consumed <= pool.limits.total, || {

@@ -123,7 +123,7 @@ impl Action {
     }
 
     /// Whether its output is always kept, because nothing else keeps its result.
-    pub(crate) const fn always_gives(&self) -> bool {
+    pub(crate) const fn always_keeps_output(&self) -> bool {
         match self {
             Self::Step(_) | Self::SubFlow(_) | Self::Function(_) => true,
             Self::Shell(_) | Self::Agent { .. } | Self::Http(_) | Self::WriteFile(_) => false,
@@ -205,8 +205,8 @@ impl Action {
             Self::Http(http) => {
                 let with_secrets = seen.with_secrets();
                 let call = call(&with_secrets, http, of, round)?;
-                if with_secrets.asked_for_item_file() {
-                    seen.ask_for_item_file();
+                if with_secrets.needs_item_file() {
+                    seen.require_item_file();
                 }
                 TaskWork::Call(Box::new(call))
             }

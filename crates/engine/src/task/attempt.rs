@@ -70,7 +70,7 @@ pub fn task(
     let round = active.map_or(again.saturating_add(1), |active| active.round);
     let work = command.action.work(&seen, of, round, &mut env)?;
     if is_program {
-        env.extend(known_to_commands(job, of, round));
+        env.extend(attempt_env(job, of, round));
     }
     let directory = command.working_dir.as_ref();
     let directory = directory.map(|path| path.render(&seen)).transpose()?;
@@ -82,7 +82,7 @@ pub fn task(
         timeout: time_left(job, of, active, timeout, now),
         output_limit: command.output_limit,
         wants_output: job.plan().wants_output(number),
-        reads_item_file: seen.asked_for_item_file(),
+        reads_item_file: seen.needs_item_file(),
         stdin: job.submitted().stdin.clone(),
         keeps: match job.submitted().passing {
             Some(_) => KeptOutput::All,
@@ -99,7 +99,7 @@ fn next_attempt(active: &ActiveItem) -> u32 {
     }
 }
 
-fn known_to_commands(job: &Job, of: AttemptId, round: u32) -> impl Iterator<Item = (String, String)> {
+fn attempt_env(job: &Job, of: AttemptId, round: u32) -> impl Iterator<Item = (String, String)> {
     let state = job.step(of.step);
     let identity = state.map(|state| state.items.identity(of.index));
     // An environment variable cannot hold a NUL character.

@@ -64,12 +64,12 @@ impl<'a> ItemValues<'a> {
         seen
     }
 
-    pub(super) fn ask_for_item_file(&self) {
+    pub(super) fn require_item_file(&self) {
         // A repeated `set` changes nothing.
         let _ = self.item_file.set(());
     }
 
-    pub(super) fn asked_for_item_file(&self) -> bool {
+    pub(super) fn needs_item_file(&self) -> bool {
         self.item_file.get().is_some()
     }
 
@@ -110,7 +110,7 @@ impl<'a> ItemValues<'a> {
         let output = match reference.path() {
             // A field of an output is a field of the JSON it holds.
             [_, _, ..] => serde_json::from_str(output).unwrap_or_default(),
-            _ => Value::from(capture::without_end(output)),
+            _ => Value::from(capture::without_line_end(output)),
         };
         let known = json!({ "output": output, "status": status });
         reference.follow(&known).cloned()
@@ -162,7 +162,7 @@ impl TemplateValues for ItemValues<'_> {
         match reference.root() {
             Root::Item => reference.follow(self.item()).map(Cow::Borrowed),
             Root::ItemFile => {
-                self.ask_for_item_file();
+                self.require_item_file();
                 Some(Cow::Owned(self.files.item.into()))
             }
             Root::Map => self.map_value(reference).map(Cow::Owned),

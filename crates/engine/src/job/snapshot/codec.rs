@@ -1,4 +1,11 @@
-//! CBOR of types from other crates in a saved job.
+//! CBOR of types from other crates in a snapshot.
+
+use std::convert::Infallible;
+
+pub(super) type StateEncoder<'b> = minicbor::Encoder<&'b mut Vec<u8>>;
+/// Writing to memory cannot fail.
+pub(super) type PutResult = Result<(), minicbor::encode::Error<Infallible>>;
+pub(super) type TakeResult<T> = Result<T, minicbor::decode::Error>;
 
 pub(in crate::job) mod json_map {
     use std::collections::BTreeMap;
@@ -23,7 +30,7 @@ pub(in crate::job) mod json_map {
         let texts: BTreeMap<String, String> = from.decode()?;
         let values = texts.into_iter().map(|(name, text)| {
             let value = serde_json::from_str(&text);
-            let value = value.map_err(|_| Unread::message("a value that is not JSON"))?;
+            let value = value.map_err(|_| Unread::message("a value is not JSON"))?;
             Ok((name, value))
         });
         values.collect()
@@ -50,7 +57,7 @@ pub(in crate::job) mod progress {
 
     pub(in crate::job) fn decode<C>(from: &mut Decoder<'_>, context: &mut C) -> Decoded<RetryUsage> {
         if from.array()? != Some(3) {
-            return Err(Unread::message("progress is three numbers"));
+            return Err(Unread::message("progress needs three numbers"));
         }
         Ok(RetryUsage {
             retries: from.u32()?,

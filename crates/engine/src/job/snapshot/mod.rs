@@ -1,15 +1,14 @@
-//! A job as bytes, to resume it without reading its whole journal.
+//! A job as bytes, so that it can be resumed without reading its whole journal.
 //!
-//! A saved job says nothing that its journal does not, so only the release that wrote it uses it; another
-//! release reads the journal. What can be derived (which items wait, which steps are open) is not saved.
+//! A snapshot says nothing that the journal does not. Only the release that wrote it reads it; any other
+//! release folds the journal, so this form may change with every release. What can be derived (which items
+//! wait, which steps are open) is not saved.
 
-mod active;
 mod codec;
-mod form;
 mod items;
+mod job;
 mod step;
-mod whole;
 
-pub use whole::SavedError;
+pub use job::SavedError;
 
 pub(super) use codec::{json_map, progress};

@@ -1,4 +1,4 @@
-//! The whole of a job.
+//! Saves a job, and loads a saved one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,29 +7,28 @@ use minicbor::{Decode, Decoder, Encode, Encoder};
 use serde_json::Value;
 use undaunted_policy::{Pool, PoolLimits, Ticket, Timestamp};
 
-use super::super::failures::JobFailures;
+use super::super::complete::JobFailures;
 use super::super::item::ItemScope;
 use super::super::plans::Plans;
 use super::super::starts::AttemptStarts;
 use super::super::state::{Job, JobError, JobStage};
-use super::super::texts::TextTable;
 use super::super::times::JobTimes;
-use super::active::{self, Read, Written};
-use super::form::{Put, Take, To};
+use super::codec::{PutResult, StateEncoder, TakeResult};
+use super::items::{ReadPositions, WrittenPositions, put_active, take_active};
 use super::{json_map, step};
 use crate::event::{EndCounts, Event, ImportedCommand, JobEvent, JobSubmitted, Record};
 use crate::flow::AttributeValue;
 use crate::id::{ItemId, StartId, StepId};
 
-/// The release, and the number of the form. Raise it with every change of what is saved or of what an event
-/// means.
-const MARK: &str = concat!(env!("CARGO_PKG_VERSION"), " 3");
+/// The release, and the number of the form. Raise the number with every change of what is saved or of what
+/// an event means.
+const MARK: &str = concat!(env!("CARGO_PKG_VERSION"), " 4");
 
-/// Why bytes are no job saved by this release. The journal is read instead.
+/// Why bytes are not a job saved by this release. The caller reads the journal instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SavedError {
-    #[error("another release saved it")]
+    #[error("it was saved by another release")]
     Another,
     #[error("it cannot be read: {what}")]
     Malformed { what: String },
@@ -38,7 +37,7 @@ pub enum SavedError {
 }
 
 #[derive(Encode, Decode)]
-struct Whole {
+struct SavedJob {
     #[n(0)]
     submitted: JobSubmitted,
     #[n(1)]
@@ -65,55 +64,55 @@ struct Whole {
     counts: EndCounts,
     #[n(11)]
     scope: ItemScope,
-    #[n(12)]
-    #[cbor(with = "json_map")]
+    #[cbor(n(12), with = "json_map")]
     attributes: BTreeMap<String, Value>,
-    /// The steps that gave the attributes.
+    /// The steps that produced the attributes.
     #[n(13)]
     givers: BTreeMap<String, StepId>,
     #[n(14)]
     texts: Vec<String>,
-    #[n(16)]
+    #[n(15)]
     imported: Vec<ImportedCommand>,
-    #[n(17)]
+    #[n(16)]
     failures: JobFailures,
 }
 
 impl Job {
-    /// Not between the records of one decision.
+    /// Must not be called between the records of one decision.
     pub fn save(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        // Writing to memory cannot fail.
-        let _ = self.put(false, &mut Encoder::new(&mut bytes));
-        bytes
+        self.snapshot(false)
     }
 
-    /// As [`Job::save`], without the names and values of the items of maps, which are most of a large job.
-    /// For a process that only shows the job: it has them learned ([`Items::learn`](crate::job::Items::learn)).
+    /// As [`Job::save`], without the names and values of the items of maps, which are most of a large job. A
+    /// process that only shows the job reads the ones it needs from the journal and adds them with
+    /// [`Items::learn`](crate::job::Items::learn).
     pub fn snapshot_without_inputs(&self) -> Vec<u8> {
+        self.snapshot(true)
+    }
+
+    fn snapshot(&self, without_inputs: bool) -> Vec<u8> {
         let mut bytes = Vec::new();
         // Writing to memory cannot fail.
-        let _ = self.put(true, &mut Encoder::new(&mut bytes));
+        let _ = self.put(without_inputs, &mut Encoder::new(&mut bytes));
         bytes
     }
 
-    fn put(&self, leaves_out: bool, to: &mut To<'_>) -> Put {
-        to.str(MARK)?.encode(self.whole())?;
-        let mut written = Written::default();
+    fn put(&self, without_inputs: bool, to: &mut StateEncoder<'_>) -> PutResult {
+        to.str(MARK)?.encode(self.saved())?;
+        let mut positions = WrittenPositions::default();
         to.encode(u32::try_from(self.steps.len()).unwrap_or(u32::MAX))?;
         for (number, state) in StepId::all().zip(&self.steps) {
-            let leaves_out = leaves_out && self.plan.is_map(number);
-            step::put(state, &mut written, leaves_out, to)?;
+            step::put(state, &mut positions, without_inputs && self.plan.is_map(number), to)?;
         }
         to.encode(u32::try_from(self.dead.len()).unwrap_or(u32::MAX))?;
         for (item, dead) in &self.dead {
             to.u32(item.step.0)?.u32(item.index)?;
-            active::put(dead, &mut written, to)?;
+            put_active(dead, &mut positions, to)?;
         }
         Ok(())
     }
 
-    fn whole(&self) -> Whole {
+    fn saved(&self) -> SavedJob {
         // Names every field, so that a new one is not forgotten here.
         let Self {
             submitted,
@@ -132,7 +131,7 @@ impl Job {
             // Derived, not recorded, or saved separately.
             plan: _,
             open: _,
-            alike: _,
+            shared_positions: _,
             id: _,
             steps: _,
             dead: _,
@@ -142,13 +141,11 @@ impl Job {
             let pass = (breaker.to_string(), ticket.generation(), ticket.probe);
             (*start, pass)
         });
-        let until = accepted.iter();
-        let until = until.map(|(start, until)| (*start, until.as_nanos()));
-        let values = attributes.iter();
-        let values = values.map(|(name, given)| (name.clone(), given.value.clone()));
+        let accepted = accepted.iter().map(|(start, until)| (*start, until.as_nanos()));
+        let values = attributes.iter().map(|(name, attribute)| (name.clone(), attribute.value.clone()));
         let givers = attributes.iter();
-        let givers = givers.filter_map(|(name, given)| Some((name.clone(), given.step?)));
-        Whole {
+        let givers = givers.filter_map(|(name, attribute)| Some((name.clone(), attribute.step?)));
+        SavedJob {
             submitted: (**submitted).clone(),
             times: *times,
             stage: *stage,
@@ -156,7 +153,7 @@ impl Job {
             run: *run,
             next_start: *next,
             running: running.clone(),
-            accepted: until.collect(),
+            accepted: accepted.collect(),
             passes: passes.collect(),
             pool: pool.map(|pool| (pool.limits.total, pool.limits.per_item, pool.consumed)),
             counts: *counts,
@@ -175,35 +172,34 @@ impl Job {
             return Err(SavedError::Another);
         }
         let malformed = |error: minicbor::decode::Error| SavedError::Malformed { what: error.to_string() };
-        let whole: Whole = from.decode().map_err(malformed)?;
-        let mut job = whole.begin(plans)?;
+        let saved: SavedJob = from.decode().map_err(malformed)?;
+        let mut job = saved.begin(plans)?;
         job.take_steps(&mut from).map_err(malformed)?;
         if from.position() < bytes.len() {
-            let what = "something stands behind its end".to_owned();
-            return Err(SavedError::Malformed { what });
+            return Err(SavedError::Malformed { what: "trailing bytes".to_owned() });
         }
-        job.find_open();
+        job.find_open_steps();
         Ok(job)
     }
 
-    fn take_steps(&mut self, from: &mut Decoder<'_>) -> Take<()> {
-        let mut read = Read::default();
+    fn take_steps(&mut self, from: &mut Decoder<'_>) -> TakeResult<()> {
+        let mut positions = ReadPositions::default();
         let many = from.u32()?;
-        let steps = (0..many).map(|_| step::take(from, &mut read));
-        self.steps = steps.collect::<Take<_>>()?;
+        let steps = (0..many).map(|_| step::take(from, &mut positions));
+        self.steps = steps.collect::<TakeResult<_>>()?;
         for _ in 0..from.u32()? {
             let item = StepId(from.u32()?).item(from.u32()?);
-            let dead = active::take(from, &mut read)?;
+            let dead = take_active(from, &mut positions)?;
             self.dead.insert(item, Box::new(dead));
         }
-        for standing in &read.0 {
-            self.alike.meet(standing);
+        for position in &positions.0 {
+            self.shared_positions.add(position);
         }
         Ok(())
     }
 }
 
-impl Whole {
+impl SavedJob {
     fn begin(self, plans: &Plans) -> Result<Job, JobError> {
         let mut job = Job::begin_with_plans(
             &Record {
@@ -226,15 +222,14 @@ impl Whole {
             .pool
             .map(|(total, per_item, consumed)| Pool { limits: PoolLimits { total, per_item }, consumed });
         (job.counts, job.scope) = (self.counts, self.scope);
-        let given = self.attributes.into_iter().map(|(name, value)| {
+        let attributes = self.attributes.into_iter().map(|(name, value)| {
             let step = self.givers.get(&name).copied();
             (name, AttributeValue { value, step })
         });
-        job.attributes = given.collect();
-        job.texts = self.texts.iter().fold(TextTable::default(), |mut all, text| {
-            all.keep(text);
-            all
-        });
+        job.attributes = attributes.collect();
+        for text in &self.texts {
+            job.texts.keep(text);
+        }
         job.import(&self.imported);
         Ok(job)
     }

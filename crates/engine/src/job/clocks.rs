@@ -1,4 +1,6 @@
-//! Times that a resume or a pause shifts. Nothing here starts, ends or charges anything.
+//! Shifts the clocks of items when a job is resumed or unpaused.
+//!
+//! Nothing here starts, ends or charges anything.
 
 use std::time::Duration;
 
@@ -10,8 +12,8 @@ use crate::event::JobResumed;
 use crate::mutant::{self, Mutant};
 
 impl StepState {
-    /// The last run was from `began` to `left`.
-    pub(super) fn restore(&mut self, resumed: &JobResumed, [began, left, now]: [Timestamp; 3]) {
+    /// The last run was from `began` to `left`; the job is resumed at `now`.
+    pub(super) fn resume(&mut self, resumed: &JobResumed, [began, left, now]: [Timestamp; 3]) {
         let mut moved = Vec::new();
         self.items.each_active(|item, active| {
             active.forgive_queue(began, left);
@@ -40,14 +42,14 @@ impl StepState {
 }
 
 impl ActiveItem {
-    /// Time in which a due retry waited for a slot while the job ran is not charged.
+    /// Does not count the time for which a due retry waited for a slot while the job ran.
     fn forgive_queue(&mut self, began: Timestamp, left: Timestamp) {
         if let (Activity::Waiting(due), Some(expires)) = (self.activity, self.expires()) {
             self.set_expires(Some(expires.after(left.since(due.max(began)))));
         }
     }
 
-    /// The clock of an item stands still while its job is suspended: a retry that fell due then is not
+    /// Stops the clock of an item while its job is suspended or paused: a retry that fell due then is not
     /// late.
     fn stand_still(&mut self, away: Duration, left: Timestamp, now: Timestamp) {
         self.set_began(self.began().map(|began| began.after(away)));
