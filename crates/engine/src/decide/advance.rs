@@ -1,4 +1,7 @@
-//! What follows from a state alone: steps begin and end, tolerances are exceeded, the job ends.
+//! What follows from a state without an input: steps start and end, a tolerance is exceeded, the job ends.
+//!
+//! Each call returns the events of one step only, and [`react`] calls again after it has applied them. So no
+//! event has to foresee what another one changes.
 
 use undaunted_policy::{CompletionRule, Reason, Timestamp};
 
@@ -13,17 +16,17 @@ use crate::workflow::InputSource;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reaction {
-    /// Already applied; must be on disk before any effect of them begins.
+    /// Already applied to the job. They must be on disk before the runner acts on any of them.
     pub records: Vec<Record>,
-    /// For the job's breakers, in the same append.
+    /// For the job's breakers, to be written in the same append.
     pub reports: Vec<BreakerReport>,
 }
 
 /// Decides an input and everything that follows from it.
 pub fn react(job: &mut Job, input: &Input, now: Timestamp) -> Reaction {
     let mut events = decide(job, input, now);
-    // Only `Woke` lets deadlines pass: after a resume, results collected meanwhile count first, however
-    // late.
+    // Only `Woke` lets deadlines pass. After a resume, results that arrived during the downtime count first,
+    // however late they are.
     let time = if *input == Input::Woke { now } else { Timestamp::ZERO };
     let mut reaction = Reaction::default();
     loop {
@@ -33,7 +36,7 @@ pub fn react(job: &mut Job, input: &Input, now: Timestamp) -> Reaction {
             job.apply(&record);
             reaction.records.push(record);
         }
-        // Also without events: a job that was just submitted must begin.
+        // Also after an input without events: a job that was just submitted must start.
         events = advance(job, time);
         if events.is_empty() {
             return reaction;
@@ -44,7 +47,7 @@ pub fn react(job: &mut Job, input: &Input, now: Timestamp) -> Reaction {
 /// What follows from the state alone once `now` has been reached.
 pub fn advance(job: &Job, now: Timestamp) -> Vec<Event> {
     match job.stage {
-        JobStage::Running => go_on(job, now),
+        JobStage::Running => advance_running(job, now),
         JobStage::Stopping(reason) => advance_stopping(job, reason),
         JobStage::Suspended
         | JobStage::Completed
@@ -54,13 +57,13 @@ pub fn advance(job: &Job, now: Timestamp) -> Vec<Event> {
     }
 }
 
-fn go_on(job: &Job, now: Timestamp) -> Vec<Event> {
+fn advance_running(job: &Job, now: Timestamp) -> Vec<Event> {
     if job.workflow().flow.is_some() {
-        return flow::go_on(job, now);
+        return flow::advance(job, now);
     }
     for (step, state) in job.open_steps() {
         let events = match state.stage {
-            StepStage::Waiting => vec![begin(job, step)],
+            StepStage::Waiting => vec![start(job, step)],
             StepStage::Running => settle(job, step, state, now),
             StepStage::Reading(_) | StepStage::Completed | StepStage::Failed | StepStage::Skipped => {
                 Vec::new()
@@ -95,7 +98,7 @@ pub(super) fn completed(job: &Job) -> Event {
     }
 }
 
-fn begin(job: &Job, step: StepId) -> Event {
+fn start(job: &Job, step: StepId) -> Event {
     let map = job.plan().map(step);
     let by_command = map.is_some_and(|map| matches!(map.input.source, InputSource::Shell(_)));
     Event::Step(StepEvent::Started { step, start: by_command.then_some(job.starts.next) })
@@ -103,19 +106,17 @@ fn begin(job: &Job, step: StepId) -> Event {
 
 fn settle(job: &Job, step: StepId, state: &StepState, now: Timestamp) -> Vec<Event> {
     if state.reached.is_some() {
-        return cut(job, step, state);
+        return complete_early(job, step, state);
     }
     let map = job.plan().map(step);
     if let Some(map) = map {
         let failed = state.dead.saturating_sub(state.forgiven);
         let tolerance = &map.tolerance;
         if tolerance.exceeded(state.settled().into(), failed.into()) {
-            let reason = Reason::Tolerance;
-            return vec![Event::Job(JobEvent::Stopping { reason })];
+            return vec![Event::Job(JobEvent::Stopping { reason: Reason::Tolerance })];
         }
         if map.completion.best_effort {
-            let reached = reached(step, state, &map.completion, now);
-            return reached.into_iter().collect();
+            return reached(step, state, &map.completion, now).into_iter().collect();
         }
     }
     if state.settled() < state.items.len() {
@@ -128,7 +129,7 @@ fn settle(job: &Job, step: StepId, state: &StepState, now: Timestamp) -> Vec<Eve
     }]
 }
 
-/// Returns `None` while the rule decides nothing.
+/// Completes a step by its rule; `None` while the rule does not apply.
 pub(super) fn reached(
     step: StepId,
     state: &StepState,
@@ -151,9 +152,9 @@ pub(super) fn reached(
     Some(StepEvent::CompletionReached(Box::new(reached)).into())
 }
 
-/// Completes a step by its rule. Unless running items are left, waiting ones are dropped and running ones
-/// end first.
-fn cut(job: &Job, step: StepId, state: &StepState) -> Vec<Event> {
+/// Completes a step whose rule was met. Unless the rule leaves running items alone, waiting items are skipped
+/// and running ones end first.
+fn complete_early(job: &Job, step: StepId, state: &StepState) -> Vec<Event> {
     let left = state.redriven.is_empty() && job.leaves(step);
     let dropped: Vec<Event> = dropped(job, step, state).collect();
     if dropped.is_empty() && (left || !state.is_busy()) {
@@ -162,7 +163,7 @@ fn cut(job: &Job, step: StepId, state: &StepState) -> Vec<Event> {
     dropped
 }
 
-/// Skips waiting and held items that must not continue.
+/// Skips the waiting and held items that must not continue.
 pub(super) fn dropped<'j>(
     job: &'j Job,
     step: StepId,
@@ -183,18 +184,18 @@ fn unsettled(state: &StepState) -> impl Iterator<Item = u32> {
     waiting.chain(state.held.items())
 }
 
-/// Starts nothing new: skips what waits, and ends the job once nothing runs.
+/// Skips what waits, and ends the job once nothing runs. Starts nothing.
 fn advance_stopping(job: &Job, reason: Reason) -> Vec<Event> {
     let steps = StepId::all().zip(&job.steps);
     let mut events: Vec<Event> = steps
         .flat_map(|(step, state)| unsettled(state).map(move |index| skipped(step, index, reason)))
         .collect();
-    // An input command that was ended reports too, as a failed input.
+    // An input command that the runner ended reports too, as a failed input.
     if !events.is_empty() || job.has_running() {
         return events;
     }
     if job.open.completed == job.steps.len() && reason == Reason::Deadline {
-        // Everything required is done; only items left running were cut short.
+        // All steps are completed; only items that their rule had left running were ended.
         return vec![completed(job)];
     }
     let open = |stage| matches!(stage, StepStage::Running | StepStage::Reading(_));
@@ -215,7 +216,7 @@ pub(super) fn ending(job: &Job) -> JobEnded {
     let failure = job.first_failure();
     JobEnded {
         counts: job.tally(),
-        // After a redrive, the dead letters left alone are the reason.
+        // After a redrive, the dead letters that were not redriven are the reason.
         reason: failure.as_ref().map(|failure| failure.reason).or_else(|| job.first_dead()),
         error: failure.or_else(|| job.failures.recovered.clone()).map(|failure| failure.error),
         submitted: Some(job.times.submitted_at),

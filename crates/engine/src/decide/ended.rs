@@ -1,4 +1,6 @@
-//! An attempt has ended: a success leads to the next command, a failure to a verdict.
+//! Answers the end of an attempt: a success leads to the next command, a failure to a verdict.
+//!
+//! `undaunted_policy::verdict` alone computes delays and limits; this file turns its verdict into events.
 
 use std::time::Duration;
 
@@ -7,7 +9,7 @@ use undaunted_policy::{
     verdict,
 };
 
-use super::facts::Facts;
+use super::builder::DecisionBuilder;
 use super::fail::{Stop, finish, handler, skip, stop};
 use super::hold::hold_by_rule;
 use super::words;
@@ -20,14 +22,14 @@ use crate::mutant::{self, Mutant};
 use crate::plan::Successor;
 use crate::workflow::{Command, OnInterrupt};
 
-pub(super) fn ended(facts: &mut Facts<'_>, end: &AttemptEnd) {
-    let job = facts.job;
-    // A repeated report, or one of an unknown start, has no consequence.
-    let mut place = job.starts.running.get(&end.start).copied();
+pub(super) fn ended(decision: &mut DecisionBuilder<'_>, end: &AttemptEnd) {
+    let job = decision.job;
+    // A repeated report, or one about an unknown start, changes nothing.
+    let mut running = job.starts.running.get(&end.start).copied();
     if mutant::is(Mutant::LateReportCounted) {
-        place = place.or_else(|| job.starts.running.values().next().copied());
+        running = running.or_else(|| job.starts.running.values().next().copied());
     }
-    let found = place.and_then(|item| {
+    let found = running.and_then(|item| {
         let active = job.active(item)?;
         let command = job.plan().command(active.command)?;
         Some((active.last_attempt(item), active, command))
@@ -35,64 +37,63 @@ pub(super) fn ended(facts: &mut Facts<'_>, end: &AttemptEnd) {
     let Some((of, active, command)) = found else {
         return;
     };
-    match (end.failure, unusable(command, end)) {
-        (None, None) => succeeded(facts, of, active, end),
+    match (end.failure, capture_error(command, end)) {
+        (None, None) => succeeded(decision, of, active, end),
         (None, Some(why)) => {
-            let told = (FailureCause::Unreadable, why.as_str());
-            failed(facts, of, active, command, end, told);
+            failed(decision, of, active, command, end, (FailureCause::Unreadable, why.as_str()));
         }
-        (Some(cause), _) => failed(facts, of, active, command, end, (cause, &end.error)),
+        (Some(cause), _) => failed(decision, of, active, command, end, (cause, &end.error)),
     }
 }
 
-/// The other side has accepted an attempt; its result is awaited until a deadline.
-pub(super) fn accepted(facts: &mut Facts<'_>, start: StartId) {
-    let job = facts.job;
+/// Records that the target has accepted an attempt, whose result is awaited until a deadline.
+pub(super) fn accepted(decision: &mut DecisionBuilder<'_>, start: StartId) {
+    let job = decision.job;
     // The result may have arrived first, or the acceptance twice.
-    let place = job.starts.running.get(&start).copied();
-    let place = place.filter(|_| !job.starts.accepted.contains_key(&start));
-    let Some((item, active)) = place.and_then(|item| Some((item, job.active(item)?))) else {
+    let running = job.starts.running.get(&start).copied();
+    let running = running.filter(|_| !job.starts.accepted.contains_key(&start));
+    let Some((item, active)) = running.and_then(|item| Some((item, job.active(item)?))) else {
         return;
     };
-    let own = facts.now.after(job.plan().completion_timeout(item.step));
+    let own = decision.now.after(job.plan().completion_timeout(item.step));
     let deadline = job.deadline_of(item.step, active);
-    facts.push(ItemEvent::AttemptAccepted {
+    decision.push(ItemEvent::AttemptAccepted {
         of: active.last_attempt(item),
         until: deadline.map_or(own, |deadline| deadline.min(own)),
     });
 }
 
-/// Times out one accepted attempt: what follows from it may decide about the next.
-pub(super) fn expire(facts: &mut Facts<'_>) {
-    let (mut accepted, now) = (facts.job.starts.accepted.iter(), facts.now);
+/// Times out one accepted attempt. Only one, because what follows from it may decide about the next.
+pub(super) fn expire(decision: &mut DecisionBuilder<'_>) {
+    let (mut accepted, now) = (decision.job.starts.accepted.iter(), decision.now);
     let Some((start, _)) = accepted.find(|(_, until)| **until <= now) else {
         return;
     };
     ended(
-        facts,
+        decision,
         &AttemptEnd {
             start: *start,
             failure: Some(FailureCause::Timeout),
-            error: "it was taken on, and no result has come".to_owned(),
+            error: "the target accepted the request, but sent no result in time".to_owned(),
             ..AttemptEnd::default()
         },
     );
 }
 
-fn unusable(command: &Command, end: &AttemptEnd) -> Option<String> {
+fn capture_error(command: &Command, end: &AttemptEnd) -> Option<String> {
     let capture = command.capture.as_ref()?;
     let output = end.output.as_deref().unwrap_or_default();
     capture::read(output, capture.format).err()
 }
 
-fn succeeded(facts: &mut Facts<'_>, of: AttemptId, active: &ActiveItem, end: &AttemptEnd) {
-    let after = facts.job.plan().after_success(of.command);
+fn succeeded(decision: &mut DecisionBuilder<'_>, of: AttemptId, active: &ActiveItem, end: &AttemptEnd) {
+    let after = decision.job.plan().after_success(of.command);
     let next = match after {
         Successor::Command(next) => Some(next),
         Successor::Handler(_) | Successor::Item => None,
     };
-    let ending = facts.job.ending(of.item());
-    facts.push(ItemEvent::AttemptSucceeded(Box::new(AttemptSucceeded {
+    let ending = decision.job.ending(of.item());
+    decision.push(ItemEvent::AttemptSucceeded(Box::new(AttemptSucceeded {
         of,
         took: end.took,
         next: next.filter(|_| ending.is_none()),
@@ -102,18 +103,18 @@ fn succeeded(facts: &mut Facts<'_>, of: AttemptId, active: &ActiveItem, end: &At
         left: (end.left > 0).then_some(end.left),
     })));
     match (ending, after) {
-        // While too many failures stop the job, a handler's result stands unless something would have to
+        // When the tolerance stops the job, the result of a handler stands unless a command would have to
         // start.
         (None, _) | (_, Successor::Item) | (Some(Reason::Tolerance), Successor::Handler(_)) => {
-            finish(facts, of, active, after);
+            finish(decision, of, active, after);
         }
-        // A stopping job does not begin the rest of an item.
-        (Some(reason), _) => skip(facts, of, reason),
+        // A stopping job does not start the remaining commands of an item.
+        (Some(reason), _) => skip(decision, of, reason),
     }
 }
 
 fn failed(
-    facts: &mut Facts<'_>,
+    decision: &mut DecisionBuilder<'_>,
     of: AttemptId,
     active: &ActiveItem,
     command: &Command,
@@ -122,11 +123,11 @@ fn failed(
 ) {
     let failure =
         Failure { cause, retry_after: end.retry_after, stderr: &end.stderr_end, output: &end.stdout_end };
-    let verdict = judge(facts, of, active, command, &failure);
-    let lines = facts.text(error);
+    let verdict = judge(decision, of, active, command, &failure);
+    let lines = decision.text(error);
     // A capture only takes the output of a success.
-    let wanted = facts.job.plan().wants_output_of_failure(of.command);
-    facts.push(ItemEvent::AttemptFailed(Box::new(AttemptFailed {
+    let wanted = decision.job.plan().wants_output_of_failure(of.command);
+    decision.push(ItemEvent::AttemptFailed(Box::new(AttemptFailed {
         of,
         took: end.took,
         cause,
@@ -139,28 +140,30 @@ fn failed(
     })));
     let last = words::of_failure(cause, error);
     let next = consequence(active, &verdict, &last);
-    match (facts.job.ending(of.item()), next) {
+    match (decision.job.ending(of.item()), next) {
         (None, Consequence::Retry { due, delay }) => {
             let sum = RetryArithmetic::of(&verdict.arithmetic);
             let (sum, due, delay) = if end.at_once {
-                (sum.without_delay(), facts.now, Duration::ZERO)
+                (sum.without_delay(), decision.now, Duration::ZERO)
             } else {
                 (sum, due, delay)
             };
-            facts.push(ItemEvent::RetryScheduled(Box::new(RetryScheduled { of, sum, due, delay })));
+            decision.push(ItemEvent::RetryScheduled(Box::new(RetryScheduled { of, sum, due, delay })));
         }
         (None, Consequence::Hold) => {
-            let asked = facts.job.starts.passes.get(&end.start);
+            let asked = decision.job.starts.passes.get(&end.start);
             let breaker = asked.map_or("", |(breaker, _)| &**breaker);
-            hold_by_rule(facts, of, breaker, RetryArithmetic::of(&verdict.arithmetic));
+            hold_by_rule(decision, of, breaker, RetryArithmetic::of(&verdict.arithmetic));
         }
-        (None, Consequence::Stop(why)) => stop(facts, of, active, &why),
-        // A job stopped by too many failures lets attempts finish, so this one has failed for good, unless
-        // a handler would have to start.
-        (Some(Reason::Tolerance), Consequence::Stop(why)) if handler(facts, of, active, &why).is_none() => {
-            stop(facts, of, active, &why);
+        (None, Consequence::Stop(why)) => stop(decision, of, active, &why),
+        // A job that the tolerance stops lets attempts finish, so this one has failed for good, unless a
+        // handler would have to start.
+        (Some(Reason::Tolerance), Consequence::Stop(why))
+            if handler(decision, of, active, &why).is_none() =>
+        {
+            stop(decision, of, active, &why);
         }
-        (Some(reason), _) => skip(facts, of, reason),
+        (Some(reason), _) => skip(decision, of, reason),
     }
 }
 
@@ -185,7 +188,7 @@ fn consequence(active: &ActiveItem, verdict: &Verdict, last: &str) -> Consequenc
         (Decision::Stop { reason, then: then @ (RuleAction::Skip | RuleAction::DeadLetter) }, _) => {
             stop(reason, then, words::of_stop(verdict, last), sum)
         }
-        // Its retries were used up before its handler ran; this was the extra attempt.
+        // The retries were used up before the handler ran; this was the extra attempt.
         (_, Some(frame)) => {
             let error = words::with_last(frame.reason.sentence(), last);
             stop(frame.reason, RuleAction::Stop, error, None)
@@ -197,21 +200,21 @@ fn consequence(active: &ActiveItem, verdict: &Verdict, last: &str) -> Consequenc
 }
 
 fn judge(
-    facts: &Facts<'_>,
+    decision: &DecisionBuilder<'_>,
     of: AttemptId,
     active: &ActiveItem,
     command: &Command,
     failure: &Failure<'_>,
 ) -> Verdict {
-    let job = facts.job;
+    let job = decision.job;
     let mut state = RetryState {
         usage: active.progress(),
         draws: job.seed().draws(of.index.into(), command.index, active.round),
         deadline: job.deadline_of(of.step, active),
         pool: job.pool.map(|pool| pool.balance(active.charged)),
     };
-    mistake(&mut state);
-    let mut verdict = verdict(&command.retry.policy, &state, failure, facts.now);
+    apply_mutants(&mut state);
+    let mut verdict = verdict(&command.retry.policy, &state, failure, decision.now);
     if failure.cause == FailureCause::Interrupted && command.on_interrupt == OnInterrupt::Stop {
         verdict.class = FailureClass::Permanent;
         verdict.decision = Decision::Stop { reason: Reason::Interrupted, then: RuleAction::Stop };
@@ -219,8 +222,8 @@ fn judge(
     verdict
 }
 
-/// What a test can have gone wrong with the state that a verdict is asked about.
-fn mistake(state: &mut RetryState) {
+/// Spoils the input of a verdict as the chosen [`Mutant`] says. Does nothing without the feature `mutants`.
+fn apply_mutants(state: &mut RetryState) {
     if mutant::is(Mutant::ExtraAttempt) {
         state.usage.retries = state.usage.retries.saturating_sub(1);
     }

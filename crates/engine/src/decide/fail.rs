@@ -1,16 +1,16 @@
-//! A command has stopped: its handler, and what becomes of the item.
+//! Answers the stop of a command: its handler runs, or its item is skipped or becomes a dead letter.
 
 use undaunted_policy::{Reason, RuleAction};
 
-use super::facts::Facts;
+use super::builder::DecisionBuilder;
 use crate::event::{AttemptId, CommandStopped, ItemEvent, LateResult, RetryArithmetic, StoredText};
 use crate::id::{AttemptNumber, CommandId};
-use crate::job::{ActiveItem, HandlerFrame, StepState};
+use crate::job::{ActiveItem, HandlerFrame};
 use crate::plan::Successor;
 use crate::workflow::OnItemFailure;
 
-/// Bytes stored of an error that is too rare to be kept once.
-const BRIEF: usize = 512;
+/// How many bytes of an error are stored with each event if the text table has no room for it.
+const MAX_ERROR: usize = 512;
 
 pub(super) struct Stop {
     pub(super) reason: Reason,
@@ -20,12 +20,18 @@ pub(super) struct Stop {
     pub(super) rule: Option<u32>,
 }
 
+impl Stop {
+    pub(super) const fn because(reason: Reason, error: String) -> Self {
+        Self { reason, then: RuleAction::Stop, error, sum: None, rule: None }
+    }
+}
+
 /// Stops retrying a command, and runs its handler if it may.
-pub(super) fn stop(facts: &mut Facts<'_>, of: AttemptId, active: &ActiveItem, why: &Stop) {
-    let handler = handler(facts, of, active, why);
-    // The attempt has the whole text; here it would be stored twice more.
-    let error = facts.text(&why.error).brief(BRIEF);
-    facts.push(ItemEvent::CommandStopped(Box::new(CommandStopped {
+pub(super) fn stop(decision: &mut DecisionBuilder<'_>, of: AttemptId, active: &ActiveItem, why: &Stop) {
+    let handler = handler(decision, of, active, why);
+    // The failed attempt holds the whole text; these events would store it twice more.
+    let error = decision.text(&why.error).brief(MAX_ERROR);
+    decision.push(ItemEvent::CommandStopped(Box::new(CommandStopped {
         of,
         reason: why.reason,
         error: error.clone(),
@@ -37,73 +43,81 @@ pub(super) fn stop(facts: &mut Facts<'_>, of: AttemptId, active: &ActiveItem, wh
         return;
     }
     if why.then == RuleAction::Skip {
-        if !is_late_result(facts, of, Some(why.reason)) {
-            skip(facts, of, why.reason);
+        if !is_late_result(decision, of, Some(why.reason)) {
+            skip(decision, of, why.reason);
         }
         return;
     }
-    let outer = outer_frame(facts, of, active);
-    give_up(facts, of, outer, why.reason, &error);
+    let outer = outer_frame(decision, of, active);
+    give_up(decision, of, outer, why.reason, &error);
 }
 
 /// Like [`stop`], but keeps the original reason of a command whose handler has already run.
-pub(super) fn stop_unless_repeated(facts: &mut Facts<'_>, of: AttemptId, active: &ActiveItem, why: &Stop) {
+pub(super) fn stop_unless_repeated(
+    decision: &mut DecisionBuilder<'_>,
+    of: AttemptId,
+    active: &ActiveItem,
+    why: &Stop,
+) {
     match active.repeated() {
-        Some(frame) => give_up(facts, of, None, frame.reason, &frame.error),
-        None => stop(facts, of, active, why),
+        Some(frame) => give_up(decision, of, None, frame.reason, &frame.error),
+        None => stop(decision, of, active, why),
     }
 }
 
-/// Records a result that came after its step was complete. Returns true if it does not count and the item
-/// is settled.
-fn is_late_result(facts: &mut Facts<'_>, of: AttemptId, reason: Option<Reason>) -> bool {
-    let job = facts.job;
-    let without = |state: &&StepState| state.is_without(of.index);
-    let state = job.step(of.step).filter(without);
+/// Records a result that arrived after its step was completed. Returns true if it does not count and the
+/// item is settled.
+fn is_late_result(decision: &mut DecisionBuilder<'_>, of: AttemptId, reason: Option<Reason>) -> bool {
+    let job = decision.job;
+    let state = job.step(of.step).filter(|state| state.is_without(of.index));
     let Some(reached) = state.and_then(|state| state.reached) else {
         return false;
     };
     let counted = job.counts_late_results();
-    facts.push(ItemEvent::LateResult(LateResult { step: of.step, index: of.index, reason, counted }));
+    decision.push(ItemEvent::LateResult(LateResult { step: of.step, index: of.index, reason, counted }));
     if !counted {
-        skip(facts, of, reached.reason());
+        skip(decision, of, reached.reason());
     }
     !counted
 }
 
-fn item_succeeded(facts: &mut Facts<'_>, of: AttemptId) {
-    if !is_late_result(facts, of, None) {
-        facts.push(ItemEvent::Succeeded { step: of.step, index: of.index });
+fn item_succeeded(decision: &mut DecisionBuilder<'_>, of: AttemptId) {
+    if !is_late_result(decision, of, None) {
+        decision.push(ItemEvent::Succeeded { step: of.step, index: of.index });
     }
 }
 
-/// The first command of the handler that runs on this stop.
+/// The first command of the handler that this stop starts.
 pub(super) fn handler(
-    facts: &Facts<'_>,
+    decision: &DecisionBuilder<'_>,
     of: AttemptId,
     active: &ActiveItem,
     why: &Stop,
 ) -> Option<CommandId> {
-    let plan = facts.job.plan();
+    let plan = decision.job.plan();
     let handler = plan.command(of.command)?.on_failure.as_deref()?;
     let rounds = active.repeated().map_or(0, |frame| frame.rounds);
     let may = why.then == RuleAction::Stop && rounds < handler.max_attempts.max(1);
     plan.handler_of(of.command).filter(|_| may)
 }
 
-pub(super) fn skip(facts: &mut Facts<'_>, of: AttemptId, reason: Reason) {
-    facts.push(ItemEvent::Skipped { step: of.step, index: of.index, reason });
+pub(super) fn skip(decision: &mut DecisionBuilder<'_>, of: AttemptId, reason: Reason) {
+    decision.push(ItemEvent::Skipped { step: of.step, index: of.index, reason });
 }
 
 /// The frame of the command whose handler `of` belongs to.
-fn outer_frame<'a>(facts: &Facts<'_>, of: AttemptId, active: &'a ActiveItem) -> Option<&'a HandlerFrame> {
-    let parent = facts.job.plan().handled_by(of.command)?;
+fn outer_frame<'a>(
+    decision: &DecisionBuilder<'_>,
+    of: AttemptId,
+    active: &'a ActiveItem,
+) -> Option<&'a HandlerFrame> {
+    let parent = decision.job.plan().handled_by(of.command)?;
     active.frames.iter().rfind(|frame| frame.command == parent)
 }
 
 /// Fails an item. A failing handler keeps the reason of the command it handles.
 pub(super) fn give_up(
-    facts: &mut Facts<'_>,
+    decision: &mut DecisionBuilder<'_>,
     of: AttemptId,
     outer: Option<&HandlerFrame>,
     reason: Reason,
@@ -116,28 +130,33 @@ pub(super) fn give_up(
         }
         None => (of, reason, error.clone()),
     };
-    if is_late_result(facts, of, Some(reason)) {
+    if is_late_result(decision, of, Some(reason)) {
         return;
     }
-    let rule = facts.job.plan().map(of.step).map(|map| map.on_item_failure);
+    let rule = decision.job.plan().map(of.step).map(|map| map.on_item_failure);
     match rule {
-        Some(OnItemFailure::Skip) => skip(facts, of, reason),
-        _ => facts.push(ItemEvent::DeadLettered { of: failed, reason, error }),
+        Some(OnItemFailure::Skip) => skip(decision, of, reason),
+        _ => decision.push(ItemEvent::DeadLettered { of: failed, reason, error }),
     }
 }
 
-pub(super) fn finish(facts: &mut Facts<'_>, of: AttemptId, active: &ActiveItem, after: Successor) {
+pub(super) fn finish(
+    decision: &mut DecisionBuilder<'_>,
+    of: AttemptId,
+    active: &ActiveItem,
+    after: Successor,
+) {
     match after {
-        // The preceding event names it.
+        // The preceding event names the command.
         Successor::Command(_) => {}
-        Successor::Item => item_succeeded(facts, of),
-        Successor::Handler(parent) => handled(facts, of, active, parent),
+        Successor::Item => item_succeeded(decision, of),
+        Successor::Handler(parent) => handled(decision, of, active, parent),
     }
 }
 
-/// A handler has succeeded. A stopping job begins nothing more.
-fn handled(facts: &mut Facts<'_>, of: AttemptId, active: &ActiveItem, parent: CommandId) {
-    let job = facts.job;
+/// Answers the success of a handler. A stopping job starts nothing more.
+fn handled(decision: &mut DecisionBuilder<'_>, of: AttemptId, active: &ActiveItem, parent: CommandId) {
+    let job = decision.job;
     let frame = active.frames.iter().rfind(|frame| frame.command == parent);
     let command = job.plan().command(parent);
     let handler = command.and_then(|command| command.on_failure.as_deref());
@@ -147,28 +166,28 @@ fn handled(facts: &mut Facts<'_>, of: AttemptId, active: &ActiveItem, parent: Co
     let failed = AttemptId::new(of.item(), parent, AttemptNumber(frame.attempts));
     let ending = job.ending(of.item());
     if handler.max_attempts > 0 {
-        // The extra attempt is charged and limited like any other; without it the handler saved nothing.
+        // The extra attempt is charged and limited like any other; without it the item fails.
         let balance = job.pool.map(|pool| pool.balance(active.charged));
         let refused = balance.is_some_and(|balance| balance.refuses().is_some());
         let deadline = job.deadline_for(of.step, parent, active.began());
-        if refused || deadline.is_some_and(|deadline| deadline < facts.now) {
-            give_up(facts, failed, None, frame.reason, &frame.error);
+        if refused || deadline.is_some_and(|deadline| deadline < decision.now) {
+            give_up(decision, failed, None, frame.reason, &frame.error);
         } else if let Some(reason) = ending {
-            skip(facts, of, reason);
+            skip(decision, of, reason);
         } else {
-            facts.push(ItemEvent::CommandRepeated { of: failed });
+            decision.push(ItemEvent::CommandRepeated { of: failed });
         }
         return;
     }
     if handler.fail_workflow {
-        return give_up(facts, failed, None, frame.reason, &frame.error);
+        return give_up(decision, failed, None, frame.reason, &frame.error);
     }
     let after = job.plan().after(parent);
     let next = match (after, ending) {
-        (Successor::Command(_), Some(reason)) => return skip(facts, of, reason),
+        (Successor::Command(_), Some(reason)) => return skip(decision, of, reason),
         (Successor::Command(next), None) => Some(next),
         (Successor::Handler(_) | Successor::Item, _) => None,
     };
-    facts.push(ItemEvent::CommandRecovered { of: failed, next });
-    finish(facts, of, active, after);
+    decision.push(ItemEvent::CommandRecovered { of: failed, next });
+    finish(decision, of, active, after);
 }

@@ -1,22 +1,22 @@
-//! What follows from the state of a flow: steps begin when their requirements are there, provide their
-//! outputs, and reach the goals or can no longer.
+//! What follows from the state of a flow: steps start when their required attributes are known, set their
+//! outputs, and reach the goals or become unreachable.
 
 use undaunted_policy::{Reason, Timestamp};
 
 use super::advance::{completed, dropped, ending, reached};
-use super::items::records_of;
+use super::inputs::records_of;
 use crate::event::{Event, JobEvent, StepEvent, StoredText};
-use crate::flow::{Readiness, items, outputs, readiness, seen};
+use crate::flow::{Readiness, items, outputs, predicate_arguments, readiness};
 use crate::id::StepId;
 use crate::job::{Job, StepStage, StepState};
 
-pub(super) fn go_on(job: &Job, now: Timestamp) -> Vec<Event> {
+pub(super) fn advance(job: &Job, now: Timestamp) -> Vec<Event> {
     if job.has_missed_a_goal() {
         return give_up(job);
     }
     for (step, state) in job.open_steps() {
         let events = match state.stage {
-            StepStage::Waiting => begin(job, step),
+            StepStage::Waiting => start(job, step),
             StepStage::Reading(_) => read(job, step),
             StepStage::Running => settle(job, step, state, now),
             StepStage::Completed | StepStage::Failed | StepStage::Skipped => Vec::new(),
@@ -36,7 +36,7 @@ pub(super) fn go_on(job: &Job, now: Timestamp) -> Vec<Event> {
     Vec::new()
 }
 
-/// A goal is unreachable: starts nothing new and lets attempts finish.
+/// Ends a flow that has missed a goal: starts nothing new and lets attempts finish.
 fn give_up(job: &Job) -> Vec<Event> {
     let dropped: Vec<Event> = job.busy_steps().flat_map(|(step, state)| dropped(job, step, state)).collect();
     if !dropped.is_empty() || job.has_running() {
@@ -49,7 +49,7 @@ fn give_up(job: &Job) -> Vec<Event> {
     events
 }
 
-fn begin(job: &Job, step: StepId) -> Vec<Event> {
+fn start(job: &Job, step: StepId) -> Vec<Event> {
     match readiness(job, step) {
         Readiness::Waits => Vec::new(),
         Readiness::Unreachable(missing) => {
@@ -59,7 +59,7 @@ fn begin(job: &Job, step: StepId) -> Vec<Event> {
             let call = job.plan().call(step);
             let predicate = call.and_then(|call| call.predicate.as_ref());
             let started = Event::Step(StepEvent::Started { step, start: None });
-            match predicate.map(|predicate| predicate.holds(&seen(job, step))) {
+            match predicate.map(|predicate| predicate.holds(&predicate_arguments(job, step))) {
                 Some(Ok(false)) => vec![Event::Step(StepEvent::Skipped { step })],
                 Some(Err(error)) => vec![started, failed(step, error)],
                 None | Some(Ok(true)) => vec![started],
@@ -108,8 +108,8 @@ fn settle(job: &Job, step: StepId, state: &StepState, now: Timestamp) -> Vec<Eve
 }
 
 fn complete(job: &Job, step: StepId) -> Vec<Event> {
-    let given = outputs(job, step).into_iter();
-    let given = given
+    let attributes = outputs(job, step)
+        .into_iter()
         .map(|(name, value)| Event::Step(StepEvent::AttributeSet { step, name, value: value.to_string() }));
-    given.chain([Event::Step(StepEvent::Completed { step })]).collect()
+    attributes.chain([Event::Step(StepEvent::Completed { step })]).collect()
 }

@@ -1,9 +1,9 @@
-//! A breaker holds or releases an item, or a hold has expired.
+//! Holds and releases items as their breakers answered, and stops items whose hold has expired.
 
 use undaunted_policy::spelling::format_duration;
-use undaunted_policy::{Reason, RuleAction, Ticket, Timestamp};
+use undaunted_policy::{Reason, Ticket, Timestamp};
 
-use super::facts::Facts;
+use super::builder::DecisionBuilder;
 use super::fail::{Stop, stop_unless_repeated};
 use super::words::with_last;
 use crate::breaker::BreakerAnswer;
@@ -14,55 +14,62 @@ use crate::job::{ActiveItem, Activity};
 
 pub(super) enum Passage {
     Free(Option<BreakerPass>),
-    /// Recorded already, or by these facts.
+    /// The hold is recorded already, or by this decision.
     Held,
     Refused(Stop),
 }
 
 pub(super) fn pass(
-    facts: &mut Facts<'_>,
+    decision: &mut DecisionBuilder<'_>,
     of: AttemptId,
     active: &ActiveItem,
     gate: &BreakerAnswer,
 ) -> Passage {
     match gate {
         BreakerAnswer::NoBreaker => Passage::Free(None),
-        BreakerAnswer::Admitted { breaker, ticket } => Passage::Free(Some(open(facts, of, breaker, *ticket))),
+        BreakerAnswer::Admitted { breaker, ticket } => {
+            Passage::Free(Some(open(decision, of, breaker, *ticket)))
+        }
         BreakerAnswer::Held { breaker, until, longest } => {
             if active.activity != Activity::Held {
-                hold(facts, of, breaker, [*until, facts.after(*longest)], None);
+                hold(decision, of, breaker, [*until, decision.after(*longest)], None);
             }
             Passage::Held
         }
-        BreakerAnswer::Refused { breaker } => Passage::Refused(circuit_open(facts, active, breaker, "")),
+        BreakerAnswer::Refused { breaker } => Passage::Refused(circuit_open(decision, active, breaker, "")),
     }
 }
 
-/// A rule holds an item after a failure, which also opens its breaker.
-pub(super) fn hold_by_rule(facts: &mut Facts<'_>, of: AttemptId, breaker: &str, sum: RetryArithmetic) {
-    let command = facts.job.plan().command(of.command);
+/// Holds an item after a failure because a rule says so, which also opens its breaker.
+pub(super) fn hold_by_rule(
+    decision: &mut DecisionBuilder<'_>,
+    of: AttemptId,
+    breaker: &str,
+    sum: RetryArithmetic,
+) {
+    let command = decision.job.plan().command(of.command);
     // `check` ensures that a command with such a rule has a breaker.
     let settings = command.and_then(|command| command.breaker.as_deref());
     let settings = settings.map(|breaker| breaker.settings).unwrap_or_default();
-    let until = facts.after(Some(settings.recovery_timeout));
-    let expires = facts.after(settings.max_hold);
-    hold(facts, of, breaker, [until, expires], Some(sum));
+    let until = decision.after(Some(settings.recovery_timeout));
+    let expires = decision.after(settings.max_hold);
+    hold(decision, of, breaker, [until, expires], Some(sum));
 }
 
-/// `until` is the next probe, `longest` the end of `max_hold`.
+/// `until` is the time of the next probe, `longest` the end of `max_hold`.
 fn hold(
-    facts: &mut Facts<'_>,
+    decision: &mut DecisionBuilder<'_>,
     of: AttemptId,
     breaker: &str,
     [until, longest]: [Option<Timestamp>; 2],
     sum: Option<RetryArithmetic>,
 ) {
-    let job = facts.job;
+    let job = decision.job;
     let active = job.active(of.item());
     let deadline = active.and_then(|active| job.deadline_of(of.step, active));
     let left = job.attempts_left(of.command, of.attempt.0);
-    let breaker = facts.text(breaker);
-    facts.push(ItemEvent::Held(Box::new(StartHeld {
+    let breaker = decision.text(breaker);
+    decision.push(ItemEvent::Held(Box::new(StartHeld {
         of,
         breaker,
         until,
@@ -72,46 +79,41 @@ fn hold(
     })));
 }
 
-fn open(facts: &mut Facts<'_>, of: AttemptId, breaker: &str, ticket: Ticket) -> BreakerPass {
-    let name: StoredText = facts.text(breaker);
-    if let Some(held) = facts.job.held_for(of, facts.now) {
-        facts.push(ItemEvent::Released(StartReleased { of, breaker: name.clone(), held }));
+fn open(decision: &mut DecisionBuilder<'_>, of: AttemptId, breaker: &str, ticket: Ticket) -> BreakerPass {
+    let name: StoredText = decision.text(breaker);
+    if let Some(held) = decision.job.held_for(of, decision.now) {
+        decision.push(ItemEvent::Released(StartReleased { of, breaker: name.clone(), held }));
     }
     BreakerPass { breaker: name, generation: ticket.generation(), probe: ticket.probe }
 }
 
 /// Stops held items whose deadline or `max_hold` has passed.
-pub(super) fn expire(facts: &mut Facts<'_>) {
-    let job = facts.job;
+pub(super) fn expire(decision: &mut DecisionBuilder<'_>) {
+    let job = decision.job;
     for (step, state) in job.busy_steps() {
-        for item in state.held.expired(facts.now) {
+        for item in state.held.expired(decision.now) {
             let (Some(active), Some(hold)) = (job.active(step.item(item)), state.held.get(item)) else {
                 continue;
             };
             let of = active.last_attempt(step.item(item));
             let deadline = job.deadline_of(step, active);
-            let overdue = deadline.is_some_and(|deadline| deadline <= facts.now);
+            let overdue = deadline.is_some_and(|deadline| deadline <= decision.now);
             let why = if overdue {
-                let last = facts.last_error(active);
+                let last = decision.last_error(active);
                 let sentence = format!("The deadline passed while the breaker `{}` was open", hold.breaker);
-                stop_because(Reason::Deadline, with_last(&sentence, &last))
+                Stop::because(Reason::Deadline, with_last(&sentence, &last))
             } else {
-                let time = hold.expires.unwrap_or(facts.now).since(hold.since);
-                let time = format_duration(time);
-                let longest = format!(", and it was held for {time}, as long as it may be");
-                circuit_open(facts, active, &hold.breaker, &longest)
+                let time = hold.expires.unwrap_or(decision.now).since(hold.since);
+                let longest = format!(", held for {} (`max_hold`)", format_duration(time));
+                circuit_open(decision, active, &hold.breaker, &longest)
             };
-            stop_unless_repeated(facts, of, active, &why);
+            stop_unless_repeated(decision, of, active, &why);
         }
     }
 }
 
-fn circuit_open(facts: &Facts<'_>, active: &ActiveItem, breaker: &str, held: &str) -> Stop {
+fn circuit_open(decision: &DecisionBuilder<'_>, active: &ActiveItem, breaker: &str, held: &str) -> Stop {
     let sentence = format!("{} (`{breaker}`){held}", Reason::CircuitOpen.sentence());
-    let error = with_last(&sentence, &facts.last_error(active));
-    stop_because(Reason::CircuitOpen, error)
-}
-
-const fn stop_because(reason: Reason, error: String) -> Stop {
-    Stop { reason, then: RuleAction::Stop, error, sum: None, rule: None }
+    let error = with_last(&sentence, &decision.last_error(active));
+    Stop::because(Reason::CircuitOpen, error)
 }

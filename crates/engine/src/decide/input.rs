@@ -1,44 +1,44 @@
-//! Dispatches each input to its own file.
+//! [`decide`]: answers each kind of input in its own file.
 
 use undaunted_policy::{PoolLimits, Reason, Timestamp};
 
-use super::{ended, facts::Facts, hold, items, redrive, resume, start};
+use super::{builder::DecisionBuilder, ended, hold, inputs, redrive, resume, start};
 use crate::event::{Event, JobEvent};
 use crate::input::Input;
 use crate::job::{Job, JobStage};
 
-/// State, input and time in; events out. A late or repeated input has no consequence.
+/// State, input and time in; events out. A late or repeated input gives no events.
 pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
-    let mut facts = Facts::new(job, now);
     if job.stage.has_ended() && !input.is_for_ended_jobs() {
         return Vec::new();
     }
+    let mut decision = DecisionBuilder::new(job, now);
     match input {
-        Input::Redrive { items, reduce } => redrive::redrive(&mut facts, items, *reduce),
-        Input::Drop { items } => redrive::forget(&mut facts, items),
-        Input::TopUp { retries } => top_up(&mut facts, *retries),
-        Input::Resume { seen } => resume::resume(&mut facts, *seen),
-        Input::Start { item, refused, gate } => start::start(&mut facts, *item, refused.as_deref(), gate),
-        Input::Ended(end) => ended::ended(&mut facts, end),
-        Input::Accepted { start } => ended::accepted(&mut facts, *start),
-        Input::ItemsRead { step, items } => items::read(&mut facts, *step, items),
+        Input::Redrive { items, reduce } => redrive::redrive(&mut decision, items, *reduce),
+        Input::Drop { items } => redrive::forget(&mut decision, items),
+        Input::TopUp { retries } => top_up(&mut decision, *retries),
+        Input::Resume { seen } => resume::resume(&mut decision, *seen),
+        Input::Start { item, refused, gate } => start::start(&mut decision, *item, refused.as_deref(), gate),
+        Input::Ended(end) => ended::ended(&mut decision, end),
+        Input::Accepted { start } => ended::accepted(&mut decision, *start),
+        Input::ItemsRead { step, items } => inputs::read(&mut decision, *step, items),
         Input::InputFailed { step, reason, error, stderr } => {
-            items::failed(&mut facts, *step, *reason, error, *stderr);
+            inputs::failed(&mut decision, *step, *reason, error, *stderr);
         }
-        Input::Woke => woke(&mut facts),
+        Input::Woke => woke(&mut decision),
         Input::Cancel => {
             if job.is_stopping() != Some(Reason::Cancelled) {
-                facts.push(JobEvent::Stopping { reason: Reason::Cancelled });
+                decision.push(JobEvent::Stopping { reason: Reason::Cancelled });
             }
         }
         Input::Suspend => {
             if job.stage == JobStage::Running && !job.has_running_here() {
-                facts.push(JobEvent::Suspended);
+                decision.push(JobEvent::Suspended);
             }
         }
         Input::Pause => {
             if job.times.paused.is_none() {
-                facts.push(JobEvent::Paused);
+                decision.push(JobEvent::Paused);
             }
         }
         Input::Unpause => {
@@ -46,43 +46,42 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
                 // The clock of a suspended job already stands still.
                 let until = if job.stage == JobStage::Suspended { job.times.run_until } else { now };
                 let away = until.since(since);
-                facts.push(JobEvent::Unpaused { away });
+                decision.push(JobEvent::Unpaused { away });
             }
         }
         Input::Update { text, changes } => {
-            facts.push(JobEvent::PolicyChanged { text: text.clone(), changes: changes.clone() });
+            decision.push(JobEvent::PolicyChanged { text: text.clone(), changes: changes.clone() });
         }
     }
-    facts.into_events()
+    decision.into_events()
 }
 
 /// The deadline of the job, of an accepted attempt or of a hold may have passed.
-fn woke(facts: &mut Facts<'_>) {
-    let (job, now) = (facts.job, facts.now);
+fn woke(decision: &mut DecisionBuilder<'_>) {
+    let (job, now) = (decision.job, decision.now);
     if job.stage != JobStage::Running {
         return;
     }
     if job.deadline().is_some_and(|end| end <= now) {
-        let reason = Reason::Deadline;
-        return facts.push(JobEvent::Stopping { reason });
+        return decision.push(JobEvent::Stopping { reason: Reason::Deadline });
     }
-    ended::expire(facts);
+    ended::expire(decision);
     if job.times.paused.is_none() {
-        hold::expire(facts);
+        hold::expire(decision);
     }
 }
 
-fn top_up(facts: &mut Facts<'_>, retries: u32) {
-    let Some(mut pool) = facts.job.pool else {
+fn top_up(decision: &mut DecisionBuilder<'_>, retries: u32) {
+    let Some(mut pool) = decision.job.pool else {
         return;
     };
-    let ceilings = facts.job.ceilings();
+    let ceilings = decision.job.ceilings();
     let added = pool.top_up(retries, &ceilings);
-    // An item's share of a small pool is small; of a larger one it is what the workflow asked for.
-    let asked = facts.job.workflow().pool.map_or(0, |asked| asked.per_item);
+    // A small pool limits the item cap; a larger pool allows the cap that the workflow asks for.
+    let asked = decision.job.workflow().pool.map_or(0, |asked| asked.per_item);
     let share = PoolLimits::effective(pool.limits.total, asked, &ceilings).per_item;
     if added > 0 {
-        facts.push(JobEvent::PoolToppedUp {
+        decision.push(JobEvent::PoolToppedUp {
             asked: retries,
             added,
             total: pool.limits.total,

@@ -1,16 +1,17 @@
 //! Decisions: state, input and time in; events out.
 //!
-//! One file per input. Nothing here changes a job: an event becomes true when it has been recorded and
-//! applied.
+//! [`decide`] answers one input, with one file per kind of input. [`advance`] adds what follows from the state
+//! alone. [`react`] runs both until nothing more follows, and applies the events on the way. Nothing else
+//! here changes a job, and nothing reads a clock or a random source: draws come from the job's seed.
 
 mod advance;
+mod builder;
 mod ended;
-mod facts;
 mod fail;
 mod flow;
 mod hold;
 mod input;
-mod items;
+mod inputs;
 mod redrive;
 mod resume;
 mod start;
@@ -19,4 +20,4 @@ mod words;
 pub use advance::{Reaction, advance, react};
 pub use input::decide;
 pub(crate) use resume::{expired, expired_in_words, left_at};
-pub use words::of_cause as describe_cause;
+pub use words::describe_cause;

@@ -1,45 +1,42 @@
-//! Dead letters are redriven or dropped.
+//! Redrives or drops dead letters.
 
 use std::collections::BTreeSet;
 
-use super::facts::Facts;
+use super::builder::DecisionBuilder;
 use crate::event::{ItemEvent, JobEvent};
 use crate::id::{ItemId, StepId};
 use crate::workflow::StepPhase;
 
-pub(super) fn redrive(facts: &mut Facts<'_>, items: &[ItemId], reduce: bool) {
-    let mut items = dead(facts, items);
-    let steps = &facts.job.workflow().steps;
-    let is_reduce = |step: StepId| {
-        let found = steps.get(step.position());
-        found.is_some_and(|found| found.phase == StepPhase::Reduce)
-    };
-    // The reduce steps can be repeated on their own.
+pub(super) fn redrive(decision: &mut DecisionBuilder<'_>, items: &[ItemId], reduce: bool) {
+    let mut items = dead(decision, items);
+    let steps = &decision.job.workflow().steps;
+    let is_reduce =
+        |step: StepId| steps.get(step.position()).is_some_and(|step| step.phase == StepPhase::Reduce);
+    // The reduce steps can run again without any redriven item.
     let again = reduce && steps.iter().any(|step| step.phase == StepPhase::Reduce);
-    let has_ended = facts.job.stage.has_ended();
+    let has_ended = decision.job.stage.has_ended();
     if again && has_ended {
-        // Of steps that begin again nothing is left that could be redriven.
+        // Steps that start again lose their dead letters.
         items.retain(|item| !is_reduce(item.step));
     }
     if items.is_empty() && !again {
         return;
     }
     if has_ended {
-        facts.push(JobEvent::Redriven { reduce });
+        decision.push(JobEvent::Redriven { reduce });
     }
     for ItemId { step, index } in items {
-        facts.push(ItemEvent::Redriven { step, index });
+        decision.push(ItemEvent::Redriven { step, index });
     }
 }
 
-pub(super) fn forget(facts: &mut Facts<'_>, items: &[ItemId]) {
-    for ItemId { step, index } in dead(facts, items) {
-        facts.push(ItemEvent::Dropped { step, index });
+pub(super) fn forget(decision: &mut DecisionBuilder<'_>, items: &[ItemId]) {
+    for ItemId { step, index } in dead(decision, items) {
+        decision.push(ItemEvent::Dropped { step, index });
     }
 }
 
 /// Those that are dead letters, without duplicates.
-fn dead(facts: &Facts<'_>, items: &[ItemId]) -> BTreeSet<ItemId> {
-    let asked = items.iter().copied();
-    asked.filter(|place| facts.job.dead.contains_key(place)).collect()
+fn dead(decision: &DecisionBuilder<'_>, items: &[ItemId]) -> BTreeSet<ItemId> {
+    items.iter().copied().filter(|item| decision.job.dead.contains_key(item)).collect()
 }

@@ -1,17 +1,17 @@
-//! A job is resumed: what was restored, and which retries expired during the downtime.
+//! Resumes a job: records what was left of its work, and stops retries that expired during the downtime.
 
-use undaunted_policy::{Reason, RuleAction, Timestamp};
+use undaunted_policy::{Reason, Timestamp};
 
-use super::facts::Facts;
+use super::builder::DecisionBuilder;
 use super::fail::{Stop, stop};
 use super::words::with_last;
 use crate::event::{JobEvent, JobResumed, RestoredWork, RetryArithmetic};
 use crate::id::{ItemId, StepId};
 use crate::job::{ActiveItem, Activity, Job, JobStage, StepStage};
 
-pub(super) fn resume(facts: &mut Facts<'_>, seen: Option<Timestamp>) {
-    let job = facts.job;
-    let left = left_at(job, seen, facts.now);
+pub(super) fn resume(decision: &mut DecisionBuilder<'_>, seen: Option<Timestamp>) {
+    let job = decision.job;
+    let left = left_at(job, seen, decision.now);
     let planned = job.stage == JobStage::Suspended;
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let mut restored = RestoredWork {
@@ -25,7 +25,7 @@ pub(super) fn resume(facts: &mut Facts<'_>, seen: Option<Timestamp>) {
         let held = restored.held.unwrap_or_default();
         restored.held = Some(held.saturating_add(step.held.len()));
     }
-    // As reports count: the items of a map, or the commands of a list.
+    // Counted as in reports: the items of a map, or the commands of a list.
     for (number, step) in job.counted() {
         restored.settled = restored.settled.saturating_add(step.settled());
         // A command of a list is one item, even before its turn.
@@ -34,9 +34,9 @@ pub(super) fn resume(facts: &mut Facts<'_>, seen: Option<Timestamp>) {
         restored.pending = restored.pending.saturating_add(pending);
     }
     restored.held = restored.held.filter(|held| *held > 0);
-    facts.push(JobEvent::Resumed(JobResumed {
+    decision.push(JobEvent::Resumed(JobResumed {
         run: job.run.saturating_add(1),
-        away: facts.now.since(left),
+        away: decision.now.since(left),
         planned,
         restored,
     }));
@@ -44,32 +44,27 @@ pub(super) fn resume(facts: &mut Facts<'_>, seen: Option<Timestamp>) {
         return;
     }
     for (step, state) in StepId::all().zip(&job.steps) {
-        for (_, item) in state.waiting.due_by(facts.now) {
+        for (_, item) in state.waiting.due_by(decision.now) {
             let item = step.item(item);
             if let Some(active) = job.active(item) {
-                expire(facts, item, active, left);
+                expire(decision, item, active, left);
             }
         }
     }
 }
 
-fn expire(facts: &mut Facts<'_>, item: ItemId, active: &ActiveItem, left: Timestamp) {
-    let Some(sum) = expired(facts.job, active, left, facts.now) else {
+fn expire(decision: &mut DecisionBuilder<'_>, item: ItemId, active: &ActiveItem, left: Timestamp) {
+    let Some(sum) = expired(decision.job, active, left, decision.now) else {
         return;
     };
-    let why = Stop {
-        reason: Reason::RetryBudgetExpired,
-        then: RuleAction::Stop,
-        error: with_last(&expired_in_words(&sum), &facts.last_error(active)),
-        sum: Some(sum),
-        rule: None,
-    };
-    stop(facts, active.last_attempt(item), active, &why);
+    let error = with_last(&expired_in_words(&sum), &decision.last_error(active));
+    let why = Stop { sum: Some(sum), ..Stop::because(Reason::RetryBudgetExpired, error) };
+    stop(decision, active.last_attempt(item), active, &why);
 }
 
-/// Unplanned downtime counts as waiting: a retry overdue by too much is not made. Time in which a due retry
-/// waited for a slot while the job ran is not downtime. `left` is the last sign of life of the process that
-/// ran the job. Gives the arithmetic of the refused retry.
+/// The arithmetic of a retry that is refused because it is overdue by too much: unplanned downtime counts as
+/// waiting. The time for which a due retry waited for a slot while the job ran is not downtime. `left` is
+/// when the owner of the job was last known to run.
 pub(crate) fn expired(
     job: &Job,
     active: &ActiveItem,
@@ -79,7 +74,7 @@ pub(crate) fn expired(
     let Activity::Waiting(due) = active.activity else {
         return None;
     };
-    // The expiry was fixed when the retry was scheduled, by the terms of that time.
+    // The expiry was computed when the retry was scheduled, by the terms in force then.
     let queued = left.since(due.max(job.times.resumed_at));
     let expires = active.expires()?;
     if now <= expires.after(queued) {
@@ -99,13 +94,14 @@ pub(crate) fn expired(
     })
 }
 
-/// A thousand items expire together: what differs is in the numbers, so the text is stored once.
+/// Names only the budget, which is equal for all items of a step, so that the text of a thousand items that
+/// expire together is stored once.
 pub(crate) fn expired_in_words(sum: &RetryArithmetic) -> String {
     let sentence = Reason::RetryBudgetExpired.sentence();
     format!("{sentence} (budget {:?})", sum.budget.unwrap_or_default())
 }
 
-/// The last sign of life of the process that ran a job.
+/// When the owner of a job was last known to run.
 pub(crate) fn left_at(job: &Job, seen: Option<Timestamp>, now: Timestamp) -> Timestamp {
     let run_until = job.times.run_until;
     // The clock may have been set back.

@@ -1,8 +1,8 @@
-//! An item that is ready starts its attempt, unless something forbids it.
+//! Starts the attempt of a ready item, unless a deadline, a breaker or the job's stage forbids it.
 
 use undaunted_policy::{Reason, RuleAction, Timestamp};
 
-use super::facts::Facts;
+use super::builder::DecisionBuilder;
 use super::fail::{Stop, stop_unless_repeated};
 use super::hold::{Passage, pass};
 use super::words::with_last;
@@ -11,14 +11,19 @@ use crate::event::{AttemptId, AttemptStarted, ItemEvent, JobEvent};
 use crate::id::{AttemptNumber, ItemId, StepId};
 use crate::job::{ActiveItem, Activity, ItemState, Job, JobStage, StepState};
 
-pub(super) fn start(facts: &mut Facts<'_>, item: ItemId, refused: Option<&str>, gate: &BreakerAnswer) {
-    let job = facts.job;
+pub(super) fn start(
+    decision: &mut DecisionBuilder<'_>,
+    item: ItemId,
+    refused: Option<&str>,
+    gate: &BreakerAnswer,
+) {
+    let job = decision.job;
     if job.stage != JobStage::Running || job.times.paused.is_some() || !has_room(job, item) {
         return;
     }
-    if job.deadline().is_some_and(|end| end < facts.now) {
-        // No `Woke` has reported the deadline yet.
-        return facts.push(JobEvent::Stopping { reason: Reason::Deadline });
+    if job.deadline().is_some_and(|end| end < decision.now) {
+        // No `Woke` input has reported the deadline yet.
+        return decision.push(JobEvent::Stopping { reason: Reason::Deadline });
     }
     let fresh;
     let active = match job.item(item) {
@@ -29,20 +34,20 @@ pub(super) fn start(facts: &mut Facts<'_>, item: ItemId, refused: Option<&str>, 
             fresh = ActiveItem::new(first, Timestamp::ZERO);
             &fresh
         }
-        Some(ItemState::Active(active)) if active.is_ready(facts.now) => active,
+        Some(ItemState::Active(active)) if active.is_ready(decision.now) => active,
         Some(ItemState::Active(active)) if active.activity == Activity::Held => active,
         None | Some(ItemState::Pending | ItemState::Active(_) | ItemState::Settled(_)) => return,
     };
     let of = active.last_attempt(item);
-    if let Some(why) = forbidden(facts, item.step, active, refused) {
-        return stop_unless_repeated(facts, of, active, &why);
+    if let Some(why) = forbidden(decision, item.step, active, refused) {
+        return stop_unless_repeated(decision, of, active, &why);
     }
-    let pass = match pass(facts, of, active, gate) {
+    let pass = match pass(decision, of, active, gate) {
         Passage::Free(pass) => pass,
         Passage::Held => return,
-        Passage::Refused(why) => return stop_unless_repeated(facts, of, active, &why),
+        Passage::Refused(why) => return stop_unless_repeated(decision, of, active, &why),
     };
-    facts.push(ItemEvent::AttemptStarted(AttemptStarted {
+    decision.push(ItemEvent::AttemptStarted(AttemptStarted {
         of: AttemptId { attempt: AttemptNumber(active.attempts.saturating_add(1)), ..of },
         start: job.starts.next,
         pass,
@@ -55,17 +60,22 @@ fn has_room(job: &Job, item: ItemId) -> bool {
     room && job.ending(item).is_none()
 }
 
-/// Items start in input order; one that is passed over would never start.
+/// Items start in input order: the cursor never returns to one that was passed over.
 fn is_next(job: &Job, item: ItemId) -> bool {
     let next = |state: &StepState| state.cursor == item.index && state.reached.is_none();
     job.step(item.step).is_some_and(next)
 }
 
-fn forbidden(facts: &Facts<'_>, step: StepId, active: &ActiveItem, refused: Option<&str>) -> Option<Stop> {
-    let deadline = facts.job.deadline_of(step, active);
-    let overdue = deadline.is_some_and(|deadline| deadline < facts.now);
+fn forbidden(
+    decision: &DecisionBuilder<'_>,
+    step: StepId,
+    active: &ActiveItem,
+    refused: Option<&str>,
+) -> Option<Stop> {
+    let deadline = decision.job.deadline_of(step, active);
+    let overdue = deadline.is_some_and(|deadline| deadline < decision.now);
     let (reason, then, error) = match refused {
-        // A handler cannot mend a command that cannot be built.
+        // A handler cannot help with a command that cannot be built.
         Some(why) => (Reason::Permanent, RuleAction::DeadLetter, why.to_owned()),
         None if active.is_used_up() => {
             let sentence = format!(
@@ -73,13 +83,11 @@ fn forbidden(facts: &Facts<'_>, step: StepId, active: &ActiveItem, refused: Opti
                 Reason::Attempts.sentence(),
                 active.attempts
             );
-            let last = active.error.as_ref();
-            let last = last.map_or("", |last| facts.job.texts.read(last));
+            let last = active.error.as_ref().map_or("", |last| decision.job.texts.read(last));
             (Reason::Attempts, RuleAction::Stop, with_last(&sentence, last))
         }
         None if overdue => {
-            let last = facts.last_error(active);
-            let error = with_last(Reason::Deadline.sentence(), &last);
+            let error = with_last(Reason::Deadline.sentence(), &decision.last_error(active));
             (Reason::Deadline, RuleAction::Stop, error)
         }
         None => return None,

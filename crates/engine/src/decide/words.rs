@@ -1,15 +1,15 @@
-//! Failures in words, for people.
+//! Sentences about failures, for people.
 
 use undaunted_policy::{Decision, FailureCause, Reason, Verdict, signal_name};
 
-pub fn of_cause(cause: FailureCause) -> String {
+pub fn describe_cause(cause: FailureCause) -> String {
     match cause {
         FailureCause::Exit(127) => "exit status 127 (not found)".to_owned(),
         FailureCause::Exit(126) => "exit status 126 (cannot be executed)".to_owned(),
         FailureCause::Exit(code) => format!("exit status {code}"),
         FailureCause::Signal(signal) => match signal_name(signal) {
-            Some(name) => format!("ended by signal {signal} ({name})"),
-            None => format!("ended by signal {signal}"),
+            Some(name) => format!("killed by signal {signal} (SIG{name})"),
+            None => format!("killed by signal {signal}"),
         },
         FailureCause::Timeout => "timed out".to_owned(),
         FailureCause::Network => "the connection failed".to_owned(),
@@ -23,8 +23,8 @@ pub fn of_cause(cause: FailureCause) -> String {
 
 pub(super) fn of_failure(cause: FailureCause, lines: &str) -> String {
     match lines {
-        "" => of_cause(cause),
-        lines => format!("{}: {lines}", of_cause(cause)),
+        "" => describe_cause(cause),
+        lines => format!("{}: {lines}", describe_cause(cause)),
     }
 }
 

@@ -9,31 +9,38 @@ use crate::id::StepId;
 use crate::job::Job;
 use crate::workflow::{Attribute, AttributeRole, FlowStep};
 
-/// The most items that one step may have.
-const MOST: usize = 100_000;
+/// How many items one step may have.
+const MAX_ITEMS: usize = 100_000;
 
-/// Fails if a `for_each` value is no array, or if the combinations are too many.
+/// The value of an attribute, and the step that set it; `None` if the flow started with it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttributeValue {
+    pub value: Value,
+    pub step: Option<StepId>,
+}
+
+/// Fails if a `for_each` value is not an array, or if there are too many combinations.
 pub(crate) fn items(job: &Job, step: StepId) -> Result<Vec<NewItem>, String> {
     let (Some(call), Some(found)) = (job.plan().call(step), job.plan().step(step)) else {
-        return Err("it is no step of a flow".to_owned());
+        return Err("it is not a step of a flow".to_owned());
     };
     let (plain, each) = split(job, call)?;
     let many = each.iter().try_fold(1_usize, |many, (_, values)| {
         let many = many.checked_mul(values.len())?;
-        (many <= MOST).then_some(many)
+        (many <= MAX_ITEMS).then_some(many)
     });
     let many = many.ok_or_else(|| {
         let names: Vec<String> = each.iter().map(|(name, _)| format!("`{name}`")).collect();
-        format!("{} together make more than {MOST} items", names.join(" and "))
+        format!("{} together give more than {MAX_ITEMS} items", names.join(" and "))
     })?;
     let alone = each.is_empty();
     let items = (0..many).map(|number| {
         let mut arguments = plain.clone();
-        let mut rest = number;
+        let mut combination = number;
         // The last attribute varies fastest.
         for (name, values) in each.iter().rev() {
-            let value = rest.checked_rem(values.len()).and_then(|at| values.get(at));
-            rest = rest.checked_div(values.len()).unwrap_or_default();
+            let value = combination.checked_rem(values.len()).and_then(|at| values.get(at));
+            combination = combination.checked_div(values.len()).unwrap_or_default();
             arguments.insert(name.clone(), value.cloned().unwrap_or_default());
         }
         NewItem {
@@ -44,32 +51,32 @@ pub(crate) fn items(job: &Job, step: StepId) -> Result<Vec<NewItem>, String> {
     Ok(items.collect())
 }
 
-fn value_of<'j>(job: &'j Job, name: &str, taken: &'j Attribute) -> Option<&'j Value> {
-    match taken.role {
+fn value_of<'j>(job: &'j Job, name: &str, attribute: &'j Attribute) -> Option<&'j Value> {
+    match attribute.role {
         AttributeRole::Output => None,
-        AttributeRole::Const => taken.default.as_ref(),
+        AttributeRole::Const => attribute.default.as_ref(),
         AttributeRole::Required | AttributeRole::Optional => {
-            let known = job.attributes.get(name).map(|given| &given.value);
-            known.or(taken.default.as_ref())
+            let known = job.attributes.get(name).map(|known| &known.value);
+            known.or(attribute.default.as_ref())
         }
     }
 }
 
-type Each = Vec<(String, Vec<Value>)>;
+type ForEachValues = Vec<(String, Vec<Value>)>;
 
-/// Arguments shared by all items, and those with a value for each.
-fn split(job: &Job, call: &FlowStep) -> Result<(Map<String, Value>, Each), String> {
+/// Arguments that all items share, and those that differ from item to item.
+fn split(job: &Job, call: &FlowStep) -> Result<(Map<String, Value>, ForEachValues), String> {
     let mut plain = Map::new();
     let mut each = Vec::new();
-    for (name, taken) in &call.attributes {
-        let Some(value) = value_of(job, name, taken) else {
+    for (name, attribute) in &call.attributes {
+        let Some(value) = value_of(job, name, attribute) else {
             continue;
         };
-        let inner = taken.mapping.as_ref().unwrap_or(name).clone();
+        let inner = attribute.mapping.as_ref().unwrap_or(name).clone();
         match value {
-            Value::Array(values) if taken.for_each => each.push((inner, values.clone())),
-            _ if taken.for_each => {
-                return Err(format!("`{name}` is for each of its elements, and is no array"));
+            Value::Array(values) if attribute.for_each => each.push((inner, values.clone())),
+            _ if attribute.for_each => {
+                return Err(format!("`{name}` has `for_each`, but its value is not an array"));
             }
             value => {
                 plain.insert(inner, value.clone());
@@ -79,19 +86,19 @@ fn split(job: &Job, call: &FlowStep) -> Result<(Map<String, Value>, Each), Strin
     Ok((plain, each))
 }
 
-/// The arguments as the step's condition sees them: `for_each` values are whole arrays.
-pub(crate) fn seen(job: &Job, step: StepId) -> BTreeMap<String, Value> {
+/// The arguments of a step's condition: `for_each` values are whole arrays.
+pub(crate) fn predicate_arguments(job: &Job, step: StepId) -> BTreeMap<String, Value> {
     let call = job.plan().call(step);
-    let taken = call.into_iter().flat_map(|call| &call.attributes);
-    let taken = taken.filter_map(|(name, taken)| {
-        let inner = taken.mapping.as_ref().unwrap_or(name);
-        Some((inner.clone(), value_of(job, name, taken)?.clone()))
+    let attributes = call.into_iter().flat_map(|call| &call.attributes);
+    let arguments = attributes.filter_map(|(name, attribute)| {
+        let inner = attribute.mapping.as_ref().unwrap_or(name);
+        Some((inner.clone(), value_of(job, name, attribute)?.clone()))
     });
-    taken.collect()
+    arguments.collect()
 }
 
 pub(super) fn each_names(call: &FlowStep) -> impl Iterator<Item = &String> {
     let each = call.attributes.iter();
-    let each = each.filter(|(_, taken)| taken.for_each && taken.role != AttributeRole::Output);
-    each.map(|(name, taken)| taken.mapping.as_ref().unwrap_or(name))
+    let each = each.filter(|(_, attribute)| attribute.for_each && attribute.role != AttributeRole::Output);
+    each.map(|(name, attribute)| attribute.mapping.as_ref().unwrap_or(name))
 }

@@ -1,17 +1,17 @@
-//! Flows: which steps may begin, what their items are given, and what their results come to.
+//! Flows: which steps may start, the arguments of their items, and the attributes that they set.
 //!
-//! Steps are connected by attributes. A step begins when all it requires is there and nothing optional
-//! can still come; it is unreachable when something it requires can no longer come.
+//! Attributes connect the steps. A step starts when all required attributes are known and no running or
+//! waiting step can still set an optional one; it is unreachable when no step can set a required one any more.
+//! Nothing here changes a job: `decide` asks these functions and makes the events.
 
 mod arguments;
-mod given;
 mod outputs;
 mod predicate;
 mod readiness;
 mod select;
 
-pub(crate) use arguments::{items, seen};
-pub use given::AttributeValue;
+pub use arguments::AttributeValue;
+pub(crate) use arguments::{items, predicate_arguments};
 pub(crate) use outputs::outputs;
 pub use predicate::Predicate;
 pub(crate) use readiness::{Readiness, readiness};

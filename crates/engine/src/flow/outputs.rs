@@ -1,4 +1,4 @@
-//! The attributes that a step gives when all its items are done.
+//! The attributes that a step sets when all its items are done.
 
 use serde_json::{Map, Value};
 
@@ -7,9 +7,9 @@ use crate::id::StepId;
 use crate::job::{ItemState, Job, SettledItem};
 use crate::workflow::AttributeRole;
 
-/// A step with one item gives that item's outputs. With several, each attribute is an array of objects
-/// that hold the `for_each` arguments and the output, in the order of the items. An attribute that no
-/// item gave is left out; a step without items gives empty arrays.
+/// A step with one item sets that item's outputs. With several, each attribute is an array of objects that
+/// hold the `for_each` arguments and the output, in the order of the items. An attribute that no item has
+/// is left out; a step without items sets empty arrays.
 pub(crate) fn outputs(job: &Job, step: StepId) -> Vec<(String, Value)> {
     let (Some(call), Some(state)) = (job.plan().call(step), job.step(step)) else {
         return Vec::new();
@@ -23,32 +23,24 @@ pub(crate) fn outputs(job: &Job, step: StepId) -> Vec<(String, Value)> {
             (item, serde_json::from_str(output).unwrap_or_default())
         })
         .collect();
-    let given = call.attributes.iter();
-    let given = given.filter(|(_, given)| given.role == AttributeRole::Output);
+    let with_arguments = |(item, result): &(u32, Map<String, Value>), inner: &String| {
+        let output = result.get(inner)?.clone();
+        let input: Map<String, Value> = serde_json::from_str(state.items.input(*item)).unwrap_or_default();
+        let each = each_names(call).filter_map(|name| Some((name.clone(), input.get(name)?.clone())));
+        let mut object: Map<String, Value> = each.collect();
+        object.insert(inner.clone(), output);
+        Some(Value::Object(object))
+    };
     let several = state.items.len() != 1;
-    given
-        .filter_map(|(name, given)| {
-            let inner = given.mapping.as_ref().unwrap_or(name);
-            let value = if several {
-                let objects = results.iter().filter_map(|(item, result)| {
-                    let output = result.get(inner)?.clone();
-                    let input: Map<String, Value> =
-                        serde_json::from_str(state.items.input(*item)).unwrap_or_default();
-                    let each = each_names(call);
-                    let each = each.filter_map(|it| Some((it.clone(), input.get(it)?.clone())));
-                    let mut object: Map<String, Value> = each.collect();
-                    object.insert(inner.clone(), output);
-                    Some(Value::Object(object))
-                });
-                let objects: Vec<Value> = objects.collect();
-                if objects.is_empty() && !state.items.is_empty() {
-                    return None;
-                }
-                Value::Array(objects)
-            } else {
-                results.first()?.1.get(inner)?.clone()
-            };
-            Some((name.clone(), value))
-        })
-        .collect()
+    let declared = call.attributes.iter().filter(|(_, attribute)| attribute.role == AttributeRole::Output);
+    let values = declared.filter_map(|(name, attribute)| {
+        let inner = attribute.mapping.as_ref().unwrap_or(name);
+        if !several {
+            return Some((name.clone(), results.first()?.1.get(inner)?.clone()));
+        }
+        let objects: Vec<Value> = results.iter().filter_map(|it| with_arguments(it, inner)).collect();
+        let is_missing = objects.is_empty() && !state.items.is_empty();
+        (!is_missing).then(|| (name.clone(), Value::Array(objects)))
+    });
+    values.collect()
 }

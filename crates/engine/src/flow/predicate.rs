@@ -1,7 +1,7 @@
-//! Conditions in CEL.
+//! Conditions of flow steps, in CEL.
 //!
-//! Parsing and evaluation recurse for every nesting level, and a text may nest as deep as it is long; so
-//! they run on a thread whose stack is large enough for the longest text that is accepted.
+//! Parsing and evaluation recurse for every nesting level, and a text may nest as deep as it is long. So they
+//! run on a thread of their own, whose stack is large enough for the longest text that is accepted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,10 +9,8 @@ use std::sync::Arc;
 use cel::{Context, Program};
 use serde_json::Value;
 
-/// In bytes.
-const LONGEST: usize = 4096;
-/// In bytes.
-const STACK: usize = 256 << 20;
+const MAX_BYTES: usize = 4096;
+const STACK_BYTES: usize = 256 << 20;
 
 /// A condition, compiled when its workflow is checked.
 #[derive(Clone, Debug)]
@@ -29,11 +27,11 @@ impl PartialEq for Predicate {
 
 impl Predicate {
     pub(crate) fn compile(script: &str) -> Result<Self, String> {
-        if script.len() > LONGEST {
-            return Err(format!("the condition has more than {LONGEST} bytes"));
+        if script.len() > MAX_BYTES {
+            return Err(format!("the condition is longer than {MAX_BYTES} bytes"));
         }
-        let compiled = |error| format!("the predicate is not CEL: {error}");
-        let program = apart(|| Program::compile(script).map_err(compiled))?;
+        let compiled = |error| format!("the condition is not valid CEL: {error}");
+        let program = on_large_stack(|| Program::compile(script).map_err(compiled))?;
         Ok(Self { script: script.into(), program: Arc::new(program) })
     }
 
@@ -42,27 +40,27 @@ impl Predicate {
     }
 
     pub(crate) fn holds(&self, arguments: &BTreeMap<String, Value>) -> Result<bool, String> {
-        if is_endless(&self.script, arguments) {
-            return Err("the condition would have too much to look at".to_owned());
+        if may_take_too_long(&self.script, arguments) {
+            return Err("the condition could take too long to evaluate".to_owned());
         }
-        apart(|| {
+        on_large_stack(|| {
             let mut context = Context::default();
             for (name, value) in arguments {
                 let added = context.add_variable(name.as_str(), value);
-                added.map_err(|error| format!("`{name}` cannot be given to the condition: {error}"))?;
+                added.map_err(|error| format!("cannot pass `{name}` to the condition: {error}"))?;
             }
             match self.program.execute(&context) {
                 Ok(cel::Value::Bool(holds)) => Ok(holds),
-                Ok(_) => Err("the condition gives neither true nor false".to_owned()),
-                Err(error) => Err(format!("the condition cannot be worked out: {error}")),
+                Ok(_) => Err("the condition is neither true nor false".to_owned()),
+                Err(error) => Err(format!("the condition cannot be evaluated: {error}")),
             }
         })
     }
 }
 
-/// Whether evaluation could take too long: macros that loop over lists may nest.
-fn is_endless(script: &str, arguments: &BTreeMap<String, Value>) -> bool {
-    const MOST: u64 = 10_000_000;
+/// Whether nested macros could loop over the elements of lists too often.
+fn may_take_too_long(script: &str, arguments: &BTreeMap<String, Value>) -> bool {
+    const MAX_VALUES: u64 = 10_000_000;
     let loops = ["all", "exists", "exists_one", "map", "filter"];
     let names = script.split(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_');
     let loops = names.filter(|name| loops.contains(name)).count();
@@ -71,7 +69,7 @@ fn is_endless(script: &str, arguments: &BTreeMap<String, Value>) -> bool {
     let sizes = arguments.values().map(size);
     let all = sizes.fold(script.len(), usize::saturating_add);
     let all = u64::try_from(all).unwrap_or(u64::MAX);
-    loops > 1 && all.saturating_pow(loops) > MOST
+    loops > 1 && all.saturating_pow(loops) > MAX_VALUES
 }
 
 /// The number of values in a value, itself included.
@@ -83,10 +81,10 @@ fn size(value: &Value) -> usize {
     }
 }
 
-fn apart<T: Send>(work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
-    let failed = || "the condition cannot be worked out".to_owned();
+fn on_large_stack<T: Send>(work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+    let failed = || "the condition cannot be evaluated".to_owned();
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK);
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
         let thread = thread.spawn_scoped(scope, work);
         let thread = thread.map_err(|_| failed())?;
         thread.join().unwrap_or_else(|_| Err(failed()))
@@ -115,12 +113,12 @@ mod tests {
         assert_eq!(holds("amount > 100 && region == 'eu'"), Ok(true));
         assert_eq!(holds("amount > 100 && region == 'us'"), Ok(false));
         assert!(holds("amount").unwrap_err().contains("neither"));
-        assert!(holds("price > 1").unwrap_err().contains("worked out"));
-        assert!(check("amount >").unwrap_err().contains("not CEL"));
+        assert!(holds("price > 1").unwrap_err().contains("evaluated"));
+        assert!(check("amount >").unwrap_err().contains("not valid CEL"));
     }
 
     #[test]
-    fn a_condition_that_would_take_for_ever_is_refused_and_others_are_not() {
+    fn a_condition_that_could_take_too_long_is_refused_and_others_are_not() {
         let list: Vec<u32> = (0..60).collect();
         let arguments = BTreeMap::from([("l".to_owned(), json!(list))]);
         let holds = |script: &str| holds(script, &arguments);
@@ -128,13 +126,13 @@ mod tests {
         for name in ["a", "b", "c", "d", "e", "f"] {
             script = format!("l.all({name}, {script})");
         }
-        assert!(holds(&script).unwrap_err().contains("too much"));
+        assert!(holds(&script).unwrap_err().contains("too long"));
         assert_eq!(holds("l.all(a, l.exists(b, a == b))"), Ok(true));
         assert_eq!(holds("l.filter(a, a > 50).all(a, a > 50)"), Ok(true));
     }
 
     #[test]
-    fn a_condition_that_nests_without_end_is_no_danger() {
+    fn deeply_nested_conditions_do_not_overflow_the_stack() {
         let deep = "(".repeat(2000) + "true" + &")".repeat(2000);
         drop(holds(&deep, &BTreeMap::new()));
         let long = "1".to_owned() + &"+1".repeat(2000) + " > 0";

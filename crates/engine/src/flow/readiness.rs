@@ -1,4 +1,4 @@
-//! Whether a step may begin.
+//! Whether a step of a flow may start.
 
 use crate::id::StepId;
 use crate::job::{Job, StepStage};
@@ -7,45 +7,43 @@ use crate::workflow::AttributeRole;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Readiness {
     Ready,
-    /// An attribute it takes may still come.
+    /// Another step may still set an attribute of this one.
     Waits,
-    /// This required attribute can no longer come.
+    /// No step can set this required attribute any more.
     Unreachable(String),
 }
 
-/// A step that leads to no goal never begins.
+/// A step that leads to no goal waits for ever.
 pub(crate) fn readiness(job: &Job, step: StepId) -> Readiness {
     let Some(call) = job.plan().call(step).filter(|_| job.is_planned(step)) else {
         return Readiness::Waits;
     };
     let mut waits = false;
-    for (name, taken) in &call.attributes {
-        let taking = matches!(taken.role, AttributeRole::Required | AttributeRole::Optional);
-        if !taking || job.attributes.contains_key(name) {
+    for (name, attribute) in &call.attributes {
+        let is_input = matches!(attribute.role, AttributeRole::Required | AttributeRole::Optional);
+        if !is_input || job.attributes.contains_key(name) {
             continue;
         }
-        if may_come(job, step, name) {
+        if may_be_set(job, step, name) {
             waits = true;
-        } else if taken.role == AttributeRole::Required && taken.default.is_none() {
+        } else if attribute.role == AttributeRole::Required && attribute.default.is_none() {
             return Readiness::Unreachable(name.clone());
         }
     }
     if waits { Readiness::Waits } else { Readiness::Ready }
 }
 
-/// Whether a step that gives the attribute has not ended.
-fn may_come(job: &Job, step: StepId, name: &str) -> bool {
-    let givers = job.plan().step(step).map(|step| step.needs.iter());
-    let givers = givers.into_iter().flatten();
-    let mut givers = givers.map(|giver| StepId::at(*giver));
-    givers.any(|giver| {
-        let has_it = job.plan().call(giver).is_some_and(|call| {
-            let given = call.attributes.get(name);
-            given.is_some_and(|given| given.role == AttributeRole::Output)
+/// Whether a step that sets the attribute has not ended.
+fn may_be_set(job: &Job, step: StepId, name: &str) -> bool {
+    let needs = job.plan().step(step).into_iter().flat_map(|step| &step.needs);
+    needs.map(|need| StepId::at(*need)).any(|need| {
+        let sets_it = job.plan().call(need).is_some_and(|call| {
+            let attribute = call.attributes.get(name);
+            attribute.is_some_and(|attribute| attribute.role == AttributeRole::Output)
         });
-        let open = job.step(giver).is_some_and(|state| {
+        let open = job.step(need).is_some_and(|state| {
             matches!(state.stage, StepStage::Waiting | StepStage::Reading(_) | StepStage::Running)
         });
-        has_it && open && job.is_planned(giver)
+        sets_it && open && job.is_planned(need)
     })
 }

@@ -1,7 +1,7 @@
 //! Selects the registered steps that a flow may need, and names the attributes it lacks.
 //!
-//! A superset of the flow's plan: which step gives an attribute is decided while the flow runs, and a
-//! sub-flow is planned when it begins.
+//! The selection is larger than the flow's plan: the flow decides while it runs which step sets an attribute,
+//! and plans a sub-flow when that starts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,17 +12,16 @@ pub struct StepSelection<'s> {
     pub steps: BTreeSet<&'s str>,
     /// Steps that sub-flows need.
     pub inner: BTreeSet<&'s str>,
-    /// Required attributes that no step gives and the flow does not begin with.
+    /// Required attributes that no step sets and the flow does not start with.
     pub missing: BTreeSet<String>,
 }
 
-/// Goals that are no steps are left out.
+/// Goals that are not registered steps are left out.
 pub fn select<'s>(steps: &BTreeMap<&'s str, &'s FlowStep>, aim: &FlowGoals) -> StepSelection<'s> {
-    let mut givers: BTreeMap<&str, Vec<&'s str>> = BTreeMap::new();
+    let mut producers: BTreeMap<&str, Vec<&'s str>> = BTreeMap::new();
     for (id, step) in steps {
-        let given = step.attributes.iter();
-        for (name, _) in given.filter(|(_, it)| it.role == AttributeRole::Output) {
-            givers.entry(name).or_default().push(id);
+        for (name, _) in step.attributes.iter().filter(|(_, it)| it.role == AttributeRole::Output) {
+            producers.entry(name).or_default().push(id);
         }
     }
     let mut selection = StepSelection::default();
@@ -35,19 +34,19 @@ pub fn select<'s>(steps: &BTreeMap<&'s str, &'s FlowStep>, aim: &FlowGoals) -> S
         if !chosen.insert(id) {
             continue;
         }
-        for (name, taken) in &step.attributes {
-            let takes = matches!(taken.role, AttributeRole::Required | AttributeRole::Optional);
-            // A sub-flow does not see what the outer flow begins with.
-            if !takes || (!is_inner && aim.init.contains_key(name)) {
+        for (name, attribute) in &step.attributes {
+            let is_input = matches!(attribute.role, AttributeRole::Required | AttributeRole::Optional);
+            // A sub-flow does not see the initial attributes of the outer flow.
+            if !is_input || (!is_inner && aim.init.contains_key(name)) {
                 continue;
             }
-            let givers = givers.get(name.as_str()).into_iter().flatten();
-            let others: Vec<&str> = givers.copied().filter(|giver| *giver != id).collect();
-            let needed = taken.role == AttributeRole::Required && taken.default.is_none();
+            let producers = producers.get(name.as_str()).into_iter().flatten();
+            let others: Vec<&str> = producers.copied().filter(|producer| *producer != id).collect();
+            let needed = attribute.role == AttributeRole::Required && attribute.default.is_none();
             if needed && others.is_empty() && !is_inner {
                 selection.missing.insert(name.clone());
             }
-            open.extend(others.into_iter().map(|giver| (giver, is_inner)));
+            open.extend(others.into_iter().map(|producer| (producer, is_inner)));
         }
         if let FlowStepKind::SubFlow { goals } = &step.kind {
             open.extend(goals.iter().map(|goal| (goal.as_str(), true)));

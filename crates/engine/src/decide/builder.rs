@@ -1,4 +1,6 @@
 //! Collects the events of one decision.
+//!
+//! Knows the job and the time, which no part of a decision may change, and keeps each long text once.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -10,7 +12,7 @@ use super::words;
 use crate::event::{Event, JobEvent, StoredText};
 use crate::job::{ActiveItem, Job};
 
-pub(super) struct Facts<'j> {
+pub(super) struct DecisionBuilder<'j> {
     pub(super) job: &'j Job,
     pub(super) now: Timestamp,
     events: Vec<Event>,
@@ -19,7 +21,7 @@ pub(super) struct Facts<'j> {
     bytes: usize,
 }
 
-impl<'j> Facts<'j> {
+impl<'j> DecisionBuilder<'j> {
     pub(super) fn new(job: &'j Job, now: Timestamp) -> Self {
         Self { job, now, events: Vec::new(), numbers: BTreeMap::new(), kept: Vec::new(), bytes: 0 }
     }
@@ -28,7 +30,7 @@ impl<'j> Facts<'j> {
         self.events.push(event.into());
     }
 
-    /// Keeps a text worth sharing first.
+    /// Refers to a text. One that is worth sharing and not kept yet is kept first, by an event of its own.
     pub(super) fn text(&mut self, text: &str) -> StoredText {
         // A reference costs as much as a short text.
         const SHORT: usize = 8;
@@ -57,10 +59,8 @@ impl<'j> Facts<'j> {
 
     /// Empty if no attempt has failed.
     pub(super) fn last_error(&self, active: &ActiveItem) -> String {
-        let lines = active.error.as_ref();
-        let lines = lines.map_or("", |lines| self.job.texts.read(lines));
-        let cause = active.cause;
-        cause.map_or_else(String::new, |cause| words::of_failure(cause, lines))
+        let lines = active.error.as_ref().map_or("", |lines| self.job.texts.read(lines));
+        active.cause.map_or_else(String::new, |cause| words::of_failure(cause, lines))
     }
 
     pub(super) fn into_events(self) -> Vec<Event> {

@@ -1,18 +1,19 @@
-//! The items of a map were read, or could not be.
+//! Answers the input of a step: its items were read, or could not be.
 
 use undaunted_policy::Reason;
 
-use super::facts::Facts;
+use super::builder::DecisionBuilder;
 use crate::event::{Event, NewItem, SpooledPart, StepEvent};
 use crate::id::StepId;
 use crate::job::StepStage;
 
-const RECORD: usize = 1 << 20;
+/// How many bytes of items go into one record.
+const RECORD_BYTES: usize = 1 << 20;
 
-pub(super) fn read(facts: &mut Facts<'_>, step: StepId, items: &[NewItem]) {
-    if is_reading(facts, step) {
+pub(super) fn read(decision: &mut DecisionBuilder<'_>, step: StepId, items: &[NewItem]) {
+    if is_reading(decision, step) {
         for event in records_of(step, items) {
-            facts.push(event);
+            decision.push(event);
         }
     }
 }
@@ -25,7 +26,7 @@ pub(super) fn records_of(step: StepId, items: &[NewItem]) -> Vec<Event> {
         let fits = rest
             .iter()
             .take_while(|item| {
-                let fits = bytes < RECORD;
+                let fits = bytes < RECORD_BYTES;
                 let size = item.identity.len().saturating_add(item.input.len());
                 bytes = bytes.saturating_add(size);
                 fits
@@ -41,25 +42,25 @@ pub(super) fn records_of(step: StepId, items: &[NewItem]) -> Vec<Event> {
 }
 
 pub(super) fn failed(
-    facts: &mut Facts<'_>,
+    decision: &mut DecisionBuilder<'_>,
     step: StepId,
     reason: Reason,
     error: &str,
     stderr: Option<SpooledPart>,
 ) {
-    if !is_reading(facts, step) {
+    if !is_reading(decision, step) {
         return;
     }
-    if reason == Reason::Interrupted && facts.job.is_stopping().is_none() {
-        // Nothing depends on unread items, so they are read again.
-        facts.push(StepEvent::Started { step, start: Some(facts.job.starts.next) });
+    if reason == Reason::Interrupted && decision.job.is_stopping().is_none() {
+        // Nothing depends on items before they are read, so read them again.
+        decision.push(StepEvent::Started { step, start: Some(decision.job.starts.next) });
     } else {
-        let error = facts.text(error);
-        facts.push(StepEvent::InputFailed { step, reason, error, stderr: stderr.map(Box::new) });
+        let error = decision.text(error);
+        decision.push(StepEvent::InputFailed { step, reason, error, stderr: stderr.map(Box::new) });
     }
 }
 
-fn is_reading(facts: &Facts<'_>, step: StepId) -> bool {
-    let stage = facts.job.step(step).map(|state| state.stage);
+fn is_reading(decision: &DecisionBuilder<'_>, step: StepId) -> bool {
+    let stage = decision.job.step(step).map(|state| state.stage);
     matches!(stage, Some(StepStage::Reading(_)))
 }
