@@ -1,17 +1,14 @@
-//! What a command does, as it is written and as one attempt does it.
+//! What a command does: as the workflow says it ([`Action`]), and as one attempt does it ([`TaskWork`]).
 //!
-//! Everything that depends on the kind of a command is here, in exhaustive matches, except how it is
-//! read from a file and how it is executed.
+//! Whatever depends on the kind of a command is here, in exhaustive matches, except reading a command from a
+//! file (`workflow`) and executing it (the runner's executors).
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::call::{HttpCall, call, step_call};
-use super::function::{FunctionCall, function_call};
-use super::identity::receipt_token;
+use super::call::{FunctionCall, HttpCall, function_call, http_call, step_call};
 use super::sub_flow::{SubFlow, sub_flow};
 use super::values::ItemValues;
-use crate::event::AttemptId;
 use crate::job::Job;
 use crate::workflow::template::{JsonTemplate, Reference, ShellTemplate, TextTemplate, ValueError};
 
@@ -27,7 +24,7 @@ pub enum Action {
     /// Calls a function of the program that runs the job.
     Function(Box<FunctionAction>),
     Step(Box<StepCall>),
-    /// A flow with these goals; it begins with the value of the item.
+    /// Starts a flow with these goals; the value of the item holds its initial attributes.
     SubFlow(Vec<String>),
 }
 
@@ -45,7 +42,7 @@ pub struct HttpAction {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionAction {
     pub name: String,
-    /// What it is given instead of the item.
+    /// The input of the function, if it is not the value of the item.
     pub with: Option<JsonTemplate>,
 }
 
@@ -53,7 +50,7 @@ pub struct FunctionAction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepCall {
     pub endpoint: String,
-    /// Whether the result comes later, by webhook.
+    /// Whether the result comes by webhook.
     pub later: bool,
 }
 
@@ -90,7 +87,7 @@ pub enum TaskWork {
 }
 
 impl Action {
-    /// The key that the file writes it with.
+    /// The key of the command in a workflow file.
     pub fn kind(&self) -> &str {
         match self {
             Self::Shell(_) => "shell",
@@ -103,7 +100,7 @@ impl Action {
         }
     }
 
-    /// Whether a process does it, which has an environment and needs a keeper.
+    /// Whether the command is a process, which has an environment and needs a keeper.
     pub const fn is_program(&self) -> bool {
         match self {
             Self::Shell(_) | Self::Agent { .. } => true,
@@ -113,7 +110,7 @@ impl Action {
         }
     }
 
-    /// Only programs have an environment, and only they and files have a directory.
+    /// Keys that have no effect: only programs have an environment, and only programs and files a directory.
     pub(crate) const fn unused_keys(&self) -> &'static [&'static str] {
         match self {
             Self::Shell(_) | Self::Agent { .. } => &[],
@@ -122,7 +119,7 @@ impl Action {
         }
     }
 
-    /// Whether its output is always kept, because nothing else keeps its result.
+    /// Whether the output is always stored, because nothing else keeps the result.
     pub(crate) const fn always_keeps_output(&self) -> bool {
         match self {
             Self::Step(_) | Self::SubFlow(_) | Self::Function(_) => true,
@@ -130,7 +127,7 @@ impl Action {
         }
     }
 
-    /// Used if the command sets none: a request must not wait for ever.
+    /// The timeout of a command that sets none: a request must not wait for ever.
     pub(super) const fn default_timeout(&self) -> Option<Duration> {
         match self {
             Self::Http(_) | Self::Step(_) => Some(Duration::from_secs(30)),
@@ -173,40 +170,36 @@ impl Action {
     /// Adds the values that a shell reads by name to `env`.
     pub(super) fn work(
         &self,
-        seen: &ItemValues<'_>,
-        of: AttemptId,
-        round: u32,
+        values: &ItemValues<'_>,
         env: &mut Vec<(String, String)>,
     ) -> Result<TaskWork, ValueError> {
         Ok(match self {
             Self::Shell(text) => {
-                let script = text.render(seen)?;
+                let script = text.render(values)?;
                 env.extend(script.env);
-                TaskWork::shell(seen.job, script.text)
+                TaskWork::shell(values.job, script.text)
             }
             Self::Agent { name, prompt } => {
-                let prompt = prompt.render(seen)?;
-                let argv = seen.job.workflow().agents.get(name);
+                let prompt = prompt.render(values)?;
+                let argv = values.job.workflow().agents.get(name);
                 let argv = argv.into_iter().flatten();
                 TaskWork::Run { argv: argv.map(|word| word.replace("{prompt}", &prompt)).collect() }
             }
             Self::WriteFile(file) => TaskWork::Write {
-                path: file.path.render(seen)?,
-                content: file.content.render(seen)?,
+                path: file.path.render(values)?,
+                content: file.content.render(values)?,
                 create_dirs: file.create_dirs,
                 mode: file.mode,
-                token: receipt_token(seen.job, of.item(), of.command, round),
+                token: values.receipt_token(),
             },
-            Self::Function(function) => {
-                TaskWork::Function(Box::new(function_call(seen, function, of, round)?))
-            }
-            Self::Step(step) => TaskWork::Call(Box::new(step_call(seen, step, of, round))),
-            Self::SubFlow(goals) => TaskWork::Flow(Box::new(sub_flow(seen, goals, of, round))),
+            Self::Function(function) => TaskWork::Function(Box::new(function_call(values, function)?)),
+            Self::Step(step) => TaskWork::Call(Box::new(step_call(values, step))),
+            Self::SubFlow(goals) => TaskWork::Flow(Box::new(sub_flow(values, goals))),
             Self::Http(http) => {
-                let with_secrets = seen.with_secrets();
-                let call = call(&with_secrets, http, of, round)?;
+                let with_secrets = values.with_secrets();
+                let call = http_call(&with_secrets, http)?;
                 if with_secrets.needs_item_file() {
-                    seen.require_item_file();
+                    values.require_item_file();
                 }
                 TaskWork::Call(Box::new(call))
             }

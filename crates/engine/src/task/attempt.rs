@@ -1,15 +1,15 @@
-//! The task of an attempt: its command, its environment, its time.
+//! The task of an attempt or of an input command: its work, its environment, its time.
 
 use std::time::Duration;
 
 use undaunted_policy::Timestamp;
 
 use super::action::TaskWork;
-use super::identity::{correlation_id, receipt_token};
 use super::values::{ItemValues, ValueFiles, within};
 use crate::event::AttemptId;
-use crate::id::{AttemptNumber, ItemId};
+use crate::id::{AttemptNumber, CommandId, ItemId, StepId};
 use crate::job::{ActiveItem, Activity, Job};
+use crate::workflow::InputSource;
 use crate::workflow::template::ValueError;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Task {
     pub env: Vec<(String, String)>,
     pub working_dir: String,
     pub timeout: Option<Duration>,
-    /// In bytes; an attempt that writes more is ended.
+    /// In bytes; the executor ends an attempt that writes more.
     pub output_limit: Option<u64>,
     pub wants_output: bool,
     pub reads_item_file: bool,
@@ -29,10 +29,10 @@ pub struct Task {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeptOutput {
-    /// As much as a value may have, if something depends on it.
+    /// Up to the size of a value, if another command refers to it.
     #[default]
     Value,
-    /// As much as the items of a map may have.
+    /// Up to the size of the items of a map.
     Items,
     /// All of it, because the caller passes it on.
     All,
@@ -54,26 +54,25 @@ pub fn task(
     let Some(command) = job.plan().command(number) else {
         return Ok(None);
     };
-    let seen = ItemValues::new(job, item, files);
+    let of = AttemptId::new(item, number, AttemptNumber(active.map_or(1, next_attempt)));
+    let again = job.step(of.step).map_or(0, |state| state.again);
+    let round = active.map_or(again.saturating_add(1), |active| active.round);
+    let values = ItemValues::new(job, of, round, files);
     // Only programs have an environment.
     let is_program = command.action.is_program();
     let mut env = Vec::new();
     if is_program {
-        env = seen.declared()?;
+        env = values.declared()?;
         for (name, value) in &command.env {
-            env.push((name.clone(), value.render(&seen)?));
+            env.push((name.clone(), value.render(&values)?));
         }
     }
-    let attempt = AttemptNumber(active.map_or(1, next_attempt));
-    let of = AttemptId::new(item, number, attempt);
-    let again = job.step(of.step).map_or(0, |state| state.again);
-    let round = active.map_or(again.saturating_add(1), |active| active.round);
-    let work = command.action.work(&seen, of, round, &mut env)?;
+    let work = command.action.work(&values, &mut env)?;
     if is_program {
-        env.extend(attempt_env(job, of, round));
+        env.extend(attempt_env(&values));
     }
     let directory = command.working_dir.as_ref();
-    let directory = directory.map(|path| path.render(&seen)).transpose()?;
+    let directory = directory.map(|path| path.render(&values)).transpose()?;
     let timeout = command.timeout.or(command.action.default_timeout());
     Ok(Some(Task {
         work,
@@ -82,7 +81,7 @@ pub fn task(
         timeout: time_left(job, of, active, timeout, now),
         output_limit: command.output_limit,
         wants_output: job.plan().wants_output(number),
-        reads_item_file: seen.needs_item_file(),
+        reads_item_file: values.needs_item_file(),
         stdin: job.submitted().stdin.clone(),
         keeps: match job.submitted().passing {
             Some(_) => KeptOutput::All,
@@ -99,17 +98,16 @@ fn next_attempt(active: &ActiveItem) -> u32 {
     }
 }
 
-fn attempt_env(job: &Job, of: AttemptId, round: u32) -> impl Iterator<Item = (String, String)> {
-    let state = job.step(of.step);
-    let identity = state.map(|state| state.items.identity(of.index));
+fn attempt_env(values: &ItemValues<'_>) -> impl Iterator<Item = (String, String)> {
+    let (job, of) = (values.job, values.of);
     // An environment variable cannot hold a NUL character.
-    let identity = identity.unwrap_or_default().replace('\0', "\u{fffd}");
+    let identity = job.identity(of.item()).replace('\0', "\u{fffd}");
     [
         ("UNDAUNTED_JOB", job.id().to_owned()),
         ("UNDAUNTED_ITEM", identity),
         ("UNDAUNTED_ATTEMPT", of.attempt.0.to_string()),
-        ("UNDAUNTED_RECEIPT_TOKEN", receipt_token(job, of.item(), of.command, round)),
-        ("UNDAUNTED_CORRELATION_ID", correlation_id(job, of.item())),
+        ("UNDAUNTED_RECEIPT_TOKEN", values.receipt_token()),
+        ("UNDAUNTED_CORRELATION_ID", values.correlation_id()),
     ]
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value))
@@ -123,9 +121,49 @@ fn time_left(
     timeout: Option<Duration>,
     now: Timestamp,
 ) -> Option<Duration> {
-    // The deadline of an item that has not begun counts from this attempt.
+    // The deadline of an item that has not started counts from this attempt.
     let began = active.and_then(ActiveItem::began).unwrap_or(now);
     let deadline = job.deadline_for(of.step, of.command, Some(began));
     let left = deadline.map(|deadline| deadline.since(now));
     timeout.into_iter().chain(left).min()
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InputTask {
+    File(String),
+    /// A program whose output holds the items.
+    Run(Task),
+}
+
+/// Where the items of a map come from; `None` if the step is not a map.
+pub fn input_task(job: &Job, step: StepId, files: ValueFiles<'_>) -> Result<Option<InputTask>, ValueError> {
+    let Some(map) = job.plan().map(step) else {
+        return Ok(None);
+    };
+    // No command belongs to an input, so nothing refers to its attempt.
+    let of = AttemptId::new(step.item(0), CommandId::default(), AttemptNumber::default());
+    let values = ItemValues::new(job, of, 0, files);
+    Ok(Some(match &map.input.source {
+        InputSource::File(path) => {
+            let path = path.render(&values)?;
+            InputTask::File(within(&job.submitted().working_dir, Some(&path)))
+        }
+        InputSource::Shell(text) => {
+            let script = text.render(&values)?;
+            let mut env = values.declared()?;
+            env.extend(script.env);
+            env.push(("UNDAUNTED_JOB".to_owned(), job.id().to_owned()));
+            InputTask::Run(Task {
+                work: TaskWork::shell(job, script.text),
+                env,
+                working_dir: job.submitted().working_dir.clone(),
+                timeout: None,
+                output_limit: None,
+                wants_output: true,
+                reads_item_file: false,
+                stdin: None,
+                keeps: KeptOutput::Items,
+            })
+        }
+    }))
 }

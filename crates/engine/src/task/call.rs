@@ -1,15 +1,15 @@
-//! The request of an attempt.
+//! The HTTP request or function call of an attempt.
 
 use std::ops::RangeInclusive;
 
 use serde_json::json;
 
-use super::identity::{correlation_id, receipt_token};
+use super::identity::as_uuid;
 use super::values::ItemValues;
-use crate::event::{AttemptId, ParentItem};
+use crate::event::ParentItem;
 use crate::job::Job;
 use crate::workflow::template::ValueError;
-use crate::workflow::{HttpAction, HttpBody, HttpProtocol, StepCall};
+use crate::workflow::{FunctionAction, HttpAction, HttpBody, HttpProtocol, StepCall};
 
 /// A request with all values filled in, secrets included: it is never stored.
 #[derive(Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct HttpCall {
     pub body: Option<String>,
     pub expect: Vec<RangeInclusive<u16>>,
     pub protocol: HttpProtocol,
-    /// Whether success means only that the result comes later, by webhook.
+    /// Whether a success means only that the target has accepted the request: the result comes by webhook.
     pub later: bool,
 }
 
@@ -31,12 +31,7 @@ impl std::fmt::Debug for HttpCall {
     }
 }
 
-pub(super) fn call(
-    seen: &ItemValues<'_>,
-    http: &HttpAction,
-    of: AttemptId,
-    round: u32,
-) -> Result<HttpCall, ValueError> {
+pub(super) fn http_call(values: &ItemValues<'_>, http: &HttpAction) -> Result<HttpCall, ValueError> {
     let has = |name: &str| {
         let mut headers = http.headers.iter();
         headers.any(|(known, _)| known.eq_ignore_ascii_case(name))
@@ -44,27 +39,24 @@ pub(super) fn call(
     let mut headers = Vec::new();
     let body = match &http.body {
         None => None,
-        Some(HttpBody::Text(text)) => Some(text.render_body(seen)?),
+        Some(HttpBody::Text(text)) => Some(text.render_body(values)?),
         Some(HttpBody::Json(json)) => {
             if !has("content-type") {
                 headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
             }
-            Some(json.render(seen)?.to_string())
+            Some(json.render(values)?.to_string())
         }
     };
     for (name, value) in &http.headers {
-        headers.push((name.clone(), value.render(seen)?));
+        headers.push((name.clone(), value.render(values)?));
     }
-    let job = seen.job;
-    let own = [
-        ("Idempotency-Key", receipt_token(job, of.item(), of.command, round)),
-        ("Undaunted-Correlation-Id", correlation_id(job, of.item())),
-    ];
+    let own =
+        [("Idempotency-Key", values.receipt_token()), ("Undaunted-Correlation-Id", values.correlation_id())];
     let own = own.into_iter().filter(|(name, _)| !has(name));
     headers.extend(own.map(|(name, value)| (name.to_owned(), value)));
     Ok(HttpCall {
         method: http.method.clone(),
-        url: http.url.render_url(seen)?,
+        url: http.url.render_url(values)?,
         headers,
         body,
         expect: http.expect.clone(),
@@ -73,19 +65,18 @@ pub(super) fn call(
     })
 }
 
-pub(super) fn step_call(seen: &ItemValues<'_>, step: &StepCall, of: AttemptId, round: u32) -> HttpCall {
-    let job = seen.job;
-    let token = as_uuid(&receipt_token(job, of.item(), of.command, round));
-    let name = job.plan().step(of.step).map(|step| step.name.as_str());
+pub(super) fn step_call(values: &ItemValues<'_>, step: &StepCall) -> HttpCall {
+    let job = values.job;
+    let token = as_uuid(&values.receipt_token());
+    let name = job.plan().step(values.of.step).map(|step| step.name.as_str());
     let mut metadata = json!({
         "flow_id": job.id(),
         "step_id": name,
         "receipt_token": token,
     });
     if step.later {
-        let name = name.unwrap_or_default();
-        let base = seen.files.webhooks.trim_end_matches('/');
-        let (flow, name) = (segment(job.id()), segment(name));
+        let base = values.files.webhooks.trim_end_matches('/');
+        let (flow, name) = (segment(job.id()), segment(name.unwrap_or_default()));
         let url = format!("{base}/webhook/{flow}/{name}/{token}");
         if let Some(metadata) = metadata.as_object_mut() {
             metadata.insert("webhook_url".to_owned(), url.into());
@@ -97,7 +88,7 @@ pub(super) fn step_call(seen: &ItemValues<'_>, step: &StepCall, of: AttemptId, r
         let token = parent.token.as_str().into();
         metadata.insert("parent_work_item_token".to_owned(), token);
     }
-    let body = json!({ "arguments": seen.item(), "metadata": metadata });
+    let body = json!({ "arguments": values.item(), "metadata": metadata });
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     HttpCall {
         method: "POST".to_owned(),
@@ -105,7 +96,7 @@ pub(super) fn step_call(seen: &ItemValues<'_>, step: &StepCall, of: AttemptId, r
         headers: vec![
             header("Content-Type", "application/json"),
             header("Idempotency-Key", &token),
-            header("Undaunted-Correlation-Id", &correlation_id(job, of.item())),
+            header("Undaunted-Correlation-Id", &values.correlation_id()),
         ],
         body: Some(body.to_string()),
         expect: vec![200..=299],
@@ -133,8 +124,31 @@ pub(super) fn parent_of(job: &Job) -> Option<&ParentItem> {
     job.submitted().flow.as_ref()?.parent.as_ref()
 }
 
-/// A token in the form that steps of flows expect.
-pub fn as_uuid(token: &str) -> String {
-    let piece = |range| token.get(range).unwrap_or_default();
-    format!("{}-{}-{}-{}-{}", piece(0..8), piece(8..12), piece(12..16), piece(16..20), piece(20..32))
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionCall {
+    pub name: String,
+    /// JSON.
+    pub input: String,
+    pub item: String,
+    /// Counted from 1.
+    pub attempt: u32,
+    /// The same for all attempts of a round, so that the function can detect a repetition.
+    pub receipt_token: String,
+}
+
+pub(super) fn function_call(
+    values: &ItemValues<'_>,
+    function: &FunctionAction,
+) -> Result<FunctionCall, ValueError> {
+    let (job, of) = (values.job, values.of);
+    Ok(FunctionCall {
+        name: function.name.clone(),
+        input: match &function.with {
+            Some(with) => with.render(values)?.to_string(),
+            None => job.value(of.item()).to_owned(),
+        },
+        item: job.identity(of.item()).to_owned(),
+        attempt: of.attempt.0,
+        receipt_token: values.receipt_token(),
+    })
 }

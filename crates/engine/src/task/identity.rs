@@ -1,12 +1,16 @@
-//! Ids that the outside world sees and that never change: computed, so that nothing is stored.
+//! Correlation ids and receipt tokens, and the attempt that a token belongs to.
+//!
+//! Other systems see these ids, so they never change. They are computed from the names of the job and the
+//! item, so nothing is stored.
 
 use undaunted_policy::Seed;
 
 use crate::fnv::Fnv1a;
-use crate::id::{CommandId, ItemId};
-use crate::job::Job;
+use crate::id::{CommandId, ItemId, StartId, StepId};
+use crate::job::{ItemState, Job};
+use crate::workflow::{FlowStepKind, Step, StepWork};
 
-/// A UUID made from the names of the job and the item.
+/// A UUID.
 pub fn correlation_id(job: &Job, item: ItemId) -> String {
     let draws = name_of(job).draws(item.index.into(), item.step.0.into(), 0);
     let (high, low) = (draws.at(1), draws.at(2));
@@ -25,16 +29,81 @@ pub fn correlation_id(job: &Job, item: ItemId) -> String {
 
 /// The same for all attempts of a command in a round.
 pub fn receipt_token(job: &Job, item: ItemId, command: CommandId, round: u32) -> String {
-    let place = u64::from(item.step.0) << 32 | u64::from(item.index);
-    let draws = name_of(job).draws(place, command.0.into(), round);
+    let number = u64::from(item.step.0) << 32 | u64::from(item.index);
+    let draws = name_of(job).draws(number, command.0.into(), round);
     format!("{:016x}{:016x}", draws.at(3), draws.at(4))
 }
 
-/// Jobs with the same seed must not share ids, so the seed comes from the job's name. The stored key
-/// makes tokens impossible to guess.
+/// Jobs with the same seed must not share ids, so these draws have a seed of their own, from the job's name.
+/// The stored key makes tokens impossible to guess.
 fn name_of(job: &Job) -> Seed {
     let key = job.submitted().token_key;
     let key = key.map(u64::to_le_bytes).into_iter().flatten();
     let name = job.id().bytes().chain(key);
     Seed(Fnv1a::of(name))
+}
+
+/// A token in the form that the steps of flows expect.
+pub fn as_uuid(token: &str) -> String {
+    let piece = |range| token.get(range).unwrap_or_default();
+    format!("{}-{}-{}-{}-{}", piece(0..8), piece(8..12), piece(12..16), piece(16..20), piece(20..32))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenStatus {
+    /// The attempt with this start number is running.
+    Running(StartId),
+    /// The item waits for its next attempt.
+    Waiting,
+    /// The round is over.
+    Expired,
+    Unknown,
+}
+
+pub fn find_token(job: &Job, step: &str, token: &str) -> TokenStatus {
+    let mut steps = StepId::all().zip(&job.workflow().steps);
+    // Only a step whose result comes by webhook gives a token to its target.
+    let later = |found: &Step| match &found.work {
+        StepWork::Call(call) => matches!(call.kind, FlowStepKind::Call { later: true, .. }),
+        StepWork::One | StepWork::Map(_) => false,
+    };
+    let step = steps.find(|(_, found)| found.name == step && later(found));
+    let found = step.and_then(|(step, _)| {
+        let running = running_of(job, step, token).map(TokenStatus::Running);
+        running.or_else(|| idle_of(job, step, token))
+    });
+    found.unwrap_or(TokenStatus::Unknown)
+}
+
+/// Looks at running attempts only: they are few, however many items there are.
+fn running_of(job: &Job, step: StepId, token: &str) -> Option<StartId> {
+    let mut running = job.starts.running.iter();
+    let found = running.find(|&(_, item)| {
+        let active = job.active(*item);
+        item.step == step && active.is_some_and(|it| is_token(job, token, *item, it.round))
+    });
+    found.map(|(start, _)| *start)
+}
+
+/// Looks at all rounds of the items that are not running.
+fn idle_of(job: &Job, step: StepId, token: &str) -> Option<TokenStatus> {
+    let state = job.step(step)?;
+    state.items.iter().find_map(|(index, found)| {
+        let item = step.item(index);
+        let dead = job.dead.get(&item);
+        let (rounds, current) = match found {
+            ItemState::Active(active) => (active.round, Some(active.round)),
+            ItemState::Pending => (state.again, None),
+            ItemState::Settled(_) => (dead.map_or(job.rounds, |dead| dead.round), None),
+        };
+        let mut rounds = 1..=rounds;
+        let round = rounds.find(|round| is_token(job, token, item, *round))?;
+        let waits = current == Some(round);
+        Some(if waits { TokenStatus::Waiting } else { TokenStatus::Expired })
+    })
+}
+
+fn is_token(job: &Job, token: &str, item: ItemId, round: u32) -> bool {
+    let command = job.plan().first(item.step);
+    command.is_some_and(|command| as_uuid(&receipt_token(job, item, command, round)) == token)
 }

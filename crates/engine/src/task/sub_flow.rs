@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use undaunted_policy::Seed;
 
-use super::call::{as_uuid, parent_of};
-use super::identity::receipt_token;
+use super::call::parent_of;
+use super::identity::as_uuid;
 use super::values::ItemValues;
-use crate::event::{AttemptId, FlowRun, JobSubmitted, ParentItem, WorkflowText};
+use crate::event::{FlowRun, JobSubmitted, ParentItem, WorkflowText};
 use crate::fnv::Fnv1a;
 use crate::job::{Job, JobError, Plans};
 use crate::plan::Plan;
 use crate::workflow::aim_at;
 
-/// How deep flows may nest: steps that start each other's flows would recurse for ever.
-const DEEPEST: u32 = 16;
+/// How deep flows may nest: without a limit, steps that start each other's flows would recurse for ever.
+const MAX_DEPTH: u32 = 16;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubFlow {
@@ -23,17 +23,16 @@ pub struct SubFlow {
     pub run: FlowRun,
 }
 
-pub(super) fn sub_flow(seen: &ItemValues<'_>, goals: &[String], of: AttemptId, round: u32) -> SubFlow {
-    let job = seen.job;
-    let token = as_uuid(&receipt_token(job, of.item(), of.command, round));
-    let step = job.plan().step(of.step).map(|step| step.name.clone());
-    let step = step.unwrap_or_default();
+pub(super) fn sub_flow(values: &ItemValues<'_>, goals: &[String]) -> SubFlow {
+    let job = values.job;
+    let token = as_uuid(&values.receipt_token());
+    let step = job.plan().step(values.of.step).map(|step| step.name.clone()).unwrap_or_default();
     let depth = parent_of(job).map_or(0, |parent| parent.depth);
     SubFlow {
         id: format!("{}:{}:{token}", short(job.id()), short(&step)),
         run: FlowRun {
             goals: goals.to_vec(),
-            init: seen.item().to_string(),
+            init: values.item().to_string(),
             labels: Vec::new(),
             parent: Some(ParentItem {
                 flow: job.id().to_owned(),
@@ -47,9 +46,9 @@ pub(super) fn sub_flow(seen: &ItemValues<'_>, goals: &[String], of: AttemptId, r
 
 /// Replaces the end of a long name by a hash: names of nested flows and of files contain it.
 pub fn short(name: &str) -> String {
-    const LONGEST: usize = 100;
+    const MAX_BYTES: usize = 100;
     const KEPT: usize = 60;
-    if name.len() <= LONGEST {
+    if name.len() <= MAX_BYTES {
         return name.to_owned();
     }
     let hash = Fnv1a::of(name.bytes());
@@ -60,10 +59,10 @@ pub fn short(name: &str) -> String {
 impl SubFlow {
     pub fn is_too_deep(&self) -> bool {
         let parent = self.run.parent.as_ref();
-        parent.is_some_and(|parent| parent.depth > DEEPEST)
+        parent.is_some_and(|parent| parent.depth > MAX_DEPTH)
     }
 
-    /// Everything not set here is as for the parent, whose steps are planned anew for these goals.
+    /// Plans the steps of the parent for the goals of this flow. Every other setting is the parent's.
     /// Fails if the goals cannot be reached.
     pub fn submission(&self, parent: &Job, plans: &Plans) -> Result<JobSubmitted, JobError> {
         let of = parent.submitted();

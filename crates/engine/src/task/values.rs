@@ -5,8 +5,10 @@ use std::cell::{OnceCell, RefCell};
 
 use serde_json::{Value, json};
 
+use super::identity::{correlation_id, receipt_token};
 use crate::capture;
-use crate::id::{ItemId, StepId};
+use crate::event::AttemptId;
+use crate::id::StepId;
 use crate::job::{ItemScope, Job};
 use crate::workflow::template::{Reference, Root, Segment, TemplateValues, TextTemplate, ValueError};
 
@@ -18,9 +20,9 @@ pub struct ValueFiles<'a> {
     /// The results of the map, if they are small enough to be passed inline.
     pub results: Option<&'a Value>,
     pub results_file: &'a str,
-    /// The base URL for results that come later.
+    /// The base URL of webhooks.
     pub webhooks: &'a str,
-    /// By name; requests may refer to them like to environment variables.
+    /// Name and value; HTTP requests may refer to them like to environment variables.
     pub secrets: &'a [(String, String)],
 }
 
@@ -35,7 +37,8 @@ pub(super) fn within(directory: &str, path: Option<&str>) -> String {
 
 pub(super) struct ItemValues<'a> {
     pub(super) job: &'a Job,
-    at: ItemId,
+    pub(super) of: AttemptId,
+    round: u32,
     pub(super) files: ValueFiles<'a>,
     value: OnceCell<Value>,
     item_file: OnceCell<()>,
@@ -45,10 +48,11 @@ pub(super) struct ItemValues<'a> {
 }
 
 impl<'a> ItemValues<'a> {
-    pub(super) const fn new(job: &'a Job, at: ItemId, files: ValueFiles<'a>) -> Self {
+    pub(super) const fn new(job: &'a Job, of: AttemptId, round: u32, files: ValueFiles<'a>) -> Self {
         Self {
             job,
-            at,
+            of,
+            round,
             files,
             value: OnceCell::new(),
             item_file: OnceCell::new(),
@@ -57,11 +61,19 @@ impl<'a> ItemValues<'a> {
         }
     }
 
-    /// For requests, which are sent and never stored.
+    /// For HTTP requests, which are sent and never stored.
     pub(super) const fn with_secrets(&self) -> Self {
-        let mut seen = Self::new(self.job, self.at, self.files);
-        seen.secrets = true;
-        seen
+        let mut values = Self::new(self.job, self.of, self.round, self.files);
+        values.secrets = true;
+        values
+    }
+
+    pub(super) fn receipt_token(&self) -> String {
+        receipt_token(self.job, self.of.item(), self.of.command, self.round)
+    }
+
+    pub(super) fn correlation_id(&self) -> String {
+        correlation_id(self.job, self.of.item())
     }
 
     pub(super) fn require_item_file(&self) {
@@ -86,15 +98,11 @@ impl<'a> ItemValues<'a> {
     }
 
     pub(super) fn item(&self) -> &Value {
-        self.value.get_or_init(|| {
-            let input = self.job.step(self.at.step);
-            let input = input.map_or("null", |state| state.items.input(self.at.index));
-            serde_json::from_str(input).unwrap_or_default()
-        })
+        self.value.get_or_init(|| serde_json::from_str(self.job.value(self.of.item())).unwrap_or_default())
     }
 
     fn scopes(&self) -> impl Iterator<Item = &ItemScope> {
-        let active = self.job.active(self.at);
+        let active = self.job.active(self.of.item());
         let own = active.and_then(|active| active.scope.as_deref());
         own.into_iter().chain([&self.job.scope])
     }
@@ -144,13 +152,13 @@ impl<'a> ItemValues<'a> {
         if let Some((_, value)) = secrets.find(|(known, _)| known == name) {
             return Some(Value::from(value.as_str()));
         }
-        let stored = self.job.submitted().env.iter();
-        let stored = stored.filter(|(known, _)| known == name);
-        let stored = stored.map(|(_, value)| Value::from(value.as_str())).next();
+        let mut stored = self.job.submitted().env.iter().filter(|(known, _)| known == name);
+        let stored = stored.next().map(|(_, value)| Value::from(value.as_str()));
         let mut declared = self.job.workflow().env.iter();
         let declared: Option<&TextTemplate> =
             declared.find_map(|(known, value)| (known == name).then_some(value));
-        // A declared variable that refers to itself, directly or not, means the one of the submission.
+        // A declared variable that refers to itself, directly or not, means the variable of that name in the
+        // environment of the submission.
         let declared = declared.filter(|_| !self.declaring.borrow().contains(name));
         let declared = declared.and_then(|value| self.declare(name, value).ok());
         declared.map(Value::from).or(stored)
