@@ -1,10 +1,10 @@
-//! Reads the output of a command in the format it is captured as.
+//! Reads the output of a command in the format of its `capture_format`.
 
 use serde_json::Value;
 
 use crate::workflow::CaptureFormat;
 
-/// A line break at the end is not part of the output. The error is a clause.
+/// A line break at the end is not part of the value. The error is a clause.
 pub fn read(output: &str, format: CaptureFormat) -> Result<Value, String> {
     let text = without_line_end(output);
     match format {
@@ -31,8 +31,8 @@ pub fn without_line_end(text: &str) -> &str {
 }
 
 fn short(text: &str) -> String {
-    const MOST: usize = 40;
-    match text.char_indices().nth(MOST) {
+    const MAX_CHARS: usize = 40;
+    match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
     }
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_format_reads_what_it_says() {
+    fn output_is_read_in_its_format() {
         use CaptureFormat::{Boolean, Json, Lines, Number, String};
         for (output, format, value) in [
             ("a b\n", String, json!("a b")),
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_its_format_is_refused_with_what_it_is() {
+    fn output_in_another_format_is_refused_and_quoted() {
         let refused = |output, format| read(output, format).unwrap_err();
         assert_eq!(refused("twelve", CaptureFormat::Number), "the output `twelve` is not a number");
         assert_eq!(refused("yes\n", CaptureFormat::Boolean), "the output `yes` is neither true nor false");

@@ -1,6 +1,7 @@
 //! Which items may start now: a slot is free, they are due, and their breakers admit them.
 //!
-//! Asked often, also while a million items are held, so only the fronts of queues are looked at.
+//! The runner asks this often, also while a million items are held, so every function looks at the fronts of
+//! queues only. Nothing here starts an item: `decide` does, and refuses what has changed meanwhile.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,32 +12,30 @@ use crate::breaker::{AdmissionControl, BreakerAnswer, BreakerState, ProbeOffer, 
 use crate::id::{ItemId, StepId};
 use crate::job::{Job, JobStage, StepState};
 
-/// Due retries before new items, those in input order.
+/// Released items and due retries before new items, those in input order.
 pub fn ready(job: &Job, admission: &AdmissionControl, now: Timestamp) -> Vec<ItemId> {
     let mut ready = Vec::new();
     if job.stage != JobStage::Running || job.times.paused.is_some() {
         return ready;
     }
     for (step, state) in job.busy_steps() {
-        let room = usize::try_from(room(job, step, state)).unwrap_or(usize::MAX);
+        let slots = usize::try_from(free_slots(job, step, state)).unwrap_or(usize::MAX);
         let held = state.held.breakers();
-        let released = held.flat_map(|breaker| let_go(job, admission, step, state, breaker));
+        let released = held.flat_map(|breaker| released(job, admission, step, state, breaker));
         let due = state.waiting.due_by(now).map(|(_, item)| item);
-        let fresh = fresh(job, admission, step, state);
-        let items = released.chain(due).chain(fresh);
-        let items = items.map(|index| step.item(index));
-        let items = items.filter(|item| job.ending(*item).is_none());
-        ready.extend(items.take(room));
+        let items = released.chain(due).chain(new_items(job, admission, step, state));
+        let items = items.map(|index| step.item(index)).filter(|item| job.ending(*item).is_none());
+        ready.extend(items.take(slots));
     }
     ready
 }
 
-pub(crate) fn room(job: &Job, step: StepId, state: &StepState) -> u32 {
+pub(crate) fn free_slots(job: &Job, step: StepId, state: &StepState) -> u32 {
     job.parallel(step).saturating_sub(state.running)
 }
 
-/// Held items that a breaker releases now.
-fn let_go(
+/// The held items that a breaker releases now.
+fn released(
     job: &Job,
     admission: &AdmissionControl,
     step: StepId,
@@ -45,10 +44,10 @@ fn let_go(
 ) -> impl Iterator<Item = u32> {
     let many = match admission.allowance(breaker, job.id()) {
         StartAllowance::Admits(many) => many,
-        // After a change of settings: the first item that asks probes, the others are refused.
+        // After a change of settings, the first item that asks probes and the others are refused.
         StartAllowance::AdmitsProbe if admission.refuses(breaker) => u32::MAX,
         StartAllowance::AdmitsProbe => {
-            let first = best(job, breaker, true);
+            let first = best_prober(job, breaker, true);
             let own = |(left, item): (u64, ItemId)| {
                 let front = state.held.queue(breaker).next();
                 front == Some((left, item.index)) && item.step == step && admission.ranks_first(breaker, left)
@@ -56,31 +55,31 @@ fn let_go(
             u32::from(first.is_some_and(own))
         }
         StartAllowance::Holds => 0,
-        // Refused when they ask.
+        // The breaker refuses them when they ask.
         StartAllowance::Refuses => u32::MAX,
     };
     let many = usize::try_from(many).unwrap_or(usize::MAX);
     state.held.queue(breaker).map(|(_, item)| item).take(many)
 }
 
-/// Items never started that may start. While their breaker is open, only as many are held as could run.
-fn fresh(
+/// The new items that may start. While their breaker is open, only as many are held as could run.
+fn new_items(
     job: &Job,
     admission: &AdmissionControl,
     step: StepId,
     state: &StepState,
 ) -> impl Iterator<Item = u32> {
-    let many = match fresh_breaker(job, step) {
+    let many = match breaker_of_new_items(job, step) {
         None => u32::MAX,
         Some(breaker) => match admission.allowance(breaker, job.id()) {
             StartAllowance::Admits(many) => many.saturating_sub(job.held_by(breaker)),
             StartAllowance::Refuses => u32::MAX,
-            StartAllowance::Holds => may_be_held(job, admission, step, state, breaker),
+            StartAllowance::Holds => may_hold(job, admission, step, state, breaker),
             StartAllowance::AdmitsProbe => {
-                let probes = best(job, breaker, true).is_some_and(|(left, item)| {
+                let probes = best_prober(job, breaker, true).is_some_and(|(left, item)| {
                     item == step.item(state.cursor) && admission.ranks_first(breaker, left)
                 });
-                may_be_held(job, admission, step, state, breaker).max(probes.into())
+                may_hold(job, admission, step, state, breaker).max(probes.into())
             }
         },
     };
@@ -90,23 +89,17 @@ fn fresh(
     items.take(many)
 }
 
-fn fresh_breaker(job: &Job, step: StepId) -> Option<&str> {
+fn breaker_of_new_items(job: &Job, step: StepId) -> Option<&str> {
     job.breaker_of(job.plan().first(step)?)
 }
 
-/// Whether a step has items that never started and may.
-fn has_fresh(state: &StepState) -> bool {
+/// Whether a step has items that were never started and may start.
+fn has_new_items(state: &StepState) -> bool {
     state.cursor < state.items.len() && state.reached.is_none()
 }
 
-/// How many more new items are held. With `max_hold` all of them, because their time has to run.
-fn may_be_held(
-    job: &Job,
-    admission: &AdmissionControl,
-    step: StepId,
-    state: &StepState,
-    breaker: &str,
-) -> u32 {
+/// How many more new items may be held. With `max_hold` all of them, so that the limit counts for each.
+fn may_hold(job: &Job, admission: &AdmissionControl, step: StepId, state: &StepState, breaker: &str) -> u32 {
     let known = admission.get(breaker);
     match known.and_then(|known| known.settings.max_hold) {
         Some(_) => u32::MAX,
@@ -114,54 +107,55 @@ fn may_be_held(
     }
 }
 
-/// The item of a job that would probe: the one with the most attempts left, held or not started.
+/// The item of a job that would probe: the held or new one with the most attempts left.
 pub fn prober(job: &Job, breaker: &str) -> Option<ItemId> {
-    best(job, breaker, false).map(|(_, item)| item)
+    best_prober(job, breaker, false).map(|(_, item)| item)
 }
 
 /// The prober and its attempts left, optionally only of steps with a free slot.
-fn best(job: &Job, breaker: &str, with_room: bool) -> Option<(u64, ItemId)> {
-    let has_room = |step: StepId, state: &StepState| !with_room || room(job, step, state) > 0;
+fn best_prober(job: &Job, breaker: &str, with_room: bool) -> Option<(u64, ItemId)> {
+    let has_room = |step: StepId, state: &StepState| !with_room || free_slots(job, step, state) > 0;
     let steps = || job.busy_steps().filter(|(step, state)| has_room(*step, state));
     let held = steps().filter_map(|(step, state)| {
         let (left, index) = state.held.queue(breaker).next()?;
         Some((left, step.item(index)))
     });
     let fresh = steps().filter_map(|(step, state)| {
-        let asks = has_fresh(state) && fresh_breaker(job, step) == Some(breaker);
+        let asks = has_new_items(state) && breaker_of_new_items(job, step) == Some(breaker);
         let first = job.plan().first(step).filter(|_| asks)?;
         Some((job.attempts_left(first, 0), step.item(state.cursor)))
     });
-    // On a tie, an item that is held goes before one that never started.
+    // On a tie, a held item goes before a new one.
     held.chain(fresh).reduce(|best, next| if next.0 > best.0 { next } else { best })
 }
 
-/// A probe goes to the item with the most attempts left of all jobs of the process.
+/// Asks a breaker whether an item may start. The probe goes to the item with the most attempts left of all
+/// jobs of the process.
 pub fn ask(job: &Job, admission: &mut AdmissionControl, item: ItemId, breaker: &Arc<str>) -> BreakerAnswer {
     let active = job.active(item);
     let command = active.map(|active| active.command);
     let made = active.map_or(0, |active| active.attempts);
     let command = command.or_else(|| job.plan().first(item.step));
     let left = command.map_or(0, |command| job.attempts_left(command, made));
-    let first = best(job, breaker, true);
+    let first = best_prober(job, breaker, true);
     let first = first.is_none_or(|(most, other)| other == item || most <= left);
     admission.admit(breaker, &job.shared_id(), first.then_some(left))
 }
 
-/// What a job has waiting for breakers that hold or are open.
+/// The items of a job that wait for its breakers, by breaker.
 pub fn offers(job: &Job, admission: &AdmissionControl) -> BTreeMap<Arc<str>, ProbeOffer> {
     let mut offers = BTreeMap::new();
     if !job.plan().has_breakers() || job.stage != JobStage::Running || job.times.paused.is_some() {
         return offers;
     }
     for (step, state) in job.busy_steps() {
-        let fresh = fresh_breaker(job, step).filter(|_| has_fresh(state));
+        let fresh = breaker_of_new_items(job, step).filter(|_| has_new_items(state));
         let shut = |name: &&str| admission.get(name).is_some_and(BreakerState::is_open_or_half_open);
         let fresh = fresh.filter(shut).map(Arc::from);
         for name in state.held.breakers().cloned().chain(fresh) {
             let offer = ProbeOffer {
                 held: job.held_by(&name),
-                left: best(job, &name, true).map(|(left, ..)| left),
+                left: best_prober(job, &name, true).map(|(left, ..)| left),
                 draw: job.seed().0,
             };
             offers.insert(name, offer);
@@ -176,9 +170,9 @@ pub fn next_admission(job: &Job, admission: &AdmissionControl) -> Option<Timesta
         return None;
     }
     let steps = job.busy_steps();
-    let steps = steps.filter(|(step, state)| room(job, *step, state) > 0);
+    let steps = steps.filter(|(step, state)| free_slots(job, *step, state) > 0);
     let openings = steps.flat_map(|(step, state)| {
-        let fresh = fresh_breaker(job, step).filter(|_| has_fresh(state));
+        let fresh = breaker_of_new_items(job, step).filter(|_| has_new_items(state));
         let held = state.held.breakers().map(|name| &**name);
         let names = held.chain(fresh);
         names.filter_map(|name| admission.next_admission(name, job.id()))

@@ -1,8 +1,8 @@
-//! What should be running for a job now.
+//! [`wanted`]: what the runner should be doing for a job now.
 //!
-//! Asked about the last records while a job runs, and about the whole job on resume; the answer is the
-//! same, so recovery is not a separate path. An effect is acted upon only when the records that led to it
-//! are on disk.
+//! The runner asks [`wanted_by`] about each new record of a running job, and [`wanted`] about the whole job
+//! on recovery. Both give the same effects, so recovery is not a separate code path. The runner acts on an
+//! effect only after the records that led to it are on disk. Nothing here decides or changes anything.
 
 use undaunted_policy::{CompletionRule, Reason, Timestamp};
 
@@ -15,7 +15,7 @@ pub use crate::dispatch::{ask, next_admission, offers, ready};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Begin the attempt, unless it has begun.
+    /// Begin the attempt, unless its executor has begun it already.
     Begin {
         start: StartId,
         item: ItemId,
@@ -32,7 +32,7 @@ pub enum Effect {
     EndAll,
 }
 
-/// What a record asks for, once it is on disk.
+/// The effect of one record, once it is on disk.
 pub fn wanted_by(record: &Record) -> Option<Effect> {
     match &record.event {
         Event::Item(ItemEvent::AttemptStarted(started)) => {
@@ -57,7 +57,7 @@ pub fn wanted_by(record: &Record) -> Option<Effect> {
             | JobEvent::PoolToppedUp { .. },
         )
         | Event::Step(
-            // `reading` answers for the whole job.
+            // The runner asks `reading` for these, about the whole job.
             StepEvent::Started { .. }
             | StepEvent::ItemsRead { .. }
             | StepEvent::InputFailed { .. }
@@ -88,11 +88,11 @@ pub fn wanted_by(record: &Record) -> Option<Effect> {
     }
 }
 
+/// The effects of a whole job. The order matters: what is begun first may be ended by a later effect.
 pub fn wanted(job: &Job) -> Vec<Effect> {
     let mut effects = reading(job);
     let running = job.starts.running.iter();
     effects.extend(running.map(|(&start, &item)| Effect::Begin { start, item }));
-    // Last, so that it also ends the attempts begun above.
     let complete = StepId::all().zip(&job.steps);
     let complete = complete.filter(|(_, state)| state.reached.is_some() && state.running > 0);
     effects.extend(complete.map(|(step, _)| Effect::EndStep { step }));
@@ -118,13 +118,12 @@ pub fn reading(job: &Job) -> Vec<Effect> {
         .collect()
 }
 
-/// Whether stopping for this reason ends running attempts; too many failures let them finish.
+/// Whether a job that stops for this reason ends its running attempts; the tolerance lets them finish.
 pub(crate) const fn ends_running(reason: Reason) -> bool {
     !matches!(reason, Reason::Tolerance)
 }
 
-/// When something happens next by itself: a retry falls due, a hold expires, or a deadline passes. For
-/// breakers see [`next_admission`].
+/// When the next retry falls due, hold expires or deadline passes. For breakers see [`next_admission`].
 pub fn next_wake(job: &Job, now: Timestamp) -> Option<Timestamp> {
     if job.stage != JobStage::Running {
         return None;
@@ -133,7 +132,7 @@ pub fn next_wake(job: &Job, now: Timestamp) -> Option<Timestamp> {
     let steps = job.busy_steps().filter(|_| may_start);
     let due = steps.filter_map(|(step, state)| {
         // Without a free slot a due retry changes nothing.
-        (dispatch::room(job, step, state) > 0).then_some(())?;
+        (dispatch::free_slots(job, step, state) > 0).then_some(())?;
         let due = state.waiting.due_after(now).next();
         due.map(|(due, _)| due)
     });

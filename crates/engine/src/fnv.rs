@@ -1,7 +1,7 @@
 //! FNV-1a, in 64 bits.
 //!
-//! Written out here because stored identities depend on every bit of it, and the hashes of the standard
-//! library may change. It is not secure: two contents may share a hash, and callers must cope.
+//! Written out here because stored identities depend on every bit of the hash, and the hashes of the standard
+//! library may change. It is not secure: two contents may share a hash, which callers must allow for.
 
 use std::fmt;
 

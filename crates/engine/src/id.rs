@@ -1,4 +1,4 @@
-//! The numbers of a job's parts, each a type of its own.
+//! The numbers of a job's parts, each with a type of its own.
 
 use std::fmt;
 
@@ -7,8 +7,8 @@ use minicbor::{Decode, Decoder, Encode, Encoder};
 
 use crate::event::codec::{Decoded, Encoded};
 
-/// A number of its own type, stored as the bare number. Its codec is written by hand to be inlined: a
-/// record holds several numbers, and every record is decoded on recovery.
+/// Stores a number as the bare number. The codec is written by hand so that it is inlined: a record holds
+/// several numbers, and recovery decodes every record.
 macro_rules! stored_as_number {
     ($name:ident, $number:ident) => {
         impl<C> Encode<C> for $name {
@@ -60,23 +60,23 @@ macro_rules! number {
 }
 
 number!(
-    /// A step, by its place in the workflow.
+    /// A step, by its position in the workflow.
     StepId
 );
 
 number!(
-    /// A command, by its place among all commands of the workflow.
+    /// A command, by its position among all commands of the workflow.
     CommandId
 );
 
-/// Counted from 1. An [`AttemptId`](crate::event::AttemptId) that names the last attempt made has 0 if
-/// there was none.
+/// Counted from 1. Where an [`AttemptId`](crate::event::AttemptId) names the last attempt, 0 means that there
+/// was none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AttemptNumber(pub u32);
 
 stored_as_number!(AttemptNumber, u32);
 
-/// A start of an attempt, or of the command that gives the items of a map, counted over the whole job.
+/// The start of an attempt or of the input command of a map, counted over the whole job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StartId(pub u64);
 
@@ -86,7 +86,7 @@ stored_as_number!(StartId, u64);
 pub struct ItemId {
     #[n(0)]
     pub step: StepId,
-    /// The place in the input of the step.
+    /// The position in the input of the step.
     #[n(1)]
     pub index: u32,
 }

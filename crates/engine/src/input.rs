@@ -1,4 +1,4 @@
-//! Inputs of a job: from its process, its commands, its operator and the clock.
+//! The inputs of a job: from its owner, its commands, the operator and the clock.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use crate::id::{ItemId, StartId, StepId};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     Resume {
-        /// When the previous process was last seen alive; may be later than its last record.
+        /// When the previous owner was last known to run; may be later than its last record.
         seen: Option<Timestamp>,
     },
     Start {
         item: ItemId,
-        /// Why its command cannot be built.
+        /// Why the command of the attempt cannot be built.
         refused: Option<String>,
         gate: BreakerAnswer,
     },
     Ended(Box<AttemptEnd>),
-    /// The other side has accepted an attempt; the result comes later.
+    /// The target has accepted an attempt; its result comes by webhook.
     Accepted {
         start: StartId,
     },
@@ -48,21 +48,21 @@ pub enum Input {
     Drop {
         items: Vec<ItemId>,
     },
-    /// Enlarge the pool, also of a finished job: its dead letters may be redriven.
+    /// Enlarge the pool, also of a finished job, whose dead letters may be redriven.
     TopUp {
         retries: u32,
     },
-    /// No attempt runs any more, and the process leaves the job.
+    /// No attempt runs any more, and the owner leaves the job.
     Suspend,
     Update {
-        /// Checked to differ in its settings only.
+        /// The caller has checked that only its settings differ.
         text: WorkflowText,
         changes: Vec<PolicyChange>,
     },
 }
 
 impl Input {
-    /// Whether it applies to finished jobs, that is to their dead letters.
+    /// Whether the input applies to finished jobs, that is, to their dead letters.
     pub(crate) const fn is_for_ended_jobs(&self) -> bool {
         matches!(self, Self::Redrive { .. } | Self::Drop { .. } | Self::TopUp { .. })
     }
@@ -71,10 +71,10 @@ impl Input {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AttemptEnd {
     pub start: StartId,
-    /// `None` if it succeeded.
+    /// `None` if the attempt succeeded.
     pub failure: Option<FailureCause>,
     pub took: Duration,
-    /// Only where something depends on it.
+    /// Only if a value or a report needs it.
     pub output: Option<String>,
     /// For rules that match the output.
     pub stdout_end: String,
@@ -82,9 +82,10 @@ pub struct AttemptEnd {
     pub error: String,
     pub stdout: Option<SpooledPart>,
     pub stderr: Option<SpooledPart>,
+    /// How many processes the attempt left running.
     pub left: u32,
-    /// The wait the other side asked for.
+    /// The wait that the target asked for.
     pub retry_after: Option<Duration>,
-    /// Retry without delay: only the process that ran it has failed.
+    /// Retry without delay, because only the process that made the attempt has failed.
     pub at_once: bool,
 }

@@ -1,15 +1,16 @@
 //! What happens next: the pure core of Undaunted.
 //!
-//! No async, no clock, no random source, no files: text, states and times come in as arguments, and
-//! data comes out. [`workflow`] turns the text of a file into a checked workflow, or into everything
-//! that is wrong with it. A [`Job`](job::Job) is what its journal of [`event`]s comes to, and three
-//! functions run it:
+//! No async, no clock, no random source, no files: text, states and times come in as arguments, and data
+//! comes out. [`workflow`] turns the text of a file into a checked workflow, or into diagnostics. A
+//! [`Job`](job::Job) is the fold of its journal of [`event`]s, and three functions run it:
 //!
-//! - [`decide`](decide::decide): state, input and time in; events out;
-//! - [`Job::apply`](job::Job::apply): the only one that changes the state, and it cannot fail;
-//! - [`wanted`](effect::wanted): what the world should be doing now.
+//! 1. [`decide`](decide::decide): state, [`input`] and time in; events out;
+//! 2. [`Job::apply`](job::Job::apply): the only function that changes a job, and it cannot fail;
+//! 3. [`wanted`](effect::wanted): what the runner should be doing now.
 //!
-//! [`react`](decide::react) calls the first two until nothing more follows.
+//! [`react`](decide::react) runs the first two until nothing more follows. The runner writes the events,
+//! acts on the effects, and turns what happens into the next input. After a crash it folds the journal and
+//! asks `wanted`: recovery is the same walk.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 

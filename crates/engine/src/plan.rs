@@ -1,8 +1,8 @@
-//! A workflow, laid out for a job: every command by its number, and what follows it.
+//! A workflow prepared for a job: every command by its number, and what follows it.
 //!
-//! Commands stand in lists: of a step, of a handler, of what follows a success. A job names a command by
-//! its number; the plan says which list the number is in and which number comes next. Everything is
-//! computed from the workflow, so nothing of it is stored.
+//! Commands are in lists: of a step, of a handler (`on_failure`), of `on_success`. A job names a command by
+//! its number; the plan says which list it is in and which command comes next. All of it is computed from
+//! the workflow, so nothing is stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::workflow::{
 pub struct Plan {
     workflow: Arc<Workflow>,
     places: Vec<CommandPlace>,
-    /// Commands whose output is needed.
+    /// The commands whose output is needed.
     outputs: BTreeSet<CommandId>,
-    /// Of those, the ones referred to by name, whether they succeeded or not.
+    /// Of those, the ones that a template names; their output is needed even if they fail.
     named: BTreeSet<CommandId>,
-    /// Whether something refers to the results of the map.
+    /// Whether a template refers to the results of the map.
     results: bool,
     breakers: bool,
     /// By step: the steps that need it.
@@ -34,16 +34,14 @@ pub struct Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CommandPlace {
     step: StepId,
-    list: List,
+    list: CommandList,
     position: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum List {
+enum CommandList {
     Step,
-    /// Of this command.
     OnFailure(CommandId),
-    /// Of this command.
     OnSuccess(CommandId),
 }
 
@@ -69,7 +67,7 @@ impl Plan {
             needing: vec![Vec::new(); workflow.steps.len()],
         };
         for (step, found) in StepId::all().zip(&workflow.steps) {
-            plan.add_commands(step, List::Step, &found.commands);
+            plan.add_commands(step, CommandList::Step, &found.commands);
             for need in &found.needs {
                 if let Some(needing) = plan.needing.get_mut(*need) {
                     needing.push(step);
@@ -80,7 +78,7 @@ impl Plan {
         plan
     }
 
-    fn add_commands(&mut self, step: StepId, list: List, commands: &[Command]) {
+    fn add_commands(&mut self, step: StepId, list: CommandList, commands: &[Command]) {
         for (position, command) in commands.iter().enumerate() {
             let number = number(command);
             let at = number.position();
@@ -93,9 +91,9 @@ impl Plan {
             }
             self.breakers |= command.breaker.is_some();
             if let Some(handler) = &command.on_failure {
-                self.add_commands(step, List::OnFailure(number), &handler.commands);
+                self.add_commands(step, CommandList::OnFailure(number), &handler.commands);
             }
-            self.add_commands(step, List::OnSuccess(number), &command.on_success);
+            self.add_commands(step, CommandList::OnSuccess(number), &command.on_success);
         }
     }
 
@@ -151,10 +149,10 @@ impl Plan {
         }
     }
 
-    /// How long to wait for a result that comes later.
+    /// How long to wait for a result that comes by webhook.
     pub fn completion_timeout(&self, step: StepId) -> Duration {
         const DEFAULT: Duration = Duration::from_hours(24);
-        /// A sub-flow may take as long as it needs.
+        /// No timeout: a sub-flow may take as long as it needs.
         const LIFETIME: Duration = Duration::from_hours(100 * 365 * 24);
         let kind = self.call(step).map(|call| &call.kind);
         match kind {
@@ -177,7 +175,7 @@ impl Plan {
         self.map(step).is_some()
     }
 
-    /// Whether a step has one item, which is known before it begins.
+    /// Whether a step has one item, which is known before the step starts.
     pub(crate) fn is_one(&self, step: StepId) -> bool {
         self.step(step).is_some_and(|step| matches!(step.work, StepWork::One))
     }
@@ -189,14 +187,14 @@ impl Plan {
 
     fn list_of(&self, place: CommandPlace) -> Option<&[Command]> {
         Some(match place.list {
-            List::Step => &self.step(place.step)?.commands,
-            List::OnFailure(parent) => &self.command(parent)?.on_failure.as_deref()?.commands,
-            List::OnSuccess(parent) => &self.command(parent)?.on_success,
+            CommandList::Step => &self.step(place.step)?.commands,
+            CommandList::OnFailure(parent) => &self.command(parent)?.on_failure.as_deref()?.commands,
+            CommandList::OnSuccess(parent) => &self.command(parent)?.on_success,
         })
     }
 
     pub fn numbered(&self) -> impl Iterator<Item = (CommandId, &Command)> {
-        let numbers = self.numbers();
+        let numbers = CommandId::all().take(self.places.len());
         numbers.filter_map(|number| Some((number, self.command(number)?)))
     }
 
@@ -204,15 +202,11 @@ impl Plan {
         self.numbered().map(|(_, command)| command)
     }
 
-    fn numbers(&self) -> impl Iterator<Item = CommandId> + use<> {
-        CommandId::all().take(self.places.len())
-    }
-
     pub const fn has_breakers(&self) -> bool {
         self.breakers
     }
 
-    /// By name.
+    /// The settings of the breakers that commands name.
     pub fn breakers(&self) -> BTreeMap<String, BreakerSettings> {
         let commands = self.commands();
         let named = commands.filter_map(|command| {
@@ -224,7 +218,7 @@ impl Plan {
 
     /// Whether a command is in the list of its step, not in one of another command.
     pub fn is_main(&self, number: CommandId) -> bool {
-        self.place(number).is_some_and(|place| place.list == List::Step)
+        self.place(number).is_some_and(|place| place.list == CommandList::Step)
     }
 
     pub fn wants_output(&self, number: CommandId) -> bool {
@@ -287,7 +281,7 @@ impl Plan {
         }
     }
 
-    /// What follows a command and everything that belongs to it.
+    /// What follows a command, its handler and its `on_success` commands.
     pub(crate) fn after(&self, command: CommandId) -> Successor {
         let Some(place) = self.place(command) else {
             return Successor::Item;
@@ -296,18 +290,18 @@ impl Plan {
         let next = list.and_then(|list| list.get(place.position.saturating_add(1)));
         match (next, place.list) {
             (Some(next), _) => Successor::Command(number(next)),
-            (None, List::Step) => Successor::Item,
-            (None, List::OnFailure(parent)) => Successor::Handler(parent),
-            (None, List::OnSuccess(parent)) => self.after(parent),
+            (None, CommandList::Step) => Successor::Item,
+            (None, CommandList::OnFailure(parent)) => Successor::Handler(parent),
+            (None, CommandList::OnSuccess(parent)) => self.after(parent),
         }
     }
 
-    /// The command whose handler this one belongs to, directly or not.
+    /// The command whose handler this one belongs to, directly or as an `on_success` command.
     pub(crate) fn handled_by(&self, command: CommandId) -> Option<CommandId> {
         match self.place(command)?.list {
-            List::Step => None,
-            List::OnFailure(parent) => Some(parent),
-            List::OnSuccess(parent) => self.handled_by(parent),
+            CommandList::Step => None,
+            CommandList::OnFailure(parent) => Some(parent),
+            CommandList::OnSuccess(parent) => self.handled_by(parent),
         }
     }
 
@@ -316,7 +310,7 @@ impl Plan {
     }
 }
 
-/// A workflow of the largest size has far fewer commands than there are numbers.
+/// The largest workflow that is accepted has far fewer commands than there are numbers.
 fn number(command: &Command) -> CommandId {
     CommandId(u32::try_from(command.index).unwrap_or(u32::MAX))
 }

@@ -1,6 +1,7 @@
-//! From a checked workflow to a job.
+//! From a checked workflow to the first event of a job.
 //!
-//! What depends on the place and time of the submission is settled here, and stored with it.
+//! Everything that depends on when and where a job is submitted (the environment, the operator's settings) is
+//! fixed here and stored with the submission, so that a later resume finds it unchanged.
 
 use std::sync::Arc;
 
@@ -14,9 +15,7 @@ use crate::workflow::{MaxParallel, Operator, StepWork};
 pub struct SubmissionContext<'a> {
     pub job: String,
     pub file: String,
-    /// Of its commands.
     pub working_dir: String,
-    /// For jitter.
     pub seed: u64,
     pub operator: &'a Operator,
     pub variable: &'a dyn Fn(&str) -> Option<String>,
@@ -30,44 +29,41 @@ pub struct SubmissionContext<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubmissionError {
-    #[error("`max_parallel` is the environment variable {variable}, which is {found}")]
+    #[error("`max_parallel` reads the environment variable {variable}, which is {found}")]
     Parallel { variable: String, found: String },
 }
 
 pub fn submission(
     plan: impl Into<Arc<Plan>>,
     text: &str,
-    around: SubmissionContext<'_>,
+    context: SubmissionContext<'_>,
 ) -> Result<JobSubmitted, SubmissionError> {
     let plan = plan.into();
     let workflow = plan.workflow();
     let mut parallel = Vec::new();
-    for (number, step) in StepId::all().zip(&workflow.steps) {
-        match &step.work {
-            StepWork::Map(map) => {
-                parallel.push((number, width(&map.max_parallel, around.variable)?));
-            }
-            StepWork::Call(call) => parallel.push((number, call.parallelism)),
+    for (step, found) in StepId::all().zip(&workflow.steps) {
+        match &found.work {
+            StepWork::Map(map) => parallel.push((step, max_parallel(&map.max_parallel, context.variable)?)),
+            StepWork::Call(call) => parallel.push((step, call.parallelism)),
             StepWork::One => {}
         }
     }
-    let ceilings = around.operator.ceilings;
-    let asked = workflow.pool.map(|pool| (pool.total, pool.per_item));
-    let asked = asked.or_else(|| around.operator.pool_for_all.then_some((0, 0)));
-    let pool = asked.map(|(total, per_item)| {
+    let ceilings = context.operator.ceilings;
+    let declared = workflow.pool.map(|pool| (pool.total, pool.per_item));
+    let declared = declared.or_else(|| context.operator.pool_for_all.then_some((0, 0)));
+    let pool = declared.map(|(total, per_item)| {
         let limits = PoolLimits::effective(total, per_item, &ceilings);
         (limits.total, limits.per_item)
     });
     let names = environment_of(workflow).into_iter();
-    let env = names.filter_map(|name| Some(((around.variable)(&name)?, name)));
-    let env = env.map(|(value, name)| (name, value)).collect();
+    let env = names.filter_map(|name| (context.variable)(&name).map(|value| (name, value))).collect();
     Ok(JobSubmitted {
-        job: around.job,
+        job: context.job,
         text: WorkflowText::checked(text, plan),
-        file: around.file,
-        working_dir: around.working_dir,
+        file: context.file,
+        working_dir: context.working_dir,
         env,
-        seed: around.seed,
+        seed: context.seed,
         parallel,
         pool,
         ceilings: Some((
@@ -76,22 +72,25 @@ pub fn submission(
             ceilings.default_per_item,
             ceilings.max_per_item,
         )),
-        release: Some(around.release),
+        release: Some(context.release),
         completion: Some(CompletionDefaults {
-            min: around.operator.completion.min,
-            deadline: around.operator.completion.deadline,
+            min: context.operator.completion.min,
+            deadline: context.operator.completion.deadline,
         }),
-        work: Some(around.operator.work),
-        late_results_count: Some(around.operator.late_results_count),
-        flow: around.flow,
-        token_key: around.token_key,
-        origin_breakers: Some(around.operator.breaker_per_origin),
+        work: Some(context.operator.work),
+        late_results_count: Some(context.operator.late_results_count),
+        flow: context.flow,
+        token_key: context.token_key,
+        origin_breakers: Some(context.operator.breaker_per_origin),
         ..JobSubmitted::default()
     })
 }
 
-fn width(wanted: &MaxParallel, variable: &dyn Fn(&str) -> Option<String>) -> Result<u32, SubmissionError> {
-    let name = match wanted {
+fn max_parallel(
+    setting: &MaxParallel,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<u32, SubmissionError> {
+    let name = match setting {
         MaxParallel::Number(number) => return Ok(*number),
         MaxParallel::Variable(name) => name,
     };
@@ -99,6 +98,7 @@ fn width(wanted: &MaxParallel, variable: &dyn Fn(&str) -> Option<String>) -> Res
     let number = value.as_deref().and_then(|value| value.parse().ok());
     number.filter(|number| *number > 0).ok_or_else(|| SubmissionError::Parallel {
         variable: name.clone(),
-        found: value.map_or_else(|| "not set".to_owned(), |value| format!("`{value}`, not a number from 1")),
+        found: value
+            .map_or_else(|| "not set".to_owned(), |value| format!("`{value}`, not a positive number")),
     })
 }

@@ -1,10 +1,9 @@
 //! What `resume --update` may change, and what it may not.
 //!
-//! A job keeps its work: results of the old commands must not count for new ones. Everything about
-//! retries, time limits and parallelism is a setting.
+//! A job keeps its work, because results of the old commands must not count for new ones. Everything about
+//! retries, time limits and parallelism is a setting. This file only compares: `decide` records the change.
 
 use std::collections::BTreeSet;
-use std::fmt::Display;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -18,87 +17,19 @@ use crate::workflow::{
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkflowUpdate {
-    /// They differ in these settings only.
+    /// The workflows differ in these settings only.
     Settings(Vec<PolicyChange>),
-    /// They differ in the work: one line for each difference.
+    /// The workflows differ in their work: one clause for each difference.
     Work(Vec<String>),
 }
 
 pub fn compare(old: &Workflow, new: &Workflow) -> WorkflowUpdate {
-    let mut found = Differences::default();
-    found.workflow(old, new);
-    if found.work.is_empty() {
-        WorkflowUpdate::Settings(found.settings)
+    let mut differences = Differences::default();
+    differences.workflow([old, new]);
+    if differences.work.is_empty() {
+        WorkflowUpdate::Settings(differences.settings)
     } else {
-        WorkflowUpdate::Work(found.work)
-    }
-}
-
-/// A setting as a file writes it.
-trait Shown {
-    fn shown(&self) -> String;
-}
-
-impl<T: Shown> Shown for Option<T> {
-    fn shown(&self) -> String {
-        self.as_ref().map_or_else(|| "none".to_owned(), T::shown)
-    }
-}
-
-impl<T: Display + Plain> Shown for T {
-    fn shown(&self) -> String {
-        self.to_string()
-    }
-}
-
-/// Values that files write as `Display` prints them.
-trait Plain {}
-
-impl Plain for u32 {}
-impl Plain for u64 {}
-impl Plain for f64 {}
-impl Plain for bool {}
-
-impl Shown for MaxParallel {
-    fn shown(&self) -> String {
-        match self {
-            Self::Number(number) => number.to_string(),
-            Self::Variable(name) => format!("${name}"),
-        }
-    }
-}
-
-impl Shown for Duration {
-    fn shown(&self) -> String {
-        format_duration(*self)
-    }
-}
-
-impl Shown for WhenOpen {
-    fn shown(&self) -> String {
-        match self {
-            Self::Hold => "hold".to_owned(),
-            Self::Fail => "fail".to_owned(),
-        }
-    }
-}
-
-impl Shown for OnInterrupt {
-    fn shown(&self) -> String {
-        match self {
-            Self::Retry => "retry".to_owned(),
-            Self::Stop => "stop".to_owned(),
-        }
-    }
-}
-
-impl Shown for OnItemFailure {
-    fn shown(&self) -> String {
-        match self {
-            Self::DeadLetter => "dlq".to_owned(),
-            Self::Skip => "skip".to_owned(),
-            Self::Stop => "stop".to_owned(),
-        }
+        WorkflowUpdate::Work(differences.work)
     }
 }
 
@@ -108,8 +39,75 @@ pub fn settings_of_breakers(
     new: &BreakerSettings,
 ) -> Vec<PolicyChange> {
     let mut differences = Differences::default();
-    differences.breaker(breaker, old, new);
+    differences.breaker(breaker, [old, new]);
     differences.settings
+}
+
+/// A setting as a file writes it.
+trait SettingText {
+    fn text(&self) -> String;
+}
+
+impl<T: SettingText> SettingText for Option<T> {
+    fn text(&self) -> String {
+        self.as_ref().map_or_else(|| "none".to_owned(), T::text)
+    }
+}
+
+/// Settings that files write as `Display` prints them.
+macro_rules! displayed {
+    ($($type:ty),*) => {
+        $(impl SettingText for $type {
+            fn text(&self) -> String {
+                self.to_string()
+            }
+        })*
+    };
+}
+
+displayed!(u32, u64, f64, bool);
+
+impl SettingText for MaxParallel {
+    fn text(&self) -> String {
+        match self {
+            Self::Number(number) => number.to_string(),
+            Self::Variable(name) => format!("${name}"),
+        }
+    }
+}
+
+impl SettingText for Duration {
+    fn text(&self) -> String {
+        format_duration(*self)
+    }
+}
+
+impl SettingText for WhenOpen {
+    fn text(&self) -> String {
+        match self {
+            Self::Hold => "hold".to_owned(),
+            Self::Fail => "fail".to_owned(),
+        }
+    }
+}
+
+impl SettingText for OnInterrupt {
+    fn text(&self) -> String {
+        match self {
+            Self::Retry => "retry".to_owned(),
+            Self::Stop => "stop".to_owned(),
+        }
+    }
+}
+
+impl SettingText for OnItemFailure {
+    fn text(&self) -> String {
+        match self {
+            Self::DeadLetter => "dlq".to_owned(),
+            Self::Skip => "skip".to_owned(),
+            Self::Stop => "stop".to_owned(),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -118,113 +116,116 @@ struct Differences {
     work: Vec<String>,
 }
 
+/// Each function takes the old and the new version of a part.
 impl Differences {
-    fn setting<T: Shown + PartialEq>(&mut self, of: &str, setting: &str, old: &T, new: &T) {
-        if old != new {
-            self.settings.push(PolicyChange {
-                of: of.to_owned(),
-                setting: setting.to_owned(),
-                old: old.shown(),
-                new: new.shown(),
-            });
+    fn setting<P, T: SettingText + PartialEq>(
+        &mut self,
+        of: &str,
+        setting: &str,
+        [old, new]: [&P; 2],
+        field: impl Fn(&P) -> &T,
+    ) {
+        if field(old) != field(new) {
+            self.change(of, setting, field(old).text(), field(new).text());
         }
     }
 
-    fn work<T: PartialEq>(&mut self, of: &str, what: &str, old: &T, new: &T) {
-        if old != new {
+    fn change(&mut self, of: &str, setting: &str, old: String, new: String) {
+        self.settings.push(PolicyChange { of: of.to_owned(), setting: setting.to_owned(), old, new });
+    }
+
+    /// Returns whether the part is equal in both.
+    fn work<P, T: PartialEq>(
+        &mut self,
+        of: &str,
+        what: &str,
+        [old, new]: [&P; 2],
+        part: impl Fn(&P) -> T,
+    ) -> bool {
+        let is_equal = part(old) == part(new);
+        if !is_equal {
             self.work.push(format!("{of}: {what} differs"));
         }
+        is_equal
     }
 
-    fn workflow(&mut self, old: &Workflow, new: &Workflow) {
+    fn workflow(&mut self, both: [&Workflow; 2]) {
         const OF: &str = "the workflow";
-        self.setting(OF, "deadline", &old.deadline, &new.deadline);
-        self.work(OF, "mode", &old.mode, &new.mode);
-        self.work(OF, "shell", &old.shell, &new.shell);
-        self.work(OF, "agents", &old.agents, &new.agents);
-        self.work(OF, "env", &old.env, &new.env);
-        self.work(OF, "secrets", &old.secrets, &new.secrets);
-        let pool = |workflow: &Workflow| workflow.pool.map(|pool| (pool.total, pool.per_item));
-        self.work(OF, "retry_budget", &pool(old), &pool(new));
-        let names = |workflow: &Workflow| -> Vec<String> {
-            let steps = workflow.steps.iter();
-            steps.map(|step| step.name.clone()).collect()
-        };
-        if names(old) != names(new) {
-            return self.work(OF, "the list of steps", &names(old), &names(new));
-        }
-        for (old, new) in old.steps.iter().zip(&new.steps) {
-            self.step(old, new);
+        self.setting(OF, "deadline", both, |it| &it.deadline);
+        self.work(OF, "mode", both, |it| it.mode);
+        self.work(OF, "shell", both, |it| it.shell.clone());
+        self.work(OF, "agents", both, |it| it.agents.clone());
+        self.work(OF, "env", both, |it| it.env.clone());
+        self.work(OF, "secrets", both, |it| it.secrets.clone());
+        self.work(OF, "retry_budget", both, |it| it.pool.map(|pool| (pool.total, pool.per_item)));
+        let names =
+            |it: &Workflow| -> Vec<String> { it.steps.iter().map(|step| step.name.clone()).collect() };
+        if self.work(OF, "the list of steps", both, names) {
+            for (old, new) in both[0].steps.iter().zip(&both[1].steps) {
+                self.step([old, new]);
+            }
         }
     }
 
-    fn step(&mut self, old: &Step, new: &Step) {
-        self.work(&old.name, "what it needs", &old.needs, &new.needs);
+    fn step(&mut self, both: [&Step; 2]) {
+        let [old, new] = both;
+        self.work(&old.name, "the list of steps that it needs", both, |it| it.needs.clone());
         if let (StepWork::Map(old_map), StepWork::Map(new_map)) = (&old.work, &new.work) {
-            self.map(&old.name, old_map, new_map);
+            self.map(&old.name, [old_map, new_map]);
         }
         self.commands(&old.name, &old.commands, &new.commands);
     }
 
-    fn map(&mut self, of: &str, old: &Map, new: &Map) {
-        self.work(of, "input", &old.input, &new.input);
-        self.work(of, "the selection of items", &old.selection, &new.selection);
-        self.work(of, "best_effort", &old.completion, &new.completion);
-        self.work(of, "on_complete", &old.on_complete, &new.on_complete);
-        self.setting(of, "max_parallel", &old.max_parallel, &new.max_parallel);
-        let (limit, new_limit) = (&old.item_deadline, &new.item_deadline);
-        self.setting(of, "agent_timeout_secs", limit, new_limit);
-        let (old_most, new_most) = (&old.tolerance.max_failures, &new.tolerance.max_failures);
-        self.setting(of, "max_failures", old_most, new_most);
-        let share = |map: &Map| map.tolerance.failure_threshold;
-        self.setting(of, "failure_threshold", &share(old), &share(new));
-        let (rule, new_rule) = (&old.on_item_failure, &new.on_item_failure);
-        self.setting(of, "on_item_failure", rule, new_rule);
+    fn map(&mut self, of: &str, both: [&Map; 2]) {
+        self.work(of, "input", both, |it| it.input.clone());
+        self.work(of, "the selection of items", both, |it| it.selection.clone());
+        self.work(of, "best_effort", both, |it| it.completion.clone());
+        self.work(of, "on_complete", both, |it| it.on_complete);
+        self.setting(of, "max_parallel", both, |it| &it.max_parallel);
+        self.setting(of, "agent_timeout_secs", both, |it| &it.item_deadline);
+        self.setting(of, "max_failures", both, |it| &it.tolerance.max_failures);
+        self.setting(of, "failure_threshold", both, |it| &it.tolerance.failure_threshold);
+        self.setting(of, "on_item_failure", both, |it| &it.on_item_failure);
     }
 
     fn commands(&mut self, of: &str, old: &[Command], new: &[Command]) {
-        let ids = |commands: &[Command]| -> Vec<String> {
-            commands.iter().map(|command| command.id.clone()).collect()
-        };
-        if ids(old) != ids(new) {
-            return self.work(of, "the list of commands", &ids(old), &ids(new));
-        }
-        for (old, new) in old.iter().zip(new) {
-            self.command(old, new);
+        let ids = |it: &&[Command]| -> Vec<String> { it.iter().map(|command| command.id.clone()).collect() };
+        if self.work(of, "the list of commands", [&old, &new], ids) {
+            for (old, new) in old.iter().zip(new) {
+                self.command([old, new]);
+            }
         }
     }
 
-    fn command(&mut self, old: &Command, new: &Command) {
+    fn command(&mut self, both: [&Command; 2]) {
+        let [old, new] = both;
         let of = &old.id;
-        self.work(of, old.action.kind(), &old.action, &new.action);
-        self.work(of, "env", &old.env, &new.env);
-        self.work(of, "working_dir", &old.working_dir, &new.working_dir);
-        self.work(of, "capture_output", &old.capture, &new.capture);
-        let name = |command: &Command| {
-            let breaker = command.breaker.as_ref()?;
-            Some(breaker.name.clone())
-        };
-        self.work(of, "breaker", &name(old), &name(new));
+        self.work(of, old.action.kind(), both, |it| it.action.clone());
+        self.work(of, "env", both, |it| it.env.clone());
+        self.work(of, "working_dir", both, |it| it.working_dir.clone());
+        self.work(of, "capture_output", both, |it| it.capture.clone());
+        self.work(of, "breaker", both, |it| Some(it.breaker.as_ref()?.name.clone()));
         if let (Some(old), Some(new)) = (&old.breaker, &new.breaker) {
-            self.breaker(of, &old.settings, &new.settings);
+            self.breaker(of, [&old.settings, &new.settings]);
         }
-        self.setting(of, "timeout", &old.timeout, &new.timeout);
-        self.setting(of, "output_limit", &old.output_limit, &new.output_limit);
-        self.setting(of, "on_interrupt", &old.on_interrupt, &new.on_interrupt);
+        self.setting(of, "timeout", both, |it| &it.timeout);
+        self.setting(of, "output_limit", both, |it| &it.output_limit);
+        self.setting(of, "on_interrupt", both, |it| &it.on_interrupt);
         self.policy(of, &old.retry.policy, &new.retry.policy);
-        self.handler(of, old.on_failure.as_deref(), new.on_failure.as_deref());
+        match (old.on_failure.as_deref(), new.on_failure.as_deref()) {
+            (None, None) => {}
+            (Some(old), Some(new)) => self.handler(of, [old, new]),
+            _ => self.work.push(format!("{of}: on_failure differs")),
+        }
         self.commands(of, &old.on_success, &new.on_success);
     }
 
-    fn breaker(&mut self, of: &str, old: &BreakerSettings, new: &BreakerSettings) {
-        let (count, new_count) = (&old.failure_threshold, &new.failure_threshold);
-        self.setting(of, "breaker.failure_threshold", count, new_count);
-        let (time, new_time) = (&old.recovery_timeout, &new.recovery_timeout);
-        self.setting(of, "breaker.recovery_timeout", time, new_time);
-        let (calls, new_calls) = (&old.half_open_max_calls, &new.half_open_max_calls);
-        self.setting(of, "breaker.half_open_max_calls", calls, new_calls);
-        self.setting(of, "breaker.when_open", &old.when_open, &new.when_open);
-        self.setting(of, "breaker.max_hold", &old.max_hold, &new.max_hold);
+    fn breaker(&mut self, of: &str, both: [&BreakerSettings; 2]) {
+        self.setting(of, "breaker.failure_threshold", both, |it| &it.failure_threshold);
+        self.setting(of, "breaker.recovery_timeout", both, |it| &it.recovery_timeout);
+        self.setting(of, "breaker.half_open_max_calls", both, |it| &it.half_open_max_calls);
+        self.setting(of, "breaker.when_open", both, |it| &it.when_open);
+        self.setting(of, "breaker.max_hold", both, |it| &it.max_hold);
     }
 
     /// Compares setting by setting, as a file writes them.
@@ -243,27 +244,14 @@ impl Differences {
             };
             let (old, new) = (value(&old), value(&new));
             if old != new {
-                self.settings.push(PolicyChange {
-                    of: of.to_owned(),
-                    setting: format!("retry_config.{name}"),
-                    old,
-                    new,
-                });
+                self.change(of, &format!("retry_config.{name}"), old, new);
             }
         }
     }
 
-    fn handler(&mut self, of: &str, old: Option<&Handler>, new: Option<&Handler>) {
-        match (old, new) {
-            (None, None) => {}
-            (Some(old), Some(new)) => {
-                let (rounds, new_rounds) = (&old.max_attempts, &new.max_attempts);
-                self.setting(of, "on_failure.max_attempts", rounds, new_rounds);
-                let (fails, new_fails) = (&old.fail_workflow, &new.fail_workflow);
-                self.setting(of, "on_failure.fail_workflow", fails, new_fails);
-                self.commands(of, &old.commands, &new.commands);
-            }
-            _ => self.work.push(format!("{of}: on_failure differs")),
-        }
+    fn handler(&mut self, of: &str, both: [&Handler; 2]) {
+        self.setting(of, "on_failure.max_attempts", both, |it| &it.max_attempts);
+        self.setting(of, "on_failure.fail_workflow", both, |it| &it.fail_workflow);
+        self.commands(of, &both[0].commands, &both[1].commands);
     }
 }
