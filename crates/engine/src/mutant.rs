@@ -1,84 +1,75 @@
-//! Mistakes made on purpose, one at a time: a test of the tests.
+//! Deliberate faults, one at a time, to test whether the tests notice them.
 //!
-//! Engine and runner make them where the code says `mutant::is(Mutant::…)`. Without the feature `mutants`
-//! that is always false and no mistake is compiled; with it, only the thread that has chosen one makes it.
+//! Engine and runner commit a fault where the code says `mutant::is(Mutant::…)`. Without the feature `mutants`
+//! that is a constant `false`, and no fault is compiled. With it, only the thread that has chosen a fault
+//! commits it.
 
-/// A mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutant {
-    /// One retry more than is allowed.
+    /// A command gets one retry more than allowed.
     ExtraAttempt,
-    /// Jitter that does not follow from the seed.
+    /// Jitter does not follow from the seed.
     UnseededJitter,
-    /// A delay budget that is never used up.
+    /// A delay budget is never used up.
     BudgetIgnored,
-    /// An open breaker lets everything through.
+    /// An open breaker admits every attempt.
     BreakerIgnored,
-    /// After somebody has gone on with a job, retries are charged to no pool.
+    /// Retries of a resumed job are not charged to its pool.
     PoolIgnoredAfterResume,
-    /// Waits begin anew when somebody goes on with a job.
+    /// A resume starts every wait again.
     WaitRestartedOnResume,
     /// A retry starts a tenth of a second before it is due.
     EarlyRetry,
-    /// A report about an attempt that is over counts for another one.
+    /// A report about an ended attempt counts for another attempt.
     LateReportCounted,
-    /// A dead letter is not counted.
     DeadLetterNotCounted,
-    /// What is decided is done before it is on the disk.
+    /// The runner acts on events before they are on disk.
     ActsBeforeCommit,
-    /// The keeper forgets the end of an attempt before it is on the disk.
+    /// The keeper discards the result of an attempt before it is on disk.
     ResultDiscardedBeforeCommit,
-    /// A write that failed is taken for one that did not.
+    /// A failed write counts as a successful one.
     FailedWriteIgnored,
-    /// An attempt whose fate nobody knows is begun once more.
+    /// An attempt whose fate is unknown is begun a second time.
     UnknownAttemptRestarted,
-    /// Whatever a keeper still runs is taken for gone after a takeover.
+    /// After a reconnect, the attempts that the keeper still runs count as vanished.
     TakeoverLosesRunning,
     /// A command asks the breaker of the request that its item has sent before.
     WrongBreaker,
-    /// A keeper is told to forget an attempt whose end is being written.
+    /// The keeper discards the result of an attempt while its end is being written.
     ResultDiscardedDuringCommit,
-    /// Whoever leaves begins no command that gives items, and waits for it.
+    /// A suspending runner waits for an input command that it never begins.
     NeverSuspends,
-    /// A result that was taken while nobody ran the job is thrown away.
+    /// A webhook result that arrived while no process ran the job is lost.
     OfflineResultLost,
-    /// The result of an attempt is not told to its breaker.
+    /// The breaker does not receive the result of an attempt.
     BreakerReportLost,
-    /// A process starts what it knows to be held, because its own facts are not on the disk yet.
+    /// A process ignores its own breaker facts until they are on disk.
     UnwrittenFactsIgnored,
-    /// A process probes without the claim.
+    /// A process probes without holding the probe claim.
     ProbeWithoutClaim,
     /// A hold is charged to the pool.
     HoldCharged,
 }
 
-impl Mutant {
-    /// Those that were thought of.
-    pub const HYPOTHETICAL: [Self; 18] = [
-        Self::ExtraAttempt,
-        Self::UnseededJitter,
-        Self::BudgetIgnored,
-        Self::BreakerIgnored,
-        Self::PoolIgnoredAfterResume,
-        Self::WaitRestartedOnResume,
-        Self::EarlyRetry,
-        Self::LateReportCounted,
-        Self::DeadLetterNotCounted,
-        Self::ActsBeforeCommit,
-        Self::ResultDiscardedBeforeCommit,
-        Self::FailedWriteIgnored,
-        Self::UnknownAttemptRestarted,
-        Self::TakeoverLosesRunning,
-        Self::BreakerReportLost,
-        Self::UnwrittenFactsIgnored,
-        Self::ProbeWithoutClaim,
-        Self::HoldCharged,
-    ];
-
-    /// Those that we have really made, and mended.
-    pub const PAST_BUGS: [Self; 4] =
-        [Self::WrongBreaker, Self::ResultDiscardedDuringCommit, Self::NeverSuspends, Self::OfflineResultLost];
+/// Whether the current thread commits this fault: never, without the feature `mutants`.
+#[cfg(not(feature = "mutants"))]
+#[inline]
+#[must_use]
+pub const fn is(_: Mutant) -> bool {
+    false
 }
+
+#[cfg(not(feature = "mutants"))]
+#[inline]
+#[must_use]
+pub(crate) const fn another() -> u64 {
+    0
+}
+
+#[cfg(feature = "mutants")]
+pub(crate) use chosen::another;
+#[cfg(feature = "mutants")]
+pub use chosen::{choose, is};
 
 #[cfg(feature = "mutants")]
 mod chosen {
@@ -91,40 +82,52 @@ mod chosen {
         static DRAWN: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// From now on this thread makes this mistake, or none.
+    impl Mutant {
+        /// Faults that could have been made.
+        pub const HYPOTHETICAL: [Self; 18] = [
+            Self::ExtraAttempt,
+            Self::UnseededJitter,
+            Self::BudgetIgnored,
+            Self::BreakerIgnored,
+            Self::PoolIgnoredAfterResume,
+            Self::WaitRestartedOnResume,
+            Self::EarlyRetry,
+            Self::LateReportCounted,
+            Self::DeadLetterNotCounted,
+            Self::ActsBeforeCommit,
+            Self::ResultDiscardedBeforeCommit,
+            Self::FailedWriteIgnored,
+            Self::UnknownAttemptRestarted,
+            Self::TakeoverLosesRunning,
+            Self::BreakerReportLost,
+            Self::UnwrittenFactsIgnored,
+            Self::ProbeWithoutClaim,
+            Self::HoldCharged,
+        ];
+
+        /// Faults that were in the code once, and were fixed.
+        pub const PAST_BUGS: [Self; 4] = [
+            Self::WrongBreaker,
+            Self::ResultDiscardedDuringCommit,
+            Self::NeverSuspends,
+            Self::OfflineResultLost,
+        ];
+    }
+
+    /// Makes the current thread commit this fault from now on, or none.
     pub fn choose(mutant: Option<Mutant>) {
         CHOSEN.set(mutant);
     }
 
-    /// Whether this thread makes a mistake.
     #[must_use]
     pub fn is(mutant: Mutant) -> bool {
         CHOSEN.get() == Some(mutant)
     }
 
-    /// A number that is another one each time.
+    /// A number that differs from call to call.
     #[must_use]
-    pub fn another() -> u64 {
+    pub(crate) fn another() -> u64 {
         DRAWN.set(DRAWN.get().wrapping_add(0x9e37_79b9_7f4a_7c15));
         DRAWN.get()
     }
-}
-
-#[cfg(feature = "mutants")]
-pub use chosen::{another, choose, is};
-
-/// Whether a mistake is made: never.
-#[cfg(not(feature = "mutants"))]
-#[inline]
-#[must_use]
-pub const fn is(_: Mutant) -> bool {
-    false
-}
-
-/// A number that nobody asks for.
-#[cfg(not(feature = "mutants"))]
-#[inline]
-#[must_use]
-pub const fn another() -> u64 {
-    0
 }

@@ -1,8 +1,8 @@
-//! Whether attempts may start: the breakers of a store as all jobs of a process see them.
+//! [`AdmissionControl`]: the breakers of a store as all jobs of one process see them.
 //!
-//! Pure: [`AdmissionControl::tick`] sets the time, the caller reads and writes records. A breaker's state
-//! is the fold of what is on disk plus the facts of this process that are still being written, so a process
-//! never starts what it knows to be held.
+//! Pure: the caller sets the time with [`AdmissionControl::tick`], and reads and writes the records. The state
+//! of a breaker is the fold of what is on disk plus the facts of this process that are still being written,
+//! so a process never starts an attempt that it knows to be held.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use std::sync::Arc;
 use undaunted_policy::{BreakerSettings, Timestamp};
 
 use super::journal::BreakerJournal;
-use super::known::{KnownBreaker, ProbeOwner, Sealed};
 use super::record::{BreakerFact, BreakerRecord};
 use super::report::BreakerReport;
 use super::state::{BreakerChange, BreakerState};
+use super::tracked::{ProbeOwner, SealedFacts, TrackedBreaker};
 use crate::mutant::{self, Mutant};
 
-/// Decides for all jobs of a process whether an attempt may start; tracks holds, releases and probes.
+/// Decides for all jobs of a process whether an attempt may start, and keeps track of releases and probes.
 #[derive(Clone, Debug, Default)]
 pub struct AdmissionControl {
     pub(super) now: Timestamp,
-    pub(super) known: BTreeMap<Arc<str>, KnownBreaker>,
+    pub(super) breakers: BTreeMap<Arc<str>, TrackedBreaker>,
     stale: BTreeSet<Arc<str>>,
     pub(super) awaited: BTreeSet<Arc<str>>,
-    /// By job: the breakers it uses.
+    /// The breakers that each job uses.
     pub(super) jobs: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
     /// Breakers that may admit starts they refused before, so waiting jobs must be woken.
     pub(super) changed: BTreeSet<Arc<str>>,
-    pub(super) turned: Vec<(Arc<str>, BreakerChange)>,
+    pub(super) transitions: Vec<(Arc<str>, BreakerChange)>,
 }
 
 impl AdmissionControl {
@@ -49,9 +49,9 @@ impl AdmissionControl {
 
     /// Replaces what is known of a breaker with its folded journal.
     pub fn load(&mut self, name: &Arc<str>, mut journal: BreakerJournal) {
-        let known = self.known.entry(Arc::clone(name)).or_default();
+        let known = self.breakers.entry(Arc::clone(name)).or_default();
         journal.changes.retain(|(_, it)| it.change.is_transition());
-        let is_read = |it: &Sealed| it.reached.is_some_and(|at| at <= journal.version);
+        let is_read = |it: &SealedFacts| it.reached.is_some_and(|at| at <= journal.version);
         known.sealed.retain(|it| !is_read(it));
         known.journal = journal;
         known.is_stale = true;
@@ -63,7 +63,7 @@ impl AdmissionControl {
     /// Adds newer journal records. Returns false if some are missing because the journal was trimmed: then
     /// the whole journal must be read and passed to [`Self::load`].
     pub fn extend(&mut self, name: &str, records: impl IntoIterator<Item = (u64, BreakerRecord)>) -> bool {
-        let Some((name, known)) = entry(&mut self.known, name) else {
+        let Some((name, known)) = entry(&mut self.breakers, name) else {
             return false;
         };
         for (version, record) in records {
@@ -73,8 +73,8 @@ impl AdmissionControl {
             if let Some(own) = known.position(record.job.as_deref(), record.seq) {
                 known.sealed.remove(own);
             }
-            let turned = known.stored(version, &record).into_iter();
-            self.turned.extend(turned.map(|change| (Arc::clone(&name), change)));
+            let transitions = known.add_record(version, &record).into_iter();
+            self.transitions.extend(transitions.map(|change| (Arc::clone(&name), change)));
         }
         if known.refresh(self.now) || known.state.is_open_or_half_open() {
             self.changed.insert(name);
@@ -85,12 +85,13 @@ impl AdmissionControl {
     /// The facts of a commit are on disk, at journal version `reached` if the store returned it. Returns
     /// false if the journal must be read because it may hold unknown facts.
     pub fn acknowledge(&mut self, name: &str, job: &str, seq: u64, reached: Option<u64>) -> bool {
-        let Some((name, known)) = entry(&mut self.known, name) else {
+        let Some((name, known)) = entry(&mut self.breakers, name) else {
             return true;
         };
         let is_answered = reached.is_some();
         let Some(reached) = reached.filter(|reached| *reached > known.journal.version) else {
-            // The fold has these facts, or will when the journal is read; kept here they would count twice.
+            // The fold has these facts, or will have when the journal is read. Kept here, they would count
+            // twice.
             if let Some(own) = known.position(Some(job), Some(seq)) {
                 known.sealed.remove(own);
                 known.is_stale = true;
@@ -108,9 +109,9 @@ impl AdmissionControl {
             }
             return false;
         }
-        if let Some(Sealed { record, .. }) = known.sealed.remove(own) {
-            let turned = known.stored(reached, &record).into_iter();
-            self.turned.extend(turned.map(|change| (Arc::clone(&name), change)));
+        if let Some(SealedFacts { record, .. }) = known.sealed.remove(own) {
+            let transitions = known.add_record(reached, &record).into_iter();
+            self.transitions.extend(transitions.map(|change| (Arc::clone(&name), change)));
             if known.state.is_open_or_half_open() {
                 self.changed.insert(Arc::clone(&name));
             }
@@ -121,7 +122,7 @@ impl AdmissionControl {
 
     pub fn refresh(&mut self) {
         for name in std::mem::take(&mut self.stale) {
-            let known = self.known.get_mut(&name);
+            let known = self.breakers.get_mut(&name);
             if known.is_some_and(|known| known.refresh(self.now)) {
                 self.changed.insert(name);
             }
@@ -129,21 +130,21 @@ impl AdmissionControl {
     }
 
     pub fn names(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.known.keys()
+        self.breakers.keys()
     }
 
     pub fn get(&self, name: &str) -> Option<&BreakerState> {
-        self.known.get(name).map(|known| &known.state)
+        self.breakers.get(name).map(|known| &known.state)
     }
 
     /// The version of the known journal, and how many of its records are not folded.
     pub fn version(&self, name: &str) -> Option<(u64, u64)> {
-        let known = self.known.get(name)?;
+        let known = self.breakers.get(name)?;
         Some((known.journal.version, known.journal.unfolded))
     }
 
     pub fn fold(&self, name: &str) -> Option<BreakerFact> {
-        Some(self.known.get(name)?.journal.folded())
+        Some(self.breakers.get(name)?.journal.folded())
     }
 
     /// Counts a job's report at once; it is written when the job's facts are sealed.
@@ -151,7 +152,7 @@ impl AdmissionControl {
         let name = Arc::clone(report.breaker());
         self.add_user(&name, job);
         let now = self.now;
-        let Some(known) = self.known.get_mut(&name) else {
+        let Some(known) = self.breakers.get_mut(&name) else {
             return;
         };
         if let BreakerReport::Started { .. } = report
@@ -173,16 +174,16 @@ impl AdmissionControl {
 
     fn note_fact(&mut self, name: &Arc<str>, job: &Arc<str>, fact: BreakerFact) {
         let now = self.now;
-        let Some(known) = self.known.get_mut(name) else {
+        let Some(known) = self.breakers.get_mut(name) else {
             return;
         };
         let mut changed = known.refresh(now);
         let before = known.state.clone();
         if !mutant::is(Mutant::UnwrittenFactsIgnored) {
-            let _ = known.state.take(Some(job), &fact);
+            let _ = known.state.apply_fact(Some(job), &fact);
         }
         BreakerFact::add(known.open.entry(Arc::clone(job)).or_default(), fact);
-        changed |= known.follow(&before, now);
+        changed |= known.update_releases(&before, now);
         if changed {
             self.changed.insert(Arc::clone(name));
         }
@@ -190,52 +191,51 @@ impl AdmissionControl {
 
     /// Takes the open facts of a job, to be appended together with the job's records up to `seq`.
     pub fn seal(&mut self, name: &str, job: &str, seq: u64) -> Option<BreakerRecord> {
-        let (name, known) = entry(&mut self.known, name)?;
+        let (name, known) = entry(&mut self.breakers, name)?;
         let mut facts = known.open.remove(job)?;
-        // Until a journal exists every record has the settings: this one may overtake the others, or they
-        // may be lost.
+        // Until a journal exists every record has the settings, because this one may be written before the
+        // others, or the others may be lost.
         if known.journal.version == 0 {
             let (at, settings) = (self.now, known.state.settings);
             facts.insert(0, BreakerFact::Configured { at, settings });
         }
         let record = BreakerRecord { job: Some(job.to_owned()), seq: Some(seq), facts };
-        known.sealed.push_back(Sealed { record: record.clone(), reached: None });
+        known.sealed.push_back(SealedFacts { record: record.clone(), reached: None });
         if known.state.is_open_or_half_open() {
             // A probe that waited for the previous result to be sealed may start.
             self.changed.insert(Arc::clone(&name));
         }
         if known.sealed.len() > 1 || !known.open.is_empty() {
-            // Jobs seal their facts in another order than they reported them.
+            // Jobs may seal their facts in another order than they reported them.
             known.is_stale = true;
             self.stale.insert(name);
         }
         Some(record)
     }
 
-    /// The facts of a commit that is not known to be on disk.
+    /// The sealed facts of a commit that has not been acknowledged.
     pub fn sealed(&self, name: &str, job: &str, seq: u64) -> Option<&BreakerRecord> {
-        let known = self.known.get(name)?;
-        let place = known.position(Some(job), Some(seq))?;
-        Some(&known.sealed.get(place)?.record)
+        let known = self.breakers.get(name)?;
+        let index = known.position(Some(job), Some(seq))?;
+        Some(&known.sealed.get(index)?.record)
     }
 
-    /// Forgets a job and its unwritten facts. Returns the breakers that no job uses any more; they are
-    /// forgotten too.
+    /// Removes a job and its unwritten facts, and the breakers that no other job uses; returns those.
     pub fn remove_job(&mut self, job: &Arc<str>) -> Vec<Arc<str>> {
         let mut unused = Vec::new();
         for name in self.jobs.remove(job).unwrap_or_default() {
-            self.take_back(&name, job);
-            let Some(known) = self.known.get_mut(&name) else {
+            self.withdraw_offer(&name, job);
+            let Some(known) = self.breakers.get_mut(&name) else {
                 continue;
             };
             known.users.remove(job);
-            let own = |it: &Sealed| it.record.job.as_deref() == Some(&**job);
+            let own = |it: &SealedFacts| it.record.job.as_deref() == Some(&**job);
             let before = known.sealed.len();
             known.sealed.retain(|it| !own(it));
             let dropped = known.open.remove(job).is_some() || known.sealed.len() < before;
             known.is_stale |= dropped;
             if known.users.is_empty() && known.prober != ProbeOwner::Ours {
-                self.known.remove(&name);
+                self.breakers.remove(&name);
                 unused.push(name);
             } else if known.refresh(self.now) {
                 self.changed.insert(name);
@@ -244,9 +244,9 @@ impl AdmissionControl {
         unused
     }
 
-    /// Registers a job as a user of a breaker until the job is forgotten.
+    /// Registers a job as a user of a breaker until the job is removed.
     pub fn add_user(&mut self, name: &Arc<str>, job: &Arc<str>) {
-        if let Some(known) = self.known.get_mut(name)
+        if let Some(known) = self.breakers.get_mut(name)
             && !known.users.contains(job)
         {
             known.users.insert(Arc::clone(job));
@@ -256,17 +256,17 @@ impl AdmissionControl {
     }
 
     pub fn users(&self, name: &str) -> impl Iterator<Item = &Arc<str>> {
-        let known = self.known.get(name).into_iter();
+        let known = self.breakers.get(name).into_iter();
         known.flat_map(|known| &known.users)
     }
 
     pub fn has_changes(&self) -> bool {
-        !self.changed.is_empty() || !self.turned.is_empty()
+        !self.changed.is_empty() || !self.transitions.is_empty()
     }
 
     /// Transitions that have reached the disk since the last call.
     pub fn take_transitions(&mut self) -> Vec<(Arc<str>, BreakerChange)> {
-        std::mem::take(&mut self.turned)
+        std::mem::take(&mut self.transitions)
     }
 }
 
@@ -277,9 +277,9 @@ impl From<BreakerState> for BreakerJournal {
 }
 
 fn entry<'k>(
-    known: &'k mut BTreeMap<Arc<str>, KnownBreaker>,
+    known: &'k mut BTreeMap<Arc<str>, TrackedBreaker>,
     name: &str,
-) -> Option<(Arc<str>, &'k mut KnownBreaker)> {
+) -> Option<(Arc<str>, &'k mut TrackedBreaker)> {
     let (name, _) = known.get_key_value(name)?;
     let name = Arc::clone(name);
     let known = known.get_mut(&name)?;

@@ -1,4 +1,4 @@
-//! Folding the journal of a breaker, including one whose beginning was trimmed.
+//! Folds the journal of a breaker, including one whose beginning was trimmed.
 
 use super::record::{BreakerFact, BreakerRecord};
 use super::state::{BreakerChange, BreakerState};
@@ -8,7 +8,7 @@ pub const HISTORY: usize = 64;
 
 /// A folded breaker journal.
 ///
-/// Facts are applied in journal order, starting with the latest [`BreakerFact::Folded`] if the beginning was
+/// Facts are applied in journal order, starting from the latest [`BreakerFact::Folded`] if the beginning was
 /// trimmed. That record may follow facts it does not cover, since other processes append at any time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BreakerJournal {
@@ -24,18 +24,18 @@ impl BreakerJournal {
     pub fn fold(records: &[(u64, BreakerRecord)]) -> Self {
         let mut journal = Self::default();
         let first = records.first().map_or(1, |(version, _)| *version);
-        let mut rest = records;
+        let mut unfolded = records;
         if first > 1
             && let Some((upto, state, history)) = latest_fold(records)
         {
             journal.state = state.clone();
             let changes = history.iter().map(|change| (None, change.clone()));
             journal.changes = changes.collect();
-            let behind = records.iter().position(|(version, _)| *version > upto);
-            rest = behind.and_then(|at| records.get(at..)).unwrap_or_default();
+            let after = records.iter().position(|(version, _)| *version > upto);
+            unfolded = after.and_then(|index| records.get(index..)).unwrap_or_default();
             journal.version = upto;
         }
-        for (version, record) in rest {
+        for (version, record) in unfolded {
             journal.add(*version, record);
         }
         journal

@@ -1,6 +1,6 @@
 //! The records of a breaker's journal: facts.
 //!
-//! Numbers of variants and fields are part of the stored format: they are added, never used again.
+//! Numbers of variants and fields are part of the stored format: they are added, never reused.
 
 use minicbor::{Decode, Encode};
 use undaunted_policy::{BreakerSettings, Timestamp};
@@ -15,8 +15,8 @@ pub struct BreakerRecord {
     /// `None` for operators and housekeeping.
     #[n(0)]
     pub job: Option<String>,
-    /// Length of that job's journal with the commit. Job and number tell a process its own facts from those
-    /// of others.
+    /// The length of that job's journal with the commit. By job and number a process tells its own facts from
+    /// those of others.
     #[n(1)]
     pub seq: Option<u64>,
     #[n(2)]
@@ -25,7 +25,7 @@ pub struct BreakerRecord {
 
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum BreakerFact {
-    /// Settings of a submission; the latest win.
+    /// The settings of a submission. The latest apply.
     #[n(0)]
     Configured {
         #[cbor(n(0), with = "codec::time")]
@@ -33,7 +33,7 @@ pub enum BreakerFact {
         #[cbor(n(1), encode_with = "encode_settings", decode_with = "decode_settings")]
         settings: BreakerSettings,
     },
-    /// Consecutive attempts that ended alike.
+    /// Consecutive attempts that ended with the same signal.
     #[n(1)]
     Reported {
         #[cbor(n(0), with = "codec::time")]
@@ -63,13 +63,13 @@ pub enum BreakerFact {
         #[n(1)]
         generation: u32,
     },
-    /// By an operator.
+    /// An operator opened the breaker.
     #[n(4)]
     Tripped {
         #[cbor(n(0), with = "codec::time")]
         at: Timestamp,
     },
-    /// By an operator.
+    /// An operator closed the breaker.
     #[n(5)]
     Reset {
         #[cbor(n(0), with = "codec::time")]
@@ -83,10 +83,10 @@ pub enum BreakerFact {
         #[cbor(n(1), with = "codec::time")]
         until: Timestamp,
     },
-    /// A record of releases that stored the whole state each time.
+    /// From releases that stored the whole state with each change.
     #[n(7)]
     State(#[n(0)] Box<BreakerChange>),
-    /// All records up to `upto` come to `state`, so they may be trimmed. Changes nothing.
+    /// All records up to `upto` fold to `state`, so they may be trimmed. Changes nothing.
     #[n(8)]
     Folded {
         #[n(0)]
@@ -121,8 +121,8 @@ impl BreakerRecord {
 }
 
 impl BreakerFact {
-    /// Adds a fact to those of the same commit. Merges equal results, so that a thousand successes cost as
-    /// much as one.
+    /// Adds a fact to those of the same commit. Merges equal results, so that a thousand successes take as
+    /// much space as one.
     pub(super) fn add(facts: &mut Vec<Self>, fact: Self) {
         if let (
             Some(Self::Reported {

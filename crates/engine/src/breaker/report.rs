@@ -1,4 +1,4 @@
-//! What a job tells the breakers of its commands.
+//! What a job reports to the breakers of its commands.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use undaunted_policy::{Health, Ticket, Timestamp};
 
 use super::record::BreakerFact;
 
-/// What a job tells a breaker; written as a fact in the same append as the job's records it follows from.
+/// Written as a fact in the same append as the job's record that it follows from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BreakerReport {
     Started { breaker: Arc<str>, ticket: Ticket },
@@ -49,7 +49,7 @@ impl BreakerReport {
         matches!(self, Self::Ended { ticket, .. } if ticket.probe)
     }
 
-    /// A start that is no probe says nothing about the target and gives no fact.
+    /// The start of an ordinary attempt says nothing about the target and gives no fact.
     pub(super) const fn fact(&self, at: Timestamp) -> Option<BreakerFact> {
         match *self {
             Self::Started { ticket, .. } if ticket.probe => {

@@ -10,8 +10,8 @@ use super::report::TargetSignal;
 use crate::event::codec;
 use crate::mutant::{self, Mutant};
 
-/// Bounds the loop over the failures of one fact.
-const MOST_AT_ONCE: u32 = 1 << 20;
+/// Bounds the loop over the failures of one fact, whose number a damaged journal may make large.
+const MAX_FAILURES: u32 = 1 << 20;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BreakerState {
@@ -34,7 +34,7 @@ pub struct BreakerChange {
     pub change: BreakerChangeKind,
     /// `None` if an operator changed it.
     pub job: Option<String>,
-    /// Length of that job's journal with the commit.
+    /// The length of that job's journal with the commit.
     pub seq: Option<u64>,
     /// Consecutive failures that opened it; 0 if a probe, a rule or an operator did.
     pub failures: u32,
@@ -51,7 +51,7 @@ pub enum BreakerChangeKind {
     /// Resets the failure count.
     #[n(2)]
     Succeeded,
-    /// By consecutive failures or a failed probe.
+    /// After consecutive failures or a failed probe.
     #[n(3)]
     Opened,
     /// By a rule or an operator.
@@ -89,14 +89,14 @@ impl BreakerState {
     /// The only function that changes a breaker. Returns what changed.
     pub fn apply(&mut self, record: &BreakerRecord) -> Vec<BreakerChange> {
         let changes = record.facts.iter().filter_map(|fact| {
-            let mut change = self.take(record.job.as_deref(), fact)?;
+            let mut change = self.apply_fact(record.job.as_deref(), fact)?;
             change.seq = record.seq;
             Some(change)
         });
         changes.collect()
     }
 
-    pub(super) fn take(&mut self, job: Option<&str>, fact: &BreakerFact) -> Option<BreakerChange> {
+    pub(super) fn apply_fact(&mut self, job: Option<&str>, fact: &BreakerFact) -> Option<BreakerChange> {
         let before = self.failures();
         let was_closed = !self.is_open_or_half_open();
         let (at, change) = match fact {
@@ -154,7 +154,7 @@ impl BreakerState {
         })
     }
 
-    /// Ignores a probe from before the breaker opened again or was closed by hand.
+    /// Ignores a probe from before the breaker opened again or an operator closed it.
     fn probed(&mut self, job: Option<&str>, generation: u32, at: Timestamp) -> Option<BreakerChangeKind> {
         let (successes, change) = match self.breaker.circuit() {
             _ if generation != self.breaker.generation() => return None,
@@ -162,8 +162,7 @@ impl BreakerState {
             CircuitState::Open { .. } => (0, BreakerChangeKind::HalfOpened),
             CircuitState::HalfOpen { successes, .. } => (successes, BreakerChangeKind::Probed),
         };
-        let probing = true;
-        let circuit = CircuitState::HalfOpen { successes, probing };
+        let circuit = CircuitState::HalfOpen { successes, probing: true };
         self.breaker = Breaker::restored(circuit, generation);
         self.probe = Some(Probe { job: job.unwrap_or_default().to_owned(), since: at });
         Some(change)
@@ -188,7 +187,7 @@ impl BreakerState {
             }
             TargetSignal::Up => (Health::Up, 1),
             TargetSignal::Unknown => (Health::Unknown, 1),
-            TargetSignal::Down => (Health::Down, many.min(MOST_AT_ONCE)),
+            TargetSignal::Down => (Health::Down, many.min(MAX_FAILURES)),
         };
         let mut transition = None;
         for _ in 0..many {
@@ -211,7 +210,6 @@ impl BreakerState {
         })
     }
 
-    /// Open or half open.
     pub const fn is_open_or_half_open(&self) -> bool {
         !matches!(self.breaker.circuit(), CircuitState::Closed { .. })
     }
@@ -220,7 +218,7 @@ impl BreakerState {
         matches!(self.breaker.circuit(), CircuitState::HalfOpen { probing: true, .. })
     }
 
-    /// Asking changes nothing.
+    /// Whether an attempt may start. Asking changes nothing.
     pub fn admission(&self, now: Timestamp) -> Admission {
         if mutant::is(Mutant::BreakerIgnored) {
             return Admission::Go(Ticket::restored(self.breaker.generation(), false));

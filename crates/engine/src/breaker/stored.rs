@@ -1,5 +1,5 @@
 //! CBOR of breakers. Numbers of variants and fields are part of the stored format: they are added, never
-//! used again.
+//! reused.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use undaunted_policy::{Breaker, BreakerSettings, CircuitState, Timestamp, WhenOp
 use super::state::{BreakerChange, BreakerChangeKind, BreakerState, Probe};
 use crate::event::codec::{self, Decoded, Encoded};
 
-/// A change and the resulting state: a whole record of format 1, and a part of folded records.
+/// A change and the resulting state: a whole record in format 1, a part of a fold in format 2.
 #[derive(Encode, Decode)]
 struct StoredState {
     #[cbor(n(0), with = "codec::time")]

@@ -1,102 +1,123 @@
-//! Which starts are admitted, which jobs wait for a breaker, who probes, and which jobs are woken.
+//! Which starts are admitted, which jobs wait for a breaker, which one probes, and which are woken.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use undaunted_policy::{Admission as Answer, CircuitState, Ticket, Timestamp};
+use undaunted_policy::{Admission, CircuitState, Ticket, Timestamp};
 
 use super::admission::AdmissionControl;
-use super::answer::BreakerAnswer;
-use super::known::{KnownBreaker, ProbeOffer, ProbeOwner, StartAllowance};
-use super::release::Release;
+use super::release::StaggeredRelease;
 use super::state::Probe;
+use super::tracked::{ProbeOffer, ProbeOwner, StartAllowance, TrackedBreaker};
+
+/// The answer of a breaker to an attempt that is about to start; part of the input that starts it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum BreakerAnswer {
+    #[default]
+    NoBreaker,
+    Admitted {
+        breaker: Arc<str>,
+        /// Returned to the breaker with the result.
+        ticket: Ticket,
+    },
+    /// The attempt waits; it uses no attempt, budget or slot.
+    Held {
+        breaker: Arc<str>,
+        /// When the next probe may start, while the breaker is open.
+        until: Option<Timestamp>,
+        longest: Option<Duration>,
+    },
+    /// The command stops with `circuit_open`.
+    Refused { breaker: Arc<str> },
+}
 
 impl AdmissionControl {
-    /// Whether a start may go ahead. `left` is the item's remaining attempts, or `None` if another item of
-    /// the job should probe first. Registers the job as a user.
+    /// Whether an attempt may start. `left` is how many attempts its item has left, or `None` if another item
+    /// of the job should probe first. Registers the job as a user.
     pub fn admit(&mut self, name: &Arc<str>, job: &Arc<str>, left: Option<u64>) -> BreakerAnswer {
         self.add_user(name, job);
         let now = self.now;
         let breaker = Arc::clone(name);
-        let Some(known) = self.known.get_mut(name) else {
+        let Some(known) = self.breakers.get_mut(name) else {
             let ticket = Ticket::restored(0, false);
             return BreakerAnswer::Admitted { breaker, ticket };
         };
-        let held = |known: &KnownBreaker| BreakerAnswer::Held {
+        let held = |known: &TrackedBreaker| BreakerAnswer::Held {
             breaker: Arc::clone(name),
             until: known.state.until(),
             longest: known.state.settings.max_hold,
         };
         match known.state.admission(now) {
-            Answer::Go(ticket) if ticket.probe => {
+            Admission::Go(ticket) if ticket.probe => {
                 let ours = known.prober == ProbeOwner::Ours;
                 let best = known.ranking.first().map(|(Reverse(best), _)| *best);
                 let first = left.is_some_and(|left| best.is_none_or(|best| best <= left));
                 match (ours, known.refuses()) {
                     (true, true) => BreakerAnswer::Admitted { breaker, ticket },
-                    (true, false) if first && known.is_settled(ticket, now) => {
+                    (true, false) if first && known.may_start_probe(ticket, now) => {
                         BreakerAnswer::Admitted { breaker, ticket }
                     }
                     (false, true) => BreakerAnswer::Refused { breaker },
                     (_, false) => held(known),
                 }
             }
-            Answer::Go(ticket) => BreakerAnswer::Admitted { breaker, ticket },
-            Answer::Held { .. } => held(known),
-            Answer::Refused => BreakerAnswer::Refused { breaker },
+            Admission::Go(ticket) => BreakerAnswer::Admitted { breaker, ticket },
+            Admission::Held { .. } => held(known),
+            Admission::Refused => BreakerAnswer::Refused { breaker },
         }
     }
 
     pub fn allowance(&self, name: &str, job: &str) -> StartAllowance {
-        let Some(known) = self.known.get(name) else {
+        let Some(known) = self.breakers.get(name) else {
             return StartAllowance::Admits(u32::MAX);
         };
         match known.state.admission(self.now) {
-            Answer::Go(ticket) if ticket.probe => match known.prober {
+            Admission::Go(ticket) if ticket.probe => match known.prober {
                 ProbeOwner::Others if known.refuses() => StartAllowance::Refuses,
-                ProbeOwner::Ours | ProbeOwner::Unclaimed if known.is_settled(ticket, self.now) => {
+                ProbeOwner::Ours | ProbeOwner::Unclaimed if known.may_start_probe(ticket, self.now) => {
                     StartAllowance::AdmitsProbe
                 }
                 ProbeOwner::Others | ProbeOwner::Ours | ProbeOwner::Unclaimed => StartAllowance::Holds,
             },
-            Answer::Go(_) => {
+            Admission::Go(_) => {
                 let release = known.releases.get(job);
                 StartAllowance::Admits(release.map_or(u32::MAX, |release| release.allowed(self.now)))
             }
-            Answer::Held { .. } => StartAllowance::Holds,
-            Answer::Refused => StartAllowance::Refuses,
+            Admission::Held { .. } => StartAllowance::Holds,
+            Admission::Refused => StartAllowance::Refuses,
         }
     }
 
     /// Whether an item with this many attempts left may probe: no other job has one with more.
     pub fn ranks_first(&self, name: &str, left: u64) -> bool {
-        let best = self.known.get(name).and_then(|known| known.ranking.first());
+        let best = self.breakers.get(name).and_then(|known| known.ranking.first());
         best.is_none_or(|(Reverse(best), _)| *best <= left)
     }
 
     /// Whether starts fail while the breaker is open, instead of being held.
     pub fn refuses(&self, name: &str) -> bool {
-        self.known.get(name).is_some_and(KnownBreaker::refuses)
+        self.breakers.get(name).is_some_and(TrackedBreaker::refuses)
     }
 
     /// When the breaker admits more of a job by itself: its next probe or release.
     pub fn next_admission(&self, name: &str, job: &str) -> Option<Timestamp> {
-        let known = self.known.get(name)?;
-        let release = known.releases.get(job).and_then(Release::next);
+        let known = self.breakers.get(name)?;
+        let release = known.releases.get(job).and_then(StaggeredRelease::next);
         known.state.until().or(release)
     }
 
-    /// Replaces what a job has waiting for breakers.
+    /// Replaces the offers of a job.
     pub fn set_offers(&mut self, job: &Arc<str>, offers: &BTreeMap<Arc<str>, ProbeOffer>) {
         let names = self.jobs.get(job).into_iter().flatten();
         let gone = names.filter(|name| !offers.contains_key(*name)).cloned();
         for name in gone.collect::<Vec<_>>() {
-            self.take_back(&name, job);
+            self.withdraw_offer(&name, job);
         }
         for (name, offer) in offers {
             self.add_user(name, job);
-            let Some(known) = self.known.get_mut(name) else {
+            let Some(known) = self.breakers.get_mut(name) else {
                 continue;
             };
             self.awaited.insert(Arc::clone(name));
@@ -111,7 +132,7 @@ impl AdmissionControl {
             }
             if !known.state.is_open_or_half_open() && offer.held > 0 && !known.releases.contains_key(job) {
                 let timeout = known.state.settings.recovery_timeout;
-                let release = Release::new(self.now, timeout, offer.held, offer.draw);
+                let release = StaggeredRelease::new(self.now, timeout, offer.held, offer.draw);
                 known.releases.insert(Arc::clone(job), release);
             }
             if known.state.is_open_or_half_open() && known.ranking.first() != first.as_ref() {
@@ -120,8 +141,8 @@ impl AdmissionControl {
         }
     }
 
-    pub(super) fn take_back(&mut self, name: &Arc<str>, job: &Arc<str>) {
-        let Some(known) = self.known.get_mut(name) else {
+    pub(super) fn withdraw_offer(&mut self, name: &Arc<str>, job: &Arc<str>) {
+        let Some(known) = self.breakers.get_mut(name) else {
             return;
         };
         known.releases.remove(job);
@@ -138,27 +159,27 @@ impl AdmissionControl {
     }
 
     pub fn probe_owner(&self, name: &str) -> ProbeOwner {
-        self.known.get(name).map_or(ProbeOwner::Unclaimed, |it| it.prober)
+        self.breakers.get(name).map_or(ProbeOwner::Unclaimed, |it| it.prober)
     }
 
     pub fn set_probe_owner(&mut self, name: &Arc<str>, prober: ProbeOwner) {
-        if let Some(known) = self.known.get_mut(name) {
+        if let Some(known) = self.breakers.get_mut(name) {
             let before = std::mem::replace(&mut known.prober, prober);
             if before == ProbeOwner::Others && prober != ProbeOwner::Others {
                 self.changed.insert(Arc::clone(name));
             }
-            // Only a claim that was given up may have kept it. A breaker that no job has asked yet stays
-            // known, because an unknown breaker admits everything.
-            let let_go = before == ProbeOwner::Ours && prober != ProbeOwner::Ours;
-            if let_go && known.users.is_empty() {
-                self.known.remove(name);
+            // Our claim may have been the only reason to keep a breaker without users. One that no job has asked
+            // yet is kept, because an unknown breaker admits everything.
+            let gave_up_claim = before == ProbeOwner::Ours && prober != ProbeOwner::Ours;
+            if gave_up_claim && known.users.is_empty() {
+                self.breakers.remove(name);
             }
         }
     }
 
     /// When the first awaited breaker may be probed.
     pub fn next_probe(&self) -> Option<Timestamp> {
-        let awaited = self.awaited.iter().filter_map(|name| self.known.get(name));
+        let awaited = self.awaited.iter().filter_map(|name| self.breakers.get(name));
         let awaited = awaited.filter(|it| !it.ranking.is_empty());
         let until = awaited.filter_map(|it| it.state.until());
         until.filter(|until| *until > self.now).min()
@@ -167,7 +188,7 @@ impl AdmissionControl {
     /// Wakes the first-ranked job of every breaker whose recovery timeout has passed, once per opening.
     pub fn wake_due_probers(&mut self) {
         for name in &self.awaited {
-            let Some(known) = self.known.get_mut(name) else {
+            let Some(known) = self.breakers.get_mut(name) else {
                 continue;
             };
             let generation = known.state.breaker.generation();
@@ -180,7 +201,7 @@ impl AdmissionControl {
     }
 
     pub fn may_probe(&self, name: &str) -> bool {
-        self.known.get(name).is_some_and(|it| it.may_probe(self.now))
+        self.breakers.get(name).is_some_and(|it| it.may_probe(self.now))
     }
 
     pub const fn awaited(&self) -> &BTreeSet<Arc<str>> {
@@ -189,7 +210,7 @@ impl AdmissionControl {
 
     /// Whether this process still needs its probe claim: one of its jobs waits or probes.
     pub fn needs_claim(&self, name: &str) -> bool {
-        self.known.get(name).is_some_and(|known| {
+        self.breakers.get(name).is_some_and(|known| {
             let own = |probe: &Probe| known.users.contains(&*probe.job);
             let probes = known.state.probe.as_ref().is_some_and(own);
             let waits = known.state.is_open_or_half_open() && !known.ranking.is_empty();
@@ -197,26 +218,26 @@ impl AdmissionControl {
         })
     }
 
-    /// Whether no breaker holds or releases anything, so that the clock may be reset.
+    /// Whether no breaker holds or releases items, so that the caller may reset the clock.
     pub fn is_idle(&self) -> bool {
-        let mut known = self.known.values();
+        let mut known = self.breakers.values();
         known.all(|it| !it.state.is_open_or_half_open() && it.releases.is_empty())
     }
 
-    /// Jobs to wake since the last call: all that wait for a closed breaker, the first-ranked one if it may
-    /// be probed.
+    /// The jobs to wake since the last call: all that wait for a closed breaker, and the first-ranked one of a
+    /// breaker that may be probed.
     pub fn take_jobs_to_wake(&mut self) -> BTreeSet<Arc<str>> {
-        let mut awakened = BTreeSet::new();
+        let mut jobs = BTreeSet::new();
         for name in std::mem::take(&mut self.changed) {
-            let Some(known) = self.known.get(&name) else {
+            let Some(known) = self.breakers.get(&name) else {
                 continue;
             };
             if matches!(known.state.breaker.circuit(), CircuitState::Closed { .. }) || known.refuses() {
-                awakened.extend(known.waiting.keys().cloned());
+                jobs.extend(known.waiting.keys().cloned());
             } else if known.may_probe(self.now) && known.prober != ProbeOwner::Others {
-                awakened.extend(known.ranking.first().map(|(_, job)| Arc::clone(job)));
+                jobs.extend(known.ranking.first().map(|(_, job)| Arc::clone(job)));
             }
         }
-        awakened
+        jobs
     }
 }

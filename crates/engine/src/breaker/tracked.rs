@@ -1,23 +1,23 @@
-//! One breaker as a process sees it: what is on disk, what is being written, and which jobs wait.
+//! One breaker as a process sees it: the facts on disk, the facts being written, and the jobs that wait.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use undaunted_policy::{Admission as Answer, Ticket, Timestamp, WhenOpen};
+use undaunted_policy::{Admission, Ticket, Timestamp, WhenOpen};
 
 use super::journal::{BreakerJournal, HISTORY};
 use super::record::{BreakerFact, BreakerRecord};
-use super::release::Release;
+use super::release::StaggeredRelease;
 use super::state::{BreakerChange, BreakerState};
 use crate::mutant::{self, Mutant};
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct KnownBreaker {
+pub(super) struct TrackedBreaker {
     pub(super) journal: BreakerJournal,
-    /// Facts handed over to be written, oldest first.
-    pub(super) sealed: VecDeque<Sealed>,
-    /// Facts not handed over yet, by job.
+    /// Facts that the caller is writing, oldest first.
+    pub(super) sealed: VecDeque<SealedFacts>,
+    /// Facts that are not sealed yet, by job.
     pub(super) open: BTreeMap<Arc<str>, Vec<BreakerFact>>,
     /// `journal`, `sealed` and `open` together; decisions use this.
     pub(super) state: BreakerState,
@@ -28,17 +28,17 @@ pub(super) struct KnownBreaker {
     /// The generation for which the first-ranked job was woken.
     pub(super) announced: Option<u32>,
     pub(super) waiting: BTreeMap<Arc<str>, ProbeOffer>,
-    /// Jobs with an item that could probe, most attempts left first.
+    /// Jobs with an item that could probe, the one with the most attempts left first.
     pub(super) ranking: BTreeSet<(Reverse<u64>, Arc<str>)>,
     /// How each job's held items are released after the breaker has closed.
-    pub(super) releases: BTreeMap<Arc<str>, Release>,
+    pub(super) releases: BTreeMap<Arc<str>, StaggeredRelease>,
     pub(super) users: BTreeSet<Arc<str>>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Sealed {
+pub(super) struct SealedFacts {
     pub(super) record: BreakerRecord,
-    /// Set if the record is on disk, at this version at the latest, behind unknown facts of other
+    /// Set if the record is on disk, at this version at the latest, after unknown facts of other
     /// processes.
     pub(super) reached: Option<u64>,
 }
@@ -70,7 +70,7 @@ pub enum StartAllowance {
     Refuses,
 }
 
-impl KnownBreaker {
+impl TrackedBreaker {
     /// Recomputes a stale state. Returns whether circuit or settings changed.
     pub(super) fn refresh(&mut self, now: Timestamp) -> bool {
         if !std::mem::take(&mut self.is_stale) {
@@ -81,21 +81,21 @@ impl KnownBreaker {
         if self.first_seen.is_none_or(|(of, _)| of != generation) {
             self.first_seen = Some((generation, now));
         }
-        self.state = self.handed_over(now);
+        self.state = self.with_sealed(now);
         if mutant::is(Mutant::UnwrittenFactsIgnored) {
             self.state = self.on_disk(now);
-            return self.follow(&before, now);
+            return self.update_releases(&before, now);
         }
         for (job, facts) in &self.open {
             for fact in facts {
-                let _ = self.state.take(Some(job), fact);
+                let _ = self.state.apply_fact(Some(job), fact);
             }
         }
-        self.follow(&before, now)
+        self.update_releases(&before, now)
     }
 
-    /// The state once everything handed over is written.
-    fn handed_over(&self, now: Timestamp) -> BreakerState {
+    /// The state once all sealed facts are written.
+    fn with_sealed(&self, now: Timestamp) -> BreakerState {
         let mut state = self.on_disk(now);
         for sealed in &self.sealed {
             let _ = state.apply(&sealed.record);
@@ -103,8 +103,8 @@ impl KnownBreaker {
         state
     }
 
-    /// An opening in the future (the clock was set back) counts from when it was first seen, so none lasts
-    /// longer than its recovery timeout.
+    /// The state on disk. An opening in the future (the clock was set back) counts from when this process
+    /// first saw it, so that no opening lasts longer than its recovery timeout.
     fn on_disk(&self, now: Timestamp) -> BreakerState {
         let state = self.journal.state.clone();
         let generation = state.breaker.generation();
@@ -113,14 +113,14 @@ impl KnownBreaker {
     }
 
     /// Starts releases if the breaker has closed. Returns whether circuit or settings changed.
-    pub(super) fn follow(&mut self, before: &BreakerState, now: Timestamp) -> bool {
+    pub(super) fn update_releases(&mut self, before: &BreakerState, now: Timestamp) -> bool {
         if self.state.is_open_or_half_open() {
             self.releases.clear();
         } else if before.is_open_or_half_open() {
             let timeout = self.state.settings.recovery_timeout;
             let held = self.waiting.iter().filter(|(_, offer)| offer.held > 0);
             let releases = held.map(|(job, offer)| {
-                let release = Release::new(now, timeout, offer.held, offer.draw);
+                let release = StaggeredRelease::new(now, timeout, offer.held, offer.draw);
                 (Arc::clone(job), release)
             });
             self.releases = releases.collect();
@@ -130,22 +130,22 @@ impl KnownBreaker {
 
     pub(super) fn may_probe(&self, now: Timestamp) -> bool {
         let answer = self.state.admission(now);
-        matches!(answer, Answer::Go(ticket) if ticket.probe && self.is_settled(ticket, now))
+        matches!(answer, Admission::Go(ticket) if ticket.probe && self.may_start_probe(ticket, now))
     }
 
-    /// Whether a probe may start by what was handed over, too, which is written in order. Open facts may be
-    /// overtaken by those of other jobs: a probe started before the previous result is sealed could make
-    /// two run at once. Starts that are refused instead of held do not wait for that.
-    pub(super) fn is_settled(&self, ticket: Ticket, now: Timestamp) -> bool {
-        self.refuses() || self.handed_over(now).admission(now) == Answer::Go(ticket)
+    /// Whether the sealed facts alone admit the probe, too. Sealed facts are written in order, but facts of
+    /// other jobs may be written before open ones, so a probe that starts before the previous result is
+    /// sealed could make two run at once. A breaker that refuses instead of holding does not wait for that.
+    pub(super) fn may_start_probe(&self, ticket: Ticket, now: Timestamp) -> bool {
+        self.refuses() || self.with_sealed(now).admission(now) == Admission::Go(ticket)
     }
 
     pub(super) fn refuses(&self) -> bool {
         self.state.settings.when_open == WhenOpen::Fail
     }
 
-    /// Takes over a record that is on disk; returns its transitions.
-    pub(super) fn stored(&mut self, version: u64, record: &BreakerRecord) -> Vec<BreakerChange> {
+    /// Adds a record that is on disk; returns its transitions.
+    pub(super) fn add_record(&mut self, version: u64, record: &BreakerRecord) -> Vec<BreakerChange> {
         self.journal.add(version, record);
         let fresh = self.journal.changes.iter();
         let fresh = fresh.filter(|(at, change)| *at == Some(version) && change.change.is_transition());
@@ -159,7 +159,7 @@ impl KnownBreaker {
     }
 
     pub(super) fn position(&self, job: Option<&str>, seq: Option<u64>) -> Option<usize> {
-        let own = |it: &Sealed| it.record.job.as_deref() == job && it.record.seq == seq;
+        let own = |it: &SealedFacts| it.record.job.as_deref() == job && it.record.seq == seq;
         let found = self.sealed.iter().position(own);
         found.filter(|_| job.is_some())
     }
