@@ -1,9 +1,9 @@
 //! The catalog of a store: registered steps, and the list of flows.
 //!
-//! It has a journal of its own. What happened in a flow is in the journal of the flow's job.
+//! It is an aggregate with a journal of its own. What happens in a flow is in the journal of the flow's job.
 
-mod known;
 mod record;
+mod state;
 
-pub use known::{Catalog, FlowEntry, FlowLifecycle, StepHealth};
 pub use record::{CatalogEvent, CatalogRecord, FlowStatus};
+pub use state::{Catalog, FlowEntry, FlowLifecycle, StepHealth};

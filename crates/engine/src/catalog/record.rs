@@ -33,13 +33,13 @@ pub enum CatalogEvent {
         #[n(1)]
         definition: String,
     },
-    /// The step can no longer be planned. Flows that have it keep it.
+    /// New flows cannot use the step any more. Flows that have it keep it.
     #[n(2)]
     StepUnregistered {
         #[n(0)]
         id: String,
     },
-    /// A health check gave another result than the one before.
+    /// The result of a health check differs from the previous one.
     #[n(3)]
     StepHealthChanged {
         #[n(0)]
@@ -57,7 +57,7 @@ pub enum CatalogEvent {
         /// When it was submitted.
         #[cbor(n(1), with = "codec::time")]
         since: Timestamp,
-        /// Empty means: keep the labels of a known flow.
+        /// If empty, a known flow keeps its labels.
         #[n(2)]
         labels: Vec<(String, String)>,
         /// The flow whose step started this one.

@@ -32,7 +32,7 @@ impl AttemptId {
     }
 }
 
-/// On disk before the attempt begins.
+/// Is on disk before the executor begins the attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct AttemptStarted {
     #[n(0)]
@@ -53,14 +53,14 @@ pub struct AttemptSucceeded {
     pub took: Duration,
     #[n(2)]
     pub next: Option<CommandId>,
-    /// Only where something depends on it.
+    /// Only if a value or a report needs it.
     #[n(3)]
     pub output: Option<String>,
     #[n(4)]
     pub stdout: Option<SpooledPart>,
     #[n(5)]
     pub stderr: Option<SpooledPart>,
-    /// Processes it left running; `None` is 0.
+    /// How many processes it left running; `None` is 0.
     #[n(6)]
     pub left: Option<u32>,
 }
@@ -75,13 +75,13 @@ pub struct AttemptFailed {
     pub cause: FailureCause,
     #[cbor(n(3), with = "codec::class")]
     pub class: FailureClass,
-    /// The last lines it wrote, or another explanation.
+    /// The last lines that the attempt wrote, or another explanation.
     #[n(4)]
     pub error: Option<StoredText>,
-    /// Row of the rule table that decided, from 0.
+    /// The row of the rule table that decided, from 0.
     #[n(5)]
     pub rule: Option<u32>,
-    /// Only where something depends on it.
+    /// Only if a value or a report needs it.
     #[n(6)]
     pub output: Option<String>,
     #[n(7)]
@@ -142,29 +142,29 @@ pub struct RetryArithmetic {
     pub spent_after: Duration,
     #[cbor(n(7), with = "codec::maybe_span", has_nil)]
     pub budget: Option<Duration>,
-    /// When the retry is too late after unplanned downtime.
+    /// After unplanned downtime, when the retry is too late.
     #[cbor(n(8), with = "codec::maybe_time", has_nil)]
     pub expires: Option<Timestamp>,
-    /// The wait the other side asked for.
+    /// The wait that the target asked for.
     #[cbor(n(9), with = "codec::maybe_span", has_nil)]
     pub retry_after: Option<Duration>,
     #[cbor(n(10), with = "codec::maybe_time", has_nil)]
     pub deadline: Option<Timestamp>,
-    /// Of the job before this retry: used and allowed.
+    /// The retries of the job before this one: used and allowed.
     #[n(11)]
     pub pool: Option<(u32, u32)>,
-    /// Of the item before this retry: used and allowed.
+    /// The retries of the item before this one: used and allowed.
     #[n(12)]
     pub share: Option<(u32, u32)>,
 }
 
 impl RetryArithmetic {
-    /// For an immediate retry.
+    /// The arithmetic of an immediate retry.
     pub(crate) const fn without_delay(self) -> Self {
         Self { computed: None, capped: None, drawn: None, spent_after: self.spent_before, ..self }
     }
 
-    /// How late a retry was that is refused because the job was not run in time: it counts as waiting.
+    /// How late a retry is that was refused after downtime, which counts as waiting.
     pub fn overdue(&self) -> Duration {
         self.spent_after.saturating_sub(self.spent_before)
     }
@@ -189,7 +189,7 @@ impl RetryArithmetic {
         }
     }
 
-    /// The drawn delay, and at least what the other side asked for.
+    /// The drawn delay, and at least the wait that the target asked for.
     pub fn wait(&self) -> Option<Duration> {
         let drawn = self.drawn?;
         Some(drawn.max(self.retry_after.unwrap_or_default()))
@@ -210,7 +210,7 @@ pub struct CommandStopped {
     pub sum: Option<RetryArithmetic>,
     #[n(4)]
     pub handler: Option<CommandId>,
-    /// Row of the rule table that decided, from 0.
+    /// The row of the rule table that decided, from 0.
     #[n(5)]
     pub rule: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! Events of breakers in the journal of a job.
+//! What the journal of a job holds about breakers: holds, releases, passes.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::codec;
 use super::job::PolicyChange;
 use super::text::StoredText;
 
-/// Written by earlier releases; breakers have their own journals now.
+/// Only read: earlier releases wrote these events, and breakers have journals of their own now.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub enum BreakerEvent {
     #[n(34)]
@@ -49,7 +49,7 @@ impl BreakerEvent {
 pub struct BreakerPass {
     #[n(0)]
     pub breaker: StoredText,
-    /// How often it had opened before.
+    /// How often the breaker had opened before.
     #[n(1)]
     pub generation: u32,
     #[n(2)]
@@ -63,7 +63,7 @@ impl BreakerPass {
     }
 }
 
-/// A breaker holds a start back; no attempt is used.
+/// A breaker holds an item; no attempt is used.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct StartHeld {
     /// The last attempt made.
@@ -74,13 +74,13 @@ pub struct StartHeld {
     /// When the breaker may be probed, if known.
     #[cbor(n(2), with = "codec::maybe_time", has_nil)]
     pub until: Option<Timestamp>,
-    /// When the hold fails the item.
+    /// When the hold ends by failing the item.
     #[cbor(n(3), with = "codec::maybe_time", has_nil)]
     pub expires: Option<Timestamp>,
     /// Attempts left; `None` is unlimited.
     #[n(4)]
     pub left: Option<u64>,
-    /// If a rule holds after a failure: the retry it leads to, which is charged.
+    /// The retry that the hold leads to, if a rule holds after a failure. It is charged.
     #[n(5)]
     pub sum: Option<RetryArithmetic>,
 }

@@ -1,6 +1,6 @@
 //! CBOR of types from other crates.
 //!
-//! Instants and durations are nanoseconds; words are stored as text, so that a record can be read without a
+//! Instants and durations are nanoseconds. Words are stored as text, so that a record can be read without a
 //! table of numbers. A value that does not fit is stored as the largest that does.
 
 #![expect(
@@ -32,11 +32,7 @@ where
     let malformed = |what| RecordError::Malformed { what };
     let value = decoder.decode();
     let value = value.map_err(|error| malformed(error.to_string()))?;
-    if decoder.position() == bytes.len() {
-        Ok(value)
-    } else {
-        Err(malformed("something stands behind its end".to_owned()))
-    }
+    if decoder.position() == bytes.len() { Ok(value) } else { Err(malformed("trailing bytes".to_owned())) }
 }
 
 pub(crate) mod time {
@@ -78,7 +74,7 @@ pub(crate) mod reason {
 
     pub(crate) fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Decoded<Reason> {
         let word = from.str()?;
-        word.parse().map_err(|_| Unread::message("an unknown reason"))
+        word.parse().map_err(|_| Unread::message("unknown reason"))
     }
 }
 
@@ -95,7 +91,7 @@ pub(crate) mod class {
         let found = from.str()?;
         let all = [FailureClass::Transient, FailureClass::Throttled, FailureClass::Permanent];
         let class = all.into_iter().find(|class| word(*class) == found);
-        class.ok_or_else(|| Unread::message("an unknown class"))
+        class.ok_or_else(|| Unread::message("unknown failure class"))
     }
 
     pub(crate) const fn word(class: FailureClass) -> &'static str {
@@ -119,7 +115,7 @@ pub(crate) mod cause {
 
     pub(crate) fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Decoded<FailureCause> {
         if from.array()? != Some(2) {
-            return Err(Unread::message("a cause is a word and a number"));
+            return Err(Unread::message("a cause needs a word and a number"));
         }
         let (word, number) = (from.str()?, from.i32()?);
         Ok(match word {
@@ -128,7 +124,7 @@ pub(crate) mod cause {
             "timeout" => FailureCause::Timeout,
             "network" => FailureCause::Network,
             "status" => FailureCause::Status(
-                u16::try_from(number).map_err(|_| Unread::message("a status out of range"))?,
+                u16::try_from(number).map_err(|_| Unread::message("HTTP status out of range"))?,
             ),
             "refused" => FailureCause::Refused,
             "unreadable" => FailureCause::Unreadable,
@@ -136,7 +132,7 @@ pub(crate) mod cause {
             "transient" => FailureCause::Other(FailureClass::Transient),
             "throttled" => FailureCause::Other(FailureClass::Throttled),
             "permanent" => FailureCause::Other(FailureClass::Permanent),
-            _ => return Err(Unread::message("an unknown cause")),
+            _ => return Err(Unread::message("unknown cause")),
         })
     }
 
@@ -151,7 +147,7 @@ pub(crate) mod cause {
             FailureCause::Unreadable => ("unreadable", 0),
             FailureCause::Interrupted => ("interrupted", 0),
             FailureCause::Other(class) => (super::class::word(class), 0),
-            // `Cause` may grow; what this release does not know it does not write.
+            // `FailureCause` may grow, but this release makes no cause that it does not know.
             _ => ("permanent", 0),
         }
     }
@@ -181,7 +177,7 @@ pub(crate) mod work {
 
     pub(crate) fn decode<C>(from: &mut Decoder<'_>, context: &mut C) -> Decoded<WorkDefaults> {
         if from.array()? != Some(4) {
-            return Err(Unread::message("these are no defaults of retries"));
+            return Err(Unread::message("retry defaults need four values"));
         }
         let retries: Option<u32> = from.decode()?;
         let (backoff, max_backoff) = (span::decode(from, context)?, span::decode(from, context)?);
@@ -190,12 +186,12 @@ pub(crate) mod work {
             max_retries: retries.map_or(Attempts::Unlimited, Attempts::AtMost),
             backoff,
             max_backoff,
-            backoff_type: growth.ok_or_else(|| Unread::message("delays do not grow like this"))?,
+            backoff_type: growth.ok_or_else(|| Unread::message("unknown backoff type"))?,
         })
     }
 }
 
-/// An absent value is null, or omitted at the end.
+/// An absent value is stored as null, or omitted at the end.
 macro_rules! optional {
     ($name:ident, $of:ident, $type:ty) => {
         pub(crate) mod $name {

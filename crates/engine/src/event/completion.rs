@@ -1,4 +1,4 @@
-//! Events of steps that do not wait for everything.
+//! Completion rules that were met or missed, and results that arrived afterwards.
 
 use minicbor::{Decode, Encode};
 use undaunted_policy::{Completion, CompletionReason, Reason, Timestamp};
@@ -16,7 +16,7 @@ pub struct CompletionReached {
     pub success: bool,
     #[n(3)]
     pub completed: u64,
-    /// Items that reported without success.
+    /// Items that have reported and have not succeeded.
     #[n(4)]
     pub failed: u64,
     #[n(5)]
@@ -75,10 +75,10 @@ pub struct LateResult {
     pub step: StepId,
     #[n(1)]
     pub index: u32,
-    /// `None` if it succeeded.
+    /// `None` if the item succeeded.
     #[cbor(n(2), with = "codec::maybe_reason", has_nil)]
     pub reason: Option<Reason>,
-    /// Whether it updates the result of the job.
+    /// Whether the result changes that of the job.
     #[n(3)]
     pub counted: bool,
 }

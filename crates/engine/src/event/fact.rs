@@ -1,7 +1,7 @@
 //! The events of a journal.
 //!
-//! Numbers of variants and fields are part of the stored format: they are added, never used again. The
-//! numbers of all four enums differ, so a record does not say which enum its event belongs to.
+//! Numbers of variants and fields are part of the stored format: they are added, never reused. The numbers
+//! of the four enums differ, so a record need not say which enum its event belongs to.
 
 use minicbor::encode::Write;
 use minicbor::{Decode, Decoder, Encode, Encoder};
@@ -23,7 +23,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Whether an operator may have requested it while no engine ran the job.
+    /// Whether an operator may have requested the event while no process ran the job.
     pub(crate) const fn may_be_requested(&self) -> bool {
         matches!(
             self,
@@ -41,7 +41,7 @@ impl Event {
         }
     }
 
-    /// Its name in JSON.
+    /// The name of the event in JSON.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Job(event) => event.word(),

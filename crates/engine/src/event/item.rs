@@ -24,14 +24,14 @@ pub enum ItemEvent {
     RetryScheduled(#[n(0)] Box<RetryScheduled>),
     #[n(10)]
     CommandStopped(#[n(0)] Box<CommandStopped>),
-    /// The handler has succeeded; the command gets one more attempt.
+    /// A handler has succeeded, and its command gets one more attempt.
     #[n(11)]
     CommandRepeated {
         /// The last attempt made.
         #[n(0)]
         of: AttemptId,
     },
-    /// The handler has succeeded; the item continues.
+    /// A handler has succeeded, and the item continues with the next command.
     #[n(12)]
     CommandRecovered {
         /// The last attempt made.
@@ -87,7 +87,7 @@ pub enum ItemEvent {
     Released(#[n(0)] StartReleased),
     #[n(39)]
     LateResult(#[n(0)] LateResult),
-    /// The other side has accepted the attempt; the result comes later.
+    /// The target has accepted the attempt; its result comes by webhook.
     #[n(43)]
     AttemptAccepted {
         #[n(0)]
@@ -141,8 +141,8 @@ impl ItemEvent {
         }
     }
 
-    /// Whether it uses a unit of the job's pool: a retry that is scheduled, held by a rule or made after a
-    /// handler.
+    /// Whether the event uses a unit of the job's pool: a retry that is scheduled, held by a rule or made after
+    /// a handler.
     pub const fn is_charged(&self) -> bool {
         match self {
             Self::RetryScheduled(_) | Self::CommandRepeated { .. } => true,

@@ -3,20 +3,17 @@
 use std::time::Duration;
 
 use minicbor::{Decode, Encode};
-use undaunted_policy::spelling::WorkDefaults;
 use undaunted_policy::{Reason, Timestamp};
 
 use super::codec;
-use super::flow::FlowRun;
-use super::imported::ImportedCommand;
-use super::text::StoredText;
-use super::workflow_text::WorkflowText;
-use crate::id::StepId;
+use super::submitted::JobSubmitted;
+use super::text::{StoredText, WorkflowText};
+use crate::id::CommandId;
 use crate::job::JobStage;
 
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub enum JobEvent {
-    /// Always the first event.
+    /// Always the first event of a journal.
     #[n(0)]
     Submitted(#[n(0)] Box<JobSubmitted>),
     #[n(1)]
@@ -27,7 +24,7 @@ pub enum JobEvent {
         #[n(0)]
         text: String,
     },
-    /// Nothing new is started.
+    /// From now on nothing new is started.
     #[n(16)]
     Stopping {
         #[cbor(n(0), with = "codec::reason")]
@@ -41,7 +38,7 @@ pub enum JobEvent {
     Failed(#[n(0)] Box<JobEnded>),
     #[n(22)]
     Cancelled(#[n(0)] Box<JobEnded>),
-    /// Left in good order, to be resumed.
+    /// The owner leaves the job while nothing runs; it can be resumed.
     #[n(23)]
     Suspended,
     #[n(24)]
@@ -62,7 +59,7 @@ pub enum JobEvent {
     Paused,
     #[n(29)]
     Unpaused {
-        /// The clocks of its items stood still meanwhile.
+        /// How long the clocks of the items stood still.
         #[cbor(n(0), with = "codec::span")]
         away: Duration,
     },
@@ -87,7 +84,6 @@ pub enum JobEvent {
 }
 
 impl JobEvent {
-    /// The submission, if it is one.
     pub fn submitted(&self) -> Option<&JobSubmitted> {
         let Self::Submitted(submitted) = self else {
             return None;
@@ -121,7 +117,7 @@ impl JobEvent {
             Self::Resumed(_) => "job_resumed",
             Self::TextKept { .. } => "text_kept",
             Self::Stopping { .. } => "job_stopping",
-            // With dead letters it is still a completion; the status says the rest.
+            // A job with dead letters is completed too; its status tells them apart.
             Self::Completed(_) | Self::Partial(_) => "job_completed",
             Self::Failed(_) => "job_failed",
             Self::Cancelled(_) => "job_cancelled",
@@ -136,97 +132,15 @@ impl JobEvent {
     }
 }
 
-/// Everything that is needed to resume the job.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
-pub struct JobSubmitted {
-    #[n(0)]
-    pub job: String,
-    #[n(1)]
-    pub text: WorkflowText,
-    /// Where the text came from: an absolute path, or a placeholder.
-    #[n(2)]
-    pub file: String,
-    #[n(3)]
-    pub working_dir: String,
-    #[n(4)]
-    pub env: Vec<(String, String)>,
-    #[n(5)]
-    pub seed: u64,
-    #[n(6)]
-    pub parallel: Vec<(StepId, u32)>,
-    /// Retries for the job, and for any one item. `None`: no pool.
-    #[n(7)]
-    pub pool: Option<(u32, u32)>,
-    /// Default and maximum total, default and maximum per item. `None`: the documented ceilings.
-    #[n(8)]
-    pub ceilings: Option<(u32, u32, u32, u32)>,
-    /// The release that wrote this; `None` if unknown.
-    #[n(9)]
-    pub release: Option<String>,
-    /// The file that commands read. `None`: they read nothing.
-    #[n(10)]
-    pub stdin: Option<String>,
-    /// How outputs are passed on, beside being kept. `None`: not at all.
-    #[n(11)]
-    pub passing: Option<OutputPassing>,
-    /// `None`: the documented defaults.
-    #[n(12)]
-    pub completion: Option<CompletionDefaults>,
-    /// `None`: no.
-    #[n(13)]
-    pub late_results_count: Option<bool>,
-    /// How flow steps are retried that do not say. `None`: the documented defaults.
-    #[cbor(n(14), with = "codec::maybe_work", has_nil)]
-    pub work: Option<WorkDefaults>,
-    /// The aim of a flow. `None`: its text states it.
-    #[n(15)]
-    pub flow: Option<FlowRun>,
-    /// Makes the tokens of attempts unguessable. `None`: they follow from the job's name.
-    #[n(16)]
-    pub token_key: Option<u64>,
-    /// Whether HTTP requests that name no breaker have one for their origin. `None`, from before breakers
-    /// were opt-in: yes.
-    #[n(17)]
-    pub origin_breakers: Option<bool>,
-}
-
-/// For completion rules that do not say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct CompletionDefaults {
-    #[n(0)]
-    pub min: u64,
-    #[cbor(n(1), with = "codec::span")]
-    pub deadline: Duration,
-}
-
-/// How command outputs are passed on to the caller. All of it is kept then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum OutputPassing {
-    #[n(0)]
-    Through,
-    /// Item by item, as they end.
-    #[n(1)]
-    Grouped,
-    /// Item by item, in input order.
-    #[n(2)]
-    InOrder,
-    /// As they end, each line prefixed with the item's name.
-    #[n(3)]
-    Tagged,
-    /// In input order, each line prefixed with the item's name.
-    #[n(4)]
-    TaggedInOrder,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct JobResumed {
     /// The first run is 1.
     #[n(0)]
     pub run: u32,
-    /// The downtime.
+    /// How long the job was not run.
     #[cbor(n(1), with = "codec::span")]
     pub away: Duration,
-    /// Whether the job was suspended; otherwise its process died.
+    /// Whether the job was suspended; otherwise its owner died.
     #[n(2)]
     pub planned: bool,
     #[n(3)]
@@ -277,7 +191,7 @@ pub struct PolicyChange {
 pub struct JobEnded {
     #[n(0)]
     pub counts: EndCounts,
-    /// Why it did not simply complete.
+    /// Why the job is not simply completed.
     #[cbor(n(1), with = "codec::maybe_reason", has_nil)]
     pub reason: Option<Reason>,
     #[n(2)]
@@ -296,11 +210,37 @@ pub struct EndCounts {
     pub dead: u64,
     #[n(3)]
     pub skipped: u64,
-    /// Without those of handlers.
+    /// Without the attempts of handlers.
     #[n(4)]
     pub attempts: u64,
     #[n(5)]
     pub retries: u64,
     #[cbor(n(6), with = "codec::span")]
     pub delay: Duration,
+}
+
+/// A command that was tried before the job was submitted.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct ImportedCommand {
+    #[n(0)]
+    pub item: String,
+    #[n(1)]
+    pub command: CommandId,
+    #[n(2)]
+    pub attempts: u32,
+    /// Equal to `attempts` if a retry may be made, else one less.
+    #[n(3)]
+    pub retries: u32,
+    #[cbor(n(4), with = "codec::span")]
+    pub spent: Duration,
+    #[cbor(n(5), with = "codec::maybe_span", has_nil)]
+    pub previous: Option<Duration>,
+    /// When the pending retry falls due; `None` is at once.
+    #[cbor(n(6), with = "codec::maybe_time", has_nil)]
+    pub due: Option<Timestamp>,
+    /// After unplanned downtime, when that retry is too late.
+    #[cbor(n(7), with = "codec::maybe_time", has_nil)]
+    pub expires: Option<Timestamp>,
+    #[n(8)]
+    pub error: Option<StoredText>,
 }

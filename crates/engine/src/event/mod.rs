@@ -1,18 +1,19 @@
 //! The events of a journal, and how they are stored.
+//!
+//! An event is a fact: stored once, never changed. Every form that was ever written is read by every later
+//! release, which golden files in `tests/golden` check.
 
 mod attempt;
 mod breaker;
 pub mod codec;
 mod completion;
 mod fact;
-mod flow;
-mod imported;
 mod item;
 mod job;
 mod record;
 mod step;
+mod submitted;
 mod text;
-mod workflow_text;
 
 pub use attempt::{
     AttemptFailed, AttemptId, AttemptStarted, AttemptSucceeded, CommandStopped, RetryArithmetic,
@@ -21,17 +22,14 @@ pub use attempt::{
 pub use breaker::{BreakerEvent, BreakerOpened, BreakerPass, StartHeld, StartReleased};
 pub use completion::{CompletionReached, CompletionWhy, LateResult};
 pub use fact::Event;
-pub use flow::{FlowRun, ParentItem};
-pub use imported::ImportedCommand;
 pub use item::ItemEvent;
 pub use job::{
-    CompletionDefaults, EndCounts, JobEnded, JobEvent, JobResumed, JobSubmitted, NewItem, OutputPassing,
-    PolicyChange, RestoredWork,
+    EndCounts, ImportedCommand, JobEnded, JobEvent, JobResumed, NewItem, PolicyChange, RestoredWork,
 };
 pub use record::{FORMAT, Record, RecordError, items_of};
 pub use step::StepEvent;
-pub use text::StoredText;
-pub use workflow_text::WorkflowText;
+pub use submitted::{CompletionDefaults, FlowRun, JobSubmitted, OutputPassing, ParentItem};
+pub use text::{StoredText, WorkflowText};
 
 pub(crate) use codec::cause::parts as cause_parts;
 pub(crate) use codec::class::word as class_word;

@@ -1,8 +1,8 @@
 //! An event with its time, as bytes.
 //!
 //! The first byte is the version of the format, the rest is CBOR with numbered fields. Fields that were
-//! added later are optional, and their absence has a meaning written at the field. A record of a newer
-//! release is refused. Whether the bytes arrived whole is the store's business.
+//! added later are optional, and each says what its absence means. A record of a newer format is refused.
+//! The store, not this module, notices torn or altered bytes.
 
 use minicbor::decode::Error as Unread;
 use minicbor::{Decode, Decoder, Encode};
@@ -22,10 +22,10 @@ pub struct Record {
     pub event: Event,
 }
 
-/// By hand, since recovery decodes every record: a derived decoder moves the event once more.
+/// Written by hand because recovery decodes every record: a derived decoder moves the event once more.
 impl<'b, C> Decode<'b, C> for Record {
     fn decode(from: &mut Decoder<'b>, context: &mut C) -> Decoded<Self> {
-        // The header of an array of two, which is what is written, needs no call.
+        // The usual header, an array of two, is read without a call.
         let fields = match from.input().get(from.position()) {
             Some(0x82) => {
                 from.set_position(from.position().saturating_add(1));
@@ -34,7 +34,7 @@ impl<'b, C> Decode<'b, C> for Record {
             _ => from.array()?.unwrap_or_default(),
         };
         if fields < 2 {
-            return Err(Unread::message("a record has a time and an event"));
+            return Err(Unread::message("a record needs a time and an event"));
         }
         let record = Self { at: codec::time::decode(from, context)?, event: Event::decode(from, context)? };
         // Fields that a later release has added.
@@ -48,14 +48,14 @@ impl<'b, C> Decode<'b, C> for Record {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    #[error("it has format {found}; this release knows formats up to {known}")]
+    #[error("its format {found} is newer than format {known}, the newest that this release reads")]
     Newer { found: u8, known: u8 },
     #[error("it cannot be read: {what}")]
     Malformed { what: String },
 }
 
 /// The names and values of a record of [`StepEvent::ItemsRead`](super::StepEvent::ItemsRead), without
-/// copying them: it has up to a mebibyte, of which a reader wants a few. `None` for any other record.
+/// copying them: a record holds up to a mebibyte, of which a reader needs a few. `None` for any other record.
 pub fn items_of<'b>(record: &'b [u8]) -> Option<Vec<(&'b str, &'b str)>> {
     const ITEMS_READ: u32 = 3;
     let mut from = Decoder::new(record.strip_prefix(&[FORMAT])?);
@@ -116,6 +116,6 @@ where
     match bytes.split_first() {
         Some((&found, rest)) if found == format => codec::read(rest),
         Some((&found, _)) if found > format => Err(RecordError::Newer { found, known: format }),
-        _ => Err(RecordError::Malformed { what: "it has no format".to_owned() }),
+        _ => Err(RecordError::Malformed { what: "it has no known format".to_owned() }),
     }
 }

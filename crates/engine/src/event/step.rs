@@ -16,7 +16,7 @@ pub enum StepEvent {
     Started {
         #[n(0)]
         step: StepId,
-        /// Start number of the command that provides the items.
+        /// The start number of the input command, if there is one.
         #[n(1)]
         start: Option<StartId>,
     },
@@ -59,7 +59,7 @@ pub enum StepEvent {
         #[n(0)]
         step: StepId,
     },
-    /// `missing`, which the step requires, can no longer come.
+    /// The step requires the attribute `missing`, which no step can set any more.
     #[n(41)]
     Unreachable {
         #[n(0)]

@@ -1,7 +1,7 @@
 //! The catalog's state, folded from its records.
 //!
-//! It keeps one entry for a flow and nothing else, so that a hundred thousand flows stay small; a flow
-//! that has left the store leaves the catalog.
+//! It keeps one entry for each flow and nothing else, so that a hundred thousand flows take little memory. A
+//! flow that is archived or removed leaves the catalog.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::record::{CatalogEvent, CatalogRecord, FlowStatus};
 pub struct Catalog {
     /// Definitions as JSON, by step id.
     pub steps: BTreeMap<String, Arc<str>>,
-    /// By step id; a step without a health check so far has no entry.
+    /// By step id. A step whose health was never checked has no entry.
     pub health: BTreeMap<String, StepHealth>,
     pub flows: BTreeMap<Arc<str>, FlowEntry>,
 }
@@ -108,7 +108,7 @@ impl Catalog {
         };
         let mut labels: BTreeMap<String, String> = labels.iter().cloned().collect();
         let mut parent = parent.clone();
-        // Resuming a known flow needs neither its labels nor its parent: those it has stay.
+        // The event of a resumed flow need not repeat its labels and its parent.
         if let Some(known) = self.flows.get_mut(flow.as_str()) {
             if labels.is_empty() {
                 labels = std::mem::take(&mut known.labels);
