@@ -1,13 +1,11 @@
-//! Laws that hold for every job: does a record contradict the state before it, and is a state consistent?
+//! Laws that hold for every job: may this record follow this state, and is this state consistent?
 //!
-//! Checked by tests and by `undaunted store check`; running a job does not pay for it.
+//! Tests and `undaunted store check` ask; running a job does not pay for it. Nothing here repairs a job.
 
 mod record;
 mod state;
 #[cfg(test)]
 mod tests;
-mod violation;
 
 pub use record::violations_by_record;
-pub use state::violations_in_state;
-pub use violation::LawViolation;
+pub use state::{LawViolation, violations_in_state};

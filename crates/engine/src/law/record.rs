@@ -1,44 +1,45 @@
-//! Laws about what may happen next.
+//! Laws about what a record may change.
 
 use undaunted_policy::Timestamp;
 
-use super::violation::{Claims, LawViolation};
+use super::state::LawViolation;
 use crate::event::{
     AttemptId, AttemptStarted, Event, ItemEvent, JobEvent, Record, RetryScheduled, StepEvent,
 };
 use crate::id::{AttemptNumber, ItemId};
 use crate::job::{Activity, ItemState, Job, JobStage, StepStage};
 
+/// A law, and whether it holds.
+type LawResult = (&'static str, bool);
+
 /// The laws that a record breaks, given the job before it. Bounds are the current ones: an earlier retry
 /// may exceed them after `resume --update`.
 pub fn violations_by_record(job: &Job, record: &Record) -> Vec<LawViolation> {
-    let mut claims = Claims::default();
-    let mut claim = |law, holds| claims.claim(law, holds, || format!("{record:?}"));
-    // Dead letters can be redriven or dropped after the job has ended.
-    let again = matches!(
+    // An operator may redrive or drop the dead letters of a job that has ended.
+    let is_for_ended_jobs = matches!(
         record.event,
         Event::Job(JobEvent::Redriven { .. } | JobEvent::PoolToppedUp { .. })
             | Event::Item(ItemEvent::Dropped { .. })
     );
-    let ended = job.stage.has_ended() && !again;
-    claim("nothing happens to a job that has ended", !ended);
-    match &record.event {
-        Event::Job(event) => job_lawfully(job, event, &mut claim),
-        Event::Step(event) => step_lawfully(job, event, &mut claim),
-        Event::Item(event) => item_lawfully(job, event, record.at, &mut claim),
-        Event::Breaker(_) => {}
-    }
-    claims.broken
+    let may_change = !job.stage.has_ended() || is_for_ended_jobs;
+    let mut laws = vec![("a job that has ended does not change", may_change)];
+    laws.extend(match &record.event {
+        Event::Job(event) => laws_of_job(job, event),
+        Event::Step(event) => laws_of_step(job, event),
+        Event::Item(event) => laws_of_item(job, event, record.at),
+        Event::Breaker(_) => Vec::new(),
+    });
+    let broken = laws.into_iter().filter(|(_, holds)| !holds);
+    broken.map(|(law, _)| LawViolation { law, what: format!("{record:?}") }).collect()
 }
 
-fn job_lawfully(job: &Job, event: &JobEvent, claim: &mut impl FnMut(&'static str, bool)) {
+fn laws_of_job(job: &Job, event: &JobEvent) -> Vec<LawResult> {
     match event {
         JobEvent::Completed(_) | JobEvent::Partial(_) | JobEvent::Failed(_) | JobEvent::Cancelled(_) => {
-            claim("a job ends when nothing runs", !job.has_running());
+            vec![("a job ends when nothing runs", !job.has_running())]
         }
         JobEvent::Suspended => {
-            let quiet = !job.has_running_here();
-            claim("a job is left when nothing runs here", quiet);
+            vec![("a job is suspended when no attempt needs its owner", !job.has_running_here())]
         }
         JobEvent::Submitted(_)
         | JobEvent::Resumed(_)
@@ -49,19 +50,20 @@ fn job_lawfully(job: &Job, event: &JobEvent, claim: &mut impl FnMut(&'static str
         | JobEvent::Paused
         | JobEvent::Unpaused { .. }
         | JobEvent::StateImported { .. }
-        | JobEvent::PoolToppedUp { .. } => {}
+        | JobEvent::PoolToppedUp { .. } => Vec::new(),
     }
 }
 
-fn step_lawfully(job: &Job, event: &StepEvent, claim: &mut impl FnMut(&'static str, bool)) {
+fn laws_of_step(job: &Job, event: &StepEvent) -> Vec<LawResult> {
     match event {
         StepEvent::Started { step, .. } => {
-            claim("nothing starts in a job that stops", runs(job));
             let stage = job.step(*step).map(|state| state.stage);
-            let first = stage == Some(StepStage::Waiting);
-            let again = matches!(stage, Some(StepStage::Reading(Some(_))));
-            claim("a step begins once, or reads its items again", first || again);
-            claim("a step waits for those it needs", job.may_begin(*step));
+            let may_start = matches!(stage, Some(StepStage::Waiting | StepStage::Reading(Some(_))));
+            vec![
+                starts_in_running_job(job),
+                ("a step starts once, or reads its input again", may_start),
+                ("a step starts after the steps that it needs", job.may_begin(*step)),
+            ]
         }
         StepEvent::ItemsRead { .. }
         | StepEvent::InputFailed { .. }
@@ -70,22 +72,19 @@ fn step_lawfully(job: &Job, event: &StepEvent, claim: &mut impl FnMut(&'static s
         | StepEvent::CompletionReached(_)
         | StepEvent::Skipped { .. }
         | StepEvent::Unreachable { .. }
-        | StepEvent::AttributeSet { .. } => {}
+        | StepEvent::AttributeSet { .. } => Vec::new(),
     }
 }
 
-fn item_lawfully(job: &Job, event: &ItemEvent, now: Timestamp, claim: &mut impl FnMut(&'static str, bool)) {
+fn laws_of_item(job: &Job, event: &ItemEvent, now: Timestamp) -> Vec<LawResult> {
+    const ENDS: &str = "only a running attempt can end";
     match event {
-        ItemEvent::AttemptStarted(started) => started_lawfully(job, started, now, claim),
-        ItemEvent::AttemptSucceeded(done) => {
-            claim("only what runs can end", is_running(job, done.of));
-        }
-        ItemEvent::AttemptFailed(done) => {
-            claim("only what runs can end", is_running(job, done.of));
-        }
-        ItemEvent::RetryScheduled(retrying) => retried_lawfully(job, retrying, now, claim),
+        ItemEvent::AttemptStarted(started) => laws_of_start(job, started, now),
+        ItemEvent::AttemptSucceeded(done) => vec![(ENDS, is_running(job, done.of))],
+        ItemEvent::AttemptFailed(done) => vec![(ENDS, is_running(job, done.of))],
+        ItemEvent::RetryScheduled(retrying) => laws_of_retry(job, retrying, now),
         ItemEvent::Succeeded { .. } | ItemEvent::Skipped { .. } | ItemEvent::DeadLettered { .. } => {
-            settled_lawfully(job, event.item(), claim);
+            laws_of_settling(job, event.item())
         }
         ItemEvent::AttemptAccepted { .. }
         | ItemEvent::CommandStopped(_)
@@ -95,75 +94,57 @@ fn item_lawfully(job: &Job, event: &ItemEvent, now: Timestamp, claim: &mut impl 
         | ItemEvent::Dropped { .. }
         | ItemEvent::Held(_)
         | ItemEvent::Released(_)
-        | ItemEvent::LateResult(_) => {}
+        | ItemEvent::LateResult(_) => Vec::new(),
     }
 }
 
-fn started_lawfully(
-    job: &Job,
-    started: &AttemptStarted,
-    now: Timestamp,
-    claim: &mut impl FnMut(&'static str, bool),
-) {
+fn laws_of_start(job: &Job, started: &AttemptStarted, now: Timestamp) -> Vec<LawResult> {
     let of = started.of;
-    claim("nothing starts in a job that stops", runs(job));
     let active = job.active(of.item());
-    let doing = active.map(|active| active.activity);
-    let running = matches!(doing, Some(Activity::Running(_)));
-    claim("one attempt of a command lives at a time", !running);
-    let due = match doing {
+    let activity = active.map(|active| active.activity);
+    let due = match activity {
         Some(Activity::Waiting(due)) => due,
         Some(Activity::Running(_) | Activity::Held | Activity::Undecided) | None => Timestamp::ZERO,
     };
-    claim("no retry starts before it is due", due <= now);
-    let made = active.map_or(0, |active| active.attempts);
-    let next = made.saturating_add(1);
-    claim("attempts are numbered one by one", of.attempt == AttemptNumber(next));
-    let most = most_attempts(job, of);
-    let within = most.is_none_or(|most| u64::from(of.attempt.0) <= most);
-    claim("attempts stay within their bound", within);
-    let at = active.map(|active| active.command);
-    let turn = at.or_else(|| job.plan().first(of.step)) == Some(of.command);
-    claim("commands run in their order", turn);
-    let fresh = started.start >= job.starts.next;
-    claim("no two starts have the same number", fresh);
-    let command = job.plan().command(of.command);
-    let asks = command.is_some_and(|command| command.breaker.is_some());
-    claim("what has a breaker starts when that lets it", asks == started.pass.is_some());
+    let next = active.map_or(0, |active| active.attempts).saturating_add(1);
+    let within = most_attempts(job, of).is_none_or(|most| u64::from(of.attempt.0) <= most);
+    let command = active.map(|active| active.command).or_else(|| job.plan().first(of.step));
+    let has_breaker = job.plan().command(of.command).is_some_and(|command| command.breaker.is_some());
+    vec![
+        starts_in_running_job(job),
+        ("an item has at most one running attempt", !matches!(activity, Some(Activity::Running(_)))),
+        ("no retry starts before it is due", due <= now),
+        ("attempts are numbered without gaps", of.attempt == AttemptNumber(next)),
+        ("no command has more attempts than its bound", within),
+        ("commands run in order", command == Some(of.command)),
+        ("start numbers are unique", started.start >= job.starts.next),
+        ("an attempt has a pass if its command has a breaker", has_breaker == started.pass.is_some()),
+    ]
 }
 
-fn retried_lawfully(
-    job: &Job,
-    retrying: &RetryScheduled,
-    now: Timestamp,
-    claim: &mut impl FnMut(&'static str, bool),
-) {
-    claim("nothing starts in a job that stops", runs(job));
+fn laws_of_retry(job: &Job, retrying: &RetryScheduled, now: Timestamp) -> Vec<LawResult> {
     let sum = &retrying.sum;
     let within = sum.budget.is_none_or(|budget| sum.spent_after <= budget);
-    claim("delays stay within their budget", within);
-    let waits = retrying.due == now.after(retrying.delay);
-    claim("a retry falls due after its delay", waits);
-    let of = retrying.of;
-    let spent = job.active(of.item()).map(|it| it.progress().spent);
+    let spent = job.active(retrying.of.item()).map(|it| it.progress().spent);
     let added = sum.spent_before.saturating_add(retrying.delay) == sum.spent_after;
-    let exact = spent == Some(sum.spent_before) && added;
-    claim("what was spent is added up exactly", exact);
     let in_time = sum.deadline.is_none_or(|deadline| retrying.due <= deadline);
-    claim("no retry falls due after its deadline", in_time);
+    vec![
+        starts_in_running_job(job),
+        ("delays stay within the delay budget", within),
+        ("a retry falls due after its delay", retrying.due == now.after(retrying.delay)),
+        ("spent delays add up exactly", spent == Some(sum.spent_before) && added),
+        ("no retry falls due after its deadline", in_time),
+    ]
 }
 
-fn settled_lawfully(job: &Job, item: ItemId, claim: &mut impl FnMut(&'static str, bool)) {
-    let state = job.item(item);
-    let settled = matches!(state, Some(ItemState::Settled(_)));
-    claim("an item ends once", !settled);
-    let doing = job.active(item).map(|active| active.activity);
-    let running = matches!(doing, Some(Activity::Running(_)));
-    claim("an item ends after its attempt", !running);
+fn laws_of_settling(job: &Job, item: ItemId) -> Vec<LawResult> {
+    let settled = matches!(job.item(item), Some(ItemState::Settled(_)));
+    let running = job.active(item).is_some_and(|active| matches!(active.activity, Activity::Running(_)));
+    vec![("an item is settled once", !settled), ("an item is settled after its attempt has ended", !running)]
 }
 
-fn runs(job: &Job) -> bool {
-    job.stage == JobStage::Running
+fn starts_in_running_job(job: &Job) -> LawResult {
+    ("nothing starts in a job that does not run", job.stage == JobStage::Running)
 }
 
 fn is_running(job: &Job, of: AttemptId) -> bool {

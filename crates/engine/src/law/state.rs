@@ -1,42 +1,60 @@
-//! Laws about a job at any time.
+//! Laws about the state of a job, which hold after every record.
 
 use std::collections::BTreeSet;
 
-use super::violation::{Claims, LawViolation};
 use crate::id::{StartId, StepId};
 use crate::job::{ActiveItem, Activity, ItemState, Job, SettledItem, StepState};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LawViolation {
+    pub law: &'static str,
+    pub what: String,
+}
+
+#[derive(Default)]
+struct LawCheck {
+    broken: Vec<LawViolation>,
+}
+
+impl LawCheck {
+    fn require(&mut self, law: &'static str, holds: bool, what: impl FnOnce() -> String) {
+        if !holds {
+            self.broken.push(LawViolation { law, what: what() });
+        }
+    }
+}
 
 /// The laws that a state breaks. Bounds are the current ones: after `resume --update` more may run than may
 /// start.
 pub fn violations_in_state(job: &Job) -> Vec<LawViolation> {
-    let mut claims = Claims::default();
+    let mut check = LawCheck::default();
     let mut live = BTreeSet::new();
     for (number, step) in StepId::all().zip(&job.steps) {
-        step_adds_up(job, number, step, &mut live, &mut claims);
+        step_adds_up(job, number, step, &mut live, &mut check);
     }
     let known: BTreeSet<StartId> = job.starts.running.keys().copied().collect();
-    claims.claim("every running attempt is known by its start", known == live, || {
+    check.require("the starts are those of the running attempts", known == live, || {
         format!("{known:?} is not {live:?}")
     });
-    // Between the records of one decision it is open whether a step is left.
+    // Between the records of one decision it is undecided whether a step is still open.
     let items = job.steps.iter().flat_map(|step| step.items.iter());
     let undecided = |item: ItemState<'_>| matches!(item, ItemState::Active(active) if active.activity == Activity::Undecided);
     let decided = !items.into_iter().any(|(_, item)| undecided(item));
-    claims.claim(
-        "the steps something can happen to are known",
+    check.require(
+        "the open steps follow from the stages of all steps",
         !decided || job.open == job.open_steps_by_stage(),
         || format!("{:?} is not {:?}", job.open, job.open_steps_by_stage()),
     );
     if let Some(pool) = job.pool {
-        claims.claim("a pool is never overdrawn", pool.consumed <= pool.limits.total, || {
+        check.require("a pool is never overdrawn", pool.consumed <= pool.limits.total, || {
             format!("{} of {}", pool.consumed, pool.limits.total)
         });
     }
-    claims.broken
+    check.broken
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Found {
+struct CountedItems {
     succeeded: u32,
     dead: u32,
     skipped: u32,
@@ -51,15 +69,15 @@ fn step_adds_up(
     number: StepId,
     step: &StepState,
     live: &mut BTreeSet<StartId>,
-    claims: &mut Claims,
+    check: &mut LawCheck,
 ) {
-    let mut found = Found::default();
+    let mut found = CountedItems::default();
     for (item, state) in step.items.iter() {
         let place = || format!("item {item} of step {number}");
         let pending = matches!(state, ItemState::Pending);
         let turn_to_come = item >= step.cursor && !step.ahead.contains(&item);
         let in_order = pending == turn_to_come;
-        claims.claim("items start in input order", in_order, place);
+        check.require("items start in input order", in_order, place);
         match state {
             ItemState::Pending => {}
             ItemState::Settled(SettledItem::Succeeded) => {
@@ -73,25 +91,25 @@ fn step_adds_up(
                     Activity::Running(start) => {
                         found.running = found.running.saturating_add(1);
                         let fresh = live.insert(start);
-                        claims.claim("a start belongs to one item", fresh, place);
+                        check.require("a start number belongs to one item", fresh, place);
                     }
                     Activity::Waiting(due) => {
                         found.waiting = found.waiting.saturating_add(1);
                         let queued = step.waiting.contains(due, item);
-                        claims.claim("what waits is in the queue", queued, place);
+                        check.require("every waiting item is in the retry queue", queued, place);
                     }
                     Activity::Held => {
                         found.held = found.held.saturating_add(1);
                         let known = step.held.get(item).is_some();
-                        claims.claim("what is held is known to be", known, place);
+                        check.require("every held item has a hold", known, place);
                     }
                     Activity::Undecided => {}
                 }
-                item_adds_up(job, active, place, claims);
+                item_adds_up(job, active, place, check);
             }
         }
     }
-    let counted = Found {
+    let counted = CountedItems {
         succeeded: step.succeeded,
         dead: step.dead,
         skipped: step.skipped,
@@ -100,19 +118,19 @@ fn step_adds_up(
         running: step.running,
         waiting: step.waiting.len(),
     };
-    claims.claim("what is counted is there", counted == found, || {
+    check.require("the counts of a step match its items", counted == found, || {
         format!("step {number}: {counted:?} is not {found:?}")
     });
     let may = job.parallel(number);
-    claims.claim("no more run than may", found.running <= may, || {
+    check.require("no step runs more items at once than it may", found.running <= may, || {
         format!("step {number}: {} of {may}", found.running)
     });
 }
 
-fn item_adds_up(job: &Job, active: &ActiveItem, place: impl Fn() -> String, claims: &mut Claims) {
+fn item_adds_up(job: &Job, active: &ActiveItem, place: impl Fn() -> String, check: &mut LawCheck) {
     let share = job.pool.map(|pool| pool.limits.per_item);
     let within = share.is_none_or(|most| active.charged <= most);
-    claims.claim("no item uses more than its share of the pool", within, || {
+    check.require("no item uses more than its share of the pool", within, || {
         format!("{}: {}", place(), active.charged)
     });
 }
