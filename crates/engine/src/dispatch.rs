@@ -85,8 +85,7 @@ fn new_items(
     };
     let many = usize::try_from(many).unwrap_or(usize::MAX);
     let items = state.cursor..state.items.len();
-    let items = items.filter(|item| state.reached.is_none() && !state.ahead.contains(item));
-    items.take(many)
+    items.filter(|item| state.reached.is_none() && !state.ahead.contains(item)).take(many)
 }
 
 fn breaker_of_new_items(job: &Job, step: StepId) -> Option<&str> {
@@ -137,8 +136,7 @@ pub fn ask(job: &Job, admission: &mut AdmissionControl, item: ItemId, breaker: &
     let made = active.map_or(0, |active| active.attempts);
     let command = command.or_else(|| job.plan().first(item.step));
     let left = command.map_or(0, |command| job.attempts_left(command, made));
-    let first = best_prober(job, breaker, true);
-    let first = first.is_none_or(|(most, other)| other == item || most <= left);
+    let first = best_prober(job, breaker, true).is_none_or(|(most, other)| other == item || most <= left);
     admission.admit(breaker, &job.shared_id(), first.then_some(left))
 }
 
@@ -169,12 +167,10 @@ pub fn next_admission(job: &Job, admission: &AdmissionControl) -> Option<Timesta
     if !job.plan().has_breakers() || job.stage != JobStage::Running || job.times.paused.is_some() {
         return None;
     }
-    let steps = job.busy_steps();
-    let steps = steps.filter(|(step, state)| free_slots(job, *step, state) > 0);
+    let steps = job.busy_steps().filter(|(step, state)| free_slots(job, *step, state) > 0);
     let openings = steps.flat_map(|(step, state)| {
         let fresh = breaker_of_new_items(job, step).filter(|_| has_new_items(state));
-        let held = state.held.breakers().map(|name| &**name);
-        let names = held.chain(fresh);
+        let names = state.held.breakers().map(|name| &**name).chain(fresh);
         names.filter_map(|name| admission.next_admission(name, job.id()))
     });
     openings.filter(|at| *at > admission.now()).min()

@@ -111,8 +111,7 @@ impl Plan {
             _ => {}
         });
         self.results = results;
-        let by_name = self.numbered();
-        let by_name = by_name.filter(|(_, command)| named.contains(&command.id));
+        let by_name = self.numbered().filter(|(_, command)| named.contains(&command.id));
         let by_name: BTreeSet<CommandId> = by_name.map(|(number, _)| number).collect();
         let is_result = |number: CommandId| {
             results && self.is_map(self.step_of(number)) && self.after(number) == Successor::Item
@@ -194,8 +193,7 @@ impl Plan {
     }
 
     pub fn numbered(&self) -> impl Iterator<Item = (CommandId, &Command)> {
-        let numbers = CommandId::all().take(self.places.len());
-        numbers.filter_map(|number| Some((number, self.command(number)?)))
+        CommandId::all().take(self.places.len()).filter_map(|number| Some((number, self.command(number)?)))
     }
 
     pub fn commands(&self) -> impl Iterator<Item = &Command> {
@@ -256,8 +254,7 @@ impl Plan {
     }
 
     pub(crate) fn needing(&self, step: StepId) -> &[StepId] {
-        let found = self.needing.get(step.position());
-        found.map_or(&[], Vec::as_slice)
+        self.needing.get(step.position()).map_or(&[], Vec::as_slice)
     }
 
     pub(crate) fn step_of(&self, number: CommandId) -> StepId {

@@ -250,8 +250,7 @@ impl AdmissionControl {
             && !known.users.contains(job)
         {
             known.users.insert(Arc::clone(job));
-            let names = self.jobs.entry(Arc::clone(job)).or_default();
-            names.insert(Arc::clone(name));
+            self.jobs.entry(Arc::clone(job)).or_default().insert(Arc::clone(name));
         }
     }
 

@@ -49,8 +49,7 @@ impl BreakerJournal {
                 self.unfolded = version.saturating_sub(*upto);
             }
         }
-        let changes = self.state.apply(record);
-        let changes = changes.into_iter().map(|change| (Some(version), change));
+        let changes = self.state.apply(record).into_iter().map(|change| (Some(version), change));
         self.changes.extend(changes);
     }
 

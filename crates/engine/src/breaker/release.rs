@@ -36,8 +36,7 @@ impl StaggeredRelease {
     fn at(&self, number: u32) -> Timestamp {
         let share = (u128::from(number) << 16) | u128::from(self.offset);
         let whole = u128::from(self.held) << 16;
-        let wait = self.over.as_nanos().saturating_mul(share);
-        let wait = wait.checked_div(whole).unwrap_or_default();
+        let wait = self.over.as_nanos().saturating_mul(share).checked_div(whole).unwrap_or_default();
         let wait = u64::try_from(wait).unwrap_or(u64::MAX);
         self.since.after(Duration::from_nanos(wait))
     }

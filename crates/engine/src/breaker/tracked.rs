@@ -160,7 +160,6 @@ impl TrackedBreaker {
 
     pub(super) fn position(&self, job: Option<&str>, seq: Option<u64>) -> Option<usize> {
         let own = |it: &SealedFacts| it.record.job.as_deref() == job && it.record.seq == seq;
-        let found = self.sealed.iter().position(own);
-        found.filter(|_| job.is_some())
+        self.sealed.iter().position(own).filter(|_| job.is_some())
     }
 }

@@ -180,8 +180,7 @@ impl AdmissionControl {
     /// When the first awaited breaker may be probed.
     pub fn next_probe(&self) -> Option<Timestamp> {
         let awaited = self.awaited.iter().filter_map(|name| self.breakers.get(name));
-        let awaited = awaited.filter(|it| !it.ranking.is_empty());
-        let until = awaited.filter_map(|it| it.state.until());
+        let until = awaited.filter(|it| !it.ranking.is_empty()).filter_map(|it| it.state.until());
         until.filter(|until| *until > self.now).min()
     }
 
@@ -220,8 +219,7 @@ impl AdmissionControl {
 
     /// Whether no breaker holds or releases items, so that the caller may reset the clock.
     pub fn is_idle(&self) -> bool {
-        let mut known = self.breakers.values();
-        known.all(|it| !it.state.is_open_or_half_open() && it.releases.is_empty())
+        self.breakers.values().all(|it| !it.state.is_open_or_half_open() && it.releases.is_empty())
     }
 
     /// The jobs to wake since the last call: all that wait for a closed breaker, and the first-ranked one of a

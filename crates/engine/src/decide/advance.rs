@@ -74,8 +74,7 @@ fn advance_running(job: &Job, now: Timestamp) -> Vec<Event> {
         }
     }
     if job.open.failed > 0 {
-        let left = job.open.left.iter();
-        let left = left.filter_map(|&step| Some((step, job.step(step)?)));
+        let left = job.open.left.iter().filter_map(|&step| Some((step, job.step(step)?)));
         let dropped: Vec<Event> = left.flat_map(|(step, state)| dropped(job, step, state)).collect();
         if dropped.is_empty() && job.starts.running.is_empty() {
             return vec![Event::Job(JobEvent::Failed(Box::new(ending(job))))];
@@ -180,8 +179,7 @@ fn skipped(step: StepId, index: u32, reason: Reason) -> Event {
 }
 
 fn unsettled(state: &StepState) -> impl Iterator<Item = u32> {
-    let waiting = state.waiting.iter().map(|(_, item)| item);
-    waiting.chain(state.held.items())
+    state.waiting.iter().map(|(_, item)| item).chain(state.held.items())
 }
 
 /// Skips what waits, and ends the job once nothing runs. Starts nothing.
@@ -199,8 +197,7 @@ fn advance_stopping(job: &Job, reason: Reason) -> Vec<Event> {
         return vec![completed(job)];
     }
     let open = |stage| matches!(stage, StepStage::Running | StepStage::Reading(_));
-    let steps = StepId::all().zip(&job.steps);
-    let open = steps.filter(|(_, state)| open(state.stage));
+    let open = StepId::all().zip(&job.steps).filter(|(_, state)| open(state.stage));
     events.extend(open.map(|(step, _)| Event::Step(StepEvent::Failed { step })));
     let mut ended = Box::new(ending(job));
     ended.reason = Some(reason);

@@ -151,8 +151,7 @@ fn failed(
             decision.push(ItemEvent::RetryScheduled(Box::new(RetryScheduled { of, sum, due, delay })));
         }
         (None, Consequence::Hold) => {
-            let asked = decision.job.starts.passes.get(&end.start);
-            let breaker = asked.map_or("", |(breaker, _)| &**breaker);
+            let breaker = decision.job.starts.passes.get(&end.start).map_or("", |(breaker, _)| &**breaker);
             hold_by_rule(decision, of, breaker, RetryArithmetic::of(&verdict.arithmetic));
         }
         (None, Consequence::Stop(why)) => stop(decision, of, active, &why),

@@ -42,8 +42,7 @@ fn give_up(job: &Job) -> Vec<Event> {
     if !dropped.is_empty() || job.has_running() {
         return dropped;
     }
-    let open = job.open_steps();
-    let open = open.filter(|(_, state)| state.stage == StepStage::Running);
+    let open = job.open_steps().filter(|(_, state)| state.stage == StepStage::Running);
     let mut events: Vec<Event> = open.map(|(step, _)| Event::Step(StepEvent::Failed { step })).collect();
     events.push(Event::Job(JobEvent::Failed(Box::new(ending(job)))));
     events

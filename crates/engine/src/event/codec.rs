@@ -30,8 +30,7 @@ where
 {
     let mut decoder = minicbor::Decoder::new(bytes);
     let malformed = |what| RecordError::Malformed { what };
-    let value = decoder.decode();
-    let value = value.map_err(|error| malformed(error.to_string()))?;
+    let value = decoder.decode().map_err(|error| malformed(error.to_string()))?;
     if decoder.position() == bytes.len() { Ok(value) } else { Err(malformed("trailing bytes".to_owned())) }
 }
 

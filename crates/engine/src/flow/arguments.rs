@@ -56,8 +56,7 @@ fn value_of<'j>(job: &'j Job, name: &str, attribute: &'j Attribute) -> Option<&'
         AttributeRole::Output => None,
         AttributeRole::Const => attribute.default.as_ref(),
         AttributeRole::Required | AttributeRole::Optional => {
-            let known = job.attributes.get(name).map(|known| &known.value);
-            known.or(attribute.default.as_ref())
+            job.attributes.get(name).map(|known| &known.value).or(attribute.default.as_ref())
         }
     }
 }

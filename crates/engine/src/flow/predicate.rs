@@ -66,8 +66,7 @@ fn may_take_too_long(script: &str, arguments: &BTreeMap<String, Value>) -> bool 
     let loops = names.filter(|name| loops.contains(name)).count();
     let loops = u32::try_from(loops).unwrap_or(u32::MAX);
     // The condition itself may contain lists.
-    let sizes = arguments.values().map(size);
-    let all = sizes.fold(script.len(), usize::saturating_add);
+    let all = arguments.values().map(size).fold(script.len(), usize::saturating_add);
     let all = u64::try_from(all).unwrap_or(u64::MAX);
     loops > 1 && all.saturating_pow(loops) > MAX_VALUES
 }
@@ -84,8 +83,7 @@ fn size(value: &Value) -> usize {
 fn on_large_stack<T: Send>(work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
     let failed = || "the condition cannot be evaluated".to_owned();
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
-        let thread = thread.spawn_scoped(scope, work);
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
         let thread = thread.map_err(|_| failed())?;
         thread.join().unwrap_or_else(|_| Err(failed()))
     })

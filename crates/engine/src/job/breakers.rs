@@ -25,23 +25,18 @@ impl Job {
     /// matter because a target may depend on the item.
     pub fn breakers(&self) -> BTreeSet<Arc<str>> {
         let named = self.plan.breakers().into_keys().map(Arc::from);
-        let passes = self.starts.passes.values();
-        let passes = passes.map(|(name, _)| Arc::clone(name));
-        let steps = self.steps.iter();
-        let holds = steps.flat_map(|step| step.held.breakers().cloned());
+        let passes = self.starts.passes.values().map(|(name, _)| Arc::clone(name));
+        let holds = self.steps.iter().flat_map(|step| step.held.breakers().cloned());
         named.chain(passes).chain(holds).collect()
     }
 
     /// The settings that the command of a running or held item gives the breaker of its target.
     pub fn breaker_settings(&self, breaker: &str) -> BreakerSettings {
-        let passes = self.starts.passes.iter();
-        let passes = passes.filter(|(_, (name, _))| **name == *breaker);
+        let passes = self.starts.passes.iter().filter(|(_, (name, _))| **name == *breaker);
         let running = passes.filter_map(|(start, _)| self.starts.running.get(start).copied());
         let steps = StepId::all().zip(&self.steps);
-        let held = steps.flat_map(|(step, state)| {
-            let queue = state.held.queue(breaker);
-            queue.map(move |(_, index)| step.item(index))
-        });
+        let held =
+            steps.flat_map(|(step, state)| state.held.queue(breaker).map(move |(_, index)| step.item(index)));
         let mut own = running.chain(held).filter_map(|item| {
             let command = self.active(item)?.command;
             let breaker = self.plan.command(command)?.breaker.as_deref()?;
@@ -51,8 +46,7 @@ impl Job {
     }
 
     pub fn held_by(&self, breaker: &str) -> u32 {
-        let held = self.steps.iter().map(|step| step.held.held_by(breaker));
-        held.fold(0, u32::saturating_add)
+        self.steps.iter().map(|step| step.held.held_by(breaker)).fold(0, u32::saturating_add)
     }
 
     /// `u64::MAX` if unlimited.
@@ -157,10 +151,8 @@ impl Job {
         let command = self.plan.command(failed.of.command);
         let is_request = command.is_some_and(|it| matches!(it.action, Action::Http(_) | Action::Step(_)));
         let rule = failed.rule.and_then(|rule| usize::try_from(rule).ok());
-        let rule = command.zip(rule).and_then(|(command, rule)| {
-            let table = command.retry.policy.rules().table();
-            table.get(rule)
-        });
+        let rule =
+            command.zip(rule).and_then(|(command, rule)| command.retry.policy.rules().table().get(rule));
         if rule.is_some_and(|rule| rule.then() == RuleAction::Hold) {
             TargetSignal::Trip
         } else if failed.cause == FailureCause::Unreadable && !is_request {

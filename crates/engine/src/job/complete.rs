@@ -48,8 +48,7 @@ impl Job {
 
     /// Whether running items continue after the step is completed.
     pub(crate) fn leaves(&self, step: StepId) -> bool {
-        let rule = self.plan.completion(step);
-        rule.is_some_and(|(_, then)| then == OnComplete::Leave)
+        self.plan.completion(step).is_some_and(|(_, then)| then == OnComplete::Leave)
     }
 
     /// Why an item must not continue.

@@ -27,10 +27,9 @@ impl Job {
         let flow = self.workflow().flow.as_ref();
         let goals = flow.map(|flow| flow.goals.as_slice()).unwrap_or_default();
         let steps = || StepId::all().zip(&self.workflow().steps);
-        goals.iter().filter_map(move |goal| {
-            let mut found = steps().filter(|(_, step)| step.name == *goal);
-            found.next().map(|(number, _)| number)
-        })
+        let named =
+            move |goal: &String| steps().find(|(_, step)| step.name == *goal).map(|(number, _)| number);
+        goals.iter().filter_map(named)
     }
 
     pub(crate) fn has_missed_a_goal(&self) -> bool {

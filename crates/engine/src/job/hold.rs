@@ -50,8 +50,7 @@ impl Holds {
 
     /// Attempts left and item; the most attempts first.
     pub fn queue(&self, breaker: &str) -> impl Iterator<Item = (u64, u32)> {
-        let queue = self.queues.get(breaker).into_iter().flatten();
-        queue.map(|(Reverse(left), item)| (*left, *item))
+        self.queues.get(breaker).into_iter().flatten().map(|(Reverse(left), item)| (*left, *item))
     }
 
     pub fn held_by(&self, breaker: &str) -> u32 {
@@ -69,14 +68,12 @@ impl Holds {
 
     /// The name as a shared string, if an item is already held by this breaker.
     pub(super) fn name(&self, breaker: &str) -> Arc<str> {
-        let known = self.queues.get_key_value(breaker);
-        known.map_or_else(|| Arc::from(breaker), |(name, _)| Arc::clone(name))
+        self.queues.get_key_value(breaker).map_or_else(|| Arc::from(breaker), |(name, _)| Arc::clone(name))
     }
 
     pub(super) fn insert(&mut self, item: u32, hold: Hold) {
         self.remove(item);
-        let queue = self.queues.entry(Arc::clone(&hold.breaker)).or_default();
-        queue.insert((Reverse(hold.left), item));
+        self.queues.entry(Arc::clone(&hold.breaker)).or_default().insert((Reverse(hold.left), item));
         if let Some(expires) = hold.expires {
             self.expiring.insert((expires, item));
         }

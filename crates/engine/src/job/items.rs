@@ -21,8 +21,7 @@ pub struct Items {
 impl fmt::Debug for Items {
     /// Slots say nothing about the items.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let items = self.iter();
-        let items = items.map(|(item, state)| (self.identity(item), self.input(item), state));
+        let items = self.iter().map(|(item, state)| (self.identity(item), self.input(item), state));
         f.debug_list().entries(items).finish()
     }
 }

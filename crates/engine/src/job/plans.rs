@@ -61,8 +61,7 @@ impl Plans {
 
 impl PlanKey {
     fn of(submitted: &JobSubmitted) -> Self {
-        let aim = submitted.flow.as_ref().map(FlowRun::aim);
-        let aim = aim.unwrap_or_default();
+        let aim = submitted.flow.as_ref().map(FlowRun::aim).unwrap_or_default();
         let settled = JobSubmitted {
             ceilings: submitted.ceilings,
             completion: submitted.completion,

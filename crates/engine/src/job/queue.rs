@@ -46,8 +46,7 @@ impl RetryQueue {
     }
 
     pub fn due_by(&self, time: Timestamp) -> impl Iterator<Item = (Timestamp, u32)> {
-        let due = self.0.range(..=QueueKey::of((time, u32::MAX)));
-        due.map(QueueKey::read)
+        self.0.range(..=QueueKey::of((time, u32::MAX))).map(QueueKey::read)
     }
 
     pub fn due_after(&self, time: Timestamp) -> impl Iterator<Item = (Timestamp, u32)> {

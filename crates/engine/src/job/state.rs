@@ -213,9 +213,7 @@ impl Job {
     }
 
     pub fn parallel(&self, step: StepId) -> u32 {
-        let mut widths = self.submitted.parallel.iter();
-        let stored = widths.find(|(of, _)| *of == step);
-        stored.map_or(1, |(_, width)| (*width).max(1))
+        self.submitted.parallel.iter().find(|(of, _)| *of == step).map_or(1, |(_, width)| (*width).max(1))
     }
 
     pub fn item_limit(&self, step: StepId) -> Option<Duration> {
@@ -235,8 +233,7 @@ impl Job {
         // A handler may clean up after an item whose deadline has passed.
         let is_handler = self.plan.handled_by(command).is_some();
         let own = self.item_limit(step).filter(|_| !is_handler);
-        let own = began.zip(own).map(|(began, limit)| began.after(limit));
-        own.into_iter().chain(self.deadline()).min()
+        began.zip(own).map(|(began, limit)| began.after(limit)).into_iter().chain(self.deadline()).min()
     }
 
     /// The steps whose items are counted: those of the map, or all.
@@ -271,14 +268,12 @@ impl Job {
 
     /// The steps that can change, in order. In a list of many thousand steps that is one.
     pub fn open_steps(&self) -> impl Iterator<Item = (StepId, &StepState)> {
-        let open = self.open.steps.iter();
-        open.filter_map(|&step| Some((step, self.step(step)?)))
+        self.open.steps.iter().filter_map(|&step| Some((step, self.step(step)?)))
     }
 
     /// Steps whose items may start: running ones, and completed ones with unsettled items.
     pub fn busy_steps(&self) -> impl Iterator<Item = (StepId, &StepState)> {
-        let left = self.open.left.iter();
-        let left = left.filter_map(|&step| Some((step, self.step(step)?)));
+        let left = self.open.left.iter().filter_map(|&step| Some((step, self.step(step)?)));
         let running = |state: &StepState| state.stage == StepStage::Running;
         self.open_steps().filter(move |(_, state)| running(state)).chain(left)
     }

@@ -114,7 +114,6 @@ impl StepState {
 
     pub fn pending(&self) -> u32 {
         let ahead = u32::try_from(self.ahead.len()).unwrap_or(u32::MAX);
-        let behind = self.items.len().saturating_sub(self.cursor);
-        behind.saturating_sub(ahead)
+        self.items.len().saturating_sub(self.cursor).saturating_sub(ahead)
     }
 }

@@ -148,8 +148,7 @@ impl Action {
                 file.content.references().for_each(&mut *take);
             }
             Self::Function(function) => {
-                let with = function.with.iter();
-                with.flat_map(JsonTemplate::references).for_each(&mut *take);
+                function.with.iter().flat_map(JsonTemplate::references).for_each(&mut *take);
             }
             // A step's arguments are the value of its item.
             Self::Step(_) | Self::SubFlow(_) => {}
@@ -181,8 +180,7 @@ impl Action {
             }
             Self::Agent { name, prompt } => {
                 let prompt = prompt.render(values)?;
-                let argv = values.job.workflow().agents.get(name);
-                let argv = argv.into_iter().flatten();
+                let argv = values.job.workflow().agents.get(name).into_iter().flatten();
                 TaskWork::Run { argv: argv.map(|word| word.replace("{prompt}", &prompt)).collect() }
             }
             Self::WriteFile(file) => TaskWork::Write {

@@ -71,8 +71,7 @@ pub fn task(
     if is_program {
         env.extend(attempt_env(&values));
     }
-    let directory = command.working_dir.as_ref();
-    let directory = directory.map(|path| path.render(&values)).transpose()?;
+    let directory = command.working_dir.as_ref().map(|path| path.render(&values)).transpose()?;
     let timeout = command.timeout.or(command.action.default_timeout());
     Ok(Some(Task {
         work,

@@ -32,10 +32,7 @@ impl std::fmt::Debug for HttpCall {
 }
 
 pub(super) fn http_call(values: &ItemValues<'_>, http: &HttpAction) -> Result<HttpCall, ValueError> {
-    let has = |name: &str| {
-        let mut headers = http.headers.iter();
-        headers.any(|(known, _)| known.eq_ignore_ascii_case(name))
-    };
+    let has = |name: &str| http.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
     let mut headers = Vec::new();
     let body = match &http.body {
         None => None,

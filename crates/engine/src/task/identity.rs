@@ -37,8 +37,7 @@ pub fn receipt_token(job: &Job, item: ItemId, command: CommandId, round: u32) ->
 /// Jobs with the same seed must not share ids, so these draws have a seed of their own, from the job's name.
 /// The stored key makes tokens impossible to guess.
 fn name_of(job: &Job) -> Seed {
-    let key = job.submitted().token_key;
-    let key = key.map(u64::to_le_bytes).into_iter().flatten();
+    let key = job.submitted().token_key.map(u64::to_le_bytes).into_iter().flatten();
     let name = job.id().bytes().chain(key);
     Seed(Fnv1a::of(name))
 }
@@ -69,8 +68,7 @@ pub fn find_token(job: &Job, step: &str, token: &str) -> TokenStatus {
     };
     let step = steps.find(|(_, found)| found.name == step && later(found));
     let found = step.and_then(|(step, _)| {
-        let running = running_of(job, step, token).map(TokenStatus::Running);
-        running.or_else(|| idle_of(job, step, token))
+        running_of(job, step, token).map(TokenStatus::Running).or_else(|| idle_of(job, step, token))
     });
     found.unwrap_or(TokenStatus::Unknown)
 }
@@ -96,8 +94,7 @@ fn idle_of(job: &Job, step: StepId, token: &str) -> Option<TokenStatus> {
             ItemState::Pending => (state.again, None),
             ItemState::Settled(_) => (dead.map_or(job.rounds, |dead| dead.round), None),
         };
-        let mut rounds = 1..=rounds;
-        let round = rounds.find(|round| is_token(job, token, item, *round))?;
+        let round = (1..=rounds).find(|round| is_token(job, token, item, *round))?;
         let waits = current == Some(round);
         Some(if waits { TokenStatus::Waiting } else { TokenStatus::Expired })
     })

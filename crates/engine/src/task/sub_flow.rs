@@ -74,8 +74,7 @@ impl SubFlow {
             let planned = aim_at(parent.workflow().clone(), &self.run.aim());
             let planned = planned.map(|workflow| Arc::new(Plan::new(workflow)));
             planned.map_err(|why| {
-                let first = why.into_iter().next();
-                let why = first.map_or_else(String::new, |it| it.message);
+                let why = why.into_iter().next().map_or_else(String::new, |it| it.message);
                 JobError::Workflow { why }
             })
         })?;

@@ -103,8 +103,7 @@ impl<'a> ItemValues<'a> {
 
     fn scopes(&self) -> impl Iterator<Item = &ItemScope> {
         let active = self.job.active(self.of.item());
-        let own = active.and_then(|active| active.scope.as_deref());
-        own.into_iter().chain([&self.job.scope])
+        active.and_then(|active| active.scope.as_deref()).into_iter().chain([&self.job.scope])
     }
 
     fn step_value(&self, name: &str, reference: &Reference) -> Option<Value> {
@@ -125,8 +124,7 @@ impl<'a> ItemValues<'a> {
     }
 
     fn map_value(&self, reference: &Reference) -> Option<Value> {
-        let steps = StepId::all().zip(&self.job.steps);
-        let mut maps = steps.filter(|(step, _)| self.job.plan().is_map(*step));
+        let mut maps = StepId::all().zip(&self.job.steps).filter(|(step, _)| self.job.plan().is_map(*step));
         let (_, state) = maps.next()?;
         if let Some(Segment::Field(field)) = reference.path().first()
             && field == "results"
@@ -160,8 +158,7 @@ impl<'a> ItemValues<'a> {
         // A declared variable that refers to itself, directly or not, means the variable of that name in the
         // environment of the submission.
         let declared = declared.filter(|_| !self.declaring.borrow().contains(name));
-        let declared = declared.and_then(|value| self.declare(name, value).ok());
-        declared.map(Value::from).or(stored)
+        declared.and_then(|value| self.declare(name, value).ok()).map(Value::from).or(stored)
     }
 }
 
@@ -181,8 +178,7 @@ impl TemplateValues for ItemValues<'_> {
                 reference.follow(&known).cloned().map(Cow::Owned)
             }
             Root::Captured(name) => {
-                let mut scopes = self.scopes();
-                let value = scopes.find_map(|scope| scope.captured.get(name))?;
+                let value = self.scopes().find_map(|scope| scope.captured.get(name))?;
                 reference.follow(value).cloned().map(Cow::Owned)
             }
         }
