@@ -107,13 +107,9 @@ pub fn reading(job: &Job) -> Vec<Effect> {
         return Vec::new();
     }
     job.open_steps()
-        .filter_map(|(step, state)| match state.stage {
-            StepStage::Reading(start) => Some(Effect::ReadInput { step, start }),
-            StepStage::Waiting
-            | StepStage::Running
-            | StepStage::Completed
-            | StepStage::Failed
-            | StepStage::Skipped => None,
+        .filter_map(|(step, state)| {
+            let StepStage::Reading(start) = state.stage else { return None };
+            Some(Effect::ReadInput { step, start })
         })
         .collect()
 }

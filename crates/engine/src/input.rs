@@ -44,7 +44,6 @@ pub enum Input {
         /// Whether the reduce steps run again.
         reduce: bool,
     },
-    /// Discard dead letters.
     Drop {
         items: Vec<ItemId>,
     },

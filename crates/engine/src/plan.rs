@@ -245,9 +245,7 @@ impl Plan {
     pub fn functions(&self) -> BTreeSet<&str> {
         let commands = self.commands();
         let named = commands.filter_map(|command| {
-            let Action::Function(function) = &command.action else {
-                return None;
-            };
+            let Action::Function(function) = &command.action else { return None };
             Some(function.name.as_str())
         });
         named.collect()
@@ -280,9 +278,7 @@ impl Plan {
 
     /// What follows a command, its handler and its `on_success` commands.
     pub(crate) fn after(&self, command: CommandId) -> Successor {
-        let Some(place) = self.place(command) else {
-            return Successor::Item;
-        };
+        let Some(place) = self.place(command) else { return Successor::Item };
         let list = self.list_of(place);
         let next = list.and_then(|list| list.get(place.position.saturating_add(1)));
         match (next, place.list) {

@@ -179,7 +179,7 @@ impl Differences {
     fn map(&mut self, of: &str, both: [&Map; 2]) {
         self.work(of, "input", both, |it| it.input.clone());
         self.work(of, "the selection of items", both, |it| it.selection.clone());
-        self.work(of, "best_effort", both, |it| it.completion.clone());
+        self.work(of, "best_effort", both, |it| it.completion);
         self.work(of, "on_complete", both, |it| it.on_complete);
         self.setting(of, "max_parallel", both, |it| &it.max_parallel);
         self.setting(of, "agent_timeout_secs", both, |it| &it.item_deadline);

@@ -63,9 +63,7 @@ impl AdmissionControl {
     /// Adds newer journal records. Returns false if some are missing because the journal was trimmed: then
     /// the whole journal must be read and passed to [`Self::load`].
     pub fn extend(&mut self, name: &str, records: impl IntoIterator<Item = (u64, BreakerRecord)>) -> bool {
-        let Some((name, known)) = entry(&mut self.breakers, name) else {
-            return false;
-        };
+        let Some((name, known)) = entry(&mut self.breakers, name) else { return false };
         for (version, record) in records {
             if version != known.journal.version.saturating_add(1) {
                 return false;
@@ -85,9 +83,7 @@ impl AdmissionControl {
     /// The facts of a commit are on disk, at journal version `reached` if the store returned it. Returns
     /// false if the journal must be read because it may hold unknown facts.
     pub fn acknowledge(&mut self, name: &str, job: &str, seq: u64, reached: Option<u64>) -> bool {
-        let Some((name, known)) = entry(&mut self.breakers, name) else {
-            return true;
-        };
+        let Some((name, known)) = entry(&mut self.breakers, name) else { return true };
         let is_answered = reached.is_some();
         let Some(reached) = reached.filter(|reached| *reached > known.journal.version) else {
             // The fold has these facts, or will have when the journal is read. Kept here, they would count
@@ -99,9 +95,7 @@ impl AdmissionControl {
             }
             return is_answered;
         };
-        let Some(own) = known.position(Some(job), Some(seq)) else {
-            return false;
-        };
+        let Some(own) = known.position(Some(job), Some(seq)) else { return false };
         if reached != known.journal.version.saturating_add(1) {
             // A trimmed journal is not read record by record, so the version tells whether it covers them.
             if let Some(sealed) = known.sealed.get_mut(own) {
@@ -152,9 +146,7 @@ impl AdmissionControl {
         let name = Arc::clone(report.breaker());
         self.add_user(&name, job);
         let now = self.now;
-        let Some(known) = self.breakers.get_mut(&name) else {
-            return;
-        };
+        let Some(known) = self.breakers.get_mut(&name) else { return };
         if let BreakerReport::Started { .. } = report
             && let Some(release) = known.releases.get_mut(job)
         {
@@ -174,9 +166,7 @@ impl AdmissionControl {
 
     fn note_fact(&mut self, name: &Arc<str>, job: &Arc<str>, fact: BreakerFact) {
         let now = self.now;
-        let Some(known) = self.breakers.get_mut(name) else {
-            return;
-        };
+        let Some(known) = self.breakers.get_mut(name) else { return };
         let mut changed = known.refresh(now);
         let before = known.state.clone();
         if !mutant::is(Mutant::UnwrittenFactsIgnored) {
@@ -225,9 +215,7 @@ impl AdmissionControl {
         let mut unused = Vec::new();
         for name in self.jobs.remove(job).unwrap_or_default() {
             self.withdraw_offer(&name, job);
-            let Some(known) = self.breakers.get_mut(&name) else {
-                continue;
-            };
+            let Some(known) = self.breakers.get_mut(&name) else { continue };
             known.users.remove(job);
             let own = |it: &SealedFacts| it.record.job.as_deref() == Some(&**job);
             let before = known.sealed.len();

@@ -6,8 +6,6 @@ use super::state::{BreakerChange, BreakerState};
 /// How many transitions outlive the trimmed records they come from.
 pub const HISTORY: usize = 64;
 
-/// A folded breaker journal.
-///
 /// Facts are applied in journal order, starting from the latest [`BreakerFact::Folded`] if the beginning was
 /// trimmed. That record may follow facts it does not cover, since other processes append at any time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,9 +69,7 @@ impl BreakerJournal {
 fn latest_fold(records: &[(u64, BreakerRecord)]) -> Option<(u64, &BreakerState, &[BreakerChange])> {
     let facts = records.iter().flat_map(|(_, record)| &record.facts);
     let folds = facts.filter_map(|fact| {
-        let BreakerFact::Folded { upto, state, history } = fact else {
-            return None;
-        };
+        let BreakerFact::Folded { upto, state, history } = fact else { return None };
         Some((*upto, &**state, history.as_slice()))
     });
     folds.max_by_key(|(upto, ..)| *upto)

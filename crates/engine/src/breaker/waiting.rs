@@ -70,9 +70,7 @@ impl AdmissionControl {
     }
 
     pub fn allowance(&self, name: &str, job: &str) -> StartAllowance {
-        let Some(known) = self.breakers.get(name) else {
-            return StartAllowance::Admits(u32::MAX);
-        };
+        let Some(known) = self.breakers.get(name) else { return StartAllowance::Admits(u32::MAX) };
         match known.state.admission(self.now) {
             Admission::Go(ticket) if ticket.probe => match known.prober {
                 ProbeOwner::Others if known.refuses() => StartAllowance::Refuses,
@@ -117,9 +115,7 @@ impl AdmissionControl {
         }
         for (name, offer) in offers {
             self.add_user(name, job);
-            let Some(known) = self.breakers.get_mut(name) else {
-                continue;
-            };
+            let Some(known) = self.breakers.get_mut(name) else { continue };
             self.awaited.insert(Arc::clone(name));
             let first = known.ranking.first().cloned();
             if let Some(before) = known.waiting.insert(Arc::clone(job), *offer)
@@ -142,9 +138,7 @@ impl AdmissionControl {
     }
 
     pub(super) fn withdraw_offer(&mut self, name: &Arc<str>, job: &Arc<str>) {
-        let Some(known) = self.breakers.get_mut(name) else {
-            return;
-        };
+        let Some(known) = self.breakers.get_mut(name) else { return };
         known.releases.remove(job);
         let offer = known.waiting.remove(job);
         if known.waiting.is_empty() {
@@ -187,9 +181,7 @@ impl AdmissionControl {
     /// Wakes the first-ranked job of every breaker whose recovery timeout has passed, once per opening.
     pub fn wake_due_probers(&mut self) {
         for name in &self.awaited {
-            let Some(known) = self.breakers.get_mut(name) else {
-                continue;
-            };
+            let Some(known) = self.breakers.get_mut(name) else { continue };
             let generation = known.state.breaker.generation();
             let passed = known.state.until().is_some_and(|until| until <= self.now);
             if passed && !known.ranking.is_empty() && known.announced != Some(generation) {
@@ -227,9 +219,7 @@ impl AdmissionControl {
     pub fn take_jobs_to_wake(&mut self) -> BTreeSet<Arc<str>> {
         let mut jobs = BTreeSet::new();
         for name in std::mem::take(&mut self.changed) {
-            let Some(known) = self.breakers.get(&name) else {
-                continue;
-            };
+            let Some(known) = self.breakers.get(&name) else { continue };
             if matches!(known.state.breaker.circuit(), CircuitState::Closed { .. }) || known.refuses() {
                 jobs.extend(known.waiting.keys().cloned());
             } else if known.may_probe(self.now) && known.prober != ProbeOwner::Others {

@@ -103,9 +103,7 @@ impl Catalog {
     }
 
     fn activate(&mut self, record: &CatalogRecord) {
-        let CatalogEvent::FlowActivated { flow, since, labels, parent } = &record.event else {
-            return;
-        };
+        let CatalogEvent::FlowActivated { flow, since, labels, parent } = &record.event else { return };
         let mut labels: BTreeMap<String, String> = labels.iter().cloned().collect();
         let mut parent = parent.clone();
         // The event of a resumed flow need not repeat its labels and its parent.

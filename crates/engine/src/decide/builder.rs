@@ -42,9 +42,7 @@ impl<'j> DecisionBuilder<'j> {
             return StoredText::Kept(number);
         }
         let room = self.job.texts.room_for(text, self.kept.len(), self.bytes);
-        let Some(number) = room else {
-            return StoredText::Itself(text.to_owned());
-        };
+        let Some(number) = room else { return StoredText::Itself(text.to_owned()) };
         let shared: Rc<str> = text.into();
         self.numbers.insert(Rc::clone(&shared), number);
         self.kept.push(shared);

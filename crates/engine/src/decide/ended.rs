@@ -34,9 +34,7 @@ pub(super) fn ended(decision: &mut DecisionBuilder<'_>, end: &AttemptEnd) {
         let command = job.plan().command(active.command)?;
         Some((active.last_attempt(item), active, command))
     });
-    let Some((of, active, command)) = found else {
-        return;
-    };
+    let Some((of, active, command)) = found else { return };
     match (end.failure, capture_error(command, end)) {
         (None, None) => succeeded(decision, of, active, end),
         (None, Some(why)) => {
@@ -52,9 +50,7 @@ pub(super) fn accepted(decision: &mut DecisionBuilder<'_>, start: StartId) {
     // The result may have arrived first, or the acceptance twice.
     let running = job.starts.running.get(&start).copied();
     let running = running.filter(|_| !job.starts.accepted.contains_key(&start));
-    let Some((item, active)) = running.and_then(|item| Some((item, job.active(item)?))) else {
-        return;
-    };
+    let Some((item, active)) = running.and_then(|item| Some((item, job.active(item)?))) else { return };
     let own = decision.now.after(job.plan().completion_timeout(item.step));
     let deadline = job.deadline_of(item.step, active);
     decision.push(ItemEvent::AttemptAccepted {
@@ -66,9 +62,7 @@ pub(super) fn accepted(decision: &mut DecisionBuilder<'_>, start: StartId) {
 /// Times out one accepted attempt. Only one, because what follows from it may decide about the next.
 pub(super) fn expire(decision: &mut DecisionBuilder<'_>) {
     let (mut accepted, now) = (decision.job.starts.accepted.iter(), decision.now);
-    let Some((start, _)) = accepted.find(|(_, until)| **until <= now) else {
-        return;
-    };
+    let Some((start, _)) = accepted.find(|(_, until)| **until <= now) else { return };
     ended(
         decision,
         &AttemptEnd {

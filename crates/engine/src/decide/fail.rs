@@ -70,9 +70,7 @@ pub(super) fn stop_unless_repeated(
 fn is_late_result(decision: &mut DecisionBuilder<'_>, of: AttemptId, reason: Option<Reason>) -> bool {
     let job = decision.job;
     let state = job.step(of.step).filter(|state| state.is_without(of.index));
-    let Some(reached) = state.and_then(|state| state.reached) else {
-        return false;
-    };
+    let Some(reached) = state.and_then(|state| state.reached) else { return false };
     let counted = job.counts_late_results();
     decision.push(ItemEvent::LateResult(LateResult { step: of.step, index: of.index, reason, counted }));
     if !counted {
@@ -160,9 +158,7 @@ fn handled(decision: &mut DecisionBuilder<'_>, of: AttemptId, active: &ActiveIte
     let frame = active.frames.iter().rfind(|frame| frame.command == parent);
     let command = job.plan().command(parent);
     let handler = command.and_then(|command| command.on_failure.as_deref());
-    let (Some(frame), Some(handler)) = (frame, handler) else {
-        return;
-    };
+    let (Some(frame), Some(handler)) = (frame, handler) else { return };
     let failed = AttemptId::new(of.item(), parent, AttemptNumber(frame.attempts));
     let ending = job.ending(of.item());
     if handler.max_attempts > 0 {

@@ -72,9 +72,7 @@ fn woke(decision: &mut DecisionBuilder<'_>) {
 }
 
 fn top_up(decision: &mut DecisionBuilder<'_>, retries: u32) {
-    let Some(mut pool) = decision.job.pool else {
-        return;
-    };
+    let Some(mut pool) = decision.job.pool else { return };
     let ceilings = decision.job.ceilings();
     let added = pool.top_up(retries, &ceilings);
     // A small pool limits the item cap; a larger pool allows the cap that the workflow asks for.

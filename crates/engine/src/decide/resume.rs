@@ -54,9 +54,7 @@ pub(super) fn resume(decision: &mut DecisionBuilder<'_>, seen: Option<Timestamp>
 }
 
 fn expire(decision: &mut DecisionBuilder<'_>, item: ItemId, active: &ActiveItem, left: Timestamp) {
-    let Some(sum) = expired(decision.job, active, left, decision.now) else {
-        return;
-    };
+    let Some(sum) = expired(decision.job, active, left, decision.now) else { return };
     let error = with_last(&expired_in_words(&sum), &decision.last_error(active));
     let why = Stop { sum: Some(sum), ..Stop::because(Reason::RetryBudgetExpired, error) };
     stop(decision, active.last_attempt(item), active, &why);
@@ -71,9 +69,7 @@ pub(crate) fn expired(
     left: Timestamp,
     now: Timestamp,
 ) -> Option<RetryArithmetic> {
-    let Activity::Waiting(due) = active.activity else {
-        return None;
-    };
+    let Activity::Waiting(due) = active.activity else { return None };
     // The expiry was computed when the retry was scheduled, by the terms in force then.
     let queued = left.since(due.max(job.times.resumed_at));
     let expires = active.expires()?;

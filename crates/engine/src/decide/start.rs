@@ -28,9 +28,7 @@ pub(super) fn start(
     let fresh;
     let active = match job.item(item) {
         Some(ItemState::Pending) if is_next(job, item) => {
-            let Some(first) = job.plan().first(item.step) else {
-                return;
-            };
+            let Some(first) = job.plan().first(item.step) else { return };
             fresh = ActiveItem::new(first, Timestamp::ZERO);
             &fresh
         }

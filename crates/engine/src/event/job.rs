@@ -85,9 +85,7 @@ pub enum JobEvent {
 
 impl JobEvent {
     pub fn submitted(&self) -> Option<&JobSubmitted> {
-        let Self::Submitted(submitted) = self else {
-            return None;
-        };
+        let Self::Submitted(submitted) = self else { return None };
         Some(submitted)
     }
 

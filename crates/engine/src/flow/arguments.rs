@@ -68,9 +68,7 @@ fn split(job: &Job, call: &FlowStep) -> Result<(Map<String, Value>, ForEachValue
     let mut plain = Map::new();
     let mut each = Vec::new();
     for (name, attribute) in &call.attributes {
-        let Some(value) = value_of(job, name, attribute) else {
-            continue;
-        };
+        let Some(value) = value_of(job, name, attribute) else { continue };
         let inner = attribute.mapping.as_ref().unwrap_or(name).clone();
         match value {
             Value::Array(values) if attribute.for_each => each.push((inner, values.clone())),

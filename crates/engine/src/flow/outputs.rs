@@ -11,9 +11,7 @@ use crate::workflow::AttributeRole;
 /// hold the `for_each` arguments and the output, in the order of the items. An attribute that no item has
 /// is left out; a step without items sets empty arrays.
 pub(crate) fn outputs(job: &Job, step: StepId) -> Vec<(String, Value)> {
-    let (Some(call), Some(state)) = (job.plan().call(step), job.step(step)) else {
-        return Vec::new();
-    };
+    let (Some(call), Some(state)) = (job.plan().call(step), job.step(step)) else { return Vec::new() };
     let succeeded = state.items.iter().filter(|(item, found)| {
         matches!(found, ItemState::Settled(SettledItem::Succeeded)) && !state.late.contains(item)
     });

@@ -15,9 +15,7 @@ pub(crate) enum Readiness {
 
 /// A step that leads to no goal waits for ever.
 pub(crate) fn readiness(job: &Job, step: StepId) -> Readiness {
-    let Some(call) = job.plan().call(step).filter(|_| job.is_planned(step)) else {
-        return Readiness::Waits;
-    };
+    let Some(call) = job.plan().call(step).filter(|_| job.is_planned(step)) else { return Readiness::Waits };
     let mut waits = false;
     for (name, attribute) in &call.attributes {
         let is_input = matches!(attribute.role, AttributeRole::Required | AttributeRole::Optional);

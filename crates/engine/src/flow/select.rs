@@ -27,9 +27,7 @@ pub fn select<'s>(steps: &BTreeMap<&'s str, &'s FlowStep>, aim: &FlowGoals) -> S
     let mut selection = StepSelection::default();
     let mut open: Vec<(&str, bool)> = aim.goals.iter().map(|goal| (&**goal, false)).collect();
     while let Some((wanted, is_inner)) = open.pop() {
-        let Some((&id, step)) = steps.get_key_value(wanted) else {
-            continue;
-        };
+        let Some((&id, step)) = steps.get_key_value(wanted) else { continue };
         let chosen = if is_inner { &mut selection.inner } else { &mut selection.steps };
         if !chosen.insert(id) {
             continue;

@@ -148,9 +148,7 @@ impl Job {
     fn policy_changed(&mut self, text: &WorkflowText) {
         let plan = text.plan().map_or_else(|| stored_plan(&self.submitted, text), Ok);
         // The text was checked before it was recorded; a release that refuses it keeps the old plan.
-        let Ok(plan) = plan else {
-            return;
-        };
+        let Ok(plan) = plan else { return };
         let submitted = Arc::make_mut(&mut self.submitted);
         submitted.text = WorkflowText::checked(text.shared(), Arc::clone(&plan));
         for (step, width) in &mut submitted.parallel {
@@ -295,9 +293,7 @@ impl Job {
         let (of, item) = (stopped.of, stopped.of.item());
         self.activate(item, of.command);
         self.stop_waiting(item);
-        let Some(handler) = stopped.handler else {
-            return;
-        };
+        let Some(handler) = stopped.handler else { return };
         if let Some(active) = self.active_mut(item) {
             let rounds = active.repeated().map_or(0, |frame| frame.rounds);
             if active.repeated().is_some() {
@@ -365,7 +361,6 @@ impl Job {
         }
     }
 
-    /// Activates a pending item.
     pub(super) fn activate(&mut self, item: ItemId, command: CommandId) {
         if let Some(step) = self.step_mut(item.step)
             && step.items.get(item.index) == Some(ItemState::Pending)

@@ -87,9 +87,7 @@ impl Job {
         if held.sum.is_some() || mutant::is(Mutant::HoldCharged) {
             self.charge(item);
         }
-        let Some(active) = self.active_mut(item) else {
-            return;
-        };
+        let Some(active) = self.active_mut(item) else { return };
         if held.sum.is_some() {
             active.set_progress(active.progress().after_hold());
         }
@@ -107,9 +105,7 @@ impl Job {
 
     pub(crate) fn report_of(&self, record: &Record) -> Option<BreakerReport> {
         let ended = |of: AttemptId, signal: TargetSignal| {
-            let Activity::Running(start) = self.active(of.item())?.activity else {
-                return None;
-            };
+            let Activity::Running(start) = self.active(of.item())?.activity else { return None };
             let (breaker, ticket) = self.starts.passes.get(&start)?;
             // An attempt that its own job ended says nothing about the target.
             let signal = if self.ends(of.item()) { TargetSignal::Unknown } else { signal };

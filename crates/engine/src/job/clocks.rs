@@ -60,9 +60,7 @@ impl ActiveItem {
 
     /// A wait is never longer than its delay, however the clock was set meanwhile.
     fn clamp(&mut self, now: Timestamp) -> Option<(Timestamp, Timestamp)> {
-        let Activity::Waiting(due) = self.activity else {
-            return None;
-        };
+        let Activity::Waiting(due) = self.activity else { return None };
         let longest = now.after(self.progress().previous.unwrap_or_default());
         if due <= longest && !mutant::is(Mutant::WaitRestartedOnResume) {
             return None;

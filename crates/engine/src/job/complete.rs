@@ -67,9 +67,7 @@ impl Job {
     /// Whether a flow step starts nothing more because one of its items or a goal has failed. Running
     /// attempts finish.
     fn has_failed_in(&self, step: StepId) -> bool {
-        let Some(call) = self.plan.call(step) else {
-            return false;
-        };
+        let Some(call) = self.plan.call(step) else { return false };
         let failed = self.step(step).is_some_and(|state| state.dead > state.forgiven);
         (failed && !call.completion.best_effort) || self.has_missed_a_goal()
     }

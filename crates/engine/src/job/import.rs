@@ -23,15 +23,11 @@ impl Job {
     /// Starts those items from `from` on whose first command was tried before.
     pub(super) fn start_imported(&mut self, step: StepId, from: u32) {
         let first = self.plan().first(step);
-        let Some(first) = first.filter(|_| !self.imported.is_empty()) else {
-            return;
-        };
+        let Some(first) = first.filter(|_| !self.imported.is_empty()) else { return };
         let many = self.step(step).map_or(0, |state| state.items.len());
         for index in from..many {
             let item = step.item(index);
-            let Some(found) = self.take_imported(item, first) else {
-                continue;
-            };
+            let Some(found) = self.take_imported(item, first) else { continue };
             let due = found.due.unwrap_or_default();
             let mut active = ActiveItem::new(first, due);
             active.take_over(&found);

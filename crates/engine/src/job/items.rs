@@ -119,9 +119,7 @@ impl Items {
     }
 
     fn put(&mut self, item: u32, state: StoredItemState) {
-        let Some(found) = self.states.get_mut(index(item)) else {
-            return;
-        };
+        let Some(found) = self.states.get_mut(index(item)) else { return };
         if let StoredItemState::Active(slot) = std::mem::replace(found, state) {
             if let Some(freed) = self.active.get_mut(index(slot)) {
                 *freed = None;

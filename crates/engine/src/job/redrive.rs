@@ -55,18 +55,14 @@ impl Job {
     }
 
     pub(super) fn redrive(&mut self, item: ItemId) {
-        let Some(mut active) = self.dead.remove(&item) else {
-            return;
-        };
+        let Some(mut active) = self.dead.remove(&item) else { return };
         active.round = active.round.saturating_add(1);
         active.turn_to(active.command);
         active.set_began(None);
         active.set_expires(None);
         active.activity = Activity::Waiting(Timestamp::ZERO);
         let is_call = self.plan().call(item.step).is_some();
-        let Some(state) = self.step_mut(item.step) else {
-            return;
-        };
+        let Some(state) = self.step_mut(item.step) else { return };
         if is_call {
             state.restart_dropped();
         }
@@ -86,9 +82,7 @@ impl Job {
 
     pub fn first_dead(&self) -> Option<Reason> {
         let (&item, _) = self.dead.first_key_value()?;
-        let ItemState::Settled(SettledItem::Dead(reason)) = self.item(item)? else {
-            return None;
-        };
+        let ItemState::Settled(SettledItem::Dead(reason)) = self.item(item)? else { return None };
         Some(reason)
     }
 
@@ -125,9 +119,7 @@ impl StepState {
         };
         let items = self.items.iter().filter(|(_, item)| dropped(item));
         let items: Vec<u32> = items.map(|(item, _)| item).collect();
-        let Some(first) = items.first().copied() else {
-            return;
-        };
+        let Some(first) = items.first().copied() else { return };
         for item in &items {
             self.items.put_back(*item);
         }

@@ -29,9 +29,7 @@ impl SharedPositions {
     }
 
     pub(super) fn add(&mut self, position: &Arc<ItemPosition>) {
-        let Some(key) = key(position) else {
-            return;
-        };
+        let Some(key) = key(position) else { return };
         if self.known.len() >= self.capacity {
             self.known.retain(|_, known| Arc::strong_count(known) > 1);
             self.capacity = self.known.len().saturating_mul(2).max(MIN_CAPACITY);

@@ -156,15 +156,7 @@ impl Job {
     }
 
     pub const fn is_stopping(&self) -> Option<Reason> {
-        match self.stage {
-            JobStage::Stopping(reason) => Some(reason),
-            JobStage::Running
-            | JobStage::Suspended
-            | JobStage::Completed
-            | JobStage::Partial
-            | JobStage::Failed
-            | JobStage::Cancelled => None,
-        }
+        if let JobStage::Stopping(reason) = self.stage { Some(reason) } else { None }
     }
 
     /// Whether an attempt or an input command runs.
@@ -179,8 +171,7 @@ impl Job {
     }
 
     fn is_reading_by_command(&self) -> bool {
-        let reading = |step: &StepState| matches!(step.stage, StepStage::Reading(Some(_)));
-        self.open_steps().any(|(_, step)| reading(step))
+        self.open_steps().any(|(_, step)| matches!(step.stage, StepStage::Reading(Some(_))))
     }
 
     pub fn deadline(&self) -> Option<Timestamp> {

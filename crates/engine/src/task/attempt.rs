@@ -48,12 +48,8 @@ pub fn task(
 ) -> Result<Option<Task>, ValueError> {
     let active = job.active(item);
     let number = active.map(|active| active.command);
-    let Some(number) = number.or_else(|| job.plan().first(item.step)) else {
-        return Ok(None);
-    };
-    let Some(command) = job.plan().command(number) else {
-        return Ok(None);
-    };
+    let Some(number) = number.or_else(|| job.plan().first(item.step)) else { return Ok(None) };
+    let Some(command) = job.plan().command(number) else { return Ok(None) };
     let of = AttemptId::new(item, number, AttemptNumber(active.map_or(1, next_attempt)));
     let again = job.step(of.step).map_or(0, |state| state.again);
     let round = active.map_or(again.saturating_add(1), |active| active.round);
@@ -136,9 +132,7 @@ pub enum InputTask {
 
 /// Where the items of a map come from; `None` if the step is not a map.
 pub fn input_task(job: &Job, step: StepId, files: ValueFiles<'_>) -> Result<Option<InputTask>, ValueError> {
-    let Some(map) = job.plan().map(step) else {
-        return Ok(None);
-    };
+    let Some(map) = job.plan().map(step) else { return Ok(None) };
     // No command belongs to an input, so nothing refers to its attempt.
     let of = AttemptId::new(step.item(0), CommandId::default(), AttemptNumber::default());
     let values = ItemValues::new(job, of, 0, files);

@@ -143,9 +143,7 @@ impl<'a> ItemValues<'a> {
     }
 
     fn variable(&self, reference: &Reference) -> Option<Value> {
-        let [Segment::Field(name)] = reference.path() else {
-            return None;
-        };
+        let [Segment::Field(name)] = reference.path() else { return None };
         let mut secrets = self.files.secrets.iter().filter(|_| self.secrets);
         if let Some((_, value)) = secrets.find(|(known, _)| known == name) {
             return Some(Value::from(value.as_str()));
