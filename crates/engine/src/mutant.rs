@@ -1,8 +1,8 @@
 //! Deliberate faults, one at a time, to test whether the tests notice them.
 //!
-//! Engine and runner commit a fault where the code says `mutant::is(Mutant::…)`. Without the feature `mutants`
-//! that is a constant `false`, and no fault is compiled. With it, only the thread that has chosen a fault
-//! commits it.
+//! Engine and runner commit a fault where the code asks `mutant::is(Mutant::…)`. Without the feature
+//! `mutants` the answer is a constant `false`, and no fault is compiled. With the feature, only the thread
+//! that has chosen a fault commits it.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutant {

@@ -19,7 +19,7 @@ use crate::workflow::{
 #[derive(Clone, Debug)]
 pub struct Plan {
     workflow: Arc<Workflow>,
-    places: Vec<CommandPlace>,
+    locations: Vec<CommandLocation>,
     /// The commands whose output is needed.
     outputs: BTreeSet<CommandId>,
     /// Of those, the ones that a template names; their output is needed even if they fail.
@@ -32,7 +32,7 @@ pub struct Plan {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct CommandPlace {
+struct CommandLocation {
     step: StepId,
     list: CommandList,
     position: usize,
@@ -59,7 +59,7 @@ impl Plan {
         let workflow = Arc::new(workflow);
         let mut plan = Self {
             workflow: Arc::clone(&workflow),
-            places: Vec::new(),
+            locations: Vec::new(),
             outputs: BTreeSet::new(),
             named: BTreeSet::new(),
             results: false,
@@ -82,12 +82,12 @@ impl Plan {
         for (position, command) in commands.iter().enumerate() {
             let number = number(command);
             let at = number.position();
-            let place = CommandPlace { step, list, position };
-            if self.places.len() <= at {
-                self.places.resize(at.saturating_add(1), place);
+            let location = CommandLocation { step, list, position };
+            if self.locations.len() <= at {
+                self.locations.resize(at.saturating_add(1), location);
             }
-            if let Some(slot) = self.places.get_mut(at) {
-                *slot = place;
+            if let Some(slot) = self.locations.get_mut(at) {
+                *slot = location;
             }
             self.breakers |= command.breaker.is_some();
             if let Some(handler) = &command.on_failure {
@@ -180,20 +180,20 @@ impl Plan {
     }
 
     pub fn command(&self, number: CommandId) -> Option<&Command> {
-        let place = self.place(number)?;
-        self.list_of(place)?.get(place.position)
+        let location = self.location(number)?;
+        self.list_of(location)?.get(location.position)
     }
 
-    fn list_of(&self, place: CommandPlace) -> Option<&[Command]> {
-        Some(match place.list {
-            CommandList::Step => &self.step(place.step)?.commands,
+    fn list_of(&self, location: CommandLocation) -> Option<&[Command]> {
+        Some(match location.list {
+            CommandList::Step => &self.step(location.step)?.commands,
             CommandList::OnFailure(parent) => &self.command(parent)?.on_failure.as_deref()?.commands,
             CommandList::OnSuccess(parent) => &self.command(parent)?.on_success,
         })
     }
 
     pub fn numbered(&self) -> impl Iterator<Item = (CommandId, &Command)> {
-        CommandId::all().take(self.places.len()).filter_map(|number| Some((number, self.command(number)?)))
+        CommandId::all().take(self.locations.len()).filter_map(|number| Some((number, self.command(number)?)))
     }
 
     pub fn commands(&self) -> impl Iterator<Item = &Command> {
@@ -216,7 +216,7 @@ impl Plan {
 
     /// Whether a command is in the list of its step, not in one of another command.
     pub fn is_main(&self, number: CommandId) -> bool {
-        self.place(number).is_some_and(|place| place.list == CommandList::Step)
+        self.location(number).is_some_and(|location| location.list == CommandList::Step)
     }
 
     pub fn wants_output(&self, number: CommandId) -> bool {
@@ -256,7 +256,7 @@ impl Plan {
     }
 
     pub(crate) fn step_of(&self, number: CommandId) -> StepId {
-        self.place(number).map_or_else(StepId::default, |place| place.step)
+        self.location(number).map_or_else(StepId::default, |location| location.step)
     }
 
     pub fn first(&self, step: StepId) -> Option<CommandId> {
@@ -278,10 +278,10 @@ impl Plan {
 
     /// What follows a command, its handler and its `on_success` commands.
     pub(crate) fn after(&self, command: CommandId) -> Successor {
-        let Some(place) = self.place(command) else { return Successor::Item };
-        let list = self.list_of(place);
-        let next = list.and_then(|list| list.get(place.position.saturating_add(1)));
-        match (next, place.list) {
+        let Some(location) = self.location(command) else { return Successor::Item };
+        let list = self.list_of(location);
+        let next = list.and_then(|list| list.get(location.position.saturating_add(1)));
+        match (next, location.list) {
             (Some(next), _) => Successor::Command(number(next)),
             (None, CommandList::Step) => Successor::Item,
             (None, CommandList::OnFailure(parent)) => Successor::Handler(parent),
@@ -291,15 +291,15 @@ impl Plan {
 
     /// The command whose handler this one belongs to, directly or as an `on_success` command.
     pub(crate) fn handled_by(&self, command: CommandId) -> Option<CommandId> {
-        match self.place(command)?.list {
+        match self.location(command)?.list {
             CommandList::Step => None,
             CommandList::OnFailure(parent) => Some(parent),
             CommandList::OnSuccess(parent) => self.handled_by(parent),
         }
     }
 
-    fn place(&self, number: CommandId) -> Option<CommandPlace> {
-        self.places.get(number.position()).copied()
+    fn location(&self, number: CommandId) -> Option<CommandLocation> {
+        self.locations.get(number.position()).copied()
     }
 }
 

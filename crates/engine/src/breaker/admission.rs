@@ -1,8 +1,8 @@
 //! [`AdmissionControl`]: the breakers of a store as all jobs of one process see them.
 //!
-//! Pure: the caller sets the time with [`AdmissionControl::tick`], and reads and writes the records. The state
-//! of a breaker is the fold of what is on disk plus the facts of this process that are still being written,
-//! so a process never starts an attempt that it knows to be held.
+//! Pure: the caller sets the time with [`AdmissionControl::tick`], and reads and writes the records. The
+//! state of a breaker is the fold of what is on disk plus the facts of this process that are still being
+//! written, so a process never starts an attempt that it knows to be held.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -223,8 +223,8 @@ impl BreakerState {
         if mutant::is(Mutant::BreakerIgnored) {
             return Admission::Go(Ticket::restored(self.breaker.generation(), false));
         }
-        let mut asked = self.breaker;
-        asked.admit(&self.settings, now).0
+        let mut copy = self.breaker;
+        copy.admit(&self.settings, now).0
     }
 
     /// The probe under way, if it has taken longer than the recovery timeout.

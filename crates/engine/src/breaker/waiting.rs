@@ -162,8 +162,8 @@ impl AdmissionControl {
             if before == ProbeOwner::Others && prober != ProbeOwner::Others {
                 self.changed.insert(Arc::clone(name));
             }
-            // Our claim may have been the only reason to keep a breaker without users. One that no job has asked
-            // yet is kept, because an unknown breaker admits everything.
+            // Our claim may have been the only reason to keep a breaker without users. A breaker that no job has
+            // asked yet is kept, because an unknown breaker admits everything.
             let gave_up_claim = before == ProbeOwner::Ours && prober != ProbeOwner::Ours;
             if gave_up_claim && known.users.is_empty() {
                 self.breakers.remove(name);
@@ -214,8 +214,8 @@ impl AdmissionControl {
         self.breakers.values().all(|it| !it.state.is_open_or_half_open() && it.releases.is_empty())
     }
 
-    /// The jobs to wake since the last call: all that wait for a closed breaker, and the first-ranked one of a
-    /// breaker that may be probed.
+    /// The jobs to wake since the last call: all that wait for a closed breaker, and the first-ranked one of
+    /// a breaker that may be probed.
     pub fn take_jobs_to_wake(&mut self) -> BTreeSet<Arc<str>> {
         let mut jobs = BTreeSet::new();
         for name in std::mem::take(&mut self.changed) {

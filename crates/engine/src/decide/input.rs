@@ -76,8 +76,8 @@ fn top_up(decision: &mut DecisionBuilder<'_>, retries: u32) {
     let ceilings = decision.job.ceilings();
     let added = pool.top_up(retries, &ceilings);
     // A small pool limits the item cap; a larger pool allows the cap that the workflow asks for.
-    let asked = decision.job.workflow().pool.map_or(0, |asked| asked.per_item);
-    let share = PoolLimits::effective(pool.limits.total, asked, &ceilings).per_item;
+    let declared = decision.job.workflow().pool.map_or(0, |pool| pool.per_item);
+    let share = PoolLimits::effective(pool.limits.total, declared, &ceilings).per_item;
     if added > 0 {
         decision.push(JobEvent::PoolToppedUp {
             asked: retries,

@@ -141,8 +141,8 @@ impl ItemEvent {
         }
     }
 
-    /// Whether the event uses a unit of the job's pool: a retry that is scheduled, held by a rule or made after
-    /// a handler.
+    /// Whether the event uses a unit of the job's pool: a retry that is scheduled, held by a rule or made
+    /// after a handler.
     pub const fn is_charged(&self) -> bool {
         match self {
             Self::RetryScheduled(_) | Self::CommandRepeated { .. } => true,

@@ -1,8 +1,8 @@
 //! Flows: which steps may start, the arguments of their items, and the attributes that they set.
 //!
 //! Attributes connect the steps. A step starts when all required attributes are known and no running or
-//! waiting step can still set an optional one; it is unreachable when no step can set a required one any more.
-//! Nothing here changes a job: `decide` asks these functions and makes the events.
+//! waiting step can still set an optional one. It is unreachable when no step can set a required one any
+//! more. Nothing here changes a job: `decide` asks these functions and makes the events.
 
 mod arguments;
 mod outputs;

@@ -73,11 +73,11 @@ fn step_adds_up(
 ) {
     let mut found = CountedItems::default();
     for (item, state) in step.items.iter() {
-        let place = || format!("item {item} of step {number}");
+        let which = || format!("item {item} of step {number}");
         let pending = matches!(state, ItemState::Pending);
         let turn_to_come = item >= step.cursor && !step.ahead.contains(&item);
         let in_order = pending == turn_to_come;
-        check.require("items start in input order", in_order, place);
+        check.require("items start in input order", in_order, which);
         match state {
             ItemState::Pending => {}
             ItemState::Settled(SettledItem::Succeeded) => {
@@ -91,21 +91,21 @@ fn step_adds_up(
                     Activity::Running(start) => {
                         found.running = found.running.saturating_add(1);
                         let fresh = live.insert(start);
-                        check.require("a start number belongs to one item", fresh, place);
+                        check.require("a start number belongs to one item", fresh, which);
                     }
                     Activity::Waiting(due) => {
                         found.waiting = found.waiting.saturating_add(1);
                         let queued = step.waiting.contains(due, item);
-                        check.require("every waiting item is in the retry queue", queued, place);
+                        check.require("every waiting item is in the retry queue", queued, which);
                     }
                     Activity::Held => {
                         found.held = found.held.saturating_add(1);
                         let known = step.held.get(item).is_some();
-                        check.require("every held item has a hold", known, place);
+                        check.require("every held item has a hold", known, which);
                     }
                     Activity::Undecided => {}
                 }
-                item_adds_up(job, active, place, check);
+                item_adds_up(job, active, which, check);
             }
         }
     }
@@ -127,10 +127,10 @@ fn step_adds_up(
     });
 }
 
-fn item_adds_up(job: &Job, active: &ActiveItem, place: impl Fn() -> String, check: &mut LawCheck) {
+fn item_adds_up(job: &Job, active: &ActiveItem, which: impl Fn() -> String, check: &mut LawCheck) {
     let share = job.pool.map(|pool| pool.limits.per_item);
     let within = share.is_none_or(|most| active.charged <= most);
     check.require("no item uses more than its share of the pool", within, || {
-        format!("{}: {}", place(), active.charged)
+        format!("{}: {}", which(), active.charged)
     });
 }

@@ -68,7 +68,7 @@ struct SavedJob {
     attributes: BTreeMap<String, Value>,
     /// The steps that produced the attributes.
     #[n(13)]
-    givers: BTreeMap<String, StepId>,
+    producers: BTreeMap<String, StepId>,
     #[n(14)]
     texts: Vec<String>,
     #[n(15)]
@@ -143,8 +143,8 @@ impl Job {
         });
         let accepted = accepted.iter().map(|(start, until)| (*start, until.as_nanos()));
         let values = attributes.iter().map(|(name, attribute)| (name.clone(), attribute.value.clone()));
-        let givers = attributes.iter();
-        let givers = givers.filter_map(|(name, attribute)| Some((name.clone(), attribute.step?)));
+        let producers = attributes.iter();
+        let producers = producers.filter_map(|(name, attribute)| Some((name.clone(), attribute.step?)));
         SavedJob {
             submitted: (**submitted).clone(),
             times: *times,
@@ -159,7 +159,7 @@ impl Job {
             counts: *counts,
             scope: scope.clone(),
             attributes: values.collect(),
-            givers: givers.collect(),
+            producers: producers.collect(),
             texts: texts.iter().map(str::to_owned).collect(),
             imported: imported.values().cloned().collect(),
             failures: failures.clone(),
@@ -223,7 +223,7 @@ impl SavedJob {
             .map(|(total, per_item, consumed)| Pool { limits: PoolLimits { total, per_item }, consumed });
         (job.counts, job.scope) = (self.counts, self.scope);
         let attributes = self.attributes.into_iter().map(|(name, value)| {
-            let step = self.givers.get(&name).copied();
+            let step = self.producers.get(&name).copied();
             (name, AttributeValue { value, step })
         });
         job.attributes = attributes.collect();
