@@ -1,7 +1,7 @@
 //! What follows from a state without an input: steps start and end, a tolerance is exceeded, the job ends.
 //!
-//! Each call returns the events of one step only, and [`react`] calls again after it has applied them. So no
-//! event has to foresee what another one changes.
+//! Each call returns only the next change. [`react`] applies it and calls again, so no decision has to foresee
+//! what another one changes.
 
 use undaunted_policy::{CompletionRule, Reason, Timestamp};
 
