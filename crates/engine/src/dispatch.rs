@@ -20,10 +20,10 @@ pub fn ready(job: &Job, admission: &AdmissionControl, now: Timestamp) -> Vec<Ite
     }
     for (step, state) in job.busy_steps() {
         let slots = usize::try_from(free_slots(job, step, state)).unwrap_or(usize::MAX);
-        let held = state.held.breakers();
-        let released = held.flat_map(|breaker| released(job, admission, step, state, breaker));
+        let starts = StepStarts { job, admission, step, state };
+        let released = state.held.breakers().flat_map(|breaker| starts.released(breaker));
         let due = state.waiting.due_by(now).map(|(_, item)| item);
-        let items = released.chain(due).chain(new_items(job, admission, step, state));
+        let items = released.chain(due).chain(starts.new_items());
         let items = items.map(|index| step.item(index)).filter(|item| job.ending(*item).is_none());
         ready.extend(items.take(slots));
     }
@@ -34,58 +34,66 @@ pub(crate) fn free_slots(job: &Job, step: StepId, state: &StepState) -> u32 {
     job.parallel(step).saturating_sub(state.running)
 }
 
-/// The held items that a breaker releases now.
-fn released(
-    job: &Job,
-    admission: &AdmissionControl,
+/// The items of one step that its breakers let start.
+struct StepStarts<'a> {
+    job: &'a Job,
+    admission: &'a AdmissionControl,
     step: StepId,
-    state: &StepState,
-    breaker: &str,
-) -> impl Iterator<Item = u32> {
-    let many = match admission.allowance(breaker, job.id()) {
-        StartAllowance::Admits(many) => many,
-        // After a change of settings, the first item that asks probes and the others are refused.
-        StartAllowance::AdmitsProbe if admission.refuses(breaker) => u32::MAX,
-        StartAllowance::AdmitsProbe => {
-            let first = best_prober(job, breaker, true);
-            let own = |(left, item): (u64, ItemId)| {
-                let front = state.held.queue(breaker).next();
-                front == Some((left, item.index)) && item.step == step && admission.ranks_first(breaker, left)
-            };
-            u32::from(first.is_some_and(own))
-        }
-        StartAllowance::Holds => 0,
-        // The breaker refuses them when they ask.
-        StartAllowance::Refuses => u32::MAX,
-    };
-    let many = usize::try_from(many).unwrap_or(usize::MAX);
-    state.held.queue(breaker).map(|(_, item)| item).take(many)
+    state: &'a StepState,
 }
 
-/// The new items that may start. While their breaker is open, only as many are held as could run.
-fn new_items(
-    job: &Job,
-    admission: &AdmissionControl,
-    step: StepId,
-    state: &StepState,
-) -> impl Iterator<Item = u32> {
-    let many = match breaker_of_new_items(job, step) {
-        None => u32::MAX,
-        Some(breaker) => match admission.allowance(breaker, job.id()) {
-            StartAllowance::Admits(many) => many.saturating_sub(job.held_by(breaker)),
-            StartAllowance::Refuses => u32::MAX,
-            StartAllowance::Holds => may_hold(job, admission, step, state, breaker),
+impl<'a> StepStarts<'a> {
+    /// The held items that a breaker releases now.
+    fn released<'b>(&self, breaker: &'b str) -> impl Iterator<Item = u32> + use<'a, 'b> {
+        let count = match self.admission.allowance(breaker, self.job.id()) {
+            StartAllowance::Admits(count) => count,
+            // After a change of settings, the first item that asks probes and the others are refused.
+            StartAllowance::AdmitsProbe if self.admission.refuses(breaker) => u32::MAX,
             StartAllowance::AdmitsProbe => {
-                let probes = best_prober(job, breaker, true).is_some_and(|(left, item)| {
-                    item == step.item(state.cursor) && admission.ranks_first(breaker, left)
-                });
-                may_hold(job, admission, step, state, breaker).max(probes.into())
+                let front = self.state.held.queue(breaker).next();
+                u32::from(front.is_some_and(|(_, index)| self.probes(breaker, index)))
             }
-        },
-    };
-    let many = usize::try_from(many).unwrap_or(usize::MAX);
-    let items = state.cursor..state.items.len();
-    items.filter(|item| state.reached.is_none() && !state.ahead.contains(item)).take(many)
+            StartAllowance::Holds => 0,
+            // The breaker refuses them when they ask.
+            StartAllowance::Refuses => u32::MAX,
+        };
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        self.state.held.queue(breaker).map(|(_, item)| item).take(count)
+    }
+
+    /// The new items that may start. While their breaker is open, only as many are held as could run.
+    fn new_items(&self) -> impl Iterator<Item = u32> + use<'a> {
+        let state = self.state;
+        let count = match breaker_of_new_items(self.job, self.step) {
+            None => u32::MAX,
+            Some(breaker) => match self.admission.allowance(breaker, self.job.id()) {
+                StartAllowance::Admits(count) => count.saturating_sub(self.job.held_by(breaker)),
+                StartAllowance::Refuses => u32::MAX,
+                StartAllowance::Holds => self.may_hold(breaker),
+                StartAllowance::AdmitsProbe => {
+                    self.may_hold(breaker).max(self.probes(breaker, state.cursor).into())
+                }
+            },
+        };
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let items = state.cursor..state.items.len();
+        items.filter(|item| state.reached.is_none() && !state.ahead.contains(item)).take(count)
+    }
+
+    /// Whether an item is the one that probes, of all jobs of the process.
+    fn probes(&self, breaker: &str, index: u32) -> bool {
+        best_prober(self.job, breaker, true).is_some_and(|(left, item)| {
+            item == self.step.item(index) && self.admission.ranks_first(breaker, left)
+        })
+    }
+
+    /// How many more new items may be held. With `max_hold` all of them, so that the limit counts for each.
+    fn may_hold(&self, breaker: &str) -> u32 {
+        match self.admission.get(breaker).and_then(|known| known.settings.max_hold) {
+            Some(_) => u32::MAX,
+            None => self.job.parallel(self.step).saturating_sub(self.state.held.len()),
+        }
+    }
 }
 
 fn breaker_of_new_items(job: &Job, step: StepId) -> Option<&str> {
@@ -95,15 +103,6 @@ fn breaker_of_new_items(job: &Job, step: StepId) -> Option<&str> {
 /// Whether a step has items that were never started and may start.
 fn has_new_items(state: &StepState) -> bool {
     state.cursor < state.items.len() && state.reached.is_none()
-}
-
-/// How many more new items may be held. With `max_hold` all of them, so that the limit counts for each.
-fn may_hold(job: &Job, admission: &AdmissionControl, step: StepId, state: &StepState, breaker: &str) -> u32 {
-    let known = admission.get(breaker);
-    match known.and_then(|known| known.settings.max_hold) {
-        Some(_) => u32::MAX,
-        None => job.parallel(step).saturating_sub(state.held.len()),
-    }
 }
 
 /// The item of a job that would probe: the held or new one with the most attempts left.

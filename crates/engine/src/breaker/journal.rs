@@ -55,8 +55,8 @@ impl BreakerJournal {
     pub fn folded(&self) -> BreakerFact {
         let transitions = self.changes.iter().map(|(_, change)| change);
         let transitions = transitions.filter(|change| change.change.is_transition());
-        let many = transitions.clone().count();
-        let latest = transitions.skip(many.saturating_sub(HISTORY));
+        let count = transitions.clone().count();
+        let latest = transitions.skip(count.saturating_sub(HISTORY));
         BreakerFact::Folded {
             upto: self.version,
             state: Box::new(self.state.clone()),

@@ -152,8 +152,8 @@ impl TrackedBreaker {
         let fresh = fresh.map(|(_, change)| change.clone()).collect();
         let changes = &mut self.journal.changes;
         changes.retain(|(_, change)| change.change.is_transition());
-        let many = changes.len().saturating_sub(HISTORY);
-        changes.drain(..many);
+        let count = changes.len().saturating_sub(HISTORY);
+        changes.drain(..count);
         self.is_stale = true;
         fresh
     }

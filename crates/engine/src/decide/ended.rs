@@ -9,7 +9,7 @@ use undaunted_policy::{
     verdict,
 };
 
-use super::builder::DecisionBuilder;
+use super::draft::EventDraft;
 use super::fail::{Stop, finish, handler, skip, stop};
 use super::hold::hold_by_rule;
 use super::words;
@@ -22,8 +22,8 @@ use crate::mutant::{self, Mutant};
 use crate::plan::Successor;
 use crate::workflow::{Command, OnInterrupt};
 
-pub(super) fn ended(decision: &mut DecisionBuilder<'_>, end: &AttemptEnd) {
-    let job = decision.job;
+pub(super) fn ended(draft: &mut EventDraft<'_>, end: &AttemptEnd) {
+    let job = draft.job;
     // A repeated report, or one about an unknown start, changes nothing.
     let mut running = job.starts.running.get(&end.start).copied();
     if mutant::is(Mutant::LateReportCounted) {
@@ -36,35 +36,35 @@ pub(super) fn ended(decision: &mut DecisionBuilder<'_>, end: &AttemptEnd) {
     });
     let Some((of, active, command)) = found else { return };
     match (end.failure, capture_error(command, end)) {
-        (None, None) => succeeded(decision, of, active, end),
+        (None, None) => succeeded(draft, of, active, end),
         (None, Some(why)) => {
-            failed(decision, of, active, command, end, (FailureCause::Unreadable, why.as_str()));
+            failed(draft, of, active, command, end, (FailureCause::Unreadable, why.as_str()));
         }
-        (Some(cause), _) => failed(decision, of, active, command, end, (cause, &end.error)),
+        (Some(cause), _) => failed(draft, of, active, command, end, (cause, &end.error)),
     }
 }
 
 /// Records that the target has accepted an attempt, whose result is awaited until a deadline.
-pub(super) fn accepted(decision: &mut DecisionBuilder<'_>, start: StartId) {
-    let job = decision.job;
+pub(super) fn accepted(draft: &mut EventDraft<'_>, start: StartId) {
+    let job = draft.job;
     // The result may have arrived first, or the acceptance twice.
     let running = job.starts.running.get(&start).copied();
     let running = running.filter(|_| !job.starts.accepted.contains_key(&start));
     let Some((item, active)) = running.and_then(|item| Some((item, job.active(item)?))) else { return };
-    let own = decision.now.after(job.plan().completion_timeout(item.step));
+    let own = draft.now.after(job.plan().completion_timeout(item.step));
     let deadline = job.deadline_of(item.step, active);
-    decision.push(ItemEvent::AttemptAccepted {
+    draft.push(ItemEvent::AttemptAccepted {
         of: active.last_attempt(item),
         until: deadline.map_or(own, |deadline| deadline.min(own)),
     });
 }
 
 /// Times out one accepted attempt. Only one, because what follows from it may decide about the next.
-pub(super) fn expire(decision: &mut DecisionBuilder<'_>) {
-    let (mut accepted, now) = (decision.job.starts.accepted.iter(), decision.now);
+pub(super) fn expire(draft: &mut EventDraft<'_>) {
+    let (mut accepted, now) = (draft.job.starts.accepted.iter(), draft.now);
     let Some((start, _)) = accepted.find(|(_, until)| **until <= now) else { return };
     ended(
-        decision,
+        draft,
         &AttemptEnd {
             start: *start,
             failure: Some(FailureCause::Timeout),
@@ -80,14 +80,14 @@ fn capture_error(command: &Command, end: &AttemptEnd) -> Option<String> {
     capture::read(output, capture.format).err()
 }
 
-fn succeeded(decision: &mut DecisionBuilder<'_>, of: AttemptId, active: &ActiveItem, end: &AttemptEnd) {
-    let after = decision.job.plan().after_success(of.command);
+fn succeeded(draft: &mut EventDraft<'_>, of: AttemptId, active: &ActiveItem, end: &AttemptEnd) {
+    let after = draft.job.plan().after_success(of.command);
     let next = match after {
         Successor::Command(next) => Some(next),
         Successor::Handler(_) | Successor::Item => None,
     };
-    let ending = decision.job.ending(of.item());
-    decision.push(ItemEvent::AttemptSucceeded(Box::new(AttemptSucceeded {
+    let ending = draft.job.ending(of.item());
+    draft.push(ItemEvent::AttemptSucceeded(Box::new(AttemptSucceeded {
         of,
         took: end.took,
         next: next.filter(|_| ending.is_none()),
@@ -100,15 +100,15 @@ fn succeeded(decision: &mut DecisionBuilder<'_>, of: AttemptId, active: &ActiveI
         // When the tolerance stops the job, the result of a handler stands unless a command would have to
         // start.
         (None, _) | (_, Successor::Item) | (Some(Reason::Tolerance), Successor::Handler(_)) => {
-            finish(decision, of, active, after);
+            finish(draft, of, active, after);
         }
         // A stopping job does not start the remaining commands of an item.
-        (Some(reason), _) => skip(decision, of, reason),
+        (Some(reason), _) => skip(draft, of, reason),
     }
 }
 
 fn failed(
-    decision: &mut DecisionBuilder<'_>,
+    draft: &mut EventDraft<'_>,
     of: AttemptId,
     active: &ActiveItem,
     command: &Command,
@@ -117,11 +117,11 @@ fn failed(
 ) {
     let failure =
         Failure { cause, retry_after: end.retry_after, stderr: &end.stderr_end, output: &end.stdout_end };
-    let verdict = judge(decision, of, active, command, &failure);
-    let lines = decision.text(error);
+    let verdict = judge(draft, of, active, command, &failure);
+    let lines = draft.text(error);
     // A capture only takes the output of a success.
-    let wanted = decision.job.plan().wants_output_of_failure(of.command);
-    decision.push(ItemEvent::AttemptFailed(Box::new(AttemptFailed {
+    let wanted = draft.job.plan().wants_output_of_failure(of.command);
+    draft.push(ItemEvent::AttemptFailed(Box::new(AttemptFailed {
         of,
         took: end.took,
         cause,
@@ -134,29 +134,27 @@ fn failed(
     })));
     let last = words::of_failure(cause, error);
     let next = consequence(active, &verdict, &last);
-    match (decision.job.ending(of.item()), next) {
+    match (draft.job.ending(of.item()), next) {
         (None, Consequence::Retry { due, delay }) => {
             let sum = RetryArithmetic::of(&verdict.arithmetic);
             let (sum, due, delay) = if end.at_once {
-                (sum.without_delay(), decision.now, Duration::ZERO)
+                (sum.without_delay(), draft.now, Duration::ZERO)
             } else {
                 (sum, due, delay)
             };
-            decision.push(ItemEvent::RetryScheduled(Box::new(RetryScheduled { of, sum, due, delay })));
+            draft.push(ItemEvent::RetryScheduled(Box::new(RetryScheduled { of, sum, due, delay })));
         }
         (None, Consequence::Hold) => {
-            let breaker = decision.job.starts.passes.get(&end.start).map_or("", |(breaker, _)| &**breaker);
-            hold_by_rule(decision, of, breaker, RetryArithmetic::of(&verdict.arithmetic));
+            let breaker = draft.job.starts.passes.get(&end.start).map_or("", |(breaker, _)| &**breaker);
+            hold_by_rule(draft, of, breaker, RetryArithmetic::of(&verdict.arithmetic));
         }
-        (None, Consequence::Stop(why)) => stop(decision, of, active, &why),
+        (None, Consequence::Stop(why)) => stop(draft, of, active, &why),
         // A job that the tolerance stops lets attempts finish, so this one has failed for good, unless a
         // handler would have to start.
-        (Some(Reason::Tolerance), Consequence::Stop(why))
-            if handler(decision, of, active, &why).is_none() =>
-        {
-            stop(decision, of, active, &why);
+        (Some(Reason::Tolerance), Consequence::Stop(why)) if handler(draft, of, active, &why).is_none() => {
+            stop(draft, of, active, &why);
         }
-        (Some(reason), _) => skip(decision, of, reason),
+        (Some(reason), _) => skip(draft, of, reason),
     }
 }
 
@@ -193,13 +191,13 @@ fn consequence(active: &ActiveItem, verdict: &Verdict, last: &str) -> Consequenc
 }
 
 fn judge(
-    decision: &DecisionBuilder<'_>,
+    draft: &EventDraft<'_>,
     of: AttemptId,
     active: &ActiveItem,
     command: &Command,
     failure: &Failure<'_>,
 ) -> Verdict {
-    let job = decision.job;
+    let job = draft.job;
     let mut state = RetryState {
         usage: active.progress(),
         draws: job.seed().draws(of.index.into(), command.index, active.round),
@@ -207,7 +205,7 @@ fn judge(
         pool: job.pool.map(|pool| pool.balance(active.charged)),
     };
     apply_mutants(&mut state);
-    let mut verdict = verdict(&command.retry.policy, &state, failure, decision.now);
+    let mut verdict = verdict(&command.retry.policy, &state, failure, draft.now);
     if failure.cause == FailureCause::Interrupted && command.on_interrupt == OnInterrupt::Stop {
         verdict.class = FailureClass::Permanent;
         verdict.decision = Decision::Stop { reason: Reason::Interrupted, then: RuleAction::Stop };

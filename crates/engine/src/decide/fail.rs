@@ -2,7 +2,7 @@
 
 use undaunted_policy::{Reason, RuleAction};
 
-use super::builder::DecisionBuilder;
+use super::draft::EventDraft;
 use crate::event::{AttemptId, CommandStopped, ItemEvent, LateResult, RetryArithmetic, StoredText};
 use crate::id::{AttemptNumber, CommandId};
 use crate::job::{ActiveItem, HandlerFrame};
@@ -27,11 +27,11 @@ impl Stop {
 }
 
 /// Stops retrying a command, and runs its handler if it may.
-pub(super) fn stop(decision: &mut DecisionBuilder<'_>, of: AttemptId, active: &ActiveItem, why: &Stop) {
-    let handler = handler(decision, of, active, why);
+pub(super) fn stop(draft: &mut EventDraft<'_>, of: AttemptId, active: &ActiveItem, why: &Stop) {
+    let handler = handler(draft, of, active, why);
     // The failed attempt holds the whole text; these events would store it twice more.
-    let error = decision.text(&why.error).brief(MAX_ERROR);
-    decision.push(ItemEvent::CommandStopped(Box::new(CommandStopped {
+    let error = draft.text(&why.error).brief(MAX_ERROR);
+    draft.push(ItemEvent::CommandStopped(Box::new(CommandStopped {
         of,
         reason: why.reason,
         error: error.clone(),
@@ -43,79 +43,79 @@ pub(super) fn stop(decision: &mut DecisionBuilder<'_>, of: AttemptId, active: &A
         return;
     }
     if why.then == RuleAction::Skip {
-        if !is_late_result(decision, of, Some(why.reason)) {
-            skip(decision, of, why.reason);
+        if !is_late_result(draft, of, Some(why.reason)) {
+            skip(draft, of, why.reason);
         }
         return;
     }
-    let outer = outer_frame(decision, of, active);
-    give_up(decision, of, outer, why.reason, &error);
+    let outer = outer_frame(draft, of, active);
+    give_up(draft, of, outer, why.reason, &error);
 }
 
 /// Like [`stop`], but keeps the original reason of a command whose handler has already run.
 pub(super) fn stop_unless_repeated(
-    decision: &mut DecisionBuilder<'_>,
+    draft: &mut EventDraft<'_>,
     of: AttemptId,
     active: &ActiveItem,
     why: &Stop,
 ) {
     match active.repeated() {
-        Some(frame) => give_up(decision, of, None, frame.reason, &frame.error),
-        None => stop(decision, of, active, why),
+        Some(frame) => give_up(draft, of, None, frame.reason, &frame.error),
+        None => stop(draft, of, active, why),
     }
 }
 
 /// Records a result that arrived after its step was completed. Returns true if it does not count and the
 /// item is settled.
-fn is_late_result(decision: &mut DecisionBuilder<'_>, of: AttemptId, reason: Option<Reason>) -> bool {
-    let job = decision.job;
+fn is_late_result(draft: &mut EventDraft<'_>, of: AttemptId, reason: Option<Reason>) -> bool {
+    let job = draft.job;
     let state = job.step(of.step).filter(|state| state.is_without(of.index));
     let Some(reached) = state.and_then(|state| state.reached) else { return false };
     let counted = job.counts_late_results();
-    decision.push(ItemEvent::LateResult(LateResult { step: of.step, index: of.index, reason, counted }));
+    draft.push(ItemEvent::LateResult(LateResult { step: of.step, index: of.index, reason, counted }));
     if !counted {
-        skip(decision, of, reached.reason());
+        skip(draft, of, reached.reason());
     }
     !counted
 }
 
-fn item_succeeded(decision: &mut DecisionBuilder<'_>, of: AttemptId) {
-    if !is_late_result(decision, of, None) {
-        decision.push(ItemEvent::Succeeded { step: of.step, index: of.index });
+fn item_succeeded(draft: &mut EventDraft<'_>, of: AttemptId) {
+    if !is_late_result(draft, of, None) {
+        draft.push(ItemEvent::Succeeded { step: of.step, index: of.index });
     }
 }
 
 /// The first command of the handler that this stop starts.
 pub(super) fn handler(
-    decision: &DecisionBuilder<'_>,
+    draft: &EventDraft<'_>,
     of: AttemptId,
     active: &ActiveItem,
     why: &Stop,
 ) -> Option<CommandId> {
-    let plan = decision.job.plan();
+    let plan = draft.job.plan();
     let handler = plan.command(of.command)?.on_failure.as_deref()?;
     let rounds = active.repeated().map_or(0, |frame| frame.rounds);
     let may = why.then == RuleAction::Stop && rounds < handler.max_attempts.max(1);
     plan.handler_of(of.command).filter(|_| may)
 }
 
-pub(super) fn skip(decision: &mut DecisionBuilder<'_>, of: AttemptId, reason: Reason) {
-    decision.push(ItemEvent::Skipped { step: of.step, index: of.index, reason });
+pub(super) fn skip(draft: &mut EventDraft<'_>, of: AttemptId, reason: Reason) {
+    draft.push(ItemEvent::Skipped { step: of.step, index: of.index, reason });
 }
 
 /// The frame of the command whose handler `of` belongs to.
 fn outer_frame<'a>(
-    decision: &DecisionBuilder<'_>,
+    draft: &EventDraft<'_>,
     of: AttemptId,
     active: &'a ActiveItem,
 ) -> Option<&'a HandlerFrame> {
-    let parent = decision.job.plan().handled_by(of.command)?;
+    let parent = draft.job.plan().handled_by(of.command)?;
     active.frames.iter().rfind(|frame| frame.command == parent)
 }
 
 /// Fails an item. A failing handler keeps the reason of the command it handles.
 pub(super) fn give_up(
-    decision: &mut DecisionBuilder<'_>,
+    draft: &mut EventDraft<'_>,
     of: AttemptId,
     outer: Option<&HandlerFrame>,
     reason: Reason,
@@ -128,33 +128,28 @@ pub(super) fn give_up(
         }
         None => (of, reason, error.clone()),
     };
-    if is_late_result(decision, of, Some(reason)) {
+    if is_late_result(draft, of, Some(reason)) {
         return;
     }
-    let rule = decision.job.plan().map(of.step).map(|map| map.on_item_failure);
+    let rule = draft.job.plan().map(of.step).map(|map| map.on_item_failure);
     match rule {
-        Some(OnItemFailure::Skip) => skip(decision, of, reason),
-        _ => decision.push(ItemEvent::DeadLettered { of: failed, reason, error }),
+        Some(OnItemFailure::Skip) => skip(draft, of, reason),
+        _ => draft.push(ItemEvent::DeadLettered { of: failed, reason, error }),
     }
 }
 
-pub(super) fn finish(
-    decision: &mut DecisionBuilder<'_>,
-    of: AttemptId,
-    active: &ActiveItem,
-    after: Successor,
-) {
+pub(super) fn finish(draft: &mut EventDraft<'_>, of: AttemptId, active: &ActiveItem, after: Successor) {
     match after {
         // The preceding event names the command.
         Successor::Command(_) => {}
-        Successor::Item => item_succeeded(decision, of),
-        Successor::Handler(parent) => handled(decision, of, active, parent),
+        Successor::Item => item_succeeded(draft, of),
+        Successor::Handler(parent) => handled(draft, of, active, parent),
     }
 }
 
 /// Answers the success of a handler. A stopping job starts nothing more.
-fn handled(decision: &mut DecisionBuilder<'_>, of: AttemptId, active: &ActiveItem, parent: CommandId) {
-    let job = decision.job;
+fn handled(draft: &mut EventDraft<'_>, of: AttemptId, active: &ActiveItem, parent: CommandId) {
+    let job = draft.job;
     let frame = active.frames.iter().rfind(|frame| frame.command == parent);
     let command = job.plan().command(parent);
     let handler = command.and_then(|command| command.on_failure.as_deref());
@@ -166,24 +161,24 @@ fn handled(decision: &mut DecisionBuilder<'_>, of: AttemptId, active: &ActiveIte
         let balance = job.pool.map(|pool| pool.balance(active.charged));
         let refused = balance.is_some_and(|balance| balance.refuses().is_some());
         let deadline = job.deadline_for(of.step, parent, active.began());
-        if refused || deadline.is_some_and(|deadline| deadline < decision.now) {
-            give_up(decision, failed, None, frame.reason, &frame.error);
+        if refused || deadline.is_some_and(|deadline| deadline < draft.now) {
+            give_up(draft, failed, None, frame.reason, &frame.error);
         } else if let Some(reason) = ending {
-            skip(decision, of, reason);
+            skip(draft, of, reason);
         } else {
-            decision.push(ItemEvent::CommandRepeated { of: failed });
+            draft.push(ItemEvent::CommandRepeated { of: failed });
         }
         return;
     }
     if handler.fail_workflow {
-        return give_up(decision, failed, None, frame.reason, &frame.error);
+        return give_up(draft, failed, None, frame.reason, &frame.error);
     }
     let after = job.plan().after(parent);
     let next = match (after, ending) {
-        (Successor::Command(_), Some(reason)) => return skip(decision, of, reason),
+        (Successor::Command(_), Some(reason)) => return skip(draft, of, reason),
         (Successor::Command(next), None) => Some(next),
         (Successor::Handler(_) | Successor::Item, _) => None,
     };
-    decision.push(ItemEvent::CommandRecovered { of: failed, next });
-    finish(decision, of, active, after);
+    draft.push(ItemEvent::CommandRecovered { of: failed, next });
+    finish(draft, of, active, after);
 }

@@ -2,7 +2,7 @@
 
 use undaunted_policy::Reason;
 
-use super::builder::DecisionBuilder;
+use super::draft::EventDraft;
 use crate::event::{Event, NewItem, SpooledPart, StepEvent};
 use crate::id::StepId;
 use crate::job::StepStage;
@@ -10,10 +10,10 @@ use crate::job::StepStage;
 /// How many bytes of items go into one record.
 const RECORD_BYTES: usize = 1 << 20;
 
-pub(super) fn read(decision: &mut DecisionBuilder<'_>, step: StepId, items: &[NewItem]) {
-    if is_reading(decision, step) {
+pub(super) fn read(draft: &mut EventDraft<'_>, step: StepId, items: &[NewItem]) {
+    if is_reading(draft, step) {
         for event in records_of(step, items) {
-            decision.push(event);
+            draft.push(event);
         }
     }
 }
@@ -42,25 +42,25 @@ pub(super) fn records_of(step: StepId, items: &[NewItem]) -> Vec<Event> {
 }
 
 pub(super) fn failed(
-    decision: &mut DecisionBuilder<'_>,
+    draft: &mut EventDraft<'_>,
     step: StepId,
     reason: Reason,
     error: &str,
     stderr: Option<SpooledPart>,
 ) {
-    if !is_reading(decision, step) {
+    if !is_reading(draft, step) {
         return;
     }
-    if reason == Reason::Interrupted && decision.job.is_stopping().is_none() {
+    if reason == Reason::Interrupted && draft.job.is_stopping().is_none() {
         // Nothing depends on items before they are read, so read them again.
-        decision.push(StepEvent::Started { step, start: Some(decision.job.starts.next) });
+        draft.push(StepEvent::Started { step, start: Some(draft.job.starts.next) });
     } else {
-        let error = decision.text(error);
-        decision.push(StepEvent::InputFailed { step, reason, error, stderr: stderr.map(Box::new) });
+        let error = draft.text(error);
+        draft.push(StepEvent::InputFailed { step, reason, error, stderr: stderr.map(Box::new) });
     }
 }
 
-fn is_reading(decision: &DecisionBuilder<'_>, step: StepId) -> bool {
-    let stage = decision.job.step(step).map(|state| state.stage);
+fn is_reading(draft: &EventDraft<'_>, step: StepId) -> bool {
+    let stage = draft.job.step(step).map(|state| state.stage);
     matches!(stage, Some(StepStage::Reading(_)))
 }

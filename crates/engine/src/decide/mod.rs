@@ -5,7 +5,7 @@
 //! else here changes a job, and nothing reads a clock or a random source: draws come from the job's seed.
 
 mod advance;
-mod builder;
+mod draft;
 mod ended;
 mod fail;
 mod flow;

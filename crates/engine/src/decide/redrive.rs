@@ -2,19 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use super::builder::DecisionBuilder;
+use super::draft::EventDraft;
 use crate::event::{ItemEvent, JobEvent};
 use crate::id::{ItemId, StepId};
 use crate::workflow::StepPhase;
 
-pub(super) fn redrive(decision: &mut DecisionBuilder<'_>, items: &[ItemId], reduce: bool) {
-    let mut items = dead(decision, items);
-    let steps = &decision.job.workflow().steps;
+pub(super) fn redrive(draft: &mut EventDraft<'_>, items: &[ItemId], reduce: bool) {
+    let mut items = dead(draft, items);
+    let steps = &draft.job.workflow().steps;
     let is_reduce =
         |step: StepId| steps.get(step.position()).is_some_and(|step| step.phase == StepPhase::Reduce);
     // The reduce steps can run again without any redriven item.
     let again = reduce && steps.iter().any(|step| step.phase == StepPhase::Reduce);
-    let has_ended = decision.job.stage.has_ended();
+    let has_ended = draft.job.stage.has_ended();
     if again && has_ended {
         // Steps that start again lose their dead letters.
         items.retain(|item| !is_reduce(item.step));
@@ -23,20 +23,20 @@ pub(super) fn redrive(decision: &mut DecisionBuilder<'_>, items: &[ItemId], redu
         return;
     }
     if has_ended {
-        decision.push(JobEvent::Redriven { reduce });
+        draft.push(JobEvent::Redriven { reduce });
     }
     for ItemId { step, index } in items {
-        decision.push(ItemEvent::Redriven { step, index });
+        draft.push(ItemEvent::Redriven { step, index });
     }
 }
 
-pub(super) fn forget(decision: &mut DecisionBuilder<'_>, items: &[ItemId]) {
-    for ItemId { step, index } in dead(decision, items) {
-        decision.push(ItemEvent::Dropped { step, index });
+pub(super) fn forget(draft: &mut EventDraft<'_>, items: &[ItemId]) {
+    for ItemId { step, index } in dead(draft, items) {
+        draft.push(ItemEvent::Dropped { step, index });
     }
 }
 
 /// Those that are dead letters, without duplicates.
-fn dead(decision: &DecisionBuilder<'_>, items: &[ItemId]) -> BTreeSet<ItemId> {
-    items.iter().copied().filter(|item| decision.job.dead.contains_key(item)).collect()
+fn dead(draft: &EventDraft<'_>, items: &[ItemId]) -> BTreeSet<ItemId> {
+    items.iter().copied().filter(|item| draft.job.dead.contains_key(item)).collect()
 }

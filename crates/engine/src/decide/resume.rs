@@ -2,16 +2,16 @@
 
 use undaunted_policy::{Reason, Timestamp};
 
-use super::builder::DecisionBuilder;
+use super::draft::EventDraft;
 use super::fail::{Stop, stop};
 use super::words::with_last;
 use crate::event::{JobEvent, JobResumed, RestoredWork, RetryArithmetic};
 use crate::id::{ItemId, StepId};
 use crate::job::{ActiveItem, Activity, Job, JobStage, StepStage};
 
-pub(super) fn resume(decision: &mut DecisionBuilder<'_>, seen: Option<Timestamp>) {
-    let job = decision.job;
-    let left = left_at(job, seen, decision.now);
+pub(super) fn resume(draft: &mut EventDraft<'_>, seen: Option<Timestamp>) {
+    let job = draft.job;
+    let left = left_at(job, seen, draft.now);
     let planned = job.stage == JobStage::Suspended;
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let mut restored = RestoredWork {
@@ -34,9 +34,9 @@ pub(super) fn resume(decision: &mut DecisionBuilder<'_>, seen: Option<Timestamp>
         restored.pending = restored.pending.saturating_add(pending);
     }
     restored.held = restored.held.filter(|held| *held > 0);
-    decision.push(JobEvent::Resumed(JobResumed {
+    draft.push(JobEvent::Resumed(JobResumed {
         run: job.run.saturating_add(1),
-        away: decision.now.since(left),
+        away: draft.now.since(left),
         planned,
         restored,
     }));
@@ -44,20 +44,20 @@ pub(super) fn resume(decision: &mut DecisionBuilder<'_>, seen: Option<Timestamp>
         return;
     }
     for (step, state) in StepId::all().zip(&job.steps) {
-        for (_, item) in state.waiting.due_by(decision.now) {
+        for (_, item) in state.waiting.due_by(draft.now) {
             let item = step.item(item);
             if let Some(active) = job.active(item) {
-                expire(decision, item, active, left);
+                expire(draft, item, active, left);
             }
         }
     }
 }
 
-fn expire(decision: &mut DecisionBuilder<'_>, item: ItemId, active: &ActiveItem, left: Timestamp) {
-    let Some(sum) = expired(decision.job, active, left, decision.now) else { return };
-    let error = with_last(&expired_in_words(&sum), &decision.last_error(active));
+fn expire(draft: &mut EventDraft<'_>, item: ItemId, active: &ActiveItem, left: Timestamp) {
+    let Some(sum) = expired(draft.job, active, left, draft.now) else { return };
+    let error = with_last(&expired_in_words(&sum), &draft.last_error(active));
     let why = Stop { sum: Some(sum), ..Stop::because(Reason::RetryBudgetExpired, error) };
-    stop(decision, active.last_attempt(item), active, &why);
+    stop(draft, active.last_attempt(item), active, &why);
 }
 
 /// The arithmetic of a retry that is refused because it is overdue by too much: unplanned downtime counts as

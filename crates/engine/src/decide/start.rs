@@ -2,7 +2,7 @@
 
 use undaunted_policy::{Reason, RuleAction, Timestamp};
 
-use super::builder::DecisionBuilder;
+use super::draft::EventDraft;
 use super::fail::{Stop, stop_unless_repeated};
 use super::hold::{Passage, pass};
 use super::words::with_last;
@@ -11,19 +11,14 @@ use crate::event::{AttemptId, AttemptStarted, ItemEvent, JobEvent};
 use crate::id::{AttemptNumber, ItemId, StepId};
 use crate::job::{ActiveItem, Activity, ItemState, Job, JobStage, StepState};
 
-pub(super) fn start(
-    decision: &mut DecisionBuilder<'_>,
-    item: ItemId,
-    refused: Option<&str>,
-    gate: &BreakerAnswer,
-) {
-    let job = decision.job;
+pub(super) fn start(draft: &mut EventDraft<'_>, item: ItemId, refused: Option<&str>, gate: &BreakerAnswer) {
+    let job = draft.job;
     if job.stage != JobStage::Running || job.times.paused.is_some() || !has_room(job, item) {
         return;
     }
-    if job.deadline().is_some_and(|end| end < decision.now) {
+    if job.deadline().is_some_and(|end| end < draft.now) {
         // No `Woke` input has reported the deadline yet.
-        return decision.push(JobEvent::Stopping { reason: Reason::Deadline });
+        return draft.push(JobEvent::Stopping { reason: Reason::Deadline });
     }
     let fresh;
     let active = match job.item(item) {
@@ -32,20 +27,20 @@ pub(super) fn start(
             fresh = ActiveItem::new(first, Timestamp::ZERO);
             &fresh
         }
-        Some(ItemState::Active(active)) if active.is_ready(decision.now) => active,
+        Some(ItemState::Active(active)) if active.is_ready(draft.now) => active,
         Some(ItemState::Active(active)) if active.activity == Activity::Held => active,
         None | Some(ItemState::Pending | ItemState::Active(_) | ItemState::Settled(_)) => return,
     };
     let of = active.last_attempt(item);
-    if let Some(why) = forbidden(decision, item.step, active, refused) {
-        return stop_unless_repeated(decision, of, active, &why);
+    if let Some(why) = forbidden(draft, item.step, active, refused) {
+        return stop_unless_repeated(draft, of, active, &why);
     }
-    let pass = match pass(decision, of, active, gate) {
-        Passage::Free(pass) => pass,
+    let pass = match pass(draft, of, active, gate) {
+        Passage::Admitted(pass) => pass,
         Passage::Held => return,
-        Passage::Refused(why) => return stop_unless_repeated(decision, of, active, &why),
+        Passage::Refused(why) => return stop_unless_repeated(draft, of, active, &why),
     };
-    decision.push(ItemEvent::AttemptStarted(AttemptStarted {
+    draft.push(ItemEvent::AttemptStarted(AttemptStarted {
         of: AttemptId { attempt: AttemptNumber(active.attempts.saturating_add(1)), ..of },
         start: job.starts.next,
         pass,
@@ -65,13 +60,13 @@ fn is_next(job: &Job, item: ItemId) -> bool {
 }
 
 fn forbidden(
-    decision: &DecisionBuilder<'_>,
+    draft: &EventDraft<'_>,
     step: StepId,
     active: &ActiveItem,
     refused: Option<&str>,
 ) -> Option<Stop> {
-    let deadline = decision.job.deadline_of(step, active);
-    let overdue = deadline.is_some_and(|deadline| deadline < decision.now);
+    let deadline = draft.job.deadline_of(step, active);
+    let overdue = deadline.is_some_and(|deadline| deadline < draft.now);
     let (reason, then, error) = match refused {
         // A handler cannot help with a command that cannot be built.
         Some(why) => (Reason::Permanent, RuleAction::DeadLetter, why.to_owned()),
@@ -81,11 +76,11 @@ fn forbidden(
                 Reason::Attempts.sentence(),
                 active.attempts
             );
-            let last = active.error.as_ref().map_or("", |last| decision.job.texts.read(last));
+            let last = active.error.as_ref().map_or("", |last| draft.job.texts.read(last));
             (Reason::Attempts, RuleAction::Stop, with_last(&sentence, last))
         }
         None if overdue => {
-            let error = with_last(Reason::Deadline.sentence(), &decision.last_error(active));
+            let error = with_last(Reason::Deadline.sentence(), &draft.last_error(active));
             (Reason::Deadline, RuleAction::Stop, error)
         }
         None => return None,

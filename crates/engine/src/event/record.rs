@@ -70,14 +70,14 @@ pub fn items_of<'b>(record: &'b [u8]) -> Option<Vec<(&'b str, &'b str)>> {
         from.skip()?;
         from.array()
     };
-    let many = walk(&mut from).ok()??;
+    let count = walk(&mut from).ok()??;
     let item = |from: &mut Decoder<'b>| -> Decoded<(&'b str, &'b str)> {
         let fields = from.array()?.unwrap_or_default();
         let item = (from.str()?, from.str()?);
         (2..fields).try_for_each(|_| from.skip())?;
         Ok(item)
     };
-    (0..many).map(|_| item(&mut from).ok()).collect()
+    (0..count).map(|_| item(&mut from).ok()).collect()
 }
 
 impl Record {

@@ -25,16 +25,16 @@ pub(crate) fn items(job: &Job, step: StepId) -> Result<Vec<NewItem>, String> {
         return Err("it is not a step of a flow".to_owned());
     };
     let (plain, each) = split(job, call)?;
-    let many = each.iter().try_fold(1_usize, |many, (_, values)| {
-        let many = many.checked_mul(values.len())?;
-        (many <= MAX_ITEMS).then_some(many)
+    let count = each.iter().try_fold(1_usize, |count, (_, values)| {
+        let count = count.checked_mul(values.len())?;
+        (count <= MAX_ITEMS).then_some(count)
     });
-    let many = many.ok_or_else(|| {
+    let count = count.ok_or_else(|| {
         let names: Vec<String> = each.iter().map(|(name, _)| format!("`{name}`")).collect();
         format!("{} together give more than {MAX_ITEMS} items", names.join(" and "))
     })?;
     let alone = each.is_empty();
-    let items = (0..many).map(|number| {
+    let items = (0..count).map(|number| {
         let mut arguments = plain.clone();
         let mut combination = number;
         // The last attribute varies fastest.

@@ -54,8 +54,8 @@ impl Holds {
     }
 
     pub fn held_by(&self, breaker: &str) -> u32 {
-        let many = self.queues.get(breaker).map_or(0, BTreeSet::len);
-        u32::try_from(many).unwrap_or(u32::MAX)
+        let count = self.queues.get(breaker).map_or(0, BTreeSet::len);
+        u32::try_from(count).unwrap_or(u32::MAX)
     }
 
     pub fn expired(&self, now: Timestamp) -> impl Iterator<Item = u32> {

@@ -24,8 +24,8 @@ impl Job {
     pub(super) fn start_imported(&mut self, step: StepId, from: u32) {
         let first = self.plan().first(step);
         let Some(first) = first.filter(|_| !self.imported.is_empty()) else { return };
-        let many = self.step(step).map_or(0, |state| state.items.len());
-        for index in from..many {
+        let count = self.step(step).map_or(0, |state| state.items.len());
+        for index in from..count {
             let item = step.item(index);
             let Some(found) = self.take_imported(item, first) else { continue };
             let due = found.due.unwrap_or_default();

@@ -14,7 +14,7 @@ pub(super) struct ItemInputs {
     bytes: Vec<u8>,
     /// Where every [`STRIDE`]th item begins.
     marks: Vec<usize>,
-    many: usize,
+    count: usize,
     /// If names and values were left out: those that were added since.
     learned: Option<BTreeMap<usize, (String, String)>>,
 }
@@ -23,19 +23,19 @@ const STRIDE: usize = 16;
 
 impl ItemInputs {
     /// A number of items without their names and values.
-    pub(super) fn left_out(many: usize) -> Self {
-        Self { many, learned: Some(BTreeMap::new()), ..Self::default() }
+    pub(super) fn left_out(count: usize) -> Self {
+        Self { count, learned: Some(BTreeMap::new()), ..Self::default() }
     }
 
     pub(super) fn push(&mut self, identity: &str, input: &str) {
         if self.learned.is_some() {
-            self.many = self.many.saturating_add(1);
+            self.count = self.count.saturating_add(1);
             return;
         }
-        if self.many.is_multiple_of(STRIDE) {
+        if self.count.is_multiple_of(STRIDE) {
             self.marks.push(self.bytes.len());
         }
-        self.many = self.many.saturating_add(1);
+        self.count = self.count.saturating_add(1);
         // Length 0 stands for a name that is the value without its quotes; the others are one longer.
         if without_quotes(input) == Some(identity) {
             self.put_length(0);
@@ -62,17 +62,17 @@ impl ItemInputs {
     }
 
     /// `None` unless the bytes hold exactly this many items.
-    pub(super) fn from_bytes(bytes: &[u8], many: usize) -> Option<Self> {
-        let mut marks = Vec::with_capacity(many.div_ceil(STRIDE).min(bytes.len()));
+    pub(super) fn from_bytes(bytes: &[u8], count: usize) -> Option<Self> {
+        let mut marks = Vec::with_capacity(count.div_ceil(STRIDE).min(bytes.len()));
         let mut rest = InputBytes(bytes);
-        for item in 0..many {
+        for item in 0..count {
             if item.is_multiple_of(STRIDE) {
                 marks.push(bytes.len().saturating_sub(rest.0.len()));
             }
             rest.pair()?;
         }
         let bytes = bytes.to_vec();
-        rest.0.is_empty().then_some(Self { bytes, marks, many, learned: None })
+        rest.0.is_empty().then_some(Self { bytes, marks, count, learned: None })
     }
 
     pub(super) const fn are_left_out(&self) -> bool {
@@ -86,7 +86,7 @@ impl ItemInputs {
 
     /// Only for items that were left out.
     pub(super) fn learn(&mut self, item: usize, identity: &str, input: &str) {
-        if let Some(learned) = self.learned.as_mut().filter(|_| item < self.many) {
+        if let Some(learned) = self.learned.as_mut().filter(|_| item < self.count) {
             let _ = learned.insert(item, (identity.to_owned(), input.to_owned()));
         }
     }

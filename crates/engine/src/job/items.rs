@@ -34,8 +34,8 @@ enum StoredItemState {
 }
 
 impl Items {
-    pub(super) fn of(inputs: ItemInputs, many: usize) -> Self {
-        Self { inputs, states: vec![StoredItemState::Pending; many], ..Self::default() }
+    pub(super) fn of(inputs: ItemInputs, count: usize) -> Self {
+        Self { inputs, states: vec![StoredItemState::Pending; count], ..Self::default() }
     }
 
     pub(crate) fn push(&mut self, new: &NewItem) {

@@ -123,8 +123,8 @@ impl StepState {
         for item in &items {
             self.items.put_back(*item);
         }
-        let many = u32::try_from(items.len()).unwrap_or(u32::MAX);
-        self.skipped = self.skipped.saturating_sub(many);
+        let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
+        self.skipped = self.skipped.saturating_sub(count);
         self.again = self.again.saturating_add(1);
         self.cursor = self.cursor.min(first);
         let begun = self.items.iter();

@@ -71,20 +71,20 @@ fn states_of(items: &Items) -> (Vec<u8>, Vec<SettledItem>) {
 }
 
 pub(super) fn take(from: &mut Decoder<'_>, positions: &mut ReadPositions) -> TakeResult<Items> {
-    let many = usize::try_from(from.u32()?).unwrap_or(usize::MAX);
+    let count = usize::try_from(from.u32()?).unwrap_or(usize::MAX);
     let inputs = if from.datatype()? == Type::Null {
         from.null()?;
-        ItemInputs::left_out(many)
+        ItemInputs::left_out(count)
     } else {
-        let inputs = ItemInputs::from_bytes(from.bytes()?, many);
+        let inputs = ItemInputs::from_bytes(from.bytes()?, count);
         inputs.ok_or_else(|| Unread::message("the names and values of the items are truncated"))?
     };
     let states = from.bytes()?;
-    if states.len() != many {
+    if states.len() != count {
         return Err(Unread::message("the number of states is not the number of items"));
     }
     let ends: Vec<SettledItem> = from.decode()?;
-    let mut items = Items::of(inputs, many);
+    let mut items = Items::of(inputs, count);
     for (item, state) in (0_u32..).zip(states) {
         match *state {
             PENDING => {}

@@ -184,8 +184,8 @@ impl Job {
 
     fn take_steps(&mut self, from: &mut Decoder<'_>) -> TakeResult<()> {
         let mut positions = ReadPositions::default();
-        let many = from.u32()?;
-        let steps = (0..many).map(|_| step::take(from, &mut positions));
+        let count = from.u32()?;
+        let steps = (0..count).map(|_| step::take(from, &mut positions));
         self.steps = steps.collect::<TakeResult<_>>()?;
         for _ in 0..from.u32()? {
             let item = StepId(from.u32()?).item(from.u32()?);

@@ -1,6 +1,6 @@
-//! Collects the events of one decision.
+//! The draft of one decision: its events so far, and the job and the time that it is about.
 //!
-//! Knows the job and the time, which no part of a decision may change, and keeps each long text once.
+//! No part of a decision changes the job or the time. A long text is kept once and referred to by number.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use super::words;
 use crate::event::{Event, JobEvent, StoredText};
 use crate::job::{ActiveItem, Job};
 
-pub(super) struct DecisionBuilder<'j> {
+pub(super) struct EventDraft<'j> {
     pub(super) job: &'j Job,
     pub(super) now: Timestamp,
     events: Vec<Event>,
@@ -21,7 +21,7 @@ pub(super) struct DecisionBuilder<'j> {
     bytes: usize,
 }
 
-impl<'j> DecisionBuilder<'j> {
+impl<'j> EventDraft<'j> {
     pub(super) fn new(job: &'j Job, now: Timestamp) -> Self {
         Self { job, now, events: Vec::new(), numbers: BTreeMap::new(), kept: Vec::new(), bytes: 0 }
     }
