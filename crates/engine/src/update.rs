@@ -82,33 +82,21 @@ impl SettingText for Duration {
     }
 }
 
-impl SettingText for WhenOpen {
-    fn text(&self) -> String {
-        match self {
-            Self::Hold => "hold".to_owned(),
-            Self::Fail => "fail".to_owned(),
+macro_rules! words {
+    ($type:ident { $($variant:ident => $word:literal),* }) => {
+        impl SettingText for $type {
+            fn text(&self) -> String {
+                match self {
+                    $(Self::$variant => $word.to_owned(),)*
+                }
+            }
         }
-    }
+    };
 }
 
-impl SettingText for OnInterrupt {
-    fn text(&self) -> String {
-        match self {
-            Self::Retry => "retry".to_owned(),
-            Self::Stop => "stop".to_owned(),
-        }
-    }
-}
-
-impl SettingText for OnItemFailure {
-    fn text(&self) -> String {
-        match self {
-            Self::DeadLetter => "dlq".to_owned(),
-            Self::Skip => "skip".to_owned(),
-            Self::Stop => "stop".to_owned(),
-        }
-    }
-}
+words!(WhenOpen { Hold => "hold", Fail => "fail" });
+words!(OnInterrupt { Retry => "retry", Stop => "stop" });
+words!(OnItemFailure { DeadLetter => "dlq", Skip => "skip", Stop => "stop" });
 
 #[derive(Default)]
 struct Differences {

@@ -1,6 +1,6 @@
 //! Decisions: state, input and time in; events out.
 //!
-//! [`decide`] answers one input, with one file per kind of input. [`advance`] adds what follows from the
+//! [`decide`] answers one input, with one file per kind of input. [`advance()`] adds what follows from the
 //! state alone. [`react`] runs both until nothing more follows, and applies the events on the way. Nothing
 //! else here changes a job, and nothing reads a clock or a random source: draws come from the job's seed.
 

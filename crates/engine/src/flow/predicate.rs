@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_is_true_or_false_or_says_what_is_wrong() {
+    fn a_condition_is_true_or_false_or_an_error() {
         let arguments =
             BTreeMap::from([("amount".to_owned(), json!(120)), ("region".to_owned(), json!("eu"))]);
         let holds = |script| holds(script, &arguments);
