@@ -23,7 +23,7 @@ pub fn ready(job: &Job, admission: &AdmissionControl, now: Timestamp) -> Vec<Ite
         let starts = StepStarts { job, admission, step, state };
         let released = state.held.breakers().flat_map(|breaker| starts.released(breaker));
         let due = state.waiting.due_by(now).map(|(_, item)| item);
-        let items = released.chain(due).chain(starts.new_items());
+        let items = released.chain(due).chain(starts.unstarted_items());
         let items = items.map(|index| step.item(index)).filter(|item| job.ending(*item).is_none());
         ready.extend(items.take(slots));
     }
@@ -62,9 +62,9 @@ impl<'a> StepStarts<'a> {
     }
 
     /// The new items that may start. While their breaker is open, only as many are held as could run.
-    fn new_items(&self) -> impl Iterator<Item = u32> + use<'a> {
+    fn unstarted_items(&self) -> impl Iterator<Item = u32> + use<'a> {
         let state = self.state;
-        let count = match breaker_of_new_items(self.job, self.step) {
+        let count = match breaker_of_unstarted_items(self.job, self.step) {
             None => u32::MAX,
             Some(breaker) => match self.admission.allowance(breaker, self.job.id()) {
                 StartAllowance::Admits(count) => count.saturating_sub(self.job.held_by(breaker)),
@@ -96,12 +96,12 @@ impl<'a> StepStarts<'a> {
     }
 }
 
-fn breaker_of_new_items(job: &Job, step: StepId) -> Option<&str> {
+fn breaker_of_unstarted_items(job: &Job, step: StepId) -> Option<&str> {
     job.breaker_of(job.plan().first(step)?)
 }
 
 /// Whether a step has items that were never started and may start.
-fn has_new_items(state: &StepState) -> bool {
+fn has_unstarted_items(state: &StepState) -> bool {
     state.cursor < state.items.len() && state.reached.is_none()
 }
 
@@ -119,7 +119,7 @@ fn best_prober(job: &Job, breaker: &str, with_room: bool) -> Option<(u64, ItemId
         Some((left, step.item(index)))
     });
     let fresh = steps().filter_map(|(step, state)| {
-        let asks = has_new_items(state) && breaker_of_new_items(job, step) == Some(breaker);
+        let asks = has_unstarted_items(state) && breaker_of_unstarted_items(job, step) == Some(breaker);
         let first = job.plan().first(step).filter(|_| asks)?;
         Some((job.attempts_left(first, 0), step.item(state.cursor)))
     });
@@ -146,7 +146,7 @@ pub fn offers(job: &Job, admission: &AdmissionControl) -> BTreeMap<Arc<str>, Pro
         return offers;
     }
     for (step, state) in job.busy_steps() {
-        let fresh = breaker_of_new_items(job, step).filter(|_| has_new_items(state));
+        let fresh = breaker_of_unstarted_items(job, step).filter(|_| has_unstarted_items(state));
         let shut = |name: &&str| admission.get(name).is_some_and(BreakerState::is_open_or_half_open);
         let fresh = fresh.filter(shut).map(Arc::from);
         for name in state.held.breakers().cloned().chain(fresh) {
@@ -168,7 +168,7 @@ pub fn next_admission(job: &Job, admission: &AdmissionControl) -> Option<Timesta
     }
     let steps = job.busy_steps().filter(|(step, state)| free_slots(job, *step, state) > 0);
     let openings = steps.flat_map(|(step, state)| {
-        let fresh = breaker_of_new_items(job, step).filter(|_| has_new_items(state));
+        let fresh = breaker_of_unstarted_items(job, step).filter(|_| has_unstarted_items(state));
         let names = state.held.breakers().map(|name| &**name).chain(fresh);
         names.filter_map(|name| admission.next_admission(name, job.id()))
     });
