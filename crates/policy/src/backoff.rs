@@ -1,11 +1,10 @@
-//! How a wait grows from one retry to the next.
+//! How a delay grows from one retry to the next.
 //!
-//! Pure arithmetic: no clock, no random source, no sleeping, no cap. The caller passes the retry
-//! number and gets a duration; the same call always gives the same answer, in constant time for
-//! every retry number. The cap and the jitter are applied by `pace.rs`, so that each of the three
-//! can be shown on its own.
+//! Pure arithmetic: no clock, no random source, no sleeping. The caller passes the retry number and gets a
+//! duration, in constant time for every retry number. `delay.rs` applies the cap and the jitter, so that
+//! each of the three can be shown separately.
 //!
-//! All that is to be said of a strategy is said here; everything else derives from [`Backoff::ALL`].
+//! This module is the only place that knows a strategy; everything else derives from [`Backoff::ALL`].
 
 use std::borrow::Cow;
 
@@ -17,7 +16,7 @@ use crate::grain;
 use crate::strategy::{Parameter, ParameterKind, ParameterValue, Strategy};
 use crate::timestamp::nanos;
 
-/// A strategy: what multiple of the initial delay comes before retry n.
+/// A backoff strategy: how long the delay before retry n is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Backoff {
     /// Always the initial delay.
@@ -42,10 +41,10 @@ pub enum Backoff {
 }
 
 impl Backoff {
-    /// Exponential with base 2, what is used when nothing is said.
+    /// The default strategy: exponential with base 2.
     pub const DEFAULT: Self = Self::Exponential { base: 2.0 };
 
-    /// One of each strategy; what it takes is the default where it has one.
+    /// Every strategy once, with default parameters where there are any.
     pub const ALL: &'static [Self] = &[
         Self::Fixed,
         Self::Linear { increment: Duration::ZERO },
@@ -54,7 +53,7 @@ impl Backoff {
         Self::Custom { delays: Cow::Borrowed(&[]) },
     ];
 
-    /// What it is called, takes and is for.
+    /// The name, parameters and help texts of this strategy.
     #[must_use]
     pub const fn strategy(&self) -> &'static Strategy {
         use ParameterKind::{Factor, Span, Spans};
@@ -73,7 +72,7 @@ impl Backoff {
             },
             Self::Linear { .. } => &Strategy {
                 name: "linear",
-                about: "The same amount more every time.",
+                about: "The same amount more for each retry.",
                 parameters: &const {
                     let increment = Parameter::new("increment", Span, "What each retry adds.");
                     let missing = "its step: `{linear: {increment: 1s}}`";
@@ -82,7 +81,7 @@ impl Backoff {
             },
             Self::Exponential { .. } => &Strategy {
                 name: "exponential",
-                about: "The same factor more every time.",
+                about: "Multiplied by the same factor for each retry.",
                 parameters: &const {
                     let about = "The factor, at least 1 (default 2).";
                     let base = Parameter::new("base", Factor, about);
@@ -92,7 +91,7 @@ impl Backoff {
             },
             Self::Fibonacci => &Strategy {
                 name: "fibonacci",
-                about: "1, 1, 2, 3, 5 … times the first delay.",
+                about: "The first delay times 1, 1, 2, 3, 5 …",
                 parameters: &[INITIAL],
             },
             Self::Custom { .. } => &Strategy {
@@ -107,7 +106,7 @@ impl Backoff {
         }
     }
 
-    /// Where the values of its parameters are kept.
+    /// The parameters of this strategy and references to their values.
     pub(crate) fn slots(&mut self) -> Vec<(&'static str, ParameterValue<'_>)> {
         match self {
             Self::Fixed | Self::Fibonacci => vec![],
@@ -123,14 +122,14 @@ impl Backoff {
         self.strategy().name
     }
 
-    /// Whether each wait is twice the one before: exactly 2, however close another base may be.
+    /// Whether the base is exactly 2.
     #[inline]
     pub(crate) const fn doubles(&self) -> bool {
         matches!(self, Self::Exponential { base } if base.to_bits() == 2.0_f64.to_bits())
     }
 
-    /// The wait before this retry in nanoseconds, before cap and jitter. `cap` is only used where a
-    /// custom list has no entry.
+    /// The delay before this retry in nanoseconds, before cap and jitter. `cap` is used only where a custom
+    /// list has no entry.
     pub(crate) fn computed(&self, retry: NonZeroU32, first: u64, cap: u64) -> u64 {
         let earlier = retry.get().saturating_sub(1);
         match self {
@@ -188,7 +187,7 @@ fn entry(delays: &[Duration], index: u32) -> Option<Duration> {
     usize::try_from(index).ok().and_then(|index| delays.get(index)).copied()
 }
 
-/// Doubling is a shift, exact and without a power function; a bit pushed out is "too long".
+/// Doubling is a shift: exact, and without a power function. An overflow saturates.
 #[inline]
 pub(crate) fn doubled(first: u64, retry: NonZeroU32) -> u64 {
     let exponent = retry.get().saturating_sub(1);
@@ -207,14 +206,14 @@ pub(crate) fn doubled(first: u64, retry: NonZeroU32) -> u64 {
 )]
 fn exponential(first: u64, base: f64, exponent: u32) -> u64 {
     if exponent == 0 {
-        return first; // A float holds no more than 53 bits of it.
+        return first; // Exact, where a float would keep only 53 bits.
     }
-    // Not `powi`: its exponent ends at 2^31, and its repeated squaring is off by up to n ulp, enough
-    // to make a wait shorter than the one before it when the base is close to 1.
+    // Not `powi`: its exponent ends at 2^31, and its error of up to n ulp can make a delay shorter than the
+    // one before it if the base is close to 1.
     grain::round(first, first as f64 * base.powf(f64::from(exponent)))
 }
 
-/// The n-th Fibonacci number, or the largest number there is.
+/// The n-th Fibonacci number, or `u64::MAX` if it is larger.
 fn fibonacci(n: NonZeroU32) -> u64 {
     const LAST: usize = 93; // fib(94) no longer fits 64 bits.
     const TABLE: [u64; LAST] = {
@@ -269,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn every_parameter_of_a_strategy_has_its_place_and_a_name_of_its_own() {
+    fn every_parameter_of_a_strategy_has_a_slot_and_every_strategy_its_own_name() {
         let mut names = std::collections::BTreeSet::new();
         for strategy in Backoff::ALL {
             let mut one = strategy.clone();
@@ -298,10 +297,10 @@ mod tests {
     }
 
     #[test]
-    fn nothing_times_anything_is_nothing() {
+    fn an_initial_delay_of_zero_stays_zero() {
         for base in [1.0, 2.0, 3.5, 1e300] {
             let wait = Backoff::Exponential { base }.computed(NonZeroU32::MAX, 0, u64::MAX);
-            // 0 × ∞ is not a number; it must come out as no wait at all.
+            // 0 × ∞ is NaN, which must become a delay of zero.
             assert_eq!(wait, 0, "base {base}");
         }
     }

@@ -1,33 +1,33 @@
-//! A circuit breaker: after enough failures in a row, stop calling and look again later.
+//! A circuit breaker: after enough failures in a row it stops calls to a target and probes it later.
 //!
-//! One breaker stands for one target. It is a value: [`Breaker::admit`] is asked before every start
-//! and [`Breaker::report`] is told every result, both with the time. It neither waits nor wakes
-//! anybody; what is held, and in which order it goes on, is the caller's business.
+//! One breaker stands for one target. It is a value: the caller asks [`Breaker::admit`] before every start
+//! and passes every result to [`Breaker::report`], both with the time. The breaker neither waits nor wakes;
+//! the caller holds starts and decides in which order to release them.
 
 use core::time::Duration;
 
 use crate::failure::{FailureCause, FailureClass};
 use crate::timestamp::Timestamp;
 
-/// When a breaker opens, and for how long.
+/// The settings of a breaker: when it opens, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct BreakerSettings {
-    /// Failures in a row that open it (0 counts as 1).
+    /// Failures in a row that open the breaker (0 counts as 1).
     pub failure_threshold: u32,
-    /// How long it stays open before it lets one call through.
+    /// How long the breaker stays open before it admits a probe.
     pub recovery_timeout: Duration,
-    /// Successes in a row that close it again (0 counts as 1).
+    /// Successes in a row that close the half-open breaker (0 counts as 1).
     pub half_open_max_calls: u32,
-    /// What becomes of a start while it is open.
+    /// Whether a start is held or refused while the breaker is open.
     pub when_open: WhenOpen,
-    /// How long a start may be held, at most.
+    /// The longest time a start may be held.
     pub max_hold: Option<Duration>,
 }
 
 impl BreakerSettings {
-    /// Opens after 5 failures for 60s, closes after 3 successes, holds.
+    /// Opens after 5 failures for 60s, closes after 3 successes, holds starts meanwhile.
     pub const DEFAULT: Self = Self {
         failure_threshold: 5,
         recovery_timeout: Duration::from_mins(1),
@@ -43,15 +43,15 @@ impl Default for BreakerSettings {
     }
 }
 
-/// What becomes of a start while the breaker is open.
+/// What happens to a start while the breaker is open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum WhenOpen {
-    /// It waits; no attempt and no budget is used.
+    /// The start is held; no attempt and no budget is used.
     #[default]
     Hold,
-    /// It fails with `circuit_open`; no attempt is used.
+    /// The command fails with `circuit_open`; no attempt is used.
     Fail,
 }
 
@@ -61,32 +61,32 @@ pub enum WhenOpen {
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Breaker {
     phase: CircuitState,
-    /// Rises with every opening: results of starts from before it are told from later ones.
+    /// Rises with every opening, so that results of earlier starts can be ignored.
     generation: u32,
 }
 
-/// Where a breaker stands.
+/// The state of a breaker: closed, open or half open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum CircuitState {
-    /// Everything passes.
+    /// Every start is admitted.
     Closed {
-        /// Failures in a row.
+        /// Failures in a row so far.
         failures: u32,
     },
-    /// Nothing passes.
+    /// No start is admitted.
     Open {
-        /// Since then.
+        /// When the breaker opened.
         since: Timestamp,
-        /// Until then.
+        /// When the breaker admits a probe.
         until: Timestamp,
     },
-    /// One call at a time passes.
+    /// One probe at a time is admitted.
     HalfOpen {
-        /// Calls that have succeeded.
+        /// Probes that have succeeded.
         successes: u32,
-        /// Whether one is under way.
+        /// Whether a probe is running.
         probing: bool,
     },
 }
@@ -97,39 +97,38 @@ impl Default for CircuitState {
     }
 }
 
-/// Whether a start may go ahead.
+/// The answer of a breaker to a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It may. The ticket is handed back with the result.
+    /// The start is admitted. The caller passes the ticket back with the result.
     Go(Ticket),
-    /// It waits. While the breaker is open, until this instant; while a probe is under way, until
-    /// that has ended.
+    /// The start is held.
     Held {
-        /// When the breaker lets the next call through, if that is known.
+        /// When the breaker admits a probe; `None` if it waits for the result of a running one.
         until: Option<Timestamp>,
     },
-    /// It fails with `circuit_open`.
+    /// The command fails with `circuit_open`.
     Refused,
 }
 
-/// Tells which start a result belongs to.
+/// Identifies the start to which a result belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Ticket {
     generation: u32,
-    /// Whether this start finds out if the target is back.
+    /// Whether this start probes if the target is back.
     pub probe: bool,
 }
 
 /// What a result says about the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Health {
-    /// It answers.
+    /// The target answers.
     Up,
-    /// It does not.
+    /// The target fails or does not answer.
     Down,
-    /// Nothing.
+    /// The result says nothing about the target.
     Unknown,
 }
 
@@ -139,39 +138,38 @@ impl Health {
     pub const fn of_failure(cause: FailureCause, class: FailureClass) -> Self {
         match (cause, cause.class(), class) {
             (FailureCause::Interrupted, ..) => Self::Unknown,
-            // A target that cannot be reached, does not answer in time or fails is down, whether or
-            // not the policy retries that.
+            // An unreachable, slow or failing target is down, whether or not the policy retries that.
             (_, FailureClass::Transient | FailureClass::Throttled, _)
             | (_, _, FailureClass::Transient | FailureClass::Throttled) => Self::Down,
-            // Whoever answers, be it "you may not" or nonsense, is there.
+            // A target that answers is up, even if it refuses the request or breaks the protocol.
             (FailureCause::Status(_) | FailureCause::Refused | FailureCause::Unreadable, ..) => Self::Up,
             _ => Self::Unknown,
         }
     }
 }
 
-/// A change of phase, for the record.
+/// A change of state, for the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transition {
-    /// It opened.
+    /// The breaker opened.
     Opened {
-        /// Until then.
+        /// When it admits a probe.
         until: Timestamp,
     },
-    /// It lets one call at a time through.
+    /// The breaker is half open and admits one probe at a time.
     HalfOpened,
-    /// It closed.
+    /// The breaker closed.
     Closed,
 }
 
 impl Ticket {
-    /// The ticket of a start that was made in this generation.
+    /// Restores the ticket of a start that was admitted in this generation.
     #[must_use]
     pub const fn restored(generation: u32, probe: bool) -> Self {
         Self { generation, probe }
     }
 
-    /// How often the breaker had opened before the start.
+    /// The generation of the breaker when the start was admitted.
     #[must_use]
     pub const fn generation(self) -> u32 {
         self.generation
@@ -179,32 +177,31 @@ impl Ticket {
 }
 
 impl Breaker {
-    /// A breaker as it was kept somewhere.
+    /// Restores a breaker from a saved state.
     #[must_use]
     pub const fn restored(phase: CircuitState, generation: u32) -> Self {
         Self { phase, generation }
     }
 
-    /// Where it stands.
+    /// Whether the breaker is closed, open or half open.
     #[must_use]
     pub const fn circuit(&self) -> CircuitState {
         self.phase
     }
 
-    /// Rises with every opening.
+    /// A number that rises with every opening.
     #[must_use]
     pub const fn generation(&self) -> u32 {
         self.generation
     }
 
-    /// Whether the result of a start counts: one from before an opening does not.
+    /// Whether the result of a start counts: the result of a start before the last opening does not.
     #[must_use]
     pub const fn counts(&self, ticket: Ticket) -> bool {
         ticket.generation == self.generation
     }
 
-    /// Asks whether a start may go ahead; it is then under way. The first start after the recovery
-    /// timeout half-opens the breaker.
+    /// Admits, holds or refuses a start. The first start after the recovery timeout half-opens the breaker.
     pub fn admit(&mut self, settings: &BreakerSettings, now: Timestamp) -> (Admission, Option<Transition>) {
         match self.phase {
             CircuitState::Closed { .. } => (self.go(false), None),
@@ -215,7 +212,7 @@ impl Breaker {
         }
     }
 
-    /// Takes in the result of a start.
+    /// Records the result of an admitted start.
     pub fn report(
         &mut self,
         settings: &BreakerSettings,
@@ -257,7 +254,7 @@ impl Breaker {
         }
     }
 
-    /// Opens it now, whatever its count.
+    /// Opens the breaker now, whatever its count of failures.
     pub fn trip(&mut self, settings: &BreakerSettings, now: Timestamp) -> Transition {
         let until = now.after(settings.recovery_timeout);
         self.generation = self.generation.wrapping_add(1);
@@ -265,15 +262,15 @@ impl Breaker {
         Transition::Opened { until }
     }
 
-    /// Closes it now; what is under way no longer counts.
+    /// Closes the breaker now; results of running starts no longer count.
     pub fn reset(&mut self) -> Transition {
         self.generation = self.generation.wrapping_add(1);
         self.phase = CircuitState::default();
         Transition::Closed
     }
 
-    /// Gives up a probe whose result is not waited for, because whoever made it is gone. Should it come
-    /// all the same it no longer counts: by then somebody else may probe.
+    /// Abandons a running probe whose owner is gone, so that another one can start. A late result of the
+    /// abandoned probe does not count.
     pub fn abandon_probe(&mut self) {
         if let CircuitState::HalfOpen { probing, .. } = &mut self.phase {
             *probing = false;

@@ -1,28 +1,28 @@
-//! When a step is complete although not everything has reported.
+//! When a step is complete although some of its items have not reported.
 //!
-//! Four rules in a fixed order, over counts. Whose results count (an unknown or repeated one does
-//! not) is settled before the counts are made.
+//! Four rules are applied to counts, in a fixed order. The caller does not count unknown and repeated
+//! results.
 
 use core::fmt;
 use core::time::Duration;
 
 use crate::timestamp::Timestamp;
 
-/// What a step waits for.
+/// The completion rule of a step: what it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct CompletionRule {
-    /// Whether fewer than all will do.
+    /// Whether the step can complete before all items have reported.
     pub best_effort: bool,
-    /// How many have to succeed; taken as at least 1 and at most all there are.
+    /// How many items have to succeed, at least 1 and at most all of them.
     pub min: u64,
-    /// How long to wait for them.
+    /// How long the step waits for them.
     pub deadline: Duration,
 }
 
 impl CompletionRule {
-    /// How long to wait when nothing is said.
+    /// The default of `deadline`.
     pub const DEFAULT_DEADLINE: Duration = Duration::from_mins(5);
 }
 
@@ -32,55 +32,54 @@ impl Default for CompletionRule {
     }
 }
 
-/// Who has reported so far.
+/// The items of a step that have reported so far, as counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompletionTally {
-    /// How many there are.
+    /// All items of the step.
     pub target: u64,
-    /// How many have succeeded.
+    /// Items that have succeeded.
     pub completed: u64,
-    /// How many have failed for good.
+    /// Items that have failed for good.
     pub failed: u64,
 }
 
-/// That a step is complete, and why.
+/// The result of a complete step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// Why.
+    /// Why the step is complete.
     pub reason: CompletionReason,
-    /// Whether that is a success.
+    /// Whether the step has succeeded.
     pub success: bool,
 }
 
 /// Why a step is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompletionReason {
-    /// Nothing is missing.
+    /// All items have reported.
     AllReported,
-    /// Enough have succeeded.
+    /// The required number of items has succeeded.
     MinReached {
-        /// How many have.
+        /// How many items have succeeded.
         completed: u64,
-        /// How many it takes.
+        /// How many had to succeed.
         min: u64,
     },
-    /// Time is up.
+    /// The deadline has passed.
     DeadlineExpired {
-        /// How many have succeeded by then.
+        /// How many items had succeeded by then.
         completed: u64,
     },
 }
 
 impl CompletionRule {
-    /// Whether the step is complete; `deadline` is the instant its start and the rule's own deadline
-    /// add up to.
+    /// Decides whether the step is complete. `deadline` is the start of the step plus the rule's deadline.
     #[must_use]
     pub fn decide(&self, tally: CompletionTally, deadline: Timestamp, now: Timestamp) -> Option<Completion> {
         let CompletionTally { target, completed, failed } = tally;
         let min = self.min_of(target);
         let complete = |reason, success| Some(Completion { reason, success });
         if completed.saturating_add(failed) >= target {
-            // A step with nothing in it has nothing to miss.
+            // A step without items succeeds.
             let enough = completed >= min || target == 0;
             let success = if self.best_effort { enough } else { failed == 0 };
             return complete(CompletionReason::AllReported, success);
@@ -94,10 +93,8 @@ impl CompletionRule {
         (now >= deadline)
             .then_some(Completion { reason: CompletionReason::DeadlineExpired { completed }, success: false })
     }
-}
 
-impl CompletionRule {
-    /// How many of so many have to succeed.
+    /// How many of `target` items have to succeed.
     #[must_use]
     pub fn min_of(&self, target: u64) -> u64 {
         self.min.clamp(1, target.max(1))
@@ -105,7 +102,7 @@ impl CompletionRule {
 }
 
 impl CompletionReason {
-    /// The word alone, for the label of a metric.
+    /// The word for this reason, as the label of a metric has it.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -154,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn otherwise_every_one_has_to_report_and_none_to_fail() {
+    fn without_best_effort_every_item_has_to_report_and_none_may_fail() {
         let decided = |completed, failed, now| decided(CompletionRule::default(), completed, failed, now);
         assert_eq!(decided(4, 0, 9999), None);
         assert_eq!(decided(5, 0, 0).unwrap(), "all_dcs_reported success");

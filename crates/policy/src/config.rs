@@ -1,8 +1,8 @@
-//! Settings as somebody gave them: any of them may be missing.
+//! The settings of a policy, any of which may be missing.
 //!
-//! This is the builder of a [`Policy`] and, at the same time, the normalised form of every dialect
-//! of `retry_config`. Settings from several places are laid over each other field by field before
-//! anything is checked, so that a value may come from one place and its neighbour from another.
+//! [`RetryConfig`] is the builder of a [`Policy`] and the normal form of every dialect of `retry_config`.
+//! Settings from several sources are merged field by field before they are checked, so that a value may
+//! come from the workflow and the one next to it from a command.
 
 use core::ops::RangeInclusive;
 use core::time::Duration;
@@ -15,7 +15,7 @@ use crate::limits::{Attempts, Limits};
 use crate::policy::{Policy, Terms};
 use crate::rules::{RetryOn, Rule, Rules};
 
-/// A policy in the making.
+/// The builder of a [`Policy`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -45,24 +45,24 @@ pub struct RetryConfig {
     pub(crate) rules: Option<Vec<Rule<RetryConfig>>>,
 }
 
-/// What `jitter` is set to; the factor is a setting of its own.
+/// The setting `jitter`. Its factor is a separate setting, `jitter_factor`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum JitterMode {
-    /// No jitter (`false`).
+    /// No jitter: every delay is exact (`false`).
     #[default]
     Off,
     /// Plus or minus `jitter_factor` (`true`).
     PlusMinus,
-    /// From nothing to the delay.
+    /// From zero to the delay.
     Full,
-    /// From half of the delay to all of it.
+    /// From half of the delay to the whole delay.
     Equal,
-    /// From the initial delay to three times the last wait.
+    /// From the initial delay to three times the previous delay.
     Decorrelated,
 }
 
 impl RetryConfig {
-    /// Nothing said: 3 retries, exponential from 1s, capped at 30s, without jitter.
+    /// No settings: 3 retries, exponential from 1s, capped at 30s, without jitter.
     #[must_use]
     pub const fn new() -> Self {
         Self::with(None)
@@ -85,7 +85,7 @@ impl RetryConfig {
         }
     }
 
-    /// The strategy, replacing the one chosen before.
+    /// The backoff strategy, replacing an earlier one.
     #[must_use]
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = Some(backoff);
@@ -106,7 +106,7 @@ impl RetryConfig {
         self
     }
 
-    /// The delay the strategy grows from (default 1s).
+    /// The delay from which the strategy grows (default 1s).
     #[must_use]
     pub const fn initial_delay(mut self, delay: Duration) -> Self {
         self.initial_delay = Some(delay);
@@ -134,7 +134,7 @@ impl RetryConfig {
         self
     }
 
-    /// How long all waits together may be (default: no bound).
+    /// The delay budget: how long all delays together may be (default: no bound).
     #[must_use]
     pub const fn retry_budget(mut self, budget: Duration) -> Self {
         self.retry_budget = Some(budget);
@@ -148,14 +148,14 @@ impl RetryConfig {
         self
     }
 
-    /// The longest wait the other side may ask for (default 5 minutes).
+    /// The longest `Retry-After` on which a failure is retried (default 5 minutes).
     #[must_use]
     pub const fn max_retry_after(mut self, longest: Duration) -> Self {
         self.max_retry_after = Some(longest);
         self
     }
 
-    /// Retry only these (default: everything transient).
+    /// Retry only these failures (default: every transient failure).
     #[must_use]
     pub fn retry_on(mut self, entries: impl IntoIterator<Item = RetryOn>) -> Self {
         self.retry_on = Some(entries.into_iter().collect());
@@ -176,8 +176,8 @@ impl RetryConfig {
         self
     }
 
-    /// The names of the settings that are given. However it was spelt, the number of attempts is
-    /// `attempts` here, and a first delay inside of `backoff` is `initial_delay`.
+    /// The names of the settings that are present. Other spellings are listed under the main name: the
+    /// number of retries as `attempts`, and an initial delay inside `backoff` as `initial_delay`.
     #[must_use]
     pub fn given(&self) -> Vec<&'static str> {
         let all = [
@@ -197,7 +197,7 @@ impl RetryConfig {
         all.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
     }
 
-    /// These settings where they are given, those of `base` elsewhere.
+    /// Merges two sets of settings: those of `self` where they are present, else those of `base`.
     #[must_use]
     pub fn over(self, base: &Self) -> Self {
         Self {
@@ -216,10 +216,10 @@ impl RetryConfig {
         }
     }
 
-    /// The policy these settings describe, defaults filled in.
+    /// Builds the policy, with defaults for missing settings.
     ///
     /// # Errors
-    /// The first setting that cannot be meant, and what would be accepted.
+    /// The first invalid setting, and what would be accepted.
     pub fn build(&self) -> Result<Policy, PolicyError> {
         let terms = self.terms()?;
         let statuses = self.retry_statuses.iter().flatten();
@@ -245,7 +245,7 @@ impl RetryConfig {
         Ok(Rule { when: rule.when.clone(), then: rule.then, terms })
     }
 
-    /// A rule changes how a failure is retried; which failures are retried is already decided.
+    /// A rule may change how a failure is retried, but not which failures are retried.
     fn refuse_selection(&self) -> Result<(), PolicyError> {
         let misplaced = |field| Err(PolicyError::Misplaced { field, place: "the `retry_config` of a rule" });
         match self {
@@ -302,7 +302,52 @@ impl RetryConfig {
     }
 }
 
+impl From<&Policy> for RetryConfig {
+    /// The settings that describe a policy, with every default written out.
+    fn from(policy: &Policy) -> Self {
+        let rules = policy.rules.table.iter().map(|rule| Rule {
+            when: rule.when.clone(),
+            then: rule.then,
+            terms: rule.terms.as_deref().map(|own| {
+                Box::new(Self {
+                    // A rule has no deadline of its own.
+                    deadline: None,
+                    ..own.into()
+                })
+            }),
+        });
+        Self {
+            retry_on: policy.rules.retry_on.clone(),
+            retry_statuses: Some(policy.rules.retry_statuses.clone()),
+            rules: Some(rules.collect()),
+            ..Self::from(&policy.terms)
+        }
+    }
+}
+
+impl From<&Terms> for RetryConfig {
+    fn from(terms: &Terms) -> Self {
+        let (jitter, jitter_factor) = match terms.pace.jitter() {
+            Jitter::None => (JitterMode::Off, None),
+            Jitter::PlusMinus { factor } => (JitterMode::PlusMinus, Some(factor)),
+            Jitter::Full => (JitterMode::Full, None),
+            Jitter::Equal => (JitterMode::Equal, None),
+            Jitter::Decorrelated => (JitterMode::Decorrelated, None),
+        };
+        Self {
+            attempts: Some(terms.limits.attempts),
+            initial_delay: Some(terms.pace.initial_delay()),
+            max_delay: Some(terms.pace.max_delay()),
+            jitter: Some(jitter),
+            jitter_factor,
+            retry_budget: terms.limits.retry_budget,
+            deadline: terms.limits.deadline,
+            max_retry_after: Some(terms.max_retry_after),
+            ..Self::with(Some(terms.pace.backoff().clone()))
+        }
+    }
+}
+
 mod check;
-mod describe;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
-//! The one function that computes a delay.
+//! The computation of a delay: backoff, then cap, then jitter.
 //!
-//! Everything that shows, schedules, simulates or waits calls [`Pace::delay`]; there is no second
-//! computation of a wait anywhere. It is compute, then cap, then jitter, and it returns all three.
+//! All code that shows, schedules, simulates or waits calls [`DelayPolicy::delay`], which returns the result
+//! of each step.
 
 use core::num::NonZeroU32;
 use core::time::Duration;
@@ -11,40 +11,35 @@ use crate::draw::Draws;
 use crate::jitter::{self, Jitter};
 use crate::timestamp::nanos;
 
-/// How fast retries follow each other.
+/// The pace of retries: initial delay, backoff, cap and jitter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DelayPolicy {
-    // In nanoseconds: a `Duration` is seconds and a rest, and taking it apart and putting it
-    // together again costs more than everything that is done with it here.
-    /// The delay the strategy grows from.
+    // In nanoseconds: converting from and to `Duration` costs more than all arithmetic in this module.
     initial: u64,
-    /// The strategy.
     backoff: Backoff,
-    /// The cap, applied before jitter (after it for decorrelated jitter).
     cap: u64,
-    /// The spread.
     jitter: Jitter,
-    /// What `jitter` makes of its factor.
+    /// The result of [`Jitter::part`].
     part: u64,
 }
 
-/// A delay and how it came about.
+/// A delay and the steps of its computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Delay {
-    /// What the strategy gives.
+    /// The result of the backoff strategy.
     pub computed: Duration,
-    /// That, or the cap if it is lower.
+    /// `computed`, or the cap if that is lower.
     pub capped: Duration,
-    /// That, after jitter: the delay.
+    /// `capped` after jitter: the delay to use.
     pub drawn: Duration,
 }
 
 impl DelayPolicy {
-    /// The delay used when nothing else is said.
+    /// The default of `initial_delay`.
     pub const DEFAULT_INITIAL_DELAY: Duration = Duration::from_secs(1);
-    /// The cap used when nothing else is said.
+    /// The default of `max_delay`.
     pub const DEFAULT_MAX_DELAY: Duration = Duration::from_secs(30);
     /// Exponential from 1s with base 2, capped at 30s, without jitter.
     pub const DEFAULT: Self =
@@ -59,12 +54,12 @@ impl DelayPolicy {
         Self { initial: nanos(initial_delay), backoff, cap: nanos(max_delay), jitter, part: jitter.part() }
     }
 
-    /// The delay before retry n. `previous` is the delay before retry n−1, which decorrelated
-    /// jitter grows from; nothing else looks at it.
+    /// The delay before retry n. `previous` is the delay before retry n−1, which only decorrelated jitter
+    /// uses.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
-        reason = "measured: a third less where only one of the three durations is looked at"
+        reason = "measured: a third faster for callers that read only one of the three durations"
     )]
     #[must_use]
     pub fn delay(&self, retry: NonZeroU32, previous: Option<Duration>, draws: Draws) -> Delay {
@@ -76,7 +71,7 @@ impl DelayPolicy {
         self.delay_otherwise(retry, previous, draws)
     }
 
-    /// Kept apart, so that what nearly everybody uses is short enough to become part of its caller.
+    /// A separate function, so that the common case above is short enough to be inlined.
     #[inline(never)]
     fn delay_otherwise(&self, retry: NonZeroU32, previous: Option<Duration>, draws: Draws) -> Delay {
         let computed = match self.jitter {
@@ -98,25 +93,25 @@ impl DelayPolicy {
         }
     }
 
-    /// The delay the strategy grows from.
+    /// The delay from which the strategy grows.
     #[must_use]
     pub const fn initial_delay(&self) -> Duration {
         Duration::from_nanos(self.initial)
     }
 
-    /// The strategy.
+    /// The backoff strategy.
     #[must_use]
     pub const fn backoff(&self) -> &Backoff {
         &self.backoff
     }
 
-    /// The cap.
+    /// The cap, applied before jitter (after it for decorrelated jitter).
     #[must_use]
     pub const fn max_delay(&self) -> Duration {
         Duration::from_nanos(self.cap)
     }
 
-    /// The spread.
+    /// How delays are spread.
     #[must_use]
     pub const fn jitter(&self) -> Jitter {
         self.jitter

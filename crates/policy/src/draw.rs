@@ -1,11 +1,11 @@
-//! Random draws that are not random: a hash of where the draw stands.
+//! Pseudo-random draws, computed as a hash.
 //!
-//! The draw for a retry depends on the job's seed, the item, the command, the round and the retry
-//! number, and on nothing else. There is no generator whose state could be lost in a crash, and a
-//! schedule can be printed before it is run. The mixing function is part of the stored format:
-//! changing it would change what `--seed` means (a test holds its values).
+//! The draw for a retry depends only on the job's seed, the item, the command, the round and the retry
+//! number. There is no generator whose state a crash could lose, and a schedule can be printed before it is
+//! run. The hash function is part of the stored format: changing it would change the meaning of `--seed`
+//! (a test pins its values).
 
-/// The seed of a job, from which all its draws come.
+/// The seed of a job. All its draws are derived from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(transparent))]
@@ -28,20 +28,20 @@ impl Seed {
 pub struct Draws(u64);
 
 impl Draws {
-    /// The draw for this retry, uniform over all 64-bit numbers.
+    /// Returns the draw for this retry, uniform over all 64-bit numbers.
     #[inline]
     #[must_use]
     pub const fn at(self, retry: u32) -> u64 {
         mix(self.0.wrapping_add(GOLDEN.wrapping_mul(retry as u64)))
     }
 
-    /// The draw for this retry, uniform over `low..=high` (`low` if that is empty).
+    /// Returns the draw for this retry, uniform over `low..=high` (`low` if that is empty).
     #[inline]
     #[must_use]
     pub const fn between(self, retry: u32, low: u64, high: u64) -> u64 {
-        // Multiplying and keeping the upper half maps 2^64 draws evenly on the range; what the
-        // division leaves over is less than one part in 2^64 / range. `draw × (range + 1)` is
-        // written as a sum, so that no step needs more than 128 bits.
+        // The upper half of the product maps 2^64 draws evenly onto the range; the bias is less than
+        // one part in 2^64 / range. `draw × (range + 1)` is written as a sum, so that no step needs more
+        // than 128 bits.
         let (range, drawn) = (high.saturating_sub(low) as u128, self.at(retry) as u128);
         let offset = (range.wrapping_mul(drawn).wrapping_add(drawn) >> 64) as u64;
         low.saturating_add(offset)

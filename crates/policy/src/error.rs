@@ -1,16 +1,16 @@
-//! Why a policy was refused.
+//! Why a policy is refused.
 
 use core::fmt;
 
-/// A setting that cannot be meant.
+/// An invalid setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PolicyError {
-    /// A value outside of what the setting accepts.
+    /// A value that the setting does not accept.
     OutOfRange {
         /// The setting, as written in a `retry_config`.
         field: &'static str,
-        /// The value.
+        /// The refused value.
         value: String,
         /// What would be accepted.
         accepted: &'static str,
@@ -24,7 +24,7 @@ pub enum PolicyError {
         /// The value that came second.
         second: String,
     },
-    /// A setting that has no meaning where it stands.
+    /// A setting that is not allowed where it was found.
     Misplaced {
         /// The setting, as written in a `retry_config`.
         field: &'static str,
@@ -49,12 +49,12 @@ impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OutOfRange { field, value, accepted } => {
-                write!(f, "`{field}` is {value}; accepted is {accepted}")
+                write!(f, "`{field}` is {value}; it must be {accepted}")
             }
             Self::Conflict { field, first, second } => {
                 write!(f, "`{field}` has two values, {first} and {second}")
             }
-            Self::Misplaced { field, place } => write!(f, "`{field}` has no meaning in {place}"),
+            Self::Misplaced { field, place } => write!(f, "`{field}` is not allowed in {place}"),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! What went wrong, as a value.
+//! A failed attempt as a value, and the names of signals.
 //!
-//! A failing attempt is not an `Err`: it is data that a policy classifies. This file knows the
-//! facts and their default class; `rules.rs` lets a policy see it differently.
+//! A failing attempt is not an `Err` of this crate but data that a policy classifies. This module defines
+//! the facts and their default class; the rules of a policy (`rules.rs`) may classify them differently.
 
 use core::time::Duration;
 
@@ -15,19 +15,19 @@ pub enum FailureCause {
     Exit(i32),
     /// A process was ended by this signal.
     Signal(i32),
-    /// The attempt took longer than it may.
+    /// The attempt exceeded its timeout.
     Timeout,
     /// The other side could not be reached, or the connection broke.
     Network,
     /// The other side answered with this HTTP status.
     Status(u16),
-    /// The other side answered that it will not do it (`success: false`).
+    /// The other side refused the request (`success: false`).
     Refused,
-    /// The other side answered, and the answer cannot be read as the protocol asks.
+    /// The answer does not follow the protocol.
     Unreadable,
-    /// The attempt vanished together with the process that ran it.
+    /// The attempt was lost together with the process that ran it.
     Interrupted,
-    /// Anything else, classified by whoever saw it.
+    /// Any other cause, classified by the caller.
     Other(FailureClass),
 }
 
@@ -38,14 +38,14 @@ pub enum FailureCause {
 pub enum FailureClass {
     /// It may work the next time.
     Transient,
-    /// It may work later, and the other side has said when.
+    /// It may work later; the other side has said when.
     Throttled,
     /// It will fail the same way again.
     Permanent,
 }
 
 impl FailureCause {
-    /// The class of this cause when the policy says nothing about it.
+    /// The class of this cause if no rule and no setting of the policy changes it.
     #[must_use]
     pub const fn class(self) -> FailureClass {
         match self {
@@ -63,17 +63,16 @@ impl FailureCause {
     }
 }
 
-/// One failed attempt: the cause and what it said. Borrowed, so that asking for a verdict copies no
-/// text.
+/// One failed attempt: its cause and its text, which is borrowed so that a verdict copies none of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure<'a> {
     /// What ended the attempt.
     pub cause: FailureCause,
-    /// How long the other side asks to wait (`Retry-After`).
+    /// The wait that the other side asked for (`Retry-After`).
     pub retry_after: Option<Duration>,
     /// What the attempt wrote to standard error, or the text of the error.
     pub stderr: &'a str,
-    /// What the attempt wrote to standard output, or the body of the answer.
+    /// What the attempt wrote to standard output, or the body of the response.
     pub output: &'a str,
 }
 
@@ -84,32 +83,32 @@ impl<'a> Failure<'a> {
         Self { cause, retry_after: None, stderr: "", output: "" }
     }
 
-    /// A failure that may not happen again.
+    /// A transient failure of unknown cause.
     #[must_use]
     pub const fn transient() -> Self {
         Self::new(FailureCause::Other(FailureClass::Transient))
     }
 
-    /// A failure that would happen again.
+    /// A permanent failure of unknown cause.
     #[must_use]
     pub const fn permanent() -> Self {
         Self::new(FailureCause::Other(FailureClass::Permanent))
     }
 
-    /// An HTTP answer.
+    /// A failure with this HTTP status.
     #[must_use]
     pub const fn status(status: u16) -> Self {
         Self::new(FailureCause::Status(status))
     }
 
-    /// The same failure, with the wait the other side asked for.
+    /// Sets the wait that the other side asked for.
     #[must_use]
     pub const fn retry_after(mut self, wait: Option<Duration>) -> Self {
         self.retry_after = wait;
         self
     }
 
-    /// The same failure, with the text that rules and `retry_on` look at.
+    /// Sets the text that rules and `retry_on` match, as standard error.
     #[must_use]
     pub const fn text(mut self, stderr: &'a str) -> Self {
         self.stderr = stderr;
@@ -127,6 +126,28 @@ impl From<FailureClass> for Failure<'_> {
     fn from(class: FailureClass) -> Self {
         Self::new(FailureCause::Other(class))
     }
+}
+
+/// The names of the signals of Linux without `SIG`, in the order of their numbers, from 1.
+pub const SIGNAL_NAMES: [&str; 31] = [
+    "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE",
+    "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ",
+    "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
+];
+
+/// The name of a signal, without `SIG`; `None` for a real-time signal.
+#[must_use]
+pub fn signal_name(number: i32) -> Option<&'static str> {
+    let index = usize::try_from(number).ok()?.checked_sub(1)?;
+    SIGNAL_NAMES.get(index).copied()
+}
+
+/// The number of the signal called `name`, with or without `SIG`.
+#[must_use]
+pub fn signal_number(name: &str) -> Option<i32> {
+    let name = name.strip_prefix("SIG").unwrap_or(name);
+    let index = SIGNAL_NAMES.iter().position(|known| *known == name)?;
+    i32::try_from(index.saturating_add(1)).ok()
 }
 
 #[cfg(test)]

@@ -1,21 +1,19 @@
-//! The resolution of a delay that was calculated or drawn.
+//! The resolution to which a calculated or drawn delay is rounded.
 //!
-//! A product of floating point numbers or a random draw has to be rounded to something. What grows
-//! from whole milliseconds is whole milliseconds from ten of them on, which is as fine as a timer
-//! wheel gets and makes the sum of printed delays equal the printed sum. Shorter delays, and those
-//! that grow from something finer, are whole microseconds or nanoseconds. A duration that a person
-//! wrote down is never rounded.
+//! A delay that grows from whole milliseconds is rounded to milliseconds once it has ten of them. No timer
+//! is more precise, and the printed delays add up to the printed sum. Shorter delays, and those that grow
+//! from a finer duration, are rounded to microseconds or nanoseconds. A configured duration is never rounded.
 
 pub(crate) const MICRO: u64 = 1_000;
 pub(crate) const MILLI: u64 = 1_000_000;
-/// So many steps make it worth while to take only whole ones.
-const ENOUGH: u64 = 10;
-/// From here on delays are whole milliseconds.
-pub(crate) const COARSE: u64 = ENOUGH * MILLI;
-/// From here on they are whole microseconds.
-pub(crate) const FINE: u64 = ENOUGH * MICRO;
+/// A delay is rounded to a step once it is at least this many steps long.
+const MIN_STEPS: u64 = 10;
+/// Delays from this length on are rounded to milliseconds.
+pub(crate) const COARSE: u64 = MIN_STEPS * MILLI;
+/// Delays from this length on are rounded to microseconds.
+pub(crate) const FINE: u64 = MIN_STEPS * MICRO;
 
-/// The coarsest step that a duration is made of.
+/// The largest step of which the duration is a multiple.
 const fn made_of(nanos: u64) -> u64 {
     if nanos.is_multiple_of(MILLI) {
         MILLI
@@ -26,7 +24,7 @@ const fn made_of(nanos: u64) -> u64 {
     }
 }
 
-/// The step between neighbouring delays of this size.
+/// The step to which a delay of this length is rounded.
 const fn step(nanos: u64) -> u64 {
     if nanos >= COARSE {
         MILLI
@@ -37,7 +35,7 @@ const fn step(nanos: u64) -> u64 {
     }
 }
 
-/// What `first` has grown to, rounded to the nearest step; too large to represent is the largest.
+/// Rounds a delay that has grown from `first` to the nearest step, saturating.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

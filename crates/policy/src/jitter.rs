@@ -1,7 +1,7 @@
-//! Spreading waits, so that what failed together does not come back together.
+//! Jitter: spreads delays, so that items that failed together are not retried together.
 //!
-//! Takes a delay that is already computed and capped and a draw, and gives the delay to use. The
-//! random number is an argument (`draw.rs`): the same draw gives the same delay, on every machine.
+//! Takes a computed and capped delay and a draw, and returns the delay to use. The draw is an argument
+//! (`draw.rs`): the same draw gives the same delay on every machine.
 
 use core::num::NonZeroU32;
 use core::time::Duration;
@@ -14,30 +14,30 @@ use crate::timestamp::nanos;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Jitter {
-    /// Not at all.
+    /// No spread: the delay is used as it is.
     #[default]
     None,
-    /// Multiplied by a factor drawn uniformly from 1−`factor` to 1+`factor`. The result may pass
-    /// the cap by that factor: capping comes first.
+    /// The delay times a number drawn uniformly from 1−`factor` to 1+`factor`. The result may exceed the
+    /// cap by that factor, because the cap is applied first.
     PlusMinus {
-        /// From 0 (no spread) to 1 (from nothing to twice the delay).
+        /// From 0 (no spread) to 1 (from zero to twice the delay).
         factor: f64,
     },
-    /// Anything from nothing to the delay.
+    /// Uniform from zero to the delay.
     Full,
-    /// Half of the delay, and anything up to the other half.
+    /// Uniform from half of the delay to the delay.
     Equal,
-    /// Anything from the initial delay to three times the previous wait, capped last. The strategy
-    /// is not asked.
+    /// Uniform from the initial delay to three times the previous delay, then capped. The backoff strategy
+    /// is not used.
     Decorrelated,
 }
 
 impl Jitter {
-    /// The factor used when jitter is switched on and nothing else is said.
+    /// The factor of `jitter: true` if `jitter_factor` is missing.
     pub const DEFAULT_FACTOR: f64 = 0.3;
 
-    /// The part of a delay that [`Jitter::PlusMinus`] may add or take away, in fixed point. A factor
-    /// has 53 bits, so that 63 behind the point hold it exactly.
+    /// The factor of [`Jitter::PlusMinus`] in fixed point with 63 fractional bits, which hold the 53 bits of
+    /// a float exactly.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -52,8 +52,8 @@ impl Jitter {
         }
     }
 
-    /// Spreads a capped delay, in nanoseconds. `part` is what [`Jitter::part`] gives: a float is
-    /// turned into a number once for a policy, and not once for a delay.
+    /// Spreads a capped delay, in nanoseconds. `part` is the result of [`Jitter::part`], converted from a
+    /// float once for each policy instead of once for each delay.
     #[inline]
     pub(crate) fn spread(self, delay: u64, part: u64, retry: NonZeroU32, draws: Draws) -> u64 {
         let between = |low, high| draw(low, high, delay, retry, draws);
@@ -69,14 +69,14 @@ impl Jitter {
     }
 }
 
-/// A wait between the initial delay and three times the previous one, before its cap.
+/// A delay between the initial one and three times the previous one, before the cap.
 #[inline(never)]
 pub(crate) fn decorrelated(initial: u64, previous: Option<Duration>, retry: NonZeroU32, draws: Draws) -> u64 {
     let high = previous.map_or(initial, nanos).saturating_mul(3).max(initial);
     draw(initial, high, high, retry, draws)
 }
 
-/// A part of the delay to either side of it, rounded.
+/// The range from `middle` minus to `middle` plus `part`, rounded.
 #[expect(clippy::cast_possible_truncation, reason = "a part of a 64-bit number is a 64-bit number")]
 #[inline]
 const fn band(middle: u64, part: u64) -> (u64, u64) {
@@ -86,11 +86,10 @@ const fn band(middle: u64, part: u64) -> (u64, u64) {
     (middle.saturating_sub(reach), middle.saturating_add(reach))
 }
 
-/// A uniform draw from `low..=high`, in whole milliseconds where the delay is made of them and the
-/// range holds enough. Division by a constant is a multiplication; by a variable it costs ten times
-/// that.
+/// A uniform draw from `low..=high`, in whole milliseconds if `size` is a multiple of them and the range is
+/// wide enough. The step is a constant, because dividing by a variable costs ten times as much.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "measured: for full jitter, half of it is then known to be nothing")]
+#[expect(clippy::inline_always, reason = "measured: for full jitter, `low` is then known to be 0")]
 fn draw(low: u64, high: u64, size: u64, retry: NonZeroU32, draws: Draws) -> u64 {
     let wide = high.wrapping_sub(low) >= grain::COARSE;
     if wide && size.is_multiple_of(grain::MILLI) && high < LAST {
@@ -101,7 +100,7 @@ fn draw(low: u64, high: u64, size: u64, retry: NonZeroU32, draws: Draws) -> u64 
     draw_finely(low, high, size, retry, draws)
 }
 
-/// Up to here a delay can be rounded up.
+/// A delay below this can be rounded up without overflow.
 const LAST: u64 = u64::MAX - grain::MILLI;
 
 #[inline(never)]

@@ -1,29 +1,29 @@
 //! The kinds of failure that `retry_on` and rules name: network, timeout, server error, rate limit.
 //!
-//! Facts decide first: an HTTP status or a timeout is what it is, whatever the text says. Only a
-//! failure whose facts say nothing about its kind, such as a plain exit code 1, is read, and then
-//! for whole words: `500` in "1500 rows" is not a server error.
+//! Facts decide first: an HTTP status or a timeout determines the kind, whatever the text says. Only if the
+//! facts leave the kind open, as an exit code 1 does, the text is searched for whole words: `500` in
+//! "1500 rows" is not a server error.
 
 use crate::failure::{Failure, FailureCause};
 
 /// A kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FailureKind {
-    /// The other side could not be reached.
+    /// The other side could not be reached (`network`).
     Network,
-    /// It took too long.
+    /// The attempt took too long (`timeout`).
     Timeout,
-    /// The other side failed.
+    /// The other side failed (`server_error`).
     ServerError,
-    /// The other side asks for fewer calls.
+    /// The other side asks for fewer calls (`rate_limit`).
     RateLimit,
 }
 
 impl FailureKind {
-    /// Every kind.
+    /// All kinds of failure.
     pub const ALL: [Self; 4] = [Self::Network, Self::Timeout, Self::ServerError, Self::RateLimit];
 
-    /// The word for it in a `retry_config`.
+    /// The word for this kind in a `retry_config`.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -34,7 +34,7 @@ impl FailureKind {
         }
     }
 
-    /// Whether a failure is of this kind.
+    /// Whether a failure is of this kind, by its facts or else by its text.
     #[must_use]
     pub fn matches(self, failure: &Failure<'_>) -> bool {
         self.by_facts(failure.cause).unwrap_or_else(|| {
@@ -43,12 +43,12 @@ impl FailureKind {
         })
     }
 
-    /// The answer, if the facts alone give it.
+    /// `None` if the facts alone do not decide.
     const fn by_facts(self, cause: FailureCause) -> Option<bool> {
         const SIGALRM: i32 = 14;
         match (self, cause) {
             (Self::Network, FailureCause::Network)
-            // `timeout(1)` and its kin exit with 124; an alarm nobody caught is a time limit too.
+            // `timeout(1)` exits with 124, and SIGALRM ends a program that has set itself a time limit.
             | (Self::Timeout, FailureCause::Timeout | FailureCause::Exit(124) | FailureCause::Signal(SIGALRM) | FailureCause::Status(408 | 504))
             | (Self::ServerError, FailureCause::Status(500..=599))
             | (Self::RateLimit, FailureCause::Status(429)) => Some(true),
@@ -103,8 +103,8 @@ impl FailureKind {
     }
 }
 
-/// Whether `text` holds `phrase` as whole words, in any case. A space in the phrase stands for one
-/// of the joints words are written with: space, `-`, `_`.
+/// Whether `text` contains `phrase` as whole words, in any case. A space in the phrase matches a space, `-`
+/// or `_`.
 fn has_words(text: &str, phrase: &str) -> bool {
     let (text, phrase) = (text.as_bytes(), phrase.as_bytes());
     text.windows(phrase.len().max(1)).enumerate().any(|(at, window)| {
@@ -118,8 +118,8 @@ fn has_words(text: &str, phrase: &str) -> bool {
     })
 }
 
-/// Whether the word goes on in this direction: with a letter, a digit, or, as in `0.500` and
-/// `1,500`, with the next part of a number.
+/// Whether the word continues with these bytes: with a letter, a digit, or, as in `0.500` and `1,500`, with
+/// the next part of a number.
 fn continues<'a>(mut onward: impl Iterator<Item = &'a u8>) -> bool {
     match onward.next() {
         Some(b'.' | b',') => onward.next().is_some_and(u8::is_ascii_digit),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn text_in_any_alphabet_is_read_without_fear() {
+    fn text_in_any_alphabet_is_searched() {
         let said = "Zeitüberschreitung — 接続 503 ошибка";
         let failure = Failure { output: said, ..Failure::new(FailureCause::Exit(1)) };
         assert_eq!(kinds(failure), ["server_error"]);

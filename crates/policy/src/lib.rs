@@ -1,10 +1,10 @@
 //! When to try again, when to stop, and why.
 //!
-//! This crate decides; it does not do. A [`Policy`] describes how a failing thing is retried, and
-//! [`verdict`] says what to do about one [`Failure`]: try again at an instant, hold, or stop, with
-//! the reason from a closed list and the arithmetic that led there. Time and randomness are
-//! arguments, so the same question always has the same answer: a schedule can be printed before it
-//! is run, a decision explained after a crash, and a test needs no clock.
+//! This crate decides and performs nothing. A [`Policy`] describes how a failing operation is retried, and
+//! [`verdict`] says what to do about one [`Failure`]: try again at an instant, hold, or stop, with a reason
+//! from a closed list and the arithmetic behind it. Time and randomness are arguments, so equal arguments
+//! give equal verdicts: a schedule can be printed before it is run, a decision can be explained after a
+//! crash, and a test needs no clock.
 //!
 //! ```
 //! use std::time::Duration;
@@ -17,14 +17,14 @@
 //!
 //! let mut state = RetryState::default();
 //! let mut now = Timestamp::ZERO;
-//! let said: Vec<String> = (0..3)
+//! let verdicts: Vec<String> = (0..3)
 //!     .map(|_| {
 //!         let verdict = verdict(&policy, &state, &Failure::transient(), now);
-//!         state.progress = verdict.progress(state.progress);
+//!         state.usage = verdict.usage(state.usage);
 //!         verdict.to_string()
 //!     })
 //!     .collect();
-//! assert_eq!(said, [
+//! assert_eq!(verdicts, [
 //!     "retry 1 of 100 (attempt 2 of 101) in 1s",
 //!     "retry 2 of 100 (attempt 3 of 101) in 2s",
 //!     "Retry budget exhausted (spent 3s, next delay 4s, budget 5s)",
@@ -32,22 +32,21 @@
 //! # Ok::<(), undaunted_policy::PolicyError>(())
 //! ```
 //!
-//! To have a call retried rather than to be told when to retry it, see the module `retry` (features `tokio`
-//! and `blocking`).
+//! The module `retry` (features `tokio` and `blocking`) makes the calls and waits in between.
 //!
 //! # Features
 //!
-//! None is on by default, and without them the crate has no dependencies.
+//! No feature is on by default. Without features the crate has no dependencies.
 //!
 //! | feature | what it adds |
 //! |---|---|
-//! | `serde` | reading `retry_config` and `work_config` in every spelling; saving and restoring every state exactly |
-//! | `regex` | rules and `retry_on` that look at text |
-//! | `tokio` | `retry::Retry::run`: wrap an async call |
-//! | `blocking` | `retry::Retry::call`: wrap a call that blocks |
+//! | `serde` | reads `retry_config` and `work_config` in every spelling; saves and restores every state exactly |
+//! | `regex` | rules and `retry_on` that match text |
+//! | `tokio` | `retry::Retry::run`: retry an async call |
+//! | `blocking` | `retry::Retry::call`: retry a blocking call |
 //!
-//! What is saved is restored exactly if the format keeps numbers exactly; `serde_json` does with its
-//! feature `float_roundtrip`.
+//! Saved state is restored exactly if the format keeps numbers exactly, as `serde_json` does with its feature
+//! `float_roundtrip`.
 
 #![warn(missing_docs)]
 #![warn(clippy::must_use_candidate, clippy::missing_errors_doc)]
@@ -74,7 +73,6 @@ mod reason;
 pub mod retry;
 mod rules;
 mod schedule;
-mod signal;
 #[cfg(feature = "serde")]
 pub mod spelling;
 mod strategy;
@@ -89,7 +87,7 @@ pub use config::{JitterMode, RetryConfig};
 pub use delay::{Delay, DelayPolicy};
 pub use draw::{Draws, Seed};
 pub use error::PolicyError;
-pub use failure::{Failure, FailureCause, FailureClass};
+pub use failure::{Failure, FailureCause, FailureClass, SIGNAL_NAMES, signal_name, signal_number};
 pub use jitter::Jitter;
 pub use kind::FailureKind;
 pub use limits::{Attempts, Limits, RetryUsage};
@@ -99,7 +97,6 @@ pub use pool::{Balance, Ceilings, Pool, PoolLimits};
 pub use reason::{Reason, UnknownReason};
 pub use rules::{ClassName, Conditions, RetryOn, Rule, RuleAction, Rules};
 pub use schedule::{PlannedRetry, Schedule};
-pub use signal::{SIGNAL_NAMES, signal_name, signal_number};
 pub use strategy::{Parameter, ParameterKind, Strategy};
 pub use timestamp::Timestamp;
 pub use tolerance::Tolerance;

@@ -1,8 +1,7 @@
-//! When one command stops being retried: after so many attempts, so much waiting, or at an instant.
+//! The limits of one command in one round: attempts, delay budget, deadline.
 //!
-//! These limits belong to one command in one round; what many items share is in `pool.rs` and
-//! `breaker.rs`. Each limit answers one question about a retry that is about to be scheduled, and
-//! nothing here charges anything: [`Progress`] is only moved on by a verdict that was acted upon.
+//! The limits that many items share are in `pool.rs` and `breaker.rs`. Each limit answers whether a retry
+//! may be scheduled. Nothing is charged here: [`RetryUsage`] changes only when a caller acts on a verdict.
 
 use core::time::Duration;
 
@@ -13,17 +12,17 @@ use crate::timestamp::Timestamp;
 pub enum Attempts {
     /// At most this many **retries**: with 3, the command runs at most four times.
     AtMost(u32),
-    /// No bound by number.
+    /// Any number of retries.
     Unlimited,
 }
 
 impl Attempts {
-    /// What a `retry_config` means that does not say: 3 retries.
+    /// The default of a `retry_config`: 3 retries.
     pub const DEFAULT: Self = Self::AtMost(3);
-    /// Run once.
+    /// No retries: the command runs once.
     pub const NONE: Self = Self::AtMost(0);
 
-    /// Whether one more retry may follow after this many.
+    /// Whether a further retry is allowed after `retries_made` retries.
     #[must_use]
     pub const fn allow(self, retries_made: u32) -> bool {
         match self {
@@ -41,7 +40,7 @@ impl Attempts {
         }
     }
 
-    /// The number of executions this bounds, first attempt included.
+    /// The number of executions including the first attempt, if it is bounded.
     #[must_use]
     pub const fn executions(self) -> Option<u64> {
         match self {
@@ -72,7 +71,7 @@ impl Limits {
         self.attempts
     }
 
-    /// The delay budget: how long all waits of a round may be, added up.
+    /// The delay budget: how long the delays of a round may be in total.
     #[must_use]
     pub const fn retry_budget(&self) -> Option<Duration> {
         self.retry_budget
@@ -84,29 +83,28 @@ impl Limits {
         self.deadline
     }
 
-    /// Whether a wait fits what is left of the delay budget. Using it up exactly is allowed.
+    /// Whether a wait fits into the rest of the delay budget. Using it up exactly is allowed.
     #[must_use]
     pub fn budget_allows(&self, spent: Duration, wait: Duration) -> bool {
         self.retry_budget.is_none_or(|budget| spent.saturating_add(wait) <= budget)
     }
 
-    /// The instant until which a scheduled retry may be late before recovery refuses it: what is
-    /// left of the budget after its due time.
+    /// The instant after which recovery refuses a scheduled retry: its due time plus the rest of the
+    /// budget.
     #[must_use]
     pub fn budget_expires_at(&self, spent: Duration, due: Timestamp) -> Option<Timestamp> {
         self.retry_budget.map(|budget| due.after(budget.saturating_sub(spent)))
     }
 
-    /// Whether a retry that fell due during unplanned downtime comes too late: the downtime after
-    /// its due time counts as waiting. Asked on recovery only; while the process lives, only the
-    /// sum of the scheduled delays counts.
+    /// Whether a retry that fell due during unplanned downtime is too late, because the downtime after its
+    /// due time counts as waiting. For recovery only: while the process lives, only scheduled delays count.
     #[must_use]
     pub fn budget_expired(&self, spent: Duration, due: Timestamp, now: Timestamp) -> bool {
         !self.budget_allows(spent, now.since(due))
     }
 }
 
-/// What a command has used up in its round. A few bytes, kept for every pending retry.
+/// The progress of a command: what it has used up in its round. Small, because every pending retry has one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
@@ -115,12 +113,12 @@ pub struct RetryUsage {
     pub retries: u32,
     /// The sum of their delays.
     pub spent: Duration,
-    /// The delay before the last of them.
+    /// The delay before the last retry.
     pub previous: Option<Duration>,
 }
 
 impl RetryUsage {
-    /// The state after one more retry was scheduled with this delay.
+    /// The usage after a further retry was scheduled with this delay.
     #[must_use]
     pub const fn after_wait(self, wait: Duration) -> Self {
         Self {
@@ -130,7 +128,7 @@ impl RetryUsage {
         }
     }
 
-    /// The state after one more start that had no delay of its own, because a breaker held it.
+    /// The usage after a further retry that has no delay, because a breaker held it.
     #[must_use]
     pub const fn after_hold(self) -> Self {
         Self { retries: self.retries.saturating_add(1), ..self }
@@ -161,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn downtime_after_the_due_time_is_weighed_against_what_is_left() {
+    fn downtime_after_the_due_time_counts_against_the_rest_of_the_budget() {
         let spent = Duration::from_secs(7);
         let due = Timestamp::from_millis(100_000);
         assert_eq!(BUDGET.budget_expires_at(spent, due), Some(Timestamp::from_millis(103_000)));

@@ -1,92 +1,93 @@
-//! A regular expression that a rule or `retry_on` looks for in text.
+//! The regular expressions of rules and `retry_on`.
 //!
-//! Without the feature `regex` a pattern cannot be made, so nothing can be asked to match one: the
-//! type is then empty, and code that handles patterns still compiles and costs nothing.
+//! Without the feature `regex` no [`Pattern`] can be made: code that handles patterns still compiles, and
+//! the compiler removes it.
 
-#[cfg(feature = "regex")]
-mod with_regex {
-    use core::fmt;
+use core::fmt;
 
-    /// What one expression may take up: a hundred of them must not fill a machine.
-    const MOST_MEMORY: usize = 1 << 20;
+use self::engine::Expression;
 
-    /// A compiled regular expression, equal to another if their texts are equal.
-    #[derive(Clone)]
-    pub struct Pattern(regex::Regex);
+/// A compiled regular expression, equal to another if their texts are equal.
+#[derive(Clone)]
+pub struct Pattern(Expression);
 
-    impl Pattern {
-        /// Compiles a regular expression (the syntax of the `regex` crate; linear in time).
-        ///
-        /// # Errors
-        /// What is wrong with the expression, in one sentence.
-        pub fn new(text: &str) -> Result<Self, String> {
-            match regex::RegexBuilder::new(text).size_limit(MOST_MEMORY).build() {
-                Ok(regex) => Ok(Self(regex)),
-                Err(regex::Error::CompiledTooBig(_)) => Err("it is too large".to_owned()),
-                // The full message draws the expression over several lines; its last line is the sentence.
-                Err(error) => Err(last_line(&error.to_string())),
-            }
-        }
-
-        /// Whether the text holds what the expression describes.
-        #[must_use]
-        pub fn found_in(&self, text: &str) -> bool {
-            self.0.is_match(text)
-        }
-
-        /// The expression.
-        #[must_use]
-        pub fn as_str(&self) -> &str {
-            self.0.as_str()
-        }
+impl Pattern {
+    /// Compiles a regular expression (the syntax of the `regex` crate; linear in time).
+    ///
+    /// # Errors
+    /// What is wrong with the expression, in one sentence; without the feature `regex`, always.
+    pub fn new(text: &str) -> Result<Self, String> {
+        engine::compile(text).map(Self)
     }
 
-    fn last_line(message: &str) -> String {
-        let line = message.lines().last().unwrap_or_default();
-        line.trim_start_matches("error: ").to_owned()
+    /// Whether the text contains a match of the expression.
+    #[must_use]
+    pub fn found_in(&self, text: &str) -> bool {
+        engine::is_match(&self.0, text)
     }
 
-    impl PartialEq for Pattern {
-        fn eq(&self, other: &Self) -> bool {
-            self.as_str() == other.as_str()
-        }
+    /// The text of the expression.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        engine::text(&self.0)
     }
+}
 
-    impl fmt::Debug for Pattern {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            write!(f, "/{}/", self.as_str())
-        }
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "/{}/", self.as_str())
     }
 }
 
 #[cfg(feature = "regex")]
-pub use with_regex::Pattern;
+mod engine {
+    pub(super) use regex::Regex as Expression;
 
-/// There are no patterns without the feature `regex`.
-#[cfg(not(feature = "regex"))]
-#[derive(Clone, Debug, PartialEq)]
-pub enum Pattern {}
+    /// The memory of one compiled expression, in bytes: a hundred of them must not fill a machine.
+    const MAX_MEMORY: usize = 1 << 20;
+
+    pub(super) fn compile(text: &str) -> Result<Expression, String> {
+        match regex::RegexBuilder::new(text).size_limit(MAX_MEMORY).build() {
+            Ok(expression) => Ok(expression),
+            Err(regex::Error::CompiledTooBig(_)) => Err("it is too large".to_owned()),
+            // The full message draws the expression over several lines; its last line is the sentence.
+            Err(error) => {
+                let message = error.to_string();
+                let sentence = message.lines().last().unwrap_or_default();
+                Err(sentence.trim_start_matches("error: ").to_owned())
+            }
+        }
+    }
+
+    pub(super) fn is_match(expression: &Expression, text: &str) -> bool {
+        expression.is_match(text)
+    }
+
+    pub(super) fn text(expression: &Expression) -> &str {
+        expression.as_str()
+    }
+}
 
 #[cfg(not(feature = "regex"))]
-impl Pattern {
-    /// Always refuses: this build has no regular expressions.
-    ///
-    /// # Errors
-    /// Says which feature is missing.
-    pub fn new(_text: &str) -> Result<Self, String> {
+mod engine {
+    pub(super) use core::convert::Infallible as Expression;
+
+    pub(super) fn compile(_text: &str) -> Result<Expression, String> {
         Err("this build cannot match patterns (feature `regex` is off)".to_owned())
     }
 
-    /// Never asked: there is no such pattern.
-    #[must_use]
-    pub fn found_in(&self, _text: &str) -> bool {
-        match *self {}
+    pub(super) const fn is_match(expression: &Expression, _text: &str) -> bool {
+        match *expression {}
     }
 
-    /// Never asked: there is no such pattern.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match *self {}
+    pub(super) const fn text(expression: &Expression) -> &str {
+        match *expression {}
     }
 }
 

@@ -1,8 +1,8 @@
-//! The one type that holds a retry policy, checked.
+//! The checked retry policy.
 //!
-//! A policy says when to try again and when to stop; it never changes and knows nothing about any
-//! particular attempt. It is made by [`RetryConfig::build`](crate::RetryConfig::build), which
-//! refuses what cannot be meant.
+//! A policy says when to try again and when to stop. It never changes and knows nothing of any particular
+//! attempt. Only [`RetryConfig::build`](crate::RetryConfig::build) makes one, and it refuses invalid
+//! settings.
 
 use core::time::Duration;
 
@@ -40,13 +40,13 @@ impl Terms {
         &self.pace
     }
 
-    /// When they stop.
+    /// The limits at which retries stop.
     #[must_use]
     pub const fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// The longest wait the other side may ask for.
+    /// The longest `Retry-After` on which a failure is retried.
     #[must_use]
     pub const fn max_retry_after(&self) -> Duration {
         self.max_retry_after
@@ -54,14 +54,14 @@ impl Terms {
 }
 
 impl Policy {
-    /// The longest `Retry-After` that is honoured when nothing else is said.
+    /// The default of `max_retry_after`.
     pub const DEFAULT_MAX_RETRY_AFTER: Duration = Duration::from_mins(5);
 
-    /// An empty `retry_config`: 3 retries, exponential from 1s with base 2, capped at 30s, without
-    /// jitter; everything transient is retried.
+    /// The policy of an empty `retry_config`: 3 retries, exponential from 1s with base 2, capped at 30s,
+    /// without jitter; every transient failure is retried.
     pub const DEFAULT: Self = Self { terms: Terms::with(Attempts::DEFAULT), rules: Rules::NONE };
 
-    /// No `retry_config`: run once.
+    /// The policy of a command without a `retry_config`: it runs once.
     pub const ONCE: Self = Self { terms: Terms::with(Attempts::NONE), rules: Rules::NONE };
 
     /// The terms for a failure that no rule with terms of its own matches.
@@ -70,13 +70,13 @@ impl Policy {
         &self.terms
     }
 
-    /// What selects failures for retrying.
+    /// The rules that select failures for retrying.
     #[must_use]
     pub const fn rules(&self) -> &Rules<Terms> {
         &self.rules
     }
 
-    /// How many retries a round can have at most, whichever rules match.
+    /// The most retries that a round can have, whichever rules match.
     #[must_use]
     pub fn bound(&self) -> Attempts {
         let own = self.rules.table.iter().filter_map(|rule| rule.terms.as_deref());

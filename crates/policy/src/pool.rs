@@ -1,30 +1,30 @@
-//! One number of retries for a whole job, so that many items failing together are not a storm.
+//! The retry pool of a job: it bounds the retries of all items together.
 //!
-//! Two limits: the job's total, and each item's share of it. The pool is charged one unit with
-//! every retry that is scheduled, for good: nothing is ever given back. It counts; who asks, in
-//! which order, and how the count is kept safe between threads or crashes is the caller's business.
+//! It has two limits, the job's total and each item's share of it. Every scheduled retry is charged one
+//! unit, and no unit is ever returned. The pool only counts: the caller decides on the order of charges and
+//! protects the count between threads and against crashes.
 
 use core::fmt;
 
 use crate::reason::Reason;
 
-/// What the operator allows and assumes.
+/// The operator's defaults and maxima for the pools of all jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Ceilings {
-    /// The total of a job that asks for nothing.
+    /// The total of a job that sets none.
     pub default_total: u32,
-    /// The largest total any job gets.
+    /// The largest total of any job.
     pub max_total: u32,
-    /// An item's share if the job asks for nothing.
+    /// An item's share in a job that sets none.
     pub default_per_item: u32,
-    /// The largest share any item gets.
+    /// The largest share of any item.
     pub max_per_item: u32,
 }
 
 impl Ceilings {
-    /// 20 retries a job, 50 at most; 3 an item, 5 at most.
+    /// 20 retries for a job, 50 at most; 3 for an item, 5 at most.
     pub const DEFAULT: Self = Self { default_total: 20, max_total: 50, default_per_item: 3, max_per_item: 5 };
 }
 
@@ -34,19 +34,19 @@ impl Default for Ceilings {
     }
 }
 
-/// The two limits of a pool, clamped.
+/// The two limits of a pool, within the ceilings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct PoolLimits {
     /// Retries for the whole job.
     pub total: u32,
-    /// Retries for any one item.
+    /// Retries for each item.
     pub per_item: u32,
 }
 
 impl PoolLimits {
-    /// What a request comes to under these ceilings. 0 asks for the default.
+    /// The limits of a job that sets these numbers, within the ceilings. 0 means the default.
     #[must_use]
     pub fn effective(total: u32, per_item: u32, ceilings: &Ceilings) -> Self {
         let or_default = |asked, default| if asked == 0 { default } else { asked };
@@ -56,25 +56,25 @@ impl PoolLimits {
     }
 }
 
-/// A pool and how much of it is used.
+/// A pool: its limits, and how much of it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Pool {
-    /// Its limits.
+    /// The limits of the pool.
     pub limits: PoolLimits,
     /// Units charged so far, by all items in all rounds.
     pub consumed: u32,
 }
 
 impl Pool {
-    /// A pool of which nothing is used.
+    /// Creates an unused pool.
     #[must_use]
     pub const fn new(limits: PoolLimits) -> Self {
         Self { limits, consumed: 0 }
     }
 
-    /// Where the pool stands for an item that has taken `item_consumed` units of it.
+    /// The balance of an item that has taken `item_consumed` units.
     #[must_use]
     pub const fn balance(&self, item_consumed: u32) -> Balance {
         Balance {
@@ -85,7 +85,7 @@ impl Pool {
         }
     }
 
-    /// Takes one unit for an item, if both limits allow it.
+    /// Charges one unit to an item if both limits allow it.
     ///
     /// # Errors
     /// The limit that refuses; nothing was charged.
@@ -99,33 +99,33 @@ impl Pool {
         }
     }
 
-    /// Adds to the total, which `max_total` still bounds. Gives the units really added.
+    /// Adds to the total, up to `max_total`, and returns the units that were added.
     pub fn top_up(&mut self, units: u32, ceilings: &Ceilings) -> u32 {
         let before = self.limits.total;
         let wished = before.saturating_add(units).min(ceilings.max_total);
-        // An operator who has lowered the ceiling since does not take away what was granted.
+        // A ceiling that was lowered since does not take granted units away.
         self.limits.total = wished.max(before);
         self.limits.total.saturating_sub(before)
     }
 }
 
-/// The standing of one item with its job's pool.
+/// The state of a job's pool for one item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Balance {
     /// Retries for the whole job.
     pub total: u32,
-    /// How many of them are used.
+    /// How many of those retries are used.
     pub consumed: u32,
     /// Retries for this item.
     pub per_item: u32,
-    /// How many of them are used.
+    /// How many of those retries are used.
     pub item_consumed: u32,
 }
 
 impl Balance {
-    /// The limit that allows no further retry, the job's before the item's.
+    /// The limit that refuses a further retry, if any; the job's comes before the item's.
     #[must_use]
     pub const fn refuses(&self) -> Option<Reason> {
         if self.consumed >= self.total {
@@ -139,7 +139,7 @@ impl Balance {
 }
 
 impl fmt::Display for Balance {
-    /// The refusal with its numbers, `job_budget_exhausted (7/7)`; or what is left.
+    /// The refusal with its numbers, such as `job_budget_exhausted (7/7)`, or else what is used.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (used, of) = match self.refuses() {
             Some(Reason::WorkflowBudgetExhausted) => (self.item_consumed, self.per_item),

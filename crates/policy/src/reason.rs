@@ -1,7 +1,7 @@
-//! Why no further attempt is made: the closed list.
+//! The closed list of reasons why no further attempt is made.
 //!
-//! Machines read the word, people the sentence. Where a reason carries numbers they stand in the
-//! verdict's arithmetic, not here.
+//! Each reason has a word for machines and a sentence for people. The numbers behind it are part of the
+//! verdict's arithmetic.
 
 use core::fmt;
 use core::str::FromStr;
@@ -13,16 +13,16 @@ macro_rules! reasons {
         pub enum Reason { $($(#[$doc])* $name,)* }
 
         impl Reason {
-            /// Every reason there is.
+            /// All reasons, in the order of their definition.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// The word that stands in events and in JSON.
+            /// The word for this reason in events and in JSON.
             #[must_use]
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$name => $word,)* }
             }
 
-            /// What people read.
+            /// The sentence for people.
             #[must_use]
             pub const fn sentence(self) -> &'static str {
                 match self { $(Self::$name => $sentence,)* }
@@ -32,13 +32,13 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// A rule of the table says so.
+    /// A rule of the policy stopped it.
     Rule = "rule", "A rule stopped it";
-    /// The failure is not of a kind that trying again can cure.
+    /// The failure is permanent: trying again would not help.
     Permanent = "permanent", "The failure is permanent";
     /// All retries were used.
     Attempts = "attempts", "All attempts used";
-    /// The next wait would not fit the delay budget.
+    /// The next delay would exceed the delay budget.
     RetryBudget = "retry_budget", "Retry budget exhausted";
     /// The next attempt would start after the deadline.
     Deadline = "deadline", "The retry would be due after the deadline";
@@ -46,19 +46,19 @@ reasons! {
     JobBudgetExhausted = "job_budget_exhausted", "The job's retry pool is used up";
     /// The item's share of the pool is used up.
     WorkflowBudgetExhausted = "workflow_budget_exhausted", "The item's share of the retry pool is used up";
-    /// The breaker is open and says fail.
+    /// The breaker is open and set to `fail`.
     CircuitOpen = "circuit_open", "The circuit breaker is open";
     /// Downtime used up the delay budget of a pending retry.
     RetryBudgetExpired = "retry_budget_expired", "Retry budget expired during downtime";
-    /// The server asked for a longer wait than is allowed.
+    /// The `Retry-After` of the other side is longer than `max_retry_after`.
     RetryAfterExceedsLimit = "retry_after_exceeds_limit", "Retry-After asks for a longer wait than max_retry_after";
-    /// The attempt vanished with its process and must not run again unasked.
+    /// The attempt was lost with its process, and the command must not run again without a user's consent.
     Interrupted = "interrupted", "The attempt was interrupted";
-    /// Somebody cancelled it.
+    /// A user or a caller cancelled it.
     Cancelled = "cancelled", "Cancelled";
     /// Too many other items failed.
     Tolerance = "tolerance", "Too many items failed";
-    /// It was not among those to run.
+    /// The item was not selected to run.
     NotSelected = "not_selected", "Not selected";
 }
 

@@ -1,8 +1,7 @@
 //! Which failures are retried: the ordered table, `retry_on` and `retry_statuses`.
 //!
-//! The first rule whose conditions all hold decides; if none does, the class of the failure and
-//! `retry_on` decide. Whether a retry is then still *allowed* is not asked here: that is the
-//! verdict's business.
+//! The first rule whose conditions all hold decides. If there is none, the class of the failure and
+//! `retry_on` decide. Limits are not checked here but by the verdict.
 
 use core::ops::RangeInclusive;
 
@@ -11,7 +10,7 @@ use crate::kind::FailureKind;
 use crate::pattern::Pattern;
 use crate::reason::Reason;
 
-/// What selects a failure for retrying. `T` is what a rule may change about the retry.
+/// The rules that select failures for retrying. `T` is what a rule may change about the retry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules<T> {
     pub(crate) table: Vec<Rule<T>>,
@@ -19,7 +18,7 @@ pub struct Rules<T> {
     pub(crate) retry_statuses: Vec<RangeInclusive<u16>>,
 }
 
-/// One row of the table.
+/// One row of the table of rules.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule<T> {
     pub(crate) when: Conditions,
@@ -35,59 +34,59 @@ pub struct Rule<T> {
 pub enum RuleAction {
     /// Try again, even if the failure is permanent by default.
     Retry,
-    /// Try no further; the failure handler runs.
+    /// Stop retrying; the failure handler runs.
     Stop,
-    /// The item is skipped.
+    /// Skip the item.
     Skip,
-    /// The item becomes a dead letter at once; no handler runs.
+    /// Make the item a dead letter at once; no handler runs.
     DeadLetter,
-    /// Open the command's breaker and wait for it.
+    /// Open the command's breaker and hold the command until the breaker releases it.
     Hold,
 }
 
-/// What must hold for a rule to match; what is empty is not asked.
+/// The conditions of a rule, all of which must hold. An empty condition always holds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conditions {
-    /// One of these exit codes.
+    /// The exit code is one of these.
     pub exit_codes: Vec<i32>,
-    /// One of these signals.
+    /// The signal is one of these.
     pub signals: Vec<i32>,
-    /// An HTTP status in one of these ranges.
+    /// The HTTP status is in one of these ranges.
     pub statuses: Vec<RangeInclusive<u16>>,
-    /// One of these classes or kinds.
+    /// The failure is of one of these classes or kinds.
     pub classes: Vec<ClassName>,
-    /// This in what it wrote to standard error.
+    /// Standard error contains a match of this pattern.
     pub stderr: Option<Pattern>,
-    /// This in what it wrote to standard output.
+    /// Standard output contains a match of this pattern.
     pub output: Option<Pattern>,
 }
 
-/// What a rule's `class` may name.
+/// A value of a rule's `class`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClassName {
-    /// A failure class.
+    /// Failures of this class.
     Class(FailureClass),
-    /// A kind of failure.
+    /// Failures of this kind.
     Kind(FailureKind),
-    /// An attempt that vanished with its process.
+    /// Attempts that were lost with their process.
     Interrupted,
 }
 
 /// One entry of `retry_on`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RetryOn {
-    /// A kind of failure.
+    /// Failures of this kind.
     Kind(FailureKind),
-    /// Text that holds this pattern.
+    /// Failures whose text contains a match of this pattern.
     Pattern(Pattern),
 }
 
-/// What the rules make of a failure.
+/// The decision of the rules about a failure.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Judgement<'r, T> {
+pub(crate) struct RuleDecision<'r, T> {
     pub(crate) class: FailureClass,
     pub(crate) then: RuleAction,
-    /// Why it is not retried, if it is not.
+    /// Why the failure is not retried, if it is not.
     pub(crate) reason: Option<Reason>,
     /// The row of the table that decided, counted from 0.
     pub(crate) rule: Option<usize>,
@@ -95,21 +94,21 @@ pub(crate) struct Judgement<'r, T> {
 }
 
 impl<T> Rules<T> {
-    /// No table, everything transient is retried.
+    /// No rules: every transient failure is retried.
     pub const NONE: Self = Self { table: Vec::new(), retry_on: None, retry_statuses: Vec::new() };
 
-    /// The rows, in order.
+    /// The rows of the table, in order.
     #[must_use]
     pub fn table(&self) -> &[Rule<T>] {
         &self.table
     }
 
     #[inline]
-    pub(crate) fn judge(&self, failure: &Failure<'_>) -> Judgement<'_, T> {
+    pub(crate) fn judge(&self, failure: &Failure<'_>) -> RuleDecision<'_, T> {
         let class = self.class(failure);
         for (index, rule) in self.table.iter().enumerate() {
             if rule.when.hold(failure, class) {
-                return Judgement {
+                return RuleDecision {
                     class: throttled_if_asked(failure, class, rule.then == RuleAction::Retry),
                     then: rule.then,
                     reason: match rule.then {
@@ -122,7 +121,7 @@ impl<T> Rules<T> {
             }
         }
         let selected = class != FailureClass::Permanent && self.selects(failure);
-        Judgement {
+        RuleDecision {
             class: if selected { class } else { FailureClass::Permanent },
             then: if selected { RuleAction::Retry } else { RuleAction::Stop },
             reason: (!selected).then_some(Reason::Permanent),
@@ -152,7 +151,7 @@ impl<T> Rules<T> {
         let Some(entries) = &self.retry_on else {
             return true;
         };
-        // A status somebody listed by number needs no second permission.
+        // A status in `retry_statuses` needs no entry in `retry_on`.
         let listed = matches!(failure.cause, FailureCause::Status(status)
             if self.retry_statuses.iter().any(|range| range.contains(&status)));
         listed
@@ -165,25 +164,25 @@ impl<T> Rules<T> {
     }
 }
 
-/// A retried failure whose other side said when to come back is throttled.
+/// A retried failure with a `Retry-After` is throttled.
 const fn throttled_if_asked(failure: &Failure<'_>, class: FailureClass, retried: bool) -> FailureClass {
     if retried && failure.retry_after.is_some() { FailureClass::Throttled } else { class }
 }
 
 impl<T> Rule<T> {
-    /// A row without terms of its own.
+    /// Creates a rule without terms of its own.
     #[must_use]
     pub const fn new(when: Conditions, then: RuleAction) -> Self {
         Self { when, then, terms: None }
     }
 
-    /// A row that retries on its own terms.
+    /// Creates a rule that retries on its own terms.
     #[must_use]
     pub fn retry(when: Conditions, terms: T) -> Self {
         Self { when, then: RuleAction::Retry, terms: Some(Box::new(terms)) }
     }
 
-    /// The conditions.
+    /// The conditions under which the rule matches.
     #[must_use]
     pub const fn when(&self) -> &Conditions {
         &self.when
@@ -195,7 +194,7 @@ impl<T> Rule<T> {
         self.terms.as_deref()
     }
 
-    /// What it does.
+    /// What the rule does with a failure it matches.
     #[must_use]
     pub const fn then(&self) -> RuleAction {
         self.then
@@ -203,7 +202,7 @@ impl<T> Rule<T> {
 }
 
 impl Conditions {
-    /// Whether the rule matches everything, so that no later rule is ever asked.
+    /// Whether the rule matches every failure, so that no later rule is ever used.
     #[must_use]
     pub fn always(&self) -> bool {
         *self == Self::default()

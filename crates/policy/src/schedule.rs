@@ -1,8 +1,7 @@
-//! The whole plan in advance: which retries a policy would make if every attempt failed.
+//! The retries that a policy would make if every attempt failed.
 //!
-//! Asks [`verdict`] again and again with a failure that may always be retried, on a clock that only
-//! waits move. Lazy: an unlimited policy is an endless iterator, and a far retry costs no more than
-//! a near one.
+//! The schedule calls [`verdict`] repeatedly with a transient failure and advances the time by each delay.
+//! It is lazy: for an unlimited policy it is an endless iterator.
 
 use core::time::Duration;
 
@@ -33,26 +32,26 @@ pub struct Schedule {
     stopped: Option<Reason>,
 }
 
-/// A retry that would be made.
+/// One retry of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedRetry {
-    /// Its number, from 1.
+    /// The number of the retry, from 1.
     pub retry: u32,
-    /// The delay before it and how that comes about.
+    /// The delay before it, and how it was computed.
     pub delay: Delay,
-    /// All delays so far, this one included.
+    /// The sum of all delays up to and including this one.
     pub spent: Duration,
 }
 
 impl Schedule {
-    /// The plan of a policy with these draws. Attempts are taken to last no time.
+    /// The schedule of a policy with these draws. Attempts are assumed to take no time.
     #[must_use]
     pub fn new(policy: &Policy, draws: Draws) -> Self {
         let start = Timestamp::ZERO;
         Self {
             policy: Policy {
                 terms: policy.terms.clone(),
-                // A plan is about failures that are retried; which ones are is not its question.
+                // Every failure of the schedule is retried, whatever the rules select.
                 rules: Rules::NONE,
             },
             state: RetryState {
@@ -65,7 +64,7 @@ impl Schedule {
         }
     }
 
-    /// What ended the plan, once it has ended.
+    /// Why the schedule has ended; `None` until it has.
     #[must_use]
     pub const fn stopped(&self) -> Option<Reason> {
         self.stopped

@@ -1,49 +1,50 @@
-//! What a strategy is called, takes and is for, as data.
+//! Descriptions of backoff strategies, as data: names, parameters, help texts.
 //!
-//! Code that reads, writes, checks, shows or completes a `backoff` asks [`Backoff::strategy`](crate::Backoff::strategy)
-//! and names no strategy itself, so a new strategy is added only where its arithmetic is.
+//! Code that reads, writes, checks, shows or completes a `backoff` uses
+//! [`Backoff::strategy`](crate::Backoff::strategy) and names no strategy itself, so a new strategy is added
+//! in one module, `backoff.rs`.
 
 use core::time::Duration;
 use std::borrow::Cow;
 
-/// A strategy in words.
+/// The description of a backoff strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Strategy {
-    /// Its name, as written in a `retry_config`.
+    /// The name in a `retry_config`.
     pub name: &'static str,
-    /// What it does, in a sentence.
+    /// What the strategy does, in a sentence.
     pub about: &'static str,
-    /// What may be written behind its name.
+    /// The parameters that may follow the name.
     pub parameters: &'static [Parameter],
 }
 
 impl Strategy {
-    /// The parameters that cannot be left out, each with the words for who leaves it out.
+    /// The required parameters, each with the text that says what is missing without it.
     pub fn required(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let parameters = self.parameters.iter();
         parameters.filter_map(|parameter| Some((parameter.key, parameter.required?)))
     }
 }
 
-/// A parameter of a strategy.
+/// The description of one parameter of a strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Parameter {
-    /// Its name.
+    /// The name of the parameter.
     pub key: &'static str,
-    /// The name of the setting: another one if this is only another spelling.
+    /// The setting that it sets: a different name if `key` is only another spelling.
     pub of: &'static str,
-    /// What stands behind it.
+    /// The type of its value.
     pub kind: ParameterKind,
-    /// What it is for, in a sentence.
+    /// What the parameter is for, in a sentence.
     pub about: &'static str,
-    /// If it cannot be left out: what is missing without it, with an example.
+    /// For a required parameter: what is missing without it, with an example.
     pub required: Option<&'static str>,
 }
 
-/// What stands behind a parameter.
+/// The type of a parameter's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ParameterKind {
-    /// A duration.
+    /// One duration, such as `5s`.
     Span,
     /// A number of at least 1.
     Factor,
@@ -52,7 +53,7 @@ pub enum ParameterKind {
 }
 
 impl Parameter {
-    /// The setting that a strategy shares with all others.
+    /// The setting that most strategies grow from; it can be written inside or outside of `backoff`.
     pub const INITIAL_DELAY: &'static str = "initial_delay";
 
     pub(crate) const INITIAL: Self =
@@ -63,18 +64,18 @@ impl Parameter {
         Self { key, of: key, kind, about, required: None }
     }
 
-    /// The same as another spelling of this setting.
+    /// Makes the parameter another spelling of this setting.
     pub(crate) const fn spelling(self, of: &'static str) -> Self {
         Self { of, ..self }
     }
 
-    /// The same, not to be left out.
+    /// Makes the parameter required.
     pub(crate) const fn required(self, missing: &'static str) -> Self {
         Self { required: Some(missing), ..self }
     }
 }
 
-/// Where the value of a parameter is kept.
+/// A mutable reference to the value of a parameter.
 pub(crate) enum ParameterValue<'a> {
     Span(&'a mut Duration),
     Factor(&'a mut f64),

@@ -1,20 +1,20 @@
-//! An instant, as a plain number.
+//! An instant as a number of nanoseconds.
 //!
-//! Nothing here reads a clock: whoever decides what "now" is passes it in. All arithmetic
-//! saturates, because a wait too long to represent is "very far away", never a crash.
+//! Nothing here reads a clock; the caller passes the current time. All arithmetic saturates: an instant
+//! that is too late to represent is [`Timestamp::MAX`], not a panic.
 
 use core::time::Duration;
 
-/// Nanoseconds since the Unix epoch, or since any origin the caller keeps to.
+/// Nanoseconds since the Unix epoch, or since any other fixed origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(transparent))]
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// The origin.
+    /// The origin of all timestamps.
     pub const ZERO: Self = Self(0);
-    /// The last instant there is; in effect "never".
+    /// The last instant that can be represented; in effect "never".
     pub const MAX: Self = Self(u64::MAX);
 
     /// The instant this many nanoseconds after the origin.
@@ -54,7 +54,7 @@ impl Timestamp {
     }
 }
 
-/// The longest duration the crate works with, about 584 years.
+/// The longest duration the crate works with: 2^64 ns, about 584 years.
 pub(crate) const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 
 /// A duration in nanoseconds, [`LONGEST`] at most.
@@ -69,13 +69,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_instant_past_the_end_of_time_is_the_end_of_time() {
+    fn an_instant_past_the_last_one_is_the_last_one() {
         assert_eq!(Timestamp::from_nanos(u64::MAX - 1).after(Duration::MAX), Timestamp::MAX);
         assert_eq!(Timestamp::from_millis(u64::MAX), Timestamp::MAX);
     }
 
     #[test]
-    fn nothing_is_before_itself_by_a_negative_time() {
+    fn the_time_since_a_later_instant_is_zero() {
         let early = Timestamp::from_millis(1);
         let late = Timestamp::from_millis(3);
         assert_eq!(late.since(early), Duration::from_millis(2));

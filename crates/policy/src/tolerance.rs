@@ -1,24 +1,23 @@
-//! How many items may fail before the rest is not started any more.
+//! How many items of a step may fail before the remaining ones are not started.
 //!
-//! Counts in, an answer out. Who counts, and what becomes of the items that wait, is the caller's
-//! business.
+//! The caller counts the items and decides what happens to those that wait.
 
-/// When a step gives up on its remaining items.
+/// When a step stops starting items.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct Tolerance {
     /// Stop at this many failed items.
     pub max_failures: Option<u64>,
-    /// Stop when the failed share of the settled items is greater than this.
+    /// Stop when the share of failed items among the settled ones is greater than this.
     pub failure_threshold: Option<f64>,
 }
 
 impl Tolerance {
-    /// The share is not looked at before this many items are settled.
+    /// The share is ignored until this many items are settled.
     pub const ENOUGH: u64 = 10;
 
-    /// Whether it is time to stop, with this many items settled and this many of them failed.
+    /// Whether the step must stop: `settled` items are settled, `failed` of them failed.
     #[must_use]
     pub fn exceeded(&self, settled: u64, failed: u64) -> bool {
         #[expect(clippy::cast_precision_loss, reason = "a share of more than 2^53 items is exact enough")]
@@ -33,14 +32,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_of_failures_stops_at_that_number() {
+    fn a_maximum_of_failures_stops_at_that_number() {
         let tolerance = Tolerance { max_failures: Some(3), ..Tolerance::default() };
         assert!(!tolerance.exceeded(1000, 2));
         assert!(tolerance.exceeded(3, 3));
     }
 
     #[test]
-    fn a_share_is_looked_at_from_ten_items_on_and_must_be_passed() {
+    fn a_failed_share_counts_from_ten_items_on_and_must_exceed_the_threshold() {
         let tolerance = Tolerance { failure_threshold: Some(0.2), ..Tolerance::default() };
         assert!(!tolerance.exceeded(9, 9));
         assert!(!tolerance.exceeded(10, 2));
@@ -48,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn by_default_everything_may_fail() {
+    fn by_default_all_items_may_fail() {
         assert!(!Tolerance::default().exceeded(u64::MAX, u64::MAX));
     }
 }

@@ -1,8 +1,8 @@
-//! The one function that gives a verdict.
+//! The verdict: what to do about a failure.
 //!
-//! Policy, state, failure and time in; the decision, its reason and the whole arithmetic out, so
-//! that explaining it later is printing it. Nothing is charged or changed here: a verdict becomes
-//! true when its caller has recorded it.
+//! [`verdict`] takes policy, state, failure and time, and returns the decision, its reason and the whole
+//! arithmetic, so that a decision can be explained later by printing it. It charges and changes nothing: a
+//! verdict takes effect when the caller records it.
 
 use core::fmt;
 use core::num::NonZeroU32;
@@ -18,18 +18,18 @@ use crate::reason::Reason;
 use crate::rules::RuleAction;
 use crate::timestamp::Timestamp;
 
-/// Where a command stands when it fails.
+/// The state of a command when it fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct RetryState {
-    /// What it has used up in this round.
+    /// What the command has used up in this round.
     pub usage: RetryUsage,
-    /// Where its jitter comes from.
+    /// The draws for its jitter.
     pub draws: Draws,
     /// The instant after which no retry may fall due.
     pub deadline: Option<Timestamp>,
-    /// Its standing with the job's pool, if there is one.
+    /// The balance of its item, if the job has a pool.
     pub pool: Option<Balance>,
 }
 
@@ -40,85 +40,85 @@ pub struct RetryState {
 pub struct Verdict {
     /// Try again, hold or stop.
     pub decision: Decision,
-    /// The class the failure was given.
+    /// The class of the failure, as the rules determined it.
     pub class: FailureClass,
     /// The row of the table of rules that decided, counted from 0.
     pub rule: Option<usize>,
-    /// How the decision came about.
+    /// The numbers behind the decision.
     pub arithmetic: Arithmetic,
 }
 
-/// What to do.
+/// The decision of a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum Decision {
-    /// Try again.
+    /// Schedule a retry.
     Retry {
-        /// At this instant.
+        /// When the retry is due.
         at: Timestamp,
-        /// After this delay.
+        /// The wait until then.
         wait: Duration,
     },
-    /// Open the breaker, and try again when it lets the command start.
+    /// Open the breaker, and try again when it admits the command.
     Hold,
-    /// Try no further.
+    /// Make no further attempt.
     Stop {
-        /// Because of this.
+        /// Why retrying stops.
         reason: Reason,
-        /// And then this: [`RuleAction::Stop`], [`RuleAction::Skip`] or [`RuleAction::DeadLetter`].
+        /// What happens next: [`RuleAction::Stop`], [`RuleAction::Skip`] or [`RuleAction::DeadLetter`].
         then: RuleAction,
     },
 }
 
-/// The numbers behind a verdict. What was not reached, because an earlier check refused, is absent.
+/// The numbers behind a verdict. A number is absent if an earlier check refused before it was computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Arithmetic {
-    /// The retry in question, counted from 1.
+    /// The number of the retry, from 1.
     pub retry: u32,
-    /// How many retries are allowed; `None` is any number.
+    /// How many retries are allowed; `None` if any number is.
     pub retries_allowed: Option<u32>,
-    /// The delay and how it came about.
+    /// The delay and the steps of its computation.
     pub delay: Option<Delay>,
-    /// The wait the other side asked for; the delay is at least that.
+    /// The wait that the other side asked for; the retry waits at least this long.
     pub retry_after: Option<Duration>,
     /// The longest wait it may ask for.
     pub max_retry_after: Duration,
-    /// Delays added up, before this retry.
+    /// The sum of the delays before this retry.
     pub spent_before: Duration,
-    /// The same with this retry, allowed or not.
+    /// The sum of the delays with this retry, even if it is refused.
     pub spent_after: Duration,
-    /// How long they may be together.
+    /// The delay budget: the largest sum allowed.
     pub retry_budget: Option<Duration>,
-    /// When the pending retry is too late to be made after unplanned downtime.
+    /// The instant after which recovery refuses the pending retry.
     pub retry_budget_expires_at: Option<Timestamp>,
-    /// When the retry would start.
+    /// When the retry would be due.
     pub due: Option<Timestamp>,
-    /// The instant after which it may not.
+    /// The instant after which no retry may fall due.
     pub deadline: Option<Timestamp>,
-    /// The pool before this retry.
+    /// The balance of the pool before this retry.
     pub pool: Option<Balance>,
 }
 
-/// What to do about this failure.
+/// Decides what to do about this failure.
 #[inline]
 #[must_use]
 pub fn verdict(policy: &Policy, state: &RetryState, failure: &Failure<'_>, now: Timestamp) -> Verdict {
-    let judged = policy.rules.judge(failure);
-    let terms = judged.terms.unwrap_or(&policy.terms);
-    let mut arithmetic = opening(terms, state);
-    let refused = match judged.reason {
+    let ruling = policy.rules.judge(failure);
+    let terms = ruling.terms.unwrap_or(&policy.terms);
+    let mut arithmetic = initial_arithmetic(terms, state);
+    let refused = match ruling.reason {
         Some(reason) => Some(reason),
-        None if judged.then == RuleAction::Hold => weigh_hold(terms, state, now),
-        None => weigh(terms, state, failure.retry_after, now, &mut arithmetic),
+        None if ruling.then == RuleAction::Hold => check_hold(terms, state, now),
+        None => check_limits(terms, state, failure.retry_after, now, &mut arithmetic),
     };
     let decision = match (refused, arithmetic.due) {
         (Some(reason), _) => Decision::Stop {
             reason,
-            // A retry that a limit refuses is an ordinary stop; only a rule says otherwise.
-            then: match judged.then {
+            // A retry that a limit refuses is an ordinary stop.
+            then: match ruling.then {
                 RuleAction::Retry | RuleAction::Hold => RuleAction::Stop,
                 then @ (RuleAction::Stop | RuleAction::Skip | RuleAction::DeadLetter) => then,
             },
@@ -126,11 +126,11 @@ pub fn verdict(policy: &Policy, state: &RetryState, failure: &Failure<'_>, now: 
         (None, Some(at)) => Decision::Retry { at, wait: arithmetic.wait() },
         (None, None) => Decision::Hold,
     };
-    Verdict { decision, class: judged.class, rule: judged.rule, arithmetic }
+    Verdict { decision, class: ruling.class, rule: ruling.rule, arithmetic }
 }
 
 #[inline]
-fn opening(terms: &Terms, state: &RetryState) -> Arithmetic {
+fn initial_arithmetic(terms: &Terms, state: &RetryState) -> Arithmetic {
     Arithmetic {
         retry: state.usage.retries.saturating_add(1),
         retries_allowed: terms.limits.attempts.retries(),
@@ -147,9 +147,9 @@ fn opening(terms: &Terms, state: &RetryState) -> Arithmetic {
     }
 }
 
-/// Asks every limit in its order; the first that refuses is the reason.
+/// Checks the limits in order; the first that refuses is the reason.
 #[inline]
-fn weigh(
+fn check_limits(
     terms: &Terms,
     state: &RetryState,
     retry_after: Option<Duration>,
@@ -181,9 +181,9 @@ fn weigh(
     state.pool.and_then(|pool| pool.refuses())
 }
 
-/// A hold has no delay: the breaker says when, and time held is never charged. It still leads to a
-/// further attempt, so the limits on attempts are asked.
-fn weigh_hold(terms: &Terms, state: &RetryState, now: Timestamp) -> Option<Reason> {
+/// A hold has no delay, since the breaker decides when to release it, and held time is never charged. It
+/// still leads to a further attempt, so attempts, deadline and pool are checked.
+fn check_hold(terms: &Terms, state: &RetryState, now: Timestamp) -> Option<Reason> {
     if !terms.limits.attempts.allow(state.usage.retries) {
         Some(Reason::Attempts)
     } else if state.deadline.is_some_and(|deadline| now > deadline) {
@@ -194,7 +194,7 @@ fn weigh_hold(terms: &Terms, state: &RetryState, now: Timestamp) -> Option<Reaso
 }
 
 impl Arithmetic {
-    /// The delay after all: drawn, and at least what the other side asked for.
+    /// The wait before the retry: the drawn delay, or the `Retry-After` if that is longer.
     #[must_use]
     pub fn wait(&self) -> Duration {
         let drawn = self.delay.map_or(Duration::ZERO, |delay| delay.drawn);
@@ -203,7 +203,7 @@ impl Arithmetic {
 }
 
 impl Verdict {
-    /// The command's progress after this verdict was acted upon.
+    /// The command's usage after the caller has acted on this verdict.
     #[must_use]
     pub const fn usage(&self, before: RetryUsage) -> RetryUsage {
         match self.decision {
@@ -213,7 +213,7 @@ impl Verdict {
         }
     }
 
-    /// Why it stops, if it does.
+    /// Why retrying stops, if it does.
     #[must_use]
     pub const fn reason(&self) -> Option<Reason> {
         match self.decision {
@@ -227,8 +227,8 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sum = &self.arithmetic;
         match self.decision {
-            Decision::Retry { wait, .. } => write!(f, "{} in {wait:?}", Retries(sum)),
-            Decision::Hold => write!(f, "{} when the breaker allows", Retries(sum)),
+            Decision::Retry { wait, .. } => write!(f, "{} in {wait:?}", RetryNumber(sum)),
+            Decision::Hold => write!(f, "{} when the breaker allows", RetryNumber(sum)),
             Decision::Stop { reason, .. } => {
                 f.write_str(reason.sentence())?;
                 fmt_limit(f, reason, sum)
@@ -237,7 +237,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The numbers of the limit that refused.
+/// Writes the numbers of the limit that refused.
 fn fmt_limit(f: &mut fmt::Formatter<'_>, reason: Reason, sum: &Arithmetic) -> fmt::Result {
     match (reason, sum.retry_budget, sum.pool, sum.retry_after) {
         (Reason::Attempts, ..) => {
@@ -260,10 +260,10 @@ fn fmt_limit(f: &mut fmt::Formatter<'_>, reason: Reason, sum: &Arithmetic) -> fm
     }
 }
 
-/// `retry 2 of 3 (attempt 3 of 4)`: whoever sees one number sees the other.
-struct Retries<'a>(&'a Arithmetic);
+/// Shows `retry 2 of 3 (attempt 3 of 4)`: both numbers, so that neither is taken for the other.
+struct RetryNumber<'a>(&'a Arithmetic);
 
-impl fmt::Display for Retries<'_> {
+impl fmt::Display for RetryNumber<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let retry = self.0.retry;
         let attempt = u64::from(retry).saturating_add(1);

@@ -1,5 +1,5 @@
-//! The ends of every scale: no retry number, duration, instant or count makes anything panic, wrap
-//! around or pass its limit.
+//! Extreme values: no retry number, duration, instant or count makes the crate panic, wrap around or exceed
+//! a limit.
 
 #![expect(clippy::expect_used, reason = "a panic in a test is a red test")]
 
@@ -19,7 +19,7 @@ const CAP: Duration = Duration::from_secs(30);
 const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 const BEFORE_THE_END: Timestamp = Timestamp::from_nanos(u64::MAX - 1);
 
-/// Where a shift, a float's mantissa, a Fibonacci number and a signed 32-bit exponent end.
+/// Retry numbers at which a shift, a float's mantissa, a Fibonacci number or an exponent overflows.
 const RETRIES: [u32; 9] = [1, 2, 54, 64, 65, 93, 94, 4_000_000_000, u32::MAX];
 const INITIALS: [Duration; 4] = [Duration::ZERO, NANO, SECOND, LONGEST];
 const CAPS: [Duration; 4] = [Duration::ZERO, NANO, CAP, LONGEST];
@@ -57,7 +57,7 @@ fn strategies() -> Vec<Backoff> {
     ]
 }
 
-/// The strategies that have passed 30s, whatever they grew from, long before retry 4 000 000 000.
+/// Strategies whose delay exceeds 30s long before retry 4 000 000 000, whatever the initial delay.
 fn growing() -> Vec<Backoff> {
     vec![
         Backoff::Fibonacci,
@@ -178,7 +178,7 @@ fn a_delay_too_long_to_represent_is_the_longest_there_is() {
 }
 
 #[test]
-fn nothing_grows_out_of_nothing() {
+fn an_initial_delay_of_zero_never_grows() {
     for backoff in [Backoff::Fixed, Backoff::Fibonacci, linear(Duration::ZERO)]
         .into_iter()
         .chain([1.0, 1.5, 2.0, f64::MAX].map(exponential))
@@ -266,7 +266,7 @@ fn a_setting_past_the_longest_duration_is_refused_and_the_longest_is_not() {
 }
 
 #[test]
-fn a_server_that_asks_for_eternity_is_told_no() {
+fn a_retry_after_without_end_exceeds_every_limit() {
     for config in [RetryConfig::new(), RetryConfig::new().max_retry_after(LONGEST)] {
         for now in [Timestamp::ZERO, Timestamp::MAX] {
             let failure = Failure::status(503).retry_after(Some(Duration::MAX));
@@ -278,7 +278,7 @@ fn a_server_that_asks_for_eternity_is_told_no() {
 }
 
 #[test]
-fn a_server_that_asks_for_all_that_is_allowed_is_waited_for() {
+fn the_longest_allowed_retry_after_is_honoured() {
     let config = RetryConfig::new().max_retry_after(LONGEST).retry_budget(LONGEST);
     let failure = Failure::status(503).retry_after(Some(LONGEST));
     let given = ask(&config, &RetryState::default(), &failure, Timestamp::from_millis(1));
@@ -290,7 +290,7 @@ fn a_server_that_asks_for_all_that_is_allowed_is_waited_for() {
 }
 
 #[test]
-fn a_command_at_the_end_of_its_counters_stays_there() {
+fn the_counters_of_a_command_saturate() {
     let state = worn_out(u32::MAX, Duration::MAX);
     for backoff in strategies() {
         let config = unlimited(&backoff, SECOND, LONGEST);
@@ -315,7 +315,7 @@ fn the_largest_limits_still_limit() {
 }
 
 #[test]
-fn the_last_of_all_allowed_retries_is_made() {
+fn the_last_retry_before_the_counter_ends_is_made() {
     let config = RetryConfig::fixed().attempts(u32::MAX);
     let state = worn_out(u32::MAX - 1, Duration::ZERO);
     let given = ask(&config, &state, &Failure::transient(), Timestamp::ZERO);
@@ -326,7 +326,7 @@ fn the_last_of_all_allowed_retries_is_made() {
 }
 
 #[test]
-fn at_the_end_of_time_a_retry_is_due_at_the_end_of_time() {
+fn a_retry_past_the_last_timestamp_is_due_at_the_last_timestamp() {
     let config = RetryConfig::fixed().retry_budget(LONGEST);
     let asked = |deadline| {
         let state = RetryState { deadline, ..RetryState::default() };
@@ -342,7 +342,7 @@ fn at_the_end_of_time_a_retry_is_due_at_the_end_of_time() {
 }
 
 #[test]
-fn downtime_of_any_length_is_weighed_without_overflow() {
+fn downtime_of_any_length_is_charged_without_overflow() {
     let limited = RetryConfig::new().retry_budget(LONGEST).build();
     let limits = *limited.expect("a long budget").terms().limits();
     let whole = (Timestamp::ZERO, Timestamp::MAX);
@@ -354,7 +354,7 @@ fn downtime_of_any_length_is_weighed_without_overflow() {
 }
 
 #[test]
-fn a_plan_that_spends_centuries_ends_with_its_budget() {
+fn a_schedule_of_centuries_ends_with_its_budget() {
     let config = unlimited(&Backoff::Fixed, Duration::from_nanos(u64::MAX / 3), LONGEST);
     let policy = config.retry_budget(LONGEST).build().expect("a long budget");
     let mut plan = Schedule::new(&policy, Seed(u64::MAX).draws(u64::MAX, u64::MAX, u32::MAX));
@@ -365,7 +365,7 @@ fn a_plan_that_spends_centuries_ends_with_its_budget() {
 }
 
 #[test]
-fn a_plan_that_outlives_time_goes_on_counting() {
+fn a_schedule_past_the_last_timestamp_keeps_counting() {
     let policy = unlimited(&Backoff::Fixed, LONGEST, LONGEST).build();
     let plan = Schedule::new(&policy.expect("a long delay"), Draws::default());
     let last = plan.take(1000).last().expect("it never ends");
@@ -387,7 +387,7 @@ fn the_largest_pool_is_used_up_to_the_last_unit() {
 }
 
 #[test]
-fn a_pool_of_nothing_refuses_and_one_beyond_its_limits_says_so() {
+fn an_empty_pool_refuses_and_an_overdrawn_one_shows_its_numbers() {
     let empty = Pool::new(PoolLimits { total: 0, per_item: 0 });
     assert_eq!(empty.balance(0).refuses(), Some(Reason::JobBudgetExhausted));
     let beyond = Pool { consumed: u32::MAX, ..empty };
@@ -413,7 +413,7 @@ fn every_ceiling_clamps_every_request() {
 }
 
 #[test]
-fn a_breaker_that_recovers_never_is_open_until_the_end_of_time() {
+fn a_breaker_with_an_endless_recovery_timeout_stays_open() {
     let settings = BreakerSettings { recovery_timeout: Duration::MAX, ..BreakerSettings::DEFAULT };
     for now in [Timestamp::ZERO, BEFORE_THE_END] {
         let mut breaker = Breaker::default();
@@ -426,7 +426,7 @@ fn a_breaker_that_recovers_never_is_open_until_the_end_of_time() {
 }
 
 #[test]
-fn a_breaker_without_recovery_time_lets_a_probe_through_at_once() {
+fn a_breaker_with_a_recovery_timeout_of_zero_admits_a_probe_at_once() {
     let settings = BreakerSettings { recovery_timeout: Duration::ZERO, ..BreakerSettings::DEFAULT };
     for now in [Timestamp::ZERO, Timestamp::MAX] {
         let mut breaker = Breaker::default();
@@ -436,7 +436,7 @@ fn a_breaker_without_recovery_time_lets_a_probe_through_at_once() {
 }
 
 #[test]
-fn a_threshold_of_nothing_counts_as_one() {
+fn a_threshold_of_zero_counts_as_one() {
     let settings = BreakerSettings {
         failure_threshold: 0,
         half_open_max_calls: 0,

@@ -1,7 +1,7 @@
-//! What is saved is restored exactly, and goes on deciding as it would have.
+//! Saved state is restored exactly and decides as the original would.
 //!
-//! Every state of the crate goes through JSON and back; what comes back is equal and gives the same
-//! verdicts, admissions and schedules. A schedule keeps its limits whichever policy made it.
+//! Every state of the crate is saved as JSON and restored; the restored value is equal and gives the same
+//! verdicts, admissions and schedules. Schedules of random policies keep their limits.
 
 #![cfg(feature = "serde")]
 
@@ -19,7 +19,7 @@ use undaunted_policy::{
     Rule, RuleAction, Schedule, Seed, Ticket, Timestamp, Tolerance, Transition, Verdict, WhenOpen, verdict,
 };
 
-/// What comes back after saving; and saving that gives the same text.
+/// Saves and restores a value, and checks that saving it again gives the same text.
 fn restored<T>(value: &T) -> Result<T, TestCaseError>
 where
     T: Serialize + DeserializeOwned + PartialEq + Debug,
@@ -32,7 +32,7 @@ where
     Ok(back)
 }
 
-/// What a policy accepts: up to 584 years.
+/// A duration that a policy accepts: up to 584 years.
 fn duration() -> impl Strategy<Value = Duration> {
     prop_oneof![
         Just(Duration::ZERO),
@@ -43,7 +43,7 @@ fn duration() -> impl Strategy<Value = Duration> {
     ]
 }
 
-/// What a state may hold: anything.
+/// Any duration, as a state may contain it.
 fn any_duration() -> impl Strategy<Value = Duration> {
     let long = (any::<u64>(), 0_u32..1_000_000_000).prop_map(|(secs, nanos)| Duration::new(secs, nanos));
     prop_oneof![4 => duration(), 1 => long, 1 => Just(Duration::MAX)]
@@ -86,7 +86,7 @@ fn jitter() -> impl Strategy<Value = JitterMode> {
     ]
 }
 
-/// `None` is any number.
+/// `None` is unlimited.
 fn attempts() -> impl Strategy<Value = Option<u32>> {
     prop_oneof![
         4 => (0_u32..30).prop_map(Some),
@@ -106,7 +106,7 @@ fn optional<T>(
     }
 }
 
-/// How something is retried, every setting given or not. Which failures are is not said.
+/// Settings of how failures are retried, each present or not, without those that select failures.
 fn settings() -> BoxedStrategy<RetryConfig> {
     let durations = prop::array::uniform4(prop::option::of(duration()));
     (
@@ -277,7 +277,7 @@ fn breaker_settings() -> impl Strategy<Value = BreakerSettings> {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum BreakerInput {
     Start,
     End(prop::sample::Index, Health),
     Pass(u64),
@@ -285,50 +285,50 @@ enum Step {
     Reset,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<BreakerInput>> {
     let health = prop_oneof![Just(Health::Up), Just(Health::Down), Just(Health::Unknown)];
     let end = (any::<prop::sample::Index>(), health);
     let step = prop_oneof![
-        4 => Just(Step::Start),
-        4 => end.prop_map(|(which, health)| Step::End(which, health)),
-        2 => (0_u64..40).prop_map(Step::Pass),
-        1 => Just(Step::Trip),
-        1 => Just(Step::Reset),
+        4 => Just(BreakerInput::Start),
+        4 => end.prop_map(|(which, health)| BreakerInput::End(which, health)),
+        2 => (0_u64..40).prop_map(BreakerInput::Pass),
+        1 => Just(BreakerInput::Trip),
+        1 => Just(BreakerInput::Reset),
     ];
     prop::collection::vec(step, 0..30)
 }
 
-/// A breaker, what it has let through, and the time.
+/// A breaker, its running starts, and the time.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Life {
+struct BreakerRun {
     breaker: Breaker,
-    under_way: Vec<Ticket>,
+    running: Vec<Ticket>,
     now: Timestamp,
 }
 
-impl Life {
-    /// Lives through the steps and tells what was answered.
-    fn live(&mut self, settings: &BreakerSettings, steps: &[Step]) -> Vec<String> {
+impl BreakerRun {
+    /// Applies the inputs and returns the answers as text.
+    fn apply(&mut self, settings: &BreakerSettings, steps: &[BreakerInput]) -> Vec<String> {
         let answers = steps.iter().map(|step| match *step {
-            Step::Start => {
+            BreakerInput::Start => {
                 let (admission, transition) = self.breaker.admit(settings, self.now);
                 if let Admission::Go(ticket) = admission {
-                    self.under_way.push(ticket);
+                    self.running.push(ticket);
                 }
                 format!("{admission:?} {transition:?}")
             }
-            Step::End(..) if self.under_way.is_empty() => String::new(),
-            Step::End(which, health) => {
-                let ticket = self.under_way.swap_remove(which.index(self.under_way.len()));
+            BreakerInput::End(..) if self.running.is_empty() => String::new(),
+            BreakerInput::End(which, health) => {
+                let ticket = self.running.swap_remove(which.index(self.running.len()));
                 let transition = self.breaker.report(settings, ticket, health, self.now);
                 format!("{transition:?}")
             }
-            Step::Pass(seconds) => {
+            BreakerInput::Pass(seconds) => {
                 self.now = self.now.after(Duration::from_secs(seconds));
                 String::new()
             }
-            Step::Trip => format!("{:?}", self.breaker.trip(settings, self.now)),
-            Step::Reset => format!("{:?}", self.breaker.reset()),
+            BreakerInput::Trip => format!("{:?}", self.breaker.trip(settings, self.now)),
+            BreakerInput::Reset => format!("{:?}", self.breaker.reset()),
         });
         answers.collect()
     }
@@ -336,13 +336,13 @@ impl Life {
     fn restored(&self) -> Result<Self, TestCaseError> {
         Ok(Self {
             breaker: restored(&self.breaker)?,
-            under_way: self.under_way.iter().map(restored).collect::<Result<_, _>>()?,
+            running: self.running.iter().map(restored).collect::<Result<_, _>>()?,
             now: restored(&self.now)?,
         })
     }
 }
 
-/// The first retries of a plan, and what ended it by then.
+/// The first 100 retries of a schedule, and the reason if it ended before.
 fn plan(policy: &Policy, draws: Draws) -> (Vec<PlannedRetry>, Option<Reason>) {
     let mut schedule = Schedule::new(policy, draws);
     let retries = schedule.by_ref().take(100).collect();
@@ -393,7 +393,7 @@ proptest! {
     }
 
     #[test]
-    fn a_command_that_is_saved_after_every_verdict_is_retried_as_if_it_never_was(
+    fn saving_a_command_after_every_verdict_changes_none_of_its_retries(
         policy in policy(), start in draws(), failures in prop::collection::vec(failure(), 0..20),
     ) {
         let back = restored(&policy)?;
@@ -450,15 +450,15 @@ proptest! {
     }
 
     #[test]
-    fn a_restored_breaker_lives_on_as_it_would_have(
+    fn a_restored_breaker_answers_as_the_original_would(
         settings in breaker_settings(), before in steps(), after in steps(),
     ) {
-        let mut life = Life::default();
-        life.live(&settings, &before);
-        let mut back = life.restored()?;
+        let mut run = BreakerRun::default();
+        run.apply(&settings, &before);
+        let mut back = run.restored()?;
         let settings_back = restored(&settings)?;
-        prop_assert_eq!(back.live(&settings_back, &after), life.live(&settings, &after));
-        prop_assert_eq!(back, life);
+        prop_assert_eq!(back.apply(&settings_back, &after), run.apply(&settings, &after));
+        prop_assert_eq!(back, run);
     }
 
     #[test]
@@ -492,7 +492,7 @@ proptest! {
     }
 
     #[test]
-    fn a_restored_tolerance_gives_up_at_the_same_item(
+    fn a_restored_tolerance_stops_at_the_same_item(
         max_failures: Option<u64>, share in prop::option::of(0.0..=1.0_f64),
         settled in 0_u64..40, failed in 0_u64..40,
     ) {
@@ -529,14 +529,14 @@ proptest! {
         if let Some(most) = policy.terms().limits().attempts().retries() {
             let most = usize::try_from(most)?;
             prop_assert!(retries.len() <= most, "{} of {}", retries.len(), most);
-            // Fewer than allowed, or than were asked for, is somebody's doing.
+            // A schedule that is shorter than allowed was stopped by a limit.
             prop_assert!(retries.len() == most.min(100) || stopped.is_some());
         }
     }
 }
 
 #[test]
-fn an_opening_that_was_saved_still_ends_when_it_was_to_end() {
+fn a_saved_opening_ends_at_the_same_time_after_restoring() {
     let settings = BreakerSettings::DEFAULT;
     let mut breaker = Breaker::default();
     let opened = breaker.trip(&settings, Timestamp::from_millis(1000));
@@ -552,7 +552,7 @@ fn an_opening_that_was_saved_still_ends_when_it_was_to_end() {
 }
 
 #[test]
-fn whatever_can_be_built_can_be_saved() {
+fn every_policy_that_can_be_built_can_be_saved() {
     let stop = |when| RetryConfig::new().rules([Rule::new(when, RuleAction::Stop)]);
     let exit_codes = [-1, 256].map(|code| Conditions { exit_codes: vec![code], ..Conditions::default() });
     let signals = [0, 65].map(|signal| Conditions { signals: vec![signal], ..Conditions::default() });
@@ -565,7 +565,7 @@ fn whatever_can_be_built_can_be_saved() {
         RetryConfig::new().retry_statuses([600..=600]),
         RetryConfig::new().rules([Rule::retry(Conditions::default(), own)]),
     ]);
-    // Refusing it is as good as saving it.
+    // A policy that cannot be saved must be refused.
     for policy in configs.filter_map(|config| config.build().ok()) {
         let saved = serde_json::to_string(&policy).unwrap();
         let back = serde_json::from_str::<Policy>(&saved).map_err(|error| error.to_string());

@@ -1,4 +1,4 @@
-//! What `breaker` promises.
+//! Tests of the breaker: when it opens, probes and closes.
 
 use proptest::prelude::*;
 
@@ -78,7 +78,7 @@ fn one_failed_probe_opens_it_for_another_full_timeout() {
 }
 
 #[test]
-fn a_probe_that_says_nothing_makes_room_for_the_next() {
+fn a_probe_with_an_unknown_result_lets_the_next_one_start() {
     let mut breaker = opened(second(0));
     let ticket = go(&mut breaker, second(60));
     breaker.report(&SETTINGS, ticket, Health::Unknown, second(61));
@@ -111,7 +111,7 @@ fn fail_refuses_where_hold_waits() {
 }
 
 #[test]
-fn what_a_failure_says_about_its_target() {
+fn each_failure_tells_whether_its_target_is_up() {
     use FailureClass::{Permanent, Throttled, Transient};
     for (cause, class, health) in [
         (FailureCause::Exit(1), Transient, Health::Down),
@@ -135,7 +135,7 @@ fn what_a_failure_says_about_its_target() {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum BreakerInput {
     Start,
     End(usize, Health),
     Pass(u64),
@@ -143,29 +143,29 @@ enum Step {
     Reset,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = BreakerInput> {
     let health = prop_oneof![Just(Health::Up), Just(Health::Down), Just(Health::Unknown)];
     prop_oneof![
-        4 => Just(Step::Start),
-        4 => (0_usize..8, health).prop_map(|(which, health)| Step::End(which, health)),
-        2 => (0_u64..40).prop_map(Step::Pass),
-        1 => Just(Step::Trip),
-        1 => Just(Step::Reset),
+        4 => Just(BreakerInput::Start),
+        4 => (0_usize..8, health).prop_map(|(which, health)| BreakerInput::End(which, health)),
+        2 => (0_u64..40).prop_map(BreakerInput::Pass),
+        1 => Just(BreakerInput::Trip),
+        1 => Just(BreakerInput::Reset),
     ]
 }
 
 proptest! {
     #[test]
-    fn whatever_happens_nothing_passes_an_open_breaker_and_probes_go_alone(
+    fn an_open_breaker_admits_no_start_and_one_probe_runs_at_a_time(
         steps in prop::collection::vec(step(), 0..200),
     ) {
         let mut breaker = Breaker::default();
         let mut now = second(0);
-        let mut under_way: Vec<Ticket> = Vec::new();
+        let mut running: Vec<Ticket> = Vec::new();
         for step in steps {
             let before = breaker;
             match step {
-                Step::Start => {
+                BreakerInput::Start => {
                     let admission = breaker.admit(&SETTINGS, now).0;
                     if let CircuitState::Open { until, .. } = before.circuit()
                         && now < until
@@ -176,13 +176,13 @@ proptest! {
                     if let Admission::Go(ticket) = admission {
                         let probes = |t: &&Ticket| t.probe && t.generation == breaker.generation;
                         if ticket.probe {
-                            prop_assert_eq!(under_way.iter().filter(probes).count(), 0);
+                            prop_assert_eq!(running.iter().filter(probes).count(), 0);
                         }
-                        under_way.push(ticket);
+                        running.push(ticket);
                     }
                 }
-                Step::End(which, health) if which < under_way.len() => {
-                    let ticket = under_way.swap_remove(which);
+                BreakerInput::End(which, health) if which < running.len() => {
+                    let ticket = running.swap_remove(which);
                     let transition = breaker.report(&SETTINGS, ticket, health, now);
                     match transition {
                         Some(Transition::Opened { .. }) => prop_assert_eq!(health, Health::Down),
@@ -191,12 +191,12 @@ proptest! {
                         None => {}
                     }
                 }
-                Step::End(..) => {}
-                Step::Pass(seconds) => now = now.after(Duration::from_secs(seconds)),
-                Step::Trip => {
+                BreakerInput::End(..) => {}
+                BreakerInput::Pass(seconds) => now = now.after(Duration::from_secs(seconds)),
+                BreakerInput::Trip => {
                     breaker.trip(&SETTINGS, now);
                 }
-                Step::Reset => {
+                BreakerInput::Reset => {
                     breaker.reset();
                 }
             }
@@ -204,9 +204,9 @@ proptest! {
                 prop_assert!(failures < SETTINGS.failure_threshold);
             }
         }
-        // However it got here, an hour and three good answers later it is closed.
+        // From any state, three successful probes an hour later close it.
         now = now.after(Duration::from_hours(1));
-        for ticket in under_way {
+        for ticket in running {
             breaker.report(&SETTINGS, ticket, Health::Unknown, now);
         }
         for _ in 0..3 {

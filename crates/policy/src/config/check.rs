@@ -1,4 +1,4 @@
-//! What a setting may be: impossible values are refused with what is accepted.
+//! Checks of single settings. An invalid value is refused with what would be accepted.
 
 use core::ops::RangeInclusive;
 use core::time::Duration;
@@ -24,7 +24,7 @@ pub(super) fn backoff(backoff: &Backoff) -> Result<(), PolicyError> {
 }
 
 impl Conditions {
-    /// Whether each condition names something that exists.
+    /// Checks that exit codes, signals and statuses are in range.
     pub(super) fn check(&self) -> Result<(), PolicyError> {
         let within = |field, value: i32, range: RangeInclusive<i32>, accepted| {
             if range.contains(&value) {
@@ -47,7 +47,7 @@ pub(super) fn status_range(field: &'static str, range: &RangeInclusive<u16>) -> 
     Err(PolicyError::OutOfRange {
         field,
         value: format!("{}-{}", range.start(), range.end()),
-        accepted: "HTTP statuses from 100 to 599",
+        accepted: "a range of HTTP statuses from 100 to 599",
     })
 }
 

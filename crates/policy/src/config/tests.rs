@@ -1,4 +1,4 @@
-//! What `config` promises.
+//! Tests of `RetryConfig`: defaults, refusals, merging.
 
 use super::*;
 use crate::rules::{Conditions, RuleAction};
@@ -16,20 +16,20 @@ fn an_impossible_setting_is_named_with_what_is_accepted() {
     for base in [0.99, 0.0, -2.0, f64::NAN, f64::INFINITY] {
         assert_eq!(
             refused(RetryConfig::exponential(base)),
-            format!("`base` is {base}; accepted is a number of at least 1")
+            format!("`base` is {base}; it must be a number of at least 1")
         );
     }
     for factor in [1.01, -0.1, f64::NAN] {
         assert_eq!(
             refused(RetryConfig::new().jitter_factor(factor)),
-            format!("`jitter_factor` is {factor}; accepted is a number from 0 to 1")
+            format!("`jitter_factor` is {factor}; it must be a number from 0 to 1")
         );
     }
     let too_long = Duration::from_secs(18_446_744_074);
     let named = |config: RetryConfig| config.build().unwrap_err().field();
     assert_eq!(
         refused(RetryConfig::new().initial_delay(too_long)),
-        "`initial_delay` is 18446744074s; accepted is a duration of at most 584 years"
+        "`initial_delay` is 18446744074s; it must be a duration of at most 584 years"
     );
     assert_eq!(named(RetryConfig::new().max_delay(Duration::MAX)), "max_delay");
     assert_eq!(named(RetryConfig::new().retry_budget(too_long)), "retry_budget");
@@ -40,7 +40,7 @@ fn an_impossible_setting_is_named_with_what_is_accepted() {
 }
 
 #[test]
-fn settings_are_laid_over_each_other_field_by_field() {
+fn settings_are_merged_field_by_field() {
     let general =
         RetryConfig::fibonacci().attempts(9).initial_delay(Duration::from_secs(7)).jitter_factor(0.1);
     let special = RetryConfig::new().attempts(2).jitter(JitterMode::PlusMinus);
@@ -53,7 +53,7 @@ fn settings_are_laid_over_each_other_field_by_field() {
 }
 
 #[test]
-fn every_field_can_come_from_below() {
+fn every_field_can_come_from_the_base() {
     let below = RetryConfig::linear(Duration::from_secs(4))
         .attempts(7)
         .initial_delay(Duration::from_secs(2))
@@ -92,6 +92,6 @@ fn a_rule_cannot_hold_rules() {
     let config = RetryConfig::new().rules([Rule::retry(Conditions::default(), nested)]);
     assert_eq!(
         config.build().unwrap_err().to_string(),
-        "`rules` has no meaning in the `retry_config` of a rule"
+        "`rules` is not allowed in the `retry_config` of a rule"
     );
 }

@@ -1,4 +1,4 @@
-//! What to do about a failing call: a policy, and what it is shared with.
+//! The builder [`Retry`]: a policy, a classifier, and the pool, breaker, clock and seed that calls share.
 
 use core::hash::BuildHasher;
 use core::sync::atomic::AtomicU64;
@@ -26,17 +26,17 @@ pub struct Retry<C = AlwaysTransient, H = NoObserver, K = SystemClock> {
     pub(super) seed: Seed,
     /// Numbers the calls that fail, so that each has draws of its own.
     pub(super) failed_calls: Arc<AtomicU64>,
-    /// Whether the first attempt can be made without asking anybody.
-    pub(super) at_once: bool,
+    /// Whether the first attempt can start without checking deadline, breaker and cancellation.
+    pub(super) starts_unchecked: bool,
 }
 
-/// Tells what an error means for retrying. Any `Fn(&E) -> Failure` does.
+/// Turns an error into a [`Failure`] that the policy can classify. Implemented for `Fn(&E) -> Failure`.
 pub trait Classify<E> {
-    /// The facts of this error.
+    /// Returns the facts of this error: its cause, its text, its `Retry-After`.
     fn classify<'e>(&self, error: &'e E) -> Failure<'e>;
 }
 
-/// Takes every error as transient.
+/// The default classifier: every error is transient.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AlwaysTransient;
 
@@ -52,13 +52,13 @@ impl<E, F: for<'e> Fn(&'e E) -> Failure<'e>> Classify<E> for F {
     }
 }
 
-/// Sees every verdict. Any `Fn(&Verdict, &E)` does.
+/// Observes every verdict, for logs and metrics. Implemented for `Fn(&Verdict, &E)`.
 pub trait Observe<E> {
-    /// This error was met with this verdict.
+    /// Called with the verdict for each failed attempt, and its error.
     fn observe(&self, verdict: &Verdict, error: &E);
 }
 
-/// Looks away.
+/// The default observer, which does nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoObserver;
 
@@ -73,12 +73,12 @@ impl<E, F: Fn(&Verdict, &E)> Observe<E> for F {
 }
 
 impl Retry {
-    /// Retries every error by this policy, on the machine's clock, with jitter that differs from
-    /// process to process.
+    /// Retries every error by this policy, on the system clock, with jitter that differs between
+    /// processes.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self {
-            at_once: policy.terms.limits.deadline.is_none(),
+            starts_unchecked: policy.terms.limits.deadline.is_none(),
             policy,
             classify: AlwaysTransient,
             observe: NoObserver,
@@ -86,22 +86,22 @@ impl Retry {
             pool: None,
             breaker: None,
             cancel: None,
-            seed: any_seed(),
+            seed: random_seed(),
             failed_calls: Arc::default(),
         }
     }
 }
 
-/// The standard library seeds its hash maps from the operating system; that is chance enough to
-/// keep processes from retrying in step, without a random number crate.
-fn any_seed() -> Seed {
+/// The standard library seeds its hash maps from the operating system. That is random enough to keep
+/// processes from retrying in step, and needs no random number crate.
+fn random_seed() -> Seed {
     #[expect(clippy::disallowed_methods, reason = "a caller who wants a fixed seed sets one")]
-    let chance = std::hash::RandomState::new();
-    Seed(chance.hash_one(0))
+    let random = std::hash::RandomState::new();
+    Seed(random.hash_one(0))
 }
 
 impl<C, H, K> Retry<C, H, K> {
-    /// Asks this closure what an error means.
+    /// Classifies errors with this closure.
     #[must_use]
     pub fn classify<E, F>(self, classify: F) -> Retry<F, H, K>
     where
@@ -110,13 +110,13 @@ impl<C, H, K> Retry<C, H, K> {
         self.parts(|_, observe, clock| (classify, observe, clock))
     }
 
-    /// Shows every verdict to this closure, together with the error it is about.
+    /// Calls this closure with every verdict and the error it is about.
     #[must_use]
     pub fn on_verdict<E, F: Fn(&Verdict, &E)>(self, observe: F) -> Retry<C, F, K> {
         self.parts(|classify, _, clock| (classify, observe, clock))
     }
 
-    /// Uses this clock.
+    /// Uses this clock instead of [`SystemClock`].
     #[must_use]
     pub fn clock<L>(self, clock: L) -> Retry<C, H, L> {
         self.parts(|classify, observe, _| (classify, observe, clock))
@@ -134,11 +134,11 @@ impl<C, H, K> Retry<C, H, K> {
             cancel: self.cancel,
             seed: self.seed,
             failed_calls: self.failed_calls,
-            at_once: self.at_once,
+            starts_unchecked: self.starts_unchecked,
         }
     }
 
-    /// Takes every retry from this pool.
+    /// Charges every retry to this pool.
     #[must_use]
     pub fn pool(mut self, pool: &SharedPool) -> Self {
         self.pool = Some(pool.clone());
@@ -149,15 +149,15 @@ impl<C, H, K> Retry<C, H, K> {
     #[must_use]
     pub fn breaker(mut self, breaker: &SharedBreaker) -> Self {
         self.breaker = Some(breaker.clone());
-        self.at_once = false;
+        self.starts_unchecked = false;
         self
     }
 
-    /// Stops when this is switched on.
+    /// Stops all calls when this token is cancelled.
     #[must_use]
     pub fn cancel(mut self, cancel: &CancelToken) -> Self {
         self.cancel = Some(cancel.clone());
-        self.at_once = false;
+        self.starts_unchecked = false;
         self
     }
 

@@ -1,18 +1,18 @@
-//! Stopping calls from outside.
+//! Cancelling wrapped calls.
 //!
-//! A cancelled call starts no further attempt and ends a wait at once. The attempt that is under way
-//! is not interrupted: only the code inside it knows how to do that safely.
+//! A cancelled call starts no further attempt, and its current wait ends at once. A running attempt is
+//! not interrupted: only its own code knows how to do that safely.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-/// A switch that stops the calls it was given to. A clone is the same switch; it stays on.
+/// Cancels the calls it was given to, for good. A clone is the same token.
 #[derive(Clone, Debug, Default)]
-pub struct CancelToken(Arc<Switch>);
+pub struct CancelToken(Arc<CancelState>);
 
 #[derive(Debug, Default)]
-struct Switch {
-    on: AtomicBool,
+struct CancelState {
+    cancelled: AtomicBool,
     #[cfg(feature = "tokio")]
     tasks: tokio::sync::Notify,
     #[cfg(feature = "blocking")]
@@ -20,42 +20,42 @@ struct Switch {
 }
 
 impl CancelToken {
-    /// Stops every call this switch was given to.
+    /// Stops every call this token was given to.
     pub fn cancel(&self) {
-        self.0.on.store(true, Ordering::Release);
+        self.0.cancelled.store(true, Ordering::Release);
         #[cfg(feature = "tokio")]
         self.0.tasks.notify_waiters();
         #[cfg(feature = "blocking")]
         {
-            // Taking the lock makes sure that a thread which has just looked is already waiting.
-            let _looked = self.0.threads.0.lock();
+            // A thread checks the flag under this lock: once we have it, that thread is waiting.
+            let _checked = self.0.threads.0.lock();
             self.0.threads.1.notify_all();
         }
     }
 
-    /// Whether it is on.
+    /// Whether [`CancelToken::cancel`] was called.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.0.on.load(Ordering::Acquire)
+        self.0.cancelled.load(Ordering::Acquire)
     }
 
-    /// Ends when it is switched on.
+    /// Completes when the token is cancelled.
     #[cfg(feature = "tokio")]
     pub(super) async fn cancelled(&self) {
-        // Asking to be told comes before looking: what happens in between is not missed.
-        let told = self.0.tasks.notified();
+        // Registered before the flag is read, so that a cancellation in between is not missed.
+        let notified = self.0.tasks.notified();
         if !self.is_cancelled() {
-            told.await;
+            notified.await;
         }
     }
 
-    /// Blocks for this long, or until it is switched on.
+    /// Blocks for this long, or until the token is cancelled.
     #[cfg(feature = "blocking")]
     pub(super) fn block(&self, wait: core::time::Duration) {
         use std::sync::PoisonError;
-        let (lock, switched) = &self.0.threads;
+        let (lock, cancelled) = &self.0.threads;
         let guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let off = |(): &mut ()| !self.is_cancelled();
-        drop(switched.wait_timeout_while(guard, wait, off));
+        let not_cancelled = |(): &mut ()| !self.is_cancelled();
+        drop(cancelled.wait_timeout_while(guard, wait, not_cancelled));
     }
 }

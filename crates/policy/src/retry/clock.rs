@@ -1,7 +1,7 @@
-//! The one file of this crate that reads a clock.
+//! Clocks for wrapped calls. No other file of this crate reads the time.
 //!
-//! Whoever wraps a call lives in real time; everything that decides is given the time. The clock is
-//! a parameter of [`Retry`](super::Retry), so that tests bring their own.
+//! Decisions take the time as an argument; only a wrapped call runs in real time. Its clock is a parameter
+//! of [`Retry`](super::Retry), so that a test can use [`ManualClock`].
 
 use core::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -11,32 +11,31 @@ use std::time::SystemTime;
 use super::cancel::CancelToken;
 use crate::timestamp::{Timestamp, nanos};
 
-/// Time for async calls.
+/// The clock of async calls.
 #[cfg(feature = "tokio")]
 pub trait AsyncClock: Sync {
-    /// Now.
+    /// The current time of this clock.
     fn now(&self) -> Timestamp;
 
-    /// Ends after this long.
+    /// Completes after this long.
     fn wait(&self, wait: Duration) -> impl Future<Output = ()> + Send;
 }
 
-/// Time for calls that block.
+/// The clock of blocking calls.
 #[cfg(feature = "blocking")]
 pub trait BlockingClock {
-    /// Now.
+    /// The current time of this clock.
     fn now(&self) -> Timestamp;
 
-    /// Returns after this long, or as soon as `cancel` is switched on.
+    /// Blocks for this long, or until `cancel` is cancelled.
     fn wait(&self, wait: Duration, cancel: Option<&CancelToken>);
 }
 
-/// The machine's clock: monotonic, started from the time of day. Async calls use tokio's timer,
-/// which a test may pause.
+/// The system clock: the time of day when it was first used, plus monotonic time since. Async calls use
+/// tokio's timer, which a test may pause.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
-/// The time of day, as a number.
 fn time_of_day() -> Timestamp {
     #[expect(clippy::disallowed_methods, reason = "a clock reads the time")]
     let today = SystemTime::now();
@@ -47,7 +46,6 @@ fn time_of_day() -> Timestamp {
 #[cfg(feature = "tokio")]
 impl AsyncClock for SystemClock {
     fn now(&self) -> Timestamp {
-        // The time of day is read once, together with the timer it is then counted on by.
         static START: OnceLock<(tokio::time::Instant, Timestamp)> = OnceLock::new();
         let now = tokio::time::Instant::now();
         let (start, today) = *START.get_or_init(|| (now, time_of_day()));
@@ -69,7 +67,7 @@ impl BlockingClock for SystemClock {
         today.after(now.saturating_duration_since(start))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "waiting is what a clock is asked for")]
+    #[expect(clippy::disallowed_methods, reason = "a blocking clock sleeps")]
     fn wait(&self, wait: Duration, cancel: Option<&CancelToken>) {
         match cancel {
             Some(cancel) => cancel.block(wait),
@@ -78,30 +76,31 @@ impl BlockingClock for SystemClock {
     }
 }
 
-/// A clock for tests: it stands still, and waiting moves it on at once. A clone is the same clock.
+/// A clock for tests: only waiting and [`ManualClock::advance`] move it, and no wait takes real time. A
+/// clone is the same clock.
 #[derive(Clone, Debug, Default)]
-pub struct ManualClock(Arc<Mutex<Moments>>);
+pub struct ManualClock(Arc<Mutex<ManualTime>>);
 
 #[derive(Debug, Default)]
-struct Moments {
+struct ManualTime {
     now: Timestamp,
     waits: Vec<Duration>,
 }
 
 impl ManualClock {
-    /// Every wait so far.
+    /// The waits so far, in order.
     #[must_use]
     pub fn waits(&self) -> Vec<Duration> {
         self.lock().waits.clone()
     }
 
-    /// Lets time pass, as a slow call would.
+    /// Advances the clock, as a slow call would.
     pub fn advance(&self, by: Duration) {
-        let mut moments = self.lock();
-        moments.now = moments.now.after(by);
+        let mut time = self.lock();
+        time.now = time.now.after(by);
     }
 
-    /// What it shows.
+    /// The current time of this clock.
     #[must_use]
     pub fn shows(&self) -> Timestamp {
         self.lock().now
@@ -112,7 +111,7 @@ impl ManualClock {
         self.lock().waits.push(wait);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Moments> {
+    fn lock(&self) -> MutexGuard<'_, ManualTime> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -125,7 +124,7 @@ impl AsyncClock for ManualClock {
 
     async fn wait(&self, wait: Duration) {
         self.pass(wait);
-        // Others get their turn, as they would while a real clock runs.
+        // Yields once, so that other tasks run, as they would during a real wait.
         let mut yielded = false;
         core::future::poll_fn(|context| {
             if yielded {

@@ -1,20 +1,19 @@
-//! Wrap a call that may fail: `Retry::run` for async calls, `Retry::call` for those that block.
+//! Retry a call that may fail: `Retry::run` for async calls, `Retry::call` for blocking calls.
 //!
-//! Policy, waiting and calling stay three separate things. The policy is data; every decision is the
-//! crate's one [`verdict`](crate::verdict()); the clock is a parameter, so a test of code that
-//! retries needs neither sleeping nor luck. A call that succeeds costs no allocation and no random
-//! number, and, unless it has a deadline, no look at the clock; no wait is a task of its own.
+//! Policy, waiting and calling are separate. The policy is data, every decision is made by
+//! [`verdict`](crate::verdict()), and the clock is a parameter, so that code that retries can be tested
+//! without sleeping. A call that succeeds at once allocates nothing, draws no random number and, unless it
+//! has a deadline, reads no clock. No wait needs a task of its own.
 //!
 //! # An HTTP call
 //!
-//! The closure that classifies turns an error into facts: here a status, and the wait the server
-//! asked for.
+//! The classifier turns an error into facts, here a status and the server's `Retry-After`.
 //!
 //! ```
 //! # #[cfg(feature = "tokio")] {
 //! use std::time::Duration;
 //! use undaunted_policy::retry::Retry;
-//! use undaunted_policy::{Cause, Failure, JitterMode, RetryConfig};
+//! use undaunted_policy::{Failure, FailureCause, JitterMode, RetryConfig};
 //!
 //! #[derive(Debug)]
 //! enum HttpError {
@@ -37,7 +36,7 @@
 //!     .retry_statuses([429..=429])
 //!     .build()?;
 //! let retry = Retry::new(policy).classify(|error: &HttpError| match *error {
-//!     HttpError::Connect => Failure::new(Cause::Network),
+//!     HttpError::Connect => Failure::new(FailureCause::Network),
 //!     HttpError::Status { code, retry_after } => Failure::status(code).retry_after(retry_after),
 //! });
 //!
@@ -85,7 +84,7 @@
 //!
 //! # A budget shared by many calls
 //!
-//! However many calls fail at once, together they retry as often as the pool allows.
+//! However many calls fail at once, all of them together retry only as often as the pool allows.
 //!
 //! ```
 //! # #[cfg(feature = "blocking")] {
@@ -132,7 +131,7 @@
 //!
 //! # Testing with a manual clock
 //!
-//! Time passes only by waiting, and the seed fixes the jitter: the test is exact and instant.
+//! Time passes only by waiting and the seed fixes the jitter, so the test is exact and takes no time.
 //!
 //! ```
 //! # #[cfg(feature = "blocking")] {
@@ -153,12 +152,12 @@
 //! ```
 
 mod builder;
+mod call_state;
 mod cancel;
 mod clock;
 mod shared_breaker;
 mod shared_pool;
 mod stopped;
-mod trial;
 
 #[cfg(feature = "blocking")]
 mod call;

@@ -6,16 +6,16 @@ use core::task::Poll;
 use core::time::Duration;
 
 use super::builder::{Classify, Observe, Retry};
+use super::call_state::{CallState, StartDecision, StopCause};
 use super::clock::AsyncClock;
 use super::stopped::Stopped;
-use super::trial::{End, Gate, Trial};
 
 impl<C, H, K: AsyncClock> Retry<C, H, K> {
-    /// Makes the call, again and again if need be, and waits in between. Dropping the future ends
-    /// everything at once.
+    /// Makes the call and repeats it after the delays of the policy until it succeeds or the policy stops.
+    /// Dropping the future cancels the attempt or the wait in progress.
     ///
     /// # Errors
-    /// Why no further attempt is made, with the last error.
+    /// [`Stopped`]: why no further attempt is made, with the last error.
     #[inline]
     #[expect(clippy::manual_async_fn, reason = "an async function writes its arguments to memory twice")]
     pub fn run<T, E, F>(
@@ -28,9 +28,9 @@ impl<C, H, K: AsyncClock> Retry<C, H, K> {
         H: Observe<E>,
     {
         async move {
-            // Nothing but the call itself may live across this wait: each further value would be
-            // written to memory, and its drop flag too, by every call that succeeds.
-            let error = if self.at_once {
+            // Only the operation's future may live across this `await`: any other value, and its drop
+            // flag, would be written to memory by every call that succeeds.
+            let error = if self.starts_unchecked {
                 match operation().await {
                     Ok(value) => return Ok(value),
                     Err(error) => Some(error),
@@ -38,12 +38,12 @@ impl<C, H, K: AsyncClock> Retry<C, H, K> {
             } else {
                 None
             };
-            self.run_on(error, &mut operation).await
+            self.run_after(error, &mut operation).await
         }
     }
 
-    /// Goes on with a call whose first attempt has failed with `error`, or was not made yet.
-    async fn run_on<T, E, F>(
+    /// The attempts after a first one that failed with `error`, or all attempts if `error` is `None`.
+    async fn run_after<T, E, F>(
         &self,
         mut error: Option<E>,
         operation: &mut impl FnMut() -> F,
@@ -53,25 +53,27 @@ impl<C, H, K: AsyncClock> Retry<C, H, K> {
         C: Classify<E>,
         H: Observe<E>,
     {
-        let mut trial = if error.is_some() {
-            Trial::after_first()
+        let mut state = if error.is_some() {
+            CallState::after_first()
         } else {
             let limit = self.policy.terms.limits.deadline;
-            Trial::start(limit.map(|limit| self.clock.now().after(limit)))
+            CallState::start(limit.map(|limit| self.clock.now().after(limit)))
         };
         let mut pass = None;
         loop {
             if let Some(failed) = &error {
-                match trial.failed(self, failed, pass.take(), self.clock.now()) {
+                match state.failed(self, failed, pass.take(), self.clock.now()) {
                     Ok(wait) => self.pause(wait).await,
-                    Err(end) => return Err(trial.stopped(end, error)),
+                    Err(cause) => return Err(state.stopped(cause, error)),
                 }
             }
             pass = loop {
-                match trial.gate(self, || self.clock.now()) {
-                    Gate::Go(pass) => break pass,
-                    Gate::Wait(wait) => self.pause(wait).await,
-                    Gate::Stop(reason) => return Err(trial.stopped(End::bare(reason), error)),
+                match state.start_attempt(self, || self.clock.now()) {
+                    StartDecision::Start(pass) => break pass,
+                    StartDecision::Wait(wait) => self.pause(wait).await,
+                    StartDecision::Stop(reason) => {
+                        return Err(state.stopped(StopCause::without_verdict(reason), error));
+                    }
                 }
             };
             match operation().await {

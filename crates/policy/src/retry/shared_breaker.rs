@@ -1,49 +1,49 @@
-//! A breaker that many calls ask at once.
+//! A breaker that concurrent calls share.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::breaker::{Admission, Breaker, BreakerSettings, CircuitState, Health, Ticket};
 use crate::timestamp::Timestamp;
 
-/// One target's breaker. A clone is the same breaker.
+/// The breaker of one target, for any number of calls. A clone is the same breaker.
 #[derive(Clone, Debug)]
-pub struct SharedBreaker(Arc<Guarded>);
+pub struct SharedBreaker(Arc<BreakerCell>);
 
 #[derive(Debug)]
-struct Guarded {
+struct BreakerCell {
     settings: BreakerSettings,
     breaker: Mutex<Breaker>,
 }
 
 impl SharedBreaker {
-    /// A closed breaker.
+    /// Creates a closed breaker with these settings.
     #[must_use]
     pub fn new(settings: BreakerSettings) -> Self {
         Self::restored(settings, Breaker::default())
     }
 
-    /// A breaker that stands where another one stood. Calls that were under way then are unknown
-    /// here, so a probe among them is given up.
+    /// Restores a breaker from [`SharedBreaker::saved`]. The calls that were running then are unknown here,
+    /// so a probe among them is abandoned.
     #[must_use]
     pub fn restored(settings: BreakerSettings, mut breaker: Breaker) -> Self {
         breaker.abandon_probe();
         let breaker = Mutex::new(breaker);
-        Self(Arc::new(Guarded { settings, breaker }))
+        Self(Arc::new(BreakerCell { settings, breaker }))
     }
 
-    /// Where it stands.
+    /// Whether the breaker is closed, open or half open.
     #[must_use]
     pub fn circuit(&self) -> CircuitState {
         self.lock().circuit()
     }
 
-    /// All of its state, to be saved.
+    /// The whole state, for saving.
     #[must_use]
     pub fn saved(&self) -> Breaker {
         *self.lock()
     }
 
-    /// Closes it now; calls that are under way no longer count.
+    /// Closes the breaker now; results of running calls no longer count.
     pub fn reset(&self) {
         self.lock().reset();
     }
@@ -54,8 +54,8 @@ impl SharedBreaker {
 
     pub(super) fn admit(&self, now: impl FnOnce() -> Timestamp) -> Admission {
         let mut breaker = self.lock();
-        // A closed breaker lets everything pass at any time, and reading a clock costs more than
-        // everything else a call that succeeds pays for.
+        // A closed breaker does not depend on the time, and reading a clock costs more than everything
+        // else that a successful call pays for.
         let now = match breaker.circuit() {
             CircuitState::Closed { .. } => Timestamp::ZERO,
             CircuitState::Open { .. } | CircuitState::HalfOpen { .. } => now(),
@@ -71,23 +71,23 @@ impl SharedBreaker {
         self.lock().trip(&self.0.settings, now);
     }
 
-    /// A breaker is whole after every statement, so a panic elsewhere leaves nothing half done.
+    /// A poisoned lock is used: no update of a breaker can panic halfway.
     fn lock(&self) -> MutexGuard<'_, Breaker> {
         let breaker = self.0.breaker.lock();
         breaker.unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A start that was let through. Dropped without a result, as when its future is dropped, it says
-/// that nothing was learnt, so that a probe never blocks the ones after it.
+/// An admitted start. Dropped without a result, as when its future is dropped, it reports
+/// [`Health::Unknown`], so that an abandoned probe does not block the next one.
 #[derive(Debug)]
-pub(super) struct Pass<'a> {
+pub(super) struct BreakerPass<'a> {
     breaker: &'a SharedBreaker,
     ticket: Ticket,
     result: Option<(Health, Timestamp)>,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> BreakerPass<'a> {
     pub(super) const fn new(breaker: &'a SharedBreaker, ticket: Ticket) -> Self {
         Self { breaker, ticket, result: None }
     }
@@ -96,15 +96,15 @@ impl<'a> Pass<'a> {
         self.result = Some((health, now));
     }
 
-    /// Ends with a success, which opens nothing, so that no time is needed for it.
+    /// Reports a success. The time does not matter, since a success opens no breaker.
     pub(super) fn succeeds(self) {
         self.ends(Health::Up, Timestamp::ZERO);
     }
 }
 
-impl Drop for Pass<'_> {
+impl Drop for BreakerPass<'_> {
     fn drop(&mut self) {
-        // Learning nothing changes no time, so none is needed for it.
+        // For `Unknown` the time does not matter.
         let (health, now) = self.result.unwrap_or((Health::Unknown, Timestamp::ZERO));
         self.breaker.report(self.ticket, health, now);
     }

@@ -1,4 +1,4 @@
-//! A pool that many calls draw from at once.
+//! A retry pool that concurrent calls share.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
@@ -6,39 +6,38 @@ use std::sync::Arc;
 use crate::pool::{Balance, Pool, PoolLimits};
 use crate::reason::Reason;
 
-/// Retries for all calls together, and for any one of them. A clone is the same pool.
+/// Limits the retries of all calls together, and of each call. A clone is the same pool.
 #[derive(Clone, Debug)]
-pub struct SharedPool(Arc<Counters>);
+pub struct SharedPool(Arc<PoolCounters>);
 
 #[derive(Debug)]
-struct Counters {
+struct PoolCounters {
     total: AtomicU32,
     consumed: AtomicU32,
     per_call: u32,
 }
 
-// Every operation is on one counter and says nothing about other memory, so the order in which
-// threads see them does not matter.
+// Every operation concerns one counter and publishes no other memory.
 const ANY_ORDER: Ordering = Ordering::Relaxed;
 
 impl SharedPool {
-    /// A pool of `total` retries, of which any one call takes at most `per_call`.
+    /// Creates a pool of `total` retries, of which one call may take at most `per_call`.
     #[must_use]
     pub fn new(total: u32, per_call: u32) -> Self {
         Self::with(PoolLimits { total, per_item: per_call })
     }
 
-    /// A pool with these limits.
+    /// Creates an unused pool with these limits.
     #[must_use]
     pub fn with(limits: PoolLimits) -> Self {
-        Self(Arc::new(Counters {
+        Self(Arc::new(PoolCounters {
             total: AtomicU32::new(limits.total),
             consumed: AtomicU32::new(0),
             per_call: limits.per_item,
         }))
     }
 
-    /// A pool that stands where another one stood.
+    /// Restores a pool from [`SharedPool::saved`].
     #[must_use]
     pub fn restored(pool: Pool) -> Self {
         let shared = Self::with(pool.limits);
@@ -46,7 +45,7 @@ impl SharedPool {
         shared
     }
 
-    /// All of its state, to be saved.
+    /// The whole state, for saving.
     #[must_use]
     pub fn saved(&self) -> Pool {
         let balance = self.balance(0);
@@ -56,7 +55,7 @@ impl SharedPool {
         }
     }
 
-    /// Where the pool stands for a call that has taken `call_consumed` retries of it.
+    /// The balance of a call that has taken `call_consumed` retries from the pool.
     #[must_use]
     pub fn balance(&self, call_consumed: u32) -> Balance {
         Balance {
@@ -87,10 +86,10 @@ impl SharedPool {
         }
     }
 
-    /// Adds to the total. A service that lives long calls this now and then.
+    /// Adds to the total. A long-running service calls this periodically.
     pub fn top_up(&self, units: u32) {
         let more = |total: u32| Some(total.saturating_add(units));
-        // The closure never gives up, so the update cannot fail.
+        // `more` never returns `None`, so the update cannot fail.
         let _ = self.0.total.fetch_update(ANY_ORDER, ANY_ORDER, more);
     }
 }

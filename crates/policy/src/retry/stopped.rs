@@ -1,19 +1,19 @@
-//! How a wrapped call ends when it does not succeed.
+//! The error of a wrapped call that did not succeed.
 
 use core::fmt;
 
 use crate::reason::Reason;
 use crate::verdict::Verdict;
 
-/// No further attempt is made: why, after how many, and the last error.
+/// Why a call is not tried again, after how many attempts, and the last error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stopped<E>(
-    // Boxed, so that the result of a call that succeeds stays small.
-    pub(super) Box<Facts<E>>,
+    // Boxed, so that the `Result` of a successful call stays small.
+    pub(super) Box<StoppedDetails<E>>,
 );
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Facts<E> {
+pub(super) struct StoppedDetails<E> {
     pub(super) reason: Reason,
     pub(super) attempts: u32,
     pub(super) error: Option<E>,
@@ -21,7 +21,7 @@ pub(super) struct Facts<E> {
 }
 
 impl<E> Stopped<E> {
-    /// Why.
+    /// Why no further attempt is made.
     #[must_use]
     pub fn reason(&self) -> Reason {
         self.0.reason
@@ -39,13 +39,14 @@ impl<E> Stopped<E> {
         self.0.error.as_ref()
     }
 
-    /// The same, to keep.
+    /// Takes the error of the last attempt out of this value.
     #[must_use]
     pub fn into_error(self) -> Option<E> {
         self.0.error
     }
 
-    /// The verdict that stopped it, with its arithmetic. A breaker or a cancellation gives none.
+    /// The verdict that stopped the call, with its arithmetic; `None` after a refusal by a breaker or a
+    /// cancellation.
     #[must_use]
     pub fn verdict(&self) -> Option<&Verdict> {
         self.0.verdict.as_deref()

@@ -1,4 +1,4 @@
-//! Wrapped calls, async and blocking, on a clock that only waiting moves.
+//! Wrapped calls, async and blocking, on a manual clock.
 
 use core::cell::Cell;
 use core::time::Duration;
@@ -22,7 +22,7 @@ fn fixed(attempts: u32) -> Policy {
     RetryConfig::fixed().attempts(attempts).build().unwrap()
 }
 
-/// Fails so many times, then succeeds with the number of calls.
+/// An operation that fails `times` times and then returns how often it was called.
 fn failing(times: u32) -> impl FnMut() -> Result<u32, &'static str> {
     let mut calls = 0;
     move || {
@@ -31,7 +31,7 @@ fn failing(times: u32) -> impl FnMut() -> Result<u32, &'static str> {
     }
 }
 
-/// Runs the same operation through `run` and `call`; both must end the same way.
+/// Runs the same operation through `run` and `call`, whose results must be equal.
 fn both<C, H>(
     retry: impl Fn(ManualClock) -> Retry<C, H, ManualClock>,
     failures: u32,
@@ -50,7 +50,7 @@ where
     (blocked, waits)
 }
 
-/// On a manual clock nothing is pending for long: each wait gives way once.
+/// A wait on a manual clock is pending once, so polling in a loop completes the future.
 fn now_or_never<T>(future: impl Future<Output = T>) -> T {
     let mut context = core::task::Context::from_waker(core::task::Waker::noop());
     let mut future = core::pin::pin!(future);
@@ -59,7 +59,7 @@ fn now_or_never<T>(future: impl Future<Output = T>) -> T {
             return value;
         }
     }
-    panic!("the call waits for something that never comes")
+    panic!("the call never completes")
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn time_spent_in_the_call_counts_towards_the_deadline_only() {
 }
 
 #[test]
-fn what_the_closure_calls_permanent_is_not_tried_again() {
+fn an_error_classified_as_permanent_is_not_retried() {
     let retry =
         |clock| Retry::new(Policy::DEFAULT).classify(|_: &&'static str| Failure::permanent()).clock(clock);
     let stopped = both(retry, 1).0.unwrap_err();
@@ -112,7 +112,7 @@ fn what_the_closure_calls_permanent_is_not_tried_again() {
 }
 
 #[test]
-fn a_hint_when_to_come_back_is_honoured() {
+fn a_retry_after_is_honoured() {
     let retry = |clock| {
         let retry = Retry::new(Policy::DEFAULT).clock(clock);
         retry.classify(|_: &&'static str| Failure::status(503).retry_after(Some(secs(9))))
@@ -121,7 +121,7 @@ fn a_hint_when_to_come_back_is_honoured() {
 }
 
 #[test]
-fn the_hook_sees_every_verdict_with_its_error() {
+fn the_observer_gets_every_verdict_with_its_error() {
     let seen = std::sync::Mutex::new(Vec::new());
     let note = |verdict: &Verdict, error: &&'static str| {
         seen.lock().unwrap().push(format!("{error}: {verdict}"));
@@ -155,7 +155,7 @@ fn the_seed_fixes_the_waits_and_every_call_has_its_own() {
 }
 
 #[test]
-fn threads_together_never_pass_the_pool() {
+fn threads_together_never_exceed_the_pool() {
     let pool = SharedPool::new(100, 7);
     let calls = AtomicU32::new(0);
     let retry = Retry::new(RetryConfig::fixed().attempts(50).build().unwrap())
@@ -183,7 +183,7 @@ fn threads_together_never_pass_the_pool() {
 }
 
 #[test]
-fn a_pool_counts_exactly_however_many_threads_draw_from_it() {
+fn a_pool_counts_exactly_with_many_threads() {
     for _ in 0..50 {
         let pool = SharedPool::new(1000, u32::MAX);
         let taken = AtomicU32::new(0);
@@ -202,7 +202,7 @@ fn a_pool_counts_exactly_however_many_threads_draw_from_it() {
 }
 
 #[test]
-fn a_call_that_is_held_past_its_deadline_is_not_made() {
+fn a_call_held_past_its_deadline_is_not_made() {
     let settings = BreakerSettings { failure_threshold: 1, ..BreakerSettings::DEFAULT };
     let policy = RetryConfig::fixed().attempts(5).deadline(secs(30)).build().unwrap();
     let retry = |clock: ManualClock| {
@@ -306,7 +306,7 @@ fn an_open_breaker_holds_calls_until_its_target_is_back() {
 }
 
 #[test]
-fn a_hold_has_an_end_if_one_is_set() {
+fn a_hold_ends_after_max_hold() {
     let settings =
         BreakerSettings { failure_threshold: 1, max_hold: Some(secs(10)), ..BreakerSettings::DEFAULT };
     let retry = |clock| {

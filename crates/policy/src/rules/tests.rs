@@ -1,4 +1,4 @@
-//! What `rules` promises.
+//! Tests of the rules: which rule decides, and what `retry_on` and `retry_statuses` select.
 
 use core::time::Duration;
 
@@ -89,7 +89,7 @@ fn statuses_become_transient_when_listed_or_by_rate_limit() {
 }
 
 #[test]
-fn a_listed_status_needs_no_second_permission() {
+fn a_status_in_retry_statuses_needs_no_entry_in_retry_on() {
     let rules = Rules::<()> {
         retry_on: Some(vec![RetryOn::Kind(FailureKind::Network)]),
         retry_statuses: vec![423..=423],
@@ -100,7 +100,7 @@ fn a_listed_status_needs_no_second_permission() {
 }
 
 #[test]
-fn a_rule_that_retries_honours_when_to_come_back() {
+fn a_rule_that_retries_honours_retry_after() {
     let rules =
         Rules::<()> { table: vec![Rule::new(Conditions::default(), RuleAction::Retry)], ..Rules::NONE };
     let asked = Failure::status(404).retry_after(Some(Duration::from_secs(3)));
@@ -108,7 +108,7 @@ fn a_rule_that_retries_honours_when_to_come_back() {
 }
 
 #[test]
-fn a_retried_answer_that_says_when_is_throttled() {
+fn a_retried_failure_with_a_retry_after_is_throttled() {
     let asked = |status| Failure::status(status).retry_after(Some(Duration::from_secs(3)));
     let rules = Rules::<()>::NONE;
     assert_eq!(rules.judge(&asked(503)).class, FailureClass::Throttled);
@@ -118,7 +118,7 @@ fn a_retried_answer_that_says_when_is_throttled() {
 
 #[cfg(feature = "regex")]
 #[test]
-fn patterns_look_at_the_stream_they_name() {
+fn a_pattern_matches_only_the_stream_it_names() {
     let when = Conditions { stderr: Some(Pattern::new("dead(lock|line)").unwrap()), ..Conditions::default() };
     let rules = Rules::<()> {
         table: vec![Rule::new(when, RuleAction::Skip)],

@@ -1,7 +1,7 @@
 //! `backoff` in both dialects: a name alone, or a name with its parameters.
 //!
-//! The name alone takes its first delay from `initial_delay`; the long form may carry one of its
-//! own (`delay`, `initial`), which is the same setting and must not contradict it.
+//! A name alone takes its initial delay from `initial_delay`. The long form may contain it (`delay`,
+//! `initial`), which is another spelling of the same setting and must not contradict it.
 
 use core::fmt;
 use core::time::Duration;
@@ -12,24 +12,23 @@ use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visit
 use serde::ser::Serializer;
 
 use super::duration::{DurationSeed, format_duration};
-use super::retry_config::{Shown, settle};
-use super::scalar::number;
+use super::retry_config::{ConflictText, settle};
+use super::scalar::NumberSeed;
 use crate::backoff::Backoff;
 use crate::strategy::{Parameter, ParameterValue};
 
-/// A strategy, and the initial delay if it stands inside.
-pub(super) struct Written {
+/// A strategy, and the initial delay if the long form contains it.
+pub(super) struct BackoffSetting {
     pub(super) strategy: Backoff,
     pub(super) initial: Option<Duration>,
 }
 
-pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Written, D::Error> {
+pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BackoffSetting, D::Error> {
     deserializer.deserialize_any(BackoffVisitor)
 }
 
 struct BackoffVisitor;
 
-/// The strategy with this name.
 fn named<E: de::Error>(name: &str) -> Result<Backoff, E> {
     let found = Backoff::ALL.iter().find(|known| known.name() == name);
     found.cloned().ok_or_else(|| {
@@ -38,7 +37,7 @@ fn named<E: de::Error>(name: &str) -> Result<Backoff, E> {
     })
 }
 
-/// What serde says of a word that is not in a list, for a list that it does not have as one.
+/// serde's message for an unknown word, which serde itself gives only for a static list.
 fn unknown<E: de::Error>(what: &str, word: &str, known: impl Iterator<Item = &'static str>) -> E {
     let known: Vec<_> = known.map(|known| format!("`{known}`")).collect();
     let expected = match known.as_slice() {
@@ -50,27 +49,27 @@ fn unknown<E: de::Error>(what: &str, word: &str, known: impl Iterator<Item = &'s
 }
 
 impl<'de> Visitor<'de> for BackoffVisitor {
-    type Value = Written;
+    type Value = BackoffSetting;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = Backoff::ALL.iter().map(Backoff::name).collect();
         write!(f, "a strategy ({})", names.join(", "))
     }
 
-    fn visit_str<E: de::Error>(self, name: &str) -> Result<Written, E> {
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<BackoffSetting, E> {
         let strategy = named(name)?;
         match strategy.strategy().required().next() {
             Some((_, missing)) => Err(E::custom(format_args!("`{name}` needs {missing}"))),
-            None => Ok(Written { strategy, initial: None }),
+            None => Ok(BackoffSetting { strategy, initial: None }),
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Written, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<BackoffSetting, A::Error> {
         let Some(name) = map.next_key::<Cow<'_, str>>()? else {
             return Err(de::Error::invalid_length(0, &self));
         };
         let written =
-            map.next_value_seed(Parameters { strategy: named(&name)?, initial: None, given: vec![] })?;
+            map.next_value_seed(ParametersSeed { strategy: named(&name)?, initial: None, given: vec![] })?;
         match map.next_key::<Cow<'_, str>>()? {
             None => Ok(written),
             Some(second) => {
@@ -80,29 +79,29 @@ impl<'de> Visitor<'de> for BackoffVisitor {
     }
 }
 
-/// Reads the parameters behind the name of a strategy.
-struct Parameters {
+/// Reads the parameters that follow the name of a strategy.
+struct ParametersSeed {
     strategy: Backoff,
     initial: Option<Duration>,
-    /// Those of its own that were read.
+    /// The strategy's own parameters that were read.
     given: Vec<&'static str>,
 }
 
-impl Parameters {
+impl ParametersSeed {
     fn keys(&self) -> impl Iterator<Item = &'static str> {
         let parameters = self.strategy.strategy().parameters.iter();
         parameters.map(|parameter| parameter.key)
     }
 
-    fn written<E: de::Error>(self) -> Result<Written, E> {
+    fn written<E: de::Error>(self) -> Result<BackoffSetting, E> {
         let mut required = self.strategy.strategy().required();
         match required.find(|(key, _)| !self.given.contains(key)) {
             Some((key, _)) => Err(E::missing_field(key)),
-            None => Ok(Written { strategy: self.strategy, initial: self.initial }),
+            None => Ok(BackoffSetting { strategy: self.strategy, initial: self.initial }),
         }
     }
 
-    /// Reads one of its own, which may have been read before.
+    /// Reads a parameter of the strategy itself, which may have been read before under another name.
     fn own<'de, A: MapAccess<'de>>(&mut self, of: &'static str, map: &mut A) -> Result<(), A::Error> {
         let again = self.given.contains(&of);
         self.given.push(of);
@@ -112,49 +111,49 @@ impl Parameters {
                 fill(span, again, of, map.next_value_seed(DurationSeed)?)
             }
             Some((_, ParameterValue::Factor(factor))) => {
-                fill(factor, again, of, map.next_value_seed(Number)?)
+                fill(factor, again, of, map.next_value_seed(NumberSeed)?)
             }
             Some((_, ParameterValue::Spans(spans))) => {
-                fill(spans, again, of, map.next_value_seed(Delays)?.into())
+                fill(spans, again, of, map.next_value_seed(DelaysSeed)?.into())
             }
-            None => Err(de::Error::custom(format_args!("`{of}` has no place"))),
+            None => Err(de::Error::custom(format_args!("`{of}` is not a parameter"))),
         }
     }
 }
 
-/// Puts a value in its place, unless another was given before.
-fn fill<T: Clone + PartialEq + Shown, E: de::Error>(
-    place: &mut T,
+/// Sets a parameter, unless a different value was given before.
+fn fill<T: Clone + PartialEq + ConflictText, E: de::Error>(
+    parameter: &mut T,
     again: bool,
     of: &'static str,
     value: T,
 ) -> Result<(), E> {
-    settle(&mut again.then(|| place.clone()), of, value.clone())?;
-    *place = value;
+    settle(&mut again.then(|| parameter.clone()), of, value.clone())?;
+    *parameter = value;
     Ok(())
 }
 
-impl<'de> DeserializeSeed<'de> for Parameters {
-    type Value = Written;
+impl<'de> DeserializeSeed<'de> for ParametersSeed {
+    type Value = BackoffSetting;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Written, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<BackoffSetting, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Parameters {
-    type Value = Written;
+impl<'de> Visitor<'de> for ParametersSeed {
+    type Value = BackoffSetting;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, keys) = (self.strategy.name(), self.keys().collect::<Vec<_>>());
         write!(f, "the settings of `{name}`: {}", keys.join(", "))
     }
 
-    fn visit_unit<E: de::Error>(self) -> Result<Written, E> {
+    fn visit_unit<E: de::Error>(self) -> Result<BackoffSetting, E> {
         self.written()
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Written, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<BackoffSetting, A::Error> {
         while let Some(key) = map.next_key::<Cow<'_, str>>()? {
             let mut parameters = self.strategy.strategy().parameters.iter();
             match parameters.find(|parameter| parameter.key == key) {
@@ -170,19 +169,9 @@ impl<'de> Visitor<'de> for Parameters {
     }
 }
 
-struct Number;
+struct DelaysSeed;
 
-impl<'de> DeserializeSeed<'de> for Number {
-    type Value = f64;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<f64, D::Error> {
-        number(deserializer)
-    }
-}
-
-struct Delays;
-
-impl<'de> DeserializeSeed<'de> for Delays {
+impl<'de> DeserializeSeed<'de> for DelaysSeed {
     type Value = Vec<Duration>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -190,7 +179,7 @@ impl<'de> DeserializeSeed<'de> for Delays {
     }
 }
 
-impl<'de> Visitor<'de> for Delays {
+impl<'de> Visitor<'de> for DelaysSeed {
     type Value = Vec<Duration>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -206,10 +195,10 @@ impl<'de> Visitor<'de> for Delays {
     }
 }
 
-/// The strategy as it is read back.
-pub(super) struct Canonical<'a>(pub(super) &'a Backoff);
+/// Writes a strategy in its shortest form.
+pub(super) struct BackoffText<'a>(pub(super) &'a Backoff);
 
-impl serde::Serialize for Canonical<'_> {
+impl serde::Serialize for BackoffText<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut strategy = self.0.clone();
         let name = strategy.name();

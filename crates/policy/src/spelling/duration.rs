@@ -1,7 +1,7 @@
-//! Durations as people write them: `500ms`, `30s`, `5m`, `1h30m`.
+//! Durations in text: `500ms`, `30s`, `5m`, `1h30m`.
 //!
-//! The `humantime` crate reads them. It would also take `1 second` and `2 minutes`, which the
-//! documents this language follows refuse; so do we, and say how to write it.
+//! The `humantime` crate reads them. It also accepts `1 second` and `2 minutes`, which this dialect refuses
+//! with the spelling to use instead.
 
 use core::fmt;
 use core::time::Duration;
@@ -17,7 +17,7 @@ pub struct DurationError {
 }
 
 impl DurationError {
-    /// How to write it instead.
+    /// The spelling to use instead.
     #[must_use]
     pub fn help(&self) -> &str {
         &self.help
@@ -35,7 +35,7 @@ impl std::error::Error for DurationError {}
 /// Reads a duration: a number and a unit (`ns us ms s m h d w`), or several of them.
 ///
 /// # Errors
-/// Says what was found, and how to write it.
+/// The text that was found, and the spelling to use instead.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     let refused = |help: String| Err(DurationError { value: text.chars().take(40).collect(), help });
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -48,7 +48,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     }
 }
 
-/// Whether every unit is one of ours and stands right behind its number.
+/// Whether every unit is a short one and directly follows its number.
 fn is_short(text: &str) -> bool {
     const UNITS: [&str; 12] = ["ns", "us", "µs", "ms", "s", "sec", "m", "min", "h", "hr", "d", "w"];
     let number = |c: char| c.is_ascii_digit() || c == '.';
@@ -65,7 +65,7 @@ fn is_short(text: &str) -> bool {
     true
 }
 
-/// A duration as [`parse_duration`] reads it, to the nanosecond: `1h30m`.
+/// Writes a duration as [`parse_duration`] reads it, exact to the nanosecond: `1h30m`.
 #[must_use]
 pub fn format_duration(duration: Duration) -> String {
     let (seconds, nanos) = (duration.as_secs(), u64::from(duration.subsec_nanos()));
@@ -83,7 +83,6 @@ pub fn format_duration(duration: Duration) -> String {
     if text.is_empty() { "0s".to_owned() } else { text }
 }
 
-/// Reads a duration where a value is expected.
 #[derive(Clone, Copy)]
 pub(super) struct DurationSeed;
 
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_comes_with_the_spelling_to_use() {
+    fn a_refused_duration_is_shown_with_the_spelling_to_use() {
         for (text, help) in [
             ("500", "a number needs a unit: `500ms` or `500s`"),
             ("0", "a number needs a unit: `0ms` or `0s`"),
@@ -158,7 +157,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back_exactly(nanos: u64) {
+        fn a_written_duration_is_read_back_exactly(nanos: u64) {
             let duration = Duration::from_nanos(nanos);
             prop_assert_eq!(parse_duration(&format_duration(duration)), Ok(duration));
         }

@@ -1,12 +1,11 @@
-//! The shapes a policy is written in: both dialects of `retry_config`, and `work_config`.
+//! Reads and writes policies with serde: both dialects of `retry_config`, and `work_config`.
 //!
-//! Every spelling is read here and nowhere else, and becomes one [`RetryConfig`](crate::RetryConfig).
-//! Positions are the caller's: [`RetryConfig::read`](crate::RetryConfig::read) takes one setting at
-//! a time from any deserializer, so that whoever knows where a value stands can say so.
+//! Every spelling is read here and becomes a [`RetryConfig`](crate::RetryConfig). A caller that knows the
+//! position of each value in its file can report it: [`RetryConfig::read`](crate::RetryConfig::read) takes
+//! one setting at a time, from any deserializer.
 
 mod backoff;
 mod duration;
-mod policy;
 mod retry_config;
 mod rules;
 mod scalar;

@@ -1,4 +1,8 @@
-//! `retry_config`, one setting at a time.
+//! `retry_config`, one setting at a time, and saved policies.
+//!
+//! A checked [`Policy`] is saved as the `retry_config` that describes it, with every default written out, and
+//! is restored through the same checks as one written by a person. A damaged or forged record cannot become
+//! a policy that no file could.
 
 use core::fmt;
 use core::ops::RangeInclusive;
@@ -10,16 +14,16 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::backoff;
 use super::duration::{DurationSeed, format_duration};
-use super::rules::{Matchers, RuleList, StatusText};
-use super::scalar::{Statuses, number, one, one_or_many};
+use super::rules::{RetryOnSeed, StatusText};
+use super::scalar::{NumberSeed, StatusRange, one, one_or_many};
 use crate::config::{JitterMode, RetryConfig};
 use crate::error::PolicyError;
 use crate::limits::Attempts;
+use crate::policy::Policy;
 use crate::strategy::ParameterValue;
 
 impl RetryConfig {
-    /// Every key a `retry_config` may have. `max_attempts` and `max_retries` are other spellings of
-    /// `attempts`.
+    /// All keys of a `retry_config`. `max_attempts` and `max_retries` are other spellings of `attempts`.
     pub const KEYS: &[&str] = &[
         "attempts",
         "max_attempts",
@@ -36,10 +40,10 @@ impl RetryConfig {
         "rules",
     ];
 
-    /// Takes in one setting. A second value for a setting is refused unless it is the same.
+    /// Reads one setting. A second value for a setting is refused unless it is equal.
     ///
     /// # Errors
-    /// An unknown key, a value that is none, or a contradiction; the settings read so far stay.
+    /// An unknown key, an invalid value, or a contradiction; the settings read so far stay.
     pub fn read<'de, D: Deserializer<'de>>(&mut self, key: &str, value: D) -> Result<(), D::Error> {
         let duration = DurationSeed;
         match key {
@@ -57,65 +61,67 @@ impl RetryConfig {
             "initial_delay" => settle(&mut self.initial_delay, "initial_delay", duration.deserialize(value)?),
             "max_delay" => settle(&mut self.max_delay, "max_delay", duration.deserialize(value)?),
             "jitter" => settle(&mut self.jitter, "jitter", one().deserialize(value)?),
-            "jitter_factor" => settle(&mut self.jitter_factor, "jitter_factor", number(value)?),
+            "jitter_factor" => {
+                settle(&mut self.jitter_factor, "jitter_factor", NumberSeed.deserialize(value)?)
+            }
             "retry_budget" => settle(&mut self.retry_budget, "retry_budget", duration.deserialize(value)?),
             "max_retry_after" => {
                 settle(&mut self.max_retry_after, "max_retry_after", duration.deserialize(value)?)
             }
-            "retry_on" => settle(&mut self.retry_on, "retry_on", Matchers.deserialize(value)?),
+            "retry_on" => settle(&mut self.retry_on, "retry_on", RetryOnSeed.deserialize(value)?),
             "retry_statuses" => settle(&mut self.retry_statuses, "retry_statuses", read_statuses(value)?),
-            "rules" => settle(&mut self.rules, "rules", RuleList.deserialize(value)?),
+            "rules" => settle(&mut self.rules, "rules", Vec::deserialize(value)?),
             other => Err(de::Error::unknown_field(other, Self::KEYS)),
         }
     }
 }
 
-/// Reads HTTP statuses: `429`, `500-599`, `5xx`, or a list of such.
+/// Reads HTTP statuses: `429`, `500-599`, `5xx`, or a list of these.
 ///
 /// # Errors
-/// What is not a status.
+/// The value that is not a status.
 pub fn read_statuses<'de, D: Deserializer<'de>>(value: D) -> Result<Vec<RangeInclusive<u16>>, D::Error> {
-    let listed: Vec<Statuses> = one_or_many().deserialize(value)?;
+    let listed: Vec<StatusRange> = one_or_many().deserialize(value)?;
     Ok(listed.into_iter().map(|statuses| statuses.0).collect())
 }
 
-/// A value of a setting, for the message about two that differ.
-pub(super) trait Shown {
-    fn shown(&self) -> String;
+/// How a value is shown in the message about two contradicting values.
+pub(super) trait ConflictText {
+    fn conflict_text(&self) -> String;
 }
 
-impl Shown for Duration {
-    fn shown(&self) -> String {
+impl ConflictText for Duration {
+    fn conflict_text(&self) -> String {
         format_duration(*self)
     }
 }
 
-impl Shown for f64 {
-    fn shown(&self) -> String {
+impl ConflictText for f64 {
+    fn conflict_text(&self) -> String {
         self.to_string()
     }
 }
 
-impl Shown for Attempts {
-    fn shown(&self) -> String {
+impl ConflictText for Attempts {
+    fn conflict_text(&self) -> String {
         self.retries().map_or_else(|| "unlimited".to_owned(), |retries| retries.to_string())
     }
 }
 
-impl Shown for crate::Backoff {
-    fn shown(&self) -> String {
+impl ConflictText for crate::Backoff {
+    fn conflict_text(&self) -> String {
         let mut parameters = self.clone();
-        let shown = parameters.slots().into_iter().map(|(key, slot)| match slot {
+        let conflict_text = parameters.slots().into_iter().map(|(key, slot)| match slot {
             ParameterValue::Span(span) => format!(" by {}", format_duration(*span)),
             ParameterValue::Factor(factor) => format!(" with {key} {factor}"),
             ParameterValue::Spans(spans) => format!(" with {} {key}", spans.len()),
         });
-        self.name().to_owned() + &shown.collect::<String>()
+        self.name().to_owned() + &conflict_text.collect::<String>()
     }
 }
 
-impl Shown for JitterMode {
-    fn shown(&self) -> String {
+impl ConflictText for JitterMode {
+    fn conflict_text(&self) -> String {
         match self {
             Self::Off => "false",
             Self::PlusMinus => "true",
@@ -127,28 +133,30 @@ impl Shown for JitterMode {
     }
 }
 
-impl Shown for Cow<'static, [Duration]> {
-    fn shown(&self) -> String {
+impl ConflictText for Cow<'static, [Duration]> {
+    fn conflict_text(&self) -> String {
         format!("a list of {}", self.len())
     }
 }
 
-impl<T> Shown for Vec<T> {
-    fn shown(&self) -> String {
+impl<T> ConflictText for Vec<T> {
+    fn conflict_text(&self) -> String {
         format!("a list of {}", self.len())
     }
 }
 
-/// Fills a setting, or refuses a second value that differs from the first.
-pub(super) fn settle<T: PartialEq + Shown, E: de::Error>(
+/// Sets a setting, or refuses a second value that differs from the first.
+pub(super) fn settle<T: PartialEq + ConflictText, E: de::Error>(
     slot: &mut Option<T>,
     field: &'static str,
     value: T,
 ) -> Result<(), E> {
     match slot {
-        Some(first) if *first != value => {
-            Err(E::custom(PolicyError::Conflict { field, first: first.shown(), second: value.shown() }))
-        }
+        Some(first) if *first != value => Err(E::custom(PolicyError::Conflict {
+            field,
+            first: first.conflict_text(),
+            second: value.conflict_text(),
+        })),
         _ => {
             *slot = Some(value);
             Ok(())
@@ -156,13 +164,13 @@ pub(super) fn settle<T: PartialEq + Shown, E: de::Error>(
     }
 }
 
-/// One setting of a map being read.
-pub(super) struct Setting<'a> {
-    pub(super) config: &'a mut RetryConfig,
-    pub(super) key: &'a str,
+/// Reads the value of one key of a map.
+struct SettingSeed<'a> {
+    config: &'a mut RetryConfig,
+    key: &'a str,
 }
 
-impl<'de> DeserializeSeed<'de> for Setting<'_> {
+impl<'de> DeserializeSeed<'de> for SettingSeed<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -183,7 +191,7 @@ impl<'de> Deserialize<'de> for RetryConfig {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RetryConfig, A::Error> {
                 let mut config = RetryConfig::new();
                 while let Some(key) = map.next_key::<Cow<'_, str>>()? {
-                    map.next_value_seed(Setting { config: &mut config, key: &key })?;
+                    map.next_value_seed(SettingSeed { config: &mut config, key: &key })?;
                 }
                 Ok(config)
             }
@@ -208,7 +216,7 @@ impl RetryConfig {
             None => {}
         }
         if let Some(strategy) = &self.backoff {
-            map.serialize_entry("backoff", &backoff::Canonical(strategy))?;
+            map.serialize_entry("backoff", &backoff::BackoffText(strategy))?;
         }
         for (key, duration) in [
             ("initial_delay", self.initial_delay),
@@ -223,7 +231,7 @@ impl RetryConfig {
         match self.jitter {
             Some(JitterMode::Off) => map.serialize_entry("jitter", &false)?,
             Some(JitterMode::PlusMinus) => map.serialize_entry("jitter", &true)?,
-            Some(mode) => map.serialize_entry("jitter", &mode.shown())?,
+            Some(mode) => map.serialize_entry("jitter", &mode.conflict_text())?,
             None => {}
         }
         if let Some(factor) = self.jitter_factor {
@@ -240,5 +248,49 @@ impl RetryConfig {
             map.serialize_entry("rules", rules)?;
         }
         Ok(())
+    }
+}
+
+impl Serialize for Policy {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let config = RetryConfig::from(self);
+        let mut map = serializer.serialize_map(None)?;
+        config.write(&mut map)?;
+        if let Some(deadline) = self.terms.limits.deadline {
+            map.serialize_entry("deadline", &format_duration(deadline))?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Policy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(PolicyVisitor)
+    }
+}
+
+struct PolicyVisitor;
+
+impl<'de> Visitor<'de> for PolicyVisitor {
+    type Value = Policy;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a saved policy")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Policy, A::Error> {
+        let mut config = RetryConfig::new();
+        while let Some(key) = map.next_key::<Cow<'_, str>>()? {
+            // Not a key of `retry_config`: in a workflow the deadline belongs to the item or the job.
+            if key == "deadline" {
+                if config.deadline.is_some() {
+                    return Err(de::Error::duplicate_field("deadline"));
+                }
+                config.deadline = Some(map.next_value_seed(DurationSeed)?);
+            } else {
+                map.next_value_seed(SettingSeed { config: &mut config, key: &key })?;
+            }
+        }
+        config.build().map_err(de::Error::custom)
     }
 }

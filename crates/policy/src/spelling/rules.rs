@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::scalar::{Scalar, Signal, Statuses, one_or_many, word_of};
+use super::scalar::{Scalar, SignalNumber, StatusRange, one_or_many, word_of};
 use crate::config::RetryConfig;
 use crate::failure::FailureClass;
 use crate::kind::FailureKind;
@@ -18,19 +18,8 @@ use crate::rules::{ClassName, Conditions, RetryOn, Rule, RuleAction};
 const RULE_KEYS: &[&str] =
     &["exit_code", "signal", "status", "class", "stderr", "output", "then", "retry_config"];
 
-/// Reads the table of rules.
-pub(super) struct RuleList;
-
-/// Reads the list behind `retry_on`.
-pub(super) struct Matchers;
-
-impl<'de> DeserializeSeed<'de> for RuleList {
-    type Value = Vec<Rule<RetryConfig>>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        Vec::deserialize(deserializer)
-    }
-}
+/// Reads the list of `retry_on`.
+pub(super) struct RetryOnSeed;
 
 impl<'de> Deserialize<'de> for Rule<RetryConfig> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -62,11 +51,11 @@ impl<'de> Visitor<'de> for RuleVisitor {
             match key {
                 "exit_code" => when.exit_codes = map.next_value_seed(one_or_many())?,
                 "signal" => {
-                    let signals: Vec<Signal> = map.next_value_seed(one_or_many())?;
+                    let signals: Vec<SignalNumber> = map.next_value_seed(one_or_many())?;
                     when.signals = signals.into_iter().map(|signal| signal.0).collect();
                 }
                 "status" => {
-                    let statuses: Vec<Statuses> = map.next_value_seed(one_or_many())?;
+                    let statuses: Vec<StatusRange> = map.next_value_seed(one_or_many())?;
                     when.statuses = statuses.into_iter().map(|status| status.0).collect();
                 }
                 "class" => when.classes = map.next_value_seed(one_or_many())?,
@@ -83,12 +72,12 @@ impl<'de> Visitor<'de> for RuleVisitor {
             ("class", when.classes.len()),
         ];
         if let Some((key, _)) = lists.iter().find(|(key, len)| *len == 0 && seen.contains(key)) {
-            // It would be met by everything, the opposite of what it looks like.
-            return Err(de::Error::custom(format_args!("`{key}` lists nothing")));
+            // An empty condition holds for every failure, the opposite of what it looks like.
+            return Err(de::Error::custom(format_args!("`{key}` is an empty list")));
         }
         let then = then.ok_or_else(|| de::Error::missing_field("then"))?;
         if terms.is_some() && then != RuleAction::Retry {
-            return Err(de::Error::custom("a rule's `retry_config` goes with `then: retry` only"));
+            return Err(de::Error::custom("a rule's `retry_config` is only allowed with `then: retry`"));
         }
         Ok(Rule { when, then, terms: terms.map(Box::new) })
     }
@@ -154,7 +143,7 @@ fn kind(word: &str) -> Option<FailureKind> {
     FailureKind::ALL.into_iter().find(|kind| kind.word() == word)
 }
 
-impl<'de> DeserializeSeed<'de> for Matchers {
+impl<'de> DeserializeSeed<'de> for RetryOnSeed {
     type Value = Vec<RetryOn>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -162,7 +151,7 @@ impl<'de> DeserializeSeed<'de> for Matchers {
     }
 }
 
-impl<'de> Visitor<'de> for Matchers {
+impl<'de> Visitor<'de> for RetryOnSeed {
     type Value = Vec<RetryOn>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -171,16 +160,16 @@ impl<'de> Visitor<'de> for Matchers {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
         let mut entries = Vec::new();
-        while let Some(entry) = list.next_element_seed(Matcher)? {
+        while let Some(entry) = list.next_element_seed(RetryOnEntrySeed)? {
             entries.push(entry);
         }
         Ok(entries)
     }
 }
 
-struct Matcher;
+struct RetryOnEntrySeed;
 
-impl<'de> DeserializeSeed<'de> for Matcher {
+impl<'de> DeserializeSeed<'de> for RetryOnEntrySeed {
     type Value = RetryOn;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<RetryOn, D::Error> {
@@ -188,7 +177,7 @@ impl<'de> DeserializeSeed<'de> for Matcher {
     }
 }
 
-impl<'de> Visitor<'de> for Matcher {
+impl<'de> Visitor<'de> for RetryOnEntrySeed {
     type Value = RetryOn;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -242,7 +231,7 @@ impl Serialize for Pattern {
     }
 }
 
-/// Statuses as they are read back.
+/// Writes a range of statuses as it is read.
 pub(super) struct StatusText<'a>(pub(super) &'a RangeInclusive<u16>);
 
 impl Serialize for StatusText<'_> {

@@ -1,7 +1,7 @@
-//! The small values of a `retry_config`: a number or a word, one thing or a list of them.
+//! The scalar values of a `retry_config`: a number or a word, alone or in a list.
 //!
-//! Visitors are written out instead of derived: a derived untagged enum would answer every mistake
-//! with "did not match any variant".
+//! The visitors are written by hand, because a derived untagged enum answers every mistake with "did not
+//! match any variant".
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -11,12 +11,11 @@ use serde::Deserializer;
 use serde::de::{self, DeserializeSeed, IntoDeserializer, SeqAccess, Visitor};
 
 use crate::config::JitterMode;
+use crate::failure::signal_number;
 use crate::limits::Attempts;
-use crate::signal::signal_number;
 
-/// A value that is read from a scalar.
 pub(super) trait Scalar: Sized {
-    /// What is accepted, for the message.
+    /// What is accepted, for error messages.
     const ACCEPTED: &'static str;
 
     fn from_number(_number: i64) -> Option<Self> {
@@ -32,21 +31,20 @@ pub(super) trait Scalar: Sized {
     }
 }
 
-/// Reads one scalar.
-pub(super) struct One<T>(PhantomData<T>);
+pub(super) struct OneScalar<T>(PhantomData<T>);
 
 /// Reads one scalar, or a list of them.
 pub(super) struct OneOrMany<T>(PhantomData<T>);
 
-pub(super) const fn one<T>() -> One<T> {
-    One(PhantomData)
+pub(super) const fn one<T>() -> OneScalar<T> {
+    OneScalar(PhantomData)
 }
 
 pub(super) const fn one_or_many<T>() -> OneOrMany<T> {
     OneOrMany(PhantomData)
 }
 
-impl<'de, T: Scalar> DeserializeSeed<'de> for One<T> {
+impl<'de, T: Scalar> DeserializeSeed<'de> for OneScalar<T> {
     type Value = T;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
@@ -59,7 +57,7 @@ fn accepted<T: Scalar, E: de::Error>(value: Option<T>, given: &dyn fmt::Display)
     value.ok_or_else(refused)
 }
 
-impl<T: Scalar> Visitor<'_> for One<T> {
+impl<T: Scalar> Visitor<'_> for OneScalar<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -100,7 +98,7 @@ impl<'de, T: Scalar> Visitor<'de> for OneOrMany<T> {
     type Value = Vec<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, or a list of such", T::ACCEPTED)
+        write!(f, "{}, or a list of these", T::ACCEPTED)
     }
 
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<Vec<T>, E> {
@@ -124,34 +122,40 @@ impl<'de, T: Scalar> Visitor<'de> for OneOrMany<T> {
     }
 }
 
-/// Reads a finite or infinite number, written with or without a point.
-pub(super) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    struct Number;
-    impl Visitor<'_> for Number {
-        type Value = f64;
+/// Reads a number, with or without a decimal point. A factor of 2^53 or more is past any cap, so its last
+/// digits do not matter.
+pub(super) struct NumberSeed;
 
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a number")
-        }
+impl<'de> DeserializeSeed<'de> for NumberSeed {
+    type Value = f64;
 
-        fn visit_f64<E: de::Error>(self, number: f64) -> Result<f64, E> {
-            Ok(number)
-        }
-
-        #[expect(clippy::cast_precision_loss, reason = "a factor of 2^53 is past any cap")]
-        fn visit_u64<E: de::Error>(self, number: u64) -> Result<f64, E> {
-            Ok(number as f64)
-        }
-
-        #[expect(clippy::cast_precision_loss, reason = "a factor of 2^53 is past any cap")]
-        fn visit_i64<E: de::Error>(self, number: i64) -> Result<f64, E> {
-            Ok(number as f64)
-        }
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<f64, D::Error> {
+        deserializer.deserialize_any(self)
     }
-    deserializer.deserialize_any(Number)
 }
 
-/// Reads the words of an enum that serde was derived for.
+#[expect(clippy::cast_precision_loss, reason = "the last digits of a large factor do not matter")]
+impl Visitor<'_> for NumberSeed {
+    type Value = f64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number")
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<f64, E> {
+        Ok(number)
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<f64, E> {
+        Ok(number as f64)
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<f64, E> {
+        Ok(number as f64)
+    }
+}
+
+/// Reads a word as a variant of an enum with a derived `Deserialize`.
 pub(super) fn word_of<T: de::DeserializeOwned>(word: &str) -> Option<T> {
     let deserializer: de::value::StrDeserializer<'_, de::value::Error> = word.into_deserializer();
     T::deserialize(deserializer).ok()
@@ -186,7 +190,6 @@ impl Scalar for JitterMode {
     }
 }
 
-/// An exit code.
 impl Scalar for i32 {
     const ACCEPTED: &'static str = "an exit code from 0 to 255";
 
@@ -196,9 +199,9 @@ impl Scalar for i32 {
 }
 
 /// A signal, by number or name.
-pub(super) struct Signal(pub(super) i32);
+pub(super) struct SignalNumber(pub(super) i32);
 
-impl Scalar for Signal {
+impl Scalar for SignalNumber {
     const ACCEPTED: &'static str = "a signal: a number from 1 to 64, or a name such as `TERM`";
 
     fn from_number(number: i64) -> Option<Self> {
@@ -212,9 +215,9 @@ impl Scalar for Signal {
 }
 
 /// HTTP statuses: `429`, `500-599` or `5xx`.
-pub(super) struct Statuses(pub(super) RangeInclusive<u16>);
+pub(super) struct StatusRange(pub(super) RangeInclusive<u16>);
 
-impl Scalar for Statuses {
+impl Scalar for StatusRange {
     const ACCEPTED: &'static str = "an HTTP status such as `429`, `500-599` or `5xx`";
 
     fn from_number(number: i64) -> Option<Self> {

@@ -1,5 +1,5 @@
-//! What a page may say, and what it then means. JSON is YAML's smaller sibling: what serde reads
-//! from one it reads from the other.
+//! Tests of every spelling of a policy. They use JSON: serde reads YAML through the same visitors.
+
 use core::time::Duration;
 
 use super::*;
@@ -57,7 +57,7 @@ fn both_dialects_mean_the_same() {
 }
 
 #[test]
-fn the_worked_numbers_of_the_documents_come_out() {
+fn the_worked_examples_of_the_guide_are_exact() {
     assert_eq!(seconds(r#"{"backoff": "fixed", "initial_delay": "2s"}"#, 3), [2, 2, 2]);
     let linear = r#"{"backoff": {"linear": {"increment": "2s"}}, "initial_delay": "1s"}"#;
     assert_eq!(seconds(linear, 3), [1, 3, 5]);
@@ -110,12 +110,12 @@ fn a_wrong_value_says_what_is_accepted() {
         (r#"{"initial_delay": 500}"#, "`500` is not a duration; a number needs a unit: `500ms` or `500s`"),
         (r#"{"initial_delay": "1 second"}"#, "`1 second` is not a duration; write `1s`"),
         (r#"{"jitter": "some"}"#, "`some` is not `true`, `false`, `full`, `equal` or `decorrelated`"),
-        (r#"{"jitter_factor": 1.5}"#, "`jitter_factor` is 1.5; accepted is a number from 0 to 1"),
+        (r#"{"jitter_factor": 1.5}"#, "`jitter_factor` is 1.5; it must be a number from 0 to 1"),
         (r#"{"backoff": "quadratic"}"#, "unknown variant `quadratic`, expected one of `fixed`"),
         (r#"{"backoff": "linear"}"#, "`linear` needs its step"),
         (
             r#"{"backoff": {"exponential": {"base": 0.5}}}"#,
-            "`base` is 0.5; accepted is a number of at least 1",
+            "`base` is 0.5; it must be a number of at least 1",
         ),
         (r#"{"backoff": {"fibonacci": {"base": 2}}}"#, "unknown field `base`, expected `initial`"),
         (r#"{"backoff": {"custom": {"delays": ["1s", 5]}}}"#, "`5` is not a duration"),
@@ -125,11 +125,11 @@ fn a_wrong_value_says_what_is_accepted() {
         (r#"{"rules": [{"exit_code": 256, "then": "stop"}]}"#, "`256` is not an exit code from 0 to 255"),
         (r#"{"rules": [{"signal": "FOO", "then": "stop"}]}"#, "`FOO` is not a signal"),
         (r#"{"rules": [{"class": "odd", "then": "stop"}]}"#, "`odd` is not a class of failures"),
-        (r#"{"rules": [{"exit_code": [], "then": "stop"}]}"#, "`exit_code` lists nothing"),
+        (r#"{"rules": [{"exit_code": [], "then": "stop"}]}"#, "`exit_code` is an empty list"),
         (r#"{"rules": [{"then": "stop", "then": "retry"}]}"#, "duplicate field `then`"),
         (
             r#"{"rules": [{"then": "stop", "retry_config": {}}]}"#,
-            "a rule's `retry_config` goes with `then: retry` only",
+            "a rule's `retry_config` is only allowed with `then: retry`",
         ),
     ] {
         let said = refused(json);
@@ -198,14 +198,14 @@ fn an_impossible_work_config_is_refused_by_name() {
         let config: WorkConfig = serde_json::from_str(json).unwrap();
         config.retry_config(&WorkDefaults::DEFAULT).unwrap_err().to_string()
     };
-    assert_eq!(refused(r#"{"backoff": -1}"#), "`backoff` is -1; accepted is a number of milliseconds from 0");
+    assert_eq!(refused(r#"{"backoff": -1}"#), "`backoff` is -1; it must be a number of milliseconds from 0");
     assert_eq!(
         refused(r#"{"backoff": 100, "max_backoff": 99}"#),
-        "`max_backoff` is 99; accepted is a number that is not below `backoff`"
+        "`max_backoff` is 99; it must be a number that is not below `backoff`"
     );
     assert_eq!(
         refused(r#"{"max_retries": -2}"#),
-        "`max_retries` is -2; accepted is a number from 0, or -1 for unlimited"
+        "`max_retries` is -2; it must be a number from 0, or -1 for unlimited"
     );
     let unknown = serde_json::from_str::<WorkConfig>(r#"{"backoff_type": "cubic"}"#);
     assert!(unknown.unwrap_err().to_string().contains("`cubic`"));

@@ -1,4 +1,4 @@
-//! `work_config`, the dialect of HTTP flows: milliseconds, and −1 for "unlimited".
+//! `work_config`, the dialect of HTTP flows: delays in milliseconds, and −1 for unlimited retries.
 
 use core::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::limits::Attempts;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WorkConfig {
-    /// Retries after the first attempt; −1 is any number. Absent is none.
+    /// Retries after the first attempt; −1 is unlimited, absent is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<i64>,
     /// The first delay, in milliseconds.
@@ -25,7 +25,7 @@ pub struct WorkConfig {
     /// How the delay grows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backoff_type: Option<BackoffType>,
-    /// How many items run at a time. Not a retry setting; it stands here in this dialect.
+    /// How many items run at a time: not a retry setting, but this dialect has it here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallelism: Option<u32>,
 }
@@ -34,22 +34,22 @@ pub struct WorkConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BackoffType {
-    /// Not at all.
+    /// Every delay is the first one.
     Fixed,
-    /// By the first delay.
+    /// Each delay is longer by the first one.
     Linear,
-    /// It doubles.
+    /// Each delay is twice the one before.
     Exponential,
 }
 
-/// What the engine uses where a step says nothing.
+/// The engine's defaults for settings that a step omits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkDefaults {
     /// Retries of a step without any `work_config`.
     pub max_retries: Attempts,
-    /// The first delay.
+    /// The first delay of a step that sets none.
     pub backoff: Duration,
-    /// The cap.
+    /// The cap of a step that sets none.
     pub max_backoff: Duration,
     /// How the delay grows.
     pub backoff_type: BackoffType,
@@ -78,10 +78,10 @@ impl Default for WorkDefaults {
 }
 
 impl WorkConfig {
-    /// The same settings in the one form everything else uses.
+    /// Converts these settings to a [`RetryConfig`].
     ///
     /// # Errors
-    /// A negative number (but −1 for `max_retries`), or a cap below the first delay.
+    /// A negative number (except −1 for `max_retries`), or a cap below the first delay.
     pub fn retry_config(&self, defaults: &WorkDefaults) -> Result<RetryConfig, PolicyError> {
         let attempts = match self.max_retries.unwrap_or(0) {
             -1 => Attempts::Unlimited,
@@ -91,7 +91,7 @@ impl WorkConfig {
             ),
         };
         let backoff = millis("backoff", self.backoff)?;
-        // Where an integer has no "absent", 0 stands for it: a cap of nothing would be a hot loop.
+        // Some clients send 0 for an absent integer. A cap of 0 would be a hot loop.
         let max_backoff = millis("max_backoff", self.max_backoff.filter(|cap| *cap != 0))?;
         if let (Some(first), Some(cap)) = (backoff, max_backoff)
             && cap < first

@@ -1,4 +1,4 @@
-//! What `verdict` promises.
+//! Tests of the verdict: the order of its checks, its arithmetic, its sentences.
 
 use proptest::prelude::*;
 
@@ -82,7 +82,7 @@ fn the_first_check_that_refuses_is_the_reason() {
 }
 
 #[test]
-fn a_server_that_says_when_is_not_visited_earlier_and_is_charged_for() {
+fn a_retry_after_delays_the_retry_and_is_charged_to_the_budget() {
     let config = fixed(3).retry_budget(secs(20)).build().unwrap();
     let failure = Failure::status(503).retry_after(Some(secs(7)));
     let given = verdict(&config, &RetryState::default(), &failure, NOW);
@@ -95,7 +95,7 @@ fn a_server_that_says_when_is_not_visited_earlier_and_is_charged_for() {
 }
 
 #[test]
-fn the_matching_rule_sets_the_terms_and_the_counters_stay_the_commands() {
+fn the_matching_rule_sets_the_terms_and_the_command_keeps_its_counters() {
     let busy = Conditions { exit_codes: vec![75], ..Conditions::default() };
     let own = RetryConfig::new().attempts(10).initial_delay(secs(20));
     let policy = fixed(2).rules([Rule::retry(busy, own)]).build().unwrap();
@@ -108,7 +108,7 @@ fn the_matching_rule_sets_the_terms_and_the_counters_stay_the_commands() {
 }
 
 #[test]
-fn a_rule_says_what_becomes_of_the_item() {
+fn a_rule_decides_what_happens_to_the_item() {
     let on = |then| {
         let policy = fixed(3).rules([Rule::new(Conditions::default(), then)]).build();
         verdict(&policy.unwrap(), &RetryState::default(), &Failure::transient(), NOW).decision
@@ -170,7 +170,7 @@ fn any_config() -> impl Strategy<Value = RetryConfig> {
 
 proptest! {
     #[test]
-    fn no_sequence_of_failures_passes_the_attempts_or_the_budget(
+    fn no_sequence_of_failures_exceeds_the_attempts_or_the_budget(
         config in any_config(),
         seed: u64,
         deadline in prop::option::of(0_u64..100_000),
@@ -191,7 +191,7 @@ proptest! {
             prop_assert_eq!(given, verdict(&policy, &state, &failure, now));
             match given.decision {
                 Decision::Retry { at, wait } => {
-                    // A limit that has refused goes on refusing, but for a shorter Retry-After.
+                    // A limit that refused once keeps refusing, except after a shorter Retry-After.
                     prop_assert!(!stopped || asked.is_some() || deadline.is_some() || limits.retry_budget.is_some());
                     prop_assert!(wait >= asked.unwrap_or_default());
                     prop_assert_eq!(at, now.after(wait));

@@ -1,82 +1,82 @@
-//! One wrapped call from its first attempt to its end, without the waiting.
+//! The state of one wrapped call, from its first attempt to its end, without the waiting.
 //!
-//! Both ways of waiting drive this: ask before an attempt, tell what came of it, wait as told. The
-//! decisions themselves are the crate's verdict and breaker.
+//! `Retry::run` and `Retry::call` share it: they ask [`CallState::start_attempt`] before an attempt, report
+//! a failure to [`CallState::failed`], and wait for as long as either returns. Decisions are left to
+//! [`verdict`] and the breaker.
 
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 
 use super::builder::{Classify, Observe, Retry};
-use super::shared_breaker::{Pass, SharedBreaker};
-use super::stopped::{Facts, Stopped};
+use super::shared_breaker::{BreakerPass, SharedBreaker};
+use super::stopped::{Stopped, StoppedDetails};
 use crate::breaker::{Admission, Health};
 use crate::draw::Draws;
 use crate::reason::Reason;
 use crate::timestamp::{Timestamp, nanos};
 use crate::verdict::{Decision, RetryState, Verdict, verdict};
 
-/// Where one call stands.
 #[derive(Debug)]
-pub(super) struct Trial {
+pub(super) struct CallState {
     attempts: u32,
     state: RetryState,
     pool_consumed: u32,
     held_since: Option<Timestamp>,
-    /// How often the breaker was asked again.
-    looks: u32,
-    /// Whether this call has draws of its own.
-    numbered: bool,
+    /// How often the breaker was asked again while the call was held.
+    breaker_polls: u32,
+    /// Whether `state.draws` has been set; a call that never fails needs none.
+    has_draws: bool,
 }
 
 /// Whether an attempt may start.
-pub(super) enum Gate<'r> {
-    Go(Option<Pass<'r>>),
-    /// Ask again after this long.
+pub(super) enum StartDecision<'r> {
+    Start(Option<BreakerPass<'r>>),
+    /// The caller waits this long and asks again.
     Wait(Duration),
     Stop(Reason),
 }
 
-impl Trial {
+impl CallState {
     pub(super) fn start(deadline: Option<Timestamp>) -> Self {
         Self {
             attempts: 0,
             state: RetryState { deadline, ..RetryState::default() },
             pool_consumed: 0,
             held_since: None,
-            looks: 0,
-            numbered: false,
+            breaker_polls: 0,
+            has_draws: false,
         }
     }
 
-    /// A trial whose first attempt was made without asking.
+    /// The state of a call whose first attempt was made without a check.
     pub(super) fn after_first() -> Self {
         Self { attempts: 1, ..Self::start(None) }
     }
 
-    pub(super) fn gate<'r, C, H, K>(
+    pub(super) fn start_attempt<'r, C, H, K>(
         &mut self,
         retry: &'r Retry<C, H, K>,
         now: impl Fn() -> Timestamp,
-    ) -> Gate<'r> {
+    ) -> StartDecision<'r> {
         if is_cancelled(retry) {
-            return Gate::Stop(Reason::Cancelled);
+            return StartDecision::Stop(Reason::Cancelled);
         }
         let Some(breaker) = &retry.breaker else {
             self.attempts = self.attempts.saturating_add(1);
-            return Gate::Go(None);
+            return StartDecision::Start(None);
         };
-        // Whoever was held may have been held past the deadline.
+        // A hold may have lasted past the deadline.
         let late = |deadline| self.held_since.is_some() && now() > deadline;
         if self.state.deadline.is_some_and(late) {
-            return Gate::Stop(Reason::Deadline);
+            return StartDecision::Stop(Reason::Deadline);
         }
         match breaker.admit(&now) {
             Admission::Go(ticket) => {
                 self.attempts = self.attempts.saturating_add(1);
                 self.held_since = None;
-                Gate::Go(Some(Pass::new(breaker, ticket)))
+                StartDecision::Start(Some(BreakerPass::new(breaker, ticket)))
             }
-            Admission::Refused => Gate::Stop(Reason::CircuitOpen),
+            Admission::Refused => StartDecision::Stop(Reason::CircuitOpen),
             Admission::Held { until } => self.hold(retry, breaker, until, now()),
         }
     }
@@ -87,46 +87,46 @@ impl Trial {
         breaker: &SharedBreaker,
         until: Option<Timestamp>,
         now: Timestamp,
-    ) -> Gate<'static> {
+    ) -> StartDecision<'static> {
         let settings = breaker.settings();
         let since = *self.held_since.get_or_insert(now);
         let most = settings.max_hold.map(|most| since.after(most));
         if most.is_some_and(|most| now >= most) {
-            return Gate::Stop(Reason::CircuitOpen);
+            return StartDecision::Stop(Reason::CircuitOpen);
         }
         let due = until.unwrap_or(now);
         if self.state.deadline.is_some_and(|deadline| due > deadline) {
-            return Gate::Stop(Reason::Deadline);
+            return StartDecision::Stop(Reason::Deadline);
         }
-        // While a probe is under way nobody knows how long it takes, so the breaker is asked again
-        // now and then; each call at a time of its own, so that they are not all released at once.
+        // How long a running probe takes is unknown, so each held call asks the breaker again from time
+        // to time, after a jittered pause: the calls must not all start at once.
         let pause = settings.recovery_timeout.checked_div(16).unwrap_or_default();
-        let pause = nanos(pause.clamp(SHORTEST_LOOK, LONGEST_LOOK));
-        self.looks = self.looks.saturating_add(1);
-        let offset = self.draws(retry).between(self.looks, pause / 2, pause);
+        let pause = nanos(pause.clamp(SHORTEST_POLL, LONGEST_POLL));
+        self.breaker_polls = self.breaker_polls.saturating_add(1);
+        let offset = self.draws(retry).between(self.breaker_polls, pause / 2, pause);
         let next = due.after(Duration::from_nanos(offset));
         let next = most.map_or(next, |most| next.min(most));
-        Gate::Wait(next.since(now).max(SHORTEST_LOOK))
+        StartDecision::Wait(next.since(now).max(SHORTEST_POLL))
     }
 
-    /// The draws of this call: those of the next number, the first time they are needed.
+    /// The draws of this call. The first request takes the next call number.
     fn draws<C, H, K>(&mut self, retry: &Retry<C, H, K>) -> Draws {
-        if !self.numbered {
+        if !self.has_draws {
             let call = retry.failed_calls.fetch_add(1, Ordering::Relaxed);
             self.state.draws = retry.seed.draws(call, 0, 1);
-            self.numbered = true;
+            self.has_draws = true;
         }
         self.state.draws
     }
 
-    /// Takes in a failed attempt: how long to wait before the next, or why there is none.
+    /// Records a failed attempt and returns how long to wait before the next one, or why there is none.
     pub(super) fn failed<C, H, K, E>(
         &mut self,
         retry: &Retry<C, H, K>,
         error: &E,
-        pass: Option<Pass<'_>>,
+        pass: Option<BreakerPass<'_>>,
         now: Timestamp,
-    ) -> Result<Duration, End>
+    ) -> Result<Duration, StopCause>
     where
         C: Classify<E>,
         H: Observe<E>,
@@ -134,7 +134,7 @@ impl Trial {
         self.draws(retry);
         let failure = retry.classify.classify(error);
         if is_cancelled(retry) {
-            return Err(End::bare(Reason::Cancelled));
+            return Err(StopCause::without_verdict(Reason::Cancelled));
         }
         let given = self.verdict(retry, &failure, now);
         if let Some(pass) = pass {
@@ -150,12 +150,12 @@ impl Trial {
                 }
                 Ok(Duration::ZERO)
             }
-            Decision::Stop { reason, .. } => Err(End { reason, verdict: Some(Box::new(given)) }),
+            Decision::Stop { reason, .. } => Err(StopCause { reason, verdict: Some(Box::new(given)) }),
         }
     }
 
-    /// The verdict, and the pool charged if it says so. When another call takes the last unit in
-    /// between, the question is asked again with what is then left.
+    /// Computes the verdict and charges the pool for a retry. If another call takes the last unit in
+    /// between, the verdict is computed again with the new balance.
     fn verdict<C, H, K>(
         &mut self,
         retry: &Retry<C, H, K>,
@@ -167,7 +167,7 @@ impl Trial {
             self.state.pool = pool.map(|pool| pool.balance(self.pool_consumed));
             let mut given = verdict(&retry.policy, &self.state, failure, now);
             if given.decision == Decision::Hold && retry.breaker.is_none() {
-                // A rule that holds needs a breaker to hold with; without one it can only stop.
+                // `hold` needs a breaker; without one the rule can only stop.
                 given.decision =
                     Decision::Stop { reason: Reason::Rule, then: crate::rules::RuleAction::Stop };
             }
@@ -181,8 +181,13 @@ impl Trial {
         }
     }
 
-    pub(super) fn stopped<E>(&self, end: End, error: Option<E>) -> Stopped<E> {
-        Stopped(Box::new(Facts { reason: end.reason, attempts: self.attempts, error, verdict: end.verdict }))
+    pub(super) fn stopped<E>(&self, end: StopCause, error: Option<E>) -> Stopped<E> {
+        Stopped(Box::new(StoppedDetails {
+            reason: end.reason,
+            attempts: self.attempts,
+            error,
+            verdict: end.verdict,
+        }))
     }
 }
 
@@ -191,18 +196,18 @@ fn is_cancelled<C, H, K>(retry: &Retry<C, H, K>) -> bool {
     cancel.is_some_and(super::CancelToken::is_cancelled)
 }
 
-/// Why a call ends, and the verdict that ended it, if it was one.
+/// Why a call ends without success; a breaker or a cancellation has no verdict.
 #[derive(Debug)]
-pub(super) struct End {
+pub(super) struct StopCause {
     reason: Reason,
     verdict: Option<Box<Verdict>>,
 }
 
-impl End {
-    pub(super) const fn bare(reason: Reason) -> Self {
+impl StopCause {
+    pub(super) const fn without_verdict(reason: Reason) -> Self {
         Self { reason, verdict: None }
     }
 }
 
-const SHORTEST_LOOK: Duration = Duration::from_millis(1);
-const LONGEST_LOOK: Duration = Duration::from_secs(1);
+const SHORTEST_POLL: Duration = Duration::from_millis(1);
+const LONGEST_POLL: Duration = Duration::from_secs(1);
