@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 
 use undaunted_store::{AggregateId, Append, Epoch, SqliteStore, Store, Version};
 
-type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
+type MeasureResult = Result<(), Box<dyn Error + Send + Sync>>;
 
 const RECORD: usize = 60;
 
-fn main() -> Outcome {
+fn main() -> MeasureResult {
     let folder = std::env::args_os().nth(1).map(PathBuf::from);
     let folder = folder.unwrap_or_else(|| std::env::temp_dir().join("undaunted-measure"));
     println!("{}, records of {RECORD} bytes", folder.display());
@@ -41,24 +41,24 @@ fn main() -> Outcome {
 }
 
 /// What the disk can do, to compare with.
-fn raw(folder: &Path) -> Outcome {
+fn raw(folder: &Path) -> MeasureResult {
     use std::io::Write as _;
     std::fs::create_dir_all(folder)?;
     let path = folder.join("raw");
     let mut file = std::fs::File::create(&path)?;
     let mut count = 0_u32;
-    let clock = Clock::start();
-    while clock.began.elapsed() < Duration::from_secs(1) {
+    let watch = Stopwatch::start();
+    while watch.began.elapsed() < Duration::from_secs(1) {
         file.write_all(&[7; RECORD])?;
         file.sync_data()?;
         count = count.saturating_add(1);
     }
-    clock.say("a file: append and sync", count);
+    watch.say("a file: append and sync", count);
     std::fs::remove_file(path)?;
     Ok(())
 }
 
-fn fresh(folder: &Path, measure: impl FnOnce(&SqliteStore) -> Outcome) -> Outcome {
+fn fresh(folder: &Path, measure: impl FnOnce(&SqliteStore) -> MeasureResult) -> MeasureResult {
     let path = folder.join("store");
     let _ = std::fs::remove_dir_all(&path);
     measure(&SqliteStore::open(&path)?)
@@ -73,13 +73,13 @@ fn append(id: &str, at: Version, records: usize) -> Append {
 
 /// Threads that each wait for every append.
 fn alone(store: &SqliteStore, threads: u32) {
-    let clock = Clock::start();
+    let watch = Stopwatch::start();
     let counts = thread::scope(|scope| {
         let handles: Vec<_> = (0..threads)
             .map(|thread| {
                 scope.spawn(move || {
                     let (id, mut at) = (thread.to_string(), Version::EMPTY);
-                    while clock.began.elapsed() < Duration::from_secs(2) {
+                    while watch.began.elapsed() < Duration::from_secs(2) {
                         if store.append(vec![append(&id, at, 1)]).is_err() {
                             break;
                         }
@@ -92,16 +92,16 @@ fn alone(store: &SqliteStore, threads: u32) {
         let counts = handles.into_iter().map(|handle| handle.join().unwrap_or(0));
         counts.fold(0_u32, u32::saturating_add)
     });
-    clock.say(&format!("{threads} threads, each waits: appends"), counts);
+    watch.say(&format!("{threads} threads, each waits: appends"), counts);
 }
 
 /// One thread with many appends under way, to one job.
-fn in_flight(store: &SqliteStore, most: usize, records: usize) -> Outcome {
+fn in_flight(store: &SqliteStore, most: usize, records: usize) -> MeasureResult {
     let (tell, told) = mpsc::channel();
-    let clock = Clock::start();
+    let watch = Stopwatch::start();
     let (mut at, mut under_way, mut done) = (Version::EMPTY, 0_usize, 0_u32);
-    while clock.began.elapsed() < Duration::from_secs(2) || under_way > 0 {
-        while under_way < most && clock.began.elapsed() < Duration::from_secs(2) {
+    while watch.began.elapsed() < Duration::from_secs(2) || under_way > 0 {
+        while under_way < most && watch.began.elapsed() < Duration::from_secs(2) {
             let tell = tell.clone();
             store.submit(
                 vec![append("a", at, records)],
@@ -116,12 +116,12 @@ fn in_flight(store: &SqliteStore, most: usize, records: usize) -> Outcome {
         under_way = under_way.saturating_sub(1);
         done = done.saturating_add(u32::try_from(records)?);
     }
-    clock.say(&format!("1 thread, {most} under way, {records} a batch: records"), done);
+    watch.say(&format!("1 thread, {most} under way, {records} a batch: records"), done);
     Ok(())
 }
 
 /// Reading a whole journal, as recovery does.
-fn load(store: &SqliteStore, records: usize, batch: usize) -> Outcome {
+fn load(store: &SqliteStore, records: usize, batch: usize) -> MeasureResult {
     let (tell, told) = mpsc::sync_channel(1);
     let mut at = Version::EMPTY;
     let last = Version::EMPTY.after(records);
@@ -138,44 +138,44 @@ fn load(store: &SqliteStore, records: usize, batch: usize) -> Outcome {
     // Behind all the others.
     store.append(vec![append("a", at, 1)])?;
     told.recv()??;
-    let clock = Clock::start();
+    let watch = Stopwatch::start();
     let job = append("a", at, 0).aggregate;
     let mut count = 0_u32;
     for record in store.read(&job, Version::EMPTY)? {
         record?;
         count = count.saturating_add(1);
     }
-    clock.say(&format!("load, written in batches of {batch}: records"), count);
+    watch.say(&format!("load, written in batches of {batch}: records"), count);
     let bytes = std::fs::metadata(store.database())?.len();
     println!("    the database has {} MiB", bytes >> 20);
     Ok(())
 }
 
-fn claims(folder: &Path) -> Outcome {
+fn claims(folder: &Path) -> MeasureResult {
     let path = folder.join("store");
     let _ = std::fs::remove_dir_all(&path);
     drop(SqliteStore::open(&path)?);
-    let clock = Clock::start();
+    let watch = Stopwatch::start();
     for _ in 0..100 {
         drop(SqliteStore::open(&path)?);
     }
-    clock.say("opened and closed", 100);
+    watch.say("opened and closed", 100);
     let store = SqliteStore::open(&path)?;
-    let clock = Clock::start();
+    let watch = Stopwatch::start();
     for n in 0..500 {
         store.claim(&append(&n.to_string(), Version::EMPTY, 0).aggregate)?;
     }
-    clock.say("claimed", 500);
+    watch.say("claimed", 500);
     Ok(())
 }
 
 #[derive(Clone, Copy)]
-struct Clock {
+struct Stopwatch {
     began: Instant,
     processor: f64,
 }
 
-impl Clock {
+impl Stopwatch {
     fn start() -> Self {
         Self { began: Instant::now(), processor: processor() }
     }

@@ -1,9 +1,8 @@
-//! Whose journal it is. The store does not know what a job or a breaker is: a family is a word the
-//! caller chose.
+//! Names of aggregates. A family is a word of the caller's choice: the store knows neither jobs nor breakers.
 
 use std::fmt;
 
-/// What a journal belongs to: a job, say, or a breaker shared by jobs.
+/// Names the owner of a journal, such as a job or a breaker.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AggregateId {
     family: String,
@@ -11,8 +10,7 @@ pub struct AggregateId {
 }
 
 impl AggregateId {
-    /// The aggregate `id` of a family, such as `job` or `breaker`. Neither may be empty or contain a zero
-    /// character.
+    /// The aggregate `id` of a family, such as `job`. Neither may be empty or contain a NUL character.
     pub fn new(family: impl Into<String>, id: impl Into<String>) -> Result<Self, NotAnAggregate> {
         let (family, id) = (family.into(), id.into());
         let names = |part: &str| !part.is_empty() && !part.contains('\0');
@@ -38,7 +36,7 @@ impl fmt::Display for AggregateId {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{family}` and `{id}` do not name an aggregate: one is empty or has a zero character")]
+#[error("`{family}` and `{id}` do not name an aggregate: one is empty or contains a NUL character")]
 pub struct NotAnAggregate {
     pub family: String,
     pub id: String,

@@ -1,33 +1,32 @@
 //! Appends, and why they are refused.
 //!
-//! [`check`] is the one place that decides whether an append may stand; every store asks it.
+//! Every store calls [`check`] to decide whether an append is accepted.
 
 use crate::aggregate::AggregateId;
 use crate::error::StoreError;
-use crate::request::RequestId;
+use crate::requests::RequestId;
 use crate::store::Head;
 use crate::version::{Epoch, Version};
 
-/// In bytes. Larger data belongs in a file.
+/// The size limit of a record in bytes. Larger data belongs in a file.
 pub const LARGEST_RECORD: usize = 64 << 20;
 
-/// The condition of an append: the journal is at the version the caller has read, and the caller's
-/// claim still counts.
+/// The condition of an append: the journal is still at `version`, and the claim with `epoch` is the latest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guard {
     pub version: Version,
     pub epoch: Epoch,
 }
 
-/// A guarded append ([`Append::new`]) continues a journal that its writer has read to the end. An
-/// unguarded one ([`Append::facts`]) adds to a journal that several processes share: each appends what
-/// it has seen, in any order, and the state is the fold of all of it.
+/// Records to append to one journal. A guarded append ([`Append::new`]) continues a journal that its writer
+/// has read to the end. An unguarded one ([`Append::facts`]) adds to a journal that several processes share:
+/// each appends what it has observed, in any order, and the state is the fold of all records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Append {
     pub aggregate: AggregateId,
-    /// `None` for facts, which stand in any case.
+    /// `None` for facts, which have no condition.
     pub guard: Option<Guard>,
-    /// May be empty: then the append only checks and takes requests.
+    /// May be empty: then the append only checks its guard and takes requests.
     pub records: Vec<Vec<u8>>,
     /// Requests that these records act upon, deleted in the same commit.
     pub taken: Vec<RequestId>,
@@ -38,8 +37,8 @@ impl Append {
         Self { guard: Some(Guard { version, epoch }), ..Self::facts(aggregate, records) }
     }
 
-    /// Facts to add wherever the journal ends: never refused for a version or an epoch. Not for an
-    /// aggregate with an owner, whose next guarded append would then conflict.
+    /// Facts to add at the end of the journal, never refused for a version or an epoch. Not for an aggregate
+    /// with an owner, whose next guarded append would conflict.
     pub fn facts(aggregate: AggregateId, records: Vec<Vec<u8>>) -> Self {
         Self { aggregate, guard: None, records, taken: vec![] }
     }
@@ -49,24 +48,24 @@ impl Append {
         self
     }
 
-    /// The version of the journal afterwards, if it is `found` before. For a guarded append `found` is
-    /// the guard's version, or the append is refused; for facts it is known only once they are stored,
-    /// and reported by [`OnAppended`](crate::OnAppended).
+    /// The version of the journal after this append, if it is `found` before. For a guarded append `found` is
+    /// the guard's version. For facts it is known only when they are stored, and reported by
+    /// [`OnAppended`](crate::OnAppended).
     pub fn reaches(&self, found: Version) -> Version {
         found.after(self.records.len())
     }
 }
 
-/// Why an append was refused; then nothing of it was stored.
+/// Why an append was refused. Nothing of a refused append is stored.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AppendError {
     #[error("the journal of {aggregate} is at version {found}, not {expected}")]
     Conflict { aggregate: AggregateId, expected: Version, found: Version },
-    /// Another process has claimed the aggregate since.
-    #[error("{aggregate} was claimed in epoch {current}, so that epoch {held} may not write")]
+    /// Another handle has claimed the aggregate since.
+    #[error("{aggregate} was claimed again in epoch {current}; epoch {held} can no longer write")]
     Fenced { aggregate: AggregateId, held: Epoch, current: Epoch },
-    #[error("request {request} of {aggregate} is not there to be taken")]
+    #[error("request {request} of {aggregate} does not exist or was already taken")]
     AlreadyTaken { aggregate: AggregateId, request: RequestId },
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -84,8 +83,8 @@ impl AppendError {
     }
 }
 
-/// Whether an append may stand, given the head of its journal. Fencing is checked before the version: a
-/// conflict is for writers that may try again.
+/// Checks an append against the head of its journal. The epoch is checked before the version, because a
+/// conflict tells the writer to try again, and a fenced writer must not.
 pub(crate) fn check(append: &Append, found: Head) -> Result<(), AppendError> {
     if let Some(guard) = append.guard {
         fenced(&append.aggregate, guard.epoch, found)?;

@@ -1,7 +1,7 @@
-//! Who may write to an aggregate.
+//! Claims: which handle may write to an aggregate.
 //!
-//! A claim lasts until it is released or its owner is dead. It does not expire: there are no
-//! heartbeats and no clocks that may disagree.
+//! A claim lasts until it is released or its owner is dead. It never expires, so it needs no heartbeats and
+//! no synchronized clocks.
 
 use std::time::SystemTime;
 
@@ -9,13 +9,12 @@ use crate::aggregate::AggregateId;
 use crate::error::StoreError;
 use crate::version::{Epoch, Version};
 
-/// The right to write to an aggregate. Plain data: dropping it releases nothing; closing the store's
-/// handle does.
+/// The right to write to an aggregate. Dropping it releases nothing; closing the store handle does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     pub aggregate: AggregateId,
     pub epoch: Epoch,
-    /// Of the journal when it was claimed.
+    /// The version of the journal when it was claimed.
     pub version: Version,
 }
 
@@ -23,13 +22,13 @@ pub struct Claim {
 pub struct Owner {
     pub pid: u32,
     pub host: String,
-    /// When it opened the store.
+    /// When the owner opened the store.
     pub since: SystemTime,
 }
 
 impl Owner {
-    /// This process, since now.
-    pub(crate) fn here() -> Self {
+    /// The current process, as an owner since now.
+    pub(crate) fn current() -> Self {
         Self {
             pid: std::process::id(),
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),

@@ -1,6 +1,7 @@
-//! Errors of a store and its surroundings.
+//! Errors of a store.
 //!
-//! Facts, in fields. Advice is [`StoreError::help`], never part of a message.
+//! The fields of an error hold the facts. Advice is returned by [`StoreError::help`] and is never part of a
+//! message.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -8,36 +9,35 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::aggregate::AggregateId;
-use crate::request::RequestId;
+use crate::requests::RequestId;
 use crate::version::Version;
 
-/// A cause, shared by all the appends it has stopped.
+/// A cause, shared by all appends that failed with it.
 pub type SharedError = Arc<dyn Error + Send + Sync>;
 
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    #[error("the store `{path}` is not a folder")]
+    #[error("the store path `{path}` is not a folder")]
     NotAFolder { path: PathBuf },
-    #[error("`{path}` is a folder, where the store has a file")]
+    #[error("`{path}` is a folder, but the store needs a file there")]
     NotAFile { path: PathBuf },
     #[error("the store `{path}` is read-only")]
     ReadOnly { path: PathBuf },
-    #[error("access to `{path}` is denied")]
+    #[error("cannot access `{path}`: permission denied")]
     Denied { path: PathBuf },
-    #[error("the disk of `{path}` is full")]
+    #[error("cannot write to `{path}`: the disk is full")]
     DiskFull { path: PathBuf },
-    #[error("the store `{path}` is busy, after a wait of {waited:?}")]
+    #[error("the store `{path}` is locked by another process (waited {waited:?})")]
     Busy { path: PathBuf, waited: Duration },
-    #[error("`{path}` is not a store: {what}")]
+    #[error("`{path}` is not an Undaunted store: {what}")]
     NotAStore { path: PathBuf, what: String },
     #[error("the store `{path}` has format {found}; this release knows formats up to {known}")]
     NewerFormat { path: PathBuf, found: i64, known: i64 },
-    /// Locks and shared memory maps do not work there.
+    /// File locks and shared memory are unreliable there.
     #[error("the store `{path}` is on a network file system ({name})")]
     NetworkFileSystem { path: PathBuf, name: String },
-    /// Of the database as a whole.
-    #[error("the database of the store `{path}` is damaged")]
+    #[error("the store database `{path}` is damaged")]
     Corrupt {
         path: PathBuf,
         #[source]
@@ -48,12 +48,12 @@ pub enum StoreError {
     #[error("request {request} of {aggregate} is damaged: {what}")]
     DamagedRequest {
         aggregate: AggregateId,
-        /// It can be taken like any other.
+        /// An append can take it like any other request.
         request: RequestId,
         what: &'static str,
     },
     /// A commit may or may not have reached the disk. From then on the handle acknowledges nothing.
-    #[error("the store has to be opened again: it is not known what reached the disk")]
+    #[error("a commit failed and may not have reached the disk; the store must be reopened")]
     MustReopen {
         #[source]
         source: SharedError,
@@ -67,24 +67,26 @@ pub enum StoreError {
         #[source]
         source: SharedError,
     },
-    #[error("a record of {bytes} bytes for {aggregate} is too large; {most} is the most")]
+    #[error("a record of {bytes} bytes for {aggregate} is too large; the limit is {most} bytes")]
     TooLarge { aggregate: AggregateId, bytes: usize, most: usize },
-    #[error("a snapshot of {aggregate} at version {at} is ahead of its journal, at {head}")]
+    #[error(
+        "the snapshot of {aggregate} at version {at} is ahead of its journal, which is at version {head}"
+    )]
     AheadOfJournal {
         aggregate: AggregateId,
-        /// The last version the snapshot claims to include.
+        /// The version of the last record in the snapshot.
         at: Version,
         head: Version,
     },
     #[error("{aggregate} is not in the store")]
     NotFound { aggregate: AggregateId },
-    #[error("`{path}` cannot be used")]
+    #[error("cannot read or write `{path}`")]
     Io {
         path: PathBuf,
         #[source]
         source: Arc<std::io::Error>,
     },
-    #[error("the database of the store `{path}` failed")]
+    #[error("a database operation on `{path}` failed")]
     Database {
         path: PathBuf,
         #[source]
@@ -121,34 +123,36 @@ impl StoreError {
     pub const fn help(&self) -> Option<&'static str> {
         Some(match self {
             Self::NotAFolder { .. } | Self::NotAFile { .. } | Self::NotAStore { .. } => {
-                "name another folder with --store; one that is missing is made"
+                "choose another folder with --store; a missing folder is created"
             }
             Self::ReadOnly { .. } | Self::Denied { .. } => {
-                "a store is written to even when it is only read; make the folder and its files yours to write, or name another with --store"
+                "even reading a store needs write access; make the folder and its files writable, or choose another with --store"
             }
-            Self::DiskFull { .. } => "nothing that was acknowledged is lost; make room and resume",
-            Self::Busy { .. } => "another process is writing for long; try again",
-            Self::NewerFormat { .. } => "use the release that wrote it, or a later one",
+            Self::DiskFull { .. } => "no acknowledged data is lost; free disk space, then resume",
+            Self::Busy { .. } => "try again when the other process has finished writing",
+            Self::NewerFormat { .. } => "use the release that wrote the store, or a later one",
             Self::NetworkFileSystem { .. } => {
-                "locks between processes cannot be relied on there; name a folder on a local disk with --store"
+                "file locks are unreliable there; choose a folder on a local disk with --store"
             }
             Self::Corrupt { .. } => {
-                "copy the folder before anything else; the command `sqlite3 undaunted.db .recover` saves what can be read"
+                "copy the folder first; then `sqlite3 undaunted.db .recover` saves what can still be read"
             }
             Self::Damaged { .. } => {
-                "everything before that record can be read; copy the folder before anything else"
+                "copy the folder first; all records before the damaged one can still be read"
             }
-            Self::DamagedRequest { .. } => "it is not known what was asked; ask again",
-            Self::MustReopen { .. } => "look at the disk, then resume: what reached it is found",
-            Self::Unreachable { .. } => "look at the server and at the way to it, then try again",
-            Self::TooLarge { .. } => "keep what is large in a file and record its name",
+            Self::DamagedRequest { .. } => "the request cannot be read; send it again",
+            Self::MustReopen { .. } => {
+                "check the disk, then resume; opening the store finds what was written"
+            }
+            Self::Unreachable { .. } => "check the server and the network, then try again",
+            Self::TooLarge { .. } => "keep large data in a file and record its name",
             Self::AheadOfJournal { .. } | Self::NotFound { .. } | Self::Io { .. } | Self::Database { .. } => {
                 return None;
             }
         })
     }
 
-    /// Whether the call can be repeated later through the same handle.
+    /// Whether the same call can be repeated later through the same handle.
     pub const fn is_outage(&self) -> bool {
         matches!(self, Self::Unreachable { .. })
     }

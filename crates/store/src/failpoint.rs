@@ -1,10 +1,10 @@
-//! Points at which a test makes the process die.
+//! Points at which a test kills the process.
 //!
-//! Compiled only with the feature `failpoints`. It is in the lowest crate that touches a disk, so that
-//! every crate above can use it.
+//! Compiled only with the feature `failpoints`. The module is in the lowest crate that writes to a disk, so
+//! that every crate above can use it.
 
 #[cfg(feature = "failpoints")]
-mod dying {
+mod enabled {
     use std::collections::BTreeMap;
     use std::fs::OpenOptions;
     use std::io::Write;
@@ -14,27 +14,27 @@ mod dying {
     static WANTED: OnceLock<Option<String>> = OnceLock::new();
     static PASSED: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
 
-    /// The failpoint at which this process is to die: `<place>:<id>`.
+    /// The failpoint that kills this process: `<place>:<id>`.
     fn wanted() -> Option<&'static str> {
         let wanted = WANTED.get_or_init(|| std::env::var("UNDAUNTED_TEST_DIE").ok());
         wanted.as_deref()
     }
 
-    /// Dies at once, as by `kill -9`, if the environment says `UNDAUNTED_TEST_DIE=<place>:<id>`.
+    /// Kills the process with SIGKILL if `UNDAUNTED_TEST_DIE` is `<place>:<id>`.
     pub fn reach(place: &str, id: u64) {
         let Some(wanted) = wanted() else { return };
         if wanted != format!("{place}:{id}") || !note(wanted) {
             return;
         }
         let own = rustix::process::getpid();
-        // If even this fails, the process lives and the test fails.
+        // If the signal cannot be sent, the process lives and the test fails.
         let _ = rustix::process::kill_process(own, rustix::process::Signal::KILL);
         loop {
             std::thread::park();
         }
     }
 
-    /// As [`reach`], where `id` counts how often this process has passed the place, from 1.
+    /// Like [`reach`], where `id` is how often this process has passed the place, from 1.
     pub fn pass(place: &str) {
         let is_here = |it: &str| it.split_once(':').is_some_and(|(it, _)| it == place);
         if !wanted().is_some_and(is_here) {
@@ -48,8 +48,8 @@ mod dying {
         reach(place, times);
     }
 
-    /// Appends place, process id and time to the file that `UNDAUNTED_TEST_DIED` names. False if a process
-    /// has died here before: one that is restarted in the same environment would never get past.
+    /// Appends place, process id and time to the file that `UNDAUNTED_TEST_DIED` names. Returns false if a
+    /// process has died here before: a process restarted with the same environment must get past this point.
     fn note(place: &str) -> bool {
         let Some(path) = std::env::var_os("UNDAUNTED_TEST_DIED") else {
             return true;
@@ -62,14 +62,14 @@ mod dying {
         let now = now.map_or(0, |now| now.as_micros());
         let line = format!("{place} {} {now}\n", std::process::id());
         let file = OpenOptions::new().append(true).create(true).open(path);
-        // Without the line the test misses one death; dying is what matters.
+        // A missing line costs the test one note; the kill matters more.
         drop(file.and_then(|mut file| file.write_all(line.as_bytes())));
         true
     }
 }
 
 #[cfg(feature = "failpoints")]
-pub use dying::{pass, reach};
+pub use enabled::{pass, reach};
 
 #[cfg(not(feature = "failpoints"))]
 pub(crate) const fn pass(_place: &str) {}

@@ -1,8 +1,8 @@
-//! Where facts are kept.
+//! The store: journals of facts.
 //!
-//! A [`Store`] holds one journal of opaque records for each aggregate, and with it the owner of the
-//! aggregate, the requests made to that owner, and snapshots that shorten recovery. The contract of
-//! all stores is the trait [`Store`]; [`suite`] tests it on each of them.
+//! A [`Store`] holds a journal of opaque records for each aggregate, together with the owner of the
+//! aggregate, the requests to that owner, and snapshots that shorten recovery. The trait [`Store`] is the
+//! contract of all stores, and [`suite`] tests each of them.
 //!
 //! ```
 //! use undaunted_store::{AggregateId, Append, MemoryStore, Store, Version};
@@ -18,9 +18,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A job has one owner, so its appends carry the version they continue and the epoch of the claim. An
-//! aggregate that several processes share, such as a breaker, is given facts, which carry neither and
-//! never conflict; `append` returns the versions they were stored at:
+//! A job has one owner, so its appends carry the version they continue and the epoch of the claim. To an
+//! aggregate that several processes share, such as a breaker, they append facts, which carry neither and
+//! never conflict; `append` returns the versions at which they were stored:
 //!
 //! ```
 //! use undaunted_store::{AggregateId, Append, MemoryStore, Store, Version};
@@ -46,9 +46,7 @@ mod failpoint;
 mod faulty;
 mod location;
 mod memory;
-mod question;
-mod request;
-mod snapshot;
+mod requests;
 mod sqlite;
 mod store;
 pub mod suite;
@@ -61,9 +59,7 @@ pub use error::{SharedError, StoreError};
 pub use faulty::{Fault, Faults, FaultyStore};
 pub use location::Location;
 pub use memory::MemoryStore;
-pub use question::{Findings, Numbered, OnFindings, Question};
-pub use request::{RequestId, StoreRequest};
-pub use snapshot::{FoundSnapshot, Snapshot};
+pub use requests::{Findings, Numbered, OnFindings, Question, RequestId, StoreRequest};
 pub use sqlite::{FORMAT, SqliteOptions, SqliteStore};
-pub use store::{Head, Listed, OnAppended, Records, Store, UnderClaim};
+pub use store::{FoundSnapshot, Head, Listed, OnAppended, Records, Snapshot, Store, UnderClaim};
 pub use version::{Epoch, Version};

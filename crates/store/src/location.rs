@@ -1,6 +1,7 @@
-//! Where a store is, as a user names it.
+//! The location of a store, as a user names it.
 //!
-//! The only place in the product that chooses a store; everything else has an `Arc<dyn Store>`.
+//! This module is the only one in the product that chooses an implementation; everything else has an
+//! `Arc<dyn Store>`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -31,14 +32,14 @@ impl Location {
         }
     }
 
-    /// Whether a store was created there. Looks at files only: `false` for a location behind a network.
+    /// Whether a store was created there. Checks local files only.
     pub fn is_created(&self) -> bool {
         match self {
             Self::Folder(path) => SqliteStore::is_in(path),
         }
     }
 
-    /// The folder that the store shares with the local files of the processes that use it, if any.
+    /// The folder that the store shares with the local files of its processes, if any.
     pub fn folder(&self) -> Option<&Path> {
         match self {
             Self::Folder(path) => Some(path),

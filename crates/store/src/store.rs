@@ -1,8 +1,8 @@
-//! What a store promises.
+//! The contract of all stores: the trait [`Store`].
 //!
-//! Journals of opaque records, one for each aggregate. Records are appended and never changed, though the
-//! beginning of a journal may be trimmed; an append that returned `Ok` is on the disk. The store knows
-//! nothing of jobs and events and takes no decision but whether an append may stand.
+//! A store keeps journals of opaque records, one for each aggregate. Records are appended and never changed,
+//! but the beginning of a journal may be trimmed. An append that returned `Ok` is on the disk. The store
+//! knows nothing of jobs and events; its only decision is whether to accept an append.
 
 use std::sync::mpsc;
 
@@ -10,17 +10,15 @@ use crate::aggregate::AggregateId;
 use crate::append::{Append, AppendError};
 use crate::claim::{Claim, ClaimError, Owner};
 use crate::error::StoreError;
-use crate::question::{OnFindings, Question};
-use crate::request::{RequestId, StoreRequest};
-use crate::snapshot::FoundSnapshot;
+use crate::requests::{OnFindings, Question, RequestId, StoreRequest};
 use crate::version::{Epoch, Version};
 
-/// Called once with the result of a submission: for each of its appends, in order, the version that its
-/// journal has reached with it. It may run on the store's only writing thread, so it passes the result
-/// on and returns; it must not call the store.
+/// Called once with the result of a submission: for each append, in order, the version that its journal has
+/// reached. It may run on the store's only writer thread, so it must return quickly and must not call the
+/// store.
 pub type OnAppended = Box<dyn FnOnce(Result<Vec<Version>, AppendError>) + Send>;
 
-/// Builds the appends to be written under a claim. It may be called more than once.
+/// Builds the appends to write under a claim. It may be called more than once.
 pub type UnderClaim = Box<dyn Fn(&Claim) -> Vec<Append> + Send>;
 
 /// The records of a journal, in order. The iterator ends after an error.
@@ -29,7 +27,7 @@ pub type Records<'a> = Box<dyn Iterator<Item = Result<(Version, Vec<u8>), StoreE
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     pub version: Version,
-    /// Of the latest claim of the aggregate.
+    /// The epoch of the latest claim of the aggregate.
     pub epoch: Epoch,
 }
 
@@ -39,82 +37,97 @@ pub struct Listed {
     pub head: Head,
 }
 
-/// Where facts are kept. An aggregate exists from its first record on; the first append creates it. It
-/// may be claimed before that.
+/// A state saved to shorten recovery. It repeats what the journal says, so a missing, damaged or unusable
+/// snapshot costs time and nothing else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The version of the last record in the snapshot.
+    pub at: Version,
+    /// The state, in the caller's encoding.
+    pub bytes: Vec<u8>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundSnapshot {
+    pub latest: Option<Snapshot>,
+    /// Why later snapshots could not be used, one sentence each. The caller reports them and recovers anyway.
+    pub ignored: Vec<String>,
+}
+
+/// A handle on a store. The first append to an aggregate creates it; it may be claimed before that.
 pub trait Store: Send + Sync {
-    /// Appends to several aggregates, guarded appends and facts in any mixture: all of it or nothing.
-    /// `done` is called once the appends are on the disk, or refused. Many submissions may be in flight;
-    /// they share a sync, and a refused one does not affect the others. Submissions through one handle
-    /// are processed in order.
+    /// Appends to one or several aggregates, atomically. Guarded appends and facts can be mixed. `done` is
+    /// called when the appends are on the disk, or refused. Many submissions may be in flight: they share a
+    /// sync, and a refused one does not affect the others. Submissions through one handle are processed in
+    /// order.
     ///
-    /// After [`StoreError::Unreachable`] it is unknown whether the append stands. Everything submitted
-    /// since is refused with the same error until a question is answered ([`Store::ask`]); by then every
-    /// append has either taken effect or failed, and can be submitted again: one that stands is refused
-    /// as a conflict.
+    /// After [`StoreError::Unreachable`] it is unknown whether the append took effect. Further submissions are
+    /// refused with the same error until a question is answered ([`Store::ask`]). By then every append has
+    /// either taken effect or failed, and can be submitted again: one that took effect is refused as a
+    /// conflict.
     fn submit(&self, appends: Vec<Append>, done: OnAppended);
 
-    /// As [`Store::submit`], and waits for the result.
+    /// Like [`Store::submit`], and waits for the result.
     ///
     /// # Errors
     ///
-    /// [`AppendError`]; then nothing was stored. The exceptions: after [`StoreError::MustReopen`] that is
-    /// unknown until the store is opened again, after [`StoreError::Unreachable`] until it answers.
+    /// After an [`AppendError`] nothing was stored, with two exceptions: after [`StoreError::MustReopen`] that
+    /// is unknown until the store is reopened, after [`StoreError::Unreachable`] until the store answers.
     fn append(&self, appends: Vec<Append>) -> Result<Vec<Version>, AppendError> {
-        let (tell, told) = mpsc::sync_channel(1);
+        let (sender, receiver) = mpsc::sync_channel(1);
         self.submit(
             appends,
             Box::new(move |result| {
-                // The receiver is `recv` below; it is gone only if this call has panicked.
-                let _ = tell.send(result);
+                // The receiver waits below; it is gone only if this call has panicked.
+                let _ = sender.send(result);
             }),
         );
-        told.recv().unwrap_or_else(|_| Err(StoreError::closed().into()))
+        receiver.recv().unwrap_or_else(|_| Err(StoreError::closed().into()))
     }
 
     /// `None` if the aggregate was never claimed and has no records.
     fn head(&self, aggregate: &AggregateId) -> Result<Option<Head>, StoreError>;
 
     /// The records after a version, up to the head at the time of the call. Versions rise by one, except
-    /// where records were trimmed, before the call or during the iteration: then the next item is the
-    /// first remaining record, even if it is newer than that head. So a version that does not follow the
-    /// previous one tells the reader that it has missed records.
+    /// where records were trimmed, before the call or during the iteration: then the next item is the first
+    /// remaining record, even if it is newer than that head. A gap in the versions therefore means that the
+    /// reader has missed records.
     ///
     /// # Errors
     ///
-    /// [`StoreError`], here or from the iterator; [`StoreError::Damaged`] comes in the place of the
-    /// damaged record, after all those before it.
+    /// [`StoreError`], here or from the iterator. [`StoreError::Damaged`] is returned in place of the damaged
+    /// record, after all records before it.
     fn read(&self, aggregate: &AggregateId, after: Version) -> Result<Records<'_>, StoreError>;
 
-    /// The aggregates of a family that have records and whose ids begin with a prefix, in the order
-    /// of their ids.
+    /// The aggregates of a family that have records and whose ids begin with `prefix`, sorted by id.
     fn list(&self, family: &str, prefix: &str) -> Result<Vec<Listed>, StoreError>;
 
-    /// Removes the records of a journal with versions below `before`, which a later record must have made
-    /// superfluous; a snapshot is not enough, because it may be lost. Versions keep their numbers, and the
-    /// head and the last record stay, whatever `before` is. A store may keep records that were appended
-    /// together with one that stays.
+    /// Removes the records of a journal with versions below `before`. A later record must have made them
+    /// superfluous; a snapshot is not enough, because it may be lost. The remaining records keep their
+    /// versions, and the last record is never removed. A store may keep records that were appended together
+    /// with a remaining one.
     ///
-    /// Trimming needs no claim and may run beside appends and reads; trimming twice is no error. It is
-    /// housekeeping: a crash of the machine may bring the records back.
+    /// Trimming needs no claim, may run concurrently with appends and reads, and may be repeated. After a
+    /// crash of the machine, trimmed records may be back.
     fn trim(&self, aggregate: &AggregateId, before: Version) -> Result<(), StoreError>;
 
-    /// Removes an aggregate: records, snapshots, requests. Removing a missing aggregate is no error.
+    /// Removes an aggregate with its records, snapshots and requests. A missing aggregate is no error.
     ///
     /// # Errors
     ///
     /// [`AppendError::Fenced`] if the epoch is not the current one.
     fn remove(&self, aggregate: &AggregateId, epoch: Epoch) -> Result<(), AppendError>;
 
-    /// Claims an aggregate, with a higher epoch than any before. From then on appends with another epoch
-    /// are fenced.
+    /// Claims an aggregate with a higher epoch than all claims before. From then on appends with another
+    /// epoch are fenced.
     ///
     /// # Errors
     ///
     /// [`ClaimError::OwnedBy`] while its owner is alive, even if the owner is this handle.
     fn claim(&self, aggregate: &AggregateId) -> Result<Claim, ClaimError>;
 
-    /// Claims an aggregate and appends in the same commit, which costs one sync instead of two. If the
-    /// append is refused nothing is claimed.
+    /// Claims an aggregate and appends in the same commit, with one sync instead of two. If the append is
+    /// refused, nothing is claimed.
     fn claim_writing(
         &self,
         aggregate: &AggregateId,
@@ -131,17 +144,17 @@ pub trait Store: Send + Sync {
     /// The living owner of an aggregate, if it has one. Read-only.
     fn owner(&self, aggregate: &AggregateId) -> Result<Option<Owner>, StoreError>;
 
-    /// Gives a claim up. A claim that no longer counts is no error.
+    /// Releases a claim. Releasing an outdated claim is no error.
     fn unclaim(&self, claim: &Claim) -> Result<(), StoreError>;
 
-    /// As [`Store::unclaim`], without waiting for the result. A later claim through this handle finds the
-    /// aggregate free; if releasing fails, the claim ends with the handle. During an outage
-    /// ([`StoreError::Unreachable`]) the claim is released by the time the outage ends.
+    /// Like [`Store::unclaim`], without waiting for the result. A later claim through this handle finds the
+    /// aggregate unowned. If the release fails, the claim ends with the handle; during an outage
+    /// ([`StoreError::Unreachable`]) it takes effect by the end of the outage.
     fn unclaim_in_background(&self, claim: &Claim) {
         drop(self.unclaim(claim));
     }
 
-    /// Stores a request for the owner of an aggregate. On the disk when it returns.
+    /// Stores a request for the owner of an aggregate. The request is on the disk when this returns.
     ///
     /// # Errors
     ///
@@ -151,34 +164,35 @@ pub trait Store: Send + Sync {
     /// The requests of an aggregate that no append has taken yet, oldest first.
     fn requests(&self, aggregate: &AggregateId) -> Result<Vec<StoreRequest>, StoreError>;
 
-    /// Answers everything that an event loop asks its store in one round, without blocking the loop:
-    /// `done` is called, perhaps on another thread. Cheap while nothing was written, since every round
-    /// asks. Questions through one handle are answered in order.
+    /// Answers everything that an event loop asks its store in one round, without blocking the loop: `done`
+    /// may be called on another thread. The answer is cheap if the store has not changed. Questions through
+    /// one handle are answered in order.
     ///
-    /// An answered question also ends an outage of this handle ([`StoreError::Unreachable`]).
+    /// An answer also ends an outage of this handle ([`StoreError::Unreachable`]).
     fn ask(&self, question: Question, done: OnFindings);
 
-    /// Saves a state. The store may delete earlier snapshots.
+    /// Saves a snapshot. The store may delete earlier ones.
     ///
     /// # Errors
     ///
-    /// [`StoreError::AheadOfJournal`] if the journal is not that long.
+    /// [`StoreError::AheadOfJournal`] if the journal has not reached that version.
     fn save_snapshot(&self, aggregate: &AggregateId, at: Version, bytes: Vec<u8>) -> Result<(), StoreError>;
 
     /// The latest usable snapshot. An unusable one is skipped, not an error.
     fn latest_snapshot(&self, aggregate: &AggregateId) -> Result<FoundSnapshot, StoreError>;
 
-    /// Returns the space of removed data to the file system, and the size of the store in bytes before
-    /// and after. Others may read meanwhile; writers wait. A store that needs no compacting returns zeros.
+    /// Returns the space of removed data to the file system. The result is the size of the store in bytes
+    /// before and after, or zeros if the store needs no compaction. Meanwhile readers continue and writers
+    /// wait.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Busy`] if others write for too long, or any other [`StoreError`].
+    /// [`StoreError::Busy`] if other processes write for too long, or any other [`StoreError`].
     fn compact(&self) -> Result<[u64; 2], StoreError> {
         Ok([0, 0])
     }
 
-    /// A number that changes whenever any process writes to the store. Cheap: an owner polls it, and
-    /// looks for requests when it has changed.
+    /// A number that changes whenever a process writes to the store. Reading it is cheap, so an owner polls
+    /// it and looks for requests when it has changed.
     fn pulse(&self) -> Result<u64, StoreError>;
 }

@@ -1,9 +1,9 @@
-//! The two numbers of a guarded append: how long the journal is, and whose it is.
+//! The two numbers of a guarded append: the version of the journal and the epoch of the claim.
 
 use std::fmt;
 
-/// How many records a journal has. A record's version is the journal's once it is appended: the
-/// first record is version 1.
+/// The number of records appended to a journal. The version of a record is the version of the journal once it
+/// is appended; the first record has version 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(pub u64);
 
@@ -25,13 +25,13 @@ impl fmt::Display for Version {
     }
 }
 
-/// The claim an append is made under. Every claim has a higher epoch than all claims of the same store
-/// before it, whatever they claimed, so an epoch never comes back.
+/// The number of a claim. Every claim has a higher epoch than all earlier claims of the store, whatever the
+/// aggregate, so an epoch is never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u64);
 
 impl Epoch {
-    /// Of an aggregate that was never claimed; any process may append to it.
+    /// The epoch of an aggregate that was never claimed. Any process may append to it.
     pub const UNCLAIMED: Self = Self(0);
 
     pub const fn next(self) -> Self {

@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering;
 use core::time::Duration;
 
 use super::builder::{Classify, Observe, Retry};
-use super::shared_breaker::{BreakerPass, SharedBreaker};
+use super::shared_breaker::{AdmittedStart, SharedBreaker};
 use super::stopped::{Stopped, StoppedDetails};
 use crate::breaker::{Admission, Health};
 use crate::draw::Draws;
@@ -30,7 +30,7 @@ pub(super) struct CallState {
 
 /// Whether an attempt may start.
 pub(super) enum StartDecision<'r> {
-    Start(Option<BreakerPass<'r>>),
+    Start(Option<AdmittedStart<'r>>),
     /// The caller waits this long and asks again.
     Wait(Duration),
     Stop(Reason),
@@ -74,7 +74,7 @@ impl CallState {
             Admission::Go(ticket) => {
                 self.attempts = self.attempts.saturating_add(1);
                 self.held_since = None;
-                StartDecision::Start(Some(BreakerPass::new(breaker, ticket)))
+                StartDecision::Start(Some(AdmittedStart::new(breaker, ticket)))
             }
             Admission::Refused => StartDecision::Stop(Reason::CircuitOpen),
             Admission::Held { until } => self.hold(retry, breaker, until, now()),
@@ -124,7 +124,7 @@ impl CallState {
         &mut self,
         retry: &Retry<C, H, K>,
         error: &E,
-        pass: Option<BreakerPass<'_>>,
+        pass: Option<AdmittedStart<'_>>,
         now: Timestamp,
     ) -> Result<Duration, StopCause>
     where

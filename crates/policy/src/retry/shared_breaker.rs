@@ -81,13 +81,13 @@ impl SharedBreaker {
 /// An admitted start. Dropped without a result, as when its future is dropped, it reports
 /// [`Health::Unknown`], so that an abandoned probe does not block the next one.
 #[derive(Debug)]
-pub(super) struct BreakerPass<'a> {
+pub(super) struct AdmittedStart<'a> {
     breaker: &'a SharedBreaker,
     ticket: Ticket,
     result: Option<(Health, Timestamp)>,
 }
 
-impl<'a> BreakerPass<'a> {
+impl<'a> AdmittedStart<'a> {
     pub(super) const fn new(breaker: &'a SharedBreaker, ticket: Ticket) -> Self {
         Self { breaker, ticket, result: None }
     }
@@ -102,7 +102,7 @@ impl<'a> BreakerPass<'a> {
     }
 }
 
-impl Drop for BreakerPass<'_> {
+impl Drop for AdmittedStart<'_> {
     fn drop(&mut self) {
         // For `Unknown` the time does not matter.
         let (health, now) = self.result.unwrap_or((Health::Unknown, Timestamp::ZERO));

@@ -1,4 +1,4 @@
-//! What goes wrong, and when: a script, so that a test fails the same way every time.
+//! The script of injected faults, so that a test fails the same way every time.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,30 +7,31 @@ use crate::aggregate::AggregateId;
 use crate::error::StoreError;
 use crate::version::Version;
 
+/// What happens to an append.
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// It is refused with this error and not stored. The store stays usable.
+    /// The append is refused with this error and not stored. The store stays usable.
     Refuse(StoreError),
-    /// The sync fails: the store has to be opened again; the append is then there if `stored`.
+    /// The sync fails and the store must be reopened. The append is then present if `stored`.
     SyncFails { stored: bool },
-    /// The store becomes unreachable, and the caller does not learn that the append was `stored` or not.
-    /// That many `questions` are not answered; the next one ends the outage.
+    /// The store becomes unreachable, and the caller does not learn whether the append was `stored`. That
+    /// many `questions` are not answered; the next one ends the outage.
     Outage { stored: bool, questions: u32 },
-    /// It is acknowledged and not stored, as by a disk that lies.
+    /// The append is acknowledged but not stored, as by a disk that lies.
     Lose,
-    /// Of its first aggregate, `whole` records are stored and the next is damaged; the sync fails.
+    /// `whole` records of the first aggregate are stored, the next one is damaged, and the sync fails.
     Tear { whole: usize },
-    /// It and all later appends wait until [`FaultyStore::resume`](super::FaultyStore::resume).
+    /// This append and all later ones wait until [`FaultyStore::resume`](super::FaultyStore::resume).
     Stall,
 }
 
-/// The script, and the damage of the faults so far. It stands for the disk: handles that are opened one
-/// after the other share it.
+/// The script and the damage so far. Like a disk, it is shared by handles that are opened one after the
+/// other.
 #[derive(Clone, Debug, Default)]
-pub struct Faults(Arc<Mutex<Script>>);
+pub struct Faults(Arc<Mutex<FaultScript>>);
 
 #[derive(Debug, Default)]
-struct Script {
+struct FaultScript {
     appends: BTreeMap<u64, Fault>,
     reads: BTreeMap<u64, StoreError>,
     seen_appends: u64,
@@ -56,12 +57,12 @@ impl Faults {
         self
     }
 
-    /// How many appends there were so far, over all handles.
+    /// The number of appends so far, over all handles.
     pub fn appends(&self) -> u64 {
         self.script().seen_appends
     }
 
-    /// How many questions were asked so far, over all handles.
+    /// The number of questions so far, over all handles.
     pub fn questions(&self) -> u64 {
         self.script().questions
     }
@@ -97,7 +98,7 @@ impl Faults {
         self.script().torn.remove(aggregate);
     }
 
-    fn script(&self) -> MutexGuard<'_, Script> {
+    fn script(&self) -> MutexGuard<'_, FaultScript> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! A store that fails on cue, around any other store.
+//! A wrapper around any store that injects scripted faults.
 
 mod faults;
 mod store;

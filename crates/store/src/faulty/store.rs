@@ -1,7 +1,7 @@
-//! The handle that fails.
+//! A store handle that fails as the script of its [`Faults`] says.
 //!
-//! It promises what the store inside promises, except where the script says otherwise. After a
-//! failed sync it refuses everything: like any store, it then has to be dropped and opened again.
+//! Otherwise it keeps the contract of the inner store. After a failed sync it refuses everything, like any
+//! store, until it is dropped and opened again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::error::Error;
@@ -12,19 +12,17 @@ use crate::aggregate::AggregateId;
 use crate::append::{Append, AppendError};
 use crate::claim::{Claim, ClaimError, Owner};
 use crate::error::StoreError;
-use crate::question::{OnFindings, Question};
-use crate::request::{RequestId, StoreRequest};
-use crate::snapshot::FoundSnapshot;
-use crate::store::{Head, Listed, OnAppended, Records, Store};
+use crate::requests::{OnFindings, Question, RequestId, StoreRequest};
+use crate::store::{FoundSnapshot, Head, Listed, OnAppended, Records, Store};
 use crate::version::{Epoch, Version};
 
-type Waiting = VecDeque<(Vec<Append>, OnAppended)>;
+type StalledAppends = VecDeque<(Vec<Append>, OnAppended)>;
 
 pub struct FaultyStore {
     inner: Box<dyn Store>,
     faults: Faults,
     broken: OnceLock<StoreError>,
-    stalled: Mutex<Option<Waiting>>,
+    stalled: Mutex<Option<StalledAppends>>,
     /// During an outage, how many questions remain unanswered.
     outage: Mutex<Option<u32>>,
 }
@@ -37,9 +35,9 @@ impl FaultyStore {
     /// Ends a stall: the waiting appends are processed in order, up to the next stall.
     pub fn resume(&self) {
         let mut waiting = self.stalled().take().unwrap_or_default();
-        // Its fault was the stall, so it gets no other.
+        // The first one has had its fault, the stall.
         if let Some((appends, done)) = waiting.pop_front() {
-            self.sound(appends, done);
+            self.submit_without_fault(appends, done);
         }
         for (appends, done) in waiting {
             self.submit(appends, done);
@@ -50,7 +48,7 @@ impl FaultyStore {
         self.stalled().as_ref().map_or(0, VecDeque::len)
     }
 
-    fn stalled(&self) -> MutexGuard<'_, Option<Waiting>> {
+    fn stalled(&self) -> MutexGuard<'_, Option<StalledAppends>> {
         self.stalled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -62,7 +60,7 @@ impl FaultyStore {
         }
     }
 
-    /// As [`Self::usable`], for a question: it may end an outage.
+    /// Like [`Self::usable`], for a question, which may end an outage.
     fn reached(&self) -> Result<&dyn Store, StoreError> {
         let mut outage = self.outage();
         *outage = match *outage {
@@ -80,8 +78,7 @@ impl FaultyStore {
         self.outage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An append without a fault of its own.
-    fn sound(&self, appends: Vec<Append>, done: OnAppended) {
+    fn submit_without_fault(&self, appends: Vec<Append>, done: OnAppended) {
         match self.usable() {
             Ok(inner) => inner.submit(appends, done),
             Err(error) => done(Err(error.into())),
@@ -89,17 +86,17 @@ impl FaultyStore {
     }
 
     fn fail_sync(&self) -> AppendError {
-        let cause: Box<dyn Error + Send + Sync> = "the sync failed, as the script says".into();
+        let cause: Box<dyn Error + Send + Sync> = "the sync failed (injected fault)".into();
         let error = StoreError::MustReopen { source: Arc::from(cause) };
         AppendError::Store(self.broken.get_or_init(|| error).clone())
     }
 
-    /// The answer of a disk that lies: where the appends would have been stored.
+    /// The answer of a disk that lies: the versions at which the appends would have been stored.
     fn lose(&self, appends: &[Append]) -> Result<Vec<Version>, AppendError> {
-        let mut landed: BTreeMap<&AggregateId, Version> = BTreeMap::new();
+        let mut planned: BTreeMap<&AggregateId, Version> = BTreeMap::new();
         let mut reached = vec![];
         for append in appends {
-            let found = match (append.guard, landed.get(&append.aggregate)) {
+            let found = match (append.guard, planned.get(&append.aggregate)) {
                 (Some(guard), _) => guard.version,
                 (None, Some(earlier)) => *earlier,
                 (None, None) => {
@@ -108,7 +105,7 @@ impl FaultyStore {
                 }
             };
             let version = append.reaches(found);
-            landed.insert(&append.aggregate, version);
+            planned.insert(&append.aggregate, version);
             reached.push(version);
         }
         Ok(reached)
@@ -130,7 +127,7 @@ impl FaultyStore {
 }
 
 fn unreachable() -> StoreError {
-    let cause: Box<dyn Error + Send + Sync> = "there is an outage, as the script says".into();
+    let cause: Box<dyn Error + Send + Sync> = "outage (injected fault)".into();
     StoreError::Unreachable { store: "faulty".to_owned(), source: Arc::from(cause) }
 }
 
@@ -148,7 +145,7 @@ impl Store for FaultyStore {
         }
         drop(stalled);
         let (Some(fault), Ok(inner)) = (fault, self.usable()) else {
-            return self.sound(appends, done);
+            return self.submit_without_fault(appends, done);
         };
         done(match fault {
             Fault::Refuse(error) => Err(error.into()),
@@ -188,7 +185,7 @@ impl Store for FaultyStore {
         let damaged = StoreError::Damaged {
             aggregate: aggregate.clone(),
             version,
-            what: "it is torn, as the script says",
+            what: "it is torn (injected fault)",
         };
         Ok(Box::new(before.chain([Err(damaged)])))
     }
@@ -218,7 +215,7 @@ impl Store for FaultyStore {
     fn unclaim(&self, claim: &Claim) -> Result<(), StoreError> {
         match self.broken.get() {
             Some(error) => Err(error.clone()),
-            // A claim released during an outage is released by the time the outage ends.
+            // A release during an outage takes effect by the end of the outage.
             None => self.inner.unclaim(claim),
         }
     }

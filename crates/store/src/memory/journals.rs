@@ -1,4 +1,4 @@
-//! The contents of a store in memory, without locking.
+//! The contents of a [`MemoryStore`](super::MemoryStore), without locking.
 
 use std::collections::BTreeMap;
 use std::sync::Weak;
@@ -7,22 +7,20 @@ use crate::aggregate::AggregateId;
 use crate::append::{self, Append, AppendError};
 use crate::claim::{Claim, ClaimError, Owner};
 use crate::error::StoreError;
-use crate::question::{Findings, Question};
-use crate::request::{RequestId, StoreRequest};
-use crate::snapshot::{FoundSnapshot, Snapshot};
-use crate::store::{Head, Listed};
+use crate::requests::{Findings, Question, RequestId, StoreRequest};
+use crate::store::{FoundSnapshot, Head, Listed, Snapshot};
 use crate::version::{Epoch, Version};
 
 #[derive(Debug, Default)]
-pub(super) struct Journals {
-    aggregates: BTreeMap<AggregateId, Journal>,
+pub(super) struct MemoryJournals {
+    aggregates: BTreeMap<AggregateId, MemoryJournal>,
     last_epoch: Epoch,
     last_request: u64,
     pub(super) changes: u64,
 }
 
 #[derive(Debug, Default)]
-struct Journal {
+struct MemoryJournal {
     epoch: Epoch,
     owner: Weak<Owner>,
     /// The last version that was trimmed.
@@ -32,15 +30,15 @@ struct Journal {
     snapshot: Option<Snapshot>,
 }
 
-impl Journal {
+impl MemoryJournal {
     fn head(&self) -> Head {
         Head { version: self.trimmed.after(self.records.len()), epoch: self.epoch }
     }
 }
 
-impl Journals {
+impl MemoryJournals {
     pub(super) fn append(&mut self, appends: Vec<Append>) -> Result<Vec<Version>, AppendError> {
-        // Everything is checked before anything is changed, so there is nothing to undo.
+        // All checks come before the first change, so there is nothing to undo.
         let mut planned: BTreeMap<&AggregateId, Head> = BTreeMap::new();
         let mut reached = Vec::with_capacity(appends.len());
         for append in &appends {
@@ -82,7 +80,7 @@ impl Journals {
     }
 
     pub(super) fn head(&self, aggregate: &AggregateId) -> Option<Head> {
-        self.aggregates.get(aggregate).map(Journal::head)
+        self.aggregates.get(aggregate).map(MemoryJournal::head)
     }
 
     pub(super) fn records(&self, aggregate: &AggregateId, after: Version) -> Vec<(Version, Vec<u8>)> {
@@ -110,7 +108,7 @@ impl Journals {
         let Some(journal) = self.aggregates.get_mut(aggregate) else {
             return;
         };
-        // The last record stays.
+        // The last record is never trimmed.
         let end = before.min(journal.head().version).0.saturating_sub(1);
         let Some(more) = end.checked_sub(journal.trimmed.0).filter(|more| *more > 0) else {
             return;

@@ -1,4 +1,4 @@
-//! A store in memory: for simulation and tests.
+//! A store in memory, for simulation and tests.
 
 mod journals;
 mod store;

@@ -1,22 +1,20 @@
-//! A store in memory. It forgets everything with its last handle, and keeps every other promise.
+//! A store in memory: its contents end with its last handle; otherwise it keeps the whole contract.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::journals::Journals;
+use super::journals::MemoryJournals;
 use crate::aggregate::AggregateId;
 use crate::append::{Append, AppendError};
 use crate::claim::{Claim, ClaimError, Owner};
 use crate::error::StoreError;
-use crate::question::{OnFindings, Question};
-use crate::request::{RequestId, StoreRequest};
-use crate::snapshot::{FoundSnapshot, Snapshot};
-use crate::store::{Head, Listed, OnAppended, Records, Store};
+use crate::requests::{OnFindings, Question, RequestId, StoreRequest};
+use crate::store::{FoundSnapshot, Head, Listed, OnAppended, Records, Snapshot, Store};
 use crate::version::{Epoch, Version};
 
 #[derive(Debug)]
 pub struct MemoryStore {
-    journals: Arc<Mutex<Journals>>,
-    /// Lives as long as this handle: journals hold it weakly.
+    journals: Arc<Mutex<MemoryJournals>>,
+    /// Journals hold it weakly, so claims end with this handle.
     owner: Arc<Owner>,
 }
 
@@ -25,17 +23,17 @@ impl MemoryStore {
         Self::on(Arc::default())
     }
 
-    /// Another handle on the same journals, with claims of its own, as another process would have.
+    /// Another handle on the same journals, with its own claims, as another process would have.
     pub fn another(&self) -> Self {
         Self::on(Arc::clone(&self.journals))
     }
 
-    fn on(journals: Arc<Mutex<Journals>>) -> Self {
-        Self { journals, owner: Arc::new(Owner::here()) }
+    fn on(journals: Arc<Mutex<MemoryJournals>>) -> Self {
+        Self { journals, owner: Arc::new(Owner::current()) }
     }
 
-    fn journals(&self) -> MutexGuard<'_, Journals> {
-        // Every change is checked before it is made, so a panic leaves nothing half done.
+    fn journals(&self) -> MutexGuard<'_, MemoryJournals> {
+        // Every change is checked before it is made, so a panic leaves no partial change.
         self.journals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,8 @@
-//! When the write-ahead log is moved into the database.
+//! When the write-ahead log is checkpointed: its pages are moved into the database.
 //!
-//! SQLite would do it inside a commit, before the commit is acknowledged. We do it between commits: early
-//! if no task is waiting, in any case before the log becomes long. Its length is an estimate of what this
-//! process has written; other processes estimate their own share.
+//! SQLite would do it inside a commit, before the commit is acknowledged. The writer thread does it between
+//! commits: early if no task is waiting, and in any case before the log becomes long. The length is an
+//! estimate of what this process has written; other processes estimate their own share.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,43 +13,44 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 const PAGE: usize = 4096;
-/// Pages a commit writes besides the records: the index, and what both tables share.
+/// Pages that a commit writes besides the records: the index, and pages that both tables share.
 const OVERHEAD: usize = 3;
-/// 4 MiB: worth moving while no task is waiting.
+/// Pages (4 MiB) that are checkpointed if no task is waiting.
 const WORTHWHILE: usize = 1024;
-/// 32 MiB: moved even if a task is waiting.
+/// Pages (32 MiB) that are checkpointed even if a task is waiting.
 const LONG: usize = 8192;
-/// Reading 256 KiB of log at every opening soon costs more than moving them once.
+/// Pages (256 KiB) whose reading at every opening soon costs more than one checkpoint.
 const TO_READ: i64 = 64;
 
-/// The length of a log that is worth moving: each page with its header, and some pages for the commits
-/// that were under way.
+/// The bytes to preallocate: the pages that are worth a checkpoint with their headers, and some pages for
+/// commits in progress.
 const FULL_LOG: u64 = (1024 + 64) * (4096 + 24);
 
-/// The length of a log after [`cut`]: its header, and one page with its header.
+/// The bytes of a log after [`truncate_log`]: its header, and one page with its header.
 pub(super) const SHORTEST_LOG: u64 = 32 + 24 + 4096;
 
-/// Moves what can be moved without waiting for readers or writers.
-pub(super) fn now(connection: &Connection) -> rusqlite::Result<()> {
+/// Checkpoints as many pages as is possible without waiting for readers or writers.
+pub(super) fn run_passive(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
 }
 
-/// Whether the log takes a while to read, which the first process that opens a store has to do.
-pub(super) fn is_long(connection: &Connection) -> rusqlite::Result<bool> {
+/// Whether the log is slow to read, which the first process that opens a store has to do.
+pub(super) fn log_is_long(connection: &Connection) -> rusqlite::Result<bool> {
     let [pages, moved]: [i64; 2] =
         connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| Ok([row.get(1)?, row.get(2)?]))?;
     Ok(pages.saturating_sub(moved) > TO_READ)
 }
 
-/// Moves everything, and truncates the log. While others read or write, the log keeps its length.
+/// Checkpoints the whole log and truncates it. While other connections read or write, the log keeps its
+/// length.
 ///
-/// Not by `wal_checkpoint(TRUNCATE)`, which truncates a log that is still valid, without a sync: a file
-/// system without a journal may keep the length and the first commits and lose later ones, and the old
-/// pages are then played over the newer database. So a commit restarts the log, whose header is synced,
-/// and only the part that is no longer valid is truncated.
-pub(super) fn cut(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
+/// `wal_checkpoint(TRUNCATE)` would truncate a log that is still valid, without a sync. A file system without
+/// a journal may then keep the length and the first commits but lose later ones, and the old pages would
+/// overwrite the newer database. So a commit restarts the log, whose header is synced, and only the invalid
+/// part is truncated.
+pub(super) fn truncate_log(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
     let began = Instant::now();
-    // SQLite waits for readers and writers, but not for another checkpoint, such as our own writer's.
+    // SQLite waits for readers and writers, but not for another checkpoint, such as one of the writer thread.
     while connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get(0))?
         && began.elapsed() < patience
     {
@@ -58,16 +59,16 @@ pub(super) fn cut(connection: &Connection, patience: Duration) -> rusqlite::Resu
     // The commit that restarts a log truncates it to this limit, or to its own end.
     connection.pragma_update(None, "journal_size_limit", 0)?;
     let commit = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-    // Writes a page without changing anything.
+    // Setting the same value writes a page without changing anything.
     let format: i64 = commit.pragma_query_value(None, "user_version", |row| row.get(0))?;
     commit.pragma_update(None, "user_version", format)?;
     commit.commit()
 }
 
-/// Fills the log of a new store with zeros, which are not commits, up to the length at which it is moved.
-/// Syncing over existing bytes takes a third of the time of syncing a file that grows. If the disk is too
-/// full for it, the log grows with its commits.
-pub(super) fn lengthen(log: &Path) {
+/// Fills the log of a new store with zeros, which are not valid commits, up to the length at which it is
+/// checkpointed. Syncing existing bytes takes a third of the time of syncing a growing file. If the disk has no
+/// room, the log grows with its commits.
+pub(super) fn preallocate_log(log: &Path) {
     let Ok(file) = File::options().write(true).open(log) else {
         return;
     };
@@ -88,13 +89,13 @@ fn count(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }
 
-/// Our estimate of the length of the log.
+/// An estimate of the length of the log, in pages.
 #[derive(Debug, Default)]
-pub(super) struct Log {
+pub(super) struct LogLength {
     pages: usize,
 }
 
-impl Log {
+impl LogLength {
     pub(super) fn grows(&mut self, bytes: usize) {
         let pages = bytes.div_ceil(PAGE).saturating_add(OVERHEAD);
         self.pages = self.pages.saturating_add(pages);
@@ -111,11 +112,11 @@ impl Log {
 
 #[cfg(test)]
 mod tests {
-    use super::{LONG, Log};
+    use super::{LONG, LogLength};
 
     #[test]
-    fn a_log_is_moved_when_nobody_waits_or_when_it_is_long() {
-        let mut log = Log::default();
+    fn a_log_is_checkpointed_when_no_task_waits_or_when_it_is_long() {
+        let mut log = LogLength::default();
         log.grows(0);
         assert!(!log.is_due(false));
         log.grows(4 << 20);
@@ -127,8 +128,8 @@ mod tests {
     }
 
     #[test]
-    fn small_commits_count_too() {
-        let mut log = Log::default();
+    fn small_commits_make_the_log_longer_too() {
+        let mut log = LogLength::default();
         for _ in 0..LONG {
             log.grows(60);
         }

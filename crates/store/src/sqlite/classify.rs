@@ -29,7 +29,7 @@ pub(super) fn of_database(path: &Path, waited: Duration, error: rusqlite::Error)
     }
 }
 
-/// Whether a value has a type or size that we never write.
+/// Whether a value has a type or size that the store never writes.
 fn malformed(error: &rusqlite::Error) -> bool {
     matches!(
         error,
@@ -41,9 +41,9 @@ fn malformed(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Whether a failed write leaves it unknown what is on the disk. A full disk and a busy database refuse
-/// before anything is committed; an I/O error may come after. That holds even for an I/O error for want
-/// of room: the index of the log grows after the log was synced.
+/// Whether it is unknown after a failed write what is on the disk. A full disk and a busy database fail
+/// before the commit, but an I/O error may come after it, even one caused by a full disk: the index of the
+/// log grows after the log was synced.
 pub(super) fn unknown_fate(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),

@@ -1,4 +1,4 @@
-//! The heads of journals, queried from the database and cached by the writer.
+//! The heads of journals: database queries, and the cache of the writer thread.
 
 use std::collections::HashMap;
 
@@ -8,22 +8,26 @@ use crate::aggregate::AggregateId;
 use crate::store::Head;
 use crate::version::{Epoch, Version};
 
-/// More than a process works on at a time; past it the cache is cleared.
-const MOST: usize = 10_000;
+/// More aggregates than a process works on at a time. A larger cache is cleared.
+const MAX_CACHED: usize = 10_000;
 
+/// The head of a journal, and the number of its aggregate in the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct JournalHead {
     pub(super) number: i64,
     pub(super) head: Head,
 }
 
-pub(super) fn ask(connection: &Connection, aggregate: &AggregateId) -> rusqlite::Result<Option<Known>> {
+pub(super) fn find(
+    connection: &Connection,
+    aggregate: &AggregateId,
+) -> rusqlite::Result<Option<JournalHead>> {
     let Some((number, epoch)) = number(connection, aggregate)? else {
         return Ok(None);
     };
     let version = version(connection, number)?;
     let head = Head { version, epoch };
-    Ok(Some(Known { number, head }))
+    Ok(Some(JournalHead { number, head }))
 }
 
 pub(super) fn number(
@@ -38,7 +42,7 @@ pub(super) fn number(
     found.optional()
 }
 
-/// How many records an aggregate has, by its last row.
+/// The version of a journal, according to its last row.
 pub(super) fn version(connection: &Connection, number: i64) -> rusqlite::Result<Version> {
     let mut statement = connection.prepare_cached(
         "SELECT first + count - 1 FROM batches WHERE aggregate = ?1 ORDER BY first DESC LIMIT 1",
@@ -47,7 +51,7 @@ pub(super) fn version(connection: &Connection, number: i64) -> rusqlite::Result<
     Ok(head(0, found).version)
 }
 
-/// A negative version is damage, which the reader will report.
+/// A negative version, which is damage, becomes 0; the reader reports the missing records.
 pub(super) fn head(epoch: i64, version: Option<i64>) -> Head {
     Head {
         version: Version(u64::try_from(version.unwrap_or(0)).unwrap_or(0)),
@@ -55,21 +59,21 @@ pub(super) fn head(epoch: i64, version: Option<i64>) -> Head {
     }
 }
 
-/// The writer's cache, so that an append queries nothing and writes one row. It is valid until another
-/// connection writes, which changes SQLite's `data_version`.
+/// The cache of the writer thread, with which an append needs no query and writes one row. It is valid until
+/// another connection writes, which changes SQLite's `data_version`.
 #[derive(Debug, Default)]
-pub(super) struct Heads {
-    known: HashMap<AggregateId, Known>,
-    seen: Option<i64>,
+pub(super) struct HeadCache {
+    known: HashMap<AggregateId, JournalHead>,
+    data_version: Option<i64>,
 }
 
-impl Heads {
+impl HeadCache {
     /// Must be called first in every transaction.
     pub(super) fn refresh(&mut self, connection: &Connection) -> rusqlite::Result<()> {
-        let now = data_version(connection)?;
-        if self.seen != Some(now) || self.known.len() > MOST {
+        let current = data_version(connection)?;
+        if self.data_version != Some(current) || self.known.len() > MAX_CACHED {
             self.known.clear();
-            self.seen = Some(now);
+            self.data_version = Some(current);
         }
         Ok(())
     }
@@ -78,18 +82,18 @@ impl Heads {
         &mut self,
         connection: &Connection,
         aggregate: &AggregateId,
-    ) -> rusqlite::Result<Option<Known>> {
+    ) -> rusqlite::Result<Option<JournalHead>> {
         if let Some(known) = self.known.get(aggregate) {
             return Ok(Some(*known));
         }
-        let found = ask(connection, aggregate)?;
+        let found = find(connection, aggregate)?;
         if let Some(known) = found {
             self.known.insert(aggregate.clone(), known);
         }
         Ok(found)
     }
 
-    pub(super) fn set(&mut self, aggregate: &AggregateId, known: Known) {
+    pub(super) fn set(&mut self, aggregate: &AggregateId, known: JournalHead) {
         match self.known.get_mut(aggregate) {
             Some(stored) => *stored = known,
             None => {
@@ -102,10 +106,10 @@ impl Heads {
         self.known.remove(aggregate);
     }
 
-    /// After a rollback nothing in the cache is valid.
+    /// Clears the cache after a rollback, which may have undone what it holds.
     pub(super) fn forget_all(&mut self) {
         self.known.clear();
-        self.seen = None;
+        self.data_version = None;
     }
 }
 

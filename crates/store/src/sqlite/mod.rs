@@ -1,24 +1,24 @@
-//! A store in a folder, with SQLite: the default.
+//! The default store: a folder with a SQLite database.
 //!
-//! `undaunted.db` holds the journals, in SQLite's WAL mode with a sync for every commit; any SQLite
-//! tool opens it. Beside it are `owners/`, one locked file for each open handle, and `snapshots/`, which
-//! may be deleted. Decision 0007 gives the reasons.
+//! `undaunted.db` holds the journals, in SQLite's WAL mode with a sync for every commit; any SQLite tool
+//! opens it. Next to it are `owners/`, with one locked file for each open handle, and `snapshots/`, which may
+//! be deleted. Decision 0007 gives the reasons.
 
-mod asker;
 mod checkpoint;
 mod classify;
-mod frame;
+mod connections;
+mod folder;
 mod heads;
-mod ledger;
+mod journal_reader;
 mod network;
 mod owners;
-mod place;
-mod readers;
-mod reading;
+mod questions;
+mod record_codec;
 mod schema;
 mod snapshots;
 mod store;
 mod task;
+mod transaction;
 mod trim;
 mod writer;
 

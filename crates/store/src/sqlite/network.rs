@@ -1,8 +1,8 @@
-//! Which file systems reach their disk over a network.
+//! Refuses stores on network file systems.
 //!
-//! SQLite's WAL needs memory shared between processes, and ownership needs locks that end with a process;
-//! across machines neither is reliable. Linux identifies a file system by a number, except that everything
-//! made with FUSE has the same one: there the mount table has the name.
+//! SQLite's WAL needs memory shared between processes, and ownership needs locks that end with a process.
+//! Across machines neither is reliable. Linux identifies a file system by a number; all FUSE file systems share
+//! one, so their names are looked up in the mount table.
 
 use std::path::Path;
 
@@ -41,7 +41,7 @@ const OVER_FUSE: [&str; 14] = [
 ];
 
 pub(super) fn refuse(folder: &Path) -> Result<(), StoreError> {
-    // An unknown file system is taken for a local one.
+    // An unknown file system counts as local.
     let Some(number) = number(folder) else {
         return Ok(());
     };
@@ -69,7 +69,7 @@ fn number(_folder: &Path) -> Option<u64> {
     None
 }
 
-/// The name of a network file system, `None` for a local one.
+/// The name of a network file system; `None` for a local one.
 fn name(number: u64, mounted: impl FnOnce() -> Option<String>) -> Option<String> {
     if number == FUSE {
         let mounted = mounted()?;
@@ -90,7 +90,7 @@ fn mount_kind(table: &str, path: &Path) -> Option<String> {
         let kind = after.split(' ').next()?;
         path.starts_with(&point).then_some((point.len(), kind))
     });
-    // Of two mounts on one point the later one is on top, and `max_by_key` returns the last.
+    // The later of two mounts on one point is on top, and `max_by_key` returns the last maximum.
     let (_, kind) = mounts.max_by_key(|(length, _)| *length)?;
     Some(kind.to_owned())
 }

@@ -1,9 +1,9 @@
 //! Which process owns an aggregate, and whether it is alive.
 //!
-//! Every handle keeps a file of its own locked while it is open. The kernel releases the lock when the
-//! process ends, however it ends, so a dead owner is known at once, without heartbeats and without
-//! process ids, which may be reused. The lock is on the open file, which no child process inherits, so a
-//! command that outlives its engine does not keep the engine's lock.
+//! Every open handle holds a lock on its own file. The kernel releases the lock when the process ends, however
+//! it ends, so a dead owner is detected at once, without heartbeats and without process ids, which may be
+//! reused. Child processes do not inherit the open file, so a command that outlives its engine does not keep
+//! the engine's lock.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write as _};
@@ -13,14 +13,14 @@ use std::time::{Duration, SystemTime};
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::classify;
-use super::place::{Opening, private_file};
+use super::folder::{OpeningLock, private_file};
 use super::writer::Broken;
 use crate::aggregate::AggregateId;
 use crate::claim::Owner;
 use crate::error::StoreError;
 
 #[derive(Debug)]
-pub(super) struct Sign {
+pub(super) struct OwnerFile {
     name: String,
     path: PathBuf,
     broken: Broken,
@@ -28,20 +28,20 @@ pub(super) struct Sign {
     file: File,
 }
 
-impl Sign {
-    /// Creates the file under a name that is never used twice, and removes the files of dead owners. Under
-    /// the opening lock, so that no other process takes this owner for dead before the file is locked.
-    pub(super) fn put_up(
+impl OwnerFile {
+    /// Removes the files of dead owners and creates this one, under a name that is never used again. The
+    /// opening lock keeps other processes from taking this owner for dead before the file is locked.
+    pub(super) fn create(
         folder: &Path,
         name: String,
         broken: Broken,
-        _under: &Opening,
+        _under: &OpeningLock,
     ) -> Result<Self, StoreError> {
         sweep(folder);
         let path = folder.join(&name);
         let mut file = private_file(&path)?;
         let about = |error| classify::of_files(&path, error);
-        let Owner { pid, host, since } = Owner::here();
+        let Owner { pid, host, since } = Owner::current();
         let since = since.duration_since(SystemTime::UNIX_EPOCH);
         let since = since.unwrap_or_default().as_millis();
         file.lock().map_err(about)?;
@@ -54,30 +54,33 @@ impl Sign {
     }
 }
 
-impl Drop for Sign {
+impl Drop for OwnerFile {
     fn drop(&mut self) {
-        // The lock ends with the file. A removed file says that the store was closed in order; if the
-        // handle is broken, the file stays as after a crash.
+        // A removed file means that the store was closed properly. The file of a broken handle stays, as
+        // after a crash.
         if self.broken.get().is_none() {
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Whether no handle is open and every earlier one was closed in order.
-pub(super) fn have_all_left(folder: &Path, _under: &Opening) -> bool {
+/// Whether no handle is open and every earlier one was closed properly.
+pub(super) fn were_all_closed(folder: &Path, _under: &OpeningLock) -> bool {
     fs::read_dir(folder).is_ok_and(|mut signs| signs.next().is_none())
 }
 
 /// The name of the owner of an aggregate, dead or alive.
-pub(super) fn named(connection: &Connection, aggregate: &AggregateId) -> rusqlite::Result<Option<String>> {
+pub(super) fn owner_name(
+    connection: &Connection,
+    aggregate: &AggregateId,
+) -> rusqlite::Result<Option<String>> {
     let mut select =
         connection.prepare_cached("SELECT owner FROM aggregates WHERE family = ?1 AND id = ?2")?;
     let found = select.query_row((aggregate.family(), aggregate.id()), |row| row.get(0));
     Ok(found.optional()?.flatten())
 }
 
-pub(super) fn living(folder: &Path, name: &str) -> Result<Option<Owner>, StoreError> {
+pub(super) fn living_owner(folder: &Path, name: &str) -> Result<Option<Owner>, StoreError> {
     let path = folder.join(name);
     let about = |error| classify::of_files(&path, error);
     let file = match File::open(&path) {
@@ -85,18 +88,18 @@ pub(super) fn living(folder: &Path, name: &str) -> Result<Option<Owner>, StoreEr
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(about(error)),
     };
-    // Shared, so that two processes that check at once do not take each other for the owner.
+    // A shared lock, so that two processes that check at the same time do not take each other for the owner.
     match file.try_lock_shared() {
         Ok(()) => Ok(None),
         Err(TryLockError::WouldBlock) => {
             let text = fs::read_to_string(&path).unwrap_or_default();
-            Ok(Some(described(&text)))
+            Ok(Some(parse_owner(&text)))
         }
         Err(TryLockError::Error(error)) => Err(about(error)),
     }
 }
 
-fn described(text: &str) -> Owner {
+fn parse_owner(text: &str) -> Owner {
     let mut lines = text.lines();
     let mut number = || lines.next()?.parse::<u64>().ok();
     let (pid, since) = (number(), number());
@@ -108,14 +111,14 @@ fn described(text: &str) -> Owner {
     }
 }
 
-/// Removes the files of dead owners. A file that cannot be removed stays until the next time.
+/// Removes the files of dead owners. A file that cannot be removed stays until the next opening.
 fn sweep(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;
     };
     for entry in entries.flatten() {
         let path = entry.path();
-        // Shared, as in `living`: a process that checks a dead owner meanwhile must not take us for it.
+        // Shared as in `living_owner`: a process that checks this dead owner must not take us for it.
         if File::open(&path).is_ok_and(|file| file.try_lock_shared().is_ok()) {
             let _ = fs::remove_file(&path);
         }

@@ -10,15 +10,14 @@ use super::{checkpoint, classify};
 use crate::error::StoreError;
 
 pub const FORMAT: i64 = 1;
-/// Marks a database as ours: `undt`.
+/// Identifies the database of a store: `undt`.
 const APPLICATION: i64 = 0x756e_6474;
-/// The length to which a moved log is truncated. Up to there it is overwritten, which is faster than
-/// growing it again.
+/// The length to which a checkpointed log is truncated. Overwriting the rest is faster than growing it again.
 const KEPT_LOG: i64 = 64 << 20;
 
-/// Rows of `batches` are inserted and deleted, never updated. They lie in the order in which they were
-/// written, of whichever aggregate, so that a commit fills the last page instead of touching many. Not
-/// `WITHOUT ROWID`, where a row of a quarter page already takes a page of its own.
+/// Rows of `batches` are inserted and deleted, never updated. They are stored in the order of writing, over all
+/// aggregates, so that a commit fills the last page instead of writing many. The table is not `WITHOUT ROWID`,
+/// where a row of a quarter page takes a whole page.
 const TABLES: &str = "
 CREATE TABLE aggregates (
     number INTEGER PRIMARY KEY AUTOINCREMENT, -- never given twice
@@ -48,12 +47,12 @@ CREATE TABLE counters (
 INSERT INTO counters VALUES ('epoch', 0), ('request', 0);
 ";
 
-/// Opens the database of a store, creating its tables if it is empty. `is_in_order` if every earlier
-/// handle was closed in order.
+/// Opens the database of a store, creating its tables if it is empty. `was_closed` means that every earlier
+/// handle was closed properly.
 pub(super) fn open_first(
     path: &Path,
     patience: Duration,
-    is_in_order: bool,
+    was_closed: bool,
 ) -> Result<Connection, StoreError> {
     let about = |error: rusqlite::Error| match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => {
@@ -64,16 +63,16 @@ pub(super) fn open_first(
     let connection = open(path, patience).map_err(about)?;
     if is_empty(&connection).map_err(about)? {
         create(&connection).map_err(about)?;
-        checkpoint::lengthen(&path.with_extension("db-wal"));
+        checkpoint::preallocate_log(&path.with_extension("db-wal"));
     }
     recognise(&connection, path, about)?;
     if connection.is_readonly("main").map_err(about)? {
         return Err(StoreError::ReadOnly { path: path.to_owned() });
     }
-    // After a crash, and after a failed sync, the log may hold pages that only the kernel's memory has.
-    // Moving them into the database writes and syncs them again.
-    if !is_in_order || checkpoint::is_long(&connection).map_err(about)? {
-        checkpoint::now(&connection).map_err(about)?;
+    // After a crash or a failed sync, pages of the log may exist only in the kernel's memory. A checkpoint
+    // writes them to the database and syncs them again.
+    if !was_closed || checkpoint::log_is_long(&connection).map_err(about)? {
+        checkpoint::run_passive(&connection).map_err(about)?;
     }
     Ok(connection)
 }
@@ -89,21 +88,21 @@ pub(super) fn open(path: &Path, patience: Duration) -> rusqlite::Result<Connecti
 fn set_up(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
     connection.busy_timeout(patience)?;
     connection.set_prepared_statement_cache_capacity(32);
-    // Otherwise SQLite prepares a statement again for every new value, to look for a better plan.
+    // Otherwise SQLite prepares a statement again for every new value, in search of a better plan.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    // Otherwise the last process to close the store moves the log, syncs three files and deletes the log,
-    // and the next one creates it again. A long log is moved when the store is opened.
+    // Otherwise the last process to close the store checkpoints, syncs three files and deletes the log, and
+    // the next one creates it again. A long log is checkpointed when the store is opened.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     sync_commits(connection, true)?;
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
-    // The writer does it, when no task is waiting (`checkpoint.rs`).
+    // The writer thread checkpoints when no task is waiting (`checkpoint.rs`).
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "journal_size_limit", KEPT_LOG)?;
     Ok(())
 }
 
-/// FULL: a commit is synced before it is acknowledged. NORMAL: it is synced together with the next one.
+/// FULL syncs a commit before it is acknowledged; NORMAL syncs it together with the next one.
 pub(super) fn sync_commits(connection: &Connection, syncs: bool) -> rusqlite::Result<()> {
     let how = if syncs { "FULL" } else { "NORMAL" };
     connection.pragma_update(None, "synchronous", how)
@@ -138,11 +137,11 @@ fn recognise(
         found if found > FORMAT => {
             return Err(StoreError::NewerFormat { path, found, known: FORMAT });
         }
-        _ => return Err(not_a_store("its format number was never given")),
+        _ => return Err(not_a_store("it has no format number")),
     }
     let mode: String =
         connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(&about)?;
-    if mode == "wal" { Ok(()) } else { Err(not_a_store("its journal mode cannot be WAL")) }
+    if mode == "wal" { Ok(()) } else { Err(not_a_store("its journal mode cannot be set to WAL")) }
 }
 
 fn number(connection: &Connection, pragma: &str) -> rusqlite::Result<i64> {

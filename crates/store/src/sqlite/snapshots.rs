@@ -1,7 +1,7 @@
 //! Snapshots, each in a file of its own.
 //!
-//! Not in the database: a snapshot may be large, and must not delay commits. A missing or damaged file
-//! costs time at the next recovery and nothing else, so `snapshots/` may be deleted at any time.
+//! They are not in the database, because a snapshot may be large and must not delay commits. A missing or
+//! damaged file only makes the next recovery slower, so `snapshots/` may be deleted at any time.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -9,34 +9,34 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::classify;
-use super::frame::{Flaw, Seal};
-use super::heads::Known;
-use super::place::make_folder;
+use super::folder::make_folder;
+use super::heads::JournalHead;
+use super::record_codec::{Damage, RecordCodec};
 use crate::aggregate::AggregateId;
 use crate::error::StoreError;
-use crate::snapshot::{FoundSnapshot, Snapshot};
+use crate::store::{FoundSnapshot, Snapshot};
 use crate::version::Version;
 
 /// The first bytes of a snapshot file; the last letter is the format.
-const MARK: &[u8; 8] = b"undaunt1";
-const HALF: &str = "half";
-/// The latest, and the one before it in case the latest is damaged.
+const MAGIC: &[u8; 8] = b"undaunt1";
+const UNFINISHED: &str = "half";
+/// How many snapshots are kept: the latest, and the one before it in case the latest is damaged.
 const KEPT: usize = 2;
 
 pub(super) fn save(
     all: &Path,
-    known: Known,
+    known: JournalHead,
     aggregate: &AggregateId,
     at: Version,
     bytes: &[u8],
 ) -> Result<(), StoreError> {
     let folder = folder(all, known.number);
     make_folder(&folder)?;
-    // Only the owner writes here; if two processes did, each would rename a whole file.
-    let half = folder.join(format!("{at}.{}.{HALF}", std::process::id()));
-    let about = |error| classify::of_files(&half, error);
-    let locked = write(&half, Seal::of(aggregate), at, bytes).map_err(about)?;
-    fs::rename(&half, folder.join(at.to_string())).map_err(about)?;
+    // Only the owner writes here. If two processes did, each would still rename a complete file.
+    let unfinished = folder.join(format!("{at}.{}.{UNFINISHED}", std::process::id()));
+    let about = |error| classify::of_files(&unfinished, error);
+    let locked = write(&unfinished, RecordCodec::of(aggregate), at, bytes).map_err(about)?;
+    fs::rename(&unfinished, folder.join(at.to_string())).map_err(about)?;
     drop(locked);
     sweep(&folder);
     for (_, old) in files(&folder).map_err(about)?.into_iter().skip(KEPT) {
@@ -45,32 +45,35 @@ pub(super) fn save(
     Ok(())
 }
 
-/// Returns the open file: its lock keeps [`sweep`] from removing it.
-fn write(path: &Path, seal: Seal, at: Version, bytes: &[u8]) -> std::io::Result<File> {
+/// Returns the open file, whose lock keeps [`sweep`] from removing it.
+fn write(path: &Path, codec: RecordCodec, at: Version, bytes: &[u8]) -> std::io::Result<File> {
     let mut file: File = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    // If it was swept before this line, the rename fails: the caller gets the error and has one snapshot less.
+    // If another process removed the file before this line, the rename fails and there is no new snapshot.
     file.lock()?;
-    file.write_all(MARK)?;
-    file.write_all(&seal.checksum(at, bytes).to_le_bytes())?;
+    file.write_all(MAGIC)?;
+    file.write_all(&codec.checksum(at, bytes).to_le_bytes())?;
     file.write_all(bytes)?;
     file.sync_data()?;
     Ok(file)
 }
 
-/// Removes files that a dead process was writing. Recognised by the lock, not by the process id, which may
-/// be reused.
+/// Removes unfinished files of dead processes, which are recognized by the lock: a process id may be reused.
 fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
-        let is_half = path.extension().is_some_and(|extension| extension == HALF);
-        if is_half && File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
-            // A file that cannot be removed stays until the next time.
+        let is_unfinished = path.extension().is_some_and(|extension| extension == UNFINISHED);
+        if is_unfinished && File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
+            // A file that cannot be removed stays until the next snapshot.
             let _ = fs::remove_file(&path);
         }
     }
 }
 
-pub(super) fn latest(all: &Path, known: Known, aggregate: &AggregateId) -> Result<FoundSnapshot, StoreError> {
+pub(super) fn latest(
+    all: &Path,
+    known: JournalHead,
+    aggregate: &AggregateId,
+) -> Result<FoundSnapshot, StoreError> {
     let folder = folder(all, known.number);
     let mut found = FoundSnapshot::default();
     let files = files(&folder).map_err(|error| classify::of_files(&folder, error))?;
@@ -80,7 +83,7 @@ pub(super) fn latest(all: &Path, known: Known, aggregate: &AggregateId) -> Resul
         } else {
             fs::read(&path)
                 .map_err(|error| error.to_string())
-                .and_then(|bytes| Ok(checked(bytes, Seal::of(aggregate), at)?))
+                .and_then(|bytes| Ok(checked(bytes, RecordCodec::of(aggregate), at)?))
         };
         match read {
             Ok(bytes) => {
@@ -95,10 +98,10 @@ pub(super) fn latest(all: &Path, known: Known, aggregate: &AggregateId) -> Resul
     Ok(found)
 }
 
-fn checked(mut file: Vec<u8>, seal: Seal, at: Version) -> Result<Vec<u8>, Flaw> {
-    let rest = file.strip_prefix(MARK).ok_or("it has no mark of ours")?;
+fn checked(mut file: Vec<u8>, codec: RecordCodec, at: Version) -> Result<Vec<u8>, Damage> {
+    let rest = file.strip_prefix(MAGIC).ok_or("it is not a snapshot file")?;
     let (checksum, bytes) = rest.split_first_chunk::<4>().ok_or("it is cut short")?;
-    if seal.checksum(at, bytes) != u32::from_le_bytes(*checksum) {
+    if codec.checksum(at, bytes) != u32::from_le_bytes(*checksum) {
         return Err("its checksum does not match");
     }
     let header = file.len().saturating_sub(bytes.len());

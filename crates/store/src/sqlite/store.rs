@@ -1,4 +1,4 @@
-//! A store in a folder.
+//! The handle on a store in a folder.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
@@ -6,28 +6,27 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::asker::{Asker, Source, unsealed};
-use super::heads::{self, Known};
-use super::ledger::{Ledger, Outcome};
-use super::owners::{self, Sign};
-use super::place::Folder;
-use super::readers::Readers;
-use super::reading::Reading;
-use super::task::{Change, Haste};
+use super::connections::ReadConnections;
+use super::folder::StoreFolder;
+use super::heads::{self, JournalHead};
+use super::journal_reader::JournalReader;
+use super::owners::{self, OwnerFile};
+use super::questions::{QuestionThread, Responder, decode_requests};
+use super::task::{ClosureTask, Durability};
+use super::transaction::{ChangeResult, StoreTransaction};
 use super::writer::{Broken, Writer};
 use super::{checkpoint, classify, schema, snapshots};
 use crate::aggregate::AggregateId;
 use crate::append::{Append, AppendError};
 use crate::claim::{Claim, ClaimError, Owner};
 use crate::error::StoreError;
-use crate::question::{OnFindings, Question};
-use crate::request::{RequestId, StoreRequest};
-use crate::snapshot::FoundSnapshot;
-use crate::store::{Head, Listed, OnAppended, Records, Store, UnderClaim};
+use crate::requests::{OnFindings, Question, RequestId, StoreRequest};
+use crate::store::{FoundSnapshot, Head, Listed, OnAppended, Records, Store, UnderClaim};
 use crate::version::{Epoch, Version};
 
 #[derive(Clone, Debug)]
 pub struct SqliteOptions {
+    /// How long to wait for locks of other processes.
     pub patience: Duration,
 }
 
@@ -37,19 +36,19 @@ impl Default for SqliteOptions {
     }
 }
 
-/// One handle on a store in a folder. Any number of processes may have one.
+/// A handle on a store in a folder. Any number of processes may have handles on the same store.
 pub struct SqliteStore {
-    // In drop order: the writer finishes its tasks before `sign` says that this owner is gone.
+    // In drop order: the writer finishes its tasks before `owner_file` is removed.
     writer: Writer,
-    readers: Arc<Readers>,
-    /// Started by the first question, because a short-lived process asks none.
-    asker: Mutex<Option<Asker>>,
+    readers: Arc<ReadConnections>,
+    /// Started by the first question: a short-lived process asks none.
+    questions: Mutex<Option<QuestionThread>>,
     /// Opened by the first call of `pulse`.
     pulse: Mutex<Option<Connection>>,
     broken: Broken,
-    folder: Folder,
+    folder: StoreFolder,
     patience: Duration,
-    sign: Arc<Sign>,
+    owner_file: Arc<OwnerFile>,
 }
 
 impl SqliteStore {
@@ -60,28 +59,28 @@ impl SqliteStore {
 
     pub fn open_with(folder: &Path, options: &SqliteOptions) -> Result<Self, StoreError> {
         let patience = options.patience;
-        let (folder, opening) = Folder::prepare(folder, patience)?;
-        let is_in_order = owners::have_all_left(&folder.owners, &opening);
-        let connection = schema::open_first(&folder.database, patience, is_in_order)?;
+        let (folder, opening) = StoreFolder::prepare(folder, patience)?;
+        let was_closed = owners::were_all_closed(&folder.owners, &opening);
+        let connection = schema::open_first(&folder.database, patience, was_closed)?;
         let about = |error| classify::of_database(&folder.database, patience, error);
         let name =
             connection.query_row("SELECT lower(hex(randomblob(16)))", [], |row| row.get(0)).map_err(about)?;
         let broken = Arc::new(OnceLock::new());
-        let sign = Sign::put_up(&folder.owners, name, Arc::clone(&broken), &opening)?;
+        let owner_file = OwnerFile::create(&folder.owners, name, Arc::clone(&broken), &opening)?;
         Ok(Self {
             writer: Writer::start(connection, &folder, patience, Arc::clone(&broken))?,
-            readers: Arc::new(Readers::new(folder.database.clone(), patience)),
-            asker: Mutex::new(None),
+            readers: Arc::new(ReadConnections::new(folder.database.clone(), patience)),
+            questions: Mutex::new(None),
             pulse: Mutex::new(None),
             broken,
             folder,
             patience,
-            sign: Arc::new(sign),
+            owner_file: Arc::new(owner_file),
         })
     }
 
     pub fn is_in(folder: &Path) -> bool {
-        let length = Folder::database_in(folder).metadata();
+        let length = StoreFolder::database_in(folder).metadata();
         length.is_ok_and(|found| found.len() > 0)
     }
 
@@ -89,19 +88,19 @@ impl SqliteStore {
         self.folder.database.clone()
     }
 
-    /// Runs a change on the writing thread and waits for its result.
-    fn change<T, E, W>(&self, haste: Haste, work: W) -> Result<T, E>
+    /// Runs a change on the writer thread and waits for its result.
+    fn change<T, E, W>(&self, durability: Durability, work: W) -> Result<T, E>
     where
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
-        W: FnMut(&mut Ledger<'_>) -> Outcome<T, E> + Send + 'static,
+        W: FnMut(&mut StoreTransaction<'_>) -> ChangeResult<T, E> + Send + 'static,
     {
-        let (tell, told) = mpsc::sync_channel(1);
+        let (sender, receiver) = mpsc::sync_channel(1);
         let done = move |outcome| {
-            let _ = tell.send(outcome);
+            let _ = sender.send(outcome);
         };
-        self.writer.send(Box::new(Change::new(haste, work, done)));
-        told.recv().unwrap_or_else(|_| Err(StoreError::closed().into()))
+        self.writer.send(Box::new(ClosureTask::new(durability, work, done)));
+        receiver.recv().unwrap_or_else(|_| Err(StoreError::closed().into()))
     }
 
     fn read_with<T>(
@@ -110,19 +109,19 @@ impl SqliteStore {
     ) -> Result<T, StoreError> {
         match self.broken.get() {
             Some(error) => Err(error.clone()),
-            None => self.readers.ask(question),
+            None => self.readers.query(question),
         }
     }
 
-    fn known(&self, aggregate: &AggregateId) -> Result<Option<Known>, StoreError> {
-        self.read_with(|connection| heads::ask(connection, aggregate))
+    fn known(&self, aggregate: &AggregateId) -> Result<Option<JournalHead>, StoreError> {
+        self.read_with(|connection| heads::find(connection, aggregate))
     }
 }
 
 impl Store for SqliteStore {
     fn submit(&self, appends: Vec<Append>, done: OnAppended) {
-        let work = move |ledger: &mut Ledger<'_>| ledger.append(&appends);
-        let change = Change::new(Haste::Lasting, work, done);
+        let work = move |transaction: &mut StoreTransaction<'_>| transaction.append(&appends);
+        let change = ClosureTask::new(Durability::Synced, work, done);
         self.writer.send(Box::new(change));
     }
 
@@ -135,7 +134,7 @@ impl Store for SqliteStore {
         let Some((number, _)) = found else {
             return Ok(Box::new(std::iter::empty()));
         };
-        let reading = Reading::new(&self.readers, aggregate.clone(), number, after)?;
+        let reading = JournalReader::new(&self.readers, aggregate.clone(), number, after)?;
         Ok(Box::new(reading))
     }
 
@@ -150,7 +149,7 @@ impl Store for SqliteStore {
             let mut listed = vec![];
             while let Some(row) = found.next()? {
                 let id: String = row.get(0)?;
-                // In order of ids, those with the prefix are adjacent.
+                // Sorted by id, those with the prefix are adjacent.
                 if !id.starts_with(prefix) {
                     break;
                 }
@@ -167,12 +166,13 @@ impl Store for SqliteStore {
 
     fn trim(&self, aggregate: &AggregateId, before: Version) -> Result<(), StoreError> {
         let aggregate = aggregate.clone();
-        self.change(Haste::Prompt, move |ledger| ledger.trim(&aggregate, before))
+        self.change(Durability::Unsynced, move |transaction| transaction.trim(&aggregate, before))
     }
 
     fn remove(&self, aggregate: &AggregateId, epoch: Epoch) -> Result<(), AppendError> {
         let removed = aggregate.clone();
-        let number = self.change(Haste::Lasting, move |ledger| ledger.remove(&removed, epoch))?;
+        let number =
+            self.change(Durability::Synced, move |transaction| transaction.remove(&removed, epoch))?;
         if let Some(number) = number {
             snapshots::remove(&self.folder.snapshots, number);
         }
@@ -180,8 +180,8 @@ impl Store for SqliteStore {
     }
 
     fn claim(&self, aggregate: &AggregateId) -> Result<Claim, ClaimError> {
-        let (aggregate, sign) = (aggregate.clone(), Arc::clone(&self.sign));
-        self.change(Haste::Lasting, move |ledger| ledger.claim(&aggregate, sign.name()))
+        let (aggregate, owner_file) = (aggregate.clone(), Arc::clone(&self.owner_file));
+        self.change(Durability::Synced, move |transaction| transaction.claim(&aggregate, owner_file.name()))
     }
 
     fn claim_writing(
@@ -189,45 +189,45 @@ impl Store for SqliteStore {
         aggregate: &AggregateId,
         appends: UnderClaim,
     ) -> Result<Result<Claim, AppendError>, ClaimError> {
-        let (aggregate, sign) = (aggregate.clone(), Arc::clone(&self.sign));
-        self.change(Haste::Lasting, move |ledger| {
-            let claim = match ledger.claim(&aggregate, sign.name())? {
+        let (aggregate, owner_file) = (aggregate.clone(), Arc::clone(&self.owner_file));
+        self.change(Durability::Synced, move |transaction| {
+            let claim = match transaction.claim(&aggregate, owner_file.name())? {
                 Ok(claim) => claim,
                 Err(refusal) => return Ok(Err(refusal)),
             };
-            let written = ledger.append(&appends(&claim))?;
+            let written = transaction.append(&appends(&claim))?;
             if written.is_err() {
-                // What remains is an unused epoch.
-                drop(ledger.release(&claim)?);
+                // Only an unused epoch remains.
+                drop(transaction.release(&claim)?);
             }
             Ok(Ok(written.map(|_| claim)))
         })
     }
 
     fn owner(&self, aggregate: &AggregateId) -> Result<Option<Owner>, StoreError> {
-        match self.read_with(|connection| owners::named(connection, aggregate))? {
-            Some(name) => owners::living(&self.folder.owners, &name),
+        match self.read_with(|connection| owners::owner_name(connection, aggregate))? {
+            Some(name) => owners::living_owner(&self.folder.owners, &name),
             None => Ok(None),
         }
     }
 
     fn unclaim(&self, claim: &Claim) -> Result<(), StoreError> {
         let claim = claim.clone();
-        self.change(Haste::Lasting, move |ledger| ledger.release(&claim))
+        self.change(Durability::Synced, move |transaction| transaction.release(&claim))
     }
 
     fn unclaim_in_background(&self, claim: &Claim) {
         let claim = claim.clone();
-        // Needs no sync: after a crash of the machine every owner is dead, and dead owners block no claim.
-        let work = move |ledger: &mut Ledger<'_>| ledger.release(&claim);
+        // No sync: after a crash of the machine all owners are dead, and a dead owner blocks no claim.
+        let work = move |transaction: &mut StoreTransaction<'_>| transaction.release(&claim);
         let done = |_: Result<(), StoreError>| {};
-        let change = Change::new(Haste::Fleeting, work, done);
+        let change = ClosureTask::new(Durability::Background, work, done);
         self.writer.send(Box::new(change));
     }
 
     fn request(&self, aggregate: &AggregateId, bytes: Vec<u8>) -> Result<RequestId, StoreError> {
         let aggregate = aggregate.clone();
-        self.change(Haste::Lasting, move |ledger| ledger.request(&aggregate, &bytes))
+        self.change(Durability::Synced, move |transaction| transaction.request(&aggregate, &bytes))
     }
 
     fn requests(&self, aggregate: &AggregateId) -> Result<Vec<StoreRequest>, StoreError> {
@@ -240,22 +240,22 @@ impl Store for SqliteStore {
                 .query_map((aggregate.family(), aggregate.id()), |row| Ok((row.get(0)?, row.get(1)?)))?;
             rows.collect()
         })?;
-        unsealed(aggregate, rows)
+        decode_requests(aggregate, rows)
     }
 
     fn ask(&self, question: Question, done: OnFindings) {
-        let mut asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
-        let started = match asker.take() {
-            Some(asker) => Ok(asker),
-            None => Asker::start(Source {
+        let mut questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
+        let started = match questions.take() {
+            Some(questions) => Ok(questions),
+            None => QuestionThread::start(Responder {
                 readers: Arc::clone(&self.readers),
                 owners: self.folder.owners.clone(),
-                sign: Arc::clone(&self.sign),
+                owner_file: Arc::clone(&self.owner_file),
                 broken: Arc::clone(&self.broken),
             }),
         };
         match started {
-            Ok(started) => asker.insert(started).ask(question, done),
+            Ok(started) => questions.insert(started).ask(question, done),
             Err(error) => done(Err(classify::of_files(&self.folder.database, error))),
         }
     }
@@ -289,9 +289,9 @@ impl Store for SqliteStore {
         };
         let before = size();
         let connection = self.readers.open()?;
-        self.readers.about(connection.execute_batch("VACUUM"))?;
-        let cut = checkpoint::cut(&connection, self.patience);
-        self.readers.about(cut)?;
+        self.readers.classified(connection.execute_batch("VACUUM"))?;
+        let truncate_log = checkpoint::truncate_log(&connection, self.patience);
+        self.readers.classified(truncate_log)?;
         Ok([before, size()])
     }
 
@@ -305,7 +305,7 @@ impl Store for SqliteStore {
             None => self.readers.open()?,
         };
         let number = heads::data_version(pulse.insert(connection));
-        let number = self.readers.about(number)?;
+        let number = self.readers.classified(number)?;
         Ok(u64::from_ne_bytes(number.to_ne_bytes()))
     }
 }

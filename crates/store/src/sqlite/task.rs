@@ -1,71 +1,70 @@
-//! A change for the writing thread, and the callback that gets its result.
+//! Tasks for the writer thread: a change, and the callback that gets its result.
 
-use super::ledger::{Ledger, Outcome};
+use super::transaction::{ChangeResult, StoreTransaction};
 use crate::error::StoreError;
 
-/// How soon and how safely a change has to be written, in rising order.
+/// How soon and how durably a change must be written, in rising order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Haste {
-    /// No caller waits for it: it may wait a little for others to share its commit. It may be lost if
-    /// the machine crashes.
-    Fleeting,
-    /// A caller waits for the commit, but not for the sync. It may be lost if the machine crashes.
-    Prompt,
-    /// It is on the disk when it is finished.
-    Lasting,
+pub(super) enum Durability {
+    /// No caller waits for the change, so it may wait briefly to share a commit with others. A crash of the
+    /// machine may lose it.
+    Background,
+    /// A caller waits for the commit but not for a sync. A crash of the machine may lose the change.
+    Unsynced,
+    /// The change is on the disk when it is finished.
+    Synced,
 }
 
-/// A change of any kind. It may be run more than once, if a transaction was rolled back, and is finished
-/// once.
-pub(super) trait Task: Send {
-    /// Makes the change inside a transaction. An error is the database's; a refusal is kept for
-    /// [`Task::finish`].
-    fn run(&mut self, ledger: &mut Ledger<'_>) -> rusqlite::Result<()>;
+/// A change of any type. After a rollback it may be run again; it is finished once.
+pub(super) trait WriteTask: Send {
+    /// Makes the change inside a transaction. An error is a database error; a refusal is kept for
+    /// [`WriteTask::finish`].
+    fn run(&mut self, transaction: &mut StoreTransaction<'_>) -> rusqlite::Result<()>;
 
-    fn haste(&self) -> Haste;
+    fn durability(&self) -> Durability;
 
-    /// Reports the result of the last run, or why that does not count.
+    /// Reports the result of the last run, or why it was not committed.
     fn finish(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
 /// Runs `work` and passes its result to `done`.
-pub(super) struct Change<T, E, W, D> {
+pub(super) struct ClosureTask<T, E, W, D> {
     work: W,
     done: D,
-    haste: Haste,
+    durability: Durability,
     outcome: Option<Result<T, E>>,
 }
 
-impl<T, E, W, D> Change<T, E, W, D>
+impl<T, E, W, D> ClosureTask<T, E, W, D>
 where
-    W: FnMut(&mut Ledger<'_>) -> Outcome<T, E>,
+    W: FnMut(&mut StoreTransaction<'_>) -> ChangeResult<T, E>,
     D: FnOnce(Result<T, E>),
 {
-    pub(super) fn new(haste: Haste, work: W, done: D) -> Self {
-        Self { work, done, haste, outcome: None }
+    pub(super) fn new(durability: Durability, work: W, done: D) -> Self {
+        Self { work, done, durability, outcome: None }
     }
 }
 
-impl<T, E, W, D> Task for Change<T, E, W, D>
+impl<T, E, W, D> WriteTask for ClosureTask<T, E, W, D>
 where
     T: Send,
     E: From<StoreError> + Send,
-    W: FnMut(&mut Ledger<'_>) -> Outcome<T, E> + Send,
+    W: FnMut(&mut StoreTransaction<'_>) -> ChangeResult<T, E> + Send,
     D: FnOnce(Result<T, E>) + Send,
 {
-    fn run(&mut self, ledger: &mut Ledger<'_>) -> rusqlite::Result<()> {
+    fn run(&mut self, transaction: &mut StoreTransaction<'_>) -> rusqlite::Result<()> {
         self.outcome = None;
-        self.outcome = Some((self.work)(ledger)?);
+        self.outcome = Some((self.work)(transaction)?);
         Ok(())
     }
 
-    fn haste(&self) -> Haste {
-        self.haste
+    fn durability(&self) -> Durability {
+        self.durability
     }
 
     fn finish(self: Box<Self>, committed: Result<(), StoreError>) {
         let outcome = match (committed, self.outcome) {
-            // A refusal stands whether or not the others of its group were committed.
+            // A refusal is valid even if it was the only result of the transaction.
             (Ok(()), Some(outcome)) => outcome,
             (Ok(()), None) => Err(StoreError::closed().into()),
             (Err(error), _) => Err(error.into()),

@@ -1,7 +1,7 @@
-//! The one thread that writes.
+//! The writer thread, the only one that writes to the database.
 //!
-//! Group commit: all changes that arrived while the last commit was syncing share the next one, so a
-//! thousand changes wait for one sync, like a single one.
+//! Group commit: all changes that arrive during a commit share the next one, so a thousand changes wait for one
+//! sync.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -11,46 +11,46 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode};
 
-use super::checkpoint::{self, Log};
-use super::heads::Heads;
-use super::ledger::Ledger;
-use super::task::{Haste, Task};
-use super::{classify, place::Folder, schema};
+use super::checkpoint::{self, LogLength};
+use super::heads::HeadCache;
+use super::task::{Durability, WriteTask};
+use super::transaction::StoreTransaction;
+use super::{classify, folder::StoreFolder, schema};
 use crate::error::StoreError;
 use crate::failpoint;
 
-/// The most changes that share a commit; it bounds the repeated work if one fails.
+/// The most changes that share a commit. It bounds the repeated work if one of them fails.
 const LARGEST_GROUP: usize = 4096;
 
-/// How long fleeting changes wait for others to share their commit.
-const NO_HURRY: Duration = Duration::from_millis(5);
+/// How long background changes wait for others to share their commit.
+const BACKGROUND_DELAY: Duration = Duration::from_millis(5);
 
-type Group = Vec<Box<dyn Task>>;
+type Group = Vec<Box<dyn WriteTask>>;
 
-/// Set when it is unknown what reached the disk; from then on everything is refused.
+/// Set when it is unknown what reached the disk. From then on everything is refused.
 pub(super) type Broken = Arc<OnceLock<StoreError>>;
 
 pub(super) struct Writer {
-    tasks: Mutex<Option<Sender<Box<dyn Task>>>>,
+    tasks: Mutex<Option<Sender<Box<dyn WriteTask>>>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Writer {
     pub(super) fn start(
         connection: Connection,
-        folder: &Folder,
+        folder: &StoreFolder,
         patience: Duration,
         broken: Broken,
     ) -> Result<Self, StoreError> {
         let (tasks, arrived) = mpsc::channel();
-        // `begin` does the waiting.
+        // `begin` waits instead.
         let impatient = connection.busy_timeout(Duration::ZERO);
         impatient.map_err(|error| classify::of_database(&folder.database, patience, error))?;
-        let mut desk = Desk {
+        let mut writer = WriterThread {
             connection,
             syncs: true,
-            heads: Heads::default(),
-            log: Log::default(),
+            heads: HeadCache::default(),
+            log: LogLength::default(),
             database: folder.database.clone(),
             owners: folder.owners.clone(),
             patience,
@@ -58,13 +58,13 @@ impl Writer {
         };
         let thread = thread::Builder::new()
             .name("undaunted-store".to_owned())
-            .spawn(move || desk.work(&arrived))
+            .spawn(move || writer.work(&arrived))
             .map_err(|error| classify::of_files(&folder.path, error))?;
         Ok(Self { tasks: Mutex::new(Some(tasks)), thread: Some(thread) })
     }
 
-    /// The task is finished in any case, with an error if the thread has ended.
-    pub(super) fn send(&self, task: Box<dyn Task>) {
+    /// Sends a task. If the thread has ended, the task is finished with an error.
+    pub(super) fn send(&self, task: Box<dyn WriteTask>) {
         let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         let unsent = match &*tasks {
             Some(tasks) => tasks.send(task).err().map(|refused| refused.0),
@@ -78,40 +78,40 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// Writes the tasks that were sent before the store is closed.
+    /// Waits until all sent tasks are written.
     fn drop(&mut self) {
         let tasks = self.tasks.get_mut();
         tasks.unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = self.thread.take() {
-            // After a panic of a callback, blocked callers got an error when their tasks were dropped.
+            // If a callback panicked, blocked callers got an error when their tasks were dropped.
             let _ = thread.join();
         }
     }
 }
 
-struct Desk {
+struct WriterThread {
     connection: Connection,
     syncs: bool,
-    heads: Heads,
-    log: Log,
+    heads: HeadCache,
+    log: LogLength,
     database: PathBuf,
     owners: PathBuf,
     patience: Duration,
     broken: Broken,
 }
 
-impl Desk {
-    fn work(&mut self, arrived: &Receiver<Box<dyn Task>>) {
+impl WriterThread {
+    fn work(&mut self, arrived: &Receiver<Box<dyn WriteTask>>) {
         let mut next = arrived.recv().ok();
         while let Some(first) = next.take() {
             let mut group = vec![first];
             let more = LARGEST_GROUP.saturating_sub(1);
             group.extend(arrived.try_iter().take(more));
-            if haste(&group) == Haste::Fleeting {
-                match arrived.recv_timeout(NO_HURRY) {
+            if durability(&group) == Durability::Background {
+                match arrived.recv_timeout(BACKGROUND_DELAY) {
                     Ok(task) => group.push(task),
                     Err(RecvTimeoutError::Timeout) => {}
-                    // A fleeting change only releases a claim, and closing the store releases all.
+                    // A background change only releases a claim, and closing the store releases all claims.
                     Err(RecvTimeoutError::Disconnected) => return finish(group, &Ok(())),
                 }
             }
@@ -126,32 +126,32 @@ impl Desk {
 
     fn checkpoint(&mut self) {
         self.log.moved();
-        if let Err(error) = checkpoint::now(&self.connection)
+        if let Err(error) = checkpoint::run_passive(&self.connection)
             && classify::unknown_fate(&error)
         {
-            // Every commit is in the log, but a failing disk is not trusted with more.
-            self.told(Trouble::Unknown(error));
+            // Every commit is in the log, but a failing disk gets no further writes.
+            self.store_error(CommitFailure::UnknownFate(error));
         }
     }
 
     fn write(&mut self, mut group: Group) {
         match self.transact(&mut group) {
             Ok(()) => finish(group, &Ok(())),
-            Err(Trouble::OfOne) if group.len() > 1 => {
-                // The database refused one of them, and rolled the others back with it.
+            Err(CommitFailure::OneOfMany) if group.len() > 1 => {
+                // The database refused one task, and rolled back the others with it.
                 for task in group {
                     self.write(vec![task]);
                 }
             }
-            Err(trouble) => finish(group, &Err(self.told(trouble))),
+            Err(failure) => finish(group, &Err(self.store_error(failure))),
         }
     }
 
-    fn transact(&mut self, group: &mut Group) -> Result<(), Trouble> {
+    fn transact(&mut self, group: &mut Group) -> Result<(), CommitFailure> {
         if let Some(error) = self.broken.get() {
-            return Err(Trouble::Known(error.clone()));
+            return Err(CommitFailure::AlreadyBroken(error.clone()));
         }
-        self.sync_if(haste(group) == Haste::Lasting)?;
+        self.sync_if(durability(group) == Durability::Synced)?;
         self.begin()?;
         let written = match self.run(group) {
             Ok(written) => written,
@@ -166,18 +166,18 @@ impl Desk {
         Ok(())
     }
 
-    /// A commit without a sync is synced with the next one that has one: all are in one log, in order.
-    fn sync_if(&mut self, syncs: bool) -> Result<(), Trouble> {
+    /// A commit without a sync is synced by the next synced one, because all are in one log, in order.
+    fn sync_if(&mut self, syncs: bool) -> Result<(), CommitFailure> {
         if self.syncs != syncs {
-            schema::sync_commits(&self.connection, syncs).map_err(Trouble::Told)?;
+            schema::sync_commits(&self.connection, syncs).map_err(CommitFailure::Refused)?;
             self.syncs = syncs;
         }
         Ok(())
     }
 
-    /// SQLite's own busy handler sleeps up to 100 ms between tries, so a process that commits all the time
-    /// would always win.
-    fn begin(&mut self) -> Result<(), Trouble> {
+    /// SQLite's own busy handler sleeps up to 100 ms between tries, so a process that commits constantly would
+    /// always win.
+    fn begin(&mut self) -> Result<(), CommitFailure> {
         let began = Instant::now();
         let mut pause = Duration::from_micros(100);
         loop {
@@ -186,7 +186,7 @@ impl Desk {
             let Err(error) = result else { return Ok(()) };
             let busy = error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
             if !busy || began.elapsed() >= self.patience {
-                return Err(Trouble::Told(error));
+                return Err(CommitFailure::Refused(error));
             }
             thread::sleep(pause);
             pause = pause.saturating_mul(2).min(Duration::from_millis(5));
@@ -195,35 +195,39 @@ impl Desk {
 
     fn run(&mut self, group: &mut Group) -> rusqlite::Result<usize> {
         self.heads.refresh(&self.connection)?;
-        let mut ledger =
-            Ledger { connection: &self.connection, heads: &mut self.heads, owners: &self.owners, written: 0 };
+        let mut transaction = StoreTransaction {
+            connection: &self.connection,
+            heads: &mut self.heads,
+            owners: &self.owners,
+            written: 0,
+        };
         for task in group {
-            task.run(&mut ledger)?;
+            task.run(&mut transaction)?;
         }
-        Ok(ledger.written)
+        Ok(transaction.written)
     }
 
-    fn undo(&mut self, error: rusqlite::Error, alone_may_work: bool) -> Trouble {
+    fn undo(&mut self, error: rusqlite::Error, alone_may_work: bool) -> CommitFailure {
         self.heads.forget_all();
         let undone = if self.connection.is_autocommit() {
-            Ok(()) // SQLite has rolled back itself, as it does when the disk is full.
+            Ok(()) // SQLite has already rolled back, as it does when the disk is full.
         } else {
             self.connection.execute_batch("ROLLBACK")
         };
         match undone {
-            Err(error) => Trouble::Unknown(error),
-            Ok(()) if classify::unknown_fate(&error) => Trouble::Unknown(error),
-            Ok(()) if alone_may_work => Trouble::OfOne,
-            Ok(()) => Trouble::Told(error),
+            Err(error) => CommitFailure::UnknownFate(error),
+            Ok(()) if classify::unknown_fate(&error) => CommitFailure::UnknownFate(error),
+            Ok(()) if alone_may_work => CommitFailure::OneOfMany,
+            Ok(()) => CommitFailure::Refused(error),
         }
     }
 
-    fn told(&self, trouble: Trouble) -> StoreError {
-        match trouble {
-            Trouble::Known(error) => error,
-            Trouble::OfOne => StoreError::closed(),
-            Trouble::Told(error) => classify::of_database(&self.database, self.patience, error),
-            Trouble::Unknown(error) => {
+    fn store_error(&self, failure: CommitFailure) -> StoreError {
+        match failure {
+            CommitFailure::AlreadyBroken(error) => error,
+            CommitFailure::OneOfMany => StoreError::closed(),
+            CommitFailure::Refused(error) => classify::of_database(&self.database, self.patience, error),
+            CommitFailure::UnknownFate(error) => {
                 let source = Arc::new(error);
                 let error = StoreError::MustReopen { source };
                 self.broken.get_or_init(|| error).clone()
@@ -232,19 +236,19 @@ impl Desk {
     }
 }
 
-enum Trouble {
-    /// The store was broken before.
-    Known(StoreError),
-    /// Rolled back; each of its changes may be tried alone.
-    OfOne,
-    Told(rusqlite::Error),
-    /// Perhaps rolled back.
-    Unknown(rusqlite::Error),
+enum CommitFailure {
+    /// The handle was broken before.
+    AlreadyBroken(StoreError),
+    /// The transaction was rolled back; its changes can be tried one by one.
+    OneOfMany,
+    Refused(rusqlite::Error),
+    /// It is unknown whether the transaction was committed.
+    UnknownFate(rusqlite::Error),
 }
 
-fn haste(group: &Group) -> Haste {
-    let all = group.iter().map(|task| task.haste());
-    all.max().unwrap_or(Haste::Fleeting)
+fn durability(group: &Group) -> Durability {
+    let all = group.iter().map(|task| task.durability());
+    all.max().unwrap_or(Durability::Background)
 }
 
 fn finish(group: Group, result: &Result<(), StoreError>) {

@@ -4,13 +4,12 @@ use std::sync::mpsc;
 use std::thread;
 
 use super::Reopenable;
-use super::place::{conflict, free, texts, version};
-use super::run::Check;
+use super::fixture::{ConformanceCheck, conflict, texts, unclaimed, version};
 use crate::append::AppendError;
 use crate::store::Store;
 use crate::version::Version;
 
-pub(super) const CHECKS: &[Check] = &[
+pub(super) const CHECKS: &[ConformanceCheck] = &[
     ("threads with journals of their own do not meet", own_journals),
     ("of many appends at one version one stands", one_wins),
     ("a refused append does not touch its neighbours", isolated),
@@ -21,8 +20,8 @@ pub(super) const CHECKS: &[Check] = &[
 
 const THREADS: u64 = 8;
 
-fn own_journals(place: &Reopenable) {
-    let store = place.open();
+fn own_journals(stores: &Reopenable) {
+    let store = stores.open();
     let store = &*store;
     thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -30,7 +29,7 @@ fn own_journals(place: &Reopenable) {
                 let id = format!("t{thread}");
                 for n in 0..25_u64 {
                     let (text, again) = (format!("{thread}.{n}"), format!("{thread}.{n}+"));
-                    store.append(vec![free(&id, n * 2, &[&text, &again])]).unwrap();
+                    store.append(vec![unclaimed(&id, n * 2, &[&text, &again])]).unwrap();
                 }
             });
         }
@@ -42,13 +41,13 @@ fn own_journals(place: &Reopenable) {
     }
 }
 
-fn one_wins(place: &Reopenable) {
-    let store = place.open();
+fn one_wins(stores: &Reopenable) {
+    let store = stores.open();
     let store = &*store;
     for round in 0..10_u64 {
         let won: usize = thread::scope(|scope| {
             let threads: Vec<_> = (0..THREADS)
-                .map(|_| scope.spawn(move || store.append(vec![free("a", round, &["x"])])))
+                .map(|_| scope.spawn(move || store.append(vec![unclaimed("a", round, &["x"])])))
                 .collect();
             let results = threads.into_iter().map(|thread| thread.join().unwrap());
             results
@@ -66,16 +65,16 @@ fn one_wins(place: &Reopenable) {
     assert_eq!(version(store, "a"), 10);
 }
 
-fn isolated(place: &Reopenable) {
-    let store = place.open();
+fn isolated(stores: &Reopenable) {
+    let store = stores.open();
     let (tell, told) = mpsc::channel();
     for n in 0..200_u64 {
         let tell = tell.clone();
         // Every third one is wrong, and drags an aggregate with it that must not appear.
         let appends = if n % 3 == 2 {
-            vec![free(&format!("never{n}"), 0, &["x"]), free("a", 9_999, &[])]
+            vec![unclaimed(&format!("never{n}"), 0, &["x"]), unclaimed("a", 9_999, &[])]
         } else {
-            vec![free(&format!("made{n}"), 0, &["1", "2"])]
+            vec![unclaimed(&format!("made{n}"), 0, &["1", "2"])]
         };
         let done = move |result| tell.send((n, result)).unwrap();
         store.submit(appends, Box::new(done));
@@ -95,13 +94,13 @@ fn isolated(place: &Reopenable) {
     assert_eq!(store.list("job", "made").unwrap().len(), 134);
 }
 
-fn many_under_way(place: &Reopenable) {
-    let store = place.open();
+fn many_under_way(stores: &Reopenable) {
+    let store = stores.open();
     let (tell, told) = mpsc::channel();
     for n in 0..300_u64 {
         let tell = tell.clone();
         let done = move |result: Result<Vec<Version>, AppendError>| tell.send((n, result)).unwrap();
-        store.submit(vec![free("a", n, &[&n.to_string()])], Box::new(done));
+        store.submit(vec![unclaimed("a", n, &[&n.to_string()])], Box::new(done));
     }
     drop(tell);
     let order: Vec<u64> = told
@@ -119,14 +118,14 @@ fn many_under_way(place: &Reopenable) {
 fn add_by_trying(store: &dyn Store, times: u64) {
     for _ in 0..times {
         let mut at = version(store, "a");
-        while let Err(error) = store.append(vec![free("a", at, &["x"])]) {
+        while let Err(error) = store.append(vec![unclaimed("a", at, &["x"])]) {
             at = conflict(Err(error));
         }
     }
 }
 
-fn two_handles(place: &Reopenable) {
-    let (one, other) = (place.open(), place.open());
+fn two_handles(stores: &Reopenable) {
+    let (one, other) = (stores.open(), stores.open());
     thread::scope(|scope| {
         for store in [&*one, &*one, &*other, &*other] {
             scope.spawn(move || add_by_trying(store, 20));
@@ -136,12 +135,12 @@ fn two_handles(place: &Reopenable) {
     assert_eq!(version(&*other, "a"), 80);
 }
 
-fn whole_appends(place: &Reopenable) {
-    let (writer, reader) = (place.open(), place.open());
+fn whole_appends(stores: &Reopenable) {
+    let (writer, reader) = (stores.open(), stores.open());
     thread::scope(|scope| {
         scope.spawn(|| {
             for n in 0..40_u64 {
-                writer.append(vec![free("a", n * 5, &["x"; 5])]).unwrap();
+                writer.append(vec![unclaimed("a", n * 5, &["x"; 5])]).unwrap();
             }
         });
         loop {

@@ -4,14 +4,13 @@ use std::sync::mpsc;
 use std::thread;
 
 use super::Reopenable;
-use super::place::{conflict, facts, fence, free, job, owned, texts, version};
-use super::run::Check;
+use super::fixture::{ConformanceCheck, conflict, facts, fence, job, owned, texts, unclaimed, version};
 use crate::append::{Append, AppendError, LARGEST_RECORD};
 use crate::error::StoreError;
 use crate::store::Store;
 use crate::version::{Epoch, Version};
 
-pub(super) const CHECKS: &[Check] = &[
+pub(super) const CHECKS: &[ConformanceCheck] = &[
     ("facts are added wherever a journal ends", never_refused),
     ("facts of several handles stand in order", in_order),
     ("facts are read at the versions told", versions_told),
@@ -31,10 +30,10 @@ fn told(store: &dyn Store, appends: Vec<Append>) -> Vec<u64> {
     reached.into_iter().map(|version| version.0).collect()
 }
 
-fn never_refused(place: &Reopenable) {
-    let (store, owner) = (place.open(), place.open());
+fn never_refused(stores: &Reopenable) {
+    let (store, owner) = (stores.open(), stores.open());
     assert_eq!(told(&*store, vec![facts("a", &["1"])]), [1]);
-    assert_eq!(told(&*store, vec![free("a", 1, &["2", "3"])]), [3]);
+    assert_eq!(told(&*store, vec![unclaimed("a", 1, &["2", "3"])]), [3]);
     assert_eq!(told(&*store, vec![facts("a", &["4"])]), [4]);
     // Neither a claim nor its end changes anything for facts.
     let claim = owner.claim(&job("a")).unwrap();
@@ -48,8 +47,8 @@ fn never_refused(place: &Reopenable) {
     assert_eq!(texts(&*owner, "a"), ["again"]);
 }
 
-fn in_order(place: &Reopenable) {
-    let (one, other) = (place.open(), place.open());
+fn in_order(stores: &Reopenable) {
+    let (one, other) = (stores.open(), stores.open());
     for round in 0..20_u64 {
         assert_eq!(told(&*one, vec![facts("a", &["one"])]), [3 * round + 1]);
         let appends = vec![facts("a", &["other", "last"])];
@@ -59,13 +58,13 @@ fn in_order(place: &Reopenable) {
     assert_eq!(texts(&*other, "a"), texts(&*one, "a"));
 }
 
-fn versions_told(place: &Reopenable) {
-    let store = place.open();
+fn versions_told(stores: &Reopenable) {
+    let store = stores.open();
     let appends = vec![
         facts("b", &["b1"]),
-        free("a", 0, &["a1", "a2"]),
+        unclaimed("a", 0, &["a1", "a2"]),
         facts("c", &["c1", "c2", "c3"]),
-        free("a", 2, &[]),
+        unclaimed("a", 2, &[]),
         facts("b", &["b2"]),
     ];
     assert_eq!(told(&*store, appends), [1, 2, 3, 2, 2]);
@@ -77,25 +76,25 @@ fn versions_told(place: &Reopenable) {
     assert_eq!(told(&*store, vec![]), [0; 0]);
 }
 
-fn several_in_one(place: &Reopenable) {
-    let store = place.open();
+fn several_in_one(stores: &Reopenable) {
+    let store = stores.open();
     let appends = vec![
         facts("a", &["1"]),
         facts("a", &["2", "3"]),
         facts("a", &[]),
-        free("a", 3, &["4"]),
+        unclaimed("a", 3, &["4"]),
         facts("a", &["5"]),
     ];
     assert_eq!(told(&*store, appends), [1, 3, 3, 4, 5]);
     assert_eq!(texts(&*store, "a"), ["1", "2", "3", "4", "5"]);
     // The guarded one has to know of the facts before it.
-    let unaware = vec![facts("a", &["x"]), free("a", 5, &["y"])];
+    let unaware = vec![facts("a", &["x"]), unclaimed("a", 5, &["y"])];
     assert_eq!(conflict(store.append(unaware)), 6);
     assert_eq!(texts(&*store, "a"), ["1", "2", "3", "4", "5"]);
 }
 
-fn atomic(place: &Reopenable) {
-    let store = place.open();
+fn atomic(stores: &Reopenable) {
+    let store = stores.open();
     let claim = store.claim(&job("a")).unwrap();
     let with = |expected, epoch| vec![facts("b", &["x"]), owned("a", expected, epoch, &["1"])];
     assert_eq!(conflict(store.append(with(1, claim.epoch))), 0);
@@ -112,17 +111,17 @@ fn atomic(place: &Reopenable) {
     assert_eq!(texts(&*store, "a"), ["1"]);
 }
 
-fn moves_on(place: &Reopenable) {
-    let (one, other) = (place.open(), place.open());
-    one.append(vec![free("a", 0, &["1"])]).unwrap();
+fn moves_on(stores: &Reopenable) {
+    let (one, other) = (stores.open(), stores.open());
+    one.append(vec![unclaimed("a", 0, &["1"])]).unwrap();
     other.append(vec![facts("a", &["2"])]).unwrap();
-    assert_eq!(conflict(one.append(vec![free("a", 1, &["x"])])), 2);
-    assert_eq!(told(&*one, vec![free("a", 2, &["3"])]), [3]);
+    assert_eq!(conflict(one.append(vec![unclaimed("a", 1, &["x"])])), 2);
+    assert_eq!(told(&*one, vec![unclaimed("a", 2, &["3"])]), [3]);
     assert_eq!(texts(&*other, "a"), ["1", "2", "3"]);
 }
 
-fn nothing(place: &Reopenable) {
-    let store = place.open();
+fn nothing(stores: &Reopenable) {
+    let store = stores.open();
     assert_eq!(told(&*store, vec![facts("a", &[])]), [0]);
     assert_eq!(store.head(&job("a")).unwrap(), None);
     store.append(vec![facts("a", &["1"])]).unwrap();
@@ -130,8 +129,8 @@ fn nothing(place: &Reopenable) {
     assert_eq!(texts(&*store, "a"), ["1"]);
 }
 
-fn taking(place: &Reopenable) {
-    let store = place.open();
+fn taking(stores: &Reopenable) {
+    let store = stores.open();
     store.append(vec![facts("a", &["1"])]).unwrap();
     let request = store.request(&job("a"), b"reset".to_vec()).unwrap();
     let acting = || vec![facts("a", &["reset"]).taking([request])];
@@ -142,8 +141,8 @@ fn taking(place: &Reopenable) {
     assert_eq!(texts(&*store, "a"), ["1", "reset"]);
 }
 
-fn too_large(place: &Reopenable) {
-    let store = place.open();
+fn too_large(stores: &Reopenable) {
+    let store = stores.open();
     let large = Append::facts(job("b"), vec![vec![0; LARGEST_RECORD + 1]]);
     let refused = store.append(vec![facts("a", &["x"]), large]);
     assert!(matches!(refused, Err(AppendError::Store(StoreError::TooLarge { .. }))));
@@ -151,9 +150,9 @@ fn too_large(place: &Reopenable) {
 }
 
 /// Four threads on two handles, each with facts for one shared journal beside a journal of its own.
-fn many_writers(place: &Reopenable) {
+fn many_writers(stores: &Reopenable) {
     const ROUNDS: u64 = 25;
-    let (one, other) = (place.open(), place.open());
+    let (one, other) = (stores.open(), stores.open());
     let writers = [&*one, &*one, &*other, &*other].into_iter().enumerate();
     let mut landed: Vec<(u64, String)> = thread::scope(|scope| {
         let threads: Vec<_> = writers
@@ -163,7 +162,7 @@ fn many_writers(place: &Reopenable) {
                     for n in 0..ROUNDS {
                         let [first, second] = [0, 1].map(|half| format!("{writer}.{n}.{half}"));
                         let seen = facts("shared", &[&first, &second]);
-                        let reached = told(store, vec![free(&own, n, &["x"]), seen]);
+                        let reached = told(store, vec![unclaimed(&own, n, &["x"]), seen]);
                         assert_eq!(reached[0], n + 1);
                         landed.extend([(reached[1] - 1, first), (reached[1], second)]);
                     }
@@ -182,8 +181,8 @@ fn many_writers(place: &Reopenable) {
     assert_eq!(texts(&*other, "shared"), landed);
 }
 
-fn many_under_way(place: &Reopenable) {
-    let store = place.open();
+fn many_under_way(stores: &Reopenable) {
+    let store = stores.open();
     let (tell, told) = mpsc::channel();
     let mut expected: Vec<String> = vec![];
     for n in 0..200_u64 {
@@ -191,7 +190,7 @@ fn many_under_way(place: &Reopenable) {
         let mut appends = vec![facts("a", &[&text])];
         // Every fourth is refused with its fact, and leaves no gap.
         if n % 4 == 3 {
-            appends.push(free("b", 9_999, &[]));
+            appends.push(unclaimed("b", 9_999, &[]));
         } else {
             expected.push(text);
         }

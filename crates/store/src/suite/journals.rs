@@ -1,13 +1,12 @@
 //! Promises about journals: order, versions, all or nothing.
 
 use super::Reopenable;
-use super::place::{conflict, free, job, texts, version};
-use super::run::Check;
+use super::fixture::{ConformanceCheck, conflict, job, texts, unclaimed, version};
 use crate::append::{Append, AppendError, LARGEST_RECORD};
 use crate::error::StoreError;
 use crate::version::{Epoch, Version};
 
-pub(super) const CHECKS: &[Check] = &[
+pub(super) const CHECKS: &[ConformanceCheck] = &[
     ("records come back in order", in_order),
     ("any bytes come back as they were", any_bytes),
     ("a reader begins after a version", after_a_version),
@@ -24,16 +23,16 @@ pub(super) const CHECKS: &[Check] = &[
     ("the pulse tells of every change", pulse),
 ];
 
-fn in_order(place: &Reopenable) {
-    let store = place.open();
-    store.append(vec![free("a", 0, &["1", "2"])]).unwrap();
-    store.append(vec![free("a", 2, &["3"])]).unwrap();
+fn in_order(stores: &Reopenable) {
+    let store = stores.open();
+    store.append(vec![unclaimed("a", 0, &["1", "2"])]).unwrap();
+    store.append(vec![unclaimed("a", 2, &["3"])]).unwrap();
     assert_eq!(texts(&*store, "a"), ["1", "2", "3"]);
     assert_eq!(version(&*store, "a"), 3);
 }
 
-fn any_bytes(place: &Reopenable) {
-    let store = place.open();
+fn any_bytes(stores: &Reopenable) {
+    let store = stores.open();
     let every_byte: Vec<u8> = (0..=u8::MAX).collect();
     let large = every_byte.repeat(12_000);
     let records = vec![vec![], every_byte, vec![0; 9], large.clone(), vec![], large];
@@ -44,10 +43,10 @@ fn any_bytes(place: &Reopenable) {
     assert!(read == records, "the bytes differ");
 }
 
-fn after_a_version(place: &Reopenable) {
-    let store = place.open();
-    store.append(vec![free("a", 0, &["1", "2", "3"])]).unwrap();
-    store.append(vec![free("a", 3, &["4"])]).unwrap();
+fn after_a_version(stores: &Reopenable) {
+    let store = stores.open();
+    store.append(vec![unclaimed("a", 0, &["1", "2", "3"])]).unwrap();
+    store.append(vec![unclaimed("a", 3, &["4"])]).unwrap();
     for after in 0..6_u64 {
         let read = store.read(&job("a"), Version(after)).unwrap();
         let versions: Vec<u64> = read.map(|record| record.unwrap().0.0).collect();
@@ -56,51 +55,51 @@ fn after_a_version(place: &Reopenable) {
     }
 }
 
-fn wrong_version(place: &Reopenable) {
-    let store = place.open();
-    assert_eq!(conflict(store.append(vec![free("a", 1, &["x"])])), 0);
-    store.append(vec![free("a", 0, &["1", "2"])]).unwrap();
+fn wrong_version(stores: &Reopenable) {
+    let store = stores.open();
+    assert_eq!(conflict(store.append(vec![unclaimed("a", 1, &["x"])])), 0);
+    store.append(vec![unclaimed("a", 0, &["1", "2"])]).unwrap();
     for wrong in [0, 1, 3, u64::MAX] {
-        assert_eq!(conflict(store.append(vec![free("a", wrong, &["x"])])), 2);
+        assert_eq!(conflict(store.append(vec![unclaimed("a", wrong, &["x"])])), 2);
     }
     assert_eq!(texts(&*store, "a"), ["1", "2"]);
 }
 
-fn all_or_nothing(place: &Reopenable) {
-    let store = place.open();
-    let both = vec![free("a", 0, &["1"]), free("b", 0, &["1"])];
+fn all_or_nothing(stores: &Reopenable) {
+    let store = stores.open();
+    let both = vec![unclaimed("a", 0, &["1"]), unclaimed("b", 0, &["1"])];
     store.append(both).unwrap();
-    let second_is_wrong = vec![free("a", 1, &["2"]), free("b", 7, &["2"])];
+    let second_is_wrong = vec![unclaimed("a", 1, &["2"]), unclaimed("b", 7, &["2"])];
     conflict(store.append(second_is_wrong));
-    let made_with_it = vec![free("c", 0, &["1"]), free("a", 0, &["2"])];
+    let made_with_it = vec![unclaimed("c", 0, &["1"]), unclaimed("a", 0, &["2"])];
     conflict(store.append(made_with_it));
     assert_eq!(texts(&*store, "a"), ["1"]);
     assert_eq!(texts(&*store, "b"), ["1"]);
     assert_eq!(store.head(&job("c")).unwrap(), None);
 }
 
-fn twice_in_one(place: &Reopenable) {
-    let store = place.open();
-    let fitting = vec![free("a", 0, &["1", "2"]), free("a", 2, &["3"])];
+fn twice_in_one(stores: &Reopenable) {
+    let store = stores.open();
+    let fitting = vec![unclaimed("a", 0, &["1", "2"]), unclaimed("a", 2, &["3"])];
     store.append(fitting).unwrap();
-    let overlapping = vec![free("a", 3, &["4"]), free("a", 3, &["5"])];
+    let overlapping = vec![unclaimed("a", 3, &["4"]), unclaimed("a", 3, &["5"])];
     assert_eq!(conflict(store.append(overlapping)), 4);
     assert_eq!(texts(&*store, "a"), ["1", "2", "3"]);
 }
 
-fn nothing(place: &Reopenable) {
-    let store = place.open();
+fn nothing(stores: &Reopenable) {
+    let store = stores.open();
     store.append(vec![]).unwrap();
-    store.append(vec![free("a", 0, &[])]).unwrap();
+    store.append(vec![unclaimed("a", 0, &[])]).unwrap();
     assert_eq!(store.head(&job("a")).unwrap(), None);
-    store.append(vec![free("a", 0, &["1"])]).unwrap();
-    store.append(vec![free("a", 1, &[])]).unwrap();
-    assert_eq!(conflict(store.append(vec![free("a", 0, &[])])), 1);
+    store.append(vec![unclaimed("a", 0, &["1"])]).unwrap();
+    store.append(vec![unclaimed("a", 1, &[])]).unwrap();
+    assert_eq!(conflict(store.append(vec![unclaimed("a", 0, &[])])), 1);
     assert_eq!(texts(&*store, "a"), ["1"]);
 }
 
-fn unknown(place: &Reopenable) {
-    let store = place.open();
+fn unknown(stores: &Reopenable) {
+    let store = stores.open();
     assert_eq!(store.head(&job("a")).unwrap(), None);
     assert_eq!(texts(&*store, "a"), [""; 0]);
     assert_eq!(store.requests(&job("a")).unwrap(), []);
@@ -110,10 +109,10 @@ fn unknown(place: &Reopenable) {
     assert!(matches!(refused, Err(StoreError::NotFound { .. })));
 }
 
-fn listed(place: &Reopenable) {
-    let store = place.open();
+fn listed(stores: &Reopenable) {
+    let store = stores.open();
     for id in ["b", "a%c", "aé", "a_c", "a", "abc", "A", "a\u{10ffff}z"] {
-        store.append(vec![free(id, 0, &["1", "2"])]).unwrap();
+        store.append(vec![unclaimed(id, 0, &["1", "2"])]).unwrap();
     }
     let ids = |prefix: &str| -> Vec<String> {
         let listed = store.list("job", prefix).unwrap().into_iter();
@@ -134,48 +133,48 @@ fn listed(place: &Reopenable) {
     assert_eq!(store.list("jobs", "").unwrap(), []);
 }
 
-fn removed(place: &Reopenable) {
-    let store = place.open();
-    store.append(vec![free("a", 0, &["1"])]).unwrap();
-    store.append(vec![free("b", 0, &["1"])]).unwrap();
+fn removed(stores: &Reopenable) {
+    let store = stores.open();
+    store.append(vec![unclaimed("a", 0, &["1"])]).unwrap();
+    store.append(vec![unclaimed("b", 0, &["1"])]).unwrap();
     store.request(&job("a"), b"cancel".to_vec()).unwrap();
     store.save_snapshot(&job("a"), Version(1), vec![7]).unwrap();
     store.remove(&job("a"), Epoch::UNCLAIMED).unwrap();
     assert_eq!(store.head(&job("a")).unwrap(), None);
-    assert_eq!(conflict(store.append(vec![free("a", 1, &["2"])])), 0);
-    store.append(vec![free("a", 0, &["again"])]).unwrap();
+    assert_eq!(conflict(store.append(vec![unclaimed("a", 1, &["2"])])), 0);
+    store.append(vec![unclaimed("a", 0, &["again"])]).unwrap();
     assert_eq!(texts(&*store, "a"), ["again"]);
     assert_eq!(store.requests(&job("a")).unwrap(), []);
     assert_eq!(store.latest_snapshot(&job("a")).unwrap().latest, None);
     assert_eq!(texts(&*store, "b"), ["1"]);
 }
 
-fn second_handle(place: &Reopenable) {
-    let (one, other) = (place.open(), place.open());
+fn second_handle(stores: &Reopenable) {
+    let (one, other) = (stores.open(), stores.open());
     for round in 0..20 {
-        one.append(vec![free("a", 2 * round, &["one"])]).unwrap();
-        conflict(other.append(vec![free("a", 2 * round, &["late"])]));
-        other.append(vec![free("a", 2 * round + 1, &["other"])]).unwrap();
-        conflict(one.append(vec![free("a", 2 * round + 1, &["late"])]));
+        one.append(vec![unclaimed("a", 2 * round, &["one"])]).unwrap();
+        conflict(other.append(vec![unclaimed("a", 2 * round, &["late"])]));
+        other.append(vec![unclaimed("a", 2 * round + 1, &["other"])]).unwrap();
+        conflict(one.append(vec![unclaimed("a", 2 * round + 1, &["late"])]));
     }
     assert_eq!(texts(&*one, "a"), ["one", "other"].repeat(20));
     assert_eq!(texts(&*other, "a"), texts(&*one, "a"));
     other.remove(&job("a"), Epoch::UNCLAIMED).unwrap();
-    one.append(vec![free("a", 0, &["again"])]).unwrap();
+    one.append(vec![unclaimed("a", 0, &["again"])]).unwrap();
     assert_eq!(texts(&*other, "a"), ["again"]);
 }
 
-fn reopened(place: &Reopenable) {
+fn reopened(stores: &Reopenable) {
     for round in 0..5_u64 {
-        let store = place.open();
+        let store = stores.open();
         assert_eq!(version(&*store, "a"), round);
-        store.append(vec![free("a", round, &["x"])]).unwrap();
+        store.append(vec![unclaimed("a", round, &["x"])]).unwrap();
     }
-    assert_eq!(texts(&*place.open(), "a"), ["x"; 5]);
+    assert_eq!(texts(&*stores.open(), "a"), ["x"; 5]);
 }
 
-fn too_large(place: &Reopenable) {
-    let store = place.open();
+fn too_large(stores: &Reopenable) {
+    let store = stores.open();
     let record = vec![0; LARGEST_RECORD + 1];
     let append = Append::new(job("a"), Version::EMPTY, Epoch::UNCLAIMED, vec![record]);
     let refused = store.append(vec![append]);
@@ -183,8 +182,8 @@ fn too_large(place: &Reopenable) {
     assert_eq!(store.head(&job("a")).unwrap(), None);
 }
 
-fn pulse(place: &Reopenable) {
-    let (one, other) = (place.open(), place.open());
+fn pulse(stores: &Reopenable) {
+    let (one, other) = (stores.open(), stores.open());
     let mut last = one.pulse().unwrap();
     let mut beats = |what: &str| {
         let now = one.pulse().unwrap();
@@ -192,9 +191,9 @@ fn pulse(place: &Reopenable) {
         assert_eq!(one.pulse().unwrap(), now, "nothing happened");
         last = now;
     };
-    other.append(vec![free("a", 0, &["1"])]).unwrap();
+    other.append(vec![unclaimed("a", 0, &["1"])]).unwrap();
     beats("another handle's append");
-    one.append(vec![free("a", 1, &["2"])]).unwrap();
+    one.append(vec![unclaimed("a", 1, &["2"])]).unwrap();
     beats("an append");
     other.request(&job("a"), b"cancel".to_vec()).unwrap();
     beats("a request");

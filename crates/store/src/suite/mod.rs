@@ -14,14 +14,12 @@
 
 mod concurrency;
 mod facts;
+mod fixture;
 mod journals;
 mod model;
 mod ownership;
-mod place;
 mod requests;
-mod run;
 mod snapshots;
 mod trim;
 
-pub use place::Reopenable;
-pub use run::{run_all, run_model};
+pub use fixture::{Reopenable, run_all, run_model};

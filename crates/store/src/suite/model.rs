@@ -6,12 +6,11 @@
 use std::collections::BTreeMap;
 
 use super::Reopenable;
-use super::place::{findings, job, remaining};
+use super::fixture::{findings, job, remaining};
 use crate::aggregate::AggregateId;
 use crate::append::{Append, AppendError};
 use crate::claim::ClaimError;
-use crate::question::Question;
-use crate::request::RequestId;
+use crate::requests::{Question, RequestId};
 use crate::store::Store;
 use crate::version::{Epoch, Version};
 
@@ -38,7 +37,7 @@ impl Chance {
 }
 
 #[derive(Clone, Default)]
-struct Aggregate {
+struct ModelAggregate {
     epoch: Epoch,
     owner: Option<usize>,
     /// All that there ever were.
@@ -51,7 +50,7 @@ struct Aggregate {
     snapshot: Option<u64>,
 }
 
-impl Aggregate {
+impl ModelAggregate {
     fn length(&self) -> u64 {
         u64::try_from(self.records.len()).unwrap()
     }
@@ -70,19 +69,19 @@ impl Aggregate {
     }
 }
 
-struct Comparison<'a> {
-    place: &'a Reopenable,
+struct ModelComparison<'a> {
+    stores: &'a Reopenable,
     handles: [Option<Box<dyn Store>>; 2],
-    model: BTreeMap<&'static str, Aggregate>,
+    model: BTreeMap<&'static str, ModelAggregate>,
     chance: Chance,
     written: u64,
 }
 
-pub(super) fn compare(place: &Reopenable, seed: u64) {
-    let mut run = Comparison {
-        place,
+pub(super) fn compare(stores: &Reopenable, seed: u64) {
+    let mut run = ModelComparison {
+        stores,
         handles: [None, None],
-        model: IDS.into_iter().map(|id| (id, Aggregate::default())).collect(),
+        model: IDS.into_iter().map(|id| (id, ModelAggregate::default())).collect(),
         chance: Chance(seed),
         written: 0,
     };
@@ -93,11 +92,11 @@ pub(super) fn compare(place: &Reopenable, seed: u64) {
     run.everything();
 }
 
-impl Comparison<'_> {
+impl ModelComparison<'_> {
     fn step(&mut self) {
         let handle = usize::try_from(self.chance.below(2)).unwrap();
         if self.handles[handle].is_none() {
-            self.handles[handle] = Some(self.place.open());
+            self.handles[handle] = Some(self.stores.open());
         }
         match self.chance.below(18) {
             0..=6 => self.append(handle),
@@ -223,7 +222,7 @@ impl Comparison<'_> {
         let id = self.chance.id();
         let epoch = self.model[id].epoch;
         self.store(handle).remove(&job(id), epoch).unwrap();
-        self.model.insert(id, Aggregate::default());
+        self.model.insert(id, ModelAggregate::default());
     }
 
     fn close(&mut self, handle: usize) {
@@ -234,7 +233,7 @@ impl Comparison<'_> {
     }
 
     fn everything(&self) {
-        let store = self.place.open();
+        let store = self.stores.open();
         for (id, aggregate) in &self.model {
             aggregate.compare(&remaining(&*store, id, 0));
             let head = store.head(&job(id)).unwrap().unwrap_or_default();
@@ -249,7 +248,7 @@ impl Comparison<'_> {
         for (number, handle) in self.handles.iter().enumerate() {
             let Some(handle) = handle else { continue };
             let found = findings(&**handle, Question::default()).requests;
-            let own = |it: &Aggregate| it.owner == Some(number) && !it.requests.is_empty();
+            let own = |it: &ModelAggregate| it.owner == Some(number) && !it.requests.is_empty();
             let waiting = self.model.iter().filter(|(_, it)| own(it));
             let waiting: Vec<AggregateId> = waiting.map(|(id, _)| job(id)).collect();
             assert_eq!(found.into_keys().collect::<Vec<_>>(), waiting);

@@ -4,14 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use super::Reopenable;
-use super::place::{fence, free, job, owned, texts};
-use super::run::Check;
+use super::fixture::{ConformanceCheck, fence, job, owned, texts, unclaimed};
 use crate::append::{Append, AppendError};
 use crate::claim::{Claim, ClaimError, Owner};
 use crate::store::{Store, UnderClaim};
 use crate::version::{Epoch, Version};
 
-pub(super) const CHECKS: &[Check] = &[
+pub(super) const CHECKS: &[ConformanceCheck] = &[
     ("an aggregate has one owner", one_owner),
     ("a dead owner is replaced at once", dead_owner),
     ("and whoever else comes and goes", coming_and_going),
@@ -39,8 +38,8 @@ fn claimed(store: &dyn Store, id: &str) -> Claim {
     store.claim(&job(id)).unwrap()
 }
 
-fn claimed_with_records(place: &Reopenable) {
-    let (store, other) = (place.open(), place.open());
+fn claimed_with_records(stores: &Reopenable) {
+    let (store, other) = (stores.open(), stores.open());
     let under = |expected: Version| -> UnderClaim {
         Box::new(move |claim: &Claim| {
             let records = vec![b"one".to_vec(), b"two".to_vec()];
@@ -62,8 +61,8 @@ fn claimed_with_records(place: &Reopenable) {
     assert_eq!(texts(&*other, "a"), ["one", "two", "three"]);
 }
 
-fn one_owner(place: &Reopenable) {
-    let (one, other) = (place.open(), place.open());
+fn one_owner(stores: &Reopenable) {
+    let (one, other) = (stores.open(), stores.open());
     let claim = claimed(&*one, "a");
     assert_eq!(claim.version, Version::EMPTY);
     assert!(claim.epoch > Epoch::UNCLAIMED);
@@ -78,12 +77,12 @@ fn one_owner(place: &Reopenable) {
     assert_eq!(asked("a"), None);
 }
 
-fn dead_owner(place: &Reopenable) {
-    let one = place.open();
+fn dead_owner(stores: &Reopenable) {
+    let one = stores.open();
     let claim = claimed(&*one, "a");
     one.append(vec![owned("a", 0, claim.epoch, &["1"])]).unwrap();
     drop(one);
-    let other = place.open();
+    let other = stores.open();
     let next = claimed(&*other, "a");
     assert!(next.epoch > claim.epoch);
     assert_eq!(next.version, Version(1));
@@ -91,16 +90,16 @@ fn dead_owner(place: &Reopenable) {
     assert_eq!(texts(&*other, "a"), ["1", "2"]);
 }
 
-fn coming_and_going(place: &Reopenable) {
-    let (claimant, ended) = (place.open(), AtomicBool::new(false));
+fn coming_and_going(stores: &Reopenable) {
+    let (claimant, ended) = (stores.open(), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| {
             while !ended.load(Ordering::Relaxed) {
-                drop(place.open());
+                drop(stores.open());
             }
         });
         for _ in 0..30 {
-            let dying = place.open();
+            let dying = stores.open();
             claimed(&*dying, "a");
             drop(dying);
             let claim = claimant.claim(&job("a"));
@@ -111,8 +110,8 @@ fn coming_and_going(place: &Reopenable) {
     });
 }
 
-fn stale_owner(place: &Reopenable) {
-    let (one, other) = (place.open(), place.open());
+fn stale_owner(stores: &Reopenable) {
+    let (one, other) = (stores.open(), stores.open());
     let stale = claimed(&*one, "a");
     one.append(vec![owned("a", 0, stale.epoch, &["1"])]).unwrap();
     one.unclaim(&stale).unwrap();
@@ -121,14 +120,14 @@ fn stale_owner(place: &Reopenable) {
     assert_eq!(fence(right_version), current.epoch);
     let wrong_version = one.append(vec![owned("a", 9, stale.epoch, &["x"])]);
     assert_eq!(fence(wrong_version), current.epoch);
-    let with_another = one.append(vec![free("b", 0, &["x"]), owned("a", 1, stale.epoch, &["x"])]);
+    let with_another = one.append(vec![unclaimed("b", 0, &["x"]), owned("a", 1, stale.epoch, &["x"])]);
     fence(with_another);
     assert_eq!(other.head(&job("b")).unwrap(), None);
     assert_eq!(texts(&*other, "a"), ["1"]);
 }
 
-fn given_up(place: &Reopenable) {
-    let (one, other) = (place.open(), place.open());
+fn given_up(stores: &Reopenable) {
+    let (one, other) = (stores.open(), stores.open());
     let first = claimed(&*one, "a");
     one.unclaim(&first).unwrap();
     let second = claimed(&*other, "a");
@@ -138,19 +137,19 @@ fn given_up(place: &Reopenable) {
     claimed(&*one, "a");
 }
 
-fn closed_to_others(place: &Reopenable) {
-    let store = place.open();
-    store.append(vec![free("a", 0, &["1"])]).unwrap();
+fn closed_to_others(stores: &Reopenable) {
+    let store = stores.open();
+    store.append(vec![unclaimed("a", 0, &["1"])]).unwrap();
     let claim = claimed(&*store, "a");
-    assert_eq!(fence(store.append(vec![free("a", 1, &["x"])])), claim.epoch);
+    assert_eq!(fence(store.append(vec![unclaimed("a", 1, &["x"])])), claim.epoch);
     let from_the_future = owned("a", 1, claim.epoch.next(), &["x"]);
     assert_eq!(fence(store.append(vec![from_the_future])), claim.epoch);
     store.append(vec![owned("a", 1, claim.epoch, &["2"])]).unwrap();
     assert_eq!(texts(&*store, "a"), ["1", "2"]);
 }
 
-fn claimed_before_it_exists(place: &Reopenable) {
-    let store = place.open();
+fn claimed_before_it_exists(stores: &Reopenable) {
+    let store = stores.open();
     let claim = claimed(&*store, "a");
     assert_eq!(store.list("job", "").unwrap(), []);
     assert!(store.request(&job("a"), vec![]).is_err());
@@ -160,8 +159,8 @@ fn claimed_before_it_exists(place: &Reopenable) {
     assert_eq!(listed.first().map(|one| one.head.epoch), Some(claim.epoch));
 }
 
-fn never_back(place: &Reopenable) {
-    let (one, other) = (place.open(), place.open());
+fn never_back(stores: &Reopenable) {
+    let (one, other) = (stores.open(), stores.open());
     let stale = claimed(&*one, "a");
     one.append(vec![owned("a", 0, stale.epoch, &["1"])]).unwrap();
     one.unclaim(&stale).unwrap();
@@ -171,11 +170,11 @@ fn never_back(place: &Reopenable) {
     assert!(again.epoch > remover.epoch && remover.epoch > stale.epoch);
     fence(one.append(vec![owned("a", 0, stale.epoch, &["x"])]));
     drop((one, other));
-    assert!(claimed(&*place.open(), "a").epoch > again.epoch);
+    assert!(claimed(&*stores.open(), "a").epoch > again.epoch);
 }
 
-fn removal(place: &Reopenable) {
-    let (one, other) = (place.open(), place.open());
+fn removal(stores: &Reopenable) {
+    let (one, other) = (stores.open(), stores.open());
     let claim = claimed(&*one, "a");
     one.append(vec![owned("a", 0, claim.epoch, &["1"])]).unwrap();
     for epoch in [Epoch::UNCLAIMED, claim.epoch.next()] {
@@ -187,8 +186,8 @@ fn removal(place: &Reopenable) {
     assert_eq!(one.head(&job("a")).unwrap(), None);
 }
 
-fn independent(place: &Reopenable) {
-    let (one, other) = (place.open(), place.open());
+fn independent(stores: &Reopenable) {
+    let (one, other) = (stores.open(), stores.open());
     claimed(&*one, "a");
     claimed(&*other, "b");
     owner_of(&*one, "b");

@@ -1,15 +1,13 @@
 //! Promises about requests: kept until taken, taken once.
 
 use super::Reopenable;
-use super::place::{conflict, facts, findings, free, job, owned, texts};
-use super::run::Check;
+use super::fixture::{ConformanceCheck, conflict, facts, findings, job, owned, texts, unclaimed};
 use crate::append::AppendError;
-use crate::question::Question;
-use crate::request::RequestId;
+use crate::requests::{Question, RequestId};
 use crate::store::Store;
 use crate::version::Version;
 
-pub(super) const CHECKS: &[Check] = &[
+pub(super) const CHECKS: &[ConformanceCheck] = &[
     ("requests wait in order, over an ending", in_order),
     ("a request goes with the append that acts upon it", taken),
     ("a refused append takes nothing", refused),
@@ -36,18 +34,18 @@ fn already_taken(result: Result<Vec<Version>, AppendError>) -> RequestId {
     }
 }
 
-fn in_order(place: &Reopenable) {
-    let store = place.open();
-    store.append(vec![free("a", 0, &["1"])]).unwrap();
+fn in_order(stores: &Reopenable) {
+    let store = stores.open();
+    store.append(vec![unclaimed("a", 0, &["1"])]).unwrap();
     let first = ask(&*store, "a", "pause");
-    let second = ask(&*place.open(), "a", "cancel");
+    let second = ask(&*stores.open(), "a", "cancel");
     assert!(second > first);
     drop(store);
-    assert_eq!(asked(&*place.open(), "a"), ["pause", "cancel"]);
+    assert_eq!(asked(&*stores.open(), "a"), ["pause", "cancel"]);
 }
 
-fn taken(place: &Reopenable) {
-    let (owner, other) = (place.open(), place.open());
+fn taken(stores: &Reopenable) {
+    let (owner, other) = (stores.open(), stores.open());
     let claim = owner.claim(&job("a")).unwrap();
     owner.append(vec![owned("a", 0, claim.epoch, &["1"])]).unwrap();
     let pause = ask(&*other, "a", "pause");
@@ -62,36 +60,36 @@ fn taken(place: &Reopenable) {
     assert_eq!(asked(&*owner, "a"), [""; 0]);
 }
 
-fn refused(place: &Reopenable) {
-    let store = place.open();
-    store.append(vec![free("a", 0, &["1"])]).unwrap();
+fn refused(stores: &Reopenable) {
+    let store = stores.open();
+    store.append(vec![unclaimed("a", 0, &["1"])]).unwrap();
     let pause = ask(&*store, "a", "pause");
-    conflict(store.append(vec![free("a", 0, &["x"]).taking([pause])]));
-    conflict(store.append(vec![free("a", 1, &["x"]).taking([pause]), free("b", 4, &[])]));
+    conflict(store.append(vec![unclaimed("a", 0, &["x"]).taking([pause])]));
+    conflict(store.append(vec![unclaimed("a", 1, &["x"]).taking([pause]), unclaimed("b", 4, &[])]));
     assert_eq!(asked(&*store, "a"), ["pause"]);
 }
 
-fn once(place: &Reopenable) {
-    let (one, other) = (place.open(), place.open());
-    one.append(vec![free("a", 0, &["1"])]).unwrap();
+fn once(stores: &Reopenable) {
+    let (one, other) = (stores.open(), stores.open());
+    one.append(vec![unclaimed("a", 0, &["1"])]).unwrap();
     let pause = ask(&*one, "a", "pause");
-    one.append(vec![free("a", 1, &["2"]).taking([pause])]).unwrap();
-    let again = other.append(vec![free("a", 2, &["x"]).taking([pause])]);
+    one.append(vec![unclaimed("a", 1, &["2"]).taking([pause])]).unwrap();
+    let again = other.append(vec![unclaimed("a", 2, &["x"]).taking([pause])]);
     assert_eq!(already_taken(again), pause);
     let cancel = ask(&*one, "a", "cancel");
     assert!(cancel > pause, "a number never comes back");
-    let twice = free("a", 2, &["x"]).taking([cancel, cancel]);
+    let twice = unclaimed("a", 2, &["x"]).taking([cancel, cancel]);
     already_taken(one.append(vec![twice]));
     assert_eq!(texts(&*one, "a"), ["1", "2"]);
     assert_eq!(asked(&*one, "a"), ["cancel"]);
 }
 
-fn of_one(place: &Reopenable) {
-    let store = place.open();
-    let both = vec![free("a", 0, &["1"]), free("b", 0, &["1"])];
+fn of_one(stores: &Reopenable) {
+    let store = stores.open();
+    let both = vec![unclaimed("a", 0, &["1"]), unclaimed("b", 0, &["1"])];
     store.append(both).unwrap();
     let pause = ask(&*store, "a", "pause");
-    already_taken(store.append(vec![free("b", 1, &["x"]).taking([pause])]));
+    already_taken(store.append(vec![unclaimed("b", 1, &["x"]).taking([pause])]));
     assert_eq!(asked(&*store, "b"), [""; 0]);
     assert_eq!(asked(&*store, "a"), ["pause"]);
 }
@@ -106,9 +104,9 @@ fn requests(store: &dyn Store) -> Vec<(String, Vec<u8>)> {
     each.collect()
 }
 
-fn found(place: &Reopenable) {
-    let (one, other) = (place.open(), place.open());
-    one.append(["a", "b", "c"].map(|id| free(id, 0, &["1"])).into()).unwrap();
+fn found(stores: &Reopenable) {
+    let (one, other) = (stores.open(), stores.open());
+    one.append(["a", "b", "c"].map(|id| unclaimed(id, 0, &["1"])).into()).unwrap();
     let mine = one.claim(&job("a")).unwrap();
     let also = one.claim(&job("c")).unwrap();
     other.claim(&job("b")).unwrap();
@@ -127,8 +125,8 @@ fn found(place: &Reopenable) {
     assert_eq!(requests(&*one), [named("a", "cancel")]);
 }
 
-fn followed(place: &Reopenable) {
-    let (one, other) = (place.open(), place.open());
+fn followed(stores: &Reopenable) {
+    let (one, other) = (stores.open(), stores.open());
     one.append(vec![facts("a", &["1", "2"]), facts("b", &["1"])]).unwrap();
     let follow = |of: &[(&str, u64)], since| {
         let follows = of.iter().map(|(id, known)| (job(id), Version(*known)));
@@ -158,8 +156,8 @@ fn followed(place: &Reopenable) {
     assert_eq!(last, Some((2, "2".to_owned())));
 }
 
-fn awaited(place: &Reopenable) {
-    let (one, other) = (place.open(), place.open());
+fn awaited(stores: &Reopenable) {
+    let (one, other) = (stores.open(), stores.open());
     let claim = one.claim(&job("a")).unwrap();
     one.claim(&job("b")).unwrap();
     let ids = ["a", "b", "none"].map(job);

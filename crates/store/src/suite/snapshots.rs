@@ -1,14 +1,12 @@
 //! Promises about snapshots: the latest is found, none is needed, none runs ahead.
 
 use super::Reopenable;
-use super::place::{free, job};
-use super::run::Check;
+use super::fixture::{ConformanceCheck, job, unclaimed};
 use crate::error::StoreError;
-use crate::snapshot::Snapshot;
-use crate::store::Store;
+use crate::store::{Snapshot, Store};
 use crate::version::Version;
 
-pub(super) const CHECKS: &[Check] = &[
+pub(super) const CHECKS: &[ConformanceCheck] = &[
     ("the latest snapshot is found", latest),
     ("a late snapshot does not hide a later one", late),
     ("a snapshot does not run ahead of its journal", ahead),
@@ -29,29 +27,29 @@ fn save(store: &dyn Store, id: &str, at: u64, text: &str) -> Result<(), StoreErr
     store.save_snapshot(&job(id), Version(at), text.as_bytes().to_vec())
 }
 
-fn latest(place: &Reopenable) {
-    let store = place.open();
-    store.append(vec![free("a", 0, &["1", "2", "3"])]).unwrap();
+fn latest(stores: &Reopenable) {
+    let store = stores.open();
+    store.append(vec![unclaimed("a", 0, &["1", "2", "3"])]).unwrap();
     assert_eq!(found(&*store, "a"), None);
     for (at, text) in [(0, ""), (1, "one"), (2, "two"), (3, "three"), (3, "3")] {
         save(&*store, "a", at, text).unwrap();
         assert_eq!(found(&*store, "a"), Some(snapshot(at, text)));
     }
     drop(store);
-    assert_eq!(found(&*place.open(), "a"), Some(snapshot(3, "3")));
+    assert_eq!(found(&*stores.open(), "a"), Some(snapshot(3, "3")));
 }
 
-fn late(place: &Reopenable) {
-    let store = place.open();
-    store.append(vec![free("a", 0, &["1", "2", "3"])]).unwrap();
+fn late(stores: &Reopenable) {
+    let store = stores.open();
+    store.append(vec![unclaimed("a", 0, &["1", "2", "3"])]).unwrap();
     save(&*store, "a", 3, "three").unwrap();
     save(&*store, "a", 1, "one").unwrap();
     assert_eq!(found(&*store, "a"), Some(snapshot(3, "three")));
 }
 
-fn ahead(place: &Reopenable) {
-    let store = place.open();
-    store.append(vec![free("a", 0, &["1"])]).unwrap();
+fn ahead(stores: &Reopenable) {
+    let store = stores.open();
+    store.append(vec![unclaimed("a", 0, &["1"])]).unwrap();
     let refused = save(&*store, "a", 2, "two");
     assert!(matches!(refused, Err(StoreError::AheadOfJournal { .. })));
     let unknown = save(&*store, "b", 0, "none");
@@ -59,9 +57,9 @@ fn ahead(place: &Reopenable) {
     assert_eq!(found(&*store, "a"), None);
 }
 
-fn of_one(place: &Reopenable) {
-    let store = place.open();
-    let both = vec![free("a", 0, &["1"]), free("b", 0, &["1", "2"])];
+fn of_one(stores: &Reopenable) {
+    let store = stores.open();
+    let both = vec![unclaimed("a", 0, &["1"]), unclaimed("b", 0, &["1", "2"])];
     store.append(both).unwrap();
     save(&*store, "a", 1, "a").unwrap();
     save(&*store, "b", 2, "b").unwrap();

@@ -4,12 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use super::Reopenable;
-use super::place::{conflict, facts, free, job, owned, remaining, texts, version};
-use super::run::Check;
+use super::fixture::{ConformanceCheck, conflict, facts, job, owned, remaining, texts, unclaimed, version};
 use crate::store::Store;
 use crate::version::{Epoch, Version};
 
-pub(super) const CHECKS: &[Check] = &[
+pub(super) const CHECKS: &[ConformanceCheck] = &[
     ("what stays of a trimmed journal keeps its versions", kept),
     ("a reader of a trimmed journal starts right", starts_right),
     ("the last record of a journal stays", last_stays),
@@ -29,7 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
 fn filled(store: &dyn Store, id: &str, length: u64) {
     for n in 0..length {
         let text = (n + 1).to_string();
-        store.append(vec![free(id, n, &[&text])]).unwrap();
+        store.append(vec![unclaimed(id, n, &[&text])]).unwrap();
     }
 }
 
@@ -52,8 +51,8 @@ fn range(first: u64, last: u64) -> Vec<u64> {
     (first..=last).collect()
 }
 
-fn kept(place: &Reopenable) {
-    let (store, other) = (place.open(), place.open());
+fn kept(stores: &Reopenable) {
+    let (store, other) = (stores.open(), stores.open());
     filled(&*store, "a", 10);
     let before = store.list("job", "").unwrap();
     trim(&*store, "a", 4);
@@ -67,8 +66,8 @@ fn kept(place: &Reopenable) {
     assert_eq!(version(&*store, "a"), 10);
 }
 
-fn starts_right(place: &Reopenable) {
-    let store = place.open();
+fn starts_right(stores: &Reopenable) {
+    let store = stores.open();
     filled(&*store, "a", 10);
     trim(&*store, "a", 6);
     for after in 0..12 {
@@ -76,8 +75,8 @@ fn starts_right(place: &Reopenable) {
     }
 }
 
-fn last_stays(place: &Reopenable) {
-    let store = place.open();
+fn last_stays(stores: &Reopenable) {
+    let store = stores.open();
     for (id, before) in [("a", 5), ("b", 6), ("c", 7), ("d", u64::MAX)] {
         filled(&*store, id, 5);
         trim(&*store, id, before);
@@ -90,8 +89,8 @@ fn last_stays(place: &Reopenable) {
     assert_eq!(store.list("job", "").unwrap().len(), 5);
 }
 
-fn idempotent(place: &Reopenable) {
-    let (store, other) = (place.open(), place.open());
+fn idempotent(stores: &Reopenable) {
+    let (store, other) = (stores.open(), stores.open());
     filled(&*store, "a", 10);
     trim(&*store, "a", 0);
     trim(&*store, "a", 1);
@@ -103,8 +102,8 @@ fn idempotent(place: &Reopenable) {
     }
 }
 
-fn unknown(place: &Reopenable) {
-    let store = place.open();
+fn unknown(stores: &Reopenable) {
+    let store = stores.open();
     trim(&*store, "a", 3);
     assert_eq!(store.head(&job("a")).unwrap(), None);
     let claim = store.claim(&job("a")).unwrap();
@@ -115,8 +114,8 @@ fn unknown(place: &Reopenable) {
     assert_eq!(versions(&*store, "a", 0), [1]);
 }
 
-fn together(place: &Reopenable) {
-    let store = place.open();
+fn together(stores: &Reopenable) {
+    let store = stores.open();
     let batches = [["1", "2", "3"], ["4", "5", "6"], ["7", "8", "9"]];
     for batch in batches {
         store.append(vec![facts("a", &batch)]).unwrap();
@@ -136,13 +135,13 @@ fn together(place: &Reopenable) {
     assert!((7..=9).contains(&begins()));
 }
 
-fn appended_to(place: &Reopenable) {
-    let (store, other) = (place.open(), place.open());
+fn appended_to(stores: &Reopenable) {
+    let (store, other) = (stores.open(), stores.open());
     filled(&*store, "a", 5);
     trim(&*store, "a", 9);
-    assert_eq!(conflict(store.append(vec![free("a", 1, &["x"])])), 5);
-    assert_eq!(conflict(other.append(vec![free("a", 0, &["x"])])), 5);
-    let guarded = other.append(vec![free("a", 5, &["6"])]);
+    assert_eq!(conflict(store.append(vec![unclaimed("a", 1, &["x"])])), 5);
+    assert_eq!(conflict(other.append(vec![unclaimed("a", 0, &["x"])])), 5);
+    let guarded = other.append(vec![unclaimed("a", 5, &["6"])]);
     assert_eq!(guarded.unwrap(), [Version(6)]);
     let told = store.append(vec![facts("a", &["7"]), facts("a", &["8"])]);
     assert_eq!(told.unwrap(), [Version(7), Version(8)]);
@@ -151,8 +150,8 @@ fn appended_to(place: &Reopenable) {
     assert_eq!(versions(&*store, "a", 0), range(7, 8));
 }
 
-fn without_claim(place: &Reopenable) {
-    let (owner, other) = (place.open(), place.open());
+fn without_claim(stores: &Reopenable) {
+    let (owner, other) = (stores.open(), stores.open());
     let claim = owner.claim(&job("a")).unwrap();
     for n in 0..4_u64 {
         let text = (n + 1).to_string();
@@ -166,21 +165,21 @@ fn without_claim(place: &Reopenable) {
     assert_eq!(versions(&*owner, "a", 0), range(3, 5));
 }
 
-fn reopened(place: &Reopenable) {
-    let store = place.open();
+fn reopened(stores: &Reopenable) {
+    let store = stores.open();
     filled(&*store, "a", 6);
     trim(&*store, "a", 4);
     drop(store);
-    let store = place.open();
+    let store = stores.open();
     assert_eq!(versions(&*store, "a", 0), range(4, 6));
     store.append(vec![facts("a", &["7"])]).unwrap();
     trim(&*store, "a", 5);
     drop(store);
-    assert_eq!(versions(&*place.open(), "a", 0), range(5, 7));
+    assert_eq!(versions(&*stores.open(), "a", 0), range(5, 7));
 }
 
-fn removed(place: &Reopenable) {
-    let store = place.open();
+fn removed(stores: &Reopenable) {
+    let store = stores.open();
     filled(&*store, "a", 6);
     trim(&*store, "a", 4);
     store.remove(&job("a"), Epoch::UNCLAIMED).unwrap();
@@ -192,8 +191,8 @@ fn removed(place: &Reopenable) {
     assert_eq!(versions(&*store, "a", 0), range(2, 3));
 }
 
-fn besides(place: &Reopenable) {
-    let store = place.open();
+fn besides(stores: &Reopenable) {
+    let store = stores.open();
     filled(&*store, "a", 6);
     let request = store.request(&job("a"), b"reset".to_vec()).unwrap();
     store.save_snapshot(&job("a"), Version(2), vec![7]).unwrap();
@@ -209,8 +208,8 @@ fn besides(place: &Reopenable) {
     assert_eq!(latest.map(|found| found.at), Some(Version(7)));
 }
 
-fn of_one(place: &Reopenable) {
-    let store = place.open();
+fn of_one(stores: &Reopenable) {
+    let store = stores.open();
     for id in ["a", "b", "c"] {
         filled(&*store, id, 4);
     }
@@ -221,9 +220,9 @@ fn of_one(place: &Reopenable) {
 }
 
 /// Two handles append, one of them trims, and a third reads: it always gets the end of the journal.
-fn meanwhile(place: &Reopenable) {
+fn meanwhile(stores: &Reopenable) {
     const RECORDS: u64 = 60;
-    let [one, other, reader] = [place.open(), place.open(), place.open()];
+    let [one, other, reader] = [stores.open(), stores.open(), stores.open()];
     filled(&*one, "a", 1);
     let written = AtomicBool::new(false);
     thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! The folder of a store: made if it is missing, private, on a disk of this machine.
+//! The folder of a store: created if it is missing, private, on a local disk.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
@@ -11,24 +11,24 @@ use super::{classify, network};
 use crate::error::StoreError;
 
 #[derive(Clone, Debug)]
-pub(super) struct Folder {
+pub(super) struct StoreFolder {
     pub(super) path: PathBuf,
     pub(super) database: PathBuf,
     pub(super) owners: PathBuf,
     pub(super) snapshots: PathBuf,
 }
 
-/// Held while a store is opened: only one process at a time creates a store or removes the files of dead
+/// Held while a store is opened, so that one process at a time creates a store or removes the files of dead
 /// owners.
-pub(super) struct Opening(#[expect(dead_code, reason = "the lock ends with the file")] File);
+pub(super) struct OpeningLock(#[expect(dead_code, reason = "the lock ends with the file")] File);
 
-impl Folder {
+impl StoreFolder {
     pub(super) fn database_in(path: &Path) -> PathBuf {
         path.join("undaunted.db")
     }
 
     /// Creates what is missing, and takes the opening lock.
-    pub(super) fn prepare(path: &Path, patience: Duration) -> Result<(Self, Opening), StoreError> {
+    pub(super) fn prepare(path: &Path, patience: Duration) -> Result<(Self, OpeningLock), StoreError> {
         let made = missing(path);
         make_folder(path)?;
         network::refuse(path)?;
@@ -39,7 +39,7 @@ impl Folder {
             snapshots: path.join("snapshots"),
         };
         make_folder(&folder.owners)?;
-        let opening = Opening(lock(&path.join("opening.lock"), patience)?);
+        let opening = OpeningLock(lock(&path.join("opening.lock"), patience)?);
         // SQLite gives its other files the permissions of this one.
         let database = private_file(&folder.database)?;
         let about = |error| classify::of_files(&folder.database, error);
@@ -48,10 +48,10 @@ impl Folder {
             return Err(StoreError::NotAFile { path: folder.database });
         }
         if found.len() == 0 {
-            // A new file survives a crash only if its folder is synced, and a new folder only if its parent is.
+            // A new file survives a crash only if its folder is synced, a new folder only if its parent is.
             let entries = File::open(path).and_then(|folder| folder.sync_all());
             entries.map_err(|error| classify::of_files(path, error))?;
-            // The process that made the folder may have died before this, so its name is synced too.
+            // The process that created the folder may have died before it synced the folder's name.
             for name in made.iter().map(PathBuf::as_path).chain([path]) {
                 sync_name(name)?;
             }
@@ -62,13 +62,13 @@ impl Folder {
 
 fn missing(path: &Path) -> Vec<PathBuf> {
     let above = path.ancestors().skip(1);
-    let named = above.take_while(|path| !path.as_os_str().is_empty());
-    let missing = named.take_while(|path| !path.exists());
+    let owner_name = above.take_while(|path| !path.as_os_str().is_empty());
+    let missing = owner_name.take_while(|path| !path.exists());
     missing.map(Path::to_owned).collect()
 }
 
-/// Syncs the name of a folder in its parent. A parent that can be written but not read cannot be opened,
-/// and not every file system syncs a folder; the store is made there all the same.
+/// Syncs the name of a folder in its parent. If the parent cannot be opened for reading, or its file system
+/// cannot sync folders, the store is created anyway.
 fn sync_name(path: &Path) -> Result<(), StoreError> {
     let above = match path.parent() {
         None => return Ok(()),

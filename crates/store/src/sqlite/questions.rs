@@ -1,4 +1,4 @@
-//! The thread that answers an event loop's questions, so that the loop never waits for the database.
+//! The thread that answers the questions of an event loop, so that the loop never waits for the database.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,36 +8,36 @@ use std::thread::JoinHandle;
 
 use rusqlite::Connection;
 
-use super::frame::Seal;
+use super::connections::ReadConnections;
 use super::heads;
-use super::owners::{self, Sign};
-use super::readers::Readers;
-use super::reading::Reading;
+use super::journal_reader::JournalReader;
+use super::owners::{self, OwnerFile};
+use super::record_codec::RecordCodec;
 use super::writer::Broken;
 use crate::aggregate::AggregateId;
 use crate::error::StoreError;
-use crate::question::{Findings, OnFindings, Question};
-use crate::request::{RequestId, StoreRequest};
+use crate::requests::{Findings, OnFindings, Question, RequestId, StoreRequest};
 use crate::version::Version;
 
-/// Answers questions on a thread of its own, which ends when the `Asker` is dropped.
-pub(super) struct Asker {
+/// A handle on the thread, which ends when the handle is dropped.
+pub(super) struct QuestionThread {
     questions: Option<Sender<(Question, OnFindings)>>,
     thread: Option<JoinHandle<()>>,
 }
 
-pub(super) struct Source {
-    pub(super) readers: Arc<Readers>,
+/// What the thread needs to answer.
+pub(super) struct Responder {
+    pub(super) readers: Arc<ReadConnections>,
     pub(super) owners: PathBuf,
-    pub(super) sign: Arc<Sign>,
+    pub(super) owner_file: Arc<OwnerFile>,
     pub(super) broken: Broken,
 }
 
-impl Asker {
-    pub(super) fn start(source: Source) -> std::io::Result<Self> {
+impl QuestionThread {
+    pub(super) fn start(source: Responder) -> std::io::Result<Self> {
         let (questions, asked) = channel();
         let thread = std::thread::Builder::new()
-            .name("store-asker".to_owned())
+            .name("store-questions".to_owned())
             .spawn(move || source.answer_all(&asked))?;
         Ok(Self { questions: Some(questions), thread: Some(thread) })
     }
@@ -50,19 +50,19 @@ impl Asker {
     }
 }
 
-impl Drop for Asker {
+impl Drop for QuestionThread {
     fn drop(&mut self) {
         self.questions = None;
         if let Some(thread) = self.thread.take() {
-            // Waits until the thread has closed its connection; a panic was reported where it happened.
+            // The thread has then closed its connection. A panic was reported where it happened.
             drop(thread.join());
         }
     }
 }
 
-impl Source {
+impl Responder {
     fn answer_all(self, asked: &Receiver<(Question, OnFindings)>) {
-        // `data_version` can be compared only with those of the same connection.
+        // `data_version` is comparable only within one connection.
         let mut own = None;
         for (question, done) in asked {
             done(self.answer(&mut own, &question));
@@ -77,16 +77,16 @@ impl Source {
             Some(connection) => connection,
             None => self.readers.open()?,
         };
-        let found = found(own.insert(connection), question, self.sign.name());
-        let (mut findings, advanced, claimed_by) = self.readers.about(found)?;
+        let found = found(own.insert(connection), question, self.owner_file.name());
+        let (mut findings, advanced, claimed_by) = self.readers.classified(found)?;
         for (aggregate, number, after) in advanced {
-            let read = Reading::new(&self.readers, aggregate.clone(), number, after);
+            let read = JournalReader::new(&self.readers, aggregate.clone(), number, after);
             let records = read.and_then(Iterator::collect);
             findings.records.insert(aggregate, records);
         }
         for aggregate in &question.awaits {
             let is_living = match claimed_by.get(aggregate) {
-                Some(owner) => owners::living(&self.owners, owner)?.is_some(),
+                Some(owner) => owners::living_owner(&self.owners, owner)?.is_some(),
                 None => false,
             };
             if !is_living {
@@ -97,25 +97,25 @@ impl Source {
     }
 }
 
-/// Followed journals with new records: the number of the aggregate, and the last record known.
+/// Followed journals with new records: the number of the aggregate, and the last version known to the caller.
 type Advanced = Vec<(AggregateId, i64, Version)>;
 /// Awaited aggregates and the names of their owners, dead or alive.
 type Owners = BTreeMap<AggregateId, String>;
 
-/// Everything that the database can answer, in one transaction.
+/// The part of the answer that comes from the database, read in one transaction.
 fn found(
     connection: &Connection,
     question: &Question,
-    sign: &str,
+    owner_file: &str,
 ) -> rusqlite::Result<(Findings, Advanced, Owners)> {
     let transaction = connection.unchecked_transaction()?;
     let number = heads::data_version(&transaction)?;
     let mut findings = Findings { pulse: u64::from_ne_bytes(number.to_ne_bytes()), ..Findings::default() };
     let mut advanced = Vec::new();
     if question.since != Some(findings.pulse) {
-        findings.requests = requests_to(&transaction, sign)?;
+        findings.requests = requests_to(&transaction, owner_file)?;
         for (aggregate, after) in &question.follows {
-            let known = heads::ask(&transaction, aggregate)?;
+            let known = heads::find(&transaction, aggregate)?;
             if let Some(known) = known.filter(|known| known.head.version > *after) {
                 advanced.push((aggregate.clone(), known.number, *after));
             }
@@ -123,7 +123,7 @@ fn found(
     }
     let mut owners = Owners::new();
     for aggregate in &question.awaits {
-        if let Some(owner) = owners::named(&transaction, aggregate)? {
+        if let Some(owner) = owners::owner_name(&transaction, aggregate)? {
             owners.insert(aggregate.clone(), owner);
         }
     }
@@ -132,14 +132,14 @@ fn found(
 
 fn requests_to(
     connection: &Connection,
-    sign: &str,
+    owner_file: &str,
 ) -> rusqlite::Result<BTreeMap<AggregateId, Result<Vec<StoreRequest>, StoreError>>> {
-    // The cross join begins with the requests, of which there are usually none.
+    // The cross join starts with the requests, of which there are usually none.
     let mut select = connection.prepare_cached(
         "SELECT family, aggregates.id, requests.id, body FROM requests CROSS JOIN aggregates
          WHERE number = aggregate AND owner = ?1 ORDER BY requests.id",
     )?;
-    let mut rows = select.query([sign])?;
+    let mut rows = select.query([owner_file])?;
     let mut found: BTreeMap<AggregateId, Vec<(i64, Vec<u8>)>> = BTreeMap::new();
     while let Some(row) = rows.next()? {
         let (family, id): (String, String) = (row.get(0)?, row.get(1)?);
@@ -148,21 +148,21 @@ fn requests_to(
             requests.push((row.get(2)?, row.get(3)?));
         }
     }
-    let unsealed = found.into_iter().map(|(aggregate, rows)| {
-        let requests = unsealed(&aggregate, rows);
+    let decode_requests = found.into_iter().map(|(aggregate, rows)| {
+        let requests = decode_requests(&aggregate, rows);
         (aggregate, requests)
     });
-    Ok(unsealed.collect())
+    Ok(decode_requests.collect())
 }
 
-pub(super) fn unsealed(
+pub(super) fn decode_requests(
     aggregate: &AggregateId,
     rows: Vec<(i64, Vec<u8>)>,
 ) -> Result<Vec<StoreRequest>, StoreError> {
-    let seal = Seal::of(aggregate);
+    let codec = RecordCodec::of(aggregate);
     let requests = rows.into_iter().map(|(id, body)| {
         let id = u64::try_from(id).unwrap_or(0);
-        match seal.read(&mut body.as_slice(), Version(id)) {
+        match codec.read(&mut body.as_slice(), Version(id)) {
             Ok(bytes) => Ok(StoreRequest { id: RequestId(id), bytes: bytes.to_vec() }),
             Err(what) => {
                 Err(StoreError::DamagedRequest { aggregate: aggregate.clone(), request: RequestId(id), what })

@@ -3,9 +3,10 @@
 use std::fmt::Debug;
 use std::sync::mpsc;
 
+use super::{concurrency, facts, journals, model, ownership, requests, snapshots, trim};
 use crate::aggregate::AggregateId;
 use crate::append::{Append, AppendError};
-use crate::question::{Findings, Question};
+use crate::requests::{Findings, Question};
 use crate::store::Store;
 use crate::version::{Epoch, Version};
 
@@ -24,6 +25,36 @@ impl Reopenable {
     }
 }
 
+/// A check, and the promise it is about.
+pub(super) type ConformanceCheck = (&'static str, fn(&Reopenable));
+
+/// Runs every check; `make` makes a place that is empty.
+pub fn run_all(make: impl Fn() -> Reopenable) {
+    let all = [
+        journals::CHECKS,
+        facts::CHECKS,
+        trim::CHECKS,
+        ownership::CHECKS,
+        requests::CHECKS,
+        snapshots::CHECKS,
+        concurrency::CHECKS,
+    ];
+    for (promise, check) in all.into_iter().flatten() {
+        // Shown by the test runner if the check panics.
+        println!("promise: {promise}");
+        check(&make());
+    }
+    run_model(make, 0..8);
+}
+
+/// Compares a store with a naive model, over runs of chance operations; one run for each seed.
+pub fn run_model(make: impl Fn() -> Reopenable, seeds: impl IntoIterator<Item = u64>) {
+    for seed in seeds {
+        println!("promise: the store does what the model does (seed {seed})");
+        model::compare(&make(), seed);
+    }
+}
+
 /// What an event loop with this handle would find.
 pub(super) fn findings(store: &dyn Store, question: Question) -> Findings {
     let (tell, told) = mpsc::channel();
@@ -37,7 +68,7 @@ pub(super) fn job(id: &str) -> AggregateId {
 }
 
 /// An append by nobody in particular.
-pub(super) fn free(id: &str, expected: u64, records: &[&str]) -> Append {
+pub(super) fn unclaimed(id: &str, expected: u64, records: &[&str]) -> Append {
     owned(id, expected, Epoch::UNCLAIMED, records)
 }
 

@@ -1,41 +1,41 @@
-//! The changes that can be made inside a transaction.
+//! The changes that the writer thread makes inside a transaction.
 //!
-//! Each checks everything before it writes anything: a refusal leaves nothing to undo and does not affect
-//! the other changes of the transaction. A database error does: the writer then rolls the transaction
-//! back and runs each change alone.
+//! Each change makes all its checks before its first write, so a refusal leaves nothing to undo and does not
+//! affect other changes of the same transaction. After a database error the writer rolls the transaction back
+//! and runs each change in a transaction of its own.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-use super::frame::{Seal, framed};
-use super::heads::{Heads, Known};
+use super::heads::{HeadCache, JournalHead};
 use super::owners;
+use super::record_codec::{RecordCodec, encoded_len};
 use crate::aggregate::AggregateId;
 use crate::append::{self, Append, AppendError};
 use crate::claim::{Claim, ClaimError, Owner};
 use crate::error::StoreError;
-use crate::request::RequestId;
+use crate::requests::RequestId;
 use crate::store::Head;
 use crate::version::{Epoch, Version};
 
 /// No record is added to a row that it would make longer than this many bytes.
 const LONGEST_ROW: usize = 1 << 20;
 
-pub(super) struct Ledger<'a> {
+pub(super) struct StoreTransaction<'a> {
     pub(super) connection: &'a Connection,
-    pub(super) heads: &'a mut Heads,
+    pub(super) heads: &'a mut HeadCache,
     pub(super) owners: &'a Path,
     pub(super) written: usize,
 }
 
 /// The outer error is the database's; the inner one is a refusal.
-pub(super) type Outcome<T, E> = rusqlite::Result<Result<T, E>>;
+pub(super) type ChangeResult<T, E> = rusqlite::Result<Result<T, E>>;
 
-impl Ledger<'_> {
-    /// Returns the version that each append's journal has reached with it.
-    pub(super) fn append(&mut self, appends: &[Append]) -> Outcome<Vec<Version>, AppendError> {
+impl StoreTransaction<'_> {
+    /// Returns the version that each journal has reached with its append.
+    pub(super) fn append(&mut self, appends: &[Append]) -> ChangeResult<Vec<Version>, AppendError> {
         if let Err(refusal) = self.check(appends)? {
             return Ok(Err(refusal));
         }
@@ -61,7 +61,7 @@ impl Ledger<'_> {
         Ok(Ok(reached))
     }
 
-    fn check(&mut self, appends: &[Append]) -> Outcome<(), AppendError> {
+    fn check(&mut self, appends: &[Append]) -> ChangeResult<(), AppendError> {
         // The heads after the earlier appends of the same list.
         let mut planned: HashMap<&AggregateId, Head> = HashMap::new();
         for append in appends {
@@ -81,7 +81,7 @@ impl Ledger<'_> {
         self.check_taken(appends)
     }
 
-    fn check_taken(&mut self, appends: &[Append]) -> Outcome<(), AppendError> {
+    fn check_taken(&mut self, appends: &[Append]) -> ChangeResult<(), AppendError> {
         let mut seen = vec![];
         for append in appends.iter().filter(|append| !append.taken.is_empty()) {
             let known = self.heads.get(self.connection, &append.aggregate)?;
@@ -102,21 +102,21 @@ impl Ledger<'_> {
         Ok(Ok(()))
     }
 
-    /// One row for all records, or several if they are long. They continue the journal at its current
-    /// head, which `check` has compared with the guard.
-    fn write_rows(&mut self, known: Known, append: &Append) -> rusqlite::Result<()> {
-        let Known { number, head } = known;
-        let seal = Seal::of(&append.aggregate);
+    /// Writes all records into one row, or into several if they are long. They continue the journal at its
+    /// current head, which `check` has compared with the guard.
+    fn write_rows(&mut self, known: JournalHead, append: &Append) -> rusqlite::Result<()> {
+        let JournalHead { number, head } = known;
+        let codec = RecordCodec::of(&append.aggregate);
         let (mut row, mut first) = (vec![], head.version.next());
         let mut version = head.version;
         for record in &append.records {
-            if !row.is_empty() && row.len().saturating_add(framed(record)) > LONGEST_ROW {
+            if !row.is_empty() && row.len().saturating_add(encoded_len(record)) > LONGEST_ROW {
                 self.write_row(number, first, version, &row)?;
                 row.clear();
                 first = version.next();
             }
             version = version.next();
-            seal.write(&mut row, version, record);
+            codec.write(&mut row, version, record);
         }
         if row.is_empty() {
             return Ok(());
@@ -133,12 +133,12 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    fn make(&mut self, aggregate: &AggregateId) -> rusqlite::Result<Known> {
+    fn make(&mut self, aggregate: &AggregateId) -> rusqlite::Result<JournalHead> {
         let mut insert = self
             .connection
             .prepare_cached("INSERT INTO aggregates (family, id, epoch) VALUES (?1, ?2, 0)")?;
         let number = insert.insert((aggregate.family(), aggregate.id()))?;
-        let known = Known { number, head: Head::default() };
+        let known = JournalHead { number, head: Head::default() };
         self.heads.set(aggregate, known);
         Ok(known)
     }
@@ -147,7 +147,7 @@ impl Ledger<'_> {
         &mut self,
         aggregate: &AggregateId,
         epoch: Epoch,
-    ) -> Outcome<Option<i64>, AppendError> {
+    ) -> ChangeResult<Option<i64>, AppendError> {
         let Some(known) = self.heads.get(self.connection, aggregate)? else {
             return Ok(Ok(None));
         };
@@ -166,10 +166,10 @@ impl Ledger<'_> {
         Ok(Ok(Some(known.number)))
     }
 
-    pub(super) fn claim(&mut self, aggregate: &AggregateId, name: &str) -> Outcome<Claim, ClaimError> {
+    pub(super) fn claim(&mut self, aggregate: &AggregateId, name: &str) -> ChangeResult<Claim, ClaimError> {
         let mut known = match self.heads.get(self.connection, aggregate)? {
             None => self.make(aggregate)?,
-            Some(known) => match self.living(known.number)? {
+            Some(known) => match self.living_owner(known.number)? {
                 Ok(None) => known,
                 Ok(Some(owner)) => {
                     let aggregate = aggregate.clone();
@@ -187,14 +187,14 @@ impl Ledger<'_> {
         Ok(Ok(Claim { aggregate: aggregate.clone(), epoch: known.head.epoch, version: known.head.version }))
     }
 
-    fn living(&self, number: i64) -> Outcome<Option<Owner>, StoreError> {
+    fn living_owner(&self, number: i64) -> ChangeResult<Option<Owner>, StoreError> {
         let mut ask = self.connection.prepare_cached("SELECT owner FROM aggregates WHERE number = ?1")?;
         let found = ask.query_row([number], |row| row.get::<_, Option<String>>(0));
         let name = found.optional()?.flatten();
-        Ok(name.map_or(Ok(None), |name| owners::living(self.owners, &name)))
+        Ok(name.map_or(Ok(None), |name| owners::living_owner(self.owners, &name)))
     }
 
-    pub(super) fn release(&mut self, claim: &Claim) -> Outcome<(), StoreError> {
+    pub(super) fn release(&mut self, claim: &Claim) -> ChangeResult<(), StoreError> {
         let mut update = self.connection.prepare_cached(
             "UPDATE aggregates SET owner = NULL WHERE family = ?1 AND id = ?2 AND epoch = ?3",
         )?;
@@ -207,14 +207,14 @@ impl Ledger<'_> {
         &mut self,
         aggregate: &AggregateId,
         bytes: &[u8],
-    ) -> Outcome<RequestId, StoreError> {
+    ) -> ChangeResult<RequestId, StoreError> {
         let known = self.heads.get(self.connection, aggregate)?;
         let Some(known) = known.filter(|known| known.head.version > Version::EMPTY) else {
             return Ok(Err(StoreError::NotFound { aggregate: aggregate.clone() }));
         };
         let id = self.count("request")?;
         let mut body = vec![];
-        Seal::of(aggregate).write(&mut body, Version(id), bytes);
+        RecordCodec::of(aggregate).write(&mut body, Version(id), bytes);
         let mut insert = self.connection.prepare_cached("INSERT INTO requests VALUES (?1, ?2, ?3)")?;
         insert.execute((signed(id), known.number, body))?;
         Ok(Ok(RequestId(id)))
@@ -230,7 +230,7 @@ impl Ledger<'_> {
     }
 }
 
-/// SQLite's integers are signed. No counter reaches 2^63; a larger number matches no row.
+/// SQLite's integers are signed. No counter reaches 2^63, and a larger number matches no row.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,71 +1,69 @@
-//! The records of a journal, a few rows at a time.
+//! Reads the records of a journal, a few rows at a time.
 //!
-//! A reader holds no transaction between rows, so even a slow one does not stop a checkpoint. It stops at
-//! the head there was when it began, and fails if it cannot read that far: rows do not vanish unseen.
-//! Records before a damaged place are returned. Trimmed records are skipped, whether they were trimmed
-//! before or meanwhile; only where a record is missing does the reader look up whether it was trimmed, so
-//! that journals that never are pay nothing for it.
+//! A reader holds no transaction between rows, so even a slow one does not block a checkpoint. It reads up to
+//! the head at its start and fails if it cannot, so missing rows are always detected. Records before a damaged
+//! one are returned. Trimmed records are skipped, even those trimmed during the iteration: only where a record
+//! is missing does the reader look up whether it was trimmed, so other journals pay nothing for trimming.
 
 use std::collections::VecDeque;
 
 use rusqlite::Connection;
 
-use super::frame::{Flaw, Seal, skip};
+use super::connections::ReadConnections;
 use super::heads;
-use super::ledger::signed;
-use super::readers::Readers;
+use super::record_codec::{Damage, RecordCodec, skip};
+use super::transaction::signed;
 use super::trim;
 use crate::aggregate::AggregateId;
 use crate::error::StoreError;
 use crate::version::Version;
 
-/// Rows are fetched until they have this many bytes in total: first a few, since a reader may want one record,
-/// then more each time.
+/// The bytes of a fetch. The first fetch is small, since a reader may want one record; each later one is larger.
 const FIRST: usize = 16 << 10;
 const ENOUGH: usize = 4 << 20;
-const MISSING: Flaw = "it is missing";
+const MISSING: Damage = "it is missing";
 
-struct Row {
+struct BatchRow {
     first: i64,
     body: Vec<u8>,
-    /// Records not yet taken off the row, according to its `count` column.
+    /// Records of the row that were not yet read, according to its `count` column.
     left: i64,
     offset: usize,
 }
 
-pub(super) struct Reading<'a> {
-    readers: &'a Readers,
+pub(super) struct JournalReader<'a> {
+    readers: &'a ReadConnections,
     aggregate: AggregateId,
-    seal: Seal,
+    codec: RecordCodec,
     number: i64,
     /// Records up to this version are not returned.
     after: Version,
     /// The last record that was read.
     at: Version,
-    /// Where to stop, or why that could not be read.
+    /// The version at which to stop, or why it could not be read.
     head: Result<Version, StoreError>,
-    rows: VecDeque<Row>,
-    /// The bytes of the next fetch.
+    rows: VecDeque<BatchRow>,
+    /// The number of bytes of the next fetch.
     enough: usize,
     failed: bool,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> JournalReader<'a> {
     pub(super) fn new(
-        readers: &'a Readers,
+        readers: &'a ReadConnections,
         aggregate: AggregateId,
         number: i64,
         after: Version,
     ) -> Result<Self, StoreError> {
-        let head = readers.ask(|connection| match heads::version(connection, number)? {
-            // Trimming leaves the last record: if there is none, the record at `begin` is missing.
+        let head = readers.query(|connection| match heads::version(connection, number)? {
+            // Trimming keeps the last record, so if there is none, the record at `begin` is missing.
             Version::EMPTY => Ok(trim::begin(connection, number)?.unwrap_or_default()),
             head => Ok(head),
         });
-        // The row with the first wanted record may begin before it.
+        // The row with the first wanted record may start with an earlier one.
         let start = match (after, &head) {
             (Version::EMPTY, _) | (_, Err(_)) => 1,
-            (_, Ok(head)) => readers.ask(|connection| {
+            (_, Ok(head)) => readers.query(|connection| {
                 let mut find = connection.prepare_cached(
                     "SELECT coalesce(max(first), 1) FROM batches WHERE aggregate = ?1 AND first <= ?2",
                 )?;
@@ -76,7 +74,7 @@ impl<'a> Reading<'a> {
         let start = u64::try_from(start).unwrap_or(1);
         Ok(Self {
             readers,
-            seal: Seal::of(&aggregate),
+            codec: RecordCodec::of(&aggregate),
             aggregate,
             number,
             after,
@@ -88,24 +86,24 @@ impl<'a> Reading<'a> {
         })
     }
 
-    /// `None` if trimmed records were skipped.
+    /// Reads the next record, or returns `None` if trimmed records were skipped.
     fn step(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
         if self.rows.is_empty() {
             let (number, next) = (self.number, signed(self.at.next().0));
             let enough = self.enough;
             self.enough = enough.saturating_mul(4).min(ENOUGH);
-            self.rows = self.readers.ask(|reader| fetch(reader, number, next, enough))?;
+            self.rows = self.readers.query(|reader| fetch(reader, number, next, enough))?;
         }
         let unwanted = self.after.0.saturating_sub(self.at.0);
         let _ = self.pass_over(unwanted);
-        // Everything before the error that hid the head has been returned.
+        // All records before the error that made the head unreadable have been returned.
         if let (true, Err(error)) = (self.rows.is_empty(), &self.head) {
             return Err(error.clone());
         }
         match self.take() {
             Ok(record) => Ok(Some(record)),
             Err(MISSING) if self.skip_trimmed()? => Ok(None),
-            // Checked last: a removed aggregate has lost its record of trimming.
+            // Checked last, because a removed aggregate has lost the note of its trimming.
             Err(MISSING) if self.is_removed()? => {
                 Err(StoreError::NotFound { aggregate: self.aggregate.clone() })
             }
@@ -115,11 +113,11 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Whether the next record was trimmed. Then the first remaining record comes next, even if it is newer
-    /// than the head: a journal with records is never taken for an empty one.
+    /// Whether the next record was trimmed. If so, the first remaining record comes next, even if it is newer
+    /// than the head, so that a journal with records never seems empty.
     fn skip_trimmed(&mut self) -> Result<bool, StoreError> {
         let number = self.number;
-        let begin = self.readers.ask(|reader| trim::begin(reader, number))?;
+        let begin = self.readers.query(|reader| trim::begin(reader, number))?;
         let Some(begin) = begin.filter(|begin| *begin > self.at.next()) else {
             return Ok(false);
         };
@@ -132,21 +130,21 @@ impl<'a> Reading<'a> {
 
     fn is_removed(&self) -> Result<bool, StoreError> {
         let find = |reader: &_| heads::number(reader, &self.aggregate);
-        let found = self.readers.ask(find)?;
+        let found = self.readers.query(find)?;
         Ok(found.is_none_or(|(number, _)| number != self.number))
     }
 
-    fn take(&mut self) -> Result<Vec<u8>, Flaw> {
+    fn take(&mut self) -> Result<Vec<u8>, Damage> {
         let version = self.at.next();
         let row = self.rows.front_mut().ok_or(MISSING)?;
         if row.offset == 0 && row.first != signed(version.0) {
             return Err(MISSING);
         }
         if row.left <= 0 {
-            return Err("its row has more records than it says");
+            return Err("its row has more records than its count says");
         }
         let mut rest = row.body.get(row.offset..).unwrap_or_default();
-        let record = self.seal.read(&mut rest, version)?.to_vec();
+        let record = self.codec.read(&mut rest, version)?.to_vec();
         row.offset = row.body.len().saturating_sub(rest.len());
         row.left = row.left.saturating_sub(1);
         if row.left == 0 && rest.is_empty() {
@@ -156,8 +154,8 @@ impl<'a> Reading<'a> {
         Ok(record)
     }
 
-    /// Moves over records of the row at hand that nobody asked for, but not over its last one, so that what
-    /// follows it is met as ever. How many there were; none if they are flawed.
+    /// Skips up to `many` records of the current row, but not its last one, which `take` has to check. Returns
+    /// how many were skipped: none if they are damaged.
     fn pass_over(&mut self, many: u64) -> u64 {
         let Some(row) = self.rows.front_mut() else {
             return 0;
@@ -177,14 +175,14 @@ impl<'a> Reading<'a> {
         many
     }
 
-    /// Whether the head is reached and the last row ends there too.
+    /// Whether the head is reached and the last row ends there.
     fn ended(&self) -> bool {
         let at_head = self.head.as_ref().is_ok_and(|head| self.at >= *head);
         at_head && self.rows.front().is_none_or(|row| row.offset == 0)
     }
 }
 
-impl Iterator for Reading<'_> {
+impl Iterator for JournalReader<'_> {
     type Item = Result<(Version, Vec<u8>), StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -201,7 +199,7 @@ impl Iterator for Reading<'_> {
         None
     }
 
-    /// Records that are not returned are not checked, unless they end a row.
+    /// Skipped records are not checked, unless they are the last of a row.
     fn nth(&mut self, mut many: usize) -> Option<Self::Item> {
         while many > 0 {
             let passed = if self.failed || self.at < self.after {
@@ -221,7 +219,12 @@ impl Iterator for Reading<'_> {
     }
 }
 
-fn fetch(connection: &Connection, number: i64, first: i64, enough: usize) -> rusqlite::Result<VecDeque<Row>> {
+fn fetch(
+    connection: &Connection,
+    number: i64,
+    first: i64,
+    enough: usize,
+) -> rusqlite::Result<VecDeque<BatchRow>> {
     let mut select = connection.prepare_cached(
         "SELECT first, count, body FROM batches WHERE aggregate = ?1 AND first >= ?2 ORDER BY first",
     )?;
@@ -236,7 +239,7 @@ fn fetch(connection: &Connection, number: i64, first: i64, enough: usize) -> rus
                 rows.push_back(row);
             }
             Ok(None) => break,
-            // The rows before the damaged place come first; the next fetch meets the error again.
+            // The rows before the damage are returned first; the next fetch fails again.
             Err(_) if !rows.is_empty() => break,
             Err(error) => return Err(error),
         }
@@ -247,10 +250,10 @@ fn fetch(connection: &Connection, number: i64, first: i64, enough: usize) -> rus
     Ok(rows)
 }
 
-/// A value of the wrong type becomes an empty one, which the caller reports as damage.
-fn read_row(row: &rusqlite::Row<'_>) -> Row {
+/// A value of the wrong type becomes 0 or empty, which the caller reports as damage.
+fn read_row(row: &rusqlite::Row<'_>) -> BatchRow {
     let body = row.get_ref(2).ok().and_then(|body| body.as_bytes().ok());
-    Row {
+    BatchRow {
         first: row.get(0).unwrap_or(0),
         left: row.get(1).unwrap_or(0),
         body: body.unwrap_or_default().to_vec(),

@@ -1,7 +1,7 @@
-//! How records lie in a row.
+//! The encoding of records in a row.
 //!
-//! Many records share a row. Each has its length and a checksum over aggregate, version, length and bytes:
-//! a record that was altered, cut or moved is noticed, and those before it in the row can still be read.
+//! Many records share a row. Each has its length and a checksum over aggregate, version, length and bytes, so
+//! that a record that was altered, cut short or moved is detected, and the records before it can be read.
 
 use crc32fast::Hasher;
 
@@ -11,14 +11,15 @@ use crate::version::Version;
 /// Length and checksum, four bytes each, little-endian.
 const HEADER: usize = 8;
 
-/// What is wrong with a record.
-pub(super) type Flaw = &'static str;
+/// How a record is damaged, as a clause for people.
+pub(super) type Damage = &'static str;
 
-/// The part of a checksum that is the same for all records of an aggregate.
+/// Encodes and decodes the records of one aggregate. It holds the part of the checksum that is the same for
+/// all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seal(u32);
+pub(super) struct RecordCodec(u32);
 
-impl Seal {
+impl RecordCodec {
     pub(super) fn of(aggregate: &AggregateId) -> Self {
         let mut hasher = Hasher::new();
         for part in [aggregate.family(), aggregate.id()] {
@@ -41,7 +42,7 @@ impl Seal {
     }
 
     pub(super) fn write(self, row: &mut Vec<u8>, version: Version, bytes: &[u8]) {
-        // `LARGEST_RECORD` is far below 4 GiB; a longer record would fail its own checksum.
+        // `LARGEST_RECORD` is far below 4 GiB. A longer record would fail its own checksum.
         let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         row.reserve(bytes.len().saturating_add(HEADER));
         row.extend_from_slice(&length.to_le_bytes());
@@ -49,13 +50,13 @@ impl Seal {
         row.extend_from_slice(bytes);
     }
 
-    /// Takes the next record, which must have this version, off a row.
-    pub(super) fn read<'a>(self, row: &mut &'a [u8], version: Version) -> Result<&'a [u8], Flaw> {
-        let cut = "it is cut short";
-        let (length, rest) = row.split_first_chunk::<4>().ok_or(cut)?;
-        let (checksum, rest) = rest.split_first_chunk::<4>().ok_or(cut)?;
-        let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| cut)?;
-        let (bytes, rest) = rest.split_at_checked(length).ok_or(cut)?;
+    /// Takes the next record, which must have this version, from the front of a row.
+    pub(super) fn read<'a>(self, row: &mut &'a [u8], version: Version) -> Result<&'a [u8], Damage> {
+        let truncate_log = "it is cut short";
+        let (length, rest) = row.split_first_chunk::<4>().ok_or(truncate_log)?;
+        let (checksum, rest) = rest.split_first_chunk::<4>().ok_or(truncate_log)?;
+        let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| truncate_log)?;
+        let (bytes, rest) = rest.split_at_checked(length).ok_or(truncate_log)?;
         if self.checksum(version, bytes) != u32::from_le_bytes(*checksum) {
             return Err("its checksum does not match");
         }
@@ -64,19 +65,19 @@ impl Seal {
     }
 }
 
-/// Takes the next record off a row without looking at it. Nothing is checked: the next record that is read
-/// fails its own checksum unless it is the one that was meant.
-pub(super) fn skip(row: &mut &[u8]) -> Result<(), Flaw> {
-    let cut = "it is cut short";
-    let (length, rest) = row.split_first_chunk::<4>().ok_or(cut)?;
-    let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| cut)?;
+/// Skips the next record of a row without checking it. If the skipped length was damaged, the next record
+/// that is read fails its checksum.
+pub(super) fn skip(row: &mut &[u8]) -> Result<(), Damage> {
+    let truncate_log = "it is cut short";
+    let (length, rest) = row.split_first_chunk::<4>().ok_or(truncate_log)?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| truncate_log)?;
     let behind = length.saturating_add(HEADER.saturating_sub(4));
-    *row = rest.get(behind..).ok_or(cut)?;
+    *row = rest.get(behind..).ok_or(truncate_log)?;
     Ok(())
 }
 
-/// The length a record has in a row.
-pub(super) fn framed(record: &[u8]) -> usize {
+/// The length of a record in a row.
+pub(super) fn encoded_len(record: &[u8]) -> usize {
     record.len().saturating_add(HEADER)
 }
 
@@ -84,27 +85,27 @@ pub(super) fn framed(record: &[u8]) -> usize {
 mod tests {
     use proptest::prelude::*;
 
-    use super::Seal;
+    use super::RecordCodec;
     use crate::aggregate::AggregateId;
     use crate::version::Version;
 
-    fn seal(id: &str) -> Seal {
-        Seal::of(&AggregateId::new("job", id).unwrap())
+    fn codec(id: &str) -> RecordCodec {
+        RecordCodec::of(&AggregateId::new("job", id).unwrap())
     }
 
     fn row(records: &[Vec<u8>]) -> Vec<u8> {
         let mut row = vec![];
         for (version, record) in (1..).map(Version).zip(records) {
-            seal("a").write(&mut row, version, record);
+            codec("a").write(&mut row, version, record);
         }
         row
     }
 
-    /// What can be read of a row before the first flaw.
-    fn readable(seal: Seal, mut row: &[u8], first: u64) -> Vec<Vec<u8>> {
+    /// The records of a row before the first damaged one.
+    fn readable(codec: RecordCodec, mut row: &[u8], first: u64) -> Vec<Vec<u8>> {
         let mut found = vec![];
         let mut version = Version(first);
-        while let Ok(record) = seal.read(&mut row, version) {
+        while let Ok(record) = codec.read(&mut row, version) {
             found.push(record.to_vec());
             version = version.next();
         }
@@ -117,35 +118,35 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(records in records()) {
-            prop_assert_eq!(readable(seal("a"), &row(&records), 1), records);
+        fn a_written_row_is_read_back(records in records()) {
+            prop_assert_eq!(readable(codec("a"), &row(&records), 1), records);
         }
 
         #[test]
-        fn an_altered_row_gives_the_records_before_the_flaw_and_no_other(
+        fn an_altered_row_gives_only_the_records_before_the_damage(
             records in records(), place in any::<prop::sample::Index>(), flip in 1_u8..,
         ) {
             let mut row = row(&records);
             let place = place.index(row.len());
             row[place] ^= flip;
-            let found = readable(seal("a"), &row, 1);
+            let found = readable(codec("a"), &row, 1);
             prop_assert!(found.len() < records.len());
             prop_assert_eq!(&found[..], &records[..found.len()]);
         }
 
         #[test]
-        fn a_row_that_is_cut_gives_whole_records(
+        fn a_row_that_is_cut_short_gives_whole_records(
             records in records(), place in any::<prop::sample::Index>(),
         ) {
             let row = row(&records);
-            let found = readable(seal("a"), &row[..place.index(row.len())], 1);
+            let found = readable(codec("a"), &row[..place.index(row.len())], 1);
             prop_assert_eq!(&found[..], &records[..found.len()]);
         }
 
         #[test]
         fn a_row_in_the_wrong_place_gives_nothing(records in records(), first in 2_u64..) {
-            prop_assert!(readable(seal("a"), &row(&records), first).is_empty());
-            prop_assert!(readable(seal("b"), &row(&records), 1).is_empty());
+            prop_assert!(readable(codec("a"), &row(&records), first).is_empty());
+            prop_assert!(readable(codec("b"), &row(&records), 1).is_empty());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Read-only connections. Readers do not wait for the writer, nor for each other.
+//! The pool of connections for reading. Readers wait neither for the writer nor for each other.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -9,21 +9,21 @@ use rusqlite::Connection;
 use super::{classify, schema};
 use crate::error::StoreError;
 
-/// How many idle connections stay open: as many flows as a starting server reads at a time.
-const KEPT: usize = 64;
+/// The most idle connections that stay open: as many as a starting server reads flows at a time.
+const MAX_IDLE: usize = 64;
 
-pub(super) struct Readers {
+pub(super) struct ReadConnections {
     database: PathBuf,
     patience: Duration,
     idle: Mutex<Vec<Connection>>,
 }
 
-impl Readers {
+impl ReadConnections {
     pub(super) fn new(database: PathBuf, patience: Duration) -> Self {
         Self { database, patience, idle: Mutex::default() }
     }
 
-    pub(super) fn ask<T>(
+    pub(super) fn query<T>(
         &self,
         question: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
@@ -34,20 +34,20 @@ impl Readers {
         };
         let answer = question(&connection);
         let mut idle = self.idle();
-        if idle.len() < KEPT {
+        if idle.len() < MAX_IDLE {
             idle.push(connection);
         }
         drop(idle);
-        self.about(answer)
+        self.classified(answer)
     }
 
     /// Opens a connection outside of the pool.
     pub(super) fn open(&self) -> Result<Connection, StoreError> {
-        self.about(schema::open(&self.database, self.patience))
+        self.classified(schema::open(&self.database, self.patience))
     }
 
-    pub(super) fn about<T>(&self, said: rusqlite::Result<T>) -> Result<T, StoreError> {
-        said.map_err(|error| classify::of_database(&self.database, self.patience, error))
+    pub(super) fn classified<T>(&self, result: rusqlite::Result<T>) -> Result<T, StoreError> {
+        result.map_err(|error| classify::of_database(&self.database, self.patience, error))
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
