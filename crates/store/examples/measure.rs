@@ -1,9 +1,9 @@
-//! How fast the store in a folder is, on this machine and this disk.
+//! Measures the SQLite store on this machine and this disk.
 //!
 //! `cargo run --release -p undaunted-store --example measure [FOLDER]`
 //!
-//! It prints figures and judges none. Processor time is that of the whole process, from
-//! `/proc/self/stat`, so that a slow disk and a busy machine can be told from a slow store.
+//! It prints figures without judging them. CPU time is that of the whole process, from `/proc/self/stat`, so
+//! that a slow disk or a busy machine can be told from a slow store.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ fn main() -> MeasureResult {
     Ok(())
 }
 
-/// What the disk can do, to compare with.
+/// The speed of the disk, for comparison.
 fn raw(folder: &Path) -> MeasureResult {
     use std::io::Write as _;
     std::fs::create_dir_all(folder)?;
@@ -66,12 +66,12 @@ fn fresh(folder: &Path, measure: impl FnOnce(&SqliteStore) -> MeasureResult) -> 
 
 fn append(id: &str, at: Version, records: usize) -> Append {
     let records = vec![vec![7; RECORD]; records];
-    // The names are our own and not empty.
+    // No id in this program is empty.
     let aggregate = AggregateId::new("job", id).unwrap_or_else(|error| unreachable!("{error}"));
     Append::new(aggregate, at, Epoch::UNCLAIMED, records)
 }
 
-/// Threads that each wait for every append.
+/// Several threads, each of which waits for every append.
 fn alone(store: &SqliteStore, threads: u32) {
     let watch = Stopwatch::start();
     let counts = thread::scope(|scope| {
@@ -95,24 +95,24 @@ fn alone(store: &SqliteStore, threads: u32) {
     watch.say(&format!("{threads} threads, each waits: appends"), counts);
 }
 
-/// One thread with many appends under way, to one job.
+/// One thread with many appends in flight, to one job.
 fn in_flight(store: &SqliteStore, most: usize, records: usize) -> MeasureResult {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let watch = Stopwatch::start();
     let (mut at, mut under_way, mut done) = (Version::EMPTY, 0_usize, 0_u32);
     while watch.began.elapsed() < Duration::from_secs(2) || under_way > 0 {
         while under_way < most && watch.began.elapsed() < Duration::from_secs(2) {
-            let tell = tell.clone();
+            let sender = sender.clone();
             store.submit(
                 vec![append("a", at, records)],
                 Box::new(move |result| {
-                    let _ = tell.send(result);
+                    let _ = sender.send(result);
                 }),
             );
             at = at.after(records);
             under_way = under_way.saturating_add(1);
         }
-        told.recv()??;
+        receiver.recv()??;
         under_way = under_way.saturating_sub(1);
         done = done.saturating_add(u32::try_from(records)?);
     }
@@ -122,22 +122,22 @@ fn in_flight(store: &SqliteStore, most: usize, records: usize) -> MeasureResult 
 
 /// Reading a whole journal, as recovery does.
 fn load(store: &SqliteStore, records: usize, batch: usize) -> MeasureResult {
-    let (tell, told) = mpsc::sync_channel(1);
+    let (sender, receiver) = mpsc::sync_channel(1);
     let mut at = Version::EMPTY;
     let last = Version::EMPTY.after(records);
     while at < last {
-        let tell = tell.clone();
+        let sender = sender.clone();
         store.submit(
             vec![append("a", at, batch)],
             Box::new(move |result| {
-                let _ = tell.try_send(result);
+                let _ = sender.try_send(result);
             }),
         );
         at = at.after(batch);
     }
-    // Behind all the others.
+    // Committed after all the others.
     store.append(vec![append("a", at, 1)])?;
-    told.recv()??;
+    receiver.recv()??;
     let watch = Stopwatch::start();
     let job = append("a", at, 0).aggregate;
     let mut count = 0_u32;
@@ -147,7 +147,7 @@ fn load(store: &SqliteStore, records: usize, batch: usize) -> MeasureResult {
     }
     watch.say(&format!("load, written in batches of {batch}: records"), count);
     let bytes = std::fs::metadata(store.database())?.len();
-    println!("    the database has {} MiB", bytes >> 20);
+    println!("    size of the database: {} MiB", bytes >> 20);
     Ok(())
 }
 
@@ -185,11 +185,11 @@ impl Stopwatch {
         let count = f64::from(count.max(1));
         let processor = (processor() - self.processor) / count * 1e6;
         let rate = count / took;
-        println!("{what:<52} {rate:>10.0}/s  {processor:>8.2} µs of processor each  ({took:.2} s)");
+        println!("{what:<52} {rate:>10.0}/s  {processor:>8.2} µs of CPU time each  ({took:.2} s)");
     }
 }
 
-/// Seconds of processor this process has used, in hundredths.
+/// The CPU time that this process has used, in seconds, with a resolution of 10 ms.
 fn processor() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = text.rsplit_once(')').map_or("", |(_, rest)| rest);

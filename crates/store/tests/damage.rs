@@ -1,4 +1,4 @@
-//! A damaged store says so, or gives an intact beginning; it never gives wrong data.
+//! A damaged store reports an error or returns an intact beginning, but never wrong data.
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a panic in a test is a red test")]
 
@@ -10,6 +10,12 @@ use tempfile::TempDir;
 use undaunted_store::{AggregateId, Append, Epoch, SqliteStore, Store, StoreError, Version};
 
 const JOBS: [&str; 3] = ["a", "b", "c"];
+
+fn empty_store() -> (TempDir, SqliteStore) {
+    let folder = TempDir::new().unwrap();
+    let store = SqliteStore::open(folder.path()).unwrap();
+    (folder, store)
+}
 
 fn job(id: &str) -> AggregateId {
     AggregateId::new("job", id).unwrap()
@@ -35,7 +41,8 @@ fn fill(store: &SqliteStore) {
     }
 }
 
-/// Reads a job as far as it goes: every record must be right. How far it went, and what stopped it.
+/// Reads and checks the records of a job. Returns the last readable version, and the error that stopped the
+/// reader.
 fn readable(store: &SqliteStore, id: &str) -> (u64, Option<StoreError>) {
     let mut at = 0;
     let records = match store.read(&job(id), Version::EMPTY) {
@@ -69,7 +76,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Alters a file of copies of a store in many places, one after the other.
+/// Alters one file in many copies of a store, each copy in a different place.
 fn altered(from: &Path, file: &str, rounds: usize, mut seed: u64) {
     let whole = fs::read(from.join(file)).unwrap();
     let (mut stopped, mut refused, mut shorter) = (0, 0, 0);
@@ -103,10 +110,9 @@ fn altered(from: &Path, file: &str, rounds: usize, mut seed: u64) {
 
 #[test]
 fn an_altered_database_gives_an_error_or_an_intact_beginning() {
-    let folder = TempDir::new().unwrap();
-    let store = SqliteStore::open(folder.path()).unwrap();
+    let (folder, store) = empty_store();
     fill(&store);
-    // All of it is in the database, and next to nothing in the log.
+    // Then all records are in the database, and the log is nearly empty.
     store.compact().unwrap();
     drop(store);
     altered(folder.path(), "undaunted.db", 250, 1);
@@ -114,14 +120,13 @@ fn an_altered_database_gives_an_error_or_an_intact_beginning() {
 
 #[test]
 fn an_altered_log_gives_an_error_or_an_intact_beginning() {
-    let folder = TempDir::new().unwrap();
-    let store = SqliteStore::open(folder.path()).unwrap();
+    let (folder, store) = empty_store();
     fill(&store);
-    // While it is open, all is in the log; a copy of that is what a crash leaves.
+    // While the store is open, all records are in the log. A copy of it is what a crash leaves.
     let copied = folder.path().join("copied");
     copy(folder.path(), &copied);
     drop(store);
-    // Behind it are the zeros of a log that is to be filled; nothing is to be damaged there.
+    // The preallocated zeros at its end are cut off, because altering them would damage nothing.
     let log = copied.join("undaunted.db-wal");
     let mut bytes = fs::read(&log).unwrap();
     let end = bytes.iter().rposition(|byte| *byte != 0).unwrap();
@@ -130,7 +135,7 @@ fn an_altered_log_gives_an_error_or_an_intact_beginning() {
     altered(&copied, "undaunted.db-wal", 100, 2);
 }
 
-/// A filled store, changed behind its back.
+/// A filled store whose database was changed with a SQL statement.
 fn changed(statement: &str) -> (TempDir, SqliteStore) {
     let folder = TempDir::new().unwrap();
     fill(&SqliteStore::open(folder.path()).unwrap());
@@ -142,7 +147,7 @@ fn changed(statement: &str) -> (TempDir, SqliteStore) {
 }
 
 #[test]
-fn damage_is_reported_with_its_place_after_all_that_is_before_it() {
+fn damage_is_reported_after_all_records_before_it() {
     // Job b is the second; versions 29 to 36 share a row.
     let b = "aggregate = 2 AND first = 29";
     let middle = "x'ffff', substr(body, 1, 100), substr(body, 103)";
@@ -181,14 +186,14 @@ fn damage_is_reported_with_its_place_after_all_that_is_before_it() {
 }
 
 #[test]
-fn damage_behind_a_trimmed_beginning_is_noticed() {
+fn damage_after_a_trimmed_beginning_is_reported() {
     // Job b begins with the row of versions 29 to 36.
     let cases = [
         ("", 29..91, None),
         ("DELETE FROM batches WHERE aggregate = 2 AND first = 37", 29..37, Some(37)),
         ("DELETE FROM batches WHERE aggregate = 2 AND first = 29", 0..0, Some(29)),
         ("DELETE FROM batches WHERE aggregate = 2", 0..0, Some(29)),
-        // What is not known to have been trimmed is missing.
+        // Records that were not trimmed according to the counter are missing.
         ("DELETE FROM counters WHERE name = 'begin/2'", 0..0, Some(1)),
         ("UPDATE counters SET value = -1 WHERE name = 'begin/2'", 0..0, Some(1)),
         ("UPDATE counters SET value = 20 WHERE name = 'begin/2'", 0..0, Some(20)),
@@ -222,8 +227,7 @@ fn damage_behind_a_trimmed_beginning_is_noticed() {
 
 #[test]
 fn a_damaged_snapshot_is_reported_and_the_one_before_it_is_used() {
-    let folder = TempDir::new().unwrap();
-    let store = SqliteStore::open(folder.path()).unwrap();
+    let (folder, store) = empty_store();
     fill(&store);
     let latest = folder.path().join("snapshots/1/70");
     let mut bytes = fs::read(&latest).unwrap();

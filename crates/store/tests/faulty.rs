@@ -1,4 +1,4 @@
-//! A store that fails on cue fails as the script says, and otherwise keeps every promise.
+//! A `FaultyStore` fails as its script says and otherwise keeps the contract.
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test is a red test")]
 
@@ -21,7 +21,7 @@ fn append(expected: u64, records: &[&str]) -> Vec<Append> {
     vec![Append::new(job(), Version(expected), Epoch::UNCLAIMED, records.collect())]
 }
 
-/// The records that can be read, and what stops the reader.
+/// The readable records, and the error that stopped the reader.
 fn read(store: &dyn Store) -> (Vec<String>, Option<StoreError>) {
     let (mut texts, mut stopped) = (vec![], None);
     for record in store.read(&job(), Version::EMPTY).unwrap() {
@@ -37,7 +37,7 @@ fn must_reopen(result: &Result<Vec<Version>, AppendError>) -> bool {
     matches!(result, Err(AppendError::Store(StoreError::MustReopen { .. })))
 }
 
-/// Runs a test on both stores; it is given a way to open handles.
+/// Runs a test on both stores. The test gets a function that opens handles.
 fn on_each(test: impl Fn(&dyn Fn() -> Box<dyn Store>)) {
     let root = MemoryStore::new();
     test(&|| Box::new(root.another()));
@@ -46,7 +46,7 @@ fn on_each(test: impl Fn(&dyn Fn() -> Box<dyn Store>)) {
 }
 
 #[test]
-fn without_faults_a_wrapped_store_keeps_every_promise() {
+fn without_faults_a_wrapped_store_passes_the_suite() {
     run_all(|| {
         let (root, faults) = (MemoryStore::new(), Faults::none());
         Reopenable::new(move || Box::new(FaultyStore::new(Box::new(root.another()), faults.clone())))
@@ -83,7 +83,7 @@ fn after_a_failed_sync_nothing_is_acknowledged_until_the_store_is_opened_again()
 }
 
 #[test]
-fn a_refusal_stores_nothing_and_passes() {
+fn a_refused_append_stores_nothing_and_the_store_stays_usable() {
     on_each(|open| {
         let full = StoreError::DiskFull { path: Path::new("there").to_owned() };
         let store = FaultyStore::new(open(), Faults::none().at_append(1, Fault::Refuse(full)));
@@ -107,7 +107,7 @@ fn a_lost_write_is_noticed_by_the_next_append() {
 }
 
 #[test]
-fn lost_facts_are_told_where_they_would_have_landed() {
+fn lost_facts_get_the_versions_they_would_have_had() {
     on_each(|open| {
         let store = FaultyStore::new(open(), Faults::none().at_append(2, Fault::Lose));
         let facts = |records: usize| Append::facts(job(), vec![b"x".to_vec(); records]);
@@ -136,7 +136,7 @@ fn a_torn_append_is_reported_at_its_first_damaged_record() {
 }
 
 #[test]
-fn a_stalled_store_answers_when_it_resumes_and_in_order() {
+fn a_stalled_store_answers_in_order_when_the_stall_ends() {
     on_each(|open| {
         let store = FaultyStore::new(open(), Faults::none().at_append(2, Fault::Stall));
         let answers = Arc::new(Mutex::new(vec![]));
@@ -150,7 +150,7 @@ fn a_stalled_store_answers_when_it_resumes_and_in_order() {
         assert_eq!(store.waiting(), 3);
         store.resume();
         assert_eq!(store.waiting(), 0);
-        // An append that waits is behind those that were submitted before it.
+        // This append comes after those that were submitted before it.
         store.append(append(4, &["x"])).unwrap();
         let expected = [(0, true), (1, true), (2, true), (3, true)];
         assert_eq!(*answers.lock().unwrap(), expected);
@@ -158,7 +158,7 @@ fn a_stalled_store_answers_when_it_resumes_and_in_order() {
 }
 
 #[test]
-fn a_read_fails_on_cue() {
+fn a_read_fails_as_scripted() {
     on_each(|open| {
         let error = StoreError::ReadOnly { path: Path::new("there").to_owned() };
         let store = FaultyStore::new(open(), Faults::none().at_read(2, error));
@@ -168,16 +168,16 @@ fn a_read_fails_on_cue() {
     });
 }
 
-/// Asks nothing in particular; whether there was an answer.
+/// Whether the store answers an empty question.
 fn is_reached(store: &dyn Store) -> bool {
-    let (tell, told) = mpsc::channel();
-    let done = move |found: Result<Findings, StoreError>| tell.send(found.is_ok()).unwrap();
+    let (sender, receiver) = mpsc::channel();
+    let done = move |found: Result<Findings, StoreError>| sender.send(found.is_ok()).unwrap();
     store.ask(Question::default(), Box::new(done));
-    told.recv().unwrap()
+    receiver.recv().unwrap()
 }
 
 #[test]
-fn an_append_whose_answer_is_lost_is_tried_again_after_a_question_and_never_doubled() {
+fn an_append_whose_answer_is_lost_can_be_repeated_after_a_question_without_duplicates() {
     for stored in [false, true] {
         on_each(|open| {
             let outage = Fault::Outage { stored, questions: 2 };

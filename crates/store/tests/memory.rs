@@ -1,4 +1,4 @@
-//! The store in memory keeps every promise.
+//! The memory store passes the suite.
 
 use undaunted_store::MemoryStore;
 use undaunted_store::suite::{Reopenable, run_all, run_model};
@@ -9,11 +9,11 @@ fn place() -> Reopenable {
 }
 
 #[test]
-fn the_store_in_memory_keeps_every_promise() {
+fn the_memory_store_passes_the_suite() {
     run_all(place);
 }
 
 #[test]
-fn the_store_in_memory_does_what_the_model_does() {
+fn the_memory_store_agrees_with_the_model() {
     run_model(place, 0..500);
 }

@@ -1,6 +1,6 @@
-//! What holds between processes, and when one is killed.
+//! Several processes share a store, and some of them are killed.
 //!
-//! The child is this program again, running the one test below that is ignored otherwise.
+//! A child process is this test program again, running only the ignored test below.
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a panic in a test is a red test")]
 
@@ -45,7 +45,7 @@ fn own(store: &SqliteStore) {
     let records = vec![b"mine".to_vec()];
     let append = Append::new(job("a"), claim.version, claim.epoch, records);
     store.append(vec![append]).unwrap();
-    // What it starts outlives it, as commands do; the claim must not.
+    // The command outlives this process; the claim must not.
     let mut command = Command::new("sleep");
     command.arg("5").stdin(Stdio::null());
     command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -55,7 +55,7 @@ fn own(store: &SqliteStore) {
     started.wait().unwrap();
 }
 
-/// Two aggregates at a time, so that half an append would be seen.
+/// Appends to two aggregates at a time, so that a partial append would be noticed.
 fn append_for_ever(store: &SqliteStore) {
     let mut version = Version::EMPTY;
     loop {
@@ -86,7 +86,7 @@ fn contend(store: &SqliteStore) {
     }
 }
 
-/// Every process may append them, at any time.
+/// Appends facts, which every process may do at any time.
 fn facts(store: &SqliteStore) {
     println!("ready");
     for _ in 0..100 {
@@ -112,7 +112,7 @@ fn overflow(store: &SqliteStore) {
 }
 
 fn wait_to_be_killed() {
-    // The parent keeps our standard input open for as long as it wants us.
+    // The parent keeps standard input open until it kills this process.
     let _ = std::io::stdin().read(&mut [0]);
 }
 
@@ -134,7 +134,7 @@ fn start(folder: &Path, role: &str) -> (Child, BufReader<ChildStdout>) {
 fn said(output: &mut impl std::io::BufRead, word: &str) -> Option<u64> {
     let mut line = String::new();
     while output.read_line(&mut line).unwrap() > 0 {
-        // The test runner's own words may stand before it on the line.
+        // The test runner may have printed text before it on the same line.
         if let Some((_, number)) = line.trim_end().rsplit_once(&format!("{word} ")) {
             return Some(number.parse().unwrap());
         }
@@ -149,7 +149,7 @@ fn kill(mut child: Child) {
 }
 
 #[test]
-fn the_claim_of_a_killed_process_is_taken_over_at_once() {
+fn the_aggregate_of_a_killed_process_can_be_claimed_at_once() {
     let folder = TempDir::new().unwrap();
     let (owner, mut output) = start(folder.path(), "own");
     let stale = Epoch(said(&mut output, "epoch").unwrap());
@@ -163,19 +163,19 @@ fn the_claim_of_a_killed_process_is_taken_over_at_once() {
     let claim = store.claim(&job("a")).unwrap();
     assert!(claim.epoch > stale);
     assert_eq!(claim.version, Version(1));
-    println!("taken over after {:?}", began.elapsed());
+    println!("claimed after {:?}", began.elapsed());
     let late = Append::new(job("a"), Version(1), stale, vec![b"late".to_vec()]);
     let late = store.append(vec![late]);
     assert!(matches!(late, Err(AppendError::Fenced { .. })));
 }
 
 #[test]
-fn a_killed_process_loses_nothing_acknowledged_and_leaves_nothing_half() {
+fn a_killed_process_loses_no_acknowledged_append_and_leaves_no_partial_one() {
     let folder = TempDir::new().unwrap();
     for round in 1..=8_u64 {
         let path = folder.path().join(round.to_string());
         let (child, mut output) = start(&path, "append");
-        // It is killed after some appends and a little more, so not always at the same point.
+        // The child is killed some time after its last acknowledged append, at a different point each time.
         for _ in 0..round * 5 {
             said(&mut output, "acknowledged").unwrap();
         }
@@ -204,11 +204,11 @@ fn a_killed_process_loses_nothing_acknowledged_and_leaves_nothing_half() {
     }
 }
 
-/// Three processes at once in one role; the store they leave.
+/// Runs three processes with one role at the same time, and opens the store they leave.
 fn three_at_once(folder: &Path, role: &str) -> SqliteStore {
     let children: Vec<Child> = (0..3).map(|_| child(folder, role).spawn().unwrap()).collect();
     for mut child in children {
-        // Read to the end, or its last words would block it.
+        // Its output is read to the end, because a full pipe would block it.
         let mut output = child.stdout.take().unwrap();
         output.read_to_string(&mut String::new()).unwrap();
         assert!(child.wait().unwrap().success());
@@ -234,10 +234,10 @@ fn facts_of_processes_never_conflict_and_none_is_lost() {
 }
 
 #[test]
-fn after_a_write_of_unknown_fate_the_store_has_to_be_opened_again() {
+fn after_a_write_of_unknown_fate_the_store_must_be_reopened() {
     let folder = TempDir::new().unwrap();
     let inner = child(folder.path(), "overflow");
-    // A limit on the length of files makes a write fail in the middle, as a bad disk would.
+    // A limit on the file size makes a write fail halfway, as a bad disk would.
     let mut limited = Command::new("sh");
     limited.args(["-c", "trap '' XFSZ; ulimit -f 1000; exec \"$@\"", "sh"]);
     limited.arg(inner.get_program()).args(inner.get_args());

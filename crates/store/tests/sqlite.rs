@@ -1,4 +1,4 @@
-//! The store in a folder keeps every promise.
+//! The SQLite store passes the suite, and tests of what only it has: log, compaction, files of owners.
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test is a red test")]
 
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use undaunted_store::suite::{Reopenable, run_all, run_model};
 use undaunted_store::{AggregateId, Append, Epoch, SqliteOptions, SqliteStore, Store, StoreError, Version};
 
-/// A folder that goes away with its place.
+/// A new store in a temporary folder, which is deleted with the last handle.
 fn place() -> Reopenable {
     let folder = TempDir::new().unwrap();
     Reopenable::new(move || {
@@ -21,21 +21,30 @@ fn place() -> Reopenable {
     })
 }
 
+fn empty_store() -> (TempDir, SqliteStore) {
+    let folder = TempDir::new().unwrap();
+    let store = SqliteStore::open(folder.path()).unwrap();
+    (folder, store)
+}
+
+fn job(id: &str) -> AggregateId {
+    AggregateId::new("job", id).unwrap()
+}
+
 #[test]
-fn the_store_in_a_folder_keeps_every_promise() {
+fn the_sqlite_store_passes_the_suite() {
     run_all(place);
 }
 
 #[test]
-fn the_store_in_a_folder_does_what_the_model_does() {
+fn the_sqlite_store_agrees_with_the_model() {
     run_model(place, 100..110);
 }
 
 #[test]
-fn the_log_does_not_grow_without_end() {
-    let folder = TempDir::new().unwrap();
-    let store = SqliteStore::open(folder.path()).unwrap();
-    let job = AggregateId::new("job", "a").unwrap();
+fn the_log_has_a_bounded_length() {
+    let (folder, store) = empty_store();
+    let job = job("a");
     for n in 0..24 {
         let records = vec![vec![7; 1 << 20]; 2];
         let append = Append::new(job.clone(), Version(n * 2), Epoch::UNCLAIMED, records);
@@ -45,7 +54,7 @@ fn the_log_does_not_grow_without_end() {
     assert!(log.len() < 40 << 20, "{} bytes", log.len());
 }
 
-/// How long the log is that counts, and how much of it was moved into the database.
+/// The valid pages of the log, and how many of them were checkpointed.
 fn log_of(folder: &Path) -> [i64; 2] {
     let database = Connection::open(folder.join("undaunted.db")).unwrap();
     let asked = database.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| Ok([row.get(1)?, row.get(2)?]));
@@ -53,35 +62,34 @@ fn log_of(folder: &Path) -> [i64; 2] {
 }
 
 fn append_one(store: &SqliteStore, n: u64) {
-    let job = AggregateId::new("job", "a").unwrap();
+    let job = job("a");
     let append = Append::new(job, Version(n), Epoch::UNCLAIMED, vec![vec![7; 100]]);
     store.append(vec![append]).unwrap();
 }
 
 #[test]
-fn a_log_that_was_left_in_order_stays_until_it_is_long() {
+fn a_log_of_closed_handles_is_checkpointed_once_it_is_long() {
     let folder = TempDir::new().unwrap();
     let mut lengths = vec![];
     for n in 0..200 {
         let store = SqliteStore::open(folder.path()).unwrap();
         append_one(&store, n);
         let [pages, moved] = log_of(folder.path());
-        assert_eq!(moved % pages, 0, "all or nothing of it was moved");
+        assert_eq!(moved % pages, 0, "all or none of it was checkpointed");
         lengths.push(pages);
     }
     let longest = lengths.iter().max().unwrap();
     assert!((60..75).contains(longest), "{longest} pages");
     let store = SqliteStore::open(folder.path()).unwrap();
-    let job = AggregateId::new("job", "a").unwrap();
+    let job = job("a");
     assert_eq!(store.read(&job, Version::EMPTY).unwrap().count(), 200);
 }
 
 #[test]
-fn a_log_of_the_dead_is_moved_by_whoever_opens_the_store_next() {
-    let folder = TempDir::new().unwrap();
-    let store = SqliteStore::open(folder.path()).unwrap();
+fn the_log_of_a_killed_process_is_checkpointed_at_the_next_opening() {
+    let (folder, store) = empty_store();
     append_one(&store, 0);
-    // The files of a process that was killed: its sign is there, and nobody holds it.
+    // The files of a killed process: its owner file is there, without a lock.
     let left = TempDir::new().unwrap();
     std::fs::create_dir(left.path().join("owners")).unwrap();
     std::fs::write(left.path().join("owners/dead"), "1\n").unwrap();
@@ -93,15 +101,14 @@ fn a_log_of_the_dead_is_moved_by_whoever_opens_the_store_next() {
     assert!(pages > 0 && moved == pages, "{moved} of {pages} pages");
     drop((store, opened));
     let _opened = SqliteStore::open(folder.path()).unwrap();
-    assert_eq!(log_of(folder.path())[1], 0, "whoever closed it was alive");
+    assert_eq!(log_of(folder.path())[1], 0, "all handles were closed properly");
 }
 
 #[test]
-fn compacting_gives_the_room_of_what_was_removed_back_and_cuts_the_log() {
-    let folder = TempDir::new().unwrap();
-    let store = SqliteStore::open(folder.path()).unwrap();
+fn compacting_returns_the_space_of_removed_data_and_truncates_the_log() {
+    let (folder, store) = empty_store();
     let append = |id: &str| {
-        let job = AggregateId::new("job", id).unwrap();
+        let job = job(id);
         let records = vec![vec![7; 1 << 20]; 3];
         let append = Append::new(job.clone(), Version::EMPTY, Epoch::UNCLAIMED, records);
         store.append(vec![append]).unwrap();
@@ -114,17 +121,17 @@ fn compacting_gives_the_room_of_what_was_removed_back_and_cuts_the_log() {
     assert!((3 << 20..4 << 20).contains(&after), "{after} bytes after");
     let log = std::fs::metadata(folder.path().join("undaunted.db-wal")).unwrap();
     assert!(log.len() < 8 << 10, "{} bytes of log", log.len());
-    // With nothing to give back, and a log as short as can be, nothing changes.
+    // Without free space and with the shortest log nothing changes.
     assert_eq!(store.compact().unwrap(), [after, after]);
     assert_eq!(store.read(&kept, Version::EMPTY).unwrap().count(), 3);
 }
 
 #[test]
-fn compacting_while_somebody_reads_cuts_nothing_they_need() {
+fn compacting_takes_nothing_from_a_concurrent_reader() {
     let folder = TempDir::new().unwrap();
     let options = SqliteOptions { patience: Duration::from_millis(30) };
     let store = SqliteStore::open_with(folder.path(), &options).unwrap();
-    let job = AggregateId::new("job", "a").unwrap();
+    let job = job("a");
     let append = |at| {
         let records = vec![vec![7; 1 << 20]];
         Append::new(job.clone(), Version(at), Epoch::UNCLAIMED, records)
@@ -145,10 +152,9 @@ fn compacting_while_somebody_reads_cuts_nothing_they_need() {
 }
 
 #[test]
-fn a_job_that_is_removed_while_it_is_read_is_not_called_damaged() {
-    let folder = TempDir::new().unwrap();
-    let store = SqliteStore::open(folder.path()).unwrap();
-    let job = AggregateId::new("job", "a").unwrap();
+fn a_job_removed_while_it_is_read_is_not_reported_as_damaged() {
+    let (_folder, store) = empty_store();
+    let job = job("a");
     for n in 0..12 {
         let records = vec![vec![7; 1 << 20]];
         let append = Append::new(job.clone(), Version(n), Epoch::UNCLAIMED, records);
@@ -161,7 +167,7 @@ fn a_job_that_is_removed_while_it_is_read_is_not_called_damaged() {
     assert!(matches!(last, Err(StoreError::NotFound { .. })), "{last:?}");
 }
 
-/// Twelve records of a megabyte each, of which a reader fetches a few at a time.
+/// Appends twelve records of a megabyte each, of which a reader fetches a few at a time.
 fn long_journal(store: &SqliteStore, job: &AggregateId) {
     for _ in 0..12 {
         let facts = Append::facts(job.clone(), vec![vec![7; 1 << 20]]);
@@ -170,10 +176,9 @@ fn long_journal(store: &SqliteStore, job: &AggregateId) {
 }
 
 #[test]
-fn a_reader_goes_on_behind_what_is_trimmed_while_it_reads() {
-    let folder = TempDir::new().unwrap();
-    let store = SqliteStore::open(folder.path()).unwrap();
-    let job = AggregateId::new("job", "a").unwrap();
+fn a_reader_skips_records_that_are_trimmed_while_it_reads() {
+    let (_folder, store) = empty_store();
+    let job = job("a");
     long_journal(&store, &job);
     let mut reading = store.read(&job, Version::EMPTY).unwrap();
     // The first four are fetched one by one, and the next four together.
@@ -184,10 +189,9 @@ fn a_reader_goes_on_behind_what_is_trimmed_while_it_reads() {
 }
 
 #[test]
-fn records_that_are_passed_over_change_nothing_about_those_that_are_read() {
-    let folder = TempDir::new().unwrap();
-    let store = SqliteStore::open(folder.path()).unwrap();
-    let job = AggregateId::new("job", "a").unwrap();
+fn skipped_records_do_not_change_the_records_that_are_read() {
+    let (_folder, store) = empty_store();
+    let job = job("a");
     let mut written = 0_u8;
     // Rows of one record to seven.
     for row in 1..=7 {
@@ -212,10 +216,9 @@ fn records_that_are_passed_over_change_nothing_about_those_that_are_read() {
 }
 
 #[test]
-fn a_reader_whose_whole_journal_is_trimmed_gets_the_first_record_there_is() {
-    let folder = TempDir::new().unwrap();
-    let store = SqliteStore::open(folder.path()).unwrap();
-    let job = AggregateId::new("job", "a").unwrap();
+fn a_reader_whose_whole_journal_is_trimmed_gets_the_first_remaining_record() {
+    let (_folder, store) = empty_store();
+    let job = job("a");
     long_journal(&store, &job);
     let reading = store.read(&job, Version::EMPTY).unwrap();
     long_journal(&store, &job);
@@ -225,10 +228,9 @@ fn a_reader_whose_whole_journal_is_trimmed_gets_the_first_record_there_is() {
 }
 
 #[test]
-fn where_a_journal_begins_is_forgotten_with_it() {
-    let folder = TempDir::new().unwrap();
-    let store = SqliteStore::open(folder.path()).unwrap();
-    let job = AggregateId::new("job", "a").unwrap();
+fn removing_a_trimmed_journal_removes_its_counter() {
+    let (_folder, store) = empty_store();
+    let job = job("a");
     long_journal(&store, &job);
     let database = Connection::open(store.database()).unwrap();
     let counters = || -> i64 {
@@ -246,69 +248,66 @@ fn where_a_journal_begins_is_forgotten_with_it() {
 }
 
 #[test]
-fn what_the_database_refuses_of_one_append_does_not_touch_the_others() {
-    let folder = TempDir::new().unwrap();
-    let store = SqliteStore::open(folder.path()).unwrap();
+fn an_append_that_the_database_refuses_does_not_affect_the_others() {
+    let (_folder, store) = empty_store();
     let append = |id: &str, at, records: usize| {
-        let job = AggregateId::new("job", id).unwrap();
+        let job = job(id);
         vec![Append::new(job, Version(at), Epoch::UNCLAIMED, vec![vec![7]; records])]
     };
     store.append(append("bad", 0, 4)).unwrap();
-    // A row that is in the way of the next, and that no check before the writing sees.
+    // A row that conflicts with the next one, which only the database notices.
     let database = Connection::open(store.database()).unwrap();
     let row = "INSERT INTO batches (aggregate, first, count, body) VALUES (1, 5, 0, x'')";
     database.execute_batch(row).unwrap();
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     for n in 0..50 {
-        let (tell, bad) = (tell.clone(), n % 10 == 5);
+        let (sender, bad) = (sender.clone(), n % 10 == 5);
         let id = format!("good {n}");
         let appends = if bad { append("bad", 4, 1) } else { append(&id, 0, 3) };
-        store.submit(appends, Box::new(move |result| tell.send((bad, result)).unwrap()));
+        store.submit(appends, Box::new(move |result| sender.send((bad, result)).unwrap()));
     }
-    drop(tell);
-    for (bad, result) in told {
+    drop(sender);
+    for (bad, result) in receiver {
         assert_eq!(result.is_err(), bad, "{result:?}");
     }
     assert_eq!(store.list("job", "good").unwrap().len(), 45);
 }
 
 #[test]
-fn those_who_ask_about_a_dead_owner_do_not_take_each_other_for_it() {
-    let folder = TempDir::new().unwrap();
-    let store = SqliteStore::open(folder.path()).unwrap();
-    let job = AggregateId::new("job", "a").unwrap();
+fn processes_that_check_a_dead_owner_do_not_take_each_other_for_it() {
+    let (folder, store) = empty_store();
+    let job = job("a");
     let first = store.claim(&job).unwrap();
-    // As a killed process leaves it: a file without a lock.
+    // A killed process leaves a file without a lock.
     let sign = folder.path().join("owners/dead");
     std::fs::write(&sign, "").unwrap();
     let database = Connection::open(store.database()).unwrap();
     let owned = "UPDATE aggregates SET owner = 'dead'";
     database.execute_batch(owned).unwrap();
-    // Somebody asks, and has not finished asking.
+    // Another process is checking whether the owner is alive.
     let asking = File::open(&sign).unwrap();
     asking.try_lock_shared().unwrap();
     let second = store.claim(&job).unwrap();
     assert!(second.epoch > first.epoch);
     drop(SqliteStore::open(folder.path()).unwrap());
-    assert!(!sign.exists(), "sweeping is asking too");
+    assert!(!sign.exists(), "removing files of dead owners works under a shared lock");
 }
 
 #[test]
-fn what_the_dead_left_of_a_snapshot_goes_with_the_next_one() {
-    let folder = TempDir::new().unwrap();
-    let store = SqliteStore::open(folder.path()).unwrap();
-    let job = AggregateId::new("job", "a").unwrap();
+fn an_unfinished_snapshot_of_a_dead_process_is_removed_with_the_next_one() {
+    let (folder, store) = empty_store();
+    let job = job("a");
     let append = Append::new(job.clone(), Version::EMPTY, Epoch::UNCLAIMED, vec![vec![7]]);
     store.append(vec![append]).unwrap();
     store.save_snapshot(&job, Version(0), vec![1]).unwrap();
     let below = |name: &str| folder.path().join("snapshots/1").join(name);
-    // As a killed process leaves it, even if a living one has its number.
+    // The files of killed processes, even if a living process has their id.
     let own = format!("1.{}.half", std::process::id());
     let dead = ["0.4711.half", "1.1.half", &own].map(below);
     for path in &dead {
         std::fs::write(path, "undaunt1").unwrap();
     }
-    // And one that somebody is writing.
+    // A file that another process is writing.
     let writing = File::create(below("1.42.half")).unwrap();
     writing.lock().unwrap();
     store.save_snapshot(&job, Version(1), vec![2]).unwrap();

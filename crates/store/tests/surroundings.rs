@@ -1,4 +1,4 @@
-//! Bad surroundings are told, with their facts.
+//! A bad environment of a store (files, permissions, disks, foreign databases) is reported with its facts.
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a panic in a test is a red test")]
 
@@ -36,7 +36,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn a_missing_folder_is_made_and_private() {
+fn a_missing_folder_is_created_and_private() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("state/undaunted");
     let store = SqliteStore::open(&path).unwrap();
@@ -56,12 +56,12 @@ fn a_missing_folder_is_made_and_private() {
             }
         }
     }
-    // The database, its log and its index, the lock, one owner, one snapshot.
+    // The database, its log, the index of the log, the opening lock, one owner, one snapshot.
     assert_eq!(files, 6);
 }
 
 #[test]
-fn a_file_in_the_place_of_the_folder_is_told() {
+fn a_file_in_place_of_the_folder_is_reported() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("store");
     fs::write(&path, "something else").unwrap();
@@ -73,14 +73,14 @@ fn a_file_in_the_place_of_the_folder_is_told() {
 }
 
 #[test]
-fn a_folder_in_the_place_of_the_database_is_told() {
+fn a_folder_in_place_of_the_database_is_reported() {
     let folder = TempDir::new().unwrap();
     fs::create_dir(folder.path().join("undaunted.db")).unwrap();
     assert_eq!(refused(folder.path()).code(), "store-not-a-file");
 }
 
 #[test]
-fn what_is_not_a_database_is_told_and_left_alone() {
+fn a_file_that_is_not_a_database_is_reported_and_left_alone() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("undaunted.db");
     let text = "all work and no play ".repeat(300);
@@ -92,7 +92,7 @@ fn what_is_not_a_database_is_told_and_left_alone() {
 }
 
 #[test]
-fn a_database_of_another_program_is_told_and_left_alone() {
+fn a_database_of_another_program_is_reported_and_left_alone() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("undaunted.db");
     let other = Connection::open(&path).unwrap();
@@ -134,12 +134,12 @@ fn a_store_that_stays_locked_is_busy_and_works_again_afterwards() {
 }
 
 #[test]
-fn the_database_is_recent_enough_to_keep_its_log_whole() {
-    // Before 3.51.3 two processes that write and checkpoint at once could lose commits.
+fn the_bundled_sqlite_has_the_fix_for_concurrent_checkpoints() {
+    // Before 3.51.3 two processes that write and checkpoint at the same time could lose commits.
     assert!(rusqlite::version_number() >= 3_051_003);
 }
 
-/// A small file system of its own, where we may make one.
+/// A small file system, if this process may mount one.
 struct Mount(TempDir);
 
 impl Mount {
@@ -170,7 +170,7 @@ impl Drop for Mount {
 }
 
 #[test]
-fn a_full_disk_is_told_and_loses_nothing_acknowledged() {
+fn a_full_disk_is_reported_and_no_acknowledged_append_is_lost() {
     let Some(disk) = Mount::new("size=2m") else {
         eprintln!("skipped: a small disk cannot be mounted here (needs root)");
         return;
@@ -198,7 +198,7 @@ fn a_full_disk_is_told_and_loses_nothing_acknowledged() {
 }
 
 #[test]
-fn a_disk_too_full_for_a_store_is_told() {
+fn a_disk_too_full_for_a_store_is_reported() {
     let Some(disk) = Mount::new("size=16k") else {
         eprintln!("skipped: a small disk cannot be mounted here (needs root)");
         return;
@@ -208,7 +208,7 @@ fn a_disk_too_full_for_a_store_is_told() {
 }
 
 #[test]
-fn a_read_only_disk_is_told() {
+fn a_read_only_disk_is_reported() {
     let Some(disk) = Mount::new("size=4m") else {
         eprintln!("skipped: a disk cannot be mounted here (needs root)");
         return;
@@ -221,11 +221,11 @@ fn a_read_only_disk_is_told() {
 }
 
 #[test]
-fn a_store_is_made_in_a_folder_that_can_be_written_and_not_read() {
+fn a_store_is_created_in_a_folder_that_can_be_written_but_not_read() {
     let folder = TempDir::new().unwrap();
     let above = folder.path().join("above");
     fs::create_dir(&above).unwrap();
-    // Its name cannot be synced there, unless by root, who may read everything.
+    // The name of the new folder cannot be synced there, except by root.
     fs::set_permissions(&above, fs::Permissions::from_mode(0o300)).unwrap();
     let store = SqliteStore::open(&above.join("state/store")).unwrap();
     store.append(append(0, 10)).unwrap();
@@ -236,7 +236,7 @@ fn a_store_is_made_in_a_folder_that_can_be_written_and_not_read() {
 }
 
 #[test]
-fn a_folder_that_is_not_ours_is_denied() {
+fn a_folder_without_write_permission_is_reported() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("theirs");
     fs::create_dir(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Promises that hold while many write at once.
+//! Promises about concurrent writers and readers.
 
 use std::sync::mpsc;
 use std::thread;
@@ -10,11 +10,11 @@ use crate::store::Store;
 use crate::version::Version;
 
 pub(super) const CHECKS: &[ConformanceCheck] = &[
-    ("threads with journals of their own do not meet", own_journals),
-    ("of many appends at one version one stands", one_wins),
-    ("a refused append does not touch its neighbours", isolated),
-    ("one thread may have many under way, in order", many_under_way),
-    ("handles share a journal by trying again", two_handles),
+    ("threads with their own journals never conflict", own_journals),
+    ("of several appends at one version one is accepted", one_wins),
+    ("a refused append does not affect others in flight", isolated),
+    ("appends of one thread in flight stay in order", many_in_flight),
+    ("handles share a journal by retrying conflicts", two_handles),
     ("readers see whole appends", whole_appends),
 ];
 
@@ -67,21 +67,21 @@ fn one_wins(stores: &Reopenable) {
 
 fn isolated(stores: &Reopenable) {
     let store = stores.open();
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     for n in 0..200_u64 {
-        let tell = tell.clone();
-        // Every third one is wrong, and drags an aggregate with it that must not appear.
+        let sender = sender.clone();
+        // Every third submission is refused, and the aggregate it would create must not appear.
         let appends = if n % 3 == 2 {
             vec![unclaimed(&format!("never{n}"), 0, &["x"]), unclaimed("a", 9_999, &[])]
         } else {
             vec![unclaimed(&format!("made{n}"), 0, &["1", "2"])]
         };
-        let done = move |result| tell.send((n, result)).unwrap();
+        let done = move |result| sender.send((n, result)).unwrap();
         store.submit(appends, Box::new(done));
     }
-    drop(tell);
+    drop(sender);
     let mut answers = 0;
-    for (n, result) in told {
+    for (n, result) in receiver {
         answers += 1;
         if n % 3 == 2 {
             conflict(result);
@@ -94,16 +94,16 @@ fn isolated(stores: &Reopenable) {
     assert_eq!(store.list("job", "made").unwrap().len(), 134);
 }
 
-fn many_under_way(stores: &Reopenable) {
+fn many_in_flight(stores: &Reopenable) {
     let store = stores.open();
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     for n in 0..300_u64 {
-        let tell = tell.clone();
-        let done = move |result: Result<Vec<Version>, AppendError>| tell.send((n, result)).unwrap();
+        let sender = sender.clone();
+        let done = move |result: Result<Vec<Version>, AppendError>| sender.send((n, result)).unwrap();
         store.submit(vec![unclaimed("a", n, &[&n.to_string()])], Box::new(done));
     }
-    drop(tell);
-    let order: Vec<u64> = told
+    drop(sender);
+    let order: Vec<u64> = receiver
         .into_iter()
         .map(|(n, result)| {
             result.unwrap();

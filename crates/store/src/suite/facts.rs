@@ -1,4 +1,4 @@
-//! Promises about facts: appends without a condition, to a journal that many share.
+//! Promises about facts: unconditional appends to a shared journal.
 
 use std::sync::mpsc;
 use std::thread;
@@ -11,54 +11,54 @@ use crate::store::Store;
 use crate::version::{Epoch, Version};
 
 pub(super) const CHECKS: &[ConformanceCheck] = &[
-    ("facts are added wherever a journal ends", never_refused),
-    ("facts of several handles stand in order", in_order),
-    ("facts are read at the versions told", versions_told),
+    ("facts are added at the end of a journal", never_refused),
+    ("facts of several handles are stored in order", in_order),
+    ("facts are read at the reported versions", reported_versions),
     ("facts for one aggregate follow each other", several_in_one),
-    ("facts stand or fall with their submission", atomic),
-    ("facts move a journal on for guarded appends", moves_on),
-    ("facts of nothing make nothing", nothing),
-    ("facts may act upon requests", taking),
-    ("a fact past all bounds is refused", too_large),
+    ("facts are stored or refused with their submission", atomic),
+    ("facts raise the version that guarded appends must have", raises_version),
+    ("facts without records create nothing", nothing),
+    ("facts may take requests", taking),
+    ("a fact above the size limit is refused", too_large),
     ("facts of many writers are all kept", many_writers),
-    ("facts under way keep their order", many_under_way),
+    ("facts in flight stay in order", many_in_flight),
 ];
 
-/// Appends one submission; the versions told.
-fn told(store: &dyn Store, appends: Vec<Append>) -> Vec<u64> {
+/// Appends one submission and returns the reported versions.
+fn reached(store: &dyn Store, appends: Vec<Append>) -> Vec<u64> {
     let reached = store.append(appends).unwrap();
     reached.into_iter().map(|version| version.0).collect()
 }
 
 fn never_refused(stores: &Reopenable) {
     let (store, owner) = (stores.open(), stores.open());
-    assert_eq!(told(&*store, vec![facts("a", &["1"])]), [1]);
-    assert_eq!(told(&*store, vec![unclaimed("a", 1, &["2", "3"])]), [3]);
-    assert_eq!(told(&*store, vec![facts("a", &["4"])]), [4]);
-    // Neither a claim nor its end changes anything for facts.
+    assert_eq!(reached(&*store, vec![facts("a", &["1"])]), [1]);
+    assert_eq!(reached(&*store, vec![unclaimed("a", 1, &["2", "3"])]), [3]);
+    assert_eq!(reached(&*store, vec![facts("a", &["4"])]), [4]);
+    // Facts are accepted during a claim and after it.
     let claim = owner.claim(&job("a")).unwrap();
-    assert_eq!(told(&*store, vec![facts("a", &["5"])]), [5]);
+    assert_eq!(reached(&*store, vec![facts("a", &["5"])]), [5]);
     owner.unclaim(&claim).unwrap();
-    assert_eq!(told(&*owner, vec![facts("a", &["6"])]), [6]);
+    assert_eq!(reached(&*owner, vec![facts("a", &["6"])]), [6]);
     assert_eq!(texts(&*store, "a"), ["1", "2", "3", "4", "5", "6"]);
-    // A removed journal begins again.
+    // A removed journal starts again at version 1.
     store.remove(&job("a"), claim.epoch).unwrap();
-    assert_eq!(told(&*store, vec![facts("a", &["again"])]), [1]);
+    assert_eq!(reached(&*store, vec![facts("a", &["again"])]), [1]);
     assert_eq!(texts(&*owner, "a"), ["again"]);
 }
 
 fn in_order(stores: &Reopenable) {
     let (one, other) = (stores.open(), stores.open());
     for round in 0..20_u64 {
-        assert_eq!(told(&*one, vec![facts("a", &["one"])]), [3 * round + 1]);
+        assert_eq!(reached(&*one, vec![facts("a", &["one"])]), [3 * round + 1]);
         let appends = vec![facts("a", &["other", "last"])];
-        assert_eq!(told(&*other, appends), [3 * round + 3]);
+        assert_eq!(reached(&*other, appends), [3 * round + 3]);
     }
     assert_eq!(texts(&*one, "a"), ["one", "other", "last"].repeat(20));
     assert_eq!(texts(&*other, "a"), texts(&*one, "a"));
 }
 
-fn versions_told(stores: &Reopenable) {
+fn reported_versions(stores: &Reopenable) {
     let store = stores.open();
     let appends = vec![
         facts("b", &["b1"]),
@@ -67,13 +67,13 @@ fn versions_told(stores: &Reopenable) {
         unclaimed("a", 2, &[]),
         facts("b", &["b2"]),
     ];
-    assert_eq!(told(&*store, appends), [1, 2, 3, 2, 2]);
+    assert_eq!(reached(&*store, appends), [1, 2, 3, 2, 2]);
     for (id, length) in [("a", 2), ("b", 2), ("c", 3)] {
         let expected: Vec<String> = (1..=length).map(|n| format!("{id}{n}")).collect();
         assert_eq!(texts(&*store, id), expected);
         assert_eq!(version(&*store, id), length);
     }
-    assert_eq!(told(&*store, vec![]), [0; 0]);
+    assert_eq!(reached(&*store, vec![]), [0; 0]);
 }
 
 fn several_in_one(stores: &Reopenable) {
@@ -85,9 +85,9 @@ fn several_in_one(stores: &Reopenable) {
         unclaimed("a", 3, &["4"]),
         facts("a", &["5"]),
     ];
-    assert_eq!(told(&*store, appends), [1, 3, 3, 4, 5]);
+    assert_eq!(reached(&*store, appends), [1, 3, 3, 4, 5]);
     assert_eq!(texts(&*store, "a"), ["1", "2", "3", "4", "5"]);
-    // The guarded one has to know of the facts before it.
+    // The guarded append must count the facts before it.
     let unaware = vec![facts("a", &["x"]), unclaimed("a", 5, &["y"])];
     assert_eq!(conflict(store.append(unaware)), 6);
     assert_eq!(texts(&*store, "a"), ["1", "2", "3", "4", "5"]);
@@ -104,28 +104,28 @@ fn atomic(stores: &Reopenable) {
     assert_eq!(conflict(store.append(reversed)), 0);
     assert_eq!(store.head(&job("b")).unwrap(), None);
     assert_eq!(store.list("job", "").unwrap(), []);
-    assert_eq!(told(&*store, with(0, claim.epoch)), [1, 1]);
+    assert_eq!(reached(&*store, with(0, claim.epoch)), [1, 1]);
     conflict(store.append(with(0, claim.epoch)));
-    assert_eq!(told(&*store, vec![facts("b", &["y"])]), [2]);
+    assert_eq!(reached(&*store, vec![facts("b", &["y"])]), [2]);
     assert_eq!(texts(&*store, "b"), ["x", "y"]);
     assert_eq!(texts(&*store, "a"), ["1"]);
 }
 
-fn moves_on(stores: &Reopenable) {
+fn raises_version(stores: &Reopenable) {
     let (one, other) = (stores.open(), stores.open());
     one.append(vec![unclaimed("a", 0, &["1"])]).unwrap();
     other.append(vec![facts("a", &["2"])]).unwrap();
     assert_eq!(conflict(one.append(vec![unclaimed("a", 1, &["x"])])), 2);
-    assert_eq!(told(&*one, vec![unclaimed("a", 2, &["3"])]), [3]);
+    assert_eq!(reached(&*one, vec![unclaimed("a", 2, &["3"])]), [3]);
     assert_eq!(texts(&*other, "a"), ["1", "2", "3"]);
 }
 
 fn nothing(stores: &Reopenable) {
     let store = stores.open();
-    assert_eq!(told(&*store, vec![facts("a", &[])]), [0]);
+    assert_eq!(reached(&*store, vec![facts("a", &[])]), [0]);
     assert_eq!(store.head(&job("a")).unwrap(), None);
     store.append(vec![facts("a", &["1"])]).unwrap();
-    assert_eq!(told(&*store, vec![facts("a", &[])]), [1]);
+    assert_eq!(reached(&*store, vec![facts("a", &[])]), [1]);
     assert_eq!(texts(&*store, "a"), ["1"]);
 }
 
@@ -134,7 +134,7 @@ fn taking(stores: &Reopenable) {
     store.append(vec![facts("a", &["1"])]).unwrap();
     let request = store.request(&job("a"), b"reset".to_vec()).unwrap();
     let acting = || vec![facts("a", &["reset"]).taking([request])];
-    assert_eq!(told(&*store, acting()), [2]);
+    assert_eq!(reached(&*store, acting()), [2]);
     assert_eq!(store.requests(&job("a")).unwrap(), []);
     let again = store.append(acting());
     assert!(matches!(again, Err(AppendError::AlreadyTaken { .. })));
@@ -149,7 +149,7 @@ fn too_large(stores: &Reopenable) {
     assert_eq!(store.list("job", "").unwrap(), []);
 }
 
-/// Four threads on two handles, each with facts for one shared journal beside a journal of its own.
+/// Four threads on two handles append facts to a shared journal, each together with its own journal.
 fn many_writers(stores: &Reopenable) {
     const ROUNDS: u64 = 25;
     let (one, other) = (stores.open(), stores.open());
@@ -162,7 +162,7 @@ fn many_writers(stores: &Reopenable) {
                     for n in 0..ROUNDS {
                         let [first, second] = [0, 1].map(|half| format!("{writer}.{n}.{half}"));
                         let seen = facts("shared", &[&first, &second]);
-                        let reached = told(store, vec![unclaimed(&own, n, &["x"]), seen]);
+                        let reached = reached(store, vec![unclaimed(&own, n, &["x"]), seen]);
                         assert_eq!(reached[0], n + 1);
                         landed.extend([(reached[1] - 1, first), (reached[1], second)]);
                     }
@@ -181,26 +181,26 @@ fn many_writers(stores: &Reopenable) {
     assert_eq!(texts(&*other, "shared"), landed);
 }
 
-fn many_under_way(stores: &Reopenable) {
+fn many_in_flight(stores: &Reopenable) {
     let store = stores.open();
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let mut expected: Vec<String> = vec![];
     for n in 0..200_u64 {
         let text = n.to_string();
         let mut appends = vec![facts("a", &[&text])];
-        // Every fourth is refused with its fact, and leaves no gap.
+        // Every fourth submission is refused together with its fact, and leaves no gap.
         if n % 4 == 3 {
             appends.push(unclaimed("b", 9_999, &[]));
         } else {
             expected.push(text);
         }
-        let tell = tell.clone();
-        let done = move |result| tell.send((n, result)).unwrap();
+        let sender = sender.clone();
+        let done = move |result| sender.send((n, result)).unwrap();
         store.submit(appends, Box::new(done));
     }
-    drop(tell);
+    drop(sender);
     let mut last = Version::EMPTY;
-    for (n, result) in told {
+    for (n, result) in receiver {
         if n % 4 == 3 {
             conflict(result);
         } else {

@@ -1,4 +1,4 @@
-//! Where a check happens, and the short words checks are written in.
+//! Runs the checks, and the helpers with which they are written.
 
 use std::fmt::Debug;
 use std::sync::mpsc;
@@ -10,25 +10,24 @@ use crate::requests::{Findings, Question};
 use crate::store::Store;
 use crate::version::{Epoch, Version};
 
-/// Journals that any number of handles can be opened on.
+/// A store on which any number of handles can be opened.
 pub struct Reopenable(Box<dyn Fn() -> Box<dyn Store> + Send + Sync>);
 
 impl Reopenable {
-    /// A place whose handles are opened so. Nothing may be kept there yet.
+    /// Takes the function that opens a handle on the store, which must be empty.
     pub fn new(open: impl Fn() -> Box<dyn Store> + Send + Sync + 'static) -> Self {
         Self(Box::new(open))
     }
 
-    /// Opens one more handle.
     pub fn open(&self) -> Box<dyn Store> {
         (self.0)()
     }
 }
 
-/// A check, and the promise it is about.
+/// A promise, and the check of it.
 pub(super) type ConformanceCheck = (&'static str, fn(&Reopenable));
 
-/// Runs every check; `make` makes a place that is empty.
+/// Runs every check, each on a new store from `make`.
 pub fn run_all(make: impl Fn() -> Reopenable) {
     let all = [
         journals::CHECKS,
@@ -47,27 +46,25 @@ pub fn run_all(make: impl Fn() -> Reopenable) {
     run_model(make, 0..8);
 }
 
-/// Compares a store with a naive model, over runs of chance operations; one run for each seed.
+/// Compares a store with a naive model over random operations, in one run for each seed.
 pub fn run_model(make: impl Fn() -> Reopenable, seeds: impl IntoIterator<Item = u64>) {
     for seed in seeds {
-        println!("promise: the store does what the model does (seed {seed})");
+        println!("promise: the store agrees with the model (seed {seed})");
         model::compare(&make(), seed);
     }
 }
 
-/// What an event loop with this handle would find.
 pub(super) fn findings(store: &dyn Store, question: Question) -> Findings {
-    let (tell, told) = mpsc::channel();
-    store.ask(question, Box::new(move |found| drop(tell.send(found))));
-    told.recv().unwrap().unwrap()
+    let (sender, receiver) = mpsc::channel();
+    store.ask(question, Box::new(move |found| drop(sender.send(found))));
+    receiver.recv().unwrap().unwrap()
 }
 
-/// The job of this name.
 pub(super) fn job(id: &str) -> AggregateId {
     AggregateId::new("job", id).unwrap()
 }
 
-/// An append by nobody in particular.
+/// An append to a job that was never claimed.
 pub(super) fn unclaimed(id: &str, expected: u64, records: &[&str]) -> Append {
     owned(id, expected, Epoch::UNCLAIMED, records)
 }
@@ -77,7 +74,6 @@ pub(super) fn owned(id: &str, expected: u64, epoch: Epoch, records: &[&str]) -> 
     Append::new(job(id), Version(expected), epoch, bytes(records))
 }
 
-/// Facts for a job, wherever its journal ends.
 pub(super) fn facts(id: &str, records: &[&str]) -> Append {
     Append::facts(job(id), bytes(records))
 }
@@ -110,12 +106,11 @@ pub(super) fn remaining(store: &dyn Store, id: &str, after: u64) -> Vec<(u64, St
         .collect()
 }
 
-/// The version of a job's journal.
 pub(super) fn version(store: &dyn Store, id: &str) -> u64 {
     store.head(&job(id)).unwrap().map_or(0, |head| head.version.0)
 }
 
-/// Fails unless the append was a conflict; says with which version.
+/// Fails unless the append was a conflict; returns the version that was found.
 pub(super) fn conflict(result: Result<Vec<Version>, AppendError>) -> u64 {
     match result {
         Err(AppendError::Conflict { found, .. }) => found.0,
@@ -123,7 +118,7 @@ pub(super) fn conflict(result: Result<Vec<Version>, AppendError>) -> u64 {
     }
 }
 
-/// Fails unless the append was fenced; says by which epoch.
+/// Fails unless the append was fenced; returns the current epoch.
 pub(super) fn fence<T: Debug>(result: Result<T, AppendError>) -> Epoch {
     match result {
         Err(AppendError::Fenced { current, .. }) => current,

@@ -1,4 +1,4 @@
-//! Promises about journals: order, versions, all or nothing.
+//! Promises about journals: order, versions, atomic appends.
 
 use super::Reopenable;
 use super::fixture::{ConformanceCheck, conflict, job, texts, unclaimed, version};
@@ -7,20 +7,20 @@ use crate::error::StoreError;
 use crate::version::{Epoch, Version};
 
 pub(super) const CHECKS: &[ConformanceCheck] = &[
-    ("records come back in order", in_order),
-    ("any bytes come back as they were", any_bytes),
-    ("a reader begins after a version", after_a_version),
+    ("records are read in order", in_order),
+    ("any bytes are read as they were written", any_bytes),
+    ("a reader starts after a version", after_a_version),
     ("an append at the wrong version stores nothing", wrong_version),
-    ("several aggregates: all or nothing", all_or_nothing),
-    ("one append may continue another of its group", twice_in_one),
-    ("an append of nothing makes nothing", nothing),
-    ("what is unknown is empty", unknown),
-    ("a list has those with the prefix", listed),
-    ("what is removed is gone", removed),
+    ("an append to several aggregates is atomic", all_or_nothing),
+    ("an append may continue another one of its submission", twice_in_one),
+    ("an append without records creates nothing", nothing),
+    ("an unknown aggregate is empty", unknown),
+    ("a list has the aggregates with the prefix", listed),
+    ("a removed aggregate is gone", removed),
     ("a second handle sees the same", second_handle),
-    ("closing and opening loses nothing", reopened),
-    ("a record past all bounds is refused", too_large),
-    ("the pulse tells of every change", pulse),
+    ("closing and reopening loses nothing", reopened),
+    ("a record above the size limit is refused", too_large),
+    ("every change changes the pulse", pulse),
 ];
 
 fn in_order(stores: &Reopenable) {

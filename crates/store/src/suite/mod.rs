@@ -1,14 +1,13 @@
-//! What every store has to pass.
+//! The conformance suite of all stores.
 //!
-//! One suite for all: a promise that only one store keeps is not a promise. Each check gets a place
-//! of its own, on which it may open as many handles as it likes; a handle stands for a process, and
-//! closing it for the end of one. A check panics when a promise is broken.
+//! Each check gets an empty store, on which it may open any number of handles. A handle stands for a process,
+//! and closing it for the end of that process. A check panics if the store breaks a promise.
 
 #![expect(
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a check says what it expects; a panic is its way to fail"
+    reason = "a check fails by panicking, like a test"
 )]
 #![cfg_attr(not(test), expect(clippy::arithmetic_side_effects, reason = "as in any test"))]
 

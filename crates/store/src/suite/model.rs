@@ -1,7 +1,7 @@
-//! A store compared with the simplest thing that could be right.
+//! Compares a store with a naive model.
 //!
-//! Chance operations from a seed, on two handles and three aggregates; after each the answers are
-//! compared, at the end everything is. A seed reproduces its run.
+//! Random operations from a seed run on two handles and three aggregates. After each the answers are compared,
+//! and at the end all contents. A seed reproduces its run.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use crate::version::{Epoch, Version};
 const STEPS: usize = 120;
 const IDS: [&str; 3] = ["a", "b", "c"];
 
-/// Numbers that look random; a seed always gives the same ones.
-struct Chance(u64);
+/// A pseudo-random generator (`SplitMix64`).
+struct ModelRandom(u64);
 
-impl Chance {
+impl ModelRandom {
     /// A number below `end`.
     fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -40,11 +40,11 @@ impl Chance {
 struct ModelAggregate {
     epoch: Epoch,
     owner: Option<usize>,
-    /// All that there ever were.
+    /// All records, including trimmed ones.
     records: Vec<String>,
-    /// The versions with which appends began.
+    /// The version of the first record of each append.
     starts: Vec<u64>,
-    /// What may be trimmed is below this.
+    /// Records below this version may have been trimmed.
     trimmed: u64,
     requests: Vec<RequestId>,
     snapshot: Option<u64>,
@@ -55,8 +55,8 @@ impl ModelAggregate {
         u64::try_from(self.records.len()).unwrap()
     }
 
-    /// Compares what was read: all records from one on that is not below what stays together with the
-    /// first that has to stay.
+    /// Checks the records that were read: the end of the journal, which includes every record that must not be
+    /// trimmed. A store may keep the whole append of the first such record.
     fn compare(&self, read: &[(u64, String)]) {
         let numbered = (1..).zip(&self.records);
         let numbered: Vec<(u64, String)> = numbered.map(|(n, text)| (n, text.clone())).collect();
@@ -73,7 +73,7 @@ struct ModelComparison<'a> {
     stores: &'a Reopenable,
     handles: [Option<Box<dyn Store>>; 2],
     model: BTreeMap<&'static str, ModelAggregate>,
-    chance: Chance,
+    random: ModelRandom,
     written: u64,
 }
 
@@ -82,7 +82,7 @@ pub(super) fn compare(stores: &Reopenable, seed: u64) {
         stores,
         handles: [None, None],
         model: IDS.into_iter().map(|id| (id, ModelAggregate::default())).collect(),
-        chance: Chance(seed),
+        random: ModelRandom(seed),
         written: 0,
     };
     for _ in 0..STEPS {
@@ -94,11 +94,11 @@ pub(super) fn compare(stores: &Reopenable, seed: u64) {
 
 impl ModelComparison<'_> {
     fn step(&mut self) {
-        let handle = usize::try_from(self.chance.below(2)).unwrap();
+        let handle = usize::try_from(self.random.below(2)).unwrap();
         if self.handles[handle].is_none() {
             self.handles[handle] = Some(self.stores.open());
         }
-        match self.chance.below(18) {
+        match self.random.below(18) {
             0..=6 => self.append(handle),
             7..=8 => self.claim(handle),
             9 => self.release(handle),
@@ -115,27 +115,27 @@ impl ModelComparison<'_> {
         &**self.handles[handle].as_ref().unwrap()
     }
 
-    /// One or two appends: some are facts, the others right most of the time in each respect.
+    /// One or two appends: some are facts, the others have mostly the right version and epoch.
     fn append(&mut self, handle: usize) {
         let mut after = self.model.clone();
         let (mut appends, mut reached) = (vec![], vec![]);
         let mut refusal = None;
-        for _ in 0..=self.chance.below(2) {
-            let id = self.chance.id();
+        for _ in 0..=self.random.below(2) {
+            let id = self.random.id();
             let aggregate = after.get_mut(id).unwrap();
             let length = aggregate.length();
-            let version = length + u64::from(self.chance.below(8) == 0);
-            let epoch = match self.chance.below(8) {
-                0 => Epoch(self.chance.below(6)),
+            let version = length + u64::from(self.random.below(8) == 0);
+            let epoch = match self.random.below(8) {
+                0 => Epoch(self.random.below(6)),
                 _ => aggregate.epoch,
             };
             let texts: Vec<String> =
-                (0..self.chance.below(4)).map(|n| format!("{}.{n}", self.written)).collect();
+                (0..self.random.below(4)).map(|n| format!("{}.{n}", self.written)).collect();
             self.written += 1;
             let taken = aggregate.requests.first().copied();
-            let taken = taken.filter(|_| self.chance.below(2) == 0);
+            let taken = taken.filter(|_| self.random.below(2) == 0);
             let bytes = texts.iter().map(|text| text.clone().into_bytes()).collect();
-            let append = if self.chance.below(3) == 0 {
+            let append = if self.random.below(3) == 0 {
                 Append::facts(job(id), bytes)
             } else {
                 let wrong_epoch = (epoch != aggregate.epoch).then_some("fenced");
@@ -160,7 +160,7 @@ impl ModelComparison<'_> {
     }
 
     fn claim(&mut self, handle: usize) {
-        let id = self.chance.id();
+        let id = self.random.id();
         let result = self.store(handle).claim(&job(id));
         let highest = self.model.values().map(|one| one.epoch).max().unwrap();
         let aggregate = self.model.get_mut(id).unwrap();
@@ -178,7 +178,7 @@ impl ModelComparison<'_> {
     }
 
     fn release(&mut self, handle: usize) {
-        let id = self.chance.id();
+        let id = self.random.id();
         let aggregate = self.model[id].clone();
         let claim =
             crate::claim::Claim { aggregate: job(id), epoch: aggregate.epoch, version: Version::EMPTY };
@@ -189,7 +189,7 @@ impl ModelComparison<'_> {
     }
 
     fn request(&mut self, handle: usize) {
-        let id = self.chance.id();
+        let id = self.random.id();
         let result = self.store(handle).request(&job(id), vec![1, 2, 3]);
         let aggregate = self.model.get_mut(id).unwrap();
         assert_eq!(result.is_ok(), !aggregate.records.is_empty());
@@ -197,8 +197,8 @@ impl ModelComparison<'_> {
     }
 
     fn snapshot(&mut self, handle: usize) {
-        let id = self.chance.id();
-        let at = self.chance.below(12);
+        let id = self.random.id();
+        let at = self.random.below(12);
         let result = self.store(handle).save_snapshot(&job(id), Version(at), at.to_string().into_bytes());
         let aggregate = self.model.get_mut(id).unwrap();
         let length = aggregate.length();
@@ -210,16 +210,16 @@ impl ModelComparison<'_> {
     }
 
     fn trim(&mut self, handle: usize) {
-        let id = self.chance.id();
+        let id = self.random.id();
         let aggregate = self.model.get_mut(id).unwrap();
         // Sometimes past the end.
-        let before = self.chance.below(aggregate.length() + 4);
+        let before = self.random.below(aggregate.length() + 4);
         aggregate.trimmed = aggregate.trimmed.max(before.min(aggregate.length()));
         self.store(handle).trim(&job(id), Version(before)).unwrap();
     }
 
     fn remove(&mut self, handle: usize) {
-        let id = self.chance.id();
+        let id = self.random.id();
         let epoch = self.model[id].epoch;
         self.store(handle).remove(&job(id), epoch).unwrap();
         self.model.insert(id, ModelAggregate::default());

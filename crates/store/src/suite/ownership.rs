@@ -1,4 +1,4 @@
-//! Promises about claims: one owner, a dead one replaced at once, a stale one fenced.
+//! Promises about claims: one owner, dead owners replaced at once, stale owners fenced.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -13,15 +13,15 @@ use crate::version::{Epoch, Version};
 pub(super) const CHECKS: &[ConformanceCheck] = &[
     ("an aggregate has one owner", one_owner),
     ("a dead owner is replaced at once", dead_owner),
-    ("and whoever else comes and goes", coming_and_going),
-    ("a stale owner is fenced before anything else", stale_owner),
-    ("a claim is given up once", given_up),
-    ("what is claimed is closed to the others", closed_to_others),
-    ("a claim makes nothing that is listed", claimed_before_it_exists),
-    ("a claim that writes is there with its records or not at all", claimed_with_records),
-    ("an epoch never comes back", never_back),
-    ("only the owner removes", removal),
-    ("claims go different ways for different aggregates", independent),
+    ("a dead owner is replaced while other handles open and close", handles_open_and_close),
+    ("a stale owner is fenced before any other check", stale_owner),
+    ("a claim is released once", released_once),
+    ("a claimed aggregate refuses other writers", closed_to_others),
+    ("a claim creates no listed aggregate", claimed_before_it_exists),
+    ("a claim that writes is stored with its records or not at all", claimed_with_records),
+    ("an epoch is never reused", never_reused),
+    ("only the owner removes an aggregate", removal),
+    ("claims of different aggregates are independent", independent),
 ];
 
 fn owner_of(store: &dyn Store, id: &str) -> Owner {
@@ -71,7 +71,7 @@ fn one_owner(stores: &Reopenable) {
     assert!(!owner.host.is_empty());
     assert_eq!(owner_of(&*one, "a"), owner, "not even itself twice");
     let asked = |id| other.owner(&job(id)).unwrap();
-    assert_eq!(asked("a"), Some(owner), "whoever asks is told");
+    assert_eq!(asked("a"), Some(owner), "every handle can look up the owner");
     assert_eq!(asked("b"), None);
     one.unclaim(&claim).unwrap();
     assert_eq!(asked("a"), None);
@@ -90,7 +90,7 @@ fn dead_owner(stores: &Reopenable) {
     assert_eq!(texts(&*other, "a"), ["1", "2"]);
 }
 
-fn coming_and_going(stores: &Reopenable) {
+fn handles_open_and_close(stores: &Reopenable) {
     let (claimant, ended) = (stores.open(), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -126,7 +126,7 @@ fn stale_owner(stores: &Reopenable) {
     assert_eq!(texts(&*other, "a"), ["1"]);
 }
 
-fn given_up(stores: &Reopenable) {
+fn released_once(stores: &Reopenable) {
     let (one, other) = (stores.open(), stores.open());
     let first = claimed(&*one, "a");
     one.unclaim(&first).unwrap();
@@ -159,7 +159,7 @@ fn claimed_before_it_exists(stores: &Reopenable) {
     assert_eq!(listed.first().map(|one| one.head.epoch), Some(claim.epoch));
 }
 
-fn never_back(stores: &Reopenable) {
+fn never_reused(stores: &Reopenable) {
     let (one, other) = (stores.open(), stores.open());
     let stale = claimed(&*one, "a");
     one.append(vec![owned("a", 0, stale.epoch, &["1"])]).unwrap();

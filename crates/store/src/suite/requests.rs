@@ -1,4 +1,4 @@
-//! Promises about requests: kept until taken, taken once.
+//! Promises about requests and questions: a request is kept until an append takes it, once.
 
 use super::Reopenable;
 use super::fixture::{ConformanceCheck, conflict, facts, findings, job, owned, texts, unclaimed};
@@ -8,14 +8,14 @@ use crate::store::Store;
 use crate::version::Version;
 
 pub(super) const CHECKS: &[ConformanceCheck] = &[
-    ("requests wait in order, over an ending", in_order),
-    ("a request goes with the append that acts upon it", taken),
-    ("a refused append takes nothing", refused),
+    ("requests are kept in order after a restart", in_order),
+    ("the append that acts upon a request deletes it", taken),
+    ("a refused append takes no request", refused),
     ("a request is taken once", once),
-    ("requests are of one aggregate", of_one),
-    ("a handle finds the requests of what it has claimed", found),
-    ("a handle finds what was added to journals it follows", followed),
-    ("a handle finds what has no owner any more", awaited),
+    ("a request belongs to one aggregate", of_one),
+    ("a handle finds the requests to aggregates it has claimed", found),
+    ("a handle finds the new records of journals it follows", followed),
+    ("a handle finds the awaited aggregates without an owner", awaited),
 ];
 
 fn asked(store: &dyn Store, id: &str) -> Vec<String> {
@@ -77,7 +77,7 @@ fn once(stores: &Reopenable) {
     let again = other.append(vec![unclaimed("a", 2, &["x"]).taking([pause])]);
     assert_eq!(already_taken(again), pause);
     let cancel = ask(&*one, "a", "cancel");
-    assert!(cancel > pause, "a number never comes back");
+    assert!(cancel > pause, "a number is never reused");
     let twice = unclaimed("a", 2, &["x"]).taking([cancel, cancel]);
     already_taken(one.append(vec![twice]));
     assert_eq!(texts(&*one, "a"), ["1", "2"]);
@@ -94,7 +94,7 @@ fn of_one(stores: &Reopenable) {
     assert_eq!(asked(&*store, "a"), ["pause"]);
 }
 
-/// What is asked of the jobs that are claimed through this handle.
+/// The requests to the jobs that are claimed through this handle.
 fn requests(store: &dyn Store) -> Vec<(String, Vec<u8>)> {
     let found = findings(store, Question::default()).requests.into_iter();
     let each = found.flat_map(|(of, requests)| {
@@ -171,5 +171,5 @@ fn awaited(stores: &Reopenable) {
     question.since = Some(found.pulse);
     drop(one);
     let found = findings(&*other, question);
-    assert_eq!(found.unowned.len(), 3, "a dead owner changes nothing but that");
+    assert_eq!(found.unowned.len(), 3, "a dead owner is found although nothing was written");
 }

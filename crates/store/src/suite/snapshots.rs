@@ -1,4 +1,4 @@
-//! Promises about snapshots: the latest is found, none is needed, none runs ahead.
+//! Promises about snapshots: the latest one is found, and none is ahead of its journal.
 
 use super::Reopenable;
 use super::fixture::{ConformanceCheck, job, unclaimed};
@@ -8,9 +8,9 @@ use crate::version::Version;
 
 pub(super) const CHECKS: &[ConformanceCheck] = &[
     ("the latest snapshot is found", latest),
-    ("a late snapshot does not hide a later one", late),
-    ("a snapshot does not run ahead of its journal", ahead),
-    ("a snapshot is of one aggregate", of_one),
+    ("an older snapshot that is saved late does not hide a newer one", late),
+    ("a snapshot ahead of its journal is refused", ahead),
+    ("a snapshot belongs to one aggregate", of_one),
 ];
 
 fn found(store: &dyn Store, id: &str) -> Option<Snapshot> {

@@ -1,4 +1,4 @@
-//! Promises about trimming: the beginning of a journal goes, and nothing else changes.
+//! Promises about trimming: it removes the beginning of a journal and changes nothing else.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -9,22 +9,22 @@ use crate::store::Store;
 use crate::version::{Epoch, Version};
 
 pub(super) const CHECKS: &[ConformanceCheck] = &[
-    ("what stays of a trimmed journal keeps its versions", kept),
-    ("a reader of a trimmed journal starts right", starts_right),
-    ("the last record of a journal stays", last_stays),
+    ("the remaining records of a trimmed journal keep their versions", kept),
+    ("a reader of a trimmed journal starts at the right record", first_record),
+    ("the last record of a journal is not trimmed", last_stays),
     ("trimming again or less changes nothing", idempotent),
-    ("trimming what is not there makes nothing", unknown),
-    ("what was appended with a record that stays may stay", together),
+    ("trimming an unknown journal creates nothing", unknown),
+    ("records appended together with a remaining one may remain", together),
     ("a trimmed journal is appended to as before", appended_to),
     ("trimming needs no claim", without_claim),
     ("a trimmed journal is trimmed after reopening", reopened),
-    ("a trimmed journal can be removed and made again", removed),
-    ("requests and snapshots outlive trimming", besides),
-    ("trimming touches one journal", of_one),
-    ("journals are trimmed while others append and read", meanwhile),
+    ("a trimmed journal can be removed and created again", removed),
+    ("trimming keeps requests and snapshots", keeps_the_rest),
+    ("trimming affects one journal", of_one),
+    ("journals are trimmed during appends and reads", concurrent),
 ];
 
-/// A journal whose records were appended one by one, each with its version for a text.
+/// Appends records one by one, each with its version as text.
 fn filled(store: &dyn Store, id: &str, length: u64) {
     for n in 0..length {
         let text = (n + 1).to_string();
@@ -36,7 +36,7 @@ fn trim(store: &dyn Store, id: &str, before: u64) {
     store.trim(&job(id), Version(before)).unwrap();
 }
 
-/// The versions of a job after one; the texts are those that [`filled`] wrote.
+/// The versions of a job's records after a version; their texts must be those of [`filled`].
 fn versions(store: &dyn Store, id: &str, after: u64) -> Vec<u64> {
     let records = remaining(store, id, after).into_iter();
     records
@@ -66,7 +66,7 @@ fn kept(stores: &Reopenable) {
     assert_eq!(version(&*store, "a"), 10);
 }
 
-fn starts_right(stores: &Reopenable) {
+fn first_record(stores: &Reopenable) {
     let store = stores.open();
     filled(&*store, "a", 10);
     trim(&*store, "a", 6);
@@ -143,8 +143,8 @@ fn appended_to(stores: &Reopenable) {
     assert_eq!(conflict(other.append(vec![unclaimed("a", 0, &["x"])])), 5);
     let guarded = other.append(vec![unclaimed("a", 5, &["6"])]);
     assert_eq!(guarded.unwrap(), [Version(6)]);
-    let told = store.append(vec![facts("a", &["7"]), facts("a", &["8"])]);
-    assert_eq!(told.unwrap(), [Version(7), Version(8)]);
+    let appended = store.append(vec![facts("a", &["7"]), facts("a", &["8"])]);
+    assert_eq!(appended.unwrap(), [Version(7), Version(8)]);
     assert_eq!(versions(&*other, "a", 0), range(5, 8));
     trim(&*other, "a", 7);
     assert_eq!(versions(&*store, "a", 0), range(7, 8));
@@ -191,7 +191,7 @@ fn removed(stores: &Reopenable) {
     assert_eq!(versions(&*store, "a", 0), range(2, 3));
 }
 
-fn besides(stores: &Reopenable) {
+fn keeps_the_rest(stores: &Reopenable) {
     let store = stores.open();
     filled(&*store, "a", 6);
     let request = store.request(&job("a"), b"reset".to_vec()).unwrap();
@@ -219,8 +219,8 @@ fn of_one(stores: &Reopenable) {
     assert_eq!(versions(&*store, "c", 0), range(1, 4));
 }
 
-/// Two handles append, one of them trims, and a third reads: it always gets the end of the journal.
-fn meanwhile(stores: &Reopenable) {
+/// Two handles append and trim while a third reads; every reader reaches the head it began with.
+fn concurrent(stores: &Reopenable) {
     const RECORDS: u64 = 60;
     let [one, other, reader] = [stores.open(), stores.open(), stores.open()];
     filled(&*one, "a", 1);
