@@ -1,10 +1,10 @@
-//! Rounds in which everybody has a turn, and what their figures come to.
+//! Alternating rounds of measurements, and statistics of their figures.
 //!
-//! A machine is never quiet, and what it does beside us changes from minute to minute. So whatever is
-//! compared is measured in turns, in one order and in the next round in the other, and a ratio is one
-//! of two figures of the same round. All measurements here are taken in this way and in no other.
+//! A machine is never idle, and its load changes from minute to minute. So contestants are measured in turns,
+//! the order is reversed from round to round, and a ratio compares two figures of the same round. All
+//! measurements of this workspace are taken in this way.
 
-/// Figures of one contestant, one a round.
+/// The figures of one contestant, one for each round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figures(Vec<f64>);
 
@@ -21,7 +21,7 @@ impl Figures {
         &self.0
     }
 
-    /// The middle one, or what lies between the two in the middle; of none, not a number.
+    /// The median; NaN without figures.
     #[must_use]
     pub fn median(&self) -> f64 {
         let sorted = self.sorted();
@@ -30,7 +30,7 @@ impl Figures {
         f64::midpoint(middle(last / 2), middle(last.div_ceil(2)))
     }
 
-    /// The least and the greatest; of none, not numbers.
+    /// The minimum and the maximum; NaN without figures.
     #[must_use]
     pub fn range(&self) -> (f64, f64) {
         let sorted = self.sorted();
@@ -38,14 +38,14 @@ impl Figures {
         (end(sorted.first()), end(sorted.last()))
     }
 
-    /// How many times the other, round by round.
+    /// The ratio to `other`, round by round.
     #[must_use]
     pub fn over(&self, other: &Self) -> Self {
         let pairs = self.0.iter().zip(&other.0);
         Self(pairs.map(|(figure, other)| figure / other).collect())
     }
 
-    /// By how much it is more than the other, round by round.
+    /// The difference to `other`, round by round.
     #[must_use]
     pub fn less(&self, other: &Self) -> Self {
         let pairs = self.0.iter().zip(&other.0);
@@ -65,10 +65,10 @@ impl FromIterator<f64> for Figures {
     }
 }
 
-/// Gives every contestant its turn in every round, in one order and in the next round in the other.
+/// Measures every contestant once in each round, reversing the order from round to round.
 ///
-/// `turn` is told the round, counted from 1, and whose turn it is. One whose turn has failed has no
-/// other, and the reason stands for all its rounds.
+/// `turn` gets the number of the round, from 1, and the index of the contestant. A contestant whose turn fails
+/// gets no further turn, and its result is the error.
 pub fn alternate<T, E>(
     rounds: usize,
     contestants: usize,
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_failed_has_no_further_turn_and_the_others_go_on() {
+    fn a_failed_contestant_gets_no_further_turn() {
         let mut turns = 0;
         let taken = alternate(3, 2, |_, who| {
             turns += 1;

@@ -11,16 +11,16 @@ use undaunted_bench_figures::{Figures, alternate};
 
 use crate::waiting::Cost;
 
-/// How many requests are under way at a time.
+/// The numbers of concurrent requests.
 const WIDTHS: [u32; 2] = [16, 64];
 
-/// How many flows are begun at a time to make a store of waiting ones.
+/// How many flows are started at a time to fill a store with waiting ones.
 const TOGETHER: u32 = 8;
 
-/// How many flows fail at the same time, to see how that grows.
+/// The numbers of flows that fail at the same time.
 const FAILING: [u32; 4] = [25, 50, 100, 200];
 
-/// Steps in a process of their own.
+/// The steps, in a separate process.
 struct Steps {
     process: Child,
     url: String,
@@ -45,8 +45,8 @@ pub(crate) fn measure(folder: &Path, requests: u32, rounds: u32, flows: u32) -> 
 
 fn failing(folder: &Path, url: &str) -> Result<String, Box<dyn Error>> {
     let mut text = "\n## Flows that fail at the same time\n
-All of them call one origin that answers 503; until the retry of each is on the disk.\n
-| flows | s | ms a flow |\n|--:|--:|--:|\n"
+All flows call one origin that responds with 503. Timed until the retry of each flow is on the disk.\n
+| flows | s | ms per flow |\n|--:|--:|--:|\n"
         .to_owned();
     for flows in FAILING {
         eprintln!("{flows} flows fail");
@@ -60,23 +60,22 @@ All of them call one origin that answers 503; until the retry of each is on the 
 fn waiting(folder: &Path, url: &str, flows: u32) -> Result<String, Box<dyn Error>> {
     eprintln!("{flows} flows wait");
     let began = left_in(folder, url, flows, TOGETHER)?;
-    let cost = own(&["go-on", &path(&folder.join("left")), &flows.to_string()])?;
+    let cost = own(&["resume", &path(&folder.join("left")), &flows.to_string()])?;
     std::fs::remove_dir_all(folder.join("left"))?;
     Ok(format!(
         "\n## {flows} flows that wait for a retry\n
-Begun in {began:.0} s, {TOGETHER} at a time, each with one failed attempt and a retry in an hour; their process ended without a word.
-Another one goes on with them.\n\n| | |\n|---|--:|\n{cost}"
+Started in {began:.0} s, {TOGETHER} at a time, each with one failed attempt and a retry in an hour. Their process was then ended without suspending them, and another one resumed them.\n\n| | |\n|---|--:|\n{cost}"
     ))
 }
 
-/// Begins flows that wait, and forgets them.
+/// Starts flows that wait, and removes their store.
 fn left(folder: &Path, url: &str, flows: u32, together: u32) -> Result<f64, Box<dyn Error>> {
     let took = left_in(folder, url, flows, together)?;
     std::fs::remove_dir_all(folder.join("left"))?;
     Ok(took)
 }
 
-/// Begins flows that wait.
+/// Starts flows that wait.
 fn left_in(folder: &Path, url: &str, flows: u32, together: u32) -> Result<f64, Box<dyn Error>> {
     let (store, flows, together) = (path(&folder.join("left")), flows.to_string(), together.to_string());
     seconds(&["leave", &store, url, &flows, &together])
@@ -112,15 +111,15 @@ fn contest(
         figures.push(Figures::of(rates?));
     }
     let figures = <[Figures; 3]>::try_from(figures);
-    figures.map_err(|_| "not everybody had a turn".into())
+    figures.map_err(|_| "a contestant is missing".into())
 }
 
-/// What a process like this one printed.
+/// Runs this program in another mode and returns its output.
 fn own(arguments: &[&str]) -> Result<String, Box<dyn Error>> {
     let mut command = Command::new(std::env::current_exe()?);
     let done = command.args(arguments).stderr(Stdio::inherit()).output()?;
     if !done.status.success() {
-        return Err(format!("{arguments:?} has failed").into());
+        return Err(format!("{arguments:?} failed").into());
     }
     Ok(String::from_utf8(done.stdout)?)
 }
@@ -148,7 +147,7 @@ impl Steps {
 
 impl Drop for Steps {
     fn drop(&mut self) {
-        // They end when their input does; this only leaves no dead child behind.
+        // The steps end when their input does; waiting leaves no zombie behind.
         drop(self.process.kill());
         drop(self.process.wait());
     }
@@ -162,18 +161,16 @@ fn opening(requests: u32, rounds: u32, before: &str, after: &str) -> Result<Stri
     let flows = requests.checked_div(10).unwrap_or_default().max(1);
     writeln!(
         text,
-        "# Requests on record, and many flows\n
-Made by a program; do not edit. In `bench/`, with a folder on a real disk:\n
+        "# Recorded requests, and many flows\n
+Generated; do not edit. Run in `bench/`, with a folder on a physical disk:\n
 ```sh
 cargo run --release --locked -p undaunted-bench-http -- measure FOLDER > HTTP.md
 ```\n
-{cores} cores, Linux {system}, load average {before} before and {after} after. Steps (axum, HTTP/1.1, an answer at once) run in a process of their own on
-the same machine, so the clients share its cores with them. {rounds} rounds, in each of which every contestant has its turn, in one order and
-then in the other; every turn is a process of its own. Nothing is asserted about time.\n
-- **bare**: reqwest as the product configures it, {requests} requests of the same shape, nothing recorded.
-- **one flow**: one step with `for_each` over {requests} elements and `parallelism` as wide as the client. Every start is on the disk before its
-  request is sent, every outcome before anything that depends on it; from the request for the flow to its end.
-- **many flows**: {flows} flows of one request each, begun by as many threads as the client is wide; until the last has ended.",
+{cores} cores, Linux {system}, load average {before} before and {after} after. The steps (axum, HTTP/1.1, immediate responses) run in a separate process on the same machine, so the clients share its cores with them. There are {rounds} rounds; in each, every contestant runs once in its own process, and the order is reversed from round to round. No figure is checked against a limit.\n
+- **bare**: reqwest as the product configures it, {requests} requests of the same shape, without records.
+- **one flow**: one step with `for_each` over {requests} elements, with `parallelism` equal to the width of the client. Every start is on the disk before its
+  request is sent, and every outcome before anything that depends on it. Timed from the submission of the flow to its end.
+- **many flows**: {flows} flows of one request each, started by as many threads as the client has connections. Timed until the last flow has ended.",
         system = system.trim(),
         before = load(before),
         after = load(after),
@@ -186,7 +183,7 @@ fn table(width: u32, [bare, one, many]: &[Figures; 3]) -> Result<String, Box<dyn
     writeln!(text, "\n## {width} at a time\n")?;
     writeln!(
         text,
-        "| round | bare, requests/s | one flow, attempts/s | of bare | many flows, flows/s | of bare |\n|--:|--:|--:|--:|--:|--:|"
+        "| round | bare, requests/s | one flow, attempts/s | relative to bare | many flows, flows/s | relative to bare |\n|--:|--:|--:|--:|--:|--:|"
     )?;
     let (of_one, of_many) = (one.over(bare), many.over(bare));
     let columns = [bare, one, &of_one, many, &of_many].map(Figures::rounds);
@@ -206,17 +203,17 @@ fn table(width: u32, [bare, one, many]: &[Figures; 3]) -> Result<String, Box<dyn
     Ok(text)
 }
 
-/// Prints what many flows cost, as rows of a table.
+/// Prints the cost of many flows as rows of a table.
 pub(crate) fn tell_cost(cost: &Cost, flows: u32) {
     let seconds = |took: Duration| format!("{:.2} s", took.as_secs_f64());
     let each = cost.memory.saturating_mul(1024);
     let each = each.checked_div(u64::from(flows)).unwrap_or_default();
     println!("| the store is open after | {} |", seconds(cost.opened));
-    println!("| every flow was looked at after | {} |", seconds(cost.looked_at));
+    println!("| every flow is loaded after | {} |", seconds(cost.loaded));
     println!("| every `job_resumed` is on the disk after | {} |", seconds(cost.on_disk));
-    println!("| processor time for that | {} |", seconds(cost.worked));
+    println!("| CPU time for that | {} |", seconds(cost.worked));
     let megabytes = cost.memory.checked_div(1024).unwrap_or_default();
-    println!("| memory then | {megabytes} MB, {each} bytes a flow |");
+    println!("| memory afterwards | {megabytes} MB, {each} bytes per flow |");
     let idle = cost.idle.as_secs_f64() * 1000.0;
-    println!("| processor time in 10 s in which nothing happens | {idle:.1} ms |");
+    println!("| CPU time during 10 idle seconds | {idle:.1} ms |");
 }

@@ -1,4 +1,4 @@
-//! Flows of one step in a store on a disk, run as a server runs them.
+//! Flows of one step in a store on a disk, run as a server would run them.
 
 use std::error::Error;
 use std::ops::Range;
@@ -25,23 +25,23 @@ use undaunted_store::SqliteStore;
 /// The step, and the flow if there is only one.
 const MEASURED: &str = "measured";
 
-/// Something that has happened to a flow, and is on the disk.
+/// A recorded event of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Happened {
     Completed,
-    /// It was left in any other way.
+    /// The host stopped running the flow before it was completed.
     Left,
     WaitsForRetry,
     Resumed,
 }
 
-/// A host, and what happens to its flows.
+/// A host, and the events of its flows.
 pub(crate) struct Running {
     pub(crate) host: FlowHost,
     happened: Receiver<Happened>,
 }
 
-/// One flow whose step has so many items, so many of them at a time: how long it took.
+/// Times one flow whose step has this many items, `width` of them at a time.
 pub(crate) fn one(folder: &Path, url: &str, width: u32, items: u32) -> Result<Duration, Box<dyn Error>> {
     let running = Running::begin(folder)?;
     running.register(&json!({
@@ -61,7 +61,7 @@ pub(crate) fn one(folder: &Path, url: &str, width: u32, items: u32) -> Result<Du
     Ok(began.elapsed())
 }
 
-/// So many flows of one item, begun by so many threads: how long it took.
+/// Times this many flows of one item, started by `width` threads.
 pub(crate) fn many(folder: &Path, url: &str, width: u32, flows: u32) -> Result<Duration, Box<dyn Error>> {
     let running = Running::begin(folder)?;
     running.register(&single(url, &json!({ "max_retries": 3, "backoff": 1000 })))?;
@@ -79,7 +79,7 @@ pub(crate) fn single(url: &str, work: &Value) -> Value {
         "http": { "endpoint": url },
         "work_config": work,
         "attributes": { "item": { "role": "required" } },
-        // All of them call one origin, and none is to be held back because others have failed.
+        // All flows call one origin, and none must be held because others have failed.
         "breaker": { "failure_threshold": 1_000_000_000 },
     })
 }
@@ -91,7 +91,7 @@ fn wanted(id: String, attribute: &str, value: Value) -> FlowSubmission {
 }
 
 impl Running {
-    /// Opens the store and begins, without going on with anything.
+    /// Opens the store and starts a host, without recovering any flow.
     pub(crate) fn begin(folder: &Path) -> Result<Self, Box<dyn Error>> {
         let store = Arc::new(SqliteStore::open(folder)?);
         let book = CatalogHandle::open(Arc::<SqliteStore>::clone(&store))?;
@@ -123,7 +123,6 @@ impl Running {
         Ok(Self { host, happened })
     }
 
-    /// Makes a step known.
     pub(crate) fn register(&self, step: &Value) -> Result<(), Box<dyn Error>> {
         let registered =
             CatalogEvent::StepRegistered { id: self.host.check_step(step)?, definition: step.to_string() };
@@ -132,7 +131,7 @@ impl Running {
         Ok(())
     }
 
-    /// Begins the flows of these numbers from so many threads.
+    /// Starts the flows with these numbers from this many threads.
     pub(crate) fn start(&self, threads: u32, flows: Range<u32>) -> Result<(), Box<dyn Error>> {
         let (host, next) = (&self.host, AtomicU32::new(flows.start));
         let begin = || {
@@ -155,7 +154,6 @@ impl Running {
         Ok(())
     }
 
-    /// Waits until something has happened so often.
     pub(crate) fn hear(&self, what: Happened, times: u32) -> Result<(), Box<dyn Error>> {
         let mut heard = 0_u32;
         while heard < times {
@@ -169,7 +167,7 @@ impl Running {
     }
 }
 
-/// Tells of records that somebody waits for.
+/// Reports the records that a benchmark waits for.
 struct Watching {
     tell: Sender<Happened>,
 }
@@ -181,7 +179,7 @@ impl Observer for Watching {
             Event::Job(JobEvent::Resumed(_)) => Happened::Resumed,
             _ => return,
         };
-        // Whoever no longer listens has heard enough.
+        // The receiver is gone when the benchmark has all events.
         let _ = self.tell.send(happened);
     }
 }

@@ -1,11 +1,11 @@
-//! Requests on record beside requests that nobody records, and many flows that wait.
+//! Compares recorded requests with unrecorded ones, and measures many waiting flows.
 //!
 //! ```text
 //! cargo run --release -p undaunted-bench-http -- measure FOLDER > HTTP.md
 //! ```
 //!
-//! The folder is to be on a real disk. Every figure comes from a process of its own; each can be had
-//! alone by the mode that [`run`] lists, for a profiler. The exit code is 0 whatever the figures are.
+//! The folder must be on a physical disk. Every figure comes from a separate process; for a profiler, each can be
+//! run alone in one of the modes of [`run`]. The exit code is 0 whatever the figures are.
 
 mod document;
 mod flows;
@@ -34,9 +34,9 @@ fn run(arguments: &[&str]) -> Result<(), Box<dyn Error>> {
         ["leave", folder, url, flows, together] => {
             waiting::leave(Path::new(folder), url, flows.parse()?, together.parse()?)?
         }
-        ["go-on", folder, number] => {
+        ["resume", folder, number] => {
             let number = number.parse()?;
-            document::tell_cost(&waiting::go_on(Path::new(folder), number)?, number);
+            document::tell_cost(&waiting::resume(Path::new(folder), number)?, number);
             return Ok(());
         }
         ["measure", folder] => return document::measure(Path::new(folder), 20_000, 5, 100_000),
@@ -47,7 +47,7 @@ fn run(arguments: &[&str]) -> Result<(), Box<dyn Error>> {
         _ => {
             let modes = "serve | bare URL WIDTH REQUESTS | one FOLDER URL WIDTH ITEMS | \
                          many FOLDER URL WIDTH FLOWS | leave FOLDER URL FLOWS TOGETHER | \
-                         go-on FOLDER FLOWS | measure FOLDER [REQUESTS ROUNDS FLOWS]";
+                         resume FOLDER FLOWS | measure FOLDER [REQUESTS ROUNDS FLOWS]";
             return Err(modes.into());
         }
     };

@@ -1,7 +1,7 @@
-//! The two ends that are not ours: steps that answer at once, and a client that records nothing.
+//! Steps that respond at once, and a client that records nothing.
 //!
-//! The client is configured as the product's is, and sends the same headers and a body of the same
-//! shape: what differs is only that nobody writes down what it does.
+//! The client is configured like the product's and sends the same headers and a body of the same shape. It only
+//! records nothing.
 
 use std::error::Error;
 use std::io::{Read, Write};
@@ -16,12 +16,12 @@ use axum::routing::post;
 use reqwest::{Client, redirect, retry};
 use tokio::runtime::{Builder, Runtime};
 
-/// What a step answers that has done its work.
+/// The response of a successful step.
 const DONE: &str = r#"{"success":true,"outputs":{}}"#;
 
-/// Answers until its input ends: `/` is done at once, `/busy` never. Prints its address.
+/// Serves until its input ends: `/` succeeds at once, `/busy` always fails. Prints its URL.
 pub(crate) fn serve() -> Result<(), Box<dyn Error>> {
-    // Whoever has started it may die without saying so.
+    // The parent may die without stopping this process.
     std::thread::spawn(|| {
         let mut nothing = Vec::new();
         drop(std::io::stdin().read_to_end(&mut nothing));
@@ -39,7 +39,7 @@ pub(crate) fn serve() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Sends so many requests, so many of them at a time, and says how long that took.
+/// Sends this many requests, `width` of them at a time, and times them.
 pub(crate) fn bare(url: &str, width: u32, requests: u32) -> Result<Duration, Box<dyn Error>> {
     drop(rustls::crypto::ring::default_provider().install_default());
     let client = Client::builder()
@@ -89,7 +89,7 @@ async fn send(client: &Client, url: reqwest::Url, number: u32) -> Result<(), req
     Ok(())
 }
 
-/// As many threads as the product has for its requests.
+/// A runtime with as many threads as the product uses for requests.
 fn runtime() -> std::io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(2).enable_all().build()
 }

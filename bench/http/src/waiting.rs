@@ -1,4 +1,4 @@
-//! Flows that wait for a retry: what it takes to go on with them, and what they cost while they wait.
+//! Flows that wait for a retry: the cost of resuming them, and their cost while they wait.
 
 use std::error::Error;
 use std::fs;
@@ -9,31 +9,30 @@ use serde_json::json;
 
 use crate::flows::{Happened, Running, single};
 
-/// How many threads begin flows.
+/// How many threads start flows.
 const THREADS: u32 = 64;
 
-/// How long they are watched while nothing happens.
+/// How long the idle flows are watched.
 const WATCHED: Duration = Duration::from_secs(10);
 
-/// What the flows of a store cost a process that goes on with them.
+/// The cost of the flows of a store for a process that resumes them.
 pub(crate) struct Cost {
-    /// Until the store is open.
+    /// The time until the store is open.
     pub(crate) opened: Duration,
-    /// Until every flow was looked at.
-    pub(crate) looked_at: Duration,
-    /// Until it is on the disk of every flow that it is gone on with.
+    /// The time until every flow is loaded.
+    pub(crate) loaded: Duration,
+    /// The time until `job_resumed` of every flow is on the disk.
     pub(crate) on_disk: Duration,
-    /// Processor time for all that.
+    /// The CPU time until then.
     pub(crate) worked: Duration,
-    /// Kilobytes in memory afterwards.
+    /// The resident memory afterwards, in kilobytes.
     pub(crate) memory: u64,
-    /// Processor time while nothing happened.
+    /// The CPU time while nothing happened.
     pub(crate) idle: Duration,
 }
 
-/// Begins flows whose step has failed once and is tried again in an hour, and says how long that took.
-/// Nobody suspends them: for the store it is as if this process had been killed.
-/// So many of them fail at the same time: all of them call one origin, whose breaker hears of each.
+/// Starts flows whose step fails once and is retried in an hour, and times that. The flows are not suspended, as
+/// if the process had been killed. `together` of them fail at the same time; they share an origin and its breaker.
 pub(crate) fn leave(folder: &Path, url: &str, flows: u32, together: u32) -> Result<Duration, Box<dyn Error>> {
     let running = Running::begin(folder)?;
     let hour = 3_600_000;
@@ -52,26 +51,26 @@ pub(crate) fn leave(folder: &Path, url: &str, flows: u32, together: u32) -> Resu
     Ok(began.elapsed())
 }
 
-/// Goes on with them, and watches.
-pub(crate) fn go_on(folder: &Path, flows: u32) -> Result<Cost, Box<dyn Error>> {
+/// Resumes the flows, and watches them while they wait.
+pub(crate) fn resume(folder: &Path, flows: u32) -> Result<Cost, Box<dyn Error>> {
     let began = Instant::now();
     let running = Running::begin(folder)?;
     let opened = began.elapsed();
     let recovered = running.host.recover()?;
-    let looked_at = began.elapsed();
+    let loaded = began.elapsed();
     if recovered.resumed.len() != usize::try_from(flows)? {
-        return Err(format!("{} flows are gone on with", recovered.resumed.len()).into());
+        return Err(format!("{} flows were resumed", recovered.resumed.len()).into());
     }
     running.hear(Happened::Resumed, flows)?;
     let on_disk = began.elapsed();
-    // What the last records lead to is done before anybody looks.
+    // The work that the last records cause must be done before the idle time starts.
     std::thread::sleep(Duration::from_secs(1));
     let worked = processor_time()?;
     let before = time_of_threads()?;
     std::thread::sleep(WATCHED);
     Ok(Cost {
         opened,
-        looked_at,
+        loaded,
         on_disk,
         worked,
         memory: memory()?,
@@ -79,7 +78,7 @@ pub(crate) fn go_on(folder: &Path, flows: u32) -> Result<Cost, Box<dyn Error>> {
     })
 }
 
-/// The processor time of this process, also of threads that have ended, in hundredths of a second.
+/// The CPU time of this process, including ended threads, with a resolution of 10 ms.
 fn processor_time() -> Result<Duration, Box<dyn Error>> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     let (_, fields) = stat.rsplit_once(") ").ok_or("no name in /proc/self/stat")?;
@@ -90,7 +89,7 @@ fn processor_time() -> Result<Duration, Box<dyn Error>> {
     Ok(Duration::from_millis(ticks.saturating_mul(10)))
 }
 
-/// The processor time of the threads that are there, to the nanosecond.
+/// The CPU time of the living threads, to the nanosecond.
 fn time_of_threads() -> Result<Duration, Box<dyn Error>> {
     let mut nanoseconds = 0_u64;
     for thread in fs::read_dir("/proc/self/task")? {
@@ -101,7 +100,6 @@ fn time_of_threads() -> Result<Duration, Box<dyn Error>> {
     Ok(Duration::from_nanos(nanoseconds))
 }
 
-/// Kilobytes in memory.
 fn memory() -> Result<u64, Box<dyn Error>> {
     let status = fs::read_to_string("/proc/self/status")?;
     let mut lines = status.lines();

@@ -1,4 +1,4 @@
-//! What the engine does for an attempt: decide, apply, say what is to be done, and write it down.
+//! The engine's work for an attempt: decide, apply, make the task, encode and decode the records.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::Failure;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// As many items as any number of rounds needs: more rounds do more with the same job.
+/// Enough items for any number of rounds, so that all rounds use the same job.
 const ITEMS: u32 = 4_000;
 
 const WORKFLOW: &str = "
@@ -29,7 +29,7 @@ map:
       retry_config: {attempts: 5, backoff: exponential, initial_delay: 1s, jitter: true}
 ";
 
-/// A job with so many items, whose map has begun.
+/// A job with this many items, whose map has started.
 fn job(items: u32) -> Result<Job, Failure> {
     let submitted = Record {
         at: NOW,
@@ -69,7 +69,7 @@ fn end(job: &mut Job, start: StartId, failure: Option<FailureCause>) -> Vec<Reco
 
 const TRANSIENT: Option<FailureCause> = Some(FailureCause::Other(FailureClass::Transient));
 
-/// The first attempt of every item, with this end. What was recorded.
+/// Runs the first attempt of every item to this end and returns the records.
 fn attempts(job: &mut Job, items: u32, failure: Option<FailureCause>) -> Result<Vec<Record>, Failure> {
     let mut records = Vec::new();
     for item in 0..items {
@@ -79,7 +79,7 @@ fn attempts(job: &mut Job, items: u32, failure: Option<FailureCause>) -> Result<
     Ok(records)
 }
 
-/// The number of the start that was recorded last.
+/// The id of the last recorded start.
 fn first(records: &[Record]) -> Result<StartId, Failure> {
     let started = records.iter().rev().find_map(|record| match &record.event {
         Event::Item(ItemEvent::AttemptStarted(started)) => Some(started.start),
@@ -110,10 +110,10 @@ pub(crate) fn task_of(rounds: u32) -> Result<(), Failure> {
 
 /// The records of one attempt.
 fn records_of(failure: Option<FailureCause>) -> Result<Vec<Record>, Failure> {
-    // One more, so that the job does not end.
+    // One more item, so that the job does not end.
     let mut job = job(3)?;
     let records = attempts(&mut job, 2, failure)?;
-    // The first of its kind may have to say more.
+    // The records of the first attempt may have more content.
     let second =
         records.iter().rposition(|record| matches!(record.event, Event::Item(ItemEvent::AttemptStarted(_))));
     Ok(records.get(second.unwrap_or_default()..).unwrap_or_default().to_vec())

@@ -1,18 +1,14 @@
-//! What is counted.
+//! The operations whose instructions are counted.
 
 use crate::{Failure, attempts, policy};
 
-/// Something whose instructions are counted.
 pub(crate) struct Case {
-    /// What it is called.
     pub(crate) name: &'static str,
-    /// How often it is done the first time.
+    /// The rounds of the first run; the second run has twice as many.
     pub(crate) rounds: u32,
-    /// Does it so often.
     pub(crate) run: fn(u32) -> Result<(), Failure>,
 }
 
-/// All of them.
 pub(crate) const CASES: [Case; 9] = [
     Case { name: "a delay with jitter", rounds: 10_000, run: policy::delay },
     Case { name: "a verdict with every limit", rounds: 10_000, run: policy::verdict },
@@ -34,7 +30,6 @@ pub(crate) const CASES: [Case; 9] = [
 ];
 
 impl Case {
-    /// The one of this name.
     pub(crate) fn named(name: &str) -> Option<&'static Self> {
         CASES.iter().find(|case| case.name == name)
     }

@@ -1,4 +1,4 @@
-//! Counting, by valgrind.
+//! Counts instructions with valgrind.
 
 use std::process::{Command, Stdio};
 
@@ -6,7 +6,7 @@ use crate::Failure;
 use crate::case::{CASES, Case};
 use crate::figures::Figures;
 
-/// What every case costs, in instructions for one round.
+/// The instructions of every case, for one round.
 pub(crate) fn all() -> Result<Figures, Failure> {
     let mut figures = Figures::default();
     for case in &CASES {
@@ -15,7 +15,6 @@ pub(crate) fn all() -> Result<Figures, Failure> {
     Ok(figures)
 }
 
-/// What a round costs.
 fn round(case: &Case) -> Result<u64, Failure> {
     let once = instructions(case, case.rounds)?;
     let twice = instructions(case, case.rounds.saturating_mul(2))?;
@@ -29,12 +28,12 @@ fn instructions(case: &Case, rounds: u32) -> Result<u64, Failure> {
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(std::env::current_exe()?)
         .args(["run", case.name, &rounds.to_string()])
-        // What the allocator does must not depend on whoever calls.
+        // The allocator must not depend on the environment.
         .env_clear()
         .stdin(Stdio::null());
     let output = valgrind
         .output()
-        .map_err(|error| format!("valgrind cannot be run: {error}; install the package `valgrind`"))?;
+        .map_err(|error| format!("cannot run valgrind: {error}; install the package `valgrind`"))?;
     let said = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         return Err(format!("`{}` failed under valgrind:\n{said}", case.name).into());
@@ -43,5 +42,5 @@ fn instructions(case: &Case, rounds: u32) -> Result<u64, Failure> {
         let (_, number) = line.split_once("Collected :")?;
         number.trim().parse().ok()
     });
-    found.ok_or_else(|| format!("valgrind said nothing that can be read:\n{said}").into())
+    found.ok_or_else(|| format!("valgrind printed no count:\n{said}").into())
 }

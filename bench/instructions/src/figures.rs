@@ -1,22 +1,21 @@
-//! Figures on record, and how those of today differ.
+//! Recorded figures, and their comparison with new ones.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
 use crate::Failure;
 
-/// By how many hundredths a case may cost more before that is an error. Counting is exact, but another
+/// The percentage by which a case may exceed its recorded figure. Counting is exact, but another
 /// machine has other versions of what a program copies memory with.
 const TOLERANCE: u64 = 5;
 
-/// Instructions for one round, by what is done in it.
+/// The instructions for one round, by the name of the case.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Figures {
     instructions: BTreeMap<String, u64>,
 }
 
-/// What is to be said about a comparison.
-pub(crate) struct Told {
+pub(crate) struct FiguresComparison {
     pub(crate) text: String,
     pub(crate) is_worse: bool,
 }
@@ -42,29 +41,29 @@ impl Figures {
         Ok(figures)
     }
 
-    /// How the figures of today differ from these.
-    pub(crate) fn compare(&self, now: &Self) -> Told {
-        let mut told = Told { text: String::new(), is_worse: false };
+    /// Compares new figures with these recorded ones.
+    pub(crate) fn compare(&self, now: &Self) -> FiguresComparison {
+        let mut comparison = FiguresComparison { text: String::new(), is_worse: false };
         for (name, after) in &now.instructions {
             let before = self.instructions.get(name).copied();
             let verdict = match before {
-                None => "not on record",
+                None => "not recorded",
                 Some(before) if is_more(*after, before) => "MORE",
-                Some(before) if is_more(before, *after) => "less: worth writing down",
-                Some(_) => "the same",
+                Some(before) if is_more(before, *after) => "less; record it with `bless`",
+                Some(_) => "unchanged",
             };
-            told.is_worse |= matches!(verdict, "MORE" | "not on record");
+            comparison.is_worse |= matches!(verdict, "MORE" | "not recorded");
             let before = before.map_or_else(|| "-".to_owned(), |before| before.to_string());
             // Writing to memory cannot fail.
-            let _ = writeln!(told.text, "{before:>8} {after:>8}  {name}: {verdict}");
+            let _ = writeln!(comparison.text, "{before:>8} {after:>8}  {name}: {verdict}");
         }
         for name in self.instructions.keys() {
             if !now.instructions.contains_key(name) {
-                told.is_worse = true;
-                let _ = writeln!(told.text, "{name}: on record, and counted no more");
+                comparison.is_worse = true;
+                let _ = writeln!(comparison.text, "{name}: recorded, but no longer counted");
             }
         }
-        told
+        comparison
     }
 }
 
@@ -96,23 +95,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_figures_are_read_back() {
         let figures = figures(&[("a delay", 12), ("a verdict", 345)]);
         assert_eq!(Figures::parse(&figures.to_string()).unwrap(), figures);
         assert_eq!(Figures::parse("many a delay").unwrap_err(), "many a delay");
     }
 
     #[test]
-    fn only_what_is_clearly_more_is_worse() {
+    fn only_a_clear_increase_is_worse() {
         let before = figures(&[("a", 1000)]);
         for (after, worse) in [(1050, false), (1051, true), (900, false)] {
-            let told = before.compare(&figures(&[("a", after)]));
-            assert_eq!(told.is_worse, worse, "{after}: {}", told.text);
+            let comparison = before.compare(&figures(&[("a", after)]));
+            assert_eq!(comparison.is_worse, worse, "{after}: {}", comparison.text);
         }
     }
 
     #[test]
-    fn a_case_on_one_side_only_is_told() {
+    fn a_case_on_one_side_only_is_worse() {
         let (one, two) = (figures(&[("a", 1)]), figures(&[("a", 1), ("b", 1)]));
         assert!(one.compare(&two).is_worse);
         assert!(two.compare(&one).is_worse);

@@ -1,11 +1,11 @@
-//! How many instructions the parts cost that every attempt pays for, compared with committed figures.
+//! Counts the instructions of the operations that every attempt needs, and compares them with recorded figures.
 //!
-//! A clock on a shared machine says something else every time; valgrind counts the same instructions
-//! for the same program. Each case is run twice under it, once with twice as many rounds: the
-//! difference is what the rounds cost, and start-up is not among it.
+//! Times on a shared machine vary, but valgrind counts the same instructions for the same program. It runs each
+//! case twice, the second time with twice as many rounds; the difference is the cost of the rounds without
+//! start-up.
 //!
-//! `compare` fails if a case costs clearly more than the committed figure, `bless` writes the figures of
-//! today, `run CASE ROUNDS` is what valgrind is given.
+//! `compare` fails if a case costs clearly more than its recorded figure, `bless` records new figures, and
+//! `run CASE ROUNDS` is the command that valgrind runs.
 
 mod attempts;
 mod case;
@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use case::Case;
 use figures::Figures;
 
-/// What went wrong, to be read by people.
+/// An error for people.
 type Failure = Box<dyn std::error::Error>;
 
 const USAGE: &str = "usage: undaunted-bench-instructions compare|bless FIGURES, or run CASE ROUNDS";
@@ -44,11 +44,11 @@ fn main() -> ExitCode {
 fn compare(path: &str) -> Result<ExitCode, Failure> {
     let before = Figures::read(path)?;
     let now = count::all()?;
-    let told = before.compare(&now);
-    print!("{}", told.text);
-    if told.is_worse {
+    let comparison = before.compare(&now);
+    print!("{}", comparison.text);
+    if comparison.is_worse {
         eprintln!(
-            "error: something costs more than {path} says; mend it, or if it is worth it, write the figures of today:\n  \
+            "error: some operations cost more than recorded in {path}; make them cheaper, or record the new figures:\n  \
              cargo run --release --manifest-path bench/Cargo.toml -p undaunted-bench-instructions -- bless {path}"
         );
         return Ok(ExitCode::FAILURE);
@@ -64,7 +64,7 @@ fn bless(path: &str) -> Result<ExitCode, Failure> {
 }
 
 fn run(name: &str, rounds: &str) -> Result<ExitCode, Failure> {
-    let case = Case::named(name).ok_or_else(|| format!("there is no case `{name}`"))?;
+    let case = Case::named(name).ok_or_else(|| format!("unknown case `{name}`"))?;
     (case.run)(rounds.parse()?)?;
     Ok(ExitCode::SUCCESS)
 }

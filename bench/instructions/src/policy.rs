@@ -25,7 +25,7 @@ pub(crate) fn delay(rounds: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One verdict that every check has to let pass.
+/// One verdict on a failure that passes every check.
 pub(crate) fn verdict(rounds: u32) -> Result<(), Failure> {
     let (policy, state) = (policy()?, state());
     let failed = Failed::new(FailureCause::Status(503)).retry_after(Some(Duration::from_secs(2)));

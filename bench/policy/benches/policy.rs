@@ -1,7 +1,6 @@
 //! The contestants under criterion: `cargo bench -p undaunted-bench-policy`.
 //!
-//! What each of them times, and what is left out for whom, is said where it is defined, in the
-//! library; the table that is kept is made by the program of the same package.
+//! The library of this package defines the contestants; its program generates the committed table.
 
 use criterion::Criterion;
 

@@ -1,54 +1,54 @@
-//! What takes part in a measurement, and the loop that is timed.
+//! The contestants of a measurement, and the loops that are timed.
 
 use std::hint::black_box;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// Contestants that do the same thing.
+/// Contestants that do the same work.
 #[derive(Debug)]
 pub struct Group {
-    /// One word, and a second where a thing is measured in two ways.
+    /// The name of the group in the report.
     pub name: &'static str,
-    /// What one figure is the cost of.
+    /// The work whose cost is one figure.
     pub about: &'static str,
-    /// What ours should cost.
+    /// The target for Undaunted.
     pub target: Option<Target>,
-    /// Who does not take part, and why.
+    /// The peers that are left out, and why.
     pub left_out: &'static str,
-    /// Who takes part.
+    /// All contestants, in the order of the report.
     pub contestants: Vec<Contestant>,
 }
 
-/// What the contestants with [`Role::Ours`] should cost.
+/// The target for contestants with [`Role::Ours`].
 #[derive(Clone, Copy, Debug)]
 pub enum Target {
-    /// At most this part of what the cheapest peer costs.
+    /// At most this multiple of the cheapest peer.
     OfCheapestPeer(f64),
     /// Less than this many nanoseconds.
     Nanoseconds(f64),
 }
 
-/// On whose side a contestant is.
+/// What a contestant is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The crate under test; the target is about this.
+    /// The crate under test, to which the target applies.
     Ours,
-    /// The crate under test, in a way the target says nothing about.
+    /// The crate under test in a form without a target.
     Variant,
-    /// Somebody else's crate.
+    /// Another crate.
     Peer,
-    /// The thing itself with nothing around it.
+    /// The work itself, without a wrapper.
     Bare,
 }
 
-/// One thing that is timed.
+/// One contestant: its name, and the loop that is timed.
 pub struct Contestant {
-    /// Whose it is, and in which form.
+    /// The crate and, if there are several, the form.
     pub name: &'static str,
-    /// What exactly is timed.
+    /// The exact operation that is timed.
     pub about: &'static str,
-    /// On whose side it is.
+    /// Whether it is Undaunted, a peer or a baseline.
     pub role: Role,
     time: Box<dyn FnMut(u64) -> Duration>,
 }
@@ -63,7 +63,7 @@ impl std::fmt::Debug for Contestant {
 }
 
 impl Contestant {
-    /// `time` does the thing so often and says how long that took; what it prepares is not counted.
+    /// `time` runs the operation this many times and returns how long that took, without its preparation.
     pub(crate) fn new(
         role: Role,
         name: &'static str,
@@ -73,25 +73,25 @@ impl Contestant {
         Self { name, about, role, time: Box::new(time) }
     }
 
-    /// How long it takes to do it so often.
+    /// Runs the operation this many times and returns how long that took.
     pub fn time(&mut self, iterations: u64) -> Duration {
         (self.time)(iterations)
     }
 }
 
-/// Times a thing that is done at once.
+/// Times a synchronous operation.
 #[inline]
 pub(crate) fn repeat<T>(iterations: u64, mut once: impl FnMut() -> T) -> Duration {
     let start = Instant::now();
     for _ in 0..iterations {
-        // By reference: a large result is not copied a second time for being looked at.
+        // By reference, so that a large result is not copied a second time.
         black_box(&once());
     }
     start.elapsed()
 }
 
-/// Times a thing that is awaited. All calls are awaited by one future, as those of a service are;
-/// starting an executor for each would cost more than what is measured.
+/// Times an async operation. One future awaits all calls, as in a service; starting an executor for each call
+/// would cost more than the call.
 #[inline]
 pub(crate) fn repeat_awaiting<F: Future>(iterations: u64, mut once: impl FnMut() -> F) -> Duration {
     drive(async {
@@ -103,7 +103,7 @@ pub(crate) fn repeat_awaiting<F: Future>(iterations: u64, mut once: impl FnMut()
     })
 }
 
-/// The least of all executors: nothing that is measured here ever has to wait.
+/// A minimal executor: no measured future ever has to wait.
 pub(crate) fn drive<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());

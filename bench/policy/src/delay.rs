@@ -1,10 +1,9 @@
 //! One delay with jitter: exponential with base 2 from 100 ms, capped at 30 s.
 //!
-//! Ours is a function of the retry number and is asked for retry 5, as everybody is. The peers are
-//! iterators, which are made beforehand; what is timed is one `next()`. An iterator moves on, so it
-//! is held where each step costs what the step to retry 5 costs. Left to itself it soon stands at
-//! its cap for good, where most save a multiplication: that is a group of its own. tower has a
-//! backoff too, but it gives a timer instead of a delay and is left out.
+//! All contestants compute the delay of retry 5. Undaunted's is a function of the retry number. The peers are
+//! iterators, which are created beforehand; one `next()` is timed. An iterator advances, so it is configured to
+//! stay where each step costs as much as the step to retry 5. Otherwise it soon reaches its cap, where most save
+//! a multiplication: that is a separate group. tower's backoff returns a timer instead of a delay and is left out.
 
 use std::hint::black_box;
 use std::num::NonZeroU32;
@@ -19,7 +18,7 @@ use crate::contestant::{Contestant, Group, Role, Target, repeat};
 
 pub(crate) const FIRST: Duration = Duration::from_millis(100);
 pub(crate) const CAP: Duration = Duration::from_secs(30);
-/// What comes before retry 5.
+/// The delay before retry 5.
 const FIFTH: Duration = Duration::from_millis(1600);
 const RETRY: NonZeroU32 = NonZeroU32::new(5).unwrap();
 
@@ -35,7 +34,7 @@ pub(crate) fn group() -> Result<Group, PolicyError> {
         name: "delay",
         about: "one delay with jitter: exponential with base 2 from 100 ms, capped at 30 s, at retry 5",
         target: Some(Target::OfCheapestPeer(0.5)),
-        left_out: "tower's backoff gives a timer instead of a delay",
+        left_out: "tower's backoff returns a timer instead of a delay",
         contestants,
     })
 }
@@ -59,9 +58,9 @@ pub(crate) fn capped() -> Result<Group, PolicyError> {
     contestants.extend(capped_peers());
     Ok(Group {
         name: "delay, at the cap",
-        about: "the same at retry 50, past the cap of 30 s, where an iterator stands for good and most save a multiplication; no target is about this",
+        about: "the same at retry 50, past the cap of 30 s, where most iterators save a multiplication; it has no target",
         target: None,
-        left_out: "tower's backoff gives a timer instead of a delay",
+        left_out: "tower's backoff returns a timer instead of a delay",
         contestants,
     })
 }
@@ -75,8 +74,8 @@ fn pace(base: f64, mode: JitterMode) -> Result<DelayPolicy, PolicyError> {
     Ok(config.build()?.terms().delay_policy().clone())
 }
 
-/// What `DelayPolicy::delay` is asked. Looked at through one opaque reference, as the peers' iterators
-/// are: nothing in it can be known in advance.
+/// The arguments of `DelayPolicy::delay`, behind one opaque reference like the peers' iterators, so that the
+/// compiler knows nothing of them.
 struct Question {
     pace: DelayPolicy,
     retry: NonZeroU32,
@@ -119,7 +118,7 @@ fn variants() -> Result<[Contestant; 3], PolicyError> {
         Contestant::new(
             Role::Variant,
             "undaunted, from the seed",
-            "full jitter, and seed, item, command and round hashed as well, which is otherwise done once a round",
+            "full jitter, including the hash of seed, item, command and round, which is otherwise computed once per round",
             move |n| {
                 let places = (Seed(7), 41, 2, 1);
                 repeat(n, || {
@@ -131,10 +130,10 @@ fn variants() -> Result<[Contestant; 3], PolicyError> {
         ),
         Contestant::new(
             Role::Variant,
-            "undaunted, one after the other",
-            "full jitter, and each call waits for the result of the one before, as generators with a state make their callers do",
+            "undaunted, dependent calls",
+            "full jitter, where each call depends on the result of the one before, as with a stateful generator",
             move |n| {
-                // Opaque, so that nobody can know that the result before changes nothing.
+                // Opaque, so that the compiler does not know that the previous result changes nothing.
                 let (nothing, draws) = (black_box(0), black_box(draws()));
                 let mut before = 0;
                 repeat(n, || {
@@ -148,7 +147,7 @@ fn variants() -> Result<[Contestant; 3], PolicyError> {
         Contestant::new(
             Role::Variant,
             "undaunted, base 1.5",
-            "full jitter on a base that needs a power function, where the peers multiply by what they had before",
+            "full jitter with a base that needs a power function, where the peers multiply their previous value",
             asked(pace(1.5, JitterMode::Full)?, RETRY),
         ),
     ])
@@ -165,7 +164,7 @@ fn backon() -> Contestant {
     Contestant::new(
         Role::Peer,
         "backon",
-        "`ExponentialBackoff::next`; a factor of 1 holds it at 1.6 s, multiplication included",
+        "`ExponentialBackoff::next`; a factor of 1 keeps it at 1.6 s, including the multiplication",
         |n| running(n, BACKON.with_factor(1.0).with_min_delay(FIFTH).build()),
     )
 }
@@ -174,7 +173,7 @@ fn tokio_retry() -> Contestant {
     Contestant::new(
         Role::Peer,
         "tokio-retry",
-        "`ExponentialBackoff::next` and `jitter`; a base of 1 holds it at 1.6 s, multiplications included",
+        "`ExponentialBackoff::next` and `jitter`; a base of 1 keeps it at 1.6 s, including the multiplications",
         |n| {
             let delays = strategy::ExponentialBackoff::from_millis(1).factor(1600);
             running(n, delays.max_delay(CAP).map(strategy::jitter))
@@ -187,7 +186,7 @@ fn exponential_backoff() -> Contestant {
     Contestant::new(
         Role::Peer,
         "exponential-backoff",
-        "`IntoIter::next` on a copy that stands before retry 5; copying repeats its draw, which flatters it",
+        "`IntoIter::next` on a copy positioned before retry 5; copying repeats its draw, which makes it look faster",
         move |n| {
             let mut delays = backoff.iter();
             let _ = delays.nth(3);
@@ -196,14 +195,14 @@ fn exponential_backoff() -> Contestant {
     )
 }
 
-/// It refuses to start below 1 s, from where retry 5 is 16 s.
+/// failsafe's minimum initial delay is 1 s, so retry 5 has a delay of 16 s.
 fn failsafe() -> [Contestant; 2] {
     const FIFTH: Duration = Duration::from_secs(16);
     [
         Contestant::new(
             Role::Peer,
             "failsafe, full jitter",
-            "`FullJittered::next` at 16 s, which is retry 5 from 1 s (it refuses less), in whole seconds",
+            "`FullJittered::next` at 16 s, which is retry 5 from 1 s (its minimum), in whole seconds",
             |n| running(n, full_jittered(FIFTH, FIFTH)),
         ),
         Contestant::new(Role::Peer, "failsafe, equal jitter", "the same for `EqualJittered`", |n| {
@@ -228,7 +227,7 @@ fn capped_peers() -> [Contestant; 5] {
         Contestant::new(
             Role::Peer,
             "failsafe, full jitter",
-            "`FullJittered::next`, in whole seconds; of its random numbers it rejects 3 % here, and nearly half at 16 s",
+            "`FullJittered::next`, in whole seconds; it rejects 3 % of its random numbers here, and nearly half at 16 s",
             |n| running(n, full_jittered(CAP, CAP)),
         ),
         Contestant::new(Role::Peer, "failsafe, equal jitter", "the same for `EqualJittered`", |n| {

@@ -1,7 +1,7 @@
-//! The contestants: what is timed, of ours and of the peers, each defined once.
+//! The contestants, of Undaunted and of the peers, each defined once.
 //!
-//! The criterion benchmark and the seven rounds of the program time these same loops, so that the
-//! two can only differ in statistics. Nothing here prints, judges or asserts.
+//! The criterion benchmark and the program with its seven rounds time the same loops, so that they differ only
+//! in their statistics. This crate prints nothing and checks no target.
 
 mod contestant;
 mod delay;

@@ -1,14 +1,14 @@
-//! What the figures were measured on. Says nothing that tells one machine of a kind from another.
+//! The machine on which the figures were measured, without anything that identifies it.
 
 use std::fs;
 use std::process::Command;
 use std::thread;
 
-/// The versions that took part are those of the lock file.
+/// The measured versions are those of the lock file.
 const LOCK: &str = include_str!("../../Cargo.lock");
 const PEERS: [&str; 6] = ["backon", "tokio-retry", "exponential-backoff", "tower", "failsafe", "criterion"];
 
-/// A machine and what runs on it.
+/// The machine, the compiler and the versions of the peers.
 pub(crate) struct Machine {
     pub(crate) processor: String,
     pub(crate) cores: usize,
@@ -31,7 +31,7 @@ impl Machine {
     }
 }
 
-/// How many programs wanted the processor in the last minute.
+/// The load average of the last minute.
 pub(crate) fn load() -> String {
     let loads = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     loads.split(' ').next().unwrap_or("unknown").to_owned()
@@ -52,7 +52,7 @@ fn processor() -> Option<String> {
 
 fn system() -> Option<String> {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
-    // What follows the number names a build, which says nothing about speed.
+    // The suffix names a build, which does not matter for speed.
     let number = release.trim().split('-').next()?;
     Some(format!("Linux {number}, {}", std::env::consts::ARCH))
 }

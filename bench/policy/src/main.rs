@@ -1,11 +1,11 @@
-//! Seven alternating rounds over all contestants, printed as a document.
+//! Measures all contestants in seven alternating rounds and prints a document.
 //!
 //! ```text
 //! cargo run --release -p undaunted-bench-policy > POLICY.md
 //! ```
 //!
-//! RetryUsage goes to stderr, the document to stdout. The exit code is 0 whatever the figures are:
-//! this measures, it does not judge; a target that was missed is printed as missed.
+//! Progress goes to stderr, the document to stdout. A missed target is printed as missed and is no error: the
+//! exit code is 0 whatever the figures are.
 
 mod machine;
 mod report;

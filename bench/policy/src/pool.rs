@@ -1,9 +1,9 @@
-//! Asking a budget that many calls share for one retry, and taking it.
+//! Taking one retry from a budget that many calls share.
 //!
-//! Ours is a pool that an operator tops up; tower's refills itself with every request that is
-//! deposited and forgets it after its time. So there are two groups: taking alone, and taking
-//! together with what puts one retry back. Every budget is large enough to grant each request: a
-//! refusal would be cheaper. The other peers have no budget.
+//! An operator tops up Undaunted's pool; tower's budget is refilled by every deposited request, which expires
+//! after some time. So there are two groups: taking a retry alone, and taking together with refilling. Every
+//! budget is large enough to grant each request, because a refusal would be cheaper. The other peers have no
+//! budget.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -19,9 +19,9 @@ const LARGE: PoolLimits = PoolLimits { total: u32::MAX, per_item: u32::MAX };
 pub(crate) fn check() -> Group {
     Group {
         name: "pool, check",
-        about: "taking one retry from a shared budget that has some left",
+        about: "taking one retry from a shared budget that is not used up",
         target: Some(Target::OfCheapestPeer(0.5)),
-        left_out: "the other peers have no budget that calls share",
+        left_out: "the other peers have no shared budget",
         contestants: vec![
             Contestant::new(Role::Ours, "undaunted", "`SharedPool::charge`", |n| {
                 let pool = SharedPool::with(LARGE);
@@ -30,7 +30,7 @@ pub(crate) fn check() -> Group {
             Contestant::new(
                 Role::Variant,
                 "undaunted, one owner",
-                "`Pool::charge`, the same count without atomics",
+                "`Pool::charge`, the same count without atomic operations",
                 |n| {
                     let mut pool = Pool::new(LARGE);
                     let mut taken = 0;
@@ -50,7 +50,7 @@ pub(crate) fn refill() -> Group {
         name: "pool, refill and check",
         about: "putting one retry into a shared budget and taking one",
         target: Some(Target::OfCheapestPeer(0.5)),
-        left_out: "the other peers have no budget that calls share",
+        left_out: "the other peers have no shared budget",
         contestants: vec![
             Contestant::new(Role::Ours, "undaunted", "`SharedPool::top_up` and `SharedPool::charge`", |n| {
                 let pool = SharedPool::new(1_000, u32::MAX);
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_budget_grants_what_it_is_asked_for() {
+    fn every_budget_grants_each_request() {
         let pool = SharedPool::with(LARGE);
         let budget = tower_budget();
         for _ in 0..1_000_000 {

@@ -1,4 +1,4 @@
-//! The document that is kept: targets first, then every figure with its raw rounds.
+//! The document: targets first, then every figure with its raw rounds.
 
 use std::fmt::{self, Write};
 
@@ -21,22 +21,22 @@ pub(crate) fn document(machine: &Machine, groups: &[Measured]) -> Result<String,
 const NOTES: &str = "\
 ## Notes
 
-- The delays are compared where all do the same: at retry 5. At the cap most peers save a step, and
-  failsafe draws from 31 whole seconds, which suits its generator; the ratio to it is in that table.
-- Ours has no generator whose state one call leaves to the next, so calls that do not wait for each
-  other overlap in the processor. \"One after the other\" is what a delay costs when they cannot.
-- A call that succeeds pays for what is asked before it starts: nothing by default, a clock for a
-  deadline, a lock for a breaker. failsafe *is* a breaker; ours with one is the row to hold against it.
-- A verdict that has to read text costs as much as reading it: every word of `retry_on` is looked for
-  in all of it, and an HTTP status or a timeout spares that.
-- A schedule is a verdict for each retry, budget and deadline included; the peers only give delays.
+- The delays are compared at retry 5, where all contestants do the same work. At the cap most peers save a step,
+  and failsafe draws from 31 whole seconds, which suits its generator; that table has the ratio to it.
+- Undaunted has no generator whose state one call leaves to the next, so independent calls overlap in the
+  processor. \"Dependent calls\" is the cost of a delay when they cannot.
+- A successful call pays for what is checked before it starts: nothing by default, a clock for a deadline, a
+  lock for a breaker. failsafe *is* a breaker; compare it with the row of Undaunted with a breaker.
+- A verdict that has to search text costs as much as the search: every word of `retry_on` is searched for in the
+  whole text. An HTTP status or a timeout needs no search.
+- A schedule is a verdict for each retry, including budget and deadline; the peers return only delays.
 ";
 
 fn opening(out: &mut String, machine: &Machine) -> fmt::Result {
     writeln!(
         out,
-        "# What `undaunted-policy` costs, beside its peers\n\n\
-         Made by a program; do not edit. In `bench/`, on a machine with nothing else to do:\n\n\
+        "# The cost of `undaunted-policy` and its peers\n\n\
+         Generated; do not edit. Run in `bench/`, on an otherwise idle machine:\n\n\
          ```sh\n\
          cargo run --release --locked -p undaunted-bench-policy > POLICY.md\n\
          cargo bench --locked -p undaunted-bench-policy   # the same contestants under criterion\n\
@@ -51,12 +51,10 @@ fn opening(out: &mut String, machine: &Machine) -> fmt::Result {
     )?;
     writeln!(
         out,
-        "Nanoseconds for doing the thing once. {ROUNDS} rounds; in each, every contestant of a group \
-         has its turn, in one order and in the next round in the other. The figure of a round is the \
-         fastest of {BATCHES} batches of about {} ms; what is compared is the median of the rounds. \
-         Iterations follow each other without a pause, in one thread, with everything in cache: these \
-         are lower bounds, for everybody. Differences of a few tenths of a nanosecond say more about \
-         where the linker put a loop than about the crates.\n",
+        "Nanoseconds per operation, over {ROUNDS} rounds. In each round every contestant of a group runs once, and the order is \
+         reversed from round to round. The figure of a round is the fastest of {BATCHES} batches of about {} ms, and medians of \
+         the rounds are compared. Iterations run back to back in one thread with warm caches, so all figures are lower bounds. \
+         Differences of a few tenths of a nanosecond say more about code placement by the linker than about the crates.\n",
         BATCH.as_millis()
     )
 }
@@ -90,7 +88,7 @@ fn figures(out: &mut String, group: &Measured) -> fmt::Result {
     let cheapest = group.cheapest_peer();
     writeln!(out, "## {}\n\nOne figure: {}.\n", group.name, group.about)?;
     let numbers: Vec<String> = (1..=ROUNDS).map(|round| format!("round {round}")).collect();
-    writeln!(out, "| contestant | median | of the cheapest peer | {} |", numbers.join(" | "))?;
+    writeln!(out, "| contestant | median | relative to the cheapest peer | {} |", numbers.join(" | "))?;
     writeln!(out, "|---|--:|--:|{}", "--:|".repeat(ROUNDS))?;
     for row in &group.rows {
         let ratio = cheapest.map_or("–".to_owned(), |best| format!("{:.2} ×", row.median() / best));

@@ -1,7 +1,7 @@
 //! Timing a group in rounds.
 //!
-//! The figure of a round is its fastest batch: nothing makes a batch faster than the work in it takes, while a neighbour who
-//! takes the processor away, or shares its core, makes it as slow as you like.
+//! The figure of a round is its fastest batch: nothing makes a batch faster than its work, while other programs
+//! on the machine can slow it down without limit.
 
 use std::time::Duration;
 
@@ -13,7 +13,6 @@ pub(crate) const BATCHES: usize = 36;
 pub(crate) const BATCH: Duration = Duration::from_millis(2);
 const WARM_UP: Duration = Duration::from_millis(50);
 
-/// A group and its figures.
 pub(crate) struct Measured {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
@@ -37,7 +36,7 @@ impl Row {
 }
 
 impl Measured {
-    /// What the cheapest peer costs, if there is one.
+    /// The cost of the cheapest peer, if there is one.
     pub(crate) fn cheapest_peer(&self) -> Option<f64> {
         let peers = self.rows.iter().filter(|row| row.role == Role::Peer);
         peers.map(Row::median).min_by(f64::total_cmp)
@@ -47,7 +46,7 @@ impl Measured {
 pub(crate) fn measure(group: Group) -> Measured {
     let mut turns: Vec<Turn> = group.contestants.into_iter().map(Turn::warmed_up).collect();
     let measured = alternate(ROUNDS, turns.len(), |_, who| {
-        let turn = turns.get_mut(who).ok_or("nobody")?;
+        let turn = turns.get_mut(who).ok_or("no such contestant")?;
         Ok::<f64, &str>(turn.take())
     });
     let rows = turns.into_iter().zip(measured).map(|(turn, rounds)| Row {
@@ -67,12 +66,12 @@ pub(crate) fn measure(group: Group) -> Measured {
 
 struct Turn {
     contestant: Contestant,
-    /// How many iterations a batch has.
+    /// The iterations of a batch.
     iterations: u64,
 }
 
 impl Turn {
-    /// Finds out how many iterations fill a batch, and leaves caches and branches warm.
+    /// Determines how many iterations fill a batch, and warms caches and branch predictors.
     fn warmed_up(mut contestant: Contestant) -> Self {
         let mut iterations = 1_u64;
         while contestant.time(iterations) < WARM_UP {

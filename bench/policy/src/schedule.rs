@@ -1,7 +1,7 @@
 //! The first 100 delays of a policy, in order.
 //!
-//! What a simulation or a preview asks for. Making the iterator is part of it, for everybody. Ours
-//! gives a whole verdict for each retry, with the sum so far; the peers give delays.
+//! A simulation or a preview needs them. The creation of the iterator is included for all contestants.
+//! Undaunted's returns a verdict for each retry, with the sum so far; the peers return delays.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -25,9 +25,9 @@ pub(crate) fn group() -> Result<Group, PolicyError> {
     let backoff = exponential_backoff::Backoff::new(u32::MAX, FIRST, CAP);
     Ok(Group {
         name: "schedule",
-        about: "the first 100 delays with jitter, iterator made included",
+        about: "the first 100 delays with jitter, including the creation of the iterator",
         target: None,
-        left_out: "tower's backoff gives timers instead of delays",
+        left_out: "tower's backoff returns timers instead of delays",
         contestants: vec![
             Contestant::new(Role::Variant, "undaunted", "`Schedule`: a verdict for each retry", move |n| {
                 repeat(n, || all(Schedule::new(black_box(&policy), draws())))

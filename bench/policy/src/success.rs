@@ -1,10 +1,9 @@
-//! Wrapping a call that succeeds: what everybody pays all the time for what seldom happens.
+//! Wrapping a call that succeeds: the cost of retrying for calls that need no retry.
 //!
-//! The call is the same for all: a function that is not inlined and whose result nobody can know in
-//! advance. Whatever a library lets one make once is made once; what it needs for every call, such
-//! as backon's and tokio-retry's iterators, is made for every call. failsafe is a breaker and does
-//! not retry; ours with a breaker stands beside it. exponential-backoff wraps nothing, and
-//! tokio-retry and tower wrap no call that blocks.
+//! The call is the same for all contestants: a function that is not inlined and whose result the compiler cannot
+//! predict. What a library creates once is created once; what it needs for every call, such as backon's and
+//! tokio-retry's iterators, is created for every call. failsafe is a breaker and does not retry; compare it with
+//! Undaunted with a breaker. exponential-backoff wraps nothing, and tokio-retry and tower wrap only async calls.
 
 use std::future::{Ready, poll_fn, ready};
 use std::hint::black_box;
@@ -33,7 +32,7 @@ const BACKON: ExponentialBuilder = ExponentialBuilder::new()
     .with_max_delay(CAP)
     .with_max_times(RETRIES as usize);
 
-/// The call that blocks.
+/// The blocking call.
 #[inline(never)]
 fn answer_now(question: u64) -> io::Result<u64> {
     match black_box(question) {
@@ -42,8 +41,8 @@ fn answer_now(question: u64) -> io::Result<u64> {
     }
 }
 
-/// The async call. It never has to wait, but nobody can know: otherwise the compiler would take the
-/// futures around it apart, which it cannot do with any call worth retrying.
+/// The async call. It never has to wait, but the compiler does not know that: otherwise it would optimise the
+/// futures around the call away, as it cannot for a real call.
 async fn answer(question: u64) -> io::Result<u64> {
     poll_fn(|_| match black_box(question) {
         u64::MAX => Poll::Pending,
@@ -60,7 +59,7 @@ fn config() -> RetryConfig {
         .jitter(JitterMode::Full)
 }
 
-/// Ours in the forms that are compared: plain, and with each thing that is asked before a start.
+/// Undaunted in the compared forms: plain, and with each check before a start.
 struct Ours {
     plain: Retry,
     pool: Retry,
@@ -137,7 +136,7 @@ impl Ours {
 
 /// Async calls.
 pub(crate) fn waiting() -> Result<Group, PolicyError> {
-    let mut contestants = vec![Contestant::new(Role::Bare, "the call alone", "nothing around it", |n| {
+    let mut contestants = vec![Contestant::new(Role::Bare, "the call alone", "without a wrapper", |n| {
         repeat_awaiting(n, || answer(black_box(7)))
     })];
     contestants.extend(Ours::new()?.awaiting());
@@ -185,23 +184,28 @@ fn peers_awaiting() -> [Contestant; 5] {
         Contestant::new(
             Role::Peer,
             "tower, budget",
-            "`Service::call` of `retry::Retry`, a policy as in tower's manual with its budget",
+            "`Service::call` of `retry::Retry`, the policy of tower's documentation with its budget",
             |n| {
                 let policy = Budgeted(Arc::new(TpsBudget::default()));
                 let mut service = tower::retry::Retry::new(policy, tower::service_fn(answer));
                 repeat_awaiting(n, || black_box(&mut service).call(black_box(7)))
             },
         ),
-        Contestant::new(Role::Peer, "tower, attempts", "the same with a policy that only counts", |n| {
-            let mut service = tower::retry::Retry::new(Counted(RETRIES), tower::service_fn(answer));
-            repeat_awaiting(n, || black_box(&mut service).call(black_box(7)))
-        }),
+        Contestant::new(
+            Role::Peer,
+            "tower, attempts",
+            "the same with a policy that only counts attempts",
+            |n| {
+                let mut service = tower::retry::Retry::new(Counted(RETRIES), tower::service_fn(answer));
+                repeat_awaiting(n, || black_box(&mut service).call(black_box(7)))
+            },
+        ),
     ]
 }
 
-/// Calls that block.
+/// Blocking calls.
 pub(crate) fn blocking() -> Result<Group, PolicyError> {
-    let mut contestants = vec![Contestant::new(Role::Bare, "the call alone", "nothing around it", |n| {
+    let mut contestants = vec![Contestant::new(Role::Bare, "the call alone", "without a wrapper", |n| {
         repeat(n, || answer_now(black_box(7)))
     })];
     contestants.extend(Ours::new()?.blocking());
@@ -240,7 +244,7 @@ pub(crate) fn blocking() -> Result<Group, PolicyError> {
     })
 }
 
-/// The cheapest breaker failsafe has: its default one also keeps a success rate over time.
+/// failsafe's cheapest breaker: its default one also tracks a success rate.
 fn failsafe_breaker() -> failsafe::StateMachine<ConsecutiveFailures<Exponential>, ()> {
     let delays = failsafe::backoff::exponential(Duration::from_secs(1), CAP);
     let failures = failsafe::failure_policy::consecutive_failures(5, delays);

@@ -1,8 +1,8 @@
 //! A verdict with every limit set.
 //!
-//! No peer has such a thing. The failure passes every check, which is the longest way through:
-//! attempts, `Retry-After`, delay budget, deadline and pool all allow the retry, the last of four
-//! rules matches and brings terms of its own, and the delay is jittered.
+//! No peer has a verdict. The failure passes every check, which takes longest: attempts, `Retry-After`, delay
+//! budget, deadline and pool all allow the retry, the last of four rules matches and has its own terms, and the
+//! delay is jittered.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(crate) fn group() -> Result<Group, PolicyError> {
         name: "verdict",
         about: "one verdict with its arithmetic",
         target: Some(Target::Nanoseconds(150.0)),
-        left_out: "no peer decides about a failure without making the call",
+        left_out: "no peer decides on a failure without making the call",
         contestants: vec![
             Contestant::new(
                 Role::Ours,
@@ -39,8 +39,8 @@ pub(crate) fn group() -> Result<Group, PolicyError> {
             ),
             Contestant::new(
                 Role::Variant,
-                "undaunted, text read",
-                "every limit, and an exit code 1 whose 190 bytes of text are searched for all words of `retry_on`; one of the last is at the end",
+                "undaunted, text search",
+                "every limit, and an exit code 1 whose 190 bytes of text are searched for all words of `retry_on`; one of the last words is at the end",
                 time(text, state(), exited()),
             ),
         ],
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_timed_text_is_read_to_its_end() {
+    fn the_timed_text_is_searched_to_its_end() {
         let given = asked(&policy().unwrap(), &state(), &exited());
         assert!(matches!(given.decision, Decision::Retry { .. }), "{given}");
         assert_eq!(given.rule, None);

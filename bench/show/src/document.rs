@@ -1,4 +1,4 @@
-//! The document that is kept.
+//! The document about jobs that wait and jobs that have ended, by size.
 
 use std::fmt::{self, Write};
 
@@ -6,7 +6,7 @@ use crate::looks::{FIRST, GROUPS, Look};
 use crate::measured::{Measured, Medians, megabytes, millis};
 use crate::turn::Turn;
 
-/// What stands above the tables.
+/// The facts for the beginning of the document.
 pub(crate) struct Opening {
     pub(crate) is_quick: bool,
     pub(crate) rounds: usize,
@@ -14,7 +14,6 @@ pub(crate) struct Opening {
     pub(crate) version: String,
 }
 
-/// All of it: jobs that wait and jobs that have ended, by size.
 pub(crate) fn document(
     opening: &Opening,
     waiting: &[Measured],
@@ -37,17 +36,13 @@ fn begin(out: &mut String, opening: &Opening) -> fmt::Result {
     let quick = if *is_quick { " --quick" } else { "" };
     writeln!(
         out,
-        "# Looking at jobs\n
-Made by a program; do not edit. In `bench/`, with the product built and a folder on a real disk:\n
+        "# Inspecting jobs\n
+Generated; do not edit. Run in `bench/`, with the product built and a folder on a physical disk:\n
 ```sh
 cargo run --release --locked -p undaunted-bench-show -- measure{quick} FOLDER > SHOW.md
 ```\n
-{version} on {machine}. Cells are milliseconds / megabytes: the median of the wall-clock time and the greatest peak memory (resident) of
-{rounds} rounds, in each of which every command has its turn, in one order and then in the other. Files are in the page cache. Nothing is asserted
-about time.\n
-Of a hundred items 98 succeed at their first attempt and one at its second; one, but at most 10 000 of a job, is a dead letter after two attempts,
-with one of four kinds of errors that have numbers in them. In a job that has not ended the last ten items wait for their retries, and no
-process owns the job. The store is written by the engine without running anything.",
+{version} on {machine}. Cells are milliseconds / megabytes: the median wall-clock time and the maximum peak resident memory over {rounds} rounds. In each round every command runs once, and the order is reversed from round to round. Files are in the page cache. No figure is checked against a limit.\n
+Of a hundred items, 98 succeed at the first attempt and one at the second. One item of a hundred, but at most 10 000 of a job, is a dead letter after two attempts, with one of four errors that contain numbers. In a job that has not ended, the last ten items wait for their retries, and no process owns the job. The engine writes the store without running any command.",
     )
 }
 
@@ -106,10 +101,10 @@ fn index(out: &mut String, sizes: &[Measured]) -> fmt::Result {
         }
         Err(_) => "failed".to_owned(),
     });
-    row(out, &format!("first of all: `{FIRST}`"), cold)?;
+    row(out, &format!("without an index: `{FIRST}`"), cold)?;
     for (name, of) in [
-        ("the store, bytes an item", (|size| size.journal) as fn(&Measured) -> u64),
-        ("the index, bytes an item", |size| size.index),
+        ("the store, bytes per item", (|size| size.journal) as fn(&Measured) -> u64),
+        ("the index, bytes per item", |size| size.index),
     ] {
         let cells = sizes.iter().map(|size| match of(size) {
             0 => "none".to_owned(),
@@ -134,7 +129,7 @@ fn reader(out: &mut String, sizes: &[Measured]) -> fmt::Result {
     Ok(())
 }
 
-/// Why cells say that something failed.
+/// The reasons for cells with `failed`.
 fn failures(out: &mut String, sizes: &[Measured]) -> fmt::Result {
     for size in sizes {
         let cold = size.cold.as_ref().err();
@@ -148,7 +143,7 @@ fn failures(out: &mut String, sizes: &[Measured]) -> fmt::Result {
     Ok(())
 }
 
-/// With a space between thousands.
+/// A number with a space between thousands.
 fn spaced(number: u32) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -183,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_has_a_row_and_a_failure_is_told() -> Result<(), std::fmt::Error> {
+    fn every_command_has_a_row_and_failures_have_a_reason() -> Result<(), std::fmt::Error> {
         let opening = Opening {
             is_quick: true,
             rounds: 7,
@@ -197,8 +192,8 @@ mod tests {
             "| `ls` | failed |",
             "Failed with 1 000 items: ls: no such store",
             "| `attempts measured`, first line | 2 |",
-            "| the store, bytes an item | 70 |",
-            "| the index, bytes an item | none |",
+            "| the store, bytes per item | 70 |",
+            "| the index, bytes per item | none |",
             "| open | 1.2 |",
         ] {
             assert!(text.lines().any(|it| it == line), "{line}\n{text}");

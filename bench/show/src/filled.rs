@@ -1,7 +1,7 @@
-//! A store with one job, written as a runner writes it, but without running anything.
+//! Writes a store with one job as a runner would, but without running commands.
 //!
-//! Time is virtual: a thousand items are started and ended together, and their retries follow when they
-//! are due. The last thing has happened now.
+//! Time is virtual: a thousand items start and end together, and their retries follow when they are due. The
+//! last event has the current time.
 
 use std::error::Error;
 use std::path::Path;
@@ -19,7 +19,6 @@ use undaunted_store::{AggregateId, Append, Epoch, SqliteStore, Store, Version};
 
 use crate::mix::{Course, Mix, error};
 
-/// The job of every store.
 pub(crate) const JOB: &str = "measured";
 
 const WORKFLOW: &str = "
@@ -35,7 +34,7 @@ map:
 
 /// Items that are started together.
 const TOGETHER: u32 = 1000;
-/// Between the starts of two thousands of items; retries are due before.
+/// The time between the starts of two groups of items; retries are due before.
 const TURN: Duration = Duration::from_secs(10);
 /// Records of one commit.
 const COMMIT: usize = 4000;
@@ -50,7 +49,7 @@ struct Journal {
     batch: Vec<Record>,
 }
 
-/// Writes the store of a job with such items.
+/// Writes the store of a job with these items.
 pub(crate) fn write(folder: &Path, mix: Mix) -> Result<(), Box<dyn Error>> {
     let took = TURN.saturating_mul(mix.items.div_ceil(TOGETHER));
     let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
@@ -106,7 +105,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Starts and ends these items, and those of them again that fail the first time.
+    /// Runs the first attempts of these items, and the retries of those that fail.
     fn turn(&mut self, mix: Mix, items: std::ops::Range<u32>) -> Result<(), Box<dyn Error>> {
         let started = self.now;
         self.attempts(items.clone(), |item| mix.course(item) != Course::Succeeds)?;
@@ -148,7 +147,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The start that follows, if one does.
+    /// Passes an input to the engine and returns the start that it records, if any.
     fn tell(&mut self, input: &Input) -> Result<Option<StartId>, Box<dyn Error>> {
         let records = react(&mut self.job, input, self.now).records;
         let started = records.iter().find_map(|record| match &record.event {

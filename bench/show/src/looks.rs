@@ -1,16 +1,16 @@
 //! The commands that are measured.
 
-/// Commands that one table shows.
+/// The commands of one table.
 pub(crate) struct Group {
     pub(crate) title: &'static str,
     pub(crate) looks: &'static [Look],
 }
 
-/// A command that looks at a job and changes nothing.
+/// A read-only command.
 pub(crate) struct Look {
-    /// As it is typed, without the name of the program.
+    /// The arguments as a user types them.
     pub(crate) typed: &'static str,
-    /// Prints more the more items there are, so that its first line is of interest too.
+    /// Whether the output grows with the items, so that the time of the first line is of interest too.
     pub(crate) streams: bool,
 }
 
@@ -18,7 +18,7 @@ const fn look(typed: &'static str) -> Look {
     Look { typed, streams: false }
 }
 
-/// The command that every store is looked at with first. It makes the index.
+/// The first command on every store, which creates the index.
 pub(crate) const FIRST: &str = "explain measured/item-500";
 
 /// Item 507 is a dead letter.
@@ -49,7 +49,6 @@ pub(crate) const GROUPS: [Group; 4] = [
     Group { title: "Every attempt", looks: &[Look { typed: "attempts measured", streams: true }] },
 ];
 
-/// All commands, group by group.
 pub(crate) fn all() -> impl Iterator<Item = &'static Look> {
     GROUPS.iter().flat_map(|group| group.looks)
 }

@@ -1,12 +1,11 @@
-//! What looking at a job costs, by the number of its items: time and peak memory of every command that only
-//! looks, and of the reader behind them.
+//! Measures time and peak memory of every read-only command and of the reader behind them, by the number of items.
 //!
 //! ```text
 //! cargo run --release -p undaunted-bench-show -- measure FOLDER > SHOW.md
 //! ```
 //!
-//! The folder is to be on a real disk. Every figure comes from a process of its own; each can be had alone
-//! by the mode that [`run`] lists, for a profiler. The exit code is 0 whatever the figures are.
+//! The folder must be on a physical disk. Every figure comes from a separate process; for a profiler, each can be
+//! run alone in one of the modes of [`run`]. The exit code is 0 whatever the figures are.
 
 mod document;
 mod filled;
@@ -79,7 +78,7 @@ fn measure(folder: &str, undaunted: Option<&str>, is_quick: bool) -> Result<(), 
     Ok(())
 }
 
-/// The product as `cargo build --release -p undaunted` leaves it.
+/// The program that `cargo build --release -p undaunted` builds.
 fn released() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let target = target.unwrap_or_else(|| "../target".into());
@@ -93,7 +92,7 @@ fn machine() -> Result<String, Box<dyn Error>> {
     let model = model.and_then(|rest| rest.split_once(':'));
     let model = model.map_or("unknown", |(_, model)| model.trim());
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
-    // What follows the number names a build, which says nothing about speed.
+    // The suffix names a build, which does not matter for speed.
     let release = release.trim().split('-').next().unwrap_or_default();
     Ok(format!("{model}, {cores} cores, Linux {release}"))
 }

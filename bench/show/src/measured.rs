@@ -1,4 +1,4 @@
-//! Stores of jobs of every size, and what looking at them took.
+//! Measures the commands on stores with jobs of every size.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -12,29 +12,29 @@ use crate::filled::JOB;
 use crate::looks::{self, FIRST};
 use crate::turn::{Turn, bytes_in, turn};
 
-/// What is measured, and with what.
+/// The measured program, sizes and rounds.
 pub(crate) struct Setting {
     pub(crate) undaunted: PathBuf,
-    /// Where stores are written, and removed again.
+    /// The folder in which stores are written and removed.
     pub(crate) folder: PathBuf,
     pub(crate) sizes: Vec<u32>,
     pub(crate) rounds: usize,
 }
 
-/// What looking at one job took.
+/// The figures of one job.
 pub(crate) struct Measured {
     pub(crate) items: u32,
-    /// The first command, which makes the index.
+    /// The first command, which creates the index.
     pub(crate) cold: Result<Turn, String>,
     /// In the order of [`looks::all`].
     pub(crate) warm: Vec<Result<Medians, String>>,
-    /// In process, by what was asked.
+    /// The times of the reader in process, by question.
     pub(crate) reader: Result<Vec<(String, f64)>, String>,
     pub(crate) journal: u64,
     pub(crate) index: u64,
 }
 
-/// The middle of the times in milliseconds, and the greatest memory in megabytes.
+/// The medians of the times in milliseconds, and the maximum memory in megabytes.
 pub(crate) struct Medians {
     pub(crate) first: f64,
     pub(crate) all: f64,
@@ -43,7 +43,7 @@ pub(crate) struct Medians {
 }
 
 impl Setting {
-    /// Looks at a job that waits, or at one that has ended.
+    /// Measures a job that waits, or one that has ended.
     pub(crate) fn measure(&self, items: u32, waits: bool) -> Result<Measured, Box<dyn Error>> {
         let kind = if waits { "waiting" } else { "ended" };
         let folder = self.folder.join(format!("show-{items}-{kind}"));
@@ -67,7 +67,7 @@ impl Setting {
         let index = index.metadata().map_or(0, |data| data.len());
         let looks: Vec<_> = looks::all().collect();
         let warm = alternate(self.rounds, looks.len(), |_, which| {
-            let look = looks.get(which).ok_or("there is no such command")?;
+            let look = looks.get(which).ok_or("no such command")?;
             run(look.typed)
         });
         let warm = warm.into_iter().map(|turns| turns.map(|it| medians(&it)));
@@ -105,12 +105,12 @@ pub(crate) fn megabytes(kilobytes: u64) -> f64 {
     u32::try_from(bytes / 100_000).map_or(f64::NAN, |tenths| f64::from(tenths) / 10.0)
 }
 
-/// Every answer of the reader, the middle of the rounds in milliseconds; each round has a process of its own.
+/// The median times of the reader's answers in milliseconds. Each round runs in its own process.
 fn reader(store: &str, rounds: usize) -> Result<Vec<(String, f64)>, Box<dyn Error>> {
     let mut answers: Vec<(String, Vec<f64>)> = Vec::new();
     for _ in 0..rounds {
         for (place, line) in own(&["read", store])?.lines().enumerate() {
-            let (time, name) = line.split_once(' ').ok_or("no answer of the reader")?;
+            let (time, name) = line.split_once(' ').ok_or("the reader printed no time")?;
             let time = time.parse()?;
             match answers.get_mut(place) {
                 Some((_, times)) => times.push(time),

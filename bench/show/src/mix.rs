@@ -1,19 +1,19 @@
-//! How the items of a measured job end, and what their attempts say.
+//! How the items of a measured job end, and the errors of their attempts.
 
 /// How an item ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Course {
-    /// At its first attempt.
+    /// The first attempt succeeds.
     Succeeds,
-    /// At its second attempt.
+    /// The second attempt succeeds.
     SucceedsLater,
-    /// After two attempts.
+    /// Both attempts fail, and the item becomes a dead letter.
     Dies,
-    /// Its first attempt has failed, and the second has not begun.
+    /// The first attempt has failed, and the retry is pending.
     Waits,
 }
 
-/// What becomes of so many items.
+/// The items of a job.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mix {
     pub(crate) items: u32,
@@ -21,13 +21,13 @@ pub(crate) struct Mix {
     pub(crate) waits: bool,
 }
 
-/// How many items wait in a job that has not ended.
+/// The items that wait in a job that has not ended.
 pub(crate) const WAITING: u32 = 10;
-/// The most dead letters of a job.
+/// The maximum of dead letters in a job.
 pub(crate) const MOST_DEAD: u32 = 10_000;
-/// Of every so many items one dies and one is retried.
+/// One item of each period becomes a dead letter, and one is retried.
 const PERIOD: u32 = 100;
-/// Where in a period the item is that dies, and the one that is retried.
+/// The positions of these two items in a period.
 const DIES: u32 = 7;
 const RETRIED: u32 = 53;
 
@@ -47,7 +47,7 @@ impl Mix {
     }
 }
 
-/// What a failed attempt of an item says.
+/// The error of a failed attempt.
 pub(crate) fn error(item: u32) -> String {
     let number = item / PERIOD;
     match number % 4 {
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn one_item_of_a_hundred_dies_and_one_is_retried() {
+    fn one_item_of_a_hundred_becomes_a_dead_letter_and_one_is_retried() {
         let mix = Mix { items: 1000, waits: false };
         let courses = [Course::Dies, Course::SucceedsLater, Course::Waits];
         assert_eq!(courses.map(|course| count(mix, course)), [10, 10, 0]);

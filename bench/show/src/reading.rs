@@ -1,4 +1,4 @@
-//! What the reader behind the commands costs, in process.
+//! Times the reader behind the commands, in process.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -14,10 +14,10 @@ use undaunted_store::SqliteStore;
 
 use crate::filled::JOB;
 
-/// What is asked of a reader, and how long the answer took.
+/// The questions to a reader, and how long the answers took.
 pub(crate) type Answers = Vec<(&'static str, Duration)>;
 
-/// Asks a reader of the job in a folder, which has its index.
+/// Times a reader of the job in a folder, whose index exists.
 pub(crate) fn answers(folder: &Path) -> Result<Answers, Box<dyn Error>> {
     let mut answers = Vec::new();
     let mut note = |name, began: Instant| answers.push((name, began.elapsed()));
@@ -39,12 +39,12 @@ pub(crate) fn answers(folder: &Path) -> Result<Answers, Box<dyn Error>> {
         let found = reader.histories(wanted.clone())?;
         note(name, began);
         if found.len() != wanted.len() {
-            return Err(format!("{name}: {} were found", found.len()).into());
+            return Err(format!("{name}: found {}", found.len()).into());
         }
     }
     for (name, typed, found) in [
         ("find an item by its name", "item-500", 1),
-        ("find items by the beginning of their names", "item-50", 11),
+        ("find items by a prefix of their names", "item-50", 11),
         ("find no item", "nothing", 0),
     ] {
         let mut reader = open()?;
@@ -52,7 +52,7 @@ pub(crate) fn answers(folder: &Path) -> Result<Answers, Box<dyn Error>> {
         let items = reader.find(typed)?;
         note(name, began);
         if typed != "item-50" && items.len() != found {
-            return Err(format!("{name}: {} were found", items.len()).into());
+            return Err(format!("{name}: found {}", items.len()).into());
         }
     }
     let mut reader = open()?;
@@ -68,7 +68,7 @@ pub(crate) fn answers(folder: &Path) -> Result<Answers, Box<dyn Error>> {
     Ok(answers)
 }
 
-/// Why reading attempts was stopped.
+/// Why reading stopped.
 enum Stop {
     Here,
     Journal(JournalError),
@@ -80,7 +80,7 @@ impl From<JournalError> for Stop {
     }
 }
 
-/// So many items, at equal distances.
+/// Items at equal distances.
 fn spread(items: u32, many: u32) -> BTreeSet<ItemId> {
     let every = (items / many).max(1);
     let indexes = (0..items).step_by(usize::try_from(every).unwrap_or(1));

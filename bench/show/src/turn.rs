@@ -1,8 +1,7 @@
-//! One command, timed, in a process of its own.
+//! Times one command in a process of its own.
 //!
-//! The kernel tells the peak memory of the children of a process that have ended, all together, and counts
-//! what the parent had in memory when it started them. So every command is started by a small process that
-//! starts nothing else ([`alone`]).
+//! The kernel reports the peak memory of all ended children of a process together, including the memory of the
+//! parent when it started them. So a small process that starts nothing else ([`alone`]) starts each command.
 
 use std::error::Error;
 use std::io::{Read, Write};
@@ -12,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
 
-/// What a command took.
+/// The time, memory and output of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
-    /// Until its first line was there.
+    /// The time until the first line.
     pub(crate) first: Duration,
     pub(crate) all: Duration,
     /// Peak resident set, in kilobytes.
@@ -24,7 +23,7 @@ pub(crate) struct Turn {
     pub(crate) lines: u64,
 }
 
-/// Runs a command by way of [`alone`].
+/// Runs a command through [`alone`].
 pub(crate) fn turn(command: &[&str]) -> Result<Turn, Box<dyn Error>> {
     let mut alone = Command::new(std::env::current_exe()?);
     let alone = alone.arg("alone").args(command).stdin(Stdio::null());
@@ -36,7 +35,7 @@ pub(crate) fn turn(command: &[&str]) -> Result<Turn, Box<dyn Error>> {
     })
 }
 
-/// Runs a command as the only child of this process, and prints what it took.
+/// Runs a command as the only child of this process and prints its figures.
 pub(crate) fn alone(command: &[&str]) -> Result<(), Box<dyn Error>> {
     let (program, arguments) = command.split_first().ok_or("no command")?;
     let began = Instant::now();
@@ -85,7 +84,7 @@ impl Turn {
     }
 }
 
-/// Bytes of the files in a folder, those in its folders too.
+/// The bytes of all files in a folder, recursively.
 pub(crate) fn bytes_in(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let sizes = entries.map(|entry| match entry.metadata() {
@@ -103,7 +102,7 @@ mod tests {
     use super::Turn;
 
     #[test]
-    fn what_a_turn_took_is_read_as_it_was_written() -> std::io::Result<()> {
+    fn a_printed_turn_is_read_back() -> std::io::Result<()> {
         let turn =
             Turn { first: Duration::from_millis(3), all: Duration::from_secs(2), memory: 7000, lines: 12 };
         let mut line = Vec::new();

@@ -1,18 +1,17 @@
-//! What was asked for on the command line.
+//! The command line.
 
 use std::path::PathBuf;
 
 /// The peers that can be named, in the order in which they are measured.
 pub(crate) const PEERS: [&str; 6] = ["xargs", "parallel", "dbos", "restate", "pg-boss", "graphile-worker"];
 
-/// What is to be measured, beside whom.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Arguments {
     /// A few minutes instead of most of an hour.
     pub(crate) quick: bool,
-    /// Those that take part, each once.
+    /// The peers to measure, without duplicates.
     pub(crate) peers: Vec<&'static str>,
-    /// Where the programs to be measured have been built, of the product and of the benchmarks.
+    /// The folders with the built programs of the product and of the benchmarks.
     pub(crate) built: [PathBuf; 2],
     /// The folder `bench` of the checkout.
     pub(crate) bench: PathBuf,
@@ -20,9 +19,6 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     /// Reads the words: the three folders that `bench/run` puts first, then the user's.
-    ///
-    /// # Errors
-    /// What is wrong with them, as a clause.
     pub(crate) fn read(words: impl IntoIterator<Item = String>) -> Result<Self, String> {
         let mut words = words.into_iter();
         let mut folder = || {
@@ -42,7 +38,6 @@ impl Arguments {
         Ok(Self { quick, peers: PEERS.into_iter().filter(wanted).collect(), built, bench })
     }
 
-    /// The command that was typed.
     pub(crate) fn command(&self) -> String {
         let mut command = "bench/run".to_owned();
         if self.quick {
@@ -68,13 +63,13 @@ mod tests {
     }
 
     #[test]
-    fn without_a_name_every_peer_takes_part() {
+    fn without_a_name_every_peer_is_measured() {
         assert_eq!(read(&[]).map(|read| read.peers), Ok(PEERS.to_vec()));
         assert_eq!(read(&["--quick"]).map(|read| read.command()), Ok("bench/run --quick".to_owned()));
     }
 
     #[test]
-    fn named_peers_take_part_once_and_in_their_own_order() {
+    fn named_peers_are_measured_once_and_in_the_fixed_order() {
         let arguments = read(&["pg-boss", "xargs", "pg-boss"]);
         assert_eq!(
             arguments.map(|read| (read.quick, read.command())),

@@ -1,4 +1,4 @@
-//! Everything that a workload needs: who takes part, where they work, and how long.
+//! What every workload needs: the contestants, their folders, and the sizes of a quick or a full run.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,26 +9,19 @@ use crate::postgres::Postgres;
 use crate::process::{Reason, bound};
 use crate::scratch::Scratch;
 
-/// Who takes part, where, and how long.
 #[derive(Debug)]
 pub(crate) struct Bench {
-    /// What was asked for.
     pub(crate) arguments: Arguments,
-    /// The database, or why there is none; nobody asked for one if no peer needs it. Ended before the
-    /// folders go.
+    /// The database, or why there is none. Declared before the folders, so that it is stopped before they are
+    /// removed.
     pub(crate) postgres: Result<Postgres, Reason>,
-    /// The folders.
     pub(crate) scratch: Scratch,
-    /// The peers.
     pub(crate) peers: Vec<Peer>,
     ours: Engine,
 }
 
 impl Bench {
     /// Prepares the peers.
-    ///
-    /// # Errors
-    /// There is no folder to work in.
     pub(crate) fn prepare(arguments: Arguments) -> Result<Self, Reason> {
         let scratch = Scratch::make()?;
         let sources = arguments.bench.join("peers");
@@ -41,7 +34,7 @@ impl Bench {
         let needs = |engine: &Engine| engine.database;
         let needed = prepared().any(|peer| peer.engines.iter().any(needs));
         let postgres =
-            if needed { Postgres::start(scratch.data()) } else { Err("nobody needs it".to_owned()) };
+            if needed { Postgres::start(scratch.data()) } else { Err("no peer needs it".to_owned()) };
         let [_, bench] = &arguments.built;
         let ours = Engine {
             name: "Undaunted, in process",
@@ -54,7 +47,7 @@ impl Bench {
         Ok(Self { arguments, postgres, scratch, peers, ours })
     }
 
-    /// Ours, and all engines of the peers.
+    /// Undaunted in process, and all engines of the peers.
     pub(crate) fn engines(&self) -> Vec<&Engine> {
         let prepared = self.peers.iter().filter_map(|peer| peer.outcome.as_ref().ok());
         let theirs = prepared.flat_map(|peer| &peer.engines);
@@ -66,16 +59,13 @@ impl Bench {
         engine.name == self.ours.name
     }
 
-    /// Whether a peer of this name takes part and is there.
+    /// Whether a peer of this name is measured and installed.
     pub(crate) fn has(&self, name: &str) -> bool {
         let mut peers = self.peers.iter();
         peers.any(|peer| peer.name == name && peer.outcome.is_ok())
     }
 
     /// Prepares a turn of an engine.
-    ///
-    /// # Errors
-    /// What it needs is not there.
     pub(crate) fn turn<'a>(&self, engine: &'a Engine) -> Result<Turn<'a>, Reason> {
         engine.turn(&self.scratch, self.postgres.as_ref().ok())
     }
@@ -85,7 +75,7 @@ impl Bench {
         if self.arguments.quick { 2 } else { 5 }
     }
 
-    /// One of two, by whether there is little time.
+    /// The size for a quick or a full run.
     pub(crate) const fn sized(&self, quick: u32, full: u32) -> u32 {
         if self.arguments.quick { quick } else { full }
     }

@@ -1,4 +1,4 @@
-//! Bars, drawn as SVG: no script, no font of its own, readable on light and on dark.
+//! Bar charts as SVG, without scripts and fonts, readable on a light and a dark background.
 
 use std::fmt::{self, Write};
 
@@ -8,33 +8,24 @@ const BAR: f64 = 18.0;
 const STEP: f64 = 26.0;
 const TOP: f64 = 40.0;
 
-/// A title and bars below each other.
 #[derive(Debug, Default)]
 pub(crate) struct Chart {
-    /// What the bars are, with the unit.
+    /// What the bars show, with the unit.
     pub(crate) title: String,
-    /// From the top.
     pub(crate) bars: Vec<Bar>,
 }
 
-/// One bar.
 #[derive(Debug)]
 pub(crate) struct Bar {
-    /// Beside it.
     pub(crate) label: String,
-    /// Its length, from zero.
     pub(crate) value: f64,
-    /// Behind it.
+    /// The text after the bar.
     pub(crate) text: String,
-    /// Whether it is one of ours.
     pub(crate) ours: bool,
 }
 
 impl Chart {
     /// The file.
-    ///
-    /// # Errors
-    /// Only what writing to a string may have.
     pub(crate) fn svg(&self) -> Result<String, fmt::Error> {
         let height = TOP + STEP * self.bars.iter().map(|_| 1.0).sum::<f64>() + 8.0;
         let longest = self.bars.iter().map(|bar| bar.value).fold(f64::MIN_POSITIVE, f64::max);
@@ -98,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chart_of_nothing_is_still_a_picture() -> Result<(), fmt::Error> {
+    fn a_chart_without_bars_is_valid() -> Result<(), fmt::Error> {
         assert!(Chart::default().svg()?.starts_with("<svg"));
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What the world outside has seen: a line for every execution, with the item and the time.
+//! The executions as a program outside of the engines sees them: one line each, with the item and the time.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -9,23 +9,22 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::process::Running;
 
-/// How often somebody looks.
-const LOOK: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Executions that have been read so far, in the order in which they were written down.
+/// The executions that were read so far, in the order of their lines.
 #[derive(Debug)]
 pub(crate) struct Executions {
     path: PathBuf,
     file: Option<File>,
-    /// What was read of a line that was not at its end.
+    /// The beginning of a line that is not complete.
     rest: String,
-    /// When they were, in milliseconds since 1970.
+    /// The times of the executions, in milliseconds since 1970.
     pub(crate) times: Vec<f64>,
     items: BTreeSet<u32>,
 }
 
 impl Executions {
-    /// Those that will be written to a file.
+    /// The executions that a process writes to this file.
     pub(crate) fn of(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -36,13 +35,13 @@ impl Executions {
         }
     }
 
-    /// Reads what is there by now.
-    pub(crate) fn look(&mut self) {
+    /// Reads the lines that were written since the last call.
+    pub(crate) fn poll(&mut self) {
         if self.file.is_none() {
             self.file = File::open(&self.path).ok();
         }
         let Some(file) = &mut self.file else { return };
-        // Only digits, spaces and ends of lines are written; anything else would not parse.
+        // The file has only digits, spaces and line ends.
         if file.read_to_string(&mut self.rest).is_err() {
             return;
         }
@@ -59,18 +58,17 @@ impl Executions {
         }
     }
 
-    /// How many there were.
     pub(crate) fn count(&self) -> usize {
         self.times.len()
     }
 
-    /// How many items have been executed at least once.
+    /// The number of items that were executed at least once.
     pub(crate) fn distinct(&self) -> usize {
         self.items.len()
     }
 
-    /// Looks until something is true, or nothing has changed for so long, or whoever writes has ended and nothing
-    /// more is there. Says whether it became true.
+    /// Polls until the condition holds. Gives up when nothing has changed for `patience`, or when the writer has
+    /// ended and nothing more is there. Returns whether the condition holds.
     pub(crate) fn until(
         &mut self,
         writer: &mut Running,
@@ -80,7 +78,7 @@ impl Executions {
         let mut changed = Instant::now();
         loop {
             let (before, lived) = (self.count(), writer.lives());
-            self.look();
+            self.poll();
             if done(self) {
                 return true;
             }
@@ -89,12 +87,11 @@ impl Executions {
             } else if !lived || changed.elapsed() > patience {
                 return false;
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 }
 
-/// Now, in the same milliseconds.
 pub(crate) fn now() -> f64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.unwrap_or_default().as_secs_f64() * 1000.0
@@ -113,10 +110,10 @@ mod tests {
         let mut written = File::create(&path)?;
         let mut executions = Executions::of(&path);
         written.write_all(b"1 1000\n2 1001\n1 10")?;
-        executions.look();
+        executions.poll();
         assert_eq!((executions.count(), executions.distinct()), (2, 2));
         written.write_all(b"02\n")?;
-        executions.look();
+        executions.poll();
         assert_eq!((executions.count(), executions.distinct()), (3, 2));
         assert_eq!(executions.times.last(), Some(&1002.0));
         fs::remove_file(path)

@@ -1,4 +1,4 @@
-//! What the figures were measured on. Says nothing that tells one machine of a kind from another.
+//! The machine on which the figures were measured, without anything that identifies it.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -8,25 +8,23 @@ use std::time::Instant;
 use crate::process::{bound, finish};
 use crate::section::whole;
 
-/// How many syncs the rate is taken from.
+/// The number of syncs that are timed.
 const SYNCS: u32 = 300;
 
-/// A machine, in words.
 #[derive(Debug)]
 pub(crate) struct Machine {
-    /// Name and value.
     pub(crate) facts: Vec<(&'static str, String)>,
 }
 
 impl Machine {
-    /// Looks at the machine and at the disk that a folder is on.
+    /// Describes the machine, and the disk of a folder.
     pub(crate) fn look(data: &Path) -> Self {
         let unknown = || "unknown".to_owned();
         let cores = std::thread::available_parallelism().map_or(0, usize::from);
         let processor = field("/proc/cpuinfo", "model name").unwrap_or_else(unknown);
         let memory = field("/proc/meminfo", "MemTotal").and_then(|memory| gigabytes(&memory));
         let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        // What follows the number names a build, which says nothing about speed.
+        // The suffix names a build, which does not matter for speed.
         let release = release.trim().split('-').next().unwrap_or_default();
         let kind = finish(bound("stat").args(["-f", "-c", "%T"]).arg(data));
         let syncs = syncs(data).map_or_else(|_| unknown(), whole);
@@ -40,7 +38,7 @@ impl Machine {
                 (
                     "disk",
                     format!(
-                        "{}, {syncs} times append and `fdatasync` a second, one after the other",
+                        "{}, {syncs} sequential append and `fdatasync` operations per second",
                         kind.as_deref().unwrap_or("unknown").trim()
                     ),
                 ),
@@ -50,13 +48,13 @@ impl Machine {
     }
 }
 
-/// How many programs wanted the processor in the last minute.
+/// The load average of the last minute.
 pub(crate) fn load() -> String {
     let loads = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     loads.split(' ').next().unwrap_or("unknown").to_owned()
 }
 
-/// How the programs were optimised; `bench/run` builds with the same environment.
+/// The optimisation settings; `bench/run` builds with the same environment.
 fn profile() -> String {
     let set = |name: &str, otherwise: &str| {
         let value = std::env::var(format!("CARGO_PROFILE_RELEASE_{name}"));

@@ -1,8 +1,8 @@
-//! The same work on Undaunted and on what people use today, side by side.
+//! Measures the same work on Undaunted and on its peers.
 //!
-//! Started by `bench/run`, which builds what is measured. Progress goes to stderr, the document to
-//! `bench/RESULTS.md` and the charts to `bench/charts/`. The exit code is 0 whatever the figures are: this
-//! measures, it does not judge.
+//! `bench/run` builds the programs and starts this one. Progress goes to stderr, the document to
+//! `bench/RESULTS.md` and the charts to `bench/charts/`. A missed target is no error: the exit code is 0
+//! whatever the figures are.
 
 mod arguments;
 mod bench;
@@ -59,7 +59,7 @@ fn measure(arguments: Arguments) -> Result<(), Box<dyn Error>> {
         version: version.trim().to_owned(),
         postgres: match &bench.postgres {
             Ok(postgres) => postgres.version().to_owned(),
-            Err(reason) => format!("not there: {reason}"),
+            Err(reason) => format!("not available: {reason}"),
         },
         peers: &bench.peers,
     };
@@ -70,6 +70,6 @@ fn measure(arguments: Arguments) -> Result<(), Box<dyn Error>> {
     }
     let document = results::document(&opening, &sections)?;
     fs::write(bench.arguments.bench.join("RESULTS.md"), document)?;
-    eprintln!("bench/RESULTS.md is written");
+    eprintln!("bench/run: wrote bench/RESULTS.md");
     Ok(())
 }

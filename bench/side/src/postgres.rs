@@ -1,4 +1,4 @@
-//! A PostgreSQL of our own, with the settings it comes with: `fsync` and `synchronous_commit` are on.
+//! A private PostgreSQL server with default settings: `fsync` and `synchronous_commit` are on.
 
 use std::fs;
 use std::net::TcpListener;
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use crate::process::{Reason, Running, finish};
 
-/// How long it may take to come up.
+/// How long the server may take to start.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server that ends with this value.
+/// A running server, which is stopped when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Postgres {
     folder: PathBuf,
@@ -23,10 +23,7 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    /// Makes a database in a folder and serves it.
-    ///
-    /// # Errors
-    /// It is not installed and cannot be, or it does not come up.
+    /// Creates a database cluster in a folder and starts the server.
     pub(crate) fn start(data: &Path) -> Result<Self, Reason> {
         let programs = programs()?;
         let folder = data.join("postgres");
@@ -52,19 +49,15 @@ impl Postgres {
         Ok(started)
     }
 
-    /// Its name and version.
     pub(crate) fn version(&self) -> &str {
         self.version.trim()
     }
 
-    /// Makes an empty database and says how it is reached.
-    ///
-    /// # Errors
-    /// The server refuses.
+    /// Creates an empty database and returns its URL.
     pub(crate) fn fresh(&self) -> Result<String, Reason> {
         self.say("drop database if exists turn with (force)")?;
         self.say("create database turn")?;
-        // What the last turn has left to be written is not written in the next one's time.
+        // Pending writes of the last turn must not cost time in the next one.
         self.say("checkpoint")?;
         Ok(format!("postgresql://bench@127.0.0.1:{}/turn", self.port))
     }
@@ -80,7 +73,7 @@ impl Postgres {
         let began = Instant::now();
         while let Err(reason) = self.say("select 1") {
             if !self.server.lives() || began.elapsed() > PATIENCE {
-                return Err(format!("PostgreSQL does not come up: {reason}"));
+                return Err(format!("PostgreSQL does not start: {reason}"));
             }
             thread::sleep(Duration::from_millis(50));
         }
@@ -88,13 +81,13 @@ impl Postgres {
     }
 }
 
-/// Where the programs are; Debian keeps them out of the way, by version.
+/// The folder of the programs; Debian has one for each version, outside of `PATH`.
 fn programs() -> Result<PathBuf, Reason> {
     if let Some(found) = found() {
         return Ok(found);
     }
     install("postgresql")?;
-    found().ok_or_else(|| "PostgreSQL is installed where nobody looks for it".to_owned())
+    found().ok_or_else(|| "PostgreSQL is installed in an unknown folder".to_owned())
 }
 
 fn found() -> Option<PathBuf> {
@@ -106,10 +99,7 @@ fn found() -> Option<PathBuf> {
     folders.filter(has_both).max()
 }
 
-/// Installs a package of Debian.
-///
-/// # Errors
-/// There is no `apt-get`, or it may not or cannot.
+/// Installs a Debian package.
 pub(crate) fn install(package: &str) -> Result<(), Reason> {
     let apt = |words: &[&str]| {
         let mut command = Command::new("apt-get");
@@ -118,11 +108,12 @@ pub(crate) fn install(package: &str) -> Result<(), Reason> {
         finish(command.stdin(Stdio::null()))
     };
     let installed = apt(&["update"]).and_then(|_| apt(&["install", package]));
-    let failed = |reason| format!("`{package}` is not there, and apt-get cannot install it: {reason}");
+    let failed = |reason| format!("`{package}` is missing, and apt-get cannot install it: {reason}");
     installed.map(drop).map_err(failed)
 }
 
-/// Whom the server runs as, by name and number of the group: root may not. The folder is theirs then.
+/// The user for the server (name, and number of the group), because root may not run it. The folder is given to
+/// that user.
 fn user(folder: &Path) -> Result<Option<[String; 2]>, Reason> {
     let owner = fs::metadata(folder).map_err(|error| error.to_string())?;
     if owner.uid() != 0 {
@@ -146,14 +137,14 @@ fn as_user(user: Option<&[String; 2]>, program: &Path) -> Command {
         command.args(["--reuid", name, "--regid", group, "--init-groups"]);
     }
     command.args(["--pdeathsig", "QUIT", "--"]).arg(program);
-    // It looks at the folder it is started in, which may be one that it must not see.
+    // It reads its working directory, which its user may not be allowed to see.
     command.current_dir("/").stdin(Stdio::null());
     command
 }
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // Asked, it takes its own children and its shared memory with it.
-        self.server.ask("INT");
+        // After SIGINT it stops its children and frees its shared memory.
+        self.server.stop("INT");
     }
 }

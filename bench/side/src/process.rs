@@ -1,8 +1,7 @@
-//! Processes that do not outlive this one, and what they answer.
+//! Child processes that do not outlive this one, and their answers.
 //!
-//! Every process is started with the wish to be killed when its parent dies, so that neither Ctrl-C nor
-//! a failure leaves a server behind. The kernel ties that to the thread which started it: all of them
-//! are started by the main thread.
+//! The kernel kills every child when its parent dies, so that neither Ctrl-C nor a failure leaves a server
+//! behind. It ties that to the thread that started the child, so the main thread starts all of them.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,10 +14,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// How long a turn may take: ten times as long as any that went well.
+/// The time limit of a turn: ten times as long as any successful one.
 const LONGEST: Duration = Duration::from_mins(20);
 
-/// Why a turn gave no figures.
+/// Why a turn has no figures.
 pub(crate) type Reason = String;
 
 /// A command that dies with this process.
@@ -30,16 +29,13 @@ pub(crate) fn bound(program: impl AsRef<OsStr>) -> Command {
 }
 
 /// Runs it to its end.
-///
-/// # Errors
-/// It cannot be started, it failed (the last line of what it complained about), or it took too long.
 pub(crate) fn finish(command: &mut Command) -> Result<String, Reason> {
     finish_within(command, LONGEST)
 }
 
 fn finish_within(command: &mut Command, longest: Duration) -> Result<String, Reason> {
     let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().map_err(|error| told(command, &error))?;
+    let child = command.spawn().map_err(|error| not_started(command, &error))?;
     let id = child.id().to_string();
     let (ended, end) = channel::<()>();
     let watch = thread::spawn(move || {
@@ -49,7 +45,7 @@ fn finish_within(command: &mut Command, longest: Duration) -> Result<String, Rea
     let done = child.wait_with_output();
     drop(ended);
     if watch.join().unwrap_or_default() {
-        return Err(format!("it had not ended after {longest:?}"));
+        return Err(format!("it was still running after {longest:?}"));
     }
     let done = done.map_err(|error| error.to_string())?;
     if done.status.success() {
@@ -62,17 +58,14 @@ fn finish_within(command: &mut Command, longest: Duration) -> Result<String, Rea
     Err(format!("{}: {}", done.status, line.unwrap_or_default().trim()))
 }
 
-fn told(command: &Command, error: &std::io::Error) -> Reason {
+fn not_started(command: &Command, error: &std::io::Error) -> Reason {
     format!("{command:?} cannot be started: {error}")
 }
 
 /// Runs a driver to its end and reads its answer.
-///
-/// # Errors
-/// As for [`finish`], and an answer that is not one line of JSON.
 pub(crate) fn answer(command: &mut Command) -> Result<Value, Reason> {
-    let said = finish(command)?;
-    let line = said.lines().last().unwrap_or_default();
+    let output = finish(command)?;
+    let line = output.lines().last().unwrap_or_default();
     serde_json::from_str(line).map_err(|_| format!("the driver answered `{line}`"))
 }
 
@@ -81,20 +74,14 @@ pub(crate) fn answer(command: &mut Command) -> Result<Value, Reason> {
 pub(crate) struct Running(Child);
 
 impl Running {
-    /// Starts it; its output is read by [`Running::first_line`].
-    ///
-    /// # Errors
-    /// It cannot be started.
+    /// Starts the command. [`Running::first_line`] reads its output.
     pub(crate) fn start(command: &mut Command) -> Result<Self, Reason> {
         let command = command.stdout(Stdio::piped()).stderr(Stdio::null());
-        let child = command.spawn().map_err(|error| told(command, &error))?;
+        let child = command.spawn().map_err(|error| not_started(command, &error))?;
         Ok(Self(child))
     }
 
-    /// Waits for the first line that it prints.
-    ///
-    /// # Errors
-    /// It has ended without one.
+    /// Waits for the first line of its output.
     pub(crate) fn first_line(&mut self) -> Result<String, Reason> {
         let mut line = String::new();
         if let Some(output) = self.0.stdout.take() {
@@ -107,13 +94,12 @@ impl Running {
         Ok(line.trim().to_owned())
     }
 
-    /// Whether it still runs.
     pub(crate) fn lives(&mut self) -> bool {
         matches!(self.0.try_wait(), Ok(None))
     }
 
-    /// Sends it a signal and waits for its end.
-    pub(crate) fn ask(&mut self, signal: &str) {
+    /// Sends a signal and waits for the end of the process.
+    pub(crate) fn stop(&mut self, signal: &str) {
         let id = self.0.id().to_string();
         let asked = Command::new("sh").args(["-c", "kill -s \"$0\" \"$1\"", signal, &id]).status();
         if asked.is_ok_and(|status| status.success()) {
@@ -121,12 +107,12 @@ impl Running {
         }
     }
 
-    /// Kilobytes in memory, of it and what it has started.
+    /// The resident memory of the process and its children, in kilobytes.
     pub(crate) fn memory(&self) -> u64 {
         memory(self.0.id())
     }
 
-    /// Seconds of processor time that it has used, in hundredths.
+    /// The CPU time that the process has used, in seconds, with a resolution of 10 ms.
     pub(crate) fn processor(&self) -> f64 {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap_or_default();
         let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
@@ -158,7 +144,7 @@ fn memory(process: u32) -> u64 {
     sum
 }
 
-/// Bytes that a folder takes on the disk.
+/// The bytes that a folder takes on the disk.
 pub(crate) fn bytes_in(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let sizes = entries.map(|entry| match entry.metadata() {
@@ -174,15 +160,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_is_told_by_its_own_words() {
+    fn a_failure_is_reported_with_its_last_line_of_stderr() {
         let reason = finish(bound("sh").args(["-c", "echo first; echo no such thing >&2; exit 3"]));
         assert_eq!(reason, Err("exit status: 3: no such thing".to_owned()));
     }
 
     #[test]
-    fn whoever_does_not_end_is_ended() {
+    fn a_process_past_its_time_limit_is_killed() {
         let reason = finish_within(bound("sleep").arg("1000"), Duration::from_millis(1));
-        assert_eq!(reason, Err("it had not ended after 1ms".to_owned()));
+        assert_eq!(reason, Err("it was still running after 1ms".to_owned()));
     }
 
     #[test]
@@ -194,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_killed_when_nobody_holds_it() -> Result<(), Reason> {
+    fn a_process_is_killed_when_its_handle_is_dropped() -> Result<(), Reason> {
         let mut process = Running::start(bound("sh").args(["-c", "echo $$; exec sleep 1000"]))?;
         let id = process.first_line()?;
         assert!(process.lives() && process.memory() > 0);

@@ -6,29 +6,22 @@ use crate::machine::Machine;
 use crate::peers::Peer;
 use crate::section::{Section, Table, Target};
 
-/// What stands above the workloads.
+/// The facts for the beginning of the document.
 #[derive(Debug)]
 pub(crate) struct Opening<'a> {
-    /// The command that makes the document again.
+    /// The command that generates the document.
     pub(crate) command: String,
-    /// How many rounds there were.
     pub(crate) rounds: usize,
-    /// How busy the machine was, before and after.
+    /// The load average before and after.
     pub(crate) load: [String; 2],
-    /// The machine.
     pub(crate) machine: &'a Machine,
-    /// The product's version.
     pub(crate) version: String,
     /// The database's version, or why there is none.
     pub(crate) postgres: String,
-    /// The peers.
     pub(crate) peers: &'a [Peer],
 }
 
 /// All of it.
-///
-/// # Errors
-/// Only what writing to a string may have.
 pub(crate) fn document(opening: &Opening<'_>, sections: &[Section]) -> Result<String, fmt::Error> {
     let mut out = String::new();
     begin(&mut out, opening)?;
@@ -43,7 +36,7 @@ pub(crate) fn document(opening: &Opening<'_>, sections: &[Section]) -> Result<St
 fn begin(out: &mut String, opening: &Opening<'_>) -> fmt::Result {
     writeln!(
         out,
-        "# Side by side\n\nMade by a program; do not edit. On a machine with nothing else to do:\n\n```sh\n{}\n```\n\n| | |\n|---|---|",
+        "# Undaunted and its peers\n\nGenerated; do not edit. Run on an otherwise idle machine:\n\n```sh\n{}\n```\n\n| | |\n|---|---|",
         opening.command
     )?;
     for (name, value) in &opening.machine.facts {
@@ -53,19 +46,20 @@ fn begin(out: &mut String, opening: &Opening<'_>) -> fmt::Result {
     writeln!(out, "| load average | {before} before, {after} after |\n")?;
     writeln!(
         out,
-        "The same work on Undaunted and on what people use today. {} rounds unless a part says otherwise; in each, every contestant has its \
-         turn, in one order and in the next round in the other, with an empty store. Figures are medians, with the least and the greatest behind \
-         them; a ratio is one of two figures of the same round. Time is taken around the work, not around installing and starting. Everything \
-         that keeps a record syncs it before it counts. Nothing is asserted about time.\n",
+        "The same work on Undaunted and on popular alternatives. {} rounds unless a section says otherwise. In each round every \
+         contestant runs once with an empty store, and the order is reversed from round to round. Figures are medians, followed \
+         by the range from minimum to maximum; a ratio compares two figures of the same round. Only the work is timed, not \
+         installation and start-up. An item counts only when its record is synced, for every contestant that keeps records. No \
+         figure is checked against a limit.\n",
         opening.rounds
     )
 }
 
 fn peers(out: &mut String, opening: &Opening<'_>) -> fmt::Result {
-    writeln!(out, "## Who takes part\n\n| | version | settings |\n|---|---|---|")?;
+    writeln!(out, "## Contestants\n\n| | version | settings |\n|---|---|---|")?;
     writeln!(
         out,
-        "| **Undaunted** | {} | as it comes; every start is synced before it begins, every outcome before anything relies on it |",
+        "| **Undaunted** | {} | defaults; every start is synced before it begins, every outcome before anything depends on it |",
         opening.version
     )?;
     for peer in opening.peers {
@@ -80,7 +74,7 @@ fn peers(out: &mut String, opening: &Opening<'_>) -> fmt::Result {
     }
     writeln!(
         out,
-        "| PostgreSQL, for those that need it | {} | as it comes: `fsync` and `synchronous_commit` on; on loopback, on the same disk |\n",
+        "| PostgreSQL, for the peers that need it | {} | defaults: `fsync` and `synchronous_commit` on; over loopback, on the same disk |\n",
         cell(&opening.postgres)
     )
 }
@@ -133,7 +127,7 @@ fn rows(out: &mut String, table: &Table) -> fmt::Result {
     writeln!(out)
 }
 
-/// Text that stays in its cell.
+/// Escapes text for a table cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
@@ -166,14 +160,14 @@ mod tests {
     }
 
     const EXPECTED: &str = "\
-## Who takes part
+## Contestants
 
 | | version | settings |
 |---|---|---|
-| **Undaunted** | 1.2 | as it comes; every start is synced before it begins, every outcome before anything relies on it |
+| **Undaunted** | 1.2 | defaults; every start is synced before it begins, every outcome before anything depends on it |
 | good | good 3.4 | fsync on |
 | bad | **could not be installed** | no net |
-| PostgreSQL, for those that need it | PostgreSQL 15 | as it comes: `fsync` and `synchronous_commit` on; on loopback, on the same disk |
+| PostgreSQL, for the peers that need it | PostgreSQL 15 | defaults: `fsync` and `synchronous_commit` on; over loopback, on the same disk |
 
 ## Targets
 

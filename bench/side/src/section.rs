@@ -1,87 +1,76 @@
-//! What one workload has to say: tables, targets, notes and a chart.
+//! The result of a workload: tables, targets, notes and a chart.
 
 use undaunted_bench_figures::Figures;
 
 use crate::chart::{Bar, Chart};
 use crate::process::Reason;
 
-/// A part of the document.
 #[derive(Debug, Default)]
 pub(crate) struct Section {
-    /// Its heading.
     pub(crate) title: String,
     /// What is done, how often and what is counted.
     pub(crate) about: String,
-    /// Figures.
     pub(crate) tables: Vec<Table>,
-    /// What was to be reached.
+    /// The targets of the workload.
     pub(crate) targets: Vec<Target>,
-    /// What a reader of the figures has to know.
+    /// Remarks below the tables.
     pub(crate) notes: Vec<String>,
     /// A picture, and the name of its file.
     pub(crate) chart: Option<(&'static str, Chart)>,
 }
 
-/// A table; the first column is words, the others are figures.
+/// A table: the first column has names, the others have figures.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    /// What stands above the columns.
     pub(crate) head: Vec<String>,
-    /// What stands in them.
     pub(crate) rows: Vec<Vec<String>>,
 }
 
-/// Something that was to be reached.
+/// A target and the measured value.
 #[derive(Debug)]
 pub(crate) struct Target {
-    /// In words.
     pub(crate) words: String,
-    /// What was measured.
     pub(crate) measured: String,
-    /// How far it is: 1 or more has reached it.
+    /// The reached share of the target: 1 or more has reached it.
     pub(crate) reached: f64,
-    /// Why, should it be missed.
+    /// Why the target is missed, if it is.
     pub(crate) why: &'static str,
 }
 
-/// On whose side a figure is.
+/// What a contestant is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// The product.
     Ours,
-    /// Somebody else's, with a record that survives.
+    /// Another product.
     Peer,
-    /// The least that the machine needs for it.
+    /// The minimum that the machine needs for the same work.
     Floor,
 }
 
-/// How many a second.
+/// The rates of one contestant, per second.
 #[derive(Debug)]
 pub(crate) struct Rate {
-    /// Who.
     pub(crate) name: String,
-    /// On whose side.
     pub(crate) role: Role,
-    /// How many in a turn.
+    /// The items of a turn.
     pub(crate) items: u32,
     /// The figures, or why there are none.
     pub(crate) outcome: Result<Figures, Reason>,
 }
 
-/// The first of ours, with which the others are compared.
+/// The first contestant of Undaunted, with which the others are compared.
 pub(crate) fn ours(rates: &[Rate]) -> Option<&Figures> {
     let mut rates = rates.iter().filter(|rate| rate.role == Role::Ours);
     rates.find_map(|rate| rate.outcome.as_ref().ok())
 }
 
-/// The fastest peer.
 pub(crate) fn best(rates: &[Rate]) -> Option<(&str, &Figures)> {
     let peers = rates.iter().filter(|rate| rate.role == Role::Peer);
     let figures = peers.filter_map(|rate| Some((rate.name.as_str(), rate.outcome.as_ref().ok()?)));
     figures.max_by(|(_, left), (_, right)| left.median().total_cmp(&right.median()))
 }
 
-/// Rates as a table, with how many times as fast as each of them ours is.
+/// Rates as a table, with the speed-up of Undaunted over each contestant.
 pub(crate) fn table(unit: &str, rates: &[Rate]) -> Table {
     let ours = ours(rates);
     let row = |rate: &Rate| {
@@ -103,12 +92,12 @@ pub(crate) fn table(unit: &str, rates: &[Rate]) -> Table {
         row
     };
     Table {
-        head: ["", "items", unit, "range", "Undaunted is so many times as fast"].map(str::to_owned).to_vec(),
+        head: ["", "items", unit, "range", "Undaunted's speed-up"].map(str::to_owned).to_vec(),
         rows: rates.iter().map(row).collect(),
     }
 }
 
-/// Rates as bars. A floor that is far above all of them is left out: nothing else could be seen.
+/// Rates as bars, without a floor that is so far above the others that their bars would vanish.
 pub(crate) fn bars(title: String, rates: &[Rate]) -> Chart {
     let others = rates.iter().filter(|rate| rate.role != Role::Floor);
     let medians = others.filter_map(|rate| Some(rate.outcome.as_ref().ok()?.median()));
@@ -127,18 +116,17 @@ pub(crate) fn bars(title: String, rates: &[Rate]) -> Chart {
     Chart { title, bars }
 }
 
-/// The middle of figures, as text.
+/// The median of figures, as text.
 pub(crate) fn median(figures: &Figures, text: fn(f64) -> String) -> String {
     text(figures.median())
 }
 
-/// The ends of figures, as text.
+/// The range of figures, as text.
 pub(crate) fn range(figures: &Figures, text: fn(f64) -> String) -> String {
     let (low, high) = figures.range();
     format!("{}–{}", text(low), text(high))
 }
 
-/// Nothing to say.
 pub(crate) fn dash() -> String {
     "–".to_owned()
 }
@@ -156,7 +144,7 @@ pub(crate) fn whole(figure: f64) -> String {
     text
 }
 
-/// A number with as many digits as it deserves.
+/// A number with about three significant digits.
 pub(crate) fn fine(figure: f64) -> String {
     match figure.abs() {
         size if size >= 100.0 => whole(figure),
@@ -177,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_compares_within_rounds_and_names_who_has_failed() {
+    fn a_table_compares_within_rounds_and_names_failed_contestants() {
         let rates = [
             rate("ours", Role::Ours, Ok(vec![20_000.0, 30_000.0])),
             rate("slow", Role::Peer, Ok(vec![1000.0, 3000.0])),
@@ -209,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_grouped_and_have_the_digits_they_deserve() {
+    fn numbers_are_grouped_and_have_three_significant_digits() {
         assert_eq!(whole(1_234_567.4).replace('\u{a0}', " "), "1 234 567");
         assert_eq!(whole(-1234.0).replace('\u{a0}', " "), "-1 234");
         assert_eq!(

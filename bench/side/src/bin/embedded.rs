@@ -1,4 +1,4 @@
-//! The driver of Undaunted inside a program: called and answering as the drivers of the peers do
+//! The driver of Undaunted embedded in a program, with the interface of all drivers
 //! (`bench/peers/contract.mjs`).
 
 use std::error::Error;
@@ -19,10 +19,10 @@ use undaunted_store::{Head, SqliteStore, Store};
 
 const JOB: &str = "measured";
 
-/// How many items are worked on at a time, and so may share a sync.
+/// How many items run at a time, and so can share a sync.
 const WIDTH: u32 = 1024;
 
-/// How long nothing more may be written for everything to be written.
+/// Everything counts as written after this time without a write.
 const QUIET: Duration = Duration::from_millis(500);
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "noop" => measure(&folder, items, Functions::new().with("item", nothing)),
         "retry" => measure(&folder, items, Functions::new().with("item", second_time)),
         "begin" => measure(&folder, items, counted(argument)?),
-        "resume" | "due" => go_on(&folder, counted(argument)?),
+        "resume" | "due" => resume(&folder, counted(argument)?),
         "pend" => pend(&folder, items, argument.parse()?),
         _ => Err("workloads: noop, retry, begin, resume, pend, due".into()),
     }
@@ -63,12 +63,12 @@ fn work(items: u32) -> JobDescription {
     JobDescription::each("item", items).at_once(width).retry(retry)
 }
 
-/// From when everything is submitted until the job has ended.
+/// Times a job from its submission to its end.
 fn measure(folder: &Path, items: u32, functions: Functions) -> Result<(), Box<dyn Error>> {
     let runner = Runner::open(folder, functions)?;
     let work = work(items);
     let job = runner.begin(JOB, &work)?;
-    // It is on the disk, and its items are.
+    // The job and its items are on the disk.
     let began = Instant::now();
     let done = job.wait()?;
     let seconds = began.elapsed().as_secs_f64();
@@ -77,7 +77,7 @@ fn measure(folder: &Path, items: u32, functions: Functions) -> Result<(), Box<dy
     Ok(())
 }
 
-/// Somebody outside counts these lines: which item, and when.
+/// Writes a line with the item and the time for each execution, which the benchmark counts.
 fn counted(file: &str) -> Result<Functions, Box<dyn Error>> {
     let file = OpenOptions::new().append(true).create(true).open(file)?;
     let file: Arc<File> = Arc::new(file);
@@ -91,8 +91,8 @@ fn counted(file: &str) -> Result<Functions, Box<dyn Error>> {
     }))
 }
 
-/// Goes on with the job, and is ready when that is on record: everything that waits is known by then.
-fn go_on(folder: &Path, functions: Functions) -> Result<(), Box<dyn Error>> {
+/// Resumes the job. It is ready when that is recorded, because by then the whole state is loaded.
+fn resume(folder: &Path, functions: Functions) -> Result<(), Box<dyn Error>> {
     let runner = Runner::open(folder, functions)?;
     let looking = SqliteStore::open(folder)?;
     let before = head(&looking)?;
@@ -105,7 +105,7 @@ fn go_on(folder: &Path, functions: Functions) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Every item fails, and its retry is due when the others' are. The process then ends without a word.
+/// Lets every item fail, with all retries due at the same time. Then the process exits without suspending the job.
 fn pend(folder: &Path, items: u32, due: u64) -> Result<(), Box<dyn Error>> {
     let failed = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&failed);
@@ -131,7 +131,7 @@ fn pend(folder: &Path, items: u32, due: u64) -> Result<(), Box<dyn Error>> {
     std::process::exit(0)
 }
 
-/// Where the journal of the job ends.
+/// The head of the job's journal.
 fn head(store: &SqliteStore) -> Result<Option<Head>, Box<dyn Error>> {
     let listed = store.list(journal::FAMILY, JOB)?;
     Ok(listed.into_iter().next().map(|listed| listed.head))

@@ -10,10 +10,7 @@ use crate::process::Reason;
 /// How many items share a sync.
 pub(crate) const GROUP: u32 = 1024;
 
-/// Appends so many bytes for each of the items: items in a second.
-///
-/// # Errors
-/// The file cannot be written.
+/// Appends `bytes` for each item and returns the items per second.
 pub(crate) fn append(folder: &Path, items: u32, bytes: u32) -> Result<f64, Reason> {
     let path = folder.join("appended");
     let write = || -> std::io::Result<f64> {

@@ -1,4 +1,4 @@
-//! The least that the machine itself needs for the same thing.
+//! Floors: the minimum that the machine itself needs for the same work.
 
 mod append;
 mod spawn;

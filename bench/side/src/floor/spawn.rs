@@ -7,14 +7,11 @@ use std::time::Instant;
 
 use crate::process::Reason;
 
-/// As many as the machine of the goals has cores.
+/// The number of cores of the machine for which the targets were set.
 const THREADS: u32 = 2;
 
-/// Starts `/bin/true` so often, with the number of a line as everybody else does (without an argument it
-/// does less): commands in a second.
-///
-/// # Errors
-/// It cannot be started.
+/// Starts `/bin/true` this many times and returns the commands per second. Like the other contestants it passes
+/// the number of a line, because `true` does less without an argument.
 pub(crate) fn spawn(commands: u32) -> Result<f64, Reason> {
     let started = AtomicU32::new(0);
     let work = || {

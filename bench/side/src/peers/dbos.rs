@@ -33,8 +33,8 @@ pub(super) fn prepare(sources: &Path, home: &Path) -> Result<Prepared, Reason> {
     };
     Ok(Prepared {
         version: version.trim().to_owned(),
-        settings: "steps of eight workflows side by side in PostgreSQL, of one in SQLite (write-ahead log, `synchronous` \
-                   as it comes: full); retries after 0 s, which are not on record",
+        settings: "steps of eight parallel workflows in PostgreSQL, of one in SQLite (write-ahead log, default `synchronous`: \
+                   full); retries after 0 s, which are not recorded",
         engines: vec![engine("DBOS, PostgreSQL", true, 400), engine("DBOS, SQLite", false, 200)],
     })
 }

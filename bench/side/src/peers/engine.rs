@@ -1,4 +1,4 @@
-//! Something that executes items and keeps a record, called through a driver (`bench/peers/contract.mjs`).
+//! An engine that executes items durably, called through a driver (`bench/peers/contract.mjs`).
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,24 +10,24 @@ use crate::postgres::Postgres;
 use crate::process::{Reason, answer, bound};
 use crate::scratch::Scratch;
 
-/// How a driver is started, and what can be asked of it.
+/// How a driver is started, and the sizes it can handle.
 #[derive(Clone, Debug)]
 pub(crate) struct Engine {
-    /// As the tables have it.
+    /// The name in the tables.
     pub(crate) name: &'static str,
-    /// The program and what stands before the workload.
+    /// The program, and its arguments before the workload.
     pub(crate) driver: Vec<OsString>,
-    /// Whether it keeps its record in PostgreSQL.
+    /// Whether it needs PostgreSQL.
     pub(crate) database: bool,
-    /// Roughly how many items it executes in a second; turns are made as long as this says.
+    /// Roughly how many items it executes per second; the sizes of turns depend on it.
     pub(crate) pace: u32,
-    /// How many pending retries it can be asked to keep without an hour of preparation.
+    /// How many pending retries it can prepare in reasonable time.
     pub(crate) pending: u32,
-    /// A setting for the workload in which it is killed.
+    /// An environment variable for the workload in which it is killed.
     pub(crate) when_killed: Option<(&'static str, &'static str)>,
 }
 
-/// One turn of an engine: with an empty database or an empty folder.
+/// One turn of an engine, with an empty database or an empty folder.
 #[derive(Debug)]
 pub(crate) struct Turn<'a> {
     engine: &'a Engine,
@@ -37,14 +37,11 @@ pub(crate) struct Turn<'a> {
 
 impl Engine {
     /// Prepares for a turn.
-    ///
-    /// # Errors
-    /// There is no database where one is needed.
     pub(crate) fn turn(&self, scratch: &Scratch, postgres: Option<&Postgres>) -> Result<Turn<'_>, Reason> {
         let database = match (self.database, postgres) {
             (false, _) => None,
             (true, Some(postgres)) => Some(postgres.fresh()?),
-            (true, None) => return Err("there is no PostgreSQL".to_owned()),
+            (true, None) => return Err("PostgreSQL is not available".to_owned()),
         };
         Ok(Turn { engine: self, database, folder: scratch.turn()? })
     }
@@ -69,24 +66,18 @@ impl Turn<'_> {
     }
 
     /// Runs a workload to its end.
-    ///
-    /// # Errors
-    /// The driver has failed.
     pub(crate) fn measure(&self, workload: &str, items: u32) -> Result<Value, Reason> {
         answer(&mut self.command(workload, items, None))
     }
 
-    /// Where it keeps what is not in a database.
+    /// The folder of engines without a database.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 }
 
-/// A number of the answer of a driver.
-///
-/// # Errors
-/// It is not there.
+/// A number in the answer of a driver.
 pub(crate) fn number(answer: &Value, name: &str) -> Result<f64, Reason> {
     let number = answer.get(name).and_then(Value::as_f64);
-    number.ok_or_else(|| format!("the driver did not say `{name}`: {answer}"))
+    number.ok_or_else(|| format!("the driver's answer has no number `{name}`: {answer}"))
 }

@@ -1,4 +1,4 @@
-//! The others: how each is prepared, and in which settings it runs.
+//! The peers: how each is installed, and its settings.
 
 mod dbos;
 mod engine;

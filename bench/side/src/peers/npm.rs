@@ -1,4 +1,4 @@
-//! Packages of npm, at the versions of a lock file, and the node that runs them.
+//! npm packages at the versions of a lock file, and the node that runs them.
 
 use std::ffi::OsString;
 use std::fs;
@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use crate::process::{Reason, bound, finish};
 
-/// A folder in which packages are installed beside a driver.
+/// A folder with installed packages and a driver.
 pub(super) struct Installed(PathBuf);
 
 impl Installed {
-    /// Installs what the lock file of a peer says, unless that was done before.
+    /// Installs the packages of a peer's lock file, unless they are installed.
     pub(super) fn of(name: &str, sources: &Path, home: &Path) -> Result<Self, Reason> {
         let folder = home.join(name);
         let done = folder.join("installed");

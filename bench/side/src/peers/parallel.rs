@@ -1,4 +1,4 @@
-//! GNU parallel: runs commands and writes down those that have ended, so that it can leave them out the next time.
+//! GNU parallel: runs commands and logs those that have ended, so that it can skip them the next time.
 
 use crate::peers::Prepared;
 use crate::postgres::install;

@@ -10,8 +10,8 @@ pub(super) fn prepare(sources: &Path, home: &Path) -> Result<Prepared, Reason> {
     let installed = Installed::of("pg-boss", sources, home)?;
     Ok(Prepared {
         version: installed.version("pg-boss")?,
-        settings: "four loops that take and complete 1000 jobs at a time (16 in D, where a kill repeats a batch), \
-                   `retryDelay: 0`; after a kill `expireInSeconds: 1`, its least, and `supervise` all the time",
+        settings: "four loops that fetch and complete 1000 jobs at a time (16 in D, where a kill repeats a batch), `retryDelay: \
+                   0`; after a kill `expireInSeconds: 1`, its minimum, and continuous `supervise`",
         engines: vec![Engine {
             name: "pg-boss",
             driver: installed.driver(),

@@ -1,31 +1,29 @@
-//! Peers that are there, and those that could not be had.
+//! Peers that are installed, and those that could not be.
 
 use std::path::Path;
 
 use crate::peers::{Engine, dbos, graphile_worker, parallel, pg_boss, restate, xargs};
 use crate::process::Reason;
 
-/// A peer that can be measured.
 #[derive(Clone, Debug)]
 pub(crate) struct Prepared {
-    /// Its name and version.
     pub(crate) version: String,
-    /// What was set, and what that means for its record.
+    /// Its settings and their effect on durability.
     pub(crate) settings: &'static str,
-    /// The ways in which it executes items durably; none for those that run commands.
+    /// Its engines; none for a peer that runs commands.
     pub(crate) engines: Vec<Engine>,
 }
 
-/// A peer by its name, and what came of preparing it.
+/// A peer, and the result of installing it.
 #[derive(Debug)]
 pub(crate) struct Peer {
-    /// As it is named on the command line.
+    /// The name on the command line.
     pub(crate) name: &'static str,
-    /// Ready, or the reason why it cannot take part.
+    /// Ready, or why it cannot be measured.
     pub(crate) outcome: Result<Prepared, Reason>,
 }
 
-/// Prepares a peer: `sources` has its pinned versions and its driver, `home` is where it is installed.
+/// Installs a peer into `home`. `sources` has its pinned versions and its driver.
 pub(crate) fn prepare(name: &'static str, sources: &Path, home: &Path) -> Peer {
     let outcome = match name {
         "xargs" => xargs::prepare(),

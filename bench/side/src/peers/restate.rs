@@ -13,8 +13,8 @@ pub(super) fn prepare(sources: &Path, home: &Path) -> Result<Prepared, Reason> {
     let [server, sdk] = versions;
     Ok(Prepared {
         version: format!("{}, {}", server?, sdk?),
-        settings: "one node, its log synced (the default), 256 invocations at a time (64 in D), first retry after 1 ms; server and \
-                   service are killed together",
+        settings: "one node with a synced log (the default), 256 concurrent invocations (64 in D), first retry after 1 ms; server \
+                   and service are killed together",
         engines: vec![Engine {
             name: "Restate",
             driver: installed.driver(),

@@ -4,7 +4,6 @@ use super::{commands, growth, held, kill, noop, overhead, pending, policy, retry
 use crate::bench::Bench;
 use crate::section::Section;
 
-/// All of them, in the order of the document.
 pub(crate) const ALL: [fn(&Bench) -> Section; 9] = [
     noop::measure,
     retry::measure,

@@ -1,4 +1,4 @@
-//! C: `/bin/true` for each of many lines.
+//! C: `/bin/true` for each line of a file.
 
 use std::fs;
 use std::path::Path;
@@ -21,12 +21,12 @@ const TRUE: &str = "/bin/true";
 pub(super) fn measure(bench: &Bench) -> Section {
     let mut section = Section {
         title: "C. `/bin/true`".to_owned(),
-        about: "A command for each line of a file, so many at a time, from the start of the program to its end. Undaunted syncs every start \
-                before it begins and every outcome. The floor is two threads that start a command and wait for it."
+        about: "One command for each line of a file, at the given width, from the start of the program to its end. Undaunted \
+                syncs every start before it begins, and every outcome. The floor is two threads that start a command and wait for it."
             .to_owned(),
         ..Section::default()
     };
-    let mut chart = Chart { title: "C. /bin/true a second".to_owned(), ..Chart::default() };
+    let mut chart = Chart { title: "C. /bin/true per second".to_owned(), ..Chart::default() };
     for width in WIDTHS {
         let rates = rates(bench, width);
         let drawn = bars(String::new(), &rates).bars;
@@ -35,7 +35,7 @@ pub(super) fn measure(bench: &Bench) -> Section {
             bar
         }));
         section.targets.extend(targets(width, &rates));
-        section.tables.push(table(&format!("commands a second, width {width}"), &rates));
+        section.tables.push(table(&format!("commands per second, width {width}"), &rates));
     }
     section.chart = Some(("commands", chart));
     section
@@ -48,12 +48,12 @@ fn rates(bench: &Bench, width: u32) -> Vec<Rate> {
         contestants.push(("xargs", Role::Peer, all));
     }
     if bench.has("parallel") {
-        // It needs four times as long.
+        // It takes four times as long.
         contestants.push(("parallel", Role::Peer, all / 4));
     }
     contestants.push(("two threads", Role::Floor, all));
     let measured = alternate(bench.rounds(), contestants.len(), |round, who| {
-        let &(name, _, items) = contestants.get(who).ok_or("nobody")?;
+        let &(name, _, items) = contestants.get(who).ok_or("no such contestant")?;
         eprintln!("C, width {width}, round {round}: {name}");
         turn(bench, name, width, items)
     });
@@ -117,9 +117,10 @@ fn targets(width: u32, rates: &[Rate]) -> Vec<Target> {
             why,
         })
     };
-    let recorded = "the start and the outcome of every command are recorded and synced, by an engine and a keeper that take of the cores which \
-                    the commands need";
-    let little = "nobody could reach it here, since the floor does not, which records nothing: most of the time is that of the commands themselves";
+    let recorded = "the start and the outcome of every command are recorded and synced by an engine and a keeper, which compete \
+                    with the commands for the cores";
+    let little = "out of reach on this machine: even the floor, which records nothing, misses it, because most of the time is \
+                  spent in the commands themselves";
     let most = of("two threads").zip(of("xargs"));
     let is_within_reach = most.is_none_or(|(floor, xargs)| floor.over(xargs).median() >= 1.5);
     let why = if is_within_reach { recorded } else { little };

@@ -1,4 +1,4 @@
-//! F: what one item costs among a thousand and among a million.
+//! F: the cost of an item in a job of a thousand items and in one of a million.
 
 use undaunted_bench_figures::{Figures, alternate};
 
@@ -18,7 +18,7 @@ pub(super) fn measure(bench: &Bench) -> Section {
         .collect();
     let rounds = usize::try_from(bench.sized(2, 3)).unwrap_or(2);
     let measured = alternate(rounds, turns.len(), |round, who| {
-        let &(engine, size) = turns.get(who).ok_or("nobody")?;
+        let &(engine, size) = turns.get(who).ok_or("no such contestant")?;
         eprintln!("F, round {round}: {}, {size}", engine.name);
         let answer = bench.turn(engine)?.measure("noop", size)?;
         Ok(number(&answer, "seconds")? * 1e6 / f64::from(size))
@@ -36,7 +36,7 @@ pub(super) fn measure(bench: &Bench) -> Section {
     Section {
         title: "F. Growth".to_owned(),
         about: format!(
-            "Microseconds for an item that does nothing, as in A, by how many there are. A peer is given no more than it executes in about {} s.",
+            "Microseconds per no-op item, as in A, by the number of items. A peer gets no more items than it executes in about {} s.",
             seconds(bench)
         ),
         targets: flat(&ours).into_iter().collect(),
@@ -46,19 +46,19 @@ pub(super) fn measure(bench: &Bench) -> Section {
     }
 }
 
-/// All sizes for ours, and for a peer those that it gets through in time.
+/// All sizes for Undaunted; for a peer those that it executes in time.
 fn sizes(bench: &Bench, engine: &Engine) -> impl Iterator<Item = u32> + use<> {
     let longest = if bench.is_ours(engine) { u32::MAX } else { seconds(bench) };
     let most = engine.pace.saturating_mul(longest).max(1_000);
     SIZES.into_iter().filter(move |size| *size <= most)
 }
 
-/// How long the turn of a peer may be, roughly.
+/// Roughly how long the turn of a peer may take.
 const fn seconds(bench: &Bench) -> u32 {
     bench.sized(3, 12)
 }
 
-/// The dearest size, of the cheapest, in each round.
+/// The ratio of the most expensive size to the cheapest one, in each round.
 fn flat(sizes: &[&Figures]) -> Option<Target> {
     let rounds = sizes.first()?.rounds().len();
     let ratio = |round: usize| {
@@ -69,10 +69,10 @@ fn flat(sizes: &[&Figures]) -> Option<Target> {
     };
     let ratios: Figures = (0..rounds).map(ratio).collect();
     Some(Target {
-        words: "flat within 20 %: the dearest size costs at most 1.2 of the cheapest".to_owned(),
+        words: "flat within 20 %: the most expensive size costs at most 1.2 times the cheapest".to_owned(),
         measured: format!("{} ({})", median(&ratios, fine), range(&ratios, fine)),
         reached: 1.2 / ratios.median(),
-        why: "a thousand items do not make up for what beginning and ending a job costs",
+        why: "the fixed cost of starting and ending a job dominates at a thousand items",
     })
 }
 
@@ -87,7 +87,7 @@ fn table(bench: &Bench, measured: &[(&Engine, u32, Result<Figures, Reason>)]) ->
         vec![name, whole(f64::from(*size)), cost, spread]
     };
     Table {
-        head: ["", "items", "µs an item", "range"].map(str::to_owned).to_vec(),
+        head: ["", "items", "µs per item", "range"].map(str::to_owned).to_vec(),
         rows: measured.iter().map(row).collect(),
     }
 }
@@ -102,10 +102,10 @@ fn chart(bench: &Bench, measured: &[(&Engine, u32, Result<Figures, Reason>)]) ->
             value,
         })
     };
-    // The slow ones would leave nothing to be seen of the others.
+    // The bars of slow peers would make all others invisible.
     let fast = |(engine, ..): &&(&Engine, u32, Result<Figures, Reason>)| engine.pace >= 10_000;
     Chart {
-        title: "F. Microseconds an item, by the number of items".to_owned(),
+        title: "F. Microseconds per item, by the number of items".to_owned(),
         bars: measured.iter().filter(fast).filter_map(bar).collect(),
     }
 }
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn growth_is_the_dearest_of_the_cheapest_within_a_round() {
+    fn growth_is_the_ratio_of_the_most_expensive_to_the_cheapest_size_of_a_round() {
         let (few, many) = (Figures::of(vec![1.0, 4.0]), Figures::of(vec![1.5, 4.0]));
         let target = flat(&[&few, &many]);
         assert_eq!(target.map(|target| target.measured), Some("1.25 (1.00–1.50)".to_owned()));

@@ -1,4 +1,4 @@
-//! What items cost that a breaker holds: a part of E, of the product alone.
+//! E, continued: the cost of items that a breaker holds, for the product alone.
 
 use std::thread;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use crate::section::{Section, Table, Target, fine, whole};
 pub(super) fn measure(bench: &Bench) -> Section {
     let (items, seconds) = (bench.sized(100_000, 1_000_000), bench.sized(10, 60));
     let mut section = Section {
-        title: "E, once more. Items that a breaker holds".to_owned(),
+        title: "E, continued. Items held by a breaker".to_owned(),
         about: format!(
-            "A job of {} items, each held by an open breaker with a record of its own, gone on with by `undaunted resume` and watched for \
+            "A job of {} items, each held by an open breaker with its own record, resumed with `undaunted resume` and watched for \
              {seconds} s in which nothing happens.",
             whole(f64::from(items))
         ),
@@ -24,16 +24,16 @@ pub(super) fn measure(bench: &Bench) -> Section {
             section.tables = vec![Table {
                 head: vec![String::new(), String::new()],
                 rows: vec![
-                    row("processor time to restore them, s", fine(restore)),
+                    row("CPU time to resume the job, s", fine(restore)),
                     row("memory of the engine, MB", whole(memory)),
-                    row("processor time in a minute while all are held, s", fine(idle)),
+                    row("CPU time per minute while all items are held, s", fine(idle)),
                 ],
             }];
             section.targets = vec![Target {
-                words: "under 0.1 s of processor time a minute".to_owned(),
+                words: "under 0.1 s of CPU time per minute".to_owned(),
                 measured: format!("{} s", fine(idle)),
                 reached: 0.1 / idle.max(f64::MIN_POSITIVE),
-                why: "the job looks five times a second whether somebody asked for something",
+                why: "the job polls the store for requests five times per second",
             }];
         }
         Err(reason) => section.notes.push(format!("Not measured: {reason}.")),
@@ -49,7 +49,7 @@ fn held(bench: &Bench, items: u32, seconds: u32) -> Result<[f64; 3], Reason> {
     let mut resume = bench.undaunted();
     resume.arg("--store").arg(&folder).args(["resume", "measured"]);
     let mut job = Running::start(&mut resume)?;
-    // It has restored them when it no longer works.
+    // The job is resumed when its process uses no more CPU time.
     let (mut before, mut restored) = (-1.0, job.processor());
     while restored > before {
         thread::sleep(Duration::from_secs(2));

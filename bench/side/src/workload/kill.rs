@@ -1,4 +1,4 @@
-//! D: kill -9 in the middle, and once more from there.
+//! D: kill -9 halfway, and a restart.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,12 +12,12 @@ use crate::peers::Engine;
 use crate::process::{Reason, Running, bound};
 use crate::section::{Section, Table, Target, dash, fine, median, range, whole};
 
-/// After so long without an execution what is missing is lost.
+/// After this time without an execution, missing items are lost.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// So long somebody looks on for executions that nobody needed.
+/// How long to wait for repeated executions after the last item.
 const AFTERWARDS: Duration = Duration::from_secs(1);
 
-/// What a command that is executed does: it adds its item and the time to a file.
+/// The command of an item: it appends the item and the time to a file.
 const LINE: &str = "echo \"$1 $(date +%s%3N)\" >>\"$0\"";
 
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,7 @@ struct Killed {
     last: f64,
     lost: f64,
     repeated: f64,
-    /// How fast it was after, of what it was before.
+    /// The rate after the kill, relative to the rate before.
     pace: f64,
 }
 
@@ -45,19 +45,20 @@ pub(super) fn measure(bench: &Bench) -> Section {
     }
     let rounds = usize::try_from(bench.sized(1, 3)).unwrap_or(1);
     let measured = alternate(rounds, contestants.len(), |round, who| {
-        let contestant = contestants.get(who).ok_or("nobody")?;
+        let contestant = contestants.get(who).ok_or("no such contestant")?;
         eprintln!("D, round {round}: {}", contestant.name());
         contestant.turn(bench)
     });
     let head =
-        ["", "items", "first after, s", "last after, s", "lost", "executed again", "rate after, of before"];
+        ["", "items", "first after, s", "last after, s", "lost", "executed again", "rate after / before"];
     let mut section = Section {
-        title: "D. Killed in the middle".to_owned(),
+        title: "D. Killed halfway".to_owned(),
         about: format!(
-            "At most 64 items are under way at a time (8 with DBOS in PostgreSQL, 1 in SQLite). When half of them are executed the process is killed (signal 9) and another is started at once. Every execution adds a line to a \
-             file, which is all that counts. Seconds are from that start to the first and to the last execution. Lost is what was not executed \
-             {} s after the last thing happened; what ran when the kill came may run again. PostgreSQL is not killed. xargs cannot take part: it \
-             does not know where it was.",
+            "At most 64 items run at a time (8 with DBOS in PostgreSQL, 1 in SQLite). When half of the items are executed, the \
+             process is killed (signal 9) and another one is started at once. Every execution adds a line to a file, and only \
+             these lines count. Seconds are measured from the restart to the first and to the last execution. An item is lost if \
+             it is not executed within {} s after the last execution; an item that was running at the kill may run again. \
+             PostgreSQL is not killed. xargs is left out, because it keeps no progress.",
             PATIENCE.as_secs()
         ),
         tables: vec![Table { head: head.map(str::to_owned).to_vec(), rows: Vec::new() }],
@@ -106,7 +107,7 @@ fn target(name: &str, killed: &[Killed]) -> Target {
         words: format!("{name}: 0 lost, 0 executed again"),
         measured: format!("{} lost, {} executed again", whole(lost), whole(repeated)),
         reached: if lost + repeated > 0.0 { 0.0 } else { 1.0 },
-        why: "what was executing when the kill came has no outcome on record, so it is executed again and counted as an attempt",
+        why: "an item that was running at the kill has no recorded outcome, so it is executed again and counted as an attempt",
     }
 }
 
@@ -118,15 +119,15 @@ fn kill(mut begin: Command, mut resume: Command, file: &Path, items: u32) -> Res
         return Err(format!("it stopped after {} items", seen.count()));
     }
     drop(running);
-    seen.look();
+    seen.poll();
     let before = seen.count();
     let (restarted, mut running) = (now(), Running::start(&mut resume)?);
     seen.until(&mut running, PATIENCE, |seen| seen.distinct() >= all);
-    // Executions that nobody needed may still come.
+    // Repeated executions may still follow.
     seen.until(&mut running, AFTERWARDS, |_| false);
     drop(running);
     let Some((old, fresh)) = seen.times.split_at_checked(before) else {
-        return Err("executions were taken back".to_owned());
+        return Err("the file has become shorter".to_owned());
     };
     let (Some(first), Some(last)) = (fresh.first(), fresh.last()) else {
         return Err(format!("{before} executions, and none after the kill"));
@@ -141,11 +142,11 @@ fn kill(mut begin: Command, mut resume: Command, file: &Path, items: u32) -> Res
     })
 }
 
-/// Executions in a second, from the first to the last.
+/// The executions per second, from the first to the last.
 fn rate(times: &[f64]) -> f64 {
     let count = f64::from(u32::try_from(times.len()).unwrap_or(u32::MAX));
     match (times.first(), times.last()) {
-        // A clock that counts milliseconds says nothing about less than one.
+        // The clock has a resolution of a millisecond.
         (Some(first), Some(last)) => count * 1000.0 / (last - first).max(1.0),
         _ => 0.0,
     }
@@ -195,8 +196,8 @@ impl Contestant<'_> {
     fn name(&self) -> String {
         match self {
             Self::Engine(engine) => engine.name.to_owned(),
-            Self::Map => "`undaunted map`, two commands at a time".to_owned(),
-            Self::Parallel => "GNU parallel, two commands at a time".to_owned(),
+            Self::Map => "`undaunted map`, width 2".to_owned(),
+            Self::Parallel => "GNU parallel, width 2".to_owned(),
         }
     }
 
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_and_what_is_repeated_is_counted_by_the_lines() -> Result<(), Reason> {
+    fn lost_and_repeated_items_are_counted_by_the_lines() -> Result<(), Reason> {
         let begin = "echo 1 1000 >>$0; echo 2 1001 >>$0; exec sleep 1000";
         let killed = killed(begin, "echo 2 1002 >>$0; echo 3 1003 >>$0")?;
         assert_eq!([killed.lost, killed.repeated].map(whole), ["1", "1"]);
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_does_not_get_to_the_middle_is_no_measurement() {
+    fn a_contestant_that_stops_before_the_kill_is_not_measured() {
         let reason = killed("echo 1 1000 >>$0", "true").map(|killed| killed.lost);
         assert_eq!(reason, Err("it stopped after 1 items".to_owned()));
     }

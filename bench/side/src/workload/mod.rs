@@ -1,4 +1,4 @@
-//! The workloads, one a file. Each measures and says what came of it.
+//! The workloads. Each measures and returns a section of the document.
 
 mod all;
 mod commands;

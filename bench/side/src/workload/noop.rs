@@ -1,4 +1,4 @@
-//! A: items that do nothing, on record.
+//! A: recorded items that do nothing.
 
 use std::cell::Cell;
 use std::process::Stdio;
@@ -11,16 +11,16 @@ use crate::peers::{Engine, number};
 use crate::process::{Reason, Running, bound, bytes_in, finish};
 use crate::section::{Rate, Role, Section, Target, bars, best, fine, median, ours, range, table};
 
-/// How many requests are under way at a time.
+/// The number of concurrent requests.
 const WIDTH: &str = "64";
 
 enum Contestant<'a> {
     Engine(&'a Engine),
-    /// One flow of the product whose step is called over HTTP for each item.
+    /// One flow of the product, whose step is called over HTTP for each item.
     Flow,
-    /// The same requests with nothing around them.
+    /// The same requests without an engine.
     Client,
-    /// The same bytes with nothing around them.
+    /// The same bytes without an engine.
     Append,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn measure(bench: &Bench) -> Section {
     let bytes = Cell::new(100);
     let steps = steps(bench);
     let measured = alternate(bench.rounds(), contestants.len(), |round, who| {
-        let contestant = contestants.get(who).ok_or("nobody")?;
+        let contestant = contestants.get(who).ok_or("no such contestant")?;
         eprintln!("A, round {round}: {}", contestant.name());
         let items = contestant.items(bench);
         match contestant {
@@ -53,23 +53,23 @@ pub(super) fn measure(bench: &Bench) -> Section {
         })
         .collect();
     Section {
-        title: "A. Items that do nothing, on record".to_owned(),
+        title: "A. Recorded no-op items".to_owned(),
         about: format!(
-            "Every item is executed once, and both that it begins and that it has ended are on the disk. All are timed from when \
-             everything is submitted, except Restate and DBOS, to which asking is submitting. \
-             The first floor appends the {} bytes that an item of ours takes on the disk, {} items a sync. Over HTTP the same \
-             step server is called by one flow, {WIDTH} requests at a time, and by a bare client; more of that in [HTTP.md](HTTP.md).",
+            "Every item is executed once, and its start and its end are on the disk. Timing starts when all items are submitted, \
+             except for Restate and DBOS, where submission and execution cannot be separated. The first floor appends the {} \
+             bytes that an item of Undaunted takes on the disk, {} items per sync. Over HTTP, one flow and a bare client call the \
+             same step server with {WIDTH} concurrent requests; see [HTTP.md](HTTP.md).",
             bytes.get(),
             GROUP,
         ),
-        tables: vec![table("items a second", &rates)],
+        tables: vec![table("items per second", &rates)],
         targets: target(&rates).into_iter().collect(),
-        chart: Some(("noop", bars("A. Durable no-op items a second".to_owned(), &rates))),
+        chart: Some(("noop", bars("A. Durable no-op items per second".to_owned(), &rates))),
         ..Section::default()
     }
 }
 
-/// Ten times the best peer.
+/// The target: ten times the best peer.
 pub(super) fn target(rates: &[Rate]) -> Option<Target> {
     let (name, figures) = best(rates)?;
     let ratio = ours(rates)?.over(figures);
@@ -77,7 +77,7 @@ pub(super) fn target(rates: &[Rate]) -> Option<Target> {
         words: "at least 10 times the best durable peer".to_owned(),
         measured: format!("{} times ({}) {name}", median(&ratio, fine), range(&ratio, fine)),
         reached: ratio.median() / 10.0,
-        why: "the best peers take and complete items by the thousand, with one statement and one sync for all of them",
+        why: "the best peers fetch and complete thousands of items with one statement and one sync",
     })
 }
 
@@ -91,10 +91,10 @@ fn engine_turn(bench: &Bench, engine: &Engine, items: u32, bytes: &Cell<u32>) ->
     Ok(f64::from(items) / number(&answer, "seconds")?)
 }
 
-/// A server whose steps answer at once, and where it is.
+/// Starts a server whose steps respond at once, and returns its URL.
 fn steps(bench: &Bench) -> Result<(Running, String), Reason> {
     let mut serve = bound(bench.benchmark("undaunted-bench-http"));
-    // It ends with its input; ours is held open by the process itself.
+    // The server ends when its input does; `Running` keeps the input open.
     let mut running = Running::start(serve.arg("serve").stdin(Stdio::piped()))?;
     let url = running.first_line()?;
     Ok((running, url))
@@ -122,7 +122,7 @@ impl Contestant<'_> {
         match self {
             Self::Engine(engine) => engine.name.to_owned(),
             Self::Flow => "Undaunted, over loopback HTTP".to_owned(),
-            Self::Client => "a bare HTTP client on the same steps".to_owned(),
+            Self::Client => "a bare HTTP client calling the same steps".to_owned(),
             Self::Append => "append and sync the same bytes".to_owned(),
         }
     }

@@ -1,4 +1,4 @@
-//! G: one command, bare and through the program.
+//! G: one command, alone and through the program.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub(super) fn measure(bench: &Bench) -> Section {
     let mut section = Section {
         title: "G. One command".to_owned(),
         about: format!(
-            "Milliseconds from the start of the program to its end, {rounds} rounds, in a store that exists and is on a disk."
+            "Milliseconds from the start of the program to its end, {rounds} rounds, with an existing store on a disk."
         ),
         ..Section::default()
     };
@@ -35,7 +35,7 @@ pub(super) fn measure(bench: &Bench) -> Section {
                     words: format!("{name} adds under {limit} ms"),
                     measured: format!("{} ms ({})", median(&added, fine), range(&added, fine)),
                     reached: limit / added.median(),
-                    why: "the store is opened, a keeper is started and every record is synced before the next thing happens",
+                    why: "the store is opened, a keeper is started, and every record is synced before the next step",
                 });
             }
             section.tables = vec![Table { head: head.map(str::to_owned).to_vec(), rows }];
@@ -50,7 +50,7 @@ fn measured(bench: &Bench, rounds: usize) -> Result<[Figures; 3], Reason> {
     let folder = bench.scratch.turn()?;
     let list = folder.join("one.yaml");
     fs::write(&list, "[{shell: \"true\"}]\n").map_err(|error| error.to_string())?;
-    // It makes the store.
+    // This first run creates the store.
     finish(command(bench, &folder, 1).stdout(Stdio::null()))?;
     let measured = alternate(rounds, NAMES.len(), |_, who| {
         let mut command = command(bench, &folder, who);
@@ -65,7 +65,7 @@ fn measured(bench: &Bench, rounds: usize) -> Result<[Figures; 3], Reason> {
     Ok([next()?, next()?, next()?])
 }
 
-/// The wish to die with this process costs every one of them the same.
+/// All contestants are started through `setpriv`, which costs each of them the same.
 fn command(bench: &Bench, folder: &Path, who: usize) -> Command {
     let mut command = match who {
         0 => bound("/bin/true"),

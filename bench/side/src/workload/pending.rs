@@ -1,4 +1,4 @@
-//! E: many retries that wait, a restart, and all of them due together.
+//! E: many pending retries, a restart, and all of them due together.
 
 use std::time::{Duration, Instant};
 
@@ -10,18 +10,18 @@ use crate::peers::{Engine, Turn, number};
 use crate::process::{Reason, Running, answer, bytes_in};
 use crate::section::{Section, Table, Target, dash, fine, whole};
 
-/// After so long without an execution what is missing is lost.
+/// After this time without an execution, missing items are lost.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What pending retries cost.
+/// The cost of pending retries.
 struct Cost {
-    /// Bytes on the disk for each.
+    /// Bytes on the disk for each retry.
     disk: f64,
-    /// Seconds until another process is ready to go on with them.
+    /// Seconds until another process has resumed them and is ready.
     restart: f64,
-    /// Bytes in memory for each, above what a process with one of them has.
+    /// Bytes in memory for each retry, above a process with a single one.
     memory: f64,
-    /// How late they were, in seconds: the middle one, the one with 1 % behind it and the last.
+    /// The lateness in seconds: median, 99th percentile, maximum.
     late: [f64; 3],
     lost: u32,
     again: usize,
@@ -39,11 +39,12 @@ pub(super) fn measure(bench: &Bench) -> Section {
         "executed again",
     ];
     let mut section = Section {
-        title: "E. Retries that wait, and are due together".to_owned(),
-        about: "All of them are due at one moment. The process that has taken them ends; another one is started (from its start until it is \
-                ready; ours begins with what was saved of the job), and memory and disk are what they take more than a single pending retry does. Late is from the moment that was set to the \
-                execution. Jobs of the peers are submitted with a time to start at, which leaves the same rows as a retry. Sizes are \
-                what each can be given in about a minute. One round: these are not ratios."
+        title: "E. Pending retries that are due together".to_owned(),
+        about: "All retries are due at the same moment. The process that created them ends, and another one is started; the \
+                restart is timed until that process is ready (for Undaunted it loads the job's snapshot). Memory and disk are the \
+                increase over a single pending retry. Lateness is the time from the due moment to the execution. The peers get \
+                jobs with a start time, which leaves the same rows as a retry. Sizes are what each contestant can prepare in \
+                about a minute. There is one round, so there are no ratios."
             .to_owned(),
         tables: vec![Table { head: head.map(str::to_owned).to_vec(), rows: Vec::new() }],
         ..Section::default()
@@ -118,7 +119,7 @@ fn targets(size: u32, cost: &Cost) -> Vec<Target> {
     ]
 }
 
-/// A process that goes on with what was left, once it is ready, and how long that took.
+/// Starts a process that resumes the retries, and times until it is ready.
 fn restarted(command: &mut std::process::Command) -> Result<(Running, f64), Reason> {
     let began = Instant::now();
     let mut running = Running::start(command)?;
@@ -131,7 +132,7 @@ fn cost(bench: &Bench, engine: &Engine, size: u32) -> Result<Cost, Reason> {
     let turn = bench.turn(engine)?;
     let file = turn.folder().join("executions");
     let file_name = file.to_string_lossy();
-    // They must not be due before the other process is ready.
+    // The retries must not be due before the second process is ready.
     let preparing = f64::from(size) / f64::from(engine.pace) * 3.0 + 15.0;
     let due = now() + preparing * 1000.0;
     let said = answer(&mut turn.command("pend", size, Some(&format!("{due:.0}"))))?;
@@ -144,7 +145,7 @@ fn cost(bench: &Bench, engine: &Engine, size: u32) -> Result<Cost, Reason> {
     let patience = PATIENCE.saturating_add(Duration::from_secs_f64(preparing));
     seen.until(&mut running, patience, |seen| seen.distinct() >= all);
     if !in_time {
-        return Err(format!("it was not ready when they were due, {preparing:.0} s after the beginning"));
+        return Err(format!("it was not ready when the retries were due, {preparing:.0} s after the start"));
     }
     Ok(Cost {
         disk: disk.max(0.0) / f64::from(size),
@@ -156,7 +157,7 @@ fn cost(bench: &Bench, engine: &Engine, size: u32) -> Result<Cost, Reason> {
     })
 }
 
-/// What a single retry costs: kilobytes of a process that goes on with it, and bytes on the disk.
+/// The cost of a single retry: kilobytes of the process that resumes it, and bytes on the disk.
 fn one(bench: &Bench, engine: &Engine) -> Result<(u64, f64), Reason> {
     let turn = bench.turn(engine)?;
     let due = format!("{:.0}", now() + 3_600_000.0);
@@ -167,7 +168,7 @@ fn one(bench: &Bench, engine: &Engine) -> Result<(u64, f64), Reason> {
     Ok((running.memory(), disk))
 }
 
-/// Bytes on the disk: the driver knows them if they are in a database.
+/// The bytes on the disk, which the driver reports if they are in a database.
 fn disk(said: &Value, turn: &Turn<'_>) -> f64 {
     let told = number(said, "disk");
     told.unwrap_or_else(|_| count(bytes_in(turn.folder())))
@@ -191,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lateness_is_counted_from_when_they_were_due() {
+    fn lateness_is_measured_from_the_due_time() {
         let times: Vec<f64> = (0..200).map(|late| 10_000.0 + f64::from(late) * 1000.0).collect();
         assert_eq!(late(&times, 10_000.0).map(whole), ["99", "198", "199"]);
         assert!(late(&[], 0.0).iter().all(|late| late.is_nan()));

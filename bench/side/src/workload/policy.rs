@@ -9,7 +9,7 @@ use crate::section::{Section, Table};
 pub(super) fn measure(bench: &Bench) -> Section {
     let mut section = Section {
         title: "H. The policy library".to_owned(),
-        about: "Nanoseconds, beside the crates one would use instead; the targets of [POLICY.md](POLICY.md), where all figures are.".to_owned(),
+        about: "Nanoseconds, compared with alternative crates: the targets of [POLICY.md](POLICY.md), which has all figures.".to_owned(),
         ..Section::default()
     };
     match document(bench) {
@@ -17,7 +17,7 @@ pub(super) fn measure(bench: &Bench) -> Section {
         Err(reason) => section.notes.push(format!("Not measured: {reason}.")),
     }
     if bench.arguments.quick {
-        let note = "As they were measured last: a quick run does not measure them again.";
+        let note = "Figures of the last full run; a quick run does not measure them again.";
         section.notes.push(note.to_owned());
     }
     section
@@ -35,7 +35,7 @@ fn document(bench: &Bench) -> Result<String, Reason> {
     Ok(document)
 }
 
-/// The table below the heading of that name.
+/// The table below the heading "Targets".
 fn targets(document: &str) -> Table {
     let lines = document.lines().skip_while(|line| *line != "## Targets");
     let lines = lines.skip_while(|line| !line.starts_with('|'));

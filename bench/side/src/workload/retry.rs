@@ -12,7 +12,7 @@ pub(super) fn measure(bench: &Bench) -> Section {
     let engines = bench.engines();
     let items = |engine: &Engine| (engine.pace / 2).saturating_mul(bench.sized(1, 4)).max(1);
     let measured = alternate(bench.rounds(), engines.len(), |round, who| {
-        let engine = engines.get(who).ok_or("nobody")?;
+        let engine = engines.get(who).ok_or("no such contestant")?;
         eprintln!("B, round {round}: {}", engine.name);
         turn(bench, engine, items(engine))
     });
@@ -28,15 +28,14 @@ pub(super) fn measure(bench: &Bench) -> Section {
         .collect();
     Section {
         title: "B. Every item fails once and then succeeds".to_owned(),
-        about: "Two attempts an item, the second as soon after the first as can be set. A wait that cannot be set away is taken off \
-                the time."
+        about: "Two attempts per item, with the shortest delay between them that can be configured. A delay that cannot be configured is subtracted from the time."
             .to_owned(),
-        tables: vec![table("attempts a second", &rates)],
+        tables: vec![table("attempts per second", &rates)],
         targets: target(&rates).into_iter().collect(),
         notes: vec![
-            "Of a failed attempt DBOS keeps no record, pg-boss and graphile-worker keep the last error only.".to_owned(),
+            "DBOS keeps no record of a failed attempt; pg-boss and graphile-worker keep only the last error.".to_owned(),
         ],
-        chart: Some(("retry", bars("B. Attempts a second, every item failing once".to_owned(), &rates))),
+        chart: Some(("retry", bars("B. Attempts per second, every item failing once".to_owned(), &rates))),
     }
 }
 
