@@ -4,6 +4,8 @@
 //! the order is reversed from round to round, and a ratio compares two figures of the same round. All
 //! measurements of this workspace are taken in this way.
 
+pub mod machine;
+
 /// The figures of one contestant, one for each round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figures(Vec<f64>);

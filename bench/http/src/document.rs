@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use undaunted_bench_figures::{Figures, alternate};
+use undaunted_bench_figures::{Figures, alternate, machine};
 
 use crate::waiting::Cost;
 
@@ -29,8 +29,7 @@ struct Steps {
 /// Measures everything and prints the document.
 pub(crate) fn measure(folder: &Path, requests: u32, rounds: u32, flows: u32) -> Result<(), Box<dyn Error>> {
     std::fs::create_dir_all(folder)?;
-    let load = || std::fs::read_to_string("/proc/loadavg");
-    let before = load()?;
+    let before = machine::load();
     let steps = Steps::begin()?;
     let mut tables = String::new();
     for width in WIDTHS {
@@ -38,7 +37,7 @@ pub(crate) fn measure(folder: &Path, requests: u32, rounds: u32, flows: u32) -> 
     }
     let failing = failing(folder, &steps.url)?;
     let waiting = waiting(folder, &steps.url, flows)?;
-    print!("{}", opening(requests, rounds, &before, &load()?)?);
+    print!("{}", opening(requests, rounds, &before)?);
     print!("{tables}{failing}{waiting}");
     Ok(())
 }
@@ -153,11 +152,8 @@ impl Drop for Steps {
     }
 }
 
-fn opening(requests: u32, rounds: u32, before: &str, after: &str) -> Result<String, Box<dyn Error>> {
+fn opening(requests: u32, rounds: u32, before: &str) -> Result<String, Box<dyn Error>> {
     let mut text = String::new();
-    let cores = std::thread::available_parallelism()?;
-    let system = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
-    let load = |text: &str| text.split(' ').next().unwrap_or_default().to_owned();
     let flows = requests.checked_div(10).unwrap_or_default().max(1);
     writeln!(
         text,
@@ -166,14 +162,14 @@ Generated; do not edit. Run in `bench/`, with a folder on a physical disk:\n
 ```sh
 cargo run --release --locked -p undaunted-bench-http -- measure FOLDER > HTTP.md
 ```\n
-{cores} cores, Linux {system}, load average {before} before and {after} after. The steps (axum, HTTP/1.1, immediate responses) run in a separate process on the same machine, so the clients share its cores with them. There are {rounds} rounds; in each, every contestant runs once in its own process, and the order is reversed from round to round. No figure is checked against a limit.\n
+{cores} cores, {system}, load average {before} before and {after} after. The steps (axum, HTTP/1.1, immediate responses) run in a separate process on the same machine, so the clients share its cores with them. There are {rounds} rounds; in each, every contestant runs once in its own process, and the order is reversed from round to round. No figure is checked against a limit.\n
 - **bare**: reqwest as the product configures it, {requests} requests of the same shape, without records.
 - **one flow**: one step with `for_each` over {requests} elements, with `parallelism` equal to the width of the client. Every start is on the disk before its
   request is sent, and every outcome before anything that depends on it. Timed from the submission of the flow to its end.
 - **many flows**: {flows} flows of one request each, started by as many threads as the client has connections. Timed until the last flow has ended.",
-        system = system.trim(),
-        before = load(before),
-        after = load(after),
+        cores = machine::cores(),
+        system = machine::kernel(),
+        after = machine::load(),
     )?;
     Ok(text)
 }

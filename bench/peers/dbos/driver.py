@@ -1,6 +1,6 @@
-"""DBOS: workflows side by side, each of which calls its share of the items as steps, one after the other.
+"""DBOS: parallel workflows, each of which calls its share of the items as sequential steps.
 
-How a driver is called and how it answers is written in `contract.mjs`.
+`contract.mjs` describes the interface of a driver.
 """
 
 import json
@@ -12,7 +12,7 @@ import time
 import psycopg
 from dbos import DBOS, SetWorkflowID
 
-# Steps of different workflows share the commits of PostgreSQL; SQLite has one writer, and more only get in each other's way.
+# Steps of different workflows share the commits of PostgreSQL; SQLite has one writer, for which several workflows would compete.
 WORKFLOWS = 8 if "BENCH_POSTGRES" in os.environ else 1
 
 workload, items = sys.argv[1], int(sys.argv[2])
@@ -46,7 +46,7 @@ output = None
 
 
 def executed(item):
-    """Somebody outside counts these lines: which item, and when."""
+    """Appends a line with the item and the time, which the benchmark counts."""
     global output
     if output is None:
         output = os.open(argument, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -86,7 +86,7 @@ def share(step, first, behind):
 
 @DBOS.workflow()
 def pending(item, due):
-    """What waits for a retry waits in a sleep that is on record."""
+    """A pending retry is a durable sleep."""
     DBOS.sleep(max(0.0, due / 1000 - time.time()))
     counted(item)
 
@@ -118,7 +118,7 @@ def pend():
 
 
 def disk():
-    """Bytes of the tables, if somebody outside cannot see the files."""
+    """The bytes of the tables in PostgreSQL."""
     if not (url := os.environ.get("BENCH_POSTGRES")):
         return {}
     with psycopg.connect(url) as connection:
@@ -126,8 +126,8 @@ def disk():
         return {"disk": connection.execute(query).fetchone()[0]}
 
 
-def go_on():
-    """Launching is all that DBOS needs to go on with what was left."""
+def resume():
+    """DBOS resumes pending workflows when it is launched."""
     DBOS.launch()
     say(ready=True)
     while True:
@@ -138,13 +138,13 @@ workloads = {
     "noop": lambda: measure("nothing"),
     "retry": lambda: measure("second_time"),
     "begin": lambda: measure("counted"),
-    "resume": go_on,
+    "resume": resume,
     "pend": pend,
-    "due": go_on,
+    "due": resume,
 }
 if workload not in workloads:
     sys.exit(f"driver WORKLOAD N [ARGUMENT]; workloads: {', '.join(workloads)}")
 workloads[workload]()
-# Threads that still wait are none of our concern.
+# Exits without waiting for other threads.
 sys.stdout.flush()
 os._exit(0)

@@ -1,4 +1,4 @@
-// graphile-worker with its local queue and its batched completions, the fastest way it documents.
+// graphile-worker with its local queue and its batched completions, the fastest documented configuration.
 import { makeWorkerUtils, run as work, Logger } from "graphile-worker";
 import pg from "pg";
 import { argument, clock, counter, executed, items, run, say } from "./contract.mjs";
@@ -12,7 +12,7 @@ const preset = {
     maxPoolSize: 10,
     pollInterval: 100,
     localQueue: { size: 2000 },
-    // A completion that waits for others is an execution that a kill repeats.
+    // A delayed completion is repeated after a kill.
     completeJobBatchDelay: Number(process.env.BENCH_COMPLETION_DELAY ?? 0),
     failJobBatchDelay: 0,
   },
@@ -34,7 +34,7 @@ const submit = async (spec) => {
 
 const start = (task) => work({ preset, logger, taskList: { item: task }, noHandleSignals: true });
 
-// Everything is recorded when a worker that was asked to stop has stopped.
+// When the worker has stopped, everything is recorded.
 const measure = async (task, done) => {
   const began = clock();
   const worker = await start(task);
@@ -65,7 +65,7 @@ await run({
       if (helpers.job.attempts === 1) throw new Error("the first attempt fails");
       done.add();
     }, done);
-    // The wait before the first retry is exp(1) seconds and cannot be set.
+    // The wait before the first retry is exp(1) seconds and cannot be configured.
     say({ ...figures, delay: Math.E });
   },
   async begin() {
@@ -73,7 +73,7 @@ await run({
     say(await count(({ item }) => executed(item)));
   },
   async resume() {
-    // Jobs of a worker that died stay locked for four hours, unless somebody who knows that it is dead says so.
+    // Jobs of a dead worker stay locked for four hours, unless they are unlocked explicitly.
     const utils = await makeWorkerUtils({ connectionString, logger });
     await utils.withPgClient(async (client) => {
       const { rows } = await client.query("select distinct locked_by from graphile_worker._private_jobs where locked_by is not null");

@@ -1,4 +1,4 @@
-// pg-boss with batches taken and completed by hand: its workers sleep between batches, this does not.
+// pg-boss with explicit fetching and completion of batches: its own workers sleep between batches, these loops do not.
 import { PgBoss } from "pg-boss";
 import { argument, clock, executed, items, run, say } from "./contract.mjs";
 
@@ -6,7 +6,7 @@ const queue = "items";
 const loops = 4;
 const batchSize = Number(process.env.BENCH_BATCH ?? 1000);
 const together = 5000;
-// How long a job whose worker died stays its own; the shortest that pg-boss takes is a second.
+// How long a job of a dead worker stays active; the minimum of pg-boss is a second.
 const expireInSeconds = 1;
 
 const open = async () => {
@@ -32,7 +32,7 @@ const submit = async (options) => {
   return boss;
 };
 
-// Takes batches until so many jobs have succeeded, or for ever; `idle` is called when there is nothing to take.
+// Fetches batches until this many jobs have succeeded, or for ever; `idle` is called when the queue is empty.
 const work = async (boss, wanted, task, idle) => {
   let succeeded = 0;
   const loop = async () => {
@@ -73,7 +73,7 @@ await run({
   async resume() {
     const boss = await open();
     say({ ready: true });
-    // What the dead worker had taken comes back when its time is over and somebody looks.
+    // The jobs of the dead worker return to the queue when they have expired and `supervise` runs.
     await work(boss, Infinity, append, async () => { await boss.supervise(queue); await pause(20); });
   },
   async pend() {

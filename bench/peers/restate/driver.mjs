@@ -1,5 +1,5 @@
-// Restate: one invocation an item. The driver is the service that executes them and the client that asks for them, and
-// starts a server of its own whose log is synced (its default).
+// Restate: one invocation per item. The driver is both the service that executes them and the client that submits them. It
+// starts its own server with a synced log (the default).
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import http from "node:http";
@@ -19,7 +19,7 @@ const free = () => new Promise((resolve) => {
   });
 });
 
-// A server that comes back finds the service where it was.
+// A restarted server finds the service at the same port.
 const ports = async () => {
   const file = join(folder, "ports.json");
   if (!existsSync(file)) {
@@ -46,9 +46,9 @@ const start = async (task) => {
     handlers: { run: async (ctx, number) => task(number) },
     options: { retryPolicy: { initialInterval: 1, maxInterval: 1, maxAttempts: 10 } },
   });
-  // Its log goes to standard output, where only the answer belongs.
+  // The SDK logs to standard output, which is reserved for the answer.
   await restate.endpoint().bind(item).setLogger(() => {}).listen(service);
-  // It dies with the driver, however that ends.
+  // The server is killed when the driver dies.
   const program = join(import.meta.dirname, `node_modules/@restatedev/restate-server-linux-${process.arch}/bin/restate-server`);
   spawn("setpriv", ["--pdeathsig", "KILL", "--", program, "--no-logo", "--base-dir", join(folder, "restate")], {
     stdio: "ignore",
@@ -105,7 +105,7 @@ await run({
     });
   },
   async begin() {
-    // Nothing is due before everything is submitted: an item that nobody has asked for cannot be lost.
+    // No item is due before all are submitted: an item that was not submitted cannot be lost.
     const done = counter(items);
     await start((number) => { append(number); if (number >= 0) done.add(); });
     await register();

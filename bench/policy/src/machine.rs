@@ -1,8 +1,6 @@
 //! The machine on which the figures were measured, without anything that identifies it.
 
-use std::fs;
-use std::process::Command;
-use std::thread;
+use undaunted_bench_figures::machine;
 
 /// The measured versions are those of the lock file.
 const LOCK: &str = include_str!("../../Cargo.lock");
@@ -20,47 +18,17 @@ pub(crate) struct Machine {
 
 impl Machine {
     pub(crate) fn look(load_before: &str) -> Self {
+        let field = |name| machine::field("/proc/cpuinfo", name);
+        let (family, model) = (field("cpu family"), field("model\t"));
         Self {
-            processor: processor().unwrap_or_else(unknown),
-            cores: thread::available_parallelism().map_or(0, usize::from),
-            system: system().unwrap_or_else(unknown),
-            compiler: compiler().unwrap_or_else(unknown),
+            processor: format!("{}, family {family} model {model}", machine::processor()),
+            cores: machine::cores(),
+            system: format!("{}, {}", machine::kernel(), std::env::consts::ARCH),
+            compiler: machine::compiler(),
             versions: PEERS.map(version).join(", "),
-            load: format!("{load_before} before, {} after", load()),
+            load: format!("{load_before} before, {} after", machine::load()),
         }
     }
-}
-
-/// The load average of the last minute.
-pub(crate) fn load() -> String {
-    let loads = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    loads.split(' ').next().unwrap_or("unknown").to_owned()
-}
-
-fn unknown() -> String {
-    "unknown".to_owned()
-}
-
-fn processor() -> Option<String> {
-    let all = fs::read_to_string("/proc/cpuinfo").ok()?;
-    let field = |name: &str| {
-        let line = all.lines().find(|line| line.starts_with(name))?;
-        line.split_once(':').map(|(_, value)| value.trim())
-    };
-    Some(format!("{}, family {} model {}", field("model name")?, field("cpu family")?, field("model\t")?))
-}
-
-fn system() -> Option<String> {
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
-    // The suffix names a build, which does not matter for speed.
-    let number = release.trim().split('-').next()?;
-    Some(format!("Linux {number}, {}", std::env::consts::ARCH))
-}
-
-fn compiler() -> Option<String> {
-    let said = Command::new("rustc").arg("--version").output().ok()?;
-    let text = String::from_utf8(said.stdout).ok()?;
-    Some(text.trim().to_owned())
 }
 
 fn version(package: &str) -> String {

@@ -17,7 +17,7 @@ use std::io::Write;
 use machine::Machine;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let load_before = machine::load();
+    let load_before = undaunted_bench_figures::machine::load();
     let mut measured = Vec::new();
     for group in undaunted_bench_policy::groups()? {
         eprintln!("{}: {} contestants", group.name, group.contestants.len());

@@ -80,50 +80,37 @@ impl Ours {
     }
 
     fn awaiting(self) -> [Contestant; 4] {
-        fn time(retry: Retry) -> impl FnMut(u64) -> Duration {
-            move |n| {
+        self.contestants("`Retry::run`", |retry| {
+            Box::new(move |n| {
                 repeat_awaiting(n, || {
                     let question = black_box(7);
                     black_box(&retry).run(move || answer(question))
                 })
-            }
-        }
-        [
-            Contestant::new(Role::Ours, "undaunted", "`Retry::run`", time(self.plain)),
-            Contestant::new(Role::Variant, "undaunted, pool", "the same with a shared pool", time(self.pool)),
-            Contestant::new(
-                Role::Variant,
-                "undaunted, deadline",
-                "the same with a deadline, which reads the clock",
-                time(self.deadline),
-            ),
-            Contestant::new(
-                Role::Variant,
-                "undaunted, breaker",
-                "the same with a shared breaker",
-                time(self.breaker),
-            ),
-        ]
+            })
+        })
     }
 
     fn blocking(self) -> [Contestant; 4] {
-        fn time(retry: Retry) -> impl FnMut(u64) -> Duration {
-            move |n| {
+        self.contestants("`Retry::call`", |retry| {
+            Box::new(move |n| {
                 repeat(n, || {
                     let question = black_box(7);
                     black_box(&retry).call(|| answer_now(question))
                 })
-            }
-        }
+            })
+        })
+    }
+
+    fn contestants(
+        self,
+        plain: &'static str,
+        time: fn(Retry) -> Box<dyn FnMut(u64) -> Duration>,
+    ) -> [Contestant; 4] {
+        let deadline = "the same with a deadline, which reads the clock";
         [
-            Contestant::new(Role::Ours, "undaunted", "`Retry::call`", time(self.plain)),
+            Contestant::new(Role::Ours, "undaunted", plain, time(self.plain)),
             Contestant::new(Role::Variant, "undaunted, pool", "the same with a shared pool", time(self.pool)),
-            Contestant::new(
-                Role::Variant,
-                "undaunted, deadline",
-                "the same with a deadline, which reads the clock",
-                time(self.deadline),
-            ),
+            Contestant::new(Role::Variant, "undaunted, deadline", deadline, time(self.deadline)),
             Contestant::new(
                 Role::Variant,
                 "undaunted, breaker",

@@ -73,7 +73,7 @@ fn measure(folder: &str, undaunted: Option<&str>, is_quick: bool) -> Result<(), 
     };
     let (waiting, ended) = (all(true)?, all(false)?);
     let opening =
-        Opening { is_quick, rounds: ROUNDS, machine: machine()?, version: version.trim().to_owned() };
+        Opening { is_quick, rounds: ROUNDS, machine: machine(), version: version.trim().to_owned() };
     print!("{}", document::document(&opening, &waiting, &ended)?);
     Ok(())
 }
@@ -85,14 +85,7 @@ fn released() -> PathBuf {
     target.join("release/undaunted")
 }
 
-fn machine() -> Result<String, Box<dyn Error>> {
-    let cores = std::thread::available_parallelism()?;
-    let processors = std::fs::read_to_string("/proc/cpuinfo")?;
-    let model = processors.lines().find_map(|line| line.strip_prefix("model name"));
-    let model = model.and_then(|rest| rest.split_once(':'));
-    let model = model.map_or("unknown", |(_, model)| model.trim());
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
-    // The suffix names a build, which does not matter for speed.
-    let release = release.trim().split('-').next().unwrap_or_default();
-    Ok(format!("{model}, {cores} cores, Linux {release}"))
+fn machine() -> String {
+    use undaunted_bench_figures::machine::{cores, kernel, processor};
+    format!("{}, {} cores, {}", processor(), cores(), kernel())
 }

@@ -5,6 +5,8 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
+use undaunted_bench_figures::machine;
+
 use crate::process::{bound, finish};
 use crate::section::whole;
 
@@ -19,22 +21,14 @@ pub(crate) struct Machine {
 impl Machine {
     /// Describes the machine, and the disk of a folder.
     pub(crate) fn look(data: &Path) -> Self {
-        let unknown = || "unknown".to_owned();
-        let cores = std::thread::available_parallelism().map_or(0, usize::from);
-        let processor = field("/proc/cpuinfo", "model name").unwrap_or_else(unknown);
-        let memory = field("/proc/meminfo", "MemTotal").and_then(|memory| gigabytes(&memory));
-        let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        // The suffix names a build, which does not matter for speed.
-        let release = release.trim().split('-').next().unwrap_or_default();
+        let memory = gigabytes(&machine::field("/proc/meminfo", "MemTotal"));
         let kind = finish(bound("stat").args(["-f", "-c", "%T"]).arg(data));
-        let syncs = syncs(data).map_or_else(|_| unknown(), whole);
-        let compiler = finish(bound("rustc").arg("--version"));
-        let compiler = compiler.unwrap_or_else(|_| unknown());
+        let syncs = syncs(data).map_or_else(|_| "unknown".to_owned(), whole);
         Self {
             facts: vec![
-                ("processor", format!("{processor}, {cores} cores")),
-                ("memory", memory.unwrap_or_else(unknown)),
-                ("system", format!("Linux {release}, {}", std::env::consts::ARCH)),
+                ("processor", format!("{}, {} cores", machine::processor(), machine::cores())),
+                ("memory", memory.unwrap_or_else(|| "unknown".to_owned())),
+                ("system", format!("{}, {}", machine::kernel(), std::env::consts::ARCH)),
                 (
                     "disk",
                     format!(
@@ -42,16 +36,10 @@ impl Machine {
                         kind.as_deref().unwrap_or("unknown").trim()
                     ),
                 ),
-                ("compiler", format!("{}; {}", compiler.trim(), profile())),
+                ("compiler", format!("{}; {}", machine::compiler(), profile())),
             ],
         }
     }
-}
-
-/// The load average of the last minute.
-pub(crate) fn load() -> String {
-    let loads = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    loads.split(' ').next().unwrap_or("unknown").to_owned()
 }
 
 /// The optimisation settings; `bench/run` builds with the same environment.
@@ -67,12 +55,6 @@ fn profile() -> String {
 fn gigabytes(memory: &str) -> Option<String> {
     let kilobytes: u64 = memory.trim_end_matches(" kB").parse().ok()?;
     Some(format!("{} GB", kilobytes.checked_div(1_000_000)?))
-}
-
-fn field(file: &str, name: &str) -> Option<String> {
-    let text = fs::read_to_string(file).ok()?;
-    let line = text.lines().find(|line| line.starts_with(name))?;
-    Some(line.split_once(':')?.1.trim().to_owned())
 }
 
 fn syncs(data: &Path) -> std::io::Result<f64> {

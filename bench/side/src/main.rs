@@ -46,7 +46,7 @@ fn main() -> ExitCode {
 }
 
 fn measure(arguments: Arguments) -> Result<(), Box<dyn Error>> {
-    let before = machine::load();
+    let before = undaunted_bench_figures::machine::load();
     let bench = Bench::prepare(arguments)?;
     let machine = Machine::look(bench.scratch.data());
     let sections: Vec<Section> = workload::ALL.iter().map(|workload| workload(&bench)).collect();
@@ -54,7 +54,7 @@ fn measure(arguments: Arguments) -> Result<(), Box<dyn Error>> {
     let opening = Opening {
         command: bench.arguments.command(),
         rounds: bench.rounds(),
-        load: [before, machine::load()],
+        load: [before, undaunted_bench_figures::machine::load()],
         machine: &machine,
         version: version.trim().to_owned(),
         postgres: match &bench.postgres {

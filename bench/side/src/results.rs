@@ -193,7 +193,7 @@ A note.
 ";
 
     #[test]
-    fn the_document_names_the_machine_the_versions_the_targets_and_who_is_missing() -> Result<(), fmt::Error>
+    fn the_document_names_the_machine_the_versions_the_targets_and_missing_peers() -> Result<(), fmt::Error>
     {
         let machine = Machine { facts: vec![("processor", "one".to_owned())] };
         let good = Prepared { version: "good 3.4".to_owned(), settings: "fsync on", engines: Vec::new() };
@@ -211,7 +211,7 @@ A note.
             peers: &peers,
         };
         let document = document(&opening, &[section()])?;
-        let (head, rest) = document.split_at(document.find("## Who").unwrap_or_default());
+        let (head, rest) = document.split_at(document.find("## Contestants").unwrap_or_default());
         assert!(head.contains("bench/run --quick\n") && head.contains("| processor | one |"), "{head}");
         assert!(head.contains("0.1 before, 2.0 after") && head.contains("2 rounds"), "{head}");
         assert_eq!(rest.replace("|  |", "| |"), EXPECTED);

@@ -277,7 +277,7 @@ fn breaker_settings() -> impl Strategy<Value = BreakerSettings> {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum BreakerInput {
+enum BreakerOperation {
     Start,
     End(prop::sample::Index, Health),
     Pass(u64),
@@ -285,15 +285,15 @@ enum BreakerInput {
     Reset,
 }
 
-fn steps() -> impl Strategy<Value = Vec<BreakerInput>> {
+fn steps() -> impl Strategy<Value = Vec<BreakerOperation>> {
     let health = prop_oneof![Just(Health::Up), Just(Health::Down), Just(Health::Unknown)];
     let end = (any::<prop::sample::Index>(), health);
     let step = prop_oneof![
-        4 => Just(BreakerInput::Start),
-        4 => end.prop_map(|(which, health)| BreakerInput::End(which, health)),
-        2 => (0_u64..40).prop_map(BreakerInput::Pass),
-        1 => Just(BreakerInput::Trip),
-        1 => Just(BreakerInput::Reset),
+        4 => Just(BreakerOperation::Start),
+        4 => end.prop_map(|(which, health)| BreakerOperation::End(which, health)),
+        2 => (0_u64..40).prop_map(BreakerOperation::Pass),
+        1 => Just(BreakerOperation::Trip),
+        1 => Just(BreakerOperation::Reset),
     ];
     prop::collection::vec(step, 0..30)
 }
@@ -308,27 +308,27 @@ struct BreakerRun {
 
 impl BreakerRun {
     /// Applies the inputs and returns the answers as text.
-    fn apply(&mut self, settings: &BreakerSettings, steps: &[BreakerInput]) -> Vec<String> {
+    fn apply(&mut self, settings: &BreakerSettings, steps: &[BreakerOperation]) -> Vec<String> {
         let answers = steps.iter().map(|step| match *step {
-            BreakerInput::Start => {
+            BreakerOperation::Start => {
                 let (admission, transition) = self.breaker.admit(settings, self.now);
                 if let Admission::Go(ticket) = admission {
                     self.running.push(ticket);
                 }
                 format!("{admission:?} {transition:?}")
             }
-            BreakerInput::End(..) if self.running.is_empty() => String::new(),
-            BreakerInput::End(which, health) => {
+            BreakerOperation::End(..) if self.running.is_empty() => String::new(),
+            BreakerOperation::End(which, health) => {
                 let ticket = self.running.swap_remove(which.index(self.running.len()));
                 let transition = self.breaker.report(settings, ticket, health, self.now);
                 format!("{transition:?}")
             }
-            BreakerInput::Pass(seconds) => {
+            BreakerOperation::Pass(seconds) => {
                 self.now = self.now.after(Duration::from_secs(seconds));
                 String::new()
             }
-            BreakerInput::Trip => format!("{:?}", self.breaker.trip(settings, self.now)),
-            BreakerInput::Reset => format!("{:?}", self.breaker.reset()),
+            BreakerOperation::Trip => format!("{:?}", self.breaker.trip(settings, self.now)),
+            BreakerOperation::Reset => format!("{:?}", self.breaker.reset()),
         });
         answers.collect()
     }

@@ -8,12 +8,12 @@ use core::time::Duration;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde::ser::Serializer;
 
 use super::duration::{DurationSeed, format_duration};
 use super::retry_config::{ConflictText, settle};
-use super::scalar::NumberSeed;
+use super::scalar::{ListSeed, NumberSeed};
 use crate::backoff::Backoff;
 use crate::strategy::{Parameter, ParameterValue};
 
@@ -105,6 +105,7 @@ impl ParametersSeed {
     fn own<'de, A: MapAccess<'de>>(&mut self, of: &'static str, map: &mut A) -> Result<(), A::Error> {
         let again = self.given.contains(&of);
         self.given.push(of);
+        let delays = ListSeed { element: DurationSeed, accepted: "a list of durations" };
         let mut slots = self.strategy.slots().into_iter();
         match slots.find(|(key, _)| *key == of) {
             Some((_, ParameterValue::Span(span))) => {
@@ -114,7 +115,7 @@ impl ParametersSeed {
                 fill(factor, again, of, map.next_value_seed(NumberSeed)?)
             }
             Some((_, ParameterValue::Spans(spans))) => {
-                fill(spans, again, of, map.next_value_seed(DelaysSeed)?.into())
+                fill(spans, again, of, map.next_value_seed(delays)?.into())
             }
             None => Err(de::Error::custom(format_args!("`{of}` is not a parameter"))),
         }
@@ -166,32 +167,6 @@ impl<'de> Visitor<'de> for ParametersSeed {
             }
         }
         self.written()
-    }
-}
-
-struct DelaysSeed;
-
-impl<'de> DeserializeSeed<'de> for DelaysSeed {
-    type Value = Vec<Duration>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for DelaysSeed {
-    type Value = Vec<Duration>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of durations")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-        let mut delays = Vec::new();
-        while let Some(delay) = list.next_element_seed(DurationSeed)? {
-            delays.push(delay);
-        }
-        Ok(delays)
     }
 }
 

@@ -14,7 +14,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::backoff;
 use super::duration::{DurationSeed, format_duration};
-use super::rules::{RetryOnSeed, StatusText};
+use super::rules::{RETRY_ON, StatusText};
 use super::scalar::{NumberSeed, StatusRange, one, one_or_many};
 use crate::config::{JitterMode, RetryConfig};
 use crate::error::PolicyError;
@@ -68,7 +68,7 @@ impl RetryConfig {
             "max_retry_after" => {
                 settle(&mut self.max_retry_after, "max_retry_after", duration.deserialize(value)?)
             }
-            "retry_on" => settle(&mut self.retry_on, "retry_on", RetryOnSeed.deserialize(value)?),
+            "retry_on" => settle(&mut self.retry_on, "retry_on", RETRY_ON.deserialize(value)?),
             "retry_statuses" => settle(&mut self.retry_statuses, "retry_statuses", read_statuses(value)?),
             "rules" => settle(&mut self.rules, "rules", Vec::deserialize(value)?),
             other => Err(de::Error::unknown_field(other, Self::KEYS)),
@@ -178,25 +178,44 @@ impl<'de> DeserializeSeed<'de> for SettingSeed<'_> {
     }
 }
 
-impl<'de> Deserialize<'de> for RetryConfig {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ConfigVisitor;
-        impl<'de> Visitor<'de> for ConfigVisitor {
-            type Value = RetryConfig;
+/// Reads a map of settings. Only a saved policy has a `deadline`: in a workflow the deadline belongs to the
+/// item or the job.
+struct ConfigVisitor {
+    is_saved: bool,
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the settings of a `retry_config`")
-            }
+impl<'de> Visitor<'de> for ConfigVisitor {
+    type Value = RetryConfig;
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RetryConfig, A::Error> {
-                let mut config = RetryConfig::new();
-                while let Some(key) = map.next_key::<Cow<'_, str>>()? {
-                    map.next_value_seed(SettingSeed { config: &mut config, key: &key })?;
-                }
-                Ok(config)
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_saved { "a saved policy" } else { "the settings of a `retry_config`" })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RetryConfig, A::Error> {
+        let mut config = RetryConfig::new();
+        while let Some(key) = map.next_key::<Cow<'_, str>>()? {
+            if key != "deadline" || !self.is_saved {
+                map.next_value_seed(SettingSeed { config: &mut config, key: &key })?;
+            } else if config.deadline.is_some() {
+                return Err(de::Error::duplicate_field("deadline"));
+            } else {
+                config.deadline = Some(map.next_value_seed(DurationSeed)?);
             }
         }
-        deserializer.deserialize_map(ConfigVisitor)
+        Ok(config)
+    }
+}
+
+impl<'de> Deserialize<'de> for RetryConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ConfigVisitor { is_saved: false })
+    }
+}
+
+impl<'de> Deserialize<'de> for Policy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let config = deserializer.deserialize_map(ConfigVisitor { is_saved: true })?;
+        config.build().map_err(de::Error::custom)
     }
 }
 
@@ -260,37 +279,5 @@ impl Serialize for Policy {
             map.serialize_entry("deadline", &format_duration(deadline))?;
         }
         map.end()
-    }
-}
-
-impl<'de> Deserialize<'de> for Policy {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(PolicyVisitor)
-    }
-}
-
-struct PolicyVisitor;
-
-impl<'de> Visitor<'de> for PolicyVisitor {
-    type Value = Policy;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a saved policy")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Policy, A::Error> {
-        let mut config = RetryConfig::new();
-        while let Some(key) = map.next_key::<Cow<'_, str>>()? {
-            // Not a key of `retry_config`: in a workflow the deadline belongs to the item or the job.
-            if key == "deadline" {
-                if config.deadline.is_some() {
-                    return Err(de::Error::duplicate_field("deadline"));
-                }
-                config.deadline = Some(map.next_value_seed(DurationSeed)?);
-            } else {
-                map.next_value_seed(SettingSeed { config: &mut config, key: &key })?;
-            }
-        }
-        config.build().map_err(de::Error::custom)
     }
 }

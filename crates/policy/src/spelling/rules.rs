@@ -5,10 +5,10 @@ use core::ops::RangeInclusive;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::scalar::{Scalar, SignalNumber, StatusRange, one_or_many, word_of};
+use super::scalar::{ListSeed, Scalar, SignalNumber, StatusRange, one_or_many, word_of};
 use crate::config::RetryConfig;
 use crate::failure::FailureClass;
 use crate::kind::FailureKind;
@@ -19,6 +19,13 @@ const RULE_KEYS: &[&str] =
     &["exit_code", "signal", "status", "class", "stderr", "output", "then", "retry_config"];
 
 /// Reads the list of `retry_on`.
+pub(super) const RETRY_ON: ListSeed<RetryOnSeed> = ListSeed {
+    element: RetryOnSeed,
+    accepted: "a list of network, timeout, server_error, rate_limit, {pattern: REGEX}",
+};
+
+/// Reads one entry of `retry_on`.
+#[derive(Clone, Copy)]
 pub(super) struct RetryOnSeed;
 
 impl<'de> Deserialize<'de> for Rule<RetryConfig> {
@@ -144,32 +151,6 @@ fn kind(word: &str) -> Option<FailureKind> {
 }
 
 impl<'de> DeserializeSeed<'de> for RetryOnSeed {
-    type Value = Vec<RetryOn>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for RetryOnSeed {
-    type Value = Vec<RetryOn>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of network, timeout, server_error, rate_limit, {pattern: REGEX}")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-        let mut entries = Vec::new();
-        while let Some(entry) = list.next_element_seed(RetryOnEntrySeed)? {
-            entries.push(entry);
-        }
-        Ok(entries)
-    }
-}
-
-struct RetryOnEntrySeed;
-
-impl<'de> DeserializeSeed<'de> for RetryOnEntrySeed {
     type Value = RetryOn;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<RetryOn, D::Error> {
@@ -177,7 +158,7 @@ impl<'de> DeserializeSeed<'de> for RetryOnEntrySeed {
     }
 }
 
-impl<'de> Visitor<'de> for RetryOnEntrySeed {
+impl<'de> Visitor<'de> for RetryOnSeed {
     type Value = RetryOn;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -155,6 +155,37 @@ impl Visitor<'_> for NumberSeed {
     }
 }
 
+/// Reads a list, each element with the same seed.
+pub(super) struct ListSeed<S> {
+    pub(super) element: S,
+    /// What is accepted, for error messages.
+    pub(super) accepted: &'static str,
+}
+
+impl<'de, S: DeserializeSeed<'de> + Copy> DeserializeSeed<'de> for ListSeed<S> {
+    type Value = Vec<S::Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de, S: DeserializeSeed<'de> + Copy> Visitor<'de> for ListSeed<S> {
+    type Value = Vec<S::Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.accepted)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(value) = list.next_element_seed(self.element)? {
+            values.push(value);
+        }
+        Ok(values)
+    }
+}
+
 /// Reads a word as a variant of an enum with a derived `Deserialize`.
 pub(super) fn word_of<T: de::DeserializeOwned>(word: &str) -> Option<T> {
     let deserializer: de::value::StrDeserializer<'_, de::value::Error> = word.into_deserializer();
