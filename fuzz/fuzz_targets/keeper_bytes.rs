@@ -1,3 +1,3 @@
-//! Whatever engine, keeper and spool hand to each other is read as it was written, or refused.
+//! Any bytes between engine, keeper and spool are decoded as they were encoded, or refused.
 #![no_main]
 libfuzzer_sys::fuzz_target!(|data: &[u8]| drop(undaunted_checks::fuzz::keeper_bytes(data)));

@@ -1,3 +1,3 @@
-//! Whatever befalls a command or a breaker, no law is broken.
+//! For any failures and breaker inputs, the laws of the policy hold.
 #![no_main]
 libfuzzer_sys::fuzz_target!(|data: &[u8]| drop(undaunted_checks::fuzz::policy_decide(data)));

@@ -1,3 +1,3 @@
-//! Whatever a filter, an order, a path and an input hold, items are taken in order and have names.
+//! For any filter, order, path and input, items are selected in order and have names.
 #![no_main]
 libfuzzer_sys::fuzz_target!(|data: &[u8]| drop(undaunted_checks::fuzz::workflow_filter(data)));

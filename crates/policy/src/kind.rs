@@ -38,8 +38,8 @@ impl FailureKind {
     #[must_use]
     pub fn matches(self, failure: &Failure<'_>) -> bool {
         self.by_facts(failure.cause).unwrap_or_else(|| {
-            let said = |phrase| has_words(failure.stderr, phrase) || has_words(failure.output, phrase);
-            self.phrases().iter().any(|phrase| said(phrase))
+            let contains = |phrase| has_words(failure.stderr, phrase) || has_words(failure.output, phrase);
+            self.phrases().iter().any(|phrase| contains(phrase))
         })
     }
 
@@ -108,8 +108,8 @@ impl FailureKind {
 fn has_words(text: &str, phrase: &str) -> bool {
     let (text, phrase) = (text.as_bytes(), phrase.as_bytes());
     text.windows(phrase.len().max(1)).enumerate().any(|(at, window)| {
-        let alike = window.iter().zip(phrase).all(|(&said, &meant)| {
-            said.eq_ignore_ascii_case(&meant) || (meant == b' ' && matches!(said, b'-' | b'_'))
+        let alike = window.iter().zip(phrase).all(|(&byte, &expected)| {
+            byte.eq_ignore_ascii_case(&expected) || (expected == b' ' && matches!(byte, b'-' | b'_'))
         });
         let end = at.saturating_add(phrase.len());
         alike
@@ -139,8 +139,8 @@ mod tests {
 
     #[test]
     fn facts_decide_whatever_the_text_says() {
-        let said = "503 Service Unavailable: rate limit, connection timed out";
-        let kinds_of = |cause| kinds(Failure::new(cause).text(said));
+        let text = "503 Service Unavailable: rate limit, connection timed out";
+        let kinds_of = |cause| kinds(Failure::new(cause).text(text));
         assert_eq!(kinds_of(FailureCause::Status(404)), Vec::<&str>::new());
         assert_eq!(kinds_of(FailureCause::Status(429)), ["rate_limit"]);
         assert_eq!(kinds_of(FailureCause::Status(502)), ["server_error"]);
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_plain_exit_code_is_read_for_whole_words() {
-        for (said, expected) in [
+        for (text, expected) in [
             ("curl: (7) Failed: Connection refused", vec!["network"]),
             ("getaddrinfo EAI_AGAIN registry", vec!["network"]),
             ("Operation timed out", vec!["timeout"]),
@@ -168,14 +168,14 @@ mod tests {
             ("no such file", vec![]),
             ("", vec![]),
         ] {
-            assert_eq!(kinds(Failure::new(FailureCause::Exit(1)).text(said)), expected, "{said}");
+            assert_eq!(kinds(Failure::new(FailureCause::Exit(1)).text(text)), expected, "{text}");
         }
     }
 
     #[test]
     fn text_in_any_alphabet_is_searched() {
-        let said = "Zeitüberschreitung — 接続 503 ошибка";
-        let failure = Failure { output: said, ..Failure::new(FailureCause::Exit(1)) };
+        let text = "Zeitüberschreitung — 接続 503 ошибка";
+        let failure = Failure { output: text, ..Failure::new(FailureCause::Exit(1)) };
         assert_eq!(kinds(failure), ["server_error"]);
     }
 }

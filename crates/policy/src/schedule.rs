@@ -78,16 +78,16 @@ impl Iterator for Schedule {
         if self.stopped.is_some() {
             return None;
         }
-        let given = verdict(&self.policy, &self.state, &Failure::transient(), self.now);
-        self.stopped = given.reason();
-        self.state.usage = given.usage(self.state.usage);
-        match (given.decision, given.arithmetic.delay) {
+        let verdict = verdict(&self.policy, &self.state, &Failure::transient(), self.now);
+        self.stopped = verdict.reason();
+        self.state.usage = verdict.usage(self.state.usage);
+        match (verdict.decision, verdict.arithmetic.delay) {
             (Decision::Retry { at, .. }, Some(delay)) => {
                 self.now = at;
                 Some(PlannedRetry {
-                    retry: given.arithmetic.retry,
+                    retry: verdict.arithmetic.retry,
                     delay,
-                    spent: given.arithmetic.spent_after,
+                    spent: verdict.arithmetic.spent_after,
                 })
             }
             _ => None,

@@ -136,13 +136,13 @@ impl CallState {
         if is_cancelled(retry) {
             return Err(StopCause::without_verdict(Reason::Cancelled));
         }
-        let given = self.verdict(retry, &failure, now);
+        let verdict = self.verdict(retry, &failure, now);
         if let Some(pass) = pass {
-            pass.ends(Health::of_failure(failure.cause, given.class), now);
+            pass.ends(Health::of_failure(failure.cause, verdict.class), now);
         }
-        retry.observe.observe(&given, error);
-        self.state.usage = given.usage(self.state.usage);
-        match given.decision {
+        retry.observe.observe(&verdict, error);
+        self.state.usage = verdict.usage(self.state.usage);
+        match verdict.decision {
             Decision::Retry { wait, .. } => Ok(wait),
             Decision::Hold => {
                 if let Some(breaker) = &retry.breaker {
@@ -150,7 +150,7 @@ impl CallState {
                 }
                 Ok(Duration::ZERO)
             }
-            Decision::Stop { reason, .. } => Err(StopCause { reason, verdict: Some(Box::new(given)) }),
+            Decision::Stop { reason, .. } => Err(StopCause { reason, verdict: Some(Box::new(verdict)) }),
         }
     }
 
@@ -165,18 +165,18 @@ impl CallState {
         loop {
             let pool = retry.pool.as_ref();
             self.state.pool = pool.map(|pool| pool.balance(self.pool_consumed));
-            let mut given = verdict(&retry.policy, &self.state, failure, now);
-            if given.decision == Decision::Hold && retry.breaker.is_none() {
+            let mut verdict = verdict(&retry.policy, &self.state, failure, now);
+            if verdict.decision == Decision::Hold && retry.breaker.is_none() {
                 // `hold` needs a breaker; without one the rule can only stop.
-                given.decision =
+                verdict.decision =
                     Decision::Stop { reason: Reason::Rule, then: crate::rules::RuleAction::Stop };
             }
-            let (Some(pool), None) = (pool, given.reason()) else {
-                return given;
+            let (Some(pool), None) = (pool, verdict.reason()) else {
+                return verdict;
             };
             if pool.charge(self.pool_consumed).is_ok() {
                 self.pool_consumed = self.pool_consumed.saturating_add(1);
-                return given;
+                return verdict;
             }
         }
     }

@@ -132,8 +132,8 @@ fn a_wrong_value_says_what_is_accepted() {
             "a rule's `retry_config` is only allowed with `then: retry`",
         ),
     ] {
-        let said = refused(json);
-        assert!(said.starts_with(message), "{json}\n  said: {said}\n  not:  {message}");
+        let actual = refused(json);
+        assert!(actual.starts_with(message), "{json}\n  got:      {actual}\n  expected: {message}");
     }
 }
 

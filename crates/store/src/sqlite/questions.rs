@@ -35,10 +35,10 @@ pub(super) struct Responder {
 
 impl QuestionThread {
     pub(super) fn start(source: Responder) -> std::io::Result<Self> {
-        let (questions, asked) = channel();
+        let (questions, receiver) = channel();
         let thread = std::thread::Builder::new()
             .name("store-questions".to_owned())
-            .spawn(move || source.answer_all(&asked))?;
+            .spawn(move || source.answer_all(&receiver))?;
         Ok(Self { questions: Some(questions), thread: Some(thread) })
     }
 
@@ -61,10 +61,10 @@ impl Drop for QuestionThread {
 }
 
 impl Responder {
-    fn answer_all(self, asked: &Receiver<(Question, OnFindings)>) {
+    fn answer_all(self, receiver: &Receiver<(Question, OnFindings)>) {
         // `data_version` is comparable only within one connection.
         let mut own = None;
-        for (question, done) in asked {
+        for (question, done) in receiver {
             done(self.answer(&mut own, &question));
         }
     }

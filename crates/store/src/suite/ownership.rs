@@ -70,11 +70,11 @@ fn one_owner(stores: &Reopenable) {
     assert_eq!(owner.pid, std::process::id());
     assert!(!owner.host.is_empty());
     assert_eq!(owner_of(&*one, "a"), owner, "not even itself twice");
-    let asked = |id| other.owner(&job(id)).unwrap();
-    assert_eq!(asked("a"), Some(owner), "every handle can look up the owner");
-    assert_eq!(asked("b"), None);
+    let owner_at = |id| other.owner(&job(id)).unwrap();
+    assert_eq!(owner_at("a"), Some(owner), "every handle can look up the owner");
+    assert_eq!(owner_at("b"), None);
     one.unclaim(&claim).unwrap();
-    assert_eq!(asked("a"), None);
+    assert_eq!(owner_at("a"), None);
 }
 
 fn dead_owner(stores: &Reopenable) {

@@ -18,7 +18,7 @@ pub(super) const CHECKS: &[ConformanceCheck] = &[
     ("a handle finds the awaited aggregates without an owner", awaited),
 ];
 
-fn asked(store: &dyn Store, id: &str) -> Vec<String> {
+fn texts_of_requests(store: &dyn Store, id: &str) -> Vec<String> {
     let requests = store.requests(&job(id)).unwrap().into_iter();
     requests.map(|request| String::from_utf8(request.bytes).unwrap()).collect()
 }
@@ -41,7 +41,7 @@ fn in_order(stores: &Reopenable) {
     let second = ask(&*stores.open(), "a", "cancel");
     assert!(second > first);
     drop(store);
-    assert_eq!(asked(&*stores.open(), "a"), ["pause", "cancel"]);
+    assert_eq!(texts_of_requests(&*stores.open(), "a"), ["pause", "cancel"]);
 }
 
 fn taken(stores: &Reopenable) {
@@ -52,12 +52,12 @@ fn taken(stores: &Reopenable) {
     ask(&*other, "a", "cancel");
     let acting = owned("a", 1, claim.epoch, &["paused"]).taking([pause]);
     owner.append(vec![acting]).unwrap();
-    assert_eq!(asked(&*other, "a"), ["cancel"]);
+    assert_eq!(texts_of_requests(&*other, "a"), ["cancel"]);
     assert_eq!(texts(&*other, "a"), ["1", "paused"]);
-    let rest = owner.requests(&job("a")).unwrap();
-    let dismissing = owned("a", 2, claim.epoch, &[]).taking(rest.iter().map(|r| r.id));
+    let open = owner.requests(&job("a")).unwrap();
+    let dismissing = owned("a", 2, claim.epoch, &[]).taking(open.iter().map(|r| r.id));
     owner.append(vec![dismissing]).unwrap();
-    assert_eq!(asked(&*owner, "a"), [""; 0]);
+    assert_eq!(texts_of_requests(&*owner, "a"), [""; 0]);
 }
 
 fn refused(stores: &Reopenable) {
@@ -66,7 +66,7 @@ fn refused(stores: &Reopenable) {
     let pause = ask(&*store, "a", "pause");
     conflict(store.append(vec![unclaimed("a", 0, &["x"]).taking([pause])]));
     conflict(store.append(vec![unclaimed("a", 1, &["x"]).taking([pause]), unclaimed("b", 4, &[])]));
-    assert_eq!(asked(&*store, "a"), ["pause"]);
+    assert_eq!(texts_of_requests(&*store, "a"), ["pause"]);
 }
 
 fn once(stores: &Reopenable) {
@@ -81,7 +81,7 @@ fn once(stores: &Reopenable) {
     let twice = unclaimed("a", 2, &["x"]).taking([cancel, cancel]);
     already_taken(one.append(vec![twice]));
     assert_eq!(texts(&*one, "a"), ["1", "2"]);
-    assert_eq!(asked(&*one, "a"), ["cancel"]);
+    assert_eq!(texts_of_requests(&*one, "a"), ["cancel"]);
 }
 
 fn of_one(stores: &Reopenable) {
@@ -90,8 +90,8 @@ fn of_one(stores: &Reopenable) {
     store.append(both).unwrap();
     let pause = ask(&*store, "a", "pause");
     already_taken(store.append(vec![unclaimed("b", 1, &["x"]).taking([pause])]));
-    assert_eq!(asked(&*store, "b"), [""; 0]);
-    assert_eq!(asked(&*store, "a"), ["pause"]);
+    assert_eq!(texts_of_requests(&*store, "b"), [""; 0]);
+    assert_eq!(texts_of_requests(&*store, "a"), ["pause"]);
 }
 
 /// The requests to the jobs that are claimed through this handle.
