@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::{Connection, OptionalExtension as _, Params};
 
 use super::heads::{HeadCache, JournalHead};
 use super::owners;
@@ -54,8 +54,7 @@ impl StoreTransaction<'_> {
             self.heads.set(&append.aggregate, known);
             reached.push(known.head.version);
             for request in &append.taken {
-                let mut take = self.connection.prepare_cached("DELETE FROM requests WHERE id = ?1")?;
-                take.execute([signed(request.0)])?;
+                self.execute("DELETE FROM requests WHERE id = ?1", [signed(request.0)])?;
             }
         }
         Ok(Ok(reached))
@@ -126,9 +125,10 @@ impl StoreTransaction<'_> {
 
     fn write_row(&mut self, number: i64, first: Version, last: Version, body: &[u8]) -> rusqlite::Result<()> {
         let count = last.0.saturating_sub(first.0).saturating_add(1);
-        let mut insert =
-            self.connection.prepare_cached("INSERT INTO batches VALUES (NULL, ?1, ?2, ?3, ?4)")?;
-        insert.execute((number, signed(first.0), signed(count), body))?;
+        self.execute(
+            "INSERT INTO batches VALUES (NULL, ?1, ?2, ?3, ?4)",
+            (number, signed(first.0), signed(count), body),
+        )?;
         self.written = self.written.saturating_add(body.len());
         Ok(())
     }
@@ -160,7 +160,7 @@ impl StoreTransaction<'_> {
             "DELETE FROM counters WHERE name = 'begin/' || ?1",
             "DELETE FROM aggregates WHERE number = ?1",
         ] {
-            self.connection.prepare_cached(statement)?.execute([known.number])?;
+            self.execute(statement, [known.number])?;
         }
         self.heads.forget(aggregate);
         Ok(Ok(Some(known.number)))
@@ -179,10 +179,10 @@ impl StoreTransaction<'_> {
             },
         };
         known.head.epoch = Epoch(self.count("epoch")?);
-        let mut update = self
-            .connection
-            .prepare_cached("UPDATE aggregates SET epoch = ?2, owner = ?3 WHERE number = ?1")?;
-        update.execute((known.number, signed(known.head.epoch.0), name))?;
+        self.execute(
+            "UPDATE aggregates SET epoch = ?2, owner = ?3 WHERE number = ?1",
+            (known.number, signed(known.head.epoch.0), name),
+        )?;
         self.heads.set(aggregate, known);
         Ok(Ok(Claim { aggregate: aggregate.clone(), epoch: known.head.epoch, version: known.head.version }))
     }
@@ -215,9 +215,12 @@ impl StoreTransaction<'_> {
         let id = self.count("request")?;
         let mut body = vec![];
         RecordCodec::of(aggregate).write(&mut body, Version(id), bytes);
-        let mut insert = self.connection.prepare_cached("INSERT INTO requests VALUES (?1, ?2, ?3)")?;
-        insert.execute((signed(id), known.number, body))?;
+        self.execute("INSERT INTO requests VALUES (?1, ?2, ?3)", (signed(id), known.number, body))?;
         Ok(Ok(RequestId(id)))
+    }
+
+    pub(super) fn execute(&self, statement: &str, values: impl Params) -> rusqlite::Result<usize> {
+        self.connection.prepare_cached(statement)?.execute(values)
     }
 
     /// Increments a counter and returns its value.

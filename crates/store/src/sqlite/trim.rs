@@ -35,14 +35,13 @@ impl StoreTransaction<'_> {
         let Some(begin) = found else {
             return Ok(Ok(()));
         };
-        let mut delete =
-            self.connection.prepare_cached("DELETE FROM batches WHERE aggregate = ?1 AND first < ?2")?;
-        if delete.execute((known.number, begin))? > 0 {
-            let mut keep = self.connection.prepare_cached(
+        let values = (known.number, begin);
+        if self.execute("DELETE FROM batches WHERE aggregate = ?1 AND first < ?2", values)? > 0 {
+            self.execute(
                 "INSERT INTO counters VALUES ('begin/' || ?1, ?2)
                  ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                values,
             )?;
-            keep.execute((known.number, begin))?;
         }
         Ok(Ok(()))
     }
