@@ -69,8 +69,6 @@ pub trait Store: Send + Sync {
 
     /// Like [`Store::submit`], and waits for the result.
     ///
-    /// # Errors
-    ///
     /// After an [`AppendError`] nothing was stored, with two exceptions: after [`StoreError::MustReopen`] that
     /// is unknown until the store is reopened, after [`StoreError::Unreachable`] until the store answers.
     fn append(&self, appends: Vec<Append>) -> Result<Vec<Version>, AppendError> {
@@ -93,9 +91,7 @@ pub trait Store: Send + Sync {
     /// remaining record, even if it is newer than that head. A gap in the versions therefore means that the
     /// reader has missed records.
     ///
-    /// # Errors
-    ///
-    /// [`StoreError`], here or from the iterator. [`StoreError::Damaged`] is returned in place of the damaged
+    /// Fails with [`StoreError`], here or from the iterator. [`StoreError::Damaged`] is returned in place of the damaged
     /// record, after all records before it.
     fn read(&self, aggregate: &AggregateId, after: Version) -> Result<Records<'_>, StoreError>;
 
@@ -113,17 +109,13 @@ pub trait Store: Send + Sync {
 
     /// Removes an aggregate with its records, snapshots and requests. A missing aggregate is no error.
     ///
-    /// # Errors
-    ///
-    /// [`AppendError::Fenced`] if the epoch is not the current one.
+    /// Fails with [`AppendError::Fenced`] if the epoch is not the current one.
     fn remove(&self, aggregate: &AggregateId, epoch: Epoch) -> Result<(), AppendError>;
 
     /// Claims an aggregate with a higher epoch than all claims before. From then on appends with another
     /// epoch are fenced.
     ///
-    /// # Errors
-    ///
-    /// [`ClaimError::OwnedBy`] while its owner is alive, even if the owner is this handle.
+    /// Fails with [`ClaimError::OwnedBy`] while its owner is alive, even if the owner is this handle.
     fn claim(&self, aggregate: &AggregateId) -> Result<Claim, ClaimError>;
 
     /// Claims an aggregate and appends in the same commit, with one sync instead of two. If the append is
@@ -156,9 +148,7 @@ pub trait Store: Send + Sync {
 
     /// Stores a request for the owner of an aggregate. The request is on the disk when this returns.
     ///
-    /// # Errors
-    ///
-    /// [`StoreError::NotFound`] if the aggregate has no records.
+    /// Fails with [`StoreError::NotFound`] if the aggregate has no records.
     fn request(&self, aggregate: &AggregateId, bytes: Vec<u8>) -> Result<RequestId, StoreError>;
 
     /// The requests of an aggregate that no append has taken yet, oldest first.
@@ -173,9 +163,7 @@ pub trait Store: Send + Sync {
 
     /// Saves a snapshot. The store may delete earlier ones.
     ///
-    /// # Errors
-    ///
-    /// [`StoreError::AheadOfJournal`] if the journal has not reached that version.
+    /// Fails with [`StoreError::AheadOfJournal`] if the journal has not reached that version.
     fn save_snapshot(&self, aggregate: &AggregateId, at: Version, bytes: Vec<u8>) -> Result<(), StoreError>;
 
     /// The latest usable snapshot. An unusable one is skipped, not an error.
@@ -185,9 +173,7 @@ pub trait Store: Send + Sync {
     /// before and after, or zeros if the store needs no compaction. Meanwhile readers continue and writers
     /// wait.
     ///
-    /// # Errors
-    ///
-    /// [`StoreError::Busy`] if other processes write for too long, or any other [`StoreError`].
+    /// Fails with [`StoreError::Busy`] if other processes write for too long, or any other [`StoreError`].
     fn compact(&self) -> Result<[u64; 2], StoreError> {
         Ok([0, 0])
     }
