@@ -91,8 +91,8 @@ pub trait Store: Send + Sync {
     /// remaining record, even if it is newer than that head. A gap in the versions therefore means that the
     /// reader has missed records.
     ///
-    /// Fails with [`StoreError`], here or from the iterator. [`StoreError::Damaged`] is returned in place of the damaged
-    /// record, after all records before it.
+    /// Fails with [`StoreError`], here or from the iterator. [`StoreError::Damaged`] is returned in place of
+    /// the damaged record, after all records before it.
     fn read(&self, aggregate: &AggregateId, after: Version) -> Result<Records<'_>, StoreError>;
 
     /// The aggregates of a family that have records and whose ids begin with `prefix`, sorted by id.
