@@ -12,7 +12,7 @@ use undaunted_engine::breaker::{
 };
 use undaunted_policy::{Breaker, BreakerSettings, CircuitState, Ticket, Timestamp};
 
-use crate::scene::{T0, at, secs};
+use crate::fixture::{T0, at, secs};
 
 const NAME: &str = "payments";
 

@@ -1,4 +1,4 @@
-//! Journals of breakers whose beginning was trimmed come to what the whole comes to.
+//! BreakerJournals of breakers whose beginning was trimmed come to what the whole comes to.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +10,7 @@ use undaunted_engine::breaker::{
 };
 use undaunted_policy::{BreakerSettings, Timestamp};
 
-use crate::journals::Journals;
-use crate::scene::{T0, at};
+use crate::fixture::{BreakerJournals, T0, at};
 
 /// What is appended next.
 #[derive(Clone, Debug)]
@@ -53,8 +52,8 @@ fn appended() -> impl Strategy<Value = Appended> {
 /// The journal of a breaker as it is, and as it would be if it was never trimmed.
 #[derive(Default)]
 struct Both {
-    whole: Journals,
-    trimmed: Journals,
+    whole: BreakerJournals,
+    trimmed: BreakerJournals,
     /// All records up to here may go.
     dispensable: u64,
     now: Timestamp,

@@ -11,8 +11,8 @@ use undaunted_engine::breaker::{
 use undaunted_engine::event::{FORMAT, RecordError};
 use undaunted_policy::{Breaker, BreakerSettings, CircuitState, WhenOpen};
 
+use crate::fixture::{at, secs};
 use crate::golden::{Cbor, NULL, file, golden, tree};
-use crate::scene::{at, secs};
 
 /// The format that is written.
 const FACTS: u8 = 2;

@@ -1,16 +1,15 @@
 //! What a request holds.
 
 use serde_json::{Value, json};
-use undaunted_engine::id::{ItemId, StepId};
-use undaunted_engine::input::Input;
+use undaunted_engine::id::ItemId;
 use undaunted_engine::task::{HttpCall, TaskWork, ValueFiles, as_uuid, correlation_id, task};
 use undaunted_engine::workflow::HttpProtocol;
 use undaunted_policy::FailureCause;
 
-use crate::scene::{Scene, secs};
+use crate::fixture::{JobFixture, item_at, secs};
 
-fn made(scene: &Scene, item: ItemId) -> HttpCall {
-    let task = task(&scene.job, item, ValueFiles::default(), scene.now);
+fn made(test: &JobFixture, item: ItemId) -> HttpCall {
+    let task = task(&test.job, item, ValueFiles::default(), test.now);
     match task.unwrap().unwrap().work {
         TaskWork::Call(call) => *call,
         other => panic!("{other:?}"),
@@ -38,12 +37,12 @@ steps:
 
 #[test]
 fn a_request_without_more_is_a_get_with_a_token_and_an_id() {
-    let scene = Scene::of("- {id: a, http: {url: 'http://h/x'}}\n");
-    let call = made(&scene, StepId(0).item(0));
+    let test = JobFixture::of("- {id: a, http: {url: 'http://h/x'}}\n");
+    let call = made(&test, item_at(0));
     assert_eq!((call.method.as_str(), call.url.as_str(), &call.body), ("GET", "http://h/x", &None));
     assert_eq!(call.expect, [200..=299]);
     assert_eq!((call.protocol, call.later), (HttpProtocol::Plain, false));
-    let id = correlation_id(&scene.job, StepId(0).item(0));
+    let id = correlation_id(&test.job, item_at(0));
     assert_eq!(header(&call, "Undaunted-Correlation-Id"), Some(id.as_str()));
     assert_eq!(header(&call, "Idempotency-Key").unwrap().len(), 32);
     assert_eq!(header(&call, "Content-Type"), None);
@@ -51,20 +50,15 @@ fn a_request_without_more_is_a_get_with_a_token_and_an_id() {
 
 #[test]
 fn the_key_stays_over_attempts_and_crashes_and_differs_from_round_to_round() {
-    let mut scene = Scene::of("- {id: a, http: {url: 'http://h/x'}, retry_config: {attempts: 1}}\n");
-    let key = |scene: &Scene| header(&made(scene, StepId(0).item(0)), "Idempotency-Key").unwrap().to_owned();
-    let first = key(&scene);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Status(503));
-    let _ = scene.crash_and_resume();
-    assert_eq!(key(&scene), first);
-    scene.at(5);
-    let _ = scene.start();
-    assert_eq!(key(&scene), first);
-    let _ = scene.fail(0, FailureCause::Interrupted);
-    let items = vec![StepId(0).item(0)];
-    let _ = scene.tell(&Input::Redrive { items, reduce: false });
-    assert_ne!(key(&scene), first);
+    let mut test = JobFixture::of("- {id: a, http: {url: 'http://h/x'}, retry_config: {attempts: 1}}\n");
+    let key = |test: &JobFixture| header(&made(test, item_at(0)), "Idempotency-Key").unwrap().to_owned();
+    let first = key(&test);
+    test.start().fail(0, FailureCause::Status(503)).crash_and_resume();
+    assert_eq!(key(&test), first);
+    test.at(5).start();
+    assert_eq!(key(&test), first);
+    test.fail(0, FailureCause::Interrupted).redrive([item_at(0)]);
+    assert_ne!(key(&test), first);
 }
 
 #[test]
@@ -81,22 +75,20 @@ map:
     - id: c
       http: {method: PUT, url: 'http://h', body: 'n=${item.n}'}
 ";
-    let mut scene = Scene::over(text, 2);
-    let call = made(&scene, StepId(0).item(1));
+    let mut test = JobFixture::over(text, 2);
+    let call = made(&test, item_at(1));
     assert_eq!(call.url, "http://h/a1");
     assert_eq!(header(&call, "Content-Type"), Some("application/json"));
     let body: Value = serde_json::from_str(&call.body.unwrap()).unwrap();
     assert_eq!(body, json!({"n": 1, "text": "n=1"}));
-    let _ = scene.start();
-    let _ = scene.succeed(1);
-    let call = made(&scene, StepId(0).item(1));
+    test.start().succeed(1);
+    let call = made(&test, item_at(1));
     assert_eq!(header(&call, "content-type"), Some("x/y"));
     assert_eq!(header(&call, "Content-Type"), None, "its own goes");
     let body: Value = serde_json::from_str(&call.body.unwrap()).unwrap();
     assert_eq!(body, json!([{"id": "a1", "n": 1}]));
-    let _ = scene.start();
-    let _ = scene.succeed(1);
-    let call = made(&scene, StepId(0).item(1));
+    test.start().succeed(1);
+    let call = made(&test, item_at(1));
     assert_eq!(call.body.as_deref(), Some("n=1"));
     assert_eq!(header(&call, "Content-Type"), None);
 }
@@ -111,24 +103,25 @@ fn a_value_that_is_missing_is_known_before_anything_is_sent() {
     ] {
         let text =
             format!("mode: mapreduce\nmap: {{input: a, agent_template: [{{id: a, http: {{{http}}}}}]}}\n");
-        let mut scene = Scene::over(&text, 1);
-        let _ = scene.start();
-        assert_eq!(scene.came_to().2, [0, 1, 0], "{http}");
-        assert_eq!(scene.counted().0, 0, "{http}");
+        let test = JobFixture::started_over(&text, 1);
+
+        assert_eq!(test.outcome().2, [0, 1, 0], "{http}");
+        assert_eq!(test.attempts(), 0, "{http}");
     }
 }
 
 #[test]
 fn a_request_is_never_shown_with_what_it_holds() {
-    let scene = Scene::of("- {id: a, http: {url: 'http://h/s3cret', headers: {K: s3cret}, body: s3cret}}\n");
-    let shown = format!("{:?}", made(&scene, StepId(0).item(0)));
+    let test =
+        JobFixture::of("- {id: a, http: {url: 'http://h/s3cret', headers: {K: s3cret}, body: s3cret}}\n");
+    let shown = format!("{:?}", made(&test, item_at(0)));
     assert!(shown.contains("GET") && !shown.contains("s3cret"), "{shown}");
 }
 
 #[test]
 fn a_step_is_called_with_its_arguments_and_what_it_is() {
-    let mut scene = Scene::of(STEP);
-    let call = made(&scene, StepId(0).item(0));
+    let mut test = JobFixture::of(STEP);
+    let call = made(&test, item_at(0));
     assert_eq!((call.method.as_str(), call.url.as_str()), ("POST", "http://s/ship?v=1"));
     assert_eq!((call.protocol, call.later), (HttpProtocol::Argyll, false));
     assert_eq!(header(&call, "Content-Type"), Some("application/json"));
@@ -142,15 +135,11 @@ fn a_step_is_called_with_its_arguments_and_what_it_is() {
         })
     );
     assert_eq!(header(&call, "Idempotency-Key"), Some(token.as_str()));
-    let timeout = task(&scene.job, StepId(0).item(0), ValueFiles::default(), scene.now);
+    let timeout = task(&test.job, item_at(0), ValueFiles::default(), test.now);
     assert_eq!(timeout.unwrap().unwrap().timeout, Some(secs(3) / 2));
     // It is the same for all attempts.
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Status(503));
-    let _ = scene.crash_and_resume();
-    scene.at(2);
-    let _ = scene.start();
-    assert_eq!(made(&scene, StepId(0).item(0)), call);
+    test.start().fail(0, FailureCause::Status(503)).crash_and_resume().at(2).start();
+    assert_eq!(made(&test, item_at(0)), call);
 }
 
 #[test]

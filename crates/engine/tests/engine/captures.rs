@@ -3,18 +3,17 @@
 use serde_json::{Value, json};
 use undaunted_engine::id::{CommandId, ItemId, StepId};
 use undaunted_engine::task::{TaskWork, ValueFiles, task};
-use undaunted_policy::{FailureCause, Reason};
+use undaunted_policy::Reason;
 
-use crate::scene::Scene;
-use crate::spoken::said;
+use crate::fixture::{EXIT_1, JobFixture, item_at};
 
 fn map(commands: &str) -> String {
     format!("mode: mapreduce\nmap:\n  input: a.json\n  agent_template:\n{commands}")
 }
 
 /// The environment variables that hold what a template refers to.
-fn given(scene: &Scene, item: ItemId) -> Vec<String> {
-    let made = task(&scene.job, item, ValueFiles::default(), scene.now);
+fn given(test: &JobFixture, item: ItemId) -> Vec<String> {
+    let made = task(&test.job, item, ValueFiles::default(), test.now);
     let made = made.unwrap().unwrap();
     assert!(matches!(made.work, TaskWork::Run { .. }));
     let env = made.env.into_iter();
@@ -36,33 +35,28 @@ fn is_always_there(name: &str) -> bool {
 #[test]
 fn the_commands_of_an_item_run_one_after_the_other_and_finished_ones_not_again() {
     let text = map("    - shell: a\n    - {shell: b, retry_config: {attempts: 1}}\n    - shell: c\n");
-    let mut scene = Scene::over(&text, 1);
-    let _ = scene.start();
-    assert_eq!(said(&scene.succeed(0)), ["attempt_succeeded 0/0 0.1, next 1"]);
-    assert_eq!(said(&scene.start()), ["attempt_started 0/0 1.1 as 2"]);
-    assert_eq!(said(&scene.fail(0, FailureCause::Exit(1)))[1], "retry_scheduled 0/0 1.1 in 1s at +1s");
-    scene.at(1);
-    assert_eq!(said(&scene.start()), ["attempt_started 0/0 1.2 as 3"]);
-    let _ = scene.succeed(0);
-    assert_eq!(said(&scene.start()), ["attempt_started 0/0 2.1 as 4"]);
-    let _ = scene.succeed(0);
-    assert_eq!(scene.came_to(), ("completed", None, [1, 0, 0]));
-    assert_eq!(scene.counted().0, 4);
+    let mut test = JobFixture::started_over(&text, 1);
+
+    assert_eq!(test.succeed(0).lines(), ["attempt_succeeded 0/0 0.1, next 1"]);
+    assert_eq!(test.start().lines(), ["attempt_started 0/0 1.1 as 2"]);
+    assert_eq!(test.fail(0, EXIT_1).lines()[1], "retry_scheduled 0/0 1.1 in 1s at +1s");
+    test.at(1);
+    assert_eq!(test.start().lines(), ["attempt_started 0/0 1.2 as 3"]);
+    test.succeed(0);
+    assert_eq!(test.start().lines(), ["attempt_started 0/0 2.1 as 4"]);
+    test.succeed(0);
+    assert_eq!(test.outcome(), ("completed", None, [1, 0, 0]));
+    assert_eq!(test.attempts(), 4);
 }
 
 #[test]
 fn retries_and_spent_delays_belong_to_a_command() {
     let retry = "retry_config: {attempts: 1, retry_budget: 1s}";
     let text = map(&format!("    - {{shell: a, {retry}}}\n    - {{shell: b, {retry}}}\n"));
-    let mut scene = Scene::over(&text, 1);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    scene.at(1);
-    let _ = scene.start();
-    let _ = scene.succeed(0);
-    let _ = scene.start();
-    let said = said(&scene.fail(0, FailureCause::Exit(1)));
-    assert_eq!(said[1], "retry_scheduled 0/0 1.1 in 1s at +2s");
+    let mut test = JobFixture::started_over(&text, 1);
+    test.fail(0, EXIT_1).at(1).start().succeed(0).start();
+    let lines = test.fail(0, EXIT_1).lines();
+    assert_eq!(lines[1], "retry_scheduled 0/0 1.1 in 1s at +2s");
 }
 
 #[test]
@@ -77,14 +71,13 @@ fn what_is_captured_is_there_for_the_next_command_in_each_format() {
         let text_of = map(&format!(
             "    - {{shell: a, capture_output: got, capture_format: {format}}}\n    - shell: echo ${{got}}\n"
         ));
-        let mut scene = Scene::over(&text_of, 1);
-        let _ = scene.start();
-        let _ = scene.succeed_writing(0, Some(output));
-        let scope = scene.active(0).scope.clone().unwrap();
+        let mut test = JobFixture::started_over(&text_of, 1);
+        test.succeed_with(0, output);
+        let scope = test.active(0).scope.clone().unwrap();
         assert_eq!(scope.captured.get("got"), Some(&value), "{format}");
-        assert_eq!(given(&scene, StepId(0).item(0)), [text], "{format}");
-        scene.job = scene.refolded();
-        assert_eq!(given(&scene, StepId(0).item(0)), [text], "{format}, after a crash");
+        assert_eq!(given(&test, item_at(0)), [text], "{format}");
+        test.job = test.replayed();
+        assert_eq!(given(&test, item_at(0)), [text], "{format}, after a crash");
     }
 }
 
@@ -94,42 +87,38 @@ fn output_of_another_format_is_a_permanent_failure_however_the_command_ended() {
         let text = map(&format!(
             "    - {{shell: a, capture_output: got, capture_format: {format}, retry_config: {{attempts: 3}}}}\n"
         ));
-        let mut scene = Scene::over(&text, 1);
-        let _ = scene.start();
-        let said = said(&scene.succeed_writing(0, Some(output)));
-        assert!(said.contains(&"attempt_failed 0/0 0.1 Unreadable".to_owned()));
-        assert_eq!(scene.came_to(), ("partial", Some(Reason::Permanent), [0, 1, 0]));
+        let mut test = JobFixture::started_over(&text, 1);
+
+        let lines = test.succeed_with(0, output).lines();
+        assert!(lines.contains(&"attempt_failed 0/0 0.1 Unreadable".to_owned()));
+        assert_eq!(test.outcome(), ("partial", Some(Reason::Permanent), [0, 1, 0]));
     }
 }
 
 #[test]
 fn a_command_that_wrote_nothing_has_captured_an_empty_text() {
     let text = map("    - {shell: a, capture_output: got}\n    - shell: echo ${got}\n");
-    let mut scene = Scene::over(&text, 1);
-    let _ = scene.start();
-    let _ = scene.succeed_writing(0, Some(""));
-    assert_eq!(given(&scene, StepId(0).item(0)), [""]);
+    let mut test = JobFixture::started_over(&text, 1);
+    test.succeed_with(0, "");
+    assert_eq!(given(&test, item_at(0)), [""]);
 }
 
 #[test]
 fn what_an_item_captures_is_its_own() {
     let text = map("    - {shell: a, capture_output: got}\n    - shell: echo ${got}\n");
-    let mut scene = Scene::over(&text, 2);
-    let _ = scene.start();
-    let _ = scene.succeed_writing(0, Some("zero"));
-    let _ = scene.succeed_writing(1, Some("one"));
-    assert_eq!(given(&scene, StepId(0).item(0)), ["zero"]);
-    assert_eq!(given(&scene, StepId(0).item(1)), ["one"]);
-    assert_eq!(scene.job.scope.captured.len(), 0);
+    let mut test = JobFixture::started_over(&text, 2);
+    test.succeed_with(0, "zero").succeed_with(1, "one");
+    assert_eq!(given(&test, item_at(0)), ["zero"]);
+    assert_eq!(given(&test, item_at(1)), ["one"]);
+    assert_eq!(test.job.scope.captured.len(), 0);
 }
 
 #[test]
 fn what_a_list_captures_is_the_jobs() {
-    let mut scene = Scene::of("- {shell: a, capture_output: got}\n- shell: echo ${got}\n");
-    let _ = scene.start();
-    let _ = scene.succeed_writing(0, Some("x\n"));
-    assert_eq!(scene.job.scope.captured.get("got"), Some(&Value::from("x")));
-    assert_eq!(given(&scene, StepId(1).item(0)), ["x"]);
+    let mut test = JobFixture::started("- {shell: a, capture_output: got}\n- shell: echo ${got}\n");
+    test.succeed_with(0, "x\n");
+    assert_eq!(test.job.scope.captured.get("got"), Some(&Value::from("x")));
+    assert_eq!(given(&test, StepId(1).item(0)), ["x"]);
 }
 
 #[test]
@@ -137,10 +126,10 @@ fn a_missing_value_dead_letters_the_item_as_permanent_with_no_attempt() {
     let text = map(
         "    - {shell: 'echo ${item.nowhere}', on_failure: {shell: mend}, retry_config: {attempts: 3}}\n",
     );
-    let mut scene = Scene::over(&text, 2);
-    let said = said(&scene.start());
+    let mut test = JobFixture::over(&text, 2);
+    let lines = test.start().lines();
     assert_eq!(
-        said,
+        lines,
         [
             "text_kept ``item.nowhere` has no value`",
             "command_stopped 0/0 0.0: permanent",
@@ -151,7 +140,7 @@ fn a_missing_value_dead_letters_the_item_as_permanent_with_no_attempt() {
             "job_completed partial",
         ]
     );
-    assert_eq!(scene.counted().0, 0);
+    assert_eq!(test.attempts(), 0);
 }
 
 #[test]
@@ -163,6 +152,6 @@ map:
   input: {shell: 'echo ${step.list.output}'}
   agent_template: [{shell: a}]
 ";
-    let scene = Scene::of(text);
-    assert!(scene.job.plan().wants_output(CommandId(0)));
+    let test = JobFixture::of(text);
+    assert!(test.job.plan().wants_output(CommandId(0)));
 }

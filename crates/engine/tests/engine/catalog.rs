@@ -8,8 +8,8 @@ use undaunted_engine::catalog::{Catalog, CatalogEvent, CatalogRecord, FlowLifecy
 use undaunted_engine::event::{FORMAT, RecordError};
 use undaunted_policy::Timestamp;
 
+use crate::fixture::at;
 use crate::golden::{Cbor, NULL, file, golden, tree};
-use crate::scene::at;
 
 fn registered(id: &str, definition: &str) -> CatalogEvent {
     CatalogEvent::StepRegistered { id: id.to_owned(), definition: definition.to_owned() }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use undaunted_engine::decide::react;
 use undaunted_engine::event::{Event, FlowRun, JobEvent, Record, WorkflowText};
-use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
 use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::plan::Plan;
@@ -15,7 +14,7 @@ use undaunted_engine::workflow::{
     FlowGoals, Operator, PoolRequest, Source, Workflow, assemble, check_aimed, check_step, checks_made,
 };
 
-use crate::scene::{Scene, T0, submitted};
+use crate::fixture::{JobFixture, T0, item_at, submitted};
 
 /// A plan in words.
 fn said(plan: &Plan) -> String {
@@ -81,17 +80,17 @@ fn every_example_is_stored_as_what_it_was_checked_to() {
 
 #[test]
 fn an_update_brings_its_plan_and_a_replayed_one_is_checked() {
-    let mut scene = Scene::of("- {shell: a, retry_config: {attempts: 3}}\n");
+    let mut test = JobFixture::of("- {shell: a, retry_config: {attempts: 3}}\n");
     let text = "- {shell: a, retry_config: {attempts: 1}}\n";
-    let workflow = scene.job.check(text).workflow.unwrap();
+    let workflow = test.job.check(text).workflow.unwrap();
     let update =
         Input::Update { text: WorkflowText::checked(text, Plan::new(workflow)), changes: Vec::new() };
-    let (before, mut job) = (checks_made(), scene.job.clone());
-    assert_eq!(react(&mut job, &update, scene.now).records.len(), 1);
+    let (before, mut job) = (checks_made(), test.job.clone());
+    assert_eq!(react(&mut job, &update, test.now).records.len(), 1);
     assert_eq!(checks_made(), before);
     assert_eq!(&*job.submitted().text, text);
-    let _ = scene.tell(&update);
-    assert_eq!(said(scene.refolded().plan()), said(job.plan()));
+    test.tell(&update);
+    assert_eq!(said(test.replayed().plan()), said(job.plan()));
     assert!(checks_made() > before);
 }
 
@@ -176,13 +175,13 @@ fn what_is_wrong_with_steps_together_is_said_of_an_assembled_flow_too() {
 #[test]
 fn a_flow_inside_a_flow_is_planned_from_the_steps_of_the_outer_one() {
     let text = json!({"mode": "flow", "goals": ["c"], "steps": steps().split_off(2)});
-    let mut scene = Scene::of(&text.to_string());
-    let task = task(&scene.job, StepId(0).item(0), ValueFiles::default(), scene.now);
+    let mut test = JobFixture::of(&text.to_string());
+    let task = task(&test.job, item_at(0), ValueFiles::default(), test.now);
     let TaskWork::Flow(flow) = task.unwrap().unwrap().work else {
         panic!("it is no flow");
     };
     let (before, plans) = (checks_made(), Plans::default());
-    let inner = submitted_as(flow.submission(&scene.job, &plans).unwrap());
+    let inner = submitted_as(flow.submission(&test.job, &plans).unwrap());
     let live = Job::begin_with_plans(&inner, &plans).unwrap();
     assert_eq!(checks_made(), before);
     let loaded = Job::begin(&stored(&inner)).unwrap();
@@ -193,13 +192,13 @@ fn a_flow_inside_a_flow_is_planned_from_the_steps_of_the_outer_one() {
     // One that cannot be planned is refused for the same reason.
     let mut nowhere = (*flow).clone();
     nowhere.run = FlowRun { goals: vec!["nowhere".to_owned()], ..nowhere.run };
-    let refused = nowhere.submission(&scene.job, &plans).unwrap_err();
+    let refused = nowhere.submission(&test.job, &plans).unwrap_err();
     let record = undaunted_engine::event::JobSubmitted {
         text: text.to_string().into(),
         flow: Some(nowhere.run.clone()),
-        ..scene.job.submitted().clone()
+        ..test.job.submitted().clone()
     };
     let stored = Job::begin(&submitted_as(record)).unwrap_err();
     assert_eq!(refused, stored);
-    let _ = scene.start();
+    test.start();
 }

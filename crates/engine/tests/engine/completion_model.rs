@@ -5,11 +5,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use undaunted_engine::event::{Event, Record, StepEvent};
 use undaunted_engine::id::StartId;
-use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::JobStage;
 use undaunted_policy::{CompletionRule, CompletionTally, FailureCause};
 
-use crate::scene::{Scene, T0, at, secs};
+use crate::fixture::{EXIT_1, JobFixture, T0, at, secs};
 
 /// A decision: whether it is a success, and the reason.
 type Decision = (bool, String);
@@ -71,8 +70,8 @@ fn cases() -> impl Iterator<Item = (u64, bool, bool)> {
 }
 
 /// What a job has decided, if it has.
-fn decided(scene: &Scene) -> Option<Decision> {
-    let mut records = scene.journal.iter();
+fn decided(test: &JobFixture) -> Option<Decision> {
+    let mut records = test.journal.iter();
     records.find_map(|bytes| match Record::decode(bytes).unwrap().event {
         Event::Step(StepEvent::CompletionReached(reached)) => {
             let completion = reached.completion();
@@ -82,57 +81,51 @@ fn decided(scene: &Scene) -> Option<Decision> {
     })
 }
 
-fn begun(n: u32, min: u64, best_effort: bool) -> Scene {
+fn begun(n: u32, min: u64, best_effort: bool) -> JobFixture {
     let rule = if best_effort {
         format!("  best_effort: true\n  best_effort_min_dcs: {min}\n")
     } else {
         String::new()
     };
     let text = format!("mode: mapreduce\nmap:\n  input: a\n{rule}  agent_template: [{{shell: a}}]\n");
-    let mut scene = Scene::over(&text, n);
-    let _ = scene.start();
-    scene
+    let test = JobFixture::started_over(&text, n);
+
+    test
 }
 
 /// Items report one after the other, the failed ones first or last; the first decision stands.
-fn compare([n, ok, failed]: [u32; 3], begun: &Scene, min: u64, failures_first: bool, late: bool) {
-    let mut scene = begun.clone();
+fn compare([n, ok, failed]: [u32; 3], begun: &JobFixture, min: u64, failures_first: bool, late: bool) {
+    let mut test = begun.clone();
     let mut expected = model(true, min, [n.into(), 0, 0], false);
-    assert_eq!(decided(&scene), expected);
+    assert_eq!(decided(&test), expected);
     if late {
         // Results that were collected before the job is woken count first, however late that is.
-        scene.at(300);
+        test.at(300);
     }
     let mut counts = [0_u64; 2];
     for number in 0..ok + failed {
         let fails = if failures_first { number < failed } else { number >= ok };
-        if scene.job.stage != JobStage::Running {
+        if test.job.stage != JobStage::Running {
             break;
         }
-        let Some(start) = scene.job.starts.running.keys().next().copied() else {
+        let Some(start) = test.job.starts.running.keys().next().copied() else {
             break;
         };
-        let _ = scene.end(AttemptEnd {
-            start,
-            failure: fails.then_some(FailureCause::Exit(1)),
-            ..AttemptEnd::default()
-        });
+        test.end_start(start, fails.then_some(EXIT_1));
         counts[usize::from(fails)] += 1;
         let now = model(true, min, [n.into(), counts[0], counts[1]], false);
         expected = expected.or(now);
-        assert_eq!(decided(&scene), expected, "{n} {counts:?} {min}");
+        assert_eq!(decided(&test), expected, "{n} {counts:?} {min}");
     }
-    scene.at(300);
-    let _ = scene.tell(&Input::Woke);
+    test.at(300).wake();
     expected = expected.or_else(|| model(true, min, [n.into(), counts[0], counts[1]], true));
-    assert_eq!(decided(&scene), expected, "{n} {counts:?} {min}");
-    while let Some(start) = scene.job.starts.running.keys().next().copied() {
-        let _ =
-            scene.end(AttemptEnd { start, failure: Some(FailureCause::Signal(15)), ..AttemptEnd::default() });
+    assert_eq!(decided(&test), expected, "{n} {counts:?} {min}");
+    while let Some(start) = test.job.starts.running.keys().next().copied() {
+        test.end_start(start, Some(FailureCause::Signal(15)));
     }
     let success = expected.unwrap().0;
     let status = if success { "completed" } else { "partial" };
-    assert_eq!(scene.came_to().0, status);
+    assert_eq!(test.outcome().0, status);
 }
 
 #[test]
@@ -157,19 +150,17 @@ fn a_job_without_best_effort_waits_for_all_and_is_complete_if_none_failed() {
     for n in 0..=6_u32 {
         let begun = begun(n, 1, false);
         for failed in 0..=n {
-            let mut scene = begun.clone();
+            let mut test = begun.clone();
             for number in 0..n {
-                assert!(!scene.job.stage.has_ended());
-                scene.at(300 + u64::from(number));
-                let _ = scene.tell(&Input::Woke);
-                let failure = (number < failed).then_some(FailureCause::Exit(1));
-                let _ =
-                    scene.end(AttemptEnd { start: scene.start_of(number), failure, ..AttemptEnd::default() });
+                assert!(!test.job.stage.has_ended());
+                test.at(300 + u64::from(number)).wake();
+                let failure = (number < failed).then_some(EXIT_1);
+                test.end_start(test.start_of(number), failure);
             }
             let counts = [n.into(), u64::from(n - failed), failed.into()];
             let (success, _) = model(false, 1, counts, true).unwrap();
             let status = if success { "completed" } else { "partial" };
-            assert_eq!(scene.came_to().0, status);
+            assert_eq!(test.outcome().0, status);
         }
     }
 }
@@ -180,26 +171,22 @@ proptest! {
         min in 0_u64..5,
         reports in vec((0_u64..12, any::<bool>()), 0..30),
     ) {
-        let mut scene = begun(4, min, true);
+        let mut test = begun(4, min, true);
         let mut counts = [0_u64; 2];
         let mut reported = std::collections::BTreeSet::new();
         let mut expected = None;
         for (start, fails) in reports {
             // The first four starts are the items'.
             let known = (1..=4).contains(&start) && reported.insert(start);
-            let before = scene.journal.len();
-            let _ = scene.end(AttemptEnd {
-                start: StartId(start),
-                failure: fails.then_some(FailureCause::Exit(1)),
-                ..AttemptEnd::default()
-            });
-            prop_assert!(known || scene.journal.len() == before);
+            let before = test.journal.len();
+            test.end_start(StartId(start), fails.then_some(EXIT_1));
+            prop_assert!(known || test.journal.len() == before);
             if known && expected.is_none() {
                 counts[usize::from(fails)] += 1;
                 expected = model(true, min, [4, counts[0], counts[1]], false);
             }
-            prop_assert_eq!(decided(&scene), expected.clone());
-            let tally = scene.job.tally();
+            prop_assert_eq!(decided(&test), expected.clone());
+            let tally = test.job.tally();
             prop_assert_eq!([tally.succeeded, tally.dead], counts);
         }
     }

@@ -3,28 +3,26 @@
 use std::time::Duration;
 
 use undaunted_engine::event::Record;
-use undaunted_engine::id::StepId;
 use undaunted_engine::view::{CompletionShare, Counters, DELAY_BOUNDS, Projection};
 
-use crate::flows::{self, done};
-use crate::scene::Scene;
+use crate::fixture::{JobFixture, flow, item_at};
 
 /// The projection of a job, read from its journal.
-fn projected(scene: &Scene) -> Projection {
+fn projected(test: &JobFixture) -> Projection {
     let mut past = Projection::default();
-    for (version, bytes) in (1..).zip(&scene.journal) {
-        past.take(&scene.job, version, &Record::decode(bytes).unwrap());
+    for (version, bytes) in (1..).zip(&test.journal) {
+        past.take(&test.job, version, &Record::decode(bytes).unwrap());
     }
     past
 }
 
 /// A job that has used up its pool.
-fn pooled() -> Scene {
-    let mut scene = Scene::of(
+fn pooled() -> JobFixture {
+    let mut test = JobFixture::of(
         "retry_budget: 2\ncommands:\n  - shell: 'false'\n    retry_config: {attempts: 9, initial_delay: 1s, backoff: fixed}\n",
     );
-    let _ = scene.fail_until_it_stops();
-    scene
+    test.fail_until_stopped();
+    test
 }
 
 #[test]
@@ -43,10 +41,9 @@ fn attempts_retries_delays_and_the_pool_are_counted() {
 fn completions_by_a_rule_are_counted_with_the_share_of_the_last_one() {
     let each = "xs: {role: required, for_each: true}, y: {role: output}";
     let rule = ", work_config: {parallelism: 5}, best_effort: true, best_effort_min_dcs: 1";
-    let mut scene = flows::flow("each", "xs: [1, 2, 3, 4]", &[("each", each, rule)]);
-    let _ = scene.start();
-    let _ = done(&mut scene, StepId(0).item(0), &serde_json::json!({"y": 1}));
-    let counters = projected(&scene).counters;
+    let mut test = flow("each", "xs: [1, 2, 3, 4]", &[("each", each, rule)]);
+    test.start().succeed_item(item_at(0), &serde_json::json!({"y": 1}));
+    let counters = projected(&test).counters;
     assert_eq!(counters.completions, [("min_dcs_reached".to_owned(), 1)].into());
     let share = counters.last_completion.unwrap();
     assert_eq!((share.completed, share.target), (1, 4));

@@ -1,71 +1,11 @@
 //! Flows: planned backwards from their goals, connected by attributes.
 
 use serde_json::{Value, json};
-use undaunted_engine::event::Record;
-use undaunted_engine::id::{ItemId, StartId, StepId};
-use undaunted_engine::input::AttemptEnd;
-use undaunted_engine::task::{TaskWork, ValueFiles, task};
+use undaunted_engine::id::StepId;
 use undaunted_engine::workflow::{Operator, Source, check};
 use undaunted_policy::{FailureCause, Reason};
 
-use crate::scene::Scene;
-use crate::spoken::said;
-
-/// The text of a flow. A step is its id, what it takes and gives, and what else it says.
-fn text(goals: &str, init: &str, steps: &[(&str, &str, &str)]) -> String {
-    let steps = steps.iter().map(|(id, attributes, more)| {
-        format!(
-            "  - {{id: {id}, type: sync, http: {{endpoint: 'http://s/{id}'}}, attributes: {{{attributes}}}{more}}}\n"
-        )
-    });
-    let steps: String = steps.collect();
-    format!("mode: flow\ngoals: [{goals}]\ninit: {{{init}}}\nsteps:\n{steps}")
-}
-
-pub(crate) fn flow(goals: &str, init: &str, steps: &[(&str, &str, &str)]) -> Scene {
-    Scene::of(&text(goals, init, steps))
-}
-
-pub(crate) const ONCE: &str = ", work_config: {max_retries: 0}";
-
-/// The start that runs for an item of a step.
-pub(crate) fn start_of(scene: &Scene, item: ItemId) -> StartId {
-    let mut running = scene.job.starts.running.iter();
-    let found = running.find(|(_, of)| **of == item);
-    *found.unwrap_or_else(|| panic!("{item:?} does not run")).0
-}
-
-/// An item succeeds with these outputs.
-pub(crate) fn done(scene: &mut Scene, item: ItemId, outputs: &Value) -> Vec<Record> {
-    let start = start_of(scene, item);
-    scene.end(AttemptEnd { start, output: Some(outputs.to_string()), ..AttemptEnd::default() })
-}
-
-pub(crate) fn fail(scene: &mut Scene, item: ItemId, cause: FailureCause) -> Vec<Record> {
-    let start = start_of(scene, item);
-    scene.end(AttemptEnd {
-        start,
-        failure: Some(cause),
-        error: "it said no".to_owned(),
-        ..AttemptEnd::default()
-    })
-}
-
-/// The arguments of the next attempt of an item.
-pub(crate) fn arguments(scene: &Scene, item: ItemId) -> Value {
-    let task = task(&scene.job, item, ValueFiles::default(), scene.now);
-    let TaskWork::Call(call) = task.unwrap().unwrap().work else {
-        panic!("it is no call");
-    };
-    let body: Value = serde_json::from_str(&call.body.unwrap()).unwrap();
-    body["arguments"].clone()
-}
-
-/// The value of an attribute; null if there is none.
-pub(crate) fn attribute(scene: &Scene, name: &str) -> Value {
-    let given = scene.job.attributes.get(name);
-    given.map_or(Value::Null, |given| given.value.clone())
-}
+use crate::fixture::{JobFixture, ONCE, flow, flow_text, item_at};
 
 /// What keeps a text from being a flow.
 fn refused(text: &str) -> String {
@@ -77,7 +17,7 @@ fn refused(text: &str) -> String {
 
 #[test]
 fn steps_begin_when_what_they_require_is_there_and_those_that_lead_to_no_goal_never_do() {
-    let mut scene = flow(
+    let mut test = flow(
         "last",
         "x: 1",
         &[
@@ -87,8 +27,8 @@ fn steps_begin_when_what_they_require_is_there_and_those_that_lead_to_no_goal_ne
             ("first", "x: {role: required}, a: {role: output}, c: {role: output}", ONCE),
         ],
     );
-    assert_eq!(said(&scene.start()), ["attempt_started 3/0 3.1 as 1"]);
-    let records = said(&done(&mut scene, StepId(3).item(0), &json!({"a": 1, "c": 3})));
+    assert_eq!(test.start().lines(), ["attempt_started 3/0 3.1 as 1"]);
+    let records = test.succeed_item(StepId(3).item(0), &json!({"a": 1, "c": 3})).lines();
     assert_eq!(
         records[1..],
         [
@@ -100,23 +40,21 @@ fn steps_begin_when_what_they_require_is_there_and_those_that_lead_to_no_goal_ne
             "items_read 2: 1",
         ]
     );
-    let _ = scene.start();
-    let _ = done(&mut scene, StepId(2).item(0), &json!({"b": [2]}));
-    let _ = scene.start();
-    assert_eq!(arguments(&scene, StepId(0).item(0)), json!({"b": [2], "c": 3}));
-    let records = said(&done(&mut scene, StepId(0).item(0), &json!({})));
+    test.start().succeed_item(StepId(2).item(0), &json!({"b": [2]})).start();
+    assert_eq!(test.arguments(item_at(0)), json!({"b": [2], "c": 3}));
+    let records = test.succeed_item(item_at(0), &json!({})).lines();
     assert_eq!(records.last().unwrap(), "job_completed");
-    assert_eq!(scene.came_to(), ("completed", None, [3, 0, 0]));
+    assert_eq!(test.outcome(), ("completed", None, [3, 0, 0]));
 }
 
 #[test]
 fn steps_that_need_nothing_of_each_other_run_side_by_side() {
-    let mut scene = flow("a, b", "", &[("a", "x: {role: output}", ONCE), ("b", "y: {role: output}", ONCE)]);
-    assert_eq!(scene.start().len(), 2);
-    let _ = done(&mut scene, StepId(1).item(0), &json!({}));
-    assert_eq!(scene.came_to().0, "running");
-    let _ = done(&mut scene, StepId(0).item(0), &json!({}));
-    assert_eq!(scene.came_to(), ("completed", None, [2, 0, 0]));
+    let mut test = flow("a, b", "", &[("a", "x: {role: output}", ONCE), ("b", "y: {role: output}", ONCE)]);
+    assert_eq!(test.start().records().len(), 2);
+    test.succeed_item(StepId(1).item(0), &json!({}));
+    assert_eq!(test.outcome().0, "running");
+    test.succeed_item(item_at(0), &json!({}));
+    assert_eq!(test.outcome(), ("completed", None, [2, 0, 0]));
 }
 
 #[test]
@@ -127,31 +65,31 @@ fn what_cannot_be_planned_is_refused_before_anything_runs() {
         ("b", "y: {role: required}, x: {role: output}", ""),
     ];
     for (text, message) in [
-        (text("a", "", &[needs]), "needs `x`, which no step gives"),
-        (text("nobody", "x: 1", &[needs]), "there is no step `nobody`"),
-        (text("", "x: 1", &[needs]), "a flow needs a goal"),
-        (text("a", "", &cycle), "wait for each other"),
-        (text("a", "x: 1", &[needs, needs]), "two steps"),
-        (text("a", "", &[("a", "x: {role: const}", "")]), "has no value"),
-        (text("a", "", &[("a", "x: {role: output, for_each: true}", "")]), "for an output"),
-        (text("a", "", &[("a", "x: {role: optional, default: 'hi'}", "")]), "not JSON"),
-        (text("a", "", &[("a", "", ", predicate: {script: 'x >'}")]), "not CEL"),
-        (text("a", "", &[("a", "", ", predicate: {language: lua, script: x}")]), "lua"),
-        (text("a", "", &[("a", "", ", memoizable: true")]), "memoizable"),
-        (text("a", "", &[("a", "", "")]).replace("sync", "script"), "script"),
+        (flow_text("a", "", &[needs]), "needs `x`, which no step gives"),
+        (flow_text("nobody", "x: 1", &[needs]), "there is no step `nobody`"),
+        (flow_text("", "x: 1", &[needs]), "a flow needs a goal"),
+        (flow_text("a", "", &cycle), "wait for each other"),
+        (flow_text("a", "x: 1", &[needs, needs]), "two steps"),
+        (flow_text("a", "", &[("a", "x: {role: const}", "")]), "has no value"),
+        (flow_text("a", "", &[("a", "x: {role: output, for_each: true}", "")]), "for an output"),
+        (flow_text("a", "", &[("a", "x: {role: optional, default: 'hi'}", "")]), "not JSON"),
+        (flow_text("a", "", &[("a", "", ", predicate: {script: 'x >'}")]), "not CEL"),
+        (flow_text("a", "", &[("a", "", ", predicate: {language: lua, script: x}")]), "lua"),
+        (flow_text("a", "", &[("a", "", ", memoizable: true")]), "memoizable"),
+        (flow_text("a", "", &[("a", "", "")]).replace("sync", "script"), "script"),
     ] {
         let found = refused(&text);
         assert!(found.contains(message), "{found}\n{text}");
     }
     // What the flow begins with breaks a cycle; a default stands in for what nobody gives.
-    assert!(!Scene::of(&text("a", "x: 1", &cycle)).ready().is_empty());
+    assert!(!JobFixture::of(&flow_text("a", "x: 1", &cycle)).ready().is_empty());
     let default = [("a", "x: {role: required, default: '5'}", "")];
-    assert_eq!(arguments(&flow("a", "", &default), StepId(0).item(0)), json!({"x": 5}));
+    assert_eq!(flow("a", "", &default).arguments(item_at(0)), json!({"x": 5}));
 }
 
 #[test]
 fn arguments_are_what_is_known_or_a_default_or_a_constant_under_the_inner_names() {
-    let scene = flow(
+    let test = flow(
         "a",
         "known: {deep: [1, null]}, given: over, always: not this, spare: 9",
         &[(
@@ -171,31 +109,29 @@ fn arguments_are_what_is_known_or_a_default_or_a_constant_under_the_inner_names(
         "absent": [1, 2],
         "always": "this",
     });
-    assert_eq!(arguments(&scene, StepId(0).item(0)), expected);
+    assert_eq!(test.arguments(item_at(0)), expected);
 }
 
 #[test]
 fn an_optional_input_is_waited_for_while_it_may_come() {
     let steps = [("a", "x: {role: output}", ONCE), ("b", "x: {role: optional, default: '0'}", ONCE)];
     for (outputs, seen) in [(json!({"x": 7}), 7), (json!({}), 0)] {
-        let mut scene = flow("b", "", &steps);
-        assert_eq!(scene.start().len(), 1);
-        let _ = done(&mut scene, StepId(0).item(0), &outputs);
-        assert_eq!(arguments(&scene, StepId(1).item(0)), json!({"x": seen}));
+        let mut test = flow("b", "", &steps);
+        assert_eq!(test.start().records().len(), 1);
+        test.succeed_item(item_at(0), &outputs);
+        assert_eq!(test.arguments(StepId(1).item(0)), json!({"x": seen}));
     }
     // One that fails gives nothing either.
-    let mut scene = flow("b", "", &steps);
-    let _ = scene.start();
-    let _ = fail(&mut scene, StepId(0).item(0), FailureCause::Status(404));
-    assert_eq!(arguments(&scene, StepId(1).item(0)), json!({"x": 0}));
-    let _ = scene.start();
-    let _ = done(&mut scene, StepId(1).item(0), &json!({}));
-    assert_eq!(scene.came_to(), ("completed", None, [1, 1, 0]));
+    let mut test = flow("b", "", &steps);
+    test.start().fail_item(item_at(0), FailureCause::Status(404));
+    assert_eq!(test.arguments(StepId(1).item(0)), json!({"x": 0}));
+    test.start().succeed_item(StepId(1).item(0), &json!({}));
+    assert_eq!(test.outcome(), ("completed", None, [1, 1, 0]));
 }
 
 #[test]
 fn every_combination_of_what_is_for_each_is_an_item_in_order() {
-    let mut scene = flow(
+    let mut test = flow(
         "a",
         "x: [1, 2], y: [p, q, r], z: [0]",
         &[(
@@ -205,15 +141,15 @@ fn every_combination_of_what_is_for_each_is_an_item_in_order() {
             ", work_config: {parallelism: 6}",
         )],
     );
-    assert_eq!(scene.start().len(), 6);
-    let seen: Vec<Value> = (0..6).map(|item| arguments(&scene, StepId(0).item(item))).collect();
+    assert_eq!(test.start().records().len(), 6);
+    let seen: Vec<Value> = (0..6).map(|item| test.arguments(item_at(item))).collect();
     assert_eq!(seen[0], json!({"x": 1, "w": "p", "z": [0]}));
     assert_eq!(seen[1], json!({"x": 1, "w": "q", "z": [0]}));
     assert_eq!(seen[5], json!({"x": 2, "w": "r", "z": [0]}));
     // The results are in the order of the items, whichever is done first.
     for item in (0..6).rev() {
         let outputs = if item == 3 { json!({}) } else { json!({"inner": item}) };
-        let _ = done(&mut scene, StepId(0).item(item), &outputs);
+        test.succeed_item(item_at(item), &outputs);
     }
     let expected = json!([
         {"x": 1, "w": "p", "inner": 0},
@@ -222,9 +158,9 @@ fn every_combination_of_what_is_for_each_is_an_item_in_order() {
         {"x": 2, "w": "q", "inner": 4},
         {"x": 2, "w": "r", "inner": 5},
     ]);
-    assert_eq!(attribute(&scene, "out"), expected);
-    assert_eq!(scene.job.attributes.get("none"), None, "nobody gave it");
-    assert_eq!(scene.report().items.total, 6);
+    assert_eq!(test.attribute("out"), expected);
+    assert_eq!(test.job.attributes.get("none"), None, "nobody gave it");
+    assert_eq!(test.report().items.total, 6);
 }
 
 #[test]
@@ -233,16 +169,14 @@ fn one_item_gives_its_outputs_plainly_and_none_give_an_empty_list() {
         ("a", "x: {role: required, for_each: true}, y: {role: output}", ONCE),
         ("b", "y: {role: required}", ONCE),
     ];
-    let mut scene = flow("b", "x: [5]", &steps);
-    let _ = scene.start();
-    let _ = done(&mut scene, StepId(0).item(0), &json!({"y": {"deep": 1}, "undeclared": 2}));
-    assert_eq!(arguments(&scene, StepId(1).item(0)), json!({"y": {"deep": 1}}));
-    assert_eq!(scene.job.attributes.get("undeclared"), None);
-    let mut scene = flow("b", "x: []", &steps);
-    assert_eq!(arguments(&scene, StepId(1).item(0)), json!({"y": []}));
-    let _ = scene.start();
-    let _ = done(&mut scene, StepId(1).item(0), &json!({}));
-    assert_eq!(scene.came_to(), ("completed", None, [1, 0, 0]));
+    let mut test = flow("b", "x: [5]", &steps);
+    test.start().succeed_item(item_at(0), &json!({"y": {"deep": 1}, "undeclared": 2}));
+    assert_eq!(test.arguments(StepId(1).item(0)), json!({"y": {"deep": 1}}));
+    assert_eq!(test.job.attributes.get("undeclared"), None);
+    let mut test = flow("b", "x: []", &steps);
+    assert_eq!(test.arguments(StepId(1).item(0)), json!({"y": []}));
+    test.start().succeed_item(StepId(1).item(0), &json!({}));
+    assert_eq!(test.outcome(), ("completed", None, [1, 0, 0]));
 }
 
 #[test]
@@ -254,8 +188,8 @@ fn what_is_for_each_has_to_be_an_array_and_not_too_much_together() {
         ("x: 5, y: [1]".to_owned(), "`x` is for each of its elements, and is no array"),
         (format!("x: {many}, y: {many}"), "`x` and `y` together make more than 100000 items"),
     ] {
-        let scene = flow("a", &init, &[("a", each, ONCE)]);
-        let report = scene.report();
+        let test = flow("a", &init, &[("a", each, ONCE)]);
+        let report = test.report();
         assert_eq!((report.status.word(), report.reason), ("failed", Some(Reason::Permanent)));
         let error = report.error.unwrap();
         assert!(error.contains(message), "{error}");
@@ -273,7 +207,7 @@ fn a_condition_decides_whether_a_step_is_done_and_an_error_in_it_fails_the_step(
         ("1 / (x - 5) > 0", "error"),
     ] {
         let more = format!(", predicate: {{language: cel, script: \"{script}\"}}");
-        let mut scene = flow(
+        let mut test = flow(
             "a",
             "x: 5, names: [a, b], o: {deep: é}",
             &[(
@@ -283,13 +217,13 @@ fn a_condition_decides_whether_a_step_is_done_and_an_error_in_it_fails_the_step(
             )],
         );
         match word {
-            "completed" => assert_eq!(scene.start().len(), 1, "{script}"),
+            "completed" => assert_eq!(test.start().records().len(), 1, "{script}"),
             "skipped" => {
                 // Nothing was to be done, and nothing is missing.
-                assert_eq!(scene.came_to(), ("completed", None, [0, 0, 0]), "{script}");
+                assert_eq!(test.outcome(), ("completed", None, [0, 0, 0]), "{script}");
             }
             _ => {
-                let report = scene.report();
+                let report = test.report();
                 assert_eq!(report.status.word(), "failed", "{script}");
                 assert!(report.error.unwrap().contains("condition"), "{script}");
             }
@@ -302,12 +236,12 @@ fn what_a_skipped_step_would_have_given_can_no_longer_come() {
     let steps = |role: &'static str| {
         [("a", "x: {role: output}", ", predicate: {script: 'false'}"), ("b", role, ONCE)]
     };
-    let scene = flow("b", "", &steps("x: {role: required}"));
-    assert_eq!(scene.came_to().0, "failed");
-    let scene = flow("b", "", &steps("x: {role: optional, default: '1'}"));
-    assert_eq!(arguments(&scene, StepId(1).item(0)), json!({"x": 1}));
+    let test = flow("b", "", &steps("x: {role: required}"));
+    assert_eq!(test.outcome().0, "failed");
+    let test = flow("b", "", &steps("x: {role: optional, default: '1'}"));
+    assert_eq!(test.arguments(StepId(1).item(0)), json!({"x": 1}));
     // The condition sees what the step would be given, its constants and defaults too.
     let more = ", predicate: {script: 'x == 3 && y == 4'}";
     let taken = "x: {role: const, default: '3'}, z: {role: optional, default: '4', mapping: {name: y}}";
-    assert_eq!(flow("a", "", &[("a", taken, more)]).ready(), [StepId(0).item(0)]);
+    assert_eq!(flow("a", "", &[("a", taken, more)]).ready(), [item_at(0)]);
 }

@@ -12,8 +12,7 @@ use undaunted_engine::event::{
     Event, FORMAT, ImportedCommand, ItemEvent, JobEvent, Record, RecordError, RetryArithmetic, StepEvent,
 };
 
-use crate::facts::facts;
-use crate::scene::at;
+use crate::fixture::{at, golden_events};
 
 /// The bytes of a golden file.
 pub(crate) fn golden(name: &str) -> Vec<u8> {
@@ -41,7 +40,7 @@ fn record(event: Event) -> Record {
 
 #[test]
 fn every_kind_of_event_has_a_golden_record_that_is_read_and_written_as_ever() {
-    for (name, event) in facts() {
+    for (name, event) in golden_events() {
         let record = record(event);
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
         let held = std::fs::read_to_string(folder.join(format!("{name}.hex")));
@@ -55,7 +54,7 @@ fn every_kind_of_event_has_a_golden_record_that_is_read_and_written_as_ever() {
 #[test]
 fn no_kind_of_event_is_forgotten() {
     // The number of its variant is the second element of the event.
-    let numbers = facts().into_iter().map(|(_, event)| {
+    let numbers = golden_events().into_iter().map(|(_, event)| {
         let bytes = record(event).encode();
         match tree(&bytes[1..]).at(&[1, 0]) {
             Cbor::Plain(number) => number[..].to_vec(),
@@ -296,7 +295,7 @@ fn optional(event: &Event) -> (&'static [usize], &'static [usize]) {
 
 #[test]
 fn a_record_that_lacks_an_optional_field_is_read_as_one_without_it() {
-    for (name, event) in facts() {
+    for (name, event) in golden_events() {
         let (path, fields) = optional(&event);
         for &field in fields {
             let mut older = tree(&golden(name)[1..]);
@@ -314,7 +313,7 @@ fn a_record_that_lacks_an_optional_field_is_read_as_one_without_it() {
 
 #[test]
 fn a_record_from_before_a_field_was_added_is_read_as_one_without_it_and_all_later_ones() {
-    for (name, event) in facts() {
+    for (name, event) in golden_events() {
         let (path, fields) = optional(&event);
         for &field in fields {
             let mut older = tree(&golden(name)[1..]);
@@ -340,7 +339,7 @@ fn a_record_from_before_a_field_was_added_is_read_as_one_without_it_and_all_late
 
 #[test]
 fn a_field_that_is_needed_is_missed() {
-    for (name, event) in facts() {
+    for (name, event) in golden_events() {
         let (path, fields) = optional(&event);
         let mut whole = tree(&golden(name)[1..]);
         let Cbor::List(list) = whole.at(path).clone() else {
@@ -380,7 +379,7 @@ fn bytes_without_a_format_or_of_none_that_ever_was_are_malformed() {
 
 #[test]
 fn a_record_that_is_cut_short_anywhere_is_malformed() {
-    for (name, _) in facts() {
+    for (name, _) in golden_events() {
         let bytes = golden(name);
         for length in 0..bytes.len() {
             let found = Record::decode(&bytes[..length]);
@@ -391,7 +390,7 @@ fn a_record_that_is_cut_short_anywhere_is_malformed() {
 
 #[test]
 fn a_record_with_something_behind_it_is_malformed() {
-    for (name, _) in facts() {
+    for (name, _) in golden_events() {
         let mut bytes = golden(name);
         bytes.push(0);
         let found = Record::decode(&bytes);
@@ -423,7 +422,7 @@ fn an_event_a_reason_a_class_or_a_cause_nobody_knows_is_malformed() {
 #[test]
 fn every_cause_is_read_as_it_was_written() {
     use undaunted_policy::{FailureCause, FailureClass};
-    let facts = facts();
+    let facts = golden_events();
     let found = facts.into_iter().find_map(|(_, event)| match event {
         Event::Item(ItemEvent::AttemptFailed(failed)) => Some(failed),
         _ => None,
@@ -468,7 +467,7 @@ proptest! {
         place in any::<prop::sample::Index>(),
         byte in any::<u8>(),
     ) {
-        let facts = facts();
+        let facts = golden_events();
         let mut bytes = golden(which.get(&facts).0);
         let place = place.index(bytes.len());
         bytes[place] = byte;

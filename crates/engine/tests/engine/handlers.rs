@@ -1,32 +1,30 @@
 //! `on_failure` and `on_success`: what runs when a command has stopped, or is done.
 
-use undaunted_engine::id::{CommandId, StepId};
+use undaunted_engine::id::CommandId;
 use undaunted_policy::{FailureCause, Reason};
 
-use crate::scene::{Scene, secs};
-use crate::spoken::said;
+use crate::fixture::{EXIT_1, JobFixture, item_at, secs};
 
-fn list(on_failure: &str) -> Scene {
+fn list(on_failure: &str) -> JobFixture {
     let text = format!("- {{shell: a, on_failure: {on_failure}}}\n- shell: last\n");
-    let mut scene = Scene::of(&text);
-    let _ = scene.start();
-    scene
+    let test = JobFixture::started(&text);
+
+    test
 }
 
 #[test]
 fn a_handler_runs_once_when_retries_are_used_up_and_its_success_saves_the_command() {
     let text = "- {shell: a, retry_config: {attempts: 1}, on_failure: {shell: mend}}\n- shell: b\n";
-    let mut scene = Scene::of(text);
-    let _ = scene.start();
-    assert_eq!(said(&scene.fail(0, FailureCause::Exit(1)))[1], "retry_scheduled 0/0 0.1 in 1s at +1s");
-    scene.at(1);
-    let _ = scene.start();
-    let stopped = said(&scene.fail(0, FailureCause::Exit(1)));
+    let mut test = JobFixture::started(text);
+
+    assert_eq!(test.fail(0, EXIT_1).lines()[1], "retry_scheduled 0/0 0.1 in 1s at +1s");
+    test.at(1).start();
+    let stopped = test.fail(0, EXIT_1).lines();
     assert_eq!(stopped.last().unwrap(), "command_stopped 0/0 0.2: attempts, handler 1");
-    assert_eq!(scene.ready(), [StepId(0).item(0)]);
-    assert_eq!(said(&scene.start()), ["attempt_started 0/0 1.1 as 3"]);
+    assert_eq!(test.ready(), [item_at(0)]);
+    assert_eq!(test.start().lines(), ["attempt_started 0/0 1.1 as 3"]);
     assert_eq!(
-        said(&scene.succeed(0)),
+        test.succeed(0).lines(),
         [
             "attempt_succeeded 0/0 1.1",
             "command_recovered 0/0 0.2",
@@ -35,15 +33,14 @@ fn a_handler_runs_once_when_retries_are_used_up_and_its_success_saves_the_comman
             "step_started 1",
         ]
     );
-    let _ = scene.start();
-    let _ = scene.succeed(0);
-    assert_eq!(scene.came_to(), ("completed", None, [2, 0, 0]));
+    test.start().succeed(0);
+    assert_eq!(test.outcome(), ("completed", None, [2, 0, 0]));
     // The failure stays in the report, and a handler is no attempt of the job's.
     assert_eq!(
-        scene.report().error.as_deref(),
+        test.report().error.as_deref(),
         Some("All attempts used (1 retry, 2 attempts); last error: exit status 1")
     );
-    assert_eq!(scene.counted(), (3, 1, secs(1)));
+    assert_eq!(test.totals(), (3, 1, secs(1)));
 }
 
 #[test]
@@ -56,26 +53,24 @@ map:
     - {shell: a, on_failure: [{shell: one}, {shell: two}]}
     - shell: b
 ";
-    let mut scene = Scene::over(text, 1);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    assert_eq!(said(&scene.start()), ["attempt_started 0/0 1.1 as 2"]);
-    assert_eq!(said(&scene.succeed(0)), ["attempt_succeeded 0/0 1.1, next 2"]);
-    assert_eq!(said(&scene.start()), ["attempt_started 0/0 2.1 as 3"]);
-    assert_eq!(said(&scene.succeed(0)), ["attempt_succeeded 0/0 2.1", "command_recovered 0/0 0.1, next 3"]);
-    assert_eq!(said(&scene.start()), ["attempt_started 0/0 3.1 as 4"]);
+    let mut test = JobFixture::started_over(text, 1);
+    test.fail(0, EXIT_1);
+    assert_eq!(test.start().lines(), ["attempt_started 0/0 1.1 as 2"]);
+    assert_eq!(test.succeed(0).lines(), ["attempt_succeeded 0/0 1.1, next 2"]);
+    assert_eq!(test.start().lines(), ["attempt_started 0/0 2.1 as 3"]);
+    assert_eq!(test.succeed(0).lines(), ["attempt_succeeded 0/0 2.1", "command_recovered 0/0 0.1, next 3"]);
+    assert_eq!(test.start().lines(), ["attempt_started 0/0 3.1 as 4"]);
 }
 
 #[test]
 fn the_first_failure_of_a_handler_stops_it_and_the_reason_stays_the_commands() {
-    let mut scene = list("[{shell: one}, {shell: two}]");
-    let _ = scene.fail_saying(0, FailureCause::Exit(127), "a: not found");
-    let _ = scene.start();
-    let said = said(&scene.fail_saying(0, FailureCause::Exit(1), "one is broken"));
-    assert!(said.contains(&"command_stopped 0/0 1.1: attempts".to_owned()));
-    assert!(said.contains(&"item_dead_lettered 0/0 0.1: permanent".to_owned()));
-    assert_eq!(scene.came_to(), ("failed", Some(Reason::Permanent), [0, 1, 0]));
-    assert_eq!(scene.report().error.as_deref(), Some("exit status 127 (not found): a: not found"));
+    let mut test = list("[{shell: one}, {shell: two}]");
+    test.fail_with(0, FailureCause::Exit(127), "a: not found").start();
+    let lines = test.fail_with(0, EXIT_1, "one is broken").lines();
+    assert!(lines.contains(&"command_stopped 0/0 1.1: attempts".to_owned()));
+    assert!(lines.contains(&"item_dead_lettered 0/0 0.1: permanent".to_owned()));
+    assert_eq!(test.outcome(), ("failed", Some(Reason::Permanent), [0, 1, 0]));
+    assert_eq!(test.report().error.as_deref(), Some("exit status 127 (not found): a: not found"));
 }
 
 #[test]
@@ -85,27 +80,22 @@ retry_config: {attempts: 5}
 commands:
   - {shell: a, retry_config: {attempts: 0}, on_failure: {shell: mend}}
 ";
-    let mut scene = Scene::of(text);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    assert_eq!(scene.came_to().0, "failed");
+    let mut test = JobFixture::started(text);
+    test.fail(0, EXIT_1).start().fail(0, EXIT_1);
+    assert_eq!(test.outcome().0, "failed");
 
-    let mut scene = list("{shell: mend, retry_config: {attempts: 1}}");
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    let _ = scene.start();
-    assert_eq!(said(&scene.fail(0, FailureCause::Exit(1)))[1], "retry_scheduled 0/0 1.1 in 1s at +1s");
-    assert_eq!(scene.counted(), (1, 0, secs(0)), "delays of handlers are not counted");
+    let mut test = list("{shell: mend, retry_config: {attempts: 1}}");
+    test.fail(0, EXIT_1).start();
+    assert_eq!(test.fail(0, EXIT_1).lines()[1], "retry_scheduled 0/0 1.1 in 1s at +1s");
+    assert_eq!(test.totals(), (1, 0, secs(0)), "delays of handlers are not counted");
 }
 
 #[test]
 fn fail_workflow_fails_although_the_handler_succeeded() {
-    let mut scene = list("{shell: mend, fail_workflow: true}");
-    let _ = scene.fail(0, FailureCause::Exit(9));
-    let _ = scene.start();
+    let mut test = list("{shell: mend, fail_workflow: true}");
+    test.fail(0, FailureCause::Exit(9)).start();
     assert_eq!(
-        said(&scene.succeed(0)),
+        test.succeed(0).lines(),
         [
             "attempt_succeeded 0/0 1.1",
             "item_dead_lettered 0/0 0.1: attempts",
@@ -120,17 +110,17 @@ fn attempts_with(retries: u32, rounds: u32) -> u64 {
     let text = format!(
         "- {{shell: a, retry_config: {{attempts: {retries}}}, on_failure: {{shell: mend, max_attempts: {rounds}}}}}\n"
     );
-    let mut scene = Scene::of(&text);
-    while !scene.job.stage.has_ended() {
-        if scene.ready().is_empty() {
-            scene.now = scene.next_wake().unwrap();
+    let mut test = JobFixture::of(&text);
+    while !test.job.stage.has_ended() {
+        if test.ready().is_empty() {
+            test.advance();
         }
-        let _ = scene.start();
-        let handler = scene.active(0).command == CommandId(1);
-        let _ = if handler { scene.succeed(0) } else { scene.fail(0, FailureCause::Exit(1)) };
+        test.start();
+        let handler = test.active(0).command == CommandId(1);
+        let _ = if handler { test.succeed(0) } else { test.fail(0, EXIT_1) };
     }
-    assert_eq!(scene.came_to(), ("failed", Some(Reason::Attempts), [0, 1, 0]));
-    scene.counted().0
+    assert_eq!(test.outcome(), ("failed", Some(Reason::Attempts), [0, 1, 0]));
+    test.attempts()
 }
 
 #[test]
@@ -143,40 +133,35 @@ fn k_rounds_of_a_handler_make_at_most_n_plus_one_plus_k_attempts() {
 #[test]
 fn one_attempt_more_has_the_next_number() {
     let text = "- {shell: a, retry_config: {attempts: 2}, on_failure: {shell: mend, max_attempts: 1}}\n";
-    let mut scene = Scene::of(text);
-    let stopped = said(&scene.fail_until_it_stops());
+    let mut test = JobFixture::of(text);
+    let stopped = test.fail_until_stopped().lines();
     assert_eq!(stopped.last().unwrap(), "command_stopped 0/0 0.3: attempts, handler 1");
-    assert_eq!(said(&scene.start()), ["attempt_started 0/0 1.1 as 4"]);
-    let _ = scene.succeed(0);
-    assert_eq!(said(&scene.start()), ["attempt_started 0/0 0.4 as 5"]);
+    assert_eq!(test.start().lines(), ["attempt_started 0/0 1.1 as 4"]);
+    test.succeed(0);
+    assert_eq!(test.start().lines(), ["attempt_started 0/0 0.4 as 5"]);
 }
 
 #[test]
 fn one_attempt_more_that_succeeds_is_a_success_and_the_failure_stays_in_the_report() {
-    let mut scene = list("{shell: mend, max_attempts: 2}");
-    let _ = scene.fail_saying(0, FailureCause::Exit(1), "schema is old");
-    let _ = scene.start();
-    assert_eq!(said(&scene.succeed(0)), ["attempt_succeeded 0/0 1.1", "command_repeated 0/0 0.1"]);
-    assert_eq!(said(&scene.start()), ["attempt_started 0/0 0.2 as 3"]);
-    let said = said(&scene.succeed(0));
-    assert_eq!(said[1], "item_succeeded 0/0");
-    let _ = scene.start();
-    let _ = scene.succeed(0);
-    assert_eq!(scene.came_to(), ("completed", None, [2, 0, 0]));
-    assert_eq!(scene.report().error.as_deref(), Some("exit status 1: schema is old"));
+    let mut test = list("{shell: mend, max_attempts: 2}");
+    test.fail_with(0, EXIT_1, "schema is old").start();
+    assert_eq!(test.succeed(0).lines(), ["attempt_succeeded 0/0 1.1", "command_repeated 0/0 0.1"]);
+    assert_eq!(test.start().lines(), ["attempt_started 0/0 0.2 as 3"]);
+    let lines = test.succeed(0).lines();
+    assert_eq!(lines[1], "item_succeeded 0/0");
+    test.start().succeed(0);
+    assert_eq!(test.outcome(), ("completed", None, [2, 0, 0]));
+    assert_eq!(test.report().error.as_deref(), Some("exit status 1: schema is old"));
 }
 
 #[test]
 fn one_attempt_more_that_fails_keeps_the_reason_and_says_the_last_error() {
-    let mut scene = list("{shell: mend, max_attempts: 1}");
-    let _ = scene.fail_saying(0, FailureCause::Exit(1), "schema is old");
-    let _ = scene.start();
-    let _ = scene.succeed(0);
-    let _ = scene.start();
-    let _ = scene.fail_saying(0, FailureCause::Exit(2), "disk is full");
-    assert_eq!(scene.came_to().1, Some(Reason::Attempts));
+    let mut test = list("{shell: mend, max_attempts: 1}");
+    test.fail_with(0, EXIT_1, "schema is old").start().succeed(0).start();
+    test.fail_with(0, FailureCause::Exit(2), "disk is full");
+    assert_eq!(test.outcome().1, Some(Reason::Attempts));
     assert_eq!(
-        scene.report().error.as_deref(),
+        test.report().error.as_deref(),
         Some("All attempts used; last error: exit status 2: disk is full")
     );
 }
@@ -193,46 +178,38 @@ fn a_rule_is_obeyed_in_the_attempt_more_too() {
   on_failure: {{shell: mend, max_attempts: 5}}
 "
         );
-        let mut scene = Scene::of(&text);
-        let _ = scene.start();
-        let _ = scene.fail(0, FailureCause::Exit(1));
-        let _ = scene.start();
-        let _ = scene.succeed(0);
-        let _ = scene.start();
-        let said = said(&scene.fail(0, FailureCause::Exit(3)));
-        assert!(said.contains(&event.to_owned()), "{said:?}");
+        let mut test = JobFixture::started(&text);
+        test.fail(0, EXIT_1).start().succeed(0).start();
+        let lines = test.fail(0, FailureCause::Exit(3)).lines();
+        assert!(lines.contains(&event.to_owned()), "{lines:?}");
     }
 }
 
 #[test]
 fn a_failing_handler_ends_its_rounds() {
-    let mut scene = list("{shell: mend, max_attempts: 5}");
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    assert_eq!(scene.came_to().0, "failed");
-    assert_eq!(scene.counted().0, 1);
+    let mut test = list("{shell: mend, max_attempts: 5}");
+    test.fail(0, EXIT_1).start().fail(0, EXIT_1);
+    assert_eq!(test.outcome().0, "failed");
+    assert_eq!(test.attempts(), 1);
 }
 
 #[test]
 fn what_follows_a_success_runs_before_the_next_command() {
     let text = "- {shell: a, on_success: [{shell: tell}, {shell: more}]}\n- shell: b\n";
-    let mut scene = Scene::of(text);
-    let _ = scene.start();
-    assert_eq!(said(&scene.succeed(0)), ["attempt_succeeded 0/0 0.1, next 1"]);
-    let _ = scene.start();
-    assert_eq!(said(&scene.succeed(0)), ["attempt_succeeded 0/0 1.1, next 2"]);
-    let _ = scene.start();
-    assert_eq!(said(&scene.succeed(0))[1..], ["item_succeeded 0/0", "step_completed 0", "step_started 1"]);
-    assert_eq!(scene.counted().0, 1, "what follows is not counted");
+    let mut test = JobFixture::started(text);
+
+    assert_eq!(test.succeed(0).lines(), ["attempt_succeeded 0/0 0.1, next 1"]);
+    test.start();
+    assert_eq!(test.succeed(0).lines(), ["attempt_succeeded 0/0 1.1, next 2"]);
+    test.start();
+    assert_eq!(test.succeed(0).lines()[1..], ["item_succeeded 0/0", "step_completed 0", "step_started 1"]);
+    assert_eq!(test.attempts(), 1, "what follows is not counted");
 }
 
 #[test]
 fn what_follows_a_success_does_not_run_after_a_failure() {
     let text = "- {shell: a, on_success: {shell: tell}, on_failure: {shell: mend}}\n";
-    let mut scene = Scene::of(text);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    let _ = scene.start();
-    assert_eq!(said(&scene.succeed(0))[1..3], ["command_recovered 0/0 0.1", "item_succeeded 0/0"]);
+    let mut test = JobFixture::started(text);
+    test.fail(0, EXIT_1).start();
+    assert_eq!(test.succeed(0).lines()[1..3], ["command_recovered 0/0 0.1", "item_succeeded 0/0"]);
 }

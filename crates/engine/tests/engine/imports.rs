@@ -4,17 +4,16 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use undaunted_engine::event::{Event, JobEvent, Record};
-use undaunted_engine::id::{ItemId, StepId};
-use undaunted_engine::input::Input;
+use undaunted_engine::id::ItemId;
 use undaunted_engine::job::{Job, JobStage};
 use undaunted_engine::law::{violations_by_record, violations_in_state};
 use undaunted_engine::state_file::shape::RetryCheckpointState;
 use undaunted_engine::state_file::{ImportError, ImportedState, export, import};
 use undaunted_engine::view::history::{Histories, History};
 use undaunted_engine::view::rfc3339;
-use undaunted_policy::{FailureCause, Reason};
+use undaunted_policy::Reason;
 
-use crate::scene::{Scene, at, secs};
+use crate::fixture::{EXIT_1, JobFixture, at, item_at, secs};
 
 const LIST: &str = "
 - {id: a, shell: a, retry_config: {attempts: 3, retry_budget: 1m}}
@@ -34,12 +33,12 @@ fn state(commands: &serde_json::Value) -> RetryCheckpointState {
 }
 
 /// The job as it is before anything has happened to it.
-fn submitted(text: &str) -> Scene {
-    let mut scene = Scene::of(text);
-    scene.journal.truncate(1);
-    let first = Record::decode(&scene.journal[0]).unwrap();
-    scene.job = Job::begin(&first).unwrap();
-    scene
+fn submitted(text: &str) -> JobFixture {
+    let mut test = JobFixture::of(text);
+    test.journal.truncate(1);
+    let first = Record::decode(&test.journal[0]).unwrap();
+    test.job = Job::begin(&first).unwrap();
+    test
 }
 
 fn told(text: &str, commands: &serde_json::Value) -> Result<ImportedState, ImportError> {
@@ -47,25 +46,25 @@ fn told(text: &str, commands: &serde_json::Value) -> Result<ImportedState, Impor
 }
 
 /// A job that was imported, suspended and resumed.
-pub(crate) fn resumed(text: &str, commands: &serde_json::Value) -> Scene {
-    let mut scene = submitted(text);
-    let imported = import(&state(commands), &scene.job).unwrap();
+pub(crate) fn resumed(text: &str, commands: &serde_json::Value) -> JobFixture {
+    let mut test = submitted(text);
+    let imported = import(&state(commands), &test.job).unwrap();
     for event in [imported.event, Event::Job(JobEvent::Suspended)] {
-        let record = Record { at: scene.now, event };
-        assert_eq!(violations_by_record(&scene.job, &record), []);
-        scene.job.apply(&record);
-        assert_eq!(violations_in_state(&scene.job), []);
-        scene.journal.push(record.encode());
+        let record = Record { at: test.now, event };
+        assert_eq!(violations_by_record(&test.job, &record), []);
+        test.job.apply(&record);
+        assert_eq!(violations_in_state(&test.job), []);
+        test.journal.push(record.encode());
     }
-    assert_eq!(scene.job.stage, JobStage::Suspended);
-    let _ = scene.tell(&Input::Resume { seen: None });
-    scene
+    assert_eq!(test.job.stage, JobStage::Suspended);
+    test.resume(None);
+    test
 }
 
 #[test]
 fn attempts_and_delays_are_used_up_and_a_pending_retry_keeps_its_time() {
     let due = rfc3339(at(20));
-    let mut scene = resumed(
+    let mut test = resumed(
         LIST,
         &json!({ "a": {
             "attempt_count": 2, "max_attempts": 4, "next_retry_at": due,
@@ -76,21 +75,18 @@ fn attempts_and_delays_are_used_up_and_a_pending_retry_keeps_its_time() {
             ],
         } }),
     );
-    let active = scene.active(0);
+    let active = test.active(0);
     assert_eq!((active.attempts, active.progress().retries), (2, 2));
     assert_eq!(active.progress().spent, secs(3));
-    assert_eq!(scene.next_wake(), Some(at(20)));
-    assert_eq!(scene.ready(), []);
-    scene.at(20);
-    let _ = scene.start();
-    assert_eq!(scene.active(0).attempts, 3);
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    assert_eq!(scene.active(0).progress().spent, secs(7), "1s, 2s and 4s");
-    scene.at(30);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    assert_eq!(scene.came_to().0, "failed", "4 attempts, 2 of them here");
-    assert_eq!(scene.counted().0, 2);
+    assert_eq!(test.next_wake(), Some(at(20)));
+    assert_eq!(test.ready(), []);
+    test.at(20).start();
+    assert_eq!(test.active(0).attempts, 3);
+    test.fail(0, EXIT_1);
+    assert_eq!(test.active(0).progress().spent, secs(7), "1s, 2s and 4s");
+    test.at(30).start().fail(0, EXIT_1);
+    assert_eq!(test.outcome().0, "failed", "4 attempts, 2 of them here");
+    assert_eq!(test.attempts(), 2);
 }
 
 #[test]
@@ -99,11 +95,10 @@ fn a_retry_that_is_pending_survives_a_crash_as_any_other() {
     let told = json!({ "a": {
         "attempt_count": 1, "next_retry_at": due, "backoff_state": { "current_delay": "30s" },
     } });
-    let mut scene = resumed(LIST, &told);
-    scene.at(5);
-    let _ = scene.crash_and_resume();
-    assert_eq!(scene.next_wake(), Some(at(20)));
-    assert_eq!(scene.active(0).progress().spent, secs(30));
+    let mut test = resumed(LIST, &told);
+    test.at(5).crash_and_resume();
+    assert_eq!(test.next_wake(), Some(at(20)));
+    assert_eq!(test.active(0).progress().spent, secs(30));
 }
 
 #[test]
@@ -111,12 +106,12 @@ fn a_command_whose_attempts_are_used_up_stops_without_another() {
     let told = json!({ "a": {
         "attempt_count": 4, "retry_history": [{ "attempt_number": 4, "error": "no route" }],
     } });
-    let mut scene = resumed(LIST, &told);
-    let _ = scene.start();
-    assert_eq!(scene.came_to(), ("failed", Some(Reason::Attempts), [0, 1, 0]));
-    assert_eq!(scene.counted().0, 0);
+    let mut test = resumed(LIST, &told);
+    test.start();
+    assert_eq!(test.outcome(), ("failed", Some(Reason::Attempts), [0, 1, 0]));
+    assert_eq!(test.attempts(), 0);
     assert_eq!(
-        scene.report().error.as_deref(),
+        test.report().error.as_deref(),
         Some("All attempts used before the state was imported (4 attempts); last error: no route")
     );
 }
@@ -129,33 +124,29 @@ fn items_of_a_map_take_their_state_by_name_and_the_others_start_in_order() {
         "a0/put": { "attempt_count": 2 },
         "zz/put": { "attempt_count": 1 },
     });
-    let mut scene = resumed(MAP, &told);
-    scene.items(4);
-    assert_eq!(scene.ready(), [StepId(0).item(0), StepId(0).item(2)], "a1 waits for its time");
-    let _ = scene.start();
-    let _ = scene.succeed(0);
-    assert_eq!(scene.active(0).attempts, 2, "of `put`");
-    scene.at(9);
-    let _ = scene.start();
-    assert_eq!(scene.active(0).attempts, 3);
+    let mut test = resumed(MAP, &told);
+    test.items(4);
+    assert_eq!(test.ready(), [item_at(0), item_at(2)], "a1 waits for its time");
+    test.start().succeed(0);
+    assert_eq!(test.active(0).attempts, 2, "of `put`");
+    test.at(9).start();
+    assert_eq!(test.active(0).attempts, 3);
     for _ in ["get", "put"] {
-        let _ = scene.succeed(2);
-        let _ = scene.start();
+        test.succeed(2).start();
     }
-    assert_eq!(scene.active(1).attempts, 4);
-    let _ = scene.succeed(0);
-    let _ = scene.fail(1, FailureCause::Exit(1));
-    while !scene.job.stage.has_ended() {
-        let _ = scene.start();
-        let item = scene.job.starts.running.values().next().unwrap();
-        let _ = scene.succeed(item.index);
+    assert_eq!(test.active(1).attempts, 4);
+    test.succeed(0).fail(1, EXIT_1);
+    while !test.job.stage.has_ended() {
+        test.start();
+        let item = test.job.starts.running.values().next().unwrap();
+        test.succeed(item.index);
     }
-    assert_eq!(scene.came_to(), ("partial", Some(Reason::Attempts), [3, 1, 0]));
+    assert_eq!(test.outcome(), ("partial", Some(Reason::Attempts), [3, 1, 0]));
 }
 
 #[test]
 fn what_does_not_fit_is_refused_and_says_why() {
-    let said = |text: &str, commands: &serde_json::Value| told(text, commands).unwrap_err().to_string();
+    let refused = |text: &str, commands: &serde_json::Value| told(text, commands).unwrap_err().to_string();
     let due = rfc3339(at(9));
     for (commands, why) in [
         (json!({ "c": {} }), "`c` names the command `c`, which the workflow does not have"),
@@ -182,10 +173,10 @@ fn what_does_not_fit_is_refused_and_says_why() {
             "`a` is kept back by a circuit breaker, and the workflow gives it none",
         ),
     ] {
-        assert_eq!(said(LIST, &commands), why);
+        assert_eq!(refused(LIST, &commands), why);
     }
     assert_eq!(
-        said(MAP, &json!({ "get": {} })),
+        refused(MAP, &json!({ "get": {} })),
         "`get` is a command of the map; its state belongs to an item: `ITEM/get`"
     );
 }
@@ -223,9 +214,9 @@ fn what_had_succeeded_is_run_again_and_somebody_is_told() {
     );
 }
 
-fn histories(scene: &Scene) -> BTreeMap<ItemId, History> {
+fn histories(test: &JobFixture) -> BTreeMap<ItemId, History> {
     let mut histories = Histories::of_all();
-    let records = scene.journal.iter().map(|it| Record::decode(it).unwrap());
+    let records = test.journal.iter().map(|it| Record::decode(it).unwrap());
     let mut job: Option<Job> = None;
     for record in records {
         match &mut job {
@@ -239,14 +230,10 @@ fn histories(scene: &Scene) -> BTreeMap<ItemId, History> {
 
 #[test]
 fn what_is_exported_and_imported_is_the_same() {
-    let mut scene = Scene::over(MAP, 3);
-    let _ = scene.start();
-    let _ = scene.fail_saying(0, FailureCause::Exit(1), "no route");
-    let _ = scene.succeed(1);
-    scene.at(1);
-    let _ = scene.start();
-    let _ = scene.fail_saying(0, FailureCause::Exit(1), "no route to host");
-    let exported = export(&scene.job, &scene.admission, &histories(&scene));
+    let mut test = JobFixture::started_over(MAP, 3);
+    test.fail_with(0, EXIT_1, "no route").succeed(1).at(1).start();
+    test.fail_with(0, EXIT_1, "no route to host");
+    let exported = export(&test.job, &test.admission, &histories(&test));
     let keys: Vec<&str> = exported.command_retry_states.keys().map(String::as_str).collect();
     assert_eq!(keys, ["a0/get", "a1/get", "a1/put"]);
     let first = &exported.command_retry_states["a0/get"];
@@ -258,21 +245,21 @@ fn what_is_exported_and_imported_is_the_same() {
     let Event::Job(JobEvent::StateImported { commands }) = imported.event else {
         panic!("{:?}", imported.event);
     };
-    let active = scene.active(0);
+    let active = test.active(0);
     assert_eq!(commands[0].attempts, active.attempts);
     assert_eq!(commands[0].retries, active.progress().retries);
     assert_eq!(commands[0].spent, active.progress().spent);
     assert_eq!(commands[0].previous, active.progress().previous);
-    assert_eq!(commands[0].due, scene.next_wake());
+    assert_eq!(commands[0].due, test.next_wake());
 }
 
 #[test]
 fn what_was_imported_is_exported_before_any_item_has_turned_to_it() {
     let commands = serde_json::json!({"a0/get": {"command_id": "get", "attempt_count": 2}});
-    let mut scene = submitted(MAP);
-    let imported = import(&state(&commands), &scene.job).unwrap();
-    scene.job.apply(&undaunted_engine::event::Record { at: scene.now, event: imported.event });
-    let exported = export(&scene.job, &scene.admission, &BTreeMap::new());
+    let mut test = submitted(MAP);
+    let imported = import(&state(&commands), &test.job).unwrap();
+    test.job.apply(&undaunted_engine::event::Record { at: test.now, event: imported.event });
+    let exported = export(&test.job, &test.admission, &BTreeMap::new());
     let found = &exported.command_retry_states["a0/get"];
     assert_eq!(found.attempt_count, Some(2));
 }

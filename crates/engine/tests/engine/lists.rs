@@ -1,32 +1,30 @@
 //! Plain lists: one command after the other.
 
-use undaunted_engine::breaker::BreakerAnswer;
 use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
 use undaunted_policy::{FailureCause, Reason};
 
-use crate::scene::Scene;
-use crate::spoken::said;
+use crate::fixture::{EXIT_1, JobFixture, item_at, start_input};
 
 #[test]
 fn a_command_without_retry_config_runs_once() {
-    let mut scene = Scene::of("- shell: 'true'\n");
-    assert_eq!(scene.ready(), [StepId(0).item(0)]);
-    assert_eq!(said(&scene.start()), ["attempt_started 0/0 0.1 as 1"]);
-    assert_eq!(scene.wanted(), ["begin 1 for 0/0"]);
+    let mut test = JobFixture::of("- shell: 'true'\n");
+    assert_eq!(test.ready(), [item_at(0)]);
+    assert_eq!(test.start().lines(), ["attempt_started 0/0 0.1 as 1"]);
+    assert_eq!(test.effects(), ["begin 1 for 0/0"]);
     assert_eq!(
-        said(&scene.succeed(0)),
+        test.succeed(0).lines(),
         ["attempt_succeeded 0/0 0.1", "item_succeeded 0/0", "step_completed 0", "job_completed",]
     );
-    assert_eq!(scene.came_to(), ("completed", None, [1, 0, 0]));
+    assert_eq!(test.outcome(), ("completed", None, [1, 0, 0]));
 }
 
 #[test]
 fn a_command_without_retry_config_that_fails_is_not_tried_again() {
-    let mut scene = Scene::of("- shell: 'false'\n");
-    let _ = scene.start();
+    let mut test = JobFixture::started("- shell: 'false'\n");
+
     assert_eq!(
-        said(&scene.fail(0, FailureCause::Exit(1))),
+        test.fail(0, EXIT_1).lines(),
         [
             "attempt_failed 0/0 0.1 Exit(1)",
             "text_kept `exit status 1`",
@@ -37,35 +35,34 @@ fn a_command_without_retry_config_that_fails_is_not_tried_again() {
         ]
     );
     // Somebody who asked for no retries is not told that there were none.
-    assert_eq!(scene.report().error.as_deref(), Some("exit status 1"));
+    assert_eq!(test.report().error.as_deref(), Some("exit status 1"));
 }
 
 #[test]
 fn a_job_that_was_just_submitted_begins_when_it_is_told_anything() {
-    let scene = Scene::of("- shell: a\n- shell: b\n");
-    let words = scene.journal.len();
+    let test = JobFixture::of("- shell: a\n- shell: b\n");
+    let words = test.journal.len();
     assert_eq!(words, 2, "submitted, step started");
-    assert_eq!(scene.job.submitted().job, "7f3k");
+    assert_eq!(test.job.submitted().job, "7f3k");
 }
 
 #[test]
 fn the_next_command_begins_when_the_one_before_is_done() {
-    let mut scene = Scene::of("- shell: a\n- shell: b\n");
-    assert_eq!(scene.ready(), [StepId(0).item(0)]);
-    let _ = scene.start();
-    assert_eq!(scene.ready(), []);
-    let said = said(&scene.succeed(0));
-    assert_eq!(said.last().map(String::as_str), Some("step_started 1"));
-    assert_eq!(scene.ready(), [StepId(1).item(0)]);
+    let mut test = JobFixture::of("- shell: a\n- shell: b\n");
+    assert_eq!(test.ready(), [item_at(0)]);
+    test.start();
+    assert_eq!(test.ready(), []);
+    let lines = test.succeed(0).lines();
+    assert_eq!(lines.last().map(String::as_str), Some("step_started 1"));
+    assert_eq!(test.ready(), [StepId(1).item(0)]);
 }
 
 #[test]
 fn a_list_whose_command_fails_is_failed_and_the_rest_is_missing() {
-    let mut scene = Scene::of("- shell: a\n- {shell: b, id: second}\n- shell: c\n");
-    let _ = scene.start();
-    let _ = scene.fail_saying(0, FailureCause::Exit(3), "no such table");
-    assert_eq!(scene.came_to(), ("failed", Some(Reason::Attempts), [0, 1, 0]));
-    let report = scene.report();
+    let mut test = JobFixture::started("- shell: a\n- {shell: b, id: second}\n- shell: c\n");
+    test.fail_with(0, FailureCause::Exit(3), "no such table");
+    assert_eq!(test.outcome(), ("failed", Some(Reason::Attempts), [0, 1, 0]));
+    let report = test.report();
     assert_eq!(report.items.total, 3);
     assert_eq!(report.error.as_deref(), Some("exit status 3: no such table"));
     let missing: Vec<_> = report.missing.iter().map(|it| it.item.as_str()).collect();
@@ -74,22 +71,21 @@ fn a_list_whose_command_fails_is_failed_and_the_rest_is_missing() {
 
 #[test]
 fn nothing_happens_to_a_job_that_has_ended() {
-    let mut scene = Scene::of("- shell: 'true'\n");
-    let _ = scene.start();
-    let _ = scene.succeed(0);
+    let mut test = JobFixture::started("- shell: 'true'\n");
+    test.succeed(0);
     let inputs = [
         Input::Resume { seen: None },
         Input::Woke,
         Input::Cancel,
         Input::Suspend,
-        Input::Start { item: StepId(0).item(0), refused: None, gate: BreakerAnswer::NoBreaker },
+        start_input(item_at(0)),
         Input::Ended(Box::default()),
         Input::ItemsRead { step: StepId(0), items: Vec::new() },
         Input::Update { text: "- shell: b".into(), changes: Vec::new() },
     ];
     for input in inputs {
-        assert_eq!(scene.hear(&input), [""; 0], "{input:?}");
+        assert_eq!(test.tell(&input).lines(), [""; 0], "{input:?}");
     }
-    assert_eq!(scene.wanted(), [""; 0]);
-    assert_eq!((scene.ready(), scene.next_wake()), (Vec::new(), None));
+    assert_eq!(test.effects(), [""; 0]);
+    assert_eq!((test.ready(), test.next_wake()), (Vec::new(), None));
 }

@@ -3,20 +3,18 @@
 use serde_json::{Value, json};
 use undaunted_engine::event::Record;
 use undaunted_engine::id::StepId;
-use undaunted_engine::input::Input;
 use undaunted_engine::view::log::{LogLevel, records_of};
 use undaunted_policy::FailureCause;
 
-use crate::flows::{self, done};
-use crate::scene::Scene;
+use crate::fixture::{EXIT_1, JobFixture, flow};
 
 const FIRST: StepId = StepId(0);
 
 /// What is said about all records of a job.
-fn said(scene: &Scene) -> Vec<Value> {
-    let records = scene.journal.iter();
+fn said(test: &JobFixture) -> Vec<Value> {
+    let records = test.journal.iter();
     let records = records.map(|bytes| Record::decode(bytes).unwrap());
-    let said = records.flat_map(|record| records_of(&scene.job, &record));
+    let said = records.flat_map(|record| records_of(&test.job, &record));
     said.map(|record| serde_json::from_str(&record.line()).unwrap()).collect()
 }
 
@@ -25,20 +23,19 @@ fn named<'s>(said: &'s [Value], name: &str) -> Vec<&'s Value> {
     found.collect()
 }
 
-fn flow(more: &str) -> Scene {
+fn one_step(more: &str) -> JobFixture {
     let steps = [("a", "x: {role: required}, y: {role: output}", more)];
-    let mut scene = flows::flow("a", "x: 1", &steps);
-    let _ = scene.start();
-    scene
+    let mut test = flow("a", "x: 1", &steps);
+    test.start();
+    test
 }
 
 #[test]
 fn a_flow_is_logged_from_its_beginning_to_its_end() {
-    let mut scene = flow(", work_config: {max_retries: 1, backoff: 1000}");
-    let _ = flows::fail(&mut scene, FIRST.item(0), FailureCause::Status(503));
-    let _ = scene.at(2).start();
-    let _ = flows::fail(&mut scene, FIRST.item(0), FailureCause::Status(503));
-    let said = said(&scene);
+    let mut test = one_step(", work_config: {max_retries: 1, backoff: 1000}");
+    test.fail_item(FIRST.item(0), FailureCause::Status(503)).at(2).start();
+    test.fail_item(FIRST.item(0), FailureCause::Status(503));
+    let said = said(&test);
     assert_eq!(named(&said, "job_submitted")[0]["level"], "info");
     assert_eq!(named(&said, "attempt_started").len(), 2);
     assert_eq!(named(&said, "attempt_started")[0]["level"], "debug");
@@ -59,12 +56,11 @@ fn a_flow_is_logged_from_its_beginning_to_its_end() {
 fn an_exhausted_pool_is_said_with_its_numbers() {
     let list =
         "commands:\n  - shell: 'false'\n    retry_config: {attempts: 9, initial_delay: 1s, backoff: fixed}\n";
-    let mut scene = Scene::of(&format!("retry_budget: 2\n{list}"));
+    let mut test = JobFixture::of(&format!("retry_budget: 2\n{list}"));
     for second in 0..3 {
-        let _ = scene.at(second).start();
-        let _ = flows::fail(&mut scene, FIRST.item(0), FailureCause::Exit(1));
+        test.at(second).start().fail_item(FIRST.item(0), EXIT_1);
     }
-    let said = said(&scene);
+    let said = said(&test);
     let found = named(&said, "RetryBudgetExhausted");
     assert_eq!(found.len(), 1);
     assert_eq!(found[0]["level"], "warn");
@@ -78,23 +74,16 @@ fn an_exhausted_pool_is_said_with_its_numbers() {
 #[test]
 fn an_exhausted_delay_budget_is_a_warning_and_an_expired_one_a_note() {
     let list = "commands:\n  - id: c\n    shell: 'false'\n    retry_config: {attempts: 9, retry_budget: 1s, initial_delay: 1s, backoff: fixed}\n";
-    let mut scene = Scene::of(list);
-    let _ = scene.start();
-    let _ = flows::fail(&mut scene, FIRST.item(0), FailureCause::Exit(1));
-    let _ = scene.at(1).start();
-    let _ = flows::fail(&mut scene, FIRST.item(0), FailureCause::Exit(1));
-    let found = said(&scene);
+    let mut test = JobFixture::started(list);
+    test.fail_item(FIRST.item(0), EXIT_1).at(1).start().fail_item(FIRST.item(0), EXIT_1);
+    let found = said(&test);
     let found = named(&found, "Retry budget exhausted for c");
     assert_eq!(found[0]["level"], "warn");
     assert_eq!(found[0]["command"], "c");
 
-    let mut scene = Scene::of(list);
-    let _ = scene.start();
-    let _ = flows::fail(&mut scene, FIRST.item(0), FailureCause::Exit(1));
-    let _ = scene.at(60).tell(&Input::Resume { seen: None });
-    let _ = scene.tell(&Input::Woke);
-    let _ = scene.start();
-    let found = said(&scene);
+    let mut test = JobFixture::started(list);
+    test.fail_item(FIRST.item(0), EXIT_1).at(60).resume(None).wake().start();
+    let found = said(&test);
     let expired = named(&found, "Command c retry budget expired");
     assert_eq!(expired.len(), 1, "{found:?}");
     assert_eq!(expired[0]["level"], "debug");
@@ -106,11 +95,10 @@ fn a_completion_by_its_rule_and_what_comes_late_are_said() {
     let each = "xs: {role: required, for_each: true}, y: {role: output}";
     let rule =
         ", work_config: {parallelism: 5}, best_effort: true, best_effort_min_dcs: 1, on_complete: leave";
-    let mut scene = flows::flow("each", "xs: [1, 2, 3]", &[("each", each, rule)]);
-    let _ = scene.start();
-    let _ = done(&mut scene, FIRST.item(0), &json!({"y": 1}));
-    let _ = done(&mut scene, FIRST.item(1), &json!({"y": 1}));
-    let found = said(&scene);
+    let mut test = flow("each", "xs: [1, 2, 3]", &[("each", each, rule)]);
+    test.start().succeed_item(FIRST.item(0), &json!({"y": 1}));
+    test.succeed_item(FIRST.item(1), &json!({"y": 1}));
+    let found = said(&test);
     let complete = named(&found, "BestEffortCompletion");
     assert_eq!(complete.len(), 1, "{found:?}");
     assert_eq!(complete[0]["reason"], "min_dcs_reached (1/1)");

@@ -1,17 +1,16 @@
-//! The engine, one call at a time: a workflow and events make a state, one input is told, and what
-//! follows is compared. No clock, no files, no waiting.
+//! The engine, one call at a time: a workflow and its events make a state, the state reacts to one input, and
+//! the records are compared. No clock, no files, no waiting.
 
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a panic in a test is a red test"
+    reason = "a panic in a test is a failed test"
 )]
 
 mod accepted;
 mod admission;
-mod asked;
 mod breaker_facts;
 mod breaker_journal;
 mod breaker_records;
@@ -27,8 +26,7 @@ mod completion_model;
 mod counters;
 mod deadlines;
 mod delay_budget;
-mod desk;
-mod facts;
+mod fixture;
 mod flow_failures;
 mod flows;
 mod forecasts;
@@ -37,7 +35,6 @@ mod handlers;
 mod hold_limits;
 mod holds;
 mod imports;
-mod journals;
 mod late;
 mod lists;
 mod log;
@@ -52,17 +49,13 @@ mod redrive;
 mod reports;
 mod retries;
 mod rules;
-mod run;
-mod scene;
 mod shared_breakers;
-mod spoken;
+mod suspended_inputs;
 mod tasks;
 mod texts;
 mod tolerance;
-mod view_item_scenes;
+mod view_cases;
+mod view_item_cases;
 mod view_laws;
-mod view_scenes;
 mod views;
 mod walks;
-mod workflows;
-mod world;

@@ -6,9 +6,8 @@ use undaunted_engine::update::{WorkflowUpdate, compare};
 use undaunted_engine::workflow::{CommandBreaker, DiagnosticCode, Operator, Source, Workflow, check};
 use undaunted_policy::{BreakerSettings, FailureCause};
 
+use crate::fixture::{JobFixture, secs};
 use crate::golden::golden;
-use crate::scene::{Scene, secs};
-use crate::spoken::said;
 
 const PER_ORIGIN: fn() -> Operator = || Operator { breaker_per_origin: true, ..Operator::default() };
 
@@ -207,41 +206,41 @@ steps:
 }
 
 /// Everything it does when its only request always fails, and what it came to.
-fn outage(mut scene: Scene) -> (Vec<String>, Scene) {
+fn outage(mut test: JobFixture) -> (Vec<String>, JobFixture) {
     let mut all = Vec::new();
     for _ in 0..100 {
-        if scene.job.stage.has_ended() {
-            return (all, scene);
+        if test.job.stage.has_ended() {
+            return (all, test);
         }
-        all.extend(said(&scene.start()));
-        if scene.job.starts.running.is_empty() {
-            scene.now = scene.next_wake().unwrap().max(scene.now);
+        all.extend(test.start().lines());
+        if test.job.starts.running.is_empty() {
+            test.advance();
         } else {
-            all.extend(said(&scene.fail(0, FailureCause::Status(503))));
+            all.extend(test.fail(0, FailureCause::Status(503)).lines());
         }
     }
-    (all, scene)
+    (all, test)
 }
 
 #[test]
 fn without_a_breaker_a_request_to_a_dead_origin_waits_exactly_as_its_policy_says() {
     let text = "- {http: {url: 'http://pay.test/'}, retry_config: {attempts: 7, backoff: fixed, initial_delay: 1s}}\n";
-    let (all, scene) = outage(Scene::of(text));
+    let (all, test) = outage(JobFixture::of(text));
     let count = |word: &str| all.iter().filter(|it| it.starts_with(word)).count();
     assert_eq!(count("attempt_started"), 8, "{all:#?}");
     assert_eq!(count("held"), 0, "{all:#?}");
-    assert_eq!(scene.report().delay_ms.0, secs(7));
-    assert_eq!(scene.now, crate::scene::at(7), "not a moment longer");
-    assert_eq!(scene.job.breakers().len(), 0);
+    assert_eq!(test.report().delay_ms.0, secs(7));
+    assert_eq!(test.now, crate::fixture::at(7), "not a moment longer");
+    assert_eq!(test.job.breakers().len(), 0);
 }
 
 #[test]
 fn a_job_that_was_stored_before_breakers_were_opt_in_keeps_those_of_its_origins() {
-    let stored = |name| Scene::submitted(&Record::decode(&golden(name)).unwrap());
+    let stored = |name| JobFixture::submitted(&Record::decode(&golden(name)).unwrap());
     let mut before = stored("job_submitted_http");
     let command = before.job.plan().command(CommandId(0)).unwrap();
     assert_eq!(command.breaker.as_deref(), Some(&CommandBreaker::default()));
-    let _ = before.crash_and_resume();
+    before.crash_and_resume();
     let (all, before) = outage(before);
     let held = all.iter().position(|it| it.starts_with("held"));
     let started = all.iter().take(held.unwrap());
@@ -250,7 +249,7 @@ fn a_job_that_was_stored_before_breakers_were_opt_in_keeps_those_of_its_origins(
     assert_eq!(before.breaker("http://pay.test").word(), "open");
     let mut since = stored("job_submitted_opt_in");
     assert_eq!(since.job.plan().command(CommandId(0)).unwrap().breaker, None);
-    let _ = since.crash_and_resume();
+    since.crash_and_resume();
     let (all, _) = outage(since);
     assert!(!all.iter().any(|it| it.starts_with("held")), "{all:#?}");
 }
@@ -259,10 +258,10 @@ fn a_job_that_was_stored_before_breakers_were_opt_in_keeps_those_of_its_origins(
 fn what_an_operator_gave_the_requests_of_a_job_is_stored_with_it() {
     let text = "- http: {url: 'http://x/'}\n";
     for operator in [Operator::default(), PER_ORIGIN()] {
-        let scene = Scene::with(text, 7, &operator);
-        let kept = scene.job.submitted().origin_breakers;
+        let test = JobFixture::with(text, 7, &operator);
+        let kept = test.job.submitted().origin_breakers;
         assert_eq!(kept, Some(operator.breaker_per_origin));
-        let breaker = scene.job.plan().command(CommandId(0)).unwrap().breaker.is_some();
+        let breaker = test.job.plan().command(CommandId(0)).unwrap().breaker.is_some();
         assert_eq!(breaker, operator.breaker_per_origin);
     }
 }
@@ -272,8 +271,8 @@ fn plans_are_not_shared_by_jobs_whose_origins_have_breakers_and_those_whose_have
     let plans = undaunted_engine::job::Plans::default();
     let mut found = Vec::new();
     for name in ["job_submitted_http", "job_submitted_opt_in", "job_submitted_http"] {
-        let scene = Scene::submitted(&Record::decode(&golden(name)).unwrap());
-        let job = undaunted_engine::job::Job::restore(&scene.job.save(), &plans).unwrap();
+        let test = JobFixture::submitted(&Record::decode(&golden(name)).unwrap());
+        let job = undaunted_engine::job::Job::restore(&test.job.save(), &plans).unwrap();
         found.push(job.plan().command(CommandId(0)).unwrap().breaker.is_some());
     }
     assert_eq!(found, [true, false, true]);
@@ -285,7 +284,7 @@ fn an_update_is_read_as_the_job_was() {
     let newer = text.replace("attempts: 3", "attempts: 5");
     let asking = newer.replace("{http", "{breaker: true, http");
     for (operator, may_ask) in [(Operator::default(), false), (PER_ORIGIN(), true)] {
-        let job = Scene::with(text, 7, &operator).job;
+        let job = JobFixture::with(text, 7, &operator).job;
         let update = |text: &str| {
             let workflow = job.check(text).workflow.unwrap();
             matches!(compare(job.workflow(), &workflow), WorkflowUpdate::Settings(_))
@@ -295,7 +294,7 @@ fn an_update_is_read_as_the_job_was() {
     }
     // Wherever the new text comes from, the breaker is called as it was.
     let own = "- {shell: a, breaker: true}\n";
-    let job = Scene::of(own).job;
+    let job = JobFixture::of(own).job;
     let workflow = job.check(own).workflow.unwrap();
     assert_eq!(job.breaker_of(CommandId(0)), Some("w/shell-1"));
     assert_eq!(compare(job.workflow(), &workflow), WorkflowUpdate::Settings(Vec::new()));

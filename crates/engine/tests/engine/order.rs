@@ -1,12 +1,10 @@
 //! Which item goes first, and how many run.
 
-use undaunted_engine::breaker::BreakerAnswer;
 use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
-use undaunted_policy::{FailureCause, Reason};
+use undaunted_policy::Reason;
 
-use crate::scene::Scene;
-use crate::spoken::said;
+use crate::fixture::{EXIT_1, JobFixture, event_lines, item_at, start_input};
 
 fn map(parallel: &str) -> String {
     format!(
@@ -23,122 +21,115 @@ reduce: [{{shell: r}}]
 }
 
 fn start(item: u32) -> Input {
-    Input::Start { item: StepId(0).item(item), refused: None, gate: BreakerAnswer::NoBreaker }
+    start_input(item_at(item))
 }
 
 #[test]
 fn items_start_in_input_order_as_many_as_may() {
-    let mut scene = Scene::over(&map("max_parallel: 3"), 5);
-    assert_eq!(scene.ready(), [StepId(0).item(0), StepId(0).item(1), StepId(0).item(2)]);
-    let _ = scene.start();
-    assert_eq!(scene.ready(), []);
+    let mut test = JobFixture::over(&map("max_parallel: 3"), 5);
+    assert_eq!(test.ready(), [item_at(0), item_at(1), item_at(2)]);
+    test.start();
+    assert_eq!(test.ready(), []);
 }
 
 #[test]
 fn ten_run_at_a_time_when_nothing_is_said() {
-    let scene = Scene::over(&map("max_parallel: 10"), 30);
-    let silent = Scene::over(&map(""), 30);
-    assert_eq!(scene.ready().len(), 10);
+    let test = JobFixture::over(&map("max_parallel: 10"), 30);
+    let silent = JobFixture::over(&map(""), 30);
+    assert_eq!(test.ready().len(), 10);
     assert_eq!(silent.ready().len(), 10);
 }
 
 #[test]
 fn no_more_start_than_may_however_often_they_are_asked_to() {
-    let mut scene = Scene::over(&map("max_parallel: 2"), 5);
+    let mut test = JobFixture::over(&map("max_parallel: 2"), 5);
     for item in 0..5 {
-        let _ = scene.tell(&start(item));
+        test.tell(&start(item));
     }
-    assert_eq!(scene.job.starts.running.len(), 2);
+    assert_eq!(test.running(), 2);
 }
 
 #[test]
 fn an_item_out_of_its_turn_is_not_started() {
-    let mut scene = Scene::over(&map("max_parallel: 2"), 5);
-    assert_eq!(scene.hear(&start(3)), [""; 0]);
-    assert_eq!(scene.hear(&start(99)), [""; 0]);
-    assert_eq!(scene.hear(&start(0)), ["attempt_started 0/0 0.1 as 1"]);
-    assert_eq!(scene.hear(&start(0)), [""; 0], "it runs already");
+    let mut test = JobFixture::over(&map("max_parallel: 2"), 5);
+    assert_eq!(test.tell(&start(3)).lines(), [""; 0]);
+    assert_eq!(test.tell(&start(99)).lines(), [""; 0]);
+    assert_eq!(test.tell(&start(0)).lines(), ["attempt_started 0/0 0.1 as 1"]);
+    assert_eq!(test.tell(&start(0)).lines(), [""; 0], "it runs already");
 }
 
 #[test]
 fn a_waiting_item_holds_no_slot() {
-    let mut scene = Scene::over(&map("max_parallel: 1"), 3);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    assert_eq!(scene.ready(), [StepId(0).item(1)]);
+    let mut test = JobFixture::started_over(&map("max_parallel: 1"), 3);
+    test.fail(0, EXIT_1);
+    assert_eq!(test.ready(), [item_at(1)]);
 }
 
 #[test]
 fn due_retries_and_items_under_way_go_before_items_that_were_never_started() {
-    let mut scene = Scene::over(&map("max_parallel: 3"), 9);
-    let _ = scene.start();
-    let _ = scene.fail(2, FailureCause::Exit(1));
-    scene.pass(std::time::Duration::from_millis(1));
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    let _ = scene.succeed(1);
+    let mut test = JobFixture::started_over(&map("max_parallel: 3"), 9);
+    test.fail(2, EXIT_1).pass(std::time::Duration::from_millis(1)).fail(0, EXIT_1).succeed(1);
     // Item 1 only waits for a slot; the others are not due yet.
-    assert_eq!(scene.ready(), [StepId(0).item(1), StepId(0).item(3), StepId(0).item(4)]);
-    scene.at(5);
+    assert_eq!(test.ready(), [item_at(1), item_at(3), item_at(4)]);
+    test.at(5);
     // By their due times, then by their place.
-    assert_eq!(scene.ready(), [StepId(0).item(1), StepId(0).item(2), StepId(0).item(0)]);
+    assert_eq!(test.ready(), [item_at(1), item_at(2), item_at(0)]);
 }
 
 #[test]
 fn nothing_is_waited_for_while_there_is_no_slot() {
-    let mut scene = Scene::over(&map("max_parallel: 1"), 2);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    assert!(scene.next_wake().is_some());
-    let _ = scene.start();
-    assert_eq!(scene.next_wake(), None);
+    let mut test = JobFixture::started_over(&map("max_parallel: 1"), 2);
+    test.fail(0, EXIT_1);
+    assert!(test.next_wake().is_some());
+    test.start();
+    assert_eq!(test.next_wake(), None);
 }
 
 #[test]
 fn a_map_with_no_items_is_complete_and_reduce_runs() {
-    let mut scene = Scene::of(&map("max_parallel: 1"));
-    assert_eq!(scene.wanted(), ["read the items of 0"]);
+    let mut test = JobFixture::of(&map("max_parallel: 1"));
+    assert_eq!(test.effects(), ["read the items of 0"]);
     let read = Input::ItemsRead { step: StepId(0), items: Vec::new() };
-    assert_eq!(scene.hear(&read), ["items_read 0: 0", "step_completed 0", "step_started 1"]);
-    let _ = scene.start();
-    let _ = scene.succeed(0);
-    assert_eq!(scene.came_to(), ("completed", None, [0, 0, 0]));
+    assert_eq!(test.tell(&read).lines(), ["items_read 0: 0", "step_completed 0", "step_started 1"]);
+    test.start().succeed(0);
+    assert_eq!(test.outcome(), ("completed", None, [0, 0, 0]));
 }
 
 #[test]
 fn items_that_cannot_be_had_fail_the_job() {
-    let mut scene = Scene::of(&map("max_parallel: 1"));
+    let mut test = JobFixture::of(&map("max_parallel: 1"));
     let failed = Input::InputFailed {
         step: StepId(0),
         reason: Reason::Permanent,
         error: "a.json is not there".to_owned(),
         stderr: None,
     };
-    assert_eq!(scene.hear(&failed)[1..], ["input_failed 0: permanent", "job_failed permanent"]);
-    assert_eq!(scene.report().error.as_deref(), Some("a.json is not there"));
+    assert_eq!(test.tell(&failed).lines()[1..], ["input_failed 0: permanent", "job_failed permanent"]);
+    assert_eq!(test.report().error.as_deref(), Some("a.json is not there"));
 }
 
 #[test]
 fn items_are_read_once() {
-    let mut scene = Scene::over(&map("max_parallel: 1"), 2);
+    let mut test = JobFixture::over(&map("max_parallel: 1"), 2);
     let again = Input::ItemsRead { step: StepId(0), items: Vec::new() };
-    assert_eq!(scene.hear(&again), [""; 0]);
+    assert_eq!(test.tell(&again).lines(), [""; 0]);
     let late =
         Input::InputFailed { step: StepId(0), reason: Reason::Permanent, error: String::new(), stderr: None };
-    assert_eq!(scene.hear(&late), [""; 0]);
-    assert_eq!(scene.job.steps[0].items.len(), 2);
+    assert_eq!(test.tell(&late).lines(), [""; 0]);
+    assert_eq!(test.job.steps[0].items.len(), 2);
 }
 
 #[test]
 fn many_items_go_into_several_records_and_come_back_in_order() {
-    let mut scene = Scene::of(&map("max_parallel: 1"));
+    let mut test = JobFixture::of(&map("max_parallel: 1"));
     let items = (0..10).map(|number| undaunted_engine::event::NewItem {
         identity: format!("a{number}"),
         input: format!("\"{}\"", "x".repeat(300_000)),
     });
     let read = Input::ItemsRead { step: StepId(0), items: items.collect() };
-    let records = scene.tell(&read);
-    assert_eq!(said(&records), ["items_read 0: 4", "items_read 0: 4", "items_read 0: 2"]);
-    let step = &scene.refolded().steps[0];
+    let records = test.tell(&read).records();
+    assert_eq!(event_lines(&records), ["items_read 0: 4", "items_read 0: 4", "items_read 0: 2"]);
+    let step = &test.replayed().steps[0];
     assert_eq!(step.items.len(), 10);
     assert_eq!(step.items.identity(9), "a9");
 }
@@ -146,18 +137,16 @@ fn many_items_go_into_several_records_and_come_back_in_order() {
 #[test]
 fn setup_goes_before_the_map_and_the_map_before_reduce() {
     let text = map("max_parallel: 1").replace("map:\n", "setup: [{shell: s}, {shell: t}]\nmap:\n");
-    let mut scene = Scene::of(&text);
+    let mut test = JobFixture::of(&text);
     for _ in 0..2 {
-        assert_eq!(scene.wanted(), [""; 0]);
-        let _ = scene.start();
-        let _ = scene.succeed(0);
+        assert_eq!(test.effects(), [""; 0]);
+        test.start().succeed(0);
     }
-    assert_eq!(scene.wanted(), ["read the items of 2"]);
-    scene.items(1);
+    assert_eq!(test.effects(), ["read the items of 2"]);
+    test.items(1);
     for _ in 0..3 {
-        let _ = scene.start();
-        let _ = scene.succeed(0);
+        test.start().succeed(0);
     }
-    assert_eq!(scene.came_to(), ("completed", None, [1, 0, 0]));
-    assert_eq!(scene.counted().0, 5);
+    assert_eq!(test.outcome(), ("completed", None, [1, 0, 0]));
+    assert_eq!(test.attempts(), 5);
 }

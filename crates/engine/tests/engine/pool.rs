@@ -3,13 +3,12 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use undaunted_engine::event::{Event, ItemEvent, Record};
-use undaunted_engine::id::{StartId, StepId};
-use undaunted_engine::input::{AttemptEnd, Input};
+use undaunted_engine::id::StartId;
+use undaunted_engine::input::Input;
 use undaunted_engine::workflow::Operator;
 use undaunted_policy::{Ceilings, FailureCause, Reason};
 
-use crate::scene::{Scene, secs};
-use crate::spoken::said;
+use crate::fixture::{EXIT_1, JobFixture, item_at, secs};
 
 fn map(pool: &str) -> String {
     format!(
@@ -26,90 +25,75 @@ map:
 
 #[test]
 fn each_scheduled_retry_is_charged_until_the_pool_is_used_up() {
-    let mut scene = Scene::over(&map("retry_budget: 2"), 3);
-    let _ = scene.start();
-    let first = super::retries::scheduled(&scene.fail(0, FailureCause::Exit(1))).unwrap();
+    let mut test = JobFixture::started_over(&map("retry_budget: 2"), 3);
+
+    let first = test.fail(0, EXIT_1).scheduled().unwrap();
     assert_eq!((first.sum.pool, first.sum.share), (Some((0, 2)), Some((0, 2))));
-    let second = super::retries::scheduled(&scene.fail(1, FailureCause::Interrupted)).unwrap();
+    let second = test.fail(1, FailureCause::Interrupted).scheduled().unwrap();
     assert_eq!(second.sum.pool, Some((1, 2)), "an interruption is charged too");
-    let _ = scene.fail(2, FailureCause::Exit(1));
-    let pool = scene.job.pool.unwrap();
+    test.fail(2, EXIT_1);
+    let pool = test.job.pool.unwrap();
     assert_eq!((pool.consumed, pool.limits.total), (2, 2));
-    scene.at(1);
-    let _ = scene.start();
-    let _ = scene.succeed(0);
-    let _ = scene.succeed(1);
-    assert_eq!(scene.came_to(), ("partial", Some(Reason::JobBudgetExhausted), [2, 1, 0]));
-    let error = scene.report().error.unwrap();
+    test.at(1).start().succeed(0).succeed(1);
+    assert_eq!(test.outcome(), ("partial", Some(Reason::JobBudgetExhausted), [2, 1, 0]));
+    let error = test.report().error.unwrap();
     assert!(error.contains("job_budget_exhausted (2/2)"), "{error}");
 }
 
 #[test]
 fn an_item_has_its_share_and_no_more() {
-    let mut scene = Scene::over(&map("retry_budget: 9\nretry_budget_per_workflow: 1"), 1);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    scene.at(1);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    assert_eq!(scene.came_to(), ("partial", Some(Reason::WorkflowBudgetExhausted), [0, 1, 0]));
-    let error = scene.report().error.unwrap();
+    let mut test = JobFixture::started_over(&map("retry_budget: 9\nretry_budget_per_workflow: 1"), 1);
+    test.fail(0, EXIT_1).at(1).start().fail(0, EXIT_1);
+    assert_eq!(test.outcome(), ("partial", Some(Reason::WorkflowBudgetExhausted), [0, 1, 0]));
+    let error = test.report().error.unwrap();
     assert!(error.contains("workflow_budget_exhausted (1/1)"), "{error}");
 }
 
 #[test]
 fn a_workflow_that_asks_for_no_pool_has_none_unless_the_operator_says_so() {
-    assert_eq!(Scene::over(&map(""), 1).job.pool, None);
+    assert_eq!(JobFixture::over(&map(""), 1).job.pool, None);
     let operator = Operator { pool_for_all: true, ceilings: Ceilings::DEFAULT, ..Operator::default() };
-    let scene = Scene::with(&map(""), 7, &operator);
-    assert_eq!(scene.job.pool.unwrap().limits.total, 20);
-    assert_eq!(scene.refolded().pool.unwrap().limits.total, 20);
+    let test = JobFixture::with(&map(""), 7, &operator);
+    assert_eq!(test.job.pool.unwrap().limits.total, 20);
+    assert_eq!(test.replayed().pool.unwrap().limits.total, 20);
 }
 
 #[test]
 fn one_attempt_more_after_a_handler_is_charged_and_refused_when_nothing_is_left() {
     let handled = "[{shell: a, retry_config: {attempts: 0}, on_failure: {shell: mend, max_attempts: 5}}]";
     let text = map("retry_budget: 9\nretry_budget_per_workflow: 1").replace("[{shell: a}]", handled);
-    let mut scene = Scene::over(&text, 1);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    let _ = scene.start();
-    assert_eq!(said(&scene.succeed(0))[1], "command_repeated 0/0 0.1");
-    assert_eq!(scene.job.pool.unwrap().consumed, 1);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    let _ = scene.start();
-    assert_eq!(said(&scene.succeed(0))[1], "item_dead_lettered 0/0 0.2: attempts");
-    assert_eq!(scene.job.pool.unwrap().consumed, 1);
+    let mut test = JobFixture::started_over(&text, 1);
+    test.fail(0, EXIT_1).start();
+    assert_eq!(test.succeed(0).lines()[1], "command_repeated 0/0 0.1");
+    assert_eq!(test.job.pool.unwrap().consumed, 1);
+    test.start().fail(0, EXIT_1).start();
+    assert_eq!(test.succeed(0).lines()[1], "item_dead_lettered 0/0 0.2: attempts");
+    assert_eq!(test.job.pool.unwrap().consumed, 1);
 }
 
 #[test]
 fn what_was_charged_is_restored_exactly() {
-    let mut scene = Scene::over(&map("retry_budget: 9"), 2);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    let _ = scene.fail(1, FailureCause::Exit(1));
-    let _ = scene.crash_and_resume();
-    assert_eq!(scene.job.pool.unwrap().consumed, 2);
-    assert_eq!(scene.active(1).charged, 1);
+    let mut test = JobFixture::started_over(&map("retry_budget: 9"), 2);
+    test.fail(0, EXIT_1).fail(1, EXIT_1).crash_and_resume();
+    assert_eq!(test.job.pool.unwrap().consumed, 2);
+    assert_eq!(test.active(1).charged, 1);
 }
 
 /// Everything fails until the job has ended.
-fn fail_all(scene: &mut Scene) {
-    while !scene.job.stage.has_ended() {
-        let _ = scene.start();
-        let Some(&start) = scene.job.starts.running.keys().next() else {
-            scene.now = scene.next_wake().unwrap();
+fn fail_all(test: &mut JobFixture) {
+    while !test.job.stage.has_ended() {
+        test.start();
+        let Some(&start) = test.job.starts.running.keys().next() else {
+            test.advance();
             continue;
         };
-        let _ =
-            scene.end(AttemptEnd { start, failure: Some(FailureCause::Exit(1)), ..AttemptEnd::default() });
+        test.end_start(start, Some(EXIT_1));
     }
 }
 
 /// Attempts in the journal, and units that were charged; counted without the engine's help.
-fn counted(scene: &Scene) -> (usize, usize) {
-    let records = scene.journal.iter();
+fn counted(test: &JobFixture) -> (usize, usize) {
+    let records = test.journal.iter();
     let records: Vec<Record> = records.map(|it| Record::decode(it).unwrap()).collect();
     let count = |is: fn(&Event) -> bool| records.iter().filter(|it| is(&it.event)).count();
     (
@@ -120,99 +104,96 @@ fn counted(scene: &Scene) -> (usize, usize) {
 
 #[test]
 fn ten_items_that_always_fail_with_a_pool_of_seven_make_seventeen_attempts() {
-    let mut scene = Scene::over(&map("retry_budget: 7"), 10);
-    fail_all(&mut scene);
-    assert_eq!(counted(&scene), (17, 7));
+    let mut test = JobFixture::over(&map("retry_budget: 7"), 10);
+    fail_all(&mut test);
+    assert_eq!(counted(&test), (17, 7));
     // The same if whoever runs it dies after any decision.
-    for cut in scene.written.clone() {
-        let mut other = scene.clone();
+    for cut in test.commits.clone() {
+        let mut other = test.clone();
         other.journal.truncate(cut);
-        let _ = other.crash_and_resume();
+        other.crash_and_resume();
         if other.job.steps[0].items.is_empty() {
             other.items(10);
         }
         fail_all(&mut other);
         assert_eq!(counted(&other), (17, 7), "cut after {cut} records");
-        assert_eq!(other.came_to(), ("partial", Some(Reason::JobBudgetExhausted), [0, 10, 0]));
+        assert_eq!(other.outcome(), ("partial", Some(Reason::JobBudgetExhausted), [0, 10, 0]));
     }
 }
 
 #[test]
 fn ten_items_that_always_fail_and_are_killed_all_the_time_make_no_more_attempts() {
-    let mut scene = Scene::over(&map("retry_budget: 7\nretry_budget_per_workflow: 5"), 10);
+    let mut test = JobFixture::over(&map("retry_budget: 7\nretry_budget_per_workflow: 5"), 10);
     let mut number = 0_u32;
-    while !scene.job.stage.has_ended() {
-        let _ = scene.start();
-        let _ = scene.crash_and_resume();
-        let Some(&start) = scene.job.starts.running.keys().next() else {
-            scene.now = scene.next_wake().unwrap();
+    while !test.job.stage.has_ended() {
+        test.start().crash_and_resume();
+        let Some(&start) = test.job.starts.running.keys().next() else {
+            test.advance();
             continue;
         };
         number += 1;
         // What died with its process is charged like any other.
-        let cause = if number.is_multiple_of(2) { FailureCause::Interrupted } else { FailureCause::Exit(1) };
-        let _ = scene.end(AttemptEnd { start, failure: Some(cause), ..AttemptEnd::default() });
+        let cause = if number.is_multiple_of(2) { FailureCause::Interrupted } else { EXIT_1 };
+        test.end_start(start, Some(cause));
     }
-    assert_eq!(counted(&scene), (17, 7));
+    assert_eq!(counted(&test), (17, 7));
 }
 
 #[test]
 fn a_top_up_is_an_event_that_lets_more_retries_be_made() {
-    let mut scene = Scene::over(&map("retry_budget: 2\nretry_budget_per_workflow: 5"), 2);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    assert_eq!(scene.hear(&Input::TopUp { retries: 2 }), ["pool_topped_up by 2 to 4"]);
-    let _ = scene.crash_and_resume();
-    let pool = scene.job.pool.unwrap();
+    let mut test = JobFixture::started_over(&map("retry_budget: 2\nretry_budget_per_workflow: 5"), 2);
+    test.fail(0, EXIT_1);
+    assert_eq!(test.top_up(2).lines(), ["pool_topped_up by 2 to 4"]);
+    test.crash_and_resume();
+    let pool = test.job.pool.unwrap();
     assert_eq!((pool.consumed, pool.limits.total), (1, 4));
-    fail_all(&mut scene);
-    assert_eq!(counted(&scene), (6, 4));
+    fail_all(&mut test);
+    assert_eq!(counted(&test), (6, 4));
 }
 
 #[test]
 fn a_top_up_raises_the_share_of_an_item_to_what_was_asked_for() {
-    let mut scene = Scene::over(&map("retry_budget: 1\nretry_budget_per_workflow: 3"), 1);
-    assert_eq!(scene.job.pool.unwrap().limits.per_item, 1);
-    let _ = scene.tell(&Input::TopUp { retries: 1 });
-    assert_eq!(scene.job.pool.unwrap().limits.per_item, 2);
-    let _ = scene.tell(&Input::TopUp { retries: 9 });
-    let limits = scene.refolded().pool.unwrap().limits;
+    let mut test = JobFixture::over(&map("retry_budget: 1\nretry_budget_per_workflow: 3"), 1);
+    assert_eq!(test.job.pool.unwrap().limits.per_item, 1);
+    test.top_up(1);
+    assert_eq!(test.job.pool.unwrap().limits.per_item, 2);
+    test.top_up(9);
+    let limits = test.replayed().pool.unwrap().limits;
     assert_eq!((limits.total, limits.per_item), (11, 3));
-    fail_all(&mut scene);
-    assert_eq!(counted(&scene), (4, 3));
-    assert_eq!(scene.came_to(), ("partial", Some(Reason::WorkflowBudgetExhausted), [0, 1, 0]));
+    fail_all(&mut test);
+    assert_eq!(counted(&test), (4, 3));
+    assert_eq!(test.outcome(), ("partial", Some(Reason::WorkflowBudgetExhausted), [0, 1, 0]));
 }
 
 #[test]
 fn a_top_up_is_bounded_by_the_maximum_that_was_stored_with_the_job() {
     let operator =
         Operator { ceilings: Ceilings { max_total: 9, ..Ceilings::DEFAULT }, ..Operator::default() };
-    let mut scene = Scene::with(&map("retry_budget: 7"), 7, &operator);
-    assert_eq!(scene.hear(&Input::TopUp { retries: 100 }), ["pool_topped_up by 2 to 9"]);
-    assert_eq!(scene.hear(&Input::TopUp { retries: 1 }), [""; 0], "nothing is added, and nothing taken away");
-    assert_eq!(scene.refolded().pool.unwrap().limits.total, 9);
+    let mut test = JobFixture::with(&map("retry_budget: 7"), 7, &operator);
+    assert_eq!(test.top_up(100).lines(), ["pool_topped_up by 2 to 9"]);
+    assert_eq!(test.top_up(1).lines(), [""; 0], "nothing is added, and nothing taken away");
+    assert_eq!(test.replayed().pool.unwrap().limits.total, 9);
 }
 
 #[test]
 fn a_job_without_a_pool_is_not_topped_up() {
-    let mut scene = Scene::over(&map(""), 1);
-    assert_eq!(scene.hear(&Input::TopUp { retries: 1 }), [""; 0]);
-    assert_eq!(scene.job.pool, None);
+    let mut test = JobFixture::over(&map(""), 1);
+    assert_eq!(test.top_up(1).lines(), [""; 0]);
+    assert_eq!(test.job.pool, None);
 }
 
 #[test]
 fn a_job_that_has_ended_is_topped_up_and_its_dead_letters_redriven() {
-    let mut scene = Scene::over(&map("retry_budget: 3\nretry_budget_per_workflow: 5"), 2);
-    fail_all(&mut scene);
-    assert_eq!(counted(&scene), (5, 3));
-    assert_eq!(scene.hear(&Input::TopUp { retries: 3 }), ["pool_topped_up by 3 to 6"]);
-    assert!(scene.job.stage.has_ended(), "that alone starts nothing");
-    let _ = scene.tell(&Input::Redrive { items: vec![StepId(0).item(0), StepId(0).item(1)], reduce: false });
-    let _ = scene.crash_and_resume();
-    fail_all(&mut scene);
+    let mut test = JobFixture::over(&map("retry_budget: 3\nretry_budget_per_workflow: 5"), 2);
+    fail_all(&mut test);
+    assert_eq!(counted(&test), (5, 3));
+    assert_eq!(test.top_up(3).lines(), ["pool_topped_up by 3 to 6"]);
+    assert!(test.job.stage.has_ended(), "that alone starts nothing");
+    test.redrive([item_at(0), item_at(1)]).crash_and_resume();
+    fail_all(&mut test);
     // A round's first attempts are free; what was consumed before stays so.
-    assert_eq!(counted(&scene), (5 + 2 + 3, 6));
-    assert_eq!(scene.job.pool.unwrap().consumed, 6);
+    assert_eq!(counted(&test), (5 + 2 + 3, 6));
+    assert_eq!(test.job.pool.unwrap().consumed, 6);
 }
 
 /// Something that happens to a job with a pool.
@@ -229,7 +210,7 @@ enum Happening {
 fn happening() -> impl Strategy<Value = Happening> {
     let cause = prop_oneof![
         1 => Just(None),
-        6 => Just(Some(FailureCause::Exit(1))),
+        6 => Just(Some(EXIT_1)),
         2 => Just(Some(FailureCause::Interrupted)),
     ];
     prop_oneof![
@@ -242,29 +223,29 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-fn happen(scene: &mut Scene, happening: &Happening) {
+fn happen(test: &mut JobFixture, happening: &Happening) {
     match *happening {
         Happening::Start => {
-            let _ = scene.start();
+            test.start();
         }
         Happening::End { which, cause } => {
-            let running: Vec<StartId> = scene.job.starts.running.keys().copied().collect();
+            let running: Vec<StartId> = test.job.starts.running.keys().copied().collect();
             if let Some(&start) = running.get(which % running.len().max(1)) {
-                let _ = scene.end(AttemptEnd { start, failure: cause, ..AttemptEnd::default() });
+                test.end_start(start, cause);
             }
         }
         Happening::Pass => {
-            scene.pass(secs(30));
+            test.pass(secs(30));
         }
         Happening::Crash => {
-            let _ = scene.crash_and_resume();
+            test.crash_and_resume();
         }
         Happening::TopUp(retries) => {
-            let _ = scene.tell(&Input::TopUp { retries });
+            test.tell(&Input::TopUp { retries });
         }
         Happening::Redrive => {
-            let items = scene.job.dead.keys().copied().collect();
-            let _ = scene.tell(&Input::Redrive { items, reduce: false });
+            let items: Vec<undaunted_engine::id::ItemId> = test.job.dead.keys().copied().collect();
+            test.redrive(items);
         }
     }
 }
@@ -284,15 +265,15 @@ proptest! {
                 .replace("attempts: 9, backoff: fixed", hold)
                 .replace("{shell: a}", "{shell: a, breaker: {name: payments, recovery_timeout: 20s}}");
         }
-        let mut scene = Scene::over(&text, 5);
+        let mut test = JobFixture::over(&text, 5);
         let mut granted = total;
         for happening in &happenings {
-            happen(&mut scene, happening);
+            happen(&mut test, happening);
             if let Happening::TopUp(retries) = happening {
                 granted = (granted + retries).min(50);
             }
             let mut charged = std::collections::BTreeMap::<u32, u32>::new();
-            for bytes in &scene.journal {
+            for bytes in &test.journal {
                 let of = match Record::decode(bytes).unwrap().event {
                     Event::Item(ItemEvent::RetryScheduled(retrying)) => retrying.of,
                     Event::Item(ItemEvent::Held(held)) if held.sum.is_some() => held.of,
@@ -302,7 +283,7 @@ proptest! {
             }
             prop_assert!(charged.values().sum::<u32>() <= granted);
             prop_assert!(charged.values().all(|it| *it <= share.min(granted)), "{charged:?}");
-            let pool = scene.job.pool.unwrap();
+            let pool = test.job.pool.unwrap();
             prop_assert_eq!((pool.consumed, pool.limits.total), (charged.values().sum(), granted));
         }
     }

@@ -9,14 +9,12 @@ use proptest::prelude::*;
 use undaunted_engine::input::Input;
 use undaunted_policy::{CircuitState, FailureCause};
 
-use crate::scene::{at, secs};
-use crate::world::World;
-use undaunted_engine::id::StepId;
+use crate::fixture::{EXIT_1, ProcessModel, at, item_at, secs};
 
 const NAME: &str = "payments";
 
 /// Two jobs of three items, which run two at a time, each in a process of its own.
-fn two() -> World {
+fn two() -> ProcessModel {
     let text = "
 mode: mapreduce
 map:
@@ -25,164 +23,151 @@ map:
   agent_template:
     - {shell: a, retry_config: {attempts: 4, backoff: fixed}, breaker: {name: payments, failure_threshold: 2}}
 ";
-    World::of(&[(text.to_owned(), 3), (text.to_owned(), 3)], 2)
+    ProcessModel::of(&[(text.to_owned(), 3), (text.to_owned(), 3)], 2)
 }
 
-fn running(world: &World) -> [usize; 2] {
-    [0, 1].map(|which: usize| world.runs[which].job.starts.running.len())
+fn running(model: &ProcessModel) -> [usize; 2] {
+    [0, 1].map(|which: usize| model.jobs[which].job.starts.running.len())
 }
 
 /// What the breaker is on the disk.
-fn word(world: &World) -> &'static str {
-    world.breakers.fold(NAME).state.word()
+fn word(model: &ProcessModel) -> &'static str {
+    model.breakers.fold(NAME).state.word()
 }
 
 #[test]
 fn a_start_that_another_process_would_have_held_stands_and_its_result_is_ignored() {
-    let mut world = two();
-    world.start(0);
-    world.flush(0);
-    world.start(1);
-    world.end(0, 0, Some(FailureCause::Exit(1)));
-    world.end(0, 0, Some(FailureCause::Exit(1)));
-    world.flush(0);
-    assert_eq!(word(&world), "open");
+    let mut model = two();
+    model.start_and_flush(0);
+    model.start(1);
+    model.fail(0, 2);
+    model.flush(0);
+    assert_eq!(word(&model), "open");
     // The second process has not looked; what it has started is taken and begins.
-    world.flush(1);
-    assert_eq!(running(&world), [0, 2]);
-    assert_eq!(world.runs[1].begun.len(), 2);
-    let open = world.breakers.fold(NAME).state;
-    world.end(1, 0, None);
-    world.end(1, 0, Some(FailureCause::Exit(1)));
-    world.flush(1);
-    assert_eq!(world.breakers.fold(NAME).state, open, "from before the opening");
-    assert_eq!(world.admission(1).get(NAME), Some(&open), "it had to look");
-    world.start(1);
-    assert_eq!(running(&world), [0, 0]);
-    world.heal();
+    model.flush(1);
+    assert_eq!(running(&model), [0, 2]);
+    assert_eq!(model.jobs[1].begun.len(), 2);
+    let open = model.breakers.fold(NAME).state;
+    model.end(1, 0, None);
+    model.fail(1, 1);
+    model.flush(1);
+    assert_eq!(model.breakers.fold(NAME).state, open, "from before the opening");
+    assert_eq!(model.admission(1).get(NAME), Some(&open), "it had to look");
+    model.start(1);
+    assert_eq!(running(&model), [0, 0]);
+    model.finish();
 }
 
 #[test]
 fn results_of_two_processes_count_together_in_the_order_of_the_journal() {
-    let mut world = two();
+    let mut model = two();
     for which in [0, 1] {
-        world.start(which);
-        world.flush(which);
+        model.start_and_flush(which);
     }
     // Each process has seen one failure; together they are two in a row.
-    world.end(0, 0, Some(FailureCause::Exit(1)));
-    world.end(1, 0, Some(FailureCause::Exit(1)));
-    assert_eq!(world.admission(0).get(NAME).unwrap().failures(), 1);
-    assert_eq!(world.admission(1).get(NAME).unwrap().failures(), 1);
-    world.flush(0);
-    assert_eq!(word(&world), "closed");
-    world.flush(1);
-    assert_eq!(word(&world), "open");
-    assert_eq!(world.admission(0).get(NAME).unwrap().word(), "closed");
-    assert_eq!(world.admission(1).get(NAME).unwrap().word(), "open");
-    world.look_at_all(0);
-    assert_eq!(world.admission(0).get(NAME).unwrap().word(), "open");
-    let changes = world.breakers.fold(NAME).changes;
+    model.fail(0, 1);
+    model.fail(1, 1);
+    assert_eq!(model.admission(0).get(NAME).unwrap().failures(), 1);
+    assert_eq!(model.admission(1).get(NAME).unwrap().failures(), 1);
+    model.flush(0);
+    assert_eq!(word(&model), "closed");
+    model.flush(1);
+    assert_eq!(word(&model), "open");
+    assert_eq!(model.admission(0).get(NAME).unwrap().word(), "closed");
+    assert_eq!(model.admission(1).get(NAME).unwrap().word(), "open");
+    model.refresh_all(0);
+    assert_eq!(model.admission(0).get(NAME).unwrap().word(), "open");
+    let changes = model.breakers.fold(NAME).changes;
     let opened = changes.iter().filter(|(_, it)| it.change.is_transition());
     let opened: Vec<_> = opened.map(|(_, it)| (it.job.as_deref(), it.failures)).collect();
     assert_eq!(opened, [(Some("job01"), 2)], "recorded once, with the breaker");
-    world.heal();
+    model.finish();
 }
 
 #[test]
 fn of_two_processes_that_would_probe_the_one_with_the_claim_does() {
-    let mut world = two();
+    let mut model = two();
     for which in [0, 1] {
-        world.start(which);
-        world.flush(which);
-        world.end(which, 0, None);
-        world.flush(which);
+        model.start_and_flush(which);
+        model.end(which, 0, None);
+        model.flush(which);
     }
-    world.by_hand(true);
+    model.by_hand(true);
     for which in [0, 1] {
-        world.look_at_all(which);
-        world.start(which);
-        world.end(which, 0, None);
-        world.start(which);
-        world.flush(which);
+        model.refresh_all(which);
+        model.start(which);
+        model.end(which, 0, None);
+        model.start_and_flush(which);
     }
-    world.now = at(60);
+    model.now = at(60);
     for which in [1, 0] {
-        world.start(which);
-        world.flush(which);
+        model.start_and_flush(which);
     }
-    assert_eq!(running(&world), [0, 1]);
-    let probe = world.breakers.fold(NAME).state.probe;
+    assert_eq!(running(&model), [0, 1]);
+    let probe = model.breakers.fold(NAME).state.probe;
     assert_eq!(probe.unwrap().job, "job01");
     // The first process hears that the claim is free, and probes next.
-    world.end(1, 0, None);
-    world.flush(1);
-    world.crash(1);
-    world.look_at_all(0);
-    let awakened = world.processes[0].admission.take_jobs_to_wake();
+    model.end(1, 0, None);
+    model.flush(1);
+    model.crash(1);
+    model.refresh_all(0);
+    let awakened = model.processes[0].admission.take_jobs_to_wake();
     assert!(awakened.contains("job00"));
-    world.start(0);
-    world.flush(0);
-    assert_eq!(running(&world), [1, 0]);
-    world.heal();
+    model.start_and_flush(0);
+    assert_eq!(running(&model), [1, 0]);
+    model.finish();
 }
 
 #[test]
 fn a_process_holds_what_its_own_results_have_closed_before_they_are_written() {
-    let mut world = two();
-    world.start(0);
-    world.flush(0);
-    world.end(0, 0, Some(FailureCause::Exit(1)));
-    world.end(0, 0, Some(FailureCause::Exit(1)));
-    world.start(0);
-    assert_eq!(running(&world), [0, 0]);
-    assert_eq!(world.runs[0].job.held_by(NAME), 1, "the third item");
-    assert_eq!(word(&world), "closed", "nothing is on the disk");
-    world.crash(0);
-    world.adopt(0, 0);
-    assert_eq!(running(&world), [2, 0], "they run again");
-    assert_eq!(world.admission(0).get(NAME).unwrap().word(), "closed");
-    world.heal();
+    let mut model = two();
+    model.start_and_flush(0);
+    model.fail(0, 2);
+    model.start(0);
+    assert_eq!(running(&model), [0, 0]);
+    assert_eq!(model.jobs[0].job.held_by(NAME), 1, "the third item");
+    assert_eq!(word(&model), "closed", "nothing is on the disk");
+    model.crash(0);
+    model.resume_in(0, 0);
+    assert_eq!(running(&model), [2, 0], "they run again");
+    assert_eq!(model.admission(0).get(NAME).unwrap().word(), "closed");
+    model.finish();
 }
 
 #[test]
 fn a_probe_whose_process_is_gone_is_given_up_when_it_is_overdue_and_no_longer_counts() {
-    let mut world = two();
+    let mut model = two();
     for which in [0, 1] {
-        world.start(which);
-        world.flush(which);
+        model.start_and_flush(which);
     }
-    world.end(0, 0, Some(FailureCause::Exit(1)));
-    world.end(0, 0, Some(FailureCause::Exit(1)));
-    world.flush(0);
-    world.look_at_all(1);
+    model.fail(0, 2);
+    model.flush(0);
+    model.refresh_all(1);
     for _ in 0..2 {
-        world.end(1, 0, Some(FailureCause::Exit(1)));
+        model.fail(1, 1);
     }
-    world.now = at(60);
-    world.start(0);
-    world.flush(0);
-    assert_eq!(running(&world), [1, 0]);
-    world.crash(0);
-    world.look_at_all(1);
-    world.start(1);
-    assert_eq!(running(&world), [1, 0], "it may be at work still");
-    world.now = at(119);
-    world.give_up_probes(1);
-    world.start(1);
-    assert_eq!(running(&world), [1, 0], "it is not overdue");
-    world.now = at(120);
-    world.give_up_probes(1);
-    world.start(1);
-    world.flush(1);
-    assert_eq!(running(&world), [1, 1], "two run, one counts");
-    world.adopt(0, 0);
-    world.end(0, 0, Some(FailureCause::Exit(1)));
-    world.flush(0);
-    let phase = world.breakers.fold(NAME).state.breaker.circuit();
+    model.now = at(60);
+    model.start_and_flush(0);
+    assert_eq!(running(&model), [1, 0]);
+    model.crash(0);
+    model.refresh_all(1);
+    model.start(1);
+    assert_eq!(running(&model), [1, 0], "it may be at work still");
+    model.now = at(119);
+    model.give_up_probes(1);
+    model.start(1);
+    assert_eq!(running(&model), [1, 0], "it is not overdue");
+    model.now = at(120);
+    model.give_up_probes(1);
+    model.start_and_flush(1);
+    assert_eq!(running(&model), [1, 1], "two run, one counts");
+    model.resume_in(0, 0);
+    model.fail(0, 1);
+    model.flush(0);
+    let phase = model.breakers.fold(NAME).state.breaker.circuit();
     let (successes, probing) = (0, true);
     assert_eq!(phase, CircuitState::HalfOpen { successes, probing });
-    world.heal();
+    model.finish();
 }
 
 #[test]
@@ -195,41 +180,38 @@ map:
   agent_template:
     - {shell: a, retry_config: {attempts: 9, backoff: fixed}, breaker: {name: payments, failure_threshold: 1}}
 ";
-    let mut world = World::of(&vec![(text.to_owned(), 1); 20], 1);
-    world.start(0);
-    world.flush(0);
-    world.end(0, 0, Some(FailureCause::Exit(1)));
-    world.flush(0);
+    let mut model = ProcessModel::of(&vec![(text.to_owned(), 1); 20], 1);
+    model.start_and_flush(0);
+    model.fail(0, 1);
+    model.flush(0);
     for minute in 0..160_u64 {
-        world.now = at(61 * minute + 5);
+        model.now = at(61 * minute + 5);
         for which in 0..20 {
-            world.start(which);
-            world.flush(which);
+            model.start_and_flush(which);
         }
-        let begun: Vec<usize> = (0..20).filter(|it| !world.runs[*it].begun.is_empty()).collect();
+        let begun: Vec<usize> = (0..20).filter(|it| !model.jobs[*it].begun.is_empty()).collect();
         let expected = usize::from(minute > 0);
         assert_eq!(begun.len(), expected, "one probe a minute: {begun:?}");
         for which in begun {
-            world.end(which, 0, Some(FailureCause::Exit(1)));
-            world.flush(which);
+            model.fail(which, 1);
+            model.flush(which);
         }
-        world.now = world.now.after(secs(2));
+        model.now = model.now.after(secs(2));
         for which in 0..20 {
-            world.start(which);
-            world.flush(which);
+            model.start_and_flush(which);
         }
     }
-    let made = |which: usize| world.runs[which].job.active(StepId(0).item(0)).unwrap().attempts;
+    let made = |which: usize| model.jobs[which].job.active(item_at(0)).unwrap().attempts;
     let made: Vec<u32> = (0..20).map(made).collect();
     let (least, most) = (made.iter().min().unwrap(), made.iter().max().unwrap());
     assert!(most - least <= 1, "{made:?}");
     assert_eq!(made.iter().sum::<u32>(), 160);
-    world.heal();
+    model.finish();
 }
 
 /// Something that happens to one of the jobs, or to one of the processes.
 #[derive(Clone, Debug)]
-enum Happening {
+enum ProcessAction {
     Start,
     End(usize, Option<FailureCause>),
     HandOver,
@@ -248,60 +230,60 @@ enum Happening {
     Suspend,
 }
 
-fn happening() -> impl Strategy<Value = Happening> {
+fn process_action() -> impl Strategy<Value = ProcessAction> {
     let cause = prop_oneof![
         3 => Just(None),
-        6 => Just(Some(FailureCause::Exit(1))),
+        6 => Just(Some(EXIT_1)),
         1 => Just(Some(FailureCause::Exit(3))),
         1 => Just(Some(FailureCause::Exit(127))),
         1 => Just(Some(FailureCause::Interrupted)),
     ];
     prop_oneof![
-        16 => Just(Happening::Start),
-        24 => (any::<usize>(), cause).prop_map(|(which, cause)| Happening::End(which, cause)),
-        5 => Just(Happening::HandOver),
-        20 => Just(Happening::Store),
-        16 => Just(Happening::Acknowledge),
-        6 => (0_u64..4000).prop_map(Happening::Pass),
-        4 => Just(Happening::Wake),
-        5 => Just(Happening::Look),
-        2 => Just(Happening::Crash),
-        5 => Just(Happening::Adopt),
-        1 => any::<bool>().prop_map(Happening::ByHand),
-        2 => Just(Happening::Trim),
-        2 => Just(Happening::GiveUp),
-        1 => Just(Happening::Cancel),
-        3 => Just(Happening::Redrive),
-        1 => Just(Happening::Suspend),
+        16 => Just(ProcessAction::Start),
+        24 => (any::<usize>(), cause).prop_map(|(which, cause)| ProcessAction::End(which, cause)),
+        5 => Just(ProcessAction::HandOver),
+        20 => Just(ProcessAction::Store),
+        16 => Just(ProcessAction::Acknowledge),
+        6 => (0_u64..4000).prop_map(ProcessAction::Pass),
+        4 => Just(ProcessAction::Wake),
+        5 => Just(ProcessAction::Look),
+        2 => Just(ProcessAction::Crash),
+        5 => Just(ProcessAction::Adopt),
+        1 => any::<bool>().prop_map(ProcessAction::ByHand),
+        2 => Just(ProcessAction::Trim),
+        2 => Just(ProcessAction::GiveUp),
+        1 => Just(ProcessAction::Cancel),
+        3 => Just(ProcessAction::Redrive),
+        1 => Just(ProcessAction::Suspend),
     ]
     .boxed()
 }
 
-impl World {
-    fn happen(&mut self, which: usize, happening: &Happening) {
+impl ProcessModel {
+    fn act(&mut self, which: usize, process_action: &ProcessAction) {
         let process = which % self.processes.len();
-        let which = which % self.runs.len();
-        match *happening {
-            Happening::Start => self.start(which),
-            Happening::End(attempt, cause) => self.end(which, attempt, cause),
-            Happening::HandOver => self.hand_over(which),
-            Happening::Store => self.store(which),
-            Happening::Acknowledge => self.acknowledge(process),
-            Happening::Pass(millis) => self.now = self.now.after(Duration::from_millis(millis)),
-            Happening::Wake => self.decide(which, &Input::Woke),
-            Happening::Look => self.look_at_all(process),
-            Happening::Crash => self.crash(process),
-            Happening::Adopt => self.adopt(which, process),
-            Happening::ByHand(trip) => self.by_hand(trip),
-            Happening::Trim => self.trim(process),
-            Happening::GiveUp => self.give_up_probes(process),
-            Happening::Cancel => self.decide(which, &Input::Cancel),
-            Happening::Redrive => {
-                let items = self.runs[which].job.dead.keys().copied().collect();
+        let which = which % self.jobs.len();
+        match *process_action {
+            ProcessAction::Start => self.start(which),
+            ProcessAction::End(attempt, cause) => self.end(which, attempt, cause),
+            ProcessAction::HandOver => self.submit_batch(which),
+            ProcessAction::Store => self.commit_batch(which),
+            ProcessAction::Acknowledge => self.acknowledge(process),
+            ProcessAction::Pass(millis) => self.now = self.now.after(Duration::from_millis(millis)),
+            ProcessAction::Wake => self.tell(which, &Input::Woke),
+            ProcessAction::Look => self.refresh_all(process),
+            ProcessAction::Crash => self.crash(process),
+            ProcessAction::Adopt => self.resume_in(which, process),
+            ProcessAction::ByHand(trip) => self.by_hand(trip),
+            ProcessAction::Trim => self.trim(process),
+            ProcessAction::GiveUp => self.give_up_probes(process),
+            ProcessAction::Cancel => self.tell(which, &Input::Cancel),
+            ProcessAction::Redrive => {
+                let items = self.jobs[which].job.dead.keys().copied().collect();
                 let reduce = false;
-                self.decide(which, &Input::Redrive { items, reduce });
+                self.tell(which, &Input::Redrive { items, reduce });
             }
-            Happening::Suspend => self.suspend(which),
+            ProcessAction::Suspend => self.suspend(which),
         }
     }
 }
@@ -350,12 +332,12 @@ proptest! {
     fn processes_that_share_breakers_never_start_what_they_know_to_be_held_and_all_jobs_end(
         jobs in vec(job(), 2..5),
         processes in 1_usize..4,
-        happenings in vec((0_usize..12, happening()), 0..150),
+        actions in vec((0_usize..12, process_action()), 0..150),
     ) {
-        let mut world = World::of(&jobs, processes);
-        for (which, happening) in &happenings {
-            world.happen(*which, happening);
+        let mut model = ProcessModel::of(&jobs, processes);
+        for (which, process_action) in &actions {
+            model.act(*which, process_action);
         }
-        world.heal();
+        model.finish();
     }
 }

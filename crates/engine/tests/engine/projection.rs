@@ -8,59 +8,26 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use undaunted_engine::event::{Event, JobEvent, Record, StepEvent, items_of};
 use undaunted_engine::id::{ItemId, StepId};
-use undaunted_engine::input::Input;
 use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::view::Projection;
 use undaunted_engine::view::history::Histories;
 
-use crate::scene::{Scene, digest};
-use crate::walks::{Happening, Walk, happening};
-use crate::workflows::workflow;
+use crate::fixture::{JobFixture, JobWalk, OwnerAction, act, digest, owner_action, workflow};
 
-/// What happens to a job, by itself or by its operator.
-#[derive(Clone, Debug)]
-pub(crate) enum Turn {
-    Happen(Happening),
-    /// Everything goes well until it has ended.
-    Finish,
-    Redrive {
-        which: Index,
-        all: bool,
-        reduce: bool,
-    },
-    Drop {
-        which: Index,
-    },
-    TopUp,
-    Update,
-}
-
-pub(crate) fn turn() -> impl Strategy<Value = Turn> {
-    let redrive = (any::<Index>(), any::<bool>(), any::<bool>());
-    prop_oneof![
-        40 => happening().prop_map(Turn::Happen),
-        2 => Just(Turn::Finish),
-        4 => redrive.prop_map(|(which, all, reduce)| Turn::Redrive { which, all, reduce }),
-        1 => any::<Index>().prop_map(|which| Turn::Drop { which }),
-        1 => Just(Turn::TopUp),
-        2 => Just(Turn::Update),
-    ]
-}
-
-/// A journal, and how many records it had after every decision.
-struct Journal {
+/// A journal, and outcome many records it had after every decision.
+struct RecordedJob {
     records: Vec<Record>,
-    written: Vec<usize>,
+    commits: Vec<usize>,
 }
 
-impl Journal {
-    fn of(text: &str, seed: u64, turns: &[Turn]) -> Self {
-        let mut walk = Walk { scene: Scene::seeded(text, seed) };
-        for turn in turns {
-            take(&mut walk, turn);
+impl RecordedJob {
+    fn of(text: &str, seed: u64, actions: &[OwnerAction]) -> Self {
+        let mut walk = JobWalk { test: JobFixture::seeded(text, seed) };
+        for action in actions {
+            act(&mut walk, action);
         }
-        let bytes = walk.scene.journal.iter();
-        Self { records: bytes.map(|it| Record::decode(it).unwrap()).collect(), written: walk.scene.written }
+        let bytes = walk.test.journal.iter();
+        Self { records: bytes.map(|it| Record::decode(it).unwrap()).collect(), commits: walk.test.commits }
     }
 
     fn numbered(&self) -> impl Iterator<Item = (u64, &Record)> {
@@ -89,48 +56,13 @@ impl Journal {
     }
 }
 
-pub(crate) fn take(walk: &mut Walk, turn: &Turn) {
-    let dead: Vec<ItemId> = walk.scene.job.dead.keys().copied().collect();
-    let one = |which: &Index| {
-        let some = !dead.is_empty();
-        some.then(|| *which.get(&dead)).into_iter().collect()
-    };
-    match turn {
-        Turn::Happen(happening) => walk.happen(happening),
-        Turn::Finish => walk.finish(),
-        Turn::Redrive { which, all, reduce } => {
-            let items = if *all { dead } else { one(which) };
-            let reduce = *reduce;
-            walk.tell(&Input::Redrive { items, reduce });
-        }
-        Turn::Drop { which } => walk.tell(&Input::Drop { items: one(which) }),
-        Turn::TopUp => walk.tell(&Input::TopUp { retries: 2 }),
-        Turn::Update => {
-            let text = updated(&walk.scene.job.submitted().text);
-            let changes = Vec::new();
-            let text = text.as_str().into();
-            walk.tell(&Input::Update { text, changes });
-        }
-    }
-}
-
-/// The workflow with other settings; back again with every second update.
-fn updated(text: &str) -> String {
-    let there = text.replace("then: dead_letter", "then: skip").replace("max_parallel: 1", "max_parallel: 2");
-    if there == *text {
-        text.replace("then: skip", "then: dead_letter").replace("jitter: true", "jitter: false")
-    } else {
-        there
-    }
-}
-
 fn restored(shown: &Projection) -> Projection {
     let (names, records) = (shown.index.names.0.clone(), shown.index.records.0.clone());
     Projection::restore(&shown.save(), names, records).unwrap()
 }
 
 /// Has a job learn the names and values of all its items from the records that have them.
-fn learn_all(job: &mut Job, shown: &Projection, journal: &Journal) {
+fn learn_all(job: &mut Job, shown: &Projection, journal: &RecordedJob) {
     for page in &shown.index.pages {
         let place = usize::try_from(page.version - 1).unwrap();
         let bytes = journal.records[place].encode();
@@ -150,7 +82,7 @@ fn all_items(job: &Job) -> Vec<ItemId> {
 }
 
 /// The histories of these items from the records that the index names, as a reader has them.
-fn through_index(journal: &Journal, job: &Job, shown: &Projection, items: BTreeSet<ItemId>) -> Histories {
+fn through_index(journal: &RecordedJob, job: &Job, shown: &Projection, items: BTreeSet<ItemId>) -> Histories {
     let mut versions = shown.index.records_of(&items);
     versions.extend(&shown.turns);
     versions.sort_unstable();
@@ -167,8 +99,8 @@ fn through_index(journal: &Journal, job: &Job, shown: &Projection, items: BTreeS
     histories
 }
 
-fn case() -> impl Strategy<Value = (String, u64, Vec<Turn>)> {
-    (workflow(), any::<u64>(), vec(turn(), 0..60))
+fn case() -> impl Strategy<Value = (String, u64, Vec<OwnerAction>)> {
+    (workflow(), any::<u64>(), vec(owner_action(), 0..60))
 }
 
 proptest! {
@@ -176,33 +108,33 @@ proptest! {
 
     #[test]
     fn a_job_is_shown_the_same_by_the_process_that_runs_it_and_by_one_that_reads_its_journal(
-        (text, seed, turns) in case(),
+        (text, seed, actions) in case(),
     ) {
-        let journal = Journal::of(&text, seed, &turns);
+        let journal = RecordedJob::of(&text, seed, &actions);
         let mut by_record = Vec::new();
         journal.fold(Projection::following_all(), |_, _, shown| by_record.push(shown.clone()));
         // The process that runs it applies all records of a decision before it looks at the first.
         let (mut live, mut before) = (Projection::following_all(), 0);
         let mut job = Job::begin(&journal.records[0]).unwrap();
-        for written in journal.written.iter().copied() {
-            let new = &journal.records[before..written];
+        for committed in journal.commits.iter().copied() {
+            let new = &journal.records[before..committed];
             for record in new.iter().skip(usize::from(before == 0)) {
                 job.apply(record);
             }
             for (place, record) in (before..).zip(new) {
                 live.take(&job, u64::try_from(place).unwrap() + 1, record);
             }
-            before = written;
-            prop_assert_eq!(&live, &by_record[written - 1]);
+            before = committed;
+            prop_assert_eq!(&live, &by_record[committed - 1]);
         }
         prop_assert_eq!(before, journal.records.len());
     }
 
     #[test]
     fn a_saved_projection_is_followed_to_the_same_end_after_every_record(
-        (text, seed, turns) in case(),
+        (text, seed, actions) in case(),
     ) {
-        let journal = Journal::of(&text, seed, &turns);
+        let journal = RecordedJob::of(&text, seed, &actions);
         let mut saved = Vec::new();
         let mut last = Projection::default();
         journal.fold(Projection::default(), |version, job, shown| {
@@ -219,16 +151,16 @@ proptest! {
 
     #[test]
     fn a_job_saved_without_its_inputs_is_followed_to_the_same_states_and_learns_the_same_names(
-        (text, seed, turns) in case(),
+        (text, seed, actions) in case(),
     ) {
-        let journal = Journal::of(&text, seed, &turns);
+        let journal = RecordedJob::of(&text, seed, &actions);
         let plans = Plans::default();
         let mut saved = Vec::new();
         let mut last = Projection::default();
         let job = journal.fold(Projection::default(), |version, job, shown| {
             last = shown.clone();
             // Between the records of a decision nothing is saved.
-            if journal.written.contains(&usize::try_from(version).unwrap()) {
+            if journal.commits.contains(&usize::try_from(version).unwrap()) {
                 let mut restored = Job::restore(&job.snapshot_without_inputs(), &plans).unwrap();
                 saved.push((version, restored.clone(), shown.clone()));
                 learn_all(&mut restored, shown, &journal);
@@ -245,10 +177,10 @@ proptest! {
 
     #[test]
     fn the_index_finds_every_record_of_an_item_and_every_item_by_its_name(
-        (text, seed, turns) in case(),
+        (text, seed, actions) in case(),
         picked in vec(any::<Index>(), 1..4),
     ) {
-        let journal = Journal::of(&text, seed, &turns);
+        let journal = RecordedJob::of(&text, seed, &actions);
         let mut whole = Histories::of_all();
         let mut shown = Projection::default();
         let job = journal.fold(Projection::default(), |version, job, now| {

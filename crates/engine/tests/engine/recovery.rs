@@ -7,9 +7,9 @@ use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
 use undaunted_engine::job::Job;
 use undaunted_engine::view::{event, report};
-use undaunted_policy::{FailureCause, Reason};
+use undaunted_policy::Reason;
 
-use crate::scene::{Scene, digest, fold};
+use crate::fixture::{EXIT_1, JobFixture, digest, fold};
 
 const MAP: &str = "
 retry_budget: 9
@@ -28,30 +28,30 @@ reduce: [{shell: r}]
 
 /// Runs a job to its end, every third attempt failing.
 fn story() -> Vec<Vec<u8>> {
-    let mut scene = Scene::of(MAP);
+    let mut test = JobFixture::of(MAP);
     let mut number = 0_u32;
-    while !scene.job.stage.has_ended() {
-        if scene.wanted().iter().any(|wish| wish.starts_with("read")) {
-            scene.items(5);
+    while !test.job.stage.has_ended() {
+        if test.effects().iter().any(|wish| wish.starts_with("read")) {
+            test.items(5);
         }
-        let _ = scene.start();
-        match scene.job.starts.running.values().next() {
+        test.start();
+        match test.job.starts.running.values().next() {
             Some(&item) => {
                 number += 1;
                 let _ = if number.is_multiple_of(3) {
-                    scene.fail_saying(item.index, FailureCause::Exit(1), "connection refused")
+                    test.fail_with(item.index, EXIT_1, "connection refused")
                 } else {
-                    scene.succeed_writing(item.index, Some("{\"x\": 1}"))
+                    test.succeed_with(item.index, "{\"x\": 1}")
                 };
             }
-            None => scene.now = scene.next_wake().unwrap(),
+            None => test.now = test.next_wake().unwrap(),
         }
         if number == 9 {
-            let _ = scene.crash_and_resume();
+            test.crash_and_resume();
             number += 1;
         }
     }
-    scene.journal
+    test.journal
 }
 
 fn decoded(journal: &[Vec<u8>]) -> Vec<Record> {
@@ -80,36 +80,37 @@ fn at_every_record_the_journal_comes_to_the_state_and_the_wishes_of_the_live_job
 
 #[test]
 fn what_the_records_of_a_live_job_ask_for_is_what_its_state_asks_for() {
-    let mut scene =
-        Scene::over("mode: mapreduce\nmap: {input: a, max_parallel: 3, agent_template: [{shell: a}]}\n", 4);
-    let records = scene.start();
+    let mut test = JobFixture::over(
+        "mode: mapreduce\nmap: {input: a, max_parallel: 3, agent_template: [{shell: a}]}\n",
+        4,
+    );
+    let records = test.start().records();
     let by_record: Vec<Effect> = records.iter().filter_map(wanted_by).collect();
-    assert_eq!(by_record, wanted(&scene.job));
-    assert_eq!(by_record, wanted(&scene.refolded()));
-    let records = scene.tell(&Input::Cancel);
+    assert_eq!(by_record, wanted(&test.job));
+    assert_eq!(by_record, wanted(&test.replayed()));
+    let records = test.cancel().records();
     let by_record: Vec<Effect> = records.iter().filter_map(wanted_by).collect();
     assert_eq!(by_record, [Effect::EndAll]);
-    assert_eq!(wanted(&scene.job).last(), Some(&Effect::EndAll));
+    assert_eq!(wanted(&test.job).last(), Some(&Effect::EndAll));
 }
 
 #[test]
 fn a_start_that_was_recorded_is_begun_again_under_its_number_and_is_not_charged() {
-    let mut scene = Scene::of("- {shell: a, retry_config: {attempts: 3}}\n");
-    let _ = scene.start();
-    let _ = scene.crash_and_resume();
-    assert_eq!(scene.wanted(), ["begin 1 for 0/0"]);
-    assert_eq!(scene.ready(), []);
-    assert_eq!(scene.counted().0, 1);
-    let _ = scene.succeed(0);
-    assert_eq!(scene.came_to().0, "completed");
+    let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 3}}\n");
+    test.crash_and_resume();
+    assert_eq!(test.effects(), ["begin 1 for 0/0"]);
+    assert_eq!(test.ready(), []);
+    assert_eq!(test.attempts(), 1);
+    test.succeed(0);
+    assert_eq!(test.outcome().0, "completed");
 }
 
 #[test]
 fn a_job_whose_first_record_alone_was_written_begins_when_it_is_resumed() {
-    let mut scene = Scene::of("- shell: a\n");
-    scene.journal.truncate(1);
-    let records = scene.crash_and_resume();
-    assert_eq!(crate::spoken::said(&records), ["job_resumed run 2", "step_started 0"]);
+    let mut test = JobFixture::of("- shell: a\n");
+    test.journal.truncate(1);
+    let records = test.crash_and_resume().records();
+    assert_eq!(crate::fixture::event_lines(&records), ["job_resumed run 2", "step_started 0"]);
 }
 
 #[test]
@@ -132,10 +133,9 @@ fn every_record_of_a_story_can_be_shown() {
 
 #[test]
 fn a_setting_that_is_changed_holds_from_then_on_and_a_scheduled_retry_stands() {
-    let mut scene = Scene::of("- {shell: a, retry_config: {attempts: 3}}\n");
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    let due = scene.next_wake();
+    let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 3}}\n");
+    test.fail(0, EXIT_1);
+    let due = test.next_wake();
     let text = "- {shell: a, retry_config: {attempts: 1, initial_delay: 9s}}\n";
     let change = undaunted_engine::event::PolicyChange {
         of: "shell-1".to_owned(),
@@ -144,28 +144,26 @@ fn a_setting_that_is_changed_holds_from_then_on_and_a_scheduled_retry_stands() {
         new: "1".to_owned(),
     };
     let update = Input::Update { text: text.into(), changes: vec![change] };
-    assert_eq!(scene.hear(&update), ["policy_changed"]);
-    assert_eq!(scene.next_wake(), due);
-    scene.job = scene.refolded();
-    assert_eq!(&*scene.job.submitted().text, text);
-    scene.at(1);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    assert_eq!(scene.came_to().0, "failed");
+    assert_eq!(test.tell(&update).lines(), ["policy_changed"]);
+    assert_eq!(test.next_wake(), due);
+    test.job = test.replayed();
+    assert_eq!(&*test.job.submitted().text, text);
+    test.at(1).start().fail(0, EXIT_1);
+    assert_eq!(test.outcome().0, "failed");
 }
 
 #[test]
 fn a_width_that_is_changed_holds_for_the_next_start() {
     let text = "mode: mapreduce\nmap: {input: a, max_parallel: 1, agent_template: [{shell: a}]}\n";
-    let mut scene = Scene::over(text, 5);
-    assert_eq!(scene.ready().len(), 1);
-    let _ = scene.tell(&Input::Update {
+    let mut test = JobFixture::over(text, 5);
+    assert_eq!(test.ready().len(), 1);
+    test.tell(&Input::Update {
         text: text.replace("max_parallel: 1", "max_parallel: 3").into(),
         changes: Vec::new(),
     });
-    assert_eq!(scene.ready().len(), 3);
-    scene.job = scene.refolded();
-    assert_eq!(scene.ready().len(), 3);
+    assert_eq!(test.ready().len(), 3);
+    test.job = test.replayed();
+    assert_eq!(test.ready().len(), 3);
 }
 
 #[test]
@@ -174,18 +172,18 @@ fn items_whose_reading_was_interrupted_are_read_again() {
 mode: mapreduce
 map: {input: {shell: list}, agent_template: [{shell: a}]}
 ";
-    let mut scene = Scene::of(text);
+    let mut test = JobFixture::of(text);
     let interrupted = Input::InputFailed {
         step: StepId(0),
         reason: Reason::Interrupted,
         error: "gone".to_owned(),
         stderr: None,
     };
-    assert_eq!(scene.wanted(), ["read the items of 0 by 1"]);
-    assert_eq!(scene.hear(&interrupted), ["step_started 0, items by 2"]);
-    assert_eq!(scene.wanted(), ["read the items of 0 by 2"]);
-    let _ = scene.hear(&Input::Cancel);
-    let _ = scene.hear(&interrupted);
-    let report = scene.report();
+    assert_eq!(test.effects(), ["read the items of 0 by 1"]);
+    assert_eq!(test.tell(&interrupted).lines(), ["step_started 0, items by 2"]);
+    assert_eq!(test.effects(), ["read the items of 0 by 2"]);
+    test.cancel().lines();
+    test.tell(&interrupted).lines();
+    let report = test.report();
     assert_eq!((report.status.word(), report.error), ("cancelled", None));
 }

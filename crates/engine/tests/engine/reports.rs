@@ -1,12 +1,11 @@
 //! What comes late, twice or from nowhere has no consequence.
 
-use undaunted_engine::breaker::BreakerAnswer;
 use undaunted_engine::decide::decide;
 use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_policy::FailureCause;
 
-use crate::scene::Scene;
+use crate::fixture::{EXIT_1, JobFixture, start_input};
 
 fn ended(start: StartId, failure: Option<FailureCause>) -> Input {
     Input::Ended(Box::new(AttemptEnd { start, failure, ..AttemptEnd::default() }))
@@ -14,52 +13,46 @@ fn ended(start: StartId, failure: Option<FailureCause>) -> Input {
 
 #[test]
 fn a_report_that_comes_twice_counts_once() {
-    let mut scene = Scene::of("- {shell: a, retry_config: {attempts: 3}}\n");
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    for failure in [None, Some(FailureCause::Exit(1)), Some(FailureCause::Interrupted)] {
-        assert_eq!(decide(&scene.job, &ended(StartId(1), failure), scene.now), []);
+    let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 3}}\n");
+    test.fail(0, EXIT_1);
+    for failure in [None, Some(EXIT_1), Some(FailureCause::Interrupted)] {
+        assert_eq!(decide(&test.job, &ended(StartId(1), failure), test.now), []);
     }
-    assert_eq!(scene.counted().0, 1);
+    assert_eq!(test.attempts(), 1);
 }
 
 #[test]
 fn a_report_about_an_earlier_attempt_does_not_end_the_one_that_runs() {
-    let mut scene = Scene::of("- {shell: a, retry_config: {attempts: 3}}\n");
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    scene.at(1);
-    let _ = scene.start();
-    assert_eq!(decide(&scene.job, &ended(StartId(1), None), scene.now), []);
-    assert_eq!(scene.wanted(), ["begin 2 for 0/0"]);
+    let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 3}}\n");
+    test.fail(0, EXIT_1).at(1).start();
+    assert_eq!(decide(&test.job, &ended(StartId(1), None), test.now), []);
+    assert_eq!(test.effects(), ["begin 2 for 0/0"]);
 }
 
 #[test]
 fn a_report_about_a_start_nobody_knows_has_no_consequence() {
-    let mut scene = Scene::of("- shell: a\n");
-    let _ = scene.start();
+    let test = JobFixture::started("- shell: a\n");
+
     for start in [0, 2, u64::MAX] {
-        assert_eq!(decide(&scene.job, &ended(StartId(start), None), scene.now), []);
+        assert_eq!(decide(&test.job, &ended(StartId(start), None), test.now), []);
     }
 }
 
 #[test]
 fn a_report_after_the_item_was_skipped_has_no_consequence() {
     let text = "mode: mapreduce\nmap: {input: a, agent_template: [{shell: a}]}\n";
-    let mut scene = Scene::over(text, 2);
-    let _ = scene.start();
-    let _ = scene.tell(&Input::Cancel);
-    let _ = scene.fail(0, FailureCause::Signal(15));
-    assert_eq!(decide(&scene.job, &ended(StartId(1), None), scene.now), []);
+    let mut test = JobFixture::started_over(text, 2);
+    test.cancel().fail(0, FailureCause::Signal(15));
+    assert_eq!(decide(&test.job, &ended(StartId(1), None), test.now), []);
 }
 
 #[test]
 fn a_step_nobody_knows_has_no_items_and_starts_nothing() {
-    let scene = Scene::of("- shell: a\n");
+    let test = JobFixture::of("- shell: a\n");
     for step in [StepId(1), StepId(u32::MAX)] {
-        let start = Input::Start { item: step.item(0), refused: None, gate: BreakerAnswer::NoBreaker };
+        let start = start_input(step.item(0));
         let read = Input::ItemsRead { step, items: Vec::new() };
-        assert_eq!(decide(&scene.job, &start, scene.now), []);
-        assert_eq!(decide(&scene.job, &read, scene.now), []);
+        assert_eq!(decide(&test.job, &start, test.now), []);
+        assert_eq!(decide(&test.job, &read, test.now), []);
     }
 }

@@ -2,44 +2,32 @@
 
 use std::time::Duration;
 
-use undaunted_engine::breaker::BreakerAnswer;
-use undaunted_engine::event::{Event, ItemEvent, Record, RetryArithmetic, RetryScheduled};
-use undaunted_engine::id::{CommandId, StepId};
-use undaunted_engine::input::Input;
+use undaunted_engine::event::{Event, ItemEvent, RetryArithmetic};
+use undaunted_engine::id::CommandId;
 use undaunted_policy::{FailureCause, Reason, Schedule, Seed};
 
-use crate::scene::{SECOND, Scene, at, secs};
-use crate::spoken::said;
-
-/// The retry that was scheduled, if one was.
-pub(crate) fn scheduled(records: &[Record]) -> Option<RetryScheduled> {
-    records.iter().find_map(|record| match &record.event {
-        Event::Item(ItemEvent::RetryScheduled(retrying)) => Some(**retrying),
-        _ => None,
-    })
-}
+use crate::fixture::{EXIT_1, JobFixture, SECOND, at, item_at, scheduled, secs, start_input};
 
 /// Every delay until the only command stops.
-fn delays(scene: &mut Scene) -> Vec<Duration> {
+fn delays(test: &mut JobFixture) -> Vec<Duration> {
     let mut delays = Vec::new();
     loop {
-        let _ = scene.start();
-        let records = scene.fail(0, FailureCause::Exit(1));
+        test.start();
+        let records = test.fail(0, EXIT_1).records();
         let Some(retrying) = scheduled(&records) else {
             return delays;
         };
         delays.push(retrying.delay);
-        scene.now = retrying.due;
+        test.now = retrying.due;
     }
 }
 
 #[test]
 fn a_retry_is_scheduled_with_its_delay_its_due_time_and_every_number_behind_them() {
     let text = "- {shell: a, retry_config: {attempts: 3, retry_budget: 1m}}\n";
-    let mut scene = Scene::of(text);
-    let _ = scene.start();
-    scene.at(10);
-    let first = scheduled(&scene.fail(0, FailureCause::Exit(1))).unwrap();
+    let mut test = JobFixture::started(text);
+    test.at(10);
+    let first = test.fail(0, EXIT_1).scheduled().unwrap();
     assert_eq!((first.delay, first.due), (SECOND, at(11)));
     let expected = RetryArithmetic {
         retry: 1,
@@ -57,10 +45,8 @@ fn a_retry_is_scheduled_with_its_delay_its_due_time_and_every_number_behind_them
         share: None,
     };
     assert_eq!(first.sum, expected);
-    scene.at(11);
-    let _ = scene.start();
-    scene.at(20);
-    let second = scheduled(&scene.fail(0, FailureCause::Exit(1))).unwrap();
+    test.at(11).start().at(20);
+    let second = test.fail(0, EXIT_1).scheduled().unwrap();
     assert_eq!((second.delay, second.due), (secs(2), at(22)));
     let expected = RetryArithmetic {
         retry: 2,
@@ -78,12 +64,12 @@ fn a_retry_is_scheduled_with_its_delay_its_due_time_and_every_number_behind_them
 #[test]
 fn a_long_delay_is_recorded_as_computed_and_as_capped() {
     let text = "- {shell: a, retry_config: {attempts: 9, initial_delay: 20s, max_delay: 30s}}\n";
-    let mut scene = Scene::of(text);
-    let _ = scene.start();
-    let first = scheduled(&scene.fail(0, FailureCause::Exit(1))).unwrap();
-    scene.now = first.due;
-    let _ = scene.start();
-    let sum = scheduled(&scene.fail(0, FailureCause::Exit(1))).unwrap().sum;
+    let mut test = JobFixture::started(text);
+
+    let first = test.fail(0, EXIT_1).scheduled().unwrap();
+    test.now = first.due;
+    test.start();
+    let sum = test.fail(0, EXIT_1).scheduled().unwrap().sum;
     assert_eq!(sum.computed, Some(secs(40)));
     assert_eq!((sum.capped, sum.drawn), (Some(secs(30)), Some(secs(30))));
     assert_eq!(sum.spent_after, secs(50));
@@ -92,42 +78,37 @@ fn a_long_delay_is_recorded_as_computed_and_as_capped() {
 #[test]
 fn n_retries_are_n_plus_one_attempts_and_not_one_more() {
     let text = "- {shell: a, retry_config: {attempts: 3, backoff: fixed, initial_delay: 5s}}\n";
-    let mut scene = Scene::of(text);
-    assert_eq!(delays(&mut scene), [secs(5); 3]);
-    assert_eq!(scene.counted(), (4, 3, secs(15)));
-    assert_eq!(scene.came_to(), ("failed", Some(Reason::Attempts), [0, 1, 0]));
+    let mut test = JobFixture::of(text);
+    assert_eq!(delays(&mut test), [secs(5); 3]);
+    assert_eq!(test.totals(), (4, 3, secs(15)));
+    assert_eq!(test.outcome(), ("failed", Some(Reason::Attempts), [0, 1, 0]));
     assert_eq!(
-        scene.report().error.as_deref(),
+        test.report().error.as_deref(),
         Some("All attempts used (3 retries, 4 attempts); last error: exit status 1")
     );
 }
 
 #[test]
 fn a_retry_that_succeeds_ends_the_matter() {
-    let mut scene = Scene::of("- {shell: a, retry_config: {attempts: 3}}\n");
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    scene.at(1);
-    let _ = scene.start();
-    let _ = scene.succeed(0);
-    assert_eq!(scene.came_to(), ("completed", None, [1, 0, 0]));
-    assert_eq!(scene.counted(), (2, 1, SECOND));
-    assert_eq!(scene.report().error, None);
+    let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 3}}\n");
+    test.fail(0, EXIT_1).at(1).start().succeed(0);
+    assert_eq!(test.outcome(), ("completed", None, [1, 0, 0]));
+    assert_eq!(test.totals(), (2, 1, SECOND));
+    assert_eq!(test.report().error, None);
 }
 
 #[test]
 fn a_retry_is_ready_at_its_instant_and_not_a_nanosecond_before() {
-    let mut scene = Scene::of("- {shell: a, retry_config: {attempts: 3}}\n");
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    assert_eq!(scene.next_wake(), Some(at(1)));
-    scene.pass(Duration::from_nanos(999_999_999));
-    assert_eq!(scene.ready(), []);
-    let early = Input::Start { item: StepId(0).item(0), refused: None, gate: BreakerAnswer::NoBreaker };
-    assert_eq!(scene.hear(&early), [""; 0]);
-    scene.pass(Duration::from_nanos(1));
-    assert_eq!(scene.ready(), [StepId(0).item(0)]);
-    assert_eq!(scene.next_wake(), None, "what is ready is not waited for");
+    let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 3}}\n");
+    test.fail(0, EXIT_1);
+    assert_eq!(test.next_wake(), Some(at(1)));
+    test.pass(Duration::from_nanos(999_999_999));
+    assert_eq!(test.ready(), []);
+    let early = start_input(item_at(0));
+    assert_eq!(test.tell(&early).lines(), [""; 0]);
+    test.pass(Duration::from_nanos(1));
+    assert_eq!(test.ready(), [item_at(0)]);
+    assert_eq!(test.next_wake(), None, "what is ready is not waited for");
 }
 
 #[test]
@@ -135,12 +116,12 @@ fn jitter_is_drawn_as_a_schedule_with_the_same_seed_shows_it() {
     for seed in [0, 7, u64::MAX] {
         for jitter in ["jitter: true", "jitter: full", "jitter: decorrelated"] {
             let text = format!("- {{shell: a, retry_config: {{attempts: 6, {jitter}}}}}\n");
-            let mut scene = Scene::seeded(&text, seed);
-            let policy = scene.job.plan().command(CommandId(0)).unwrap().retry.policy.clone();
+            let mut test = JobFixture::seeded(&text, seed);
+            let policy = test.job.plan().command(CommandId(0)).unwrap().retry.policy.clone();
             let schedule = Schedule::new(&policy, Seed(seed).draws(0, 0, 1));
             let planned: Vec<_> = schedule.map(|planned| planned.delay.drawn).collect();
             assert_eq!(planned.len(), 6);
-            assert_eq!(delays(&mut scene), planned, "{seed} {jitter}");
+            assert_eq!(delays(&mut test), planned, "{seed} {jitter}");
         }
     }
 }
@@ -154,11 +135,11 @@ map:
   error_policy: {retry_config: {attempts: 1, jitter: full, initial_delay: 30s}}
   agent_template: [{shell: a}]
 ";
-    let mut scene = Scene::over(text, 5);
-    let _ = scene.start();
+    let mut test = JobFixture::started_over(text, 5);
+
     let mut dues = Vec::new();
     for item in 0..5 {
-        dues.push(scheduled(&scene.fail(item, FailureCause::Exit(1))).unwrap().due);
+        dues.push(test.fail(item, EXIT_1).scheduled().unwrap().due);
     }
     dues.sort_unstable();
     dues.dedup();
@@ -168,42 +149,42 @@ map:
 #[test]
 fn a_hundred_attempts_with_two_minutes_make_seven_retries_of_ninety_one_seconds() {
     let text = "- {shell: a, retry_config: {attempts: 100, retry_budget: 2m}}\n";
-    let mut scene = Scene::of(text);
-    let made = delays(&mut scene);
+    let mut test = JobFixture::of(text);
+    let made = delays(&mut test);
     assert_eq!(made, [1, 2, 4, 8, 16, 30, 30].map(Duration::from_secs));
-    assert_eq!(scene.counted(), (8, 7, secs(91)));
+    assert_eq!(test.totals(), (8, 7, secs(91)));
     assert_eq!(
-        scene.report().error.as_deref(),
+        test.report().error.as_deref(),
         Some("Retry budget exhausted (spent 91s, next delay 30s, budget 120s); last error: exit status 1")
     );
-    assert_eq!(scene.report().reason, Some(Reason::RetryBudget));
+    assert_eq!(test.report().reason, Some(Reason::RetryBudget));
 }
 
 #[test]
 fn one_two_four_with_five_seconds_stops_before_the_third_retry() {
     let text = "- {shell: a, retry_config: {attempts: 9, retry_budget: 5s}}\n";
-    assert_eq!(delays(&mut Scene::of(text)), [SECOND, secs(2)]);
+    assert_eq!(delays(&mut JobFixture::of(text)), [SECOND, secs(2)]);
 }
 
 #[test]
 fn a_delay_that_uses_the_budget_up_exactly_is_allowed() {
     let text = "- {shell: a, retry_config: {attempts: 9, retry_budget: 7s}}\n";
-    assert_eq!(delays(&mut Scene::of(text)), [SECOND, secs(2), secs(4)]);
+    assert_eq!(delays(&mut JobFixture::of(text)), [SECOND, secs(2), secs(4)]);
 }
 
 #[test]
 fn attempts_stop_first_when_the_budget_would_last_longer() {
     let text = "- {shell: a, retry_config: {attempts: 2, retry_budget: 1h}}\n";
-    let mut scene = Scene::of(text);
-    assert_eq!(delays(&mut scene), [SECOND, secs(2)]);
-    assert_eq!(scene.report().reason, Some(Reason::Attempts));
+    let mut test = JobFixture::of(text);
+    assert_eq!(delays(&mut test), [SECOND, secs(2)]);
+    assert_eq!(test.report().reason, Some(Reason::Attempts));
 }
 
 #[test]
 fn the_refused_retry_shows_the_sum_that_refused_it() {
     let text = "- {shell: a, retry_config: {attempts: 9, retry_budget: 2s}}\n";
-    let mut scene = Scene::of(text);
-    let records = scene.fail_until_it_stops();
+    let mut test = JobFixture::of(text);
+    let records = test.fail_until_stopped().records();
     let stopped = records.iter().find_map(|record| match &record.event {
         Event::Item(ItemEvent::CommandStopped(stopped)) => Some(stopped.clone()),
         _ => None,
@@ -217,24 +198,20 @@ fn the_refused_retry_shows_the_sum_that_refused_it() {
 #[test]
 fn running_time_and_time_in_a_queue_are_never_charged() {
     let text = "- {shell: a, retry_config: {attempts: 9, retry_budget: 3s}}\n";
-    let mut scene = Scene::of(text);
-    let _ = scene.start();
-    scene.at(1000);
-    let _ = scene.fail(0, FailureCause::Exit(1));
+    let mut test = JobFixture::started(text);
+    test.at(1000).fail(0, EXIT_1);
     // Due at 1001; started long after, without a crash.
-    scene.at(5000);
-    let _ = scene.start();
-    let second = scheduled(&scene.fail(0, FailureCause::Exit(1))).unwrap();
+    test.at(5000).start();
+    let second = test.fail(0, EXIT_1).scheduled().unwrap();
     assert_eq!(second.sum.spent_after, secs(3));
 }
 
 #[test]
 fn a_permanent_failure_is_not_tried_again() {
     for cause in [FailureCause::Exit(126), FailureCause::Exit(127), FailureCause::Unreadable] {
-        let mut scene = Scene::of("- {shell: a, retry_config: {attempts: 3}}\n");
-        let _ = scene.start();
-        let _ = scene.fail(0, cause);
-        assert_eq!(scene.came_to(), ("failed", Some(Reason::Permanent), [0, 1, 0]));
+        let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 3}}\n");
+        test.fail(0, cause);
+        assert_eq!(test.outcome(), ("failed", Some(Reason::Permanent), [0, 1, 0]));
     }
 }
 
@@ -243,24 +220,24 @@ fn an_exit_a_signal_a_timeout_and_an_interruption_are_tried_again() {
     for cause in
         [FailureCause::Exit(2), FailureCause::Signal(9), FailureCause::Timeout, FailureCause::Interrupted]
     {
-        let mut scene = Scene::of("- {shell: a, retry_config: {attempts: 1}}\n");
-        let _ = scene.start();
-        let said = said(&scene.fail(0, cause));
-        assert_eq!(said[1], "retry_scheduled 0/0 0.1 in 1s at +1s", "{cause:?}");
+        let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 1}}\n");
+
+        let lines = test.fail(0, cause).lines();
+        assert_eq!(lines[1], "retry_scheduled 0/0 0.1 in 1s at +1s", "{cause:?}");
     }
 }
 
 #[test]
 fn unlimited_attempts_go_on_and_a_far_retry_is_as_long_as_the_cap() {
     let text = "- {shell: a, retry_config: {attempts: unlimited}}\n";
-    let mut scene = Scene::of(text);
+    let mut test = JobFixture::of(text);
     for _ in 0..100 {
-        let _ = scene.start();
-        let retrying = scheduled(&scene.fail(0, FailureCause::Exit(1))).unwrap();
+        test.start();
+        let retrying = test.fail(0, EXIT_1).scheduled().unwrap();
         assert_eq!(retrying.sum.allowed, None);
-        scene.now = retrying.due;
+        test.now = retrying.due;
     }
-    let _ = scene.start();
-    let retrying = scheduled(&scene.fail(0, FailureCause::Exit(1))).unwrap();
+    test.start();
+    let retrying = test.fail(0, EXIT_1).scheduled().unwrap();
     assert_eq!((retrying.delay, retrying.sum.retry), (secs(30), 101));
 }

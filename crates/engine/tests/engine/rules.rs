@@ -3,10 +3,9 @@
 use undaunted_engine::event::{Event, ItemEvent};
 use undaunted_policy::{FailureCause, Reason};
 
-use crate::scene::{Scene, secs};
-use crate::spoken::said;
+use crate::fixture::{EXIT_1, JobFixture, event_lines, secs};
 
-fn with_rule(rule: &str) -> Scene {
+fn with_rule(rule: &str) -> JobFixture {
     let text = format!(
         "
 mode: mapreduce
@@ -18,16 +17,16 @@ map:
       on_failure: {{shell: mend}}
 "
     );
-    let mut scene = Scene::over(&text, 1);
-    let _ = scene.start();
-    scene
+    let test = JobFixture::started_over(&text, 1);
+
+    test
 }
 
 #[test]
 fn a_rule_that_stops_ends_the_retries_and_the_handler_runs() {
-    let mut scene = with_rule("{exit_code: 3, then: stop}");
-    let records = scene.fail(0, FailureCause::Exit(3));
-    assert_eq!(said(&records).last().unwrap(), "command_stopped 0/0 0.1: rule, handler 1");
+    let mut test = with_rule("{exit_code: 3, then: stop}");
+    let records = test.fail(0, FailureCause::Exit(3)).records();
+    assert_eq!(event_lines(&records).last().unwrap(), "command_stopped 0/0 0.1: rule, handler 1");
     let rules = records.iter().find_map(|record| match &record.event {
         Event::Item(ItemEvent::AttemptFailed(failed)) => failed.rule,
         _ => None,
@@ -37,31 +36,31 @@ fn a_rule_that_stops_ends_the_retries_and_the_handler_runs() {
 
 #[test]
 fn a_rule_that_dead_letters_does_so_at_once_and_no_handler_runs() {
-    let mut scene = with_rule("{stderr: 'no such user', then: dead_letter}");
-    let _ = scene.fail_saying(0, FailureCause::Exit(1), "error: no such user");
-    assert_eq!(scene.came_to(), ("partial", Some(Reason::Rule), [0, 1, 0]));
+    let mut test = with_rule("{stderr: 'no such user', then: dead_letter}");
+    test.fail_with(0, EXIT_1, "error: no such user");
+    assert_eq!(test.outcome(), ("partial", Some(Reason::Rule), [0, 1, 0]));
 }
 
 #[test]
 fn a_rule_that_skips_skips_the_item() {
-    let mut scene = with_rule("{exit_code: 3, then: skip}");
-    let said = said(&scene.fail(0, FailureCause::Exit(3)));
-    assert!(said.contains(&"item_skipped 0/0: rule".to_owned()));
-    assert_eq!(scene.came_to(), ("completed", None, [0, 0, 1]));
+    let mut test = with_rule("{exit_code: 3, then: skip}");
+    let lines = test.fail(0, FailureCause::Exit(3)).lines();
+    assert!(lines.contains(&"item_skipped 0/0: rule".to_owned()));
+    assert_eq!(test.outcome(), ("completed", None, [0, 0, 1]));
 }
 
 #[test]
 fn what_no_rule_matches_is_retried_as_ever() {
-    let mut scene = with_rule("{exit_code: 3, then: skip}");
-    let said = said(&scene.fail(0, FailureCause::Exit(4)));
-    assert_eq!(said[1], "retry_scheduled 0/0 0.1 in 1s at +1s");
+    let mut test = with_rule("{exit_code: 3, then: skip}");
+    let lines = test.fail(0, FailureCause::Exit(4)).lines();
+    assert_eq!(lines[1], "retry_scheduled 0/0 0.1 in 1s at +1s");
 }
 
 #[test]
 fn a_rule_may_retry_what_is_permanent_on_terms_of_its_own() {
-    let mut scene = with_rule("{exit_code: 127, then: retry, retry_config: {initial_delay: 9s}}");
-    let records = scene.fail(0, FailureCause::Exit(127));
-    let retrying = super::retries::scheduled(&records).unwrap();
+    let mut test = with_rule("{exit_code: 127, then: retry, retry_config: {initial_delay: 9s}}");
+    let _records = test.fail(0, FailureCause::Exit(127)).records();
+    let retrying = test.scheduled().unwrap();
     assert_eq!(retrying.delay, secs(9));
 }
 
@@ -74,35 +73,29 @@ map:
   error_policy: {on_item_failure: skip}
   agent_template: [{shell: a}]
 ";
-    let mut scene = Scene::over(text, 1);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    assert_eq!(scene.came_to(), ("completed", None, [0, 0, 1]));
+    let mut test = JobFixture::started_over(text, 1);
+    test.fail(0, EXIT_1);
+    assert_eq!(test.outcome(), ("completed", None, [0, 0, 1]));
 }
 
 #[test]
 fn a_command_that_must_not_run_again_unasked_stops_when_it_was_interrupted() {
     let text = "- {shell: a, on_interrupt: stop, retry_config: {attempts: 3}}\n";
-    let mut scene = Scene::of(text);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Interrupted);
-    assert_eq!(scene.came_to(), ("failed", Some(Reason::Interrupted), [0, 1, 0]));
+    let mut test = JobFixture::started(text);
+    test.fail(0, FailureCause::Interrupted);
+    assert_eq!(test.outcome(), ("failed", Some(Reason::Interrupted), [0, 1, 0]));
     // Any other failure of it is retried.
-    let mut scene = Scene::of(text);
-    let _ = scene.start();
-    let said = said(&scene.fail(0, FailureCause::Exit(1)));
-    assert_eq!(said[1], "retry_scheduled 0/0 0.1 in 1s at +1s");
+    let mut test = JobFixture::started(text);
+
+    let lines = test.fail(0, EXIT_1).lines();
+    assert_eq!(lines[1], "retry_scheduled 0/0 0.1 in 1s at +1s");
 }
 
 #[test]
 fn an_interrupted_attempt_counts_as_one() {
     let text = "- {shell: a, retry_config: {attempts: 1}}\n";
-    let mut scene = Scene::of(text);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Interrupted);
-    scene.at(1);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Interrupted);
-    assert_eq!(scene.counted().0, 2);
-    assert_eq!(scene.came_to().1, Some(Reason::Attempts));
+    let mut test = JobFixture::started(text);
+    test.fail(0, FailureCause::Interrupted).at(1).start().fail(0, FailureCause::Interrupted);
+    assert_eq!(test.attempts(), 2);
+    assert_eq!(test.outcome().1, Some(Reason::Attempts));
 }

@@ -1,14 +1,13 @@
 //! What an attempt is given.
 
-use undaunted_engine::id::{CommandId, ItemId, StepId};
+use undaunted_engine::id::{CommandId, ItemId};
 use undaunted_engine::task::{Task, TaskWork, ValueFiles, correlation_id, receipt_token, task};
-use undaunted_policy::FailureCause;
 
-use crate::scene::Scene;
+use crate::fixture::{EXIT_1, JobFixture, item_at};
 
-fn made(scene: &Scene, item: ItemId) -> Task {
+fn made(test: &JobFixture, item: ItemId) -> Task {
     let files = ValueFiles { item: "/run/item.json", ..ValueFiles::default() };
-    task(&scene.job, item, files, scene.now).unwrap().unwrap()
+    task(&test.job, item, files, test.now).unwrap().unwrap()
 }
 
 fn variable(task: &Task, name: &str) -> String {
@@ -19,15 +18,14 @@ fn variable(task: &Task, name: &str) -> String {
 
 #[test]
 fn the_token_and_the_id_stay_the_same_over_attempts_and_crashes_and_the_number_rises() {
-    let mut scene = Scene::of("- {shell: a, retry_config: {attempts: 3}}\n");
+    let mut test = JobFixture::of("- {shell: a, retry_config: {attempts: 3}}\n");
     let names = ["UNDAUNTED_JOB", "UNDAUNTED_ITEM", "UNDAUNTED_RECEIPT_TOKEN", "UNDAUNTED_CORRELATION_ID"];
-    let first = made(&scene, StepId(0).item(0));
+    let first = made(&test, item_at(0));
     assert_eq!(variable(&first, "UNDAUNTED_ATTEMPT"), "1");
-    let _ = scene.start();
-    assert_eq!(made(&scene, StepId(0).item(0)), first, "one that was recorded and never began");
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    let _ = scene.crash_and_resume();
-    let second = made(&scene, StepId(0).item(0));
+    test.start();
+    assert_eq!(made(&test, item_at(0)), first, "one that was recorded and never began");
+    test.fail(0, EXIT_1).crash_and_resume();
+    let second = made(&test, item_at(0));
     assert_eq!(variable(&second, "UNDAUNTED_ATTEMPT"), "2");
     for name in names {
         assert_eq!(variable(&first, name), variable(&second, name), "{name}");
@@ -36,14 +34,12 @@ fn the_token_and_the_id_stay_the_same_over_attempts_and_crashes_and_the_number_r
 
 #[test]
 fn an_attempt_more_after_a_handler_has_the_same_token() {
-    let mut scene = Scene::of("- {shell: a, on_failure: {shell: mend, max_attempts: 1}}\n");
-    let first = made(&scene, StepId(0).item(0));
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    let handler = made(&scene, StepId(0).item(0));
-    let _ = scene.start();
-    let _ = scene.succeed(0);
-    let second = made(&scene, StepId(0).item(0));
+    let mut test = JobFixture::of("- {shell: a, on_failure: {shell: mend, max_attempts: 1}}\n");
+    let first = made(&test, item_at(0));
+    test.start().fail(0, EXIT_1);
+    let handler = made(&test, item_at(0));
+    test.start().succeed(0);
+    let second = made(&test, item_at(0));
     let token = |task| variable(task, "UNDAUNTED_RECEIPT_TOKEN");
     assert_eq!(token(&first), token(&second));
     assert_ne!(token(&first), token(&handler));
@@ -53,13 +49,13 @@ fn an_attempt_more_after_a_handler_has_the_same_token() {
 #[test]
 fn ids_differ_from_item_to_item_and_tokens_from_command_to_command() {
     let text = "mode: mapreduce\nmap: {input: a, agent_template: [{shell: a}, {shell: b}]}\n";
-    let scene = Scene::over(text, 2);
-    let ids = [0, 1].map(|index| correlation_id(&scene.job, StepId(0).item(index)));
+    let test = JobFixture::over(text, 2);
+    let ids = [0, 1].map(|index| correlation_id(&test.job, item_at(index)));
     assert_ne!(ids[0], ids[1]);
     assert_eq!(ids[0].len(), 36);
     let token = |command, round| {
-        let item = StepId(0).item(0);
-        receipt_token(&scene.job, item, CommandId(command), round)
+        let item = item_at(0);
+        receipt_token(&test.job, item, CommandId(command), round)
     };
     assert_ne!(token(0, 1), token(1, 1));
     assert_ne!(token(0, 1), token(0, 2));
@@ -68,25 +64,24 @@ fn ids_differ_from_item_to_item_and_tokens_from_command_to_command() {
 #[test]
 fn values_of_the_item_are_given_as_data_and_the_file_of_the_item_only_if_it_is_read() {
     let text = "mode: mapreduce\nmap: {input: a, agent_template: [{shell: 'echo ${item.id}'}, {shell: 'cat ${item_file}'}]}\n";
-    let mut scene = Scene::over(text, 1);
-    let first = made(&scene, StepId(0).item(0));
+    let mut test = JobFixture::over(text, 1);
+    let first = made(&test, item_at(0));
     assert!(first.env.iter().any(|(_, value)| value == "a0"));
     assert!(!first.reads_item_file);
     let TaskWork::Run { argv } = &first.work else {
         panic!("{first:?}");
     };
     assert!(!argv[2].contains("a0"), "{argv:?}");
-    let _ = scene.start();
-    let _ = scene.succeed(0);
-    let second = made(&scene, StepId(0).item(0));
+    test.start().succeed(0);
+    let second = made(&test, item_at(0));
     assert!(second.reads_item_file);
 }
 
 #[test]
 fn a_directory_is_seen_from_where_the_job_was_submitted() {
     for (written, seen) in [("sub", "/w/sub"), ("/abs", "/abs")] {
-        let scene = Scene::of(&format!("- {{shell: a, working_dir: {written}}}\n"));
-        assert_eq!(made(&scene, StepId(0).item(0)).working_dir, seen);
+        let test = JobFixture::of(&format!("- {{shell: a, working_dir: {written}}}\n"));
+        assert_eq!(made(&test, item_at(0)).working_dir, seen);
     }
-    assert_eq!(made(&Scene::of("- shell: a\n"), StepId(0).item(0)).working_dir, "/w");
+    assert_eq!(made(&JobFixture::of("- shell: a\n"), item_at(0)).working_dir, "/w");
 }

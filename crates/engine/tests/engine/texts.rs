@@ -1,13 +1,11 @@
 //! Equal texts are kept once, and only so many.
 
-use undaunted_engine::breaker::BreakerAnswer;
 use undaunted_engine::decide::react;
 use undaunted_engine::event::{Event, ItemEvent, JobEvent, Record, StoredText};
-use undaunted_engine::id::{StartId, StepId};
+use undaunted_engine::id::StartId;
 use undaunted_engine::input::{AttemptEnd, Input};
-use undaunted_policy::FailureCause;
 
-use crate::scene::Scene;
+use crate::fixture::{EXIT_1, JobFixture, item_at, start_input};
 
 const MAP: &str = "
 mode: mapreduce
@@ -28,61 +26,61 @@ fn error(records: &[Record]) -> Option<StoredText> {
 
 /// One item is started and fails. The laws are looked at in other tests; here there is too much of
 /// everything.
-fn fail_once(scene: &mut Scene, item: u32, error: &str) -> Vec<Record> {
-    let start = Input::Start { item: StepId(0).item(item), refused: None, gate: BreakerAnswer::NoBreaker };
-    let _ = react(&mut scene.job, &start, scene.now);
+fn fail_once(test: &mut JobFixture, item: u32, error: &str) -> Vec<Record> {
+    let start = start_input(item_at(item));
+    let _ = react(&mut test.job, &start, test.now);
     let end = AttemptEnd {
         start: StartId(u64::from(item) + 1),
-        failure: Some(FailureCause::Exit(1)),
+        failure: Some(EXIT_1),
         error: error.to_owned(),
         ..AttemptEnd::default()
     };
-    react(&mut scene.job, &Input::Ended(Box::new(end)), scene.now).records
+    react(&mut test.job, &Input::Ended(Box::new(end)), test.now).records
 }
 
 #[test]
 fn equal_errors_are_stored_once() {
-    let mut scene = Scene::over(MAP, 3);
-    let _ = scene.start();
-    let first = scene.fail_saying(0, FailureCause::Exit(1), "connection refused");
-    assert_eq!(kept(&first), 2, "what it said, and why it stopped");
-    let second = scene.fail_saying(1, FailureCause::Exit(1), "connection refused");
+    let mut test = JobFixture::started_over(MAP, 3);
+
+    let first = test.fail_with(0, EXIT_1, "connection refused").records();
+    assert_eq!(kept(&first), 2, "what it lines, and why it stopped");
+    let second = test.fail_with(1, EXIT_1, "connection refused").records();
     assert_eq!(kept(&second), 0);
     assert_eq!(error(&first), error(&second));
     assert_eq!(error(&second), Some(StoredText::Kept(0)));
-    let job = scene.refolded();
+    let job = test.replayed();
     assert_eq!(job.texts.read(&StoredText::Kept(0)), "connection refused");
     assert_eq!(job.texts.read(&StoredText::Kept(1)), "exit status 1: connection refused");
 }
 
 #[test]
 fn a_short_text_stands_where_it_is() {
-    let mut scene = Scene::over(MAP, 1);
-    let _ = scene.start();
-    let records = scene.fail_saying(0, FailureCause::Exit(1), "busy");
+    let mut test = JobFixture::started_over(MAP, 1);
+
+    let records = test.fail_with(0, EXIT_1, "busy").records();
     assert_eq!(error(&records), Some(StoredText::Itself("busy".to_owned())));
 }
 
 #[test]
 fn a_command_that_said_nothing_has_no_error_text() {
-    let mut scene = Scene::over(MAP, 1);
-    let _ = scene.start();
-    assert_eq!(error(&scene.fail(0, FailureCause::Exit(1))), None);
+    let mut test = JobFixture::started_over(MAP, 1);
+
+    assert_eq!(error(&test.fail(0, EXIT_1).records()), None);
 }
 
 #[test]
 fn when_four_thousand_texts_are_kept_the_others_stand_where_they_are() {
-    let mut scene = Scene::over(MAP, 2100);
+    let mut test = JobFixture::over(MAP, 2100);
     let mut last = Vec::new();
     for item in 0..2100 {
-        last = fail_once(&mut scene, item, &format!("error number {item}"));
+        last = fail_once(&mut test, item, &format!("error number {item}"));
     }
-    assert_eq!(scene.job.texts.len(), 4096);
+    assert_eq!(test.job.texts.len(), 4096);
     let Some(StoredText::Itself(text)) = error(&last) else {
         panic!("{last:?}");
     };
     assert_eq!(text, "error number 2099");
-    assert_eq!(scene.job.texts.number("error number 0"), Some(0), "the first ones are still known");
+    assert_eq!(test.job.texts.number("error number 0"), Some(0), "the first ones are still known");
 }
 
 #[test]
@@ -95,15 +93,15 @@ map:
   error_policy: {retry_config: {attempts: 2, retry_budget: 1m, jitter: full, initial_delay: 30s}}
   agent_template: [{shell: a}]
 ";
-    let mut scene = Scene::over(text, 3000);
+    let mut test = JobFixture::over(text, 3000);
     for item in 0..3000 {
-        let _ = fail_once(&mut scene, item, &format!("error number {item}"));
+        let _ = fail_once(&mut test, item, &format!("error number {item}"));
     }
-    assert_eq!(scene.job.texts.len(), 3000);
+    assert_eq!(test.job.texts.len(), 3000);
     // Every retry has expired, and every text about it has another last error.
-    scene.at(1000);
-    let reaction = react(&mut scene.job, &Input::Resume { seen: None }, scene.now);
+    test.at(1000);
+    let reaction = react(&mut test.job, &Input::Resume { seen: None }, test.now);
     assert!(reaction.records.len() > 6_000);
-    assert_eq!(scene.job.texts.len(), 4096);
-    assert!(scene.job.texts.bytes() <= 4 << 20);
+    assert_eq!(test.job.texts.len(), 4096);
+    assert!(test.job.texts.bytes() <= 4 << 20);
 }

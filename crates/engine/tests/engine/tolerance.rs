@@ -1,10 +1,8 @@
 //! Too many failures: nothing new starts, what runs finishes, the job has failed.
 
-use undaunted_engine::input::Input;
 use undaunted_policy::{FailureCause, Reason};
 
-use crate::scene::Scene;
-use crate::spoken::said;
+use crate::fixture::{EXIT_1, JobFixture};
 
 fn map(policy: &str, parallel: u32) -> String {
     format!(
@@ -23,15 +21,15 @@ reduce: [{{shell: r}}]
 #[test]
 fn the_first_failure_stops_a_map_that_does_not_continue_on_failure() {
     for policy in ["continue_on_failure: false", "on_item_failure: stop", "max_failures: 1"] {
-        let mut scene = Scene::over(&map(policy, 2), 5);
-        let _ = scene.start();
-        let said = said(&scene.fail(0, FailureCause::Exit(1)));
-        assert_eq!(said.last().unwrap(), "job_stopping tolerance", "{policy}");
-        assert_eq!(scene.ready(), [], "nothing new starts");
-        assert_eq!(scene.wanted(), ["begin 2 for 0/1"], "what runs is not ended");
-        let _ = scene.succeed(1);
-        assert_eq!(scene.came_to(), ("failed", Some(Reason::Tolerance), [1, 1, 0]));
-        let missing = scene.report().missing;
+        let mut test = JobFixture::started_over(&map(policy, 2), 5);
+
+        let lines = test.fail(0, EXIT_1).lines();
+        assert_eq!(lines.last().unwrap(), "job_stopping tolerance", "{policy}");
+        assert_eq!(test.ready(), [], "nothing new starts");
+        assert_eq!(test.effects(), ["begin 2 for 0/1"], "what runs is not ended");
+        test.succeed(1);
+        assert_eq!(test.outcome(), ("failed", Some(Reason::Tolerance), [1, 1, 0]));
+        let missing = test.report().missing;
         let missing: Vec<_> = missing.iter().map(|it| (it.item.as_str(), it.reason)).collect();
         let reason = Reason::Tolerance;
         assert_eq!(missing, [("a2", reason), ("a3", reason), ("a4", reason)]);
@@ -40,28 +38,25 @@ fn the_first_failure_stops_a_map_that_does_not_continue_on_failure() {
 
 #[test]
 fn so_many_failures_are_tolerated_and_no_more() {
-    let mut scene = Scene::over(&map("max_failures: 3", 10), 5);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    let _ = scene.fail(1, FailureCause::Exit(1));
-    assert_eq!(scene.job.is_stopping(), None);
-    let _ = scene.fail(2, FailureCause::Exit(1));
-    assert_eq!(scene.job.is_stopping(), Some(Reason::Tolerance));
+    let mut test = JobFixture::started_over(&map("max_failures: 3", 10), 5);
+    test.fail(0, EXIT_1).fail(1, EXIT_1);
+    assert_eq!(test.job.is_stopping(), None);
+    test.fail(2, EXIT_1);
+    assert_eq!(test.job.is_stopping(), Some(Reason::Tolerance));
 }
 
 #[test]
 fn a_share_must_be_passed_and_is_looked_at_from_ten_items_on() {
     let run = |failures: u32| {
-        let mut scene = Scene::over(&map("failure_threshold: 0.2", 20), 20);
-        let _ = scene.start();
+        let mut test = JobFixture::started_over(&map("failure_threshold: 0.2", 20), 20);
+
         for item in 0..10 {
-            let _ =
-                if item < failures { scene.fail(item, FailureCause::Exit(1)) } else { scene.succeed(item) };
+            let _ = if item < failures { test.fail(item, EXIT_1) } else { test.succeed(item) };
             if item < 9 {
-                assert_eq!(scene.job.is_stopping(), None, "fewer than ten are settled");
+                assert_eq!(test.job.is_stopping(), None, "fewer than ten are settled");
             }
         }
-        scene.job.is_stopping()
+        test.job.is_stopping()
     };
     assert_eq!(run(2), None);
     assert_eq!(run(3), Some(Reason::Tolerance));
@@ -70,77 +65,68 @@ fn a_share_must_be_passed_and_is_looked_at_from_ten_items_on() {
 #[test]
 fn waiting_items_are_skipped_and_reduce_does_not_run() {
     let policy = "max_failures: 1, retry_config: {attempts: 1}";
-    let mut scene = Scene::over(&map(policy, 3), 4);
-    let _ = scene.start();
-    let _ = scene.fail(1, FailureCause::Exit(1));
-    let said = said(&scene.fail(0, FailureCause::Exit(127)));
-    assert_eq!(said[said.len() - 2..], ["job_stopping tolerance", "item_skipped 0/1: tolerance"]);
+    let mut test = JobFixture::started_over(&map(policy, 3), 4);
+    test.fail(1, EXIT_1);
+    let lines = test.fail(0, FailureCause::Exit(127)).lines();
+    assert_eq!(lines[lines.len() - 2..], ["job_stopping tolerance", "item_skipped 0/1: tolerance"]);
     // A failure that would be retried leaves an item that waits; one that would not, a dead letter.
-    assert!(!scene.fail(2, FailureCause::Exit(1)).is_empty());
-    assert_eq!(scene.came_to(), ("failed", Some(Reason::Tolerance), [0, 1, 2]));
-    assert_eq!(scene.job.steps[1].items.len(), 0);
+    assert!(!test.fail(2, EXIT_1).records().is_empty());
+    assert_eq!(test.outcome(), ("failed", Some(Reason::Tolerance), [0, 1, 2]));
+    assert_eq!(test.job.steps[1].items.len(), 0);
 }
 
 #[test]
 fn what_fails_for_good_while_the_job_stops_is_a_dead_letter() {
-    let mut scene = Scene::over(&map("max_failures: 1", 3), 3);
-    let _ = scene.start();
+    let mut test = JobFixture::started_over(&map("max_failures: 1", 3), 3);
+
     for item in 0..3 {
-        let _ = scene.fail(item, FailureCause::Exit(1));
+        test.fail(item, EXIT_1);
     }
-    assert_eq!(scene.came_to(), ("failed", Some(Reason::Tolerance), [0, 3, 0]));
+    assert_eq!(test.outcome(), ("failed", Some(Reason::Tolerance), [0, 3, 0]));
 }
 
 #[test]
 fn no_handler_is_started_while_the_job_stops() {
     let text = map("max_failures: 1", 2).replace("[{shell: a}]", "[{shell: a, on_failure: {shell: mend}}]");
-    let mut scene = Scene::over(&text, 2);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    assert_eq!(scene.job.is_stopping(), Some(Reason::Tolerance));
-    let said = said(&scene.fail(1, FailureCause::Exit(1)));
-    assert_eq!(said[1], "item_skipped 0/1: tolerance");
+    let mut test = JobFixture::started_over(&text, 2);
+    test.fail(0, EXIT_1).start().fail(0, EXIT_1);
+    assert_eq!(test.job.is_stopping(), Some(Reason::Tolerance));
+    let lines = test.fail(1, EXIT_1).lines();
+    assert_eq!(lines[1], "item_skipped 0/1: tolerance");
 }
 
 /// Two items at a time: the handler of the first runs while the second reaches the tolerance.
-fn handled_while_stopping(handler: &str, rest: &str) -> Scene {
+fn handled_while_stopping(handler: &str, rest: &str) -> JobFixture {
     let text = map("max_failures: 1", 2)
         .replace("[{shell: a}]", &format!("[{{shell: a, on_failure: {{shell: mend{handler}}}}}{rest}]"));
-    let mut scene = Scene::over(&text, 2);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(127));
-    let _ = scene.start();
-    let _ = scene.fail(1, FailureCause::Exit(1));
-    let _ = scene.start();
-    let _ = scene.fail(1, FailureCause::Exit(1));
-    assert_eq!(scene.job.is_stopping(), Some(Reason::Tolerance));
-    scene
+    let mut test = JobFixture::started_over(&text, 2);
+    test.fail(0, FailureCause::Exit(127)).start().fail(1, EXIT_1).start().fail(1, EXIT_1);
+    assert_eq!(test.job.is_stopping(), Some(Reason::Tolerance));
+    test
 }
 
 #[test]
 fn what_a_handler_saves_while_the_job_stops_has_succeeded_if_nothing_is_left_to_do() {
-    let mut scene = handled_while_stopping("", "");
-    assert_eq!(said(&scene.succeed(0))[1..3], ["command_recovered 0/0 0.1", "item_succeeded 0/0"]);
-    assert_eq!(scene.came_to(), ("failed", Some(Reason::Tolerance), [1, 1, 0]));
+    let mut test = handled_while_stopping("", "");
+    assert_eq!(test.succeed(0).lines()[1..3], ["command_recovered 0/0 0.1", "item_succeeded 0/0"]);
+    assert_eq!(test.outcome(), ("failed", Some(Reason::Tolerance), [1, 1, 0]));
 }
 
 #[test]
 fn what_a_handler_is_to_fail_while_the_job_stops_is_a_dead_letter_for_the_first_reason() {
     for rest in ["", ", {shell: b}"] {
-        let mut scene = handled_while_stopping(", fail_workflow: true", rest);
-        assert_eq!(said(&scene.succeed(0))[1], "item_dead_lettered 0/0 0.1: permanent");
-        assert_eq!(scene.came_to().2, [0, 2, 0]);
+        let mut test = handled_while_stopping(", fail_workflow: true", rest);
+        assert_eq!(test.succeed(0).lines()[1], "item_dead_lettered 0/0 0.1: permanent");
+        assert_eq!(test.outcome().2, [0, 2, 0]);
     }
 }
 
 #[test]
 fn what_a_handler_saves_while_the_job_stops_is_skipped_if_more_would_follow() {
     for (handler, rest) in [("", ", {shell: b}"), (", max_attempts: 1", "")] {
-        let mut scene = handled_while_stopping(handler, rest);
-        assert_eq!(said(&scene.succeed(0))[1], "item_skipped 0/0: tolerance", "{handler}{rest}");
-        assert_eq!(scene.came_to().2, [0, 1, 1]);
+        let mut test = handled_while_stopping(handler, rest);
+        assert_eq!(test.succeed(0).lines()[1], "item_skipped 0/0: tolerance", "{handler}{rest}");
+        assert_eq!(test.outcome().2, [0, 1, 1]);
     }
 }
 
@@ -152,55 +138,41 @@ fn an_attempt_more_that_the_pool_refuses_while_the_job_stops_is_not_waited_for()
             "[{shell: a, retry_config: {attempts: 1}, on_failure: {shell: mend, max_attempts: 1}}]",
         )
         .replace("mode:", "retry_budget: 1\nmode:");
-    let mut scene = Scene::over(&text, 2);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    scene.at(1);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    let _ = scene.start();
-    let _ = scene.fail(1, FailureCause::Exit(1));
-    let _ = scene.start();
-    let _ = scene.fail(1, FailureCause::Exit(1));
-    assert_eq!(scene.job.is_stopping(), Some(Reason::Tolerance));
-    assert_eq!(said(&scene.succeed(0))[1], "item_dead_lettered 0/0 0.2: attempts");
+    let mut test = JobFixture::started_over(&text, 2);
+    test.fail(0, EXIT_1).at(1).start().fail(0, EXIT_1).start().fail(1, EXIT_1).start();
+    test.fail(1, EXIT_1);
+    assert_eq!(test.job.is_stopping(), Some(Reason::Tolerance));
+    assert_eq!(test.succeed(0).lines()[1], "item_dead_lettered 0/0 0.2: attempts");
 }
 
 #[test]
 fn an_item_with_commands_left_is_skipped_while_the_job_stops() {
     let text = map("max_failures: 1", 2).replace("[{shell: a}]", "[{shell: a}, {shell: b}]");
-    let mut scene = Scene::over(&text, 2);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    let said = said(&scene.succeed(1));
-    assert_eq!(said[..2], ["attempt_succeeded 0/1 0.1", "item_skipped 0/1: tolerance"]);
+    let mut test = JobFixture::started_over(&text, 2);
+    test.fail(0, EXIT_1);
+    let lines = test.succeed(1).lines();
+    assert_eq!(lines[..2], ["attempt_succeeded 0/1 0.1", "item_skipped 0/1: tolerance"]);
 }
 
 #[test]
 fn a_failure_of_the_last_item_that_passes_the_tolerance_fails_the_job_too() {
-    let mut scene = Scene::over(&map("max_failures: 1", 1), 1);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    assert_eq!(scene.came_to().0, "failed");
+    let mut test = JobFixture::started_over(&map("max_failures: 1", 1), 1);
+    test.fail(0, EXIT_1);
+    assert_eq!(test.outcome().0, "failed");
 }
 
 #[test]
 fn dead_letters_without_a_tolerance_let_reduce_run_and_the_job_is_partial() {
-    let mut scene = Scene::over(&map("max_failures: 9", 2), 2);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    let _ = scene.succeed(1);
-    let _ = scene.start();
-    let _ = scene.succeed(0);
-    assert_eq!(scene.came_to(), ("partial", Some(Reason::Attempts), [1, 1, 0]));
+    let mut test = JobFixture::started_over(&map("max_failures: 9", 2), 2);
+    test.fail(0, EXIT_1).succeed(1).start().succeed(0);
+    assert_eq!(test.outcome(), ("partial", Some(Reason::Attempts), [1, 1, 0]));
 }
 
 #[test]
 fn a_cancel_goes_before_a_tolerance() {
-    let mut scene = Scene::over(&map("max_failures: 1", 2), 3);
-    let _ = scene.start();
-    let _ = scene.fail(0, FailureCause::Exit(1));
-    assert_eq!(scene.hear(&Input::Cancel), ["job_stopping cancelled"]);
-    let _ = scene.fail(1, FailureCause::Signal(15));
-    assert_eq!(scene.came_to(), ("cancelled", Some(Reason::Cancelled), [0, 1, 1]));
+    let mut test = JobFixture::started_over(&map("max_failures: 1", 2), 3);
+    test.fail(0, EXIT_1);
+    assert_eq!(test.cancel().lines(), ["job_stopping cancelled"]);
+    test.fail(1, FailureCause::Signal(15));
+    assert_eq!(test.outcome(), ("cancelled", Some(Reason::Cancelled), [0, 1, 1]));
 }

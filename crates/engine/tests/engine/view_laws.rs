@@ -6,19 +6,15 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use undaunted_engine::event::{Event, ItemEvent, JobEvent, Record, StepEvent};
 use undaunted_engine::id::{ItemId, StepId};
-use undaunted_engine::input::Input;
 use undaunted_engine::job::JobStage;
 use undaunted_engine::view::{
     EntryView, InstantView, ItemStatus, ItemView, JobStatus, LiveJobStatus, StageView, forecast,
 };
 use undaunted_policy::{Reason, Timestamp};
 
-use crate::projection::{take, turn};
-use crate::scene::Scene;
-use crate::view_scenes::{Shot, scenes};
+use crate::fixture::{JobFixture, JobWalk, act, owner_action, workflow};
+use crate::view_cases::{Shot, cases};
 use crate::views::{Reading, Shown, show};
-use crate::walks::Walk;
-use crate::workflows::workflow;
 
 fn has_ended(status: LiveJobStatus) -> bool {
     match status {
@@ -83,7 +79,7 @@ fn is_cancelled_where_it_was(shot: &Shot, shown: &Shown) {
         return;
     }
     let (mut cancelled, mut before) = (false, Vec::new());
-    for bytes in &shot.scene.journal {
+    for bytes in &shot.test.journal {
         match Record::decode(bytes).unwrap().event {
             Event::Job(JobEvent::Stopping { reason: Reason::Cancelled }) => cancelled = true,
             Event::Step(
@@ -133,7 +129,7 @@ fn is_true_of_an_item(item: &ItemView, shown: &Shown, name: &str) {
 
 #[test]
 fn every_scene_keeps_every_law_of_what_is_shown() {
-    for shot in scenes() {
+    for shot in cases() {
         keeps_every_law(&shot);
         foretells_its_resume(&shot, true);
     }
@@ -165,14 +161,14 @@ fn budgets(shown: &Shown) -> Vec<(String, Option<InstantView>)> {
     waiting.map(|it| (it.item.clone(), it.retry_budget_expires_at)).collect()
 }
 
-/// What is said of a job that no process runs is what its resume does. Only if the clock was never set back
-/// is also known how long a job stood still.
+/// What is lines of a job that no process runs is what its resume does. Only if the clock was never set back
+/// is also known outcome long a job stood still.
 fn foretells_its_resume(shot: &Shot, is_steady: bool) {
-    let stage = shot.scene.job.stage;
+    let stage = shot.test.job.stage;
     if shot.owner.is_some() || !matches!(stage, JobStage::Running | JobStage::Suspended) {
         return;
     }
-    let reading = Reading::of(&shot.scene);
+    let reading = Reading::of(&shot.test);
     let context = reading.context(shot);
     let foretold = reading.items().filter_map(|item| {
         let stop = forecast(&context, item, 9)?.stop?;
@@ -181,44 +177,42 @@ fn foretells_its_resume(shot: &Shot, is_steady: bool) {
     });
     let foretold: Vec<(ItemId, String)> = foretold.collect();
     let before = show(shot);
-    let mut scene = shot.scene.clone();
-    scene.restart();
-    let records = scene.tell(&Input::Resume { seen: shot.seen });
+    let mut test = shot.test.clone();
+    test.restart();
+    let records = test.resume(shot.seen).records();
     assert_eq!(expired(&records), foretold, "{}", shot.name);
     if stage != JobStage::Suspended || !is_steady {
         return;
     }
-    let after = Shot { owner: Some(1), seen: None, name: shot.name, about: shot.about, scene };
+    let after = Shot { owner: Some(1), seen: None, name: shot.name, about: shot.about, test };
     assert_eq!(clocks(&show(&after)), clocks(&before), "{}", shot.name);
-    if shot.scene.job.times.paused.is_none() {
+    if shot.test.job.times.paused.is_none() {
         assert_eq!(budgets(&show(&after)), budgets(&before), "{}", shot.name);
         return;
     }
     let mut unpaused = after;
-    let _ = unpaused.scene.tell(&Input::Unpause);
+    unpaused.test.unpause();
     assert_eq!(clocks(&show(&unpaused)), clocks(&before), "{}", shot.name);
 }
 
 #[test]
 fn a_retry_that_is_foretold_to_come_after_the_deadline_of_its_item_is_not_made() {
-    let mut shots = scenes().into_iter();
+    let mut shots = cases().into_iter();
     let shot = shots.find(|shot| shot.name == "interrupted_overdue_and_seen");
     let shot = shot.unwrap();
     let foretold = show(&shot).items[0].next.clone().unwrap();
     assert_eq!(foretold.stops.reason, Some(Reason::Deadline));
     assert_eq!(foretold.retries, [], "not even the one that waits");
-    let mut scene = shot.scene;
-    let attempts = scene.counted().0;
-    scene.restart();
-    let _ = scene.tell(&Input::Resume { seen: shot.seen });
-    let _ = scene.start();
-    assert_eq!(scene.job.first_dead(), Some(Reason::Deadline));
-    assert_eq!(scene.counted().0, attempts, "none was made");
+    let mut test = shot.test;
+    let attempts = test.attempts();
+    test.restart().resume(shot.seen).start();
+    assert_eq!(test.job.first_dead(), Some(Reason::Deadline));
+    assert_eq!(test.attempts(), attempts, "none was made");
 }
 
 /// A job that no process runs now.
-fn left(scene: Scene, seen: Option<Timestamp>) -> Shot {
-    Shot { name: "a walk", about: "", scene, owner: None, seen }
+fn left(test: JobFixture, seen: Option<Timestamp>) -> Shot {
+    Shot { name: "a walk", about: "", test, owner: None, seen }
 }
 
 proptest! {
@@ -228,29 +222,29 @@ proptest! {
     fn whatever_happens_to_a_job_what_is_shown_keeps_every_law(
         text in workflow(),
         seed in any::<u64>(),
-        turns in vec(turn(), 0..50),
+        actions in vec(owner_action(), 0..50),
         away in 0_u64..90_000,
         alive in prop::option::of(0_u64..90_000),
     ) {
-        let mut walk = Walk { scene: Scene::seeded(&text, seed) };
-        for turn in &turns {
-            take(&mut walk, turn);
+        let mut walk = JobWalk { test: JobFixture::seeded(&text, seed) };
+        for action in &actions {
+            act(&mut walk, action);
         }
-        let is_steady = !format!("{turns:?}").contains("back: true");
+        let is_steady = !format!("{actions:?}").contains("back: true");
         for suspended in [false, true] {
-            let mut scene = walk.scene.clone();
+            let mut test = walk.test.clone();
             if suspended {
-                let _ = scene.tell(&Input::Suspend);
+                test.suspend();
             }
-            let last = scene.job.times.last_at.max(scene.now);
-            scene.now = last.after(Duration::from_millis(away));
+            let last = test.job.times.last_at.max(test.now);
+            test.now = last.after(Duration::from_millis(away));
             let seen = alive.map(|alive| last.after(Duration::from_millis(alive.min(away))));
-            let shot = left(scene, seen);
+            let shot = left(test, seen);
             keeps_every_law(&shot);
             foretells_its_resume(&shot, is_steady);
             keeps_every_law(&Shot { owner: Some(1), ..shot });
         }
         walk.finish();
-        keeps_every_law(&left(walk.scene, None));
+        keeps_every_law(&left(walk.test, None));
     }
 }

@@ -1,6 +1,6 @@
 //! Everything that is shown of a job, in every state that a job can have.
 //!
-//! A file of `tests/views/` has all views of one scene of `view_scenes`. After a change that is meant, run
+//! A file of `tests/views/` has all views of one test of `view_scenes`. After a change that is meant, run
 //! the test with `UNDAUNTED_BLESS=1`, and read what it has written.
 
 use std::collections::BTreeMap;
@@ -19,8 +19,8 @@ use undaunted_engine::view::{
     report, worth_drawing,
 };
 
-use crate::scene::Scene;
-use crate::view_scenes::{Shot, scenes};
+use crate::fixture::JobFixture;
+use crate::view_cases::{Shot, cases};
 
 /// The environment variable that has the files written.
 const BLESS: &str = "UNDAUNTED_BLESS";
@@ -51,8 +51,8 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    pub(crate) fn of(scene: &Scene) -> Self {
-        let records = scene.journal.iter();
+    pub(crate) fn of(test: &JobFixture) -> Self {
+        let records = test.journal.iter();
         let records: Vec<Record> = records.map(|it| Record::decode(it).unwrap()).collect();
         let mut job = Job::begin(&records[0]).unwrap();
         let mut projection = Projection::following_all();
@@ -62,7 +62,7 @@ impl Reading {
             }
             projection.take(&job, version, record);
         }
-        Self { job, projection, breakers: scene.asked() }
+        Self { job, projection, breakers: test.admission_now() }
     }
 
     pub(crate) fn context(&self, shot: &Shot) -> ViewContext<'_> {
@@ -72,7 +72,7 @@ impl Reading {
             breakers: &self.breakers,
             owner: shot.owner,
             seen: shot.seen,
-            now: shot.scene.now,
+            now: shot.test.now,
         }
     }
 
@@ -88,7 +88,7 @@ impl Reading {
 }
 
 pub(crate) fn show(shot: &Shot) -> Shown {
-    let reading = Reading::of(&shot.scene);
+    let reading = Reading::of(&shot.test);
     let context = reading.context(shot);
     let job = &reading.job;
     let drawn = worth_drawing(job).into_iter();
@@ -99,7 +99,7 @@ pub(crate) fn show(shot: &Shot) -> Shown {
     let names = job.breakers();
     Shown {
         about: shot.about,
-        now: undaunted_engine::view::rfc3339(shot.scene.now),
+        now: undaunted_engine::view::rfc3339(shot.test.now),
         job: JobView::of(&context, &drawn),
         explanation: JobExplanation::of(&context),
         line: JobLine::of(job, shot.owner),
@@ -110,14 +110,14 @@ pub(crate) fn show(shot: &Shot) -> Shown {
         dead_letters: letters.clone().map(|it| DeadLetterView::of(job, it, &reading.history(it))).collect(),
         dead_letter_lines: letters.filter_map(|it| DeadLetterLine::of(job, it)).collect(),
         groups: groups.map(|it| DeadLetterGroup::of(job, it)).collect(),
-        breakers: names.iter().map(|it| BreakerHistoryView::of(it, &shot.scene.breakers.fold(it))).collect(),
+        breakers: names.iter().map(|it| BreakerHistoryView::of(it, &shot.test.breakers.fold(it))).collect(),
     }
 }
 
 #[test]
 fn everything_that_is_shown_of_a_job_is_as_it_was_last_read() {
     let mut all: BTreeMap<String, String> =
-        scenes().iter().map(|shot| (shot.name.to_owned(), text(&show(shot)))).collect();
+        cases().iter().map(|shot| (shot.name.to_owned(), text(&show(shot)))).collect();
     let unreadable = JobLine::unreadable("7f3k", "record 1 has format 9, which is unknown");
     let _ = all.insert("unreadable".to_owned(), text(&unreadable));
     let mut differences = String::new();
@@ -136,7 +136,7 @@ fn everything_that_is_shown_of_a_job_is_as_it_was_last_read() {
     for file in std::fs::read_dir(folder()).unwrap() {
         let file = file.unwrap().path();
         let name = file.file_stem().unwrap().to_str().unwrap();
-        assert!(all.contains_key(name), "no scene is called `{name}`");
+        assert!(all.contains_key(name), "no test is called `{name}`");
     }
     assert!(
         differences.is_empty(),
