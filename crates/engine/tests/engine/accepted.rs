@@ -12,7 +12,7 @@ use undaunted_engine::job::{Job, JobStage};
 use undaunted_engine::view::report;
 use undaunted_policy::{FailureCause, Reason, Timestamp};
 
-use crate::fixture::{JobFixture, at, digest, fold, item_at};
+use crate::fixture::{JobFixture, at, item_at};
 
 /// An async step over `n`, two at a time, each retried after a second; what else it says, and what
 /// its `http` says.
@@ -52,17 +52,16 @@ fn until(test: &JobFixture) -> Timestamp {
 #[test]
 fn an_attempt_that_was_taken_on_runs_until_its_result_comes() {
     let mut test = begun();
-    test.at(1);
-    let records = test.accept(0).lines();
-    assert_eq!(records, ["attempt_accepted"]);
+    assert_eq!(test.at(1).accept(0).lines(), ["attempt_accepted"]);
     assert_eq!(until(&test), at(61));
     assert!(test.ready().is_empty(), "it holds its place");
     assert_eq!(test.next_wake(), Some(at(61)));
     assert!(test.suspend().lines().is_empty(), "it runs");
-    test.at(60);
-    assert!(test.wake().lines().is_empty());
-    let records = test.succeed_item(item_at(0), &json!({"x": 1})).lines();
-    assert_eq!(records, ["attempt_succeeded 0/0 0.1", "item_succeeded 0/0"]);
+    assert!(test.at(60).wake().lines().is_empty());
+    assert_eq!(
+        test.succeed_item(item_at(0), &json!({"x": 1})).lines(),
+        ["attempt_succeeded 0/0 0.1", "item_succeeded 0/0"]
+    );
     assert!(test.job.starts.accepted.is_empty());
     assert_eq!(test.next_wake(), None);
     assert_eq!(test.ready(), [item_at(2)]);
@@ -83,8 +82,10 @@ fn a_result_that_does_not_come_is_a_timeout_and_called_for_again_with_the_same_t
     assert!(first.later);
     test.accept(0).advance();
     assert_eq!(test.now, at(60));
-    let records = test.wake().lines();
-    assert_eq!(records[1..], ["attempt_failed 0/0 0.1 Timeout", "retry_scheduled 0/0 0.1 in 1s at +61s",]);
+    assert_eq!(
+        test.wake().lines()[1..],
+        ["attempt_failed 0/0 0.1 Timeout", "retry_scheduled 0/0 0.1 in 1s at +61s",]
+    );
     assert!(test.wake().lines().is_empty(), "once");
     test.at(61);
     // The other one still runs, and the third has its place.
@@ -154,8 +155,7 @@ fn the_deadline_of_the_job_bounds_the_wait() {
     let mut test = flow("deadline: 30s", ", completion_timeout: 60000", "");
     test.start();
     assert_eq!(until(test.accept(0)), at(30));
-    test.at(30);
-    assert_eq!(test.wake().lines(), ["job_stopping deadline"]);
+    assert_eq!(test.at(30).wake().lines(), ["job_stopping deadline"]);
     assert_eq!(test.effects().last().unwrap(), "end all");
     for item in [0, 1] {
         test.fail_item(item_at(item), FailureCause::Interrupted);
@@ -200,8 +200,8 @@ fn a_crash_changes_nothing_about_the_wait() {
     assert!(records.contains(&"attempt_failed 0/0 0.1 Timeout".to_owned()), "{records:?}");
 }
 
-/// Runs to the end: everything is taken on, some results never come, and once somebody dies.
-fn story() -> JobFixture {
+/// Runs a flow to its end. Every call is accepted, some results never come, and the process dies once.
+fn run_to_the_end() -> JobFixture {
     let mut test = begun();
     let mut number = 0_u32;
     while !test.job.stage.has_ended() {
@@ -226,28 +226,13 @@ fn story() -> JobFixture {
 }
 
 #[test]
-fn at_every_record_the_journal_comes_to_the_state_and_the_wishes_of_the_live_one() {
-    let journal = story().journal;
-    let records = journal.iter().map(|it| Record::decode(it).unwrap());
-    let records: Vec<Record> = records.collect();
-    let mut live = Job::begin(&records[0]).unwrap();
-    for (count, record) in (1_usize..).zip(&records).skip(1) {
-        live.apply(record);
-        let found = fold(&journal[..count]);
-        assert_eq!(digest(&found), digest(&live));
-        assert_eq!(found.starts.accepted, live.starts.accepted);
-        assert_eq!(wanted(&found), wanted(&live));
-        let admission = AdmissionControl::default();
-        let startable = |job: &Job| ready(job, &admission, record.at);
-        assert_eq!(startable(&found), startable(&live));
-        assert_eq!(next_wake(&found, record.at), next_wake(&live, record.at));
-        assert_eq!(report(&found), report(&live));
-    }
+fn at_every_record_the_journal_folds_to_the_state_and_the_effects_of_the_live_job() {
+    run_to_the_end().check_replay();
 }
 
 #[test]
 fn it_goes_on_from_wherever_its_journal_was_cut() {
-    let whole = story();
+    let whole = run_to_the_end();
     let cuts = whole.commits.iter();
     for &count in cuts.filter(|count| **count < whole.journal.len()) {
         let mut test = whole.clone();

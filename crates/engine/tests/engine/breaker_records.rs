@@ -1,8 +1,6 @@
-//! Records of breakers as they were written: every one stays readable, and means what it meant.
+//! Records of breakers as they were written: every one stays readable and keeps its meaning.
 //!
 //! Format 1 held the whole state and is only read. Format 2 holds facts.
-
-use std::path::Path;
 
 use proptest::prelude::*;
 use undaunted_engine::breaker::{
@@ -11,17 +9,15 @@ use undaunted_engine::breaker::{
 use undaunted_engine::event::{FORMAT, RecordError};
 use undaunted_policy::{Breaker, BreakerSettings, CircuitState, WhenOpen};
 
-use crate::fixture::{at, secs};
-use crate::golden::{Cbor, NULL, file, golden, tree};
-
-/// The format that is written.
-const FACTS: u8 = 2;
+use crate::fixture::{
+    BREAKER_FORMAT, Cbor, assert_malformed, at, check_damaged, check_golden, check_refused, golden,
+    golden_tree, secs, without_field,
+};
 
 fn open() -> CircuitState {
     CircuitState::Open { since: at(5), until: at(65) }
 }
 
-/// A change as records of format 1 have it.
 fn change(change: BreakerChangeKind, phase: CircuitState) -> BreakerChange {
     let by_hand = matches!(change, BreakerChangeKind::Tripped | BreakerChangeKind::Reset);
     let probing = matches!(phase, CircuitState::HalfOpen { probing: true, .. });
@@ -45,7 +41,7 @@ fn change(change: BreakerChangeKind, phase: CircuitState) -> BreakerChange {
     }
 }
 
-/// What each golden file of format 1 means, by its name.
+/// The change in each golden file of format 1, by file name.
 fn states() -> Vec<(String, BreakerChange)> {
     let closed = |failures| CircuitState::Closed { failures };
     let half_open = |successes, probing| CircuitState::HalfOpen { successes, probing };
@@ -69,7 +65,6 @@ fn states() -> Vec<(String, BreakerChange)> {
     changes.into()
 }
 
-/// The record that a record of format 1 is read as.
 fn read_as(change: &BreakerChange) -> BreakerRecord {
     BreakerRecord {
         job: change.job.clone(),
@@ -136,16 +131,10 @@ fn all() -> Vec<(String, BreakerRecord)> {
 }
 
 #[test]
-fn every_record_of_facts_is_read_and_written_as_ever() {
+fn every_record_of_facts_is_read_and_written_as_its_golden_record() {
     for (name, record) in facts() {
-        let name = name_of(name);
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-        let held = std::fs::read_to_string(folder.join(format!("{name}.hex")));
-        assert_eq!(held.unwrap_or_default(), file(&name, &record.encode()), "{name}.hex differs");
-        let bytes = golden(&name);
-        assert_eq!(bytes[0], FACTS, "{name}");
-        assert_eq!(BreakerRecord::decode(&bytes).as_ref(), Ok(&record));
-        assert_eq!(record.encode(), bytes, "{name}");
+        check_golden(&name_of(name), &record);
+        assert_eq!(record.encode()[0], BREAKER_FORMAT, "{name}");
     }
 }
 
@@ -167,7 +156,7 @@ fn every_record_of_format_1_is_read_and_is_the_state_that_it_was() {
             assert_eq!(state, change.state, "{name}");
         }
         let rewritten = read.encode();
-        assert_eq!(rewritten[0], FACTS, "format 1 is not written any more");
+        assert_eq!(rewritten[0], BREAKER_FORMAT, "format 1 is not written any more");
         assert_eq!(BreakerRecord::decode(&rewritten), Ok(read));
     }
 }
@@ -186,20 +175,20 @@ fn numbers(count: u8) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn no_change_of_a_breaker_is_forgotten() {
+fn every_change_of_a_breaker_has_a_golden_record() {
     let found = states().into_iter().map(|(name, _)| {
-        let mut found = tree(&golden(&name)[1..]);
+        let mut found = golden_tree(&name);
         number(found.at(&[1]))
     });
     assert_eq!(found.collect::<Vec<_>>(), numbers(11));
 }
 
 #[test]
-fn no_fact_and_no_signal_is_forgotten() {
+fn every_fact_and_every_signal_has_a_golden_record() {
     let mut kinds = Vec::new();
     let mut signals = Vec::new();
     for (name, _) in facts() {
-        let mut found = tree(&golden(&name_of(name))[1..]);
+        let mut found = golden_tree(&name_of(name));
         kinds.push(number(found.at(&[2, 0])));
         if name.starts_with("reported") {
             signals.push(number(found.at(&[2, 0, 1, 3])));
@@ -211,19 +200,8 @@ fn no_fact_and_no_signal_is_forgotten() {
     assert_eq!(signals, numbers(4));
 }
 
-/// The bytes of a golden file without one of its fields.
-fn without(name: &str, path: &[usize]) -> Vec<u8> {
-    let bytes = golden(name);
-    let mut lacking = tree(&bytes[1..]);
-    *lacking.at(path) = Cbor::Plain(vec![NULL]);
-    let mut left = vec![bytes[0]];
-    lacking.write(&mut left);
-    left
-}
-
 fn is_malformed(name: &str, path: &[usize]) {
-    let found = BreakerRecord::decode(&without(name, path));
-    assert!(matches!(found, Err(RecordError::Malformed { .. })), "{name} without {path:?}: {found:?}");
+    assert_malformed::<BreakerRecord>(&without_field(name, path), name);
 }
 
 #[test]
@@ -233,7 +211,7 @@ fn a_record_of_format_1_that_lacks_a_field_is_read_without_it_or_refused() {
             is_malformed(&name, path);
         }
         let by_hand = BreakerChange { job: None, ..change };
-        let found = BreakerRecord::decode(&without(&name, &[2]));
+        let found = BreakerRecord::decode(&without_field(&name, &[2]));
         assert_eq!(found, Ok(read_as(&by_hand)), "{name}");
     }
 }
@@ -246,7 +224,7 @@ fn a_record_of_facts_that_lacks_a_field_is_read_without_it_or_refused() {
         for number in 0..record.facts.len() {
             is_malformed(&name, &[2, number]);
             is_malformed(&name, &[2, number, 0]);
-            let mut whole = tree(&golden(&name)[1..]);
+            let mut whole = golden_tree(&name);
             let Cbor::List(fields) = whole.at(&[2, number, 1]) else {
                 panic!("{name} has no fields");
             };
@@ -255,16 +233,16 @@ fn a_record_of_facts_that_lacks_a_field_is_read_without_it_or_refused() {
             }
         }
         let expected = BreakerRecord { job: None, ..record.clone() };
-        assert_eq!(BreakerRecord::decode(&without(&name, &[0])), Ok(expected));
+        assert_eq!(BreakerRecord::decode(&without_field(&name, &[0])), Ok(expected));
         let expected = BreakerRecord { seq: None, ..record };
-        assert_eq!(BreakerRecord::decode(&without(&name, &[1])), Ok(expected));
+        assert_eq!(BreakerRecord::decode(&without_field(&name, &[1])), Ok(expected));
     }
 }
 
 #[test]
 fn a_change_that_has_no_count_of_failures_is_read_as_one_of_none() {
     // Releases that wrote format 1 did not count them, and neither do changes that nothing counted to.
-    let found = BreakerRecord::decode(&without("breaker_fact_state", &[2, 0, 1, 0, 7]));
+    let found = BreakerRecord::decode(&without_field("breaker_fact_state", &[2, 0, 1, 0, 7]));
     let [BreakerFact::State(change)] = &found.unwrap().facts[..] else {
         panic!("no state");
     };
@@ -272,28 +250,9 @@ fn a_change_that_has_no_count_of_failures_is_read_as_one_of_none() {
 }
 
 #[test]
-fn a_record_of_a_newer_release_is_refused() {
+fn records_of_breakers_that_are_newer_cut_short_or_too_long_are_refused() {
     for (name, _) in all() {
-        let mut bytes = golden(&name);
-        bytes[0] = FACTS + 1;
-        let (found, known) = (FACTS + 1, FACTS);
-        let error = BreakerRecord::decode(&bytes).unwrap_err();
-        assert_eq!(error, RecordError::Newer { found, known }, "{name}");
-        assert_eq!(error.to_string(), "it has format 3; this release knows formats up to 2");
-    }
-}
-
-#[test]
-fn a_record_that_is_cut_short_has_no_format_or_something_behind_it_is_malformed() {
-    for (name, _) in all() {
-        let whole = golden(&name);
-        let cut = (0..whole.len()).map(|length| whole[..length].to_vec());
-        let longer = [&whole[..], &[0]].concat();
-        let without_format = [&[0], &whole[1..]].concat();
-        for bytes in cut.chain([longer, without_format]) {
-            let found = BreakerRecord::decode(&bytes);
-            assert!(matches!(found, Err(RecordError::Malformed { .. })), "{name} as {bytes:?}: {found:?}");
-        }
+        check_refused::<BreakerRecord>(&name);
     }
 }
 
@@ -304,13 +263,7 @@ proptest! {
         place in any::<prop::sample::Index>(),
         byte in any::<u8>(),
     ) {
-        let records = all();
-        let mut bytes = golden(&which.get(&records).0);
-        let place = place.index(bytes.len());
-        bytes[place] = byte;
-        if let Ok(found) = BreakerRecord::decode(&bytes) {
-            prop_assert_eq!(BreakerRecord::decode(&found.encode()), Ok(found));
-        }
+        check_damaged::<BreakerRecord>(&which.get(&all()).0, place, byte);
     }
 
     #[test]

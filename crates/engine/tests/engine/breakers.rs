@@ -68,8 +68,10 @@ fn an_open_breaker_gates_first_attempts_too() {
     let mut test = open(3, 5);
     assert_eq!(test.start().lines(), ["held 0/3 0.0 until +60s", "held 0/4 0.0 until +60s"]);
     test.at(1);
-    let lines = test.start().lines();
-    assert_eq!(lines, ["held 0/0 0.1 until +60s", "held 0/1 0.1 until +60s", "held 0/2 0.1 until +60s"]);
+    assert_eq!(
+        test.start().lines(),
+        ["held 0/0 0.1 until +60s", "held 0/1 0.1 until +60s", "held 0/2 0.1 until +60s"]
+    );
     assert_eq!(test.attempts(), 3, "nothing was attempted");
     test.at(59);
     assert_eq!(test.ready(), []);
@@ -91,17 +93,13 @@ fn as_many_items_that_never_started_are_held_as_could_run() {
 #[test]
 fn results_of_starts_from_before_the_opening_are_ignored() {
     let mut test = JobFixture::started_over(&breaker_map(6, "", ""), 6);
-
-    for item in 0..3 {
-        test.fail(item, EXIT_1);
-    }
+    test.fail_all(0..3);
     let open = test.breaker(BREAKER).clone();
     test.at(10).succeed(3);
     assert_eq!(test.breaker(BREAKER), &open, "a success does not close it");
     test.fail(4, EXIT_1);
     assert_eq!(test.breaker(BREAKER), &open, "a failure does not extend it");
-    test.at(60);
-    assert_eq!(test.start().started_items(), [0]);
+    assert_eq!(test.at(60).start().started_items(), [0]);
     let probed = test.breaker(BREAKER).clone();
     test.fail(5, EXIT_1);
     assert_eq!(test.breaker(BREAKER), &probed, "it is not the probe's result");
@@ -110,11 +108,7 @@ fn results_of_starts_from_before_the_opening_are_ignored() {
 #[test]
 fn an_old_failure_does_not_count_after_the_breaker_has_closed() {
     let mut test = JobFixture::started_over(&breaker_map(4, ", half_open_max_calls: 1", ""), 4);
-
-    for item in 0..3 {
-        test.fail(item, EXIT_1);
-    }
-    test.at(60);
+    test.fail_all(0..3).at(60);
     let _ = probe_well(&mut test);
     assert_eq!(test.breaker(BREAKER).word(), "closed");
     test.fail(3, EXIT_1);
@@ -194,8 +188,7 @@ fn the_held_item_with_the_most_attempts_left_probes() {
     assert_eq!(test.held(), [0, 2]);
     // Of two that have equally many left, the first in input order.
     for (now, expected) in [(61, 2), (121, 0), (181, 2), (241, 0)] {
-        test.at(now);
-        assert_eq!(test.start().started_items(), [expected], "at {now}s");
+        assert_eq!(test.at(now).start().started_items(), [expected], "at {now}s");
         test.fail(expected, EXIT_1).pass(secs(2)).start();
         assert_eq!(test.held(), [0, 2]);
     }
@@ -205,9 +198,7 @@ fn the_held_item_with_the_most_attempts_left_probes() {
 fn a_long_outage_costs_no_item_its_round() {
     // Ten items with ten attempts each: the probes of an hour are shared by all of them.
     let mut test = open(10, 10);
-    for item in 3..10 {
-        test.fail(item, EXIT_1);
-    }
+    test.fail_all(3..10);
     for minute in 1..60 {
         test.at(65 * minute);
         let [item] = test.start().started_items()[..] else {
@@ -244,8 +235,7 @@ map:
     assert_eq!(test.held(), [2, 3]);
     test.at(2).start();
     assert_eq!(test.held(), [0, 1, 2, 3]);
-    test.at(62);
-    assert_eq!(test.start().started_items(), [1]);
+    assert_eq!(test.at(62).start().started_items(), [1]);
 }
 
 #[test]
@@ -257,16 +247,14 @@ fn an_item_that_never_started_probes_if_it_has_the_most_attempts_left() {
     assert_eq!(test.breaker(BREAKER).word(), "open");
     test.at(5).start();
     assert_eq!(test.held(), [0], "there is room for one");
-    test.at(62);
-    assert_eq!(test.start().started_items(), [1]);
+    assert_eq!(test.at(62).start().started_items(), [1]);
     test.succeed(1);
     assert_eq!(test.start().started_items(), [0], "there is nobody else");
 }
 
 #[test]
 fn a_command_without_a_bound_has_the_most_attempts_left() {
-    let text = breaker_map(1, "", "").replace("attempts: 9", "attempts: unlimited");
-    let mut test = opened_alone(&text);
+    let mut test = opened_alone(&breaker_map(1, "", "").replace("attempts: 9", "attempts: unlimited"));
     test.at(62).start();
     assert_eq!(test.running(), 1);
 }
@@ -283,8 +271,7 @@ fn opened_alone(text: &str) -> JobFixture {
 
 #[test]
 fn a_command_that_names_no_breaker_is_not_gated() {
-    let text = format!("{}    - shell: b\n", breaker_map(2, "", ""));
-    let mut test = JobFixture::started_over(&text, 4);
+    let mut test = JobFixture::started_over(&format!("{}    - shell: b\n", breaker_map(2, "", "")), 4);
     test.succeed(0).start().fail(1, EXIT_1).start().fail(2, EXIT_1).at(1).start().fail(1, EXIT_1);
     assert_eq!(test.breaker(BREAKER).word(), "open");
     assert_eq!(test.succeed(0).lines()[1], "item_succeeded 0/0");

@@ -104,7 +104,6 @@ fn a_value_that_is_missing_is_known_before_anything_is_sent() {
         let text =
             format!("mode: mapreduce\nmap: {{input: a, agent_template: [{{id: a, http: {{{http}}}}}]}}\n");
         let test = JobFixture::started_over(&text, 1);
-
         assert_eq!(test.outcome().2, [0, 1, 0], "{http}");
         assert_eq!(test.attempts(), 0, "{http}");
     }

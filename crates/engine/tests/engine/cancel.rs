@@ -27,10 +27,11 @@ fn a_cancel_skips_what_waits_and_ends_what_runs() {
     assert_eq!(test.ready(), []);
     assert_eq!(test.cancel().lines(), [""; 0], "once is enough");
     // No handler runs, whatever they end with.
-    let lines_first = test.fail(1, FailureCause::Exit(127)).lines();
-    assert_eq!(lines_first[1..], ["item_skipped 0/1: cancelled"]);
-    let lines_last = test.fail(2, FailureCause::Signal(15)).lines();
-    assert_eq!(lines_last[1..], ["item_skipped 0/2: cancelled", "step_failed 0", "job_cancelled cancelled"]);
+    assert_eq!(test.fail(1, FailureCause::Exit(127)).lines()[1..], ["item_skipped 0/1: cancelled"]);
+    assert_eq!(
+        test.fail(2, FailureCause::Signal(15)).lines()[1..],
+        ["item_skipped 0/2: cancelled", "step_failed 0", "job_cancelled cancelled"]
+    );
     assert_eq!(test.outcome(), ("cancelled", Some(Reason::Cancelled), [0, 0, 3]));
     assert_eq!(test.report().missing[0].reason, Reason::Cancelled);
 }
@@ -46,8 +47,7 @@ fn an_item_that_is_done_when_it_is_cancelled_is_done() {
 fn a_handler_that_ends_after_a_cancel_saves_nothing() {
     let mut test = JobFixture::started_over(MAP, 1);
     test.fail(0, FailureCause::Exit(127)).start().cancel();
-    let lines = test.succeed(0).lines();
-    assert_eq!(lines[1], "item_skipped 0/0: cancelled");
+    assert_eq!(test.succeed(0).lines()[1], "item_skipped 0/0: cancelled");
 }
 
 #[test]
@@ -73,21 +73,18 @@ map: {input: {shell: ls}, agent_template: [{shell: a}]}
         error: "ended by signal 15 (TERM)".to_owned(),
         stderr: None,
     };
-    let lines = test.tell(&failed).lines();
-    assert_eq!(lines.last().unwrap(), "job_cancelled cancelled");
+    assert_eq!(test.tell(&failed).lines().last().unwrap(), "job_cancelled cancelled");
 }
 
 #[test]
 fn a_job_is_suspended_only_when_nothing_runs() {
     let mut test = JobFixture::started_over(MAP, 1);
-
     assert_eq!(test.suspend().lines(), [""; 0]);
     test.fail(0, EXIT_1);
     assert_eq!(test.suspend().lines(), ["job_suspended"]);
     assert_eq!((test.ready(), test.next_wake()), (vec![], None));
     let start = start_input(item_at(0));
-    test.at(100);
-    assert_eq!(test.tell(&start).lines(), [""; 0]);
+    assert_eq!(test.at(100).tell(&start).lines(), [""; 0]);
     assert_eq!(test.suspend().lines(), [""; 0]);
 }
 

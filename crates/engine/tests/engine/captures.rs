@@ -36,12 +36,10 @@ fn is_always_there(name: &str) -> bool {
 fn the_commands_of_an_item_run_one_after_the_other_and_finished_ones_not_again() {
     let text = map("    - shell: a\n    - {shell: b, retry_config: {attempts: 1}}\n    - shell: c\n");
     let mut test = JobFixture::started_over(&text, 1);
-
     assert_eq!(test.succeed(0).lines(), ["attempt_succeeded 0/0 0.1, next 1"]);
     assert_eq!(test.start().lines(), ["attempt_started 0/0 1.1 as 2"]);
     assert_eq!(test.fail(0, EXIT_1).lines()[1], "retry_scheduled 0/0 1.1 in 1s at +1s");
-    test.at(1);
-    assert_eq!(test.start().lines(), ["attempt_started 0/0 1.2 as 3"]);
+    assert_eq!(test.at(1).start().lines(), ["attempt_started 0/0 1.2 as 3"]);
     test.succeed(0);
     assert_eq!(test.start().lines(), ["attempt_started 0/0 2.1 as 4"]);
     test.succeed(0);
@@ -55,8 +53,7 @@ fn retries_and_spent_delays_belong_to_a_command() {
     let text = map(&format!("    - {{shell: a, {retry}}}\n    - {{shell: b, {retry}}}\n"));
     let mut test = JobFixture::started_over(&text, 1);
     test.fail(0, EXIT_1).at(1).start().succeed(0).start();
-    let lines = test.fail(0, EXIT_1).lines();
-    assert_eq!(lines[1], "retry_scheduled 0/0 1.1 in 1s at +2s");
+    assert_eq!(test.fail(0, EXIT_1).lines()[1], "retry_scheduled 0/0 1.1 in 1s at +2s");
 }
 
 #[test]
@@ -88,7 +85,6 @@ fn output_of_another_format_is_a_permanent_failure_however_the_command_ended() {
             "    - {{shell: a, capture_output: got, capture_format: {format}, retry_config: {{attempts: 3}}}}\n"
         ));
         let mut test = JobFixture::started_over(&text, 1);
-
         let lines = test.succeed_with(0, output).lines();
         assert!(lines.contains(&"attempt_failed 0/0 0.1 Unreadable".to_owned()));
         assert_eq!(test.outcome(), ("partial", Some(Reason::Permanent), [0, 1, 0]));

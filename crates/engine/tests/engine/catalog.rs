@@ -1,15 +1,15 @@
 //! The catalog: its records as they were written, and what they come to.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use proptest::prelude::*;
 use undaunted_engine::catalog::{Catalog, CatalogEvent, CatalogRecord, FlowLifecycle, FlowStatus};
 use undaunted_engine::event::{FORMAT, RecordError};
 use undaunted_policy::Timestamp;
 
-use crate::fixture::at;
-use crate::golden::{Cbor, NULL, file, golden, tree};
+use crate::fixture::{
+    Cbor, assert_malformed, at, check_damaged, check_golden, check_refused, golden_tree, name, without_field,
+};
 
 fn registered(id: &str, definition: &str) -> CatalogEvent {
     CatalogEvent::StepRegistered { id: id.to_owned(), definition: definition.to_owned() }
@@ -82,21 +82,17 @@ fn folded(events: impl IntoIterator<Item = CatalogEvent>) -> Catalog {
 }
 
 #[test]
-fn every_record_of_the_catalog_is_read_and_written_as_ever() {
+fn every_record_of_the_catalog_is_read_and_written_as_its_golden_record() {
     for (name, record) in records() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-        let held = std::fs::read_to_string(folder.join(format!("{name}.hex")));
-        assert_eq!(held.unwrap_or_default(), file(&name, &record.encode()), "{name}.hex differs");
-        let bytes = golden(&name);
-        assert_eq!(CatalogRecord::decode(&bytes).as_ref(), Ok(&record));
-        assert_eq!(record.encode(), bytes, "{name}");
+        check_golden(&name, &record);
+        check_refused::<CatalogRecord>(&name);
     }
 }
 
 #[test]
-fn no_event_of_the_catalog_is_forgotten() {
+fn every_event_of_the_catalog_has_a_golden_record() {
     let numbers = records().into_iter().map(|(name, _)| {
-        let mut found = tree(&golden(&name)[1..]);
+        let mut found = golden_tree(&name);
         match found.at(&[1, 0]) {
             Cbor::Plain(number) => number.clone(),
             other @ Cbor::List(_) => panic!("{other:?}"),
@@ -115,20 +111,16 @@ fn a_record_of_the_catalog_that_lacks_a_field_is_read_without_it_or_refused() {
         ("catalog_record_flow_deactivated", 2),
     ];
     for (name, record) in records() {
-        let Cbor::List(fields) = tree(&golden(&name)[1..]).at(&[1, 1]).clone() else {
+        let Cbor::List(fields) = golden_tree(&name).at(&[1, 1]).clone() else {
             panic!("{name} has no fields");
         };
         for field in 0..fields.len() {
-            let mut lacking = tree(&golden(&name)[1..]);
-            *lacking.at(&[1, 1, field]) = Cbor::Plain(vec![NULL]);
-            let mut bytes = vec![FORMAT];
-            lacking.write(&mut bytes);
-            let found = CatalogRecord::decode(&bytes);
+            let bytes = without_field(&name, &[1, 1, field]);
             if !optional.contains(&(name.as_str(), field)) {
-                let refused = matches!(found, Err(RecordError::Malformed { .. }));
-                assert!(refused, "{name} without {field}: {found:?}");
+                assert_malformed::<CatalogRecord>(&bytes, &name);
                 continue;
             }
+            let found = CatalogRecord::decode(&bytes);
             let mut expected = record.clone();
             match &mut expected.event {
                 CatalogEvent::StepHealthChanged { error, .. }
@@ -138,26 +130,6 @@ fn a_record_of_the_catalog_that_lacks_a_field_is_read_without_it_or_refused() {
             }
             assert_eq!(found, Ok(expected), "{name} without {field}");
         }
-    }
-}
-
-#[test]
-fn a_record_of_the_catalog_that_is_newer_cut_short_or_too_long_is_refused() {
-    for (name, _) in records() {
-        let whole = golden(&name);
-        let mut newer = whole.clone();
-        newer[0] = FORMAT + 1;
-        let found = CatalogRecord::decode(&newer);
-        let (known, newer) = (FORMAT, FORMAT + 1);
-        assert_eq!(found, Err(RecordError::Newer { found: newer, known }));
-        for length in 0..whole.len() {
-            let found = CatalogRecord::decode(&whole[..length]);
-            assert!(matches!(found, Err(RecordError::Malformed { .. })));
-        }
-        let mut longer = whole;
-        longer.push(0);
-        let found = CatalogRecord::decode(&longer);
-        assert!(matches!(found, Err(RecordError::Malformed { .. })));
     }
 }
 
@@ -271,13 +243,7 @@ proptest! {
         place in any::<prop::sample::Index>(),
         byte in any::<u8>(),
     ) {
-        let records = records();
-        let mut bytes = golden(&which.get(&records).0);
-        let place = place.index(bytes.len());
-        bytes[place] = byte;
-        if let Ok(found) = CatalogRecord::decode(&bytes) {
-            prop_assert_eq!(CatalogRecord::decode(&found.encode()), Ok(found));
-        }
+        check_damaged::<CatalogRecord>(&which.get(&records()).0, place, byte);
     }
 
     #[test]

@@ -50,8 +50,7 @@ fn the_deadline_runs_from_the_start_of_the_step() {
     let mut test = JobFixture::started(&text);
     test.at(100).succeed(0).at(110).items(3).start().succeed(0);
     assert_eq!(test.next_wake(), Some(at(160)), "the step began at 100s");
-    test.at(159);
-    assert_eq!(test.wake().lines(), [""; 0]);
+    assert_eq!(test.at(159).wake().lines(), [""; 0]);
     test.at(160);
     assert_eq!(test.wake().lines(), ["completion_reached 1: deadline_expired (completed: 1), missed"]);
 }
@@ -94,8 +93,7 @@ fn neither_suspension_nor_a_pause_moves_the_deadline() {
 #[test]
 fn a_deadline_that_passed_while_nobody_was_there_is_noticed_when_all_that_ended_was_told() {
     let mut test = with_rule("best_effort_deadline_seconds: 60\n  best_effort_min_dcs: 3", 3);
-    test.at(1000);
-    assert_eq!(test.crash_and_resume().decided(), None);
+    assert_eq!(test.at(1000).crash_and_resume().decided(), None);
     test.succeed(1);
     assert_eq!(
         test.wake().decided().unwrap(),
@@ -270,9 +268,7 @@ fn a_crash_at_every_record_comes_to_the_same_decision() {
 
 #[test]
 fn without_best_effort_a_step_waits_for_everything() {
-    let text = completion_map("").replace("  best_effort: true\n", "");
-    let mut test = JobFixture::started_over(&text, 2);
-
+    let mut test = JobFixture::started_over(&completion_map("").replace("  best_effort: true\n", ""), 2);
     assert_eq!(test.next_wake(), None);
     test.succeed(0).at(10_000);
     assert_eq!(test.wake().lines(), [""; 0]);

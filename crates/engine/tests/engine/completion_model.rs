@@ -89,7 +89,6 @@ fn begun(n: u32, min: u64, best_effort: bool) -> JobFixture {
     };
     let text = format!("mode: mapreduce\nmap:\n  input: a\n{rule}  agent_template: [{{shell: a}}]\n");
     let test = JobFixture::started_over(&text, n);
-
     test
 }
 

@@ -46,8 +46,10 @@ fn an_attempt_has_no_more_time_than_its_item() {
 fn downtime_counts_towards_the_deadline_of_an_item() {
     let mut test = JobFixture::started_over(ITEM, 1);
     test.fail_with(0, EXIT_1, "busy").at(11).crash_and_resume();
-    let lines = test.start().lines();
-    assert_eq!(lines[1..3], ["command_stopped 0/0 0.1: deadline", "item_dead_lettered 0/0 0.1: deadline"]);
+    assert_eq!(
+        test.start().lines()[1..3],
+        ["command_stopped 0/0 0.1: deadline", "item_dead_lettered 0/0 0.1: deadline"]
+    );
     let error = test.report().error.unwrap();
     assert!(error.ends_with("; last error: exit status 1: busy"), "{error}");
 }
@@ -80,13 +82,14 @@ reduce: [{shell: r}]
     // Due at 60s: not after the deadline. The other at 61s would be.
     test.wake();
     assert_eq!(test.running(), 2);
-    test.at(60);
-    assert_eq!(test.wake().lines(), ["job_stopping deadline", "item_skipped 0/0: deadline"]);
+    assert_eq!(test.at(60).wake().lines(), ["job_stopping deadline", "item_skipped 0/0: deadline"]);
     assert_eq!(test.effects().last().unwrap(), "end all");
     assert_eq!(test.next_wake(), None);
     test.fail(1, FailureCause::Signal(15));
-    let lines = test.fail(2, FailureCause::Signal(15)).lines();
-    assert_eq!(lines[1..], ["item_skipped 0/2: deadline", "step_failed 0", "job_failed deadline"]);
+    assert_eq!(
+        test.fail(2, FailureCause::Signal(15)).lines()[1..],
+        ["item_skipped 0/2: deadline", "step_failed 0", "job_failed deadline"]
+    );
     assert_eq!(test.outcome(), ("failed", Some(Reason::Deadline), [0, 0, 3]));
     assert_eq!(test.report().missing.len(), 1);
 }
@@ -114,8 +117,10 @@ fn a_handler_may_clean_up_after_an_item_whose_time_has_run_out() {
     let text = ITEM.replace("[{shell: a}]", "[{shell: a, on_failure: {shell: mend, max_attempts: 3}}]");
     let mut test = JobFixture::started_over(&text, 1);
     test.at(10);
-    let stopped = test.fail(0, FailureCause::Timeout).lines();
-    assert_eq!(stopped.last().unwrap(), "command_stopped 0/0 0.1: deadline, handler 1");
+    assert_eq!(
+        test.fail(0, FailureCause::Timeout).lines().last().unwrap(),
+        "command_stopped 0/0 0.1: deadline, handler 1"
+    );
     test.at(12);
     assert_eq!(timeout(&test), None);
     test.start();

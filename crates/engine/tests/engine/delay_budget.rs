@@ -22,14 +22,6 @@ fn waiting_with(more: &str) -> JobFixture {
 }
 
 #[test]
-fn a_retry_overdue_by_exactly_what_is_left_is_made() {
-    let mut test = waiting();
-    test.at(20);
-    assert_eq!(test.crash_and_resume().lines(), ["job_resumed run 2"]);
-    assert_eq!(test.ready(), [item_at(0)]);
-}
-
-#[test]
 fn a_retry_overdue_by_a_nanosecond_more_is_refused() {
     let mut test = waiting();
     test.at(20).pass(Duration::from_nanos(1));
@@ -57,39 +49,10 @@ fn a_retry_overdue_by_a_nanosecond_more_is_refused() {
 fn the_handler_runs_when_a_retry_has_expired() {
     let mut test = waiting_with(", on_failure: {shell: mend}");
     test.at(1000);
-    let lines = test.crash_and_resume().lines();
-    assert_eq!(lines[2..], ["command_stopped 0/0 0.2: retry_budget_expired, handler 1"]);
-}
-
-#[test]
-fn clean_suspension_is_not_charged() {
-    let mut test = waiting();
-    assert_eq!(test.suspend().lines(), ["job_suspended"]);
-    test.at(1_000_000);
-    assert_eq!(test.crash_and_resume().lines(), ["job_resumed run 2"]);
-    assert_eq!(test.ready(), [item_at(0)]);
-}
-
-#[test]
-fn a_crash_after_a_clean_suspension_is_charged_alone() {
-    // Suspended from 11s to 1000s: the retry fell due then, and 7s are left from 1000s on.
-    for (crash, expired) in [(1007, false), (1008, true)] {
-        let mut test = waiting();
-        test.suspend().at(1000).crash_and_resume().at(crash);
-        let lines = test.crash_and_resume().lines();
-        assert_eq!(lines.len() > 1, expired, "{lines:?}");
-    }
-}
-
-#[test]
-fn a_suspension_before_the_retry_is_due_gives_nothing_away() {
-    // Due at 13s, resumed at 12s: 7s are left from 13s on, as before.
-    for (crash, expired) in [(20, false), (21, true)] {
-        let mut test = waiting();
-        test.suspend().at(12).crash_and_resume().at(crash);
-        let lines = test.crash_and_resume().lines();
-        assert_eq!(lines.len() > 1, expired, "{lines:?}");
-    }
+    assert_eq!(
+        test.crash_and_resume().lines()[2..],
+        ["command_stopped 0/0 0.2: retry_budget_expired, handler 1"]
+    );
 }
 
 #[test]
@@ -114,36 +77,50 @@ fn a_retry_due_during_downtime_is_due_now() {
 }
 
 #[test]
-fn a_retry_due_later_keeps_its_time() {
-    let mut test = waiting();
-    test.at(12).crash_and_resume();
-    assert_eq!((test.ready(), test.next_wake()), (vec![], Some(at(13))));
+fn downtime_is_charged_and_clean_suspension_is_not() {
+    // When the job was suspended and resumed, if it was; when it was resumed after a crash; whether its retry
+    // has expired then.
+    for (suspended, crash, expired) in [
+        (None, 20, false),
+        (Some(1_000_000), 1_000_000, false),
+        // The retry fell due in the suspension: 7s are left from its end on.
+        (Some(1000), 1007, false),
+        (Some(1000), 1008, true),
+        // The retry is due after the suspension: 7s are left from 13s on, as before.
+        (Some(12), 20, false),
+        (Some(12), 21, true),
+    ] {
+        let mut test = waiting();
+        if let Some(resumed) = suspended {
+            assert_eq!(test.suspend().lines(), ["job_suspended"]);
+            test.at(resumed).crash_and_resume();
+        }
+        let lines = test.at(crash).crash_and_resume().lines();
+        assert_eq!(lines.len() > 1, expired, "{suspended:?} {crash}: {lines:?}");
+        assert!(expired || test.ready() == [item_at(0)]);
+    }
 }
 
 #[test]
-fn a_clock_that_was_set_back_cannot_stretch_a_wait() {
+fn a_pending_retry_keeps_its_due_time_when_its_job_is_resumed_before() {
+    for (resumed, is_suspended) in [(11, false), (12, false), (12, true)] {
+        let mut test = waiting();
+        if is_suspended {
+            test.suspend();
+        }
+        test.at(resumed).crash_and_resume();
+        assert_eq!((test.ready(), test.next_wake()), (vec![], Some(at(13))));
+        assert_eq!(test.active(0).expires(), Some(at(20)));
+    }
+}
+
+#[test]
+fn a_clock_that_was_set_back_cannot_lengthen_a_wait() {
     let mut test = waiting();
-    // An hour earlier, by the clock: the wait is begun again and lasts 2s, not an hour.
-    test.now = crate::fixture::T0;
-    test.crash_and_resume();
+    // The wait begins again and lasts its 2s, and its budget lasts as long after it as before.
+    test.at(0).crash_and_resume();
     assert_eq!((test.ready(), test.next_wake()), (vec![], Some(at(2))));
-    // And its budget lasts as long after it as before.
     assert_eq!(test.active(0).expires(), Some(at(2 + 7)));
-}
-
-#[test]
-fn a_clock_that_was_set_back_a_little_does_not_shorten_a_wait() {
-    let mut test = waiting();
-    test.at(11).crash_and_resume();
-    assert_eq!(test.next_wake(), Some(at(13)));
-    assert_eq!(test.active(0).expires(), Some(at(20)));
-}
-
-#[test]
-fn waits_of_a_suspended_job_stay_absolute() {
-    let mut test = waiting();
-    test.suspend().at(12).crash_and_resume();
-    assert_eq!(test.next_wake(), Some(at(13)));
 }
 
 #[test]
@@ -164,8 +141,7 @@ fn a_rule_with_a_budget_of_its_own_expires_by_it() {
 
 #[test]
 fn an_attempt_that_runs_during_downtime_has_no_budget_to_lose() {
-    let text = "- {shell: a, retry_config: {attempts: 9, retry_budget: 3s}}\n";
-    let mut test = JobFixture::started(text);
+    let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 9, retry_budget: 3s}}\n");
     test.fail(0, EXIT_1).pass(SECOND).start().at(100_000);
     assert_eq!(test.crash_and_resume().lines(), ["job_resumed run 2"]);
     assert_eq!(test.effects(), ["begin 2 for 0/0"]);

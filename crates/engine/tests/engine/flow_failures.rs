@@ -10,7 +10,7 @@ use undaunted_engine::task::{TaskWork, ValueFiles, task};
 use undaunted_engine::view::report;
 use undaunted_policy::{FailureCause, Reason};
 
-use crate::fixture::{JobFixture, ONCE, digest, flow, fold, item_at};
+use crate::fixture::{JobFixture, ONCE, flow, item_at};
 
 #[test]
 fn a_step_whose_required_input_can_no_longer_come_is_unreachable_and_a_goal_that_is_fails_the_flow() {
@@ -233,8 +233,8 @@ fn a_step_that_failed_before_it_had_items_begins_again_when_the_flow_is_redriven
     assert_eq!(test.outcome(), ("completed", None, [2, 0, 0]));
 }
 
-/// Runs a flow to its end: some attempts fail, and once somebody dies.
-fn story() -> JobFixture {
+/// Runs a flow to its end. Some attempts fail, and the process dies once.
+fn run_to_the_end() -> JobFixture {
     let mut test = flow(
         "d, e",
         "x: [1, 2, 3]",
@@ -272,29 +272,17 @@ fn story() -> JobFixture {
 }
 
 #[test]
-fn at_every_record_the_journal_of_a_flow_comes_to_the_state_and_the_wishes_of_the_live_one() {
-    let journal = story().journal;
-    let records: Vec<Record> = journal.iter().map(|it| Record::decode(it).unwrap()).collect();
-    let mut live = Job::begin(&records[0]).unwrap();
-    for (count, record) in (1_usize..).zip(&records).skip(1) {
-        live.apply(record);
-        let found = fold(&journal[..count]);
-        assert_eq!(digest(&found), digest(&live));
-        assert_eq!(found.attributes, live.attributes);
-        assert_eq!(wanted(&found), wanted(&live));
-        let admission = AdmissionControl::default();
-        let startable = |job: &Job| ready(job, &admission, record.at);
-        assert_eq!(startable(&found), startable(&live));
-        assert_eq!(next_wake(&found, record.at), next_wake(&live, record.at));
-        assert_eq!(report(&found), report(&live));
-    }
-    let skipped = records.iter().filter(|it| matches!(it.event, Event::Step(StepEvent::Skipped { .. })));
+fn at_every_record_the_journal_of_a_flow_folds_to_the_state_and_the_effects_of_the_live_job() {
+    let test = run_to_the_end();
+    test.check_replay();
+    let records = test.decoded().into_iter();
+    let skipped = records.filter(|it| matches!(it.event, Event::Step(StepEvent::Skipped { .. })));
     assert_eq!(skipped.count(), 1);
 }
 
 #[test]
 fn a_flow_goes_on_from_wherever_its_journal_was_cut() {
-    let whole = story();
+    let whole = run_to_the_end();
     // The records of one decision are written together.
     for &count in whole.commits.iter().filter(|count| **count < whole.journal.len()) {
         let mut test = whole.clone();

@@ -42,8 +42,7 @@ fn steps_begin_when_what_they_require_is_there_and_those_that_lead_to_no_goal_ne
     );
     test.start().succeed_item(StepId(2).item(0), &json!({"b": [2]})).start();
     assert_eq!(test.arguments(item_at(0)), json!({"b": [2], "c": 3}));
-    let records = test.succeed_item(item_at(0), &json!({})).lines();
-    assert_eq!(records.last().unwrap(), "job_completed");
+    assert_eq!(test.succeed_item(item_at(0), &json!({})).lines().last().unwrap(), "job_completed");
     assert_eq!(test.outcome(), ("completed", None, [3, 0, 0]));
 }
 

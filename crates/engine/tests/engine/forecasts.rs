@@ -32,8 +32,7 @@ fn said(forecast: &Forecast) -> Vec<String> {
 
 #[test]
 fn the_retries_that_are_left_are_foretold_and_the_limit_that_ends_them() {
-    let text = "- {shell: a, retry_config: {attempts: 9, retry_budget: 10s}}\n";
-    let mut test = JobFixture::of(text);
+    let mut test = JobFixture::of("- {shell: a, retry_config: {attempts: 9, retry_budget: 10s}}\n");
     assert_eq!(foretold(&test), None, "it was not started");
     test.start();
     assert_eq!(
@@ -76,13 +75,11 @@ fn what_is_foretold_is_what_happens() {
 fn a_deadline_and_a_pool_end_what_is_foretold_too() {
     let slow = "- {shell: a, retry_config: {attempts: 9, initial_delay: 10s}}\n";
     let test = JobFixture::started(&format!("deadline: 25s\ncommands:\n{slow}"));
-
     let ended = foretold(&test).unwrap();
     assert_eq!(ended.retries.len(), 1, "the second would be due after 30s");
     assert_eq!(ended.stop.unwrap().reason, Some(Reason::Deadline));
     let pool = "retry_budget: 5\nretry_budget_per_workflow: 2\n";
     let test = JobFixture::started(&format!("{pool}commands:\n{slow}"));
-
     let ended = foretold(&test).unwrap();
     assert_eq!(ended.retries.len(), 2);
     let reason = ended.stop.unwrap().reason;
@@ -93,7 +90,6 @@ fn a_deadline_and_a_pool_end_what_is_foretold_too() {
 fn retries_without_end_are_foretold_as_far_as_somebody_asks() {
     let text = "- {shell: a, retry_config: {attempts: unlimited}}\n";
     let test = JobFixture::started(text);
-
     let told = forecast(&context(&test, Some(1)), item_at(0), 7).unwrap();
     assert_eq!((told.retries.len(), told.stop), (7, None));
 }

@@ -1,58 +1,36 @@
-//! Records as they were written: every one stays readable, and means what it meant.
-//!
-//! A file of `tests/golden/` holds one record: above in the notation of CBOR, below as hexadecimal
-//! numbers, the first of which is the format. It never changes; a new field gets a new file.
+//! Records of jobs as they were written: every one stays readable and keeps its meaning.
 
-use std::path::Path;
-
-use minicbor::Decoder;
-use minicbor::data::Type;
 use proptest::prelude::*;
 use undaunted_engine::event::{
     Event, FORMAT, ImportedCommand, ItemEvent, JobEvent, Record, RecordError, RetryArithmetic, StepEvent,
 };
 
-use crate::fixture::{at, golden_events};
-
-/// The bytes of a golden file.
-pub(crate) fn golden(name: &str) -> Vec<u8> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let text = std::fs::read_to_string(folder.join(format!("{name}.hex"))).expect(name);
-    let lines = text.lines().filter(|line| !line.starts_with('#'));
-    let numbers = lines.flat_map(str::split_whitespace);
-    numbers.map(|number| u8::from_str_radix(number, 16).unwrap()).collect()
-}
-
-/// What a golden file of this record would hold.
-pub(crate) fn file(name: &str, bytes: &[u8]) -> String {
-    let lines = bytes.chunks(24).map(|line| {
-        let numbers: Vec<String> = line.iter().map(|byte| format!("{byte:02x}")).collect();
-        numbers.join(" ") + "\n"
-    });
-    let shown = tree(&bytes[1..]).shown();
-    let lines: String = lines.collect();
-    format!("# {name}, format {}\n# {shown}\n{lines}", bytes[0])
-}
+use crate::fixture::{
+    Cbor, assert_malformed, at, check_damaged, check_golden, check_refused, golden, golden_events,
+    golden_tree, tree, without_field,
+};
 
 fn record(event: Event) -> Record {
     Record { at: at(5), event }
 }
 
-#[test]
-fn every_kind_of_event_has_a_golden_record_that_is_read_and_written_as_ever() {
-    for (name, event) in golden_events() {
-        let record = record(event);
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-        let held = std::fs::read_to_string(folder.join(format!("{name}.hex")));
-        assert_eq!(held.unwrap_or_default(), file(name, &record.encode()), "{name}.hex differs");
-        let bytes = golden(name);
-        assert_eq!(Record::decode(&bytes).as_ref(), Ok(&record), "{name}");
-        assert_eq!(record.encode(), bytes, "{name}");
-    }
+fn read(fields: &Cbor) -> Result<Record, RecordError> {
+    let mut bytes = vec![FORMAT];
+    fields.write(&mut bytes);
+    Record::decode(&bytes)
 }
 
 #[test]
-fn no_kind_of_event_is_forgotten() {
+fn every_kind_of_event_is_read_and_written_as_its_golden_record() {
+    for (name, event) in golden_events() {
+        check_golden(name, &record(event));
+        check_refused::<Record>(name);
+    }
+    assert_malformed::<Record>(&[], "nothing");
+}
+
+#[test]
+fn every_kind_of_event_has_a_golden_record() {
     // The number of its variant is the second element of the event.
     let numbers = golden_events().into_iter().map(|(_, event)| {
         let bytes = record(event).encode();
@@ -67,80 +45,6 @@ fn no_kind_of_event_is_forgotten() {
     numbers.dedup();
     let all: Vec<Vec<u8>> = (0_u8..44).map(|number| minicbor::to_vec(number).unwrap()).collect();
     assert_eq!(numbers, all);
-}
-
-/// A piece of CBOR: a list, or anything else as its bytes.
-#[derive(Clone, Debug)]
-pub(crate) enum Cbor {
-    List(Vec<Cbor>),
-    Plain(Vec<u8>),
-}
-
-pub(crate) const NULL: u8 = 0xf6;
-
-pub(crate) fn tree(bytes: &[u8]) -> Cbor {
-    fn piece(decoder: &mut Decoder<'_>) -> Cbor {
-        if decoder.datatype().unwrap() == Type::Array {
-            let length = decoder.array().unwrap().unwrap();
-            return Cbor::List((0..length).map(|_| piece(decoder)).collect());
-        }
-        let begin = decoder.position();
-        decoder.skip().unwrap();
-        Cbor::Plain(decoder.input()[begin..decoder.position()].to_vec())
-    }
-    piece(&mut Decoder::new(bytes))
-}
-
-impl Cbor {
-    pub(crate) fn at(&mut self, path: &[usize]) -> &mut Cbor {
-        match (self, path) {
-            (found, []) => found,
-            (Cbor::List(list), [first, rest @ ..]) => list[*first].at(rest),
-            (Cbor::Plain(_), _) => panic!("no list"),
-        }
-    }
-
-    /// Whether it is a list that has this element.
-    fn has(&self, number: usize) -> bool {
-        matches!(self, Cbor::List(list) if number < list.len())
-    }
-
-    pub(crate) fn write(&self, to: &mut Vec<u8>) {
-        match self {
-            Cbor::Plain(bytes) => to.extend(bytes),
-            Cbor::List(list) => {
-                let mut encoder = minicbor::Encoder::new(&mut *to);
-                encoder.array(u64::try_from(list.len()).unwrap()).unwrap();
-                for piece in list {
-                    piece.write(to);
-                }
-            }
-        }
-    }
-
-    /// In the notation of CBOR.
-    fn shown(&self) -> String {
-        let bytes = match self {
-            Cbor::List(list) => {
-                let pieces: Vec<String> = list.iter().map(Cbor::shown).collect();
-                return format!("[{}]", pieces.join(", "));
-            }
-            Cbor::Plain(bytes) => bytes,
-        };
-        let mut decoder = Decoder::new(bytes);
-        match decoder.datatype().unwrap() {
-            Type::String => format!("{:?}", decoder.str().unwrap()),
-            Type::Bool => decoder.bool().unwrap().to_string(),
-            Type::Null => "null".to_owned(),
-            _ => decoder.int().unwrap().to_string(),
-        }
-    }
-
-    fn record(&self) -> Result<Record, RecordError> {
-        let mut bytes = vec![FORMAT];
-        self.write(&mut bytes);
-        Record::decode(&bytes)
-    }
 }
 
 /// The event without the field of this number.
@@ -294,29 +198,24 @@ fn optional(event: &Event) -> (&'static [usize], &'static [usize]) {
 }
 
 #[test]
-fn a_record_that_lacks_an_optional_field_is_read_as_one_without_it() {
+fn a_record_that_lacks_an_optional_field_is_read_without_it() {
     for (name, event) in golden_events() {
         let (path, fields) = optional(&event);
         for &field in fields {
-            let mut older = tree(&golden(name)[1..]);
-            if !older.at(path).has(field) {
-                continue;
+            if golden_tree(name).at(path).has(field) {
+                let found = Record::decode(&without_field(name, &[path, &[field]].concat()));
+                assert_eq!(found, Ok(record(without(&event, field))), "{name} without {field}");
             }
-            let mut place = path.to_vec();
-            place.push(field);
-            *older.at(&place) = Cbor::Plain(vec![NULL]);
-            let expected = record(without(&event, field));
-            assert_eq!(older.record(), Ok(expected), "{name} without {field}");
         }
     }
 }
 
 #[test]
-fn a_record_from_before_a_field_was_added_is_read_as_one_without_it_and_all_later_ones() {
+fn a_record_from_before_a_field_was_added_is_read_without_it_and_all_later_ones() {
     for (name, event) in golden_events() {
         let (path, fields) = optional(&event);
         for &field in fields {
-            let mut older = tree(&golden(name)[1..]);
+            let mut older = golden_tree(name);
             let Cbor::List(list) = older.at(path) else {
                 panic!("{name} has no fields");
             };
@@ -328,9 +227,9 @@ fn a_record_from_before_a_field_was_added_is_read_as_one_without_it_and_all_late
             if later.iter().all(|it| fields.contains(it)) {
                 let expected = later.iter().fold(event.clone(), |it, at| without(&it, *at));
                 let expected = record(expected);
-                assert_eq!(older.record(), Ok(expected), "{name} before {field}");
+                assert_eq!(read(&older), Ok(expected), "{name} before {field}");
             } else {
-                let found = older.record();
+                let found = read(&older);
                 assert!(matches!(found, Err(RecordError::Malformed { .. })));
             }
         }
@@ -338,85 +237,41 @@ fn a_record_from_before_a_field_was_added_is_read_as_one_without_it_and_all_late
 }
 
 #[test]
-fn a_field_that_is_needed_is_missed() {
+fn a_record_that_lacks_a_required_field_is_malformed() {
     for (name, event) in golden_events() {
         let (path, fields) = optional(&event);
-        let mut whole = tree(&golden(name)[1..]);
-        let Cbor::List(list) = whole.at(path).clone() else {
+        let Cbor::List(list) = golden_tree(name).at(path).clone() else {
             panic!("{name} has no fields");
         };
         for field in (0..list.len()).filter(|field| !fields.contains(field)) {
-            let mut lacking = tree(&golden(name)[1..]);
-            let mut place = path.to_vec();
-            place.push(field);
-            *lacking.at(&place) = Cbor::Plain(vec![NULL]);
-            let found = lacking.record();
-            assert!(matches!(found, Err(RecordError::Malformed { .. })), "{name} without {field}: {found:?}");
+            assert_malformed::<Record>(&without_field(name, &[path, &[field]].concat()), name);
         }
     }
 }
 
 #[test]
-fn a_record_of_a_newer_release_is_refused_and_never_guessed_at() {
-    for found in [FORMAT + 1, 17, u8::MAX] {
-        let mut bytes = golden("attempt_started");
-        bytes[0] = found;
-        let error = Record::decode(&bytes).unwrap_err();
-        assert_eq!(error, RecordError::Newer { found, known: FORMAT });
-        assert_eq!(error.to_string(), format!("it has format {found}; this release knows formats up to 1"));
-    }
+fn a_record_with_bytes_behind_its_end_is_malformed() {
+    let bytes = [golden("attempt_started"), vec![0]].concat();
+    let what = "something stands behind its end".to_owned();
+    assert_eq!(Record::decode(&bytes), Err(RecordError::Malformed { what }));
 }
 
 #[test]
-fn bytes_without_a_format_or_of_none_that_ever_was_are_malformed() {
-    let mut zero = golden("attempt_started");
-    zero[0] = 0;
-    for bytes in [&[][..], &zero] {
-        let found = Record::decode(bytes);
-        assert!(matches!(found, Err(RecordError::Malformed { .. })));
-    }
-}
-
-#[test]
-fn a_record_that_is_cut_short_anywhere_is_malformed() {
-    for (name, _) in golden_events() {
-        let bytes = golden(name);
-        for length in 0..bytes.len() {
-            let found = Record::decode(&bytes[..length]);
-            assert!(matches!(found, Err(RecordError::Malformed { .. })), "{name} cut to {length}: {found:?}");
-        }
-    }
-}
-
-#[test]
-fn a_record_with_something_behind_it_is_malformed() {
-    for (name, _) in golden_events() {
-        let mut bytes = golden(name);
-        bytes.push(0);
-        let found = Record::decode(&bytes);
-        let what = "something stands behind its end".to_owned();
-        assert_eq!(found, Err(RecordError::Malformed { what }), "{name}");
-    }
-}
-
-#[test]
-fn an_event_a_reason_a_class_or_a_cause_nobody_knows_is_malformed() {
-    let malformed = |name: &str, path: &[usize], word: Vec<u8>| {
-        let mut foreign = tree(&golden(name)[1..]);
-        *foreign.at(path) = Cbor::Plain(word);
-        let found = foreign.record();
-        assert!(matches!(found, Err(RecordError::Malformed { .. })), "{name}: {found:?}");
-    };
+fn unknown_events_reasons_classes_and_causes_are_malformed() {
     let word = |word: &str| minicbor::to_vec(word).unwrap();
-    malformed("job_suspended", &[1, 0], minicbor::to_vec(25).unwrap());
-    malformed("job_stopping", &[1, 1, 0], word("boredom"));
-    malformed("attempt_failed", &[1, 1, 0, 3], word("odd"));
-    malformed("attempt_failed", &[1, 1, 0, 2, 0], word("gremlins"));
-    // A status that is none: only damage writes it.
-    let mut foreign = tree(&golden("attempt_failed")[1..]);
-    *foreign.at(&[1, 1, 0, 2, 0]) = Cbor::Plain(word("status"));
-    let found = foreign.record();
-    assert!(matches!(found, Err(RecordError::Malformed { .. })));
+    for (name, path, unknown) in [
+        ("job_suspended", &[1, 0][..], minicbor::to_vec(25).unwrap()),
+        ("job_stopping", &[1, 1, 0], word("boredom")),
+        ("attempt_failed", &[1, 1, 0, 3], word("odd")),
+        ("attempt_failed", &[1, 1, 0, 2, 0], word("gremlins")),
+        // A number that is no HTTP status.
+        ("attempt_failed", &[1, 1, 0, 2, 0], word("status")),
+    ] {
+        let mut fields = golden_tree(name);
+        *fields.at(path) = Cbor::Plain(unknown);
+        let found = read(&fields);
+        assert!(matches!(found, Err(RecordError::Malformed { .. })), "{name}: {found:?}");
+    }
 }
 
 #[test]
@@ -467,12 +322,6 @@ proptest! {
         place in any::<prop::sample::Index>(),
         byte in any::<u8>(),
     ) {
-        let facts = golden_events();
-        let mut bytes = golden(which.get(&facts).0);
-        let place = place.index(bytes.len());
-        bytes[place] = byte;
-        if let Ok(found) = Record::decode(&bytes) {
-            prop_assert_eq!(Record::decode(&found.encode()), Ok(found));
-        }
+        check_damaged::<Record>(which.get(&golden_events()).0, place, byte);
     }
 }

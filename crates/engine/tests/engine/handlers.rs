@@ -8,7 +8,6 @@ use crate::fixture::{EXIT_1, JobFixture, item_at, secs};
 fn list(on_failure: &str) -> JobFixture {
     let text = format!("- {{shell: a, on_failure: {on_failure}}}\n- shell: last\n");
     let test = JobFixture::started(&text);
-
     test
 }
 
@@ -16,11 +15,9 @@ fn list(on_failure: &str) -> JobFixture {
 fn a_handler_runs_once_when_retries_are_used_up_and_its_success_saves_the_command() {
     let text = "- {shell: a, retry_config: {attempts: 1}, on_failure: {shell: mend}}\n- shell: b\n";
     let mut test = JobFixture::started(text);
-
     assert_eq!(test.fail(0, EXIT_1).lines()[1], "retry_scheduled 0/0 0.1 in 1s at +1s");
     test.at(1).start();
-    let stopped = test.fail(0, EXIT_1).lines();
-    assert_eq!(stopped.last().unwrap(), "command_stopped 0/0 0.2: attempts, handler 1");
+    assert_eq!(test.fail(0, EXIT_1).lines().last().unwrap(), "command_stopped 0/0 0.2: attempts, handler 1");
     assert_eq!(test.ready(), [item_at(0)]);
     assert_eq!(test.start().lines(), ["attempt_started 0/0 1.1 as 3"]);
     assert_eq!(
@@ -134,8 +131,10 @@ fn k_rounds_of_a_handler_make_at_most_n_plus_one_plus_k_attempts() {
 fn one_attempt_more_has_the_next_number() {
     let text = "- {shell: a, retry_config: {attempts: 2}, on_failure: {shell: mend, max_attempts: 1}}\n";
     let mut test = JobFixture::of(text);
-    let stopped = test.fail_until_stopped().lines();
-    assert_eq!(stopped.last().unwrap(), "command_stopped 0/0 0.3: attempts, handler 1");
+    assert_eq!(
+        test.fail_until_stopped().lines().last().unwrap(),
+        "command_stopped 0/0 0.3: attempts, handler 1"
+    );
     assert_eq!(test.start().lines(), ["attempt_started 0/0 1.1 as 4"]);
     test.succeed(0);
     assert_eq!(test.start().lines(), ["attempt_started 0/0 0.4 as 5"]);
@@ -147,8 +146,7 @@ fn one_attempt_more_that_succeeds_is_a_success_and_the_failure_stays_in_the_repo
     test.fail_with(0, EXIT_1, "schema is old").start();
     assert_eq!(test.succeed(0).lines(), ["attempt_succeeded 0/0 1.1", "command_repeated 0/0 0.1"]);
     assert_eq!(test.start().lines(), ["attempt_started 0/0 0.2 as 3"]);
-    let lines = test.succeed(0).lines();
-    assert_eq!(lines[1], "item_succeeded 0/0");
+    assert_eq!(test.succeed(0).lines()[1], "item_succeeded 0/0");
     test.start().succeed(0);
     assert_eq!(test.outcome(), ("completed", None, [2, 0, 0]));
     assert_eq!(test.report().error.as_deref(), Some("exit status 1: schema is old"));
@@ -197,7 +195,6 @@ fn a_failing_handler_ends_its_rounds() {
 fn what_follows_a_success_runs_before_the_next_command() {
     let text = "- {shell: a, on_success: [{shell: tell}, {shell: more}]}\n- shell: b\n";
     let mut test = JobFixture::started(text);
-
     assert_eq!(test.succeed(0).lines(), ["attempt_succeeded 0/0 0.1, next 1"]);
     test.start();
     assert_eq!(test.succeed(0).lines(), ["attempt_succeeded 0/0 1.1, next 2"]);

@@ -37,10 +37,7 @@ fn settings_that_change_hold_for_what_is_held_already() {
 #[test]
 fn what_retry_on_leaves_out_is_a_failure_of_the_target_all_the_same() {
     let mut test = JobFixture::started_over(&breaker_map(3, "", ", retry_on: [timeout]"), 3);
-
-    for item in 0..3 {
-        test.fail(item, EXIT_1);
-    }
+    test.fail_all(0..3);
     assert_eq!(test.breaker(BREAKER).word(), "open");
     assert_eq!(test.outcome(), ("partial", Some(Reason::Permanent), [0, 3, 0]));
 }
@@ -78,10 +75,7 @@ fn a_hold_that_begins_in_a_pause_is_longer_by_the_rest_of_it_only() {
 #[test]
 fn a_release_does_not_run_on_while_the_job_is_paused() {
     let mut test = opened(&breaker_map(40, "", ""), 40);
-    for item in 3..40 {
-        test.fail(item, EXIT_1);
-    }
-    test.at(1).start();
+    test.fail_all(3..40).at(1).start();
     assert_eq!(test.held().len(), 40);
     test.pause().reset(BREAKER).at(100).unpause();
     assert!(test.ready().len() < 40, "not all of them at once");

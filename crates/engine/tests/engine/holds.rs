@@ -16,8 +16,7 @@ fn a_hold_uses_no_attempt_no_delay_budget_and_no_pool() {
     assert_eq!(test.held(), [0, 1, 2]);
     let after = (test.totals(), test.job.pool, test.active(0).progress());
     assert_eq!(after, before);
-    test.at(60);
-    assert_eq!(test.start().started_items(), [0]);
+    assert_eq!(test.at(60).start().started_items(), [0]);
     let retrying = test.fail(0, EXIT_1).scheduled().unwrap();
     assert_eq!(retrying.sum.spent_before, secs(2), "58s held are not spent");
     assert_eq!(retrying.sum.retry, 2);
@@ -36,13 +35,8 @@ fn downtime_while_it_is_held_is_not_charged_to_the_delay_budget() {
 #[test]
 fn a_hold_gives_its_slot_back() {
     // The second command asks no breaker; what is held must not keep it from running.
-    let text = format!("{}    - shell: b\n", breaker_map(3, "", ""));
-    let mut test = JobFixture::started_over(&text, 4);
-    test.succeed(0);
-    for item in 1..3 {
-        test.fail(item, EXIT_1);
-    }
-    test.at(1).start().fail(1, EXIT_1);
+    let mut test = JobFixture::started_over(&format!("{}    - shell: b\n", breaker_map(3, "", "")), 4);
+    test.succeed(0).fail_all(1..3).at(1).start().fail(1, EXIT_1);
     assert_eq!(test.breaker(BREAKER).word(), "open");
     test.fail(2, EXIT_1).at(2).start().start();
     let step = &test.job.steps[0];
@@ -72,9 +66,7 @@ fn with_when_open_fail_a_start_stops_with_circuit_open_and_uses_no_attempt() {
 fn with_when_open_fail_the_handler_runs() {
     let text = format!("{}      on_failure: {{shell: mend}}\n", breaker_map(3, ", when_open: fail", ""));
     let mut test = opened(&text, 3);
-    test.at(1);
-    let lines_first = test.start().lines();
-    assert_eq!(lines_first[1], "command_stopped 0/0 0.1: circuit_open, handler 1");
+    assert_eq!(test.at(1).start().lines()[1], "command_stopped 0/0 0.1: circuit_open, handler 1");
     test.finish();
     assert_eq!(test.outcome(), ("completed", None, [3, 0, 0]));
     let error = test.report().error.unwrap();
@@ -85,8 +77,7 @@ fn with_when_open_fail_the_handler_runs() {
 fn with_when_open_fail_a_probe_is_made_when_the_time_has_passed() {
     let mut test =
         opened(&breaker_map(3, ", when_open: fail", ", initial_delay: 40s").replace("60s", "30s"), 3);
-    test.at(40);
-    let lines_first = test.start().lines();
+    let lines_first = test.at(40).start().lines();
     assert_eq!(lines_first[0], "attempt_started 0/0 0.2 as 4, a probe");
     assert!(
         lines_first.contains(&"item_dead_lettered 0/1 0.1: circuit_open".to_owned()),
@@ -99,16 +90,14 @@ fn what_is_held_longer_than_max_hold_stops_with_circuit_open() {
     let mut test = opened(&breaker_map(3, ", max_hold: 20s", ""), 4);
     test.start().at(1).start();
     assert_eq!(test.next_wake(), Some(at(20)), "of the one held first");
-    test.at(19);
-    assert_eq!(test.wake().lines(), [""; 0]);
+    assert_eq!(test.at(19).wake().lines(), [""; 0]);
     test.at(20);
     assert_eq!(
         test.wake().lines()[1..],
         ["command_stopped 0/3 0.0: circuit_open", "item_dead_lettered 0/3 0.0: circuit_open"]
     );
     assert_eq!(test.next_wake(), Some(at(21)));
-    test.at(21);
-    test.wake().lines();
+    test.at(21).wake();
     assert_eq!(test.outcome(), ("partial", Some(Reason::CircuitOpen), [0, 4, 0]));
     assert_eq!(test.attempts(), 3);
 }
@@ -118,8 +107,7 @@ fn what_is_held_longer_than_max_hold_runs_its_handler() {
     let text = format!("{}      on_failure: {{shell: mend}}\n", breaker_map(3, ", max_hold: 20s", ""));
     let mut test = opened(&text, 3);
     test.at(1).start().at(21);
-    let lines = test.wake().lines();
-    assert_eq!(lines[1], "command_stopped 0/0 0.1: circuit_open, handler 1");
+    assert_eq!(test.wake().lines()[1], "command_stopped 0/0 0.1: circuit_open, handler 1");
     test.finish();
     assert_eq!(test.outcome().2, [3, 0, 0]);
 }
@@ -133,16 +121,10 @@ fn limited(seconds: u64, text: &str) -> String {
 #[test]
 fn held_time_counts_to_the_deadline_of_an_item_from_its_first_start() {
     let mut test = JobFixture::over(&limited(30, &breaker_map(3, "", "")), 4);
-    test.at(100).start();
-    for item in 0..3 {
-        test.fail(item, EXIT_1);
-    }
-    test.start().at(101).start();
+    test.at(100).start().fail_all(0..3).start().at(101).start();
     assert_eq!(test.held(), [0, 1, 2, 3]);
     assert_eq!(test.next_wake(), Some(at(130)));
-    test.at(130);
-    let lines = test.wake().lines();
-    assert_eq!(lines[1], "command_stopped 0/0 0.1: deadline");
+    assert_eq!(test.at(130).wake().lines()[1], "command_stopped 0/0 0.1: deadline");
     assert_eq!(test.held(), [3], "it has not started, so it has its time");
     let error = test.report().error.unwrap();
     assert!(error.contains("the breaker `payments` was open"), "{error}");
@@ -152,12 +134,10 @@ fn held_time_counts_to_the_deadline_of_an_item_from_its_first_start() {
 
 #[test]
 fn held_time_counts_to_the_deadline_of_the_job() {
-    let text = format!("deadline: 40s\n{}", breaker_map(3, "", ""));
-    let mut test = opened(&text, 5);
+    let mut test = opened(&format!("deadline: 40s\n{}", breaker_map(3, "", "")), 5);
     test.start().at(1).start();
     assert_eq!(test.next_wake(), Some(at(40)));
-    test.at(40);
-    let lines = test.wake().lines();
+    let lines = test.at(40).wake().lines();
     assert_eq!(lines[0], "job_stopping deadline");
     assert!(lines.contains(&"item_skipped 0/4: deadline".to_owned()), "{lines:?}");
     assert_eq!(test.outcome(), ("failed", Some(Reason::Deadline), [0, 0, 5]));
@@ -180,8 +160,7 @@ fn a_pause_does_not_count_to_a_hold() {
     let mut test = opened(&breaker_map(3, ", max_hold: 20s", ""), 3);
     test.at(1).start().at(11).pause();
     assert_eq!(test.next_wake(), None);
-    test.at(500);
-    assert_eq!(test.wake().lines(), [""; 0]);
+    assert_eq!(test.at(500).wake().lines(), [""; 0]);
     assert_eq!(test.ready(), [], "nor does one probe");
     test.at(511).unpause();
     assert_eq!(test.held(), [0, 1, 2]);
@@ -195,9 +174,7 @@ fn a_deadline_that_a_pause_has_moved_is_the_one_of_the_hold() {
     let mut test = opened(&limited(30, &breaker_map(3, "", "")), 3);
     test.at(1).start().at(11).pause().at(111).unpause();
     assert_eq!(test.hold_expiry(), Some(at(130)));
-    test.at(130);
-    let lines = test.wake().lines();
-    assert_eq!(lines[1], "command_stopped 0/0 0.1: deadline");
+    assert_eq!(test.at(130).wake().lines()[1], "command_stopped 0/0 0.1: deadline");
 }
 
 /// A command whose exit status 3 says that its target is down.
@@ -208,7 +185,6 @@ fn rule() -> String {
 #[test]
 fn a_rule_that_holds_trips_the_breaker_and_uses_an_attempt_and_a_unit_of_the_pool() {
     let mut test = JobFixture::started_over(&rule(), 3);
-
     assert_eq!(
         test.fail(0, FailureCause::Exit(3)).lines(),
         ["attempt_failed 0/0 0.1 Exit(3)", "held 0/0 0.1 until +60s"]
@@ -229,8 +205,7 @@ fn a_rule_that_holds_trips_the_breaker_and_uses_an_attempt_and_a_unit_of_the_poo
 
 #[test]
 fn a_rule_that_holds_counts_to_the_bound_of_attempts() {
-    let text = rule().replace("attempts: 9", "attempts: 1");
-    let mut test = JobFixture::started_over(&text, 1);
+    let mut test = JobFixture::started_over(&rule().replace("attempts: 9", "attempts: 1"), 1);
     test.fail(0, FailureCause::Exit(3)).at(60).start().fail(0, FailureCause::Exit(3));
     assert_eq!(test.outcome(), ("partial", Some(Reason::Attempts), [0, 1, 0]));
     assert_eq!(test.breaker(BREAKER).until(), Some(at(120)), "it tripped");
@@ -238,8 +213,7 @@ fn a_rule_that_holds_counts_to_the_bound_of_attempts() {
 
 #[test]
 fn a_rule_that_holds_is_refused_when_the_pool_is_used_up() {
-    let text = rule().replace("retry_budget: 9", "retry_budget: 1");
-    let mut test = JobFixture::started_over(&text, 2);
+    let mut test = JobFixture::started_over(&rule().replace("retry_budget: 9", "retry_budget: 1"), 2);
     test.fail(0, FailureCause::Exit(3));
     assert_eq!(
         test.fail(1, FailureCause::Exit(3)).lines().last().unwrap(),
@@ -289,15 +263,10 @@ fn what_its_rule_holds_after_the_breaker_has_closed_goes_on_at_once() {
 
 #[test]
 fn a_release_is_spread_and_everything_goes_in_the_end() {
-    let text = breaker_map(50, ", half_open_max_calls: 1", "");
-    let mut test = opened(&text, 50);
-    for item in 3..50 {
-        test.fail(item, EXIT_1);
-    }
-    test.at(1).start();
+    let mut test = opened(&breaker_map(50, ", half_open_max_calls: 1", ""), 50);
+    test.fail_all(3..50).at(1).start();
     assert_eq!(test.held().len(), 50);
-    test.at(60);
-    assert_eq!(test.start().started_items(), [0]);
+    assert_eq!(test.at(60).start().started_items(), [0]);
     test.succeed(0);
     assert_eq!(test.breaker(BREAKER).word(), "closed");
     let mut times = Vec::new();
@@ -318,8 +287,7 @@ fn a_release_is_spread_and_everything_goes_in_the_end() {
 
 #[test]
 fn what_never_started_goes_behind_what_was_held() {
-    let text = breaker_map(4, ", half_open_max_calls: 1", "");
-    let mut test = opened(&text, 20);
+    let mut test = opened(&breaker_map(4, ", half_open_max_calls: 1", ""), 20);
     test.fail(3, EXIT_1).start().at(1).start();
     assert_eq!(test.held(), [0, 1, 2, 3, 4, 5, 6, 7]);
     test.at(60).start().succeed(4);
@@ -351,8 +319,7 @@ fn a_crash_keeps_holds_and_the_breaker() {
     assert_eq!(resumed.restored.held, Some(5));
     assert_eq!(test.breaker(BREAKER), &breaker, "with the same instant");
     assert_eq!(test.next_wake(), Some(at(60)));
-    test.at(60);
-    assert_eq!(test.start().started_items(), [3]);
+    assert_eq!(test.at(60).start().started_items(), [3]);
     test.finish();
     assert_eq!(test.outcome(), ("completed", None, [5, 0, 0]));
 }
@@ -371,10 +338,7 @@ fn a_probe_that_runs_when_its_process_dies_is_still_the_probe() {
 #[test]
 fn what_is_left_to_be_let_go_after_a_crash_goes_in_the_end() {
     let mut test = opened(&breaker_map(8, ", half_open_max_calls: 1", ""), 20);
-    for item in 3..8 {
-        test.fail(item, EXIT_1);
-    }
-    test.at(1).start().start().at(60);
+    test.fail_all(3..8).at(1).start().start().at(60);
     let [probe] = test.start().started_items()[..] else {
         panic!("no probe");
     };

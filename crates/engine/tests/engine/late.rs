@@ -68,8 +68,7 @@ fn with_leave_the_job_deadline_ends_what_is_left_and_the_job_is_completed() {
     let mut test = JobFixture::started_over(&text, 2);
     test.succeed(0);
     assert_eq!(test.next_wake(), Some(at(100)));
-    test.at(100);
-    assert_eq!(test.wake().lines(), ["job_stopping deadline"]);
+    assert_eq!(test.at(100).wake().lines(), ["job_stopping deadline"]);
     assert_eq!(test.effects().last().unwrap(), "end all");
     test.fail(1, FailureCause::Signal(15));
     assert_eq!(test.outcome(), ("completed", None, [1, 0, 0]));
@@ -89,8 +88,10 @@ fn with_update_result_what_comes_late_counts() {
     let mut test = counting_late("best_effort_min_dcs: 1\n  on_complete: leave", 4);
     test.succeed(0);
     assert_eq!(test.succeed(1).lines()[1..], ["late_result 0/1", "item_succeeded 0/1"]);
-    let lines = test.fail(2, EXIT_1).lines();
-    assert_eq!(lines[3..], ["late_result 0/2: attempts", "item_dead_lettered 0/2 0.1: attempts"]);
+    assert_eq!(
+        test.fail(2, EXIT_1).lines()[3..],
+        ["late_result 0/2: attempts", "item_dead_lettered 0/2 0.1: attempts"]
+    );
     test.crash_and_resume().succeed(3);
     assert_eq!(test.after_reduce().outcome(), ("completed", None, [3, 1, 0]));
 }

@@ -22,7 +22,6 @@ fn a_command_without_retry_config_runs_once() {
 #[test]
 fn a_command_without_retry_config_that_fails_is_not_tried_again() {
     let mut test = JobFixture::started("- shell: 'false'\n");
-
     assert_eq!(
         test.fail(0, EXIT_1).lines(),
         [

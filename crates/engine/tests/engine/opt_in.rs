@@ -6,8 +6,7 @@ use undaunted_engine::update::{WorkflowUpdate, compare};
 use undaunted_engine::workflow::{CommandBreaker, DiagnosticCode, Operator, Source, Workflow, check};
 use undaunted_policy::{BreakerSettings, FailureCause};
 
-use crate::fixture::{JobFixture, secs};
-use crate::golden::golden;
+use crate::fixture::{JobFixture, golden, secs, submitted};
 
 const PER_ORIGIN: fn() -> Operator = || Operator { breaker_per_origin: true, ..Operator::default() };
 

@@ -26,7 +26,6 @@ map:
 #[test]
 fn each_scheduled_retry_is_charged_until_the_pool_is_used_up() {
     let mut test = JobFixture::started_over(&map("retry_budget: 2"), 3);
-
     let first = test.fail(0, EXIT_1).scheduled().unwrap();
     assert_eq!((first.sum.pool, first.sum.share), (Some((0, 2)), Some((0, 2))));
     let second = test.fail(1, FailureCause::Interrupted).scheduled().unwrap();

@@ -12,7 +12,7 @@ use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::view::Projection;
 use undaunted_engine::view::history::Histories;
 
-use crate::fixture::{JobFixture, JobWalk, OwnerAction, act, digest, owner_action, workflow};
+use crate::fixture::{JobFixture, JobWalk, OwnerAction, act, digest, fold, owner_action, workflow};
 
 /// A journal, and outcome many records it had after every decision.
 struct RecordedJob {

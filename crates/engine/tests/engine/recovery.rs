@@ -9,7 +9,7 @@ use undaunted_engine::job::Job;
 use undaunted_engine::view::{event, report};
 use undaunted_policy::Reason;
 
-use crate::fixture::{EXIT_1, JobFixture, digest, fold};
+use crate::fixture::{EXIT_1, JobFixture};
 
 const MAP: &str = "
 retry_budget: 9
@@ -26,8 +26,8 @@ map:
 reduce: [{shell: r}]
 ";
 
-/// Runs a job to its end, every third attempt failing.
-fn story() -> Vec<Vec<u8>> {
+/// Runs a job to its end. Every third attempt fails, and the process dies once.
+fn run_to_the_end() -> JobFixture {
     let mut test = JobFixture::of(MAP);
     let mut number = 0_u32;
     while !test.job.stage.has_ended() {
@@ -51,31 +51,12 @@ fn story() -> Vec<Vec<u8>> {
             number += 1;
         }
     }
-    test.journal
-}
-
-fn decoded(journal: &[Vec<u8>]) -> Vec<Record> {
-    let records = journal.iter().map(|bytes| Record::decode(bytes).unwrap());
-    records.collect()
+    test
 }
 
 #[test]
-fn at_every_record_the_journal_comes_to_the_state_and_the_wishes_of_the_live_job() {
-    let journal = story();
-    let records = decoded(&journal);
-    let mut live = Job::begin(&records[0]).unwrap();
-    for (count, record) in (1_usize..).zip(&records).skip(1) {
-        live.apply(record);
-        let found = fold(&journal[..count]);
-        assert_eq!(digest(&found), digest(&live));
-        assert_eq!(wanted(&found), wanted(&live));
-        let admission = AdmissionControl::default();
-        let startable = |job: &Job| ready(job, &admission, record.at);
-        assert_eq!(startable(&found), startable(&live));
-        assert_eq!(next_wake(&found, record.at), next_wake(&live, record.at));
-        assert_eq!(report(&found), report(&live));
-    }
-    assert!(live.stage.has_ended());
+fn at_every_record_the_journal_folds_to_the_state_and_the_effects_of_the_live_job() {
+    run_to_the_end().check_replay();
 }
 
 #[test]
@@ -114,21 +95,19 @@ fn a_job_whose_first_record_alone_was_written_begins_when_it_is_resumed() {
 }
 
 #[test]
-fn every_record_of_a_story_can_be_shown() {
-    let journal = story();
-    let records = decoded(&journal);
+fn every_record_of_a_job_can_be_shown() {
+    let records = run_to_the_end().decoded();
     let mut job = Job::begin(&records[0]).unwrap();
     for (seq, record) in (1_u64..).zip(&records) {
         if seq > 1 {
             job.apply(record);
         }
-        let shown = serde_json::to_value(event(&job, seq, record)).unwrap();
-        assert_eq!(shown["seq"], seq);
-        assert_eq!(shown["type"], record.event.word());
-        assert!(shown["at"].as_str().unwrap().starts_with("2023-11-14T"));
+        let view = serde_json::to_value(event(&job, seq, record)).unwrap();
+        assert_eq!(view["seq"], seq);
+        assert_eq!(view["type"], record.event.word());
+        assert!(view["at"].as_str().unwrap().starts_with("2023-11-14T"));
     }
-    let shown = serde_json::to_value(report(&job)).unwrap();
-    assert_eq!(shown["items"]["total"], 5);
+    assert_eq!(serde_json::to_value(report(&job)).unwrap()["items"]["total"], 5);
 }
 
 #[test]
@@ -182,8 +161,7 @@ map: {input: {shell: list}, agent_template: [{shell: a}]}
     assert_eq!(test.effects(), ["read the items of 0 by 1"]);
     assert_eq!(test.tell(&interrupted).lines(), ["step_started 0, items by 2"]);
     assert_eq!(test.effects(), ["read the items of 0 by 2"]);
-    test.cancel().lines();
-    test.tell(&interrupted).lines();
+    test.cancel().tell(&interrupted);
     let report = test.report();
     assert_eq!((report.status.word(), report.error), ("cancelled", None));
 }

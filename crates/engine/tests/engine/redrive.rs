@@ -52,8 +52,7 @@ fn a_dead_letter_is_tried_again_from_the_command_that_failed_in_a_new_round() {
 #[test]
 fn what_comes_after_the_map_is_done_again_only_if_asked() {
     let mut test = partial();
-    test.tell(&redrive(true)).lines();
-    test.start().succeed(1);
+    test.tell(&redrive(true)).start().succeed(1);
     assert_eq!(test.start().lines(), ["attempt_started 1/0 2.1 as 8"], "reduce again");
     assert_eq!(test.job.active(StepId(1).item(0)).unwrap().round, 2, "with another token");
     test.succeed(0);
@@ -63,10 +62,9 @@ fn what_comes_after_the_map_is_done_again_only_if_asked() {
 #[test]
 fn a_dead_letter_that_fails_again_is_one_again_with_its_round_and_its_charges() {
     let mut test = partial();
-    test.tell(&redrive(false)).lines();
-    test.start().fail(1, EXIT_1).at(9).start().fail(1, EXIT_1);
+    test.tell(&redrive(false)).start().fail(1, EXIT_1).at(9).start().fail(1, EXIT_1);
     assert_eq!(test.outcome(), ("partial", Some(Reason::Attempts), [1, 1, 0]));
-    test.tell(&redrive(false)).lines();
+    test.tell(&redrive(false));
     assert_eq!(test.job.active(item_at(1)).unwrap().round, 3);
 }
 
@@ -123,9 +121,8 @@ map:
     test.at(1000);
     assert_eq!(test.ready(), []);
     assert!(test.tell(&start_input(item_at(0))).lines().is_empty());
-    test.unpause().lines();
-    let started = test.start().lines();
-    assert_eq!(started, ["attempt_started 0/0 0.2 as 2"], "not past its deadline");
+    test.unpause();
+    assert_eq!(test.start().lines(), ["attempt_started 0/0 0.2 as 2"], "not past its deadline");
     let lines = test.fail(0, EXIT_1).lines();
     assert!(lines.last().unwrap().starts_with("retry_scheduled"), "{lines:?}");
 }
@@ -133,26 +130,20 @@ map:
 #[test]
 fn a_job_that_is_suspended_while_paused_is_still_paused_when_it_is_resumed() {
     let mut test = JobFixture::over(MAP, 1);
-    test.pause().lines();
-    test.suspend().lines();
-    test.at(50);
-    test.resume(None).lines();
+    test.pause().suspend().at(50).resume(None);
     assert_eq!(test.ready(), []);
-    test.at(60);
-    test.unpause().lines();
+    test.at(60).unpause();
     assert_eq!(test.ready(), [item_at(0)]);
 }
 
 #[test]
 fn what_comes_after_the_map_can_be_done_again_without_any_dead_letter() {
     let mut test = partial();
-    test.tell(&redrive(false)).lines();
-    test.start().succeed(1);
+    test.tell(&redrive(false)).start().succeed(1);
     assert_eq!(test.outcome().0, "completed");
     let items = Vec::new();
     let reduce = true;
-    test.tell(&Input::Redrive { items, reduce }).lines();
-    test.start().succeed(0);
+    test.tell(&Input::Redrive { items, reduce }).start().succeed(0);
     assert_eq!(test.outcome(), ("completed", None, [2, 0, 0]));
 }
 

@@ -32,7 +32,6 @@ fn a_report_about_an_earlier_attempt_does_not_end_the_one_that_runs() {
 #[test]
 fn a_report_about_a_start_nobody_knows_has_no_consequence() {
     let test = JobFixture::started("- shell: a\n");
-
     for start in [0, 2, u64::MAX] {
         assert_eq!(decide(&test.job, &ended(StartId(start), None), test.now), []);
     }

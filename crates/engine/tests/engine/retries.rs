@@ -24,10 +24,8 @@ fn delays(test: &mut JobFixture) -> Vec<Duration> {
 
 #[test]
 fn a_retry_is_scheduled_with_its_delay_its_due_time_and_every_number_behind_them() {
-    let text = "- {shell: a, retry_config: {attempts: 3, retry_budget: 1m}}\n";
-    let mut test = JobFixture::started(text);
-    test.at(10);
-    let first = test.fail(0, EXIT_1).scheduled().unwrap();
+    let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 3, retry_budget: 1m}}\n");
+    let first = test.at(10).fail(0, EXIT_1).scheduled().unwrap();
     assert_eq!((first.delay, first.due), (SECOND, at(11)));
     let expected = RetryArithmetic {
         retry: 1,
@@ -65,7 +63,6 @@ fn a_retry_is_scheduled_with_its_delay_its_due_time_and_every_number_behind_them
 fn a_long_delay_is_recorded_as_computed_and_as_capped() {
     let text = "- {shell: a, retry_config: {attempts: 9, initial_delay: 20s, max_delay: 30s}}\n";
     let mut test = JobFixture::started(text);
-
     let first = test.fail(0, EXIT_1).scheduled().unwrap();
     test.now = first.due;
     test.start();
@@ -76,16 +73,48 @@ fn a_long_delay_is_recorded_as_computed_and_as_capped() {
 }
 
 #[test]
-fn n_retries_are_n_plus_one_attempts_and_not_one_more() {
-    let text = "- {shell: a, retry_config: {attempts: 3, backoff: fixed, initial_delay: 5s}}\n";
-    let mut test = JobFixture::of(text);
-    assert_eq!(delays(&mut test), [secs(5); 3]);
-    assert_eq!(test.totals(), (4, 3, secs(15)));
-    assert_eq!(test.outcome(), ("failed", Some(Reason::Attempts), [0, 1, 0]));
-    assert_eq!(
-        test.report().error.as_deref(),
-        Some("All attempts used (3 retries, 4 attempts); last error: exit status 1")
-    );
+fn retries_stop_at_the_first_limit_that_they_reach() {
+    for (config, expected, reason, error) in [
+        (
+            "attempts: 3, backoff: fixed, initial_delay: 5s",
+            &[5, 5, 5][..],
+            Reason::Attempts,
+            "All attempts used (3 retries, 4 attempts)",
+        ),
+        (
+            "attempts: 2, retry_budget: 1h",
+            &[1, 2],
+            Reason::Attempts,
+            "All attempts used (2 retries, 3 attempts)",
+        ),
+        (
+            "attempts: 100, retry_budget: 2m",
+            &[1, 2, 4, 8, 16, 30, 30],
+            Reason::RetryBudget,
+            "Retry budget exhausted (spent 91s, next delay 30s, budget 120s)",
+        ),
+        (
+            "attempts: 9, retry_budget: 5s",
+            &[1, 2],
+            Reason::RetryBudget,
+            "Retry budget exhausted (spent 3s, next delay 4s, budget 5s)",
+        ),
+        // A delay may use up the budget exactly.
+        (
+            "attempts: 9, retry_budget: 7s",
+            &[1, 2, 4],
+            Reason::RetryBudget,
+            "Retry budget exhausted (spent 7s, next delay 8s, budget 7s)",
+        ),
+    ] {
+        let mut test = JobFixture::of(&format!("- {{shell: a, retry_config: {{{config}}}}}\n"));
+        let expected: Vec<Duration> = expected.iter().copied().map(secs).collect();
+        assert_eq!(delays(&mut test), expected, "{config}");
+        let retries = u64::try_from(expected.len()).unwrap();
+        assert_eq!(test.totals(), (retries + 1, retries, expected.iter().sum()), "{config}");
+        assert_eq!(test.outcome(), ("failed", Some(reason), [0, 1, 0]), "{config}");
+        assert_eq!(test.report().error, Some(format!("{error}; last error: exit status 1")));
+    }
 }
 
 #[test]
@@ -136,7 +165,6 @@ map:
   agent_template: [{shell: a}]
 ";
     let mut test = JobFixture::started_over(text, 5);
-
     let mut dues = Vec::new();
     for item in 0..5 {
         dues.push(test.fail(item, EXIT_1).scheduled().unwrap().due);
@@ -147,43 +175,8 @@ map:
 }
 
 #[test]
-fn a_hundred_attempts_with_two_minutes_make_seven_retries_of_ninety_one_seconds() {
-    let text = "- {shell: a, retry_config: {attempts: 100, retry_budget: 2m}}\n";
-    let mut test = JobFixture::of(text);
-    let made = delays(&mut test);
-    assert_eq!(made, [1, 2, 4, 8, 16, 30, 30].map(Duration::from_secs));
-    assert_eq!(test.totals(), (8, 7, secs(91)));
-    assert_eq!(
-        test.report().error.as_deref(),
-        Some("Retry budget exhausted (spent 91s, next delay 30s, budget 120s); last error: exit status 1")
-    );
-    assert_eq!(test.report().reason, Some(Reason::RetryBudget));
-}
-
-#[test]
-fn one_two_four_with_five_seconds_stops_before_the_third_retry() {
-    let text = "- {shell: a, retry_config: {attempts: 9, retry_budget: 5s}}\n";
-    assert_eq!(delays(&mut JobFixture::of(text)), [SECOND, secs(2)]);
-}
-
-#[test]
-fn a_delay_that_uses_the_budget_up_exactly_is_allowed() {
-    let text = "- {shell: a, retry_config: {attempts: 9, retry_budget: 7s}}\n";
-    assert_eq!(delays(&mut JobFixture::of(text)), [SECOND, secs(2), secs(4)]);
-}
-
-#[test]
-fn attempts_stop_first_when_the_budget_would_last_longer() {
-    let text = "- {shell: a, retry_config: {attempts: 2, retry_budget: 1h}}\n";
-    let mut test = JobFixture::of(text);
-    assert_eq!(delays(&mut test), [SECOND, secs(2)]);
-    assert_eq!(test.report().reason, Some(Reason::Attempts));
-}
-
-#[test]
 fn the_refused_retry_shows_the_sum_that_refused_it() {
-    let text = "- {shell: a, retry_config: {attempts: 9, retry_budget: 2s}}\n";
-    let mut test = JobFixture::of(text);
+    let mut test = JobFixture::of("- {shell: a, retry_config: {attempts: 9, retry_budget: 2s}}\n");
     let records = test.fail_until_stopped().records();
     let stopped = records.iter().find_map(|record| match &record.event {
         Event::Item(ItemEvent::CommandStopped(stopped)) => Some(stopped.clone()),
@@ -197,8 +190,7 @@ fn the_refused_retry_shows_the_sum_that_refused_it() {
 
 #[test]
 fn running_time_and_time_in_a_queue_are_never_charged() {
-    let text = "- {shell: a, retry_config: {attempts: 9, retry_budget: 3s}}\n";
-    let mut test = JobFixture::started(text);
+    let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 9, retry_budget: 3s}}\n");
     test.at(1000).fail(0, EXIT_1);
     // Due at 1001; started long after, without a crash.
     test.at(5000).start();
@@ -207,30 +199,23 @@ fn running_time_and_time_in_a_queue_are_never_charged() {
 }
 
 #[test]
-fn a_permanent_failure_is_not_tried_again() {
-    for cause in [FailureCause::Exit(126), FailureCause::Exit(127), FailureCause::Unreadable] {
-        let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 3}}\n");
-        test.fail(0, cause);
-        assert_eq!(test.outcome(), ("failed", Some(Reason::Permanent), [0, 1, 0]));
-    }
-}
-
-#[test]
-fn an_exit_a_signal_a_timeout_and_an_interruption_are_tried_again() {
+fn transient_failures_are_retried_and_permanent_ones_are_not() {
+    let text = "- {shell: a, retry_config: {attempts: 3}}\n";
     for cause in
         [FailureCause::Exit(2), FailureCause::Signal(9), FailureCause::Timeout, FailureCause::Interrupted]
     {
-        let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 1}}\n");
-
-        let lines = test.fail(0, cause).lines();
+        let lines = JobFixture::started(text).fail(0, cause).lines();
         assert_eq!(lines[1], "retry_scheduled 0/0 0.1 in 1s at +1s", "{cause:?}");
+    }
+    for cause in [FailureCause::Exit(126), FailureCause::Exit(127), FailureCause::Unreadable] {
+        let outcome = JobFixture::started(text).fail(0, cause).outcome();
+        assert_eq!(outcome, ("failed", Some(Reason::Permanent), [0, 1, 0]), "{cause:?}");
     }
 }
 
 #[test]
 fn unlimited_attempts_go_on_and_a_far_retry_is_as_long_as_the_cap() {
-    let text = "- {shell: a, retry_config: {attempts: unlimited}}\n";
-    let mut test = JobFixture::of(text);
+    let mut test = JobFixture::of("- {shell: a, retry_config: {attempts: unlimited}}\n");
     for _ in 0..100 {
         test.start();
         let retrying = test.fail(0, EXIT_1).scheduled().unwrap();

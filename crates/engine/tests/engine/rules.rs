@@ -5,7 +5,7 @@ use undaunted_policy::{FailureCause, Reason};
 
 use crate::fixture::{EXIT_1, JobFixture, event_lines, secs};
 
-fn with_rule(rule: &str) -> JobFixture {
+fn ruled(rule: &str) -> JobFixture {
     let text = format!(
         "
 mode: mapreduce
@@ -18,13 +18,12 @@ map:
 "
     );
     let test = JobFixture::started_over(&text, 1);
-
     test
 }
 
 #[test]
 fn a_rule_that_stops_ends_the_retries_and_the_handler_runs() {
-    let mut test = with_rule("{exit_code: 3, then: stop}");
+    let mut test = ruled("{exit_code: 3, then: stop}");
     let records = test.fail(0, FailureCause::Exit(3)).records();
     assert_eq!(event_lines(&records).last().unwrap(), "command_stopped 0/0 0.1: rule, handler 1");
     let rules = records.iter().find_map(|record| match &record.event {
@@ -35,47 +34,27 @@ fn a_rule_that_stops_ends_the_retries_and_the_handler_runs() {
 }
 
 #[test]
-fn a_rule_that_dead_letters_does_so_at_once_and_no_handler_runs() {
-    let mut test = with_rule("{stderr: 'no such user', then: dead_letter}");
+fn a_rule_dead_letters_or_skips_at_once_and_what_no_rule_matches_is_retried() {
+    let mut test = ruled("{stderr: 'no such user', then: dead_letter}");
     test.fail_with(0, EXIT_1, "error: no such user");
     assert_eq!(test.outcome(), ("partial", Some(Reason::Rule), [0, 1, 0]));
-}
-
-#[test]
-fn a_rule_that_skips_skips_the_item() {
-    let mut test = with_rule("{exit_code: 3, then: skip}");
+    let mut test = ruled("{exit_code: 3, then: skip}");
+    let retried = test.clone().fail(0, FailureCause::Exit(4)).lines();
+    assert_eq!(retried[1], "retry_scheduled 0/0 0.1 in 1s at +1s");
     let lines = test.fail(0, FailureCause::Exit(3)).lines();
     assert!(lines.contains(&"item_skipped 0/0: rule".to_owned()));
     assert_eq!(test.outcome(), ("completed", None, [0, 0, 1]));
-}
-
-#[test]
-fn what_no_rule_matches_is_retried_as_ever() {
-    let mut test = with_rule("{exit_code: 3, then: skip}");
-    let lines = test.fail(0, FailureCause::Exit(4)).lines();
-    assert_eq!(lines[1], "retry_scheduled 0/0 0.1 in 1s at +1s");
+    let text = "mode: mapreduce\nmap: {input: a, error_policy: {on_item_failure: skip}, agent_template: [{shell: a}]}\n";
+    let mut test = JobFixture::started_over(text, 1);
+    assert_eq!(test.fail(0, EXIT_1).outcome(), ("completed", None, [0, 0, 1]), "without a rule");
 }
 
 #[test]
 fn a_rule_may_retry_what_is_permanent_on_terms_of_its_own() {
-    let mut test = with_rule("{exit_code: 127, then: retry, retry_config: {initial_delay: 9s}}");
+    let mut test = ruled("{exit_code: 127, then: retry, retry_config: {initial_delay: 9s}}");
     let _records = test.fail(0, FailureCause::Exit(127)).records();
     let retrying = test.scheduled().unwrap();
     assert_eq!(retrying.delay, secs(9));
-}
-
-#[test]
-fn an_item_that_fails_is_skipped_where_the_map_says_so() {
-    let text = "
-mode: mapreduce
-map:
-  input: a.json
-  error_policy: {on_item_failure: skip}
-  agent_template: [{shell: a}]
-";
-    let mut test = JobFixture::started_over(text, 1);
-    test.fail(0, EXIT_1);
-    assert_eq!(test.outcome(), ("completed", None, [0, 0, 1]));
 }
 
 #[test]
@@ -86,15 +65,12 @@ fn a_command_that_must_not_run_again_unasked_stops_when_it_was_interrupted() {
     assert_eq!(test.outcome(), ("failed", Some(Reason::Interrupted), [0, 1, 0]));
     // Any other failure of it is retried.
     let mut test = JobFixture::started(text);
-
-    let lines = test.fail(0, EXIT_1).lines();
-    assert_eq!(lines[1], "retry_scheduled 0/0 0.1 in 1s at +1s");
+    assert_eq!(test.fail(0, EXIT_1).lines()[1], "retry_scheduled 0/0 0.1 in 1s at +1s");
 }
 
 #[test]
 fn an_interrupted_attempt_counts_as_one() {
-    let text = "- {shell: a, retry_config: {attempts: 1}}\n";
-    let mut test = JobFixture::started(text);
+    let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 1}}\n");
     test.fail(0, FailureCause::Interrupted).at(1).start().fail(0, FailureCause::Interrupted);
     assert_eq!(test.attempts(), 2);
     assert_eq!(test.outcome().1, Some(Reason::Attempts));

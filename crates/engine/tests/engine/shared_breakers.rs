@@ -66,9 +66,6 @@ fn what_is_held_fails_when_the_latest_submission_says_so() {
 #[test]
 fn a_running_attempt_says_nothing_about_a_breaker_that_somebody_has_reset() {
     let mut test = JobFixture::started_over(&breaker_map(3, ", half_open_max_calls: 1", ""), 3);
-    test.reset(BREAKER);
-    for item in 0..3 {
-        test.fail(item, EXIT_1);
-    }
+    test.reset(BREAKER).fail_all(0..3);
     assert_eq!(test.breaker(BREAKER).failures(), 0);
 }

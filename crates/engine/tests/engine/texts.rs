@@ -41,7 +41,6 @@ fn fail_once(test: &mut JobFixture, item: u32, error: &str) -> Vec<Record> {
 #[test]
 fn equal_errors_are_stored_once() {
     let mut test = JobFixture::started_over(MAP, 3);
-
     let first = test.fail_with(0, EXIT_1, "connection refused").records();
     assert_eq!(kept(&first), 2, "what it lines, and why it stopped");
     let second = test.fail_with(1, EXIT_1, "connection refused").records();
@@ -56,7 +55,6 @@ fn equal_errors_are_stored_once() {
 #[test]
 fn a_short_text_stands_where_it_is() {
     let mut test = JobFixture::started_over(MAP, 1);
-
     let records = test.fail_with(0, EXIT_1, "busy").records();
     assert_eq!(error(&records), Some(StoredText::Itself("busy".to_owned())));
 }
@@ -64,7 +62,6 @@ fn a_short_text_stands_where_it_is() {
 #[test]
 fn a_command_that_said_nothing_has_no_error_text() {
     let mut test = JobFixture::started_over(MAP, 1);
-
     assert_eq!(error(&test.fail(0, EXIT_1).records()), None);
 }
 

@@ -22,9 +22,7 @@ reduce: [{{shell: r}}]
 fn the_first_failure_stops_a_map_that_does_not_continue_on_failure() {
     for policy in ["continue_on_failure: false", "on_item_failure: stop", "max_failures: 1"] {
         let mut test = JobFixture::started_over(&map(policy, 2), 5);
-
-        let lines = test.fail(0, EXIT_1).lines();
-        assert_eq!(lines.last().unwrap(), "job_stopping tolerance", "{policy}");
+        assert_eq!(test.fail(0, EXIT_1).lines().last().unwrap(), "job_stopping tolerance", "{policy}");
         assert_eq!(test.ready(), [], "nothing new starts");
         assert_eq!(test.effects(), ["begin 2 for 0/1"], "what runs is not ended");
         test.succeed(1);
@@ -49,7 +47,6 @@ fn so_many_failures_are_tolerated_and_no_more() {
 fn a_share_must_be_passed_and_is_looked_at_from_ten_items_on() {
     let run = |failures: u32| {
         let mut test = JobFixture::started_over(&map("failure_threshold: 0.2", 20), 20);
-
         for item in 0..10 {
             let _ = if item < failures { test.fail(item, EXIT_1) } else { test.succeed(item) };
             if item < 9 {
@@ -78,10 +75,7 @@ fn waiting_items_are_skipped_and_reduce_does_not_run() {
 #[test]
 fn what_fails_for_good_while_the_job_stops_is_a_dead_letter() {
     let mut test = JobFixture::started_over(&map("max_failures: 1", 3), 3);
-
-    for item in 0..3 {
-        test.fail(item, EXIT_1);
-    }
+    test.fail_all(0..3);
     assert_eq!(test.outcome(), ("failed", Some(Reason::Tolerance), [0, 3, 0]));
 }
 
@@ -91,8 +85,7 @@ fn no_handler_is_started_while_the_job_stops() {
     let mut test = JobFixture::started_over(&text, 2);
     test.fail(0, EXIT_1).start().fail(0, EXIT_1);
     assert_eq!(test.job.is_stopping(), Some(Reason::Tolerance));
-    let lines = test.fail(1, EXIT_1).lines();
-    assert_eq!(lines[1], "item_skipped 0/1: tolerance");
+    assert_eq!(test.fail(1, EXIT_1).lines()[1], "item_skipped 0/1: tolerance");
 }
 
 /// Two items at a time: the handler of the first runs while the second reaches the tolerance.
@@ -150,8 +143,7 @@ fn an_item_with_commands_left_is_skipped_while_the_job_stops() {
     let text = map("max_failures: 1", 2).replace("[{shell: a}]", "[{shell: a}, {shell: b}]");
     let mut test = JobFixture::started_over(&text, 2);
     test.fail(0, EXIT_1);
-    let lines = test.succeed(1).lines();
-    assert_eq!(lines[..2], ["attempt_succeeded 0/1 0.1", "item_skipped 0/1: tolerance"]);
+    assert_eq!(test.succeed(1).lines()[..2], ["attempt_succeeded 0/1 0.1", "item_skipped 0/1: tolerance"]);
 }
 
 #[test]

@@ -133,7 +133,6 @@ fn downtime() -> Vec<Shot> {
 
 fn ended() -> Vec<Shot> {
     let mut completed = JobFixture::started_over(LIST_MAP, 2);
-
     for item in 0..2 {
         completed.at(4).succeed(item).start();
     }
