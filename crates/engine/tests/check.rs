@@ -1,8 +1,8 @@
-//! What is wrong with a file is said all at once, with its place and what to write instead.
+//! Diagnostics of workflow files: all at once, with positions and help.
 
 use undaunted_engine::workflow::{DiagnosticCode, Operator, Source, StepWork, check, check_bytes};
 
-/// `code line:column message (help)` for everything that was noticed.
+/// `code line:column message (help)` of every diagnostic.
 fn said(text: &str) -> Vec<String> {
     let source = Source::new("x.yaml", text);
     let checked = check(&source, &Operator::default());
@@ -22,7 +22,7 @@ fn codes(text: &str) -> Vec<DiagnosticCode> {
 }
 
 #[test]
-fn all_problems_of_a_file_are_told_in_one_go() {
+fn all_problems_of_a_file_are_reported_at_once() {
     let text = "\
 mode: mapreduce
 retry_buget: 5
@@ -58,7 +58,7 @@ map:
 }
 
 #[test]
-fn a_name_is_known_from_the_command_that_gives_it() {
+fn a_name_is_known_after_the_command_that_captures_it() {
     let good = "- {shell: date, id: now, capture_output: today}\n- shell: echo ${today} ${step.now.output}\n";
     assert_eq!(said(good), [""; 0]);
     let early = "- shell: echo ${today}\n- {shell: date, capture_output: today}\n";
@@ -121,7 +121,7 @@ fn each_kind_of_mistake_has_its_code() {
 }
 
 #[test]
-fn warnings_are_about_what_was_probably_not_meant() {
+fn warnings_are_about_probable_mistakes() {
     for (text, code) in [
         ("- {shell: a, retry_config: {retry_budget: 500ms}}\n", DiagnosticCode::BudgetBelowFirstDelay),
         ("- {shell: a, retry_config: {attempts: unlimited}}\n", DiagnosticCode::UnlimitedRetries),
@@ -264,7 +264,7 @@ fn a_flow_is_planned_backwards_from_its_goals() {
 }
 
 #[test]
-fn the_mark_stands_under_the_part_that_is_wrong_even_if_the_same_stands_before() {
+fn the_mark_is_under_the_wrong_part_even_if_the_same_text_occurs_before() {
     let twice =
         "mode: mapreduce\nmap:\n  input: a\n  filter: \"a && a & a\"\n  agent_template: [{shell: x}]\n";
     assert!(said(twice)[0].starts_with("bad-expression 4:19"), "{:?}", said(twice));
@@ -286,7 +286,7 @@ fn one_problem_hides_no_other() {
 }
 
 #[test]
-fn a_handler_sees_what_failed_and_leaves_nothing_behind() {
+fn a_handler_sees_the_failed_output_and_its_captures_are_discarded() {
     let sees = "- {shell: make, id: build, on_failure: {claude: 'fix ${step.build.output}'}}\n";
     assert_eq!(said(sees), [""; 0]);
     let leaves = "- {shell: a, on_failure: {shell: b, capture_output: why}}\n- {shell: 'echo ${why}'}\n";
@@ -299,7 +299,7 @@ fn a_handler_sees_what_failed_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn what_cannot_be_obeyed_is_refused() {
+fn settings_that_cannot_be_obeyed_are_refused() {
     for (text, code) in [
         ("mode: flow\ngoals: [a]\nsteps: [{id: a, type: flow, flow: {goals: [a]}}]\n", DiagnosticCode::Cycle),
         (
@@ -329,7 +329,7 @@ fn what_cannot_be_obeyed_is_refused() {
 }
 
 #[test]
-fn a_closer_block_takes_back_what_an_outer_one_says_about_failures() {
+fn a_closer_block_overrides_the_error_policy_of_an_outer_one() {
     let with = |outer: &str, inner: &str| {
         let text = format!(
             "mode: mapreduce\n{outer}\nmap: {{input: a, error_policy: {{{inner}}}, agent_template: [{{shell: a}}]}}\n"
@@ -365,7 +365,7 @@ fn anchors_without_aliases_are_bounded_too() {
 }
 
 #[test]
-fn a_file_that_is_not_text_has_a_place_too() {
+fn a_file_that_is_not_utf8_is_refused_with_its_position() {
     let (source, checked) = check_bytes("x", b"- shell: a\n- \xff\xfe".to_vec(), &Operator::default());
     let at = source.position(checked.diagnostics[0].span);
     assert_eq!((at.line, at.column), (2, 3));

@@ -1,6 +1,6 @@
-//! Every YAML block of the two pages the language follows is accepted and means what the page says.
+//! Every YAML block of the two pages that the language follows is accepted, with the meaning given there.
 
-#![expect(clippy::panic, clippy::indexing_slicing, reason = "a broken expectation is a red test")]
+#![expect(clippy::panic, clippy::indexing_slicing, reason = "a panic in a test is a failed test")]
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ fn strategies() -> Vec<String> {
     blocks(include_str!("documents/backoff-strategies.md"))
 }
 
-/// A bare `retry_config:` becomes that of a command.
+/// Wraps a bare `retry_config:` in a command.
 fn wrapped(block: &str) -> String {
     if !block.starts_with("retry_config:") {
         return block.to_owned();
@@ -53,7 +53,7 @@ fn policy(block: &str) -> Policy {
     read(block).steps[0].commands[0].retry.policy.clone()
 }
 
-/// The delays in milliseconds without jitter, and what stops them.
+/// The delays in milliseconds without jitter, and the reason that stops them.
 fn plan(block: &str) -> (Vec<u128>, Option<Reason>) {
     planned(&policy(block))
 }
@@ -66,7 +66,7 @@ fn planned(policy: &Policy) -> (Vec<u128>, Option<Reason>) {
 }
 
 #[test]
-fn there_are_seventeen_blocks_and_all_are_workflows() {
+fn all_seventeen_blocks_are_workflows() {
     let all = [budgets(), strategies()].concat();
     assert_eq!((budgets().len(), strategies().len(), all.len()), (6, 11, 17));
     for block in &all {
@@ -97,7 +97,7 @@ fn the_page_on_budgets_means_what_it_says() {
     assert_eq!((strict.iter().sum::<u128>(), stopped), (451_000, Some(Reason::RetryBudget)));
 }
 
-/// The same block with more retries than the three that a block gets which names no number.
+/// The block with more retries than the default three.
 fn eight_retries(block: &str) -> String {
     assert!(!block.contains("attempts"), "{block}");
     format!("{block}  attempts: 8\n")
@@ -172,7 +172,7 @@ fn the_map_reduce_of_the_page_is_retried_by_its_error_policy() {
 
 /// Five retries wait 10 + 10 + 20 + 30 + 50 = 120s, "leaving 180s" of the five minutes of an item.
 #[test]
-fn delays_count_towards_the_time_of_an_item() {
+fn delays_count_towards_the_item_deadline() {
     let text = "\
 mode: mapreduce
 map:

@@ -1,21 +1,17 @@
-//! Attempts that were taken on, and whose results come later.
+//! Accepted attempts, whose results arrive later.
 
 use std::time::Duration;
 
 use serde_json::json;
-use undaunted_engine::breaker::AdmissionControl;
-use undaunted_engine::effect::{next_wake, ready, wanted};
 use undaunted_engine::event::{Event, ItemEvent, Record};
 use undaunted_engine::id::StartId;
 use undaunted_engine::input::Input;
-use undaunted_engine::job::{Job, JobStage};
-use undaunted_engine::view::report;
+use undaunted_engine::job::JobStage;
 use undaunted_policy::{FailureCause, Reason, Timestamp};
 
 use crate::fixture::{JobFixture, at, item_at};
 
-/// An async step over `n`, two at a time, each retried after a second; what else it says, and what
-/// its `http` says.
+/// An async step over `n`, two items at a time, each retried after a second.
 fn flow(head: &str, http: &str, more: &str) -> JobFixture {
     JobFixture::of(&format!(
         "
@@ -50,7 +46,7 @@ fn until(test: &JobFixture) -> Timestamp {
 }
 
 #[test]
-fn an_attempt_that_was_taken_on_runs_until_its_result_comes() {
+fn an_accepted_attempt_runs_until_its_result_arrives() {
     let mut test = begun();
     assert_eq!(test.at(1).accept(0).lines(), ["attempt_accepted"]);
     assert_eq!(until(&test), at(61));
@@ -68,7 +64,7 @@ fn an_attempt_that_was_taken_on_runs_until_its_result_comes() {
 }
 
 #[test]
-fn a_result_is_waited_for_a_day_if_nothing_else_is_said() {
+fn the_default_completion_timeout_is_a_day() {
     let mut test = flow("", "", "");
     test.start();
     let day = Duration::from_hours(24);
@@ -76,7 +72,7 @@ fn a_result_is_waited_for_a_day_if_nothing_else_is_said() {
 }
 
 #[test]
-fn a_result_that_does_not_come_is_a_timeout_and_called_for_again_with_the_same_token() {
+fn a_missing_result_is_a_timeout_and_the_retry_has_the_same_token() {
     let mut test = begun();
     let first = test.call(item_at(0));
     assert!(first.later);
@@ -88,16 +84,16 @@ fn a_result_that_does_not_come_is_a_timeout_and_called_for_again_with_the_same_t
     );
     assert!(test.wake().lines().is_empty(), "once");
     test.at(61);
-    // The other one still runs, and the third has its place.
+    // Item 1 still runs, and item 2 uses the free slot.
     test.start().succeed_item(item_at(1), &json!({})).start();
     assert_eq!(test.active(0).attempts, 2);
     assert_eq!(test.call(item_at(0)), first);
-    // Each attempt has its own time.
+    // Each attempt has its own timeout.
     assert_eq!(until(test.accept(0)), at(121));
 }
 
 #[test]
-fn results_that_never_come_use_up_the_attempts() {
+fn results_that_never_arrive_use_up_the_attempts() {
     let mut test = flow("", ", completion_timeout: 60000", "");
     while test.outcome().0 == "running" {
         test.start();
@@ -114,7 +110,7 @@ fn results_that_never_come_use_up_the_attempts() {
 }
 
 #[test]
-fn a_result_may_come_before_it_is_known_that_the_attempt_was_taken_on() {
+fn a_result_may_arrive_before_the_acceptance_of_its_attempt() {
     let mut test = begun();
     let start = test.start_of_item(item_at(0));
     test.succeed_item(item_at(0), &json!({"x": 1}));
@@ -127,7 +123,7 @@ fn a_result_may_come_before_it_is_known_that_the_attempt_was_taken_on() {
 }
 
 #[test]
-fn what_is_told_twice_has_no_consequence() {
+fn repeated_acceptances_and_results_are_ignored() {
     let mut test = begun();
     let start = test.start_of_item(item_at(0));
     test.accept(0).at(5);
@@ -142,7 +138,7 @@ fn what_is_told_twice_has_no_consequence() {
 }
 
 #[test]
-fn a_failure_that_comes_later_is_judged_as_one_that_comes_at_once() {
+fn a_failure_that_arrives_later_is_judged_like_an_immediate_one() {
     let mut test = begun();
     test.accept(0);
     let records = test.fail_item(item_at(0), FailureCause::Refused).lines();
@@ -166,7 +162,7 @@ fn the_deadline_of_the_job_bounds_the_wait() {
 }
 
 #[test]
-fn results_that_are_overdue_together_are_judged_one_after_the_other() {
+fn overdue_results_are_judged_one_after_the_other() {
     let mut test = flow("retry_budget: 1\nretry_budget_per_workflow: 1", ", completion_timeout: 60000", "");
     test.start();
     for item in [0, 1] {
@@ -192,7 +188,7 @@ fn a_crash_changes_nothing_about_the_wait() {
     assert_eq!(test.next_wake(), Some(at(61)));
     test.succeed_item(item_at(0), &json!({"x": 1}));
     assert_eq!(test.attempts(), 2, "nothing was begun again");
-    // One whose time has passed meanwhile is over at once.
+    // An attempt whose timeout passed in the downtime fails at once.
     let mut test = begun();
     test.accept(0).at(1000);
     let mut records = test.crash_and_resume().lines();
@@ -231,7 +227,7 @@ fn at_every_record_the_journal_folds_to_the_state_and_the_effects_of_the_live_jo
 }
 
 #[test]
-fn it_goes_on_from_wherever_its_journal_was_cut() {
+fn an_accepted_attempt_survives_a_journal_cut_anywhere() {
     let whole = run_to_the_end();
     let cuts = whole.commits.iter();
     for &count in cuts.filter(|count| **count < whole.journal.len()) {
@@ -258,7 +254,7 @@ fn it_goes_on_from_wherever_its_journal_was_cut() {
 }
 
 #[test]
-fn whoever_takes_an_attempt_on_is_there_and_what_comes_of_it_says_no_more() {
+fn a_breaker_counts_an_acceptance_as_a_success_and_ignores_the_later_result() {
     let mut test = flow("", "", "    breaker: true");
     test.start().accept(0);
     let breaker = |test: &JobFixture| {

@@ -1,5 +1,4 @@
-//! The breakers as all jobs of a process see them: own facts that are being written, settings, and how
-//! what was held is let go.
+//! The breakers as all jobs of a process see them: own facts that are not committed yet, settings, releases.
 
 use undaunted_engine::breaker::{
     AdmissionControl, BreakerAnswer, BreakerChangeKind, BreakerFact, BreakerJournal, BreakerRecord,
@@ -46,14 +45,14 @@ fn own_facts_that_are_read_before_they_are_acknowledged_count_once() {
 }
 
 #[test]
-fn own_facts_whose_version_was_not_answered_count_once() {
+fn own_facts_whose_acknowledgement_was_lost_count_once() {
     for is_read_before in [false, true] {
         let mut test = AdmissionFixture::of(SETTINGS);
         test.fail("a");
         let (seq, record) = test.seal("a");
         let _ = test.journals.append(&name(), &record);
         if is_read_before {
-            // The answer was lost, and the journal was read whole meanwhile.
+            // The acknowledgement was lost, and the whole journal was read in between.
             test.admission.load(&name(), test.journals.fold(BREAKER));
         }
         assert!(!test.admission.acknowledge(BREAKER, "a", seq, None));
@@ -64,11 +63,11 @@ fn own_facts_whose_version_was_not_answered_count_once() {
 }
 
 #[test]
-fn facts_of_another_process_for_the_same_job_are_not_taken_for_own_ones() {
+fn facts_of_another_process_for_the_same_job_count_separately() {
     let mut test = AdmissionFixture::of(BreakerSettings { failure_threshold: 5, ..SETTINGS });
     test.fail("a");
     let (seq, record) = test.seal("a");
-    // What the process before wrote had another number.
+    // The previous process wrote under another sequence number.
     let before = BreakerRecord { seq: Some(seq + 7), ..record.clone() };
     let _ = test.journals.append(&name(), &before);
     assert!(test.read_journal());
@@ -79,7 +78,7 @@ fn facts_of_another_process_for_the_same_job_are_not_taken_for_own_ones() {
 }
 
 #[test]
-fn facts_of_others_between_own_ones_have_to_be_read() {
+fn facts_of_other_processes_between_own_ones_have_to_be_read() {
     let mut test = AdmissionFixture::of(SETTINGS);
     test.fail("a");
     let (seq, record) = test.seal("a");
@@ -119,7 +118,7 @@ fn own_facts_in_a_journal_that_was_trimmed_before_it_was_read_count_once() {
 }
 
 #[test]
-fn every_record_configures_the_breaker_until_one_is_on_the_disk() {
+fn every_record_configures_the_breaker_until_one_is_committed() {
     let mut test = AdmissionFixture::of(SETTINGS);
     test.fail("a");
     test.fail("b");
@@ -155,7 +154,7 @@ fn facts_of_a_job_that_is_forgotten_before_they_are_written_are_lost() {
 }
 
 #[test]
-fn what_was_held_is_let_go_one_after_the_other_and_each_job_at_its_own_times() {
+fn held_items_are_released_one_after_the_other_and_each_job_at_its_own_times() {
     let mut test = AdmissionFixture::open(SETTINGS, &[]);
     assert!(!test.admission.is_idle());
     test.offer_drawn("a", 4, Some(9), 0);
@@ -202,7 +201,7 @@ fn a_release_ends_when_the_breaker_opens_again() {
 }
 
 #[test]
-fn what_a_job_holds_when_it_comes_to_a_closed_breaker_is_let_go_one_after_the_other() {
+fn items_on_hold_at_a_closed_breaker_are_released_one_after_the_other() {
     // Its process has died, and the breaker has closed since.
     let mut test = AdmissionFixture::of(SETTINGS);
     assert!(test.admission.is_idle());
@@ -212,7 +211,7 @@ fn what_a_job_holds_when_it_comes_to_a_closed_breaker_is_let_go_one_after_the_ot
 }
 
 #[test]
-fn other_settings_are_a_fact_and_hold_at_once() {
+fn changed_settings_are_a_fact_and_apply_at_once() {
     let mut test = AdmissionFixture::of(SETTINGS);
     test.admission.configure(&name(), &id("a"), SETTINGS);
     assert_eq!(test.admission.seal(BREAKER, "a", 1), None, "they are the same");
@@ -226,7 +225,7 @@ fn other_settings_are_a_fact_and_hold_at_once() {
 }
 
 #[test]
-fn what_waits_is_awakened_when_settings_change_so_that_it_fails() {
+fn jobs_with_held_items_wake_when_settings_change_to_fail() {
     let mut test = AdmissionFixture::open(SETTINGS, &[("a", 3), ("b", 7)]);
     let settings = BreakerSettings { when_open: WhenOpen::Fail, ..SETTINGS };
     test.append_and_read(None, vec![BreakerFact::Configured { at: T0, settings }]);
@@ -235,7 +234,7 @@ fn what_waits_is_awakened_when_settings_change_so_that_it_fails() {
 }
 
 #[test]
-fn a_breaker_that_is_not_known_lets_everything_through() {
+fn an_unknown_breaker_admits_everything() {
     let mut admission = AdmissionControl::default();
     let ticket = Ticket::restored(0, false);
     let breaker = name();

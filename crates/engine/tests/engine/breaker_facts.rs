@@ -1,5 +1,4 @@
-//! What facts come to: which of them a breaker counts, and that results which are alike may be told
-//! together.
+//! Which facts a breaker counts, and that equal results may be combined into one fact.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,8 +27,8 @@ fn started(generation: u32) -> BreakerReport {
     BreakerReport::Started { breaker: Arc::from(NAME), ticket: Ticket::restored(generation, true) }
 }
 
-/// The facts of one commit of a job that tells this, each at its time.
-fn told(state: BreakerState, reports: &[(Timestamp, BreakerReport)]) -> Vec<BreakerFact> {
+/// The facts of one commit of a job with these reports.
+fn facts_of(state: BreakerState, reports: &[(Timestamp, BreakerReport)]) -> Vec<BreakerFact> {
     let (name, job) = (Arc::from(NAME), Arc::from("7f3k"));
     let mut admission = AdmissionControl::default();
     admission.load(&name, state.into());
@@ -47,7 +46,6 @@ fn reported(at: Timestamp, generation: u32, probe: bool, signal: TargetSignal, m
     BreakerFact::Reported { at, generation, probe, signal, many }
 }
 
-/// The fact that one report is.
 fn single(now: Timestamp, report: &BreakerReport) -> BreakerFact {
     match report {
         BreakerReport::Started { ticket, .. } => {
@@ -63,7 +61,7 @@ fn by_job(facts: Vec<BreakerFact>) -> BreakerRecord {
     BreakerRecord { job: Some("7f3k".to_owned()), seq: Some(1), facts }
 }
 
-/// A breaker in this phase that has opened once.
+/// A breaker in this state that has opened once.
 fn in_phase(phase: CircuitState) -> BreakerState {
     BreakerState { breaker: Breaker::restored(phase, 1), ..BreakerState::with_settings(SETTINGS) }
 }
@@ -80,25 +78,25 @@ fn phases() -> [CircuitState; 4] {
 }
 
 #[test]
-fn successes_that_are_alike_are_one_fact() {
+fn equal_successes_are_one_fact() {
     let up = ended(0, false, TargetSignal::Up);
     let reports: Vec<_> = (0..1000).map(|it| (at(it), up.clone())).collect();
     assert_eq!(
-        told(BreakerState::with_settings(SETTINGS), &reports),
+        facts_of(BreakerState::with_settings(SETTINGS), &reports),
         [reported(at(999), 0, false, TargetSignal::Up, 1000)]
     );
 }
 
 #[test]
-fn failures_are_one_fact_only_if_they_are_of_one_instant() {
+fn failures_are_one_fact_only_at_the_same_instant() {
     let down = ended(0, false, TargetSignal::Down);
     let reports = [0, 0, 1].map(|it| (at(it), down.clone()));
-    let facts = told(BreakerState::with_settings(SETTINGS), &reports);
+    let facts = facts_of(BreakerState::with_settings(SETTINGS), &reports);
     assert_eq!(
         facts,
         [reported(at(0), 0, false, TargetSignal::Down, 2), reported(at(1), 0, false, TargetSignal::Down, 1)]
     );
-    // The one that opens the breaker says since when it is open.
+    // The time of the last failure is that of the opening.
     let mut state = BreakerState::with_settings(SETTINGS);
     let changes = state.apply(&by_job(facts));
     assert_eq!(changes.last().map(|it| it.failures), Some(3));
@@ -106,7 +104,7 @@ fn failures_are_one_fact_only_if_they_are_of_one_instant() {
 }
 
 #[test]
-fn results_of_other_generations_of_probes_and_with_other_signals_stay_apart() {
+fn results_of_other_generations_of_probes_and_with_other_signals_are_separate_facts() {
     let reports = [
         ended(1, false, TargetSignal::Up),
         ended(0, false, TargetSignal::Up),
@@ -116,15 +114,15 @@ fn results_of_other_generations_of_probes_and_with_other_signals_stay_apart() {
         ended(0, false, TargetSignal::Up),
     ];
     let reports = reports.map(|report| (at(1), report));
-    let facts = told(BreakerState::with_settings(SETTINGS), &reports);
+    let facts = facts_of(BreakerState::with_settings(SETTINGS), &reports);
     let singles: Vec<BreakerFact> = reports.iter().map(|(now, it)| single(*now, it)).collect();
     assert_eq!(facts, singles);
 }
 
 #[test]
-fn a_start_that_is_no_probe_says_nothing() {
+fn a_start_that_is_no_probe_is_no_fact() {
     let report = BreakerReport::Started { breaker: Arc::from(NAME), ticket: Ticket::restored(0, false) };
-    assert_eq!(told(BreakerState::with_settings(SETTINGS), &[(T0, report)]), []);
+    assert_eq!(facts_of(BreakerState::with_settings(SETTINGS), &[(T0, report)]), []);
 }
 
 fn signal() -> impl Strategy<Value = TargetSignal> {
@@ -136,7 +134,7 @@ fn signal() -> impl Strategy<Value = TargetSignal> {
     ]
 }
 
-/// A report, and how long after the one before it.
+/// A report, and the time since the previous one.
 fn report() -> impl Strategy<Value = (u64, BreakerReport)> {
     let generation = 0_u32..4;
     let end = (generation.clone(), prop::bool::weighted(0.3), signal());
@@ -154,7 +152,7 @@ fn transitions(changes: Vec<BreakerChange>) -> Vec<BreakerChange> {
 
 proptest! {
     #[test]
-    fn facts_that_were_told_together_come_to_what_single_ones_come_to(
+    fn combined_facts_fold_to_the_state_of_single_ones(
         phase in prop::sample::select(phases().to_vec()),
         reports in vec(report(), 0..40),
     ) {
@@ -169,7 +167,7 @@ proptest! {
         for (now, report) in &timed {
             changes.extend(expected.apply(&by_job(vec![single(*now, report)])));
         }
-        let facts = told(in_phase(phase), &timed);
+        let facts = facts_of(in_phase(phase), &timed);
         prop_assert!(facts.len() <= timed.len());
         let record = by_job(facts);
         let read = BreakerRecord::decode(&record.encode()).unwrap();
@@ -195,7 +193,7 @@ fn results_of_starts_from_before_the_last_opening_are_ignored() {
 }
 
 #[test]
-fn probes_of_older_generations_are_none_and_so_are_those_of_a_breaker_that_has_closed() {
+fn probes_of_older_generations_and_of_a_closed_breaker_are_ignored() {
     let probed = |generation| by_job(vec![BreakerFact::Probed { at: at(9), generation }]);
     let lost = |generation| by_job(vec![BreakerFact::ProbeLost { at: at(9), generation }]);
     for phase in phases() {
@@ -229,7 +227,7 @@ fn the_result_of_a_probe_that_was_given_up_is_ignored() {
 }
 
 #[test]
-fn an_opening_tells_how_many_failures_in_a_row_there_were_or_that_a_probe_failed() {
+fn an_opening_records_the_failures_in_a_row_or_none_for_a_failed_probe() {
     let mut state = BreakerState::with_settings(SETTINGS);
     let down =
         |generation, probe, many| by_job(vec![reported(at(1), generation, probe, TargetSignal::Down, many)]);
@@ -251,7 +249,7 @@ fn an_opening_tells_how_many_failures_in_a_row_there_were_or_that_a_probe_failed
 }
 
 #[test]
-fn what_was_imported_is_open_until_then_and_older_results_do_not_count() {
+fn an_imported_breaker_is_open_and_ignores_older_results() {
     let mut state = BreakerState::with_settings(SETTINGS);
     let (since, until) = (at(1), at(500));
     let changes = state.apply(&by_job(vec![BreakerFact::Imported { since, until }]));
@@ -262,7 +260,7 @@ fn what_was_imported_is_open_until_then_and_older_results_do_not_count() {
 }
 
 #[test]
-fn a_count_that_only_damage_writes_takes_no_time() {
+fn a_huge_count_of_failures_is_folded_quickly() {
     let settings = BreakerSettings { failure_threshold: u32::MAX, recovery_timeout: secs(60), ..SETTINGS };
     let mut state = BreakerState::with_settings(settings);
     for signal in [TargetSignal::Down, TargetSignal::Up, TargetSignal::Unknown, TargetSignal::Down] {

@@ -1,4 +1,4 @@
-//! BreakerJournals of breakers whose beginning was trimmed come to what the whole comes to.
+//! A breaker journal whose beginning was trimmed folds to the same state as the whole journal.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,23 +12,22 @@ use undaunted_policy::{BreakerSettings, Timestamp};
 
 use crate::fixture::{BreakerJournals, T0, at};
 
-/// What is appended next.
 #[derive(Clone, Debug)]
-enum Appended {
-    /// A result of a start that was so many openings ago.
+enum JournalAction {
+    /// A result of a start from so many openings ago.
     Reported(u32, bool, TargetSignal),
     Probed(u32),
     ProbeLost(u32),
     Configured(u32),
     ByHand(bool),
     Imported,
-    /// What a process knows that has not read the last so many records.
+    /// The fold of a process that has not read the last so many records.
     Folded(u64),
-    /// Nothing; as much as may be is trimmed, but for so many records.
+    /// Trims what a fold covers, but for so many records.
     Trim(u64),
 }
 
-fn appended() -> impl Strategy<Value = Appended> {
+fn journal_action() -> impl Strategy<Value = JournalAction> {
     let signal = prop_oneof![
         3 => Just(TargetSignal::Up),
         6 => Just(TargetSignal::Down),
@@ -38,56 +37,55 @@ fn appended() -> impl Strategy<Value = Appended> {
     let ago = || prop_oneof![4 => Just(0_u32), 1 => 1_u32..3];
     prop_oneof![
         20 => (ago(), any::<bool>(), signal)
-            .prop_map(|(ago, probe, signal)| Appended::Reported(ago, probe, signal)),
-        8 => ago().prop_map(Appended::Probed),
-        1 => ago().prop_map(Appended::ProbeLost),
-        1 => (1_u32..4).prop_map(Appended::Configured),
-        2 => any::<bool>().prop_map(Appended::ByHand),
-        1 => Just(Appended::Imported),
-        4 => (0_u64..5).prop_map(Appended::Folded),
-        3 => (0_u64..4).prop_map(Appended::Trim),
+            .prop_map(|(ago, probe, signal)| JournalAction::Reported(ago, probe, signal)),
+        8 => ago().prop_map(JournalAction::Probed),
+        1 => ago().prop_map(JournalAction::ProbeLost),
+        1 => (1_u32..4).prop_map(JournalAction::Configured),
+        2 => any::<bool>().prop_map(JournalAction::ByHand),
+        1 => Just(JournalAction::Imported),
+        4 => (0_u64..5).prop_map(JournalAction::Folded),
+        3 => (0_u64..4).prop_map(JournalAction::Trim),
     ]
 }
 
-/// The journal of a breaker as it is, and as it would be if it was never trimmed.
 #[derive(Default)]
-struct Both {
+struct TrimmedAndWhole {
     whole: BreakerJournals,
     trimmed: BreakerJournals,
-    /// All records up to here may go.
+    /// The last version that a fold covers.
     dispensable: u64,
     now: Timestamp,
 }
 
-impl Both {
-    fn add(&mut self, what: &Appended) {
+impl TrimmedAndWhole {
+    fn add(&mut self, what: &JournalAction) {
         let name = Arc::from("payments");
         self.now = self.now.after(Duration::from_secs(20));
         let (at, state) = (self.now, self.whole.fold(&name).state);
         let generation = |ago: u32| state.breaker.generation().saturating_sub(ago);
         let fact = match *what {
-            Appended::Reported(ago, probe, signal) => {
+            JournalAction::Reported(ago, probe, signal) => {
                 BreakerFact::Reported { at, generation: generation(ago), probe, signal, many: 1 }
             }
-            Appended::Probed(ago) => BreakerFact::Probed { at, generation: generation(ago) },
-            Appended::ProbeLost(ago) => BreakerFact::ProbeLost { at, generation: generation(ago) },
-            Appended::Configured(failure_threshold) => {
+            JournalAction::Probed(ago) => BreakerFact::Probed { at, generation: generation(ago) },
+            JournalAction::ProbeLost(ago) => BreakerFact::ProbeLost { at, generation: generation(ago) },
+            JournalAction::Configured(failure_threshold) => {
                 let settings =
                     BreakerSettings { failure_threshold, half_open_max_calls: 1, ..BreakerSettings::DEFAULT };
                 BreakerFact::Configured { at, settings }
             }
-            Appended::ByHand(true) => BreakerFact::Tripped { at },
-            Appended::ByHand(false) => BreakerFact::Reset { at },
-            Appended::Imported => {
+            JournalAction::ByHand(true) => BreakerFact::Tripped { at },
+            JournalAction::ByHand(false) => BreakerFact::Reset { at },
+            JournalAction::Imported => {
                 BreakerFact::Imported { since: at, until: at.after(Duration::from_secs(9)) }
             }
-            Appended::Folded(behind) => {
+            JournalAction::Folded(behind) => {
                 let Some(fact) = self.folded(&name, behind) else {
                     return;
                 };
                 fact
             }
-            Appended::Trim(kept) => {
+            JournalAction::Trim(kept) => {
                 self.trimmed.trim(&name, self.dispensable.saturating_sub(kept));
                 return;
             }
@@ -97,7 +95,7 @@ impl Both {
         assert_eq!(self.trimmed.append(&name, &record), version);
     }
 
-    /// What a process writes that has read all records but the last.
+    /// The fold of a process that has not read the last so many records.
     fn folded(&mut self, name: &str, behind: u64) -> Option<BreakerFact> {
         let records = self.whole.of(name);
         let behind = usize::try_from(behind).unwrap();
@@ -108,7 +106,6 @@ impl Both {
     }
 }
 
-/// The latest openings and closings.
 fn history(journal: &BreakerJournal) -> Vec<&BreakerChange> {
     let changes = journal.changes.iter().map(|(_, change)| change);
     let changes: Vec<_> = changes.filter(|it| it.change.is_transition()).collect();
@@ -117,13 +114,13 @@ fn history(journal: &BreakerJournal) -> Vec<&BreakerChange> {
 
 proptest! {
     #[test]
-    fn what_is_left_of_a_trimmed_journal_comes_to_what_the_whole_comes_to(
-        appended in vec(appended(), 1..150),
+    fn a_trimmed_journal_folds_to_the_state_of_the_whole(
+        actions in vec(journal_action(), 1..150),
     ) {
-        let mut both = Both { now: T0, ..Both::default() };
-        for what in &appended {
-            both.add(what);
-            let (whole, left) = (both.whole.fold("payments"), both.trimmed.fold("payments"));
+        let mut journals = TrimmedAndWhole { now: T0, ..TrimmedAndWhole::default() };
+        for what in &actions {
+            journals.add(what);
+            let (whole, left) = (journals.whole.fold("payments"), journals.trimmed.fold("payments"));
             prop_assert_eq!(&left.state, &whole.state);
             prop_assert_eq!(left.version, whole.version);
             prop_assert_eq!(left.unfolded, whole.unfolded);
@@ -137,10 +134,10 @@ fn tripped() -> BreakerRecord {
 }
 
 #[test]
-fn a_fold_that_stands_behind_facts_of_others_does_not_hide_them() {
+fn a_fold_record_does_not_hide_facts_appended_before_it_by_others() {
     let mut records = vec![(1, tripped()), (2, tripped())];
     let folded = BreakerJournal::fold(&records).folded();
-    // Another process was faster.
+    // Another process appends in between.
     records.push((3, BreakerRecord::by_hand(vec![BreakerFact::Reset { at: at(2) }])));
     records.push((4, BreakerRecord::by_hand(vec![folded])));
     let whole = BreakerJournal::fold(&records);
@@ -156,7 +153,7 @@ fn a_fold_that_stands_behind_facts_of_others_does_not_hide_them() {
 }
 
 #[test]
-fn a_fold_says_nothing_new_to_who_has_read_all() {
+fn a_fold_record_changes_nothing_for_a_complete_reader() {
     let mut journal = BreakerJournal::fold(&[(1, tripped())]);
     let before = journal.clone();
     let folded = journal.folded();
@@ -167,7 +164,7 @@ fn a_fold_says_nothing_new_to_who_has_read_all() {
 }
 
 #[test]
-fn only_the_latest_openings_and_closings_outlive_their_records() {
+fn a_fold_record_keeps_only_the_latest_transitions() {
     let records: Vec<_> = (1..=200).map(|version| (version, tripped())).collect();
     let journal = BreakerJournal::fold(&records);
     assert_eq!(journal.changes.len(), 200);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use undaunted_engine::breaker::{
     BreakerChange, BreakerChangeKind, BreakerFact, BreakerRecord, BreakerState, Probe, TargetSignal,
 };
-use undaunted_engine::event::{FORMAT, RecordError};
+use undaunted_engine::event::FORMAT;
 use undaunted_policy::{Breaker, BreakerSettings, CircuitState, WhenOpen};
 
 use crate::fixture::{
@@ -77,7 +77,7 @@ fn reported(signal: TargetSignal, probe: bool, many: u32) -> BreakerFact {
     BreakerFact::Reported { at: at(5), generation: 300, probe, signal, many }
 }
 
-/// The record of each golden file of format 2, by its name.
+/// The record in each golden file of format 2, by fact.
 fn facts() -> Vec<(&'static str, BreakerRecord)> {
     let (since, until, generation) = (at(5), at(65), 300);
     let settings = change(BreakerChangeKind::Configured, open()).state.settings;
@@ -121,7 +121,6 @@ fn name_of(fact: &str) -> String {
     format!("breaker_fact_{fact}")
 }
 
-/// All golden files, with what they are read as.
 fn all() -> Vec<(String, BreakerRecord)> {
     let states = states();
     let states = states.iter().map(|(name, it)| (name.clone(), read_as(it)));
@@ -139,13 +138,13 @@ fn every_record_of_facts_is_read_and_written_as_its_golden_record() {
 }
 
 #[test]
-fn every_record_of_format_1_is_read_and_is_the_state_that_it_was() {
+fn every_record_of_format_1_is_read_as_its_state() {
     for (name, change) in states() {
         let bytes = golden(&name);
         assert_eq!(bytes[0], FORMAT, "{name}");
         let read = BreakerRecord::decode(&bytes).unwrap();
         assert_eq!(read, read_as(&change), "{name}");
-        // Whatever the breaker was before.
+        // The earlier state of the breaker does not matter.
         let tripped = BreakerRecord::by_hand(vec![BreakerFact::Tripped { at: at(1) }]);
         for before in [vec![], vec![tripped]] {
             let mut state = BreakerState::default();
@@ -161,7 +160,7 @@ fn every_record_of_format_1_is_read_and_is_the_state_that_it_was() {
     }
 }
 
-/// The number that an enumeration stands as.
+/// The number of a variant.
 fn number(found: &Cbor) -> Vec<u8> {
     match found {
         Cbor::Plain(number) => number.clone(),
@@ -240,8 +239,8 @@ fn a_record_of_facts_that_lacks_a_field_is_read_without_it_or_refused() {
 }
 
 #[test]
-fn a_change_that_has_no_count_of_failures_is_read_as_one_of_none() {
-    // Releases that wrote format 1 did not count them, and neither do changes that nothing counted to.
+fn a_change_without_a_count_of_failures_is_read_with_zero() {
+    // Releases that wrote format 1 did not count failures.
     let found = BreakerRecord::decode(&without_field("breaker_fact_state", &[2, 0, 1, 0, 7]));
     let [BreakerFact::State(change)] = &found.unwrap().facts[..] else {
         panic!("no state");
@@ -267,7 +266,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_of_any_kind_are_read_as_a_record_of_a_breaker_or_refused(
+    fn arbitrary_bytes_are_read_as_a_record_of_a_breaker_or_refused(
         format in 0_u8..4,
         bytes in prop::collection::vec(any::<u8>(), 0..200),
     ) {

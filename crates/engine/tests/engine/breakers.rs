@@ -1,12 +1,11 @@
-//! Breakers in a job: what opens one, what it lets through, and who finds out whether its target is
-//! back.
+//! Breakers in a job: what opens them, what they admit, and which item probes.
 
 use undaunted_engine::event::{Event, ItemEvent};
 use undaunted_policy::{CircuitState, FailureCause, FailureClass};
 
 use crate::fixture::{BREAKER, EXIT_1, JobFixture, at, breaker_map, event_lines, open, secs};
 
-/// The only probe that starts now succeeds.
+/// Starts the only probe, which succeeds, and returns its item.
 fn probe_well(test: &mut JobFixture) -> u32 {
     let [item] = test.start().started_items()[..] else {
         panic!("one probe at a time");
@@ -27,7 +26,7 @@ fn a_breaker_opens_after_so_many_failures_in_a_row() {
 }
 
 #[test]
-fn a_success_begins_the_count_again() {
+fn a_success_resets_the_count_of_failures() {
     let mut test = JobFixture::started_over(&breaker_map(3, "", ""), 6);
     test.fail(0, EXIT_1).fail(1, EXIT_1).succeed(2);
     assert_eq!(test.breaker(BREAKER).failures(), 0);
@@ -36,7 +35,7 @@ fn a_success_begins_the_count_again() {
 }
 
 #[test]
-fn an_answer_below_500_begins_the_count_again_and_one_above_counts() {
+fn a_status_below_500_resets_the_count_and_one_above_counts() {
     let mut test = JobFixture::started_over(&breaker_map(4, "", ""), 4);
     test.fail(0, EXIT_1).fail(1, FailureCause::Status(503));
     assert_eq!(test.breaker(BREAKER).failures(), 2);
@@ -45,7 +44,7 @@ fn an_answer_below_500_begins_the_count_again_and_one_above_counts() {
 }
 
 #[test]
-fn permanent_and_interrupted_attempts_say_nothing_about_the_target() {
+fn permanent_and_interrupted_attempts_do_not_count() {
     let mut test = JobFixture::started_over(&breaker_map(5, "", ""), 5);
     test.fail(0, EXIT_1).fail(1, FailureCause::Exit(127));
     test.fail(2, FailureCause::Interrupted).fail(3, FailureCause::Other(FailureClass::Permanent));
@@ -56,7 +55,7 @@ fn permanent_and_interrupted_attempts_say_nothing_about_the_target() {
 }
 
 #[test]
-fn a_failure_that_a_rule_makes_permanent_is_one_of_the_command_itself() {
+fn a_failure_that_a_rule_makes_permanent_does_not_count() {
     let text = breaker_map(2, "", ", rules: [{exit_code: 3, then: dead_letter}]");
     let mut test = JobFixture::started_over(&text, 2);
     test.fail(0, EXIT_1).fail(1, FailureCause::Exit(127));
@@ -79,7 +78,7 @@ fn an_open_breaker_gates_first_attempts_too() {
 }
 
 #[test]
-fn as_many_items_that_never_started_are_held_as_could_run() {
+fn no_more_unstarted_items_are_held_than_could_run() {
     let mut test = open(3, 1000);
     test.start();
     assert_eq!(test.held(), [3, 4, 5]);
@@ -153,7 +152,7 @@ fn a_probe_that_fails_opens_the_breaker_again() {
     assert_eq!(test.transitions(), ["opened until +130s"]);
     test.at(129).start();
     assert_eq!(test.running(), 0);
-    // Successes before that do not count.
+    // Earlier successful probes do not count.
     test.at(130);
     for _ in 0..2 {
         let _ = probe_well(&mut test);
@@ -164,7 +163,7 @@ fn a_probe_that_fails_opens_the_breaker_again() {
 }
 
 #[test]
-fn a_probe_that_comes_to_nothing_is_followed_by_another() {
+fn an_inconclusive_probe_is_followed_by_another() {
     let mut test = open(3, 9);
     test.at(60).start();
     assert_eq!(test.held(), [0, 1, 2], "others have more attempts left");
@@ -186,7 +185,7 @@ fn the_held_item_with_the_most_attempts_left_probes() {
     // The first has failed twice, the last once.
     test.fail(0, EXIT_1).at(1).start().fail(0, EXIT_1).fail(2, EXIT_1).at(10).start();
     assert_eq!(test.held(), [0, 2]);
-    // Of two that have equally many left, the first in input order.
+    // Equal numbers of attempts left are broken by input order.
     for (now, expected) in [(61, 2), (121, 0), (181, 2), (241, 0)] {
         assert_eq!(test.at(now).start().started_items(), [expected], "at {now}s");
         test.fail(expected, EXIT_1).pass(secs(2)).start();
@@ -195,7 +194,7 @@ fn the_held_item_with_the_most_attempts_left_probes() {
 }
 
 #[test]
-fn a_long_outage_costs_no_item_its_round() {
+fn a_long_outage_uses_up_no_items_attempts() {
     // Ten items with ten attempts each: the probes of an hour are shared by all of them.
     let mut test = open(10, 10);
     test.fail_all(3..10);
@@ -214,7 +213,7 @@ fn a_long_outage_costs_no_item_its_round() {
 }
 
 #[test]
-fn commands_with_other_bounds_share_a_breaker_and_the_one_with_more_left_probes() {
+fn of_commands_with_different_limits_the_one_with_more_attempts_left_probes() {
     let text = "
 mode: mapreduce
 map:
@@ -249,7 +248,7 @@ fn an_item_that_never_started_probes_if_it_has_the_most_attempts_left() {
     assert_eq!(test.held(), [0], "there is room for one");
     assert_eq!(test.at(62).start().started_items(), [1]);
     test.succeed(1);
-    assert_eq!(test.start().started_items(), [0], "there is nobody else");
+    assert_eq!(test.start().started_items(), [0], "there is no other item");
 }
 
 #[test]
@@ -259,7 +258,7 @@ fn a_command_without_a_bound_has_the_most_attempts_left() {
     assert_eq!(test.running(), 1);
 }
 
-/// One item at a time, the first of two has opened the breaker.
+/// One item at a time; the first of two has opened the breaker.
 fn opened_alone(text: &str) -> JobFixture {
     let mut test = JobFixture::over(text, 2);
     for _ in 0..3 {
@@ -277,7 +276,7 @@ fn a_command_that_names_no_breaker_is_not_gated() {
     assert_eq!(test.succeed(0).lines()[1], "item_succeeded 0/0");
 }
 
-/// A request and a shell command after it, with one more that runs if the request has failed for good.
+/// A request with an `on_failure` handler, then a shell command.
 const REQUEST: &str = "
 mode: mapreduce
 map:

@@ -1,4 +1,4 @@
-//! What a request holds.
+//! The contents of HTTP requests.
 
 use serde_json::{Value, json};
 use undaunted_engine::id::ItemId;
@@ -36,7 +36,7 @@ steps:
 ";
 
 #[test]
-fn a_request_without_more_is_a_get_with_a_token_and_an_id() {
+fn a_request_is_by_default_a_get_with_a_token_and_an_id() {
     let test = JobFixture::of("- {id: a, http: {url: 'http://h/x'}}\n");
     let call = made(&test, item_at(0));
     assert_eq!((call.method.as_str(), call.url.as_str(), &call.body), ("GET", "http://h/x", &None));
@@ -62,7 +62,7 @@ fn the_key_stays_over_attempts_and_crashes_and_differs_from_round_to_round() {
 }
 
 #[test]
-fn a_body_is_a_text_as_it_is_or_json_with_values_in_it() {
+fn a_body_is_plain_text_or_json_with_values() {
     let text = "
 mode: mapreduce
 map:
@@ -94,7 +94,7 @@ map:
 }
 
 #[test]
-fn a_value_that_is_missing_is_known_before_anything_is_sent() {
+fn a_request_with_a_missing_value_is_refused_before_it_is_sent() {
     for http in [
         "url: 'http://h/${item.gone}'",
         "url: 'http://h', headers: {X: '${item.gone}'}",
@@ -110,7 +110,7 @@ fn a_value_that_is_missing_is_known_before_anything_is_sent() {
 }
 
 #[test]
-fn a_request_is_never_shown_with_what_it_holds() {
+fn a_request_hides_its_contents_in_debug_output() {
     let test =
         JobFixture::of("- {id: a, http: {url: 'http://h/s3cret', headers: {K: s3cret}, body: s3cret}}\n");
     let shown = format!("{:?}", made(&test, item_at(0)));
@@ -118,7 +118,7 @@ fn a_request_is_never_shown_with_what_it_holds() {
 }
 
 #[test]
-fn a_step_is_called_with_its_arguments_and_what_it_is() {
+fn a_step_is_called_with_its_arguments_and_metadata() {
     let mut test = JobFixture::of(STEP);
     let call = made(&test, item_at(0));
     assert_eq!((call.method.as_str(), call.url.as_str()), ("POST", "http://s/ship?v=1"));
@@ -136,7 +136,7 @@ fn a_step_is_called_with_its_arguments_and_what_it_is() {
     assert_eq!(header(&call, "Idempotency-Key"), Some(token.as_str()));
     let timeout = task(&test.job, item_at(0), ValueFiles::default(), test.now);
     assert_eq!(timeout.unwrap().unwrap().timeout, Some(secs(3) / 2));
-    // It is the same for all attempts.
+    // The call is the same for all attempts.
     test.start().fail(0, FailureCause::Status(503)).crash_and_resume().at(2).start();
     assert_eq!(made(&test, item_at(0)), call);
 }

@@ -1,12 +1,10 @@
-//! Cancelling, suspending and going on.
+//! Cancelling, suspending and resuming.
 
 use undaunted_engine::event::{Event, JobEvent};
-use undaunted_engine::id::StepId;
-use undaunted_engine::input::Input;
 use undaunted_engine::job::JobStage;
 use undaunted_policy::{FailureCause, Reason};
 
-use crate::fixture::{EXIT_1, JobFixture, item_at, secs, start_input};
+use crate::fixture::{EXIT_1, JobFixture, input_failed, item_at, secs, start_input};
 
 const MAP: &str = "
 mode: mapreduce
@@ -26,7 +24,7 @@ fn a_cancel_skips_what_waits_and_ends_what_runs() {
     assert_eq!(test.effects(), ["begin 2 for 0/1", "begin 3 for 0/2", "end all"]);
     assert_eq!(test.ready(), []);
     assert_eq!(test.cancel().lines(), [""; 0], "once is enough");
-    // No handler runs, whatever they end with.
+    // No handler runs, whatever the failure.
     assert_eq!(test.fail(1, FailureCause::Exit(127)).lines()[1..], ["item_skipped 0/1: cancelled"]);
     assert_eq!(
         test.fail(2, FailureCause::Signal(15)).lines()[1..],
@@ -37,14 +35,14 @@ fn a_cancel_skips_what_waits_and_ends_what_runs() {
 }
 
 #[test]
-fn an_item_that_is_done_when_it_is_cancelled_is_done() {
+fn an_item_that_succeeds_after_a_cancel_has_succeeded() {
     let mut test = JobFixture::started_over(MAP, 1);
     test.cancel().succeed(0);
     assert_eq!(test.outcome(), ("cancelled", Some(Reason::Cancelled), [1, 0, 0]));
 }
 
 #[test]
-fn a_handler_that_ends_after_a_cancel_saves_nothing() {
+fn a_handler_that_succeeds_after_a_cancel_does_not_save_the_item() {
     let mut test = JobFixture::started_over(MAP, 1);
     test.fail(0, FailureCause::Exit(127)).start().cancel();
     assert_eq!(test.succeed(0).lines()[1], "item_skipped 0/0: cancelled");
@@ -58,7 +56,7 @@ fn a_suspended_job_can_be_cancelled() {
 }
 
 #[test]
-fn a_cancel_waits_for_the_command_that_gives_the_items() {
+fn a_cancel_waits_for_the_command_that_lists_the_items() {
     let text = "
 mode: mapreduce
 map: {input: {shell: ls}, agent_template: [{shell: a}]}
@@ -67,12 +65,7 @@ map: {input: {shell: ls}, agent_template: [{shell: a}]}
     assert_eq!(test.effects(), ["read the items of 0 by 1"]);
     assert_eq!(test.cancel().lines(), ["job_stopping cancelled"]);
     assert_eq!(test.effects(), ["read the items of 0 by 1", "end all"]);
-    let failed = Input::InputFailed {
-        step: StepId(0),
-        reason: Reason::Cancelled,
-        error: "ended by signal 15 (TERM)".to_owned(),
-        stderr: None,
-    };
+    let failed = input_failed(Reason::Cancelled, "ended by signal 15 (TERM)");
     assert_eq!(test.tell(&failed).lines().last().unwrap(), "job_cancelled cancelled");
 }
 
@@ -89,7 +82,7 @@ fn a_job_is_suspended_only_when_nothing_runs() {
 }
 
 #[test]
-fn a_job_is_not_suspended_while_a_command_gives_its_items() {
+fn a_job_is_not_suspended_while_a_command_lists_its_items() {
     let text = "
 mode: mapreduce
 map: {input: {shell: ls}, agent_template: [{shell: a}]}
@@ -101,7 +94,7 @@ map: {input: {shell: ls}, agent_template: [{shell: a}]}
 }
 
 #[test]
-fn a_resume_says_which_run_it_is_how_long_nobody_was_there_and_what_was_found() {
+fn a_resume_records_the_run_the_downtime_and_the_restored_work() {
     let mut test = JobFixture::started_over(MAP, 5);
     test.succeed(0).start().fail(1, EXIT_1).pass(secs(90));
     let records = test.crash_and_resume().records();
@@ -119,7 +112,7 @@ fn a_resume_says_which_run_it_is_how_long_nobody_was_there_and_what_was_found() 
 }
 
 #[test]
-fn a_job_that_stops_goes_on_stopping_after_a_crash() {
+fn a_stopping_job_still_stops_after_a_crash() {
     let mut test = JobFixture::started_over(MAP, 3);
     test.cancel();
     assert_eq!(test.crash_and_resume().lines(), ["job_resumed run 2"]);

@@ -1,4 +1,4 @@
-//! Several commands of an item, and what one leaves for the next.
+//! Several commands of an item, and the output that one captures for the next.
 
 use serde_json::{Value, json};
 use undaunted_engine::id::{CommandId, ItemId, StepId};
@@ -11,7 +11,7 @@ fn map(commands: &str) -> String {
     format!("mode: mapreduce\nmap:\n  input: a.json\n  agent_template:\n{commands}")
 }
 
-/// The environment variables that hold what a template refers to.
+/// The values of templates, which are passed in environment variables.
 fn given(test: &JobFixture, item: ItemId) -> Vec<String> {
     let made = task(&test.job, item, ValueFiles::default(), test.now);
     let made = made.unwrap().unwrap();
@@ -33,7 +33,7 @@ fn is_always_there(name: &str) -> bool {
 }
 
 #[test]
-fn the_commands_of_an_item_run_one_after_the_other_and_finished_ones_not_again() {
+fn the_commands_of_an_item_run_in_order_and_only_once() {
     let text = map("    - shell: a\n    - {shell: b, retry_config: {attempts: 1}}\n    - shell: c\n");
     let mut test = JobFixture::started_over(&text, 1);
     assert_eq!(test.succeed(0).lines(), ["attempt_succeeded 0/0 0.1, next 1"]);
@@ -57,7 +57,7 @@ fn retries_and_spent_delays_belong_to_a_command() {
 }
 
 #[test]
-fn what_is_captured_is_there_for_the_next_command_in_each_format() {
+fn captured_output_is_available_to_the_next_command_in_each_format() {
     for (format, output, value, text) in [
         ("string", "two words\n", json!("two words"), "two words"),
         ("json", "{\"a\": [1]}\n", json!({"a": [1]}), "{\"a\":[1]}"),
@@ -79,7 +79,7 @@ fn what_is_captured_is_there_for_the_next_command_in_each_format() {
 }
 
 #[test]
-fn output_of_another_format_is_a_permanent_failure_however_the_command_ended() {
+fn output_in_another_format_is_a_permanent_failure() {
     for (format, output) in [("json", "{"), ("number", "twelve"), ("boolean", "yes")] {
         let text = map(&format!(
             "    - {{shell: a, capture_output: got, capture_format: {format}, retry_config: {{attempts: 3}}}}\n"
@@ -92,7 +92,7 @@ fn output_of_another_format_is_a_permanent_failure_however_the_command_ended() {
 }
 
 #[test]
-fn a_command_that_wrote_nothing_has_captured_an_empty_text() {
+fn a_command_without_output_captures_an_empty_text() {
     let text = map("    - {shell: a, capture_output: got}\n    - shell: echo ${got}\n");
     let mut test = JobFixture::started_over(&text, 1);
     test.succeed_with(0, "");
@@ -100,7 +100,7 @@ fn a_command_that_wrote_nothing_has_captured_an_empty_text() {
 }
 
 #[test]
-fn what_an_item_captures_is_its_own() {
+fn captured_output_of_an_item_is_private_to_it() {
     let text = map("    - {shell: a, capture_output: got}\n    - shell: echo ${got}\n");
     let mut test = JobFixture::started_over(&text, 2);
     test.succeed_with(0, "zero").succeed_with(1, "one");
@@ -110,7 +110,7 @@ fn what_an_item_captures_is_its_own() {
 }
 
 #[test]
-fn what_a_list_captures_is_the_jobs() {
+fn captured_output_of_a_list_belongs_to_the_job() {
     let mut test = JobFixture::started("- {shell: a, capture_output: got}\n- shell: echo ${got}\n");
     test.succeed_with(0, "x\n");
     assert_eq!(test.job.scope.captured.get("got"), Some(&Value::from("x")));

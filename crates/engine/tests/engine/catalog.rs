@@ -1,14 +1,13 @@
-//! The catalog: its records as they were written, and what they come to.
+//! The catalog: its records as they were written, and the state that they fold to.
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use undaunted_engine::catalog::{Catalog, CatalogEvent, CatalogRecord, FlowLifecycle, FlowStatus};
-use undaunted_engine::event::{FORMAT, RecordError};
 use undaunted_policy::Timestamp;
 
 use crate::fixture::{
-    Cbor, assert_malformed, at, check_damaged, check_golden, check_refused, golden_tree, name, without_field,
+    Cbor, assert_malformed, at, check_damaged, check_golden, check_refused, golden_tree, without_field,
 };
 
 fn registered(id: &str, definition: &str) -> CatalogEvent {
@@ -45,7 +44,7 @@ fn archived(flow: &str) -> CatalogEvent {
     CatalogEvent::FlowArchived { flow: flow.to_owned(), file: format!("archive/{flow}.undaunted.jsonl") }
 }
 
-/// The record of each golden file, by its name, in the order of their numbers.
+/// The record in each golden file, in the order of their variants.
 fn records() -> Vec<(String, CatalogRecord)> {
     let events = [
         registered("resize", r#"{"id":"resize","type":"sync"}"#),
@@ -134,7 +133,7 @@ fn a_record_of_the_catalog_that_lacks_a_field_is_read_without_it_or_refused() {
 }
 
 #[test]
-fn a_step_is_what_was_said_last_until_it_is_unregistered() {
+fn the_last_definition_of_a_step_applies_until_it_is_unregistered() {
     let updated = CatalogEvent::StepUpdated { id: "a".to_owned(), definition: "2".to_owned() };
     let gone = CatalogEvent::StepUnregistered { id: "a".to_owned() };
     let catalog = folded([registered("a", "1"), updated.clone()]);
@@ -154,11 +153,11 @@ fn the_health_of_a_step_is_known_while_the_step_is() {
     assert_eq!(known, ["a"]);
     assert_eq!(catalog.health["a"].since, at(11));
     let again = folded([registered("a", "1"), health("a"), registered("a", "2")]);
-    assert!(again.health.is_empty(), "nobody has looked at it yet");
+    assert!(again.health.is_empty(), "it was not checked yet");
 }
 
 #[test]
-fn a_flow_that_goes_on_keeps_its_labels_and_its_parent() {
+fn a_reactivated_flow_keeps_its_labels_and_its_parent() {
     let first = activated("f", &[("k", "v")], Some("g"));
     let catalog = folded([first.clone(), deactivated("f", Some("no")), activated("f", &[], None)]);
     let entry = &catalog.flows["f"];
@@ -173,7 +172,7 @@ fn a_flow_that_goes_on_keeps_its_labels_and_its_parent() {
 }
 
 #[test]
-fn a_flow_ends_is_moved_and_is_gone() {
+fn an_ended_flow_is_archived_and_removed() {
     let mut events = vec![activated("f", &[], None), deactivated("f", Some("no"))];
     let ended = folded(events.clone());
     let entry = &ended.flows["f"];
@@ -216,7 +215,7 @@ fn any_record() -> impl Strategy<Value = CatalogRecord> {
         .prop_map(|(nanos, event)| CatalogRecord { at: Timestamp::from_nanos(nanos), event })
 }
 
-/// What an event is about.
+/// Whether an event is about a step, and the name of the step or flow.
 fn subject(event: &CatalogEvent) -> (bool, &str) {
     match event {
         CatalogEvent::StepRegistered { id, .. }
@@ -247,7 +246,7 @@ proptest! {
     }
 
     #[test]
-    fn steps_and_flows_do_not_touch_each_other(
+    fn steps_and_flows_do_not_affect_each_other(
         records in prop::collection::vec(any_record(), 0..40),
         steps in any::<bool>(),
         name in prop::sample::select(vec!["a", "b", "c"]),
@@ -270,7 +269,7 @@ proptest! {
     }
 
     #[test]
-    fn saying_a_thing_twice_changes_nothing_more(records in prop::collection::vec(any_record(), 0..20)) {
+    fn a_repeated_record_changes_nothing(records in prop::collection::vec(any_record(), 0..20)) {
         let mut catalog = Catalog::default();
         for record in &records {
             catalog.apply(record);

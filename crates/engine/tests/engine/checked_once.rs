@@ -1,5 +1,5 @@
-//! The checked workflow travels with the job: what this process has checked it does not check again,
-//! and what it does not check again is what checking would have come to.
+//! The checked workflow is kept with the job: a process checks no text twice, and a plan that was not checked
+//! again equals the one that checking would return.
 
 use std::sync::Arc;
 
@@ -16,12 +16,11 @@ use undaunted_engine::workflow::{
 
 use crate::fixture::{JobFixture, T0, item_at, submitted};
 
-/// A plan in words.
 fn said(plan: &Plan) -> String {
     format!("{plan:#?}")
 }
 
-/// A workflow in words, apart from the places in its text.
+/// A workflow in debug notation, without the spans of its text.
 fn without_spans(workflow: &Workflow) -> String {
     let words = format!("{workflow:#?}");
     let lines = words.lines().filter(|line| {
@@ -59,7 +58,7 @@ fn a_workflow_is_checked_once_and_its_stored_text_once_for_all_jobs_that_share_i
 }
 
 #[test]
-fn every_example_is_stored_as_what_it_was_checked_to() {
+fn every_example_has_the_same_plan_when_loaded_from_its_journal() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
     let mut seen = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -79,7 +78,7 @@ fn every_example_is_stored_as_what_it_was_checked_to() {
 }
 
 #[test]
-fn an_update_brings_its_plan_and_a_replayed_one_is_checked() {
+fn an_update_carries_its_plan_and_a_replayed_one_is_checked() {
     let mut test = JobFixture::of("- {shell: a, retry_config: {attempts: 3}}\n");
     let text = "- {shell: a, retry_config: {attempts: 1}}\n";
     let workflow = test.job.check(text).workflow.unwrap();
@@ -130,7 +129,6 @@ fn aim(goal: &str) -> FlowGoals {
     FlowGoals { goals: vec![goal.to_owned()], init: init.into() }
 }
 
-/// The steps put together, and the text they would be read from.
 fn assembled(steps: &[Value], pool: Option<PoolRequest>, aim: &FlowGoals) -> Result<Workflow, Vec<String>> {
     let checked = steps.iter().map(|step| {
         let source = Source::new("step", step.to_string());
@@ -141,7 +139,7 @@ fn assembled(steps: &[Value], pool: Option<PoolRequest>, aim: &FlowGoals) -> Res
 }
 
 #[test]
-fn a_flow_of_checked_steps_is_what_its_text_would_be_checked_to() {
+fn an_assembled_flow_equals_the_flow_checked_from_its_text() {
     let steps = steps();
     for (goal, pool) in [("c", false), ("b", true), ("d", false)] {
         let mut text = json!({"mode": "flow", "steps": steps});
@@ -159,7 +157,7 @@ fn a_flow_of_checked_steps_is_what_its_text_would_be_checked_to() {
 }
 
 #[test]
-fn what_is_wrong_with_steps_together_is_said_of_an_assembled_flow_too() {
+fn assembling_a_flow_reports_conflicts_between_its_steps() {
     let mut others = steps();
     others[1]["breaker"]["failure_threshold"] = 4.into();
     let why = assembled(&others, None, &aim("b")).unwrap_err();
@@ -189,7 +187,7 @@ fn a_flow_inside_a_flow_is_planned_from_the_steps_of_the_outer_one() {
     assert_eq!(said(live.plan()), said(loaded.plan()));
     assert_eq!(live.workflow().flow.as_ref().unwrap().goals, ["d"]);
 
-    // One that cannot be planned is refused for the same reason.
+    // An inner flow that cannot be planned is refused for the same reason.
     let mut nowhere = (*flow).clone();
     nowhere.run = FlowRun { goals: vec!["nowhere".to_owned()], ..nowhere.run };
     let refused = nowhere.submission(&test.job, &plans).unwrap_err();

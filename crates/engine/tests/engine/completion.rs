@@ -1,4 +1,4 @@
-//! Steps that do not wait for everything: when one is complete, and what becomes of the rest.
+//! Steps with a completion rule: when they are complete, and what happens to the other items.
 
 use undaunted_engine::effect::{Effect, wanted_by};
 use undaunted_engine::event::{Event, JobEvent};
@@ -20,7 +20,7 @@ fn decision(lines: Vec<String>) -> Option<String> {
 }
 
 #[test]
-fn when_all_have_reported_that_is_the_reason_even_if_the_minimum_is_reached_with_the_last() {
+fn all_reported_goes_before_the_minimum() {
     let mut test = with_rule("best_effort_min_dcs: 2", 2);
     assert_eq!(test.succeed(0).decided(), None);
     assert_eq!(
@@ -30,14 +30,14 @@ fn when_all_have_reported_that_is_the_reason_even_if_the_minimum_is_reached_with
 }
 
 #[test]
-fn when_all_have_reported_after_the_deadline_that_is_the_reason() {
+fn all_reported_goes_before_the_deadline() {
     let mut test = with_rule("best_effort_min_dcs: 1", 1);
     test.at(301);
     assert_eq!(test.fail(0, EXIT_1).decided().unwrap(), "completion_reached 0: all_dcs_reported, missed");
 }
 
 #[test]
-fn the_minimum_that_is_reached_is_the_reason_even_after_the_deadline() {
+fn the_minimum_goes_before_the_deadline() {
     let mut test = with_rule("best_effort_min_dcs: 1", 2);
     test.at(301);
     assert_eq!(test.succeed(0).decided().unwrap(), "completion_reached 0: min_dcs_reached (1/1), met");
@@ -56,7 +56,7 @@ fn the_deadline_runs_from_the_start_of_the_step() {
 }
 
 #[test]
-fn the_default_is_one_within_300_seconds() {
+fn by_default_one_item_within_300_seconds_is_enough() {
     let test = with_rule("on_complete: cancel", 3);
     assert_eq!(test.next_wake(), Some(at(300)));
     let mut test = with_rule("best_effort_deadline_seconds: 0", 3);
@@ -65,7 +65,7 @@ fn the_default_is_one_within_300_seconds() {
 }
 
 #[test]
-fn the_minimum_is_clamped_to_what_there_is() {
+fn the_minimum_is_clamped_to_the_number_of_items() {
     let mut test = with_rule("best_effort_min_dcs: 9", 2);
     test.succeed(0);
     assert!(test.succeed(1).decided().unwrap().ends_with(", met"));
@@ -91,7 +91,7 @@ fn neither_suspension_nor_a_pause_moves_the_deadline() {
 }
 
 #[test]
-fn a_deadline_that_passed_while_nobody_was_there_is_noticed_when_all_that_ended_was_told() {
+fn a_deadline_that_passed_during_downtime_is_applied_after_the_pending_results() {
     let mut test = with_rule("best_effort_deadline_seconds: 60\n  best_effort_min_dcs: 3", 3);
     assert_eq!(test.at(1000).crash_and_resume().decided(), None);
     test.succeed(1);
@@ -102,7 +102,7 @@ fn a_deadline_that_passed_while_nobody_was_there_is_noticed_when_all_that_ended_
 }
 
 #[test]
-fn what_ended_while_nobody_was_there_counts_however_late_it_is_told() {
+fn results_from_downtime_count_before_the_deadline() {
     let mut test = with_rule("best_effort_deadline_seconds: 60\n  best_effort_min_dcs: 3", 3);
     test.at(1000).crash_and_resume();
     for item in 0..3 {
@@ -112,7 +112,7 @@ fn what_ended_while_nobody_was_there_counts_however_late_it_is_told() {
 }
 
 #[test]
-fn with_cancel_what_runs_is_ended_and_what_waits_is_missing() {
+fn with_cancel_running_items_are_ended_and_waiting_ones_are_missing() {
     let text = completion_map("best_effort_min_dcs: 1\n  max_parallel: 3")
         .replace("[{shell: a}]", "[{shell: a, retry_config: {attempts: 5}, on_failure: {shell: mend}}]");
     let mut test = JobFixture::started_over(&text, 5);
@@ -148,7 +148,7 @@ fn with_cancel_what_runs_is_ended_and_what_waits_is_missing() {
 }
 
 #[test]
-fn what_a_breaker_holds_is_missing_too() {
+fn held_items_are_missing_too() {
     let text = completion_map("best_effort_min_dcs: 1").replace(
         "{shell: a}",
         "{shell: a, breaker: {name: payments, failure_threshold: 1}, retry_config: {attempts: 5}}",
@@ -166,7 +166,7 @@ fn what_a_breaker_holds_is_missing_too() {
 }
 
 #[test]
-fn dead_letters_beside_a_rule_that_was_met_are_completed() {
+fn a_job_with_dead_letters_is_completed_if_its_rule_was_met() {
     let mut test = with_rule("best_effort_min_dcs: 2", 3);
     test.fail(0, EXIT_1).succeed(1).succeed(2);
     let test = test.after_reduce();
@@ -174,7 +174,7 @@ fn dead_letters_beside_a_rule_that_was_met_are_completed() {
 }
 
 #[test]
-fn all_reported_below_the_minimum_is_partial() {
+fn a_job_below_its_minimum_is_partial() {
     let mut test = with_rule("best_effort_min_dcs: 2", 2);
     test.fail(0, EXIT_1);
     assert_eq!(test.succeed(1).decided().unwrap(), "completion_reached 0: all_dcs_reported, missed");
@@ -187,7 +187,7 @@ fn all_reported_below_the_minimum_is_partial() {
 }
 
 #[test]
-fn the_deadline_passed_below_the_minimum_is_partial_and_says_so() {
+fn a_job_below_its_minimum_at_the_deadline_is_partial_and_the_report_says_so() {
     let mut test = with_rule("best_effort_min_dcs: 2", 3);
     test.succeed(0).at(300).wake().fail(1, FailureCause::Signal(15));
     test.fail(2, FailureCause::Signal(15));
@@ -200,7 +200,7 @@ fn the_deadline_passed_below_the_minimum_is_partial_and_says_so() {
 }
 
 #[test]
-fn a_reduce_that_fails_after_a_map_that_fell_short_is_what_failed_the_job() {
+fn a_failed_reduce_and_not_the_missed_minimum_fails_the_job() {
     let rule = "best_effort_min_dcs: 2\n  best_effort_deadline_seconds: 60";
     let mut test = with_rule(rule, 3);
     test.succeed(0).fail_with(1, EXIT_1, "busy").at(60).wake().fail(2, FailureCause::Signal(15));
@@ -209,7 +209,7 @@ fn a_reduce_that_fails_after_a_map_that_fell_short_is_what_failed_the_job() {
     assert_eq!(test.outcome(), ("failed", Some(Reason::Permanent), [1, 1, 0]));
     let report = test.report();
     assert_eq!(report.error.as_deref(), Some("exit status 127 (not found): no such program"));
-    assert!(report.completion.is_some(), "that it fell short is lines too");
+    assert!(report.completion.is_some(), "the missed minimum is reported too");
     let Some(Event::Job(JobEvent::Failed(ended))) = records.last().map(|record| &record.event) else {
         panic!("{:?}", event_lines(&records));
     };
@@ -218,7 +218,7 @@ fn a_reduce_that_fails_after_a_map_that_fell_short_is_what_failed_the_job() {
 }
 
 #[test]
-fn dead_letters_of_a_step_below_its_minimum_are_redriven_and_make_up_for_it() {
+fn redriven_dead_letters_can_reach_a_missed_minimum() {
     let mut test = with_rule("best_effort_min_dcs: 2", 2);
     test.succeed(0).fail(1, EXIT_1);
     let mut test = test.after_reduce();
@@ -229,7 +229,7 @@ fn dead_letters_of_a_step_below_its_minimum_are_redriven_and_make_up_for_it() {
 }
 
 #[test]
-fn a_redrive_of_a_step_that_was_met_starts_nothing_that_it_went_without() {
+fn a_redrive_does_not_start_missing_items_of_a_met_rule() {
     let mut test = JobFixture::started_over(&completion_map("best_effort_min_dcs: 1\n  max_parallel: 1"), 4);
     test.fail(0, EXIT_1).start().succeed(1);
     let mut test = test.after_reduce();
@@ -242,7 +242,7 @@ fn a_redrive_of_a_step_that_was_met_starts_nothing_that_it_went_without() {
 }
 
 #[test]
-fn a_crash_at_every_record_comes_to_the_same_decision() {
+fn a_crash_at_any_record_leads_to_the_same_decision() {
     let mut test = with_rule("best_effort_min_dcs: 2", 4);
     test.fail(0, EXIT_1).succeed(1).succeed(2).fail(3, FailureCause::Signal(15)).start().succeed(0);
     assert_eq!(test.outcome(), ("completed", None, [2, 1, 0]));
@@ -284,7 +284,7 @@ fn a_map_without_items_is_completed() {
 }
 
 #[test]
-fn a_result_of_nobody_or_one_that_comes_twice_never_changes_what_is_counted() {
+fn unknown_and_repeated_results_do_not_change_the_counts() {
     for late in [false, true] {
         let mut test = with_rule("best_effort_min_dcs: 2", 4);
         let first = test.start_of(0);

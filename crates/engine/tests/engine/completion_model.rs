@@ -1,5 +1,5 @@
-//! The completion rule against a model that is written from its description, for every combination of
-//! what has reported, failed and is missing.
+//! The completion rule against a model written from its description, for every combination of items that
+//! succeeded, failed or are missing.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -11,11 +11,11 @@ use undaunted_policy::{CompletionRule, CompletionTally, FailureCause};
 use crate::fixture::{EXIT_1, JobFixture, T0, at, secs};
 
 /// A decision: whether it is a success, and the reason.
-type Decision = (bool, String);
+type RuleDecision = (bool, String);
 
-/// What is to be decided, from the four sentences.
-fn model(best_effort: bool, min: u64, [n, ok, failed]: [u64; 3], passed: bool) -> Option<Decision> {
-    // Clamped to 1..n; of nothing, nothing has to succeed.
+/// The decision that the four sentences of the description require.
+fn model(best_effort: bool, min: u64, [n, ok, failed]: [u64; 3], passed: bool) -> Option<RuleDecision> {
+    // Clamped to 1..=n, and 0 without items.
     let min = if n == 0 {
         0
     } else if min < 1 {
@@ -69,8 +69,8 @@ fn cases() -> impl Iterator<Item = (u64, bool, bool)> {
     })
 }
 
-/// What a job has decided, if it has.
-fn decided(test: &JobFixture) -> Option<Decision> {
+/// The decision in the journal of a job.
+fn decided(test: &JobFixture) -> Option<RuleDecision> {
     let mut records = test.journal.iter();
     records.find_map(|bytes| match Record::decode(bytes).unwrap().event {
         Event::Step(StepEvent::CompletionReached(reached)) => {
@@ -92,13 +92,13 @@ fn begun(n: u32, min: u64, best_effort: bool) -> JobFixture {
     test
 }
 
-/// Items report one after the other, the failed ones first or last; the first decision stands.
+/// Items report one after the other, the failed ones first or last. The first decision is final.
 fn compare([n, ok, failed]: [u32; 3], begun: &JobFixture, min: u64, failures_first: bool, late: bool) {
     let mut test = begun.clone();
     let mut expected = model(true, min, [n.into(), 0, 0], false);
     assert_eq!(decided(&test), expected);
     if late {
-        // Results that were collected before the job is woken count first, however late that is.
+        // Results that were collected before the wake-up count first.
         test.at(300);
     }
     let mut counts = [0_u64; 2];
@@ -128,7 +128,7 @@ fn compare([n, ok, failed]: [u32; 3], begun: &JobFixture, min: u64, failures_fir
 }
 
 #[test]
-fn a_job_decides_as_described_in_whatever_order_results_come() {
+fn a_job_decides_as_described_in_any_order_of_results() {
     for n in 0..=6_u32 {
         for min in 0..=7 {
             let begun = begun(n, min, true);
@@ -166,7 +166,7 @@ fn a_job_without_best_effort_waits_for_all_and_is_complete_if_none_failed() {
 
 proptest! {
     #[test]
-    fn results_of_nobody_and_results_that_come_twice_change_nothing(
+    fn unknown_and_repeated_results_never_change_the_decision(
         min in 0_u64..5,
         reports in vec((0_u64..12, any::<bool>()), 0..30),
     ) {
@@ -175,7 +175,7 @@ proptest! {
         let mut reported = std::collections::BTreeSet::new();
         let mut expected = None;
         for (start, fails) in reports {
-            // The first four starts are the items'.
+            // The first four starts are those of the items.
             let known = (1..=4).contains(&start) && reported.insert(start);
             let before = test.journal.len();
             test.end_start(StartId(start), fails.then_some(EXIT_1));

@@ -1,4 +1,4 @@
-//! What is counted of real jobs.
+//! The counters of a job.
 
 use std::time::Duration;
 
@@ -7,7 +7,6 @@ use undaunted_engine::view::{CompletionShare, Counters, DELAY_BOUNDS, Projection
 
 use crate::fixture::{JobFixture, flow, item_at};
 
-/// The projection of a job, read from its journal.
 fn projected(test: &JobFixture) -> Projection {
     let mut past = Projection::default();
     for (version, bytes) in (1..).zip(&test.journal) {

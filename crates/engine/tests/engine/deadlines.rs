@@ -7,7 +7,7 @@ use undaunted_policy::{FailureCause, Reason};
 
 use crate::fixture::{EXIT_1, JobFixture, at, item_at, secs};
 
-/// One item with ten seconds, retried every four.
+/// Items have a deadline of 10s and are retried every 4s.
 const ITEM: &str = "
 mode: mapreduce
 map:
@@ -65,7 +65,7 @@ fn clean_suspension_does_not_count_towards_the_deadline_of_an_item() {
 }
 
 #[test]
-fn the_job_deadline_stops_everything_and_nothing_moves_it() {
+fn the_job_deadline_stops_everything() {
     let text = "
 deadline: 60s
 mode: mapreduce
@@ -79,7 +79,7 @@ reduce: [{shell: r}]
     let mut test = JobFixture::over(text, 4);
     assert_eq!(test.next_wake(), Some(at(60)));
     test.start().at(58).fail(0, EXIT_1).start().at(59);
-    // Due at 60s: not after the deadline. The other at 61s would be.
+    // Due at 60s, which is not after the deadline; another retry would be due at 61s.
     test.wake();
     assert_eq!(test.running(), 2);
     assert_eq!(test.at(60).wake().lines(), ["job_stopping deadline", "item_skipped 0/0: deadline"]);
@@ -108,12 +108,12 @@ fn suspension_does_not_move_the_job_deadline() {
     test.suspend();
     assert_eq!(test.next_wake(), None, "nothing wakes a suspended job");
     test.at(100).crash_and_resume();
-    // Even if nobody says that the time is up, nothing is started any more.
+    // Nothing starts any more, even without a wake-up.
     assert_eq!(test.start().lines(), ["job_stopping deadline", "step_failed 0", "job_failed deadline"]);
 }
 
 #[test]
-fn a_handler_may_clean_up_after_an_item_whose_time_has_run_out() {
+fn a_handler_runs_for_an_item_past_its_deadline() {
     let text = ITEM.replace("[{shell: a}]", "[{shell: a, on_failure: {shell: mend, max_attempts: 3}}]");
     let mut test = JobFixture::started_over(&text, 1);
     test.at(10);
@@ -124,12 +124,12 @@ fn a_handler_may_clean_up_after_an_item_whose_time_has_run_out() {
     test.at(12);
     assert_eq!(timeout(&test), None);
     test.start();
-    // But there is no time for one attempt more, so nothing was saved.
+    // There is no time for an extra attempt, so the item is a dead letter.
     assert_eq!(test.succeed(0).lines()[1], "item_dead_lettered 0/0 0.1: deadline");
 }
 
 #[test]
-fn an_attempt_more_whose_time_ran_out_in_the_queue_runs_no_handler_again() {
+fn an_extra_attempt_past_its_deadline_runs_no_handler_again() {
     let text = ITEM.replace(
         "[{shell: a}]",
         "[{shell: a, retry_config: {attempts: 0}, on_failure: {shell: mend, max_attempts: 3}}]",
@@ -140,7 +140,7 @@ fn an_attempt_more_whose_time_ran_out_in_the_queue_runs_no_handler_again() {
 }
 
 #[test]
-fn a_handler_that_is_the_first_start_of_its_item_has_not_the_time_of_the_item() {
+fn a_handler_is_not_bound_by_the_item_deadline_even_as_first_start() {
     let text = "
 mode: mapreduce
 deadline: 1h

@@ -1,4 +1,4 @@
-//! The delay budget over a crash: downtime counts as waiting, clean suspension does not.
+//! The delay budget after a crash: downtime counts as waiting, clean suspension does not.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use undaunted_policy::{FailureCause, Reason};
 
 use crate::fixture::{EXIT_1, JobFixture, SECOND, at, item_at, secs};
 
-/// One retry of 1s is spent and one of 2s is pending, due at 13s; 7s of 10s are left, until 20s.
+/// A delay of 1s is spent and one of 2s is pending, due at 13s. 7s of 10s are left, until 20s.
 fn waiting() -> JobFixture {
     waiting_with("")
 }
@@ -56,7 +56,7 @@ fn the_handler_runs_when_a_retry_has_expired() {
 }
 
 #[test]
-fn what_was_spent_is_restored_exactly() {
+fn spent_delay_survives_a_crash_exactly() {
     let mut test = waiting();
     test.at(14).crash_and_resume();
     assert_eq!(test.active(0).progress().spent, secs(3));
@@ -78,8 +78,7 @@ fn a_retry_due_during_downtime_is_due_now() {
 
 #[test]
 fn downtime_is_charged_and_clean_suspension_is_not() {
-    // When the job was suspended and resumed, if it was; when it was resumed after a crash; whether its retry
-    // has expired then.
+    // When a suspended job was resumed, when it was resumed after a crash, and whether its retry has expired.
     for (suspended, crash, expired) in [
         (None, 20, false),
         (Some(1_000_000), 1_000_000, false),
@@ -148,7 +147,7 @@ fn an_attempt_that_runs_during_downtime_has_no_budget_to_lose() {
 }
 
 #[test]
-fn time_in_a_queue_while_somebody_was_there_is_not_charged() {
+fn time_in_a_queue_while_a_process_ran_the_job_is_not_charged() {
     // Due at 11s with 7s left, and no slot free until the process died at 30s.
     for (resumed, expired) in [(37, false), (38, true)] {
         let mut test = waiting();

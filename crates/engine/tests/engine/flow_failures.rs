@@ -1,19 +1,15 @@
-//! Flows that fail, that are killed, and that go on.
+//! Flows that fail, crash and are redriven.
 
 use serde_json::json;
-use undaunted_engine::breaker::AdmissionControl;
-use undaunted_engine::effect::{next_wake, ready, wanted};
-use undaunted_engine::event::{Event, Record, StepEvent};
+use undaunted_engine::event::{Event, StepEvent};
 use undaunted_engine::id::StepId;
-use undaunted_engine::job::Job;
 use undaunted_engine::task::{TaskWork, ValueFiles, task};
-use undaunted_engine::view::report;
 use undaunted_policy::{FailureCause, Reason};
 
 use crate::fixture::{JobFixture, ONCE, flow, item_at};
 
 #[test]
-fn a_step_whose_required_input_can_no_longer_come_is_unreachable_and_a_goal_that_is_fails_the_flow() {
+fn an_unreachable_goal_fails_the_flow() {
     let steps = [
         ("a", "x: {role: output}", ONCE),
         ("b", "x: {role: required}, y: {role: output}", ONCE),
@@ -23,7 +19,7 @@ fn a_step_whose_required_input_can_no_longer_come_is_unreachable_and_a_goal_that
         let mut test = flow("c", "", &steps);
         test.start();
         if succeeds {
-            // A success without the output: it is simply absent.
+            // A success without the output.
             test.succeed_item(item_at(0), &json!({"other": 1}));
         } else {
             test.fail_item(item_at(0), FailureCause::Refused);
@@ -34,13 +30,13 @@ fn a_step_whose_required_input_can_no_longer_come_is_unreachable_and_a_goal_that
         let (status, _, items) = test.outcome();
         assert_eq!((status, items), ("failed", [u64::from(succeeds), u64::from(!succeeds), 0]));
         let error = test.report().error.unwrap();
-        let told = if succeeds { "`x`, which it requires" } else { "it said no" };
-        assert!(error.contains(told), "{error}");
+        let expected = if succeeds { "`x`, which it requires" } else { "it said no" };
+        assert!(error.contains(expected), "{error}");
     }
 }
 
 #[test]
-fn a_goal_that_fails_ends_the_flow_when_what_runs_has_finished() {
+fn a_failed_goal_ends_the_flow_once_running_items_have_ended() {
     let mut test = flow(
         "a, b",
         "xs: [1, 2, 3]",
@@ -61,7 +57,7 @@ fn a_goal_that_fails_ends_the_flow_when_what_runs_has_finished() {
 }
 
 #[test]
-fn a_failure_that_no_goal_needs_leaves_the_flow_to_go_on() {
+fn a_failure_that_no_goal_requires_does_not_stop_the_flow() {
     let mut test = flow("b", "", &[("a", "x: {role: output}", ONCE), ("b", "x: {role: optional}", ONCE)]);
     test.start().fail_item(item_at(0), FailureCause::Status(410)).start();
     test.succeed_item(StepId(1).item(0), &json!({}));
@@ -85,7 +81,7 @@ fn four() -> JobFixture {
 }
 
 #[test]
-fn as_many_items_run_as_may_and_one_that_waits_for_its_retry_holds_no_slot() {
+fn items_run_up_to_the_parallelism_and_a_waiting_item_uses_no_slot() {
     let mut test = four();
     assert_eq!(test.running(), 2);
     assert!(test.ready().is_empty());
@@ -97,13 +93,13 @@ fn as_many_items_run_as_may_and_one_that_waits_for_its_retry_holds_no_slot() {
     assert!(test.ready().is_empty(), "due, and there is no room");
     test.succeed_item(item_at(1), &json!({}));
     assert_eq!(test.ready(), [item_at(0)], "what is due goes before what is new");
-    // By itself one item runs at a time.
+    // By default one item runs at a time.
     let each = "x: {role: required, for_each: true}";
     assert_eq!(flow("a", "x: [1, 2]", &[("a", each, "")]).ready().len(), 1);
 }
 
 #[test]
-fn an_item_that_fails_for_good_fails_the_step_and_drops_what_waits_and_what_is_new() {
+fn a_dead_letter_fails_the_step_and_skips_its_other_items() {
     let mut test = four();
     test.fail_item(item_at(0), FailureCause::Network).start();
     let records = test.fail_item(item_at(1), FailureCause::Refused).lines();
@@ -119,7 +115,7 @@ fn an_item_that_fails_for_good_fails_the_step_and_drops_what_waits_and_what_is_n
 }
 
 #[test]
-fn a_failed_flow_goes_on_where_it_failed_when_it_is_redriven() {
+fn a_redriven_flow_continues_at_the_failed_step() {
     let mut test = flow(
         "c",
         "",
@@ -152,7 +148,7 @@ fn a_step_is_not_complete_after_a_redrive_while_an_item_of_it_is_dead() {
     } {
         test.succeed_item(item, &json!({"y": item.index}));
     }
-    // What never began is done too, and the other dead letter is still one.
+    // The items that never began have succeeded too; the other dead letter remains.
     assert_eq!(test.outcome(), ("failed", Some(Reason::Permanent), [3, 1, 0]));
     assert_eq!(test.job.attributes.get("y"), None);
     test.redrive([item_at(1)]).start().succeed_item(item_at(1), &json!({"y": 1}));
@@ -161,7 +157,7 @@ fn a_step_is_not_complete_after_a_redrive_while_an_item_of_it_is_dead() {
 }
 
 #[test]
-fn a_redrive_brings_back_what_was_dropped_because_of_the_failure() {
+fn a_redrive_restarts_items_skipped_because_of_the_failure() {
     let mut test = four();
     let token = |test: &JobFixture, item: u32| {
         let task = task(&test.job, item_at(item), ValueFiles::default(), test.now);
@@ -173,7 +169,7 @@ fn a_redrive_brings_back_what_was_dropped_because_of_the_failure() {
         key.next().unwrap().1
     };
     let before = token(&test, 0);
-    // The first waits for its retry when the second fails for good; the third and the fourth are new.
+    // Item 0 waits for its retry when item 1 becomes a dead letter; items 2 and 3 have not started.
     test.fail_item(item_at(0), FailureCause::Network).fail_item(item_at(1), FailureCause::Refused);
     assert_eq!(test.outcome(), ("failed", Some(Reason::Permanent), [0, 1, 1]));
     test.redrive([item_at(1)]);
@@ -195,7 +191,7 @@ fn a_redrive_brings_back_what_was_dropped_because_of_the_failure() {
 }
 
 #[test]
-fn what_is_brought_back_may_fail_and_be_brought_back_again() {
+fn a_redriven_item_may_fail_and_be_redriven_again() {
     let mut test = four();
     for dead in [1, 2, 3] {
         while !test.job.starts.running.values().any(|item| item.index == dead) {
@@ -281,9 +277,9 @@ fn at_every_record_the_journal_of_a_flow_folds_to_the_state_and_the_effects_of_t
 }
 
 #[test]
-fn a_flow_goes_on_from_wherever_its_journal_was_cut() {
+fn a_flow_completes_from_a_journal_cut_anywhere() {
     let whole = run_to_the_end();
-    // The records of one decision are written together.
+    // The records of one decision are committed together.
     for &count in whole.commits.iter().filter(|count| **count < whole.journal.len()) {
         let mut test = whole.clone();
         test.truncate_journal(count);

@@ -7,7 +7,7 @@ use undaunted_policy::{FailureCause, Reason};
 
 use crate::fixture::{JobFixture, ONCE, flow, flow_text, item_at};
 
-/// What keeps a text from being a flow.
+/// The diagnostics of a text that is refused.
 fn refused(text: &str) -> String {
     let checked = check(&Source::new("f.yaml", text), &Operator::default());
     assert!(checked.workflow.is_none(), "{text}");
@@ -16,7 +16,7 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn steps_begin_when_what_they_require_is_there_and_those_that_lead_to_no_goal_never_do() {
+fn steps_begin_when_their_inputs_are_set_and_only_if_they_lead_to_a_goal() {
     let mut test = flow(
         "last",
         "x: 1",
@@ -47,7 +47,7 @@ fn steps_begin_when_what_they_require_is_there_and_those_that_lead_to_no_goal_ne
 }
 
 #[test]
-fn steps_that_need_nothing_of_each_other_run_side_by_side() {
+fn independent_steps_run_in_parallel() {
     let mut test = flow("a, b", "", &[("a", "x: {role: output}", ONCE), ("b", "y: {role: output}", ONCE)]);
     assert_eq!(test.start().records().len(), 2);
     test.succeed_item(StepId(1).item(0), &json!({}));
@@ -57,7 +57,7 @@ fn steps_that_need_nothing_of_each_other_run_side_by_side() {
 }
 
 #[test]
-fn what_cannot_be_planned_is_refused_before_anything_runs() {
+fn a_flow_that_cannot_be_planned_is_refused() {
     let needs = ("a", "x: {role: required}", "");
     let cycle = [
         ("a", "x: {role: required}, y: {role: output}", ""),
@@ -65,7 +65,7 @@ fn what_cannot_be_planned_is_refused_before_anything_runs() {
     ];
     for (text, message) in [
         (flow_text("a", "", &[needs]), "needs `x`, which no step gives"),
-        (flow_text("nobody", "x: 1", &[needs]), "there is no step `nobody`"),
+        (flow_text("unknown", "x: 1", &[needs]), "there is no step `unknown`"),
         (flow_text("", "x: 1", &[needs]), "a flow needs a goal"),
         (flow_text("a", "", &cycle), "wait for each other"),
         (flow_text("a", "x: 1", &[needs, needs]), "two steps"),
@@ -80,14 +80,14 @@ fn what_cannot_be_planned_is_refused_before_anything_runs() {
         let found = refused(&text);
         assert!(found.contains(message), "{found}\n{text}");
     }
-    // What the flow begins with breaks a cycle; a default stands in for what nobody gives.
+    // `init` breaks a cycle, and a default replaces an attribute that no step sets.
     assert!(!JobFixture::of(&flow_text("a", "x: 1", &cycle)).ready().is_empty());
     let default = [("a", "x: {role: required, default: '5'}", "")];
     assert_eq!(flow("a", "", &default).arguments(item_at(0)), json!({"x": 5}));
 }
 
 #[test]
-fn arguments_are_what_is_known_or_a_default_or_a_constant_under_the_inner_names() {
+fn arguments_are_attributes_defaults_or_constants_under_their_mapped_names() {
     let test = flow(
         "a",
         "known: {deep: [1, null]}, given: over, always: not this, spare: 9",
@@ -112,7 +112,7 @@ fn arguments_are_what_is_known_or_a_default_or_a_constant_under_the_inner_names(
 }
 
 #[test]
-fn an_optional_input_is_waited_for_while_it_may_come() {
+fn a_step_waits_for_an_optional_input_while_it_may_still_be_set() {
     let steps = [("a", "x: {role: output}", ONCE), ("b", "x: {role: optional, default: '0'}", ONCE)];
     for (outputs, seen) in [(json!({"x": 7}), 7), (json!({}), 0)] {
         let mut test = flow("b", "", &steps);
@@ -120,7 +120,7 @@ fn an_optional_input_is_waited_for_while_it_may_come() {
         test.succeed_item(item_at(0), &outputs);
         assert_eq!(test.arguments(StepId(1).item(0)), json!({"x": seen}));
     }
-    // One that fails gives nothing either.
+    // A failed step sets nothing either.
     let mut test = flow("b", "", &steps);
     test.start().fail_item(item_at(0), FailureCause::Status(404));
     assert_eq!(test.arguments(StepId(1).item(0)), json!({"x": 0}));
@@ -129,7 +129,7 @@ fn an_optional_input_is_waited_for_while_it_may_come() {
 }
 
 #[test]
-fn every_combination_of_what_is_for_each_is_an_item_in_order() {
+fn every_combination_of_for_each_inputs_is_an_item_in_order() {
     let mut test = flow(
         "a",
         "x: [1, 2], y: [p, q, r], z: [0]",
@@ -145,7 +145,7 @@ fn every_combination_of_what_is_for_each_is_an_item_in_order() {
     assert_eq!(seen[0], json!({"x": 1, "w": "p", "z": [0]}));
     assert_eq!(seen[1], json!({"x": 1, "w": "q", "z": [0]}));
     assert_eq!(seen[5], json!({"x": 2, "w": "r", "z": [0]}));
-    // The results are in the order of the items, whichever is done first.
+    // The results are in the order of the items.
     for item in (0..6).rev() {
         let outputs = if item == 3 { json!({}) } else { json!({"inner": item}) };
         test.succeed_item(item_at(item), &outputs);
@@ -158,12 +158,12 @@ fn every_combination_of_what_is_for_each_is_an_item_in_order() {
         {"x": 2, "w": "r", "inner": 5},
     ]);
     assert_eq!(test.attribute("out"), expected);
-    assert_eq!(test.job.attributes.get("none"), None, "nobody gave it");
+    assert_eq!(test.job.attributes.get("none"), None, "no item set it");
     assert_eq!(test.report().items.total, 6);
 }
 
 #[test]
-fn one_item_gives_its_outputs_plainly_and_none_give_an_empty_list() {
+fn a_single_item_sets_plain_outputs_and_no_items_set_an_empty_list() {
     let steps = [
         ("a", "x: {role: required, for_each: true}, y: {role: output}", ONCE),
         ("b", "y: {role: required}", ONCE),
@@ -179,7 +179,7 @@ fn one_item_gives_its_outputs_plainly_and_none_give_an_empty_list() {
 }
 
 #[test]
-fn what_is_for_each_has_to_be_an_array_and_not_too_much_together() {
+fn for_each_inputs_must_be_arrays_with_a_bounded_product() {
     let each = "x: {role: required, for_each: true}, y: {role: required, for_each: true}";
     let many: Vec<u32> = (0..400).collect();
     let many = json!(many).to_string();
@@ -196,7 +196,7 @@ fn what_is_for_each_has_to_be_an_array_and_not_too_much_together() {
 }
 
 #[test]
-fn a_condition_decides_whether_a_step_is_done_and_an_error_in_it_fails_the_step() {
+fn a_predicate_skips_a_step_and_an_error_in_it_fails_the_step() {
     for (script, word) in [
         ("x > 1", "completed"),
         ("x > 1 && size(names) == 2 && o.deep == 'é'", "completed"),
@@ -218,7 +218,7 @@ fn a_condition_decides_whether_a_step_is_done_and_an_error_in_it_fails_the_step(
         match word {
             "completed" => assert_eq!(test.start().records().len(), 1, "{script}"),
             "skipped" => {
-                // Nothing was to be done, and nothing is missing.
+                // A skipped step has no items.
                 assert_eq!(test.outcome(), ("completed", None, [0, 0, 0]), "{script}");
             }
             _ => {
@@ -231,7 +231,7 @@ fn a_condition_decides_whether_a_step_is_done_and_an_error_in_it_fails_the_step(
 }
 
 #[test]
-fn what_a_skipped_step_would_have_given_can_no_longer_come() {
+fn outputs_of_a_skipped_step_are_never_set() {
     let steps = |role: &'static str| {
         [("a", "x: {role: output}", ", predicate: {script: 'false'}"), ("b", role, ONCE)]
     };
@@ -239,7 +239,7 @@ fn what_a_skipped_step_would_have_given_can_no_longer_come() {
     assert_eq!(test.outcome().0, "failed");
     let test = flow("b", "", &steps("x: {role: optional, default: '1'}"));
     assert_eq!(test.arguments(StepId(1).item(0)), json!({"x": 1}));
-    // The condition sees what the step would be given, its constants and defaults too.
+    // The predicate sees the arguments of the step, constants and defaults included.
     let more = ", predicate: {script: 'x == 3 && y == 4'}";
     let taken = "x: {role: const, default: '3'}, z: {role: optional, default: '4', mapping: {name: y}}";
     assert_eq!(flow("a", "", &[("a", taken, more)]).ready(), [item_at(0)]);

@@ -1,4 +1,4 @@
-//! What is foretold of an item is what is then done to it.
+//! Forecasts of the retries of an item.
 
 use std::sync::LazyLock;
 
@@ -7,11 +7,10 @@ use undaunted_policy::Reason;
 
 use crate::fixture::{EXIT_1, JobFixture, item_at, secs};
 
-fn foretold(test: &JobFixture) -> Option<Forecast> {
+fn forecast_of(test: &JobFixture) -> Option<Forecast> {
     forecast(&context(test, Some(1)), item_at(0), 100)
 }
 
-/// As it is seen while a process runs the job, or while none does.
 fn context(test: &JobFixture, owner: Option<u32>) -> ViewContext<'_> {
     static NOTHING: LazyLock<Projection> = LazyLock::new(Projection::default);
     ViewContext {
@@ -24,19 +23,19 @@ fn context(test: &JobFixture, owner: Option<u32>) -> ViewContext<'_> {
     }
 }
 
-fn said(forecast: &Forecast) -> Vec<String> {
+fn lines_of(forecast: &Forecast) -> Vec<String> {
     let retries = forecast.retries.iter().map(ToString::to_string);
     let stop = forecast.stop.iter().map(|stop| stop.sentence.clone());
     retries.chain(stop).collect()
 }
 
 #[test]
-fn the_retries_that_are_left_are_foretold_and_the_limit_that_ends_them() {
+fn a_forecast_lists_the_remaining_retries_and_the_limit_that_ends_them() {
     let mut test = JobFixture::of("- {shell: a, retry_config: {attempts: 9, retry_budget: 10s}}\n");
-    assert_eq!(foretold(&test), None, "it was not started");
+    assert_eq!(forecast_of(&test), None, "it was not started");
     test.start();
     assert_eq!(
-        said(&foretold(&test).unwrap()),
+        lines_of(&forecast_of(&test).unwrap()),
         [
             "retry 1 of 9 (attempt 2 of 10) in 1s",
             "retry 2 of 9 (attempt 3 of 10) in 2s",
@@ -45,17 +44,17 @@ fn the_retries_that_are_left_are_foretold_and_the_limit_that_ends_them() {
         ]
     );
     test.fail(0, EXIT_1);
-    let waiting = foretold(&test).unwrap();
+    let waiting = forecast_of(&test).unwrap();
     assert_eq!(waiting.retries.len(), 2);
     assert_eq!(waiting.stop.unwrap().reason, Some(Reason::RetryBudget));
 }
 
 #[test]
-fn what_is_foretold_is_what_happens() {
+fn a_forecast_comes_true() {
     let text = "- {shell: a, retry_config: {attempts: 5, jitter: true, initial_delay: 3s}}\n";
     let mut test = JobFixture::seeded(text, 11);
     test.start();
-    let foretold = foretold(&test).unwrap();
+    let forecast = forecast_of(&test).unwrap();
     let mut done = Vec::new();
     while !test.job.stage.has_ended() {
         let before = test.totals().2;
@@ -66,32 +65,32 @@ fn what_is_foretold_is_what_happens() {
         done.push(test.totals().2.saturating_sub(before));
         test.advance().start();
     }
-    let waits = foretold.retries.iter().map(|verdict| verdict.arithmetic.wait());
+    let waits = forecast.retries.iter().map(|verdict| verdict.arithmetic.wait());
     assert_eq!(waits.collect::<Vec<_>>(), done);
-    assert_eq!(foretold.stop.unwrap().reason, Some(Reason::Attempts));
+    assert_eq!(forecast.stop.unwrap().reason, Some(Reason::Attempts));
 }
 
 #[test]
-fn a_deadline_and_a_pool_end_what_is_foretold_too() {
+fn a_deadline_and_a_pool_end_a_forecast() {
     let slow = "- {shell: a, retry_config: {attempts: 9, initial_delay: 10s}}\n";
     let test = JobFixture::started(&format!("deadline: 25s\ncommands:\n{slow}"));
-    let ended = foretold(&test).unwrap();
+    let ended = forecast_of(&test).unwrap();
     assert_eq!(ended.retries.len(), 1, "the second would be due after 30s");
     assert_eq!(ended.stop.unwrap().reason, Some(Reason::Deadline));
     let pool = "retry_budget: 5\nretry_budget_per_workflow: 2\n";
     let test = JobFixture::started(&format!("{pool}commands:\n{slow}"));
-    let ended = foretold(&test).unwrap();
+    let ended = forecast_of(&test).unwrap();
     assert_eq!(ended.retries.len(), 2);
     let reason = ended.stop.unwrap().reason;
     assert_eq!(reason, Some(Reason::WorkflowBudgetExhausted));
 }
 
 #[test]
-fn retries_without_end_are_foretold_as_far_as_somebody_asks() {
+fn a_forecast_of_unlimited_retries_is_as_long_as_requested() {
     let text = "- {shell: a, retry_config: {attempts: unlimited}}\n";
     let test = JobFixture::started(text);
-    let told = forecast(&context(&test, Some(1)), item_at(0), 7).unwrap();
-    assert_eq!((told.retries.len(), told.stop), (7, None));
+    let bounded = forecast(&context(&test, Some(1)), item_at(0), 7).unwrap();
+    assert_eq!((bounded.retries.len(), bounded.stop), (7, None));
 }
 
 #[test]
@@ -100,5 +99,5 @@ fn one_attempt_after_a_handler_is_the_last_and_has_no_forecast() {
     let mut test = JobFixture::started(text);
     test.fail(0, EXIT_1).start().succeed(0);
     test.now = test.now.after(secs(1));
-    assert_eq!(foretold(&test), None);
+    assert_eq!(forecast_of(&test), None);
 }

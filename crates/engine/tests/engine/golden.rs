@@ -31,7 +31,7 @@ fn every_kind_of_event_is_read_and_written_as_its_golden_record() {
 
 #[test]
 fn every_kind_of_event_has_a_golden_record() {
-    // The number of its variant is the second element of the event.
+    // The number of the variant is the first element of the event.
     let numbers = golden_events().into_iter().map(|(_, event)| {
         let bytes = record(event).encode();
         match tree(&bytes[1..]).at(&[1, 0]) {
@@ -41,13 +41,12 @@ fn every_kind_of_event_has_a_golden_record() {
     });
     let mut numbers: Vec<Vec<u8>> = numbers.collect();
     numbers.sort();
-    // A field that came later has a file of its own.
+    // Some variants have several files, for fields that were added later.
     numbers.dedup();
     let all: Vec<Vec<u8>> = (0_u8..44).map(|number| minicbor::to_vec(number).unwrap()).collect();
     assert_eq!(numbers, all);
 }
 
-/// The event without the field of this number.
 fn without(event: &Event, field: usize) -> Event {
     let mut event = event.clone();
     match (&mut event, field) {
@@ -135,7 +134,7 @@ fn sum_without(mut sum: RetryArithmetic, field: usize) -> RetryArithmetic {
     sum
 }
 
-/// Where the fields of an event stand that may be missing, and their numbers.
+/// The path of the fields of an event, and the numbers of the optional ones.
 fn optional(event: &Event) -> (&'static [usize], &'static [usize]) {
     match event {
         Event::Job(JobEvent::Submitted(it))
@@ -307,7 +306,7 @@ fn every_cause_is_read_as_it_was_written() {
 
 proptest! {
     #[test]
-    fn bytes_of_any_kind_are_read_or_refused_and_never_a_panic(
+    fn arbitrary_bytes_are_read_or_refused_without_a_panic(
         bytes in prop::collection::vec(any::<u8>(), 0..200),
     ) {
         let _ = Record::decode(&bytes);

@@ -1,4 +1,4 @@
-//! `on_failure` and `on_success`: what runs when a command has stopped, or is done.
+//! `on_failure` and `on_success` handlers.
 
 use undaunted_engine::id::CommandId;
 use undaunted_policy::{FailureCause, Reason};
@@ -32,7 +32,7 @@ fn a_handler_runs_once_when_retries_are_used_up_and_its_success_saves_the_comman
     );
     test.start().succeed(0);
     assert_eq!(test.outcome(), ("completed", None, [2, 0, 0]));
-    // The failure stays in the report, and a handler is no attempt of the job's.
+    // The failure stays in the report, and attempts of handlers are not counted.
     assert_eq!(
         test.report().error.as_deref(),
         Some("All attempts used (1 retry, 2 attempts); last error: exit status 1")
@@ -41,7 +41,7 @@ fn a_handler_runs_once_when_retries_are_used_up_and_its_success_saves_the_comman
 }
 
 #[test]
-fn a_list_of_handlers_runs_in_order_and_the_item_goes_on_where_it_was() {
+fn handlers_run_in_order_and_the_item_continues_after_its_command() {
     let text = "
 mode: mapreduce
 map:
@@ -60,7 +60,7 @@ map:
 }
 
 #[test]
-fn the_first_failure_of_a_handler_stops_it_and_the_reason_stays_the_commands() {
+fn a_failing_handler_stops_and_the_reason_is_that_of_the_command() {
     let mut test = list("[{shell: one}, {shell: two}]");
     test.fail_with(0, FailureCause::Exit(127), "a: not found").start();
     let lines = test.fail_with(0, EXIT_1, "one is broken").lines();
@@ -71,7 +71,7 @@ fn the_first_failure_of_a_handler_stops_it_and_the_reason_stays_the_commands() {
 }
 
 #[test]
-fn a_handler_has_retries_only_if_it_says_so() {
+fn a_handler_has_retries_only_if_configured() {
     let text = "
 retry_config: {attempts: 5}
 commands:
@@ -102,7 +102,7 @@ fn fail_workflow_fails_although_the_handler_succeeded() {
     );
 }
 
-/// Retries, rounds of the handler, and the attempts of the command that come of it.
+/// The attempts of a command that always fails, with so many retries and rounds of its handler.
 fn attempts_with(retries: u32, rounds: u32) -> u64 {
     let text = format!(
         "- {{shell: a, retry_config: {{attempts: {retries}}}, on_failure: {{shell: mend, max_attempts: {rounds}}}}}\n"
@@ -128,7 +128,7 @@ fn k_rounds_of_a_handler_make_at_most_n_plus_one_plus_k_attempts() {
 }
 
 #[test]
-fn one_attempt_more_has_the_next_number() {
+fn an_extra_attempt_has_the_next_number() {
     let text = "- {shell: a, retry_config: {attempts: 2}, on_failure: {shell: mend, max_attempts: 1}}\n";
     let mut test = JobFixture::of(text);
     assert_eq!(
@@ -141,7 +141,7 @@ fn one_attempt_more_has_the_next_number() {
 }
 
 #[test]
-fn one_attempt_more_that_succeeds_is_a_success_and_the_failure_stays_in_the_report() {
+fn an_extra_attempt_that_succeeds_leaves_the_failure_in_the_report() {
     let mut test = list("{shell: mend, max_attempts: 2}");
     test.fail_with(0, EXIT_1, "schema is old").start();
     assert_eq!(test.succeed(0).lines(), ["attempt_succeeded 0/0 1.1", "command_repeated 0/0 0.1"]);
@@ -153,7 +153,7 @@ fn one_attempt_more_that_succeeds_is_a_success_and_the_failure_stays_in_the_repo
 }
 
 #[test]
-fn one_attempt_more_that_fails_keeps_the_reason_and_says_the_last_error() {
+fn an_extra_attempt_that_fails_keeps_the_reason_and_reports_the_last_error() {
     let mut test = list("{shell: mend, max_attempts: 1}");
     test.fail_with(0, EXIT_1, "schema is old").start().succeed(0).start();
     test.fail_with(0, FailureCause::Exit(2), "disk is full");
@@ -165,7 +165,7 @@ fn one_attempt_more_that_fails_keeps_the_reason_and_says_the_last_error() {
 }
 
 #[test]
-fn a_rule_is_obeyed_in_the_attempt_more_too() {
+fn rules_apply_to_the_extra_attempt() {
     for (then, event) in
         [("dead_letter", "item_dead_lettered 0/0 0.2: rule"), ("skip", "item_skipped 0/0: rule")]
     {

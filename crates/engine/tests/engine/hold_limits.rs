@@ -1,13 +1,12 @@
-//! How long an item may be held, and what says something about a target.
+//! How long items may be on hold, and which failures count for a breaker.
 
 use undaunted_engine::breaker::BreakerFact;
-use undaunted_engine::input::Input;
 use undaunted_policy::{FailureCause, Reason, WhenOpen};
 
 use crate::fixture::{BREAKER, EXIT_1, JobFixture, at, breaker_map, opened};
 
 #[test]
-fn with_max_hold_the_time_of_every_item_runs_also_of_those_that_could_not_run_yet() {
+fn max_hold_applies_to_items_that_could_not_run_yet() {
     let mut test = opened(&breaker_map(3, ", max_hold: 20s", ""), 9);
     test.start().start().at(1).start();
     assert_eq!(test.held(), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
@@ -16,16 +15,13 @@ fn with_max_hold_the_time_of_every_item_runs_also_of_those_that_could_not_run_ye
 }
 
 #[test]
-fn settings_that_change_hold_for_what_is_held_already() {
+fn changed_settings_apply_to_held_items() {
     let text = breaker_map(3, ", max_hold: 20s", "");
     let mut test = opened(&text, 3);
     test.at(1).start();
     assert_eq!(test.next_wake(), Some(at(21)));
     for (longest, expected) in [(", max_hold: 40s", 41), (", max_hold: 5s", 6), ("", 60)] {
-        test.tell(&Input::Update {
-            text: text.replace(", max_hold: 20s", longest).into(),
-            changes: Vec::new(),
-        });
+        test.update(&text.replace(", max_hold: 20s", longest));
         assert_eq!(test.next_wake(), Some(at(expected)), "{longest}");
         test.crash_and_resume();
         assert_eq!(test.next_wake(), Some(at(expected)), "{longest}");
@@ -35,7 +31,7 @@ fn settings_that_change_hold_for_what_is_held_already() {
 }
 
 #[test]
-fn what_retry_on_leaves_out_is_a_failure_of_the_target_all_the_same() {
+fn failures_that_retry_on_excludes_count_for_the_breaker() {
     let mut test = JobFixture::started_over(&breaker_map(3, "", ", retry_on: [timeout]"), 3);
     test.fail_all(0..3);
     assert_eq!(test.breaker(BREAKER).word(), "open");
@@ -43,7 +39,7 @@ fn what_retry_on_leaves_out_is_a_failure_of_the_target_all_the_same() {
 }
 
 #[test]
-fn output_that_cannot_be_captured_says_nothing_about_the_target() {
+fn unreadable_output_does_not_count_for_the_breaker() {
     let text = breaker_map(2, "", "")
         .replace("shell: a", "shell: a\n      capture_output: n\n      capture_format: number");
     let mut test = JobFixture::started_over(&text, 2);
@@ -52,7 +48,7 @@ fn output_that_cannot_be_captured_says_nothing_about_the_target() {
 }
 
 #[test]
-fn a_clock_that_was_set_back_keeps_nothing_held_for_longer() {
+fn a_clock_that_was_set_back_does_not_lengthen_a_hold() {
     let mut test = opened(&breaker_map(3, ", max_hold: 20s", ""), 3);
     test.at(30).start();
     assert_eq!(test.hold_expiry(), Some(at(50)));
@@ -63,7 +59,7 @@ fn a_clock_that_was_set_back_keeps_nothing_held_for_longer() {
 }
 
 #[test]
-fn a_hold_that_begins_in_a_pause_is_longer_by_the_rest_of_it_only() {
+fn a_hold_that_begins_in_a_pause_is_extended_by_its_remainder() {
     let rule = ", rules: [{exit_code: 3, then: hold}]";
     let mut test = JobFixture::started_over(&breaker_map(1, ", max_hold: 20s", rule), 1);
     test.at(10).pause().at(30).fail(0, FailureCause::Exit(3));
@@ -73,7 +69,7 @@ fn a_hold_that_begins_in_a_pause_is_longer_by_the_rest_of_it_only() {
 }
 
 #[test]
-fn a_release_does_not_run_on_while_the_job_is_paused() {
+fn a_release_does_not_progress_while_the_job_is_paused() {
     let mut test = opened(&breaker_map(40, "", ""), 40);
     test.fail_all(3..40).at(1).start();
     assert_eq!(test.held().len(), 40);
@@ -84,7 +80,7 @@ fn a_release_does_not_run_on_while_the_job_is_paused() {
 }
 
 #[test]
-fn a_breaker_that_fails_holds_nothing_when_one_that_never_started_has_more_attempts_left() {
+fn a_breaker_that_fails_starts_probes_with_the_item_that_is_due() {
     let text = breaker_map(1, ", when_open: fail", ", initial_delay: 40s")
         .replace("threshold: 3", "threshold: 1")
         .replace("60s", "30s");
@@ -99,7 +95,7 @@ fn a_breaker_that_fails_holds_nothing_when_one_that_never_started_has_more_attem
 }
 
 #[test]
-fn what_was_held_is_not_held_on_by_a_breaker_that_has_come_to_fail() {
+fn held_items_are_not_held_again_once_the_breaker_fails_starts() {
     let mut test = opened(&breaker_map(3, "", ""), 5);
     test.at(1).start();
     assert_eq!(test.held(), [0, 1, 2]);

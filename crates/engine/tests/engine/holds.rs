@@ -1,4 +1,4 @@
-//! What a breaker holds: nothing is used up, time goes on, and in the end everything is let go.
+//! Items on hold: they use nothing up, their deadlines run, and all of them are released in the end.
 
 use undaunted_engine::event::{Event, JobEvent};
 use undaunted_engine::input::Input;
@@ -23,7 +23,7 @@ fn a_hold_uses_no_attempt_no_delay_budget_and_no_pool() {
 }
 
 #[test]
-fn downtime_while_it_is_held_is_not_charged_to_the_delay_budget() {
+fn downtime_during_a_hold_is_not_charged_to_the_delay_budget() {
     let mut test = opened(&breaker_map(3, "", ", retry_budget: 5s"), 3);
     test.at(1).start().at(1000);
     assert_eq!(test.crash_and_resume().lines(), ["job_resumed run 2"]);
@@ -33,8 +33,8 @@ fn downtime_while_it_is_held_is_not_charged_to_the_delay_budget() {
 }
 
 #[test]
-fn a_hold_gives_its_slot_back() {
-    // The second command asks no breaker; what is held must not keep it from running.
+fn a_hold_frees_its_slot() {
+    // The second command has no breaker; held items must not keep it from running.
     let mut test = JobFixture::started_over(&format!("{}    - shell: b\n", breaker_map(3, "", "")), 4);
     test.succeed(0).fail_all(1..3).at(1).start().fail(1, EXIT_1);
     assert_eq!(test.breaker(BREAKER).word(), "open");
@@ -74,7 +74,7 @@ fn with_when_open_fail_the_handler_runs() {
 }
 
 #[test]
-fn with_when_open_fail_a_probe_is_made_when_the_time_has_passed() {
+fn with_when_open_fail_a_probe_starts_after_the_recovery_timeout() {
     let mut test =
         opened(&breaker_map(3, ", when_open: fail", ", initial_delay: 40s").replace("60s", "30s"), 3);
     let lines_first = test.at(40).start().lines();
@@ -86,7 +86,7 @@ fn with_when_open_fail_a_probe_is_made_when_the_time_has_passed() {
 }
 
 #[test]
-fn what_is_held_longer_than_max_hold_stops_with_circuit_open() {
+fn an_item_held_longer_than_max_hold_stops_with_circuit_open() {
     let mut test = opened(&breaker_map(3, ", max_hold: 20s", ""), 4);
     test.start().at(1).start();
     assert_eq!(test.next_wake(), Some(at(20)), "of the one held first");
@@ -103,7 +103,7 @@ fn what_is_held_longer_than_max_hold_stops_with_circuit_open() {
 }
 
 #[test]
-fn what_is_held_longer_than_max_hold_runs_its_handler() {
+fn an_item_held_longer_than_max_hold_runs_its_handler() {
     let text = format!("{}      on_failure: {{shell: mend}}\n", breaker_map(3, ", max_hold: 20s", ""));
     let mut test = opened(&text, 3);
     test.at(1).start().at(21);
@@ -112,7 +112,7 @@ fn what_is_held_longer_than_max_hold_runs_its_handler() {
     assert_eq!(test.outcome().2, [3, 0, 0]);
 }
 
-/// An item has so many seconds.
+/// The workflow with an item deadline.
 fn limited(seconds: u64, text: &str) -> String {
     let limit = format!("  timeout_config: {{agent_timeout_secs: {seconds}}}\n  agent_template:");
     text.replace("  agent_template:", &limit)
@@ -152,7 +152,7 @@ fn clean_suspension_does_not_count_to_a_hold_and_downtime_does() {
     assert_eq!(test.held(), [0, 1, 2]);
     assert_eq!(test.hold_expiry(), Some(at(1021)));
     test.at(1012).crash_and_resume();
-    assert_eq!(test.hold_expiry(), Some(at(1021)), "nobody was there, and time went on");
+    assert_eq!(test.hold_expiry(), Some(at(1021)), "downtime counts");
 }
 
 #[test]
@@ -170,14 +170,14 @@ fn a_pause_does_not_count_to_a_hold() {
 }
 
 #[test]
-fn a_deadline_that_a_pause_has_moved_is_the_one_of_the_hold() {
+fn a_hold_expires_at_the_deadline_as_moved_by_a_pause() {
     let mut test = opened(&limited(30, &breaker_map(3, "", "")), 3);
     test.at(1).start().at(11).pause().at(111).unpause();
     assert_eq!(test.hold_expiry(), Some(at(130)));
     assert_eq!(test.at(130).wake().lines()[1], "command_stopped 0/0 0.1: deadline");
 }
 
-/// A command whose exit status 3 says that its target is down.
+/// A command whose exit status 3 means that its target is down.
 fn rule() -> String {
     format!("retry_budget: 9\n{}", breaker_map(3, "", ", rules: [{exit_code: 3, then: hold}]"))
 }
@@ -204,7 +204,7 @@ fn a_rule_that_holds_trips_the_breaker_and_uses_an_attempt_and_a_unit_of_the_poo
 }
 
 #[test]
-fn a_rule_that_holds_counts_to_the_bound_of_attempts() {
+fn a_rule_that_holds_counts_towards_the_attempts() {
     let mut test = JobFixture::started_over(&rule().replace("attempts: 9", "attempts: 1"), 1);
     test.fail(0, FailureCause::Exit(3)).at(60).start().fail(0, FailureCause::Exit(3));
     assert_eq!(test.outcome(), ("partial", Some(Reason::Attempts), [0, 1, 0]));
@@ -222,7 +222,7 @@ fn a_rule_that_holds_is_refused_when_the_pool_is_used_up() {
 }
 
 #[test]
-fn a_start_from_before_the_opening_is_held_by_its_rule_and_does_not_trip_again() {
+fn a_rule_that_holds_a_start_from_before_the_opening_does_not_trip_again() {
     let mut test = JobFixture::started_over(&rule(), 3);
     test.fail(0, FailureCause::Exit(3));
     let open = test.breaker(BREAKER).clone();
@@ -232,13 +232,13 @@ fn a_start_from_before_the_opening_is_held_by_its_rule_and_does_not_trip_again()
         ["held 0/1 0.1 until +90s"],
         "the job does not know that it came too late to trip the breaker"
     );
-    assert_eq!(test.breaker(BREAKER), &open, "it looks again when it lines");
+    assert_eq!(test.breaker(BREAKER), &open, "its next probe stays");
     test.at(60);
     for item in [0, 1] {
         assert_eq!(test.start().started_items(), [item]);
         test.succeed(item);
     }
-    // A third one from then comes back when the breaker is about to close.
+    // A third start from before the opening ends when the breaker is half open.
     let half_open = test.breaker(BREAKER).clone();
     test.fail(2, FailureCause::Exit(3));
     assert_eq!(test.breaker(BREAKER), &half_open);
@@ -248,7 +248,7 @@ fn a_start_from_before_the_opening_is_held_by_its_rule_and_does_not_trip_again()
 }
 
 #[test]
-fn what_its_rule_holds_after_the_breaker_has_closed_goes_on_at_once() {
+fn an_item_held_by_its_rule_after_the_breaker_has_closed_starts_at_once() {
     let text = rule().replace("recovery_timeout", "half_open_max_calls: 1, recovery_timeout");
     let mut test = JobFixture::started_over(&text, 2);
     test.fail(0, FailureCause::Exit(3)).at(60).start().succeed(0);
@@ -262,7 +262,7 @@ fn what_its_rule_holds_after_the_breaker_has_closed_goes_on_at_once() {
 }
 
 #[test]
-fn a_release_is_spread_and_everything_goes_in_the_end() {
+fn a_release_is_spread_over_time_and_complete() {
     let mut test = opened(&breaker_map(50, ", half_open_max_calls: 1", ""), 50);
     test.fail_all(3..50).at(1).start();
     assert_eq!(test.held().len(), 50);
@@ -286,7 +286,7 @@ fn a_release_is_spread_and_everything_goes_in_the_end() {
 }
 
 #[test]
-fn what_never_started_goes_behind_what_was_held() {
+fn held_items_start_before_items_that_never_started() {
     let mut test = opened(&breaker_map(4, ", half_open_max_calls: 1", ""), 20);
     test.fail(3, EXIT_1).start().at(1).start();
     assert_eq!(test.held(), [0, 1, 2, 3, 4, 5, 6, 7]);
@@ -325,7 +325,7 @@ fn a_crash_keeps_holds_and_the_breaker() {
 }
 
 #[test]
-fn a_probe_that_runs_when_its_process_dies_is_still_the_probe() {
+fn a_probe_survives_the_death_of_its_process() {
     let mut test = open(3, 5);
     test.at(1).start().at(61);
     let probe = test.start().started_items();
@@ -336,7 +336,7 @@ fn a_probe_that_runs_when_its_process_dies_is_still_the_probe() {
 }
 
 #[test]
-fn what_is_left_to_be_let_go_after_a_crash_goes_in_the_end() {
+fn a_release_is_completed_after_a_crash() {
     let mut test = opened(&breaker_map(8, ", half_open_max_calls: 1", ""), 20);
     test.fail_all(3..8).at(1).start().start().at(60);
     let [probe] = test.start().started_items()[..] else {
@@ -349,7 +349,7 @@ fn what_is_left_to_be_let_go_after_a_crash_goes_in_the_end() {
 }
 
 #[test]
-fn a_cancel_skips_what_is_held() {
+fn a_cancel_skips_held_items() {
     let mut test = open(3, 5);
     test.start().at(1).start();
     let lines = test.cancel().lines();
@@ -359,7 +359,7 @@ fn a_cancel_skips_what_is_held() {
 }
 
 #[test]
-fn a_tolerance_that_is_passed_skips_what_is_held() {
+fn an_exceeded_tolerance_skips_held_items() {
     let text = breaker_map(4, "", ", rules: [{exit_code: 3, then: dead_letter}]")
         .replace("  agent_template:", "  error_policy: {max_failures: 1}\n  agent_template:");
     let mut test = opened(&text, 6);
@@ -371,7 +371,7 @@ fn a_tolerance_that_is_passed_skips_what_is_held() {
 }
 
 #[test]
-fn a_dead_letter_of_an_open_breaker_is_redriven_and_asks_it_again() {
+fn a_redriven_dead_letter_asks_its_breaker_again() {
     let mut test = opened(&breaker_map(3, ", when_open: fail", ""), 3);
     test.at(1).start();
     assert_eq!(test.outcome().2, [0, 3, 0]);
@@ -385,7 +385,7 @@ fn a_dead_letter_of_an_open_breaker_is_redriven_and_asks_it_again() {
 }
 
 #[test]
-fn a_dead_letter_that_is_redriven_while_the_breaker_is_open_is_held() {
+fn a_dead_letter_redriven_while_the_breaker_is_open_is_held() {
     let mut test = opened(&breaker_map(3, ", max_hold: 5s", ""), 3);
     test.at(1).start().at(6).wake();
     assert_eq!(test.outcome().2, [0, 3, 0]);

@@ -1,4 +1,4 @@
-//! What was used up before a job was made is used up in it, and nothing that does not fit gets in.
+//! Imported state: used-up attempts and delays count, and state that does not fit is refused.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ fn state(commands: &serde_json::Value) -> RetryCheckpointState {
     serde_json::from_value(json!({ "command_retry_states": commands })).unwrap()
 }
 
-/// The job as it is before anything has happened to it.
+/// A job with its submission only.
 fn submitted(text: &str) -> JobFixture {
     let mut test = JobFixture::of(text);
     test.journal.truncate(1);
@@ -41,7 +41,7 @@ fn submitted(text: &str) -> JobFixture {
     test
 }
 
-fn told(text: &str, commands: &serde_json::Value) -> Result<ImportedState, ImportError> {
+fn imported(text: &str, commands: &serde_json::Value) -> Result<ImportedState, ImportError> {
     import(&state(commands), &submitted(text).job)
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn resumed(text: &str, commands: &serde_json::Value) -> JobFixture {
 }
 
 #[test]
-fn attempts_and_delays_are_used_up_and_a_pending_retry_keeps_its_time() {
+fn imported_attempts_and_delays_are_used_up_and_a_pending_retry_keeps_its_due_time() {
     let due = rfc3339(at(20));
     let mut test = resumed(
         LIST,
@@ -90,23 +90,23 @@ fn attempts_and_delays_are_used_up_and_a_pending_retry_keeps_its_time() {
 }
 
 #[test]
-fn a_retry_that_is_pending_survives_a_crash_as_any_other() {
+fn an_imported_pending_retry_survives_a_crash() {
     let due = rfc3339(at(20));
-    let told = json!({ "a": {
+    let state = json!({ "a": {
         "attempt_count": 1, "next_retry_at": due, "backoff_state": { "current_delay": "30s" },
     } });
-    let mut test = resumed(LIST, &told);
+    let mut test = resumed(LIST, &state);
     test.at(5).crash_and_resume();
     assert_eq!(test.next_wake(), Some(at(20)));
     assert_eq!(test.active(0).progress().spent, secs(30));
 }
 
 #[test]
-fn a_command_whose_attempts_are_used_up_stops_without_another() {
-    let told = json!({ "a": {
+fn an_imported_command_without_attempts_left_stops() {
+    let state = json!({ "a": {
         "attempt_count": 4, "retry_history": [{ "attempt_number": 4, "error": "no route" }],
     } });
-    let mut test = resumed(LIST, &told);
+    let mut test = resumed(LIST, &state);
     test.start();
     assert_eq!(test.outcome(), ("failed", Some(Reason::Attempts), [0, 1, 0]));
     assert_eq!(test.attempts(), 0);
@@ -117,14 +117,14 @@ fn a_command_whose_attempts_are_used_up_stops_without_another() {
 }
 
 #[test]
-fn items_of_a_map_take_their_state_by_name_and_the_others_start_in_order() {
+fn imported_state_belongs_to_items_by_name() {
     let due = rfc3339(at(9));
-    let told = json!({
+    let state = json!({
         "a1/get": { "attempt_count": 3, "next_retry_at": due },
         "a0/put": { "attempt_count": 2 },
         "zz/put": { "attempt_count": 1 },
     });
-    let mut test = resumed(MAP, &told);
+    let mut test = resumed(MAP, &state);
     test.items(4);
     assert_eq!(test.ready(), [item_at(0), item_at(2)], "a1 waits for its time");
     test.start().succeed(0);
@@ -145,8 +145,9 @@ fn items_of_a_map_take_their_state_by_name_and_the_others_start_in_order() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_and_says_why() {
-    let refused = |text: &str, commands: &serde_json::Value| told(text, commands).unwrap_err().to_string();
+fn state_that_does_not_fit_is_refused_with_the_reason() {
+    let refused =
+        |text: &str, commands: &serde_json::Value| imported(text, commands).unwrap_err().to_string();
     let due = rfc3339(at(9));
     for (commands, why) in [
         (json!({ "c": {} }), "`c` names the command `c`, which the workflow does not have"),
@@ -182,8 +183,8 @@ fn what_does_not_fit_is_refused_and_says_why() {
 }
 
 #[test]
-fn missing_fields_are_what_the_workflow_would_have_done() {
-    let imported = told(LIST, &json!({ "b": { "attempt_count": 3 } })).unwrap();
+fn missing_fields_are_computed_from_the_workflow() {
+    let imported = imported(LIST, &json!({ "b": { "attempt_count": 3 } })).unwrap();
     assert_eq!((imported.commands, imported.pending), (1, 0));
     let Event::Job(JobEvent::StateImported { commands }) = imported.event else {
         panic!("{:?}", imported.event);
@@ -195,18 +196,18 @@ fn missing_fields_are_what_the_workflow_would_have_done() {
 }
 
 #[test]
-fn what_had_succeeded_is_run_again_and_somebody_is_told() {
-    let told = told(
+fn a_succeeded_command_is_run_again_and_noted() {
+    let imported = imported(
         LIST,
         &json!({ "a": {
             "attempt_count": 1, "max_attempts": 9,
             "retry_history": [{ "attempt_number": 1, "success": true }],
         }, "b": { "attempt_count": 1, "max_attempts": 9 } }),
     );
-    let told = told.unwrap();
-    assert_eq!(told.commands, 1);
+    let imported = imported.unwrap();
+    assert_eq!(imported.commands, 1);
     assert_eq!(
-        told.notes,
+        imported.notes,
         [
             "`a` had succeeded; it is run again, because its output is not in the file",
             "`b` was allowed 9 attempts; the workflow allows 4, and that holds",
@@ -229,7 +230,7 @@ fn histories(test: &JobFixture) -> BTreeMap<ItemId, History> {
 }
 
 #[test]
-fn what_is_exported_and_imported_is_the_same() {
+fn exported_state_is_imported_unchanged() {
     let mut test = JobFixture::started_over(MAP, 3);
     test.fail_with(0, EXIT_1, "no route").succeed(1).at(1).start();
     test.fail_with(0, EXIT_1, "no route to host");
@@ -254,7 +255,7 @@ fn what_is_exported_and_imported_is_the_same() {
 }
 
 #[test]
-fn what_was_imported_is_exported_before_any_item_has_turned_to_it() {
+fn imported_state_is_exported_before_its_items_are_read() {
     let commands = serde_json::json!({"a0/get": {"command_id": "get", "attempt_count": 2}});
     let mut test = submitted(MAP);
     let imported = import(&state(&commands), &test.job).unwrap();

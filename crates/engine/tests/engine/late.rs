@@ -1,4 +1,4 @@
-//! What comes after a step was complete: left alone, logged, counted if the operator says so.
+//! Late results: left alone, logged, or counted if the operator says so.
 
 use undaunted_engine::event::{Event, Record, StepEvent};
 use undaunted_engine::id::StepId;
@@ -7,7 +7,7 @@ use undaunted_policy::{FailureCause, Reason};
 
 use crate::fixture::{EXIT_1, JobFixture, at, completion_map, event_lines, item_at, with_rule};
 
-/// With results that count however late they come.
+/// Late results count.
 fn counting_late(rule: &str, items: u32) -> JobFixture {
     let operator = Operator { late_results_count: true, ..Operator::default() };
     let mut test = JobFixture::with(&completion_map(rule), 7, &operator);
@@ -16,14 +16,14 @@ fn counting_late(rule: &str, items: u32) -> JobFixture {
 }
 
 #[test]
-fn with_leave_reduce_begins_at_once_and_the_rest_goes_on() {
+fn with_leave_reduce_begins_at_once_and_the_other_items_keep_running() {
     let mut test = with_rule("best_effort_min_dcs: 1\n  on_complete: leave", 3);
     let records = test.succeed(0).records();
     assert_eq!(
         event_lines(&records)[2..],
         ["completion_reached 0: min_dcs_reached (1/1), met", "step_completed 0", "step_started 1"]
     );
-    assert!(!test.job.ends(item_at(1)), "whoever ends what runs of the step asks this first");
+    assert!(!test.job.ends(item_at(1)), "the executor does not end it");
     test.start();
     assert_eq!(test.running(), 3, "two items and reduce");
     let reduce = *test.job.starts.running.keys().last().unwrap();
@@ -44,7 +44,7 @@ fn with_leave_reduce_begins_at_once_and_the_rest_goes_on() {
 }
 
 #[test]
-fn with_leave_what_never_started_is_missing_and_retries_go_on() {
+fn with_leave_unstarted_items_are_missing_and_retries_continue() {
     let text = completion_map("best_effort_min_dcs: 1\n  on_complete: leave\n  max_parallel: 2")
         .replace("{shell: a}", "{shell: a, retry_config: {attempts: 1, backoff: fixed}}");
     let mut test = JobFixture::started_over(&text, 5);
@@ -60,7 +60,7 @@ fn with_leave_what_never_started_is_missing_and_retries_go_on() {
 }
 
 #[test]
-fn with_leave_the_job_deadline_ends_what_is_left_and_the_job_is_completed() {
+fn with_leave_the_job_deadline_ends_late_items_and_the_job_is_completed() {
     let text = format!(
         "deadline: 100s\n{}",
         completion_map("best_effort_min_dcs: 1\n  on_complete: leave").replace("reduce: [{shell: r}]\n", "")
@@ -84,7 +84,7 @@ fn with_leave_the_job_deadline_before_reduce_is_done_fails_the_job() {
 }
 
 #[test]
-fn with_update_result_what_comes_late_counts() {
+fn with_update_result_late_results_count() {
     let mut test = counting_late("best_effort_min_dcs: 1\n  on_complete: leave", 4);
     test.succeed(0);
     assert_eq!(test.succeed(1).lines()[1..], ["late_result 0/1", "item_succeeded 0/1"]);
@@ -97,12 +97,12 @@ fn with_update_result_what_comes_late_counts() {
 }
 
 #[test]
-fn with_update_result_what_comes_late_can_make_up_for_a_minimum_that_was_missed() {
+fn with_update_result_late_results_can_reach_a_missed_minimum() {
     let mut test =
         counting_late("best_effort_min_dcs: 2\n  on_complete: leave\n  best_effort_deadline_seconds: 9", 3);
     test.succeed(0).at(9).wake().at(20).succeed(1).succeed(2);
     assert_eq!(test.after_reduce().outcome(), ("completed", None, [3, 0, 0]));
-    // With the default they are only logged.
+    // By default late results are only logged.
     let mut test =
         with_rule("best_effort_min_dcs: 2\n  on_complete: leave\n  best_effort_deadline_seconds: 9", 2);
     test.at(9).wake().succeed(0).succeed(1);
@@ -110,7 +110,7 @@ fn with_update_result_what_comes_late_can_make_up_for_a_minimum_that_was_missed(
 }
 
 #[test]
-fn a_cancel_ends_what_was_left() {
+fn a_cancel_ends_late_items() {
     let mut test = with_rule("best_effort_min_dcs: 1\n  on_complete: leave", 3);
     test.succeed(0).cancel();
     assert!(test.job.ends(item_at(1)));
@@ -133,7 +133,7 @@ fn a_tally_is_frozen_when_the_rule_has_decided() {
 }
 
 #[test]
-fn what_is_done_after_it_was_cancelled_is_logged_and_not_counted() {
+fn a_success_after_its_cancellation_is_logged_and_not_counted() {
     let mut test = with_rule("best_effort_min_dcs: 1", 3);
     test.succeed(0);
     assert_eq!(test.succeed(2).lines()[1..], ["late_result 0/2", "item_skipped 0/2: cancelled"]);
@@ -144,7 +144,7 @@ fn what_is_done_after_it_was_cancelled_is_logged_and_not_counted() {
 }
 
 #[test]
-fn a_dead_letter_redriven_while_others_are_being_ended_does_not_bring_them_back() {
+fn a_redrive_does_not_revive_items_that_are_being_ended() {
     let text = completion_map("best_effort_min_dcs: 1").replace(
         "[{shell: a}]",
         "[{shell: a, retry_config: {attempts: 5, rules: [{exit_code: 3, then: dead_letter}]}}]",
@@ -158,7 +158,7 @@ fn a_dead_letter_redriven_while_others_are_being_ended_does_not_bring_them_back(
 }
 
 #[test]
-fn a_dead_letter_redriven_while_others_are_left_makes_them_no_less_late() {
+fn a_redrive_leaves_late_items_late() {
     let mut test = with_rule("best_effort_min_dcs: 1\n  on_complete: leave", 3);
     test.fail(0, EXIT_1).succeed(1).redrive([item_at(0)]);
     let lines = test.succeed(2).lines();
@@ -166,7 +166,7 @@ fn a_dead_letter_redriven_while_others_are_left_makes_them_no_less_late() {
 }
 
 #[test]
-fn a_late_success_that_makes_up_for_what_was_missing_takes_the_blame_away() {
+fn a_late_success_that_reaches_the_minimum_clears_the_reason() {
     let rule = "best_effort_min_dcs: 2\n  best_effort_deadline_seconds: 10\n  on_complete: leave";
     let mut test = counting_late(rule, 3);
     test.succeed(0).at(10).wake().succeed(1).fail(2, EXIT_1);
@@ -178,7 +178,7 @@ fn a_late_success_that_makes_up_for_what_was_missing_takes_the_blame_away() {
 }
 
 #[test]
-fn reduce_sees_the_numbers_of_what_counted() {
+fn late_results_that_count_are_in_the_numbers_for_reduce() {
     let mut test = counting_late("best_effort_min_dcs: 1\n  on_complete: leave", 3);
     test.succeed(0).succeed(1).fail(2, EXIT_1);
     let state = &test.job.steps[0];

@@ -1,4 +1,4 @@
-//! Plain lists: one command after the other.
+//! Lists of commands.
 
 use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
@@ -33,12 +33,12 @@ fn a_command_without_retry_config_that_fails_is_not_tried_again() {
             "job_failed attempts",
         ]
     );
-    // Somebody who asked for no retries is not told that there were none.
+    // Without a `retry_config`, the message does not mention attempts.
     assert_eq!(test.report().error.as_deref(), Some("exit status 1"));
 }
 
 #[test]
-fn a_job_that_was_just_submitted_begins_when_it_is_told_anything() {
+fn a_submitted_job_begins_with_its_first_input() {
     let test = JobFixture::of("- shell: a\n- shell: b\n");
     let words = test.journal.len();
     assert_eq!(words, 2, "submitted, step started");
@@ -46,7 +46,7 @@ fn a_job_that_was_just_submitted_begins_when_it_is_told_anything() {
 }
 
 #[test]
-fn the_next_command_begins_when_the_one_before_is_done() {
+fn the_next_command_begins_when_the_previous_one_has_succeeded() {
     let mut test = JobFixture::of("- shell: a\n- shell: b\n");
     assert_eq!(test.ready(), [item_at(0)]);
     test.start();
@@ -57,7 +57,7 @@ fn the_next_command_begins_when_the_one_before_is_done() {
 }
 
 #[test]
-fn a_list_whose_command_fails_is_failed_and_the_rest_is_missing() {
+fn a_failed_command_fails_its_list_and_the_later_commands_are_missing() {
     let mut test = JobFixture::started("- shell: a\n- {shell: b, id: second}\n- shell: c\n");
     test.fail_with(0, FailureCause::Exit(3), "no such table");
     assert_eq!(test.outcome(), ("failed", Some(Reason::Attempts), [0, 1, 0]));

@@ -1,4 +1,4 @@
-//! What the log says about the records of real jobs.
+//! Log records of jobs.
 
 use serde_json::{Value, json};
 use undaunted_engine::event::Record;
@@ -10,7 +10,6 @@ use crate::fixture::{EXIT_1, JobFixture, flow};
 
 const FIRST: StepId = StepId(0);
 
-/// What is said about all records of a job.
 fn said(test: &JobFixture) -> Vec<Value> {
     let records = test.journal.iter();
     let records = records.map(|bytes| Record::decode(bytes).unwrap());
@@ -53,7 +52,7 @@ fn a_flow_is_logged_from_its_beginning_to_its_end() {
 }
 
 #[test]
-fn an_exhausted_pool_is_said_with_its_numbers() {
+fn an_exhausted_pool_is_logged_with_its_numbers() {
     let list =
         "commands:\n  - shell: 'false'\n    retry_config: {attempts: 9, initial_delay: 1s, backoff: fixed}\n";
     let mut test = JobFixture::of(&format!("retry_budget: 2\n{list}"));
@@ -72,7 +71,7 @@ fn an_exhausted_pool_is_said_with_its_numbers() {
 }
 
 #[test]
-fn an_exhausted_delay_budget_is_a_warning_and_an_expired_one_a_note() {
+fn an_exhausted_delay_budget_is_a_warning_and_an_expired_one_is_debug() {
     let list = "commands:\n  - id: c\n    shell: 'false'\n    retry_config: {attempts: 9, retry_budget: 1s, initial_delay: 1s, backoff: fixed}\n";
     let mut test = JobFixture::started(list);
     test.fail_item(FIRST.item(0), EXIT_1).at(1).start().fail_item(FIRST.item(0), EXIT_1);
@@ -91,7 +90,7 @@ fn an_exhausted_delay_budget_is_a_warning_and_an_expired_one_a_note() {
 }
 
 #[test]
-fn a_completion_by_its_rule_and_what_comes_late_are_said() {
+fn completions_and_late_results_are_logged() {
     let each = "xs: {role: required, for_each: true}, y: {role: output}";
     let rule =
         ", work_config: {parallelism: 5}, best_effort: true, best_effort_min_dcs: 1, on_complete: leave";

@@ -8,6 +8,7 @@
     clippy::indexing_slicing,
     reason = "a panic in a test is a failed test"
 )]
+#![expect(clippy::similar_names, reason = "`test` is a job, and `text` its workflow")]
 
 mod accepted;
 mod admission;

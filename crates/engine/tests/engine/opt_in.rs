@@ -1,4 +1,4 @@
-//! Breakers are opt-in: who has one, what it is called, and what a job stored before keeps.
+//! Breakers are opt-in: which commands have one, its name, and jobs that were stored before.
 
 use undaunted_engine::event::{Event, JobEvent, Record};
 use undaunted_engine::id::CommandId;
@@ -6,7 +6,7 @@ use undaunted_engine::update::{WorkflowUpdate, compare};
 use undaunted_engine::workflow::{CommandBreaker, DiagnosticCode, Operator, Source, Workflow, check};
 use undaunted_policy::{BreakerSettings, FailureCause};
 
-use crate::fixture::{JobFixture, golden, secs, submitted};
+use crate::fixture::{JobFixture, golden, secs};
 
 const PER_ORIGIN: fn() -> Operator = || Operator { breaker_per_origin: true, ..Operator::default() };
 
@@ -41,7 +41,7 @@ fn flow_with(step: &str) -> String {
 }
 
 #[test]
-fn a_command_or_a_step_that_does_not_say_breaker_has_none() {
+fn a_command_or_a_step_has_no_breaker_by_default() {
     let step = flow_with("type: sync, http: {endpoint: 'http://s/a'}");
     let refusing = flow_with("type: sync, http: {endpoint: 'http://s/a'}, breaker: false");
     for text in [
@@ -97,7 +97,7 @@ map:
 }
 
 #[test]
-fn a_workflow_without_a_name_is_called_after_its_file() {
+fn a_breaker_of_an_unnamed_workflow_is_named_after_the_file() {
     let text = "- {shell: a, breaker: true}\n";
     for (file, name) in [
         ("nightly.yaml", "nightly/shell-1"),
@@ -115,7 +115,7 @@ fn a_workflow_without_a_name_is_called_after_its_file() {
 }
 
 #[test]
-fn any_name_of_a_workflow_gives_a_name_that_a_breaker_can_have() {
+fn any_name_of_a_workflow_makes_a_valid_breaker_name() {
     let long = "n".repeat(500);
     let cases = [
         ("http://host", "http:--host/a"),
@@ -204,7 +204,7 @@ steps:
     assert_eq!(codes(&quiet, &PER_ORIGIN()), []);
 }
 
-/// Everything it does when its only request always fails, and what it came to.
+/// Runs a job whose only request always fails, and returns its records.
 fn outage(mut test: JobFixture) -> (Vec<String>, JobFixture) {
     let mut all = Vec::new();
     for _ in 0..100 {
@@ -234,7 +234,7 @@ fn without_a_breaker_a_request_to_a_dead_origin_waits_exactly_as_its_policy_says
 }
 
 #[test]
-fn a_job_that_was_stored_before_breakers_were_opt_in_keeps_those_of_its_origins() {
+fn a_job_stored_before_breakers_were_opt_in_keeps_those_of_its_origins() {
     let stored = |name| JobFixture::submitted(&Record::decode(&golden(name)).unwrap());
     let mut before = stored("job_submitted_http");
     let command = before.job.plan().command(CommandId(0)).unwrap();
@@ -254,7 +254,7 @@ fn a_job_that_was_stored_before_breakers_were_opt_in_keeps_those_of_its_origins(
 }
 
 #[test]
-fn what_an_operator_gave_the_requests_of_a_job_is_stored_with_it() {
+fn the_operators_choice_of_origin_breakers_is_stored_with_the_job() {
     let text = "- http: {url: 'http://x/'}\n";
     for operator in [Operator::default(), PER_ORIGIN()] {
         let test = JobFixture::with(text, 7, &operator);
@@ -278,7 +278,7 @@ fn plans_are_not_shared_by_jobs_whose_origins_have_breakers_and_those_whose_have
 }
 
 #[test]
-fn an_update_is_read_as_the_job_was() {
+fn an_update_is_checked_with_the_options_of_the_submission() {
     let text = "- {http: {url: 'http://x/'}, retry_config: {attempts: 3}}\n";
     let newer = text.replace("attempts: 3", "attempts: 5");
     let asking = newer.replace("{http", "{breaker: true, http");
@@ -291,7 +291,7 @@ fn an_update_is_read_as_the_job_was() {
         assert!(update(&newer));
         assert_eq!(update(&asking), may_ask, "the breaker is not new to it");
     }
-    // Wherever the new text comes from, the breaker is called as it was.
+    // The breaker keeps its name wherever the new text comes from.
     let own = "- {shell: a, breaker: true}\n";
     let job = JobFixture::of(own).job;
     let workflow = job.check(own).workflow.unwrap();
@@ -300,7 +300,7 @@ fn an_update_is_read_as_the_job_was() {
 }
 
 #[test]
-fn a_golden_submission_is_the_same_job_with_and_without_the_later_field() {
+fn golden_submissions_differ_only_in_the_later_field() {
     let decoded = ["job_submitted_http", "job_submitted_opt_in"].map(|name| {
         let record = Record::decode(&golden(name)).unwrap();
         let Event::Job(JobEvent::Submitted(mut submitted)) = record.event else {

@@ -1,10 +1,10 @@
-//! Which item goes first, and how many run.
+//! Which items start first, and how many run.
 
 use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
 use undaunted_policy::Reason;
 
-use crate::fixture::{EXIT_1, JobFixture, event_lines, item_at, start_input};
+use crate::fixture::{EXIT_1, JobFixture, event_lines, input_failed, item_at, start_input};
 
 fn map(parallel: &str) -> String {
     format!(
@@ -25,7 +25,7 @@ fn start(item: u32) -> Input {
 }
 
 #[test]
-fn items_start_in_input_order_as_many_as_may() {
+fn items_start_in_input_order_up_to_the_parallelism() {
     let mut test = JobFixture::over(&map("max_parallel: 3"), 5);
     assert_eq!(test.ready(), [item_at(0), item_at(1), item_at(2)]);
     test.start();
@@ -33,7 +33,7 @@ fn items_start_in_input_order_as_many_as_may() {
 }
 
 #[test]
-fn ten_run_at_a_time_when_nothing_is_said() {
+fn ten_items_run_at_a_time_by_default() {
     let test = JobFixture::over(&map("max_parallel: 10"), 30);
     let silent = JobFixture::over(&map(""), 30);
     assert_eq!(test.ready().len(), 10);
@@ -41,7 +41,7 @@ fn ten_run_at_a_time_when_nothing_is_said() {
 }
 
 #[test]
-fn no_more_start_than_may_however_often_they_are_asked_to() {
+fn no_more_items_start_than_the_parallelism_allows() {
     let mut test = JobFixture::over(&map("max_parallel: 2"), 5);
     for item in 0..5 {
         test.tell(&start(item));
@@ -59,25 +59,25 @@ fn an_item_out_of_its_turn_is_not_started() {
 }
 
 #[test]
-fn a_waiting_item_holds_no_slot() {
+fn a_waiting_item_uses_no_slot() {
     let mut test = JobFixture::started_over(&map("max_parallel: 1"), 3);
     test.fail(0, EXIT_1);
     assert_eq!(test.ready(), [item_at(1)]);
 }
 
 #[test]
-fn due_retries_and_items_under_way_go_before_items_that_were_never_started() {
+fn due_retries_and_started_items_go_before_new_ones() {
     let mut test = JobFixture::started_over(&map("max_parallel: 3"), 9);
     test.fail(2, EXIT_1).pass(std::time::Duration::from_millis(1)).fail(0, EXIT_1).succeed(1);
     // Item 1 only waits for a slot; the others are not due yet.
     assert_eq!(test.ready(), [item_at(1), item_at(3), item_at(4)]);
     test.at(5);
-    // By their due times, then by their place.
+    // By due time, then by index.
     assert_eq!(test.ready(), [item_at(1), item_at(2), item_at(0)]);
 }
 
 #[test]
-fn nothing_is_waited_for_while_there_is_no_slot() {
+fn there_is_no_wake_up_while_no_slot_is_free() {
     let mut test = JobFixture::started_over(&map("max_parallel: 1"), 2);
     test.fail(0, EXIT_1);
     assert!(test.next_wake().is_some());
@@ -96,14 +96,9 @@ fn a_map_with_no_items_is_complete_and_reduce_runs() {
 }
 
 #[test]
-fn items_that_cannot_be_had_fail_the_job() {
+fn items_that_cannot_be_read_fail_the_job() {
     let mut test = JobFixture::of(&map("max_parallel: 1"));
-    let failed = Input::InputFailed {
-        step: StepId(0),
-        reason: Reason::Permanent,
-        error: "a.json is not there".to_owned(),
-        stderr: None,
-    };
+    let failed = input_failed(Reason::Permanent, "a.json is not there");
     assert_eq!(test.tell(&failed).lines()[1..], ["input_failed 0: permanent", "job_failed permanent"]);
     assert_eq!(test.report().error.as_deref(), Some("a.json is not there"));
 }
@@ -120,7 +115,7 @@ fn items_are_read_once() {
 }
 
 #[test]
-fn many_items_go_into_several_records_and_come_back_in_order() {
+fn many_items_are_stored_in_several_records_and_read_in_order() {
     let mut test = JobFixture::of(&map("max_parallel: 1"));
     let items = (0..10).map(|number| undaunted_engine::event::NewItem {
         identity: format!("a{number}"),
@@ -135,7 +130,7 @@ fn many_items_go_into_several_records_and_come_back_in_order() {
 }
 
 #[test]
-fn setup_goes_before_the_map_and_the_map_before_reduce() {
+fn setup_the_map_and_reduce_run_in_this_order() {
     let text = map("max_parallel: 1").replace("map:\n", "setup: [{shell: s}, {shell: t}]\nmap:\n");
     let mut test = JobFixture::of(&text);
     for _ in 0..2 {

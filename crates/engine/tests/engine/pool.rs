@@ -1,4 +1,4 @@
-//! The job pool: one unit for every retry that is scheduled, and none given back.
+//! The job pool: every scheduled retry is charged one unit, and none is given back.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -40,7 +40,7 @@ fn each_scheduled_retry_is_charged_until_the_pool_is_used_up() {
 }
 
 #[test]
-fn an_item_has_its_share_and_no_more() {
+fn an_item_cannot_use_more_than_its_share() {
     let mut test = JobFixture::started_over(&map("retry_budget: 9\nretry_budget_per_workflow: 1"), 1);
     test.fail(0, EXIT_1).at(1).start().fail(0, EXIT_1);
     assert_eq!(test.outcome(), ("partial", Some(Reason::WorkflowBudgetExhausted), [0, 1, 0]));
@@ -49,7 +49,7 @@ fn an_item_has_its_share_and_no_more() {
 }
 
 #[test]
-fn a_workflow_that_asks_for_no_pool_has_none_unless_the_operator_says_so() {
+fn a_workflow_has_a_pool_only_if_it_or_the_operator_asks_for_one() {
     assert_eq!(JobFixture::over(&map(""), 1).job.pool, None);
     let operator = Operator { pool_for_all: true, ceilings: Ceilings::DEFAULT, ..Operator::default() };
     let test = JobFixture::with(&map(""), 7, &operator);
@@ -58,7 +58,7 @@ fn a_workflow_that_asks_for_no_pool_has_none_unless_the_operator_says_so() {
 }
 
 #[test]
-fn one_attempt_more_after_a_handler_is_charged_and_refused_when_nothing_is_left() {
+fn an_extra_attempt_after_a_handler_is_charged_or_refused() {
     let handled = "[{shell: a, retry_config: {attempts: 0}, on_failure: {shell: mend, max_attempts: 5}}]";
     let text = map("retry_budget: 9\nretry_budget_per_workflow: 1").replace("[{shell: a}]", handled);
     let mut test = JobFixture::started_over(&text, 1);
@@ -71,14 +71,14 @@ fn one_attempt_more_after_a_handler_is_charged_and_refused_when_nothing_is_left(
 }
 
 #[test]
-fn what_was_charged_is_restored_exactly() {
+fn charged_units_survive_a_crash_exactly() {
     let mut test = JobFixture::started_over(&map("retry_budget: 9"), 2);
     test.fail(0, EXIT_1).fail(1, EXIT_1).crash_and_resume();
     assert_eq!(test.job.pool.unwrap().consumed, 2);
     assert_eq!(test.active(1).charged, 1);
 }
 
-/// Everything fails until the job has ended.
+/// Every attempt fails until the job has ended.
 fn fail_all(test: &mut JobFixture) {
     while !test.job.stage.has_ended() {
         test.start();
@@ -90,7 +90,7 @@ fn fail_all(test: &mut JobFixture) {
     }
 }
 
-/// Attempts in the journal, and units that were charged; counted without the engine's help.
+/// Attempts and charged units, counted from the journal.
 fn counted(test: &JobFixture) -> (usize, usize) {
     let records = test.journal.iter();
     let records: Vec<Record> = records.map(|it| Record::decode(it).unwrap()).collect();
@@ -106,7 +106,7 @@ fn ten_items_that_always_fail_with_a_pool_of_seven_make_seventeen_attempts() {
     let mut test = JobFixture::over(&map("retry_budget: 7"), 10);
     fail_all(&mut test);
     assert_eq!(counted(&test), (17, 7));
-    // The same if whoever runs it dies after any decision.
+    // The same if the process dies after any decision.
     for cut in test.commits.clone() {
         let mut other = test.clone();
         other.journal.truncate(cut);
@@ -121,7 +121,7 @@ fn ten_items_that_always_fail_with_a_pool_of_seven_make_seventeen_attempts() {
 }
 
 #[test]
-fn ten_items_that_always_fail_and_are_killed_all_the_time_make_no_more_attempts() {
+fn ten_items_that_always_fail_make_no_more_attempts_if_their_process_dies_repeatedly() {
     let mut test = JobFixture::over(&map("retry_budget: 7\nretry_budget_per_workflow: 5"), 10);
     let mut number = 0_u32;
     while !test.job.stage.has_ended() {
@@ -131,7 +131,7 @@ fn ten_items_that_always_fail_and_are_killed_all_the_time_make_no_more_attempts(
             continue;
         };
         number += 1;
-        // What died with its process is charged like any other.
+        // An interrupted attempt is charged like any other.
         let cause = if number.is_multiple_of(2) { FailureCause::Interrupted } else { EXIT_1 };
         test.end_start(start, Some(cause));
     }
@@ -139,7 +139,7 @@ fn ten_items_that_always_fail_and_are_killed_all_the_time_make_no_more_attempts(
 }
 
 #[test]
-fn a_top_up_is_an_event_that_lets_more_retries_be_made() {
+fn a_top_up_is_an_event_that_allows_more_retries() {
     let mut test = JobFixture::started_over(&map("retry_budget: 2\nretry_budget_per_workflow: 5"), 2);
     test.fail(0, EXIT_1);
     assert_eq!(test.top_up(2).lines(), ["pool_topped_up by 2 to 4"]);
@@ -151,7 +151,7 @@ fn a_top_up_is_an_event_that_lets_more_retries_be_made() {
 }
 
 #[test]
-fn a_top_up_raises_the_share_of_an_item_to_what_was_asked_for() {
+fn a_top_up_raises_the_share_of_an_item_to_the_configured_one() {
     let mut test = JobFixture::over(&map("retry_budget: 1\nretry_budget_per_workflow: 3"), 1);
     assert_eq!(test.job.pool.unwrap().limits.per_item, 1);
     test.top_up(1);
@@ -190,14 +190,13 @@ fn a_job_that_has_ended_is_topped_up_and_its_dead_letters_redriven() {
     assert!(test.job.stage.has_ended(), "that alone starts nothing");
     test.redrive([item_at(0), item_at(1)]).crash_and_resume();
     fail_all(&mut test);
-    // A round's first attempts are free; what was consumed before stays so.
+    // The first attempt of a round is free; consumed units stay consumed.
     assert_eq!(counted(&test), (5 + 2 + 3, 6));
     assert_eq!(test.job.pool.unwrap().consumed, 6);
 }
 
-/// Something that happens to a job with a pool.
 #[derive(Clone, Debug)]
-enum Happening {
+enum PoolAction {
     Start,
     End { which: usize, cause: Option<FailureCause> },
     Pass,
@@ -206,43 +205,43 @@ enum Happening {
     Redrive,
 }
 
-fn happening() -> impl Strategy<Value = Happening> {
+fn pool_action() -> impl Strategy<Value = PoolAction> {
     let cause = prop_oneof![
         1 => Just(None),
         6 => Just(Some(EXIT_1)),
         2 => Just(Some(FailureCause::Interrupted)),
     ];
     prop_oneof![
-        6 => Just(Happening::Start),
-        12 => (any::<usize>(), cause).prop_map(|(which, cause)| Happening::End { which, cause }),
-        4 => Just(Happening::Pass),
-        3 => Just(Happening::Crash),
-        1 => (0_u32..60).prop_map(Happening::TopUp),
-        1 => Just(Happening::Redrive),
+        6 => Just(PoolAction::Start),
+        12 => (any::<usize>(), cause).prop_map(|(which, cause)| PoolAction::End { which, cause }),
+        4 => Just(PoolAction::Pass),
+        3 => Just(PoolAction::Crash),
+        1 => (0_u32..60).prop_map(PoolAction::TopUp),
+        1 => Just(PoolAction::Redrive),
     ]
 }
 
-fn happen(test: &mut JobFixture, happening: &Happening) {
-    match *happening {
-        Happening::Start => {
+fn act(test: &mut JobFixture, action: &PoolAction) {
+    match *action {
+        PoolAction::Start => {
             test.start();
         }
-        Happening::End { which, cause } => {
+        PoolAction::End { which, cause } => {
             let running: Vec<StartId> = test.job.starts.running.keys().copied().collect();
             if let Some(&start) = running.get(which % running.len().max(1)) {
                 test.end_start(start, cause);
             }
         }
-        Happening::Pass => {
+        PoolAction::Pass => {
             test.pass(secs(30));
         }
-        Happening::Crash => {
+        PoolAction::Crash => {
             test.crash_and_resume();
         }
-        Happening::TopUp(retries) => {
+        PoolAction::TopUp(retries) => {
             test.tell(&Input::TopUp { retries });
         }
-        Happening::Redrive => {
+        PoolAction::Redrive => {
             let items: Vec<undaunted_engine::id::ItemId> = test.job.dead.keys().copied().collect();
             test.redrive(items);
         }
@@ -255,7 +254,7 @@ proptest! {
         total in 1_u32..12,
         share in 1_u32..6,
         rule in any::<bool>(),
-        happenings in vec(happening(), 0..120),
+        actions in vec(pool_action(), 0..120),
     ) {
         let mut text = map(&format!("retry_budget: {total}\nretry_budget_per_workflow: {share}"));
         if rule {
@@ -266,9 +265,9 @@ proptest! {
         }
         let mut test = JobFixture::over(&text, 5);
         let mut granted = total;
-        for happening in &happenings {
-            happen(&mut test, happening);
-            if let Happening::TopUp(retries) = happening {
+        for action in &actions {
+            act(&mut test, action);
+            if let PoolAction::TopUp(retries) = action {
                 granted = (granted + retries).min(50);
             }
             let mut charged = std::collections::BTreeMap::<u32, u32>::new();

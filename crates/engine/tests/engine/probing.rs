@@ -1,5 +1,5 @@
-//! Who finds out whether the target of a breaker is back: the process with the claim, and of its jobs
-//! the one whose item has the most attempts left.
+//! Which process probes a breaker: the one with the claim; and which of its jobs: the one whose item has the most
+//! attempts left.
 
 use undaunted_engine::breaker::{BreakerAnswer, BreakerFact, ProbeOwner, StartAllowance, TargetSignal};
 use undaunted_policy::{BreakerSettings, WhenOpen};
@@ -7,7 +7,7 @@ use undaunted_policy::{BreakerSettings, WhenOpen};
 use crate::fixture::{AdmissionFixture, BREAKER, SETTINGS, T0, at, id, is_held, is_probe, jobs, name};
 
 #[test]
-fn a_breaker_whose_claim_the_process_holds_stays_known_until_it_is_let_go() {
+fn a_breaker_stays_known_until_its_claim_is_released() {
     let mut test = AdmissionFixture::open(SETTINGS, &[("a", 3)]);
     test.set_probe_owner(ProbeOwner::Ours);
     test.admission.remove_job(&id("a"));
@@ -17,7 +17,7 @@ fn a_breaker_whose_claim_the_process_holds_stays_known_until_it_is_let_go() {
 }
 
 #[test]
-fn a_breaker_that_no_job_has_asked_is_known_whoever_probes_it() {
+fn a_breaker_that_no_job_has_asked_stays_known_while_another_process_probes() {
     let mut test = AdmissionFixture::open(SETTINGS, &[]);
     test.at(at(60));
     test.set_probe_owner(ProbeOwner::Others);
@@ -32,7 +32,7 @@ fn only_the_process_that_holds_the_claim_probes() {
     test.at(at(60));
     assert!(test.admission.may_probe(BREAKER));
     assert_eq!(test.admission.allowance(BREAKER, "a"), StartAllowance::AdmitsProbe);
-    assert!(is_held(&test.ask("a", 9)), "nobody has the claim yet");
+    assert!(is_held(&test.ask("a", 9)), "no process has the claim yet");
     test.set_probe_owner(ProbeOwner::Others);
     assert_eq!(test.admission.allowance(BREAKER, "a"), StartAllowance::Holds);
     assert!(is_held(&test.ask("a", 9)));
@@ -44,19 +44,19 @@ fn only_the_process_that_holds_the_claim_probes() {
 }
 
 #[test]
-fn where_starts_fail_they_fail_while_another_process_probes() {
+fn a_breaker_that_fails_starts_fails_them_while_another_process_probes() {
     let settings = BreakerSettings { when_open: WhenOpen::Fail, ..SETTINGS };
     let mut test = AdmissionFixture::open(settings, &[]);
     let refused = BreakerAnswer::Refused { breaker: name() };
     assert_eq!(test.ask("a", 9), refused);
     assert_eq!(test.admission.allowance(BREAKER, "a"), StartAllowance::Refuses);
     test.at(at(60));
-    assert_eq!(test.ask("a", 9), refused, "nobody has the claim yet");
+    assert_eq!(test.ask("a", 9), refused, "no process has the claim yet");
     test.set_probe_owner(ProbeOwner::Others);
     assert_eq!(test.ask("a", 9), refused);
     assert_eq!(test.admission.allowance(BREAKER, "a"), StartAllowance::Refuses);
     test.set_probe_owner(ProbeOwner::Ours);
-    assert!(is_probe(&test.ask("a", 1)), "whoever asks first");
+    assert!(is_probe(&test.ask("a", 1)), "the first job that asks");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn the_item_with_the_most_attempts_left_of_all_jobs_probes() {
     }
     let answer = test.admission.admit(&name(), &id("b"), None);
     assert!(is_held(&answer), "another item of the job would rather probe");
-    // The job with the best item turns to something else.
+    // The job with the best item has no free slot any more.
     test.offer("b", 1, None);
     assert!(is_probe(&test.ask("c", 5)) && is_held(&test.ask("a", 3)));
     test.offer("b", 1, Some(4));
@@ -82,7 +82,7 @@ fn the_item_with_the_most_attempts_left_of_all_jobs_probes() {
 }
 
 #[test]
-fn who_goes_first_is_awakened_when_that_changes() {
+fn the_job_that_probes_first_wakes_when_it_changes() {
     let mut test = AdmissionFixture::open(SETTINGS, &[("a", 3), ("b", 7)]);
     test.offer("a", 2, Some(3));
     assert_eq!(test.jobs_to_wake(), jobs([]), "nothing has changed");
@@ -98,7 +98,7 @@ fn who_goes_first_is_awakened_when_that_changes() {
 }
 
 #[test]
-fn all_that_wait_for_a_breaker_are_awakened_when_it_closes() {
+fn all_jobs_that_wait_for_a_breaker_wake_when_it_closes() {
     let mut test = AdmissionFixture::open(SETTINGS, &[("a", 3), ("b", 7)]);
     test.offer("c", 1, None);
     let _ = test.jobs_to_wake();
@@ -112,7 +112,7 @@ fn all_that_wait_for_a_breaker_are_awakened_when_it_closes() {
 }
 
 #[test]
-fn the_next_probe_waits_until_the_result_of_the_last_one_is_on_the_disk() {
+fn the_next_probe_waits_until_the_result_of_the_last_one_is_committed() {
     let settings = BreakerSettings { half_open_max_calls: 3, ..SETTINGS };
     let mut test = AdmissionFixture::open(settings, &[("a", 9), ("b", 9)]);
     test.at(at(60));
@@ -120,21 +120,21 @@ fn the_next_probe_waits_until_the_result_of_the_last_one_is_on_the_disk() {
     let ticket = test.probe("a");
     test.end("a", ticket, TargetSignal::Up);
     assert!(!test.state().is_probing());
-    // If the start of another job was written before the result, two would be under way.
+    // If the start of another job was committed before the result, two probes would run.
     assert!(is_held(&test.ask("b", 9)) && is_held(&test.ask("a", 9)));
     assert_eq!(test.admission.allowance(BREAKER, "b"), StartAllowance::Holds);
     assert!(!test.admission.may_probe(BREAKER));
     let _ = test.jobs_to_wake();
     assert!(test.write("a"));
-    assert_eq!(test.jobs_to_wake(), jobs(["a"]), "somebody has to ask again");
+    assert_eq!(test.jobs_to_wake(), jobs(["a"]), "one job has to ask again");
     assert!(is_probe(&test.ask("b", 9)));
-    // Results from before the opening change nothing, and are not waited for.
+    // Results from before the opening change nothing and delay nothing.
     test.fail("a");
     assert!(is_probe(&test.ask("b", 9)));
 }
 
 #[test]
-fn a_result_that_is_not_written_keeps_no_start_from_a_breaker_that_fails() {
+fn an_uncommitted_result_delays_no_probe_of_a_breaker_that_fails() {
     let settings = BreakerSettings { half_open_max_calls: 3, when_open: WhenOpen::Fail, ..SETTINGS };
     let mut test = AdmissionFixture::open(settings, &[]);
     test.at(at(60));
@@ -146,7 +146,7 @@ fn a_result_that_is_not_written_keeps_no_start_from_a_breaker_that_fails() {
 }
 
 #[test]
-fn a_claim_is_of_use_while_the_process_probes_or_has_something_to_probe_with() {
+fn a_claim_is_needed_while_the_process_probes_or_can_probe() {
     let mut test = AdmissionFixture::open(SETTINGS, &[("a", 9)]);
     test.at(at(60));
     test.set_probe_owner(ProbeOwner::Ours);
@@ -165,7 +165,7 @@ fn a_claim_is_of_use_while_the_process_probes_or_has_something_to_probe_with() {
 }
 
 #[test]
-fn a_breaker_that_was_opened_by_a_clock_ahead_is_open_for_no_longer_than_its_timeout() {
+fn a_breaker_opened_by_a_clock_ahead_is_open_for_at_most_its_timeout() {
     let mut test = AdmissionFixture::of(SETTINGS);
     let (now, settings) = (T0, SETTINGS);
     test.append_and_read(
@@ -177,7 +177,7 @@ fn a_breaker_that_was_opened_by_a_clock_ahead_is_open_for_no_longer_than_its_tim
     other.at(at(30));
     other.admission.load(&name(), test.journals.fold(BREAKER));
     assert_eq!(other.state().until(), Some(at(90)));
-    // It is probed then, and what is appended to make records dispensable is what they come to.
+    // It is probed then, and a fold record holds the state that the records fold to.
     test.offer("a", 1, Some(3));
     test.at(at(60));
     test.set_probe_owner(ProbeOwner::Ours);
@@ -186,7 +186,7 @@ fn a_breaker_that_was_opened_by_a_clock_ahead_is_open_for_no_longer_than_its_tim
 }
 
 #[test]
-fn who_goes_first_is_awakened_once_when_the_recovery_timeout_has_passed() {
+fn the_job_that_probes_first_wakes_once_after_the_recovery_timeout() {
     let mut test = AdmissionFixture::open(SETTINGS, &[("a", 3), ("b", 7)]);
     assert_eq!(test.admission.next_probe(), Some(at(60)));
     test.at(at(59));
@@ -197,7 +197,7 @@ fn who_goes_first_is_awakened_once_when_the_recovery_timeout_has_passed() {
     test.admission.wake_due_probers();
     assert_eq!(test.jobs_to_wake(), jobs(["b"]));
     test.admission.wake_due_probers();
-    assert_eq!(test.jobs_to_wake(), jobs([]), "it has been told");
+    assert_eq!(test.jobs_to_wake(), jobs([]), "it was woken before");
     test.set_probe_owner(ProbeOwner::Ours);
     let ticket = test.probe("b");
     test.end("b", ticket, TargetSignal::Down);
@@ -210,7 +210,7 @@ fn who_goes_first_is_awakened_once_when_the_recovery_timeout_has_passed() {
 }
 
 #[test]
-fn nobody_is_awakened_for_a_breaker_that_nothing_waits_for() {
+fn no_job_wakes_for_a_breaker_that_nothing_waits_for() {
     let mut test = AdmissionFixture::open(SETTINGS, &[("a", 3)]);
     test.offer("a", 1, None);
     let _ = test.jobs_to_wake();

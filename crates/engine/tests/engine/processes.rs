@@ -1,6 +1,6 @@
-//! Jobs of several processes that share breakers. Whatever the order of starts, ends, deaths and looks,
-//! no process starts what it knows to be held, at most one probe is under way, every result is one fact,
-//! nothing is refused, and everything ends when all is well.
+//! Jobs of several processes that share breakers. In any order of starts, ends, crashes and reads, no process
+//! starts an item that it knows to be held, at most one probe runs, every result is one fact, no append is
+//! refused, and all jobs end once every attempt succeeds.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use undaunted_engine::input::Input;
 use undaunted_policy::{CircuitState, FailureCause};
 
-use crate::fixture::{EXIT_1, ProcessModel, act, at, item_at, secs};
+use crate::fixture::{EXIT_1, ProcessModel, at, item_at, secs};
 
 const NAME: &str = "payments";
 
@@ -30,20 +30,20 @@ fn running(model: &ProcessModel) -> [usize; 2] {
     [0, 1].map(|which: usize| model.jobs[which].job.starts.running.len())
 }
 
-/// What the breaker is on the disk.
+/// The state of the breaker in the store.
 fn word(model: &ProcessModel) -> &'static str {
     model.breakers.fold(NAME).state.word()
 }
 
 #[test]
-fn a_start_that_another_process_would_have_held_stands_and_its_result_is_ignored() {
+fn a_start_that_another_process_would_have_held_stands_but_its_result_is_ignored() {
     let mut model = two();
     model.start_and_flush(0);
     model.start(1);
     model.fail(0, 2);
     model.flush(0);
     assert_eq!(word(&model), "open");
-    // The second process has not looked; what it has started is taken and begins.
+    // The second process has not read the opening; its starts are accepted.
     model.flush(1);
     assert_eq!(running(&model), [0, 2]);
     assert_eq!(model.jobs[1].begun.len(), 2);
@@ -52,14 +52,14 @@ fn a_start_that_another_process_would_have_held_stands_and_its_result_is_ignored
     model.fail(1, 1);
     model.flush(1);
     assert_eq!(model.breakers.fold(NAME).state, open, "from before the opening");
-    assert_eq!(model.admission(1).get(NAME), Some(&open), "it had to look");
+    assert_eq!(model.admission(1).get(NAME), Some(&open), "it had to read the journal");
     model.start(1);
     assert_eq!(running(&model), [0, 0]);
     model.finish();
 }
 
 #[test]
-fn results_of_two_processes_count_together_in_the_order_of_the_journal() {
+fn results_of_two_processes_count_together_in_journal_order() {
     let mut model = two();
     for which in [0, 1] {
         model.start_and_flush(which);
@@ -85,7 +85,7 @@ fn results_of_two_processes_count_together_in_the_order_of_the_journal() {
 }
 
 #[test]
-fn of_two_processes_that_would_probe_the_one_with_the_claim_does() {
+fn of_two_processes_the_one_with_the_claim_probes() {
     let mut model = two();
     for which in [0, 1] {
         model.start_and_flush(which);
@@ -106,7 +106,7 @@ fn of_two_processes_that_would_probe_the_one_with_the_claim_does() {
     assert_eq!(running(&model), [0, 1]);
     let probe = model.breakers.fold(NAME).state.probe;
     assert_eq!(probe.unwrap().job, "job01");
-    // The first process hears that the claim is free, and probes next.
+    // The first process learns that the claim is free, and probes next.
     model.end(1, 0, None);
     model.flush(1);
     model.crash(1);
@@ -119,7 +119,7 @@ fn of_two_processes_that_would_probe_the_one_with_the_claim_does() {
 }
 
 #[test]
-fn a_process_holds_what_its_own_results_have_closed_before_they_are_written() {
+fn a_process_applies_its_own_results_before_they_are_committed() {
     let mut model = two();
     model.start_and_flush(0);
     model.fail(0, 2);
@@ -135,7 +135,7 @@ fn a_process_holds_what_its_own_results_have_closed_before_they_are_written() {
 }
 
 #[test]
-fn a_probe_whose_process_is_gone_is_given_up_when_it_is_overdue_and_no_longer_counts() {
+fn an_overdue_probe_of_a_dead_process_is_given_up_and_no_longer_counts() {
     let mut model = two();
     for which in [0, 1] {
         model.start_and_flush(which);
@@ -171,7 +171,7 @@ fn a_probe_whose_process_is_gone_is_given_up_when_it_is_overdue_and_no_longer_co
 }
 
 #[test]
-fn a_long_outage_costs_no_job_of_a_process_more_than_its_share() {
+fn a_long_outage_costs_all_jobs_of_a_process_equally_many_attempts() {
     // Twenty jobs of one item with ten attempts each: the probes of three hours are shared by all.
     let text = "
 mode: mapreduce
@@ -209,7 +209,6 @@ map:
     model.finish();
 }
 
-/// Something that happens to one of the jobs, or to one of the processes.
 #[derive(Clone, Debug)]
 enum ProcessAction {
     Start,
@@ -288,7 +287,7 @@ impl ProcessModel {
     }
 }
 
-/// A job whose commands ask breakers that others ask too.
+/// A job whose commands share breakers with other jobs.
 fn job() -> impl Strategy<Value = (String, u32)> {
     let limits = prop_oneof![
         2 => Just(""),
@@ -329,7 +328,7 @@ fn job() -> impl Strategy<Value = (String, u32)> {
 
 proptest! {
     #[test]
-    fn processes_that_share_breakers_never_start_what_they_know_to_be_held_and_all_jobs_end(
+    fn processes_that_share_breakers_never_start_held_items_and_all_jobs_end(
         jobs in vec(job(), 2..5),
         processes in 1_usize..4,
         actions in vec((0_usize..12, process_action()), 0..150),

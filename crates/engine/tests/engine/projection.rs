@@ -1,5 +1,5 @@
-//! What is shown of a job is the same however it was read: record by record, decision by decision, from a
-//! saved projection, or through the index.
+//! The projection of a job is the same whether it was folded record by record, decision by decision, from a saved
+//! projection, or through the index.
 
 use std::collections::BTreeSet;
 
@@ -12,9 +12,9 @@ use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::view::Projection;
 use undaunted_engine::view::history::Histories;
 
-use crate::fixture::{JobFixture, JobWalk, OwnerAction, act, digest, fold, owner_action, workflow};
+use crate::fixture::{JobFixture, JobWalk, OwnerAction, act, digest, owner_action, workflow};
 
-/// A journal, and outcome many records it had after every decision.
+/// A journal, and its length after every decision.
 struct RecordedJob {
     records: Vec<Record>,
     commits: Vec<usize>,
@@ -34,7 +34,7 @@ impl RecordedJob {
         (1_u64..).zip(&self.records)
     }
 
-    /// Calls `each` with the job and what is shown of it after every record.
+    /// Calls `each` with the job and its projection after every record.
     fn fold(&self, mut shown: Projection, mut each: impl FnMut(u64, &Job, &Projection)) -> Job {
         let mut job = Job::begin(&self.records[0]).unwrap();
         for (version, record) in self.numbered() {
@@ -61,7 +61,7 @@ fn restored(shown: &Projection) -> Projection {
     Projection::restore(&shown.save(), names, records).unwrap()
 }
 
-/// Has a job learn the names and values of all its items from the records that have them.
+/// Has a job learn the names and values of all its items from their records.
 fn learn_all(job: &mut Job, shown: &Projection, journal: &RecordedJob) {
     for page in &shown.index.pages {
         let place = usize::try_from(page.version - 1).unwrap();
@@ -81,7 +81,7 @@ fn all_items(job: &Job) -> Vec<ItemId> {
     items.collect()
 }
 
-/// The histories of these items from the records that the index names, as a reader has them.
+/// The histories of these items, from the records that the index finds.
 fn through_index(journal: &RecordedJob, job: &Job, shown: &Projection, items: BTreeSet<ItemId>) -> Histories {
     let mut versions = shown.index.records_of(&items);
     versions.extend(&shown.turns);
@@ -107,13 +107,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_job_is_shown_the_same_by_the_process_that_runs_it_and_by_one_that_reads_its_journal(
+    fn the_running_process_and_a_reader_of_the_journal_have_the_same_projection(
         (text, seed, actions) in case(),
     ) {
         let journal = RecordedJob::of(&text, seed, &actions);
         let mut by_record = Vec::new();
         journal.fold(Projection::following_all(), |_, _, shown| by_record.push(shown.clone()));
-        // The process that runs it applies all records of a decision before it looks at the first.
+        // The running process applies all records of a decision before it projects the first.
         let (mut live, mut before) = (Projection::following_all(), 0);
         let mut job = Job::begin(&journal.records[0]).unwrap();
         for committed in journal.commits.iter().copied() {
@@ -131,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn a_saved_projection_is_followed_to_the_same_end_after_every_record(
+    fn a_projection_saved_after_any_record_can_be_continued(
         (text, seed, actions) in case(),
     ) {
         let journal = RecordedJob::of(&text, seed, &actions);
@@ -150,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn a_job_saved_without_its_inputs_is_followed_to_the_same_states_and_learns_the_same_names(
+    fn a_job_saved_without_its_inputs_can_be_continued_and_learns_them_again(
         (text, seed, actions) in case(),
     ) {
         let journal = RecordedJob::of(&text, seed, &actions);
@@ -159,7 +159,7 @@ proptest! {
         let mut last = Projection::default();
         let job = journal.fold(Projection::default(), |version, job, shown| {
             last = shown.clone();
-            // Between the records of a decision nothing is saved.
+            // Nothing is saved between the records of a decision.
             if journal.commits.contains(&usize::try_from(version).unwrap()) {
                 let mut restored = Job::restore(&job.snapshot_without_inputs(), &plans).unwrap();
                 saved.push((version, restored.clone(), shown.clone()));
@@ -169,7 +169,7 @@ proptest! {
         });
         for (version, restored, shown) in saved {
             let (mut followed, shown) = journal.follow(restored, shown, version);
-            // Items that were read afterwards are learned from their records too.
+            // Items that were read after the snapshot are learned too.
             learn_all(&mut followed, &shown, &journal);
             prop_assert_eq!(digest(&followed), digest(&job), "saved after {}", version);
         }

@@ -1,15 +1,12 @@
-//! Recovery is not a mode: what a journal comes to wants what the live job wanted.
+//! Recovery is not a mode: the replayed state has the effects of the live job.
 
-use undaunted_engine::breaker::AdmissionControl;
-use undaunted_engine::effect::{Effect, next_wake, ready, wanted, wanted_by};
-use undaunted_engine::event::Record;
-use undaunted_engine::id::StepId;
+use undaunted_engine::effect::{Effect, wanted, wanted_by};
 use undaunted_engine::input::Input;
 use undaunted_engine::job::Job;
 use undaunted_engine::view::{event, report};
 use undaunted_policy::Reason;
 
-use crate::fixture::{EXIT_1, JobFixture};
+use crate::fixture::{EXIT_1, JobFixture, input_failed};
 
 const MAP: &str = "
 retry_budget: 9
@@ -60,7 +57,7 @@ fn at_every_record_the_journal_folds_to_the_state_and_the_effects_of_the_live_jo
 }
 
 #[test]
-fn what_the_records_of_a_live_job_ask_for_is_what_its_state_asks_for() {
+fn the_effects_of_records_are_the_effects_of_the_state() {
     let mut test = JobFixture::over(
         "mode: mapreduce\nmap: {input: a, max_parallel: 3, agent_template: [{shell: a}]}\n",
         4,
@@ -76,7 +73,7 @@ fn what_the_records_of_a_live_job_ask_for_is_what_its_state_asks_for() {
 }
 
 #[test]
-fn a_start_that_was_recorded_is_begun_again_under_its_number_and_is_not_charged() {
+fn a_recorded_start_begins_again_under_its_number_and_is_not_charged() {
     let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 3}}\n");
     test.crash_and_resume();
     assert_eq!(test.effects(), ["begin 1 for 0/0"]);
@@ -87,7 +84,7 @@ fn a_start_that_was_recorded_is_begun_again_under_its_number_and_is_not_charged(
 }
 
 #[test]
-fn a_job_whose_first_record_alone_was_written_begins_when_it_is_resumed() {
+fn a_job_with_only_its_first_record_begins_when_resumed() {
     let mut test = JobFixture::of("- shell: a\n");
     test.journal.truncate(1);
     let records = test.crash_and_resume().records();
@@ -111,7 +108,7 @@ fn every_record_of_a_job_can_be_shown() {
 }
 
 #[test]
-fn a_setting_that_is_changed_holds_from_then_on_and_a_scheduled_retry_stands() {
+fn a_changed_setting_applies_at_once_but_not_to_a_scheduled_retry() {
     let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 3}}\n");
     test.fail(0, EXIT_1);
     let due = test.next_wake();
@@ -132,14 +129,11 @@ fn a_setting_that_is_changed_holds_from_then_on_and_a_scheduled_retry_stands() {
 }
 
 #[test]
-fn a_width_that_is_changed_holds_for_the_next_start() {
+fn a_changed_parallelism_applies_to_the_next_start() {
     let text = "mode: mapreduce\nmap: {input: a, max_parallel: 1, agent_template: [{shell: a}]}\n";
     let mut test = JobFixture::over(text, 5);
     assert_eq!(test.ready().len(), 1);
-    test.tell(&Input::Update {
-        text: text.replace("max_parallel: 1", "max_parallel: 3").into(),
-        changes: Vec::new(),
-    });
+    test.update(&text.replace("max_parallel: 1", "max_parallel: 3"));
     assert_eq!(test.ready().len(), 3);
     test.job = test.replayed();
     assert_eq!(test.ready().len(), 3);
@@ -152,12 +146,7 @@ mode: mapreduce
 map: {input: {shell: list}, agent_template: [{shell: a}]}
 ";
     let mut test = JobFixture::of(text);
-    let interrupted = Input::InputFailed {
-        step: StepId(0),
-        reason: Reason::Interrupted,
-        error: "gone".to_owned(),
-        stderr: None,
-    };
+    let interrupted = input_failed(Reason::Interrupted, "gone");
     assert_eq!(test.effects(), ["read the items of 0 by 1"]);
     assert_eq!(test.tell(&interrupted).lines(), ["step_started 0, items by 2"]);
     assert_eq!(test.effects(), ["read the items of 0 by 2"]);

@@ -1,4 +1,4 @@
-//! Dead letters tried again or given up, and jobs that are paused.
+//! Dead letters redriven or dropped, and paused jobs.
 
 use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
@@ -18,7 +18,7 @@ map:
 reduce: [{shell: r}]
 ";
 
-/// Two items, the second of which is a dead letter; reduce has run.
+/// Two items; the second is a dead letter, and reduce has run.
 fn partial() -> JobFixture {
     let mut test = JobFixture::started_over(MAP, 2);
     test.succeed_with(0, "x").succeed_with(1, "y").start().succeed(0).fail(1, EXIT_1).at(1);
@@ -32,7 +32,7 @@ fn redrive(reduce: bool) -> Input {
 }
 
 #[test]
-fn a_dead_letter_is_tried_again_from_the_command_that_failed_in_a_new_round() {
+fn a_redriven_dead_letter_starts_at_the_failed_command_in_a_new_round() {
     let mut test = partial();
     let attempts = test.job.counts.attempts;
     assert_eq!(
@@ -50,7 +50,7 @@ fn a_dead_letter_is_tried_again_from_the_command_that_failed_in_a_new_round() {
 }
 
 #[test]
-fn what_comes_after_the_map_is_done_again_only_if_asked() {
+fn reduce_runs_again_only_if_requested() {
     let mut test = partial();
     test.tell(&redrive(true)).start().succeed(1);
     assert_eq!(test.start().lines(), ["attempt_started 1/0 2.1 as 8"], "reduce again");
@@ -60,7 +60,7 @@ fn what_comes_after_the_map_is_done_again_only_if_asked() {
 }
 
 #[test]
-fn a_dead_letter_that_fails_again_is_one_again_with_its_round_and_its_charges() {
+fn a_redriven_item_that_fails_is_a_dead_letter_again_with_its_round() {
     let mut test = partial();
     test.tell(&redrive(false)).start().fail(1, EXIT_1).at(9).start().fail(1, EXIT_1);
     assert_eq!(test.outcome(), ("partial", Some(Reason::Attempts), [1, 1, 0]));
@@ -69,7 +69,7 @@ fn a_dead_letter_that_fails_again_is_one_again_with_its_round_and_its_charges() 
 }
 
 #[test]
-fn a_list_goes_on_behind_the_command_that_failed() {
+fn a_redriven_list_continues_after_the_failed_command() {
     let mut test = JobFixture::started("[{shell: a}, {shell: b}, {shell: c}]");
     test.succeed(0).start().fail(0, EXIT_1);
     assert_eq!(test.outcome().0, "failed");
@@ -78,7 +78,7 @@ fn a_list_goes_on_behind_the_command_that_failed() {
 }
 
 #[test]
-fn what_was_tolerated_before_does_not_stop_a_redrive() {
+fn failures_before_a_redrive_do_not_count_towards_the_tolerance() {
     let text = "
 mode: mapreduce
 map:
@@ -95,7 +95,7 @@ map:
 }
 
 #[test]
-fn a_dead_letter_that_is_dropped_counts_as_skipped_and_is_none_any_more() {
+fn a_dropped_dead_letter_counts_as_skipped() {
     let mut test = partial();
     let items = vec![item_at(1), item_at(0)];
     assert_eq!(test.drop_items(items).lines(), ["item_dropped 0/1"], "only what is dead");
@@ -104,7 +104,7 @@ fn a_dead_letter_that_is_dropped_counts_as_skipped_and_is_none_any_more() {
 }
 
 #[test]
-fn nothing_new_starts_in_a_paused_job_and_the_time_of_its_items_stands_still() {
+fn nothing_starts_in_a_paused_job_and_item_deadlines_move() {
     let text = "
 mode: mapreduce
 map:
@@ -137,7 +137,7 @@ fn a_job_that_is_suspended_while_paused_is_still_paused_when_it_is_resumed() {
 }
 
 #[test]
-fn what_comes_after_the_map_can_be_done_again_without_any_dead_letter() {
+fn reduce_can_run_again_without_a_dead_letter() {
     let mut test = partial();
     test.tell(&redrive(false)).start().succeed(1);
     assert_eq!(test.outcome().0, "completed");
@@ -148,7 +148,7 @@ fn what_comes_after_the_map_can_be_done_again_without_any_dead_letter() {
 }
 
 #[test]
-fn a_dead_letter_of_what_comes_after_the_map_is_gone_when_that_is_done_again() {
+fn a_dead_letter_of_reduce_is_gone_when_reduce_runs_again() {
     let mut test = JobFixture::over(MAP, 1);
     for _ in 0..2 {
         test.start().succeed_with(0, "x");

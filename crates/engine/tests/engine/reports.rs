@@ -1,4 +1,4 @@
-//! What comes late, twice or from nowhere has no consequence.
+//! Late, repeated and unknown reports are ignored.
 
 use undaunted_engine::decide::decide;
 use undaunted_engine::id::{StartId, StepId};
@@ -12,7 +12,7 @@ fn ended(start: StartId, failure: Option<FailureCause>) -> Input {
 }
 
 #[test]
-fn a_report_that_comes_twice_counts_once() {
+fn a_repeated_report_counts_once() {
     let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 3}}\n");
     test.fail(0, EXIT_1);
     for failure in [None, Some(EXIT_1), Some(FailureCause::Interrupted)] {
@@ -30,7 +30,7 @@ fn a_report_about_an_earlier_attempt_does_not_end_the_one_that_runs() {
 }
 
 #[test]
-fn a_report_about_a_start_nobody_knows_has_no_consequence() {
+fn a_report_about_an_unknown_start_is_ignored() {
     let test = JobFixture::started("- shell: a\n");
     for start in [0, 2, u64::MAX] {
         assert_eq!(decide(&test.job, &ended(StartId(start), None), test.now), []);
@@ -38,7 +38,7 @@ fn a_report_about_a_start_nobody_knows_has_no_consequence() {
 }
 
 #[test]
-fn a_report_after_the_item_was_skipped_has_no_consequence() {
+fn a_report_after_its_item_was_skipped_is_ignored() {
     let text = "mode: mapreduce\nmap: {input: a, agent_template: [{shell: a}]}\n";
     let mut test = JobFixture::started_over(text, 2);
     test.cancel().fail(0, FailureCause::Signal(15));
@@ -46,7 +46,7 @@ fn a_report_after_the_item_was_skipped_has_no_consequence() {
 }
 
 #[test]
-fn a_step_nobody_knows_has_no_items_and_starts_nothing() {
+fn inputs_for_an_unknown_step_are_ignored() {
     let test = JobFixture::of("- shell: a\n");
     for step in [StepId(1), StepId(u32::MAX)] {
         let start = start_input(step.item(0));

@@ -1,4 +1,4 @@
-//! Retries: how many, when, and the sums that lead there.
+//! Retries: how many, when, and with which arithmetic.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use undaunted_policy::{FailureCause, Reason, Schedule, Seed};
 
 use crate::fixture::{EXIT_1, JobFixture, SECOND, at, item_at, scheduled, secs, start_input};
 
-/// Every delay until the only command stops.
+/// All delays until the only command stops.
 fn delays(test: &mut JobFixture) -> Vec<Duration> {
     let mut delays = Vec::new();
     loop {
@@ -23,7 +23,7 @@ fn delays(test: &mut JobFixture) -> Vec<Duration> {
 }
 
 #[test]
-fn a_retry_is_scheduled_with_its_delay_its_due_time_and_every_number_behind_them() {
+fn a_retry_is_scheduled_with_its_delay_its_due_time_and_its_arithmetic() {
     let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 3, retry_budget: 1m}}\n");
     let first = test.at(10).fail(0, EXIT_1).scheduled().unwrap();
     assert_eq!((first.delay, first.due), (SECOND, at(11)));
@@ -118,7 +118,7 @@ fn retries_stop_at_the_first_limit_that_they_reach() {
 }
 
 #[test]
-fn a_retry_that_succeeds_ends_the_matter() {
+fn a_successful_retry_completes_the_job() {
     let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 3}}\n");
     test.fail(0, EXIT_1).at(1).start().succeed(0);
     assert_eq!(test.outcome(), ("completed", None, [1, 0, 0]));
@@ -156,7 +156,7 @@ fn jitter_is_drawn_as_a_schedule_with_the_same_seed_shows_it() {
 }
 
 #[test]
-fn items_that_fail_together_do_not_come_back_together() {
+fn items_that_fail_together_are_retried_at_different_times() {
     let text = "
 mode: mapreduce
 map:
@@ -175,7 +175,7 @@ map:
 }
 
 #[test]
-fn the_refused_retry_shows_the_sum_that_refused_it() {
+fn a_refused_retry_records_its_arithmetic() {
     let mut test = JobFixture::of("- {shell: a, retry_config: {attempts: 9, retry_budget: 2s}}\n");
     let records = test.fail_until_stopped().records();
     let stopped = records.iter().find_map(|record| match &record.event {
@@ -214,7 +214,7 @@ fn transient_failures_are_retried_and_permanent_ones_are_not() {
 }
 
 #[test]
-fn unlimited_attempts_go_on_and_a_far_retry_is_as_long_as_the_cap() {
+fn unlimited_attempts_are_retried_with_the_capped_delay() {
     let mut test = JobFixture::of("- {shell: a, retry_config: {attempts: unlimited}}\n");
     for _ in 0..100 {
         test.start();

@@ -1,4 +1,4 @@
-//! The table of rules, and what becomes of an attempt that vanished.
+//! The table of rules, and interrupted attempts.
 
 use undaunted_engine::event::{Event, ItemEvent};
 use undaunted_policy::{FailureCause, Reason};
@@ -50,7 +50,7 @@ fn a_rule_dead_letters_or_skips_at_once_and_what_no_rule_matches_is_retried() {
 }
 
 #[test]
-fn a_rule_may_retry_what_is_permanent_on_terms_of_its_own() {
+fn a_rule_may_retry_a_permanent_failure_on_its_own_terms() {
     let mut test = ruled("{exit_code: 127, then: retry, retry_config: {initial_delay: 9s}}");
     let _records = test.fail(0, FailureCause::Exit(127)).records();
     let retrying = test.scheduled().unwrap();
@@ -58,12 +58,12 @@ fn a_rule_may_retry_what_is_permanent_on_terms_of_its_own() {
 }
 
 #[test]
-fn a_command_that_must_not_run_again_unasked_stops_when_it_was_interrupted() {
+fn a_command_with_on_interrupt_stop_is_not_retried_after_an_interruption() {
     let text = "- {shell: a, on_interrupt: stop, retry_config: {attempts: 3}}\n";
     let mut test = JobFixture::started(text);
     test.fail(0, FailureCause::Interrupted);
     assert_eq!(test.outcome(), ("failed", Some(Reason::Interrupted), [0, 1, 0]));
-    // Any other failure of it is retried.
+    // Other failures are retried.
     let mut test = JobFixture::started(text);
     assert_eq!(test.fail(0, EXIT_1).lines()[1], "retry_scheduled 0/0 0.1 in 1s at +1s");
 }

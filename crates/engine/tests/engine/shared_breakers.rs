@@ -1,4 +1,4 @@
-//! What other jobs do to a breaker holds here too, as soon as it is known.
+//! Breakers that other jobs open, close and probe.
 
 use undaunted_engine::breaker::{BreakerFact, TargetSignal};
 use undaunted_policy::{Reason, WhenOpen};
@@ -6,7 +6,7 @@ use undaunted_policy::{Reason, WhenOpen};
 use crate::fixture::{BREAKER, EXIT_1, JobFixture, at, breaker_map, open};
 
 #[test]
-fn what_another_job_has_opened_holds_here() {
+fn a_breaker_opened_by_another_job_holds_items() {
     let mut test = JobFixture::over(&breaker_map(3, "", ""), 3);
     test.at(10).append_facts(BREAKER, None, vec![BreakerFact::Tripped { at: at(4) }]);
     assert_eq!(test.start().lines()[0], "held 0/0 0.0 until +64s");
@@ -17,7 +17,7 @@ fn what_another_job_has_opened_holds_here() {
 }
 
 #[test]
-fn failures_of_other_jobs_count_with_those_of_this_one() {
+fn failures_of_several_jobs_count_together() {
     let mut test = JobFixture::started_over(&breaker_map(3, "", ""), 3);
     test.fail(0, EXIT_1);
     let failed =
@@ -27,7 +27,7 @@ fn failures_of_other_jobs_count_with_those_of_this_one() {
 }
 
 #[test]
-fn what_another_job_has_closed_lets_go_here_one_after_the_other() {
+fn a_breaker_closed_by_another_job_releases_items_one_after_the_other() {
     let mut test = open(3, 30);
     test.start().at(1).start();
     assert_eq!(test.held().len(), 6);
@@ -35,11 +35,11 @@ fn what_another_job_has_closed_lets_go_here_one_after_the_other() {
     assert!(test.start().started_items().len() <= 1, "not all at once");
     test.finish();
     assert_eq!(test.outcome(), ("completed", None, [30, 0, 0]));
-    assert!(test.now <= at(26), "nobody waits for the old instant");
+    assert!(test.now <= at(26), "no job waits for the old instant");
 }
 
 #[test]
-fn while_another_job_probes_nothing_starts_here() {
+fn nothing_starts_while_another_job_probes() {
     let mut test = open(3, 6);
     test.start().at(1).start().at(60);
     let (at, generation) = (at(60), test.breaker(BREAKER).breaker.generation());
@@ -48,13 +48,13 @@ fn while_another_job_probes_nothing_starts_here() {
     assert_eq!(test.next_wake(), None);
     test.crash_and_resume();
     assert_eq!(test.ready(), []);
-    // The process that probed is gone.
+    // The process that probed has died.
     test.append_facts(BREAKER, None, vec![BreakerFact::ProbeLost { at, generation }]);
     assert_eq!(test.start().started_items(), [3]);
 }
 
 #[test]
-fn what_is_held_fails_when_the_latest_submission_says_so() {
+fn held_items_fail_when_a_later_submission_sets_when_open_fail() {
     let mut test = open(3, 3);
     test.at(1).start();
     assert_eq!(test.held(), [0, 1, 2]);
@@ -64,7 +64,7 @@ fn what_is_held_fails_when_the_latest_submission_says_so() {
 }
 
 #[test]
-fn a_running_attempt_says_nothing_about_a_breaker_that_somebody_has_reset() {
+fn an_attempt_from_before_a_reset_does_not_count() {
     let mut test = JobFixture::started_over(&breaker_map(3, ", half_open_max_calls: 1", ""), 3);
     test.reset(BREAKER).fail_all(0..3);
     assert_eq!(test.breaker(BREAKER).failures(), 0);

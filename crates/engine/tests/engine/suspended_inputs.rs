@@ -1,11 +1,11 @@
-//! What somebody asks for while nobody runs a job is no sign of life.
+//! Requests to a job that no process runs do not count as activity of a process.
 
 use undaunted_engine::input::Input;
 use undaunted_policy::Reason;
 
 use crate::fixture::{EXIT_1, JobFixture, at};
 
-/// One item that has so many seconds and waits for its retry.
+/// One item with a deadline, which waits for its retry.
 fn waiting(settings: &str, limit: u64) -> JobFixture {
     let text = format!(
         "
@@ -33,7 +33,7 @@ fn asked() -> [Vec<(u64, Input)>; 4] {
 }
 
 #[test]
-fn the_time_of_a_suspended_job_stands_still_whatever_is_asked_of_it() {
+fn requests_to_a_suspended_job_do_not_end_its_suspension() {
     for asked in asked() {
         let mut test = waiting("", 6);
         test.suspend();
@@ -57,14 +57,14 @@ fn a_pause_that_begins_before_or_in_a_suspension_counts_once() {
             test.at(15).pause();
         }
         test.at(31).crash_and_resume().at(41).unpause();
-        // From 11 to 31 it was suspended, and paused up to 41; the first pause began at 1.
+        // Suspended from 11s to 31s, paused until 41s; the first pause began at 1s.
         let expected = if paused == 0 { 40 } else { 30 };
         assert_eq!(test.active(0).began(), Some(at(expected)));
     }
 }
 
 #[test]
-fn downtime_is_waiting_whatever_was_asked_meanwhile() {
+fn requests_during_downtime_do_not_shorten_it() {
     for asked in asked() {
         let mut test = waiting(", retry_budget: 3s", 600);
         for (when, input) in &asked {

@@ -1,4 +1,4 @@
-//! What an attempt is given.
+//! The task of an attempt.
 
 use undaunted_engine::id::{CommandId, ItemId};
 use undaunted_engine::task::{Task, TaskWork, ValueFiles, correlation_id, receipt_token, task};
@@ -17,7 +17,7 @@ fn variable(task: &Task, name: &str) -> String {
 }
 
 #[test]
-fn the_token_and_the_id_stay_the_same_over_attempts_and_crashes_and_the_number_rises() {
+fn token_and_id_are_the_same_for_all_attempts() {
     let mut test = JobFixture::of("- {shell: a, retry_config: {attempts: 3}}\n");
     let names = ["UNDAUNTED_JOB", "UNDAUNTED_ITEM", "UNDAUNTED_RECEIPT_TOKEN", "UNDAUNTED_CORRELATION_ID"];
     let first = made(&test, item_at(0));
@@ -33,7 +33,7 @@ fn the_token_and_the_id_stay_the_same_over_attempts_and_crashes_and_the_number_r
 }
 
 #[test]
-fn an_attempt_more_after_a_handler_has_the_same_token() {
+fn an_extra_attempt_after_a_handler_has_the_same_token() {
     let mut test = JobFixture::of("- {shell: a, on_failure: {shell: mend, max_attempts: 1}}\n");
     let first = made(&test, item_at(0));
     test.start().fail(0, EXIT_1);
@@ -62,7 +62,7 @@ fn ids_differ_from_item_to_item_and_tokens_from_command_to_command() {
 }
 
 #[test]
-fn values_of_the_item_are_given_as_data_and_the_file_of_the_item_only_if_it_is_read() {
+fn item_values_are_passed_as_data_and_the_item_file_only_if_used() {
     let text = "mode: mapreduce\nmap: {input: a, agent_template: [{shell: 'echo ${item.id}'}, {shell: 'cat ${item_file}'}]}\n";
     let mut test = JobFixture::over(text, 1);
     let first = made(&test, item_at(0));
@@ -78,7 +78,7 @@ fn values_of_the_item_are_given_as_data_and_the_file_of_the_item_only_if_it_is_r
 }
 
 #[test]
-fn a_directory_is_seen_from_where_the_job_was_submitted() {
+fn a_relative_directory_is_resolved_from_where_the_job_was_submitted() {
     for (written, seen) in [("sub", "/w/sub"), ("/abs", "/abs")] {
         let test = JobFixture::of(&format!("- {{shell: a, working_dir: {written}}}\n"));
         assert_eq!(made(&test, item_at(0)).working_dir, seen);

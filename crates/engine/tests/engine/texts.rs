@@ -1,4 +1,4 @@
-//! Equal texts are kept once, and only so many.
+//! Equal texts are stored once, up to a limit.
 
 use undaunted_engine::decide::react;
 use undaunted_engine::event::{Event, ItemEvent, JobEvent, Record, StoredText};
@@ -24,8 +24,7 @@ fn error(records: &[Record]) -> Option<StoredText> {
     })
 }
 
-/// One item is started and fails. The laws are looked at in other tests; here there is too much of
-/// everything.
+/// Starts and fails one item. Laws are not checked: there are too many records.
 fn fail_once(test: &mut JobFixture, item: u32, error: &str) -> Vec<Record> {
     let start = start_input(item_at(item));
     let _ = react(&mut test.job, &start, test.now);
@@ -42,7 +41,7 @@ fn fail_once(test: &mut JobFixture, item: u32, error: &str) -> Vec<Record> {
 fn equal_errors_are_stored_once() {
     let mut test = JobFixture::started_over(MAP, 3);
     let first = test.fail_with(0, EXIT_1, "connection refused").records();
-    assert_eq!(kept(&first), 2, "what it lines, and why it stopped");
+    assert_eq!(kept(&first), 2, "the error output and the reason");
     let second = test.fail_with(1, EXIT_1, "connection refused").records();
     assert_eq!(kept(&second), 0);
     assert_eq!(error(&first), error(&second));
@@ -53,20 +52,20 @@ fn equal_errors_are_stored_once() {
 }
 
 #[test]
-fn a_short_text_stands_where_it_is() {
+fn a_short_text_is_stored_inline() {
     let mut test = JobFixture::started_over(MAP, 1);
     let records = test.fail_with(0, EXIT_1, "busy").records();
     assert_eq!(error(&records), Some(StoredText::Itself("busy".to_owned())));
 }
 
 #[test]
-fn a_command_that_said_nothing_has_no_error_text() {
+fn a_command_without_error_output_has_no_error_text() {
     let mut test = JobFixture::started_over(MAP, 1);
     assert_eq!(error(&test.fail(0, EXIT_1).records()), None);
 }
 
 #[test]
-fn when_four_thousand_texts_are_kept_the_others_stand_where_they_are() {
+fn after_four_thousand_texts_further_ones_are_stored_inline() {
     let mut test = JobFixture::over(MAP, 2100);
     let mut last = Vec::new();
     for item in 0..2100 {
@@ -95,7 +94,7 @@ map:
         let _ = fail_once(&mut test, item, &format!("error number {item}"));
     }
     assert_eq!(test.job.texts.len(), 3000);
-    // Every retry has expired, and every text about it has another last error.
+    // Every retry has expired, each with another last error.
     test.at(1000);
     let reaction = react(&mut test.job, &Input::Resume { seen: None }, test.now);
     assert!(reaction.records.len() > 6_000);

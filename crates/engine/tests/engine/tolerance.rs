@@ -1,4 +1,4 @@
-//! Too many failures: nothing new starts, what runs finishes, the job has failed.
+//! Too many failures: nothing new starts, running attempts end, and the job fails.
 
 use undaunted_policy::{FailureCause, Reason};
 
@@ -35,7 +35,7 @@ fn the_first_failure_stops_a_map_that_does_not_continue_on_failure() {
 }
 
 #[test]
-fn so_many_failures_are_tolerated_and_no_more() {
+fn max_failures_is_the_first_number_that_is_not_tolerated() {
     let mut test = JobFixture::started_over(&map("max_failures: 3", 10), 5);
     test.fail(0, EXIT_1).fail(1, EXIT_1);
     assert_eq!(test.job.is_stopping(), None);
@@ -44,7 +44,7 @@ fn so_many_failures_are_tolerated_and_no_more() {
 }
 
 #[test]
-fn a_share_must_be_passed_and_is_looked_at_from_ten_items_on() {
+fn a_failure_threshold_must_be_exceeded_and_applies_from_ten_items_on() {
     let run = |failures: u32| {
         let mut test = JobFixture::started_over(&map("failure_threshold: 0.2", 20), 20);
         for item in 0..10 {
@@ -66,14 +66,14 @@ fn waiting_items_are_skipped_and_reduce_does_not_run() {
     test.fail(1, EXIT_1);
     let lines = test.fail(0, FailureCause::Exit(127)).lines();
     assert_eq!(lines[lines.len() - 2..], ["job_stopping tolerance", "item_skipped 0/1: tolerance"]);
-    // A failure that would be retried leaves an item that waits; one that would not, a dead letter.
+    // The last attempt ends after the tolerance was exceeded.
     assert!(!test.fail(2, EXIT_1).records().is_empty());
     assert_eq!(test.outcome(), ("failed", Some(Reason::Tolerance), [0, 1, 2]));
     assert_eq!(test.job.steps[1].items.len(), 0);
 }
 
 #[test]
-fn what_fails_for_good_while_the_job_stops_is_a_dead_letter() {
+fn a_permanent_failure_while_the_job_stops_is_a_dead_letter() {
     let mut test = JobFixture::started_over(&map("max_failures: 1", 3), 3);
     test.fail_all(0..3);
     assert_eq!(test.outcome(), ("failed", Some(Reason::Tolerance), [0, 3, 0]));
@@ -99,14 +99,14 @@ fn handled_while_stopping(handler: &str, rest: &str) -> JobFixture {
 }
 
 #[test]
-fn what_a_handler_saves_while_the_job_stops_has_succeeded_if_nothing_is_left_to_do() {
+fn an_item_recovered_while_the_job_stops_succeeds_if_it_is_complete() {
     let mut test = handled_while_stopping("", "");
     assert_eq!(test.succeed(0).lines()[1..3], ["command_recovered 0/0 0.1", "item_succeeded 0/0"]);
     assert_eq!(test.outcome(), ("failed", Some(Reason::Tolerance), [1, 1, 0]));
 }
 
 #[test]
-fn what_a_handler_is_to_fail_while_the_job_stops_is_a_dead_letter_for_the_first_reason() {
+fn fail_workflow_while_the_job_stops_dead_letters_for_the_first_reason() {
     for rest in ["", ", {shell: b}"] {
         let mut test = handled_while_stopping(", fail_workflow: true", rest);
         assert_eq!(test.succeed(0).lines()[1], "item_dead_lettered 0/0 0.1: permanent");
@@ -115,7 +115,7 @@ fn what_a_handler_is_to_fail_while_the_job_stops_is_a_dead_letter_for_the_first_
 }
 
 #[test]
-fn what_a_handler_saves_while_the_job_stops_is_skipped_if_more_would_follow() {
+fn an_item_recovered_while_the_job_stops_is_skipped_if_commands_are_left() {
     for (handler, rest) in [("", ", {shell: b}"), (", max_attempts: 1", "")] {
         let mut test = handled_while_stopping(handler, rest);
         assert_eq!(test.succeed(0).lines()[1], "item_skipped 0/0: tolerance", "{handler}{rest}");
@@ -124,7 +124,7 @@ fn what_a_handler_saves_while_the_job_stops_is_skipped_if_more_would_follow() {
 }
 
 #[test]
-fn an_attempt_more_that_the_pool_refuses_while_the_job_stops_is_not_waited_for() {
+fn an_extra_attempt_refused_by_the_pool_while_the_job_stops_dead_letters() {
     let text = map("max_failures: 1", 2)
         .replace(
             "[{shell: a}]",
@@ -147,14 +147,14 @@ fn an_item_with_commands_left_is_skipped_while_the_job_stops() {
 }
 
 #[test]
-fn a_failure_of_the_last_item_that_passes_the_tolerance_fails_the_job_too() {
+fn a_failure_of_the_last_item_can_exceed_the_tolerance() {
     let mut test = JobFixture::started_over(&map("max_failures: 1", 1), 1);
     test.fail(0, EXIT_1);
     assert_eq!(test.outcome().0, "failed");
 }
 
 #[test]
-fn dead_letters_without_a_tolerance_let_reduce_run_and_the_job_is_partial() {
+fn with_tolerated_dead_letters_reduce_runs_and_the_job_is_partial() {
     let mut test = JobFixture::started_over(&map("max_failures: 9", 2), 2);
     test.fail(0, EXIT_1).succeed(1).start().succeed(0);
     assert_eq!(test.outcome(), ("partial", Some(Reason::Attempts), [1, 1, 0]));

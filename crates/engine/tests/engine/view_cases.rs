@@ -1,30 +1,29 @@
-//! The cases of `views`: each puts a job into one of the states that it can have.
+//! The cases of `views`: each is a job in one of its possible states.
 
 use undaunted_engine::id::StepId;
-use undaunted_engine::input::Input;
 use undaunted_policy::{FailureCause, Reason, Timestamp};
 
-use crate::fixture::{EXIT_1, JobFixture, ONCE, at, flow, item_at};
+use crate::fixture::{EXIT_1, JobFixture, ONCE, at, flow, input_failed, item_at};
 use crate::view_item_cases::{again, dead, flows, handled, held, rules};
 
-/// A job at one moment, and who runs it.
-pub(crate) struct Shot {
+/// A job at one moment, and the process that runs it.
+pub(crate) struct ViewCase {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     pub(crate) test: JobFixture,
     pub(crate) owner: Option<u32>,
-    /// The last sign of life of the process that ran it.
+    /// The last activity of the process that ran it.
     pub(crate) seen: Option<Timestamp>,
 }
 
 /// While a process runs the job.
-pub(crate) fn owned(name: &'static str, about: &'static str, test: JobFixture) -> Shot {
-    Shot { name, about, test, owner: Some(4711), seen: None }
+pub(crate) fn owned(name: &'static str, about: &'static str, test: JobFixture) -> ViewCase {
+    ViewCase { name, about, test, owner: Some(4711), seen: None }
 }
 
 /// While no process runs the job.
-pub(crate) fn left(name: &'static str, about: &'static str, test: JobFixture) -> Shot {
-    Shot { owner: None, ..owned(name, about, test) }
+pub(crate) fn left(name: &'static str, about: &'static str, test: JobFixture) -> ViewCase {
+    ViewCase { owner: None, ..owned(name, about, test) }
 }
 
 pub(crate) const LIST: &str = "
@@ -51,7 +50,7 @@ map:
 reduce: [{id: sum, shell: sum}]
 ";
 
-pub(crate) fn cases() -> Vec<Shot> {
+pub(crate) fn cases() -> Vec<ViewCase> {
     [unfinished(), downtime(), ended(), cancelled(), rules(), held(), dead(), handled(), flows(), again()]
         .into_iter()
         .flatten()
@@ -67,14 +66,14 @@ fn mixed() -> JobFixture {
     test
 }
 
-/// `a0` and `a1` wait for their retries until 20 s; the process has gone away at 14 s.
+/// `a0` and `a1` wait for their retries until 20 s.
 fn waiting() -> JobFixture {
     let mut test = JobFixture::started_over(MAP, 3);
     test.at(10).fail_with(0, EXIT_1, "no answer").fail_with(1, FailureCause::Timeout, "");
     test
 }
 
-fn unfinished() -> Vec<Shot> {
+fn unfinished() -> Vec<ViewCase> {
     let mut stopping = mixed();
     stopping.cancel();
     let mut paused = mixed();
@@ -105,7 +104,7 @@ mode: mapreduce
 map: {input: a.json, agent_template: [{shell: ask}]}
 ";
 
-fn downtime() -> Vec<Shot> {
+fn downtime() -> Vec<ViewCase> {
     let mut suspended = waiting();
     suspended.suspend().at(60);
     let mut soon = mixed();
@@ -122,7 +121,7 @@ fn downtime() -> Vec<Shot> {
         left("suspended", "Suspended at 10 s, now 60 s.", suspended),
         left("interrupted", "Its process has died; now 19 s.", soon),
         left("interrupted_overdue", "The retries due at 20 s may be 20 s late; now 1000 s.", late),
-        Shot {
+        ViewCase {
             seen: Some(at(990)),
             ..left("interrupted_overdue_and_seen", "The same, but its process was seen at 990 s.", queued)
         },
@@ -131,7 +130,7 @@ fn downtime() -> Vec<Shot> {
     ]
 }
 
-fn ended() -> Vec<Shot> {
+fn ended() -> Vec<ViewCase> {
     let mut completed = JobFixture::started_over(LIST_MAP, 2);
     for item in 0..2 {
         completed.at(4).succeed(item).start();
@@ -144,12 +143,7 @@ fn ended() -> Vec<Shot> {
     let mut deadline = JobFixture::started_over(&format!("deadline: 30s\n{}", MAP.trim_start()), 3);
     deadline.at(25).fail(0, EXIT_1).at(30).wake().fail(1, FailureCause::Signal(15));
     let mut input = JobFixture::of(MAP);
-    input.tell(&Input::InputFailed {
-        step: StepId(0),
-        reason: Reason::Permanent,
-        error: "cannot read a.json: No such file or directory".to_owned(),
-        stderr: None,
-    });
+    input.tell(&input_failed(Reason::Permanent, "cannot read a.json: No such file or directory"));
     let mut setup = JobFixture::started(&format!("{MAP}setup: [{{id: login, shell: login}}]\n"));
     setup.fail_with(0, FailureCause::Exit(2), "password expired");
     vec![
@@ -162,7 +156,7 @@ fn ended() -> Vec<Shot> {
     ]
 }
 
-fn cancelled() -> Vec<Shot> {
+fn cancelled() -> Vec<ViewCase> {
     let mut busy = mixed();
     busy.cancel().fail(3, FailureCause::Signal(15));
     let mut list = JobFixture::started(LIST);
@@ -171,12 +165,7 @@ fn cancelled() -> Vec<Shot> {
     unstarted.at(2).cancel();
     let mut reading = JobFixture::of(READING);
     reading.at(2).cancel();
-    reading.tell(&Input::InputFailed {
-        step: StepId(0),
-        reason: Reason::Cancelled,
-        error: "ended by signal 15 (TERM)".to_owned(),
-        stderr: None,
-    });
+    reading.tell(&input_failed(Reason::Cancelled, "ended by signal 15 (TERM)"));
     let mut unread = JobFixture::started(&format!("{MAP}setup: [{{id: login, shell: login}}]\n"));
     unread.cancel().fail(0, FailureCause::Signal(15));
     let mut before = flow(

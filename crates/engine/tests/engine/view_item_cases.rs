@@ -1,4 +1,4 @@
-//! The cases of `views` that are about items: how they wait, how they end, and how they begin again.
+//! The cases of `views` about items: held, late, dead, handled, redriven.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use undaunted_policy::FailureCause;
 
 use crate::fixture::{BREAKER, EXIT_1, JobFixture, ONCE, breaker_map, completion_map, flow, item_at, opened};
 use crate::imports::resumed;
-use crate::view_cases::{LIST, MAP, Shot, left, owned};
+use crate::view_cases::{LIST, MAP, ViewCase, left, owned};
 
 /// A map with a completion rule whose items have all started.
 fn begun(rule: &str, items: u32, operator: &Operator) -> JobFixture {
@@ -20,7 +20,7 @@ fn begun(rule: &str, items: u32, operator: &Operator) -> JobFixture {
     test
 }
 
-pub(crate) fn rules() -> Vec<Shot> {
+pub(crate) fn rules() -> Vec<ViewCase> {
     let usual = Operator::default();
     let counting = Operator { late_results_count: true, ..Operator::default() };
     let open = begun("best_effort_min_dcs: 2\n  max_parallel: 2", 3, &usual);
@@ -68,7 +68,7 @@ fn finish_late(test: &mut JobFixture) {
     end_all(test);
 }
 
-pub(crate) fn held() -> Vec<Shot> {
+pub(crate) fn held() -> Vec<ViewCase> {
     let mut open = opened(&breaker_map(3, ", max_hold: 2m", ""), 4);
     open.start().at(1).start();
     let mut half = open.clone();
@@ -92,7 +92,7 @@ pub(crate) fn held() -> Vec<Shot> {
     ]
 }
 
-pub(crate) fn dead() -> Vec<Shot> {
+pub(crate) fn dead() -> Vec<ViewCase> {
     let rules = "retry_config: {attempts: 2, initial_delay: 10s, retry_budget: 15s, rules: [{exit_code: 3, then: dead_letter}, {exit_code: 4, then: skip}]}";
     let map = MAP.replace("max_parallel: 2", "max_parallel: 9");
     let map = map.replace("max_failures: 3", "max_failures: 9");
@@ -125,7 +125,7 @@ pub(crate) fn dead() -> Vec<Shot> {
     ]
 }
 
-pub(crate) fn handled() -> Vec<Shot> {
+pub(crate) fn handled() -> Vec<ViewCase> {
     let text = |handler: &str| {
         format!(
             "- {{id: copy, shell: copy, retry_config: {{attempts: 1, initial_delay: 5s}}, on_failure: {{id: mend, shell: mend{handler}}}}}\n"
@@ -156,7 +156,7 @@ pub(crate) fn handled() -> Vec<Shot> {
     ]
 }
 
-pub(crate) fn flows() -> Vec<Shot> {
+pub(crate) fn flows() -> Vec<ViewCase> {
     let steps = [
         ("a", "x: {role: output}", ONCE),
         ("b", "x: {role: required}, y: {role: output}", ONCE),
@@ -179,7 +179,7 @@ pub(crate) fn flows() -> Vec<Shot> {
     ]
 }
 
-pub(crate) fn again() -> Vec<Shot> {
+pub(crate) fn again() -> Vec<ViewCase> {
     let mut partial = JobFixture::started_over(MAP, 2);
     partial.succeed(0).fail_with(1, FailureCause::Exit(127), "ask: not found").start().succeed(0);
     let redrive = |test: &mut JobFixture| {

@@ -1,4 +1,4 @@
-//! What is true of everything that is shown, whatever has happened to a job.
+//! Invariants of all views, whatever has happened to a job.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use undaunted_engine::view::{
 use undaunted_policy::{Reason, Timestamp};
 
 use crate::fixture::{JobFixture, JobWalk, act, owner_action, workflow};
-use crate::view_cases::{Shot, cases};
-use crate::views::{Reading, Shown, show};
+use crate::view_cases::{ViewCase, cases};
+use crate::views::{AllViews, JournalReader, all_views};
 
 fn has_ended(status: LiveJobStatus) -> bool {
     match status {
@@ -26,19 +26,18 @@ fn has_ended(status: LiveJobStatus) -> bool {
     }
 }
 
-/// What is shown of a job, held against its journal.
-fn keeps_every_law(shot: &Shot) {
-    let shown = show(shot);
-    let name = shot.name;
-    let status = shown.job.status;
-    assert_eq!(shown.explanation.status, status, "{name}");
-    assert_eq!(shown.line.status, status, "{name}");
-    assert_eq!(shown.resumes.status, status, "{name}");
+fn keeps_every_law(case: &ViewCase) {
+    let views = all_views(case);
+    let name = case.name;
+    let status = views.job.status;
+    assert_eq!(views.explanation.status, status, "{name}");
+    assert_eq!(views.line.status, status, "{name}");
+    assert_eq!(views.resumes.status, status, "{name}");
     let ended = has_ended(status);
-    assert_eq!(shown.job.ended_at.is_some(), ended, "{name}");
-    assert_eq!(shown.explanation.ended_at, shown.job.ended_at, "{name}");
-    assert_eq!(shown.line.ended_at, shown.job.ended_at, "{name}");
-    for step in &shown.job.steps {
+    assert_eq!(views.job.ended_at.is_some(), ended, "{name}");
+    assert_eq!(views.explanation.ended_at, views.job.ended_at, "{name}");
+    assert_eq!(views.line.ended_at, views.job.ended_at, "{name}");
+    for step in &views.job.steps {
         let has_begun = !matches!(step.stage, StageView::Waiting | StageView::NotStarted);
         assert!(has_begun || step.started_at.is_none(), "{name}: {step:?}");
         let is_open = matches!(step.stage, StageView::Waiting | StageView::Reading | StageView::Running);
@@ -46,40 +45,40 @@ fn keeps_every_law(shot: &Shot) {
         assert!(!is_open || !ended, "{name}: {step:?}");
     }
     if ended {
-        nothing_goes_on(&shown, name);
+        nothing_goes_on(&views, name);
     } else {
-        assert_eq!(shown.report.missing, [], "{name}: it may still begin");
+        assert_eq!(views.report.missing, [], "{name}: it may still begin");
     }
-    is_cancelled_where_it_was(shot, &shown);
-    for item in &shown.items {
-        is_true_of_an_item(item, &shown, name);
+    is_cancelled_where_it_was(case, &views);
+    for item in &views.items {
+        is_true_of_an_item(item, &views, name);
     }
 }
 
-fn nothing_goes_on(shown: &Shown, name: &str) {
-    let job = &shown.job;
+fn nothing_goes_on(views: &AllViews, name: &str) {
+    let job = &views.job;
     assert_eq!((job.waiting_total, job.held_total), (0, 0), "{name}");
     assert!(job.waiting.is_empty() && job.held.is_empty(), "{name}");
-    let items = shown.explanation.items;
+    let items = views.explanation.items;
     assert_eq!((items.running, items.waiting, items.held), (0, 0, 0), "{name}");
-    assert_eq!((shown.line.waiting, shown.line.held), (0, 0), "{name}");
-    assert_eq!(shown.line.next_due_at, None, "{name}");
+    assert_eq!((views.line.waiting, views.line.held), (0, 0), "{name}");
+    assert_eq!(views.line.next_due_at, None, "{name}");
     let took = job.ended_at.unwrap().0.since(job.submitted_at.0);
-    assert_eq!(shown.report.duration_ms.0, took, "{name}");
-    if shown.job.steps.iter().all(|step| !step.is_map) {
-        let reasons = shown.report.missing.iter().map(|it| it.reason);
+    assert_eq!(views.report.duration_ms.0, took, "{name}");
+    if views.job.steps.iter().all(|step| !step.is_map) {
+        let reasons = views.report.missing.iter().map(|it| it.reason);
         let blamed = reasons.filter(|reason| *reason == Reason::Tolerance);
         assert_eq!(blamed.count(), 0, "{name}: no map tolerates anything");
     }
 }
 
-/// A step that failed after the cancel of its job was cancelled.
-fn is_cancelled_where_it_was(shot: &Shot, shown: &Shown) {
-    if shown.job.status != LiveJobStatus::As(JobStatus::Cancelled) {
+/// A step that fails after its job was cancelled is views as cancelled.
+fn is_cancelled_where_it_was(case: &ViewCase, views: &AllViews) {
+    if views.job.status != LiveJobStatus::As(JobStatus::Cancelled) {
         return;
     }
     let (mut cancelled, mut before) = (false, Vec::new());
-    for bytes in &shot.test.journal {
+    for bytes in &case.test.journal {
         match Record::decode(bytes).unwrap().event {
             Event::Job(JobEvent::Stopping { reason: Reason::Cancelled }) => cancelled = true,
             Event::Step(
@@ -90,13 +89,13 @@ fn is_cancelled_where_it_was(shot: &Shot, shown: &Shown) {
             Event::Job(_) | Event::Step(_) | Event::Item(_) | Event::Breaker(_) => {}
         }
     }
-    for (number, step) in StepId::all().zip(&shown.job.steps) {
+    for (number, step) in StepId::all().zip(&views.job.steps) {
         let is_failed = step.stage == StageView::Failed;
-        assert!(!is_failed || before.contains(&number), "{}: {step:?}", shot.name);
+        assert!(!is_failed || before.contains(&number), "{}: {step:?}", case.name);
     }
 }
 
-fn is_true_of_an_item(item: &ItemView, shown: &Shown, name: &str) {
+fn is_true_of_an_item(item: &ItemView, views: &AllViews, name: &str) {
     let ended = has_ended(item.job_status);
     let is_settled = match item.status {
         ItemStatus::Running | ItemStatus::Waiting | ItemStatus::Held => false,
@@ -108,7 +107,7 @@ fn is_true_of_an_item(item: &ItemView, shown: &Shown, name: &str) {
     assert!(!is_settled || item.next.is_none(), "{what}");
     assert_eq!(item.held.is_some(), item.status == ItemStatus::Held, "{what}");
     let is_dead = matches!(item.status, ItemStatus::Dead(_));
-    let letters = shown.dead_letters.iter();
+    let letters = views.dead_letters.iter();
     let mut letters = letters.filter(|letter| letter.item == item.item);
     assert!(!is_dead || letters.any(|letter| letter.reason == item.reason), "{what}");
     if let (Some(argv), ItemStatus::Dead(_)) = (&item.argv, item.status) {
@@ -118,8 +117,8 @@ fn is_true_of_an_item(item: &ItemView, shown: &Shown, name: &str) {
         EntryView::Stop(stop) => stop.decision.as_ref(),
         EntryView::Attempt(_) | EntryView::Mend(_) | EntryView::Held(_) | EntryView::Released(_) => None,
     });
-    let foretold = item.next.iter().filter_map(|next| next.stops.decision.as_ref());
-    for decision in stops.chain(foretold) {
+    let forecast_stops = item.next.iter().filter_map(|next| next.stops.decision.as_ref());
+    for decision in stops.chain(forecast_stops) {
         if let Some((overdue, budget)) = decision.overdue_ms.zip(decision.retry_budget_ms) {
             let waited = decision.spent_before_ms.0 + overdue.0;
             assert!(waited > budget.0, "{what}: {decision:?}");
@@ -128,14 +127,14 @@ fn is_true_of_an_item(item: &ItemView, shown: &Shown, name: &str) {
 }
 
 #[test]
-fn every_scene_keeps_every_law_of_what_is_shown() {
-    for shot in cases() {
-        keeps_every_law(&shot);
-        foretells_its_resume(&shot, true);
+fn every_case_keeps_the_laws_of_views() {
+    for case in cases() {
+        keeps_every_law(&case);
+        forecasts_its_resume(&case, true);
     }
 }
 
-/// The retries that a resume refuses, with their arithmetic in words.
+/// The retries that a resume refuses, with their arithmetic.
 fn expired(records: &[Record]) -> Vec<(ItemId, String)> {
     let stops = records.iter().filter_map(|record| match &record.event {
         Event::Item(ItemEvent::CommandStopped(stopped)) if stopped.reason == Reason::RetryBudgetExpired => {
@@ -146,9 +145,9 @@ fn expired(records: &[Record]) -> Vec<(ItemId, String)> {
     stops.collect()
 }
 
-/// Clocks that stand still while a job is suspended: deadlines of items, ends of holds.
-fn clocks(shown: &Shown) -> Vec<(String, Option<InstantView>, Option<InstantView>)> {
-    let items = shown.items.iter().map(|item| {
+/// Instants that move while a job is suspended: deadlines of items, ends of holds.
+fn clocks(views: &AllViews) -> Vec<(String, Option<InstantView>, Option<InstantView>)> {
+    let items = views.items.iter().map(|item| {
         let hold = item.held.as_ref().and_then(|held| held.expires_at);
         (item.item.clone(), item.deadline, hold)
     });
@@ -156,70 +155,70 @@ fn clocks(shown: &Shown) -> Vec<(String, Option<InstantView>, Option<InstantView
 }
 
 /// Ends of delay budgets.
-fn budgets(shown: &Shown) -> Vec<(String, Option<InstantView>)> {
-    let waiting = shown.job.waiting.iter();
+fn budgets(views: &AllViews) -> Vec<(String, Option<InstantView>)> {
+    let waiting = views.job.waiting.iter();
     waiting.map(|it| (it.item.clone(), it.retry_budget_expires_at)).collect()
 }
 
-/// What is lines of a job that no process runs is what its resume does. Only if the clock was never set back
-/// is also known outcome long a job stood still.
-fn foretells_its_resume(shot: &Shot, is_steady: bool) {
-    let stage = shot.test.job.stage;
-    if shot.owner.is_some() || !matches!(stage, JobStage::Running | JobStage::Suspended) {
+/// The forecast for a job that no process runs is what its resume does. Suspended time is known only if the
+/// clock was never set back.
+fn forecasts_its_resume(case: &ViewCase, is_steady: bool) {
+    let stage = case.test.job.stage;
+    if case.owner.is_some() || !matches!(stage, JobStage::Running | JobStage::Suspended) {
         return;
     }
-    let reading = Reading::of(&shot.test);
-    let context = reading.context(shot);
-    let foretold = reading.items().filter_map(|item| {
+    let reading = JournalReader::of(&case.test);
+    let context = reading.context(case);
+    let forecast_stops = reading.items().filter_map(|item| {
         let stop = forecast(&context, item, 9)?.stop?;
         let is_expired = stop.reason == Some(Reason::RetryBudgetExpired);
         is_expired.then(|| (item, format!("{:?}", stop.sum)))
     });
-    let foretold: Vec<(ItemId, String)> = foretold.collect();
-    let before = show(shot);
-    let mut test = shot.test.clone();
+    let forecast_stops: Vec<(ItemId, String)> = forecast_stops.collect();
+    let before = all_views(case);
+    let mut test = case.test.clone();
     test.restart();
-    let records = test.resume(shot.seen).records();
-    assert_eq!(expired(&records), foretold, "{}", shot.name);
+    let records = test.resume(case.seen).records();
+    assert_eq!(expired(&records), forecast_stops, "{}", case.name);
     if stage != JobStage::Suspended || !is_steady {
         return;
     }
-    let after = Shot { owner: Some(1), seen: None, name: shot.name, about: shot.about, test };
-    assert_eq!(clocks(&show(&after)), clocks(&before), "{}", shot.name);
-    if shot.test.job.times.paused.is_none() {
-        assert_eq!(budgets(&show(&after)), budgets(&before), "{}", shot.name);
+    let after = ViewCase { owner: Some(1), seen: None, name: case.name, about: case.about, test };
+    assert_eq!(clocks(&all_views(&after)), clocks(&before), "{}", case.name);
+    if case.test.job.times.paused.is_none() {
+        assert_eq!(budgets(&all_views(&after)), budgets(&before), "{}", case.name);
         return;
     }
     let mut unpaused = after;
     unpaused.test.unpause();
-    assert_eq!(clocks(&show(&unpaused)), clocks(&before), "{}", shot.name);
+    assert_eq!(clocks(&all_views(&unpaused)), clocks(&before), "{}", case.name);
 }
 
 #[test]
-fn a_retry_that_is_foretold_to_come_after_the_deadline_of_its_item_is_not_made() {
-    let mut shots = cases().into_iter();
-    let shot = shots.find(|shot| shot.name == "interrupted_overdue_and_seen");
-    let shot = shot.unwrap();
-    let foretold = show(&shot).items[0].next.clone().unwrap();
-    assert_eq!(foretold.stops.reason, Some(Reason::Deadline));
-    assert_eq!(foretold.retries, [], "not even the one that waits");
-    let mut test = shot.test;
+fn a_retry_forecast_to_miss_the_item_deadline_is_not_made() {
+    let mut cases = cases().into_iter();
+    let case = cases.find(|case| case.name == "interrupted_overdue_and_seen");
+    let case = case.unwrap();
+    let forecast_stops = all_views(&case).items[0].next.clone().unwrap();
+    assert_eq!(forecast_stops.stops.reason, Some(Reason::Deadline));
+    assert_eq!(forecast_stops.retries, [], "not even the one that waits");
+    let mut test = case.test;
     let attempts = test.attempts();
-    test.restart().resume(shot.seen).start();
+    test.restart().resume(case.seen).start();
     assert_eq!(test.job.first_dead(), Some(Reason::Deadline));
     assert_eq!(test.attempts(), attempts, "none was made");
 }
 
 /// A job that no process runs now.
-fn left(test: JobFixture, seen: Option<Timestamp>) -> Shot {
-    Shot { name: "a walk", about: "", test, owner: None, seen }
+fn left(test: JobFixture, seen: Option<Timestamp>) -> ViewCase {
+    ViewCase { name: "a walk", about: "", test, owner: None, seen }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn whatever_happens_to_a_job_what_is_shown_keeps_every_law(
+    fn the_laws_of_views_hold_whatever_happens_to_a_job(
         text in workflow(),
         seed in any::<u64>(),
         actions in vec(owner_action(), 0..50),
@@ -239,10 +238,10 @@ proptest! {
             let last = test.job.times.last_at.max(test.now);
             test.now = last.after(Duration::from_millis(away));
             let seen = alive.map(|alive| last.after(Duration::from_millis(alive.min(away))));
-            let shot = left(test, seen);
-            keeps_every_law(&shot);
-            foretells_its_resume(&shot, is_steady);
-            keeps_every_law(&Shot { owner: Some(1), ..shot });
+            let case = left(test, seen);
+            keeps_every_law(&case);
+            forecasts_its_resume(&case, is_steady);
+            keeps_every_law(&ViewCase { owner: Some(1), ..case });
         }
         walk.finish();
         keeps_every_law(&left(walk.test, None));

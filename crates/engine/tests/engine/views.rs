@@ -1,7 +1,7 @@
-//! Everything that is shown of a job, in every state that a job can have.
+//! Snapshots of all views of a job, in every state that a job can have.
 //!
-//! A file of `tests/views/` has all views of one test of `view_scenes`. After a change that is meant, run
-//! the test with `UNDAUNTED_BLESS=1`, and read what it has written.
+//! A file of `tests/views/` has all views of one case of `view_cases`. After an intended change, run the test with
+//! `UNDAUNTED_BLESS=1` and review the files.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,14 +20,13 @@ use undaunted_engine::view::{
 };
 
 use crate::fixture::JobFixture;
-use crate::view_cases::{Shot, cases};
+use crate::view_cases::{ViewCase, cases};
 
-/// The environment variable that has the files written.
+/// The environment variable that makes the test write the files.
 const BLESS: &str = "UNDAUNTED_BLESS";
 
-/// Every view of a job at one moment.
 #[derive(Serialize)]
-pub(crate) struct Shown {
+pub(crate) struct AllViews {
     about: &'static str,
     now: String,
     pub(crate) job: JobView,
@@ -43,14 +42,13 @@ pub(crate) struct Shown {
     breakers: Vec<BreakerHistoryView>,
 }
 
-/// What a reader has: the job, what its journal says beyond it, and the breakers as they answer now.
-pub(crate) struct Reading {
+pub(crate) struct JournalReader {
     pub(crate) job: Job,
     pub(crate) projection: Projection,
     breakers: AdmissionControl,
 }
 
-impl Reading {
+impl JournalReader {
     pub(crate) fn of(test: &JobFixture) -> Self {
         let records = test.journal.iter();
         let records: Vec<Record> = records.map(|it| Record::decode(it).unwrap()).collect();
@@ -65,14 +63,14 @@ impl Reading {
         Self { job, projection, breakers: test.admission_now() }
     }
 
-    pub(crate) fn context(&self, shot: &Shot) -> ViewContext<'_> {
+    pub(crate) fn context(&self, case: &ViewCase) -> ViewContext<'_> {
         ViewContext {
             job: &self.job,
             projection: &self.projection,
             breakers: &self.breakers,
-            owner: shot.owner,
-            seen: shot.seen,
-            now: shot.test.now,
+            owner: case.owner,
+            seen: case.seen,
+            now: case.test.now,
         }
     }
 
@@ -87,9 +85,9 @@ impl Reading {
     }
 }
 
-pub(crate) fn show(shot: &Shot) -> Shown {
-    let reading = Reading::of(&shot.test);
-    let context = reading.context(shot);
+pub(crate) fn all_views(case: &ViewCase) -> AllViews {
+    let reading = JournalReader::of(&case.test);
+    let context = reading.context(case);
     let job = &reading.job;
     let drawn = worth_drawing(job).into_iter();
     let drawn: BTreeMap<ItemId, History> = drawn.map(|it| (it, reading.history(it))).collect();
@@ -97,12 +95,12 @@ pub(crate) fn show(shot: &Shot) -> Shown {
     let letters = dead.iter().copied();
     let groups = group_dead_letters(job, dead.iter().copied()).into_iter();
     let names = job.breakers();
-    Shown {
-        about: shot.about,
-        now: undaunted_engine::view::rfc3339(shot.test.now),
+    AllViews {
+        about: case.about,
+        now: undaunted_engine::view::rfc3339(case.test.now),
         job: JobView::of(&context, &drawn),
         explanation: JobExplanation::of(&context),
-        line: JobLine::of(job, shot.owner),
+        line: JobLine::of(job, case.owner),
         report: report(job),
         resumes: ResumesView::of(&context),
         budget: BudgetView::of(&context),
@@ -110,14 +108,14 @@ pub(crate) fn show(shot: &Shot) -> Shown {
         dead_letters: letters.clone().map(|it| DeadLetterView::of(job, it, &reading.history(it))).collect(),
         dead_letter_lines: letters.filter_map(|it| DeadLetterLine::of(job, it)).collect(),
         groups: groups.map(|it| DeadLetterGroup::of(job, it)).collect(),
-        breakers: names.iter().map(|it| BreakerHistoryView::of(it, &shot.test.breakers.fold(it))).collect(),
+        breakers: names.iter().map(|it| BreakerHistoryView::of(it, &case.test.breakers.fold(it))).collect(),
     }
 }
 
 #[test]
-fn everything_that_is_shown_of_a_job_is_as_it_was_last_read() {
+fn all_views_are_as_their_snapshots() {
     let mut all: BTreeMap<String, String> =
-        cases().iter().map(|shot| (shot.name.to_owned(), text(&show(shot)))).collect();
+        cases().iter().map(|case| (case.name.to_owned(), text(&all_views(case)))).collect();
     let unreadable = JobLine::unreadable("7f3k", "record 1 has format 9, which is unknown");
     let _ = all.insert("unreadable".to_owned(), text(&unreadable));
     let mut differences = String::new();
@@ -136,7 +134,7 @@ fn everything_that_is_shown_of_a_job_is_as_it_was_last_read() {
     for file in std::fs::read_dir(folder()).unwrap() {
         let file = file.unwrap().path();
         let name = file.file_stem().unwrap().to_str().unwrap();
-        assert!(all.contains_key(name), "no test is called `{name}`");
+        assert!(all.contains_key(name), "no case is called `{name}`");
     }
     assert!(
         differences.is_empty(),
@@ -147,7 +145,7 @@ fn everything_that_is_shown_of_a_job_is_as_it_was_last_read() {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "whoever runs the test asks it to write; no other test reads this"
+    reason = "the variable asks this test to write its files; no other test reads it"
 )]
 fn is_blessing() -> bool {
     std::env::var_os(BLESS).is_some()
@@ -157,7 +155,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/views")
 }
 
-/// JSON in lines that are filled, with one line at least for each thing that does not fit on one.
+/// JSON with filled lines.
 fn text(shown: &impl Serialize) -> String {
     let pretty = serde_json::to_string_pretty(shown).unwrap();
     let lines: Vec<&str> = pretty.lines().collect();
@@ -201,10 +199,10 @@ fn flush(line: &mut String, to: &mut String) {
     }
 }
 
-/// The lines that differ, each with the line before it.
+/// The lines that differ, each group with the line before it.
 fn diff(stored: &str, shown: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (stored.lines().collect(), shown.lines().collect());
-    // How many lines the ends from here on have in common.
+    // The longest common subsequence of the lines from here on.
     let mut common = vec![vec![0_usize; new.len() + 1]; old.len() + 1];
     for i in (0..old.len()).rev() {
         for j in (0..new.len()).rev() {

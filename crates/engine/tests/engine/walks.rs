@@ -13,7 +13,7 @@ use undaunted_engine::view::report;
 
 use crate::fixture::{EXIT_1, JobFixture, JobWalk, SECOND, WalkOutcome, job_action, workflow};
 
-/// What the journal of a job that has ended must add up to, counted without the engine's help.
+/// The report of a job that has ended agrees with numbers counted from its journal.
 fn adds_up(test: &JobFixture) {
     let job = &test.job;
     let records = test.decoded();
@@ -50,7 +50,7 @@ fn adds_up(test: &JobFixture) {
         }
         let rounds = command.on_failure.as_ref().map_or(0, |it| it.max_attempts);
         if let Some(most) = command.retry.policy.bound().executions() {
-            // A handler runs again with every round, and so do its commands.
+            // A handler and its commands run again in every round.
             let rounds_of_all = if job.plan().is_main(number) { 1 } else { 3 };
             let most = (most + u64::from(rounds)) * rounds_of_all;
             assert!(made <= most, "{made} attempts of {item:?} {number}");
