@@ -1,4 +1,4 @@
-//! Fills the file from a job.
+//! Makes the file from a job.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::task::correlation_id;
 use crate::view::history::{History, PastAttempt};
 use crate::workflow::Command;
 
-/// Holds the current round of every item that is not settled and of every dead letter.
+/// Exports the current round of every unsettled item and of every dead letter.
 pub fn export(
     job: &Job,
     breakers: &AdmissionControl,
@@ -30,8 +30,8 @@ pub fn export(
         ..RetryCheckpointState::default()
     };
     for (step, found) in StepId::all().zip(&job.steps) {
-        for (item, what) in found.items.iter() {
-            let active = match what {
+        for (item, status) in found.items.iter() {
+            let active = match status {
                 ItemState::Active(active) => Some(active),
                 ItemState::Settled(_) => job.dead.get(&step.item(item)).map(|dead| &**dead),
                 ItemState::Pending => None,
@@ -45,7 +45,7 @@ pub fn export(
             add_item(&mut state, job, (step, identity), active, (hold, history));
         }
     }
-    // Imported state that no item has taken over yet.
+    // Imported state whose items have not been read yet.
     for ((command, identity), found) in &job.imported {
         let due = found.due.unwrap_or_default();
         let mut active = ActiveItem::new(*command, due);
@@ -77,7 +77,7 @@ fn add_item(
         let past = by_command.entry(attempt.of.command);
         past.or_default().push(attempt);
     }
-    // Attempts from before an import are in no history.
+    // The current command may have no attempts in the history, after an import.
     by_command.entry(active.command).or_default();
     for (number, attempts) in by_command {
         let Some(command) = job.plan().command(number) else {
@@ -85,22 +85,22 @@ fn add_item(
         };
         let key =
             if job.plan().is_map(step) { format!("{identity}/{}", command.id) } else { command.id.clone() };
-        let mut told = state_of(&key, command, active, number, &attempts);
+        let mut exported = state_of(&key, command, active, number, &attempts);
         if let Some(since) = hold.filter(|_| active.command == number) {
-            told.is_circuit_broken = true;
-            told.next_retry_at = Some(InstantText(since));
+            exported.is_circuit_broken = true;
+            exported.next_retry_at = Some(InstantText(since));
         }
-        if told.attempt_count == Some(0) {
+        if exported.attempt_count == Some(0) {
             continue;
         }
-        let executions = told.retry_history.iter().map(|it| RetryExecution {
+        let executions = exported.retry_history.iter().map(|it| RetryExecution {
             command_id: key.clone(),
             attempt_number: it.attempt_number,
             executed_at: it.executed_at,
             success: it.success,
         });
         state.retry_execution_history.extend(executions);
-        state.command_retry_states.insert(key, told);
+        state.command_retry_states.insert(key, exported);
     }
 }
 
@@ -139,7 +139,7 @@ fn state_of(
         Activity::Waiting(due) if is_current && due > Timestamp::ZERO => Some(InstantText(due)),
         Activity::Waiting(_) | Activity::Running(_) | Activity::Held | Activity::Undecided => None,
     };
-    // A dead letter keeps the state it had while it waited; it waits no more.
+    // A dead letter has kept the due time of its last retry, but has no pending one.
     let waits = progress.retries == made && last.is_none_or(|it| it.retry.is_some());
     CommandRetryState {
         command_id: key.to_owned(),
@@ -162,7 +162,7 @@ fn progress_of(attempts: &[&PastAttempt]) -> RetryUsage {
 
 fn history(attempts: &[&PastAttempt]) -> Vec<RetryAttempt> {
     let mut before = Duration::ZERO;
-    let told = attempts.iter().map(|attempt| {
+    let exported = attempts.iter().map(|attempt| {
         let outcome = attempt.outcome.as_ref();
         let failure = outcome.and_then(|outcome| outcome.failure.as_ref());
         let delay = attempt.retry.map(|planned| planned.delay);
@@ -176,7 +176,7 @@ fn history(attempts: &[&PastAttempt]) -> Vec<RetryAttempt> {
             backoff_applied: Some(DurationText(applied)),
         }
     });
-    told.collect()
+    exported.collect()
 }
 
 fn backoff(command: &Command, progress: RetryUsage) -> BackoffState {

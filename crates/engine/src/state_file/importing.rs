@@ -1,4 +1,4 @@
-//! Turns the file into an event for a new job, or says what does not fit.
+//! Turns the file into an event for a new job, or refuses state that does not fit.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub struct ImportedState {
     pub event: Event,
     /// Commands that have made attempts.
     pub commands: usize,
-    /// Of those, the ones with a pending retry.
+    /// Commands with a pending retry.
     pub pending: usize,
     pub breakers: Vec<ImportedBreaker>,
     /// Differences the user should know about.
@@ -33,51 +33,50 @@ pub struct ImportedBreaker {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    #[error("`{key}` names the command `{command}`, which the workflow does not have")]
+    #[error("`{key}` names the command `{command}`, but the workflow has no such command")]
     UnknownCommand { key: String, command: String },
-    #[error("`{key}` is a command of the map; its state belongs to an item: `ITEM/{key}`")]
+    #[error("`{key}` is a command of the map; its state must name an item: `ITEM/{key}`")]
     NoItem { key: String },
-    #[error("`{key}` names an item, and `{command}` is not a command of the map")]
+    #[error("`{key}` names an item, but `{command}` is not a command of the map")]
     NoMap { key: String, command: String },
-    #[error("`{key}` has made {made} attempts, and the workflow allows {allowed}")]
+    #[error("`{key}` has made {made} attempts, but the workflow allows only {allowed}")]
     TooManyAttempts { key: String, made: u32, allowed: u64 },
-    #[error("`{key}` has a retry pending, and all of its {made} attempts are made")]
+    #[error("`{key}` has a pending retry, but all of its {made} attempts are used")]
     NoAttemptLeft { key: String, made: u32 },
-    #[error("`{key}` has made {made} attempts and lists {listed}")]
+    #[error("`{key}` has an attempt count of {made}, but lists {listed} attempts")]
     Contradiction { key: String, made: u32, listed: usize },
-    #[error("`{key}` has waited {spent:?}, and its retry budget is {budget:?}")]
+    #[error("`{key}` has spent {spent:?} on delays, but its retry budget is {budget:?}")]
     OverBudget { key: String, spent: Duration, budget: Duration },
-    #[error("`{key}` has the strategy `Custom` with the formula `{formula}`, and formulas are not read")]
+    #[error("`{key}` has the strategy `Custom` with the formula `{formula}`; formulas are not supported")]
     Formula { key: String, formula: String },
-    #[error("`{key}` is kept back by a circuit breaker, and the workflow gives it none")]
+    #[error("`{key}` is held by a circuit breaker, but the workflow gives it none")]
     Breaker { key: String },
-    #[error("the breaker `{key}` is `{state}`, which is not Closed, Open or HalfOpen")]
+    #[error("breaker `{key}` has the state `{state}`; expected Closed, Open or HalfOpen")]
     BreakerState { key: String, state: String },
 }
 
-/// The job must be as it was submitted. Fails for the first command that does not fit.
+/// The job must have no records but its submission. Fails for the first command that does not fit.
 pub fn import(state: &RetryCheckpointState, job: &Job) -> Result<ImportedState, ImportError> {
     let mut notes = Vec::new();
     let mut commands = Vec::new();
     let breakers = breakers(state, job)?;
-    for (key, told) in &state.command_retry_states {
-        let place = Place::of(job.plan(), key)?;
-        refuse_what_nobody_reads(key, told, &place)?;
-        if told.retry_history.last().is_some_and(|last| last.success) {
-            notes.push(format!(
-                "`{key}` had succeeded; it is run again, because its output is not in the file"
-            ));
+    for (key, state) in &state.command_retry_states {
+        let target = CommandTarget::of(job.plan(), key)?;
+        refuse_unsupported(key, state, &target)?;
+        if state.retry_history.last().is_some_and(|last| last.success) {
+            notes
+                .push(format!("`{key}` had succeeded; it runs again, because its output is not in the file"));
             continue;
         }
-        let allowed = place.command.retry.policy.bound().executions();
-        if let (Some(theirs), Some(ours)) = (told.max_attempts, allowed)
+        let allowed = target.command.retry.policy.bound().executions();
+        if let (Some(theirs), Some(ours)) = (state.max_attempts, allowed)
             && theirs != ours
         {
             notes.push(format!(
-                "`{key}` was allowed {theirs} attempts; the workflow allows {ours}, and that holds"
+                "`{key}` was allowed {theirs} attempts; the {ours} attempts of the workflow apply"
             ));
         }
-        commands.extend(command(job, key, &place, told)?);
+        commands.extend(command(job, key, &target, state)?);
     }
     Ok(ImportedState {
         commands: commands.len(),
@@ -88,12 +87,12 @@ pub fn import(state: &RetryCheckpointState, job: &Job) -> Result<ImportedState, 
     })
 }
 
-/// The open breakers. A half-open one may be probed at once.
+/// The open breakers. A half-open breaker may be probed at once.
 fn breakers(state: &RetryCheckpointState, job: &Job) -> Result<Vec<ImportedBreaker>, ImportError> {
     let settings = job.plan().breakers();
     let mut open = Vec::new();
-    for (key, told) in &state.circuit_breaker_states {
-        match told.state.as_str() {
+    for (key, state) in &state.circuit_breaker_states {
+        match state.state.as_str() {
             "" | "Closed" => continue,
             "Open" | "HalfOpen" => {}
             state => {
@@ -108,12 +107,12 @@ fn breakers(state: &RetryCheckpointState, job: &Job) -> Result<Vec<ImportedBreak
         };
         let name = if settings.contains_key(key) { Some(key.as_str()) } else { by_command() };
         let name = name.ok_or_else(|| ImportError::Breaker { key: key.clone() })?;
-        let since = told.opened_at.map_or(job.times.submitted_at, |at| at.0);
+        let since = state.opened_at.map_or(job.times.submitted_at, |at| at.0);
         let timeout = settings.get(name).copied().unwrap_or_default();
         let timeout = timeout.recovery_timeout;
-        let until = match told.next_attempt_at {
+        let until = match state.next_attempt_at {
             Some(until) => until.0,
-            None if told.state == "HalfOpen" => job.times.submitted_at,
+            None if state.state == "HalfOpen" => job.times.submitted_at,
             None => since.after(timeout),
         };
         open.push(ImportedBreaker { name: name.to_owned(), since, until });
@@ -121,13 +120,13 @@ fn breakers(state: &RetryCheckpointState, job: &Job) -> Result<Vec<ImportedBreak
     Ok(open)
 }
 
-struct Place<'p> {
+struct CommandTarget<'p> {
     item: String,
     number: CommandId,
     command: &'p Command,
 }
 
-impl<'p> Place<'p> {
+impl<'p> CommandTarget<'p> {
     fn of(plan: &'p Plan, key: &str) -> Result<Self, ImportError> {
         let by_id = |id: &str| {
             let numbers = plan.numbered();
@@ -153,17 +152,17 @@ impl<'p> Place<'p> {
     }
 }
 
-fn refuse_what_nobody_reads(
+fn refuse_unsupported(
     key: &str,
-    told: &CommandRetryState,
-    place: &Place<'_>,
+    state: &CommandRetryState,
+    target: &CommandTarget<'_>,
 ) -> Result<(), ImportError> {
-    let backoff = told.backoff_state.as_ref();
+    let backoff = state.backoff_state.as_ref();
     let strategy = backoff.and_then(|it| it.strategy.as_ref());
     if let Some(BackoffStrategy::Custom { formula: Some(formula), .. }) = strategy {
         return Err(ImportError::Formula { key: key.to_owned(), formula: formula.clone() });
     }
-    if told.is_circuit_broken && place.command.breaker.is_none() {
+    if state.is_circuit_broken && target.command.breaker.is_none() {
         return Err(ImportError::Breaker { key: key.to_owned() });
     }
     Ok(())
@@ -173,11 +172,11 @@ fn refuse_what_nobody_reads(
 fn command(
     job: &Job,
     key: &str,
-    place: &Place<'_>,
-    told: &CommandRetryState,
+    target: &CommandTarget<'_>,
+    state: &CommandRetryState,
 ) -> Result<Option<ImportedCommand>, ImportError> {
-    let listed = told.retry_history.len();
-    let made = told.attempt_count;
+    let listed = state.retry_history.len();
+    let made = state.attempt_count;
     let made = made.unwrap_or_else(|| u32::try_from(listed).unwrap_or(u32::MAX));
     if usize::try_from(made).is_ok_and(|made| listed > made) {
         let key = key.to_owned();
@@ -186,9 +185,9 @@ fn command(
     let Some(earlier) = made.checked_sub(1) else {
         return Ok(None);
     };
-    let policy = &place.command.retry.policy;
+    let policy = &target.command.retry.policy;
     let allowed = policy.bound().executions();
-    let handler = place.command.on_failure.as_deref();
+    let handler = target.command.on_failure.as_deref();
     let more = handler.map_or(0, |handler| u64::from(handler.max_attempts));
     let most = allowed.map(|allowed| allowed.saturating_add(more));
     if let Some(allowed) = most.filter(|most| u64::from(made) > *most) {
@@ -196,23 +195,23 @@ fn command(
         return Err(ImportError::TooManyAttempts { key, made, allowed });
     }
     let used_up = allowed.is_some_and(|allowed| u64::from(made) >= allowed);
-    if used_up && told.next_retry_at.is_some() {
+    if used_up && state.next_retry_at.is_some() {
         let key = key.to_owned();
         return Err(ImportError::NoAttemptLeft { key, made });
     }
     let retries = if used_up { earlier } else { made };
     let limits = policy.terms().limits();
-    let (spent, previous) = delays(job, place, told, earlier, used_up, policy.terms().delay_policy());
+    let (spent, previous) = delays(job, target, state, earlier, used_up, policy.terms().delay_policy());
     if let Some(budget) = limits.retry_budget().filter(|budget| spent > *budget) {
         let key = key.to_owned();
         return Err(ImportError::OverBudget { key, spent, budget });
     }
-    let due = told.next_retry_at.map(|InstantText(due)| due);
-    let last = told.retry_history.last();
+    let due = state.next_retry_at.map(|InstantText(due)| due);
+    let last = state.retry_history.last();
     let error = last.and_then(|last| last.error.clone());
     Ok(Some(ImportedCommand {
-        item: place.item.clone(),
-        command: place.number,
+        item: target.item.clone(),
+        command: target.number,
         attempts: made,
         retries,
         spent,
@@ -223,46 +222,46 @@ fn command(
     }))
 }
 
-/// All delays added up, and the last of them. A delay that the file lacks is computed from the
-/// workflow's pace.
+/// The sum of all delays, and the last of them. Delays that the file lacks are computed from the pace of the
+/// workflow.
 fn delays(
     job: &Job,
-    of: &Place<'_>,
-    told: &CommandRetryState,
+    of: &CommandTarget<'_>,
+    state: &CommandRetryState,
     earlier: u32,
     used_up: bool,
     pace: &DelayPolicy,
 ) -> (Duration, Duration) {
     let draws = job.seed().draws(0, of.command.index, 1);
     let applied = |attempt: u32| {
-        let listed = told.retry_history.iter();
+        let listed = state.retry_history.iter();
         let mut listed = listed.filter(|it: &&RetryAttempt| it.attempt_number == attempt);
         listed.find_map(|it| it.backoff_applied).map(|span| span.0)
     };
     let (mut spent, mut previous) = (Duration::ZERO, None);
     // A long history gives its delays; without one, `FILLED` bounds how many are computed.
-    let listed = u32::try_from(told.retry_history.len()).unwrap_or(u32::MAX);
+    let listed = u32::try_from(state.retry_history.len()).unwrap_or(u32::MAX);
     let mut retry = std::num::NonZeroU32::MIN;
     for _ in 0..earlier.min(listed.max(FILLED)) {
-        let told = applied(retry.get().saturating_add(1));
-        let delay = told.unwrap_or_else(|| pace.delay(retry, previous, draws).drawn);
+        let state = applied(retry.get().saturating_add(1));
+        let delay = state.unwrap_or_else(|| pace.delay(retry, previous, draws).drawn);
         spent = spent.saturating_add(delay);
         previous = Some(delay);
         retry = retry.saturating_add(1);
     }
-    if told.next_retry_at.is_some() && !used_up {
-        let current = told.backoff_state.as_ref().and_then(|it| it.current_delay);
+    if state.next_retry_at.is_some() && !used_up {
+        let current = state.backoff_state.as_ref().and_then(|it| it.current_delay);
         let current = current.map_or_else(|| pace.delay(retry, previous, draws).drawn, |it| it.0);
         spent = spent.saturating_add(current);
         previous = Some(current);
     }
-    let spent = told.delay_spent.map_or(spent, |told| told.0);
+    let spent = state.delay_spent.map_or(spent, |state| state.0);
     let previous = previous.unwrap_or_default();
     (spent.min(LONGEST), previous.min(LONGEST))
 }
 
-/// The longest delay there is, some 584 years: a file may hold any duration.
+/// The longest delay, some 584 years: a file may hold any duration.
 const LONGEST: Duration = Duration::from_nanos(u64::MAX - 1);
 
-/// The most delays computed for a file that gives only the number of attempts.
+/// The most delays that are computed for a file with the number of attempts only.
 const FILLED: u32 = 100_000;

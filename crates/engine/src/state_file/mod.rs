@@ -1,8 +1,7 @@
-//! The retries of a job as another system writes them down: `RetryCheckpointState`.
+//! The retry state of a job in the format of another system, `RetryCheckpointState`.
 //!
-//! The format is foreign, so it is read at this border only: [`shape`] mirrors the file, [`export`]
-//! fills it from a job, and [`import`] turns it into an event for a new job or says what does not fit.
-//! `docs/json.md` lists what one of the two formats lacks.
+//! Only this module knows the foreign format: [`shape`] mirrors the file, [`export`] makes it from a job, and
+//! [`import`] turns it into an event for a new job or refuses it. `docs/json.md` lists the differences.
 
 mod exporting;
 mod importing;

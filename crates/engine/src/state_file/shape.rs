@@ -1,6 +1,6 @@
-//! The file's format. Durations are texts like `1m30s`, times are RFC 3339.
+//! The format of the file. Durations are strings like `1m30s`, times are RFC 3339.
 //!
-//! Reading is lenient: every field may be missing, and unknown fields are ignored.
+//! Reading is lenient: every field is optional, and unknown fields are ignored.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
@@ -37,7 +37,7 @@ pub struct CommandRetryState {
     pub retry_history: Vec<RetryAttempt>,
     pub current_strategy: Value,
     pub is_circuit_broken: bool,
-    /// Ours: all delays added up, the pending one included.
+    /// An addition of Undaunted: the sum of all delays, the pending one included.
     pub delay_spent: Option<DurationText>,
 }
 
@@ -45,7 +45,7 @@ pub struct CommandRetryState {
 #[serde(default)]
 pub struct BackoffState {
     pub strategy: Option<BackoffStrategy>,
-    /// The last delay, which is that of the pending retry if there is one.
+    /// The delay of the pending retry, else the last one.
     pub current_delay: Option<DurationText>,
     pub base_delay: Option<DurationText>,
     pub max_delay: Option<DurationText>,
@@ -67,11 +67,11 @@ pub enum BackoffStrategy {
         multiplier: f64,
         max: DurationText,
     },
-    /// Ours.
+    /// An addition of Undaunted.
     Fibonacci {
         base: DurationText,
     },
-    /// A formula is refused; a list of delays is ours.
+    /// A formula is refused; a list of delays is an addition of Undaunted.
     Custom {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         formula: Option<String>,
@@ -107,7 +107,7 @@ pub struct RetryAttempt {
     pub duration: Option<DurationText>,
     pub success: bool,
     pub error: Option<String>,
-    /// The delay before it.
+    /// The delay before the attempt.
     pub backoff_applied: Option<DurationText>,
 }
 
@@ -174,50 +174,27 @@ impl<'de> Deserialize<'de> for InstantText {
     }
 }
 
-/// A time with `Z` or an offset such as `+02:00`.
+/// A time with `Z`, or with an offset such as `+02:00`, which humantime does not read.
 fn instant(text: &str) -> Option<Timestamp> {
-    let (plain, offset) = match text.len().checked_sub(6) {
-        Some(at) if text.is_char_boundary(at) && !text.ends_with('Z') => {
-            let (plain, offset) = text.split_at(at);
-            (format!("{plain}Z"), Some(east(offset)?))
-        }
-        _ => (text.to_owned(), None),
+    let (local, offset) = match text.strip_suffix('Z') {
+        Some(local) => (local, "+00:00"),
+        None => text.split_at_checked(text.len().checked_sub("+00:00".len())?)?,
     };
-    // `parse_rfc3339` stops reading at the first `Z`.
-    let behind = plain.get("2025-01-16T12:00:00".len()..)?.strip_suffix('Z')?;
-    let part = behind.strip_prefix('.').unwrap_or("0");
-    let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    if !digits || !(behind.is_empty() || behind.starts_with('.')) {
+    // `parse_rfc3339` accepts an empty fraction, and anything after the first `Z`.
+    if local.contains('Z') || local.ends_with('.') {
         return None;
     }
-    let at = humantime::parse_rfc3339(&plain).ok()?;
-    let since = at.duration_since(UNIX_EPOCH).ok()?;
-    let since = match offset {
-        Some((true, east)) => since.checked_sub(east)?,
-        Some((false, west)) => since.checked_add(west)?,
-        None => since,
-    };
-    Some(Timestamp::ZERO.after(since))
-}
-
-/// Whether an offset such as `+02:00` is east of UTC, and how far.
-fn east(offset: &str) -> Option<(bool, Duration)> {
-    let (sign, digits) = offset.split_at_checked(1)?;
-    let east = match sign {
-        "+" => true,
-        "-" => false,
+    let since = |text: &str| humantime::parse_rfc3339(text).ok()?.duration_since(UNIX_EPOCH).ok();
+    let local = since(&format!("{local}Z"))?;
+    let (sign, time) = offset.split_at_checked(1)?;
+    // The digits of an offset are those of a time of day.
+    let offset = since(&format!("1970-01-01T{time}:00Z"))?;
+    let since = match sign {
+        "+" => local.checked_sub(offset)?,
+        "-" => local.checked_add(offset)?,
         _ => return None,
     };
-    let (hours, minutes) = digits.split_once(':')?;
-    // `parse` alone would accept a sign.
-    let number = |text: &str, below: u64| {
-        let plain = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
-        let number: u64 = text.parse().ok().filter(|_| plain)?;
-        (number < below).then_some(number)
-    };
-    let (hours, minutes) = (number(hours, 24)?, number(minutes, 60)?);
-    let minutes = hours.saturating_mul(60).saturating_add(minutes);
-    Some((east, Duration::from_secs(minutes.saturating_mul(60))))
+    Some(Timestamp::ZERO.after(since))
 }
 
 #[cfg(test)]

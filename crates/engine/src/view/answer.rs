@@ -1,4 +1,4 @@
-//! What commands answer that change something.
+//! Answers of commands that change something, and errors, as JSON.
 
 use serde::Serialize;
 
@@ -10,12 +10,11 @@ pub struct CancelRequestView {
     pub owner: u32,
 }
 
-/// How a job stands from now on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PausedView {
     pub job: String,
     pub paused: bool,
-    /// The process that was asked.
+    /// The process that received the request.
     pub owner: Option<u32>,
 }
 
@@ -49,9 +48,28 @@ pub struct ArchivedView {
 pub struct ImportedView {
     pub job: String,
     pub status: &'static str,
-    /// That have used something up.
+    /// Commands that have made attempts.
     pub commands: usize,
-    /// Retries.
+    /// Commands with a pending retry.
     pub pending: usize,
     pub notes: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ErrorView {
+    pub error: ErrorBody,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ErrorBody {
+    /// One of the codes in `docs/json.md`.
+    pub code: &'static str,
+    pub message: String,
+    pub help: Option<String>,
+}
+
+impl ErrorView {
+    pub const fn of(code: &'static str, message: String, help: Option<String>) -> Self {
+        Self { error: ErrorBody { code, message, help } }
+    }
 }

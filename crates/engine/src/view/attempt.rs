@@ -1,6 +1,6 @@
-//! An attempt, and the numbers behind what followed from it.
+//! An attempt, and the arithmetic of the decision that followed.
 //!
-//! Apart from `event.rs` because an attempt consists of several events: its start, its end and its retry.
+//! Separate from `event.rs`, because an attempt consists of several events: its start, its end and its retry.
 
 use serde::Serialize;
 use undaunted_policy::{FailureCause, Reason, Timestamp};
@@ -11,7 +11,7 @@ use crate::decide::describe_cause;
 use crate::event::{RetryArithmetic, cause_parts, class_word};
 use crate::job::Job;
 
-/// What does not apply is null.
+/// Fields that do not apply are null.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AttemptView {
     pub item: String,
@@ -24,7 +24,7 @@ pub struct AttemptView {
     pub round: u32,
     pub breaker: Option<String>,
     pub probe: bool,
-    /// When it began.
+    /// The start of the attempt.
     pub at: InstantView,
     pub ended_at: Option<InstantView>,
     pub duration_ms: Option<MillisView>,
@@ -98,8 +98,8 @@ impl PastAttempt {
     }
 }
 
-/// The arithmetic of one decision: a retry that was scheduled, held or refused. What was not computed,
-/// because an earlier check refused, is null.
+/// The arithmetic of a retry that was scheduled, held or refused. Numbers that were not computed, because an earlier
+/// check refused, are null.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DecisionView {
     pub retry: u32,
@@ -113,7 +113,7 @@ pub struct DecisionView {
     pub due_at: Option<InstantView>,
     pub spent_before_ms: MillisView,
     pub spent_after_ms: MillisView,
-    /// By how much a retry was late after unplanned downtime.
+    /// How late a retry was after unplanned downtime.
     pub overdue_ms: Option<MillisView>,
     pub retry_budget_ms: Option<MillisView>,
     pub retry_budget_expires_at: Option<InstantView>,
@@ -122,7 +122,7 @@ pub struct DecisionView {
     pub share: Option<BalanceView>,
 }
 
-/// Retries used of a pool, before and after.
+/// The retries that a pool has used before and after the decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct BalanceView {
     pub before: u32,

@@ -1,5 +1,4 @@
-//! Breakers: one as it stands, what has changed it, and its openings and closings among the events of a
-//! job.
+//! Breakers: their state, their changes, and their transitions among the events of a job.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -14,12 +13,12 @@ use crate::breaker::{BreakerChange, BreakerChangeKind, BreakerJournal, BreakerSt
 pub struct BreakerView {
     pub breaker: String,
     pub state: &'static str,
-    /// In a row, while it is closed.
+    /// Failures in a row while it is closed.
     pub failures: u32,
-    /// Of probes, while it is half open.
+    /// Successful probes while it is half open.
     pub successes: u32,
     pub opened_at: Option<InstantView>,
-    /// When it may be probed.
+    /// The earliest instant of the next probe.
     pub until: Option<InstantView>,
     pub probe: Option<ProbeView>,
     pub settings: BreakerSettingsView,
@@ -40,17 +39,11 @@ pub struct BreakerSettingsView {
     pub max_hold: Option<String>,
 }
 
-/// A breaker with everything that has changed it, oldest first.
+/// A breaker with all its changes, oldest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BreakerHistoryView {
-    pub breaker: String,
-    pub state: &'static str,
-    pub failures: u32,
-    pub successes: u32,
-    pub opened_at: Option<InstantView>,
-    pub until: Option<InstantView>,
-    pub probe: Option<ProbeView>,
-    pub settings: BreakerSettingsView,
+    #[serde(flatten)]
+    current: BreakerView,
     pub history: Vec<BreakerChangeView>,
 }
 
@@ -60,13 +53,13 @@ pub struct BreakerChangeView {
     pub seq: Option<u64>,
     pub at: InstantView,
     pub change: &'static str,
-    /// Null for what was done by hand.
+    /// Null for a change by an operator.
     pub job: Option<String>,
-    /// As the change left it.
+    /// The state after the change.
     pub state: &'static str,
     pub failures: u32,
     pub successes: u32,
-    /// By the settings of that time: how many failures open it, or how many successes close it.
+    /// By the settings of that time: the failures that open it, or the successes that close it.
     pub needed: u32,
     pub until: Option<InstantView>,
 }
@@ -102,34 +95,15 @@ impl BreakerView {
 
 impl BreakerHistoryView {
     pub fn of(name: &str, journal: &BreakerJournal) -> Self {
-        let BreakerView { breaker, state, failures, successes, opened_at, until, probe, settings } =
-            BreakerView::of(name, &journal.state);
         let changes = journal.changes.iter();
         Self {
-            breaker,
-            state,
-            failures,
-            successes,
-            opened_at,
-            until,
-            probe,
-            settings,
+            current: BreakerView::of(name, &journal.state),
             history: changes.map(|(seq, change)| BreakerChangeView::of(*seq, change)).collect(),
         }
     }
 
-    /// Without its history.
-    pub fn now(&self) -> BreakerView {
-        BreakerView {
-            breaker: self.breaker.clone(),
-            state: self.state,
-            failures: self.failures,
-            successes: self.successes,
-            opened_at: self.opened_at,
-            until: self.until,
-            probe: self.probe.clone(),
-            settings: self.settings.clone(),
-        }
+    pub const fn now(&self) -> &BreakerView {
+        &self.current
     }
 }
 

@@ -13,14 +13,14 @@ pub struct BudgetView {
     pub total_budget: Option<u32>,
     pub per_workflow_max: Option<u32>,
     pub consumed: u32,
-    /// By item: those that have used any.
+    /// By item, without those that have used none.
     pub per_workflow_consumed: BTreeMap<String, u32>,
-    /// What a top-up can raise the total to. Not in AD-44's shape, which is printed as it is.
+    /// The highest total that a top-up can reach. Not in the JSON, which follows AD-44.
     #[serde(skip)]
     pub maximum: u32,
 }
 
-/// What came of raising the pool of a job.
+/// The result of a top-up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TopUpView {
     pub job_id: String,
@@ -29,7 +29,7 @@ pub struct TopUpView {
     pub total_budget: u32,
 }
 
-/// The process that runs the job was asked to raise its pool.
+/// The process that runs the job was asked for a top-up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TopUpRequestView {
     pub job_id: String,
@@ -39,7 +39,7 @@ pub struct TopUpRequestView {
 }
 
 impl BudgetView {
-    /// The names of the items that were charged must be known to the job.
+    /// The job must know the names of the charged items.
     pub fn of(context: &ViewContext<'_>) -> Self {
         let job = context.job;
         let mut named: BTreeMap<String, u32> = BTreeMap::new();

@@ -1,17 +1,17 @@
-//! The catalog as it is served: the registered steps with their health, and the flows in lists.
+//! The catalog in the HTTP API: the registered steps with their health, and lists of flows.
 //!
-//! The names are those of Argyll. A key that does not apply is left out.
+//! The names are those of Argyll. A key that does not apply is omitted.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::flow_item::object;
 use super::flow_plan::{AttributeLinks, attribute_links};
 use super::time::InstantView;
 use crate::catalog::{Catalog, FlowEntry, FlowLifecycle, StepHealth};
 
-/// Everything there is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CatalogView {
     last_updated: Option<InstantView>,
@@ -57,20 +57,15 @@ pub struct FlowDigest {
     error: Option<String>,
 }
 
-/// A flow in a list: its digest, inline and also as the field some clients look for.
+/// A flow in a list: its digest inline, and again in the field that some clients read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FlowLine {
     id: String,
-    status: &'static str,
-    created_at: InstantView,
-    completed_at: Option<InstantView>,
-    labels: BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
+    #[serde(flatten)]
+    inline: FlowDigest,
     digest: FlowDigest,
 }
 
-/// A page of flows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FlowPage {
     pub count: usize,
@@ -100,12 +95,12 @@ impl CatalogView {
             flow_digests: BTreeMap::new(),
         };
         for (flow, entry) in &catalog.flows {
-            view.put(flow, entry);
+            view.add(flow, entry);
         }
         view
     }
 
-    fn put(&mut self, flow: &str, entry: &FlowEntry) {
+    fn add(&mut self, flow: &str, entry: &FlowEntry) {
         let digest = FlowDigest::of(entry);
         let _ = self.flow_digests.insert(flow.to_owned(), digest);
         match entry.place {
@@ -130,15 +125,15 @@ impl CatalogView {
 }
 
 impl StepHealthView {
-    /// `None` for a step that was not checked yet.
-    pub fn of(found: Option<&StepHealth>) -> Self {
+    /// A step that was not checked yet has no health.
+    pub fn of(health: Option<&StepHealth>) -> Self {
         Self {
-            status: match found {
+            status: match health {
                 None => "unknown",
-                Some(found) if found.healthy => "healthy",
+                Some(health) if health.healthy => "healthy",
                 Some(_) => "unhealthy",
             },
-            error: found.and_then(|found| found.error.clone()),
+            error: health.and_then(|health| health.error.clone()),
         }
     }
 
@@ -164,19 +159,6 @@ impl FlowDigest {
 impl FlowLine {
     pub fn of(flow: &str, entry: &FlowEntry) -> Self {
         let digest = FlowDigest::of(entry);
-        Self {
-            id: flow.to_owned(),
-            status: digest.status,
-            created_at: digest.created_at,
-            completed_at: digest.completed_at,
-            labels: digest.labels.clone(),
-            error: digest.error.clone(),
-            digest,
-        }
+        Self { id: flow.to_owned(), inline: digest.clone(), digest }
     }
-}
-
-/// A definition that was stored as text; `{}` if the text is not JSON.
-fn object(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|_| Value::Object(Map::new()))
 }

@@ -1,4 +1,4 @@
-//! What views are made from: a job, its projection, and what stands outside of its journal.
+//! The sources of views: a job, its projection, and facts outside of its journal.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,32 +17,32 @@ use crate::job::{Job, JobStage};
 pub struct ViewContext<'a> {
     pub job: &'a Job,
     pub projection: &'a Projection,
-    /// Those of the job, as they are now.
+    /// The breakers of the job, with the clock set to now.
     pub breakers: &'a AdmissionControl,
-    /// The process that runs it.
+    /// The process that runs the job.
     pub owner: Option<u32>,
-    /// The last sign of life of the process that ran it, if it is known.
+    /// The last known activity of the process that ran the job.
     pub seen: Option<Timestamp>,
     pub now: Timestamp,
 }
 
 impl ViewContext<'_> {
-    /// Since when the time of the items stands still, if the job is paused or suspended.
-    pub(super) fn still_since(&self) -> Option<Timestamp> {
+    /// Since when deadlines do not progress, because the job is paused or suspended.
+    pub(super) fn standstill_since(&self) -> Option<Timestamp> {
         let job = self.job;
         let suspended = || left_at(job, self.seen, self.now);
         let suspended = (job.stage == JobStage::Suspended).then(suspended);
         job.times.paused.or(suspended)
     }
 
-    /// How long the time of an item has stood still that waits since then.
-    pub(super) fn stood_still(&self, since: Timestamp) -> Duration {
-        let still = self.still_since();
-        still.map_or(Duration::ZERO, |still| self.now.since(still.max(since)))
+    /// How long deadlines have not progressed since an instant.
+    pub(super) fn standstill(&self, since: Timestamp) -> Duration {
+        let start = self.standstill_since();
+        start.map_or(Duration::ZERO, |start| self.now.since(start.max(since)))
     }
 
-    /// How long after its time a retry has waited without a charge to its delay budget: while a process ran
-    /// the job, or while the job was suspended.
+    /// How long an overdue retry has waited without a charge to its delay budget: while a process ran the job, or
+    /// while the job was suspended.
     pub(super) fn not_charged(&self, due: Timestamp) -> Duration {
         let (job, now) = (self.job, self.now);
         let until = match self.owner {
@@ -54,7 +54,7 @@ impl ViewContext<'_> {
     }
 }
 
-/// The items that are probed first, and those that would be: their names and inputs decide about breakers.
+/// The items that probe first, now or once they have started: their names and inputs select breakers.
 pub(super) fn probers(job: &Job) -> BTreeSet<ItemId> {
     let steps = StepId::all().zip(&job.steps);
     let next = steps.filter(|(_, state)| state.cursor < state.items.len());

@@ -1,6 +1,6 @@
-//! What is counted of a job: the numbers behind metrics.
+//! The counters of a job, which metrics are made of.
 //!
-//! Only sums and last values, so the counters of single records can be added to those of other jobs.
+//! They are sums and last values only, so that counters of several jobs can be added.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use undaunted_policy::{FailureCause, FailureClass, Reason};
 use crate::event::{AttemptFailed, Event, ItemEvent, Record, StepEvent, codec};
 use crate::job::Job;
 
-/// Upper bounds of the delays that are counted together. There is one more count, of longer delays.
+/// Upper bounds of the delays in each bucket. The last bucket, of longer delays, has none.
 pub const DELAY_BOUNDS: [Duration; 12] = [
     Duration::from_millis(10),
     Duration::from_millis(100),
@@ -37,33 +37,32 @@ pub struct Counters {
     pub retries_scheduled: u64,
     #[n(2)]
     pub delays: DelayCounts,
-    /// Retries charged to the pool, as the job has it.
+    /// Retries charged to the pool.
     #[n(3)]
     pub retries_charged: u32,
     /// Retries that the pool has refused.
     #[n(4)]
     pub retries_refused: u64,
-    /// Steps that were complete by their rule, by its reason.
+    /// Completions by a rule, by reason.
     #[n(5)]
     pub completions: BTreeMap<String, u64>,
     #[n(6)]
     pub last_completion: Option<CompletionShare>,
 }
 
-/// Delays before retries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Encode, Decode)]
 pub struct DelayCounts {
-    /// Each without the shorter delays.
+    /// Not cumulative.
     #[n(0)]
     pub counts: [u64; DELAY_BOUNDS.len() + 1],
-    /// Of all delays, in seconds as JSON.
+    /// In seconds in JSON.
     #[n(1)]
     #[cbor(with = "codec::span")]
     #[serde(serialize_with = "seconds")]
     pub sum: Duration,
 }
 
-/// The items that had succeeded when a step was complete by its rule.
+/// The items that had succeeded when a rule completed their step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Encode, Decode)]
 pub struct CompletionShare {
     #[n(0)]
@@ -73,13 +72,13 @@ pub struct CompletionShare {
 }
 
 impl Counters {
-    /// The job has applied the record, and perhaps later ones.
+    /// Counts a record. The job has applied it, and perhaps later ones.
     pub fn take(&mut self, job: &Job, record: &Record) {
         if let Some(pool) = &job.pool {
             self.retries_charged = self.retries_charged.max(pool.consumed);
         }
         match &record.event {
-            Event::Item(event) => self.take_of_item(event),
+            Event::Item(event) => self.fold_item_event(event),
             Event::Step(StepEvent::CompletionReached(reached)) => {
                 count(&mut self.completions, reached.completion().reason.word());
                 self.last_completion =
@@ -100,7 +99,7 @@ impl Counters {
         }
     }
 
-    fn take_of_item(&mut self, event: &ItemEvent) {
+    fn fold_item_event(&mut self, event: &ItemEvent) {
         match event {
             ItemEvent::AttemptSucceeded(_) => count(&mut self.attempts, "succeeded"),
             ItemEvent::AttemptFailed(failed) => count(&mut self.attempts, outcome(failed)),

@@ -1,4 +1,4 @@
-//! Dead letters: what failed, why, and everything that was tried.
+//! Dead letters: their reasons, errors and attempts.
 
 use std::collections::BTreeMap;
 
@@ -21,17 +21,16 @@ pub struct DeadLetterView {
     pub input: Value,
     pub reason: Option<Reason>,
     pub error: Option<String>,
-    /// When it was given up.
+    /// When the item became a dead letter.
     pub at: Option<InstantView>,
-    /// Redrives are counted from 1.
     pub round: u32,
     pub correlation_id: String,
-    /// Of all its commands and rounds.
+    /// Attempts of all commands and rounds.
     pub attempts: Vec<AttemptView>,
 }
 
 impl DeadLetterView {
-    /// The name and input of the item must be known to the job.
+    /// The job must know the name and the input of the item.
     pub fn of(job: &Job, item: ItemId, history: &History) -> Self {
         let end = history.end.as_ref();
         let attempts = history.attempts.iter();
@@ -56,9 +55,9 @@ pub struct DeadLetterLine {
     pub reason: Reason,
     /// The command that failed.
     pub command: Option<String>,
-    /// Of that command, in its last round.
+    /// Attempts of that command in its last round.
     pub attempts: u32,
-    /// The last error; null if it was tried and said nothing.
+    /// The last error; null without error output.
     pub error: Option<String>,
 }
 

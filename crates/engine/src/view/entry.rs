@@ -1,4 +1,4 @@
-//! What has happened to an item, one entry for each thing, and what is foretold of it.
+//! The history of an item, one entry for each event, and its forecast.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -14,10 +14,9 @@ use super::time::{InstantView, MillisView};
 use crate::event::RetryArithmetic;
 use crate::id::{CommandId, ItemId};
 
-/// The longest forecast.
-const FORETOLD: usize = 100;
+/// The most retries in a forecast.
+const FORECAST: usize = 100;
 
-/// One line for each thing that happened.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum EntryView {
@@ -31,13 +30,13 @@ pub enum EntryView {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AttemptEntry {
     pub attempt: AttemptView,
-    /// The most attempts, by the terms that were applied if they are known.
+    /// The most attempts, by the applied terms if they are known.
     pub attempts_allowed: Option<u64>,
-    /// Attempts before this one that another system made.
+    /// Earlier attempts that another system made.
     pub imported: Option<u32>,
-    /// The rule that decided, as it would be written.
+    /// The rule that decided, as a workflow would have it.
     pub rule: Option<Value>,
-    /// The same in words, or why no rule decided.
+    /// That rule in words, or why no rule decided.
     pub judged: Option<String>,
     pub decision: Option<DecisionView>,
 }
@@ -51,11 +50,11 @@ pub struct StopEntry {
     pub error: String,
     pub rule: Option<u32>,
     pub handled: bool,
-    /// Of the retry that was refused.
+    /// The refused retry.
     pub decision: Option<DecisionView>,
 }
 
-/// An `on_failure` has succeeded.
+/// An `on_failure` handler has succeeded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HandlerSuccessEntry {
     pub command: String,
@@ -87,31 +86,30 @@ pub struct ReleasedEntry {
     pub held_ms: MillisView,
 }
 
-/// What would happen if every further attempt failed at once and as the last one did.
+/// The forecast, if every further attempt fails at once and like the last one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NextView {
-    /// Without a `due_at`: when its breaker releases it.
+    /// A retry without `due_at` starts when its breaker releases it.
     pub retries: Vec<DecisionView>,
     pub stops: StopsView,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StopsView {
-    /// Null if nothing ends it, or a rule does.
+    /// Null without a limit, or if a rule ends the retries.
     pub reason: Option<Reason>,
     pub after_retries: u32,
     pub sentence: Option<String>,
     pub decision: Option<DecisionView>,
 }
 
-/// What makes the entries of an item.
-pub(super) struct Entries<'a> {
+pub(super) struct EntryBuilder<'a> {
     pub(super) context: &'a ViewContext<'a>,
     pub(super) item: ItemId,
     pub(super) history: &'a History,
 }
 
-impl Entries<'_> {
+impl EntryBuilder<'_> {
     pub(super) fn views(&self, only: Option<CommandId>) -> Vec<EntryView> {
         let History { attempts, stops, mends, holds, .. } = self.history;
         let mut entries = Vec::new();
@@ -137,8 +135,8 @@ impl Entries<'_> {
         for attempt in attempts {
             put(attempt.of.command, self.attempt(attempt));
         }
-        // The sort is stable: the consequences of an end come before what began at the same instant, unless
-        // they are those of an attempt that took no time.
+        // The sort is stable: the entries after the end of an attempt come before attempts that began at the same
+        // instant, unless that attempt took no time.
         entries.sort_by_key(|entry| (entry.at(), !entry.is_instant()));
         entries
     }
@@ -208,7 +206,7 @@ impl Entries<'_> {
         }))
     }
 
-    /// How many attempts before this one are in no journal, because another system made them.
+    /// Earlier attempts that are not in the journal, because another system made them.
     fn imported(&self, attempt: &PastAttempt) -> Option<u32> {
         let (of, round) = (attempt.of, attempt.round);
         let same = |it: &&PastAttempt| it.of.command == of.command && it.round == round;
@@ -248,18 +246,18 @@ impl Entries<'_> {
             return why.to_owned();
         }
         let (class, usual) = (failure.class, failure.cause.class());
-        let said = match class {
+        let text = match class {
             FailureClass::Transient => "none matched; a transient failure is retried",
-            FailureClass::Throttled => "none matched; the other side said when to come back",
+            FailureClass::Throttled => "none matched; the server said when to retry",
             FailureClass::Permanent if usual == FailureClass::Permanent => {
                 "none matched; a permanent failure is not retried"
             }
             FailureClass::Permanent => "none matched; `retry_on` does not name it",
         };
-        said.to_owned()
+        text.to_owned()
     }
 
-    /// Why no decision followed a failure: nothing more was to be tried of the item.
+    /// Why no decision followed a failure: the item was not to be retried any more.
     fn given_up(&self, attempt: &PastAttempt, failure: &AttemptFailure) -> Option<&'static str> {
         let end = attempt.outcome.as_ref().map(|outcome| outcome.at);
         let (of, history) = (attempt.of, self.history);
@@ -273,10 +271,10 @@ impl Entries<'_> {
         }
         match ItemStatus::of(self.context.job, self.item) {
             ItemStatus::Missing(_) | ItemStatus::Skipped(_) if failure.cause == FailureCause::Interrupted => {
-                Some("not asked; it was ended because the item was given up")
+                Some("not applied; the attempt was ended because the item was given up")
             }
-            ItemStatus::Missing(_) => Some("not asked; the step was complete without it"),
-            ItemStatus::Skipped(_) => Some("not asked; the item was already given up"),
+            ItemStatus::Missing(_) => Some("not applied; the step was complete without this item"),
+            ItemStatus::Skipped(_) => Some("not applied; the item was already given up"),
             ItemStatus::Pending
             | ItemStatus::Running
             | ItemStatus::Waiting
@@ -286,15 +284,15 @@ impl Entries<'_> {
         }
     }
 
-    /// The forecast, if the item is at the command in question.
+    /// The forecast, if the item is at the requested command.
     pub(super) fn next(&self, only: Option<CommandId>) -> Option<NextView> {
         let job = self.context.job;
         let at = job.active(self.item)?.command;
         let is_over = job.stage.has_ended() || job.ending(self.item).is_some();
-        if is_over || only.is_some_and(|asked| asked != at) {
+        if is_over || only.is_some_and(|only| only != at) {
             return None;
         }
-        let Forecast { retries, stop } = forecast(self.context, self.item, FORETOLD)?;
+        let Forecast { retries, stop } = forecast(self.context, self.item, FORECAST)?;
         let decision = |verdict: &Verdict| {
             let sum = RetryArithmetic::of(&verdict.arithmetic);
             match verdict.decision {

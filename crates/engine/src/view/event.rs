@@ -31,10 +31,10 @@ pub fn event(job: &Job, seq: u64, record: &Record) -> EventView {
         ("type", record.event.word().into()),
     ]);
     match &record.event {
-        Event::Job(event) => view.fill_of_job(job, event),
-        Event::Step(event) => view.fill_of_step(job, event),
-        Event::Item(event) => view.fill_of_item(job, event),
-        Event::Breaker(event) => view.fill_of_breaker(job, event),
+        Event::Job(event) => view.add_job(job, event),
+        Event::Step(event) => view.add_step(job, event),
+        Event::Item(event) => view.add_item(job, event),
+        Event::Breaker(event) => view.add_breaker(job, event),
     }
     view
 }
@@ -58,14 +58,14 @@ impl EventView {
         }
     }
 
-    fn fill_of_job(&mut self, job: &Job, event: &JobEvent) {
+    fn add_job(&mut self, job: &Job, event: &JobEvent) {
         match event {
             JobEvent::Submitted(submitted) => {
                 self.put("job", submitted.job.as_str());
                 self.put_some("name", job.workflow().name.as_deref());
                 self.put("workflow", submitted.file.as_str());
                 self.put("working_dir", submitted.working_dir.as_str());
-                // JSON readers would round the number.
+                // A string, because JSON readers would round the number.
                 self.put("seed", submitted.seed.to_string());
             }
             JobEvent::Resumed(resumed) => {
@@ -103,7 +103,7 @@ impl EventView {
         }
     }
 
-    fn fill_of_step(&mut self, job: &Job, event: &StepEvent) {
+    fn add_step(&mut self, job: &Job, event: &StepEvent) {
         let name = job.plan().step(event.step());
         self.put("step", name.map(|step| step.name.as_str()));
         match event {
@@ -128,7 +128,7 @@ impl EventView {
         }
     }
 
-    fn fill_of_breaker(&mut self, job: &Job, event: &BreakerEvent) {
+    fn add_breaker(&mut self, job: &Job, event: &BreakerEvent) {
         match event {
             BreakerEvent::Opened(opened) => {
                 self.put("breaker", job.texts.read(&opened.breaker));
@@ -173,7 +173,7 @@ impl EventView {
         self.put("changes", changes.collect::<Vec<_>>());
     }
 
-    fn fill_of_item(&mut self, job: &Job, event: &ItemEvent) {
+    fn add_item(&mut self, job: &Job, event: &ItemEvent) {
         self.item(job, event.item());
         match event {
             ItemEvent::AttemptStarted(started) => {

@@ -1,4 +1,4 @@
-//! Why a job stands as it does, and which of its items are worth a look: what `explain JOB` prints.
+//! The causes of the state of a job, and the items to inspect, as `explain JOB` prints them.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use undaunted_policy::Reason;
 use super::context::{ViewContext, named_by_limits};
 use super::item::LookView;
 use super::job::{count, waiting};
-use super::origin;
+use super::line::{argv, workflow_path};
 use super::projection::Projection;
 use super::report::{CompletionView, MissingItem, missing, summary};
 use super::shared::{
@@ -19,8 +19,8 @@ use super::time::{InstantView, MillisView};
 use crate::id::ItemId;
 use crate::job::Job;
 
-/// Of dead letters, waiting items and held ones.
-const LOOKS: usize = 5;
+/// The most dead letters, waiting items and held items.
+const INSPECTED: usize = 5;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct JobExplanation {
@@ -65,10 +65,10 @@ pub struct ItemStates {
 }
 
 impl JobExplanation {
-    /// The items whose names it has.
+    /// The items that the view names.
     pub fn items(job: &Job, projection: &Projection) -> BTreeSet<ItemId> {
         let mut items = named_by_limits(job, projection);
-        items.extend(worth_a_look(job));
+        items.extend(to_inspect(job));
         items.extend(missing(job).filter_map(|it| it.item).take(LISTED));
         items
     }
@@ -77,14 +77,14 @@ impl JobExplanation {
         let ViewContext { job, projection, .. } = *context;
         let report = summary(job);
         let limits = SharedLimits::of(context);
-        let look = worth_a_look(job).into_iter();
+        let inspected = to_inspect(job).into_iter();
         let late = projection.late.iter();
         let waits = job.steps.iter().map(|step| step.waiting.len());
         Self {
             job: report.job,
             name: report.name,
-            workflow: origin::workflow(job.submitted()),
-            argv: origin::argv(job.plan(), job.submitted()),
+            workflow: workflow_path(job.submitted()),
+            argv: argv(job.plan(), job.submitted()),
             status: LiveJobStatus::of(job, context.owner.is_some()),
             reason: report.reason,
             error: report.error,
@@ -115,7 +115,7 @@ impl JobExplanation {
             item_deadline_ms: limits.item_deadline_ms,
             late: late.take(LISTED).map(|it| LateView::of(job, it)).collect(),
             late_total: count(projection.late.len()),
-            look: look.map(|item| LookView::of(context, item)).collect(),
+            look: inspected.map(|item| LookView::of(context, item)).collect(),
         }
     }
 
@@ -132,9 +132,9 @@ impl JobExplanation {
 }
 
 /// Dead letters first, then items that wait for a retry, then held ones; a few of each.
-fn worth_a_look(job: &Job) -> Vec<ItemId> {
-    let dead = job.dead.keys().copied().take(LOOKS);
-    let waiting = waiting(job).take(LOOKS).map(|(item, _)| item);
-    let held = all_held(job).take(LOOKS);
+fn to_inspect(job: &Job) -> Vec<ItemId> {
+    let dead = job.dead.keys().copied().take(INSPECTED);
+    let waiting = waiting(job).take(INSPECTED).map(|(item, _)| item);
+    let held = all_held(job).take(INSPECTED);
     dead.chain(waiting).chain(held).collect()
 }

@@ -1,7 +1,7 @@
-//! A flow, as clients of the HTTP API see it.
+//! A flow in the HTTP API.
 //!
-//! Made from the state of the job and from its projection, which must follow all items. Every time shown
-//! is one that was stored. Keys are in alphabetical order.
+//! Made from the state of the job and from its projection, which must follow all items. All times are stored ones.
+//! Keys are in alphabetical order.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use undaunted_policy::Reason;
 
 use super::flow_item::{WorkItemView, token, work_item};
 use super::flow_plan::{PlanView, flow_plan};
-use super::projection::{Projection, StepFailure, StepPast};
+use super::projection::{Projection, StepFailure, StepHistory};
 use super::time::rfc3339;
 use crate::catalog::FlowEntry;
 use crate::id::StepId;
@@ -36,7 +36,7 @@ pub struct FlowView {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct FlowAttributeView {
     set_at: String,
-    /// Null for one that the flow was started with.
+    /// Null for an attribute in `init`.
     step: Option<String>,
     value: Value,
 }
@@ -47,7 +47,7 @@ struct MetadataView {
     parent_flow_id: Option<String>,
 }
 
-/// A step, as it was executed.
+/// The execution of a step.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct ExecutionView {
     completed_at: Option<String>,
@@ -66,19 +66,19 @@ struct ExecutionView {
 }
 
 /// Labels and parent come from the catalog entry of the flow.
-pub fn flow(job: &Job, past: &Projection, entry: Option<&FlowEntry>) -> FlowView {
+pub fn flow(job: &Job, projection: &Projection, entry: Option<&FlowEntry>) -> FlowView {
     let flow = job.workflow().flow.as_ref();
     let planned = flow.into_iter().flat_map(|flow| &flow.plan);
     let executions = planned.filter_map(|place| {
         let step = StepId::at(*place);
         let name = job.plan().step(step)?.name.clone();
-        Some((name, execution(job, past, step)?))
+        Some((name, execution(job, projection, step)?))
     });
     FlowView {
-        attributes: attributes(job, past),
-        completed_at: past.end.as_ref().map(|end| rfc3339(end.at)),
+        attributes: attributes(job, projection),
+        completed_at: projection.end.as_ref().map(|end| rfc3339(end.at)),
         created_at: rfc3339(job.times.submitted_at),
-        error: error(job, past),
+        error: error(job, projection),
         executions: executions.collect(),
         id: job.id().to_owned(),
         labels: entry.map(|entry| entry.labels.clone()).unwrap_or_default(),
@@ -89,10 +89,10 @@ pub fn flow(job: &Job, past: &Projection, entry: Option<&FlowEntry>) -> FlowView
     }
 }
 
-fn attributes(job: &Job, past: &Projection) -> BTreeMap<String, FlowAttributeView> {
+fn attributes(job: &Job, projection: &Projection) -> BTreeMap<String, FlowAttributeView> {
     let attributes = job.attributes.iter().map(|(name, given)| {
         let step = given.step.and_then(|step| job.plan().step(step));
-        let set_at = past.set_at.get(name).copied();
+        let set_at = projection.set_at.get(name).copied();
         let view = FlowAttributeView {
             set_at: rfc3339(set_at.unwrap_or(job.times.submitted_at)),
             step: step.map(|step| step.name.clone()),
@@ -103,31 +103,31 @@ fn attributes(job: &Job, past: &Projection) -> BTreeMap<String, FlowAttributeVie
     attributes.collect()
 }
 
-fn execution(job: &Job, past: &Projection, step: StepId) -> Option<ExecutionView> {
+fn execution(job: &Job, projection: &Projection, step: StepId) -> Option<ExecutionView> {
     let state = job.step(step)?;
     let items = state.items.iter().map(|(index, found)| {
         let item = step.item(index);
-        let history = past.items.items.get(&item);
+        let history = projection.items.items.get(&item);
         let view = work_item(state, index, found, history);
-        (token(job, past, item), view)
+        (token(job, projection, item), view)
     });
     let items = items.collect();
     let outputs = (state.stage == StepStage::Completed).then(|| given(job, step));
-    let none = StepPast::default();
-    let past = past.steps.get(&step).unwrap_or(&none);
+    let none = StepHistory::default();
+    let history = projection.steps.get(&step).unwrap_or(&none);
     Some(ExecutionView {
-        completed_at: past.ended.map(rfc3339),
-        duration: past.millis(),
-        error: past.error(),
-        inputs: past.inputs.clone(),
+        completed_at: history.ended.map(rfc3339),
+        duration: history.millis(),
+        error: history.error(),
+        inputs: history.inputs.clone(),
         outputs,
-        started_at: past.started.map(rfc3339),
+        started_at: history.started.map(rfc3339),
         status: stage(state.stage),
         work_items: items,
     })
 }
 
-/// The attributes that a step has provided.
+/// The attributes that a step has set.
 pub(super) fn given(job: &Job, step: StepId) -> Map<String, Value> {
     let attributes = job.attributes.iter();
     attributes
@@ -137,7 +137,7 @@ pub(super) fn given(job: &Job, step: StepId) -> Map<String, Value> {
 }
 
 /// Why the flow has failed.
-pub(super) fn error(job: &Job, past: &Projection) -> Option<String> {
+pub(super) fn error(job: &Job, projection: &Projection) -> Option<String> {
     match job.stage {
         JobStage::Failed | JobStage::Cancelled => {}
         JobStage::Running
@@ -148,10 +148,10 @@ pub(super) fn error(job: &Job, past: &Projection) -> Option<String> {
             return None;
         }
     }
-    let end = past.end.as_ref()?;
-    let failed = past.failed.filter(|_| job.failures.stopped.is_none());
+    let end = projection.end.as_ref()?;
+    let failed = projection.failed.filter(|_| job.failures.stopped.is_none());
     let failed = failed.and_then(|step| {
-        let error = past.steps.get(&step)?.error()?;
+        let error = projection.steps.get(&step)?.error()?;
         Some((&job.plan().step(step)?.name, error))
     });
     if let Some((step, error)) = failed {
@@ -161,18 +161,18 @@ pub(super) fn error(job: &Job, past: &Projection) -> Option<String> {
     Some(reason.or(end.error.as_deref()).unwrap_or_default().to_owned())
 }
 
-impl StepPast {
+impl StepHistory {
     pub(super) fn error(&self) -> Option<String> {
         Some(match self.failure.as_ref()? {
             StepFailure::Input(error) => error.clone(),
             StepFailure::Unreachable(missing) => {
-                format!("`{missing}`, which it requires, can no longer come")
+                format!("required attribute `{missing}` can no longer be set")
             }
-            StepFailure::Items | StepFailure::Cancelled => self.of_items.clone().unwrap_or_default(),
+            StepFailure::Items | StepFailure::Cancelled => self.items_error.clone().unwrap_or_default(),
         })
     }
 
-    /// How long it took, once it has ended.
+    /// The duration of a step that has ended.
     pub(super) fn millis(&self) -> Option<u64> {
         let took = self.ended?.since(self.started?);
         Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))

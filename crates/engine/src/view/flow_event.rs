@@ -1,7 +1,7 @@
-//! What happens to a flow, as events that clients of the HTTP API follow.
+//! The events of a flow in the HTTP API.
 //!
-//! A record is one event at most, so the number of the record is the number of the event: a client sees
-//! by the numbers alone what it has missed.
+//! A record is at most one event, and its version is the number of the event: clients detect missed events by
+//! their numbers.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::flow::{error, given};
 use super::flow_item::{object, token};
 use super::flow_plan::{PlanView, flow_plan};
 use super::history::History;
-use super::projection::{Projection, StepPast};
+use super::projection::{Projection, StepHistory};
 use super::time::rfc3339;
 use crate::event::{Event, ItemEvent, JobEvent, Record, StepEvent};
 use crate::id::StepId;
@@ -22,7 +22,7 @@ use crate::job::Job;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FlowEventView {
     data: FlowEventData,
-    /// The word `flow` and the id of the flow.
+    /// `flow` and the id of the flow.
     id: [String; 2],
     sequence: u64,
     /// In milliseconds.
@@ -69,13 +69,18 @@ struct FlowEventData {
     work_items: Option<BTreeMap<String, Value>>,
 }
 
-/// The event of a flow's record, if there is one. Job and projection have taken the record.
-pub fn flow_event(job: &Job, past: &Projection, version: u64, record: &Record) -> Option<FlowEventView> {
+/// The event of a record, if it is one. Job and projection have applied the record.
+pub fn flow_event(
+    job: &Job,
+    projection: &Projection,
+    version: u64,
+    record: &Record,
+) -> Option<FlowEventView> {
     let mut data = FlowEventData { flow_id: job.id().to_owned(), ..FlowEventData::default() };
     let kind = match &record.event {
-        Event::Job(event) => data.fill_of_job(job, past, event),
-        Event::Step(event) => data.fill_of_step(job, past, event),
-        Event::Item(event) => data.fill_of_item(job, past, event),
+        Event::Job(event) => data.add_job(job, projection, event),
+        Event::Step(event) => data.add_step(job, projection, event),
+        Event::Item(event) => data.add_item(job, projection, event),
         Event::Breaker(_) => None,
     }?;
     Some(FlowEventView {
@@ -87,9 +92,9 @@ pub fn flow_event(job: &Job, past: &Projection, version: u64, record: &Record) -
     })
 }
 
-/// Each gives the word of the event, or none.
+/// Each method returns the type of the event, if the record is one.
 impl FlowEventData {
-    fn fill_of_job(&mut self, job: &Job, past: &Projection, event: &JobEvent) -> Option<&'static str> {
+    fn add_job(&mut self, job: &Job, projection: &Projection, event: &JobEvent) -> Option<&'static str> {
         match event {
             JobEvent::Submitted(_) => {
                 self.plan = Some(flow_plan(job));
@@ -101,7 +106,7 @@ impl FlowEventData {
                 Some("flow_completed")
             }
             JobEvent::Failed(_) | JobEvent::Cancelled(_) => {
-                self.error = Some(error(job, past).unwrap_or_default());
+                self.error = Some(error(job, projection).unwrap_or_default());
                 Some("flow_failed")
             }
             JobEvent::Resumed(_)
@@ -117,22 +122,22 @@ impl FlowEventData {
         }
     }
 
-    fn fill_of_step(&mut self, job: &Job, past: &Projection, event: &StepEvent) -> Option<&'static str> {
+    fn add_step(&mut self, job: &Job, projection: &Projection, event: &StepEvent) -> Option<&'static str> {
         let step = event.step();
         self.step_id = job.plan().step(step).map(|step| step.name.clone());
-        let before = past.steps.get(&step);
+        let before = projection.steps.get(&step);
         Some(match event {
             StepEvent::ItemsRead { last: true, .. } => {
-                self.begun(job, past, step);
+                self.begun(job, projection, step);
                 "step_started"
             }
             StepEvent::Completed { .. } => {
                 self.outputs = Some(Value::Object(given(job, step)));
-                self.duration = Some(before.and_then(StepPast::millis).unwrap_or_default());
+                self.duration = Some(before.and_then(StepHistory::millis).unwrap_or_default());
                 "step_completed"
             }
             StepEvent::Failed { .. } | StepEvent::Unreachable { .. } | StepEvent::InputFailed { .. } => {
-                self.error = Some(before.and_then(StepPast::error).unwrap_or_default());
+                self.error = Some(before.and_then(StepHistory::error).unwrap_or_default());
                 "step_failed"
             }
             StepEvent::Skipped { .. } => {
@@ -150,23 +155,23 @@ impl FlowEventData {
         })
     }
 
-    fn begun(&mut self, job: &Job, past: &Projection, step: StepId) {
+    fn begun(&mut self, job: &Job, projection: &Projection, step: StepId) {
         let items = job.step(step).into_iter().flat_map(|found| {
             let items = found.items.iter();
             items.map(|(index, _)| {
                 let inputs = object(found.items.input(index));
-                (token(job, past, step.item(index)), inputs)
+                (token(job, projection, step.item(index)), inputs)
             })
         });
         self.work_items = Some(items.collect());
-        let begun = past.steps.get(&step);
+        let begun = projection.steps.get(&step);
         let inputs = begun.map(|begun| begun.inputs.clone());
         self.inputs = Some(Value::Object(inputs.unwrap_or_default()));
     }
 
-    fn fill_of_item(&mut self, job: &Job, past: &Projection, event: &ItemEvent) -> Option<&'static str> {
+    fn add_item(&mut self, job: &Job, projection: &Projection, event: &ItemEvent) -> Option<&'static str> {
         let item = event.item();
-        let history = past.items.items.get(&item);
+        let history = projection.items.items.get(&item);
         let error = || Some(history.and_then(History::error).unwrap_or_default());
         let kind = match event {
             ItemEvent::AttemptStarted(_) => {
@@ -207,12 +212,12 @@ impl FlowEventData {
             | ItemEvent::LateResult(_) => return None,
         };
         self.step_id = job.plan().step(item.step).map(|step| step.name.clone());
-        self.token = Some(token(job, past, item));
+        self.token = Some(token(job, projection, item));
         Some(kind)
     }
 }
 
-/// What the goals have provided.
+/// The attributes that the goals have set.
 fn result(job: &Job) -> Map<String, Value> {
     let goals = job.workflow().flow.iter().flat_map(|flow| &flow.goals);
     let steps = || StepId::all().zip(&job.workflow().steps);

@@ -1,7 +1,7 @@
-//! A work item of a flow, as clients of the HTTP API see it.
+//! A work item of a flow in the HTTP API.
 //!
-//! A redriven item looks like a new one. One that was dropped because another one had failed, and that the
-//! redrive of the other one begins again, shows how it had ended until something newer is known.
+//! A redriven item looks like a new one. An item that was skipped because another one failed, and that a redrive of
+//! the other one restarts, shows its earlier end until it has a newer outcome.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -60,7 +60,7 @@ fn status(found: ItemState<'_>) -> &'static str {
             Activity::Undecided => "not_completed",
         },
         ItemState::Settled(SettledItem::Succeeded) => "succeeded",
-        // A dropped dead letter has failed all the same.
+        // A dropped dead letter has failed too.
         ItemState::Settled(SettledItem::Dead(_) | SettledItem::Skipped(Reason::NotSelected)) => "failed",
         ItemState::Settled(SettledItem::Skipped(_) | SettledItem::Missing(_)) => "not_completed",
     }
@@ -72,14 +72,14 @@ pub(super) fn object(text: &str) -> Value {
 }
 
 /// The receipt token of an item in its current round.
-pub(super) fn token(job: &Job, past: &Projection, item: ItemId) -> String {
+pub(super) fn token(job: &Job, projection: &Projection, item: ItemId) -> String {
     let again = job.step(item.step).map_or(0, |state| state.again);
     let round = match job.item(item) {
         Some(ItemState::Active(active)) => active.round,
         Some(ItemState::Pending) => again.saturating_add(1),
         Some(ItemState::Settled(_)) | None => {
             let dead = job.dead.get(&item).map(|dead| dead.round);
-            let started = past.rounds.get(&item).copied();
+            let started = projection.rounds.get(&item).copied();
             dead.or(started).unwrap_or(again.saturating_add(1))
         }
     };
@@ -99,7 +99,7 @@ impl History {
         self.letter.as_ref().or(self.end.as_ref())
     }
 
-    /// The attempts since the item has ended; all of them if it has not.
+    /// The attempts since the item has ended, or all attempts of an item that has not.
     fn since_end(&self) -> impl Iterator<Item = &PastAttempt> {
         let before = self.shown_end().map_or(0, |end| end.attempts);
         let since = self.attempts.len().saturating_sub(before);
@@ -115,7 +115,7 @@ impl History {
     }
 
     fn ended_at(&self) -> Option<Timestamp> {
-        // A success that came late and counts does not end the item.
+        // A late success that counts does not end the item.
         let late = self.outcome_since_end().filter(|outcome| outcome.failure.is_none());
         let end = || self.shown_end().map(|end| end.at);
         late.map(|outcome| outcome.at).or_else(end)
@@ -140,7 +140,7 @@ impl History {
         if !end.dead {
             return Some(reason.sentence().to_owned());
         }
-        // The error of the last attempt, if that and not a limit is the reason.
+        // The error of the last attempt, unless a limit is the reason.
         let last = self.latest().find_map(|attempt| attempt.outcome.as_ref());
         let last = last.filter(|_| matches!(reason, Reason::Permanent | Reason::Attempts));
         let failure = last.and_then(|outcome| outcome.failure.as_ref());
@@ -154,9 +154,9 @@ impl AttemptFailure {
         let cause = describe_cause(self.cause);
         match self.error.as_str() {
             "" => cause,
-            // The service's own error message is shown as it is.
-            said if self.cause == FailureCause::Refused => said.to_owned(),
-            said => format!("{cause}: {said}"),
+            // The error message of a service is shown verbatim.
+            error if self.cause == FailureCause::Refused => error.to_owned(),
+            error => format!("{cause}: {error}"),
         }
     }
 }

@@ -1,5 +1,4 @@
-//! The plan of a flow, as clients of the HTTP API see it: which steps lead to the goals, and which
-//! attributes connect them.
+//! The plan of a flow in the HTTP API: the steps that lead to the goals, and the attributes that connect them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,16 +12,15 @@ use crate::workflow::{Attribute, AttributeRole, FlowStep, FlowStepKind, StepWork
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PlanView {
     attributes: BTreeMap<String, AttributeLinks>,
-    /// Always empty: no step that leads to a goal is left out.
+    /// Always empty: no step that leads to a goal is excluded.
     excluded: Map<String, Value>,
     goals: Vec<String>,
-    /// Required attributes that no step provides and that the flow is not started with.
+    /// Required attributes that neither a step nor `init` sets.
     required: Vec<String>,
-    /// Definitions, as they were written if the text of the flow is JSON.
+    /// Definitions, verbatim if the text of the flow is JSON.
     steps: BTreeMap<String, Value>,
 }
 
-/// Which steps provide an attribute, and which consume it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AttributeLinks {
     consumers: Vec<String>,
@@ -150,7 +148,7 @@ impl PlanView {
     }
 }
 
-/// Of definitions of steps with their ids.
+/// The links of the attributes in definitions of steps, which are given with their ids.
 pub fn attribute_links<'a>(
     steps: impl Iterator<Item = (&'a Value, &'a str)>,
 ) -> BTreeMap<String, AttributeLinks> {
@@ -180,7 +178,7 @@ fn written(text: &str) -> BTreeMap<String, Value> {
     steps.into_iter().filter_map(with_id).collect()
 }
 
-/// The definition of a step, as far as its checked form knows it.
+/// The definition of a step, as far as its checked form preserves it.
 fn definition(id: &str, call: &FlowStep) -> Value {
     let attributes = call.attributes.iter();
     let attributes = attributes.map(|(name, it)| (name.as_str(), attribute(it)));

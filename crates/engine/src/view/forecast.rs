@@ -1,10 +1,9 @@
-//! What comes next for an item if it keeps failing, and which limit ends it.
+//! The remaining retries of an item that keeps failing, and the limit that ends them.
 //!
-//! Asks the same functions that decide, from the item's current state, so the forecast is what would be
-//! done: by the process that runs the job or, if there is none, by the next resume. Assumes that attempts
-//! fail at once and like the last one, and that no other item uses the pool; the caller must say so. A held
-//! item continues when its breaker may be probed, and an item that a rule would hold waits as long as the
-//! breaker stays open.
+//! Calls the functions that decide, with the current state of the item, so the forecast is what the process that runs
+//! the job would do or, without one, the next resume. It assumes that attempts fail at once and like the last one, and
+//! that no other item uses the pool; text must say so. A held item starts when its breaker may be probed, and an item
+//! that a rule would hold waits for the recovery timeout.
 
 use undaunted_policy::{Decision, Failure, FailureCause, Reason, RetryState, Timestamp, Verdict, verdict};
 
@@ -19,7 +18,7 @@ use crate::job::{ActiveItem, Activity, JobStage};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forecast {
     pub retries: Vec<Verdict>,
-    /// What ends the retries; `None` if the longest forecast was reached first.
+    /// `None` if the forecast has its maximum length.
     pub stop: Option<ForecastStop>,
 }
 
@@ -41,7 +40,7 @@ impl From<Verdict> for ForecastStop {
     }
 }
 
-/// At most so many retries.
+/// A forecast of at most `most` retries.
 pub fn forecast(context: &ViewContext<'_>, item: ItemId, most: usize) -> Option<Forecast> {
     let job = context.job;
     let active = job.active(item)?;
@@ -95,7 +94,6 @@ pub fn forecast(context: &ViewContext<'_>, item: ItemId, most: usize) -> Option<
     Some(forecast)
 }
 
-/// When its next attempt starts.
 fn start(context: &ViewContext<'_>, item: ItemId, active: &ActiveItem) -> Timestamp {
     let now = context.now;
     match active.activity {
@@ -110,17 +108,16 @@ fn start(context: &ViewContext<'_>, item: ItemId, active: &ActiveItem) -> Timest
     }
 }
 
-/// The deadline of an item that has begun. While a job is paused or suspended, the time of its items stands
-/// still.
+/// The deadline of an item that has begun. It moves while the job is paused or suspended.
 pub(super) fn deadline(context: &ViewContext<'_>, item: ItemId) -> Option<Timestamp> {
     let job = context.job;
     let active = job.active(item)?;
     let began = active.began();
-    let began = began.map(|began| began.after(context.stood_still(began)));
+    let began = began.map(|began| began.after(context.standstill(began)));
     job.deadline_for(item.step, active.command, began)
 }
 
-/// Set if the attempt it waits for may not start any more, because the deadline has passed.
+/// Set if the deadline passes before the pending attempt can start.
 fn comes_too_late(
     context: &ViewContext<'_>,
     active: &ActiveItem,
@@ -134,7 +131,7 @@ fn comes_too_late(
     Some(without_start(context, active, Reason::Deadline, deadline))
 }
 
-/// Set if the hold fails the item before its breaker can be probed, or has by now.
+/// Set if the hold expires before the breaker can be probed.
 fn held_too_long(
     context: &ViewContext<'_>,
     item: ItemId,
@@ -153,7 +150,7 @@ fn held_too_long(
     Some(without_start(context, active, reason, None))
 }
 
-/// The attempt that the item waits for is never started.
+/// The pending attempt never starts.
 fn without_start(
     context: &ViewContext<'_>,
     active: &ActiveItem,

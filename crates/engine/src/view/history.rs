@@ -1,7 +1,7 @@
-//! Everything that happened to some items, from their events.
+//! The histories of items, folded from their events.
 //!
-//! A fold beside the job's own, which keeps only what the next decision needs. Only requested items are
-//! kept, so that one item of a million costs as much as one item.
+//! The fold of the job itself keeps only the state for the next decision. Histories are kept for requested items
+//! only, so that one item of a million costs as much as one item.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -20,12 +20,12 @@ use crate::workflow::StepPhase;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Histories {
-    wanted: Wanted,
+    wanted: FollowedItems,
     pub items: BTreeMap<ItemId, History>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum Wanted {
+enum FollowedItems {
     #[default]
     None,
     All,
@@ -39,9 +39,9 @@ pub struct History {
     pub mends: Vec<HandlerSuccess>,
     pub holds: Vec<BreakerHold>,
     pub end: Option<ItemEnd>,
-    /// The dead letter, if it was dropped since.
+    /// The end as a dead letter, if that was dropped since.
     pub letter: Option<ItemEnd>,
-    /// The result after its step was complete without it.
+    /// The result, if the step was complete without the item.
     pub late: Option<LateEnd>,
     /// Counted from 1.
     pub round: u32,
@@ -50,16 +50,15 @@ pub struct History {
 #[derive(Clone, Debug, PartialEq)]
 pub struct PastAttempt {
     pub of: AttemptId,
-    /// Counted from 1.
     pub round: u32,
     pub began: Timestamp,
-    pub pass: Option<Passed>,
+    pub pass: Option<PassedBreaker>,
     pub outcome: Option<AttemptOutcome>,
     pub retry: Option<ScheduledRetry>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Passed {
+pub struct PassedBreaker {
     pub breaker: String,
     pub probe: bool,
 }
@@ -79,9 +78,9 @@ pub struct AttemptFailure {
     pub class: FailureClass,
     /// Row of the rule table that decided, from 0.
     pub rule: Option<u32>,
-    /// That row as it was then, as it would be written in a workflow.
+    /// That row at the time, as a workflow would have it.
     pub row: Option<Value>,
-    /// The last lines it wrote, or another explanation.
+    /// The last lines of error output, or another explanation.
     pub error: String,
 }
 
@@ -92,9 +91,9 @@ pub struct ScheduledRetry {
     pub due: Timestamp,
 }
 
+/// A stopped command; `of` is its last attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StopRecord {
-    /// The last attempt made.
     pub of: AttemptId,
     pub at: Timestamp,
     pub reason: Reason,
@@ -105,34 +104,34 @@ pub struct StopRecord {
     pub handled: bool,
 }
 
+/// A handler has succeeded; `of` is the last attempt of its command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandlerSuccess {
-    /// The last attempt made.
     pub of: AttemptId,
     pub at: Timestamp,
     /// Whether the command gets one more attempt; if not, the item continues without it.
     pub again: bool,
 }
 
+/// A hold; `of` is the last attempt of the command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BreakerHold {
-    /// The last attempt made.
     pub of: AttemptId,
     pub at: Timestamp,
     pub breaker: String,
-    /// When the breaker may be probed, if known.
+    /// The earliest instant of the next probe, if known.
     pub until: Option<Timestamp>,
     /// When the hold fails the item.
     pub expires: Option<Timestamp>,
-    /// Attempts left; `None` is unlimited.
+    /// `None` is unlimited.
     pub left: Option<u64>,
-    /// If a rule holds after a failure: the retry it leads to.
+    /// The retry that follows, if a rule holds after a failure.
     pub sum: Option<RetryArithmetic>,
-    /// When, and after how long.
+    /// The instant of the release, and the time on hold.
     pub released: Option<(Timestamp, Duration)>,
 }
 
-/// A result after the step was complete without the item.
+/// The result of an item after its step was complete without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct LateEnd {
     #[n(0)]
@@ -153,30 +152,30 @@ pub struct ItemEnd {
     pub reason: Option<Reason>,
     pub error: Option<String>,
     pub dead: bool,
-    /// How many attempts had been made of the item. Later ones belong to an item of a flow that was dropped
-    /// with its step and begun again by a redrive.
+    /// The attempts until then. Later ones belong to an item of a flow that was skipped with its step and restarted
+    /// by a redrive.
     pub attempts: usize,
 }
 
 impl Histories {
     pub fn of_all() -> Self {
-        Self { wanted: Wanted::All, items: BTreeMap::new() }
+        Self { wanted: FollowedItems::All, items: BTreeMap::new() }
     }
 
     pub fn of(wanted: BTreeSet<ItemId>) -> Self {
-        Self { wanted: Wanted::Some(wanted), items: BTreeMap::new() }
+        Self { wanted: FollowedItems::Some(wanted), items: BTreeMap::new() }
     }
 
     fn wants(&self, item: ItemId) -> bool {
         match &self.wanted {
-            Wanted::None => false,
-            Wanted::All => true,
-            Wanted::Some(items) => items.contains(&item),
+            FollowedItems::None => false,
+            FollowedItems::All => true,
+            FollowedItems::Some(items) => items.contains(&item),
         }
     }
 
-    /// Of the job, only the plan and the texts are read: it may be ahead of the record, unless the plan
-    /// was changed since.
+    /// Folds a record. Only the plan and the texts of the job are read: it may be ahead of the record, unless the
+    /// plan has changed since.
     pub fn take(&mut self, job: &Job, record: &Record) {
         if let Event::Job(JobEvent::Redriven { reduce: true }) = &record.event {
             self.begin_again(job);
@@ -192,7 +191,7 @@ impl Histories {
         history.take(job, event, record.at);
     }
 
-    /// The reduce steps run again, in a new round.
+    /// The reduce steps run again in a new round.
     fn begin_again(&mut self, job: &Job) {
         for (item, history) in &mut self.items {
             let step = job.plan().step(item.step);
@@ -211,7 +210,7 @@ impl History {
                 of: started.of,
                 round: self.round,
                 began: at,
-                pass: started.pass.as_ref().map(|pass| Passed {
+                pass: started.pass.as_ref().map(|pass| PassedBreaker {
                     breaker: job.texts.read(&pass.breaker).to_owned(),
                     probe: pass.probe,
                 }),
@@ -278,7 +277,7 @@ impl History {
             ItemEvent::LateResult(late) => {
                 self.late = Some(LateEnd { at, reason: late.reason, counted: late.counted });
             }
-            // Its start is shown.
+            // Views show the start of the attempt.
             ItemEvent::AttemptAccepted { .. } => {}
         }
     }
@@ -319,7 +318,7 @@ impl History {
     }
 }
 
-/// A row of a command's table of rules, as it would be written in a workflow.
+/// A row of the rule table of a command, as a workflow would have it.
 fn rule(job: &Job, command: CommandId, row: u32) -> Option<Value> {
     let policy = &job.plan().command(command)?.retry.policy;
     let config = serde_json::to_value(RetryConfig::from(policy)).ok()?;

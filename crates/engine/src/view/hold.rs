@@ -1,4 +1,4 @@
-//! A held item: the breaker, since when, its next probe, and what follows.
+//! An item on hold: its breaker, the next probe, and when the hold expires.
 
 use serde::Serialize;
 
@@ -11,21 +11,21 @@ use crate::id::ItemId;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HoldView {
     pub breaker: String,
-    /// Null if nothing is known of the breaker.
+    /// Null if the breaker is unknown.
     pub state: Option<&'static str>,
     pub since: InstantView,
-    /// When the breaker may be probed, if it is open.
+    /// The earliest instant of the next probe, if the breaker is open.
     pub until: Option<InstantView>,
-    /// When the hold fails the item. Later by the time that the job is paused or suspended.
+    /// When the hold fails the item. Time in which the job is paused or suspended does not count.
     pub expires_at: Option<InstantView>,
-    /// With what reason it then fails.
+    /// The reason of that failure.
     pub expires_with: Option<&'static str>,
-    /// Null is any number.
+    /// Null without a limit.
     pub attempts_left: Option<u64>,
     pub goes_first: bool,
-    /// The item that is probed first, if it is another one.
+    /// The item that probes first, if it is another one.
     pub first: Option<String>,
-    /// The job whose probe is under way.
+    /// The job whose probe runs.
     pub probing: Option<String>,
 }
 
@@ -46,7 +46,7 @@ impl HoldView {
             until: state.and_then(BreakerState::until).map(InstantView),
             expires_at: hold
                 .expires
-                .map(|expires| InstantView(expires.after(context.stood_still(hold.since)))),
+                .map(|expires| InstantView(expires.after(context.standstill(hold.since)))),
             expires_with: hold.expires.map(|expires| match deadline {
                 Some(deadline) if deadline == expires => "deadline",
                 Some(_) | None => "circuit_open",

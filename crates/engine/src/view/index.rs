@@ -1,12 +1,11 @@
-//! Which records of a journal are about which item.
+//! The index of a journal: which records are about which item.
 //!
-//! Four bytes a record, in the order of the journal: a key of the item the record is about. Finding the
-//! records of some items reads this column once, a few milliseconds for a million items, and needs neither
-//! sorting nor an entry for each item. Two items may share a key, so a record that is found may belong to
-//! another item, and the reader compares.
+//! One column has four bytes for each record, in journal order: a key of the item. A search reads this column once,
+//! a few milliseconds for a million items, and needs neither sorting nor an entry for each item. Two items may share
+//! a key, so a match may belong to another item, and the reader compares.
 //!
-//! The items of maps are found the same way: four bytes an item, a hash of its name. Their names and values
-//! are not here: `pages` says which record has them.
+//! Items of maps are found by name in the same way, with a hash of four bytes for each item. `pages` tells which
+//! record has their names and values.
 
 use std::collections::BTreeSet;
 
@@ -20,27 +19,27 @@ use crate::id::{ItemId, StepId};
 pub struct RecordIndex {
     /// The key of every record, by its version.
     pub records: IndexKeys,
-    /// The hash of the name of every item that was read, in the order of the journal.
+    /// The hash of the name of every item, in journal order.
     pub names: IndexKeys,
     pub pages: Vec<ItemPage>,
 }
 
-/// Some items of a map, which were read together.
+/// Items of a map that were read together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct ItemPage {
     #[n(0)]
     pub step: StepId,
-    /// The index of its first item.
+    /// The index of the first item.
     #[n(1)]
     pub first: u32,
     #[n(2)]
     pub items: u32,
-    /// The record that has them.
+    /// The version of the record that has the items.
     #[n(3)]
     pub version: u64,
 }
 
-/// Numbers of four bytes, little-endian, as they are saved.
+/// Little-endian numbers of four bytes, as they are saved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexKeys(pub Vec<u8>);
 
@@ -69,12 +68,12 @@ impl IndexKeys {
 impl ItemPage {
     pub fn contains(&self, item: ItemId) -> bool {
         let within = item.index.checked_sub(self.first);
-        self.step == item.step && within.is_some_and(|place| place < self.items)
+        self.step == item.step && within.is_some_and(|offset| offset < self.items)
     }
 }
 
 impl RecordIndex {
-    /// The next record of the journal.
+    /// Adds the next record of the journal.
     pub(super) fn take(&mut self, version: u64, record: &Record) {
         let key = match &record.event {
             Event::Item(event) => key(event.item()),
@@ -99,9 +98,9 @@ impl RecordIndex {
     /// The versions of the records that may be about one of these items, in order.
     pub fn records_of(&self, items: &BTreeSet<ItemId>) -> Vec<u64> {
         let keys: BTreeSet<u32> = items.iter().copied().map(key).collect();
-        let sieve = Sieve::of(&keys);
+        let filter = KeyFilter::of(&keys);
         let numbered = (1_u64..).zip(self.records.iter());
-        let found = numbered.filter(|(_, key)| sieve.may_have(*key) && keys.contains(key));
+        let found = numbered.filter(|(_, key)| filter.may_have(*key) && keys.contains(key));
         found.map(|(version, _)| version).collect()
     }
 
@@ -114,17 +113,17 @@ impl RecordIndex {
     /// The items of maps that may have this name, in order.
     pub fn named(&self, name: &str) -> Vec<ItemId> {
         let hash = hash(name);
-        let places = self.pages.iter().flat_map(|page| {
+        let items = self.pages.iter().flat_map(|page| {
             let end = page.first.saturating_add(page.items);
             (page.first..end).map(|index| page.step.item(index))
         });
-        let found = places.zip(self.names.iter());
+        let found = items.zip(self.names.iter());
         found.filter(|(_, it)| *it == hash).map(|(item, _)| item).collect()
     }
 
     pub fn page_of(&self, item: ItemId) -> Option<&ItemPage> {
-        let place = self.pages.partition_point(|page| page.step < item.step);
-        let pages = self.pages.get(place..).unwrap_or_default();
+        let first = self.pages.partition_point(|page| page.step < item.step);
+        let pages = self.pages.get(first..).unwrap_or_default();
         pages.iter().find(|page| page.contains(item))
     }
 }
@@ -140,30 +139,30 @@ fn hash(name: &str) -> u32 {
     u32::try_from(low).unwrap_or_default()
 }
 
-/// A quick test that most keys fail which are not wanted.
-struct Sieve(Vec<u64>);
+/// A bit filter: a quick test that rejects most other keys.
+struct KeyFilter(Vec<u64>);
 
-impl Sieve {
+impl KeyFilter {
     const BITS: u32 = 1 << 20;
 
     fn of(keys: &BTreeSet<u32>) -> Self {
-        let mut sieve = Self(vec![0; usize::try_from(Self::BITS / 64).unwrap_or_default()]);
+        let mut filter = Self(vec![0; usize::try_from(Self::BITS / 64).unwrap_or_default()]);
         for key in keys {
-            let (word, bit) = Self::place(*key);
-            if let Some(word) = sieve.0.get_mut(word) {
+            let (word, bit) = Self::bit(*key);
+            if let Some(word) = filter.0.get_mut(word) {
                 *word |= 1 << bit;
             }
         }
-        sieve
+        filter
     }
 
-    fn place(key: u32) -> (usize, u32) {
-        let place = key % Self::BITS;
-        (usize::try_from(place / 64).unwrap_or_default(), place % 64)
+    fn bit(key: u32) -> (usize, u32) {
+        let bit = key % Self::BITS;
+        (usize::try_from(bit / 64).unwrap_or_default(), bit % 64)
     }
 
     fn may_have(&self, key: u32) -> bool {
-        let (word, bit) = Self::place(key);
+        let (word, bit) = Self::bit(key);
         self.0.get(word).is_some_and(|word| word >> bit & 1 == 1)
     }
 }

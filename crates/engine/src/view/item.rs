@@ -1,4 +1,4 @@
-//! An item and everything that has happened to it: what `explain JOB/ITEM` prints.
+//! An item and its history, as `explain JOB/ITEM` prints them.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use undaunted_policy::Reason;
 
 use super::breaker::BreakerView;
 use super::context::{ViewContext, probers};
-use super::entry::{Entries, EntryView, NextView};
+use super::entry::{EntryBuilder, EntryView, NextView};
 use super::forecast::deadline;
 use super::history::History;
 use super::hold::HoldView;
@@ -27,18 +27,18 @@ pub struct ItemView {
     pub item: String,
     pub index: u32,
     pub step: Option<String>,
-    /// The command it is at.
+    /// The current command.
     pub command: Option<String>,
-    /// What that runs, if it is a program.
+    /// The program of that command, if it runs one.
     pub argv: Option<Vec<String>>,
     pub correlation_id: String,
     pub status: ItemStatus,
     pub reason: Option<Reason>,
     pub error: Option<String>,
     pub round: u32,
-    /// Of the command it is at.
+    /// Attempts of the current command.
     pub attempts: u32,
-    /// The retry it waits for or makes; 0 is the first attempt.
+    /// The pending or running retry; 0 is the first attempt.
     pub retry: u32,
     pub retries_allowed: Option<u32>,
     pub due_at: Option<InstantView>,
@@ -55,12 +55,12 @@ pub struct ItemView {
 }
 
 impl ItemView {
-    /// The other items whose names it may have: those that are probed first.
+    /// The other items that the view may name: those that probe first.
     pub fn items(job: &Job, _: &Projection) -> BTreeSet<ItemId> {
         probers(job)
     }
 
-    /// Of one command only, if one is given. The name of the item must be known to the job.
+    /// Restricted to one command, if `only` is set. The job must know the name of the item.
     pub fn of(context: &ViewContext<'_>, item: ItemId, only: Option<CommandId>, history: &History) -> Self {
         let job = context.job;
         let plan = job.plan();
@@ -76,7 +76,7 @@ impl ItemView {
             Some(BreakerView::of(&held.breaker, state))
         });
         let name = job.identity(item);
-        let entries = Entries { context, item, history };
+        let entries = EntryBuilder { context, item, history };
         let late = history.late.as_ref();
         Self {
             job: job.id().to_owned(),
@@ -107,7 +107,7 @@ impl ItemView {
     }
 }
 
-/// Of a dead letter only if its first command failed: what the others would have read is not kept.
+/// Of a dead letter only if its first command failed: captured output for the others is not kept.
 fn argv(context: &ViewContext<'_>, item: ItemId) -> Option<Vec<String>> {
     let job = context.job;
     let dead = job.dead.get(&item).map(|dead| dead.command);
@@ -115,7 +115,7 @@ fn argv(context: &ViewContext<'_>, item: ItemId) -> Option<Vec<String>> {
         return None;
     }
     let task = task(job, item, ValueFiles::default(), context.now);
-    // What cannot be filled in was not run.
+    // A command with missing values was not run.
     match task.ok()??.work {
         TaskWork::Run { argv } => Some(argv),
         TaskWork::Call(_) | TaskWork::Function(_) | TaskWork::Flow(_) | TaskWork::Write { .. } => None,
@@ -143,7 +143,7 @@ pub(super) fn left_out(job: &Job, item: ItemId) -> Option<String> {
     (!is_counted).then(|| reached.completion().reason.to_string())
 }
 
-/// An item that is worth a look: in `explain JOB`.
+/// An item to inspect, in `explain JOB`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LookView {
     pub item: String,
@@ -151,7 +151,6 @@ pub struct LookView {
     pub command: Option<String>,
     pub status: ItemStatus,
     pub reason: Option<Reason>,
-    /// The last failure in words.
     pub failure: Option<String>,
     pub error: Option<String>,
     pub attempts: u32,
@@ -160,7 +159,7 @@ pub struct LookView {
     pub due_at: Option<InstantView>,
     pub left_out: Option<String>,
     pub held: Option<HoldView>,
-    /// The command that says more.
+    /// The command line that explains the item.
     pub explain: String,
 }
 
@@ -192,13 +191,12 @@ impl LookView {
     }
 }
 
-/// How an item is typed: by its name or, if that has characters that are better not printed, by its place.
+/// How an item is written on the command line: by its name or, if that has unprintable characters, by its index.
 pub fn address(job: &str, name: &str, index: u32) -> String {
     if name.chars().all(is_plain) { format!("{job}/{name}") } else { format!("{job}/#{index}") }
 }
 
-/// Whether a character can be printed as it is: it is no control character, and does not change the direction
-/// of writing or the line.
+/// Whether a character can be printed: no control character, and no change of line or writing direction.
 pub fn is_plain(character: char) -> bool {
     let changes_direction = matches!(
         character,
@@ -210,7 +208,7 @@ pub fn is_plain(character: char) -> bool {
 
 /// A text as one word of a shell.
 pub fn quoted(text: &str) -> String {
-    let plain = |sign: char| sign.is_ascii_alphanumeric() || "-_./:@%+=,".contains(sign);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         return text.to_owned();
     }

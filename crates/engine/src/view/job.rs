@@ -1,4 +1,4 @@
-//! A job as it stands: what `show` prints.
+//! The state of a job, as `show` prints it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +8,10 @@ use undaunted_policy::{Reason, Timestamp};
 use super::context::{ViewContext, named_by_limits};
 use super::history::History;
 use super::hold::HoldView;
-use super::origin;
+use super::line::{argv, workflow_path};
 use super::projection::Projection;
 use super::report::{CompletionView, ItemCounts, MissingItem, missing, summary};
-use super::shared::{
-    BestEffortView, JobBreakerView, LISTED, LateView, PoolView, SharedLimits, ToleranceView, all_held,
-};
+use super::shared::{LISTED, LateView, SharedLimits, all_held};
 use super::status::LiveJobStatus;
 use super::time::{InstantView, MillisView};
 use super::timeline::{TimelineView, worth_drawing};
@@ -27,9 +25,7 @@ use crate::job::{ActiveItem, ItemState, Job, SettledItem, StepStage, StepState};
 pub struct JobView {
     pub job: String,
     pub name: Option<String>,
-    /// The path of its file; null if it was typed.
     pub workflow: Option<String>,
-    /// What `exec` or `map` runs.
     pub argv: Option<Vec<String>>,
     pub status: LiveJobStatus,
     pub reason: Option<Reason>,
@@ -43,9 +39,8 @@ pub struct JobView {
     pub missing_total: u64,
     pub completion: Option<CompletionView>,
     pub run: u32,
-    /// A text: JSON readers would round the number.
+    /// A string, because JSON readers would round the number.
     pub seed: String,
-    /// The process that runs it.
     pub owner: Option<u32>,
     pub submitted_at: InstantView,
     pub ended_at: Option<InstantView>,
@@ -56,12 +51,8 @@ pub struct JobView {
     pub waiting_total: u64,
     pub held: Vec<HeldView>,
     pub held_total: u64,
-    pub pool: Option<PoolView>,
-    pub breakers: Vec<JobBreakerView>,
-    pub best_effort: Option<BestEffortView>,
-    pub tolerance: Option<ToleranceView>,
-    pub deadline: Option<InstantView>,
-    pub item_deadline_ms: Option<MillisView>,
+    #[serde(flatten)]
+    limits: SharedLimits,
     pub late: Vec<LateView>,
     pub late_total: u64,
     pub timeline: Vec<TimelineView>,
@@ -81,15 +72,15 @@ pub struct StepView {
     pub succeeded: u32,
     pub dead: u32,
     pub skipped: u32,
-    /// Items it was complete without.
+    /// Items that the step was complete without.
     pub missing: u32,
     /// The first dead letters of a map.
     pub dead_items: Vec<MissingItem>,
-    /// The first items it was complete without.
+    /// The first items that the step was complete without.
     pub missing_items: Vec<MissingItem>,
 }
 
-/// Where a step stands. After the end of a job none is waiting, reading or running.
+/// The stage of a step. In a job that has ended, no step is waiting, reading or running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StageView {
     Waiting,
@@ -102,7 +93,7 @@ pub enum StageView {
     NotStarted,
 }
 
-/// An item that waits for its retry.
+/// An item with a pending retry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WaitingView {
     pub item: String,
@@ -111,31 +102,21 @@ pub struct WaitingView {
     pub retry: u32,
     pub retries_allowed: Option<u32>,
     pub due_at: InstantView,
-    /// From now.
     pub due_in_ms: MillisView,
     pub spent_ms: MillisView,
     pub retry_budget_expires_at: Option<InstantView>,
-    /// The last failure in words.
     pub failure: String,
     pub error: Option<String>,
 }
 
-/// An item that a breaker holds.
+/// An item on hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HeldView {
     pub item: String,
     pub command: Option<String>,
     pub attempts: u32,
-    pub breaker: String,
-    pub state: Option<&'static str>,
-    pub since: InstantView,
-    pub until: Option<InstantView>,
-    pub expires_at: Option<InstantView>,
-    pub expires_with: Option<&'static str>,
-    pub attempts_left: Option<u64>,
-    pub goes_first: bool,
-    pub first: Option<String>,
-    pub probing: Option<String>,
+    #[serde(flatten)]
+    hold: HoldView,
     pub error: Option<String>,
 }
 
@@ -177,7 +158,7 @@ impl Serialize for StageView {
 }
 
 impl JobView {
-    /// The items whose names it has; the histories of [`worth_drawing`] are needed too.
+    /// The items that the view names. It also needs the histories of [`worth_drawing`].
     pub fn items(job: &Job, projection: &Projection) -> BTreeSet<ItemId> {
         let mut items = named_by_limits(job, projection);
         items.extend(worth_drawing(job));
@@ -194,7 +175,6 @@ impl JobView {
     pub fn of(context: &ViewContext<'_>, histories: &BTreeMap<ItemId, History>) -> Self {
         let ViewContext { job, projection, .. } = *context;
         let report = summary(job);
-        let limits = SharedLimits::of(context);
         let submitted = job.submitted();
         let steps = StepId::all().zip(&job.steps);
         let held = all_held(job).filter_map(|item| HeldView::of(context, item));
@@ -202,8 +182,8 @@ impl JobView {
         Self {
             job: report.job,
             name: report.name,
-            workflow: origin::workflow(submitted),
-            argv: origin::argv(job.plan(), submitted),
+            workflow: workflow_path(submitted),
+            argv: argv(job.plan(), submitted),
             status: LiveJobStatus::of(job, context.owner.is_some()),
             reason: report.reason,
             error: report.error,
@@ -230,31 +210,19 @@ impl JobView {
             waiting_total: count(waiting(job).count()),
             held: held.take(LISTED).collect(),
             held_total: count(all_held(job).count()),
-            pool: limits.pool,
-            breakers: limits.breakers,
-            best_effort: limits.best_effort,
-            tolerance: limits.tolerance,
-            deadline: limits.deadline,
-            item_deadline_ms: limits.item_deadline_ms,
+            limits: SharedLimits::of(context),
             late: late.take(LISTED).map(|it| LateView::of(job, it)).collect(),
             late_total: count(projection.late.len()),
             timeline: TimelineView::of(job, histories),
         }
     }
 
-    pub fn limits(&self) -> SharedLimits {
-        SharedLimits {
-            pool: self.pool,
-            breakers: self.breakers.clone(),
-            best_effort: self.best_effort.clone(),
-            tolerance: self.tolerance,
-            deadline: self.deadline,
-            item_deadline_ms: self.item_deadline_ms,
-        }
+    pub const fn limits(&self) -> &SharedLimits {
+        &self.limits
     }
 }
 
-/// Items of a step that are named in text.
+/// The most items of a step that text names.
 const NAMED: usize = 10;
 
 fn dead_of(state: &StepState) -> impl Iterator<Item = (u32, Reason)> {
@@ -278,8 +246,9 @@ fn missing_of(state: &StepState) -> impl Iterator<Item = (u32, Reason)> {
 impl StepView {
     fn of(context: &ViewContext<'_>, step: StepId, state: &StepState) -> Self {
         let plan = context.job.plan();
-        let past = context.projection.steps.get(&step);
+        let history = context.projection.steps.get(&step);
         let is_map = plan.is_map(step);
+        let named = if is_map { NAMED } else { 0 };
         let name = |(item, reason): (u32, Reason)| MissingItem {
             item: state.items.identity(item).to_owned(),
             reason,
@@ -292,12 +261,12 @@ impl StepView {
             step: plan.step(step).map_or_else(String::new, |it| it.name.clone()),
             stage: StageView::of(context, step, state.stage),
             is_map,
-            // A redrive can have a step begin again that has run before.
-            started_at: past
-                .and_then(|past| past.started)
+            // A redrive can reset a step that has run.
+            started_at: history
+                .and_then(|history| history.started)
                 .filter(|_| state.stage != StepStage::Waiting)
                 .map(InstantView),
-            ended_at: past.and_then(|past| past.ended).map(InstantView),
+            ended_at: history.and_then(|history| history.ended).map(InstantView),
             items: state.items.len(),
             running: state.running,
             waiting: count(state.waiting.len()),
@@ -306,17 +275,13 @@ impl StepView {
             dead: state.dead,
             skipped: state.skipped,
             missing: state.missing.saturating_add(never),
-            dead_items: if is_map { dead_of(state).take(NAMED).map(name).collect() } else { Vec::new() },
-            missing_items: if is_map {
-                missing_of(state).take(NAMED).map(name).collect()
-            } else {
-                Vec::new()
-            },
+            dead_items: dead_of(state).take(named).map(name).collect(),
+            missing_items: missing_of(state).take(named).map(name).collect(),
         }
     }
 }
 
-/// Items that wait for their retry, in order of time within each step.
+/// Items with a pending retry, by due time within each step.
 pub fn waiting(job: &Job) -> impl Iterator<Item = (ItemId, Timestamp)> {
     let steps = StepId::all().zip(&job.steps);
     steps.flat_map(|(step, state)| {
@@ -356,50 +321,17 @@ impl HeldView {
         let job = context.job;
         let active = job.active(item)?;
         let command = job.plan().command(active.command);
-        let HoldView {
-            breaker,
-            state,
-            since,
-            until,
-            expires_at,
-            expires_with,
-            attempts_left,
-            goes_first,
-            first,
-            probing,
-        } = HoldView::of(context, item)?;
         Some(Self {
             item: job.identity(item).to_owned(),
             command: command.map(|command| command.id.clone()),
             attempts: active.attempts,
-            breaker,
-            state,
-            since,
-            until,
-            expires_at,
-            expires_with,
-            attempts_left,
-            goes_first,
-            first,
-            probing,
+            hold: HoldView::of(context, item)?,
             error: error(job, active),
         })
     }
 
-    /// Without its item.
-    pub fn hold(&self) -> HoldView {
-        HoldView {
-            breaker: self.breaker.clone(),
-            state: self.state,
-            since: self.since,
-            until: self.until,
-            expires_at: self.expires_at,
-            expires_with: self.expires_with,
-            attempts_left: self.attempts_left,
-            goes_first: self.goes_first,
-            first: self.first.clone(),
-            probing: self.probing.clone(),
-        }
+    pub const fn hold(&self) -> &HoldView {
+        &self.hold
     }
 }
 

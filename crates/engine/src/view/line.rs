@@ -1,10 +1,9 @@
-//! A job in one line: what `ls` prints.
+//! A job in one line, as `ls` prints it; and where it came from: a workflow file, or words on the command line.
 
 use serde::Serialize;
 use undaunted_policy::Timestamp;
 
 use super::job::waiting;
-use super::origin;
 use super::report::ItemCounts;
 use super::shared::all_held;
 use super::status::LiveJobStatus;
@@ -12,17 +11,17 @@ use super::time::InstantView;
 use crate::event::{Event, JobSubmitted, Record};
 use crate::job::{Job, Plans};
 use crate::plan::Plan;
+use crate::task::action::Action;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct JobLine {
     pub job: String,
     pub name: Option<String>,
-    /// The path of its file; null if it was typed.
+    /// The path of its file; null for words on the command line.
     pub workflow: Option<String>,
-    /// What `exec` or `map` runs.
     pub argv: Option<Vec<String>>,
     pub status: LiveJobStatus,
-    /// Why it cannot be read, if it cannot.
+    /// Why it is unreadable.
     pub error: Option<String>,
     pub submitted_at: Option<InstantView>,
     pub ended_at: Option<InstantView>,
@@ -33,12 +32,11 @@ pub struct JobLine {
     pub waiting: u64,
     pub held: u64,
     pub next_due_at: Option<InstantView>,
-    /// The process that runs it.
     pub owner: Option<u32>,
 }
 
 impl JobLine {
-    /// From the first and the last record of a job that has ended: a long history need not be read.
+    /// Needs only the first and the last record of a job that has ended.
     pub fn ended(first: &Record, last: &Record, plans: &Plans) -> Option<Self> {
         let (Event::Job(first_event), Event::Job(last_event)) = (&first.event, &last.event) else {
             return None;
@@ -79,8 +77,8 @@ impl JobLine {
     fn submitted(submitted: &JobSubmitted, plan: &Plan, at: Timestamp) -> Self {
         Self {
             name: plan.workflow().name.clone(),
-            workflow: origin::workflow(submitted),
-            argv: origin::argv(plan, submitted),
+            workflow: workflow_path(submitted),
+            argv: argv(plan, submitted),
             submitted_at: Some(InstantView(at)),
             seed: Some(submitted.seed.to_string()),
             error: None,
@@ -108,4 +106,36 @@ impl JobLine {
             owner: None,
         }
     }
+}
+
+/// The prompt in the arguments of an agent.
+const PROMPT_PLACEHOLDER: &str = "{prompt}";
+/// The item in the words of `map`.
+const ITEM_PLACEHOLDER: &str = "{}";
+
+/// The path of the workflow file; `None` for `exec`, `map` and flows started over HTTP.
+pub(super) fn workflow_path(submitted: &JobSubmitted) -> Option<String> {
+    let file = submitted.file.as_str();
+    // The file of `exec` and `map` is a dash and a name; standard input is a dash alone.
+    let is_typed = file.starts_with('-') && file != "-";
+    (!is_typed && !file.is_empty()).then(|| file.to_owned())
+}
+
+/// The program of `exec` or `map`, with `{}` for the item.
+pub(super) fn argv(plan: &Plan, submitted: &JobSubmitted) -> Option<Vec<String>> {
+    // Only these two commands pass output on.
+    submitted.passing?;
+    let mut commands = plan.numbered();
+    let (words, prompt) = commands.find_map(|(_, command)| match &command.action {
+        Action::Agent { name, prompt } => Some((plan.workflow().agents.get(name)?, prompt)),
+        Action::Shell(_)
+        | Action::Http(_)
+        | Action::WriteFile(_)
+        | Action::Function(_)
+        | Action::Step(_)
+        | Action::SubFlow(_) => None,
+    })?;
+    let typed = prompt.plain().unwrap_or(ITEM_PLACEHOLDER);
+    let words = words.iter().map(|word| word.replace(PROMPT_PLACEHOLDER, typed));
+    Some(words.collect())
 }

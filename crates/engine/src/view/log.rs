@@ -1,7 +1,6 @@
-//! What the records of a job say in a log: one JSON object a line.
+//! Log records of the events of a job: one JSON object a line, which the server writes to standard error.
 //!
-//! Only data: the server writes it to standard error. The objects contain no values of secrets and no
-//! output of commands.
+//! The objects contain no secrets and no output of commands.
 
 use std::fmt::Write as _;
 
@@ -22,11 +21,8 @@ use crate::task::correlation_id;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
-    /// Something cannot be done.
     Error,
-    /// Something may need attention.
     Warn,
-    /// Something has begun or ended.
     Info,
     Debug,
 }
@@ -71,7 +67,7 @@ impl LogRecord {
         };
         let at = json!(rfc3339(self.at));
         let level = json!(self.level.word());
-        // Not a `Value`: people read it, and `at` comes first.
+        // Not a `Value`, which would not keep `at` first.
         let mut line = format!("{{\"at\":{at},\"level\":{level},\"{name}\":{what}");
         for (name, value) in &self.fields {
             let _ = write!(line, ",\"{name}\":{value}");
@@ -81,8 +77,8 @@ impl LogRecord {
     }
 }
 
-/// Whether an event has a record above the debug level. Most have none, and are not worth being put into
-/// words for a log that leaves them out.
+/// Whether an event has a log record above the debug level. Most have none, so a log without debug records need not
+/// render them.
 pub const fn matters(event: &Event) -> bool {
     // A command stopped by a budget has a second record.
     matches!(event, Event::Item(ItemEvent::CommandStopped(_)))
@@ -154,14 +150,14 @@ pub fn records_of(job: &Job, record: &Record) -> Vec<LogRecord> {
     if let Event::Item(ItemEvent::LateResult(late)) = &record.event {
         return vec![late_result(job, record, *late)];
     }
-    let mut said = vec![plain(job, record, level)];
+    let mut records = vec![plain(job, record, level)];
     if let Event::Item(ItemEvent::CommandStopped(stopped)) = &record.event {
-        said.extend(stop(job, record, stopped));
+        records.extend(stop(job, record, stopped));
     }
-    said
+    records
 }
 
-/// The log record of a breaker that has opened, half opened or closed.
+/// The log record of a transition of a breaker.
 pub fn breaker_turn(breaker: &str, change: &BreakerChange) -> Option<LogRecord> {
     let view = breaker_event(breaker, change)?;
     let (word, level) = match change.change {
@@ -197,7 +193,7 @@ fn plain(job: &Job, record: &Record, level: LogLevel) -> LogRecord {
     }
 }
 
-/// Set if a budget has stopped the command.
+/// The second log record of a command that a budget has stopped.
 fn stop(job: &Job, record: &Record, stopped: &CommandStopped) -> Option<LogRecord> {
     let of = stopped.of;
     let command = job.plan().command(of.command);

@@ -1,4 +1,4 @@
-//! What is shown of a job: plain data that text and JSON are rendered from.
+//! Views of jobs: plain data that text and JSON are rendered from.
 
 mod answer;
 mod attempt;
@@ -9,7 +9,6 @@ mod context;
 mod counters;
 mod dead;
 mod entry;
-mod error;
 mod event;
 mod explanation;
 mod flow;
@@ -24,7 +23,6 @@ mod item;
 mod job;
 mod line;
 pub mod log;
-mod origin;
 mod projection;
 mod report;
 mod resumes;
@@ -37,7 +35,8 @@ mod time;
 mod timeline;
 
 pub use answer::{
-    ArchivedView, CancelRequestView, DroppedView, ImportedView, PausedView, RedrivenView, RemovedView,
+    ArchivedView, CancelRequestView, DroppedView, ErrorBody, ErrorView, ImportedView, PausedView,
+    RedrivenView, RemovedView,
 };
 pub use attempt::{AttemptView, BalanceView, DecisionView, attempt};
 pub use breaker::{
@@ -51,7 +50,6 @@ pub use dead::{DeadLetterGroup, DeadLetterLine, DeadLetterView, group_dead_lette
 pub use entry::{
     AttemptEntry, EntryView, HandlerSuccessEntry, HeldEntry, NextView, ReleasedEntry, StopEntry, StopsView,
 };
-pub use error::{ErrorBody, ErrorView};
 pub use event::{EventView, event};
 pub use explanation::{ItemStates, JobExplanation};
 pub use flow::{FlowView, flow};
@@ -63,7 +61,7 @@ pub use index::{IndexKeys, ItemPage, RecordIndex};
 pub use item::{ItemView, LookView, address, is_plain, quoted};
 pub use job::{HeldView, JobView, StageView, StepView, WaitingView, waiting};
 pub use line::JobLine;
-pub use projection::{EndRecord, LateItem, Projection, ResumeRecord, StepFailure, StepPast};
+pub use projection::{EndRecord, LateItem, Projection, ResumeRecord, StepFailure, StepHistory};
 pub use report::{CompletionView, ItemCounts, JobReport, JobStatus, MissingItem, report};
 pub use resumes::{RestoredView, ResumeView, ResumesView};
 pub use rule::{rule_in_words, value_in_words};

@@ -1,10 +1,10 @@
-//! What a journal says of its job beyond the state that the next decision needs: times, ends, resumes,
-//! late results, and where the records of each item are.
+//! The projection of a journal: everything that views need beyond the state for the next decision, such as times,
+//! ends, resumes, late results, and which records are about which item.
 //!
-//! Kept up to date record by record beside the [`Job`], by a process that runs the job and by one that only
-//! shows it. Of the job it reads the plan and the texts, and otherwise only what later records repeat, so
-//! it does not matter if the job is ahead of the record. Of a flow whose items are followed it reads also
-//! attributes, rounds and dead letters, so there the job must be at the record.
+//! It folds each record beside the [`Job`], in the process that runs the job and in readers. It reads the plan and
+//! the texts of the job, and otherwise only state that later records repeat, so the job may be ahead of the record.
+//! If the items of a flow are followed, it also reads attributes, rounds and dead letters, so there the job must be
+//! at the record.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use crate::workflow::AttributeRole;
 pub struct Projection {
     pub resumes: Vec<ResumeRecord>,
     pub late: Vec<LateItem>,
-    pub steps: BTreeMap<StepId, StepPast>,
+    pub steps: BTreeMap<StepId, StepHistory>,
     /// When the attributes of a flow were set, by name.
     pub set_at: BTreeMap<String, Timestamp>,
     pub end: Option<EndRecord>,
@@ -34,11 +34,11 @@ pub struct Projection {
     pub stopping: Option<Reason>,
     /// Units of the job's pool that each item has used.
     pub charged: BTreeMap<ItemId, u32>,
-    /// Versions of the records that changed the plan, or began reduce steps again.
+    /// Versions of the records that changed the plan or restarted reduce steps.
     pub turns: Vec<u64>,
     pub index: RecordIndex,
     pub counters: Counters,
-    /// Of the items that are followed.
+    /// The histories of the items that are followed.
     pub items: Histories,
     /// The rounds of the items of a flow, as the job counts them. They are part of receipt tokens.
     pub rounds: BTreeMap<ItemId, u32>,
@@ -51,7 +51,7 @@ pub struct ResumeRecord {
     pub at: Timestamp,
     #[n(1)]
     pub resumed: JobResumed,
-    /// Started from then until the next resume, without those of handlers.
+    /// Attempts until the next resume, without those of handlers.
     #[n(2)]
     pub attempts: u64,
 }
@@ -78,15 +78,14 @@ pub struct EndRecord {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct StepPast {
+pub struct StepHistory {
     pub started: Option<Timestamp>,
     pub ended: Option<Timestamp>,
     pub failure: Option<StepFailure>,
     /// All inputs of a flow step, before they are split into items.
     pub inputs: Map<String, Value>,
-    /// Of a flow step that its items failed: the error of the first dead letter, else why the job was
-    /// stopped.
-    pub of_items: Option<String>,
+    /// The error of a flow step that its items failed: that of the first dead letter, else why the job stopped.
+    pub items_error: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -94,13 +93,12 @@ pub enum StepFailure {
     /// Its items could not be read.
     #[n(0)]
     Input(#[n(0)] String),
-    /// The name of what it requires and can no longer come.
+    /// A required attribute can no longer be set.
     #[n(1)]
     Unreachable(#[n(0)] String),
-    /// An item of it has failed, or the job was stopped.
+    /// An item has failed, or the job was stopped.
     #[n(2)]
     Items,
-    /// The job was cancelled.
     #[n(3)]
     Cancelled,
 }
@@ -111,7 +109,7 @@ impl Projection {
         Self { items: Histories::of_all(), ..Self::default() }
     }
 
-    /// The next record, which the job has applied.
+    /// Folds the next record, which the job has applied.
     pub fn take(&mut self, job: &Job, version: u64, record: &Record) {
         self.index.take(version, record);
         self.items.take(job, record);
@@ -123,8 +121,8 @@ impl Projection {
             *units = units.saturating_add(1);
         }
         match &record.event {
-            Event::Job(event) => self.take_of_job(job, event, version, record.at),
-            Event::Step(event) => self.take_of_step(job, event, record.at),
+            Event::Job(event) => self.fold_job_event(job, event, version, record.at),
+            Event::Step(event) => self.fold_step_event(job, event, record.at),
             Event::Item(ItemEvent::LateResult(late)) => self.late.push(LateItem {
                 item: late.item(),
                 end: LateEnd { at: record.at, reason: late.reason, counted: late.counted },
@@ -143,9 +141,9 @@ impl Projection {
             }
             Event::Item(ItemEvent::Redriven { step, index }) => {
                 let item = step.item(*index);
-                if let Some(past) = self.steps.get_mut(step) {
-                    past.ended = None;
-                    past.failure = None;
+                if let Some(history) = self.steps.get_mut(step) {
+                    history.ended = None;
+                    history.failure = None;
                 }
                 if self.follows_call(job, item) {
                     let round = self.rounds.entry(item).or_default();
@@ -171,7 +169,7 @@ impl Projection {
         }
     }
 
-    fn take_of_job(&mut self, job: &Job, event: &JobEvent, version: u64, at: Timestamp) {
+    fn fold_job_event(&mut self, job: &Job, event: &JobEvent, version: u64, at: Timestamp) {
         match event {
             JobEvent::Completed(ended)
             | JobEvent::Partial(ended)
@@ -198,17 +196,17 @@ impl Projection {
         }
     }
 
-    fn take_of_step(&mut self, job: &Job, event: &StepEvent, at: Timestamp) {
+    fn fold_step_event(&mut self, job: &Job, event: &StepEvent, at: Timestamp) {
         let step = event.step();
         match event {
             StepEvent::Started { .. } => {
-                let past =
-                    StepPast { started: Some(at), inputs: arguments(job, step), ..StepPast::default() };
-                let _ = self.steps.insert(step, past);
+                let history =
+                    StepHistory { started: Some(at), inputs: arguments(job, step), ..StepHistory::default() };
+                let _ = self.steps.insert(step, history);
             }
             StepEvent::InputFailed { error, .. } => {
                 let failure = match self.stopping {
-                    // The command that gives the items was ended.
+                    // The command that lists the items was ended.
                     Some(Reason::Cancelled) => StepFailure::Cancelled,
                     _ => StepFailure::Input(job.texts.read(error).to_owned()),
                 };
@@ -222,14 +220,14 @@ impl Projection {
                     Some(Reason::Cancelled) => StepFailure::Cancelled,
                     _ => StepFailure::Items,
                 };
-                let of_items = job.plan().call(step).map(|_| self.of_items(job, step));
+                let items_error = job.plan().call(step).map(|_| self.items_error(job, step));
                 self.fail(step, at, failure);
-                self.steps.entry(step).or_default().of_items = of_items;
+                self.steps.entry(step).or_default().items_error = items_error;
             }
             StepEvent::Completed { .. } | StepEvent::Skipped { .. } => {
-                let past = self.steps.entry(step).or_default();
-                past.ended = Some(at);
-                past.failure = None;
+                let history = self.steps.entry(step).or_default();
+                history.ended = Some(at);
+                history.failure = None;
             }
             StepEvent::AttributeSet { name, .. } => {
                 let _ = self.set_at.insert(name.clone(), at);
@@ -240,19 +238,19 @@ impl Projection {
 
     /// Whether a step ended because the job was cancelled.
     pub fn was_cancelled(&self, step: StepId) -> bool {
-        let past = self.steps.get(&step);
-        past.is_some_and(|past| past.failure == Some(StepFailure::Cancelled))
+        let history = self.steps.get(&step);
+        history.is_some_and(|history| history.failure == Some(StepFailure::Cancelled))
     }
 
     fn fail(&mut self, step: StepId, at: Timestamp, failure: StepFailure) {
-        let past = self.steps.entry(step).or_default();
-        past.ended = Some(at);
-        past.failure = Some(failure);
+        let history = self.steps.entry(step).or_default();
+        history.ended = Some(at);
+        history.failure = Some(failure);
         let _ = self.failed.get_or_insert(step);
     }
 
-    /// Why the items of a flow step have failed it.
-    fn of_items(&self, job: &Job, step: StepId) -> String {
+    /// Why the items of a flow step failed it.
+    fn items_error(&self, job: &Job, step: StepId) -> String {
         let items = step.item(0)..=step.item(u32::MAX);
         let mut items = self.items.items.range(items);
         let is_dead = |item: ItemId| matches!(job.item(item), Some(ItemState::Settled(SettledItem::Dead(_))));
@@ -266,19 +264,19 @@ impl Projection {
         self.items.items.contains_key(&item) && job.plan().call(item.step).is_some()
     }
 
-    /// After a redrive, steps that had ended run again.
+    /// After a redrive, ended steps run again.
     fn reopen(&mut self, job: &Job) {
         self.end = None;
         self.failed = None;
         self.stopping = None;
-        for (step, past) in &mut self.steps {
+        for (step, history) in &mut self.steps {
             let is_open = job.step(*step).is_some_and(|state| match state.stage {
                 StepStage::Waiting | StepStage::Reading(_) | StepStage::Running => true,
                 StepStage::Completed | StepStage::Failed | StepStage::Skipped => false,
             });
             if is_open {
-                past.ended = None;
-                past.failure = None;
+                history.ended = None;
+                history.failure = None;
             }
         }
     }

@@ -10,24 +10,24 @@ use crate::event::{CompletionReached, EndCounts};
 use crate::id::{CommandId, ItemId};
 use crate::job::{ItemState, Job, JobStage, SettledItem, StepStage};
 
-/// What a job came to, or stands at: printed at the end of `run`. What is skipped is for text; `show` has it.
+/// The result of a job so far, printed at the end of `run`. Fields without JSON are for text; `show` has them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct JobReport {
     pub job: String,
     #[serde(skip)]
     pub name: Option<String>,
     pub status: JobStatus,
-    /// Why it did not simply complete.
+    /// Why the job did not complete, or not fully.
     pub reason: Option<Reason>,
     pub error: Option<String>,
     pub items: ItemCounts,
     pub attempts: u64,
     pub retries: u64,
     pub delay_ms: MillisView,
-    /// From its submission to its end or, before that, to its last event.
+    /// From the submission to the end of the job or, before that, to its last event.
     pub duration_ms: MillisView,
     pub missing: Vec<MissingItem>,
-    /// How its first step with a completion rule was completed.
+    /// The completion of the first step with a completion rule.
     #[serde(skip)]
     pub completion: Option<CompletionView>,
 }
@@ -50,7 +50,7 @@ pub struct CompletionView {
     pub completed: u64,
     pub failed: u64,
     pub missing: u64,
-    /// Who decided: all have reported, the minimum was reached, or time was up.
+    /// The condition that was met: all reported, the minimum, or the deadline.
     pub why: &'static str,
 }
 
@@ -74,9 +74,8 @@ impl CompletionView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobStatus {
     Running,
-    /// Ends once running attempts have ended.
+    /// The job ends once its running attempts have ended.
     Stopping,
-    /// Left in good order, to be resumed.
     Suspended,
     Completed,
     Partial,
@@ -124,7 +123,7 @@ pub fn report(job: &Job) -> JobReport {
     report
 }
 
-/// A report that does not say what is missing.
+/// A report without the missing items.
 pub(super) fn summary(job: &Job) -> JobReport {
     let status = JobStatus::from(job.stage);
     let failure = job.first_failure();
@@ -162,22 +161,22 @@ fn why(job: &Job, status: JobStatus) -> Option<Reason> {
     }
 }
 
-/// Why an item that is pending will not be started: its step is complete without it, or the job has ended.
+/// Why a pending item will not start: its step is complete without it, or the job has ended.
 pub(super) fn never_started(job: &Job, item: ItemId) -> Option<Reason> {
     let reached = job.step(item.step)?.reached;
     let ended = || why(job, JobStatus::from(job.stage)).filter(|_| job.stage.has_ended());
     reached.map(|reached| reached.reason()).or_else(ended)
 }
 
-/// What did not run, and why: an item, or the command of a step whose items do not exist yet.
+/// An item that did not run, or the command of a step whose items do not exist yet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NotRun {
+pub(super) struct UnstartedItem {
     pub(super) item: Option<ItemId>,
     command: Option<CommandId>,
     reason: Reason,
 }
 
-impl NotRun {
+impl UnstartedItem {
     pub(super) fn named(&self, job: &Job) -> MissingItem {
         let command = self.command.and_then(|command| job.plan().command(command));
         let item = self.item.map(|item| job.identity(item));
@@ -187,15 +186,16 @@ impl NotRun {
 }
 
 /// Items never started, and those a step was complete without.
-pub(super) fn missing(job: &Job) -> impl Iterator<Item = NotRun> {
-    // What never began has the reason for which the job ended: in a list, that of the command before.
+pub(super) fn missing(job: &Job) -> impl Iterator<Item = UnstartedItem> {
+    // An unstarted step has the reason for which the job ended: in a list, that of the failed command.
     let why = why(job, JobStatus::from(job.stage)).unwrap_or(Reason::Cancelled);
     let steps = job.counted().filter(|_| job.stage.has_ended());
     steps.flat_map(move |(number, step)| {
         let never = matches!(step.stage, StepStage::Waiting | StepStage::Failed);
         let unread = step.items.is_empty() && never && !job.plan().is_map(number);
         let command = job.plan().first(number).filter(|_| unread);
-        let command = command.map(|command| NotRun { item: None, command: Some(command), reason: why });
+        let command =
+            command.map(|command| UnstartedItem { item: None, command: Some(command), reason: why });
         let late = step.reached.map_or(why, |reached| reached.reason());
         let items = step.items.iter().filter_map(move |(item, state)| {
             let reason = match state {
@@ -203,7 +203,7 @@ pub(super) fn missing(job: &Job) -> impl Iterator<Item = NotRun> {
                 ItemState::Settled(SettledItem::Missing(reason)) => reason,
                 ItemState::Active(_) | ItemState::Settled(_) => return None,
             };
-            Some(NotRun { item: Some(number.item(item)), command: None, reason })
+            Some(UnstartedItem { item: Some(number.item(item)), command: None, reason })
         });
         command.into_iter().chain(items)
     })

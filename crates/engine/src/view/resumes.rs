@@ -1,4 +1,4 @@
-//! What each resume of a job found and did: what `show --resumes` prints.
+//! The resumes of a job, as `show --resumes` prints them.
 
 use serde::Serialize;
 
@@ -11,10 +11,10 @@ use super::time::{InstantView, MillisView};
 pub struct ResumesView {
     pub job: String,
     pub status: LiveJobStatus,
-    /// The first run is one of them.
+    /// Including the first run.
     pub runs: u32,
     pub submitted_at: InstantView,
-    /// Those of handlers are left out.
+    /// Without those of handlers.
     pub attempts: u64,
     pub resumes: Vec<ResumeView>,
 }
@@ -24,11 +24,11 @@ pub struct ResumeView {
     pub run: u32,
     pub at: InstantView,
     pub downtime_ms: MillisView,
-    /// Whether the job had been suspended in good order.
+    /// Whether the job had been suspended.
     pub planned: bool,
     pub restored: RestoredView,
     pub attempts_before: u64,
-    /// Started from then until the next resume.
+    /// Until the next resume.
     pub attempts_after: u64,
 }
 
@@ -59,20 +59,20 @@ impl ResumesView {
 impl ResumeView {
     fn of(resume: &ResumeRecord) -> Self {
         let resumed = resume.resumed;
-        let found = resumed.restored;
+        let restored = resumed.restored;
         Self {
             run: resumed.run,
             at: InstantView(resume.at),
             downtime_ms: MillisView(resumed.away),
             planned: resumed.planned,
             restored: RestoredView {
-                running: found.running,
-                waiting: found.waiting,
-                held: found.held.unwrap_or_default(),
-                settled: found.settled,
-                pending: found.pending,
+                running: restored.running,
+                waiting: restored.waiting,
+                held: restored.held.unwrap_or_default(),
+                settled: restored.settled,
+                pending: restored.pending,
             },
-            attempts_before: found.attempts,
+            attempts_before: restored.attempts,
             attempts_after: resume.attempts,
         }
     }

@@ -1,9 +1,9 @@
-//! A row of a table of rules in words.
+//! Rules in words.
 
 use serde_json::Value;
 
-/// A rule in one line: `exit_code 64, 65 → retry (attempts 20, backoff fixed)`. Settings that its command
-/// has too (`usual`, an object) are not repeated.
+/// A rule in one line: `exit_code 64, 65 → retry (attempts 20, backoff fixed)`. Settings that equal those of its
+/// command (`usual`) are omitted.
 pub fn rule_in_words(written: &Value, usual: &Value) -> String {
     let Value::Object(fields) = written else {
         return value_in_words(written);

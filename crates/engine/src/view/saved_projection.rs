@@ -1,4 +1,4 @@
-//! A projection in the form in which an index file has it.
+//! The form of a projection in index files.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,17 @@ use undaunted_policy::{Reason, Timestamp};
 
 use super::counters::Counters;
 use super::index::{IndexKeys, ItemPage, RecordIndex};
-use super::projection::{EndRecord, LateItem, Projection, ResumeRecord, StepFailure, StepPast};
+use super::projection::{EndRecord, LateItem, Projection, ResumeRecord, StepFailure, StepHistory};
 use crate::event::{RecordError, codec};
 use crate::id::{ItemId, StepId};
 
-/// What is saved of a projection, without the columns of its index. Flows are not saved.
+/// A projection without the columns of its index. Flows are not saved.
 #[derive(Encode, Decode)]
-struct Saved {
+struct SavedProjection {
     #[n(0)]
     resumes: Vec<ResumeRecord>,
     #[n(1)]
     late: Vec<LateItem>,
-    /// When they began and ended.
     #[n(2)]
     steps: BTreeMap<StepId, SavedStep>,
     #[n(3)]
@@ -58,7 +57,7 @@ impl Projection {
             (*step, saved)
         });
         let mut bytes = Vec::new();
-        let saved = Saved {
+        let saved = SavedProjection {
             resumes: self.resumes.clone(),
             late: self.late.clone(),
             steps: steps.collect(),
@@ -75,13 +74,13 @@ impl Projection {
     }
 
     pub fn restore(bytes: &[u8], names: Vec<u8>, records: Vec<u8>) -> Result<Self, RecordError> {
-        let saved: Saved = codec::read(bytes)?;
+        let saved: SavedProjection = codec::read(bytes)?;
         let steps = saved.steps.into_iter().map(|(step, saved)| {
-            let past = StepPast {
+            let past = StepHistory {
                 started: saved.started,
                 ended: saved.ended,
                 failure: saved.failure,
-                ..StepPast::default()
+                ..StepHistory::default()
             };
             (step, past)
         });

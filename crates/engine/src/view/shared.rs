@@ -1,9 +1,9 @@
-//! What the items of a job share: pool, breakers, completion rule, tolerance, deadlines.
+//! The limits that the items of a job share: pool, breakers, completion rule, tolerance, deadlines.
 
 use serde::Serialize;
 use undaunted_policy::{Reason, Tolerance};
 
-use super::breaker::{BreakerSettingsView, BreakerView, ProbeView};
+use super::breaker::BreakerView;
 use super::context::ViewContext;
 use super::history::LateEnd;
 use super::projection::LateItem;
@@ -14,11 +14,10 @@ use crate::id::{ItemId, StepId};
 use crate::job::{ItemState, Job, SettledItem, StepState};
 use crate::workflow::OnComplete;
 
-/// The most entries of a list that grows with the number of items; what is longer has its length beside it.
+/// The most entries of a list that grows with the number of items. A `_total` beside it is its full length.
 pub const LISTED: usize = 100;
 
-/// What `show` and `explain` say of the limits of a job.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SharedLimits {
     pub pool: Option<PoolView>,
     pub breakers: Vec<JobBreakerView>,
@@ -28,37 +27,30 @@ pub struct SharedLimits {
     pub item_deadline_ms: Option<MillisView>,
 }
 
-/// The retries a job may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PoolView {
     pub total: u32,
     pub used: u32,
     pub per_item: u32,
-    /// What a top-up can raise the total to.
+    /// The highest total that a top-up can reach.
     pub maximum: u32,
 }
 
-/// A breaker, and how many items of this job it holds.
+/// A breaker, and the number of items of this job that it holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct JobBreakerView {
-    pub breaker: String,
-    pub state: &'static str,
-    pub failures: u32,
-    pub successes: u32,
-    pub opened_at: Option<InstantView>,
-    pub until: Option<InstantView>,
-    pub probe: Option<ProbeView>,
-    pub settings: BreakerSettingsView,
+    #[serde(flatten)]
+    breaker: BreakerView,
     pub held: u32,
 }
 
 /// A completion rule, with the names of AD-44. Each list of names has at most [`LISTED`] of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BestEffortView {
-    /// Whether it may complete without all items.
+    /// Whether the step may complete without all items.
     pub enabled: bool,
     pub min_dcs: u64,
-    /// Null before the step has begun, and if it waits for everything.
+    /// Null before the step has begun, and without `best_effort`.
     pub deadline: Option<InstantView>,
     pub target_dcs: Vec<String>,
     pub dcs_completed: Vec<String>,
@@ -70,7 +62,7 @@ pub struct BestEffortView {
     pub target: u64,
     pub completed: u64,
     pub failed: u64,
-    /// Of those it did not wait for, how many are not settled yet.
+    /// Items that were not waited for and are not settled yet.
     pub open: u64,
     pub completion: Option<CompletionView>,
 }
@@ -85,7 +77,7 @@ pub struct ToleranceView {
     pub exceeded: bool,
 }
 
-/// A result after its step was complete without the item.
+/// The result of an item after its step was complete without it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LateView {
     pub item: String,
@@ -100,8 +92,8 @@ impl SharedLimits {
         let job = context.job;
         let known = context.breakers;
         let breakers = known.names().filter_map(|name| {
-            let view = BreakerView::of(name, known.get(name)?);
-            Some(JobBreakerView::of(view, job.held_by(name)))
+            let breaker = BreakerView::of(name, known.get(name)?);
+            Some(JobBreakerView { breaker, held: job.held_by(name) })
         });
         let steps = StepId::all().zip(&job.steps);
         let mut limits = steps.filter_map(|(step, _)| job.item_limit(step));
@@ -122,23 +114,8 @@ impl SharedLimits {
 }
 
 impl JobBreakerView {
-    fn of(view: BreakerView, held: u32) -> Self {
-        let BreakerView { breaker, state, failures, successes, opened_at, until, probe, settings } = view;
-        Self { breaker, state, failures, successes, opened_at, until, probe, settings, held }
-    }
-
-    /// Without what it holds.
-    pub fn view(&self) -> BreakerView {
-        BreakerView {
-            breaker: self.breaker.clone(),
-            state: self.state,
-            failures: self.failures,
-            successes: self.successes,
-            opened_at: self.opened_at,
-            until: self.until,
-            probe: self.probe.clone(),
-            settings: self.settings.clone(),
-        }
+    pub const fn view(&self) -> &BreakerView {
+        &self.breaker
     }
 }
 
@@ -161,13 +138,13 @@ impl LateView {
     }
 }
 
-/// In input order.
+/// The items on hold, in input order.
 pub fn all_held(job: &Job) -> impl Iterator<Item = ItemId> {
     let steps = StepId::all().zip(&job.steps);
     steps.flat_map(|(step, state)| state.held.items().map(move |index| step.item(index)))
 }
 
-/// The first step with a completion rule, or else the first one whose completion was recorded.
+/// The first step with a completion rule, else the first one whose completion was recorded.
 fn with_rule(job: &Job) -> Option<(StepId, &StepState)> {
     let steps = || StepId::all().zip(&job.steps);
     let has_rule = |step: StepId| job.plan().map(step).is_some_and(|map| map.completion.best_effort);
@@ -175,7 +152,7 @@ fn with_rule(job: &Job) -> Option<(StepId, &StepState)> {
     named.or_else(|| steps().find(|(_, state)| state.reached.is_some()))
 }
 
-/// The items whose names the view of the completion rule has.
+/// The items that the view of the completion rule names.
 pub(super) fn named_by_rule(job: &Job) -> Vec<ItemId> {
     let Some((step, state)) = with_rule(job) else {
         return Vec::new();
@@ -240,7 +217,7 @@ fn best_effort(job: &Job) -> Option<BestEffortView> {
     })
 }
 
-/// `None` if the map tolerates everything.
+/// `None` if the map tolerates any number of failures.
 fn tolerance(job: &Job) -> Option<ToleranceView> {
     let steps = StepId::all().zip(&job.steps);
     let mut maps = steps.filter_map(|(step, state)| Some((job.plan().map(step)?, state)));

@@ -1,7 +1,6 @@
-//! What errors have in common: the text without what differs from item to item.
+//! The signature of an error: its text without the parts that differ from item to item.
 //!
-//! Two failures of the same kind differ in numbers, ids, paths and addresses; without these their texts are
-//! equal.
+//! Failures of the same kind differ in numbers, ids, paths and URLs; without these their texts are equal.
 
 /// The last line, with numbers, ids and paths folded.
 pub fn signature(error: &str) -> String {
@@ -91,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_from_item_to_item_is_folded() {
+    fn numbers_ids_paths_and_urls_are_folded() {
         for (error, folded) in [
             ("", ""),
             ("exit status 7: boom", "exit status N: boom"),

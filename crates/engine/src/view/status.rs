@@ -1,4 +1,4 @@
-//! The status of a job and its items, seen from outside.
+//! The status of a job and of its items.
 
 use serde::{Serialize, Serializer};
 use undaunted_policy::Reason;
@@ -7,14 +7,14 @@ use super::report::{JobStatus, never_started};
 use crate::id::ItemId;
 use crate::job::{Activity, ItemState, Job, SettledItem};
 
-/// Unlike [`JobStatus`], knows whether a process owns the job.
+/// A [`JobStatus`] that also tells whether a process owns the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LiveJobStatus {
     Paused,
-    /// It should run, but its process has died.
+    /// The job should run, but its process has died.
     Interrupted,
     Unreadable,
-    /// As in its journal.
+    /// The status in the journal.
     As(JobStatus),
 }
 
@@ -58,7 +58,7 @@ pub enum ItemStatus {
     Succeeded,
     Dead(Reason),
     Skipped(Reason),
-    /// Its step was complete without it, or the job has ended before it was started.
+    /// The step was complete without the item, or the job ended before it was started.
     Missing(Reason),
 }
 

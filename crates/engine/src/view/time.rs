@@ -1,17 +1,17 @@
-//! Times and durations as JSON has them.
+//! Times and durations in JSON.
 //!
-//! A view keeps the value, so that text can count with it; only its JSON is rounded.
+//! A view keeps the exact value, so that text can compute with it; only its JSON is rounded.
 
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde::{Serialize, Serializer};
 use undaunted_policy::Timestamp;
 
-/// An instant; in JSON RFC 3339 in UTC, to the millisecond.
+/// In JSON RFC 3339 in UTC, to the millisecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct InstantView(pub Timestamp);
 
-/// A duration; in JSON whole milliseconds.
+/// In JSON whole milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MillisView(pub Duration);
 
@@ -33,7 +33,7 @@ impl std::fmt::Display for InstantView {
     }
 }
 
-/// To the millisecond.
+/// In UTC, to the millisecond.
 pub fn rfc3339(at: Timestamp) -> String {
     // The last second that RFC 3339 can express.
     const LAST: u64 = 253_402_300_799;

@@ -1,4 +1,4 @@
-//! The attempts of a few items, and the waits and holds between them.
+//! Timelines: the attempts and holds of a few items.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const DRAWN: usize = 8;
 pub struct TimelineView {
     pub item: String,
     pub index: u32,
-    /// When it was settled.
+    /// When the item was settled.
     pub ended_at: Option<InstantView>,
     pub attempts: Vec<AttemptView>,
     pub holds: Vec<TimelineHold>,
@@ -29,7 +29,7 @@ pub struct TimelineHold {
     pub released_at: Option<InstantView>,
 }
 
-/// Dead letters, then items that are not settled, then the others; in input order.
+/// The items that have timelines: dead letters first, then unsettled items, then others; in input order.
 pub fn worth_drawing(job: &Job) -> Vec<ItemId> {
     let kind = |wanted: fn(&ItemState<'_>) -> bool| {
         let steps = StepId::all().zip(&job.steps);

@@ -150,35 +150,35 @@ fn state_that_does_not_fit_is_refused_with_the_reason() {
         |text: &str, commands: &serde_json::Value| imported(text, commands).unwrap_err().to_string();
     let due = rfc3339(at(9));
     for (commands, why) in [
-        (json!({ "c": {} }), "`c` names the command `c`, which the workflow does not have"),
-        (json!({ "x/a": {} }), "`x/a` names an item, and `a` is not a command of the map"),
-        (json!({ "a": { "attempt_count": 5 } }), "`a` has made 5 attempts, and the workflow allows 4"),
+        (json!({ "c": {} }), "`c` names the command `c`, but the workflow has no such command"),
+        (json!({ "x/a": {} }), "`x/a` names an item, but `a` is not a command of the map"),
+        (json!({ "a": { "attempt_count": 5 } }), "`a` has made 5 attempts, but the workflow allows only 4"),
         (
             json!({ "a": { "attempt_count": 4, "next_retry_at": due } }),
-            "`a` has a retry pending, and all of its 4 attempts are made",
+            "`a` has a pending retry, but all of its 4 attempts are used",
         ),
         (
             json!({ "a": { "attempt_count": 1, "retry_history": [{}, {}] } }),
-            "`a` has made 1 attempts and lists 2",
+            "`a` has an attempt count of 1, but lists 2 attempts",
         ),
         (
             json!({ "a": { "attempt_count": 2, "delay_spent": "2m" } }),
-            "`a` has waited 120s, and its retry budget is 60s",
+            "`a` has spent 120s on delays, but its retry budget is 60s",
         ),
         (
             json!({ "a": { "backoff_state": { "strategy": { "Custom": { "formula": "2*n" } } } } }),
-            "`a` has the strategy `Custom` with the formula `2*n`, and formulas are not read",
+            "`a` has the strategy `Custom` with the formula `2*n`; formulas are not supported",
         ),
         (
             json!({ "a": { "is_circuit_broken": true } }),
-            "`a` is kept back by a circuit breaker, and the workflow gives it none",
+            "`a` is held by a circuit breaker, but the workflow gives it none",
         ),
     ] {
         assert_eq!(refused(LIST, &commands), why);
     }
     assert_eq!(
         refused(MAP, &json!({ "get": {} })),
-        "`get` is a command of the map; its state belongs to an item: `ITEM/get`"
+        "`get` is a command of the map; its state must name an item: `ITEM/get`"
     );
 }
 
@@ -209,8 +209,8 @@ fn a_succeeded_command_is_run_again_and_noted() {
     assert_eq!(
         imported.notes,
         [
-            "`a` had succeeded; it is run again, because its output is not in the file",
-            "`b` was allowed 9 attempts; the workflow allows 4, and that holds",
+            "`a` had succeeded; it runs again, because its output is not in the file",
+            "`b` was allowed 9 attempts; the 4 attempts of the workflow apply",
         ]
     );
 }
