@@ -5,6 +5,7 @@
 use serde::Serialize;
 use undaunted_policy::{FailureCause, Reason, Timestamp};
 
+use super::context::{command_id, step_name};
 use super::history::{AttemptFailure, PastAttempt};
 use super::time::{InstantView, MillisView};
 use crate::decide::describe_cause;
@@ -46,7 +47,6 @@ pub struct AttemptView {
 /// The name of the item must be known to the job.
 pub fn attempt(job: &Job, of: &PastAttempt) -> AttemptView {
     let subject = of.of;
-    let plan = job.plan();
     let failure = of.failure();
     let number = |wanted: &str| {
         let (word, number) = cause_parts(failure?.cause);
@@ -55,9 +55,9 @@ pub fn attempt(job: &Job, of: &PastAttempt) -> AttemptView {
     AttemptView {
         item: job.identity(subject.item()).to_owned(),
         index: subject.index,
-        step: plan.step(subject.step).map(|step| step.name.clone()),
-        command: plan.command(subject.command).map(|it| it.id.clone()),
-        handler: !plan.is_main(subject.command),
+        step: step_name(job, subject.step),
+        command: command_id(job, subject.command),
+        handler: !job.plan().is_main(subject.command),
         attempt: subject.attempt.0,
         round: of.round,
         breaker: of.pass.as_ref().map(|pass| pass.breaker.clone()),

@@ -10,8 +10,8 @@ use super::shared::{all_held, named_by_rule};
 use crate::breaker::AdmissionControl;
 use crate::decide::left_at;
 use crate::dispatch::prober;
-use crate::id::{ItemId, StepId};
-use crate::job::{Job, JobStage};
+use crate::id::{CommandId, ItemId, StepId};
+use crate::job::{Job, JobStage, StepState};
 
 #[derive(Clone, Copy, Debug)]
 pub struct ViewContext<'a> {
@@ -56,8 +56,7 @@ impl ViewContext<'_> {
 
 /// The items that probe first, now or once they have started: their names and inputs select breakers.
 pub(super) fn probers(job: &Job) -> BTreeSet<ItemId> {
-    let steps = StepId::all().zip(&job.steps);
-    let next = steps.filter(|(_, state)| state.cursor < state.items.len());
+    let next = steps(job).filter(|(_, state)| state.cursor < state.items.len());
     let next = next.map(|(step, state)| step.item(state.cursor));
     if all_held(job).next().is_none() {
         return BTreeSet::new();
@@ -74,4 +73,17 @@ pub(super) fn named_by_limits(job: &Job, projection: &Projection) -> BTreeSet<It
     let late = projection.late.iter().map(|late| late.item);
     named.extend(late.take(super::shared::LISTED));
     named
+}
+
+pub(super) fn step_name(job: &Job, step: StepId) -> Option<String> {
+    Some(job.plan().step(step)?.name.clone())
+}
+
+pub(super) fn command_id(job: &Job, command: CommandId) -> Option<String> {
+    Some(job.plan().command(command)?.id.clone())
+}
+
+/// The steps of a job with their states.
+pub(super) fn steps(job: &Job) -> impl Iterator<Item = (StepId, &StepState)> {
+    StepId::all().zip(&job.steps)
 }

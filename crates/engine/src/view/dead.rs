@@ -7,6 +7,7 @@ use serde_json::Value;
 use undaunted_policy::Reason;
 
 use super::attempt::{AttemptView, attempt};
+use super::context::command_id;
 use super::history::History;
 use super::signature::signature;
 use super::time::InstantView;
@@ -67,11 +68,10 @@ impl DeadLetterLine {
             return None;
         };
         let dead = job.dead.get(&item)?;
-        let command = job.plan().command(dead.command);
         Some(Self {
             item: job.identity(item).to_owned(),
             reason,
-            command: command.map(|command| command.id.clone()),
+            command: command_id(job, dead.command),
             attempts: dead.attempts,
             error: dead
                 .error

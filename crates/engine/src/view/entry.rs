@@ -5,7 +5,7 @@ use serde_json::Value;
 use undaunted_policy::{Decision, FailureCause, FailureClass, Reason, RetryConfig, Verdict};
 
 use super::attempt::{AttemptView, DecisionView, attempt};
-use super::context::ViewContext;
+use super::context::{ViewContext, command_id};
 use super::forecast::{Forecast, forecast};
 use super::history::{AttemptFailure, BreakerHold, HandlerSuccess, History, PastAttempt, StopRecord};
 use super::rule::rule_in_words;
@@ -142,8 +142,7 @@ impl EntryBuilder<'_> {
     }
 
     fn command(&self, command: CommandId) -> String {
-        let command = self.context.job.plan().command(command);
-        command.map_or_else(String::new, |command| command.id.clone())
+        command_id(self.context.job, command).unwrap_or_default()
     }
 
     fn attempt(&self, of: &PastAttempt) -> EntryView {

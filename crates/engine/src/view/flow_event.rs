@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use undaunted_policy::FailureClass;
 
+use super::context::step_name;
 use super::flow::{error, given};
 use super::flow_item::{object, token};
 use super::flow_plan::{PlanView, flow_plan};
@@ -124,7 +125,7 @@ impl FlowEventData {
 
     fn add_step(&mut self, job: &Job, projection: &Projection, event: &StepEvent) -> Option<&'static str> {
         let step = event.step();
-        self.step_id = job.plan().step(step).map(|step| step.name.clone());
+        self.step_id = step_name(job, step);
         let before = projection.steps.get(&step);
         Some(match event {
             StepEvent::ItemsRead { last: true, .. } => {
@@ -211,7 +212,7 @@ impl FlowEventData {
             | ItemEvent::Released(_)
             | ItemEvent::LateResult(_) => return None,
         };
-        self.step_id = job.plan().step(item.step).map(|step| step.name.clone());
+        self.step_id = step_name(job, item.step);
         self.token = Some(token(job, projection, item));
         Some(kind)
     }

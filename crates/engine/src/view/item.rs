@@ -6,7 +6,7 @@ use serde::Serialize;
 use undaunted_policy::Reason;
 
 use super::breaker::BreakerView;
-use super::context::{ViewContext, probers};
+use super::context::{ViewContext, probers, step_name};
 use super::entry::{EntryBuilder, EntryView, NextView};
 use super::forecast::deadline;
 use super::history::History;
@@ -83,7 +83,7 @@ impl ItemView {
             job_status: LiveJobStatus::of(job, context.owner.is_some()),
             item: name.to_owned(),
             index: item.index,
-            step: plan.step(item.step).map(|step| step.name.clone()),
+            step: step_name(job, item.step),
             command: command.map(|command| command.id.clone()),
             argv: argv(context, item),
             correlation_id: correlation_id(job, item),
@@ -174,7 +174,7 @@ impl LookView {
         let name = job.identity(item);
         Self {
             item: name.to_owned(),
-            step: plan.step(item.step).map(|step| step.name.clone()),
+            step: step_name(job, item.step),
             command: command.map(|command| command.id.clone()),
             status: standing,
             reason: standing.reason(),

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use undaunted_policy::{Reason, Timestamp};
 
-use super::context::{ViewContext, named_by_limits};
+use super::context::{ViewContext, command_id, named_by_limits, step_name, steps};
 use super::history::History;
 use super::hold::HoldView;
 use super::line::{argv, workflow_path};
@@ -151,12 +151,6 @@ impl StageView {
     }
 }
 
-impl Serialize for StageView {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.word())
-    }
-}
-
 impl JobView {
     /// The items that the view names. It also needs the histories of [`worth_drawing`].
     pub fn items(job: &Job, projection: &Projection) -> BTreeSet<ItemId> {
@@ -165,7 +159,7 @@ impl JobView {
         items.extend(waiting(job).take(LISTED).map(|(item, _)| item));
         items.extend(all_held(job).take(LISTED));
         items.extend(missing(job).filter_map(|it| it.item).take(LISTED));
-        for (step, state) in StepId::all().zip(&job.steps) {
+        for (step, state) in steps(job) {
             items.extend(dead_of(state).take(NAMED).map(|(it, _)| step.item(it)));
             items.extend(missing_of(state).take(NAMED).map(|(it, _)| step.item(it)));
         }
@@ -176,7 +170,6 @@ impl JobView {
         let ViewContext { job, projection, .. } = *context;
         let report = summary(job);
         let submitted = job.submitted();
-        let steps = StepId::all().zip(&job.steps);
         let held = all_held(job).filter_map(|item| HeldView::of(context, item));
         let late = projection.late.iter();
         Self {
@@ -202,7 +195,7 @@ impl JobView {
             ended_at: job.times.ended_at.map(InstantView),
             last_event_at: InstantView(job.times.last_at),
             paused_at: job.times.paused.map(InstantView),
-            steps: steps.map(|(step, state)| StepView::of(context, step, state)).collect(),
+            steps: steps(job).map(|(step, state)| StepView::of(context, step, state)).collect(),
             waiting: waiting(job)
                 .take(LISTED)
                 .filter_map(|(item, due)| WaitingView::of(context, item, due))
@@ -258,7 +251,7 @@ impl StepView {
             None => 0,
         };
         Self {
-            step: plan.step(step).map_or_else(String::new, |it| it.name.clone()),
+            step: step_name(context.job, step).unwrap_or_default(),
             stage: StageView::of(context, step, state.stage),
             is_map,
             // A redrive can reset a step that has run.
@@ -283,8 +276,7 @@ impl StepView {
 
 /// Items with a pending retry, by due time within each step.
 pub fn waiting(job: &Job) -> impl Iterator<Item = (ItemId, Timestamp)> {
-    let steps = StepId::all().zip(&job.steps);
-    steps.flat_map(|(step, state)| {
+    steps(job).flat_map(|(step, state)| {
         let timed = state.waiting.due_after(Timestamp::ZERO);
         timed.map(move |(due, item)| (step.item(item), due))
     })
@@ -320,10 +312,9 @@ impl HeldView {
     fn of(context: &ViewContext<'_>, item: ItemId) -> Option<Self> {
         let job = context.job;
         let active = job.active(item)?;
-        let command = job.plan().command(active.command);
         Some(Self {
             item: job.identity(item).to_owned(),
-            command: command.map(|command| command.id.clone()),
+            command: command_id(job, active.command),
             attempts: active.attempts,
             hold: HoldView::of(context, item)?,
             error: error(job, active),

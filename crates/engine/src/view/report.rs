@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use undaunted_policy::Reason;
 
 use super::time::MillisView;
@@ -108,12 +108,6 @@ impl From<JobStage> for JobStatus {
             JobStage::Failed => Self::Failed,
             JobStage::Cancelled => Self::Cancelled,
         }
-    }
-}
-
-impl Serialize for JobStatus {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.word())
     }
 }
 

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use undaunted_policy::{Reason, Tolerance};
 
-use super::breaker::BreakerView;
-use super::context::ViewContext;
+use super::breaker::{BreakerSettingsView, BreakerView, ProbeView};
+use super::context::{ViewContext, steps};
 use super::history::LateEnd;
 use super::projection::LateItem;
 use super::report::CompletionView;
@@ -39,8 +39,14 @@ pub struct PoolView {
 /// A breaker, and the number of items of this job that it holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct JobBreakerView {
-    #[serde(flatten)]
-    breaker: BreakerView,
+    pub breaker: String,
+    pub state: &'static str,
+    pub failures: u32,
+    pub successes: u32,
+    pub opened_at: Option<InstantView>,
+    pub until: Option<InstantView>,
+    pub probe: Option<ProbeView>,
+    pub settings: BreakerSettingsView,
     pub held: u32,
 }
 
@@ -92,11 +98,10 @@ impl SharedLimits {
         let job = context.job;
         let known = context.breakers;
         let breakers = known.names().filter_map(|name| {
-            let breaker = BreakerView::of(name, known.get(name)?);
-            Some(JobBreakerView { breaker, held: job.held_by(name) })
+            let view = BreakerView::of(name, known.get(name)?);
+            Some(JobBreakerView::of(view, job.held_by(name)))
         });
-        let steps = StepId::all().zip(&job.steps);
-        let mut limits = steps.filter_map(|(step, _)| job.item_limit(step));
+        let mut limits = steps(job).filter_map(|(step, _)| job.item_limit(step));
         Self {
             pool: job.pool.map(|pool| PoolView {
                 total: pool.limits.total,
@@ -114,8 +119,23 @@ impl SharedLimits {
 }
 
 impl JobBreakerView {
-    pub const fn view(&self) -> &BreakerView {
-        &self.breaker
+    fn of(view: BreakerView, held: u32) -> Self {
+        let BreakerView { breaker, state, failures, successes, opened_at, until, probe, settings } = view;
+        Self { breaker, state, failures, successes, opened_at, until, probe, settings, held }
+    }
+
+    /// Without the number of held items.
+    pub fn view(&self) -> BreakerView {
+        BreakerView {
+            breaker: self.breaker.clone(),
+            state: self.state,
+            failures: self.failures,
+            successes: self.successes,
+            opened_at: self.opened_at,
+            until: self.until,
+            probe: self.probe.clone(),
+            settings: self.settings.clone(),
+        }
     }
 }
 
@@ -140,16 +160,14 @@ impl LateView {
 
 /// The items on hold, in input order.
 pub fn all_held(job: &Job) -> impl Iterator<Item = ItemId> {
-    let steps = StepId::all().zip(&job.steps);
-    steps.flat_map(|(step, state)| state.held.items().map(move |index| step.item(index)))
+    steps(job).flat_map(|(step, state)| state.held.items().map(move |index| step.item(index)))
 }
 
 /// The first step with a completion rule, else the first one whose completion was recorded.
 fn with_rule(job: &Job) -> Option<(StepId, &StepState)> {
-    let steps = || StepId::all().zip(&job.steps);
     let has_rule = |step: StepId| job.plan().map(step).is_some_and(|map| map.completion.best_effort);
-    let named = steps().find(|(step, _)| has_rule(*step));
-    named.or_else(|| steps().find(|(_, state)| state.reached.is_some()))
+    let named = steps(job).find(|(step, _)| has_rule(*step));
+    named.or_else(|| steps(job).find(|(_, state)| state.reached.is_some()))
 }
 
 /// The items that the view of the completion rule names.
@@ -219,8 +237,7 @@ fn best_effort(job: &Job) -> Option<BestEffortView> {
 
 /// `None` if the map tolerates any number of failures.
 fn tolerance(job: &Job) -> Option<ToleranceView> {
-    let steps = StepId::all().zip(&job.steps);
-    let mut maps = steps.filter_map(|(step, state)| Some((job.plan().map(step)?, state)));
+    let mut maps = steps(job).filter_map(|(step, state)| Some((job.plan().map(step)?, state)));
     let (map, state) = maps.find(|(map, _)| map.tolerance != Tolerance::default())?;
     let settled = u64::from(state.settled());
     let failed = u64::from(state.dead.saturating_sub(state.forgiven));

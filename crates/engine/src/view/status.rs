@@ -3,6 +3,7 @@
 use serde::{Serialize, Serializer};
 use undaunted_policy::Reason;
 
+use super::job::StageView;
 use super::report::{JobStatus, never_started};
 use crate::id::ItemId;
 use crate::job::{Activity, ItemState, Job, SettledItem};
@@ -34,18 +35,6 @@ impl LiveJobStatus {
             Self::Unreadable => "unreadable",
             Self::As(status) => status.word(),
         }
-    }
-}
-
-impl Serialize for LiveJobStatus {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.word())
-    }
-}
-
-impl Serialize for ItemStatus {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.word())
     }
 }
 
@@ -99,3 +88,16 @@ impl ItemStatus {
         }
     }
 }
+
+/// In JSON, each of these is its word.
+macro_rules! serialize_as_word {
+    ($($status:ty),*) => {
+        $(impl Serialize for $status {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.word())
+            }
+        })*
+    };
+}
+
+serialize_as_word!(ItemStatus, JobStatus, LiveJobStatus, StageView);

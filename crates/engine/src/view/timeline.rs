@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::attempt::{AttemptView, attempt};
+use super::context::steps;
 use super::history::History;
 use super::time::InstantView;
-use crate::id::{ItemId, StepId};
+use crate::id::ItemId;
 use crate::job::{ItemState, Job, SettledItem};
 
 const DRAWN: usize = 8;
@@ -32,8 +33,7 @@ pub struct TimelineHold {
 /// The items that have timelines: dead letters first, then unsettled items, then others; in input order.
 pub fn worth_drawing(job: &Job) -> Vec<ItemId> {
     let kind = |wanted: fn(&ItemState<'_>) -> bool| {
-        let steps = StepId::all().zip(&job.steps);
-        steps.flat_map(move |(step, state)| {
+        steps(job).flat_map(move |(step, state)| {
             let items = state.items.iter();
             let items = items.filter(move |(_, item)| wanted(item));
             items.map(move |(index, _)| step.item(index))
