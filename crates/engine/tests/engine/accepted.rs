@@ -9,11 +9,11 @@ use undaunted_engine::input::Input;
 use undaunted_engine::job::JobStage;
 use undaunted_policy::{FailureCause, Reason, Timestamp};
 
-use crate::fixture::{JobFixture, at, item_at};
+use crate::fixture::{TestedJob, at, item_at};
 
 /// An async step over `n`, two items at a time, each retried after a second.
-fn flow(head: &str, http: &str, more: &str) -> JobFixture {
-    JobFixture::of(&format!(
+fn flow(head: &str, http: &str, more: &str) -> TestedJob {
+    TestedJob::of(&format!(
         "
 mode: flow
 goals: [a]
@@ -31,14 +31,14 @@ steps:
 }
 
 /// Two attempts run.
-fn begun() -> JobFixture {
+fn begun() -> TestedJob {
     let mut test = flow("", ", completion_timeout: 60000", "");
     assert_eq!(test.start().records().len(), 2);
     test
 }
 
 /// Until when the result of the attempt that was accepted last is waited for.
-fn until(test: &JobFixture) -> Timestamp {
+fn until(test: &TestedJob) -> Timestamp {
     match &test.records()[..] {
         [Record { event: Event::Item(ItemEvent::AttemptAccepted { until, .. }), .. }] => *until,
         records => panic!("{records:?}"),
@@ -197,7 +197,7 @@ fn a_crash_changes_nothing_about_the_wait() {
 }
 
 /// Runs a flow to its end. Every call is accepted, some results never come, and the process dies once.
-fn run_to_the_end() -> JobFixture {
+fn run_to_the_end() -> TestedJob {
     let mut test = begun();
     let mut number = 0_u32;
     while !test.job.stage.has_ended() {
@@ -257,7 +257,7 @@ fn an_accepted_attempt_survives_a_journal_cut_anywhere() {
 fn a_breaker_counts_an_acceptance_as_a_success_and_ignores_the_later_result() {
     let mut test = flow("", "", "    breaker: true");
     test.start().accept(0);
-    let breaker = |test: &JobFixture| {
+    let breaker = |test: &TestedJob| {
         let name = test.job.breakers().first().unwrap().clone();
         test.breaker(&name).clone()
     };

@@ -3,10 +3,10 @@
 use undaunted_engine::event::{Event, ItemEvent};
 use undaunted_policy::{CircuitState, FailureCause, FailureClass};
 
-use crate::fixture::{BREAKER, EXIT_1, JobFixture, at, breaker_map, event_lines, open, secs};
+use crate::fixture::{BREAKER, EXIT_1, TERM, TestedJob, at, breaker_map, event_lines, open, secs};
 
 /// Starts the only probe, which succeeds, and returns its item.
-fn probe_well(test: &mut JobFixture) -> u32 {
+fn probe_well(test: &mut TestedJob) -> u32 {
     let [item] = test.start().started_items()[..] else {
         panic!("one probe at a time");
     };
@@ -16,7 +16,7 @@ fn probe_well(test: &mut JobFixture) -> u32 {
 
 #[test]
 fn a_breaker_opens_after_so_many_failures_in_a_row() {
-    let mut test = JobFixture::started_over(&breaker_map(3, "", ""), 3);
+    let mut test = TestedJob::started_over(&breaker_map(3, "", ""), 3);
     test.fail(0, EXIT_1).fail(1, FailureCause::Timeout);
     assert_eq!(test.breaker(BREAKER).failures(), 2);
     test.at(1);
@@ -27,7 +27,7 @@ fn a_breaker_opens_after_so_many_failures_in_a_row() {
 
 #[test]
 fn a_success_resets_the_count_of_failures() {
-    let mut test = JobFixture::started_over(&breaker_map(3, "", ""), 6);
+    let mut test = TestedJob::started_over(&breaker_map(3, "", ""), 6);
     test.fail(0, EXIT_1).fail(1, EXIT_1).succeed(2);
     assert_eq!(test.breaker(BREAKER).failures(), 0);
     test.start().fail(3, EXIT_1).fail(4, EXIT_1);
@@ -36,7 +36,7 @@ fn a_success_resets_the_count_of_failures() {
 
 #[test]
 fn a_status_below_500_resets_the_count_and_one_above_counts() {
-    let mut test = JobFixture::started_over(&breaker_map(4, "", ""), 4);
+    let mut test = TestedJob::started_over(&breaker_map(4, "", ""), 4);
     test.fail(0, EXIT_1).fail(1, FailureCause::Status(503));
     assert_eq!(test.breaker(BREAKER).failures(), 2);
     test.fail(2, FailureCause::Status(404));
@@ -45,11 +45,11 @@ fn a_status_below_500_resets_the_count_and_one_above_counts() {
 
 #[test]
 fn permanent_and_interrupted_attempts_do_not_count() {
-    let mut test = JobFixture::started_over(&breaker_map(5, "", ""), 5);
+    let mut test = TestedJob::started_over(&breaker_map(5, "", ""), 5);
     test.fail(0, EXIT_1).fail(1, FailureCause::Exit(127));
     test.fail(2, FailureCause::Interrupted).fail(3, FailureCause::Other(FailureClass::Permanent));
     assert_eq!(test.breaker(BREAKER).failures(), 1);
-    test.tell(&undaunted_engine::input::Input::Cancel).fail(4, FailureCause::Signal(15));
+    test.tell(&undaunted_engine::input::Input::Cancel).fail(4, TERM);
     assert_eq!(test.breaker(BREAKER).failures(), 1, "it was cancelled");
     assert_eq!(test.outcome().0, "cancelled");
 }
@@ -57,7 +57,7 @@ fn permanent_and_interrupted_attempts_do_not_count() {
 #[test]
 fn a_failure_that_a_rule_makes_permanent_does_not_count() {
     let text = breaker_map(2, "", ", rules: [{exit_code: 3, then: dead_letter}]");
-    let mut test = JobFixture::started_over(&text, 2);
+    let mut test = TestedJob::started_over(&text, 2);
     test.fail(0, EXIT_1).fail(1, FailureCause::Exit(127));
     assert_eq!(test.breaker(BREAKER).failures(), 1);
 }
@@ -91,7 +91,7 @@ fn no_more_unstarted_items_are_held_than_could_run() {
 
 #[test]
 fn results_of_starts_from_before_the_opening_are_ignored() {
-    let mut test = JobFixture::started_over(&breaker_map(6, "", ""), 6);
+    let mut test = TestedJob::started_over(&breaker_map(6, "", ""), 6);
     test.fail_all(0..3);
     let open = test.breaker(BREAKER).clone();
     test.at(10).succeed(3);
@@ -106,7 +106,7 @@ fn results_of_starts_from_before_the_opening_are_ignored() {
 
 #[test]
 fn an_old_failure_does_not_count_after_the_breaker_has_closed() {
-    let mut test = JobFixture::started_over(&breaker_map(4, ", half_open_max_calls: 1", ""), 4);
+    let mut test = TestedJob::started_over(&breaker_map(4, ", half_open_max_calls: 1", ""), 4);
     test.fail_all(0..3).at(60);
     let _ = probe_well(&mut test);
     assert_eq!(test.breaker(BREAKER).word(), "closed");
@@ -180,7 +180,7 @@ fn an_inconclusive_probe_is_followed_by_another() {
 
 #[test]
 fn the_held_item_with_the_most_attempts_left_probes() {
-    let mut test = JobFixture::started_over(&breaker_map(2, ", half_open_max_calls: 9", ""), 3);
+    let mut test = TestedJob::started_over(&breaker_map(2, ", half_open_max_calls: 9", ""), 3);
     test.succeed(1);
     // The first has failed twice, the last once.
     test.fail(0, EXIT_1).at(1).start().fail(0, EXIT_1).fail(2, EXIT_1).at(10).start();
@@ -227,7 +227,7 @@ map:
       breaker: {name: payments, failure_threshold: 1}
       retry_config: {attempts: 20, backoff: fixed}
 ";
-    let mut test = JobFixture::started_over(text, 4);
+    let mut test = TestedJob::started_over(text, 4);
     test.succeed(1).start();
     // The second item is at its second command and has failed once: 20 attempts are left.
     test.fail(1, EXIT_1).fail(0, EXIT_1).start();
@@ -239,7 +239,7 @@ map:
 
 #[test]
 fn an_item_that_never_started_probes_if_it_has_the_most_attempts_left() {
-    let mut test = JobFixture::over(&breaker_map(1, "", ""), 2);
+    let mut test = TestedJob::over(&breaker_map(1, "", ""), 2);
     for _ in 0..3 {
         test.start().fail(0, EXIT_1).pass(secs(1));
     }
@@ -259,8 +259,8 @@ fn a_command_without_a_bound_has_the_most_attempts_left() {
 }
 
 /// One item at a time; the first of two has opened the breaker.
-fn opened_alone(text: &str) -> JobFixture {
-    let mut test = JobFixture::over(text, 2);
+fn opened_alone(text: &str) -> TestedJob {
+    let mut test = TestedJob::over(text, 2);
     for _ in 0..3 {
         test.start().fail(0, EXIT_1).pass(secs(1));
     }
@@ -270,7 +270,7 @@ fn opened_alone(text: &str) -> JobFixture {
 
 #[test]
 fn a_command_that_names_no_breaker_is_not_gated() {
-    let mut test = JobFixture::started_over(&format!("{}    - shell: b\n", breaker_map(2, "", "")), 4);
+    let mut test = TestedJob::started_over(&format!("{}    - shell: b\n", breaker_map(2, "", "")), 4);
     test.succeed(0).start().fail(1, EXIT_1).start().fail(2, EXIT_1).at(1).start().fail(1, EXIT_1);
     assert_eq!(test.breaker(BREAKER).word(), "open");
     assert_eq!(test.succeed(0).lines()[1], "item_succeeded 0/0");
@@ -290,7 +290,7 @@ map:
 
 #[test]
 fn a_shell_command_does_not_ask_the_breaker_of_the_request_before_it() {
-    let mut test = JobFixture::started_over(REQUEST, 2);
+    let mut test = TestedJob::started_over(REQUEST, 2);
     test.fail(0, FailureCause::Status(503));
     assert_eq!(test.breaker("http://pay.test").word(), "open");
     test.succeed(1);
@@ -312,7 +312,7 @@ fn a_shell_command_does_not_ask_the_breaker_of_the_request_before_it() {
 
 #[test]
 fn an_origin_whose_breaker_has_no_journal_yet_has_the_settings_of_the_command_that_runs() {
-    let mut test = JobFixture::over(REQUEST, 1);
+    let mut test = TestedJob::over(REQUEST, 1);
     let origin = "http://pay.test";
     assert_eq!(test.job.breaker_settings(origin).failure_threshold, 5);
     test.start();
@@ -322,7 +322,7 @@ fn an_origin_whose_breaker_has_no_journal_yet_has_the_settings_of_the_command_th
 
 #[test]
 fn the_handler_of_a_request_runs_although_the_request_has_opened_its_breaker() {
-    let mut test = JobFixture::started_over(REQUEST, 1);
+    let mut test = TestedJob::started_over(REQUEST, 1);
     test.fail(0, FailureCause::Status(503));
     assert_eq!(test.start().lines(), ["attempt_started 0/0 1.1 as 2"]);
 }
@@ -335,18 +335,17 @@ fn a_list_asks_its_breakers_too_and_waits() {
   retry_config: {attempts: 3}
 - shell: b
 ";
-    let mut test = JobFixture::started(text);
+    let mut test = TestedJob::started(text);
     test.fail(0, EXIT_1).at(1);
     assert_eq!(test.start().lines(), ["held 0/0 0.1 until +60s"]);
     assert_eq!(test.next_wake(), Some(at(60)));
-    test.at(60).start().succeed(0).start().succeed(0);
-    assert_eq!(test.outcome().0, "completed");
+    assert_eq!(test.at(60).start().succeed(0).start().succeed(0).outcome().0, "completed");
 }
 
 #[test]
 fn an_outage_costs_no_more_than_threshold_width_and_probes() {
     let (width, items) = (7, 100);
-    let mut test = JobFixture::over(&breaker_map(width, "", ""), items);
+    let mut test = TestedJob::over(&breaker_map(width, "", ""), items);
     let mut down = 0;
     while test.now < at(600) {
         test.start();
@@ -360,6 +359,5 @@ fn an_outage_costs_no_more_than_threshold_width_and_probes() {
     }
     let probes = down - test.attempts().min(3 + u64::from(width) - 1);
     assert!(down <= 3 + u64::from(width) - 1 + 10, "{down} attempts, {probes} probes");
-    test.finish();
-    assert_eq!(test.outcome(), ("completed", None, [100, 0, 0]));
+    assert_eq!(test.finish().outcome(), ("completed", None, [100, 0, 0]));
 }

@@ -1,20 +1,11 @@
 //! The contents of HTTP requests.
 
 use serde_json::{Value, json};
-use undaunted_engine::id::ItemId;
-use undaunted_engine::task::{HttpCall, TaskWork, ValueFiles, as_uuid, correlation_id, task};
+use undaunted_engine::task::{HttpCall, as_uuid, correlation_id};
 use undaunted_engine::workflow::HttpProtocol;
 use undaunted_policy::FailureCause;
 
-use crate::fixture::{JobFixture, item_at, secs};
-
-fn made(test: &JobFixture, item: ItemId) -> HttpCall {
-    let task = task(&test.job, item, ValueFiles::default(), test.now);
-    match task.unwrap().unwrap().work {
-        TaskWork::Call(call) => *call,
-        other => panic!("{other:?}"),
-    }
-}
+use crate::fixture::{TestedJob, item_at, secs};
 
 fn header<'c>(call: &'c HttpCall, name: &str) -> Option<&'c str> {
     let mut found = call.headers.iter().filter(|(known, _)| known == name);
@@ -37,8 +28,8 @@ steps:
 
 #[test]
 fn a_request_is_by_default_a_get_with_a_token_and_an_id() {
-    let test = JobFixture::of("- {id: a, http: {url: 'http://h/x'}}\n");
-    let call = made(&test, item_at(0));
+    let test = TestedJob::of("- {id: a, http: {url: 'http://h/x'}}\n");
+    let call = test.call(item_at(0));
     assert_eq!((call.method.as_str(), call.url.as_str(), &call.body), ("GET", "http://h/x", &None));
     assert_eq!(call.expect, [200..=299]);
     assert_eq!((call.protocol, call.later), (HttpProtocol::Plain, false));
@@ -50,8 +41,8 @@ fn a_request_is_by_default_a_get_with_a_token_and_an_id() {
 
 #[test]
 fn the_key_stays_over_attempts_and_crashes_and_differs_from_round_to_round() {
-    let mut test = JobFixture::of("- {id: a, http: {url: 'http://h/x'}, retry_config: {attempts: 1}}\n");
-    let key = |test: &JobFixture| header(&made(test, item_at(0)), "Idempotency-Key").unwrap().to_owned();
+    let mut test = TestedJob::of("- {id: a, http: {url: 'http://h/x'}, retry_config: {attempts: 1}}\n");
+    let key = |test: &TestedJob| header(&test.call(item_at(0)), "Idempotency-Key").unwrap().to_owned();
     let first = key(&test);
     test.start().fail(0, FailureCause::Status(503)).crash_and_resume();
     assert_eq!(key(&test), first);
@@ -75,20 +66,20 @@ map:
     - id: c
       http: {method: PUT, url: 'http://h', body: 'n=${item.n}'}
 ";
-    let mut test = JobFixture::over(text, 2);
-    let call = made(&test, item_at(1));
+    let mut test = TestedJob::over(text, 2);
+    let call = test.call(item_at(1));
     assert_eq!(call.url, "http://h/a1");
     assert_eq!(header(&call, "Content-Type"), Some("application/json"));
     let body: Value = serde_json::from_str(&call.body.unwrap()).unwrap();
     assert_eq!(body, json!({"n": 1, "text": "n=1"}));
     test.start().succeed(1);
-    let call = made(&test, item_at(1));
+    let call = test.call(item_at(1));
     assert_eq!(header(&call, "content-type"), Some("x/y"));
     assert_eq!(header(&call, "Content-Type"), None, "its own goes");
     let body: Value = serde_json::from_str(&call.body.unwrap()).unwrap();
     assert_eq!(body, json!([{"id": "a1", "n": 1}]));
     test.start().succeed(1);
-    let call = made(&test, item_at(1));
+    let call = test.call(item_at(1));
     assert_eq!(call.body.as_deref(), Some("n=1"));
     assert_eq!(header(&call, "Content-Type"), None);
 }
@@ -103,7 +94,7 @@ fn a_request_with_a_missing_value_is_refused_before_it_is_sent() {
     ] {
         let text =
             format!("mode: mapreduce\nmap: {{input: a, agent_template: [{{id: a, http: {{{http}}}}}]}}\n");
-        let test = JobFixture::started_over(&text, 1);
+        let test = TestedJob::started_over(&text, 1);
         assert_eq!(test.outcome().2, [0, 1, 0], "{http}");
         assert_eq!(test.attempts(), 0, "{http}");
     }
@@ -112,15 +103,15 @@ fn a_request_with_a_missing_value_is_refused_before_it_is_sent() {
 #[test]
 fn a_request_hides_its_contents_in_debug_output() {
     let test =
-        JobFixture::of("- {id: a, http: {url: 'http://h/s3cret', headers: {K: s3cret}, body: s3cret}}\n");
-    let shown = format!("{:?}", made(&test, item_at(0)));
+        TestedJob::of("- {id: a, http: {url: 'http://h/s3cret', headers: {K: s3cret}, body: s3cret}}\n");
+    let shown = format!("{:?}", test.call(item_at(0)));
     assert!(shown.contains("GET") && !shown.contains("s3cret"), "{shown}");
 }
 
 #[test]
 fn a_step_is_called_with_its_arguments_and_metadata() {
-    let mut test = JobFixture::of(STEP);
-    let call = made(&test, item_at(0));
+    let mut test = TestedJob::of(STEP);
+    let call = test.call(item_at(0));
     assert_eq!((call.method.as_str(), call.url.as_str()), ("POST", "http://s/ship?v=1"));
     assert_eq!((call.protocol, call.later), (HttpProtocol::Argyll, false));
     assert_eq!(header(&call, "Content-Type"), Some("application/json"));
@@ -134,11 +125,10 @@ fn a_step_is_called_with_its_arguments_and_metadata() {
         })
     );
     assert_eq!(header(&call, "Idempotency-Key"), Some(token.as_str()));
-    let timeout = task(&test.job, item_at(0), ValueFiles::default(), test.now);
-    assert_eq!(timeout.unwrap().unwrap().timeout, Some(secs(3) / 2));
+    assert_eq!(test.task(item_at(0)).timeout, Some(secs(3) / 2));
     // The call is the same for all attempts.
     test.start().fail(0, FailureCause::Status(503)).crash_and_resume().at(2).start();
-    assert_eq!(made(&test, item_at(0)), call);
+    assert_eq!(test.call(item_at(0)), call);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use undaunted_engine::event::{Event, JobEvent};
 use undaunted_engine::job::JobStage;
 use undaunted_policy::{FailureCause, Reason};
 
-use crate::fixture::{EXIT_1, JobFixture, input_failed, item_at, secs, start_input};
+use crate::fixture::{EXIT_1, TERM, TestedJob, input_failed, item_at, secs, start_input};
 
 const MAP: &str = "
 mode: mapreduce
@@ -18,7 +18,7 @@ reduce: [{shell: r}]
 
 #[test]
 fn a_cancel_skips_what_waits_and_ends_what_runs() {
-    let mut test = JobFixture::started_over(MAP, 4);
+    let mut test = TestedJob::started_over(MAP, 4);
     test.fail(0, EXIT_1).start();
     assert_eq!(test.cancel().lines(), ["job_stopping cancelled", "item_skipped 0/0: cancelled"]);
     assert_eq!(test.effects(), ["begin 2 for 0/1", "begin 3 for 0/2", "end all"]);
@@ -27,7 +27,7 @@ fn a_cancel_skips_what_waits_and_ends_what_runs() {
     // No handler runs, whatever the failure.
     assert_eq!(test.fail(1, FailureCause::Exit(127)).lines()[1..], ["item_skipped 0/1: cancelled"]);
     assert_eq!(
-        test.fail(2, FailureCause::Signal(15)).lines()[1..],
+        test.fail(2, TERM).lines()[1..],
         ["item_skipped 0/2: cancelled", "step_failed 0", "job_cancelled cancelled"]
     );
     assert_eq!(test.outcome(), ("cancelled", Some(Reason::Cancelled), [0, 0, 3]));
@@ -36,21 +36,20 @@ fn a_cancel_skips_what_waits_and_ends_what_runs() {
 
 #[test]
 fn an_item_that_succeeds_after_a_cancel_has_succeeded() {
-    let mut test = JobFixture::started_over(MAP, 1);
-    test.cancel().succeed(0);
-    assert_eq!(test.outcome(), ("cancelled", Some(Reason::Cancelled), [1, 0, 0]));
+    let mut test = TestedJob::started_over(MAP, 1);
+    assert_eq!(test.cancel().succeed(0).outcome(), ("cancelled", Some(Reason::Cancelled), [1, 0, 0]));
 }
 
 #[test]
 fn a_handler_that_succeeds_after_a_cancel_does_not_save_the_item() {
-    let mut test = JobFixture::started_over(MAP, 1);
+    let mut test = TestedJob::started_over(MAP, 1);
     test.fail(0, FailureCause::Exit(127)).start().cancel();
     assert_eq!(test.succeed(0).lines()[1], "item_skipped 0/0: cancelled");
 }
 
 #[test]
 fn a_suspended_job_can_be_cancelled() {
-    let mut test = JobFixture::over(MAP, 2);
+    let mut test = TestedJob::over(MAP, 2);
     test.suspend();
     assert_eq!(test.cancel().lines(), ["job_stopping cancelled", "step_failed 0", "job_cancelled cancelled"]);
 }
@@ -61,7 +60,7 @@ fn a_cancel_waits_for_the_command_that_lists_the_items() {
 mode: mapreduce
 map: {input: {shell: ls}, agent_template: [{shell: a}]}
 ";
-    let mut test = JobFixture::of(text);
+    let mut test = TestedJob::of(text);
     assert_eq!(test.effects(), ["read the items of 0 by 1"]);
     assert_eq!(test.cancel().lines(), ["job_stopping cancelled"]);
     assert_eq!(test.effects(), ["read the items of 0 by 1", "end all"]);
@@ -71,7 +70,7 @@ map: {input: {shell: ls}, agent_template: [{shell: a}]}
 
 #[test]
 fn a_job_is_suspended_only_when_nothing_runs() {
-    let mut test = JobFixture::started_over(MAP, 1);
+    let mut test = TestedJob::started_over(MAP, 1);
     assert_eq!(test.suspend().lines(), [""; 0]);
     test.fail(0, EXIT_1);
     assert_eq!(test.suspend().lines(), ["job_suspended"]);
@@ -87,7 +86,7 @@ fn a_job_is_not_suspended_while_a_command_lists_its_items() {
 mode: mapreduce
 map: {input: {shell: ls}, agent_template: [{shell: a}]}
 ";
-    let mut test = JobFixture::of(text);
+    let mut test = TestedJob::of(text);
     assert_eq!(test.suspend().lines(), [""; 0]);
     test.items(1);
     assert_eq!(test.suspend().lines(), ["job_suspended"]);
@@ -95,7 +94,7 @@ map: {input: {shell: ls}, agent_template: [{shell: a}]}
 
 #[test]
 fn a_resume_records_the_run_the_downtime_and_the_restored_work() {
-    let mut test = JobFixture::started_over(MAP, 5);
+    let mut test = TestedJob::started_over(MAP, 5);
     test.succeed(0).start().fail(1, EXIT_1).pass(secs(90));
     let records = test.crash_and_resume().records();
     let Event::Job(JobEvent::Resumed(resumed)) = &records[0].event else {
@@ -113,7 +112,7 @@ fn a_resume_records_the_run_the_downtime_and_the_restored_work() {
 
 #[test]
 fn a_stopping_job_still_stops_after_a_crash() {
-    let mut test = JobFixture::started_over(MAP, 3);
+    let mut test = TestedJob::started_over(MAP, 3);
     test.cancel();
     assert_eq!(test.crash_and_resume().lines(), ["job_resumed run 2"]);
     assert_eq!(test.job.stage, JobStage::Stopping(Reason::Cancelled));

@@ -9,12 +9,12 @@ use undaunted_engine::event::{Event, FlowRun, JobEvent, Record, WorkflowText};
 use undaunted_engine::input::Input;
 use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::plan::Plan;
-use undaunted_engine::task::{TaskWork, ValueFiles, task};
+use undaunted_engine::task::TaskWork;
 use undaunted_engine::workflow::{
     FlowGoals, Operator, PoolRequest, Source, Workflow, assemble, check_aimed, check_step, checks_made,
 };
 
-use crate::fixture::{JobFixture, T0, item_at, submitted};
+use crate::fixture::{T0, TestedJob, item_at, submitted};
 
 fn said(plan: &Plan) -> String {
     format!("{plan:#?}")
@@ -79,7 +79,7 @@ fn every_example_has_the_same_plan_when_loaded_from_its_journal() {
 
 #[test]
 fn an_update_carries_its_plan_and_a_replayed_one_is_checked() {
-    let mut test = JobFixture::of("- {shell: a, retry_config: {attempts: 3}}\n");
+    let mut test = TestedJob::of("- {shell: a, retry_config: {attempts: 3}}\n");
     let text = "- {shell: a, retry_config: {attempts: 1}}\n";
     let workflow = test.job.check(text).workflow.unwrap();
     let update =
@@ -173,9 +173,8 @@ fn assembling_a_flow_reports_conflicts_between_its_steps() {
 #[test]
 fn a_flow_inside_a_flow_is_planned_from_the_steps_of_the_outer_one() {
     let text = json!({"mode": "flow", "goals": ["c"], "steps": steps().split_off(2)});
-    let mut test = JobFixture::of(&text.to_string());
-    let task = task(&test.job, item_at(0), ValueFiles::default(), test.now);
-    let TaskWork::Flow(flow) = task.unwrap().unwrap().work else {
+    let mut test = TestedJob::of(&text.to_string());
+    let TaskWork::Flow(flow) = test.task(item_at(0)).work else {
         panic!("it is no flow");
     };
     let (before, plans) = (checks_made(), Plans::default());

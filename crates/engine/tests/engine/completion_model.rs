@@ -6,15 +6,15 @@ use proptest::prelude::*;
 use undaunted_engine::event::{Event, Record, StepEvent};
 use undaunted_engine::id::StartId;
 use undaunted_engine::job::JobStage;
-use undaunted_policy::{CompletionRule, CompletionTally, FailureCause};
+use undaunted_policy::{CompletionRule, CompletionTally};
 
-use crate::fixture::{EXIT_1, JobFixture, T0, at, secs};
+use crate::fixture::{EXIT_1, T0, TERM, TestedJob, at, secs};
 
 /// A decision: whether it is a success, and the reason.
-type RuleDecision = (bool, String);
+type CompletionDecision = (bool, String);
 
 /// The decision that the four sentences of the description require.
-fn model(best_effort: bool, min: u64, [n, ok, failed]: [u64; 3], passed: bool) -> Option<RuleDecision> {
+fn model(best_effort: bool, min: u64, [n, ok, failed]: [u64; 3], passed: bool) -> Option<CompletionDecision> {
     // Clamped to 1..=n, and 0 without items.
     let min = if n == 0 {
         0
@@ -70,7 +70,7 @@ fn cases() -> impl Iterator<Item = (u64, bool, bool)> {
 }
 
 /// The decision in the journal of a job.
-fn decided(test: &JobFixture) -> Option<RuleDecision> {
+fn decided(test: &TestedJob) -> Option<CompletionDecision> {
     let mut records = test.journal.iter();
     records.find_map(|bytes| match Record::decode(bytes).unwrap().event {
         Event::Step(StepEvent::CompletionReached(reached)) => {
@@ -81,19 +81,18 @@ fn decided(test: &JobFixture) -> Option<RuleDecision> {
     })
 }
 
-fn begun(n: u32, min: u64, best_effort: bool) -> JobFixture {
+fn begun(n: u32, min: u64, best_effort: bool) -> TestedJob {
     let rule = if best_effort {
         format!("  best_effort: true\n  best_effort_min_dcs: {min}\n")
     } else {
         String::new()
     };
     let text = format!("mode: mapreduce\nmap:\n  input: a\n{rule}  agent_template: [{{shell: a}}]\n");
-    let test = JobFixture::started_over(&text, n);
-    test
+    TestedJob::started_over(&text, n)
 }
 
 /// Items report one after the other, the failed ones first or last. The first decision is final.
-fn compare([n, ok, failed]: [u32; 3], begun: &JobFixture, min: u64, failures_first: bool, late: bool) {
+fn compare([n, ok, failed]: [u32; 3], begun: &TestedJob, min: u64, failures_first: bool, late: bool) {
     let mut test = begun.clone();
     let mut expected = model(true, min, [n.into(), 0, 0], false);
     assert_eq!(decided(&test), expected);
@@ -120,7 +119,7 @@ fn compare([n, ok, failed]: [u32; 3], begun: &JobFixture, min: u64, failures_fir
     expected = expected.or_else(|| model(true, min, [n.into(), counts[0], counts[1]], true));
     assert_eq!(decided(&test), expected, "{n} {counts:?} {min}");
     while let Some(start) = test.job.starts.running.keys().next().copied() {
-        test.end_start(start, Some(FailureCause::Signal(15)));
+        test.end_start(start, Some(TERM));
     }
     let success = expected.unwrap().0;
     let status = if success { "completed" } else { "partial" };

@@ -5,9 +5,9 @@ use std::time::Duration;
 use undaunted_engine::event::Record;
 use undaunted_engine::view::{CompletionShare, Counters, DELAY_BOUNDS, Projection};
 
-use crate::fixture::{JobFixture, flow, item_at};
+use crate::fixture::{TestedJob, flow, item_at};
 
-fn projected(test: &JobFixture) -> Projection {
+fn projected(test: &TestedJob) -> Projection {
     let mut past = Projection::default();
     for (version, bytes) in (1..).zip(&test.journal) {
         past.take(&test.job, version, &Record::decode(bytes).unwrap());
@@ -16,8 +16,8 @@ fn projected(test: &JobFixture) -> Projection {
 }
 
 /// A job that has used up its pool.
-fn pooled() -> JobFixture {
-    let mut test = JobFixture::of(
+fn pooled() -> TestedJob {
+    let mut test = TestedJob::of(
         "retry_budget: 2\ncommands:\n  - shell: 'false'\n    retry_config: {attempts: 9, initial_delay: 1s, backoff: fixed}\n",
     );
     test.fail_until_stopped();

@@ -6,16 +6,16 @@ use undaunted_engine::input::Input;
 use undaunted_engine::job::Activity;
 use undaunted_policy::{FailureCause, Reason};
 
-use crate::fixture::{EXIT_1, JobFixture, SECOND, at, item_at, secs};
+use crate::fixture::{EXIT_1, SECOND, TestedJob, at, item_at, secs};
 
 /// A delay of 1s is spent and one of 2s is pending, due at 13s. 7s of 10s are left, until 20s.
-fn waiting() -> JobFixture {
+fn waiting() -> TestedJob {
     waiting_with("")
 }
 
-fn waiting_with(more: &str) -> JobFixture {
+fn waiting_with(more: &str) -> TestedJob {
     let text = format!("- {{shell: a, retry_config: {{attempts: 9, retry_budget: 10s}}{more}}}\n");
-    let mut test = JobFixture::started(&text);
+    let mut test = TestedJob::started(&text);
     test.fail(0, EXIT_1).at(1).start().at(11).fail_with(0, EXIT_1, "no route to host");
     assert_eq!(test.active(0).activity, Activity::Waiting(at(13)));
     test
@@ -70,7 +70,7 @@ fn spent_delay_survives_a_crash_exactly() {
 
 #[test]
 fn a_retry_due_during_downtime_is_due_now() {
-    let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 3}}\n");
+    let mut test = TestedJob::started("- {shell: a, retry_config: {attempts: 3}}\n");
     test.fail(0, EXIT_1).at(3600).crash_and_resume();
     assert_eq!(test.ready(), [item_at(0)]);
     assert_eq!(test.next_wake(), None);
@@ -131,7 +131,7 @@ fn a_rule_with_a_budget_of_its_own_expires_by_it() {
     rules: [{exit_code: 75, then: retry, retry_config: {retry_budget: 5s}}]
 ";
     for (crash, expired) in [(5, false), (6, true)] {
-        let mut test = JobFixture::started(text);
+        let mut test = TestedJob::started(text);
         test.fail(0, FailureCause::Exit(75)).at(crash);
         let lines = test.crash_and_resume().lines();
         assert_eq!(lines.len() > 1, expired, "{lines:?}");
@@ -140,7 +140,7 @@ fn a_rule_with_a_budget_of_its_own_expires_by_it() {
 
 #[test]
 fn an_attempt_that_runs_during_downtime_has_no_budget_to_lose() {
-    let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 9, retry_budget: 3s}}\n");
+    let mut test = TestedJob::started("- {shell: a, retry_config: {attempts: 9, retry_budget: 3s}}\n");
     test.fail(0, EXIT_1).pass(SECOND).start().at(100_000);
     assert_eq!(test.crash_and_resume().lines(), ["job_resumed run 2"]);
     assert_eq!(test.effects(), ["begin 2 for 0/0"]);

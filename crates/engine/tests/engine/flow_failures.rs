@@ -3,10 +3,9 @@
 use serde_json::json;
 use undaunted_engine::event::{Event, StepEvent};
 use undaunted_engine::id::StepId;
-use undaunted_engine::task::{TaskWork, ValueFiles, task};
 use undaunted_policy::{FailureCause, Reason};
 
-use crate::fixture::{JobFixture, ONCE, flow, item_at};
+use crate::fixture::{ONCE, TestedJob, flow, item_at};
 
 #[test]
 fn an_unreachable_goal_fails_the_flow() {
@@ -60,13 +59,12 @@ fn a_failed_goal_ends_the_flow_once_running_items_have_ended() {
 fn a_failure_that_no_goal_requires_does_not_stop_the_flow() {
     let mut test = flow("b", "", &[("a", "x: {role: output}", ONCE), ("b", "x: {role: optional}", ONCE)]);
     test.start().fail_item(item_at(0), FailureCause::Status(410)).start();
-    test.succeed_item(StepId(1).item(0), &json!({}));
-    assert_eq!(test.outcome().2, [1, 1, 0]);
+    assert_eq!(test.succeed_item(StepId(1).item(0), &json!({})).outcome().2, [1, 1, 0]);
     assert_ne!(test.outcome().0, "failed");
 }
 
 /// Four items, two at a time, each retried after a second.
-fn four() -> JobFixture {
+fn four() -> TestedJob {
     let mut test = flow(
         "a",
         "x: [1, 2, 3, 4]",
@@ -159,12 +157,8 @@ fn a_step_is_not_complete_after_a_redrive_while_an_item_of_it_is_dead() {
 #[test]
 fn a_redrive_restarts_items_skipped_because_of_the_failure() {
     let mut test = four();
-    let token = |test: &JobFixture, item: u32| {
-        let task = task(&test.job, item_at(item), ValueFiles::default(), test.now);
-        let TaskWork::Call(call) = task.unwrap().unwrap().work else {
-            panic!("it is no call");
-        };
-        let key = call.headers.into_iter();
+    let token = |test: &TestedJob, item: u32| {
+        let key = test.call(item_at(item)).headers.into_iter();
         let mut key = key.filter(|(name, _)| name == "Idempotency-Key");
         key.next().unwrap().1
     };
@@ -172,8 +166,7 @@ fn a_redrive_restarts_items_skipped_because_of_the_failure() {
     // Item 0 waits for its retry when item 1 becomes a dead letter; items 2 and 3 have not started.
     test.fail_item(item_at(0), FailureCause::Network).fail_item(item_at(1), FailureCause::Refused);
     assert_eq!(test.outcome(), ("failed", Some(Reason::Permanent), [0, 1, 1]));
-    test.redrive([item_at(1)]);
-    assert_eq!(test.outcome(), ("running", None, [0, 0, 0]));
+    assert_eq!(test.redrive([item_at(1)]).outcome(), ("running", None, [0, 0, 0]));
     test.crash_and_resume().start();
     let begun: Vec<u32> = test.job.starts.running.values().map(|item| item.index).collect();
     assert_eq!(begun, [1, 0], "what is due goes before what is new");
@@ -230,7 +223,7 @@ fn a_step_that_failed_before_it_had_items_begins_again_when_the_flow_is_redriven
 }
 
 /// Runs a flow to its end. Some attempts fail, and the process dies once.
-fn run_to_the_end() -> JobFixture {
+fn run_to_the_end() -> TestedJob {
     let mut test = flow(
         "d, e",
         "x: [1, 2, 3]",

@@ -5,7 +5,7 @@ use undaunted_engine::id::StepId;
 use undaunted_engine::workflow::{Operator, Source, check};
 use undaunted_policy::{FailureCause, Reason};
 
-use crate::fixture::{JobFixture, ONCE, flow, flow_text, item_at};
+use crate::fixture::{ONCE, TestedJob, flow, flow_text, item_at};
 
 /// The diagnostics of a text that is refused.
 fn refused(text: &str) -> String {
@@ -50,10 +50,8 @@ fn steps_begin_when_their_inputs_are_set_and_only_if_they_lead_to_a_goal() {
 fn independent_steps_run_in_parallel() {
     let mut test = flow("a, b", "", &[("a", "x: {role: output}", ONCE), ("b", "y: {role: output}", ONCE)]);
     assert_eq!(test.start().records().len(), 2);
-    test.succeed_item(StepId(1).item(0), &json!({}));
-    assert_eq!(test.outcome().0, "running");
-    test.succeed_item(item_at(0), &json!({}));
-    assert_eq!(test.outcome(), ("completed", None, [2, 0, 0]));
+    assert_eq!(test.succeed_item(StepId(1).item(0), &json!({})).outcome().0, "running");
+    assert_eq!(test.succeed_item(item_at(0), &json!({})).outcome(), ("completed", None, [2, 0, 0]));
 }
 
 #[test]
@@ -81,7 +79,7 @@ fn a_flow_that_cannot_be_planned_is_refused() {
         assert!(found.contains(message), "{found}\n{text}");
     }
     // `init` breaks a cycle, and a default replaces an attribute that no step sets.
-    assert!(!JobFixture::of(&flow_text("a", "x: 1", &cycle)).ready().is_empty());
+    assert!(!TestedJob::of(&flow_text("a", "x: 1", &cycle)).ready().is_empty());
     let default = [("a", "x: {role: required, default: '5'}", "")];
     assert_eq!(flow("a", "", &default).arguments(item_at(0)), json!({"x": 5}));
 }

@@ -5,13 +5,13 @@ use std::sync::LazyLock;
 use undaunted_engine::view::{Forecast, Projection, ViewContext, forecast};
 use undaunted_policy::Reason;
 
-use crate::fixture::{EXIT_1, JobFixture, item_at, secs};
+use crate::fixture::{EXIT_1, TestedJob, item_at, secs};
 
-fn forecast_of(test: &JobFixture) -> Option<Forecast> {
+fn forecast_of(test: &TestedJob) -> Option<Forecast> {
     forecast(&context(test, Some(1)), item_at(0), 100)
 }
 
-fn context(test: &JobFixture, owner: Option<u32>) -> ViewContext<'_> {
+fn context(test: &TestedJob, owner: Option<u32>) -> ViewContext<'_> {
     static NOTHING: LazyLock<Projection> = LazyLock::new(Projection::default);
     ViewContext {
         job: &test.job,
@@ -31,7 +31,7 @@ fn lines_of(forecast: &Forecast) -> Vec<String> {
 
 #[test]
 fn a_forecast_lists_the_remaining_retries_and_the_limit_that_ends_them() {
-    let mut test = JobFixture::of("- {shell: a, retry_config: {attempts: 9, retry_budget: 10s}}\n");
+    let mut test = TestedJob::of("- {shell: a, retry_config: {attempts: 9, retry_budget: 10s}}\n");
     assert_eq!(forecast_of(&test), None, "it was not started");
     test.start();
     assert_eq!(
@@ -52,7 +52,7 @@ fn a_forecast_lists_the_remaining_retries_and_the_limit_that_ends_them() {
 #[test]
 fn a_forecast_comes_true() {
     let text = "- {shell: a, retry_config: {attempts: 5, jitter: true, initial_delay: 3s}}\n";
-    let mut test = JobFixture::seeded(text, 11);
+    let mut test = TestedJob::seeded(text, 11);
     test.start();
     let forecast = forecast_of(&test).unwrap();
     let mut done = Vec::new();
@@ -73,12 +73,12 @@ fn a_forecast_comes_true() {
 #[test]
 fn a_deadline_and_a_pool_end_a_forecast() {
     let slow = "- {shell: a, retry_config: {attempts: 9, initial_delay: 10s}}\n";
-    let test = JobFixture::started(&format!("deadline: 25s\ncommands:\n{slow}"));
+    let test = TestedJob::started(&format!("deadline: 25s\ncommands:\n{slow}"));
     let ended = forecast_of(&test).unwrap();
     assert_eq!(ended.retries.len(), 1, "the second would be due after 30s");
     assert_eq!(ended.stop.unwrap().reason, Some(Reason::Deadline));
     let pool = "retry_budget: 5\nretry_budget_per_workflow: 2\n";
-    let test = JobFixture::started(&format!("{pool}commands:\n{slow}"));
+    let test = TestedJob::started(&format!("{pool}commands:\n{slow}"));
     let ended = forecast_of(&test).unwrap();
     assert_eq!(ended.retries.len(), 2);
     let reason = ended.stop.unwrap().reason;
@@ -88,7 +88,7 @@ fn a_deadline_and_a_pool_end_a_forecast() {
 #[test]
 fn a_forecast_of_unlimited_retries_is_as_long_as_requested() {
     let text = "- {shell: a, retry_config: {attempts: unlimited}}\n";
-    let test = JobFixture::started(text);
+    let test = TestedJob::started(text);
     let bounded = forecast(&context(&test, Some(1)), item_at(0), 7).unwrap();
     assert_eq!((bounded.retries.len(), bounded.stop), (7, None));
 }
@@ -96,7 +96,7 @@ fn a_forecast_of_unlimited_retries_is_as_long_as_requested() {
 #[test]
 fn one_attempt_after_a_handler_is_the_last_and_has_no_forecast() {
     let text = "- {shell: a, retry_config: {attempts: 0}, on_failure: {shell: mend, max_attempts: 1}}\n";
-    let mut test = JobFixture::started(text);
+    let mut test = TestedJob::started(text);
     test.fail(0, EXIT_1).start().succeed(0);
     test.now = test.now.after(secs(1));
     assert_eq!(forecast_of(&test), None);

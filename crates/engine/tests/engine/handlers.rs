@@ -3,18 +3,17 @@
 use undaunted_engine::id::CommandId;
 use undaunted_policy::{FailureCause, Reason};
 
-use crate::fixture::{EXIT_1, JobFixture, item_at, secs};
+use crate::fixture::{EXIT_1, TestedJob, item_at, secs};
 
-fn list(on_failure: &str) -> JobFixture {
+fn list(on_failure: &str) -> TestedJob {
     let text = format!("- {{shell: a, on_failure: {on_failure}}}\n- shell: last\n");
-    let test = JobFixture::started(&text);
-    test
+    TestedJob::started(&text)
 }
 
 #[test]
 fn a_handler_runs_once_when_retries_are_used_up_and_its_success_saves_the_command() {
     let text = "- {shell: a, retry_config: {attempts: 1}, on_failure: {shell: mend}}\n- shell: b\n";
-    let mut test = JobFixture::started(text);
+    let mut test = TestedJob::started(text);
     assert_eq!(test.fail(0, EXIT_1).lines()[1], "retry_scheduled 0/0 0.1 in 1s at +1s");
     test.at(1).start();
     assert_eq!(test.fail(0, EXIT_1).lines().last().unwrap(), "command_stopped 0/0 0.2: attempts, handler 1");
@@ -30,8 +29,7 @@ fn a_handler_runs_once_when_retries_are_used_up_and_its_success_saves_the_comman
             "step_started 1",
         ]
     );
-    test.start().succeed(0);
-    assert_eq!(test.outcome(), ("completed", None, [2, 0, 0]));
+    assert_eq!(test.start().succeed(0).outcome(), ("completed", None, [2, 0, 0]));
     // The failure stays in the report, and attempts of handlers are not counted.
     assert_eq!(
         test.report().error.as_deref(),
@@ -50,7 +48,7 @@ map:
     - {shell: a, on_failure: [{shell: one}, {shell: two}]}
     - shell: b
 ";
-    let mut test = JobFixture::started_over(text, 1);
+    let mut test = TestedJob::started_over(text, 1);
     test.fail(0, EXIT_1);
     assert_eq!(test.start().lines(), ["attempt_started 0/0 1.1 as 2"]);
     assert_eq!(test.succeed(0).lines(), ["attempt_succeeded 0/0 1.1, next 2"]);
@@ -77,9 +75,8 @@ retry_config: {attempts: 5}
 commands:
   - {shell: a, retry_config: {attempts: 0}, on_failure: {shell: mend}}
 ";
-    let mut test = JobFixture::started(text);
-    test.fail(0, EXIT_1).start().fail(0, EXIT_1);
-    assert_eq!(test.outcome().0, "failed");
+    let mut test = TestedJob::started(text);
+    assert_eq!(test.fail(0, EXIT_1).start().fail(0, EXIT_1).outcome().0, "failed");
 
     let mut test = list("{shell: mend, retry_config: {attempts: 1}}");
     test.fail(0, EXIT_1).start();
@@ -107,7 +104,7 @@ fn attempts_with(retries: u32, rounds: u32) -> u64 {
     let text = format!(
         "- {{shell: a, retry_config: {{attempts: {retries}}}, on_failure: {{shell: mend, max_attempts: {rounds}}}}}\n"
     );
-    let mut test = JobFixture::of(&text);
+    let mut test = TestedJob::of(&text);
     while !test.job.stage.has_ended() {
         if test.ready().is_empty() {
             test.advance();
@@ -130,7 +127,7 @@ fn k_rounds_of_a_handler_make_at_most_n_plus_one_plus_k_attempts() {
 #[test]
 fn an_extra_attempt_has_the_next_number() {
     let text = "- {shell: a, retry_config: {attempts: 2}, on_failure: {shell: mend, max_attempts: 1}}\n";
-    let mut test = JobFixture::of(text);
+    let mut test = TestedJob::of(text);
     assert_eq!(
         test.fail_until_stopped().lines().last().unwrap(),
         "command_stopped 0/0 0.3: attempts, handler 1"
@@ -147,8 +144,7 @@ fn an_extra_attempt_that_succeeds_leaves_the_failure_in_the_report() {
     assert_eq!(test.succeed(0).lines(), ["attempt_succeeded 0/0 1.1", "command_repeated 0/0 0.1"]);
     assert_eq!(test.start().lines(), ["attempt_started 0/0 0.2 as 3"]);
     assert_eq!(test.succeed(0).lines()[1], "item_succeeded 0/0");
-    test.start().succeed(0);
-    assert_eq!(test.outcome(), ("completed", None, [2, 0, 0]));
+    assert_eq!(test.start().succeed(0).outcome(), ("completed", None, [2, 0, 0]));
     assert_eq!(test.report().error.as_deref(), Some("exit status 1: schema is old"));
 }
 
@@ -176,7 +172,7 @@ fn rules_apply_to_the_extra_attempt() {
   on_failure: {{shell: mend, max_attempts: 5}}
 "
         );
-        let mut test = JobFixture::started(&text);
+        let mut test = TestedJob::started(&text);
         test.fail(0, EXIT_1).start().succeed(0).start();
         let lines = test.fail(0, FailureCause::Exit(3)).lines();
         assert!(lines.contains(&event.to_owned()), "{lines:?}");
@@ -186,15 +182,14 @@ fn rules_apply_to_the_extra_attempt() {
 #[test]
 fn a_failing_handler_ends_its_rounds() {
     let mut test = list("{shell: mend, max_attempts: 5}");
-    test.fail(0, EXIT_1).start().fail(0, EXIT_1);
-    assert_eq!(test.outcome().0, "failed");
+    assert_eq!(test.fail(0, EXIT_1).start().fail(0, EXIT_1).outcome().0, "failed");
     assert_eq!(test.attempts(), 1);
 }
 
 #[test]
 fn what_follows_a_success_runs_before_the_next_command() {
     let text = "- {shell: a, on_success: [{shell: tell}, {shell: more}]}\n- shell: b\n";
-    let mut test = JobFixture::started(text);
+    let mut test = TestedJob::started(text);
     assert_eq!(test.succeed(0).lines(), ["attempt_succeeded 0/0 0.1, next 1"]);
     test.start();
     assert_eq!(test.succeed(0).lines(), ["attempt_succeeded 0/0 1.1, next 2"]);
@@ -206,7 +201,7 @@ fn what_follows_a_success_runs_before_the_next_command() {
 #[test]
 fn what_follows_a_success_does_not_run_after_a_failure() {
     let text = "- {shell: a, on_success: {shell: tell}, on_failure: {shell: mend}}\n";
-    let mut test = JobFixture::started(text);
+    let mut test = TestedJob::started(text);
     test.fail(0, EXIT_1).start();
     assert_eq!(test.succeed(0).lines()[1..3], ["command_recovered 0/0 0.1", "item_succeeded 0/0"]);
 }

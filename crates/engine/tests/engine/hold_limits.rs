@@ -3,15 +3,14 @@
 use undaunted_engine::breaker::BreakerFact;
 use undaunted_policy::{FailureCause, Reason, WhenOpen};
 
-use crate::fixture::{BREAKER, EXIT_1, JobFixture, at, breaker_map, opened};
+use crate::fixture::{BREAKER, EXIT_1, TestedJob, at, breaker_map, opened};
 
 #[test]
 fn max_hold_applies_to_items_that_could_not_run_yet() {
     let mut test = opened(&breaker_map(3, ", max_hold: 20s", ""), 9);
     test.start().start().at(1).start();
     assert_eq!(test.held(), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
-    test.at(21).wake();
-    assert_eq!(test.outcome(), ("partial", Some(Reason::CircuitOpen), [0, 9, 0]));
+    assert_eq!(test.at(21).wake().outcome(), ("partial", Some(Reason::CircuitOpen), [0, 9, 0]));
 }
 
 #[test]
@@ -26,13 +25,12 @@ fn changed_settings_apply_to_held_items() {
         test.crash_and_resume();
         assert_eq!(test.next_wake(), Some(at(expected)), "{longest}");
     }
-    test.finish();
-    assert_eq!(test.outcome().0, "completed");
+    assert_eq!(test.finish().outcome().0, "completed");
 }
 
 #[test]
 fn failures_that_retry_on_excludes_count_for_the_breaker() {
-    let mut test = JobFixture::started_over(&breaker_map(3, "", ", retry_on: [timeout]"), 3);
+    let mut test = TestedJob::started_over(&breaker_map(3, "", ", retry_on: [timeout]"), 3);
     test.fail_all(0..3);
     assert_eq!(test.breaker(BREAKER).word(), "open");
     assert_eq!(test.outcome(), ("partial", Some(Reason::Permanent), [0, 3, 0]));
@@ -42,7 +40,7 @@ fn failures_that_retry_on_excludes_count_for_the_breaker() {
 fn unreadable_output_does_not_count_for_the_breaker() {
     let text = breaker_map(2, "", "")
         .replace("shell: a", "shell: a\n      capture_output: n\n      capture_format: number");
-    let mut test = JobFixture::started_over(&text, 2);
+    let mut test = TestedJob::started_over(&text, 2);
     test.fail(0, EXIT_1).succeed_with(1, "twelve");
     assert_eq!(test.breaker(BREAKER).failures(), 1);
 }
@@ -61,7 +59,7 @@ fn a_clock_that_was_set_back_does_not_lengthen_a_hold() {
 #[test]
 fn a_hold_that_begins_in_a_pause_is_extended_by_its_remainder() {
     let rule = ", rules: [{exit_code: 3, then: hold}]";
-    let mut test = JobFixture::started_over(&breaker_map(1, ", max_hold: 20s", rule), 1);
+    let mut test = TestedJob::started_over(&breaker_map(1, ", max_hold: 20s", rule), 1);
     test.at(10).pause().at(30).fail(0, FailureCause::Exit(3));
     assert_eq!(test.hold_expiry(), Some(at(50)));
     test.at(40).unpause();
@@ -84,7 +82,7 @@ fn a_breaker_that_fails_starts_probes_with_the_item_that_is_due() {
     let text = breaker_map(1, ", when_open: fail", ", initial_delay: 40s")
         .replace("threshold: 3", "threshold: 1")
         .replace("60s", "30s");
-    let mut test = JobFixture::started_over(&text, 3);
+    let mut test = TestedJob::started_over(&text, 3);
     test.fail(0, EXIT_1).at(40);
     let lines_first = test.start().lines();
     assert_eq!(

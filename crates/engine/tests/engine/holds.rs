@@ -4,7 +4,7 @@ use undaunted_engine::event::{Event, JobEvent};
 use undaunted_engine::input::Input;
 use undaunted_policy::{FailureCause, Reason};
 
-use crate::fixture::{BREAKER, EXIT_1, JobFixture, at, breaker_map, digest, item_at, open, opened, secs};
+use crate::fixture::{BREAKER, EXIT_1, TestedJob, at, breaker_map, digest, item_at, open, opened, secs};
 
 #[test]
 fn a_hold_uses_no_attempt_no_delay_budget_and_no_pool() {
@@ -28,14 +28,13 @@ fn downtime_during_a_hold_is_not_charged_to_the_delay_budget() {
     test.at(1).start().at(1000);
     assert_eq!(test.crash_and_resume().lines(), ["job_resumed run 2"]);
     assert_eq!(test.held(), [0, 1, 2]);
-    test.finish();
-    assert_eq!(test.outcome(), ("completed", None, [3, 0, 0]));
+    assert_eq!(test.finish().outcome(), ("completed", None, [3, 0, 0]));
 }
 
 #[test]
 fn a_hold_frees_its_slot() {
     // The second command has no breaker; held items must not keep it from running.
-    let mut test = JobFixture::started_over(&format!("{}    - shell: b\n", breaker_map(3, "", "")), 4);
+    let mut test = TestedJob::started_over(&format!("{}    - shell: b\n", breaker_map(3, "", "")), 4);
     test.succeed(0).fail_all(1..3).at(1).start().fail(1, EXIT_1);
     assert_eq!(test.breaker(BREAKER).word(), "open");
     test.fail(2, EXIT_1).at(2).start().start();
@@ -67,8 +66,7 @@ fn with_when_open_fail_the_handler_runs() {
     let text = format!("{}      on_failure: {{shell: mend}}\n", breaker_map(3, ", when_open: fail", ""));
     let mut test = opened(&text, 3);
     assert_eq!(test.at(1).start().lines()[1], "command_stopped 0/0 0.1: circuit_open, handler 1");
-    test.finish();
-    assert_eq!(test.outcome(), ("completed", None, [3, 0, 0]));
+    assert_eq!(test.finish().outcome(), ("completed", None, [3, 0, 0]));
     let error = test.report().error.unwrap();
     assert!(error.ends_with("; last error: exit status 1"), "it stays in the report: {error}");
 }
@@ -97,8 +95,7 @@ fn an_item_held_longer_than_max_hold_stops_with_circuit_open() {
         ["command_stopped 0/3 0.0: circuit_open", "item_dead_lettered 0/3 0.0: circuit_open"]
     );
     assert_eq!(test.next_wake(), Some(at(21)));
-    test.at(21).wake();
-    assert_eq!(test.outcome(), ("partial", Some(Reason::CircuitOpen), [0, 4, 0]));
+    assert_eq!(test.at(21).wake().outcome(), ("partial", Some(Reason::CircuitOpen), [0, 4, 0]));
     assert_eq!(test.attempts(), 3);
 }
 
@@ -108,8 +105,7 @@ fn an_item_held_longer_than_max_hold_runs_its_handler() {
     let mut test = opened(&text, 3);
     test.at(1).start().at(21);
     assert_eq!(test.wake().lines()[1], "command_stopped 0/0 0.1: circuit_open, handler 1");
-    test.finish();
-    assert_eq!(test.outcome().2, [3, 0, 0]);
+    assert_eq!(test.finish().outcome().2, [3, 0, 0]);
 }
 
 /// The workflow with an item deadline.
@@ -120,7 +116,7 @@ fn limited(seconds: u64, text: &str) -> String {
 
 #[test]
 fn held_time_counts_to_the_deadline_of_an_item_from_its_first_start() {
-    let mut test = JobFixture::over(&limited(30, &breaker_map(3, "", "")), 4);
+    let mut test = TestedJob::over(&limited(30, &breaker_map(3, "", "")), 4);
     test.at(100).start().fail_all(0..3).start().at(101).start();
     assert_eq!(test.held(), [0, 1, 2, 3]);
     assert_eq!(test.next_wake(), Some(at(130)));
@@ -128,8 +124,7 @@ fn held_time_counts_to_the_deadline_of_an_item_from_its_first_start() {
     assert_eq!(test.held(), [3], "it has not started, so it has its time");
     let error = test.report().error.unwrap();
     assert!(error.contains("the breaker `payments` was open"), "{error}");
-    test.finish();
-    assert_eq!(test.outcome(), ("partial", Some(Reason::Deadline), [1, 3, 0]));
+    assert_eq!(test.finish().outcome(), ("partial", Some(Reason::Deadline), [1, 3, 0]));
 }
 
 #[test]
@@ -184,7 +179,7 @@ fn rule() -> String {
 
 #[test]
 fn a_rule_that_holds_trips_the_breaker_and_uses_an_attempt_and_a_unit_of_the_pool() {
-    let mut test = JobFixture::started_over(&rule(), 3);
+    let mut test = TestedJob::started_over(&rule(), 3);
     assert_eq!(
         test.fail(0, FailureCause::Exit(3)).lines(),
         ["attempt_failed 0/0 0.1 Exit(3)", "held 0/0 0.1 until +60s"]
@@ -205,7 +200,7 @@ fn a_rule_that_holds_trips_the_breaker_and_uses_an_attempt_and_a_unit_of_the_poo
 
 #[test]
 fn a_rule_that_holds_counts_towards_the_attempts() {
-    let mut test = JobFixture::started_over(&rule().replace("attempts: 9", "attempts: 1"), 1);
+    let mut test = TestedJob::started_over(&rule().replace("attempts: 9", "attempts: 1"), 1);
     test.fail(0, FailureCause::Exit(3)).at(60).start().fail(0, FailureCause::Exit(3));
     assert_eq!(test.outcome(), ("partial", Some(Reason::Attempts), [0, 1, 0]));
     assert_eq!(test.breaker(BREAKER).until(), Some(at(120)), "it tripped");
@@ -213,7 +208,7 @@ fn a_rule_that_holds_counts_towards_the_attempts() {
 
 #[test]
 fn a_rule_that_holds_is_refused_when_the_pool_is_used_up() {
-    let mut test = JobFixture::started_over(&rule().replace("retry_budget: 9", "retry_budget: 1"), 2);
+    let mut test = TestedJob::started_over(&rule().replace("retry_budget: 9", "retry_budget: 1"), 2);
     test.fail(0, FailureCause::Exit(3));
     assert_eq!(
         test.fail(1, FailureCause::Exit(3)).lines().last().unwrap(),
@@ -223,7 +218,7 @@ fn a_rule_that_holds_is_refused_when_the_pool_is_used_up() {
 
 #[test]
 fn a_rule_that_holds_a_start_from_before_the_opening_does_not_trip_again() {
-    let mut test = JobFixture::started_over(&rule(), 3);
+    let mut test = TestedJob::started_over(&rule(), 3);
     test.fail(0, FailureCause::Exit(3));
     let open = test.breaker(BREAKER).clone();
     test.at(30);
@@ -243,22 +238,20 @@ fn a_rule_that_holds_a_start_from_before_the_opening_does_not_trip_again() {
     test.fail(2, FailureCause::Exit(3));
     assert_eq!(test.breaker(BREAKER), &half_open);
     assert_eq!(test.start().started_items(), [2]);
-    test.succeed(2);
-    assert_eq!(test.outcome(), ("completed", None, [3, 0, 0]));
+    assert_eq!(test.succeed(2).outcome(), ("completed", None, [3, 0, 0]));
 }
 
 #[test]
 fn an_item_held_by_its_rule_after_the_breaker_has_closed_starts_at_once() {
     let text = rule().replace("recovery_timeout", "half_open_max_calls: 1, recovery_timeout");
-    let mut test = JobFixture::started_over(&text, 2);
+    let mut test = TestedJob::started_over(&text, 2);
     test.fail(0, FailureCause::Exit(3)).at(60).start().succeed(0);
     assert_eq!(test.breaker(BREAKER).word(), "closed");
     test.fail(1, FailureCause::Exit(3));
     assert_eq!(test.breaker(BREAKER).word(), "closed", "it is stale");
     assert_eq!(test.held(), [1]);
     assert_eq!(test.start().started_items(), [1]);
-    test.succeed(1);
-    assert_eq!(test.outcome(), ("completed", None, [2, 0, 0]));
+    assert_eq!(test.succeed(1).outcome(), ("completed", None, [2, 0, 0]));
 }
 
 #[test]
@@ -320,8 +313,7 @@ fn a_crash_keeps_holds_and_the_breaker() {
     assert_eq!(test.breaker(BREAKER), &breaker, "with the same instant");
     assert_eq!(test.next_wake(), Some(at(60)));
     assert_eq!(test.at(60).start().started_items(), [3]);
-    test.finish();
-    assert_eq!(test.outcome(), ("completed", None, [5, 0, 0]));
+    assert_eq!(test.finish().outcome(), ("completed", None, [5, 0, 0]));
 }
 
 #[test]
@@ -344,8 +336,7 @@ fn a_release_is_completed_after_a_crash() {
     };
     test.succeed(probe);
     assert!(!test.held().is_empty());
-    test.crash_and_resume().finish();
-    assert_eq!(test.outcome(), ("completed", None, [20, 0, 0]));
+    assert_eq!(test.crash_and_resume().finish().outcome(), ("completed", None, [20, 0, 0]));
 }
 
 #[test]
@@ -373,24 +364,20 @@ fn an_exceeded_tolerance_skips_held_items() {
 #[test]
 fn a_redriven_dead_letter_asks_its_breaker_again() {
     let mut test = opened(&breaker_map(3, ", when_open: fail", ""), 3);
-    test.at(1).start();
-    assert_eq!(test.outcome().2, [0, 3, 0]);
+    assert_eq!(test.at(1).start().outcome().2, [0, 3, 0]);
     let redrive = Input::Redrive { items: vec![item_at(0), item_at(1)], reduce: false };
     test.at(30).tell(&redrive).start();
     assert_eq!(test.outcome(), ("partial", Some(Reason::CircuitOpen), [0, 3, 0]), "it is still open");
     test.at(60).redrive([item_at(0)]);
     assert_eq!(test.start().lines()[0], "attempt_started 0/0 0.1 as 4, a probe", "a new round");
-    test.succeed(0);
-    assert_eq!(test.outcome().2, [1, 2, 0]);
+    assert_eq!(test.succeed(0).outcome().2, [1, 2, 0]);
 }
 
 #[test]
 fn a_dead_letter_redriven_while_the_breaker_is_open_is_held() {
     let mut test = opened(&breaker_map(3, ", max_hold: 5s", ""), 3);
-    test.at(1).start().at(6).wake();
-    assert_eq!(test.outcome().2, [0, 3, 0]);
+    assert_eq!(test.at(1).start().at(6).wake().outcome().2, [0, 3, 0]);
     test.at(58).redrive([item_at(0), item_at(1), item_at(2)]).start();
     assert_eq!(test.held(), [0, 1, 2]);
-    test.finish();
-    assert_eq!(test.outcome(), ("completed", None, [3, 0, 0]));
+    assert_eq!(test.finish().outcome(), ("completed", None, [3, 0, 0]));
 }

@@ -13,7 +13,7 @@ use undaunted_engine::view::history::{Histories, History};
 use undaunted_engine::view::rfc3339;
 use undaunted_policy::Reason;
 
-use crate::fixture::{EXIT_1, JobFixture, at, item_at, secs};
+use crate::fixture::{EXIT_1, TestedJob, at, item_at, secs};
 
 const LIST: &str = "
 - {id: a, shell: a, retry_config: {attempts: 3, retry_budget: 1m}}
@@ -33,8 +33,8 @@ fn state(commands: &serde_json::Value) -> RetryCheckpointState {
 }
 
 /// A job with its submission only.
-fn submitted(text: &str) -> JobFixture {
-    let mut test = JobFixture::of(text);
+fn submitted(text: &str) -> TestedJob {
+    let mut test = TestedJob::of(text);
     test.journal.truncate(1);
     let first = Record::decode(&test.journal[0]).unwrap();
     test.job = Job::begin(&first).unwrap();
@@ -46,7 +46,7 @@ fn imported(text: &str, commands: &serde_json::Value) -> Result<ImportedState, I
 }
 
 /// A job that was imported, suspended and resumed.
-pub(crate) fn resumed(text: &str, commands: &serde_json::Value) -> JobFixture {
+pub(crate) fn resumed(text: &str, commands: &serde_json::Value) -> TestedJob {
     let mut test = submitted(text);
     let imported = import(&state(commands), &test.job).unwrap();
     for event in [imported.event, Event::Job(JobEvent::Suspended)] {
@@ -84,8 +84,7 @@ fn imported_attempts_and_delays_are_used_up_and_a_pending_retry_keeps_its_due_ti
     assert_eq!(test.active(0).attempts, 3);
     test.fail(0, EXIT_1);
     assert_eq!(test.active(0).progress().spent, secs(7), "1s, 2s and 4s");
-    test.at(30).start().fail(0, EXIT_1);
-    assert_eq!(test.outcome().0, "failed", "4 attempts, 2 of them here");
+    assert_eq!(test.at(30).start().fail(0, EXIT_1).outcome().0, "failed", "4 attempts, 2 of them here");
     assert_eq!(test.attempts(), 2);
 }
 
@@ -107,8 +106,7 @@ fn an_imported_command_without_attempts_left_stops() {
         "attempt_count": 4, "retry_history": [{ "attempt_number": 4, "error": "no route" }],
     } });
     let mut test = resumed(LIST, &state);
-    test.start();
-    assert_eq!(test.outcome(), ("failed", Some(Reason::Attempts), [0, 1, 0]));
+    assert_eq!(test.start().outcome(), ("failed", Some(Reason::Attempts), [0, 1, 0]));
     assert_eq!(test.attempts(), 0);
     assert_eq!(
         test.report().error.as_deref(),
@@ -215,7 +213,7 @@ fn a_succeeded_command_is_run_again_and_noted() {
     );
 }
 
-fn histories(test: &JobFixture) -> BTreeMap<ItemId, History> {
+fn histories(test: &TestedJob) -> BTreeMap<ItemId, History> {
     let mut histories = Histories::of_all();
     let records = test.journal.iter().map(|it| Record::decode(it).unwrap());
     let mut job: Option<Job> = None;
@@ -231,7 +229,7 @@ fn histories(test: &JobFixture) -> BTreeMap<ItemId, History> {
 
 #[test]
 fn exported_state_is_imported_unchanged() {
-    let mut test = JobFixture::started_over(MAP, 3);
+    let mut test = TestedJob::started_over(MAP, 3);
     test.fail_with(0, EXIT_1, "no route").succeed(1).at(1).start();
     test.fail_with(0, EXIT_1, "no route to host");
     let exported = export(&test.job, &test.admission, &histories(&test));

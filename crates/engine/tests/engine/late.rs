@@ -5,12 +5,12 @@ use undaunted_engine::id::StepId;
 use undaunted_engine::workflow::Operator;
 use undaunted_policy::{FailureCause, Reason};
 
-use crate::fixture::{EXIT_1, JobFixture, at, completion_map, event_lines, item_at, with_rule};
+use crate::fixture::{EXIT_1, TERM, TestedJob, at, completion_map, event_lines, item_at, with_rule};
 
 /// Late results count.
-fn counting_late(rule: &str, items: u32) -> JobFixture {
+fn counting_late(rule: &str, items: u32) -> TestedJob {
     let operator = Operator { late_results_count: true, ..Operator::default() };
-    let mut test = JobFixture::with(&completion_map(rule), 7, &operator);
+    let mut test = TestedJob::with(&completion_map(rule), 7, &operator);
     test.items(items).start();
     test
 }
@@ -47,7 +47,7 @@ fn with_leave_reduce_begins_at_once_and_the_other_items_keep_running() {
 fn with_leave_unstarted_items_are_missing_and_retries_continue() {
     let text = completion_map("best_effort_min_dcs: 1\n  on_complete: leave\n  max_parallel: 2")
         .replace("{shell: a}", "{shell: a, retry_config: {attempts: 1, backoff: fixed}}");
-    let mut test = JobFixture::started_over(&text, 5);
+    let mut test = TestedJob::started_over(&text, 5);
     test.fail(0, EXIT_1).succeed(1).at(1);
     assert_eq!(test.ready(), [StepId(1).item(0), item_at(0)], "the retry of a left item, and reduce");
     test.crash_and_resume().start();
@@ -65,21 +65,20 @@ fn with_leave_the_job_deadline_ends_late_items_and_the_job_is_completed() {
         "deadline: 100s\n{}",
         completion_map("best_effort_min_dcs: 1\n  on_complete: leave").replace("reduce: [{shell: r}]\n", "")
     );
-    let mut test = JobFixture::started_over(&text, 2);
+    let mut test = TestedJob::started_over(&text, 2);
     test.succeed(0);
     assert_eq!(test.next_wake(), Some(at(100)));
     assert_eq!(test.at(100).wake().lines(), ["job_stopping deadline"]);
     assert_eq!(test.effects().last().unwrap(), "end all");
-    test.fail(1, FailureCause::Signal(15));
-    assert_eq!(test.outcome(), ("completed", None, [1, 0, 0]));
+    assert_eq!(test.fail(1, TERM).outcome(), ("completed", None, [1, 0, 0]));
     assert_eq!(test.missing().len(), 1);
 }
 
 #[test]
 fn with_leave_the_job_deadline_before_reduce_is_done_fails_the_job() {
     let text = format!("deadline: 100s\n{}", completion_map("best_effort_min_dcs: 1\n  on_complete: leave"));
-    let mut test = JobFixture::started_over(&text, 1);
-    test.succeed(0).start().at(100).wake().fail(0, FailureCause::Signal(15));
+    let mut test = TestedJob::started_over(&text, 1);
+    test.succeed(0).start().at(100).wake().fail(0, TERM);
     assert_eq!(test.outcome(), ("failed", Some(Reason::Deadline), [1, 0, 0]));
 }
 
@@ -114,8 +113,7 @@ fn a_cancel_ends_late_items() {
     let mut test = with_rule("best_effort_min_dcs: 1\n  on_complete: leave", 3);
     test.succeed(0).cancel();
     assert!(test.job.ends(item_at(1)));
-    test.fail(1, FailureCause::Signal(15)).fail(2, FailureCause::Signal(15));
-    assert_eq!(test.outcome().0, "cancelled");
+    assert_eq!(test.fail(1, TERM).fail(2, TERM).outcome().0, "cancelled");
 }
 
 #[test]
@@ -137,7 +135,7 @@ fn a_success_after_its_cancellation_is_logged_and_not_counted() {
     let mut test = with_rule("best_effort_min_dcs: 1", 3);
     test.succeed(0);
     assert_eq!(test.succeed(2).lines()[1..], ["late_result 0/2", "item_skipped 0/2: cancelled"]);
-    test.fail(1, FailureCause::Signal(15));
+    test.fail(1, TERM);
     let test = test.after_reduce();
     assert_eq!(test.outcome(), ("completed", None, [1, 0, 0]));
     assert_eq!(test.missing().len(), 2);
@@ -149,11 +147,11 @@ fn a_redrive_does_not_revive_items_that_are_being_ended() {
         "[{shell: a}]",
         "[{shell: a, retry_config: {attempts: 5, rules: [{exit_code: 3, then: dead_letter}]}}]",
     );
-    let mut test = JobFixture::started_over(&text, 3);
+    let mut test = TestedJob::started_over(&text, 3);
     test.fail(0, FailureCause::Exit(3)).succeed(1);
     assert!(test.job.ends(item_at(2)));
     test.redrive([item_at(0)]);
-    let lines = test.fail(2, FailureCause::Signal(15)).lines();
+    let lines = test.fail(2, TERM).lines();
     assert_eq!(lines[1], "item_skipped 0/2: cancelled", "{lines:?}");
 }
 

@@ -4,11 +4,11 @@ use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
 use undaunted_policy::{FailureCause, Reason};
 
-use crate::fixture::{EXIT_1, JobFixture, item_at, start_input};
+use crate::fixture::{EXIT_1, TestedJob, item_at, start_input};
 
 #[test]
 fn a_command_without_retry_config_runs_once() {
-    let mut test = JobFixture::of("- shell: 'true'\n");
+    let mut test = TestedJob::of("- shell: 'true'\n");
     assert_eq!(test.ready(), [item_at(0)]);
     assert_eq!(test.start().lines(), ["attempt_started 0/0 0.1 as 1"]);
     assert_eq!(test.effects(), ["begin 1 for 0/0"]);
@@ -21,7 +21,7 @@ fn a_command_without_retry_config_runs_once() {
 
 #[test]
 fn a_command_without_retry_config_that_fails_is_not_tried_again() {
-    let mut test = JobFixture::started("- shell: 'false'\n");
+    let mut test = TestedJob::started("- shell: 'false'\n");
     assert_eq!(
         test.fail(0, EXIT_1).lines(),
         [
@@ -39,7 +39,7 @@ fn a_command_without_retry_config_that_fails_is_not_tried_again() {
 
 #[test]
 fn a_submitted_job_begins_with_its_first_input() {
-    let test = JobFixture::of("- shell: a\n- shell: b\n");
+    let test = TestedJob::of("- shell: a\n- shell: b\n");
     let words = test.journal.len();
     assert_eq!(words, 2, "submitted, step started");
     assert_eq!(test.job.submitted().job, "7f3k");
@@ -47,7 +47,7 @@ fn a_submitted_job_begins_with_its_first_input() {
 
 #[test]
 fn the_next_command_begins_when_the_previous_one_has_succeeded() {
-    let mut test = JobFixture::of("- shell: a\n- shell: b\n");
+    let mut test = TestedJob::of("- shell: a\n- shell: b\n");
     assert_eq!(test.ready(), [item_at(0)]);
     test.start();
     assert_eq!(test.ready(), []);
@@ -58,7 +58,7 @@ fn the_next_command_begins_when_the_previous_one_has_succeeded() {
 
 #[test]
 fn a_failed_command_fails_its_list_and_the_later_commands_are_missing() {
-    let mut test = JobFixture::started("- shell: a\n- {shell: b, id: second}\n- shell: c\n");
+    let mut test = TestedJob::started("- shell: a\n- {shell: b, id: second}\n- shell: c\n");
     test.fail_with(0, FailureCause::Exit(3), "no such table");
     assert_eq!(test.outcome(), ("failed", Some(Reason::Attempts), [0, 1, 0]));
     let report = test.report();
@@ -70,7 +70,7 @@ fn a_failed_command_fails_its_list_and_the_later_commands_are_missing() {
 
 #[test]
 fn nothing_happens_to_a_job_that_has_ended() {
-    let mut test = JobFixture::started("- shell: 'true'\n");
+    let mut test = TestedJob::started("- shell: 'true'\n");
     test.succeed(0);
     let inputs = [
         Input::Resume { seen: None },

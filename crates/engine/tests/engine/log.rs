@@ -6,11 +6,11 @@ use undaunted_engine::id::StepId;
 use undaunted_engine::view::log::{LogLevel, records_of};
 use undaunted_policy::FailureCause;
 
-use crate::fixture::{EXIT_1, JobFixture, flow};
+use crate::fixture::{EXIT_1, TestedJob, flow};
 
 const FIRST: StepId = StepId(0);
 
-fn said(test: &JobFixture) -> Vec<Value> {
+fn said(test: &TestedJob) -> Vec<Value> {
     let records = test.journal.iter();
     let records = records.map(|bytes| Record::decode(bytes).unwrap());
     let said = records.flat_map(|record| records_of(&test.job, &record));
@@ -22,7 +22,7 @@ fn named<'s>(said: &'s [Value], name: &str) -> Vec<&'s Value> {
     found.collect()
 }
 
-fn one_step(more: &str) -> JobFixture {
+fn one_step(more: &str) -> TestedJob {
     let steps = [("a", "x: {role: required}, y: {role: output}", more)];
     let mut test = flow("a", "x: 1", &steps);
     test.start();
@@ -55,7 +55,7 @@ fn a_flow_is_logged_from_its_beginning_to_its_end() {
 fn an_exhausted_pool_is_logged_with_its_numbers() {
     let list =
         "commands:\n  - shell: 'false'\n    retry_config: {attempts: 9, initial_delay: 1s, backoff: fixed}\n";
-    let mut test = JobFixture::of(&format!("retry_budget: 2\n{list}"));
+    let mut test = TestedJob::of(&format!("retry_budget: 2\n{list}"));
     for second in 0..3 {
         test.at(second).start().fail_item(FIRST.item(0), EXIT_1);
     }
@@ -73,14 +73,14 @@ fn an_exhausted_pool_is_logged_with_its_numbers() {
 #[test]
 fn an_exhausted_delay_budget_is_a_warning_and_an_expired_one_is_debug() {
     let list = "commands:\n  - id: c\n    shell: 'false'\n    retry_config: {attempts: 9, retry_budget: 1s, initial_delay: 1s, backoff: fixed}\n";
-    let mut test = JobFixture::started(list);
+    let mut test = TestedJob::started(list);
     test.fail_item(FIRST.item(0), EXIT_1).at(1).start().fail_item(FIRST.item(0), EXIT_1);
     let found = said(&test);
     let found = named(&found, "Retry budget exhausted for c");
     assert_eq!(found[0]["level"], "warn");
     assert_eq!(found[0]["command"], "c");
 
-    let mut test = JobFixture::started(list);
+    let mut test = TestedJob::started(list);
     test.fail_item(FIRST.item(0), EXIT_1).at(60).resume(None).wake().start();
     let found = said(&test);
     let expired = named(&found, "Command c retry budget expired");

@@ -6,7 +6,7 @@ use undaunted_engine::update::{WorkflowUpdate, compare};
 use undaunted_engine::workflow::{CommandBreaker, DiagnosticCode, Operator, Source, Workflow, check};
 use undaunted_policy::{BreakerSettings, FailureCause};
 
-use crate::fixture::{JobFixture, golden, secs};
+use crate::fixture::{TestedJob, golden, secs, submitted};
 
 const PER_ORIGIN: fn() -> Operator = || Operator { breaker_per_origin: true, ..Operator::default() };
 
@@ -205,7 +205,7 @@ steps:
 }
 
 /// Runs a job whose only request always fails, and returns its records.
-fn outage(mut test: JobFixture) -> (Vec<String>, JobFixture) {
+fn outage(mut test: TestedJob) -> (Vec<String>, TestedJob) {
     let mut all = Vec::new();
     for _ in 0..100 {
         if test.job.stage.has_ended() {
@@ -224,7 +224,7 @@ fn outage(mut test: JobFixture) -> (Vec<String>, JobFixture) {
 #[test]
 fn without_a_breaker_a_request_to_a_dead_origin_waits_exactly_as_its_policy_says() {
     let text = "- {http: {url: 'http://pay.test/'}, retry_config: {attempts: 7, backoff: fixed, initial_delay: 1s}}\n";
-    let (all, test) = outage(JobFixture::of(text));
+    let (all, test) = outage(TestedJob::of(text));
     let count = |word: &str| all.iter().filter(|it| it.starts_with(word)).count();
     assert_eq!(count("attempt_started"), 8, "{all:#?}");
     assert_eq!(count("held"), 0, "{all:#?}");
@@ -235,7 +235,7 @@ fn without_a_breaker_a_request_to_a_dead_origin_waits_exactly_as_its_policy_says
 
 #[test]
 fn a_job_stored_before_breakers_were_opt_in_keeps_those_of_its_origins() {
-    let stored = |name| JobFixture::submitted(&Record::decode(&golden(name)).unwrap());
+    let stored = |name| TestedJob::submitted(&Record::decode(&golden(name)).unwrap());
     let mut before = stored("job_submitted_http");
     let command = before.job.plan().command(CommandId(0)).unwrap();
     assert_eq!(command.breaker.as_deref(), Some(&CommandBreaker::default()));
@@ -257,7 +257,7 @@ fn a_job_stored_before_breakers_were_opt_in_keeps_those_of_its_origins() {
 fn the_operators_choice_of_origin_breakers_is_stored_with_the_job() {
     let text = "- http: {url: 'http://x/'}\n";
     for operator in [Operator::default(), PER_ORIGIN()] {
-        let test = JobFixture::with(text, 7, &operator);
+        let test = TestedJob::with(text, 7, &operator);
         let kept = test.job.submitted().origin_breakers;
         assert_eq!(kept, Some(operator.breaker_per_origin));
         let breaker = test.job.plan().command(CommandId(0)).unwrap().breaker.is_some();
@@ -270,7 +270,7 @@ fn plans_are_not_shared_by_jobs_whose_origins_have_breakers_and_those_whose_have
     let plans = undaunted_engine::job::Plans::default();
     let mut found = Vec::new();
     for name in ["job_submitted_http", "job_submitted_opt_in", "job_submitted_http"] {
-        let test = JobFixture::submitted(&Record::decode(&golden(name)).unwrap());
+        let test = TestedJob::submitted(&Record::decode(&golden(name)).unwrap());
         let job = undaunted_engine::job::Job::restore(&test.job.save(), &plans).unwrap();
         found.push(job.plan().command(CommandId(0)).unwrap().breaker.is_some());
     }
@@ -283,7 +283,7 @@ fn an_update_is_checked_with_the_options_of_the_submission() {
     let newer = text.replace("attempts: 3", "attempts: 5");
     let asking = newer.replace("{http", "{breaker: true, http");
     for (operator, may_ask) in [(Operator::default(), false), (PER_ORIGIN(), true)] {
-        let job = JobFixture::with(text, 7, &operator).job;
+        let job = TestedJob::with(text, 7, &operator).job;
         let update = |text: &str| {
             let workflow = job.check(text).workflow.unwrap();
             matches!(compare(job.workflow(), &workflow), WorkflowUpdate::Settings(_))
@@ -293,7 +293,7 @@ fn an_update_is_checked_with_the_options_of_the_submission() {
     }
     // The breaker keeps its name wherever the new text comes from.
     let own = "- {shell: a, breaker: true}\n";
-    let job = JobFixture::of(own).job;
+    let job = TestedJob::of(own).job;
     let workflow = job.check(own).workflow.unwrap();
     assert_eq!(job.breaker_of(CommandId(0)), Some("w/shell-1"));
     assert_eq!(compare(job.workflow(), &workflow), WorkflowUpdate::Settings(Vec::new()));

@@ -4,7 +4,7 @@ use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
 use undaunted_policy::Reason;
 
-use crate::fixture::{EXIT_1, JobFixture, event_lines, input_failed, item_at, start_input};
+use crate::fixture::{EXIT_1, TestedJob, event_lines, input_failed, item_at, start_input};
 
 fn map(parallel: &str) -> String {
     format!(
@@ -26,7 +26,7 @@ fn start(item: u32) -> Input {
 
 #[test]
 fn items_start_in_input_order_up_to_the_parallelism() {
-    let mut test = JobFixture::over(&map("max_parallel: 3"), 5);
+    let mut test = TestedJob::over(&map("max_parallel: 3"), 5);
     assert_eq!(test.ready(), [item_at(0), item_at(1), item_at(2)]);
     test.start();
     assert_eq!(test.ready(), []);
@@ -34,15 +34,15 @@ fn items_start_in_input_order_up_to_the_parallelism() {
 
 #[test]
 fn ten_items_run_at_a_time_by_default() {
-    let test = JobFixture::over(&map("max_parallel: 10"), 30);
-    let silent = JobFixture::over(&map(""), 30);
+    let test = TestedJob::over(&map("max_parallel: 10"), 30);
+    let silent = TestedJob::over(&map(""), 30);
     assert_eq!(test.ready().len(), 10);
     assert_eq!(silent.ready().len(), 10);
 }
 
 #[test]
 fn no_more_items_start_than_the_parallelism_allows() {
-    let mut test = JobFixture::over(&map("max_parallel: 2"), 5);
+    let mut test = TestedJob::over(&map("max_parallel: 2"), 5);
     for item in 0..5 {
         test.tell(&start(item));
     }
@@ -51,7 +51,7 @@ fn no_more_items_start_than_the_parallelism_allows() {
 
 #[test]
 fn an_item_out_of_its_turn_is_not_started() {
-    let mut test = JobFixture::over(&map("max_parallel: 2"), 5);
+    let mut test = TestedJob::over(&map("max_parallel: 2"), 5);
     assert_eq!(test.tell(&start(3)).lines(), [""; 0]);
     assert_eq!(test.tell(&start(99)).lines(), [""; 0]);
     assert_eq!(test.tell(&start(0)).lines(), ["attempt_started 0/0 0.1 as 1"]);
@@ -60,14 +60,14 @@ fn an_item_out_of_its_turn_is_not_started() {
 
 #[test]
 fn a_waiting_item_uses_no_slot() {
-    let mut test = JobFixture::started_over(&map("max_parallel: 1"), 3);
+    let mut test = TestedJob::started_over(&map("max_parallel: 1"), 3);
     test.fail(0, EXIT_1);
     assert_eq!(test.ready(), [item_at(1)]);
 }
 
 #[test]
 fn due_retries_and_started_items_go_before_new_ones() {
-    let mut test = JobFixture::started_over(&map("max_parallel: 3"), 9);
+    let mut test = TestedJob::started_over(&map("max_parallel: 3"), 9);
     test.fail(2, EXIT_1).pass(std::time::Duration::from_millis(1)).fail(0, EXIT_1).succeed(1);
     // Item 1 only waits for a slot; the others are not due yet.
     assert_eq!(test.ready(), [item_at(1), item_at(3), item_at(4)]);
@@ -78,7 +78,7 @@ fn due_retries_and_started_items_go_before_new_ones() {
 
 #[test]
 fn there_is_no_wake_up_while_no_slot_is_free() {
-    let mut test = JobFixture::started_over(&map("max_parallel: 1"), 2);
+    let mut test = TestedJob::started_over(&map("max_parallel: 1"), 2);
     test.fail(0, EXIT_1);
     assert!(test.next_wake().is_some());
     test.start();
@@ -87,17 +87,16 @@ fn there_is_no_wake_up_while_no_slot_is_free() {
 
 #[test]
 fn a_map_with_no_items_is_complete_and_reduce_runs() {
-    let mut test = JobFixture::of(&map("max_parallel: 1"));
+    let mut test = TestedJob::of(&map("max_parallel: 1"));
     assert_eq!(test.effects(), ["read the items of 0"]);
     let read = Input::ItemsRead { step: StepId(0), items: Vec::new() };
     assert_eq!(test.tell(&read).lines(), ["items_read 0: 0", "step_completed 0", "step_started 1"]);
-    test.start().succeed(0);
-    assert_eq!(test.outcome(), ("completed", None, [0, 0, 0]));
+    assert_eq!(test.start().succeed(0).outcome(), ("completed", None, [0, 0, 0]));
 }
 
 #[test]
 fn items_that_cannot_be_read_fail_the_job() {
-    let mut test = JobFixture::of(&map("max_parallel: 1"));
+    let mut test = TestedJob::of(&map("max_parallel: 1"));
     let failed = input_failed(Reason::Permanent, "a.json is not there");
     assert_eq!(test.tell(&failed).lines()[1..], ["input_failed 0: permanent", "job_failed permanent"]);
     assert_eq!(test.report().error.as_deref(), Some("a.json is not there"));
@@ -105,7 +104,7 @@ fn items_that_cannot_be_read_fail_the_job() {
 
 #[test]
 fn items_are_read_once() {
-    let mut test = JobFixture::over(&map("max_parallel: 1"), 2);
+    let mut test = TestedJob::over(&map("max_parallel: 1"), 2);
     let again = Input::ItemsRead { step: StepId(0), items: Vec::new() };
     assert_eq!(test.tell(&again).lines(), [""; 0]);
     let late =
@@ -116,7 +115,7 @@ fn items_are_read_once() {
 
 #[test]
 fn many_items_are_stored_in_several_records_and_read_in_order() {
-    let mut test = JobFixture::of(&map("max_parallel: 1"));
+    let mut test = TestedJob::of(&map("max_parallel: 1"));
     let items = (0..10).map(|number| undaunted_engine::event::NewItem {
         identity: format!("a{number}"),
         input: format!("\"{}\"", "x".repeat(300_000)),
@@ -132,7 +131,7 @@ fn many_items_are_stored_in_several_records_and_read_in_order() {
 #[test]
 fn setup_the_map_and_reduce_run_in_this_order() {
     let text = map("max_parallel: 1").replace("map:\n", "setup: [{shell: s}, {shell: t}]\nmap:\n");
-    let mut test = JobFixture::of(&text);
+    let mut test = TestedJob::of(&text);
     for _ in 0..2 {
         assert_eq!(test.effects(), [""; 0]);
         test.start().succeed(0);

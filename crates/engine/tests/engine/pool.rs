@@ -8,7 +8,7 @@ use undaunted_engine::input::Input;
 use undaunted_engine::workflow::Operator;
 use undaunted_policy::{Ceilings, FailureCause, Reason};
 
-use crate::fixture::{EXIT_1, JobFixture, item_at, secs};
+use crate::fixture::{EXIT_1, TestedJob, item_at, secs};
 
 fn map(pool: &str) -> String {
     format!(
@@ -25,7 +25,7 @@ map:
 
 #[test]
 fn each_scheduled_retry_is_charged_until_the_pool_is_used_up() {
-    let mut test = JobFixture::started_over(&map("retry_budget: 2"), 3);
+    let mut test = TestedJob::started_over(&map("retry_budget: 2"), 3);
     let first = test.fail(0, EXIT_1).scheduled().unwrap();
     assert_eq!((first.sum.pool, first.sum.share), (Some((0, 2)), Some((0, 2))));
     let second = test.fail(1, FailureCause::Interrupted).scheduled().unwrap();
@@ -41,7 +41,7 @@ fn each_scheduled_retry_is_charged_until_the_pool_is_used_up() {
 
 #[test]
 fn an_item_cannot_use_more_than_its_share() {
-    let mut test = JobFixture::started_over(&map("retry_budget: 9\nretry_budget_per_workflow: 1"), 1);
+    let mut test = TestedJob::started_over(&map("retry_budget: 9\nretry_budget_per_workflow: 1"), 1);
     test.fail(0, EXIT_1).at(1).start().fail(0, EXIT_1);
     assert_eq!(test.outcome(), ("partial", Some(Reason::WorkflowBudgetExhausted), [0, 1, 0]));
     let error = test.report().error.unwrap();
@@ -50,9 +50,9 @@ fn an_item_cannot_use_more_than_its_share() {
 
 #[test]
 fn a_workflow_has_a_pool_only_if_it_or_the_operator_asks_for_one() {
-    assert_eq!(JobFixture::over(&map(""), 1).job.pool, None);
+    assert_eq!(TestedJob::over(&map(""), 1).job.pool, None);
     let operator = Operator { pool_for_all: true, ceilings: Ceilings::DEFAULT, ..Operator::default() };
-    let test = JobFixture::with(&map(""), 7, &operator);
+    let test = TestedJob::with(&map(""), 7, &operator);
     assert_eq!(test.job.pool.unwrap().limits.total, 20);
     assert_eq!(test.replayed().pool.unwrap().limits.total, 20);
 }
@@ -61,7 +61,7 @@ fn a_workflow_has_a_pool_only_if_it_or_the_operator_asks_for_one() {
 fn an_extra_attempt_after_a_handler_is_charged_or_refused() {
     let handled = "[{shell: a, retry_config: {attempts: 0}, on_failure: {shell: mend, max_attempts: 5}}]";
     let text = map("retry_budget: 9\nretry_budget_per_workflow: 1").replace("[{shell: a}]", handled);
-    let mut test = JobFixture::started_over(&text, 1);
+    let mut test = TestedJob::started_over(&text, 1);
     test.fail(0, EXIT_1).start();
     assert_eq!(test.succeed(0).lines()[1], "command_repeated 0/0 0.1");
     assert_eq!(test.job.pool.unwrap().consumed, 1);
@@ -72,14 +72,14 @@ fn an_extra_attempt_after_a_handler_is_charged_or_refused() {
 
 #[test]
 fn charged_units_survive_a_crash_exactly() {
-    let mut test = JobFixture::started_over(&map("retry_budget: 9"), 2);
+    let mut test = TestedJob::started_over(&map("retry_budget: 9"), 2);
     test.fail(0, EXIT_1).fail(1, EXIT_1).crash_and_resume();
     assert_eq!(test.job.pool.unwrap().consumed, 2);
     assert_eq!(test.active(1).charged, 1);
 }
 
 /// Every attempt fails until the job has ended.
-fn fail_all(test: &mut JobFixture) {
+fn fail_all(test: &mut TestedJob) {
     while !test.job.stage.has_ended() {
         test.start();
         let Some(&start) = test.job.starts.running.keys().next() else {
@@ -91,7 +91,7 @@ fn fail_all(test: &mut JobFixture) {
 }
 
 /// Attempts and charged units, counted from the journal.
-fn counted(test: &JobFixture) -> (usize, usize) {
+fn counted(test: &TestedJob) -> (usize, usize) {
     let records = test.journal.iter();
     let records: Vec<Record> = records.map(|it| Record::decode(it).unwrap()).collect();
     let count = |is: fn(&Event) -> bool| records.iter().filter(|it| is(&it.event)).count();
@@ -103,7 +103,7 @@ fn counted(test: &JobFixture) -> (usize, usize) {
 
 #[test]
 fn ten_items_that_always_fail_with_a_pool_of_seven_make_seventeen_attempts() {
-    let mut test = JobFixture::over(&map("retry_budget: 7"), 10);
+    let mut test = TestedJob::over(&map("retry_budget: 7"), 10);
     fail_all(&mut test);
     assert_eq!(counted(&test), (17, 7));
     // The same if the process dies after any decision.
@@ -122,7 +122,7 @@ fn ten_items_that_always_fail_with_a_pool_of_seven_make_seventeen_attempts() {
 
 #[test]
 fn ten_items_that_always_fail_make_no_more_attempts_if_their_process_dies_repeatedly() {
-    let mut test = JobFixture::over(&map("retry_budget: 7\nretry_budget_per_workflow: 5"), 10);
+    let mut test = TestedJob::over(&map("retry_budget: 7\nretry_budget_per_workflow: 5"), 10);
     let mut number = 0_u32;
     while !test.job.stage.has_ended() {
         test.start().crash_and_resume();
@@ -140,7 +140,7 @@ fn ten_items_that_always_fail_make_no_more_attempts_if_their_process_dies_repeat
 
 #[test]
 fn a_top_up_is_an_event_that_allows_more_retries() {
-    let mut test = JobFixture::started_over(&map("retry_budget: 2\nretry_budget_per_workflow: 5"), 2);
+    let mut test = TestedJob::started_over(&map("retry_budget: 2\nretry_budget_per_workflow: 5"), 2);
     test.fail(0, EXIT_1);
     assert_eq!(test.top_up(2).lines(), ["pool_topped_up by 2 to 4"]);
     test.crash_and_resume();
@@ -152,7 +152,7 @@ fn a_top_up_is_an_event_that_allows_more_retries() {
 
 #[test]
 fn a_top_up_raises_the_share_of_an_item_to_the_configured_one() {
-    let mut test = JobFixture::over(&map("retry_budget: 1\nretry_budget_per_workflow: 3"), 1);
+    let mut test = TestedJob::over(&map("retry_budget: 1\nretry_budget_per_workflow: 3"), 1);
     assert_eq!(test.job.pool.unwrap().limits.per_item, 1);
     test.top_up(1);
     assert_eq!(test.job.pool.unwrap().limits.per_item, 2);
@@ -168,7 +168,7 @@ fn a_top_up_raises_the_share_of_an_item_to_the_configured_one() {
 fn a_top_up_is_bounded_by_the_maximum_that_was_stored_with_the_job() {
     let operator =
         Operator { ceilings: Ceilings { max_total: 9, ..Ceilings::DEFAULT }, ..Operator::default() };
-    let mut test = JobFixture::with(&map("retry_budget: 7"), 7, &operator);
+    let mut test = TestedJob::with(&map("retry_budget: 7"), 7, &operator);
     assert_eq!(test.top_up(100).lines(), ["pool_topped_up by 2 to 9"]);
     assert_eq!(test.top_up(1).lines(), [""; 0], "nothing is added, and nothing taken away");
     assert_eq!(test.replayed().pool.unwrap().limits.total, 9);
@@ -176,14 +176,14 @@ fn a_top_up_is_bounded_by_the_maximum_that_was_stored_with_the_job() {
 
 #[test]
 fn a_job_without_a_pool_is_not_topped_up() {
-    let mut test = JobFixture::over(&map(""), 1);
+    let mut test = TestedJob::over(&map(""), 1);
     assert_eq!(test.top_up(1).lines(), [""; 0]);
     assert_eq!(test.job.pool, None);
 }
 
 #[test]
 fn a_job_that_has_ended_is_topped_up_and_its_dead_letters_redriven() {
-    let mut test = JobFixture::over(&map("retry_budget: 3\nretry_budget_per_workflow: 5"), 2);
+    let mut test = TestedJob::over(&map("retry_budget: 3\nretry_budget_per_workflow: 5"), 2);
     fail_all(&mut test);
     assert_eq!(counted(&test), (5, 3));
     assert_eq!(test.top_up(3).lines(), ["pool_topped_up by 3 to 6"]);
@@ -221,7 +221,7 @@ fn pool_action() -> impl Strategy<Value = PoolAction> {
     ]
 }
 
-fn act(test: &mut JobFixture, action: &PoolAction) {
+fn act(test: &mut TestedJob, action: &PoolAction) {
     match *action {
         PoolAction::Start => {
             test.start();
@@ -263,7 +263,7 @@ proptest! {
                 .replace("attempts: 9, backoff: fixed", hold)
                 .replace("{shell: a}", "{shell: a, breaker: {name: payments, recovery_timeout: 20s}}");
         }
-        let mut test = JobFixture::over(&text, 5);
+        let mut test = TestedJob::over(&text, 5);
         let mut granted = total;
         for action in &actions {
             act(&mut test, action);

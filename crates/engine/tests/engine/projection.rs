@@ -12,7 +12,7 @@ use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::view::Projection;
 use undaunted_engine::view::history::Histories;
 
-use crate::fixture::{JobFixture, JobWalk, OwnerAction, act, digest, owner_action, workflow};
+use crate::fixture::{JobWalk, OwnerAction, TestedJob, act, digest, fold, owner_action, workflow};
 
 /// A journal, and its length after every decision.
 struct RecordedJob {
@@ -22,7 +22,7 @@ struct RecordedJob {
 
 impl RecordedJob {
     fn of(text: &str, seed: u64, actions: &[OwnerAction]) -> Self {
-        let mut walk = JobWalk { test: JobFixture::seeded(text, seed) };
+        let mut walk = JobWalk { test: TestedJob::seeded(text, seed) };
         for action in actions {
             act(&mut walk, action);
         }

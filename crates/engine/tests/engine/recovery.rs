@@ -6,7 +6,7 @@ use undaunted_engine::job::Job;
 use undaunted_engine::view::{event, report};
 use undaunted_policy::Reason;
 
-use crate::fixture::{EXIT_1, JobFixture, input_failed};
+use crate::fixture::{EXIT_1, TestedJob, input_failed};
 
 const MAP: &str = "
 retry_budget: 9
@@ -24,8 +24,8 @@ reduce: [{shell: r}]
 ";
 
 /// Runs a job to its end. Every third attempt fails, and the process dies once.
-fn run_to_the_end() -> JobFixture {
-    let mut test = JobFixture::of(MAP);
+fn run_to_the_end() -> TestedJob {
+    let mut test = TestedJob::of(MAP);
     let mut number = 0_u32;
     while !test.job.stage.has_ended() {
         if test.effects().iter().any(|wish| wish.starts_with("read")) {
@@ -58,7 +58,7 @@ fn at_every_record_the_journal_folds_to_the_state_and_the_effects_of_the_live_jo
 
 #[test]
 fn the_effects_of_records_are_the_effects_of_the_state() {
-    let mut test = JobFixture::over(
+    let mut test = TestedJob::over(
         "mode: mapreduce\nmap: {input: a, max_parallel: 3, agent_template: [{shell: a}]}\n",
         4,
     );
@@ -74,18 +74,17 @@ fn the_effects_of_records_are_the_effects_of_the_state() {
 
 #[test]
 fn a_recorded_start_begins_again_under_its_number_and_is_not_charged() {
-    let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 3}}\n");
+    let mut test = TestedJob::started("- {shell: a, retry_config: {attempts: 3}}\n");
     test.crash_and_resume();
     assert_eq!(test.effects(), ["begin 1 for 0/0"]);
     assert_eq!(test.ready(), []);
     assert_eq!(test.attempts(), 1);
-    test.succeed(0);
-    assert_eq!(test.outcome().0, "completed");
+    assert_eq!(test.succeed(0).outcome().0, "completed");
 }
 
 #[test]
 fn a_job_with_only_its_first_record_begins_when_resumed() {
-    let mut test = JobFixture::of("- shell: a\n");
+    let mut test = TestedJob::of("- shell: a\n");
     test.journal.truncate(1);
     let records = test.crash_and_resume().records();
     assert_eq!(crate::fixture::event_lines(&records), ["job_resumed run 2", "step_started 0"]);
@@ -109,7 +108,7 @@ fn every_record_of_a_job_can_be_shown() {
 
 #[test]
 fn a_changed_setting_applies_at_once_but_not_to_a_scheduled_retry() {
-    let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 3}}\n");
+    let mut test = TestedJob::started("- {shell: a, retry_config: {attempts: 3}}\n");
     test.fail(0, EXIT_1);
     let due = test.next_wake();
     let text = "- {shell: a, retry_config: {attempts: 1, initial_delay: 9s}}\n";
@@ -124,14 +123,13 @@ fn a_changed_setting_applies_at_once_but_not_to_a_scheduled_retry() {
     assert_eq!(test.next_wake(), due);
     test.job = test.replayed();
     assert_eq!(&*test.job.submitted().text, text);
-    test.at(1).start().fail(0, EXIT_1);
-    assert_eq!(test.outcome().0, "failed");
+    assert_eq!(test.at(1).start().fail(0, EXIT_1).outcome().0, "failed");
 }
 
 #[test]
 fn a_changed_parallelism_applies_to_the_next_start() {
     let text = "mode: mapreduce\nmap: {input: a, max_parallel: 1, agent_template: [{shell: a}]}\n";
-    let mut test = JobFixture::over(text, 5);
+    let mut test = TestedJob::over(text, 5);
     assert_eq!(test.ready().len(), 1);
     test.update(&text.replace("max_parallel: 1", "max_parallel: 3"));
     assert_eq!(test.ready().len(), 3);
@@ -145,7 +143,7 @@ fn items_whose_reading_was_interrupted_are_read_again() {
 mode: mapreduce
 map: {input: {shell: list}, agent_template: [{shell: a}]}
 ";
-    let mut test = JobFixture::of(text);
+    let mut test = TestedJob::of(text);
     let interrupted = input_failed(Reason::Interrupted, "gone");
     assert_eq!(test.effects(), ["read the items of 0 by 1"]);
     assert_eq!(test.tell(&interrupted).lines(), ["step_started 0, items by 2"]);

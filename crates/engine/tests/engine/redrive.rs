@@ -4,7 +4,7 @@ use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
 use undaunted_policy::Reason;
 
-use crate::fixture::{EXIT_1, JobFixture, item_at, secs, start_input};
+use crate::fixture::{EXIT_1, TestedJob, item_at, secs, start_input};
 
 const MAP: &str = "
 mode: mapreduce
@@ -19,8 +19,8 @@ reduce: [{shell: r}]
 ";
 
 /// Two items; the second is a dead letter, and reduce has run.
-fn partial() -> JobFixture {
-    let mut test = JobFixture::started_over(MAP, 2);
+fn partial() -> TestedJob {
+    let mut test = TestedJob::started_over(MAP, 2);
     test.succeed_with(0, "x").succeed_with(1, "y").start().succeed(0).fail(1, EXIT_1).at(1);
     test.start().fail(1, EXIT_1).start().succeed(0);
     assert_eq!(test.outcome(), ("partial", Some(Reason::Attempts), [1, 1, 0]));
@@ -44,8 +44,7 @@ fn a_redriven_dead_letter_starts_at_the_failed_command_in_a_new_round() {
     assert_eq!((active.round, active.attempts), (2, 0));
     assert_eq!(active.progress().spent, secs(0), "a fresh delay budget");
     assert_eq!(test.start().lines(), ["attempt_started 0/1 1.1 as 7"]);
-    test.succeed(1);
-    assert_eq!(test.outcome(), ("completed", None, [2, 0, 0]));
+    assert_eq!(test.succeed(1).outcome(), ("completed", None, [2, 0, 0]));
     assert_eq!(test.job.counts.attempts, attempts + 1, "all rounds count");
 }
 
@@ -55,8 +54,7 @@ fn reduce_runs_again_only_if_requested() {
     test.tell(&redrive(true)).start().succeed(1);
     assert_eq!(test.start().lines(), ["attempt_started 1/0 2.1 as 8"], "reduce again");
     assert_eq!(test.job.active(StepId(1).item(0)).unwrap().round, 2, "with another token");
-    test.succeed(0);
-    assert_eq!(test.outcome(), ("completed", None, [2, 0, 0]));
+    assert_eq!(test.succeed(0).outcome(), ("completed", None, [2, 0, 0]));
 }
 
 #[test]
@@ -70,9 +68,8 @@ fn a_redriven_item_that_fails_is_a_dead_letter_again_with_its_round() {
 
 #[test]
 fn a_redriven_list_continues_after_the_failed_command() {
-    let mut test = JobFixture::started("[{shell: a}, {shell: b}, {shell: c}]");
-    test.succeed(0).start().fail(0, EXIT_1);
-    assert_eq!(test.outcome().0, "failed");
+    let mut test = TestedJob::started("[{shell: a}, {shell: b}, {shell: c}]");
+    assert_eq!(test.succeed(0).start().fail(0, EXIT_1).outcome().0, "failed");
     test.redrive([StepId(1).item(0)]).start().succeed(0).start().succeed(0);
     assert_eq!(test.outcome(), ("completed", None, [3, 0, 0]));
 }
@@ -86,11 +83,9 @@ map:
   error_policy: {max_failures: 2}
   agent_template: [{shell: a}]
 ";
-    let mut test = JobFixture::started_over(text, 2);
-    test.fail(0, EXIT_1).fail(1, EXIT_1);
-    assert_eq!(test.outcome().1, Some(Reason::Tolerance));
-    test.redrive([item_at(1)]).start().succeed(1);
-    assert_eq!(test.outcome().2, [1, 1, 0]);
+    let mut test = TestedJob::started_over(text, 2);
+    assert_eq!(test.fail(0, EXIT_1).fail(1, EXIT_1).outcome().1, Some(Reason::Tolerance));
+    assert_eq!(test.redrive([item_at(1)]).start().succeed(1).outcome().2, [1, 1, 0]);
     assert_eq!(test.outcome().0, "partial");
 }
 
@@ -114,7 +109,7 @@ map:
     - shell: a
       retry_config: {attempts: 9, backoff: fixed, initial_delay: 1s}
 ";
-    let mut test = JobFixture::started_over(text, 1);
+    let mut test = TestedJob::started_over(text, 1);
     test.fail(0, EXIT_1);
     assert_eq!(test.pause().lines(), ["job_paused"]);
     assert!(test.pause().lines().is_empty(), "once");
@@ -129,7 +124,7 @@ map:
 
 #[test]
 fn a_job_that_is_suspended_while_paused_is_still_paused_when_it_is_resumed() {
-    let mut test = JobFixture::over(MAP, 1);
+    let mut test = TestedJob::over(MAP, 1);
     test.pause().suspend().at(50).resume(None);
     assert_eq!(test.ready(), []);
     test.at(60).unpause();
@@ -139,8 +134,7 @@ fn a_job_that_is_suspended_while_paused_is_still_paused_when_it_is_resumed() {
 #[test]
 fn reduce_can_run_again_without_a_dead_letter() {
     let mut test = partial();
-    test.tell(&redrive(false)).start().succeed(1);
-    assert_eq!(test.outcome().0, "completed");
+    assert_eq!(test.tell(&redrive(false)).start().succeed(1).outcome().0, "completed");
     let items = Vec::new();
     let reduce = true;
     test.tell(&Input::Redrive { items, reduce }).start().succeed(0);
@@ -149,16 +143,14 @@ fn reduce_can_run_again_without_a_dead_letter() {
 
 #[test]
 fn a_dead_letter_of_reduce_is_gone_when_reduce_runs_again() {
-    let mut test = JobFixture::over(MAP, 1);
+    let mut test = TestedJob::over(MAP, 1);
     for _ in 0..2 {
         test.start().succeed_with(0, "x");
     }
-    test.start().fail(0, EXIT_1);
-    assert_eq!(test.outcome().0, "failed");
+    assert_eq!(test.start().fail(0, EXIT_1).outcome().0, "failed");
     let items = vec![StepId(1).item(0)];
     let reduce = true;
     assert_eq!(test.tell(&Input::Redrive { items, reduce }).lines(), ["job_redriven", "step_started 1"]);
     assert!(test.job.dead.is_empty());
-    test.start().succeed(0);
-    assert_eq!(test.outcome(), ("completed", None, [1, 0, 0]));
+    assert_eq!(test.start().succeed(0).outcome(), ("completed", None, [1, 0, 0]));
 }

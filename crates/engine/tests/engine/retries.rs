@@ -6,10 +6,10 @@ use undaunted_engine::event::{Event, ItemEvent, RetryArithmetic};
 use undaunted_engine::id::CommandId;
 use undaunted_policy::{FailureCause, Reason, Schedule, Seed};
 
-use crate::fixture::{EXIT_1, JobFixture, SECOND, at, item_at, scheduled, secs, start_input};
+use crate::fixture::{EXIT_1, SECOND, TestedJob, at, item_at, scheduled, secs, start_input};
 
 /// All delays until the only command stops.
-fn delays(test: &mut JobFixture) -> Vec<Duration> {
+fn delays(test: &mut TestedJob) -> Vec<Duration> {
     let mut delays = Vec::new();
     loop {
         test.start();
@@ -24,7 +24,7 @@ fn delays(test: &mut JobFixture) -> Vec<Duration> {
 
 #[test]
 fn a_retry_is_scheduled_with_its_delay_its_due_time_and_its_arithmetic() {
-    let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 3, retry_budget: 1m}}\n");
+    let mut test = TestedJob::started("- {shell: a, retry_config: {attempts: 3, retry_budget: 1m}}\n");
     let first = test.at(10).fail(0, EXIT_1).scheduled().unwrap();
     assert_eq!((first.delay, first.due), (SECOND, at(11)));
     let expected = RetryArithmetic {
@@ -62,7 +62,7 @@ fn a_retry_is_scheduled_with_its_delay_its_due_time_and_its_arithmetic() {
 #[test]
 fn a_long_delay_is_recorded_as_computed_and_as_capped() {
     let text = "- {shell: a, retry_config: {attempts: 9, initial_delay: 20s, max_delay: 30s}}\n";
-    let mut test = JobFixture::started(text);
+    let mut test = TestedJob::started(text);
     let first = test.fail(0, EXIT_1).scheduled().unwrap();
     test.now = first.due;
     test.start();
@@ -107,7 +107,7 @@ fn retries_stop_at_the_first_limit_that_they_reach() {
             "Retry budget exhausted (spent 7s, next delay 8s, budget 7s)",
         ),
     ] {
-        let mut test = JobFixture::of(&format!("- {{shell: a, retry_config: {{{config}}}}}\n"));
+        let mut test = TestedJob::of(&format!("- {{shell: a, retry_config: {{{config}}}}}\n"));
         let expected: Vec<Duration> = expected.iter().copied().map(secs).collect();
         assert_eq!(delays(&mut test), expected, "{config}");
         let retries = u64::try_from(expected.len()).unwrap();
@@ -119,16 +119,15 @@ fn retries_stop_at_the_first_limit_that_they_reach() {
 
 #[test]
 fn a_successful_retry_completes_the_job() {
-    let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 3}}\n");
-    test.fail(0, EXIT_1).at(1).start().succeed(0);
-    assert_eq!(test.outcome(), ("completed", None, [1, 0, 0]));
+    let mut test = TestedJob::started("- {shell: a, retry_config: {attempts: 3}}\n");
+    assert_eq!(test.fail(0, EXIT_1).at(1).start().succeed(0).outcome(), ("completed", None, [1, 0, 0]));
     assert_eq!(test.totals(), (2, 1, SECOND));
     assert_eq!(test.report().error, None);
 }
 
 #[test]
 fn a_retry_is_ready_at_its_instant_and_not_a_nanosecond_before() {
-    let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 3}}\n");
+    let mut test = TestedJob::started("- {shell: a, retry_config: {attempts: 3}}\n");
     test.fail(0, EXIT_1);
     assert_eq!(test.next_wake(), Some(at(1)));
     test.pass(Duration::from_nanos(999_999_999));
@@ -145,7 +144,7 @@ fn jitter_is_drawn_as_a_schedule_with_the_same_seed_shows_it() {
     for seed in [0, 7, u64::MAX] {
         for jitter in ["jitter: true", "jitter: full", "jitter: decorrelated"] {
             let text = format!("- {{shell: a, retry_config: {{attempts: 6, {jitter}}}}}\n");
-            let mut test = JobFixture::seeded(&text, seed);
+            let mut test = TestedJob::seeded(&text, seed);
             let policy = test.job.plan().command(CommandId(0)).unwrap().retry.policy.clone();
             let schedule = Schedule::new(&policy, Seed(seed).draws(0, 0, 1));
             let planned: Vec<_> = schedule.map(|planned| planned.delay.drawn).collect();
@@ -164,7 +163,7 @@ map:
   error_policy: {retry_config: {attempts: 1, jitter: full, initial_delay: 30s}}
   agent_template: [{shell: a}]
 ";
-    let mut test = JobFixture::started_over(text, 5);
+    let mut test = TestedJob::started_over(text, 5);
     let mut dues = Vec::new();
     for item in 0..5 {
         dues.push(test.fail(item, EXIT_1).scheduled().unwrap().due);
@@ -176,7 +175,7 @@ map:
 
 #[test]
 fn a_refused_retry_records_its_arithmetic() {
-    let mut test = JobFixture::of("- {shell: a, retry_config: {attempts: 9, retry_budget: 2s}}\n");
+    let mut test = TestedJob::of("- {shell: a, retry_config: {attempts: 9, retry_budget: 2s}}\n");
     let records = test.fail_until_stopped().records();
     let stopped = records.iter().find_map(|record| match &record.event {
         Event::Item(ItemEvent::CommandStopped(stopped)) => Some(stopped.clone()),
@@ -190,7 +189,7 @@ fn a_refused_retry_records_its_arithmetic() {
 
 #[test]
 fn running_time_and_time_in_a_queue_are_never_charged() {
-    let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 9, retry_budget: 3s}}\n");
+    let mut test = TestedJob::started("- {shell: a, retry_config: {attempts: 9, retry_budget: 3s}}\n");
     test.at(1000).fail(0, EXIT_1);
     // Due at 1001; started long after, without a crash.
     test.at(5000).start();
@@ -204,18 +203,18 @@ fn transient_failures_are_retried_and_permanent_ones_are_not() {
     for cause in
         [FailureCause::Exit(2), FailureCause::Signal(9), FailureCause::Timeout, FailureCause::Interrupted]
     {
-        let lines = JobFixture::started(text).fail(0, cause).lines();
+        let lines = TestedJob::started(text).fail(0, cause).lines();
         assert_eq!(lines[1], "retry_scheduled 0/0 0.1 in 1s at +1s", "{cause:?}");
     }
     for cause in [FailureCause::Exit(126), FailureCause::Exit(127), FailureCause::Unreadable] {
-        let outcome = JobFixture::started(text).fail(0, cause).outcome();
+        let outcome = TestedJob::started(text).fail(0, cause).outcome();
         assert_eq!(outcome, ("failed", Some(Reason::Permanent), [0, 1, 0]), "{cause:?}");
     }
 }
 
 #[test]
 fn unlimited_attempts_are_retried_with_the_capped_delay() {
-    let mut test = JobFixture::of("- {shell: a, retry_config: {attempts: unlimited}}\n");
+    let mut test = TestedJob::of("- {shell: a, retry_config: {attempts: unlimited}}\n");
     for _ in 0..100 {
         test.start();
         let retrying = test.fail(0, EXIT_1).scheduled().unwrap();

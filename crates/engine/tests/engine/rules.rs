@@ -3,9 +3,9 @@
 use undaunted_engine::event::{Event, ItemEvent};
 use undaunted_policy::{FailureCause, Reason};
 
-use crate::fixture::{EXIT_1, JobFixture, event_lines, secs};
+use crate::fixture::{EXIT_1, TestedJob, event_lines, secs};
 
-fn ruled(rule: &str) -> JobFixture {
+fn ruled(rule: &str) -> TestedJob {
     let text = format!(
         "
 mode: mapreduce
@@ -17,8 +17,7 @@ map:
       on_failure: {{shell: mend}}
 "
     );
-    let test = JobFixture::started_over(&text, 1);
-    test
+    TestedJob::started_over(&text, 1)
 }
 
 #[test]
@@ -45,7 +44,7 @@ fn a_rule_dead_letters_or_skips_at_once_and_what_no_rule_matches_is_retried() {
     assert!(lines.contains(&"item_skipped 0/0: rule".to_owned()));
     assert_eq!(test.outcome(), ("completed", None, [0, 0, 1]));
     let text = "mode: mapreduce\nmap: {input: a, error_policy: {on_item_failure: skip}, agent_template: [{shell: a}]}\n";
-    let mut test = JobFixture::started_over(text, 1);
+    let mut test = TestedJob::started_over(text, 1);
     assert_eq!(test.fail(0, EXIT_1).outcome(), ("completed", None, [0, 0, 1]), "without a rule");
 }
 
@@ -60,17 +59,17 @@ fn a_rule_may_retry_a_permanent_failure_on_its_own_terms() {
 #[test]
 fn a_command_with_on_interrupt_stop_is_not_retried_after_an_interruption() {
     let text = "- {shell: a, on_interrupt: stop, retry_config: {attempts: 3}}\n";
-    let mut test = JobFixture::started(text);
+    let mut test = TestedJob::started(text);
     test.fail(0, FailureCause::Interrupted);
     assert_eq!(test.outcome(), ("failed", Some(Reason::Interrupted), [0, 1, 0]));
     // Other failures are retried.
-    let mut test = JobFixture::started(text);
+    let mut test = TestedJob::started(text);
     assert_eq!(test.fail(0, EXIT_1).lines()[1], "retry_scheduled 0/0 0.1 in 1s at +1s");
 }
 
 #[test]
 fn an_interrupted_attempt_counts_as_one() {
-    let mut test = JobFixture::started("- {shell: a, retry_config: {attempts: 1}}\n");
+    let mut test = TestedJob::started("- {shell: a, retry_config: {attempts: 1}}\n");
     test.fail(0, FailureCause::Interrupted).at(1).start().fail(0, FailureCause::Interrupted);
     assert_eq!(test.attempts(), 2);
     assert_eq!(test.outcome().1, Some(Reason::Attempts));

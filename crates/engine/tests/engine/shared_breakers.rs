@@ -3,22 +3,21 @@
 use undaunted_engine::breaker::{BreakerFact, TargetSignal};
 use undaunted_policy::{Reason, WhenOpen};
 
-use crate::fixture::{BREAKER, EXIT_1, JobFixture, at, breaker_map, open};
+use crate::fixture::{BREAKER, EXIT_1, TestedJob, at, breaker_map, open};
 
 #[test]
 fn a_breaker_opened_by_another_job_holds_items() {
-    let mut test = JobFixture::over(&breaker_map(3, "", ""), 3);
+    let mut test = TestedJob::over(&breaker_map(3, "", ""), 3);
     test.at(10).append_facts(BREAKER, None, vec![BreakerFact::Tripped { at: at(4) }]);
     assert_eq!(test.start().lines()[0], "held 0/0 0.0 until +64s");
     assert_eq!(test.attempts(), 0);
     assert_eq!(test.next_wake(), Some(at(64)));
-    test.finish();
-    assert_eq!(test.outcome(), ("completed", None, [3, 0, 0]));
+    assert_eq!(test.finish().outcome(), ("completed", None, [3, 0, 0]));
 }
 
 #[test]
 fn failures_of_several_jobs_count_together() {
-    let mut test = JobFixture::started_over(&breaker_map(3, "", ""), 3);
+    let mut test = TestedJob::started_over(&breaker_map(3, "", ""), 3);
     test.fail(0, EXIT_1);
     let failed =
         BreakerFact::Reported { at: at(0), generation: 0, probe: false, signal: TargetSignal::Down, many: 1 };
@@ -33,8 +32,7 @@ fn a_breaker_closed_by_another_job_releases_items_one_after_the_other() {
     assert_eq!(test.held().len(), 6);
     test.at(20).reset(BREAKER);
     assert!(test.start().started_items().len() <= 1, "not all at once");
-    test.finish();
-    assert_eq!(test.outcome(), ("completed", None, [30, 0, 0]));
+    assert_eq!(test.finish().outcome(), ("completed", None, [30, 0, 0]));
     assert!(test.now <= at(26), "no job waits for the old instant");
 }
 
@@ -65,7 +63,7 @@ fn held_items_fail_when_a_later_submission_sets_when_open_fail() {
 
 #[test]
 fn an_attempt_from_before_a_reset_does_not_count() {
-    let mut test = JobFixture::started_over(&breaker_map(3, ", half_open_max_calls: 1", ""), 3);
+    let mut test = TestedJob::started_over(&breaker_map(3, ", half_open_max_calls: 1", ""), 3);
     test.reset(BREAKER).fail_all(0..3);
     assert_eq!(test.breaker(BREAKER).failures(), 0);
 }

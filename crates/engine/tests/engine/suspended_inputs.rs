@@ -3,10 +3,10 @@
 use undaunted_engine::input::Input;
 use undaunted_policy::Reason;
 
-use crate::fixture::{EXIT_1, JobFixture, at};
+use crate::fixture::{EXIT_1, TestedJob, at};
 
 /// One item with a deadline, which waits for its retry.
-fn waiting(settings: &str, limit: u64) -> JobFixture {
+fn waiting(settings: &str, limit: u64) -> TestedJob {
     let text = format!(
         "
 retry_budget: 5
@@ -18,7 +18,7 @@ map:
     - {{shell: a, retry_config: {{attempts: 4, backoff: fixed, initial_delay: 2s{settings}}}}}
 "
     );
-    let mut test = JobFixture::started_over(&text, 1);
+    let mut test = TestedJob::started_over(&text, 1);
     test.fail(0, EXIT_1).at(1);
     test
 }

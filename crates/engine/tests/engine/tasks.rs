@@ -3,9 +3,9 @@
 use undaunted_engine::id::{CommandId, ItemId};
 use undaunted_engine::task::{Task, TaskWork, ValueFiles, correlation_id, receipt_token, task};
 
-use crate::fixture::{EXIT_1, JobFixture, item_at};
+use crate::fixture::{EXIT_1, TestedJob, item_at};
 
-fn made(test: &JobFixture, item: ItemId) -> Task {
+fn made(test: &TestedJob, item: ItemId) -> Task {
     let files = ValueFiles { item: "/run/item.json", ..ValueFiles::default() };
     task(&test.job, item, files, test.now).unwrap().unwrap()
 }
@@ -18,7 +18,7 @@ fn variable(task: &Task, name: &str) -> String {
 
 #[test]
 fn token_and_id_are_the_same_for_all_attempts() {
-    let mut test = JobFixture::of("- {shell: a, retry_config: {attempts: 3}}\n");
+    let mut test = TestedJob::of("- {shell: a, retry_config: {attempts: 3}}\n");
     let names = ["UNDAUNTED_JOB", "UNDAUNTED_ITEM", "UNDAUNTED_RECEIPT_TOKEN", "UNDAUNTED_CORRELATION_ID"];
     let first = made(&test, item_at(0));
     assert_eq!(variable(&first, "UNDAUNTED_ATTEMPT"), "1");
@@ -34,7 +34,7 @@ fn token_and_id_are_the_same_for_all_attempts() {
 
 #[test]
 fn an_extra_attempt_after_a_handler_has_the_same_token() {
-    let mut test = JobFixture::of("- {shell: a, on_failure: {shell: mend, max_attempts: 1}}\n");
+    let mut test = TestedJob::of("- {shell: a, on_failure: {shell: mend, max_attempts: 1}}\n");
     let first = made(&test, item_at(0));
     test.start().fail(0, EXIT_1);
     let handler = made(&test, item_at(0));
@@ -49,7 +49,7 @@ fn an_extra_attempt_after_a_handler_has_the_same_token() {
 #[test]
 fn ids_differ_from_item_to_item_and_tokens_from_command_to_command() {
     let text = "mode: mapreduce\nmap: {input: a, agent_template: [{shell: a}, {shell: b}]}\n";
-    let test = JobFixture::over(text, 2);
+    let test = TestedJob::over(text, 2);
     let ids = [0, 1].map(|index| correlation_id(&test.job, item_at(index)));
     assert_ne!(ids[0], ids[1]);
     assert_eq!(ids[0].len(), 36);
@@ -64,7 +64,7 @@ fn ids_differ_from_item_to_item_and_tokens_from_command_to_command() {
 #[test]
 fn item_values_are_passed_as_data_and_the_item_file_only_if_used() {
     let text = "mode: mapreduce\nmap: {input: a, agent_template: [{shell: 'echo ${item.id}'}, {shell: 'cat ${item_file}'}]}\n";
-    let mut test = JobFixture::over(text, 1);
+    let mut test = TestedJob::over(text, 1);
     let first = made(&test, item_at(0));
     assert!(first.env.iter().any(|(_, value)| value == "a0"));
     assert!(!first.reads_item_file);
@@ -80,8 +80,8 @@ fn item_values_are_passed_as_data_and_the_item_file_only_if_used() {
 #[test]
 fn a_relative_directory_is_resolved_from_where_the_job_was_submitted() {
     for (written, seen) in [("sub", "/w/sub"), ("/abs", "/abs")] {
-        let test = JobFixture::of(&format!("- {{shell: a, working_dir: {written}}}\n"));
+        let test = TestedJob::of(&format!("- {{shell: a, working_dir: {written}}}\n"));
         assert_eq!(made(&test, item_at(0)).working_dir, seen);
     }
-    assert_eq!(made(&JobFixture::of("- shell: a\n"), item_at(0)).working_dir, "/w");
+    assert_eq!(made(&TestedJob::of("- shell: a\n"), item_at(0)).working_dir, "/w");
 }

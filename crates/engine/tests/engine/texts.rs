@@ -5,7 +5,7 @@ use undaunted_engine::event::{Event, ItemEvent, JobEvent, Record, StoredText};
 use undaunted_engine::id::StartId;
 use undaunted_engine::input::{AttemptEnd, Input};
 
-use crate::fixture::{EXIT_1, JobFixture, item_at, start_input};
+use crate::fixture::{EXIT_1, TestedJob, item_at, start_input};
 
 const MAP: &str = "
 mode: mapreduce
@@ -25,7 +25,7 @@ fn error(records: &[Record]) -> Option<StoredText> {
 }
 
 /// Starts and fails one item. Laws are not checked: there are too many records.
-fn fail_once(test: &mut JobFixture, item: u32, error: &str) -> Vec<Record> {
+fn fail_once(test: &mut TestedJob, item: u32, error: &str) -> Vec<Record> {
     let start = start_input(item_at(item));
     let _ = react(&mut test.job, &start, test.now);
     let end = AttemptEnd {
@@ -39,7 +39,7 @@ fn fail_once(test: &mut JobFixture, item: u32, error: &str) -> Vec<Record> {
 
 #[test]
 fn equal_errors_are_stored_once() {
-    let mut test = JobFixture::started_over(MAP, 3);
+    let mut test = TestedJob::started_over(MAP, 3);
     let first = test.fail_with(0, EXIT_1, "connection refused").records();
     assert_eq!(kept(&first), 2, "the error output and the reason");
     let second = test.fail_with(1, EXIT_1, "connection refused").records();
@@ -53,20 +53,20 @@ fn equal_errors_are_stored_once() {
 
 #[test]
 fn a_short_text_is_stored_inline() {
-    let mut test = JobFixture::started_over(MAP, 1);
+    let mut test = TestedJob::started_over(MAP, 1);
     let records = test.fail_with(0, EXIT_1, "busy").records();
     assert_eq!(error(&records), Some(StoredText::Itself("busy".to_owned())));
 }
 
 #[test]
 fn a_command_without_error_output_has_no_error_text() {
-    let mut test = JobFixture::started_over(MAP, 1);
+    let mut test = TestedJob::started_over(MAP, 1);
     assert_eq!(error(&test.fail(0, EXIT_1).records()), None);
 }
 
 #[test]
 fn after_four_thousand_texts_further_ones_are_stored_inline() {
-    let mut test = JobFixture::over(MAP, 2100);
+    let mut test = TestedJob::over(MAP, 2100);
     let mut last = Vec::new();
     for item in 0..2100 {
         last = fail_once(&mut test, item, &format!("error number {item}"));
@@ -89,7 +89,7 @@ map:
   error_policy: {retry_config: {attempts: 2, retry_budget: 1m, jitter: full, initial_delay: 30s}}
   agent_template: [{shell: a}]
 ";
-    let mut test = JobFixture::over(text, 3000);
+    let mut test = TestedJob::over(text, 3000);
     for item in 0..3000 {
         let _ = fail_once(&mut test, item, &format!("error number {item}"));
     }

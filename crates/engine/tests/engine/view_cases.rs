@@ -3,26 +3,26 @@
 use undaunted_engine::id::StepId;
 use undaunted_policy::{FailureCause, Reason, Timestamp};
 
-use crate::fixture::{EXIT_1, JobFixture, ONCE, at, flow, input_failed, item_at};
+use crate::fixture::{EXIT_1, ONCE, TERM, TestedJob, at, flow, input_failed, item_at};
 use crate::view_item_cases::{again, dead, flows, handled, held, rules};
 
 /// A job at one moment, and the process that runs it.
 pub(crate) struct ViewCase {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
-    pub(crate) test: JobFixture,
+    pub(crate) test: TestedJob,
     pub(crate) owner: Option<u32>,
     /// The last activity of the process that ran it.
     pub(crate) seen: Option<Timestamp>,
 }
 
 /// While a process runs the job.
-pub(crate) fn owned(name: &'static str, about: &'static str, test: JobFixture) -> ViewCase {
+pub(crate) fn owned(name: &'static str, about: &'static str, test: TestedJob) -> ViewCase {
     ViewCase { name, about, test, owner: Some(4711), seen: None }
 }
 
 /// While no process runs the job.
-pub(crate) fn left(name: &'static str, about: &'static str, test: JobFixture) -> ViewCase {
+pub(crate) fn left(name: &'static str, about: &'static str, test: TestedJob) -> ViewCase {
     ViewCase { owner: None, ..owned(name, about, test) }
 }
 
@@ -58,8 +58,8 @@ pub(crate) fn cases() -> Vec<ViewCase> {
 }
 
 /// After 14 s: `a0` has succeeded, `a1` waits until 20 s, `a2` runs, `a3` is pending.
-fn mixed() -> JobFixture {
-    let mut test = JobFixture::started_over(MAP, 4);
+fn mixed() -> TestedJob {
+    let mut test = TestedJob::started_over(MAP, 4);
     test.at(5).succeed(0).at(10);
     test.fail_with(1, EXIT_1, "connection refused by host 10.0.0.7").start().succeed(2).start();
     test.at(14);
@@ -67,8 +67,8 @@ fn mixed() -> JobFixture {
 }
 
 /// `a0` and `a1` wait for their retries until 20 s.
-fn waiting() -> JobFixture {
-    let mut test = JobFixture::started_over(MAP, 3);
+fn waiting() -> TestedJob {
+    let mut test = TestedJob::started_over(MAP, 3);
     test.at(10).fail_with(0, EXIT_1, "no answer").fail_with(1, FailureCause::Timeout, "");
     test
 }
@@ -80,9 +80,9 @@ fn unfinished() -> Vec<ViewCase> {
     paused.pause().at(50);
     let mut paused_and_left = waiting();
     paused_and_left.pause().at(20).suspend().at(50);
-    let mut slots = JobFixture::started_over(&MAP.replace("max_parallel: 2", "max_parallel: 1"), 2);
+    let mut slots = TestedJob::started_over(&MAP.replace("max_parallel: 2", "max_parallel: 1"), 2);
     slots.fail(0, EXIT_1).start().at(25);
-    let mut input = JobFixture::of(READING);
+    let mut input = TestedJob::of(READING);
     input.at(3);
     vec![
         owned("running", "One item of each kind.", mixed()),
@@ -91,7 +91,7 @@ fn unfinished() -> Vec<ViewCase> {
         left("paused_and_suspended", "Paused at 10 s, suspended at 20 s, now 50 s.", paused_and_left),
         owned("waiting_for_a_slot", "a0 was due at 10 s, a1 has the only slot.", slots),
         owned("reading", "A command gives the items.", input),
-        owned("submitted", "Nothing was started yet.", JobFixture::over(LIST_MAP, 2)),
+        owned("submitted", "Nothing was started yet.", TestedJob::over(LIST_MAP, 2)),
     ]
 }
 
@@ -131,20 +131,20 @@ fn downtime() -> Vec<ViewCase> {
 }
 
 fn ended() -> Vec<ViewCase> {
-    let mut completed = JobFixture::started_over(LIST_MAP, 2);
+    let mut completed = TestedJob::started_over(LIST_MAP, 2);
     for item in 0..2 {
         completed.at(4).succeed(item).start();
     }
-    let mut failed = JobFixture::started(LIST);
+    let mut failed = TestedJob::started(LIST);
     failed.succeed(0).at(2).start().fail_with(0, FailureCause::Exit(3), "no such table");
     failed.at(12).start().fail_with(0, FailureCause::Exit(3), "no such table");
-    let mut tolerance = JobFixture::started_over(&MAP.replace("max_failures: 3", "max_failures: 1"), 4);
+    let mut tolerance = TestedJob::started_over(&MAP.replace("max_failures: 3", "max_failures: 1"), 4);
     tolerance.at(2).fail_with(0, FailureCause::Exit(127), "ask: not found").at(3).succeed(1);
-    let mut deadline = JobFixture::started_over(&format!("deadline: 30s\n{}", MAP.trim_start()), 3);
-    deadline.at(25).fail(0, EXIT_1).at(30).wake().fail(1, FailureCause::Signal(15));
-    let mut input = JobFixture::of(MAP);
+    let mut deadline = TestedJob::started_over(&format!("deadline: 30s\n{}", MAP.trim_start()), 3);
+    deadline.at(25).fail(0, EXIT_1).at(30).wake().fail(1, TERM);
+    let mut input = TestedJob::of(MAP);
     input.tell(&input_failed(Reason::Permanent, "cannot read a.json: No such file or directory"));
-    let mut setup = JobFixture::started(&format!("{MAP}setup: [{{id: login, shell: login}}]\n"));
+    let mut setup = TestedJob::started(&format!("{MAP}setup: [{{id: login, shell: login}}]\n"));
     setup.fail_with(0, FailureCause::Exit(2), "password expired");
     vec![
         left("completed", "Both items and no more.", completed),
@@ -158,16 +158,15 @@ fn ended() -> Vec<ViewCase> {
 
 fn cancelled() -> Vec<ViewCase> {
     let mut busy = mixed();
-    busy.cancel().fail(3, FailureCause::Signal(15));
-    let mut list = JobFixture::started(LIST);
-    list.succeed(0).start().at(3).cancel().fail(0, FailureCause::Signal(15));
-    let mut unstarted = JobFixture::of(MAP);
+    busy.cancel().fail(3, TERM);
+    let mut list = TestedJob::started(LIST);
+    list.succeed(0).start().at(3).cancel().fail(0, TERM);
+    let mut unstarted = TestedJob::of(MAP);
     unstarted.at(2).cancel();
-    let mut reading = JobFixture::of(READING);
-    reading.at(2).cancel();
-    reading.tell(&input_failed(Reason::Cancelled, "ended by signal 15 (TERM)"));
-    let mut unread = JobFixture::started(&format!("{MAP}setup: [{{id: login, shell: login}}]\n"));
-    unread.cancel().fail(0, FailureCause::Signal(15));
+    let mut reading = TestedJob::of(READING);
+    reading.at(2).cancel().tell(&input_failed(Reason::Cancelled, "ended by signal 15 (TERM)"));
+    let mut unread = TestedJob::started(&format!("{MAP}setup: [{{id: login, shell: login}}]\n"));
+    unread.cancel().fail(0, TERM);
     let mut before = flow(
         "b",
         "",

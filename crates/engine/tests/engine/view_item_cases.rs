@@ -9,13 +9,15 @@ use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::workflow::Operator;
 use undaunted_policy::FailureCause;
 
-use crate::fixture::{BREAKER, EXIT_1, JobFixture, ONCE, breaker_map, completion_map, flow, item_at, opened};
+use crate::fixture::{
+    BREAKER, EXIT_1, ONCE, TERM, TestedJob, breaker_map, completion_map, flow, item_at, opened,
+};
 use crate::imports::resumed;
 use crate::view_cases::{LIST, MAP, ViewCase, left, owned};
 
 /// A map with a completion rule whose items have all started.
-fn begun(rule: &str, items: u32, operator: &Operator) -> JobFixture {
-    let mut test = JobFixture::with(&completion_map(rule), 7, operator);
+fn begun(rule: &str, items: u32, operator: &Operator) -> TestedJob {
+    let mut test = TestedJob::with(&completion_map(rule), 7, operator);
     test.items(items).start();
     test
 }
@@ -49,12 +51,12 @@ pub(crate) fn rules() -> Vec<ViewCase> {
     ]
 }
 
-fn end_all(test: &mut JobFixture) {
+fn end_all(test: &mut TestedJob) {
     while let Some(start) = test.job.starts.running.keys().next().copied() {
         let step = test.job.starts.running[&start].step;
         let ended = AttemptEnd {
             start,
-            failure: (step == StepId(0)).then_some(FailureCause::Signal(15)),
+            failure: (step == StepId(0)).then_some(TERM),
             took: Duration::from_millis(1500),
             ..AttemptEnd::default()
         };
@@ -63,7 +65,7 @@ fn end_all(test: &mut JobFixture) {
 }
 
 /// `a1` and `reduce` succeed, `a2` fails.
-fn finish_late(test: &mut JobFixture) {
+fn finish_late(test: &mut TestedJob) {
     test.succeed(1).fail_with(2, EXIT_1, "no answer");
     end_all(test);
 }
@@ -79,7 +81,7 @@ pub(crate) fn held() -> Vec<ViewCase> {
     let mut probing = open.clone();
     probing.at(61).start();
     let rule = breaker_map(3, "", ", rules: [{exit_code: 3, then: hold}]");
-    let mut by_rule = JobFixture::started_over(&rule, 2);
+    let mut by_rule = TestedJob::started_over(&rule, 2);
     by_rule.fail_with(0, FailureCause::Exit(3), "down for maintenance").succeed(1).at(5);
     let mut cancelled = open.clone();
     cancelled.cancel();
@@ -97,7 +99,7 @@ pub(crate) fn dead() -> Vec<ViewCase> {
     let map = MAP.replace("max_parallel: 2", "max_parallel: 9");
     let map = map.replace("max_failures: 3", "max_failures: 9");
     let text = map.replace("shell: ask}", &format!("shell: ask, {rules}}}"));
-    let mut ways = JobFixture::started_over(&text, 4);
+    let mut ways = TestedJob::started_over(&text, 4);
     ways.fail_with(0, FailureCause::Exit(3), "no such user 17");
     ways.fail_with(1, FailureCause::Exit(4), "nothing to do");
     ways.fail_with(2, FailureCause::Exit(127), "ask: not found");
@@ -106,15 +108,15 @@ pub(crate) fn dead() -> Vec<ViewCase> {
     end_all(&mut ways);
     let unlimited = MAP.replace("max_failures: 3", "continue_on_failure: true");
     let pool = unlimited.replace("retry_budget: 9\n", "retry_budget: 1\n");
-    let mut pool = JobFixture::started_over(&pool, 2);
+    let mut pool = TestedJob::started_over(&pool, 2);
     pool.fail_with(0, FailureCause::Status(503), "").fail_with(1, FailureCause::Status(503), "");
     let share = "retry_budget: 9\nretry_budget_per_workflow: 1\n";
-    let mut share = JobFixture::started_over(&unlimited.replace("retry_budget: 9\n", share), 1);
+    let mut share = TestedJob::started_over(&unlimited.replace("retry_budget: 9\n", share), 1);
     share.fail(0, EXIT_1).at(10).start().fail(0, EXIT_1).start().succeed(0);
     let mut circuit = opened(&breaker_map(3, ", when_open: fail", ""), 4);
     circuit.start().at(1).start();
     let timeout = MAP.replace("agent_timeout_secs: 100", "agent_timeout_secs: 12");
-    let mut deadline = JobFixture::started_over(&timeout, 1);
+    let mut deadline = TestedJob::started_over(&timeout, 1);
     deadline.at(5).fail(0, EXIT_1).start().succeed(0);
     vec![
         left("dead_letters", "By a rule, as permanent, by budget; a1 is skipped.", ways),
@@ -132,7 +134,7 @@ pub(crate) fn handled() -> Vec<ViewCase> {
         )
     };
     let stopped = |handler: &str| {
-        let mut test = JobFixture::started(&text(handler));
+        let mut test = TestedJob::started(&text(handler));
         test.fail_with(0, EXIT_1, "disk full").at(5).start();
         test.fail_with(0, EXIT_1, "disk full").start().at(7);
         test
@@ -180,9 +182,9 @@ pub(crate) fn flows() -> Vec<ViewCase> {
 }
 
 pub(crate) fn again() -> Vec<ViewCase> {
-    let mut partial = JobFixture::started_over(MAP, 2);
+    let mut partial = TestedJob::started_over(MAP, 2);
     partial.succeed(0).fail_with(1, FailureCause::Exit(127), "ask: not found").start().succeed(0);
-    let redrive = |test: &mut JobFixture| {
+    let redrive = |test: &mut TestedJob| {
         test.at(40).redrive_with_reduce([item_at(1)]);
     };
     let mut redriven = partial.clone();
@@ -193,7 +195,7 @@ pub(crate) fn again() -> Vec<ViewCase> {
     done.succeed(1).start().succeed(0);
     let mut dropped = partial.clone();
     dropped.at(50).drop_items([item_at(1)]);
-    let mut list = JobFixture::started(LIST);
+    let mut list = TestedJob::started(LIST);
     list.fail_with(0, EXIT_1, "no route to host").at(60).redrive([item_at(0)]).start();
     let imported = resumed(
         LIST,

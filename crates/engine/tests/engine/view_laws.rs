@@ -12,9 +12,9 @@ use undaunted_engine::view::{
 };
 use undaunted_policy::{Reason, Timestamp};
 
-use crate::fixture::{JobFixture, JobWalk, act, owner_action, workflow};
+use crate::fixture::{JobWalk, TestedJob, act, owner_action, workflow};
 use crate::view_cases::{ViewCase, cases};
-use crate::views::{AllViews, JournalReader, all_views};
+use crate::views::{AllViews, ReplayedJob, all_views};
 
 fn has_ended(status: LiveJobStatus) -> bool {
     match status {
@@ -167,7 +167,7 @@ fn forecasts_its_resume(case: &ViewCase, is_steady: bool) {
     if case.owner.is_some() || !matches!(stage, JobStage::Running | JobStage::Suspended) {
         return;
     }
-    let reading = JournalReader::of(&case.test);
+    let reading = ReplayedJob::of(&case.test);
     let context = reading.context(case);
     let forecast_stops = reading.items().filter_map(|item| {
         let stop = forecast(&context, item, 9)?.stop?;
@@ -210,7 +210,7 @@ fn a_retry_forecast_to_miss_the_item_deadline_is_not_made() {
 }
 
 /// A job that no process runs now.
-fn left(test: JobFixture, seen: Option<Timestamp>) -> ViewCase {
+fn left(test: TestedJob, seen: Option<Timestamp>) -> ViewCase {
     ViewCase { name: "a walk", about: "", test, owner: None, seen }
 }
 
@@ -225,7 +225,7 @@ proptest! {
         away in 0_u64..90_000,
         alive in prop::option::of(0_u64..90_000),
     ) {
-        let mut walk = JobWalk { test: JobFixture::seeded(&text, seed) };
+        let mut walk = JobWalk { test: TestedJob::seeded(&text, seed) };
         for action in &actions {
             act(&mut walk, action);
         }

@@ -19,7 +19,7 @@ use undaunted_engine::view::{
     report, worth_drawing,
 };
 
-use crate::fixture::JobFixture;
+use crate::fixture::TestedJob;
 use crate::view_cases::{ViewCase, cases};
 
 /// The environment variable that makes the test write the files.
@@ -42,14 +42,14 @@ pub(crate) struct AllViews {
     breakers: Vec<BreakerHistoryView>,
 }
 
-pub(crate) struct JournalReader {
+pub(crate) struct ReplayedJob {
     pub(crate) job: Job,
     pub(crate) projection: Projection,
     breakers: AdmissionControl,
 }
 
-impl JournalReader {
-    pub(crate) fn of(test: &JobFixture) -> Self {
+impl ReplayedJob {
+    pub(crate) fn of(test: &TestedJob) -> Self {
         let records = test.journal.iter();
         let records: Vec<Record> = records.map(|it| Record::decode(it).unwrap()).collect();
         let mut job = Job::begin(&records[0]).unwrap();
@@ -86,7 +86,7 @@ impl JournalReader {
 }
 
 pub(crate) fn all_views(case: &ViewCase) -> AllViews {
-    let reading = JournalReader::of(&case.test);
+    let reading = ReplayedJob::of(&case.test);
     let context = reading.context(case);
     let job = &reading.job;
     let drawn = worth_drawing(job).into_iter();

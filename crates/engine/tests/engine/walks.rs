@@ -11,10 +11,10 @@ use undaunted_engine::id::{AttemptNumber, CommandId, ItemId};
 use undaunted_engine::input::Input;
 use undaunted_engine::view::report;
 
-use crate::fixture::{EXIT_1, JobFixture, JobWalk, SECOND, WalkOutcome, job_action, workflow};
+use crate::fixture::{EXIT_1, JobWalk, SECOND, TestedJob, WalkOutcome, job_action, workflow};
 
 /// The report of a job that has ended agrees with numbers counted from its journal.
-fn adds_up(test: &JobFixture) {
+fn adds_up(test: &TestedJob) {
     let job = &test.job;
     let records = test.decoded();
     let mut attempts: BTreeMap<(ItemId, CommandId), u64> = BTreeMap::new();
@@ -84,7 +84,7 @@ proptest! {
         seed in any::<u64>(),
         happenings in vec(job_action(), 0..60),
     ) {
-        let mut walk = JobWalk { test: JobFixture::seeded(&text, seed) };
+        let mut walk = JobWalk { test: TestedJob::seeded(&text, seed) };
         for job_action in &happenings {
             walk.act(job_action);
         }
@@ -97,7 +97,7 @@ proptest! {
         text in workflow().prop_filter("ends", |text| !text.contains("unlimited")),
         seed in any::<u64>(),
     ) {
-        let mut walk = JobWalk { test: JobFixture::seeded(&text, seed) };
+        let mut walk = JobWalk { test: TestedJob::seeded(&text, seed) };
         for _ in 0..2000 {
             if walk.test.job.stage.has_ended() {
                 break;
