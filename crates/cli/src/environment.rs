@@ -1,4 +1,4 @@
-//! The settings of the operator, in environment variables.
+//! The settings of the operator, read from environment variables.
 
 use std::env;
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use undaunted_policy::{Attempts, Ceilings, CompletionRule};
 use crate::exit::CommandError;
 
 pub(crate) fn operator() -> Result<Operator, CommandError> {
-    // Used later, but an error in it is reported before anything is stored.
+    // Needed only later, but an error is reported before anything is stored.
     check_interval()?;
     let pool = Ceilings::DEFAULT;
     let work = work()?;
@@ -36,7 +36,7 @@ pub(crate) fn operator() -> Result<Operator, CommandError> {
             late_results,
         )?
         .unwrap_or_default(),
-        // Only `serve` can say so.
+        // Only `serve` can set it.
         breaker_per_origin: false,
         has_functions: false,
     })
@@ -54,16 +54,16 @@ fn work() -> Result<WorkDefaults, CommandError> {
     };
     if work.max_backoff.is_zero() || work.max_backoff < work.backoff {
         return Err(CommandError::Usage(format!(
-            "the environment variable RETRY_MAX_BACKOFF is {}, which is less than RETRY_BACKOFF ({}) \
-             or nothing",
-            work.max_backoff.as_millis(),
-            work.backoff.as_millis()
+            "the environment variable RETRY_MAX_BACKOFF must be above 0 and at least RETRY_BACKOFF ({}), \
+             not {}",
+            work.backoff.as_millis(),
+            work.max_backoff.as_millis()
         )));
     }
     Ok(work)
 }
 
-/// How often a completion rule is evaluated at least; every result and its deadline trigger it too.
+/// The longest time between two evaluations of a completion rule. Results and its deadline trigger it too.
 pub(crate) fn check_interval() -> Result<Duration, CommandError> {
     const DEFAULT: Duration = Duration::from_secs(5);
     Ok(seconds("BEST_EFFORT_CHECK_INTERVAL_SECONDS")?.unwrap_or(DEFAULT))
@@ -71,16 +71,16 @@ pub(crate) fn check_interval() -> Result<Duration, CommandError> {
 
 /// A text variable; an empty one counts as unset.
 pub(crate) fn text(name: &str) -> Result<Option<String>, CommandError> {
-    let text = read(name, "a text in UTF-8", |value| Some(value.to_owned()))?;
+    let text = read(name, "UTF-8 text", |value| Some(value.to_owned()))?;
     Ok(text.filter(|text| !text.is_empty()))
 }
 
-/// As [`text`], for a secret: the value is not part of the error.
+/// Like [`text`], for a secret: the error does not contain the value.
 pub(crate) fn secret(name: &str) -> Result<Option<String>, CommandError> {
     let value = env::var_os(name).filter(|value| !value.is_empty());
     let value = value.map(OsString::into_string).transpose();
     let value = value.map(|value| value.map(|value| value.trim().to_owned()));
-    value.map_err(|_| CommandError::Usage(format!("the environment variable {name} is not text")))
+    value.map_err(|_| CommandError::Usage(format!("the environment variable {name} must be UTF-8 text")))
 }
 
 fn late_results(value: &str) -> Option<bool> {
@@ -129,7 +129,7 @@ fn read<T>(name: &str, accepted: &str, parse: impl Fn(&str) -> Option<T>) -> Res
     match value.to_str().and_then(parse) {
         Some(meaning) => Ok(Some(meaning)),
         None => Err(CommandError::Usage(format!(
-            "the environment variable {name} is `{}`, which is not {accepted}",
+            "the environment variable {name} must be {accepted}, not `{}`",
             value.to_string_lossy()
         ))),
     }

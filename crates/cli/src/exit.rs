@@ -1,11 +1,11 @@
-//! Exit codes, and the last message before one.
+//! Exit codes and error messages.
 
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use undaunted_engine::view::{ErrorView, JobStatus, quoted};
 
-/// How a command ended that was carried out.
+/// How a command that was carried out ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Exit {
     #[default]
@@ -13,7 +13,7 @@ pub(crate) enum Exit {
     Failed,
     Partial,
     Suspended,
-    /// As `Suspended`, after a second signal.
+    /// Like `Suspended`, after a second signal.
     Interrupted,
     /// The exit status of the command that was run.
     Status(u8),
@@ -45,15 +45,15 @@ impl Exit {
 pub(crate) enum CommandError {
     #[error("{0}")]
     Usage(String),
-    /// A block of settings or a file of another kind is not valid.
+    /// A settings block, or a file that is not a workflow, is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// A workflow is not valid. Its diagnostics were shown, unless errors are printed as JSON.
-    #[error("{file} is not valid: {errors}")]
+    /// A workflow is invalid. Its diagnostics were printed, unless errors are printed as JSON.
+    #[error("{file} is invalid: {errors}")]
     Diagnosed {
         file: String,
         errors: String,
-        /// The first error, with its place.
+        /// The first error, with its line.
         first: String,
     },
     #[error("{message}")]
@@ -97,19 +97,19 @@ impl CommandError {
     }
 }
 
-/// Whether the user asked for JSON, and so gets errors as JSON too.
+/// Whether `--json` was passed, so that errors are printed as JSON too.
 pub(crate) fn wants_json() -> bool {
     let mut typed = std::env::args_os().skip(1);
     typed.by_ref().take_while(|word| word != "--").any(|word| word == "--json")
 }
 
-/// Prints an error as the user asked for it. If even standard error is gone, only the code is left.
-fn complain(text: &str, view: &ErrorView) {
+/// Prints an error as text or JSON. Without standard error only the exit code is left.
+fn print_error(text: &str, view: &ErrorView) {
     let mut err = io::stderr().lock();
     let _ = if wants_json() { crate::screen::json(&mut err, view) } else { writeln!(err, "error: {text}") };
 }
 
-/// The exit code of a command. A broken pipe (`| head`) is a success: the reader has what it wanted.
+/// The exit code of a command. A broken pipe (`| head`) is a success: the reader has read enough.
 pub(crate) fn code(done: anyhow::Result<Exit>) -> ExitCode {
     let error = match done {
         Ok(exit) => return ExitCode::from(exit.code()),
@@ -121,7 +121,7 @@ pub(crate) fn code(done: anyhow::Result<Exit>) -> ExitCode {
     if io.or(json) == Some(ErrorKind::BrokenPipe) {
         return ExitCode::SUCCESS;
     }
-    complain(&format!("{error:#}"), &view(&error));
+    print_error(&format!("{error:#}"), &view(&error));
     let refused = error.downcast_ref::<CommandError>();
     ExitCode::from(refused.map_or(1, CommandError::code))
 }
@@ -133,36 +133,36 @@ fn view(error: &anyhow::Error) -> ErrorView {
     }
 }
 
-/// The status of `exec` for its own errors.
-const OWN: u8 = 125;
+/// The exit status of `exec` for errors of undaunted itself.
+const EXEC_ERROR: u8 = 125;
 
-/// Prints clap's error, or the help that was asked for.
+/// Prints an error of clap, or the requested help.
 pub(crate) fn of_usage(wrong: &clap::Error) -> ExitCode {
     if wrong.exit_code() != 0 && wants_json() {
         let text = wrong.render().to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text);
         let (message, help) = text.split_once("\n\n").unwrap_or((text, ""));
         let help = Some(help.trim().to_owned()).filter(|help| !help.is_empty());
-        complain("", &ErrorView::of("usage", message.trim().to_owned(), help));
+        print_error("", &ErrorView::of("usage", message.trim().to_owned(), help));
     } else {
-        // If standard error is gone, only the code is left.
+        // Without standard error only the exit code is left.
         let _ = wrong.print();
     }
     let mut typed = std::env::args_os().skip(1).take_while(|word| word != "--");
     let code = match wrong.exit_code() {
         0 => 0,
-        _ if typed.any(|word| word == "exec") => OWN,
-        code => u8::try_from(code).unwrap_or(OWN),
+        _ if typed.any(|word| word == "exec") => EXEC_ERROR,
+        code => u8::try_from(code).unwrap_or(EXEC_ERROR),
     };
     ExitCode::from(code)
 }
 
-/// As [`code`], for `exec`, whose own errors must not be taken for those of the command.
+/// Like [`code`], for `exec`, whose own errors must not be mistaken for those of the command.
 pub(crate) fn of_exec(done: anyhow::Result<Exit>) -> ExitCode {
     match done {
         Err(error) => {
-            complain(&format!("{error:#}"), &view(&error));
-            ExitCode::from(OWN)
+            print_error(&format!("{error:#}"), &view(&error));
+            ExitCode::from(EXEC_ERROR)
         }
         done => code(done),
     }

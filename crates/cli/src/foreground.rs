@@ -1,4 +1,4 @@
-//! Running a job in the foreground: signals become interrupts of the event loop.
+//! Runs a job in the foreground; signals interrupt the event loop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,60 +14,60 @@ use undaunted_runner::secrets::Secrets;
 use crate::jobs::{Jobs, of_drive};
 use crate::webhooks;
 
-/// Runs a job until it has ended or was suspended. The number is that of the signals received.
+/// Runs a job until it ends or is suspended. Also returns the number of signals received.
 pub(crate) fn run(
     jobs: &Jobs,
-    held: ClaimedJob,
+    claimed: ClaimedJob,
     secrets: Secrets,
     observer: &mut dyn Observer,
 ) -> Result<(Job, u32)> {
-    let mut world = jobs.world()?;
-    if held.job.workflow().flow.is_some() {
-        world.catalog = Some(jobs.book()?);
+    let mut services = jobs.services()?;
+    if claimed.job.workflow().flow.is_some() {
+        services.catalog = Some(jobs.catalog()?);
     }
-    let id = held.job.id().to_owned();
-    let mut hub = EventLoop::new(&world);
-    let _webhooks = if webhooks::are_needed(&held.job) {
-        let (webhooks, base) = webhooks::listen(hub.handle())?;
-        hub.send_results_to(base);
+    let id = claimed.job.id().to_owned();
+    let mut event_loop = EventLoop::new(&services);
+    let _webhooks = if webhooks::are_needed(&claimed.job) {
+        let (webhooks, base) = webhooks::listen(event_loop.handle())?;
+        event_loop.send_results_to(base);
         Some(webhooks)
     } else {
         None
     };
-    let signals = Listening::begin(hub.handle())?;
-    let done = hub.run(held, secrets, Box::new(observer));
+    let signals = SignalCounter::begin(event_loop.handle())?;
+    let done = event_loop.run(claimed, secrets, Box::new(observer));
     let interrupts = signals.end();
     let job = done.map_err(|error| of_drive(&error, &id))?;
     Ok((job, interrupts))
 }
 
-struct Listening {
+struct SignalCounter {
     handle: signal_hook::iterator::Handle,
-    heard: Arc<AtomicU32>,
+    received: Arc<AtomicU32>,
 }
 
-impl Listening {
-    fn begin(hub: LoopHandle) -> Result<Self> {
+impl SignalCounter {
+    fn begin(event_loop: LoopHandle) -> Result<Self> {
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let handle = signals.handle();
-        let heard = Arc::new(AtomicU32::new(0));
-        let counted = Arc::clone(&heard);
+        let received = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&received);
         std::thread::spawn(move || {
             for _ in signals.forever() {
                 let before = counted.fetch_add(1, Ordering::AcqRel);
-                hub.interrupt();
+                event_loop.interrupt();
                 if before > 1 {
                     // The third signal works like `kill -9`: nothing recorded is lost.
                     std::process::exit(130);
                 }
             }
         });
-        Ok(Self { handle, heard })
+        Ok(Self { handle, received })
     }
 
-    /// Stops listening and returns the number of signals. The thread ends by itself.
+    /// Stops counting and returns the number of signals. The thread ends by itself.
     fn end(self) -> u32 {
         self.handle.close();
-        self.heard.load(Ordering::Acquire)
+        self.received.load(Ordering::Acquire)
     }
 }

@@ -1,4 +1,4 @@
-//! The store on the command line: opening it, finding jobs in it, and the errors people see.
+//! Opening the store, finding jobs in it, and turning its errors into messages.
 
 use std::env;
 use std::path::Path;
@@ -15,10 +15,11 @@ use undaunted_runner::clock::Clock;
 use undaunted_runner::drive::{DriveError, Services};
 use undaunted_runner::endpoints::Endpoints;
 use undaunted_runner::folder::{JobFolder, LocalFolder};
-use undaunted_runner::journal::{self, JournalError, KnownJob};
+use undaunted_runner::journal::{self, ClaimedJob, JournalError, KnownJob};
 use undaunted_runner::machine::LocalMachine;
+use undaunted_runner::request::{JobRequest, ask};
 use undaunted_runner::{random_name, random_number, with_causes};
-use undaunted_store::{AppendError, ClaimError, Listed, Location, Store, StoreError, Version};
+use undaunted_store::{AppendError, ClaimError, Listed, Location, Owner, Store, StoreError, Version};
 
 use crate::environment::check_interval;
 use crate::exit::CommandError;
@@ -37,12 +38,11 @@ impl StorePlace {
     /// The store at this path, or the default one.
     pub(crate) fn named(named: Option<&Path>) -> Result<Self, CommandError> {
         let homeless = || {
-            let what =
-                "neither UNDAUNTED_STORE nor UNDAUNTED_HOME nor HOME is set; name a folder with --store";
+            let what = "none of UNDAUNTED_STORE, UNDAUNTED_HOME and HOME is set; name a folder with --store";
             CommandError::Usage(what.to_owned())
         };
-        let told = env::var_os("UNDAUNTED_STORE").filter(|value| !value.is_empty());
-        let location = match named.or(told.as_deref().map(Path::new)) {
+        let variable = env::var_os("UNDAUNTED_STORE").filter(|value| !value.is_empty());
+        let location = match named.or(variable.as_deref().map(Path::new)) {
             Some(name) => Location::named(name),
             None => Location::named(LocalFolder::usual().ok_or_else(homeless)?.path()),
         };
@@ -53,8 +53,8 @@ impl StorePlace {
         Ok(Self { location, local, machine })
     }
 
-    /// Starts the keeper of a job while the store is opened and the job submitted. Not if the store has to
-    /// be created: creating it also syncs the names of its folders.
+    /// Starts the keeper of a job in parallel with opening the store and submitting the job. Not if the store
+    /// has to be created, because that also syncs the names of its folders.
     pub(crate) fn foresee(&self, job: &str, has_programs: bool) -> PreparedJob {
         let folder = self.local.job(job);
         if has_programs && self.location.is_created() {
@@ -75,15 +75,15 @@ impl StorePlace {
     }
 }
 
-/// A job that is being put together. Unless it is submitted, its folder and keeper are removed on drop.
+/// A job before its submission. Unless it is submitted, its folder and keeper are removed on drop.
 pub(crate) struct PreparedJob {
     machine: Arc<LocalMachine>,
     folder: Option<JobFolder>,
 }
 
 impl PreparedJob {
-    /// Called before the job is submitted: if that fails it is unknown whether the job is on the disk, so
-    /// its files stay.
+    /// Called before the job is submitted: if the submission fails, the job may still be on the disk, so its
+    /// files stay.
     pub(crate) fn submitted(mut self) {
         self.folder = None;
     }
@@ -97,12 +97,18 @@ impl Drop for PreparedJob {
     }
 }
 
+/// The answer of [`Jobs::claim_or_ask`].
+pub(crate) enum ClaimOrOwner {
+    Claimed(Box<ClaimedJob>),
+    Owner(Owner),
+}
+
 /// An open store, and the local folder of this process.
 pub(crate) struct Jobs {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) location: Location,
     pub(crate) local: LocalFolder,
-    /// The plans of the jobs that were read: a workflow text is checked only once.
+    /// The plans of the jobs read so far, so that a workflow text is checked only once.
     pub(crate) plans: Plans,
     machine: Arc<LocalMachine>,
 }
@@ -112,7 +118,7 @@ impl Jobs {
         StorePlace::named(named)?.open()
     }
 
-    pub(crate) fn world(&self) -> Result<Services, CommandError> {
+    pub(crate) fn services(&self) -> Result<Services, CommandError> {
         Ok(Services {
             store: Arc::clone(&self.store),
             local: self.local.clone(),
@@ -125,7 +131,7 @@ impl Jobs {
         })
     }
 
-    pub(crate) fn book(&self) -> Result<CatalogHandle, CommandError> {
+    pub(crate) fn catalog(&self) -> Result<CatalogHandle, CommandError> {
         Ok(CatalogHandle::open(Arc::clone(&self.store))?)
     }
 
@@ -133,16 +139,28 @@ impl Jobs {
         Ok(self.store.list(journal::FAMILY, prefix)?)
     }
 
-    /// The job with this id, with an id that begins so, or `@last`.
+    /// Claims a job, or sends the request to the process that owns it.
+    pub(crate) fn claim_or_ask(&self, id: &str, request: JobRequest) -> Result<ClaimOrOwner, CommandError> {
+        match journal::claim(&*self.store, id, &self.plans) {
+            Ok(claimed) => Ok(ClaimOrOwner::Claimed(Box::new(claimed))),
+            Err(JournalError::Claim(ClaimError::OwnedBy { owner, .. })) => {
+                ask(&*self.store, id, request)?;
+                Ok(ClaimOrOwner::Owner(owner))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The id of the job with this id or prefix of one, or of `@last`.
     pub(crate) fn find(&self, named: &str) -> Result<String, CommandError> {
         if named == "@last" {
             return self.last();
         }
         let mut found = self.list(named)?;
-        // Flows that items of flows have started are found only by a name with a colon.
-        let is_part = |job: &Listed| job.aggregate.id().contains(':');
-        if !named.contains(':') && !found.iter().all(is_part) {
-            found.retain(|job| !is_part(job));
+        // A flow started by an item of another flow has a colon in its id, and is found only by such a name.
+        let is_inner = |job: &Listed| job.aggregate.id().contains(':');
+        if !named.contains(':') && !found.iter().all(is_inner) {
+            found.retain(|job| !is_inner(job));
         }
         let exact = found.iter().find(|job| job.aggregate.id() == named);
         match (exact, found.as_slice()) {
@@ -150,15 +168,11 @@ impl Jobs {
             (None, [only]) if !named.is_empty() => Ok(only.aggregate.id().to_owned()),
             (None, []) => Err(CommandError::not_found(
                 "no_job",
-                format!("there is no job `{named}`; `undaunted ls` lists those there are"),
+                format!("job `{named}` not found; `undaunted ls` lists all jobs"),
             )),
             (None, several) => {
                 let ids: Vec<_> = several.iter().map(|job| job.aggregate.id()).collect();
-                Err(CommandError::Usage(format!(
-                    "`{named}` is the beginning of {} jobs: {}",
-                    ids.len(),
-                    ids.join(", ")
-                )))
+                Err(CommandError::Usage(format!("`{named}` matches {} jobs: {}", ids.len(), ids.join(", "))))
             }
         }
     }
@@ -176,7 +190,7 @@ impl Jobs {
             }
         }
         last.map(|(_, id)| id)
-            .ok_or_else(|| CommandError::not_found("no_job", "there is no job yet".to_owned()))
+            .ok_or_else(|| CommandError::not_found("no_job", "there are no jobs yet".to_owned()))
     }
 
     /// The submission of a job, if it can be decoded.
@@ -194,7 +208,7 @@ impl Jobs {
         Ok(self.known(id)?.job)
     }
 
-    /// As [`Jobs::read`], to be claimed afterwards.
+    /// Like [`Jobs::read`], for a later claim.
     pub(crate) fn known(&self, id: &str) -> Result<KnownJob, CommandError> {
         Ok(KnownJob::read(&*self.store, id, &self.plans)?)
     }
@@ -210,7 +224,7 @@ impl Jobs {
         Ok(breakers)
     }
 
-    pub(crate) fn owner(&self, id: &str) -> Result<Option<undaunted_store::Owner>, CommandError> {
+    pub(crate) fn owner(&self, id: &str) -> Result<Option<Owner>, CommandError> {
         Ok(self.store.owner(&journal::aggregate(id)?)?)
     }
 }
@@ -233,32 +247,25 @@ fn of_store(error: &StoreError) -> CommandError {
 
 pub(crate) fn of_journal(error: &JournalError) -> CommandError {
     match error {
-        JournalError::NotFound { job } => {
-            CommandError::not_found("no_job", format!("there is no job `{job}`"))
-        }
+        JournalError::NotFound { job } => CommandError::not_found("no_job", format!("job `{job}` not found")),
         JournalError::NoBreaker { .. } => CommandError::not_found(
             "no_breaker",
-            format!("{error}; `undaunted breaker ls` lists those there are"),
+            format!("{error}; `undaunted breaker ls` lists all breakers"),
         ),
         JournalError::Store(error) | JournalError::Claim(ClaimError::Store(error)) => of_store(error),
         JournalError::Append(error) => of_append(error),
         JournalError::Claim(ClaimError::OwnedBy { aggregate, owner }) => CommandError::Owned {
-            message: format!(
-                "job {} is being run by process {} on {}",
-                aggregate.id(),
-                owner.pid,
-                owner.host
-            ),
+            message: format!("job {} is running in process {} on {}", aggregate.id(), owner.pid, owner.host),
             help: format!(
-                "`undaunted show {0}` shows how it stands, `undaunted cancel {0}` ends it",
+                "`undaunted show {0}` shows its status, `undaunted cancel {0}` cancels it",
                 aggregate.id()
             ),
         },
         JournalError::Record { .. } => CommandError::Store {
             message: with_causes(error),
             help: Some(
-                "everything before that record can be read with `undaunted events`; a newer \
-                 release may have written it"
+                "`undaunted events` prints everything before that record; a newer release may \
+                 have written it"
                     .to_owned(),
             ),
         },
@@ -269,26 +276,27 @@ pub(crate) fn of_journal(error: &JournalError) -> CommandError {
 fn of_append(error: &AppendError) -> CommandError {
     match error {
         AppendError::Store(error) => of_store(error),
-        error => CommandError::Store {
-            message: format!("{error}: somebody else has taken the job over"),
-            help: None,
-        },
+        error => {
+            CommandError::Store { message: format!("{error}: another process owns the job now"), help: None }
+        }
     }
 }
 
-/// Why the event loop has left a job, with the command that resumes it.
+/// Why the event loop left a job, with the command that resumes it.
 pub(crate) fn of_drive(error: &DriveError, job: &str) -> CommandError {
     let refused = match error {
         DriveError::Append(error) => of_append(error),
         DriveError::Store(error) => of_store(error),
         DriveError::Journal(error) => of_journal(error),
-        // No command of this binary can run its functions.
+        // This binary does not contain the functions of an embedded job.
         DriveError::Function { .. } => {
-            return CommandError::Usage(format!("{error}; the program that began job {job} goes on with it"));
+            return CommandError::Usage(format!(
+                "{error}; resume job {job} with the program that started it"
+            ));
         }
         error => CommandError::Store { message: with_causes(error), help: None },
     };
-    let resume = format!("nothing that was recorded is lost; go on with `undaunted resume {job}`");
+    let resume = format!("nothing recorded is lost; resume with `undaunted resume {job}`");
     match refused {
         CommandError::Store { message, help } => CommandError::Store {
             message,
@@ -314,5 +322,5 @@ pub(crate) fn drawn_number() -> Result<u64, CommandError> {
 }
 
 fn no_random(error: &std::io::Error) -> CommandError {
-    CommandError::Usage(format!("the system has no random numbers: {error}"))
+    CommandError::Usage(format!("cannot read random numbers from the system: {error}"))
 }

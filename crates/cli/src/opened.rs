@@ -1,4 +1,4 @@
-//! A job opened to be looked at, and the views made from it.
+//! A job opened for reading, and the views made from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,10 +26,9 @@ pub(crate) struct OpenedJob<'j> {
 }
 
 impl<'j> OpenedJob<'j> {
-    /// The job with this id.
     pub(crate) fn open(jobs: &'j Jobs, id: &str) -> Result<Self, CommandError> {
         let folder = jobs.local.job(id);
-        // First the owner: a job that ends meanwhile is shown as one that has ended.
+        // The owner is read first, so that a job that ends in the meantime is shown as ended.
         let owner = jobs.owner(id)?;
         let reader = JobReader::open(&*jobs.store, &folder, id, &jobs.plans)?;
         Ok(Self {
@@ -53,7 +52,6 @@ impl<'j> OpenedJob<'j> {
         self.now
     }
 
-    /// All items there are.
     pub(crate) fn items(&self) -> impl Iterator<Item = ItemId> {
         let steps = StepId::all().zip(&self.reader.job.steps);
         steps.flat_map(|(step, state)| (0..state.items.len()).map(move |index| step.item(index)))
@@ -71,7 +69,7 @@ impl<'j> OpenedJob<'j> {
     }
 
     fn learn(&mut self, named: fn(&Job, &Projection) -> BTreeSet<ItemId>) -> Result<(), CommandError> {
-        // Which item is probed first may depend on inputs that the first pass reads.
+        // Which item probes first may depend on inputs that the first pass reads.
         for _ in 0..2 {
             let items = named(&self.reader.job, &self.reader.projection);
             self.reader.learn(items)?;
@@ -120,7 +118,7 @@ impl<'j> OpenedJob<'j> {
     }
 }
 
-/// What was typed as `JOB`, `JOB/ITEM` or `JOB/ITEM/COMMAND`.
+/// A target: `JOB`, `JOB/ITEM` or `JOB/ITEM/COMMAND`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JobTarget {
     Job,

@@ -1,4 +1,4 @@
-//! Passing on the output of the commands of a job: as it comes, or item by item.
+//! Prints the output of the commands of a job: as it is written, or item by item.
 //!
 //! Output is in files while a command runs and in the spool afterwards, so a slow or closed reader delays
 //! only the printing.
@@ -30,28 +30,27 @@ use crate::opened::OpenedJob;
 use crate::screen::progress::Display;
 
 /// How often the output files of a running command are polled.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL: Duration = Duration::from_millis(10);
 const CHUNK: usize = 64 << 10;
 
-/// Passes output on, and shows everything else as lines on standard error.
+/// Prints output on the streams it was written to, and everything else as lines on standard error.
 pub(crate) struct OutputPrinter {
     display: Display,
     spool: PathBuf,
     how: OutputPassing,
-    /// The start of the only command and its output files, until `tick` has looked whether it still runs.
+    /// The start of the only command and its output files, until `tick` checks whether it still runs.
     begun: Option<(StartId, [PathBuf; 2])>,
     tail: Option<Tail>,
-    /// The output of the last attempt of items that are not settled, or not printed yet.
+    /// The output of the last attempt of items that are not yet settled or printed.
     kept: BTreeMap<ItemId, [Option<SpooledPart>; 2]>,
-    /// Settled items that wait for items before them to be printed.
+    /// Settled items whose predecessors are not printed yet.
     settled: BTreeSet<ItemId>,
     next: ItemId,
-    /// A file with the number of the last record whose output was printed.
+    /// A file that holds the number of the last record whose output was printed.
     printed: Option<File>,
-    /// The first error of printing.
-    trouble: Option<io::Error>,
+    write_error: Option<io::Error>,
     pub(crate) cause: Option<FailureCause>,
-    /// Whether the reader of the output of the only command has gone.
+    /// Whether the reader of standard output has gone.
     pub(crate) unread: Arc<AtomicBool>,
     handle: Option<(String, LoopHandle)>,
 }
@@ -77,16 +76,16 @@ impl OutputPrinter {
             kept: BTreeMap::new(),
             settled: BTreeSet::new(),
             next: step.item(0),
-            // Without the file, the next run does not print what a killed one had not printed yet.
+            // Without the file, a later run does not print what a killed one left unprinted.
             printed: printed.ok(),
-            trouble: None,
+            write_error: None,
             cause: None,
             unread: Arc::new(AtomicBool::new(false)),
             handle: None,
         }
     }
 
-    /// Prints output that an earlier run had recorded but not printed, and learns what it had not settled.
+    /// Prints output that an earlier run recorded but did not print, and loads the items it did not settle.
     pub(crate) fn catch_up(&mut self, jobs: &Jobs, id: &str) -> Result<(), CommandError> {
         let mut opened = OpenedJob::open(jobs, id)?;
         let reader = &mut opened.reader;
@@ -97,7 +96,7 @@ impl OutputPrinter {
         }
         let done = self.printed_until();
         if self.is_in_order() {
-            // Printed are those before the first item that was not settled; others wait for it.
+            // The earlier run printed the items before the first unsettled one; later items wait for it.
             self.settled = settled_by(reader, done)?;
             while self.settled.remove(&self.next) {
                 self.next.index = self.next.index.saturating_add(1);
@@ -139,13 +138,13 @@ impl OutputPrinter {
         matches!(self.how, OutputPassing::InOrder | OutputPassing::TaggedInOrder)
     }
 
-    /// The first error of printing.
-    pub(crate) fn trouble(&mut self) -> Result<(), CommandError> {
-        match self.trouble.take() {
+    /// Reports the first error of printing.
+    pub(crate) fn finish(&mut self) -> Result<(), CommandError> {
+        match self.write_error.take() {
             None => Ok(()),
             Some(error) => Err(CommandError::Store {
-                message: format!("the output could not be written: {error}"),
-                help: Some("`undaunted logs` has all of it".to_owned()),
+                message: format!("cannot write the output: {error}"),
+                help: Some("`undaunted logs` prints all of it".to_owned()),
             }),
         }
     }
@@ -154,7 +153,7 @@ impl OutputPrinter {
         if let Err(error) = print(stream, bytes)
             && error.kind() != io::ErrorKind::BrokenPipe
         {
-            self.trouble.get_or_insert(error);
+            self.write_error.get_or_insert(error);
         }
     }
 
@@ -176,11 +175,7 @@ impl OutputPrinter {
         match read {
             Ok(output) => [output.head, output.tail].concat(),
             Err(error) => {
-                let said = format!(
-                    "undaunted: output cannot be read: {error}
-"
-                );
-                drop(print(1, said.as_bytes()));
+                drop(print(1, format!("undaunted: cannot read output: {error}\n").as_bytes()));
                 Vec::new()
             }
         }
@@ -190,7 +185,7 @@ impl OutputPrinter {
         if !job.plan().is_map(item.step) {
             return;
         }
-        // A redriven dead letter before `next` is printed at once: an earlier run printed those around it.
+        // A redriven dead letter before `next` is printed at once: an earlier run printed its neighbours.
         if !self.is_in_order() || item < self.next {
             return self.print(job, item);
         }
@@ -207,27 +202,27 @@ impl OutputPrinter {
         }
     }
 
-    fn print(&mut self, job: &Job, place: ItemId) {
+    fn print(&mut self, job: &Job, item: ItemId) {
         let tagged = matches!(self.how, OutputPassing::Tagged | OutputPassing::TaggedInOrder);
-        let kept = self.kept.remove(&place).unwrap_or_default();
+        let kept = self.kept.remove(&item).unwrap_or_default();
         for (stream, kept) in kept.into_iter().enumerate() {
             let Some(kept) = kept else {
                 continue;
             };
             let bytes = self.read(&kept);
             if tagged {
-                self.write(stream, &tagged_lines(&tag(job, place), &bytes));
+                self.write(stream, &tagged_lines(&tag(job, item), &bytes));
             } else {
                 self.write(stream, &bytes);
             }
         }
     }
 
-    fn ended(&mut self, place: ItemId, kept: [Option<SpooledPart>; 2]) {
+    fn ended(&mut self, item: ItemId, kept: [Option<SpooledPart>; 2]) {
         if self.how == OutputPassing::Through {
             self.finish_tail(kept);
         } else {
-            self.kept.insert(place, kept);
+            self.kept.insert(item, kept);
         }
     }
 
@@ -270,7 +265,7 @@ impl Observer for OutputPrinter {
         self.display.recorded(job, seq, record);
         self.learn(job, record);
         if let Some(printed) = &self.printed {
-            // It has to survive only a kill of this process, so it is not synced.
+            // Not synced: it has to survive a kill of this process, but no power cut.
             drop(printed.write_all_at(&seq.to_le_bytes(), 0));
         }
     }
@@ -285,7 +280,7 @@ impl Observer for OutputPrinter {
         }
     }
 
-    /// A short command has often ended before the first tick; then there is nothing to tail.
+    /// A short command has often ended before the first tick, and then needs no tail.
     fn tick(&mut self, job: &Job, _: &AdmissionControl) {
         if let Some((start, files)) = self.begun.take()
             && job.starts.running.contains_key(&start)
@@ -308,7 +303,7 @@ impl Observer for OutputPrinter {
     }
 }
 
-/// The items of maps that had been settled at a version.
+/// The items of maps that were settled at this version.
 fn settled_by(reader: &JobReader<'_>, version: Version) -> Result<BTreeSet<ItemId>, CommandError> {
     let job = &reader.job;
     let maps = StepId::all().zip(&job.steps);
@@ -319,7 +314,7 @@ fn settled_by(reader: &JobReader<'_>, version: Version) -> Result<BTreeSet<ItemI
         settled.map(move |(index, _)| step.item(index))
     });
     let mut settled: BTreeSet<ItemId> = settled.collect();
-    // What an item became first after the version says what it was before.
+    // The first change of an item after the version shows whether it was settled before.
     let mut known = BTreeSet::new();
     reader.each_record(version, |_, record| {
         let Event::Item(event) = &record.event else {
@@ -353,11 +348,11 @@ fn settled_by(reader: &JobReader<'_>, version: Version) -> Result<BTreeSet<ItemI
 }
 
 /// The input of an item on one line.
-fn tag(job: &Job, place: ItemId) -> String {
-    let input = job.value(place);
+fn tag(job: &Job, item: ItemId) -> String {
+    let input = job.value(item);
     match serde_json::from_str(input).ok() {
         Some(serde_json::Value::String(line)) => line.replace(['\n', '\t', '\r'], " "),
-        _ => job.identity(place).to_owned(),
+        _ => job.identity(item).to_owned(),
     }
 }
 
@@ -374,7 +369,6 @@ fn tagged_lines(name: &str, bytes: &[u8]) -> Vec<u8> {
     text
 }
 
-/// The output of an attempt, as the spool describes it.
 pub(crate) fn spooled(kept: SpooledPart) -> SpooledOutput {
     SpooledOutput {
         length: kept.length,
@@ -385,7 +379,7 @@ pub(crate) fn spooled(kept: SpooledPart) -> SpooledOutput {
     }
 }
 
-/// Writes to our own standard output (0) or standard error.
+/// Writes to standard output (0) or standard error.
 fn print(stream: usize, bytes: &[u8]) -> io::Result<()> {
     if stream == 0 {
         let mut out = io::stdout().lock();
@@ -401,8 +395,8 @@ struct Tail {
 }
 
 impl Tail {
-    /// If the reader of standard output has gone, the command is cancelled: a pipe would have ended it with
-    /// its next write, but a file would only grow.
+    /// If the reader of standard output has gone, the command is cancelled. Writing to a pipe would have
+    /// killed it; writing to a file never does.
     fn begin(files: [PathBuf; 2], unread: Arc<AtomicBool>, handle: Option<(String, LoopHandle)>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
@@ -423,14 +417,14 @@ impl Tail {
                         }
                     }
                 }
-                std::thread::park_timeout(LOOK);
+                std::thread::park_timeout(POLL);
             }
             done
         });
         Self { stop, thread }
     }
 
-    /// Stops, and returns how many bytes of each stream were printed.
+    /// Stops the thread and returns the number of bytes printed of each stream.
     fn end(self) -> [u64; 2] {
         self.stop.store(true, Ordering::Release);
         self.thread.thread().unpark();
@@ -438,7 +432,7 @@ impl Tail {
     }
 }
 
-/// Prints the new part of a file. Returns its length, and whether the reader is still there.
+/// Prints the new part of a file. Returns its length, and whether the reader still exists.
 fn copy(stream: usize, file: &File, from: u64) -> (u64, bool) {
     let mut copied = 0_u64;
     let mut buffer = vec![0; CHUNK];

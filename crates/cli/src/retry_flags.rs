@@ -1,52 +1,50 @@
-//! The retry flags of `exec` and `map`: a `retry_config` that is typed instead of written.
+//! The retry flags of `exec` and `map`.
 //!
-//! They become the same block a workflow file would hold and are checked by the same code, so a flag
-//! means exactly what its setting means.
+//! They become a `retry_config` block and are checked like that of a workflow file, so a flag means exactly
+//! what its setting means.
 
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-/// Retries without `--attempts`.
+/// The number of retries without `--attempts`.
 const DEFAULT: u32 = 3;
 
-/// How commands are retried.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Retry flags")]
 pub(crate) struct RetryFlags {
-    /// Retries after the first attempt, or `unlimited` [default: 3]
+    /// Retry at most N times after the first attempt, or `unlimited` [default: 3]
     #[arg(long, value_name = "N")]
     attempts: Option<String>,
 
-    /// How the delay grows: fixed, linear (by the first delay each time), exponential or fibonacci
-    /// [default: exponential]
+    /// Growth of the delay: fixed, linear (by the initial delay), exponential or fibonacci [default: exponential]
     #[arg(long, value_name = "STRATEGY")]
     backoff: Option<String>,
 
-    /// The delay before the first retry [default: 1s]
+    /// Delay before the first retry [default: 1s]
     #[arg(long, value_name = "DURATION")]
     initial_delay: Option<String>,
 
-    /// The longest delay [default: 30s]
+    /// Longest delay [default: 30s]
     #[arg(long, value_name = "DURATION")]
     max_delay: Option<String>,
 
-    /// Spread the delays: true (plus or minus 30 %), full, equal or decorrelated
+    /// Randomize the delays: true (plus or minus 30 %), full, equal or decorrelated [default: false]
     #[arg(long, value_name = "MODE", num_args = 0..=1, default_missing_value = "true")]
     jitter: Option<String>,
 
-    /// How long all delays of a command may be together
+    /// Limit the sum of all delays of a command [default: no limit]
     #[arg(long, value_name = "DURATION")]
     retry_budget: Option<String>,
 
-    /// How long one attempt may take
+    /// Limit the time of one attempt [default: no limit]
     #[arg(long, value_name = "DURATION")]
     timeout: Option<String>,
 
-    /// Retry only these failures: `network`, `timeout`, `server_error`, `rate_limit`
+    /// Retry only these failures: network, timeout, server_error, rate_limit [default: all]
     #[arg(long, value_name = "KINDS", value_delimiter = ',')]
     retry_on: Vec<String>,
 
-    /// Retries all items may use together, up to what the operator allows
+    /// Limit the retries of all items together [default: no limit]
     #[arg(long, value_name = "N")]
     job_retries: Option<u32>,
 }
@@ -55,9 +53,9 @@ impl RetryFlags {
     pub(crate) fn put(&self, command: &mut Map<String, Value>) {
         let mut config = Map::new();
         let attempts = match self.attempts.as_deref() {
-            // In a file 0 asks for the operator's default; on the command line it means none.
+            // In a file 0 is the operator's default; on the command line it means no retries.
             _ if self.job_retries == Some(0) => json!(0),
-            // The same as an empty block gives.
+            // The default of an empty block.
             None => json!(DEFAULT),
             Some(text) => text.parse::<u64>().map_or_else(|_| text.into(), Value::from),
         };
@@ -68,7 +66,7 @@ impl RetryFlags {
             ("retry_budget", &self.retry_budget),
         ];
         let backoff = match self.backoff.as_deref() {
-            // There is only one delay to type, so it is the increment too.
+            // There is no flag for the increment, so the first delay serves as both.
             Some("linear") => {
                 let step = self.initial_delay.as_deref().unwrap_or("1s");
                 Some(json!({ "linear": { "increment": step } }))
@@ -98,13 +96,14 @@ impl RetryFlags {
         }
     }
 
-    pub(crate) fn attempts(&self) -> u32 {
-        let typed = self.attempts.as_deref();
-        typed.map_or(DEFAULT, |text| text.parse().unwrap_or(u32::MAX))
-    }
-
-    /// The retries all items share.
-    pub(crate) fn job_retries(&self) -> Option<u32> {
-        self.job_retries.filter(|retries| *retries > 0)
+    /// Gives the workflow a retry pool if `--job-retries` asks for one.
+    pub(crate) fn put_pool(&self, workflow: &mut Value) {
+        if let (Value::Object(fields), Some(retries @ 1..)) = (workflow, self.job_retries) {
+            // An item may use as many as its own flag allows.
+            let typed = self.attempts.as_deref();
+            let share = typed.map_or(DEFAULT, |text| text.parse().unwrap_or(u32::MAX));
+            fields.insert("retry_budget".to_owned(), retries.into());
+            fields.insert("retry_budget_per_workflow".to_owned(), share.into());
+        }
     }
 }

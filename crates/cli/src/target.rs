@@ -1,7 +1,7 @@
 //! Targets on the command line: `JOB`, `JOB/ITEM` or `JOB/ITEM/COMMAND`.
 //!
-//! An item is named by its identity, by an unambiguous beginning of it, or as `#3` by its position in the
-//! input, from 0. Names may contain slashes; the whole rest is tried as an item first.
+//! An item is named by its identity, a unique prefix of it, or its index in the input from 0 (`#3`). Names may
+//! contain slashes: everything after the job is tried as an item first.
 
 use undaunted_engine::id::{CommandId, ItemId};
 use undaunted_engine::job::Job;
@@ -10,7 +10,7 @@ use undaunted_runner::reader::JobReader;
 use crate::exit::CommandError;
 use crate::screen::plain;
 
-/// The job, and the rest of what was typed.
+/// Splits a target into the job and the rest.
 pub(crate) fn split(typed: &str) -> (&str, Option<&str>) {
     match typed.split_once('/') {
         Some((job, "")) => (job, None),
@@ -19,7 +19,7 @@ pub(crate) fn split(typed: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Its name and value are known to the job afterwards.
+/// Finds an item, and loads its name and value into the job.
 pub(crate) fn item(reader: &mut JobReader<'_>, typed: &str) -> Result<ItemId, CommandError> {
     let found = reader.find(typed)?;
     let job = &reader.job;
@@ -30,7 +30,7 @@ pub(crate) fn item(reader: &mut JobReader<'_>, typed: &str) -> Result<ItemId, Co
             let names = several.iter().take(5);
             let names: Vec<String> = names.map(|it| plain(job.identity(*it))).collect();
             Err(CommandError::Usage(format!(
-                "`{}` is the beginning of {} items: {}{}",
+                "`{}` matches {} items: {}{}",
                 plain(typed),
                 several.len(),
                 names.join(", "),
@@ -40,7 +40,7 @@ pub(crate) fn item(reader: &mut JobReader<'_>, typed: &str) -> Result<ItemId, Co
     }
 }
 
-/// An item, and one of its commands if one was typed.
+/// Finds an item and, if one was typed, its command.
 pub(crate) fn item_and_command(
     reader: &mut JobReader<'_>,
     typed: &str,

@@ -1,4 +1,4 @@
-//! Jobs that are typed: `exec` and `map` become workflows like any other.
+//! Builds and submits the workflows of `exec` and `map`.
 
 use std::env;
 use std::fs::OpenOptions;
@@ -27,25 +27,24 @@ pub(crate) struct TypedCommand {
     id: String,
     seed: u64,
     folder: JobFolder,
-    foreseen: PreparedJob,
+    prepared: PreparedJob,
     stdin: Option<String>,
 }
 
-/// The program and its arguments as those of an agent, and the prompt that fills the placeholder. With a
-/// `place` the prompt is the item, which stands where the place is or comes last; without one it is one of
-/// the words.
+/// The arguments of an agent, one of which is the prompt placeholder, and the prompt itself. With a `place`
+/// (`{}`) the prompt is the item, which replaces `place` or is appended; without one it is one of the words.
 pub(crate) fn argv(words: &[String], place: Option<&str>) -> Result<(Vec<String>, String), CommandError> {
     if let Some(word) = words.iter().find(|word| word.contains(PROMPT)) {
         return Err(CommandError::Usage(format!(
-            "the argument `{word}` holds {PROMPT}, which stands for something else here"
+            "the argument `{word}` must not contain {PROMPT}, which is reserved"
         )));
     }
     let mut argv = words.to_vec();
     let Some(place) = place else {
-        // A prompt is a template, where a dollar is special; the other words are not.
+        // Unlike the other words, a prompt is a template, in which a dollar is special.
         let Some(plain) = argv.iter_mut().find(|word| !word.contains('$')) else {
             return Err(CommandError::Usage(
-                "a command whose every word holds a `$` is run by `sh -c`".to_owned(),
+                "every word of the command contains a `$`; run it with `sh -c`".to_owned(),
             ));
         };
         let prompt = std::mem::replace(plain, PROMPT.to_owned());
@@ -77,17 +76,17 @@ impl TypedCommand {
         Ok(Self {
             workflow,
             folder: place.local.job(&id),
-            foreseen: place.foresee(&id, true),
+            prepared: place.foresee(&id, true),
             seed,
             id,
             stdin: None,
         })
     }
 
-    /// Copies standard input to a file that every attempt reads. An empty one is the same as none.
+    /// Copies standard input to a file that every attempt reads. Empty input is the same as none.
     pub(crate) fn stdin(&mut self, mut input: impl Read) -> Result<(), CommandError> {
         let mut first = [0; 1];
-        let unread = |error| CommandError::Usage(format!("standard input cannot be read: {error}"));
+        let unread = |error| CommandError::Usage(format!("cannot read standard input: {error}"));
         if input.read(&mut first).map_err(unread)? == 0 {
             return Ok(());
         }
@@ -98,7 +97,7 @@ impl TypedCommand {
             file.sync_all()
         });
         copied.map_err(|error| CommandError::Store {
-            message: format!("standard input cannot be kept in `{path}`: {error}"),
+            message: format!("cannot store standard input in `{path}`: {error}"),
             help: None,
         })?;
         self.stdin = Some(path);
@@ -116,7 +115,7 @@ impl TypedCommand {
     fn write(&self, name: &str, bytes: &[u8]) -> Result<String, CommandError> {
         let path: PathBuf = self.folder.path().join(name);
         self.folder.write(name, bytes).map_err(|error| CommandError::Store {
-            message: format!("`{}` cannot be written: {error}", path.display()),
+            message: format!("cannot write `{}`: {error}", path.display()),
             help: None,
         })?;
         Ok(path.display().to_string())
@@ -140,12 +139,12 @@ impl TypedCommand {
             return Err(CommandError::Usage(message));
         };
         for found in &checked.diagnostics {
-            // The other warnings are about the text of a workflow file.
+            // Other warnings concern the text of a workflow file.
             if matches!(found.code, DiagnosticCode::PoolAboveCeiling | DiagnosticCode::PoolBelowItems) {
                 let _ = writeln!(io::stderr(), "note: {}", found.message);
             }
         }
-        let around = SubmissionContext {
+        let context = SubmissionContext {
             job: self.id,
             file: format!("-{}", workflow.name.as_deref().unwrap_or_default()),
             working_dir: current_directory()?,
@@ -156,11 +155,11 @@ impl TypedCommand {
             flow: None,
             token_key: Some(drawn_number()?),
         };
-        let submitted = submission(Plan::new(workflow), source.text(), around);
+        let submitted = submission(Plan::new(workflow), source.text(), context);
         let mut submitted = submitted.map_err(|unfit| CommandError::Usage(unfit.to_string()))?;
         submitted.stdin = self.stdin;
         submitted.passing = Some(passing);
-        self.foreseen.submitted();
+        self.prepared.submitted();
         let held = journal::submit(&*jobs.store, submitted, &jobs.plans, Clock::set().now())?;
         Ok((held, self.folder))
     }

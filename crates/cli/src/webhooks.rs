@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use undaunted_engine::id::StepId;
 use undaunted_engine::job::Job;
 use undaunted_engine::workflow::FlowStepKind;
 use undaunted_runner::drive::LoopHandle;
@@ -11,9 +12,8 @@ use undaunted_server::Webhooks;
 
 use crate::environment;
 use crate::exit::CommandError;
-use undaunted_engine::id::StepId;
 
-pub(crate) const USUAL: &str = "127.0.0.1:7070";
+pub(crate) const DEFAULT_ADDRESS: &str = "127.0.0.1:7070";
 
 pub(crate) fn are_needed(job: &Job) -> bool {
     let steps = StepId::all().zip(&job.steps);
@@ -21,29 +21,28 @@ pub(crate) fn are_needed(job: &Job) -> bool {
     calls.any(|call| matches!(call.kind, FlowStepKind::Call { later: true, .. }))
 }
 
-/// Listens for results, and returns the base URL for the steps.
-pub(crate) fn listen(hub: LoopHandle) -> Result<(Webhooks, String), CommandError> {
-    let wanted = environment::text("UNDAUNTED_LISTEN")?.unwrap_or_else(|| USUAL.to_owned());
+/// Listens for results; also returns the base URL of the webhooks.
+pub(crate) fn listen(event_loop: LoopHandle) -> Result<(Webhooks, String), CommandError> {
+    let wanted = environment::text("UNDAUNTED_LISTEN")?.unwrap_or_else(|| DEFAULT_ADDRESS.to_owned());
     let address: SocketAddr = wanted.parse().map_err(|_| {
         CommandError::Usage(format!(
-            "the environment variable UNDAUNTED_LISTEN is `{wanted}`, which is not an address such \
-             as {USUAL}"
+            "the environment variable UNDAUNTED_LISTEN must be an address such as {DEFAULT_ADDRESS}, not `{wanted}`"
         ))
     })?;
     let webhooks = Webhooks::listen(
         address,
-        Arc::new(move |flow: &str, arrived: ArrivedResult| hub.deliver(flow, arrived)),
+        Arc::new(move |flow: &str, arrived: ArrivedResult| event_loop.deliver(flow, arrived)),
     );
     let webhooks = webhooks.map_err(|error| CommandError::Store {
-        message: format!("results of async steps cannot be received at {address}: {error}"),
-        help: Some("UNDAUNTED_LISTEN names another address".to_owned()),
+        message: format!("cannot listen for results of async steps on {address}: {error}"),
+        help: Some("choose another address with UNDAUNTED_LISTEN".to_owned()),
     })?;
     let base = base_url(None)?;
     let base = base.unwrap_or_else(|| format!("http://{}", webhooks.address()));
     Ok((webhooks, base))
 }
 
-/// The beginning of all webhook URLs, if it is configured.
+/// The configured base of all webhook URLs.
 pub(crate) fn base_url(given: Option<&str>) -> Result<Option<String>, CommandError> {
     let (what, base) = match given {
         Some(given) => ("--public-url", Some(given.to_owned())),
@@ -52,11 +51,11 @@ pub(crate) fn base_url(given: Option<&str>) -> Result<Option<String>, CommandErr
     let is_address = |base: &String| {
         let rest = base.strip_prefix("http://");
         let rest = rest.or_else(|| base.strip_prefix("https://"));
-        rest.is_some_and(|rest| rest.starts_with(|sign: char| sign.is_alphanumeric() || sign == '['))
+        rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_alphanumeric() || first == '['))
     };
     match base {
         Some(base) if !is_address(&base) => Err(CommandError::Usage(format!(
-            "{what} is `{base}`, which is no address that begins with `http://` or `https://`"
+            "{what} must be a URL that begins with `http://` or `https://`, not `{base}`"
         ))),
         base => Ok(base),
     }

@@ -16,7 +16,6 @@ use crate::exit::{CommandError, Exit};
 use crate::jobs::{Jobs, of_journal};
 use crate::screen::json;
 
-/// The jobs to move to files.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -24,45 +23,43 @@ Examples:
   undaunted archive 3f9a 81c2 --to /srv/archive
   undaunted archive --older-than 30d
 
-A job that has ended becomes one file, DIR/JOB.undaunted.jsonl, and leaves the store; the file is
-printed. It holds everything that has happened to the job; what its commands wrote, which
-`undaunted logs` shows, goes. `undaunted restore FILE` brings the job back.
+An ended job moves to one file, DIR/JOB.undaunted.jsonl, whose path is printed. The file holds all
+events of the job, but not the output of its commands. `undaunted restore FILE` restores the job.
 
-Whoever is killed in between leaves the job, the file or both; typing it again finishes.")]
+If `archive` is killed, the job, the file or both are left; run it again to finish.")]
 pub(crate) struct ArchiveArgs {
-    /// The jobs
+    /// Jobs to archive
     #[arg(value_name = "JOB", required_unless_present = "older_than", conflicts_with = "older_than")]
     jobs: Vec<String>,
 
-    /// The folder of the files [default: archive, in the folder of the store]
+    /// Write the files to this folder [default: archive, in the folder of the store]
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
 
-    /// All jobs that ended so long ago, at least
-    #[arg(long, value_name = "DURATION")]
-    older_than: Option<String>,
+    /// Archive all jobs that ended at least this long ago
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    older_than: Option<Duration>,
 
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
 
-/// The files to bring back.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   undaunted restore /srv/archive/3f9a5c01d2.undaunted.jsonl
   undaunted restore archive/*.undaunted.jsonl --store /srv/jobs
 
-The job stands in the store as it did when it was archived, and the file stays where it is. A file
-that was cut or altered is refused, and nothing of it is stored. Restoring what is there already
-changes nothing.")]
+The job returns to the state it had when it was archived; the file stays where it is. A truncated
+or altered file is refused, and nothing of it is stored. Restoring a job that is already in the
+store changes nothing.")]
 pub(crate) struct RestoreArgs {
-    /// The files that `undaunted archive` wrote
+    /// Files written by `undaunted archive`
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
@@ -73,59 +70,57 @@ pub(crate) fn run(store: Option<&Path>, args: &ArchiveArgs) -> Result<Exit> {
         Some(to) => std::path::absolute(to)?,
         None => jobs.local.path().join("archive"),
     };
-    let wanted = match &args.older_than {
-        Some(older) => old(&jobs, older)?,
+    let wanted = match args.older_than {
+        Some(age) => ended_before(&jobs, age)?,
         None => named(&jobs, &args.jobs)?,
     };
-    let book = jobs.book()?;
-    let mut trouble = None;
+    let catalog = jobs.catalog()?;
+    let mut first_error = None;
     for id in &wanted {
-        let file = match archive(&*jobs.store, &jobs.local, Some(&book), id, &to) {
-            // It is archived once the job that awaits it has ended.
+        let file = match archive(&*jobs.store, &jobs.local, Some(&catalog), id, &to) {
+            // It is archived after the job that waits for it has ended.
             Err(ArchiveError::Awaited { .. }) if args.older_than.is_some() => continue,
             // One failure does not keep the others from being archived.
             Err(error) if args.older_than.is_some() => {
                 let refused = of_archive(&error);
                 writeln!(io::stderr().lock(), "error: job {id}: {refused}")?;
-                trouble.get_or_insert(refused);
+                first_error.get_or_insert(refused);
                 continue;
             }
             file => file.map_err(|error| of_archive(&error))?,
         };
-        let mut out = io::stdout().lock();
-        if args.json {
-            let (job, file) = (id.clone(), file.display().to_string());
-            json(&mut out, &ArchivedView { job, file })?;
-        } else {
-            writeln!(out, "{}", file.display())?;
-        }
+        let text = file.display().to_string();
+        print(id, &file, &text, args.json)?;
     }
     if wanted.is_empty() && !args.json {
-        writeln!(io::stdout().lock(), "no job ended that long ago")?;
+        writeln!(io::stdout().lock(), "no jobs ended that long ago")?;
     }
-    match trouble {
+    match first_error {
         Some(refused) => Err(refused.into()),
         None => Ok(Exit::Done),
     }
 }
 
-pub(crate) fn bring_back(store: Option<&Path>, args: &RestoreArgs) -> Result<Exit> {
+pub(crate) fn restore_files(store: Option<&Path>, args: &RestoreArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
-    let book = jobs.book()?;
+    let catalog = jobs.catalog()?;
     for file in &args.files {
-        let id = restore(&*jobs.store, Some(&book), file).map_err(|error| of_archive(&error))?;
-        let mut out = io::stdout().lock();
-        if args.json {
-            let (job, file) = (id.clone(), file.display().to_string());
-            json(&mut out, &ArchivedView { job, file })?;
-        } else {
-            writeln!(out, "job {id} restored")?;
-        }
+        let id = restore(&*jobs.store, Some(&catalog), file).map_err(|error| of_archive(&error))?;
+        print(&id, file, &format!("job {id} restored"), args.json)?;
     }
     Ok(Exit::Done)
 }
 
-/// The jobs by these names. None is archived if one has not ended.
+fn print(id: &str, file: &Path, text: &str, as_json: bool) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    if as_json {
+        json(&mut out, &ArchivedView { job: id.to_owned(), file: file.display().to_string() })
+    } else {
+        writeln!(out, "{text}")
+    }
+}
+
+/// The jobs with these names. None is archived if one of them has not ended.
 fn named(jobs: &Jobs, names: &[String]) -> Result<Vec<String>, CommandError> {
     let mut found = Vec::new();
     for name in names {
@@ -140,16 +135,15 @@ fn named(jobs: &Jobs, names: &[String]) -> Result<Vec<String>, CommandError> {
     Ok(found)
 }
 
-fn old(jobs: &Jobs, older: &str) -> Result<Vec<String>, CommandError> {
-    let older: Duration =
-        parse_duration(older).map_err(|error| CommandError::Usage(format!("--older-than: {error}")))?;
+/// The jobs that ended at least this long ago.
+pub(crate) fn ended_before(jobs: &Jobs, age: Duration) -> Result<Vec<String>, CommandError> {
     let now = Clock::set().now();
     let mut found = Vec::new();
     for listed in jobs.list("")? {
         let id = listed.aggregate.id();
         // A job that cannot be read may not have ended.
         let Ok(job) = jobs.read(id) else { continue };
-        if job.stage.has_ended() && now.since(job.times.last_at) >= older {
+        if job.stage.has_ended() && now.since(job.times.last_at) >= age {
             found.push(id.to_owned());
         }
     }
@@ -159,17 +153,17 @@ fn old(jobs: &Jobs, older: &str) -> Result<Vec<String>, CommandError> {
 fn of_archive(error: &ArchiveError) -> CommandError {
     match error {
         ArchiveError::NotEnded { job } => {
-            CommandError::Usage(format!("{error}; `undaunted cancel {job}` ends it"))
+            CommandError::Usage(format!("{error}; cancel it with `undaunted cancel {job}`"))
         }
         ArchiveError::Awaited { .. } => CommandError::Usage(error.to_string()),
         ArchiveError::InTheWay { .. } => {
-            CommandError::Usage(format!("{error}; name another folder with --to"))
+            CommandError::Usage(format!("{error}; choose another folder with --to"))
         }
         ArchiveError::Exists { job } => {
-            CommandError::Usage(format!("{error}; `undaunted archive {job} --to DIR` makes room for it"))
+            CommandError::Usage(format!("{error}; move it away with `undaunted archive {job} --to DIR`"))
         }
         ArchiveError::Io { path, source } if source.kind() == io::ErrorKind::NotFound => {
-            CommandError::not_found("no_file", format!("there is no file `{}`", path.display()))
+            CommandError::not_found("no_file", format!("file `{}` not found", path.display()))
         }
         ArchiveError::Journal(error) => of_journal(error),
         ArchiveError::Io { .. } => CommandError::Store { message: with_causes(error), help: None },

@@ -10,10 +10,9 @@ use undaunted_engine::view::{self, AttemptView};
 use crate::exit::Exit;
 use crate::jobs::Jobs;
 use crate::opened::JobTarget;
-use crate::screen::attempts::Table;
+use crate::screen::attempts::AttemptsTable;
 use crate::screen::json;
 
-/// Whose attempts to list.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -21,11 +20,11 @@ Examples:
   undaunted attempts 3f9a/order-41
   undaunted attempts 3f9a/#0 --json | jq 'select(.outcome == \"failed\") | .error'")]
 pub(crate) struct AttemptsArgs {
-    /// The job, and an item of it: by its name, the beginning of it, or its place (#0)
+    /// The job, optionally with an item: its name, a unique prefix, or its index (#0)
     #[arg(value_name = "JOB[/ITEM]")]
     of: String,
 
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
@@ -34,10 +33,10 @@ pub(crate) fn run(store: Option<&Path>, args: &AttemptsArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     let (mut opened, target) = JobTarget::open(&jobs, &args.of)?;
     let out = BufWriter::new(io::stdout().lock());
-    let mut sink = Sink { out, table: (!args.json).then(Table::default) };
+    let mut output = AttemptOutput { out, table: (!args.json).then(AttemptsTable::default) };
     match target {
-        // One after the other, so that a million attempts take no more memory than one.
-        JobTarget::Job => opened.reader.each_attempt(|job, found| sink.put(view::attempt(job, found)))?,
+        // One at a time, so that a million attempts take no more memory than one.
+        JobTarget::Job => opened.reader.each_attempt(|job, found| output.put(view::attempt(job, found)))?,
         JobTarget::Item(item, _) => {
             let mut histories = opened.histories([item])?;
             let history = histories.remove(&item).unwrap_or_default();
@@ -45,21 +44,21 @@ pub(crate) fn run(store: Option<&Path>, args: &AttemptsArgs) -> Result<Exit> {
             found.retain(|attempt| target.includes_command(attempt.of.command));
             found.sort_by_key(|attempt| (attempt.began, attempt.of));
             for attempt in &found {
-                sink.put(view::attempt(opened.job(), attempt))?;
+                output.put(view::attempt(opened.job(), attempt))?;
             }
         }
     }
-    sink.end()?;
+    output.end()?;
     Ok(Exit::Done)
 }
 
-struct Sink<W: Write> {
+struct AttemptOutput<W: Write> {
     out: W,
-    /// For people.
-    table: Option<Table>,
+    /// `None` for JSON.
+    table: Option<AttemptsTable>,
 }
 
-impl<W: Write> Sink<W> {
+impl<W: Write> AttemptOutput<W> {
     fn put(&mut self, attempt: AttemptView) -> Result<()> {
         match &mut self.table {
             Some(table) => table.put(&mut self.out, attempt)?,

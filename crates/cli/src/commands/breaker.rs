@@ -1,4 +1,4 @@
-//! `undaunted breaker`: the breakers that jobs of a store share.
+//! `undaunted breaker`: the breakers shared by the jobs of a store.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -15,42 +15,41 @@ use crate::exit::{CommandError, Exit};
 use crate::jobs::Jobs;
 use crate::screen::{breakers as screen, json as print_json};
 
-/// What to do with the breakers of the store.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   undaunted breaker ls
   undaunted breaker show payments
-  undaunted breaker trip payments      # nothing that names it starts for a while
-  undaunted breaker reset payments     # let everything through again
+  undaunted breaker trip payments      # hold its commands for a while
+  undaunted breaker reset payments     # release its commands
 
-A command has a breaker if its workflow says `breaker: true` (named after the origin of an HTTP
-request, else WORKFLOW/COMMAND) or `breaker: {name: payments}`. All jobs of a store share it; it
-is there from the first job on that uses it. `explain JOB` says what it holds.")]
+A command has a breaker if its workflow sets `breaker: true` (named after the origin of an HTTP
+request, else WORKFLOW/COMMAND) or `breaker: {name: payments}`. All jobs of a store share it. It
+exists once a job has used it. `undaunted explain JOB` shows the items it holds.")]
 pub(crate) struct BreakerArgs {
     #[command(subcommand)]
-    what: What,
+    command: BreakerCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    /// List them
+enum BreakerCommand {
+    /// List breakers
     Ls {
-        /// Print one JSON object a line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// Show one, and what has happened to it
-    Show(One),
-    /// Close one by hand: what it holds goes on, one after the other
-    Reset(One),
-    /// Open one by hand: nothing that names it starts before its recovery timeout has passed
-    Trip(One),
+    /// Show a breaker and its history
+    Show(BreakerArg),
+    /// Close a breaker and release its held items one by one
+    Reset(BreakerArg),
+    /// Open a breaker for its recovery timeout
+    Trip(BreakerArg),
 }
 
 #[derive(Debug, Args)]
-struct One {
-    /// The breaker
+struct BreakerArg {
+    /// Name of the breaker
     #[arg(value_name = "NAME")]
     name: String,
     /// Print one JSON object
@@ -61,44 +60,43 @@ struct One {
 pub(crate) fn run(store: Option<&Path>, args: &BreakerArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     let now = Clock::set().now();
-    match &args.what {
-        What::Ls { json } => {
-            let found = breakers::list(&*jobs.store).map_err(CommandError::from)?;
+    match &args.command {
+        BreakerCommand::Ls { json } => {
+            let listed = breakers::list(&*jobs.store).map_err(CommandError::from)?;
+            let views = listed.iter().map(|(name, journal)| BreakerView::of(name, &journal.state));
+            let views: Vec<_> = views.collect();
             let mut out = BufWriter::new(io::stdout().lock());
-            let found = found.iter();
-            let found = found.map(|(name, journal)| BreakerView::of(name, &journal.state));
-            let found: Vec<_> = found.collect();
             if *json {
-                found.iter().try_for_each(|it| print_json(&mut out, it))?;
+                views.iter().try_for_each(|view| print_json(&mut out, view))?;
             } else {
-                screen::list(&mut out, &found, now)?;
+                screen::list(&mut out, &views, now)?;
             }
             out.flush()?;
         }
-        What::Show(one) => {
-            let journal = breakers::read(&*jobs.store, &one.name).map_err(CommandError::from)?;
-            let journal = journal.ok_or_else(|| unknown(&one.name))?;
+        BreakerCommand::Show(breaker) => {
+            let journal = breakers::read(&*jobs.store, &breaker.name).map_err(CommandError::from)?;
+            let journal = journal.ok_or_else(|| unknown(&breaker.name))?;
             let mut out = BufWriter::new(io::stdout().lock());
-            let shown = BreakerHistoryView::of(&one.name, &journal);
-            if one.json {
+            let shown = BreakerHistoryView::of(&breaker.name, &journal);
+            if breaker.json {
                 print_json(&mut out, &shown)?;
             } else {
                 screen::one(&mut out, &shown, now)?;
             }
             out.flush()?;
         }
-        What::Reset(one) => change(&jobs, one, BreakerFact::Reset { at: now }, now)?,
-        What::Trip(one) => change(&jobs, one, BreakerFact::Tripped { at: now }, now)?,
+        BreakerCommand::Reset(breaker) => change(&jobs, breaker, BreakerFact::Reset { at: now }, now)?,
+        BreakerCommand::Trip(breaker) => change(&jobs, breaker, BreakerFact::Tripped { at: now }, now)?,
     }
     Ok(Exit::Done)
 }
 
-fn change(jobs: &Jobs, one: &One, fact: BreakerFact, now: Timestamp) -> Result<()> {
+fn change(jobs: &Jobs, breaker: &BreakerArg, fact: BreakerFact, now: Timestamp) -> Result<()> {
     let change = |_: &_| Some(fact);
-    let state = breakers::change(&*jobs.store, &one.name, change).map_err(CommandError::from)?;
-    let shown = BreakerView::of(&one.name, &state);
+    let state = breakers::change(&*jobs.store, &breaker.name, change).map_err(CommandError::from)?;
+    let shown = BreakerView::of(&breaker.name, &state);
     let mut out = io::stdout().lock();
-    if one.json {
+    if breaker.json {
         print_json(&mut out, &shown)?;
     } else {
         screen::changed(&mut out, &shown, now)?;

@@ -1,16 +1,16 @@
-//! `undaunted check`: everything that is wrong with a file, in one go.
+//! `undaunted check`: reports every problem of a workflow file at once.
 
-use std::io::{self, BufWriter, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
 
 use anyhow::Result;
 use clap::Args;
-use undaunted_engine::workflow::{CheckedWorkflow, Diagnostic, Severity, Source};
+use undaunted_engine::workflow::{CheckedWorkflow, Diagnostic, Severity, Source, check, check_bytes_by};
 
+use crate::environment;
 use crate::exit::CommandError;
 use crate::screen::{count, diagnostics};
-use crate::source::check_file;
 
-/// The files to check.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -19,8 +19,8 @@ Examples:
   undaunted check - < nightly.yaml
   undaunted check --json nightly.yaml
 
-Nothing is run, and no input file is opened. Warnings alone are no failure. Every problem has
-a code; docs/errors/CODE.md says more about it.")]
+Runs nothing and opens no input files. Warnings alone do not fail the check. Every problem has a
+code, which is explained in docs/errors/CODE.md.")]
 pub(crate) struct CheckArgs {
     /// Workflow files; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
@@ -71,7 +71,7 @@ fn verdict(checked: &[(Source, CheckedWorkflow)], mut unread: Vec<CommandError>)
         (several, _) => {
             let files = count(several.len(), "file is", "files are");
             let missing = unread.iter().map(|why| format!("; {why}"));
-            CommandError::Invalid(format!("{files} not valid{}", missing.collect::<Vec<_>>().concat()))
+            CommandError::Invalid(format!("{files} invalid{}", missing.collect::<Vec<_>>().concat()))
         }
     };
     Err(refused.into())
@@ -102,4 +102,34 @@ pub(crate) fn refusal(source: &Source, diagnostics: &[Diagnostic]) -> CommandErr
         errors: count(number, "error", "errors"),
         first: first.unwrap_or_default(),
     }
+}
+
+/// Reads and checks one file; `-` is standard input.
+pub(crate) fn check_file(path: &str) -> Result<(Source, CheckedWorkflow), CommandError> {
+    let operator = environment::operator()?;
+    check_file_by(path, |source| check(source, &operator))
+}
+
+pub(crate) fn check_file_by(
+    path: &str,
+    check: impl FnOnce(&Source) -> CheckedWorkflow,
+) -> Result<(Source, CheckedWorkflow), CommandError> {
+    let bytes = read(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => CommandError::not_found("no_file", format!("file `{path}` not found")),
+        _ => CommandError::Invalid(format!("cannot read `{path}`: {error}")),
+    })?;
+    let name = if path == "-" { "standard input" } else { path };
+    Ok(check_bytes_by(name, bytes, check))
+}
+
+fn read(path: &str) -> io::Result<Vec<u8>> {
+    // One byte more than allowed, to detect a file that is too large without reading all of it.
+    let most = u64::try_from(Source::MOST_BYTES).unwrap_or(u64::MAX).saturating_add(1);
+    let mut bytes = Vec::new();
+    if path == "-" {
+        io::stdin().lock().take(most).read_to_end(&mut bytes)?;
+    } else {
+        File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
 }

@@ -1,10 +1,11 @@
-//! `undaunted dlq`: dead letters, looked at, tried again or given up.
+//! `undaunted dlq`: lists, redrives and drops dead letters.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use undaunted_engine::id::ItemId;
 use undaunted_engine::input::Input;
 use undaunted_engine::job::Job;
 use undaunted_engine::view::{
@@ -22,136 +23,133 @@ use crate::opened::OpenedJob;
 use crate::screen::progress::Quietness;
 use crate::screen::{count, dead, json, plain};
 use crate::target;
-use undaunted_engine::id::ItemId;
 
-/// What to do with dead letters.
 #[derive(Debug, Args)]
 pub(crate) struct DlqArgs {
     #[command(subcommand)]
-    what: What,
+    command: DlqCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum DlqCommand {
     /// List the dead letters of a job
     #[command(after_help = "\
 Examples:
   undaunted dlq ls @last
   undaunted dlq ls @last --where 'region == \"north\"'
   undaunted dlq ls @last --json | jq .error")]
-    Ls(Which),
+    Ls(DeadLetterSelection),
     /// Show dead letters with every attempt
     #[command(after_help = "\
 Example:
   undaunted dlq show @last 'https://example.org/17'")]
-    Show(Which),
-    /// Group dead letters by what their errors have in common
+    Show(DeadLetterSelection),
+    /// Group dead letters by similar errors
     #[command(after_help = "\
 Example:
   undaunted dlq group @last")]
-    Group(Which),
-    /// Try dead letters again, in a new round
+    Group(DeadLetterSelection),
+    /// Retry dead letters in a new round
     #[command(after_help = "\
 Examples:
   undaunted dlq redrive @last
   undaunted dlq redrive @last north east --rate 2
   undaunted dlq redrive @last --where 'size < 100' --dry-run
 
-Attempts and delay budget are fresh, history and job pool stay. Commands that had succeeded
-are not run again. What comes after the map is done again only with --reduce.")]
-    Redrive(RedriveArgs),
-    /// Give dead letters up; they count as skipped from then on
+The new round has fresh attempts and a fresh delay budget; history and job pool are kept. Commands
+that succeeded are not run again. Later steps run again only with --reduce.")]
+    Redrive(DlqRedriveArgs),
+    /// Drop dead letters: they count as skipped from now on
     #[command(after_help = "\
 Example:
   undaunted dlq drop @last north")]
-    Drop(DropArgs),
-    /// Write the inputs of dead letters to a file, to be run elsewhere
+    Drop(DlqDropArgs),
+    /// Write the inputs of dead letters, one per line
     #[command(after_help = "\
 Example:
   undaunted dlq export @last > again.jsonl")]
-    Export(ExportArgs),
+    Export(DlqExportArgs),
 }
 
-/// Which dead letters.
 #[derive(Debug, Args)]
-struct Which {
-    /// The job
+struct DeadLetterSelection {
+    /// Id of the job, a unique prefix, or @last
     #[arg(value_name = "JOB")]
     job: String,
 
-    /// Items, by name, by the beginning of it, or as #3 by their place; all if none is named
+    /// Items by name, unique prefix or index ('#3') [default: all]
     #[arg(value_name = "ITEM")]
     items: Vec<String>,
 
-    /// Only items for which this holds, in the language of `filter:`
+    /// Only items that match this expression, in the language of `filter:`
     #[arg(long = "where", value_name = "FILTER")]
     filter: Option<String>,
 
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Args)]
-struct RedriveArgs {
+struct DlqRedriveArgs {
     #[command(flatten)]
-    which: Which,
+    selection: DeadLetterSelection,
 
-    /// At most so many starts a second
+    /// Start at most this many attempts per second
     #[arg(long, value_name = "NUMBER")]
     rate: Option<f64>,
 
-    /// Only say which
+    /// List the dead letters without redriving them
     #[arg(long)]
     dry_run: bool,
 
-    /// Do not ask
+    /// Skip the confirmation
     #[arg(long)]
     yes: bool,
 
-    /// Do again what comes after the map
+    /// Run the steps after the map again
     #[arg(long)]
     reduce: bool,
 }
 
 #[derive(Debug, Args)]
-struct DropArgs {
+struct DlqDropArgs {
     #[command(flatten)]
-    which: Which,
+    selection: DeadLetterSelection,
 
-    /// Do not ask
+    /// Skip the confirmation
     #[arg(long)]
     yes: bool,
 }
 
 #[derive(Debug, Args)]
-struct ExportArgs {
+struct DlqExportArgs {
     #[command(flatten)]
-    which: Which,
+    selection: DeadLetterSelection,
 
-    /// Where to [default: standard output]
+    /// Write to this file [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 pub(crate) fn run(store: Option<&Path>, args: &DlqArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
-    match &args.what {
-        What::Ls(which) => list(&jobs, which),
-        What::Show(which) => show(&jobs, which),
-        What::Group(which) => group(&jobs, which),
-        What::Redrive(args) => redrive(&jobs, args),
-        What::Drop(args) => give_up(&jobs, args),
-        What::Export(args) => export(&jobs, args),
+    match &args.command {
+        DlqCommand::Ls(selection) => list(&jobs, selection),
+        DlqCommand::Show(selection) => show(&jobs, selection),
+        DlqCommand::Group(selection) => group(&jobs, selection),
+        DlqCommand::Redrive(args) => redrive(&jobs, args),
+        DlqCommand::Drop(args) => drop_letters(&jobs, args),
+        DlqCommand::Export(args) => export(&jobs, args),
     }
 }
 
-/// The dead letters that `which` names, in input order.
-fn chosen(opened: &mut OpenedJob<'_>, which: &Which) -> Result<Vec<ItemId>, CommandError> {
-    let mut items: Vec<ItemId> = if which.items.is_empty() {
+/// The selected dead letters, in input order.
+fn select(opened: &mut OpenedJob<'_>, selection: &DeadLetterSelection) -> Result<Vec<ItemId>, CommandError> {
+    let mut items: Vec<ItemId> = if selection.items.is_empty() {
         opened.job().dead.keys().copied().collect()
     } else {
-        let found = which.items.iter();
+        let found = selection.items.iter();
         let found: Result<_, _> = found.map(|it| target::item(&mut opened.reader, it)).collect();
         found?
     };
@@ -160,9 +158,9 @@ fn chosen(opened: &mut OpenedJob<'_>, which: &Which) -> Result<Vec<ItemId>, Comm
     let job = opened.job();
     if let Some(item) = items.iter().find(|item| !job.dead.contains_key(item)) {
         let name = plain(job.identity(*item));
-        return Err(CommandError::not_found("no_item", format!("`{name}` is no dead letter")));
+        return Err(CommandError::not_found("no_item", format!("`{name}` is not a dead letter")));
     }
-    if let Some(text) = &which.filter {
+    if let Some(text) = &selection.filter {
         let filter =
             Filter::parse(text).map_err(|error| CommandError::Usage(format!("--where `{text}`: {error}")))?;
         opened.reader.learn(items.iter().copied())?;
@@ -176,49 +174,52 @@ fn input(job: &Job, item: ItemId) -> serde_json::Value {
     serde_json::from_str(job.value(item)).unwrap_or_default()
 }
 
-fn open<'j>(jobs: &'j Jobs, which: &Which) -> Result<(OpenedJob<'j>, Vec<ItemId>), CommandError> {
-    let id = jobs.find(&which.job)?;
+fn open<'j>(
+    jobs: &'j Jobs,
+    selection: &DeadLetterSelection,
+) -> Result<(OpenedJob<'j>, Vec<ItemId>), CommandError> {
+    let id = jobs.find(&selection.job)?;
     let mut opened = OpenedJob::open(jobs, &id)?;
-    let items = chosen(&mut opened, which)?;
+    let items = select(&mut opened, selection)?;
     Ok((opened, items))
 }
 
-/// How many histories are read at a time.
-const TOGETHER: usize = 1000;
+/// The number of histories read at a time.
+const BATCH: usize = 1000;
 
-/// Calls `each` with the dead letters that `which` names.
+/// Calls `each` with every selected dead letter.
 fn each_letter(
     jobs: &Jobs,
-    which: &Which,
+    selection: &DeadLetterSelection,
     mut each: impl FnMut(&DeadLetterView) -> io::Result<()>,
 ) -> Result<Exit> {
-    let (mut opened, items) = open(jobs, which)?;
-    for items in items.chunks(TOGETHER) {
+    let (mut opened, items) = open(jobs, selection)?;
+    for items in items.chunks(BATCH) {
         let histories = opened.histories(items.iter().copied())?;
         for (item, history) in &histories {
             each(&DeadLetterView::of(opened.job(), *item, history))?;
         }
     }
-    if items.is_empty() && !which.json {
-        println_none(opened.job())?;
+    if items.is_empty() && !selection.json {
+        print_none(opened.job())?;
     }
     Ok(Exit::Done)
 }
 
-fn println_none(job: &Job) -> io::Result<()> {
+fn print_none(job: &Job) -> io::Result<()> {
     writeln!(io::stdout(), "job {} has no dead letters", job.id())
 }
 
-fn list(jobs: &Jobs, which: &Which) -> Result<Exit> {
+fn list(jobs: &Jobs, selection: &DeadLetterSelection) -> Result<Exit> {
     let mut out = BufWriter::new(io::stdout().lock());
-    if which.json {
-        let done = each_letter(jobs, which, |letter| json(&mut out, letter))?;
+    if selection.json {
+        let done = each_letter(jobs, selection, |letter| json(&mut out, letter))?;
         out.flush()?;
         return Ok(done);
     }
-    let (mut opened, items) = open(jobs, which)?;
-    for items in items.chunks(TOGETHER) {
-        list_together(&mut out, &mut opened, items)?;
+    let (mut opened, items) = open(jobs, selection)?;
+    for items in items.chunks(BATCH) {
+        list_batch(&mut out, &mut opened, items)?;
     }
     let job = opened.job();
     if items.is_empty() {
@@ -230,9 +231,9 @@ fn list(jobs: &Jobs, which: &Which) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Most lines need no history: they are made from what the job keeps of a dead letter. One whose command said
-/// nothing has the error it was given up with.
-fn list_together(
+/// Most lines need no history: the job keeps enough of a dead letter. If the command wrote no error, the line
+/// has the error recorded with the dead letter, selection is read from the history.
+fn list_batch(
     out: &mut impl Write,
     opened: &mut OpenedJob<'_>,
     items: &[ItemId],
@@ -257,33 +258,33 @@ fn list_together(
     Ok(())
 }
 
-fn show(jobs: &Jobs, which: &Which) -> Result<Exit> {
-    if which.json {
-        return list(jobs, which);
+fn show(jobs: &Jobs, selection: &DeadLetterSelection) -> Result<Exit> {
+    if selection.json {
+        return list(jobs, selection);
     }
-    let job = jobs.find(&which.job)?;
+    let job = jobs.find(&selection.job)?;
     let mut out = BufWriter::new(io::stdout().lock());
-    let done = each_letter(jobs, which, |letter| dead::show(&mut out, &job, letter))?;
+    let done = each_letter(jobs, selection, |letter| dead::show(&mut out, &job, letter))?;
     out.flush()?;
     Ok(done)
 }
 
-fn group(jobs: &Jobs, which: &Which) -> Result<Exit> {
-    let (mut opened, items) = open(jobs, which)?;
+fn group(jobs: &Jobs, selection: &DeadLetterSelection) -> Result<Exit> {
+    let (mut opened, items) = open(jobs, selection)?;
     let groups = group_dead_letters(opened.job(), items);
-    // Text names a few of each group.
+    // Text names only a few items of each group.
     let named = groups.iter().flat_map(|(_, items)| {
-        if which.json { items.as_slice() } else { items.get(..dead::NAMED).unwrap_or(items) }
+        if selection.json { items.as_slice() } else { items.get(..dead::SHOWN_NAMES).unwrap_or(items) }
     });
     opened.reader.learn(named.copied())?;
     let job = opened.job();
-    if groups.is_empty() && !which.json {
-        println_none(job)?;
+    if groups.is_empty() && !selection.json {
+        print_none(job)?;
     }
     let mut out = BufWriter::new(io::stdout().lock());
     for group in groups {
         let group = DeadLetterGroup::of(job, group);
-        if which.json {
+        if selection.json {
             json(&mut out, &group)?;
         } else {
             dead::group(&mut out, &group)?;
@@ -293,62 +294,62 @@ fn group(jobs: &Jobs, which: &Which) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn redrive(jobs: &Jobs, args: &RedriveArgs) -> Result<Exit> {
-    let which = &args.which;
+fn redrive(jobs: &Jobs, args: &DlqRedriveArgs) -> Result<Exit> {
+    let selection = &args.selection;
     if args.rate.is_some_and(|rate| !rate.is_finite() || rate <= 0.0) {
-        return Err(CommandError::Usage("--rate is a number above 0".to_owned()).into());
+        return Err(CommandError::Usage("--rate must be a number above 0".to_owned()).into());
     }
-    let (mut opened, items) = open(jobs, which)?;
+    let (mut opened, items) = open(jobs, selection)?;
     let id = opened.job().id().to_owned();
     if items.is_empty() || args.dry_run {
         opened.reader.learn(items.iter().copied())?;
     }
     let job = opened.job();
     if (items.is_empty() && !args.reduce) || args.dry_run {
-        say_chosen(job, which, &items, false)?;
+        print_selected(job, selection, &items, false)?;
         return Ok(Exit::Done);
     }
     let letters = count(items.len(), "dead letter", "dead letters");
-    if !args.yes && !confirmed(&format!("try {letters} of job {id} again"))? {
+    if !args.yes && !confirmed(&format!("redrive {letters} of job {id}"))? {
         return Ok(Exit::Done);
     }
     let secrets = read_secrets(job.workflow(), &job.submitted().working_dir)?;
     drop(opened);
-    let mut held = journal::claim(&*jobs.store, &id, &jobs.plans).map_err(CommandError::from)?;
-    held.first = Some(Input::Redrive { items, reduce: args.reduce });
-    held.rate = args.rate;
-    drive(jobs, held, secrets, Quietness::of(which.json))
+    let mut claimed = journal::claim(&*jobs.store, &id, &jobs.plans).map_err(CommandError::from)?;
+    claimed.first = Some(Input::Redrive { items, reduce: args.reduce });
+    claimed.rate = args.rate;
+    drive(jobs, claimed, secrets, Quietness::of(selection.json))
 }
 
-fn give_up(jobs: &Jobs, args: &DropArgs) -> Result<Exit> {
-    let which = &args.which;
-    let (opened, items) = open(jobs, which)?;
+fn drop_letters(jobs: &Jobs, args: &DlqDropArgs) -> Result<Exit> {
+    let selection = &args.selection;
+    let (opened, mut items) = open(jobs, selection)?;
     let id = opened.job().id();
     let letters = count(items.len(), "dead letter", "dead letters");
     if !items.is_empty() && !args.yes && !confirmed(&format!("drop {letters} of job {id}"))? {
         return Ok(Exit::Done);
     }
-    let held = journal::claim(&*jobs.store, id, &jobs.plans).map_err(CommandError::from)?;
-    // Another process may have redriven or dropped some of them meanwhile.
-    let mut items = items;
-    items.retain(|item| held.job.dead.contains_key(item));
-    let asked = Input::Drop { items: items.clone() };
-    let job = journal::tell(&*jobs.store, held, &asked, Clock::set().now());
+    let claimed = journal::claim(&*jobs.store, id, &jobs.plans).map_err(CommandError::from)?;
+    // Another process may have redriven or dropped some of them in the meantime.
+    items.retain(|item| claimed.job.dead.contains_key(item));
+    let input = Input::Drop { items: items.clone() };
+    let job = journal::tell(&*jobs.store, claimed, &input, Clock::set().now());
     let job = job.map_err(CommandError::from)?;
-    say_chosen(&job, which, &items, true)?;
+    print_selected(&job, selection, &items, true)?;
     Ok(Exit::Done)
 }
 
-fn export(jobs: &Jobs, args: &ExportArgs) -> Result<Exit> {
-    let (mut opened, items) = open(jobs, &args.which)?;
+fn export(jobs: &Jobs, args: &DlqExportArgs) -> Result<Exit> {
+    let (mut opened, items) = open(jobs, &args.selection)?;
     opened.reader.learn(items.iter().copied())?;
     let job = opened.job();
-    let out: Box<dyn Write> = match &args.output {
-        Some(path) => Box::new(std::fs::File::create(path).map_err(|error| {
-            CommandError::Usage(format!("`{}` cannot be written: {error}", path.display()))
-        })?),
-        None => Box::new(io::stdout().lock()),
-    };
+    let out: Box<dyn Write> =
+        match &args.output {
+            Some(path) => Box::new(std::fs::File::create(path).map_err(|error| {
+                CommandError::Usage(format!("cannot write `{}`: {error}", path.display()))
+            })?),
+            None => Box::new(io::stdout().lock()),
+        };
     let mut out = BufWriter::new(out);
     for item in items {
         writeln!(out, "{}", job.value(item))?;
@@ -357,22 +358,27 @@ fn export(jobs: &Jobs, args: &ExportArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn say_chosen(job: &Job, which: &Which, items: &[ItemId], dropped: bool) -> io::Result<()> {
+fn print_selected(
+    job: &Job,
+    selection: &DeadLetterSelection,
+    items: &[ItemId],
+    dropped: bool,
+) -> io::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     for item in items {
         let (job, item) = (job.id().to_owned(), job.identity(*item).to_owned());
-        match (which.json, dropped) {
+        match (selection.json, dropped) {
             (true, true) => json(&mut out, &DroppedView { job, item, dropped })?,
             (true, false) => {
                 let redriven = false;
                 json(&mut out, &RedrivenView { job, item, redriven })?;
             }
             (false, true) => writeln!(out, "{}: dropped", plain(&item))?,
-            (false, false) => writeln!(out, "{}: would be tried again", plain(&item))?,
+            (false, false) => writeln!(out, "{}: would be redriven", plain(&item))?,
         }
     }
-    if items.is_empty() && !which.json {
-        writeln!(out, "no dead letter of job {} was meant", job.id())?;
+    if items.is_empty() && !selection.json {
+        writeln!(out, "no matching dead letters in job {}", job.id())?;
     }
     out.flush()
 }

@@ -1,4 +1,4 @@
-//! `undaunted events`: everything that has happened to a job.
+//! `undaunted events`: the events of a job, merged with those of its breakers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
@@ -19,9 +19,8 @@ use crate::exit::{CommandError, Exit};
 use crate::jobs::Jobs;
 use crate::screen::events;
 
-const LOOK: Duration = Duration::from_millis(100);
+const POLL: Duration = Duration::from_millis(100);
 
-/// Whose events to print.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -29,15 +28,15 @@ Examples:
   undaunted events 3f9a --json | jq 'select(.type == \"retry_scheduled\")'
   undaunted events @last --follow")]
 pub(crate) struct EventsArgs {
-    /// The job
+    /// Id of the job, a unique prefix, or @last
     #[arg(value_name = "JOB")]
     job: String,
 
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 
-    /// Go on printing until the job has ended
+    /// Keep printing new events until the job ends
     #[arg(long)]
     follow: bool,
 }
@@ -47,16 +46,16 @@ pub(crate) fn run(store: Option<&Path>, args: &EventsArgs) -> Result<Exit> {
     let id = jobs.find(&args.job)?;
     let aggregate = journal::aggregate(&id).map_err(CommandError::from)?;
     let mut job: Option<Job> = None;
-    let mut seen = Version::default();
+    let mut last = Version::default();
     let mut pulse = None;
-    let mut turns = Turns::default();
+    let mut breaker_events = BreakerEvents::default();
     loop {
         let now = jobs.store.pulse().map_err(CommandError::from)?;
         if pulse != Some(now) {
             pulse = Some(now);
             let mut out = BufWriter::new(io::stdout().lock());
-            let records = jobs.store.read(&aggregate, seen);
-            turns.read_on(&jobs)?;
+            let records = jobs.store.read(&aggregate, last);
+            breaker_events.refresh(&jobs)?;
             for read in records.map_err(CommandError::from)? {
                 // The records before a damaged one are printed, then the error.
                 let shown = read
@@ -69,7 +68,7 @@ pub(crate) fn run(store: Option<&Path>, args: &EventsArgs) -> Result<Exit> {
                         return Err(refused.into());
                     }
                 };
-                seen = version;
+                last = version;
                 let job = match &mut job {
                     Some(job) => {
                         job.apply(&record);
@@ -80,14 +79,14 @@ pub(crate) fn run(store: Option<&Path>, args: &EventsArgs) -> Result<Exit> {
                         CommandError::from(journal::JournalError::Job { job, why })
                     })?),
                 };
-                turns.note(&jobs, job, &record)?;
-                for event in turns.before(version.0, record.at) {
+                breaker_events.note(&jobs, job, &record)?;
+                for event in breaker_events.before(version.0, record.at) {
                     print(&mut out, &event, args.json)?;
                 }
                 print(&mut out, &view::event(job, version.0, &record), args.json)?;
             }
             if job.as_ref().is_some_and(|job| !job.stage.has_ended()) {
-                for event in turns.before(0, Timestamp::MAX) {
+                for event in breaker_events.before(0, Timestamp::MAX) {
                     print(&mut out, &event, args.json)?;
                 }
             }
@@ -97,7 +96,7 @@ pub(crate) fn run(store: Option<&Path>, args: &EventsArgs) -> Result<Exit> {
         if !args.follow || ended {
             return Ok(Exit::Done);
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL);
     }
 }
 
@@ -110,32 +109,32 @@ fn print(out: &mut impl Write, event: &EventView, as_json: bool) -> io::Result<(
     }
 }
 
-/// The changes of the breakers that a job uses. They are recorded once, with the breaker, and shown among
-/// the events of every job that uses it.
+/// The changes of the breakers that a job uses. A change is recorded once, in the journal of the breaker, and
+/// printed among the events of every job that uses it.
 #[derive(Default)]
-struct Turns {
-    /// The breakers, and how far each was read.
+struct BreakerEvents {
+    /// The breakers, each with the last version read.
     breakers: BTreeMap<String, u64>,
-    /// Changes by others that are not shown yet, in order of time.
-    unshown: BTreeMap<(Timestamp, u64), (String, BreakerChange)>,
-    /// Changes by the job itself, by the last record of the commit they are part of.
+    /// Changes by others that are not printed yet, in order of time.
+    pending: BTreeMap<(Timestamp, u64), (String, BreakerChange)>,
+    /// Changes by the job itself, keyed by the last record of their commit.
     own: BTreeMap<u64, Vec<(String, BreakerChange)>>,
     job: String,
     since: Timestamp,
-    /// When the job has recorded such changes itself, as earlier releases did.
+    /// The times of changes recorded in the job's own journal, as earlier releases did.
     recorded: BTreeSet<Timestamp>,
     count: u64,
 }
 
-impl Turns {
-    /// Reads the breakers that a record names for the first time.
+impl BreakerEvents {
+    /// Reads the breakers that this record mentions for the first time.
     fn note(&mut self, jobs: &Jobs, job: &Job, record: &Record) -> Result<(), CommandError> {
         let name = match &record.event {
             Event::Job(JobEvent::Submitted(_)) => {
                 self.since = record.at;
                 job.id().clone_into(&mut self.job);
                 for name in job.plan().breakers().into_keys() {
-                    self.meet(jobs, &name)?;
+                    self.add(jobs, &name)?;
                 }
                 return Ok(());
             }
@@ -155,12 +154,12 @@ impl Turns {
             | Event::Breaker(BreakerEvent::Configured { .. }) => None,
         };
         match name {
-            Some(name) => self.meet(jobs, job.texts.read(name)),
+            Some(name) => self.add(jobs, job.texts.read(name)),
             None => Ok(()),
         }
     }
 
-    fn meet(&mut self, jobs: &Jobs, name: &str) -> Result<(), CommandError> {
+    fn add(&mut self, jobs: &Jobs, name: &str) -> Result<(), CommandError> {
         if self.breakers.contains_key(name) {
             return Ok(());
         }
@@ -168,7 +167,7 @@ impl Turns {
         self.read(jobs, name)
     }
 
-    fn read_on(&mut self, jobs: &Jobs) -> Result<(), CommandError> {
+    fn refresh(&mut self, jobs: &Jobs) -> Result<(), CommandError> {
         let names: Vec<String> = self.breakers.keys().cloned().collect();
         names.iter().try_for_each(|name| self.read(jobs, name))
     }
@@ -185,22 +184,22 @@ impl Turns {
             }
             let is_own = change.job.as_deref() == Some(&*self.job);
             let own = change.seq.filter(|_| is_own);
-            let turn = (name.to_owned(), change);
+            let (at, change) = (change.at, (name.to_owned(), change));
             if let Some(seq) = own {
-                self.own.entry(seq).or_default().push(turn);
+                self.own.entry(seq).or_default().push(change);
             } else {
                 self.count = self.count.saturating_add(1);
-                self.unshown.insert((turn.1.at, self.count), turn);
+                self.pending.insert((at, self.count), change);
             }
         }
         Ok(())
     }
 
-    /// The changes to show before a record of the job: those of others up to then, and its own in the
-    /// commit that ends with that record.
+    /// The changes to print before a record of the job: those of others up to its time, and those of the job
+    /// in the commit that ends with this record.
     fn before(&mut self, seq: u64, time: Timestamp) -> Vec<EventView> {
-        let later = self.unshown.split_off(&(time, u64::MAX));
-        let shown = std::mem::replace(&mut self.unshown, later);
+        let later = self.pending.split_off(&(time, u64::MAX));
+        let shown = std::mem::replace(&mut self.pending, later);
         let own = self.own.remove(&seq).unwrap_or_default();
         let shown = shown.into_values().chain(own);
         shown

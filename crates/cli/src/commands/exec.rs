@@ -20,10 +20,9 @@ use crate::retry_flags::RetryFlags;
 use crate::screen::progress::Display;
 use crate::typed::{TypedCommand, argv, name_of};
 
-/// The status of a program that SIGPIPE has ended: 128 + 13.
+/// The status of a program that SIGPIPE has killed: 128 + 13.
 const UNREAD: u8 = 141;
 
-/// The command.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -31,12 +30,12 @@ Examples:
   undaunted exec --attempts 5 --backoff fibonacci --jitter -- ./deploy
   pg_dump db | undaunted exec --timeout 5m -- ./upload
 
-Input that is not a terminal is read first and given to every attempt; output passes through.
-The exit status is the last one of the command: 124 if it timed out, 128 and the signal if one
-ended it, 125 for errors of undaunted itself. If it is killed, `undaunted resume @last` goes
-on.")]
+Standard input, unless it is a terminal, is read first and given to every attempt. Output passes
+through. The exit status is the last one of the command: 124 if it timed out, 128 + N if signal N
+killed it, 125 for an error of undaunted itself. If undaunted is killed, `undaunted resume @last`
+resumes the job.")]
 pub(crate) struct ExecArgs {
-    /// Say nothing about retries
+    /// Do not report retries
     #[arg(long, short)]
     quiet: bool,
 
@@ -44,7 +43,7 @@ pub(crate) struct ExecArgs {
     #[arg(value_name = "CMD", required = true, last = true)]
     command: Vec<String>,
 
-    // Last: what comes after it would stand under its heading.
+    // Last, because clap puts the options after it under the same heading.
     #[command(flatten)]
     retry: RetryFlags,
 }
@@ -60,12 +59,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ExecArgs) -> Result<Exit> {
         "agents": { "program": words },
         "commands": [Value::from(command)],
     });
-    if let Some(retries) = args.retry.job_retries() {
-        put(&mut workflow, "retry_budget", retries.into());
-        // An item may use as many as its own flag allows.
-        let share = args.retry.attempts();
-        put(&mut workflow, "retry_budget_per_workflow", share.into());
-    }
+    args.retry.put_pool(&mut workflow);
     let place = StorePlace::named(store)?;
     let mut typed = TypedCommand::new(&place, workflow)?;
     let jobs = place.open()?;
@@ -73,33 +67,27 @@ pub(crate) fn run(store: Option<&Path>, args: &ExecArgs) -> Result<Exit> {
     if !input.is_terminal() {
         typed.stdin(input)?;
     }
-    let (held, folder) = typed.submit(&jobs, OutputPassing::Through)?;
-    let display = Display::beside_output(&held.job, args.quiet);
-    let mut passer = OutputPrinter::new(&held.job, &folder, OutputPassing::Through, display);
-    let (job, interrupts) = foreground::run(&jobs, held, Secrets::default(), &mut passer)?;
-    passer.trouble()?;
+    let (claimed, folder) = typed.submit(&jobs, OutputPassing::Through)?;
+    let display = Display::beside_output(&claimed.job, args.quiet);
+    let mut printer = OutputPrinter::new(&claimed.job, &folder, OutputPassing::Through, display);
+    let (job, interrupts) = foreground::run(&jobs, claimed, Secrets::default(), &mut printer)?;
+    printer.finish()?;
     if interrupts > 1 {
         return Ok(Exit::Interrupted);
     }
-    if passer.unread.load(Ordering::Acquire) {
+    if printer.unread.load(Ordering::Acquire) {
         return Ok(Exit::Status(UNREAD));
     }
     Ok(match job.stage {
         JobStage::Completed => Exit::Done,
         JobStage::Suspended | JobStage::Running => {
-            let _ = writeln!(io::stderr(), "go on:  undaunted resume {}", job.id());
+            let _ = writeln!(io::stderr(), "resume:  undaunted resume {}", job.id());
             Exit::Suspended
         }
         JobStage::Stopping(_) | JobStage::Partial | JobStage::Failed | JobStage::Cancelled => {
-            Exit::Status(status(passer.cause))
+            Exit::Status(status(printer.cause))
         }
     })
-}
-
-pub(crate) fn put(object: &mut Value, name: &str, value: Value) {
-    if let Value::Object(fields) = object {
-        fields.insert(name.to_owned(), value);
-    }
 }
 
 fn status(cause: Option<FailureCause>) -> u8 {

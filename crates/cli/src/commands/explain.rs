@@ -1,4 +1,4 @@
-//! `undaunted explain`: why a job, an item or a command stands as it does.
+//! `undaunted explain`: why a job, an item or a command has its status.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -11,7 +11,6 @@ use crate::jobs::Jobs;
 use crate::opened::JobTarget;
 use crate::screen::{explain, json};
 
-/// What to explain.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -19,11 +18,11 @@ Examples:
   undaunted explain 3f9a/order-41
   undaunted explain 3f9a/#0/charge --json
 
-Everything is rebuilt from what was recorded: the rule that decided, how each delay came
-about, every limit before and after, which breaker holds it and until when, why it stopped or
-when it goes on, and which limit ends it next.")]
+Explains from the recorded events: the rule that decided, the arithmetic of each delay, every limit
+before and after, the breaker that holds an item and until when, why it stopped or when it
+continues, and the limit that will stop it next.")]
 pub(crate) struct ExplainArgs {
-    /// The job; an item of it, by its name, the beginning of it, or its place (#0); a command of that
+    /// The job, optionally with an item (name, unique prefix, or index: #0) and a command
     #[arg(value_name = "JOB[/ITEM[/COMMAND]]")]
     of: String,
 

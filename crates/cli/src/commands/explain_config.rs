@@ -1,15 +1,13 @@
-//! `undaunted explain-config`: the policy and the breaker of every command, and who said so.
+//! `undaunted explain-config`: the retry policy and breaker of every command, with the origin of each setting.
 
 use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
 use clap::Args;
 
-use crate::commands::check;
+use crate::commands::check::{check_file, refusal};
 use crate::screen::{diagnostics, policies};
-use crate::source::check_file;
 
-/// The file to explain.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -20,7 +18,7 @@ The closest block wins, field by field: the command's own retry_config, then
 map.timeout_config, map.error_policy, error_policy of the workflow, retry_config of the
 workflow, and the default.")]
 pub(crate) struct ExplainConfigArgs {
-    /// A workflow file; `-` is standard input
+    /// Workflow file; `-` is standard input
     #[arg(value_name = "FILE")]
     file: String,
 
@@ -33,7 +31,7 @@ pub(crate) fn run(args: &ExplainConfigArgs) -> Result<()> {
     let (source, checked) = check_file(&args.file)?;
     diagnostics::show(&source, &checked.diagnostics);
     let Some(workflow) = &checked.workflow else {
-        return Err(check::refusal(&source, &checked.diagnostics).into());
+        return Err(refusal(&source, &checked.diagnostics).into());
     };
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {

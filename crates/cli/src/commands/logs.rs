@@ -1,4 +1,4 @@
-//! `undaunted logs`: what the commands of a job wrote.
+//! `undaunted logs`: the output of the commands of a job.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,11 +19,10 @@ use crate::exit::{CommandError, Exit};
 use crate::jobs::Jobs;
 use crate::opened::{JobTarget, OpenedJob};
 use crate::passing::spooled;
-use crate::screen::logs::{Label, Sink, Stream};
+use crate::screen::logs::{Label, LogOutput, Stream};
 
-const LOOK: Duration = Duration::from_millis(100);
+const POLL: Duration = Duration::from_millis(100);
 
-/// Whose output to print.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -32,40 +31,40 @@ Examples:
   undaunted logs @last --follow
   undaunted logs 3f9a/#0 2> errors.txt
 
-Output goes to standard output and error output to standard error, as the commands wrote it,
-secrets taken out. The first and the last mebibyte of each are kept; what was dropped between
-them is said.")]
+Prints the standard output and standard error of the commands on the same streams, with secrets
+removed. The first and last mebibyte of each stream are kept; the number of bytes dropped between
+them is reported.")]
 pub(crate) struct LogsArgs {
-    /// The job, and an item of it: by its name, the beginning of it, or its place (#0)
+    /// The job, optionally with an item: its name, a unique prefix, or its index (#0)
     #[arg(value_name = "JOB[/ITEM]")]
     of: String,
 
-    /// Only this attempt of each command, counted from 1
+    /// Only this attempt of each command, counted from 1 [default: all]
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
 
-    /// Show what running commands write, and go on until the job has ended
+    /// Follow the output of running commands until the job ends
     #[arg(long)]
     follow: bool,
 
-    /// Print one JSON object for each piece of output
+    /// Print one JSON object per piece of output
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(store: Option<&Path>, args: &LogsArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
-    let (opened, target) = JobTarget::open(&jobs, &args.of)?;
+    let (mut opened, target) = JobTarget::open(&jobs, &args.of)?;
     let id = opened.job().id().to_owned();
     let secrets = secrets(opened.job())?;
     let folder = jobs.local.job(&id).spool();
-    // Reading must not create anything: a job that has run no program has no spool.
+    // Reading must not create a spool: a job that ran no program has none.
     let spool = if folder.is_dir() { Some(Spool::open(&folder)?) } else { None };
-    let mut reader = Reader {
+    let mut reader = LogReader {
         spool,
         folder: folder.clone(),
         secrets,
-        sink: Sink::new(args.json),
+        output: LogOutput::new(args.json),
         done: BTreeSet::new(),
         live: BTreeMap::new(),
     };
@@ -73,10 +72,9 @@ pub(crate) fn run(store: Option<&Path>, args: &LogsArgs) -> Result<Exit> {
         let of = attempt.of;
         target.includes_command(of.command) && args.attempt.is_none_or(|n| n == of.attempt.0)
     };
-    let mut opened = opened;
     match target {
         JobTarget::Job => {
-            reader.sink.many = opened.job().starts.next.0 > 2;
+            reader.output.many = opened.job().starts.next.0 > 2;
             opened.reader.each_attempt(
                 |job, attempt| {
                     if wanted(attempt) { reader.show(job, attempt) } else { Ok(()) }
@@ -86,7 +84,7 @@ pub(crate) fn run(store: Option<&Path>, args: &LogsArgs) -> Result<Exit> {
         JobTarget::Item(item, _) => reader.show_of(&mut opened, [item].into(), &wanted)?,
     }
     while args.follow && !opened.job().stage.has_ended() {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL);
         let mut items = opened.reader.refresh().map_err(CommandError::from)?;
         items.extend(opened.job().starts.running.values());
         items.retain(|item| match target {
@@ -98,41 +96,41 @@ pub(crate) fn run(store: Option<&Path>, args: &LogsArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The secrets of a job, as they are now. Without them nothing is shown, since nothing can be redacted.
+/// The current secrets of a job. Without them nothing can be redacted, so nothing is printed.
 fn secrets(job: &Job) -> Result<Secrets, CommandError> {
     read_secrets(job.workflow(), &job.submitted().working_dir).map_err(|refused| {
         CommandError::Usage(format!(
-            "{refused}; without it the output of job {} may show it, so nothing is shown",
+            "{refused}; it is needed to redact the output of job {}, so nothing is printed",
             job.id()
         ))
     })
 }
 
-type Key = (AttemptId, u32);
+type AttemptKey = (AttemptId, u32);
 
-struct Reader {
+struct LogReader {
     spool: Option<Spool>,
     folder: std::path::PathBuf,
     secrets: Secrets,
-    sink: Sink,
-    done: BTreeSet<Key>,
-    live: BTreeMap<Key, Live>,
+    output: LogOutput,
+    done: BTreeSet<AttemptKey>,
+    live: BTreeMap<AttemptKey, LiveOutput>,
 }
 
-struct Live {
+struct LiveOutput {
     shown: [u64; 2],
     redactions: [Redaction; 2],
 }
 
-impl Live {
+impl LiveOutput {
     fn new(secrets: &Secrets) -> Self {
         let redaction = Redaction::of(secrets);
         Self { shown: [0, 0], redactions: [redaction.clone(), redaction] }
     }
 }
 
-impl Reader {
-    /// Shows what is new of these items.
+impl LogReader {
+    /// Prints new output of these items.
     fn show_of(
         &mut self,
         opened: &mut OpenedJob<'_>,
@@ -143,7 +141,7 @@ impl Reader {
         let attempts = histories.values().flat_map(|history| &history.attempts);
         let mut attempts: Vec<&PastAttempt> = attempts.filter(|it| wanted(it)).collect();
         attempts.sort_by_key(|attempt| (attempt.began, attempt.of));
-        self.sink.many = self.sink.many || attempts.len() > 1;
+        self.output.many = self.output.many || attempts.len() > 1;
         let mut attempts = attempts.into_iter();
         attempts.try_for_each(|attempt| self.show(opened.job(), attempt))
     }
@@ -168,23 +166,21 @@ impl Reader {
         let Some(Activity::Running(start)) = active.map(|active| active.activity) else {
             return Ok(());
         };
-        // The keeper may know its end before the engine has collected it.
+        // The keeper may know the outcome before the engine has collected it.
         match spool.peek(start.0)? {
             CommandFate::Exited(end) => {
-                let kept = [Some(end.stdout), Some(end.stderr)];
-                self.finish(&spool, key, &label, kept)
+                self.finish(&spool, key, &label, [Some(end.stdout), Some(end.stderr)])
             }
             CommandFate::Vanished(Some(end)) => {
-                let kept = [Some(end.stdout), Some(end.stderr)];
-                self.finish(&spool, key, &label, kept)
+                self.finish(&spool, key, &label, [Some(end.stdout), Some(end.stderr)])
             }
             CommandFate::Running(_) => self.tail(&spool, key, &label, start),
             CommandFate::NeverBegan | CommandFate::Vanished(None) => Ok(()),
         }
     }
 
-    /// Says that the output of an attempt is gone, as after `archive`.
-    fn lose(&mut self, key: Key, label: &Label, attempt: &PastAttempt) -> Result<()> {
+    /// Reports that the output of an attempt is gone, as after `archive`.
+    fn lose(&mut self, key: AttemptKey, label: &Label, attempt: &PastAttempt) -> Result<()> {
         let Some(outcome) = &attempt.outcome else {
             return Ok(());
         };
@@ -192,15 +188,15 @@ impl Reader {
         let kept = [outcome.stdout, outcome.stderr];
         for (kept, stream) in kept.into_iter().zip(Stream::BOTH) {
             let length = kept.map_or(0, |kept| kept.length);
-            self.sink.lost(label, stream, length)?;
+            self.output.dropped(label, stream, length)?;
         }
         Ok(())
     }
 
-    /// Shows what a running attempt has written since the last call.
-    fn tail(&mut self, spool: &Spool, key: Key, label: &Label, start: StartId) -> Result<()> {
+    /// Prints the output of a running attempt since the last call.
+    fn tail(&mut self, spool: &Spool, key: AttemptKey, label: &Label, start: StartId) -> Result<()> {
         let secrets = &self.secrets;
-        let live = self.live.entry(key).or_insert_with(|| Live::new(secrets));
+        let live = self.live.entry(key).or_insert_with(|| LiveOutput::new(secrets));
         while let Some(pieces) = spool.live(start.0, live.shown)? {
             let mut any = false;
             let both = pieces.iter().zip(Stream::BOTH);
@@ -208,7 +204,7 @@ impl Reader {
             for ((piece, stream), (shown, redaction)) in both.zip(state) {
                 any = any || !piece.is_empty();
                 *shown = shown.saturating_add(u64::try_from(piece.len())?);
-                self.sink.piece(label, stream, &redaction.push(piece))?;
+                self.output.piece(label, stream, &redaction.push(piece))?;
             }
             if !any {
                 break;
@@ -217,23 +213,23 @@ impl Reader {
         Ok(())
     }
 
-    /// Shows the rest of the output of an attempt that has ended.
+    /// Prints the rest of the output of an ended attempt.
     fn finish(
         &mut self,
         spool: &Spool,
-        key: Key,
+        key: AttemptKey,
         label: &Label,
         kept: [Option<SpooledOutput>; 2],
     ) -> Result<()> {
         let live = self.live.remove(&key);
-        let mut live = live.unwrap_or_else(|| Live::new(&self.secrets));
+        let mut live = live.unwrap_or_else(|| LiveOutput::new(&self.secrets));
         self.done.insert(key);
         let state = live.shown.iter().zip(&mut live.redactions);
         for ((kept, stream), (shown, redaction)) in kept.iter().zip(Stream::BOTH).zip(state) {
             if let Some(kept) = kept {
                 self.rest(spool, label, stream, kept, *shown, redaction)?;
             }
-            self.sink.piece(label, stream, &redaction.finish())?;
+            self.output.piece(label, stream, &redaction.finish())?;
         }
         Ok(())
     }
@@ -248,7 +244,7 @@ impl Reader {
         redaction: &mut Redaction,
     ) -> Result<()> {
         let Ok(output) = spool.output(kept) else {
-            self.sink.lost(label, stream, kept.length)?;
+            self.output.dropped(label, stream, kept.length)?;
             return Ok(());
         };
         let behind = |bytes: &[u8], begin: u64| {
@@ -257,16 +253,16 @@ impl Reader {
         };
         let head = u64::try_from(output.head.len())?;
         let piece = redaction.push(&behind(&output.head, 0));
-        self.sink.piece(label, stream, &piece)?;
+        self.output.piece(label, stream, &piece)?;
         let tail = head.saturating_add(output.dropped);
         if output.dropped > 0 && shown < tail {
             let piece = redaction.gap();
-            self.sink.piece(label, stream, &piece)?;
+            self.output.piece(label, stream, &piece)?;
             let dropped = tail.saturating_sub(shown.max(head));
-            self.sink.dropped(label, stream, dropped)?;
+            self.output.dropped(label, stream, dropped)?;
         }
         let piece = redaction.push(&behind(&output.tail, tail));
-        self.sink.piece(label, stream, &piece)?;
+        self.output.piece(label, stream, &piece)?;
         Ok(())
     }
 }

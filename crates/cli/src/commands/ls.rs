@@ -1,4 +1,4 @@
-//! `undaunted ls`: the jobs there are.
+//! `undaunted ls`: the list of jobs.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -7,19 +7,19 @@ use anyhow::Result;
 use clap::Args;
 use undaunted_engine::view::JobLine;
 use undaunted_runner::reader::JobReader;
+use undaunted_store::Version;
 
 use crate::exit::{CommandError, Exit};
 use crate::jobs::Jobs;
 use crate::screen::{jobs, json};
 
-/// What to list.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   undaunted ls
   undaunted ls --json | jq -r 'select(.status == \"failed\") | .job'")]
 pub(crate) struct LsArgs {
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
@@ -51,11 +51,11 @@ pub(crate) fn run(store: Option<&Path>, args: &LsArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn line(jobs: &Jobs, id: &str, version: undaunted_store::Version) -> Result<JobLine, CommandError> {
+fn line(jobs: &Jobs, id: &str, version: Version) -> Result<JobLine, CommandError> {
     let first = jobs.first(id)?;
-    let before_last = undaunted_store::Version(version.0.saturating_sub(1));
+    let before_last = Version(version.0.saturating_sub(1));
     let last = jobs.record(id, before_last)?;
-    // The last record of an ended job has its result: a long history need not be read.
+    // The last record of an ended job contains its result, so a long history need not be read.
     let ended = first.zip(last).and_then(|(first, last)| JobLine::ended(&first, &last, &jobs.plans));
     if let Some(line) = ended {
         return Ok(line);

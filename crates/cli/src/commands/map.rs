@@ -1,4 +1,4 @@
-//! `undaunted map`: one command for each line, retried and durable.
+//! `undaunted map`: one command for each line of input, retried and durable.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,8 +11,7 @@ use undaunted_engine::event::OutputPassing;
 use undaunted_engine::view::{JobStatus, report};
 use undaunted_runner::secrets::Secrets;
 
-use crate::commands::exec::put;
-use crate::commands::run::{tell, unless_unread};
+use crate::commands::run::{ignore_broken_pipe, print_report};
 use crate::exit::{CommandError, Exit};
 use crate::foreground;
 use crate::jobs::StorePlace;
@@ -22,7 +21,6 @@ use crate::screen::progress::Display;
 use crate::screen::summary;
 use crate::typed::{TypedCommand, argv, name_of};
 
-/// The command and its items.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[command(after_help = "\
@@ -31,12 +29,12 @@ Examples:
   find . -name '*.png' -print0 | undaunted map -0 -j 4 -- optipng {}
   undaunted map -a hosts.txt --tag --attempts 5 -- ssh {} uptime
 
-{} stands for the line, anywhere in the arguments; without it the line comes last. A line is
-one argument, whatever it holds. What a command writes is printed when its item is done, on
-the streams it was written to. The job is kept: `undaunted resume @last` goes on after a kill
-and may print the last of it again; `undaunted dlq ls @last` lists what failed for good.")]
+{} is replaced by the line, anywhere in the arguments; without it, the line is the last argument. A
+line is always one argument. The output of a command is printed when its item is done, on the
+streams it was written to. If undaunted is killed, `undaunted resume @last` resumes the job and may
+repeat the last output. `undaunted dlq ls @last` lists the items that failed for good.")]
 pub(crate) struct MapArgs {
-    /// How many run at a time
+    /// Run this many commands at a time
     #[arg(short = 'j', long, value_name = "N", default_value_t = 10)]
     jobs: u32,
 
@@ -44,19 +42,19 @@ pub(crate) struct MapArgs {
     #[arg(short = 'a', long, value_name = "FILE")]
     arg_file: Option<PathBuf>,
 
-    /// Items end with a zero byte, not with a line
+    /// Split the input at zero bytes instead of newlines
     #[arg(short = '0', long)]
     null: bool,
 
-    /// Print output in the order of the input
+    /// Print output in input order
     #[arg(short = 'k', long)]
     keep_order: bool,
 
-    /// Put the item and a tab before every line
+    /// Prefix every line of output with its item and a tab
     #[arg(long)]
     tag: bool,
 
-    /// Say nothing about retries
+    /// Do not report retries
     #[arg(long, short)]
     quiet: bool,
 
@@ -68,7 +66,7 @@ pub(crate) struct MapArgs {
     #[arg(value_name = "CMD", required = true, last = true)]
     command: Vec<String>,
 
-    // Last: what comes after it would stand under its heading.
+    // Last, because clap puts the options after it under the same heading.
     #[command(flatten)]
     retry: RetryFlags,
 }
@@ -94,27 +92,22 @@ pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
     let mut typed = TypedCommand::new(&place, workflow)?;
     let jobs = place.open()?;
     typed.items(&items)?;
-    if let Some(retries) = args.retry.job_retries() {
-        put(&mut typed.workflow, "retry_budget", retries.into());
-        // An item may use as many as its own flag allows.
-        let share = args.retry.attempts();
-        put(&mut typed.workflow, "retry_budget_per_workflow", share.into());
-    }
+    args.retry.put_pool(&mut typed.workflow);
     let how = match (args.keep_order, args.tag) {
         (false, false) => OutputPassing::Grouped,
         (true, false) => OutputPassing::InOrder,
         (false, true) => OutputPassing::Tagged,
         (true, true) => OutputPassing::TaggedInOrder,
     };
-    let (held, folder) = typed.submit(&jobs, how)?;
-    let display = Display::beside_output(&held.job, args.quiet || args.json);
-    let mut passer = OutputPrinter::new(&held.job, &folder, how, display);
-    let (job, interrupts) = foreground::run(&jobs, held, Secrets::default(), &mut passer)?;
-    passer.trouble()?;
+    let (claimed, folder) = typed.submit(&jobs, how)?;
+    let display = Display::beside_output(&claimed.job, args.quiet || args.json);
+    let mut printer = OutputPrinter::new(&claimed.job, &folder, how, display);
+    let (job, interrupts) = foreground::run(&jobs, claimed, Secrets::default(), &mut printer)?;
+    printer.finish()?;
     let exit = Exit::of(JobStatus::from(job.stage));
-    // Standard output belongs to the commands.
+    // Standard output is for the output of the commands.
     if args.json {
-        unless_unread(tell(&job, true))?;
+        ignore_broken_pipe(print_report(&job, true))?;
     } else if exit != Exit::Done || !args.quiet {
         summary::show(&mut io::stderr().lock(), &report(&job))?;
     }
@@ -126,19 +119,19 @@ fn read(file: Option<&Path>) -> Result<Vec<u8>, CommandError> {
     match file {
         None => {
             let read = io::stdin().lock().read_to_end(&mut bytes);
-            read.map_err(|error| CommandError::Usage(format!("standard input: {error}")))?;
+            read.map_err(|error| CommandError::Usage(format!("cannot read standard input: {error}")))?;
         }
         Some(path) => {
             let opened = File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
             opened.map_err(|error| {
-                CommandError::not_found("no_file", format!("`{}` cannot be read: {error}", path.display()))
+                CommandError::not_found("no_file", format!("cannot read `{}`: {error}", path.display()))
             })?;
         }
     }
     Ok(bytes)
 }
 
-/// Lines, or texts that end with a zero byte; empty ones are skipped.
+/// The items of the input, which end with a newline or a zero byte. Empty ones are skipped.
 fn items(bytes: &[u8], null: bool) -> Result<Vec<String>, CommandError> {
     let end = if null { b'\0' } else { b'\n' };
     let mut items = Vec::new();

@@ -1,4 +1,4 @@
-//! `undaunted pause` and `unpause`: a job starts nothing new for a while.
+//! `undaunted pause` and `unpause`: stop and allow new starts in a job.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -7,25 +7,23 @@ use anyhow::Result;
 use clap::Args;
 use undaunted_engine::view::PausedView;
 use undaunted_runner::clock::Clock;
-use undaunted_runner::journal::{self, JournalError};
-use undaunted_runner::request::{JobRequest, ask};
-use undaunted_store::ClaimError;
+use undaunted_runner::journal;
+use undaunted_runner::request::JobRequest;
 
 use crate::exit::{CommandError, Exit};
-use crate::jobs::Jobs;
+use crate::jobs::{ClaimOrOwner, Jobs};
 use crate::screen::json;
 
-/// The job to pause, or to let go on.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   undaunted pause @last
   undaunted unpause @last
 
-What runs finishes, what waits keeps its time, and the time of items stands still. A paused
-job is still a job that somebody runs; Ctrl-C suspends it.")]
+Running commands finish, waiting retries keep their due times, and the deadlines of items do not
+advance. A paused job still occupies its process; Ctrl-C suspends it.")]
 pub(crate) struct PauseArgs {
-    /// The job
+    /// Id of the job, a unique prefix, or @last
     #[arg(value_name = "JOB")]
     job: String,
 
@@ -37,32 +35,25 @@ pub(crate) struct PauseArgs {
 pub(crate) fn run(store: Option<&Path>, args: &PauseArgs, request: JobRequest) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     let id = jobs.find(&args.job)?;
-    let (paused, owner) = match journal::claim(&*jobs.store, &id, &jobs.plans) {
-        Ok(held) if held.job.stage.has_ended() => {
+    let (paused, owner) = match jobs.claim_or_ask(&id, request)? {
+        ClaimOrOwner::Claimed(claimed) if claimed.job.stage.has_ended() => {
             return Err(CommandError::Usage(format!("job {id} has ended")).into());
         }
-        Ok(held) => {
-            let now = Clock::set().now();
-            let told = journal::tell(&*jobs.store, held, &request.input(), now);
-            let job = told.map_err(CommandError::from)?;
-            (job.times.paused.is_some(), None)
+        ClaimOrOwner::Claimed(claimed) => {
+            let job = journal::tell(&*jobs.store, *claimed, &request.input(), Clock::set().now());
+            (job.map_err(CommandError::from)?.times.paused.is_some(), None)
         }
-        Err(JournalError::Claim(ClaimError::OwnedBy { owner, .. })) => {
-            ask(&*jobs.store, &id, request).map_err(CommandError::from)?;
-            (request == JobRequest::Pause, Some(owner.pid))
-        }
-        Err(error) => return Err(CommandError::from(error).into()),
+        ClaimOrOwner::Owner(owner) => (request == JobRequest::Pause, Some(owner.pid)),
     };
     let mut out = io::stdout().lock();
     if args.json {
-        let job = id;
-        json(&mut out, &PausedView { job, paused, owner })?;
+        json(&mut out, &PausedView { job: id, paused, owner })?;
         return Ok(Exit::Done);
     }
-    let state = if paused { "paused" } else { "no longer paused" };
+    let state = if paused { "paused" } else { "unpaused" };
     match owner {
-        Some(pid) => writeln!(out, "job {id} is {state}: process {pid}, which runs it, was asked")?,
-        None => writeln!(out, "job {id} is {state}; go on:  undaunted resume {id}")?,
+        Some(pid) => writeln!(out, "job {id} is {state} by process {pid}, which is running it")?,
+        None => writeln!(out, "job {id} is {state}; resume it with `undaunted resume {id}`")?,
     }
     Ok(Exit::Done)
 }

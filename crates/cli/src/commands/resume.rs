@@ -1,4 +1,4 @@
-//! `undaunted resume`: going on with a job.
+//! `undaunted resume`: runs a suspended or interrupted job to its end.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -14,15 +14,13 @@ use undaunted_engine::view::JobStatus;
 use undaunted_engine::workflow::Source;
 use undaunted_runner::journal;
 
-use crate::commands::check::refusal;
-use crate::commands::run::{drive, read_secrets, tell, unless_unread};
+use crate::commands::check::{check_file_by, refusal};
+use crate::commands::run::{drive, ignore_broken_pipe, print_report, read_secrets};
 use crate::exit::{CommandError, Exit};
 use crate::jobs::Jobs;
 use crate::screen::diagnostics;
 use crate::screen::progress::Quietness;
-use crate::source::check_file_by;
 
-/// The job to go on with.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -30,15 +28,15 @@ Examples:
   undaunted resume 3f9a --update
   undaunted resume 3f9a --update nightly.yaml
 
-The job goes on as it was submitted, whatever became of its file. `--update` takes the
-settings of the file instead (retries, timeouts, limits) for everything that is not decided
-yet; its commands and its input must be the same.")]
+A job resumes as it was submitted, even if its file has changed. With `--update`, it takes the
+settings of the file (retries, timeouts, limits) for everything not decided yet; commands and input
+must be the same.")]
 pub(crate) struct ResumeArgs {
-    /// The job
+    /// Id of the job, a unique prefix, or @last
     #[arg(value_name = "JOB")]
     job: String,
 
-    /// Take the settings of the workflow file as it is now
+    /// Take the current settings of the workflow file, or of FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "")]
     update: Option<String>,
 
@@ -51,24 +49,24 @@ pub(crate) fn run(store: Option<&Path>, args: &ResumeArgs) -> Result<Exit> {
     let id = jobs.find(&args.job)?;
     let known = jobs.known(&id)?;
     for sentence in &known.ignored {
-        // It says that records may be lost.
+        // The note says that records may be lost.
         let _ = writeln!(io::stderr(), "note: {sentence}");
     }
     let job = &known.job;
     if job.stage.has_ended() {
-        unless_unread(tell(job, args.quietness.json))?;
+        ignore_broken_pipe(print_report(job, args.quietness.json))?;
         return Ok(Exit::of(JobStatus::from(job.stage)));
     }
     let update = if let Some(file) = &args.update {
         Some(read_update(job, file)?)
     } else {
-        say_if_changed(job)?;
+        note_changed_file(job)?;
         None
     };
     let secrets = read_secrets(job.workflow(), &job.submitted().working_dir)?;
-    let mut held = journal::claim_known(&*jobs.store, known).map_err(CommandError::from)?;
-    held.first = update;
-    drive(&jobs, held, secrets, args.quietness)
+    let mut claimed = journal::claim_known(&*jobs.store, known).map_err(CommandError::from)?;
+    claimed.first = update;
+    drive(&jobs, claimed, secrets, args.quietness)
 }
 
 fn read_update(job: &Job, file: &str) -> Result<Input> {
@@ -86,7 +84,7 @@ fn read_update(job: &Job, file: &str) -> Result<Input> {
             Ok(Input::Update { text: WorkflowText::checked(source.text(), Plan::new(workflow)), changes })
         }
         WorkflowUpdate::Work(differences) => Err(CommandError::Invalid(format!(
-            "{} asks for other work than job {}, and a job keeps its commands and its input:\n  {}",
+            "{} changes the commands or the input of job {}, which an update must keep:\n  {}",
             source.name(),
             job.id(),
             differences.join("\n  ")
@@ -95,16 +93,16 @@ fn read_update(job: &Job, file: &str) -> Result<Input> {
     }
 }
 
-/// A user who has changed the file would expect the change to count.
-fn say_if_changed(job: &Job) -> io::Result<()> {
+/// Tells a user who has changed the file that the change does not take effect.
+fn note_changed_file(job: &Job) -> io::Result<()> {
     let submitted = job.submitted();
     let now = std::fs::read_to_string(&submitted.file).ok();
     let now = now.map(|text| Source::new(submitted.file.as_str(), text));
     if now.is_some_and(|now| *now.text() != *submitted.text) {
         writeln!(
             io::stderr(),
-            "note: {} has changed since job {} was submitted; the job goes on as it was \
-             submitted (`--update` takes the new settings)",
+            "note: {} has changed since job {} was submitted; the job resumes as \
+             submitted (use `--update` to take the new settings)",
             submitted.file,
             submitted.job
         )?;

@@ -11,16 +11,15 @@ use undaunted_engine::input::Input;
 use undaunted_engine::task::short;
 use undaunted_engine::view::RemovedView;
 use undaunted_policy::spelling::parse_duration;
-use undaunted_runner::clock::Clock;
 use undaunted_runner::drive::{EventLoop, NoJobObserver};
 use undaunted_runner::journal;
 use undaunted_runner::secrets::Secrets;
 
+use crate::commands::archive::ended_before;
 use crate::exit::{CommandError, Exit};
 use crate::jobs::{Jobs, of_drive};
-use crate::screen::{count, json as print_json};
+use crate::screen::{count, json};
 
-/// The jobs to remove.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -28,44 +27,43 @@ Examples:
   undaunted rm 3f9a 81c2 --yes
   undaunted rm 3f9a --force
 
-The journal goes, and everything its commands wrote. On a terminal it asks first. A job that
-is not finished is removed only with --force, and never while somebody runs it.")]
+Removes the journal and the output of the job. Asks first on a terminal. An unfinished job is
+removed only with --force, and never while a process is running it.")]
 pub(crate) struct RmArgs {
-    /// The jobs
+    /// Jobs to remove
     #[arg(value_name = "JOB", required = true)]
     jobs: Vec<String>,
 
-    /// Remove jobs that are not finished, too
+    /// Also remove unfinished jobs
     #[arg(long)]
     force: bool,
 
-    /// Do not ask
+    /// Skip the confirmation
     #[arg(long)]
     yes: bool,
 
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
 
-/// Which jobs to remove.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   undaunted prune --older-than 30d
   undaunted prune --older-than 1h --dry-run
 
-Only jobs that have ended go, by the time of their end; never what is unfinished.")]
+Only ended jobs are removed, by the time they ended.")]
 pub(crate) struct PruneArgs {
-    /// How long ago they ended, at least
-    #[arg(long, value_name = "DURATION")]
-    older_than: String,
+    /// Remove jobs that ended at least this long ago
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    older_than: Duration,
 
-    /// Only say which
+    /// List the jobs without removing them
     #[arg(long)]
     dry_run: bool,
 
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
@@ -78,7 +76,7 @@ pub(crate) fn rm(store: Option<&Path>, args: &RmArgs) -> Result<Exit> {
         let job = jobs.read(id)?;
         if !job.stage.has_ended() && !args.force {
             return Err(CommandError::Usage(format!(
-                "job {id} is not finished; `--force` removes it all the same"
+                "job {id} is not finished; remove it anyway with `--force`"
             ))
             .into());
         }
@@ -88,87 +86,74 @@ pub(crate) fn rm(store: Option<&Path>, args: &RmArgs) -> Result<Exit> {
     }
     for id in found {
         remove(&jobs, &id)?;
-        say(&id, args.json, "removed")?;
+        report(&id, args.json, true)?;
     }
     Ok(Exit::Done)
 }
 
 pub(crate) fn prune(store: Option<&Path>, args: &PruneArgs) -> Result<Exit> {
-    let older: Duration = parse_duration(&args.older_than)
-        .map_err(|error| CommandError::Usage(format!("--older-than: {error}")))?;
     let jobs = Jobs::open(store)?;
-    let now = Clock::set().now();
-    let mut number = 0_usize;
-    for listed in jobs.list("")? {
-        let id = listed.aggregate.id();
-        // A job that cannot be read may not have ended.
-        let Ok(job) = jobs.read(id) else { continue };
-        if !job.stage.has_ended() || now.since(job.times.last_at) < older {
-            continue;
-        }
-        number = number.saturating_add(1);
-        if args.dry_run {
-            say(id, args.json, "would be removed")?;
-        } else {
+    let ended = ended_before(&jobs, args.older_than)?;
+    for id in &ended {
+        if !args.dry_run {
+            if jobs.read(id).is_err() {
+                continue; // It was removed with the flow whose item started it.
+            }
             remove(&jobs, id)?;
-            say(id, args.json, "removed")?;
         }
+        report(id, args.json, !args.dry_run)?;
     }
-    if number == 0 && !args.json {
-        let mut out = io::stdout().lock();
-        writeln!(out, "no job ended that long ago")?;
+    if ended.is_empty() && !args.json {
+        writeln!(io::stdout().lock(), "no jobs ended that long ago")?;
     }
     Ok(Exit::Done)
 }
 
-fn say(id: &str, json: bool, what: &str) -> io::Result<()> {
+fn report(id: &str, as_json: bool, removed: bool) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    if json {
-        let removed = what == "removed";
-        let job = id.to_owned();
-        print_json(&mut out, &RemovedView { job, removed })
-    } else {
-        writeln!(out, "job {id} {what}")
+    if as_json {
+        return json(&mut out, &RemovedView { job: id.to_owned(), removed });
     }
+    writeln!(out, "job {id} {}", if removed { "removed" } else { "would be removed" })
 }
 
 fn remove(jobs: &Jobs, id: &str) -> Result<(), CommandError> {
     let claim = || journal::claim(&*jobs.store, id, &jobs.plans);
-    let mut held = claim()?;
-    if !held.job.stage.has_ended() {
-        // Otherwise its commands would keep running, and no process would know them.
-        held.first = Some(Input::Cancel);
-        let world = jobs.world()?;
-        let ended = EventLoop::new(&world).run(held, Secrets::withheld(), Box::new(NoJobObserver));
+    let mut claimed = claim()?;
+    if !claimed.job.stage.has_ended() {
+        // Otherwise its commands would keep running without an owner.
+        claimed.first = Some(Input::Cancel);
+        let services = jobs.services()?;
+        let ended = EventLoop::new(&services).run(claimed, Secrets::withheld(), Box::new(NoJobObserver));
         ended.map_err(|error| of_drive(&error, id))?;
-        held = claim()?;
+        claimed = claim()?;
     }
     // The folder first: a journal without a folder can be removed again, a folder alone is litter.
     let folder = jobs.local.job(id);
     folder.remove().map_err(|error| CommandError::Store {
-        message: format!("`{}` cannot be removed: {error}", folder.path().display()),
+        message: format!("cannot remove `{}`: {error}", folder.path().display()),
         help: None,
     })?;
-    journal::remove(&*jobs.store, &held)?;
-    // Flows that its items have started.
+    journal::remove(&*jobs.store, &claimed)?;
+    // Flows started by its items.
     while let Some(part) = jobs.list(&format!("{}:", short(id)))?.first() {
         remove(jobs, part.aggregate.id())?;
     }
-    if held.job.workflow().flow.is_some() {
-        // If this is not written, the next server notices that the flow is gone.
-        let flow = held.job.id().to_owned();
-        jobs.book()?.note(CatalogEvent::FlowRemoved { flow });
+    if claimed.job.workflow().flow.is_some() {
+        // If this is not written, the next server finds the flow missing and records it.
+        let flow = claimed.job.id().to_owned();
+        jobs.catalog()?.note(CatalogEvent::FlowRemoved { flow });
     }
     Ok(())
 }
 
-/// Asks on a terminal; elsewhere the answer is yes, since there is no one to ask.
-pub(crate) fn confirmed(what: &str) -> io::Result<bool> {
+/// Asks on a terminal. Elsewhere the answer is yes: no user can be asked.
+pub(crate) fn confirmed(action: &str) -> io::Result<bool> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Ok(true);
     }
     let mut ask = io::stderr().lock();
-    write!(ask, "{what}? [y/N] ")?;
+    write!(ask, "{action}? [y/N] ")?;
     ask.flush()?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;

@@ -1,4 +1,4 @@
-//! `undaunted run`: a workflow becomes a job, and the job is run.
+//! `undaunted run`: submits a workflow as a job and runs it.
 
 use std::env;
 use std::io::{self, Write};
@@ -23,12 +23,10 @@ use crate::foreground;
 use crate::jobs::{Jobs, StorePlace, drawn_number, name_and_seed};
 use crate::passing::OutputPrinter;
 use crate::screen::progress::{Display, Quietness};
-use crate::screen::{diagnostics, summary};
-use crate::source::check_file;
+use crate::screen::{diagnostics, json, summary};
 
-use super::check::refusal;
+use super::check::{check_file, refusal};
 
-/// The workflow to run.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -37,14 +35,14 @@ Examples:
   undaunted run nightly.yaml --json
   undaunted run nightly.yaml --seed 7
 
-Ctrl-C lets what runs finish and suspends the job (exit 75); a second one ends it at once. A
-job that was suspended or killed goes on with `undaunted resume`.")]
+Ctrl-C lets running commands finish and suspends the job (exit 75); a second Ctrl-C stops them now.
+`undaunted resume` resumes a suspended or killed job.")]
 pub(crate) struct RunArgs {
-    /// The workflow file; `-` is standard input
+    /// Workflow file; `-` is standard input
     #[arg(value_name = "FILE")]
     file: String,
 
-    /// Where jitter is drawn from; the same seed gives the same delays
+    /// Draw jitter from this seed, to repeat the delays of another run [default: random]
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
 
@@ -60,9 +58,9 @@ pub(crate) fn run(store: Option<&Path>, args: &RunArgs) -> Result<Exit> {
     let foreseen = place.foresee(&submitted.job, plan.has_programs());
     let jobs = place.open()?;
     foreseen.submitted();
-    let held = journal::submit(&*jobs.store, submitted, &jobs.plans, Clock::set().now());
-    let held = held.map_err(CommandError::from)?;
-    drive(&jobs, held, secrets, args.quietness)
+    let claimed = journal::submit(&*jobs.store, submitted, &jobs.plans, Clock::set().now());
+    let claimed = claimed.map_err(CommandError::from)?;
+    drive(&jobs, claimed, secrets, args.quietness)
 }
 
 /// Checks a workflow file and shows the diagnostics.
@@ -75,27 +73,32 @@ pub(crate) fn plan_file(file: &str) -> Result<(Source, Arc<Plan>), CommandError>
     }
 }
 
-/// Runs a job until it has ended or was suspended, and prints its result.
-pub(crate) fn drive(jobs: &Jobs, held: ClaimedJob, secrets: Secrets, quietness: Quietness) -> Result<Exit> {
-    let (job, interrupts) = if let Some(how) = held.job.submitted().passing {
-        let folder = jobs.local.job(held.job.id());
-        let display = Display::beside_output(&held.job, quietness.is_quiet());
-        let mut passer = OutputPrinter::new(&held.job, &folder, how, display);
-        passer.catch_up(jobs, held.job.id())?;
-        let done = foreground::run(jobs, held, secrets, &mut passer)?;
-        passer.trouble()?;
+/// Runs a job until it ends or is suspended, and prints its report.
+pub(crate) fn drive(
+    jobs: &Jobs,
+    claimed: ClaimedJob,
+    secrets: Secrets,
+    quietness: Quietness,
+) -> Result<Exit> {
+    let (job, interrupts) = if let Some(how) = claimed.job.submitted().passing {
+        let folder = jobs.local.job(claimed.job.id());
+        let display = Display::beside_output(&claimed.job, quietness.is_quiet());
+        let mut printer = OutputPrinter::new(&claimed.job, &folder, how, display);
+        printer.catch_up(jobs, claimed.job.id())?;
+        let done = foreground::run(jobs, claimed, secrets, &mut printer)?;
+        printer.finish()?;
         done
     } else {
-        let mut display = Display::new(&held.job, quietness);
-        let done = foreground::run(jobs, held, secrets, &mut display);
+        let mut display = Display::new(&claimed.job, quietness);
+        let done = foreground::run(jobs, claimed, secrets, &mut display);
         display.end();
         done?
     };
     if job.submitted().passing.is_some() && !quietness.json {
-        // Standard output belongs to the commands.
+        // Standard output is for the output of the commands.
         summary::show(&mut io::stderr().lock(), &report(&job))?;
     } else {
-        unless_unread(tell(&job, quietness.json))?;
+        ignore_broken_pipe(print_report(&job, quietness.json))?;
     }
     Ok(match Exit::of(JobStatus::from(job.stage)) {
         _ if interrupts > 1 => Exit::Interrupted,
@@ -104,19 +107,18 @@ pub(crate) fn drive(jobs: &Jobs, held: ClaimedJob, secrets: Secrets, quietness: 
 }
 
 /// A broken pipe does not change the result of a job.
-pub(crate) fn unless_unread(told: io::Result<()>) -> io::Result<()> {
-    match told {
+pub(crate) fn ignore_broken_pipe(printed: io::Result<()>) -> io::Result<()> {
+    match printed {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        told => told,
+        printed => printed,
     }
 }
 
-pub(crate) fn tell(job: &Job, json: bool) -> io::Result<()> {
+pub(crate) fn print_report(job: &Job, as_json: bool) -> io::Result<()> {
     let report = report(job);
     let mut out = io::stdout().lock();
-    if json {
-        serde_json::to_writer(&mut out, &report)?;
-        writeln!(out)?;
+    if as_json {
+        json(&mut out, &report)?;
     } else {
         summary::show(&mut out, &report)?;
     }
@@ -140,7 +142,7 @@ pub(crate) fn submit(
         let secret = Secrets::is_named(plan.workflow(), name);
         env::var(name).ok().filter(|_| !secret)
     };
-    let around = SubmissionContext {
+    let context = SubmissionContext {
         job,
         file: path,
         working_dir: current_directory()?,
@@ -151,21 +153,21 @@ pub(crate) fn submit(
         flow: None,
         token_key: Some(drawn_number()?),
     };
-    submission(Arc::clone(plan), source.text(), around).map_err(|unfit| not_run(source, &unfit))
+    submission(Arc::clone(plan), source.text(), context).map_err(|error| refused(source, &error))
 }
 
-fn not_run(source: &Source, unfit: &SubmissionError) -> CommandError {
-    match unfit {
-        SubmissionError::Parallel { .. } => CommandError::Usage(unfit.to_string()),
-        _ => CommandError::Invalid(format!("{}: {unfit}", source.name())),
+fn refused(source: &Source, error: &SubmissionError) -> CommandError {
+    match error {
+        SubmissionError::Parallel { .. } => CommandError::Usage(error.to_string()),
+        _ => CommandError::Invalid(format!("{}: {error}", source.name())),
     }
 }
 
 pub(crate) fn current_directory() -> Result<String, CommandError> {
     let here = env::current_dir()
-        .map_err(|error| CommandError::Usage(format!("the current directory is gone: {error}")))?;
+        .map_err(|error| CommandError::Usage(format!("cannot find the current directory: {error}")))?;
     here.into_os_string().into_string().map_err(|here| {
-        CommandError::Usage(format!("the name of the current directory is not text: `{}`", here.display()))
+        CommandError::Usage(format!("the path of the current directory is not UTF-8: `{}`", here.display()))
     })
 }
 

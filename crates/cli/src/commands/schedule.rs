@@ -1,4 +1,4 @@
-//! `undaunted schedule`: the retries a policy would make, printed instead of made.
+//! `undaunted schedule`: prints the retries a policy would make, without running anything.
 
 use std::io::{self, BufWriter, Write};
 
@@ -7,15 +7,13 @@ use clap::Args;
 use undaunted_engine::workflow::{Source, StepWork, Workflow, check_retry_config};
 use undaunted_policy::{Attempts, Policy, Schedule, Seed};
 
-use crate::commands::check;
+use crate::commands::check::{check_file, refusal};
 use crate::exit::CommandError;
 use crate::screen::{diagnostics, is_colourful, schedule};
-use crate::source::check_file;
 
-/// Retries shown of a policy without a bound, and at most in a table.
+/// The number of retries shown of an unlimited policy, and the most in a table.
 const SHOWN: u32 = 100;
 
-/// What to show the schedule of.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -24,25 +22,25 @@ Examples:
   undaunted schedule --retry-config '{attempts: 5, backoff: fibonacci}'
   undaunted schedule --retry-config '{attempts: unlimited, jitter: full}' --retries 20 --json
 
-Attempts are taken to last no time, and every one of them to fail.")]
+Assumes that every attempt fails at once.")]
 pub(crate) struct ScheduleArgs {
-    /// A workflow file; the first command that is retried is shown
+    /// Workflow file; shows the first command with retries
     #[arg(required_unless_present = "retry_config", conflicts_with = "retry_config")]
     file: Option<String>,
 
-    /// The command or step to show, by name
+    /// Show the command or step with this name
     #[arg(long, value_name = "NAME", conflicts_with = "retry_config")]
     step: Option<String>,
 
-    /// A block of settings instead of a file, in YAML, with or without its outer `retry_config:`
+    /// Use this YAML block instead of a file, with or without its outer `retry_config:`
     #[arg(long, value_name = "YAML")]
     retry_config: Option<String>,
 
-    /// Show at most this many retries [default: 100; with --json all, if there is a bound]
+    /// Show at most N retries [default: 100; with --json, all unless unlimited]
     #[arg(long, value_name = "N")]
     retries: Option<u32>,
 
-    /// Draw the jitter from this seed
+    /// Draw jitter from this seed
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
 
@@ -63,21 +61,21 @@ pub(crate) fn run(args: &ScheduleArgs) -> Result<()> {
     Ok(())
 }
 
-pub(crate) struct Plan {
-    /// `None` for a policy that was typed.
+pub(crate) struct RetryPlan {
+    /// `None` for a policy given with `--retry-config`.
     pub(crate) command: Option<String>,
     pub(crate) policy: Policy,
     pub(crate) schedule: Schedule,
     pub(crate) most: u32,
 }
 
-fn plan(args: &ScheduleArgs) -> Result<Plan> {
+fn plan(args: &ScheduleArgs) -> Result<RetryPlan> {
     let (command, policy, index) = match (&args.file, &args.retry_config) {
         (Some(file), _) => {
             let (source, checked) = check_file(file)?;
             diagnostics::show(&source, &checked.diagnostics);
             let Some(workflow) = &checked.workflow else {
-                return Err(check::refusal(&source, &checked.diagnostics).into());
+                return Err(refusal(&source, &checked.diagnostics).into());
             };
             let candidates = candidates(workflow);
             let chosen = choose(&candidates, args.step.as_deref())?;
@@ -87,7 +85,7 @@ fn plan(args: &ScheduleArgs) -> Result<Plan> {
             let source = Source::new("--retry-config", yaml.as_deref().unwrap_or_default());
             let resolved = check_retry_config(&source).map_err(|problems| {
                 diagnostics::show(&source, &problems);
-                CommandError::Invalid("the retry_config is not valid".to_owned())
+                CommandError::Invalid("invalid retry_config".to_owned())
             })?;
             (None, resolved.policy, 0)
         }
@@ -98,9 +96,9 @@ fn plan(args: &ScheduleArgs) -> Result<Plan> {
         (None, Some(_)) if args.json => u32::MAX,
         (None, _) => SHOWN,
     };
-    // What `run` with the same seed draws for the first item in its first round.
+    // The same draws as `run` with this seed makes for the first item in its first round.
     let schedule = Schedule::new(&policy, Seed(args.seed).draws(0, index, 1));
-    Ok(Plan { command, policy, schedule, most })
+    Ok(RetryPlan { command, policy, schedule, most })
 }
 
 struct Candidate<'w> {
@@ -139,7 +137,7 @@ fn choose<'c, 'w>(
     let Some(name) = name else {
         let first = candidates.iter().find(retried).or(candidates.first());
         return first
-            .ok_or_else(|| CommandError::not_found("no_step", "the workflow has no command".to_owned()));
+            .ok_or_else(|| CommandError::not_found("no_step", "the workflow has no commands".to_owned()));
     };
     let by_command = candidates.iter().find(|candidate| candidate.command == name);
     let mut in_step = candidates.iter().filter(|candidate| candidate.step == name);
@@ -148,7 +146,7 @@ fn choose<'c, 'w>(
         let known: Vec<_> = candidates.iter().map(|candidate| candidate.command).collect();
         CommandError::not_found(
             "no_step",
-            format!("there is no step `{name}`; there are {}", known.join(", ")),
+            format!("step `{name}` not found; the commands are {}", known.join(", ")),
         )
     })
 }

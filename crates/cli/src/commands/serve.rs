@@ -1,4 +1,4 @@
-//! `undaunted serve`: runs flows for clients over HTTP.
+//! `undaunted serve`: serves the flow API over HTTP and runs its flows.
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -25,14 +25,13 @@ use undaunted_store::StoreError;
 use crate::environment;
 use crate::exit::{CommandError, Exit};
 use crate::jobs::Jobs;
-use crate::webhooks::{USUAL, base_url};
+use crate::webhooks::{DEFAULT_ADDRESS, base_url};
 
 use super::run::current_directory;
 
 /// How often the server looks for flows whose owner has died.
-const TAKE_OVER: Duration = Duration::from_secs(5);
+const RECOVERY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Where to listen, and for whom.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -40,45 +39,45 @@ Examples:
   undaunted serve --listen 127.0.0.1:7070 --allow-endpoint 'http://127.0.0.1:*'
   UNDAUNTED_TOKEN=… undaunted serve --listen 0.0.0.0:7070 --public-url https://flows.example.com
 
-Flows that were under way are gone on with. Ctrl-C lets calls that are under way finish and
-suspends the flows; a second one ends them at once. Logs are JSON, on standard error.")]
+On start, interrupted flows resume. Ctrl-C lets running calls finish and suspends the flows; a second
+Ctrl-C stops them now. Logs are JSON on standard error.")]
 pub(crate) struct ServeArgs {
-    /// The address to listen at; one that others reach needs a token
-    #[arg(long, value_name = "ADDRESS", default_value = USUAL)]
+    /// Listen on this address; one that other machines can reach requires a token
+    #[arg(long, value_name = "ADDRESS", default_value = DEFAULT_ADDRESS)]
     listen: String,
 
-    /// The address others know this server by; the webhook addresses it hands out begin with it
-    /// [default: `$WEBHOOK_BASE_URL`, or where it listens]
+    /// Base URL of this server for clients and webhooks [default: `$WEBHOOK_BASE_URL`, or the listen address]
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
 
-    /// The file that holds the token others have to show [default: the value of `$UNDAUNTED_TOKEN`]
+    /// Read the access token from this file [default: the value of `$UNDAUNTED_TOKEN`]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 
-    /// Addresses steps may have, with `*` for any text; all of them, if none is given
+    /// Allow steps to call only URLs that match this pattern, with `*` for any text; repeatable [default: all]
     #[arg(long, value_name = "PATTERN")]
     allow_endpoint: Vec<String>,
 
-    /// Give HTTP steps that do not say `breaker` one for the origin they call
+    /// Give every HTTP step without a `breaker` setting one for its origin
     #[arg(long)]
     breaker_per_origin: bool,
 
-    /// What is logged: error, warn, info or debug
+    /// Log level: error, warn, info or debug
     #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = level)]
     log_level: LogLevel,
 }
 
 fn level(word: &str) -> Result<LogLevel, String> {
-    LogLevel::of(word).ok_or_else(|| format!("`{word}` is not error, warn, info or debug"))
+    LogLevel::of(word).ok_or_else(|| format!("must be error, warn, info or debug"))
 }
 
-/// The time between two tries to resume flows during an outage of the store.
-const AGAIN: Duration = Duration::from_secs(1);
+/// The time between two attempts to resume flows during an outage of the store.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-enum Told {
+/// Why the server stops.
+enum ServeStop {
     Signal,
-    /// Why the store cannot be used any more.
+    /// The store must be opened again; the text is its error.
     StoreLost(String),
 }
 
@@ -87,12 +86,12 @@ pub(crate) fn run(store: Option<&Path>, args: &ServeArgs) -> Result<Exit> {
     let endpoints = Endpoints::of(args.allow_endpoint.iter().map(String::as_str));
     let endpoints = endpoints.map_err(|wrong| CommandError::Usage(wrong.to_string()))?;
     let public = base_url(args.public_url.as_deref())?;
-    let (address, access) = place(args, public.as_deref())?;
+    let (address, access) = listen_address(args, public.as_deref())?;
     let directory = current_directory()?;
     let jobs = Jobs::open(store)?;
     let listener = TcpListener::bind(address).map_err(|error| CommandError::Store {
-        message: format!("nobody can listen at {address}: {error}"),
-        help: Some("--listen names another address".to_owned()),
+        message: format!("cannot listen on {address}: {error}"),
+        help: Some("choose another address with --listen".to_owned()),
     })?;
     let address = listener.local_addr()?;
     let watch = Watch {
@@ -101,7 +100,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ServeArgs) -> Result<Exit> {
         log: LogWriter::of(args.log_level),
         news: ChangeSignal::default(),
     };
-    let (tell, told) = channel();
+    let (stop, stops) = channel();
     let watching = watch.clone();
     let settings = HostSettings {
         operator,
@@ -109,43 +108,45 @@ pub(crate) fn run(store: Option<&Path>, args: &ServeArgs) -> Result<Exit> {
         release: env!("CARGO_PKG_VERSION").to_owned(),
         directory,
         watch: Box::new(move |_| Box::new(watching.clone())),
-        left: left(watch.clone(), tell.clone()),
+        left: left(watch.clone(), stop.clone()),
     };
-    let mut world = jobs.world()?;
-    world.endpoints = endpoints;
-    let host = Arc::new(FlowHost::begin(world, jobs.book()?, settings));
-    let signals = listen_for_signals(tell.clone())?;
-    restore_breakers(&jobs, &watch.metrics)?;
-    let what =
+    let mut services = jobs.services()?;
+    services.endpoints = endpoints;
+    let host = Arc::new(FlowHost::begin(services, jobs.catalog()?, settings));
+    let signals = listen_for_signals(stop.clone())?;
+    load_breaker_metrics(&jobs, &watch.metrics)?;
+    let served =
         Served { host: Arc::clone(&host), metrics: Arc::clone(&watch.metrics), news: watch.news.clone() };
-    let manner = ServerSettings { access, ..ServerSettings::default() };
-    let server = HttpServer::start(listener, manner, what)?;
+    let settings = ServerSettings { access, ..ServerSettings::default() };
+    let server = HttpServer::start(listener, settings, served)?;
     announce(address)?;
-    recover(&host, &watch.log, &tell);
-    let exit = attend(&host, &watch.log, &told);
+    recover(&host, &watch.log, &stop);
+    let exit = wait(&host, &watch.log, &stops);
     signals.close();
     drop(server);
     watch.log.finish();
     exit
 }
 
-/// For the caller, which may not know the port.
+/// Prints the address for a caller that does not know the port.
 fn announce(address: SocketAddr) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "listening at http://{address}")?;
     out.flush()
 }
 
-fn place(args: &ServeArgs, public: Option<&str>) -> Result<(SocketAddr, Access), CommandError> {
-    let address: SocketAddr = args
-        .listen
-        .parse()
-        .map_err(|_| CommandError::Usage(format!("`{}` is not an address such as {USUAL}", args.listen)))?;
+fn listen_address(args: &ServeArgs, public: Option<&str>) -> Result<(SocketAddr, Access), CommandError> {
+    let address: SocketAddr = args.listen.parse().map_err(|_| {
+        CommandError::Usage(format!(
+            "--listen must be an address such as {DEFAULT_ADDRESS}, not `{}`",
+            args.listen
+        ))
+    })?;
     let access = access(args, public)?;
     match access.may_listen(address.ip()) {
         Ok(()) => Ok((address, access)),
         Err(why) => Err(CommandError::Usage(format!(
-            "{why}\n  help: set UNDAUNTED_TOKEN or give --token-file, or listen at 127.0.0.1"
+            "{why}\n  help: set UNDAUNTED_TOKEN, pass --token-file, or listen on 127.0.0.1"
         ))),
     }
 }
@@ -154,7 +155,7 @@ fn access(args: &ServeArgs, public: Option<&str>) -> Result<Access, CommandError
     let token = match &args.token_file {
         Some(path) => {
             let text = std::fs::read_to_string(path).map_err(|error| {
-                CommandError::Usage(format!("the token cannot be read from `{}`: {error}", path.display()))
+                CommandError::Usage(format!("cannot read the token from `{}`: {error}", path.display()))
             })?;
             Some(text.trim().to_owned())
         }
@@ -167,17 +168,17 @@ fn access(args: &ServeArgs, public: Option<&str>) -> Result<Access, CommandError
 }
 
 /// Called for each flow that the event loop leaves.
-fn left(watch: Watch, tell: Sender<Told>) -> undaunted_runner::flows::HearLeft {
+fn left(watch: Watch, stop: Sender<ServeStop>) -> undaunted_runner::flows::HearLeft {
     Box::new(move |flow: &str, how: &JobResult| {
         watch.metrics.leave(flow);
         watch.news.notify();
         let Err(error) = how else { return };
         let why = with_causes(error);
         let fields = vec![("job", json!(flow)), ("error", json!(&why))];
-        say(&watch.log, LogLevel::Error, "a flow cannot be gone on with", fields);
+        write_log(&watch.log, LogLevel::Error, "flow cannot be resumed", fields);
         if is_lost(error) {
-            // If the receiver is gone, the process is about to end.
-            drop(tell.send(Told::StoreLost(why)));
+            // Without a receiver the process is about to end.
+            drop(stop.send(ServeStop::StoreLost(why)));
         }
     })
 }
@@ -188,26 +189,26 @@ const fn is_lost(error: &DriveError) -> bool {
 }
 
 /// Resumes flows in the background, while requests are already answered.
-fn recover(host: &Arc<FlowHost>, log: &LogWriter, tell: &Sender<Told>) {
-    let (host, log, tell) = (Arc::clone(host), log.clone(), tell.clone());
+fn recover(host: &Arc<FlowHost>, log: &LogWriter, stop: &Sender<ServeStop>) {
+    let (host, log, stop) = (Arc::clone(host), log.clone(), stop.clone());
     std::thread::spawn(move || {
         loop {
             match host.recover() {
-                Ok(recovered) => tell_recovered(&log, "flows are gone on with", &recovered),
+                Ok(recovered) => log_recovered(&log, "resumed flows", &recovered),
                 Err(error) if error.outage().is_some() => {
-                    std::thread::sleep(AGAIN);
+                    std::thread::sleep(RETRY_INTERVAL);
                     continue;
                 }
-                // If the receiver is gone, the process is about to end.
-                Err(error) => drop(tell.send(Told::StoreLost(with_causes(&error)))),
+                // Without a receiver the process is about to end.
+                Err(error) => drop(stop.send(ServeStop::StoreLost(with_causes(&error)))),
             }
             return;
         }
     });
 }
 
-/// The metrics of breakers start with their stored states.
-fn restore_breakers(jobs: &Jobs, metrics: &Metrics) -> Result<(), CommandError> {
+/// Breaker metrics start with the stored states.
+fn load_breaker_metrics(jobs: &Jobs, metrics: &Metrics) -> Result<(), CommandError> {
     let listed = breakers::list(&*jobs.store)?;
     for (name, journal) in listed {
         metrics.found_breaker(&name, journal.state.breaker.circuit());
@@ -215,12 +216,12 @@ fn restore_breakers(jobs: &Jobs, metrics: &Metrics) -> Result<(), CommandError> 
     Ok(())
 }
 
-fn listen_for_signals(tell: Sender<Told>) -> Result<signal_hook::iterator::Handle> {
+fn listen_for_signals(stop: Sender<ServeStop>) -> Result<signal_hook::iterator::Handle> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let handle = signals.handle();
     std::thread::spawn(move || {
-        for (heard, _) in (1_u32..).zip(signals.forever()) {
-            if heard > 2 || tell.send(Told::Signal).is_err() {
+        for (received, _) in (1_u32..).zip(signals.forever()) {
+            if received > 2 || stop.send(ServeStop::Signal).is_err() {
                 // The third signal works like `kill -9`: nothing recorded is lost.
                 std::process::exit(130);
             }
@@ -229,23 +230,23 @@ fn listen_for_signals(tell: Sender<Told>) -> Result<signal_hook::iterator::Handl
     Ok(handle)
 }
 
-/// Runs until a signal arrives, or the store is lost, and every flow was left.
-fn attend(host: &Arc<FlowHost>, log: &LogWriter, told: &Receiver<Told>) -> Result<Exit> {
+/// Waits for a signal or the loss of the store, and then for every flow to be suspended.
+fn wait(host: &Arc<FlowHost>, log: &LogWriter, stops: &Receiver<ServeStop>) -> Result<Exit> {
     let mut after = String::new();
     let lost = loop {
-        match told.recv_timeout(TAKE_OVER) {
+        match stops.recv_timeout(RECOVERY_INTERVAL) {
             Err(RecvTimeoutError::Timeout) => match host.take_over(&mut after) {
-                Ok(taken) => tell_recovered(log, "flows were taken over", &taken),
+                Ok(taken) => log_recovered(log, "resumed flows of dead owners", &taken),
                 Err(error) => {
                     let why = vec![("error", json!(with_causes(&error)))];
-                    say(log, LogLevel::Error, "flows cannot be looked for", why);
+                    write_log(log, LogLevel::Error, "cannot look for flows of dead owners", why);
                 }
             },
-            Ok(Told::StoreLost(why)) => break Some(why),
-            Ok(Told::Signal) | Err(RecvTimeoutError::Disconnected) => break None,
+            Ok(ServeStop::StoreLost(why)) => break Some(why),
+            Ok(ServeStop::Signal) | Err(RecvTimeoutError::Disconnected) => break None,
         }
     };
-    say(log, LogLevel::Info, "flows are being suspended", Vec::new());
+    write_log(log, LogLevel::Info, "suspending flows", Vec::new());
     host.interrupt();
     let (done, ended) = channel::<()>();
     let waiting = Arc::clone(host);
@@ -254,9 +255,9 @@ fn attend(host: &Arc<FlowHost>, log: &LogWriter, told: &Receiver<Told>) -> Resul
         drop(done);
     });
     let mut insisted = false;
-    // Nothing is ever sent: it waits until the sender is dropped.
+    // Nothing is ever sent: this waits until the thread drops the sender.
     while ended.recv_timeout(Duration::from_millis(50)) == Err(RecvTimeoutError::Timeout) {
-        if let Ok(Told::Signal) = told.try_recv() {
+        if let Ok(ServeStop::Signal) = stops.try_recv() {
             insisted = true;
             host.interrupt();
         }
@@ -264,7 +265,7 @@ fn attend(host: &Arc<FlowHost>, log: &LogWriter, told: &Receiver<Told>) -> Resul
     match lost {
         Some(message) => Err(CommandError::Store {
             message,
-            help: Some("nothing that was recorded is lost; start it again".to_owned()),
+            help: Some("nothing recorded is lost; start the server again".to_owned()),
         }
         .into()),
         None if insisted => Ok(Exit::Interrupted),
@@ -272,14 +273,14 @@ fn attend(host: &Arc<FlowHost>, log: &LogWriter, told: &Receiver<Told>) -> Resul
     }
 }
 
-fn tell_recovered(log: &LogWriter, what: &str, recovered: &RecoveredFlows) {
+fn log_recovered(log: &LogWriter, message: &str, recovered: &RecoveredFlows) {
     for (flow, why) in &recovered.broken {
         let fields = vec![("job", json!(flow)), ("error", json!(why))];
-        say(log, LogLevel::Error, "a flow cannot be gone on with", fields);
+        write_log(log, LogLevel::Error, "flow cannot be resumed", fields);
     }
     for flow in &recovered.repaired {
         let fields = vec![("job", json!(flow))];
-        say(log, LogLevel::Warn, "a flow was missing from the catalog", fields);
+        write_log(log, LogLevel::Warn, "flow was missing from the catalog", fields);
     }
     if *recovered != RecoveredFlows::default() {
         let fields = vec![
@@ -288,15 +289,11 @@ fn tell_recovered(log: &LogWriter, what: &str, recovered: &RecoveredFlows) {
             ("owned_by_others", json!(recovered.owned.len())),
             ("broken", json!(recovered.broken.len())),
         ];
-        say(log, LogLevel::Info, what, fields);
+        write_log(log, LogLevel::Info, message, fields);
     }
 }
 
-fn say(log: &LogWriter, level: LogLevel, what: &str, fields: Vec<(&'static str, Value)>) {
-    log.write(&[LogRecord {
-        at: Clock::set().now(),
-        level,
-        what: LogBody::Message(what.to_owned()),
-        fields,
-    }]);
+fn write_log(log: &LogWriter, level: LogLevel, message: &str, fields: Vec<(&'static str, Value)>) {
+    let what = LogBody::Message(message.to_owned());
+    log.write(&[LogRecord { at: Clock::set().now(), level, what, fields }]);
 }

@@ -1,4 +1,4 @@
-//! `undaunted show`: how a job stands.
+//! `undaunted show`: the status of a job.
 
 use std::env;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -10,12 +10,12 @@ use clap::Args;
 use crate::exit::Exit;
 use crate::jobs::Jobs;
 use crate::opened::OpenedJob;
-use crate::screen::{is_colourful, job, json, resumes};
+use crate::screen::job::{self, JobLayout};
+use crate::screen::{is_colourful, json, resumes};
 
-/// The width if it cannot be found out.
+/// The width if it is unknown.
 const COLUMNS: usize = 80;
 
-/// The job to show.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -23,11 +23,11 @@ Examples:
   undaunted show 3f9a --resumes
   undaunted show 3f9a --json")]
 pub(crate) struct ShowArgs {
-    /// The job
+    /// Id of the job, a unique prefix, or @last
     #[arg(value_name = "JOB")]
     job: String,
 
-    /// Show what each resume restored instead
+    /// Show what each resume restored
     #[arg(long)]
     resumes: bool,
 
@@ -46,9 +46,8 @@ pub(crate) fn run(store: Option<&Path>, args: &ShowArgs) -> Result<Exit> {
         (true, false) => resumes::show(&mut out, &opened.resumes())?,
         (false, true) => json(&mut out, &opened.view()?)?,
         (false, false) => {
-            let paper =
-                job::Paper { now: opened.now(), columns: columns(), colour: is_colourful(&io::stdout()) };
-            job::show(&mut out, &opened.view()?, &paper)?;
+            let (now, columns, colour) = (opened.now(), columns(), is_colourful(&io::stdout()));
+            job::show(&mut out, &opened.view()?, &JobLayout { now, columns, colour })?;
         }
     }
     out.flush()?;
@@ -56,11 +55,11 @@ pub(crate) fn run(store: Option<&Path>, args: &ShowArgs) -> Result<Exit> {
 }
 
 fn columns() -> usize {
-    let told = env::var("COLUMNS").ok().and_then(|it| it.parse().ok());
+    let variable = env::var("COLUMNS").ok().and_then(|it| it.parse().ok());
     let out = io::stdout();
-    let seen = || {
+    let terminal = || {
         let size = out.is_terminal().then(|| rustix::termios::tcgetwinsize(&out));
         Some(usize::from(size?.ok()?.ws_col))
     };
-    told.or_else(seen).filter(|wide| *wide > 0).unwrap_or(COLUMNS)
+    variable.or_else(terminal).filter(|wide| *wide > 0).unwrap_or(COLUMNS)
 }

@@ -1,4 +1,4 @@
-//! `undaunted state`: the retries of a job, to and from the file of another system.
+//! `undaunted state`: exports and imports the retry state of a job.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -21,58 +21,56 @@ use super::run::{plan_file, submit};
 use crate::exit::{CommandError, Exit};
 use crate::jobs::Jobs;
 use crate::opened::OpenedJob;
-use crate::screen::count;
-use crate::screen::json as print_line;
+use crate::screen::{count, json as print_json};
 
-/// What to do with the retries of a job.
 #[derive(Debug, Args)]
 pub(crate) struct StateArgs {
     #[command(subcommand)]
-    what: What,
+    command: StateCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    /// Print the retries of a job as JSON: what is not settled, and the dead letters
+enum StateCommand {
+    /// Print the retry state of unsettled items and dead letters as JSON
     #[command(after_help = "\
 Example:
   undaunted state export @last > retries.json
 
-The object is a `RetryCheckpointState`; docs/json.md says what each field holds.")]
-    Export(ExportArgs),
-    /// Make a job of a workflow whose commands have used up what a file says
+The object is a `RetryCheckpointState`; docs/json.md describes its fields.")]
+    Export(StateExportArgs),
+    /// Create a suspended job from a workflow and a retry state file
     #[command(after_help = "\
 Examples:
   undaunted state import retries.json --workflow nightly.yaml
   undaunted resume @last
 
-The job is suspended: nothing runs until it is resumed. Pending retries keep their time. What
-does not fit the workflow is refused, and then nothing is stored.")]
-    Import(ImportArgs),
+Nothing runs until the job is resumed. Pending retries keep their due times. If the file does not
+fit the workflow, it is refused and nothing is stored.")]
+    Import(StateImportArgs),
 }
 
 #[derive(Debug, Args)]
-struct ExportArgs {
-    /// The job
+struct StateExportArgs {
+    /// Id of the job, a unique prefix, or @last
     #[arg(value_name = "JOB")]
     job: String,
 
-    /// For symmetry: what is printed is always JSON
+    /// Accepted for symmetry: the output is always JSON
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Args)]
-struct ImportArgs {
-    /// The file that `state export`, or another system, wrote; `-` is standard input
+struct StateImportArgs {
+    /// State file of `state export` or of another system; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// The workflow file
+    /// Workflow file of the job
     #[arg(long, value_name = "FILE")]
     workflow: String,
 
-    /// Where jitter is drawn from
+    /// Draw jitter from this seed [default: random]
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
 
@@ -82,13 +80,13 @@ struct ImportArgs {
 }
 
 pub(crate) fn run(store: Option<&Path>, args: &StateArgs) -> Result<Exit> {
-    match &args.what {
-        What::Export(args) => export_state(store, args),
-        What::Import(args) => import_state(store, args),
+    match &args.command {
+        StateCommand::Export(args) => export_state(store, args),
+        StateCommand::Import(args) => import_state(store, args),
     }
 }
 
-fn export_state(store: Option<&Path>, args: &ExportArgs) -> Result<Exit> {
+fn export_state(store: Option<&Path>, args: &StateExportArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     let id = jobs.find(&args.job)?;
     let mut opened = OpenedJob::open(&jobs, &id)?;
@@ -104,7 +102,7 @@ fn export_state(store: Option<&Path>, args: &ExportArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn import_state(store: Option<&Path>, args: &ImportArgs) -> Result<Exit> {
+fn import_state(store: Option<&Path>, args: &StateImportArgs) -> Result<Exit> {
     let state = read(&args.file)?;
     let (source, plan) = plan_file(&args.workflow)?;
     let submitted = submit(&args.workflow, &source, &plan, args.seed)?;
@@ -119,15 +117,15 @@ fn import_state(store: Option<&Path>, args: &ImportArgs) -> Result<Exit> {
     let known = vec![imported.event.clone(), Event::Job(JobEvent::Suspended)];
     journal::deposit(&*jobs.store, submitted, &known, now).map_err(CommandError::from)?;
     for open in &imported.breakers {
-        // A breaker that is open longer for another reason stays open.
-        let how = |state: &BreakerState| {
+        // A breaker that is already open for longer stays as it is.
+        let change = |state: &BreakerState| {
             let longer = state.until().is_some_and(|until| until >= open.until);
             let (since, until) = (open.since, open.until);
             (!longer).then_some(BreakerFact::Imported { since, until })
         };
-        breakers::change(&*jobs.store, &open.name, how).map_err(CommandError::from)?;
+        breakers::change(&*jobs.store, &open.name, change).map_err(CommandError::from)?;
     }
-    tell(job.id(), &imported, args.json)?;
+    print(job.id(), &imported, args.json)?;
     Ok(Exit::Done)
 }
 
@@ -138,14 +136,14 @@ fn read(file: &Path) -> Result<RetryCheckpointState, CommandError> {
         _ => fs::read_to_string(file),
     };
     let text = text.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => CommandError::not_found("no_file", format!("there is no file `{name}`")),
-        _ => CommandError::Usage(format!("`{name}` cannot be read: {error}")),
+        io::ErrorKind::NotFound => CommandError::not_found("no_file", format!("file `{name}` not found")),
+        _ => CommandError::Usage(format!("cannot read `{name}`: {error}")),
     })?;
     serde_json::from_str(&text)
-        .map_err(|error| CommandError::Invalid(format!("{name} is no state of retries: {error}")))
+        .map_err(|error| CommandError::Invalid(format!("`{name}` is not a retry state: {error}")))
 }
 
-fn tell(job: &str, imported: &ImportedState, json: bool) -> io::Result<()> {
+fn print(job: &str, imported: &ImportedState, json: bool) -> io::Result<()> {
     for note in &imported.notes {
         writeln!(io::stderr(), "note: {note}")?;
     }
@@ -158,16 +156,16 @@ fn tell(job: &str, imported: &ImportedState, json: bool) -> io::Result<()> {
             pending: imported.pending,
             notes: imported.notes.clone(),
         };
-        print_line(&mut out, &shown)?;
+        print_json(&mut out, &shown)?;
     } else {
         let commands = count(imported.commands, "command has", "commands have");
         writeln!(out, "job {job} suspended")?;
         writeln!(
             out,
-            "  {commands} used something up, {} pending",
+            "  {commands} retries or delays used, {} pending",
             count(imported.pending, "retry is", "retries are")
         )?;
-        writeln!(out, "  go on:  undaunted resume {job}")?;
+        writeln!(out, "  resume: undaunted resume {job}")?;
     }
     out.flush()
 }

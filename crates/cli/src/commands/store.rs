@@ -1,4 +1,4 @@
-//! `undaunted store`: the folder that jobs are kept in.
+//! `undaunted store`: checks, compacts and locates the store.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -15,11 +15,10 @@ use crate::exit::{CommandError, Exit};
 use crate::jobs::Jobs;
 use crate::screen::{count, json, plain};
 
-/// What to do with the store.
 #[derive(Debug, Args)]
 pub(crate) struct StoreArgs {
     #[command(subcommand)]
-    what: What,
+    command: UpkeepCommand,
 
     /// Print JSON instead of text
     #[arg(long, global = true)]
@@ -27,31 +26,31 @@ pub(crate) struct StoreArgs {
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    /// Read every record of every job, and ask every law about them
+enum UpkeepCommand {
+    /// Read all records and check their consistency
     Check,
-    /// Give the room of removed jobs back to the disk
+    /// Return the space of removed jobs to the disk
     Compact,
-    /// Print where it is
+    /// Print the location of the store
     Path,
 }
 
 pub(crate) fn run(store: Option<&Path>, args: &StoreArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
-    match args.what {
-        What::Check => check(&jobs, args.json),
-        What::Compact => {
+    match args.command {
+        UpkeepCommand::Check => check(&jobs, args.json),
+        UpkeepCommand::Compact => {
             let [before, after] = jobs.store.compact().map_err(CommandError::from)?;
             let mut out = io::stdout().lock();
             if args.json {
                 let compacted = CompactedJson { bytes_before: before, bytes_after: after };
                 json(&mut out, &compacted)?;
             } else {
-                writeln!(out, "{before} bytes before, {after} after")?;
+                writeln!(out, "compacted from {before} to {after} bytes")?;
             }
             Ok(Exit::Done)
         }
-        What::Path => {
+        UpkeepCommand::Path => {
             let mut out = io::stdout().lock();
             if args.json {
                 let path = jobs.location.to_string();
@@ -67,9 +66,9 @@ pub(crate) fn run(store: Option<&Path>, args: &StoreArgs) -> Result<Exit> {
 fn check(jobs: &Jobs, as_json: bool) -> Result<Exit> {
     let mut out = io::stdout().lock();
     let (mut number, mut records, mut wrong) = (0_usize, 0_u64, 0_usize);
-    let mut problem = |found: ProblemJson<'_>, person: String| {
+    let mut problem = |found: ProblemJson<'_>, text: String| {
         wrong = wrong.saturating_add(1);
-        if as_json { json(&mut out, &found) } else { writeln!(out, "{person}") }
+        if as_json { json(&mut out, &found) } else { writeln!(out, "{text}") }
     };
     for listed in jobs.list("")? {
         let id = listed.aggregate.id();
@@ -115,7 +114,7 @@ struct CompactedJson {
     bytes_after: u64,
 }
 
-/// Where a problem is: what does not apply is left out.
+/// A problem and its place; fields that do not apply are omitted.
 #[derive(Default, Serialize)]
 struct ProblemJson<'p> {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -9,22 +9,22 @@ use super::words::{one_line, plain};
 
 const WIDEST: usize = 40;
 
-/// Rows that decide how wide the columns are; those after them are printed as they come.
+/// The rows that determine the column widths; later rows are printed at once.
 const MEASURED: usize = 1000;
 
-type Row = [String; 6];
+type AttemptRow = [String; 6];
 
-/// `item  command  attempt  when  took  outcome  then`
+/// One row per attempt: `item  command  attempt  when  took  outcome`.
 #[derive(Default)]
-pub(crate) struct Table {
-    rows: Vec<Row>,
-    /// Known once the first rows were printed.
+pub(crate) struct AttemptsTable {
+    rows: Vec<AttemptRow>,
+    /// Set when the first rows are printed.
     widths: Option<[usize; 5]>,
     rounds: bool,
     waiting: Vec<AttemptView>,
 }
 
-impl Table {
+impl AttemptsTable {
     pub(crate) fn put(&mut self, out: &mut impl Write, attempt: AttemptView) -> io::Result<()> {
         if let Some(widths) = &self.widths {
             return print(out, widths, &row(&attempt, self.rounds));
@@ -38,12 +38,12 @@ impl Table {
 
     pub(crate) fn end(mut self, out: &mut impl Write) -> io::Result<()> {
         if self.widths.is_none() && self.waiting.is_empty() {
-            return writeln!(out, "no attempt was started yet");
+            return writeln!(out, "no attempts yet");
         }
         self.measure(out)
     }
 
-    /// Prints the rows that decide how wide the columns are.
+    /// Determines the column widths from the rows so far, and prints them.
     fn measure(&mut self, out: &mut impl Write) -> io::Result<()> {
         if self.widths.is_some() {
             return Ok(());
@@ -66,7 +66,7 @@ impl Table {
     }
 }
 
-fn print(out: &mut impl Write, widths: &[usize; 5], row: &Row) -> io::Result<()> {
+fn print(out: &mut impl Write, widths: &[usize; 5], row: &AttemptRow) -> io::Result<()> {
     let [of_item, of_command, of_attempt, of_when, of_took] = *widths;
     let [item, command, attempt, when, took, outcome] = row;
     let line = format!(
@@ -76,7 +76,7 @@ fn print(out: &mut impl Write, widths: &[usize; 5], row: &Row) -> io::Result<()>
     writeln!(out, "{}", line.trim_end())
 }
 
-fn row(attempt: &AttemptView, rounds: bool) -> Row {
+fn row(attempt: &AttemptView, rounds: bool) -> AttemptRow {
     let number = if rounds || attempt.round > 1 {
         format!("{} (round {})", attempt.attempt, attempt.round)
     } else {

@@ -1,4 +1,4 @@
-//! Breakers: the list, one with its history, and what was done to one.
+//! Breakers: the list, one with its history, and the result of `trip` and `reset`.
 
 use std::io::{self, Write};
 
@@ -14,13 +14,13 @@ pub(crate) fn list(out: &mut impl Write, found: &[BreakerView], now: Timestamp) 
     if found.is_empty() {
         return writeln!(
             io::stderr(),
-            "no breakers yet; a command names one with `breaker: {{name: api}}`, and the first \
-             job that does makes it"
+            "no breakers yet; the first job with a command that sets `breaker: {{name: api}}` \
+             creates one"
         );
     }
     let longest = found.iter().map(|it| plain(&it.breaker).chars().count());
     let width = longest.max().unwrap_or_default().max("BREAKER".len());
-    writeln!(out, "{:<width$}  {:<9}  STANDS", "BREAKER", "STATE")?;
+    writeln!(out, "{:<width$}  {:<9}  STATUS", "BREAKER", "STATE")?;
     for found in found {
         let name = plain(&found.breaker);
         let word = found.state;
@@ -37,23 +37,23 @@ pub(crate) fn one(out: &mut impl Write, breaker: &BreakerHistoryView, now: Times
     writeln!(out, "breaker {name}: {}", sentence(&view, now))?;
     writeln!(
         out,
-        "  opens after {} in a row, for {}; {} {} it",
-        count(settings.failure_threshold, "failure", "failures"),
+        "  opens for {} after {}; {} {} it",
         settings.recovery_timeout,
+        count(settings.failure_threshold, "failure", "failures in a row"),
         count(settings.half_open_max_calls, "success", "successes"),
         if settings.half_open_max_calls == 1 { "closes" } else { "close" }
     )?;
     let longest = settings.max_hold.as_ref();
-    let longest = longest.map_or_else(String::new, |longest| format!(", for {longest} at most"));
+    let longest = longest.map_or_else(String::new, |longest| format!(" for at most {longest}"));
     let becomes = match settings.when_open {
-        "hold" => format!("is held{longest}; no attempt is used"),
-        _ => "fails (circuit_open); no attempt is used".to_owned(),
+        "hold" => format!("are held{longest}"),
+        _ => "fail with circuit_open".to_owned(),
     };
-    writeln!(out, "  while it is open, what would start {becomes}")?;
+    writeln!(out, "  while open, commands {becomes} and use no attempts")?;
     let earlier = changes.len().saturating_sub(SHOWN);
     if earlier > 0 {
         let earlier = count(earlier, "earlier change", "earlier changes");
-        writeln!(out, "  {earlier}: --json shows them")?;
+        writeln!(out, "  {earlier} (--json shows all)")?;
     }
     for record in changes.iter().skip(earlier) {
         let by = match &record.job {
@@ -70,21 +70,21 @@ fn change(record: &BreakerChangeView) -> String {
     let until = record.until.map(|until| format!(", until {until}"));
     let until = until.unwrap_or_default();
     let said = match record.change {
-        "configured" => "has given it these settings",
+        "configured" => "changed the settings",
         "failure" => {
-            return format!("a failure, {} of {} in a row", record.failures, record.needed);
+            return format!("failure {} of {} in a row", record.failures, record.needed);
         }
-        "success" => "a success, the count starts again",
-        "opened" => return format!("opened it{until}"),
-        "tripped" if record.job.is_some() => return format!("opened it by a rule{until}"),
+        "success" => "success; the failure count is reset",
+        "opened" => return format!("opened{until}"),
+        "tripped" if record.job.is_some() => return format!("opened by a rule{until}"),
         "tripped" => return format!("tripped{until}"),
-        "half_opened" => "half open: the first probe",
-        "probe" => "another probe",
+        "half_opened" => "half open; first probe",
+        "probe" => "next probe",
         "probe_succeeded" => {
-            return format!("the probe succeeded, {} of {}", record.successes, record.needed);
+            return format!("probe succeeded, {} of {}", record.successes, record.needed);
         }
-        "probe_lost" => "the probe came to nothing",
-        "closed" => "closed it: enough probes succeeded",
+        "probe_lost" => "probe abandoned",
+        "closed" => "closed; enough probes succeeded",
         other => other,
     };
     said.to_owned()
@@ -102,10 +102,13 @@ pub(crate) fn changed(out: &mut impl Write, breaker: &BreakerView, now: Timestam
     writeln!(out, "breaker {name}: {}", sentence(breaker, now))?;
     if breaker.is_shut() {
         let becomes = match breaker.settings.when_open {
-            "hold" => "is held until then",
-            _ => "fails until then",
+            "hold" => "are held",
+            _ => "fail",
         };
-        writeln!(out, "what names it {becomes}, in every job of this store; what runs goes on")?;
+        writeln!(
+            out,
+            "until then, its commands {becomes} in every job of this store; running attempts continue"
+        )?;
     }
     next(out, breaker)
 }
@@ -114,18 +117,17 @@ pub(crate) fn sentence(breaker: &BreakerView, now: Timestamp) -> String {
     let settings = &breaker.settings;
     match (breaker.state, breaker.opened_at, breaker.until) {
         ("open", Some(since), Some(until)) if until.0 > now => {
-            format!("open since {since}, looks again in {} at {until}", ahead(until.0.since(now)))
+            format!("open since {since}, next probe in {} at {until}", ahead(until.0.since(now)))
         }
-        ("open", Some(since), _) => format!("open since {since}, lets the next one through"),
+        ("open", Some(since), _) => format!("open since {since}, probes with the next start"),
         ("half_open", _, _) => {
             let (calls, successes) = (settings.half_open_max_calls, breaker.successes);
             let who = match &breaker.probe {
-                Some(probe) => format!(", job {} finds out since {}", probe.job, probe.since),
-                None => ", lets the next one through".to_owned(),
+                Some(probe) => format!(", probed by job {} since {}", probe.job, probe.since),
+                None => ", probes with the next start".to_owned(),
             };
             format!("half open, {successes} of {calls} successes{who}")
         }
-        _ if breaker.failures == 0 => "closed, lets everything through".to_owned(),
         _ => format!("closed, {} of {} failures in a row", breaker.failures, settings.failure_threshold),
     }
 }

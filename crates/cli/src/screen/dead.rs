@@ -1,4 +1,4 @@
-//! Dead letters: what failed, why, and everything that was tried.
+//! Dead letters: the list, one with all its attempts, and groups.
 
 use std::io::{self, Write};
 
@@ -9,8 +9,8 @@ use super::duration::short;
 use super::summary::error_lines;
 use super::words::{address, count, name_or_place, plain, quoted};
 
-/// How many names of a group are shown, and how many characters of them.
-pub(crate) const NAMED: usize = 5;
+/// The most names of a group that are shown, and the most characters of them.
+pub(crate) const SHOWN_NAMES: usize = 5;
 const WIDEST: usize = 90;
 
 fn command(attempt: &AttemptView) -> &str {
@@ -35,9 +35,9 @@ pub(crate) fn line(out: &mut impl Write, letter: &DeadLetterLine) -> io::Result<
     )
 }
 
-/// What follows the lines of all dead letters.
+/// The commands to type next.
 pub(crate) fn next(out: &mut impl Write, job: &str) -> io::Result<()> {
-    writeln!(out, "look:   undaunted dlq show {job} ITEM        undaunted dlq group {job}")?;
+    writeln!(out, "show:   undaunted dlq show {job} ITEM        undaunted dlq group {job}")?;
     writeln!(out, "again:  undaunted dlq redrive {job}")
 }
 
@@ -62,14 +62,14 @@ pub(crate) fn show(out: &mut impl Write, job: &str, letter: &DeadLetterView) -> 
 
 fn tried_once(attempt: &AttemptView) -> String {
     let outcome = match attempt.duration_ms {
-        None => "runs".to_owned(),
+        None => "running".to_owned(),
         Some(took) => {
             let how = attempt.failure.as_deref().unwrap_or("succeeded");
             format!("{how} after {}", short(took.0))
         }
     };
     let next = match attempt.delay_ms {
-        Some(delay) => format!(", then a delay of {}", short(delay.0)),
+        Some(delay) => format!(", then {} delay", short(delay.0)),
         None => String::new(),
     };
     let round = match attempt.round {
@@ -79,12 +79,11 @@ fn tried_once(attempt: &AttemptView) -> String {
     format!("{}  {round}{} attempt {}: {outcome}{next}", attempt.at, command(attempt), attempt.attempt)
 }
 
-/// `many` is the number of items of the group, of which some are named.
 pub(crate) fn group(out: &mut impl Write, group: &DeadLetterGroup) -> io::Result<()> {
-    let names = group.items.iter().take(NAMED);
+    let names = group.items.iter().take(SHOWN_NAMES);
     let names: Vec<String> = names.map(|name| plain(name)).collect();
     let long = names.iter().map(String::len).sum::<usize>() > WIDEST;
-    let few = usize::try_from(group.count).is_ok_and(|count| count <= NAMED);
+    let few = usize::try_from(group.count).is_ok_and(|count| count <= SHOWN_NAMES);
     let more = if few && !long { "" } else { " …" };
     writeln!(out, "{:>6}  {}", group.count, plain(&group.signature))?;
     let names: String = names.join(", ").chars().take(WIDEST).collect();

@@ -1,4 +1,4 @@
-//! Diagnostics of a file: the line, a mark under it, and what to write instead.
+//! Diagnostics of a file: each with its line, a mark under it, and help.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -10,22 +10,22 @@ use undaunted_engine::workflow::{CheckedWorkflow, Diagnostic, Severity, Source, 
 use super::words::is_colourful;
 use crate::exit::wants_json;
 
-/// More than a user reads before correcting something.
-const MOST: usize = 50;
+/// The most diagnostics that are printed.
+const SHOWN: usize = 50;
 
 pub(crate) fn show(source: &Source, problems: &[Diagnostic]) {
     let is_error = |found: &Diagnostic| found.code.severity() == Severity::Error;
     if wants_json() && problems.iter().any(is_error) {
-        // The error that follows has the first of them, and `check --json` all.
+        // The error that follows has the first one; `check --json` has all.
         return;
     }
     let mut err = io::stderr().lock();
     let renderer = if is_colourful(&err) { Renderer::styled() } else { Renderer::plain() };
-    for problem in problems.iter().take(MOST) {
-        // If standard error is closed there is nothing to be done.
+    for problem in problems.iter().take(SHOWN) {
+        // A closed standard error is ignored.
         let _ = writeln!(err, "{}\n", drawn(&renderer, source, problem));
     }
-    if let Some(more) = problems.len().checked_sub(MOST).filter(|more| *more > 0) {
+    if let Some(more) = problems.len().checked_sub(SHOWN).filter(|more| *more > 0) {
         let _ = writeln!(err, "… and {more} more; `check --json` lists them\n");
     }
 }
@@ -37,7 +37,7 @@ fn drawn(renderer: &Renderer, source: &Source, problem: &Diagnostic) -> String {
     };
     let related = problem.related.as_ref();
     let other = related.map_or(problem.span, |(span, _)| *span);
-    // Only the lines in question are passed on: the file may be large.
+    // Only these lines are passed to the renderer: the file may be large.
     let (number, lines) = source.lines(problem.span.min(other), problem.span.max(other));
     let text = source.text().get(lines.clone()).unwrap_or_default();
     let within = |range: Range<usize>| {

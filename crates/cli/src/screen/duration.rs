@@ -25,7 +25,7 @@ pub(super) fn short(duration: Duration) -> String {
     }
 }
 
-/// The same for a measured time, in whole milliseconds.
+/// A measured time, in whole milliseconds.
 pub(super) fn measured(duration: Duration) -> String {
     match millis(duration) {
         0 if !duration.is_zero() => "<1ms".to_owned(),

@@ -8,10 +8,11 @@ use undaunted_engine::view::EventView;
 
 use super::duration::short as duration;
 
-const LEFT_OUT: &[&str] = &["seq", "at", "type", "item", "command", "attempt", "correlation_id", "index"];
+const SHOWN_ELSEWHERE: &[&str] =
+    &["seq", "at", "type", "item", "command", "attempt", "correlation_id", "index"];
 
-/// Fields of an attempt that its breaker has set.
-const PASS: &[&str] = &["breaker", "probe"];
+/// Fields of an attempt that passed a breaker.
+const ADMISSION: &[&str] = &["breaker", "probe"];
 
 /// `12  19:04:47.120  retry_scheduled  fetch  attempt 1  retry 1, delay_ms 1000, …`
 pub(crate) fn line(out: &mut impl Write, event: &EventView) -> io::Result<()> {
@@ -34,27 +35,19 @@ pub(crate) fn line(out: &mut impl Write, event: &EventView) -> io::Result<()> {
         Some(attempt) => format!("  attempt {attempt}"),
         None => String::new(),
     };
-    if let Some(said) = shared(&field) {
-        return writeln!(
-            out,
-            "{:>5}  {}  {:<18}{item}{attempt}  {said}",
-            text("seq"),
-            text("at"),
-            text("type")
-        );
-    }
-    // That an attempt was admitted is worth a word only if it is a probe.
-    let passed = field("probe") == Some(&Value::Bool(false));
+    // An admission is shown only for a probe.
+    let admitted = field("probe") == Some(&Value::Bool(false));
     let rest = event.fields().iter().filter(|(name, value)| {
-        let needless = LEFT_OUT.contains(name) || passed && PASS.contains(name);
-        !needless && !value.is_null()
+        let is_hidden = SHOWN_ELSEWHERE.contains(name) || admitted && ADMISSION.contains(name);
+        !is_hidden && !value.is_null()
     });
     let rest: Vec<String> = rest.map(|(name, value)| format!("{name} {}", plain(value))).collect();
-    let rest = if rest.is_empty() { String::new() } else { format!("  {}", rest.join(", ")) };
+    let rest = shared(&field).unwrap_or_else(|| rest.join(", "));
+    let rest = if rest.is_empty() { rest } else { format!("  {rest}") };
     writeln!(out, "{:>5}  {}  {:<18}{item}{attempt}{rest}", text("seq"), text("at"), text("type"))
 }
 
-/// The sentence of an event about something that many items share.
+/// The sentence of an event about a limit that items share.
 fn shared<'v>(field: &dyn Fn(&str) -> Option<&'v Value>) -> Option<String> {
     let text = |name: &str| {
         let value = field(name).filter(|value| !value.is_null());
@@ -75,14 +68,14 @@ fn shared<'v>(field: &dyn Fn(&str) -> Option<&'v Value>) -> Option<String> {
         "late_result" => {
             let reason = text("reason").map(|reason| format!(" ({reason})"));
             let counts = match text("policy").as_deref() {
-                Some("update_result") => "counts (update_result)",
-                _ => "does not count (log_only)",
+                Some("update_result") => "counted (update_result)",
+                _ => "not counted (log_only)",
             };
             let reason = reason.unwrap_or_default();
             format!("{}{reason}, {counts}", or_none("result"))
         }
         "pool_topped_up" => format!(
-            "{} more retries of {} asked for, {} in all",
+            "{} of {} requested retries added, {} in total",
             or_zero("added"),
             or_zero("asked"),
             or_zero("total_budget")
@@ -97,8 +90,8 @@ fn of_breaker<'v>(
     text: &dyn Fn(&str) -> Option<String>,
 ) -> Option<String> {
     let breaker = || text("breaker").unwrap_or_default();
-    let looks = text("until").map(|until| format!(", looks again at {until}"));
-    let looks = looks.unwrap_or_default();
+    let probe = text("until").map(|until| format!(", next probe at {until}"));
+    let probe = probe.unwrap_or_default();
     Some(match kind {
         "held" => {
             let why = match text("why").as_deref() {
@@ -108,11 +101,11 @@ fn of_breaker<'v>(
             let left = match field("attempts_left").and_then(Value::as_u64) {
                 Some(1) => "1 attempt".to_owned(),
                 Some(left) => format!("{left} attempts"),
-                None => "any number of attempts".to_owned(),
+                None => "unlimited attempts".to_owned(),
             };
             let expires = text("expires_at").map(|expires| format!(", fails at {expires}"));
             let expires = expires.unwrap_or_default();
-            format!("{why}by {}{looks}, {left} left{expires}", breaker())
+            format!("{why}by {}{probe}, {left} left{expires}", breaker())
         }
         "released" => {
             let held = field("held_ms").and_then(Value::as_u64).unwrap_or_default();
@@ -121,17 +114,17 @@ fn of_breaker<'v>(
         }
         "breaker_opened" => {
             let why = match text("why").as_deref() {
-                Some("rule") => "a rule says so".to_owned(),
+                Some("rule") => "a rule tripped it".to_owned(),
                 Some("probe") => "the probe failed".to_owned(),
                 _ => match field("failures").and_then(Value::as_u64) {
                     Some(1) => "1 failure".to_owned(),
                     failures => format!("{} failures in a row", failures.unwrap_or_default()),
                 },
             };
-            format!("{}: {why}{looks}", breaker())
+            format!("{}: {why}{probe}", breaker())
         }
-        "breaker_half_opened" => format!("{}: one goes ahead to find out", breaker()),
-        "breaker_closed" => format!("{}: lets everything through again", breaker()),
+        "breaker_half_opened" => format!("{}: probing", breaker()),
+        "breaker_closed" => format!("{}: commands start again", breaker()),
         "breaker_configured" => format!("{}: {}", breaker(), changes(field("changes")?)),
         _ => return None,
     })

@@ -1,4 +1,4 @@
-//! Held items: the breaker, since when, its next probe, and what follows.
+//! Held items: the breaker, since when, its next probe, and what happens then.
 
 use std::time::Duration;
 
@@ -14,20 +14,20 @@ pub(super) fn shortly(of: &HoldView, now: Timestamp) -> String {
     format!("held by {} for {}", plain(&of.breaker), whole(of.since.0, now))
 }
 
-/// `held by api for 12s; it looks again in 40s; 3 attempts left`
+/// `held by api for 12s; next probe in 40s; 3 attempts left`
 pub(super) fn sentence(job: &str, of: &HoldView, now: Timestamp) -> String {
-    let mut said = vec![shortly(of, now), looks_of(job, of, now)];
+    let mut said = vec![shortly(of, now), next_probe_of(job, of, now)];
     if of.goes_first {
-        said.push("this one goes first".to_owned());
+        said.push("this item probes first".to_owned());
     }
     said.push(left(of.attempts_left));
     if let Some(expires) = of.expires_at {
-        said.push(format!("fails if it is held for {} more", whole(now, expires.0)));
+        said.push(format!("fails if held for another {}", whole(now, expires.0)));
     }
     said.join("; ")
 }
 
-/// From one instant to another, in whole seconds if there are any.
+/// The time between two instants, in whole seconds from one second on.
 fn whole(from: Timestamp, to: Timestamp) -> String {
     let time = to.since(from);
     match time.as_secs() {
@@ -36,14 +36,14 @@ fn whole(from: Timestamp, to: Timestamp) -> String {
     }
 }
 
-fn looks_of(job: &str, of: &HoldView, now: Timestamp) -> String {
+fn next_probe_of(job: &str, of: &HoldView, now: Timestamp) -> String {
     let state = of.state.unwrap_or_default();
     let until = of.until.map(|until| until.0);
-    looks(job, state, until, of.probing.as_deref(), now)
+    next_probe(job, state, until, of.probing.as_deref(), now)
 }
 
-/// When a breaker looks again: `it looks again in 40s`.
-pub(super) fn looks(
+/// The next probe of a breaker: `next probe in 40s`.
+pub(super) fn next_probe(
     job: &str,
     state: &str,
     until: Option<Timestamp>,
@@ -51,16 +51,16 @@ pub(super) fn looks(
     now: Timestamp,
 ) -> String {
     match (state, until, probing) {
-        ("", _, _) => "how it stands is not known".to_owned(),
+        ("", _, _) => "breaker state unknown".to_owned(),
         ("open", Some(until), _) if until > now => {
-            format!("it looks again in {}", ahead(until.since(now)))
+            format!("next probe in {}", ahead(until.since(now)))
         }
         ("half_open", _, Some(other)) if other != job => {
-            format!("a probe of job {other} is under way")
+            format!("job {other} is probing")
         }
-        ("half_open", _, Some(_)) => "a probe is under way".to_owned(),
-        ("closed", _, _) => "it has closed, and lets them go one by one".to_owned(),
-        (_, _, _) => "it lets the next one through".to_owned(),
+        ("half_open", _, Some(_)) => "probing".to_owned(),
+        ("closed", _, _) => "closed, releasing one at a time".to_owned(),
+        (_, _, _) => "probes with the next start".to_owned(),
     }
 }
 
@@ -73,7 +73,7 @@ pub(super) fn ahead(time: Duration) -> String {
 fn left(left: Option<u64>) -> String {
     match left {
         Some(left) => format!("{} left", count(left, "attempt", "attempts")),
-        None => "any number of attempts left".to_owned(),
+        None => "unlimited attempts left".to_owned(),
     }
 }
 
@@ -86,41 +86,41 @@ pub(super) fn story(
     let mut facts = vec![("since", of.since.to_string())];
     if let Some(breaker) = breaker {
         facts.push(("breaker", breaker_sentence(breaker, now)));
-        facts.push(("then", then(of, breaker)));
+        facts.push(("then", after_probe(of, breaker)));
     }
     facts.push((
         "attempts",
         match of.attempts_left {
-            Some(left) => format!("{left} left; a hold uses none of them, and no budget"),
-            None => "any number; a hold uses no budget".to_owned(),
+            Some(left) => format!("{left} left; a hold uses no attempts and no budget"),
+            None => "unlimited; a hold uses no budget".to_owned(),
         },
     ));
     if let Some(expires) = of.expires_at {
         let reason = of.expires_with.unwrap_or_default();
         let in_time =
             if expires.0 > now { format!(" in {}", ahead(expires.0.since(now))) } else { String::new() };
-        facts.push(("expires", format!("{expires}: held until then it fails{in_time} ({reason})")));
+        facts.push(("expires", format!("{expires}: fails{in_time} if still held ({reason})")));
     }
     let reset = format!("undaunted breaker reset {}", quoted(&of.breaker));
-    facts.push(("by hand", reset));
+    facts.push(("release", reset));
     facts
 }
 
-/// What happens to the item when the breaker half opens.
-fn then(of: &HoldView, breaker: &BreakerView) -> String {
+/// What happens to the item at the next probe.
+fn after_probe(of: &HoldView, breaker: &BreakerView) -> String {
     if breaker.state == "closed" {
-        return "it goes on in its turn; what was held is let go one after the other".to_owned();
+        return "released in its turn; held items are released one at a time".to_owned();
     }
     if of.goes_first && breaker.probe.is_some() {
-        return "it is the next to find out, when the probe that is under way has ended".to_owned();
+        return "probes next, when the running probe ends".to_owned();
     }
     if of.goes_first {
-        return "it goes first, to find out whether the target is back".to_owned();
+        return "probes first, to check whether the target is back".to_owned();
     }
     match &of.first {
         Some(first) => {
-            format!("{} goes first, to find out; this one goes on when the breaker has closed", plain(first))
+            format!("{} probes first; this item is released when the breaker closes", plain(first))
         }
-        None => "it goes on when the breaker has closed".to_owned(),
+        None => "released when the breaker closes".to_owned(),
     }
 }

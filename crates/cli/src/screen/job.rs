@@ -1,4 +1,4 @@
-//! The state of one job.
+//! The status of one job.
 
 use std::io::{self, Write};
 
@@ -12,16 +12,16 @@ use super::summary::{self, error_lines};
 use super::timeline;
 use super::words::{bounds, one_line, plain};
 
-const NAMED: usize = 10;
+const SHOWN: usize = 10;
 
-pub(crate) struct Paper {
+pub(crate) struct JobLayout {
     pub(crate) now: Timestamp,
     pub(crate) columns: usize,
     pub(crate) colour: bool,
 }
 
-pub(crate) fn show(out: &mut impl Write, job: &JobView, paper: &Paper) -> io::Result<()> {
-    let now = paper.now;
+pub(crate) fn show(out: &mut impl Write, job: &JobView, layout: &JobLayout) -> io::Result<()> {
+    let now = layout.now;
     let runner = match job.owner {
         Some(owner) => format!(", run by process {owner}"),
         None => String::new(),
@@ -37,7 +37,7 @@ pub(crate) fn show(out: &mut impl Write, job: &JobView, paper: &Paper) -> io::Re
     for step in &job.steps {
         show_step(out, step)?;
     }
-    for waiting in job.waiting.iter().take(NAMED) {
+    for waiting in job.waiting.iter().take(SHOWN) {
         show_waiting(out, waiting, now)?;
     }
     show_held(out, job, now)?;
@@ -45,7 +45,7 @@ pub(crate) fn show(out: &mut impl Write, job: &JobView, paper: &Paper) -> io::Re
         writeln!(out, "  {label:<10} {fact}")?;
     }
     show_late(out, job)?;
-    timeline::show(out, &job.timeline, now, paper.columns, paper.colour)?;
+    timeline::show(out, &job.timeline, now, layout.columns, layout.colour)?;
     next(out, job)
 }
 
@@ -54,7 +54,7 @@ pub(super) fn name(name: Option<&str>, workflow: Option<&str>) -> String {
 }
 
 fn counts(job: &JobView) -> String {
-    summary::counts(&summary::Counted {
+    summary::counts(&summary::JobNumbers {
         items: &job.items,
         attempts: job.attempts,
         retries: job.retries,
@@ -66,16 +66,16 @@ fn counts(job: &JobView) -> String {
     })
 }
 
-/// What to type next.
+/// The commands to type next.
 fn next(out: &mut impl Write, job: &JobView) -> io::Result<()> {
     let id = &job.job;
     let ended = has_ended(job.status);
     let completed = job.status == LiveJobStatus::As(JobStatus::Completed);
     if !ended && job.paused_at.is_some() {
-        writeln!(out, "  go on:  undaunted unpause {id}")?;
+        writeln!(out, "  unpause: undaunted unpause {id}")?;
     }
     if !ended && job.owner.is_none() {
-        writeln!(out, "  go on:  undaunted resume {id}")?;
+        writeln!(out, "  resume: undaunted resume {id}")?;
     }
     if !completed {
         writeln!(out, "  why:    undaunted explain {id}")?;
@@ -83,7 +83,7 @@ fn next(out: &mut impl Write, job: &JobView) -> io::Result<()> {
     if ended && job.steps.iter().any(|step| step.dead > 0) {
         writeln!(out, "  again:  undaunted dlq redrive {id}")?;
     }
-    writeln!(out, "  all of it:  undaunted events {id}")
+    writeln!(out, "  events: undaunted events {id}")
 }
 
 fn show_step(out: &mut impl Write, step: &StepView) -> io::Result<()> {
@@ -107,12 +107,12 @@ fn show_step(out: &mut impl Write, step: &StepView) -> io::Result<()> {
     };
     let dead = step.dead_items.iter().map(named("dead"));
     let missing = step.missing_items.iter().map(named("not waited for"));
-    let mut lines = dead.take(NAMED).chain(missing.take(NAMED));
+    let mut lines = dead.take(SHOWN).chain(missing.take(SHOWN));
     lines.try_for_each(|line| writeln!(out, "{line}"))
 }
 
 fn show_held(out: &mut impl Write, job: &JobView, now: Timestamp) -> io::Result<()> {
-    for held in job.held.iter().take(NAMED) {
+    for held in job.held.iter().take(SHOWN) {
         let name = plain(&held.item);
         let said = holds::sentence(&job.job, &held.hold(), now);
         writeln!(out, "    {name}: {said}")?;
@@ -124,11 +124,11 @@ fn show_held(out: &mut impl Write, job: &JobView, now: Timestamp) -> io::Result<
 }
 
 fn more(total: u64) -> u64 {
-    total.saturating_sub(u64::try_from(NAMED).unwrap_or(u64::MAX))
+    total.saturating_sub(u64::try_from(SHOWN).unwrap_or(u64::MAX))
 }
 
 fn show_late(out: &mut impl Write, job: &JobView) -> io::Result<()> {
-    for late in job.late.iter().take(NAMED) {
+    for late in job.late.iter().take(SHOWN) {
         writeln!(out, "  late       {}", limits::of_late(late))?;
     }
     match more(job.late_total) {

@@ -28,22 +28,22 @@ pub(crate) fn show(out: &mut impl Write, lines: &[JobLine]) -> io::Result<()> {
             line.status.word(),
             items.dead,
             line.attempts,
-            what(line)
+            workflow(line)
         )?;
     }
     let mut lines = lines.iter();
     if let Some(line) = lines.find(|line| line.status == LiveJobStatus::Interrupted) {
-        writeln!(out, "go on with an interrupted job:  undaunted resume {}", line.job)?;
+        writeln!(out, "resume an interrupted job:  undaunted resume {}", line.job)?;
     }
     Ok(())
 }
 
-/// The file without its folder, or what was typed.
-fn what(line: &JobLine) -> String {
+/// The file without its folder, or the command line of `exec` and `map`.
+fn workflow(line: &JobLine) -> String {
     const WIDEST: usize = 60;
     let name = line.name.as_deref().unwrap_or_default();
     if let Some(argv) = &line.argv {
-        let is_plain = |word: &str| word.chars().all(|sign| "{}".contains(sign));
+        let is_plain = |word: &str| word.chars().all(|character| "{}".contains(character));
         let words = argv.iter().map(|word| if is_plain(word) { word.clone() } else { quoted(word) });
         let words: Vec<String> = words.collect();
         let typed = plain(&format!("{name} {}", words.join(" ")));

@@ -1,5 +1,5 @@
-//! What the items of a job share: pool, breakers, completion rule, tolerance, deadlines. `show` and `explain`
-//! say the same of them.
+//! The limits that items of a job share: pool, breakers, completion rule, tolerance, deadlines. Used by `show`
+//! and `explain`.
 
 use undaunted_engine::event::CompletionReached;
 use undaunted_engine::job::StepState;
@@ -13,7 +13,7 @@ use super::breakers;
 use super::duration::short;
 use super::words::{count, plain};
 
-/// How many items a step was complete without: those that were cut off, and those never started.
+/// The items a step completed without: those that were cut off, and those never started.
 pub(super) fn missing(state: &StepState) -> u32 {
     let never = if state.reached.is_some() { state.pending() } else { 0 };
     state.missing.saturating_add(never)
@@ -28,7 +28,7 @@ pub(super) const fn has_ended(status: LiveJobStatus) -> bool {
     )
 }
 
-/// One fact a line, with its label. What a job does not have is left out.
+/// The limits a job has, each with its label.
 pub(super) fn facts(
     limits: &SharedLimits,
     job: &str,
@@ -45,9 +45,9 @@ pub(super) fn facts(
             0 => String::new(),
             held => format!("; holds {} of this job", count(held, "item", "items")),
         };
-        let stands = breakers::sentence(&breaker.view(), now);
+        let status = breakers::sentence(&breaker.view(), now);
         let name = plain(&breaker.breaker);
-        facts.push(("breaker", format!("{name}: {stands}{held}")));
+        facts.push(("breaker", format!("{name}: {status}{held}")));
     }
     if let Some(rule) = &limits.best_effort {
         facts.push(("completion", of_rule(rule, has_ended, now)));
@@ -63,11 +63,11 @@ pub(super) fn facts(
 
 fn of_pool(pool: &PoolView, job: &str) -> String {
     let more = if pool.used >= pool.total && pool.total < pool.maximum {
-        format!("; allow more: undaunted budget top-up {job} N")
+        format!("; add more: undaunted budget top-up {job} N")
     } else {
         String::new()
     };
-    format!("{} of {} retries used, at most {} by one item{more}", pool.used, pool.total, pool.per_item)
+    format!("{} of {} retries used, at most {} per item{more}", pool.used, pool.total, pool.per_item)
 }
 
 fn of_rule(rule: &BestEffortView, has_ended: bool, now: Timestamp) -> String {
@@ -77,23 +77,20 @@ fn of_rule(rule: &BestEffortView, has_ended: bool, now: Timestamp) -> String {
                 format!("by {deadline} (in {})", short(deadline.0.since(now)))
             }
             Some(deadline) => format!("by {deadline}"),
-            None => return "the step has not begun".to_owned(),
+            None => return "the step has not started".to_owned(),
         };
         let reported = rule.completed.saturating_add(rule.failed);
         let open = rule.target.saturating_sub(reported);
         return format!(
-            "{} of {} to succeed {until}: {} did, {} failed, {open} to come",
+            "{} of {} must succeed {until}: {} succeeded, {} failed, {open} pending",
             rule.min_dcs,
             count(rule.target, "item", "items"),
             rule.completed,
             rule.failed
         );
     };
-    let open = if rule.on_complete == "leave" && rule.open > 0 {
-        "; what still runs goes on and comes late"
-    } else {
-        ""
-    };
+    let open =
+        if rule.on_complete == "leave" && rule.open > 0 { "; items still running will be late" } else { "" };
     format!("{}: {}{open}", completion.reason, outcome(completion))
 }
 
@@ -101,7 +98,7 @@ pub(super) fn outcome_of(reached: &CompletionReached) -> String {
     outcome(&CompletionView::of(reached))
 }
 
-/// The decision of a completion rule: `3 of 5 are enough; 2 not waited for`.
+/// The decision of a completion rule: `3 of 5 succeeded, 3 required; 2 not waited for`.
 fn outcome(completion: &CompletionView) -> String {
     let decided = decided(completion);
     match completion.missing {
@@ -110,22 +107,17 @@ fn outcome(completion: &CompletionView) -> String {
     }
 }
 
-/// The same without what is missing.
+/// Like [`outcome`], without the missing items.
 pub(super) fn decided(completion: &CompletionView) -> String {
     let CompletionView { completed, target, min, .. } = completion;
     let failed = match completion.failed {
         0 => String::new(),
         failed => format!(", {failed} failed"),
     };
-    match (completion.why, completion.success) {
-        ("all_dcs_reported", true) => {
-            format!("all {target} reported, {completed} succeeded{failed}; {min} were enough")
-        }
-        ("all_dcs_reported", false) => {
-            format!("all {target} reported, {completed} succeeded{failed}; {min} had to")
-        }
-        ("min_dcs_reached", _) => format!("{completed} of {target} are enough{failed}"),
-        (_, _) => format!("time is up, {completed} of {min} needed succeeded{failed}"),
+    match completion.why {
+        "all_dcs_reported" => format!("all {target} reported: {completed} succeeded{failed}, {min} required"),
+        "min_dcs_reached" => format!("{completed} of {target} succeeded{failed}, {min} required"),
+        _ => format!("deadline passed: {completed} of {target} succeeded{failed}, {min} required"),
     }
 }
 
@@ -135,27 +127,27 @@ fn of_tolerance(tolerance: &ToleranceView) -> String {
     if let Some(most) = tolerance.max_failures {
         let left = most.max(1).saturating_sub(failed);
         said.push(match left {
-            0 => format!("{failed} failed, it stops at {most}"),
-            left => format!("{failed} failed, it stops at {most} ({left} more)"),
+            0 => format!("{failed} failed, stops at {most}"),
+            left => format!("{failed} failed, stops at {most} ({left} more)"),
         });
     }
     if let Some(share) = tolerance.failure_threshold {
-        let so_far = format!("{failed} of {settled} settled failed");
+        let so_far = format!("{failed} of {settled} settled items failed");
         let early = if settled < Tolerance::ENOUGH {
             format!(", once {} are settled", Tolerance::ENOUGH)
         } else {
             String::new()
         };
         let share = percent(share);
-        said.push(format!("{so_far}, it stops above {share}{early}"));
+        said.push(format!("{so_far}, stops above {share}{early}"));
     }
     if tolerance.exceeded {
-        said.push("that was too many".to_owned());
+        said.push("exceeded".to_owned());
     }
     said.join("; ")
 }
 
-/// `12.5%`, without a needless zero.
+/// `12.5%` or `12%`.
 fn percent(share: f64) -> String {
     let text = format!("{:.1}", share * 100.0);
     format!("{}%", text.strip_suffix(".0").unwrap_or(&text))
@@ -186,8 +178,8 @@ pub(super) fn of_late(late: &LateView) -> String {
 pub(super) fn late_words(late: &LateView) -> String {
     let reason = late.reason.map(|reason| format!(" ({reason})"));
     let counted = match late.policy {
-        "update_result" => "and counts (update_result)",
-        _ => "and does not count (log_only)",
+        "update_result" => "counted (update_result)",
+        _ => "not counted (log_only)",
     };
     let result = late.result;
     format!("{result}{} at {}, {counted}", reason.unwrap_or_default(), rfc3339(late.at.0))

@@ -1,7 +1,7 @@
 //! The output of commands, as they wrote it.
 //!
-//! The bytes of the commands go to standard output and standard error; our own remarks go to standard error,
-//! so that redirected output contains nothing else.
+//! The output of the commands goes to standard output and standard error. Headings go to standard error, so that
+//! redirected output contains nothing else.
 
 use std::io::{self, Write};
 
@@ -58,7 +58,7 @@ impl Label {
     }
 }
 
-/// A piece of output, or how many bytes of it were not kept.
+/// A piece of output, or the number of bytes that were not kept.
 #[derive(Serialize)]
 struct PieceJson<'p> {
     item: &'p str,
@@ -72,13 +72,13 @@ struct PieceJson<'p> {
     dropped: Option<u64>,
 }
 
-pub(crate) struct Sink {
+pub(crate) struct LogOutput {
     json: bool,
     pub(crate) many: bool,
     last: Option<Label>,
 }
 
-impl Sink {
+impl LogOutput {
     pub(crate) const fn new(json: bool) -> Self {
         Self { json, many: false, last: None }
     }
@@ -102,22 +102,17 @@ impl Sink {
         }
     }
 
-    /// Says that a part of the output was not kept.
+    /// Reports that a part of the output was not kept.
     pub(crate) fn dropped(&mut self, label: &Label, stream: Stream, bytes: u64) -> io::Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
         if self.json {
             return Self::line(label, stream, None, Some(bytes));
         }
         self.head(label)?;
         let word = stream.word();
         writeln!(io::stderr(), "\n… {bytes} bytes of {word} were not kept …")
-    }
-
-    /// Says that none of the output was kept.
-    pub(crate) fn lost(&mut self, label: &Label, stream: Stream, bytes: u64) -> io::Result<()> {
-        if bytes == 0 {
-            return Ok(());
-        }
-        self.dropped(label, stream, bytes)
     }
 
     fn head(&mut self, label: &Label) -> io::Result<()> {

@@ -1,4 +1,8 @@
-//! What is printed, as text and as JSON: one file for each thing that is shown.
+//! Output as text and as JSON, one file for each kind of view.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
 
 pub(crate) mod attempts;
 pub(crate) mod breakers;
@@ -7,10 +11,11 @@ pub(crate) mod diagnostics;
 mod duration;
 pub(crate) mod events;
 pub(crate) mod explain;
+#[cfg(test)]
+mod fixture;
 mod holds;
 pub(crate) mod job;
 pub(crate) mod jobs;
-mod json;
 pub(crate) mod limits;
 pub(crate) mod logs;
 pub(crate) mod policies;
@@ -23,5 +28,10 @@ mod tests;
 pub(crate) mod timeline;
 mod words;
 
-pub(crate) use json::json;
 pub(crate) use words::{count, is_colourful, plain};
+
+/// Prints a view as one line of JSON.
+pub(crate) fn json(out: &mut impl Write, view: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, view)?;
+    writeln!(out)
+}

@@ -10,7 +10,7 @@ use undaunted_engine::workflow::{Command, CommandBreaker, ResolvedRetry, Source,
 use undaunted_policy::spelling::format_duration;
 use undaunted_policy::{RetryConfig, WhenOpen};
 
-struct Explained<'w> {
+struct CommandPolicy<'w> {
     step: &'w str,
     command: &'w str,
     span: Option<Span>,
@@ -18,11 +18,11 @@ struct Explained<'w> {
     breaker: Option<&'w CommandBreaker>,
 }
 
-fn explained(workflow: &Workflow) -> Vec<Explained<'_>> {
+fn command_policies(workflow: &Workflow) -> Vec<CommandPolicy<'_>> {
     let mut all = Vec::new();
     for step in &workflow.steps {
         if let StepWork::Call(call) = &step.work {
-            all.push(Explained {
+            all.push(CommandPolicy {
                 step: &step.name,
                 command: &step.name,
                 span: None,
@@ -37,8 +37,8 @@ fn explained(workflow: &Workflow) -> Vec<Explained<'_>> {
     all
 }
 
-fn add<'w>(all: &mut Vec<Explained<'w>>, step: &'w str, command: &'w Command) {
-    all.push(Explained {
+fn add<'w>(all: &mut Vec<CommandPolicy<'w>>, step: &'w str, command: &'w Command) {
+    all.push(CommandPolicy {
         step,
         command: &command.id,
         span: Some(command.span),
@@ -52,7 +52,7 @@ fn add<'w>(all: &mut Vec<Explained<'w>>, step: &'w str, command: &'w Command) {
     }
 }
 
-/// The settings of a policy, defaults included, with the line that has set each.
+/// The settings of a policy, including defaults, each with the line that sets it.
 fn settings(source: &Source, retry: &ResolvedRetry) -> BTreeMap<String, SettingJson> {
     let config = RetryConfig::from(&retry.policy);
     let Ok(Value::Object(values)) = serde_json::to_value(&config) else {
@@ -102,7 +102,7 @@ struct CommandJson<'a> {
     breaker: Option<Value>,
 }
 
-/// A breaker without a name is that of the origin of a request.
+/// A breaker without a name is named after the origin of the request.
 fn breaker_json(breaker: &CommandBreaker) -> Value {
     let settings = &breaker.settings;
     json!({
@@ -123,7 +123,7 @@ pub(super) const fn when_open(when_open: WhenOpen) -> &'static str {
 }
 
 fn breaker_row(out: &mut impl Write, breaker: &CommandBreaker) -> io::Result<()> {
-    let name = breaker.name.as_deref().unwrap_or("that of its origin");
+    let name = breaker.name.as_deref().unwrap_or("(origin of the request)");
     let settings = &breaker.settings;
     let open = format_duration(settings.recovery_timeout);
     let failures = match settings.failure_threshold {
@@ -134,12 +134,12 @@ fn breaker_row(out: &mut impl Write, breaker: &CommandBreaker) -> io::Result<()>
         WhenOpen::Hold => "are held",
         WhenOpen::Fail => "fail",
     };
-    writeln!(out, "  {:<16} {name:<24} opens for {open} after {failures}; starts {then}", "breaker")
+    writeln!(out, "  {:<16} {name:<24} opens for {open} after {failures}; commands {then}", "breaker")
 }
 
 pub(crate) fn json(out: &mut impl Write, source: &Source, workflow: &Workflow) -> io::Result<()> {
-    let explained = explained(workflow);
-    let commands = explained.iter().map(|one| CommandJson {
+    let command_policies = command_policies(workflow);
+    let commands = command_policies.iter().map(|one| CommandJson {
         step: one.step,
         command: one.command,
         line: one.span.map(|span| source.position(span).line),
@@ -151,7 +151,7 @@ pub(crate) fn json(out: &mut impl Write, source: &Source, workflow: &Workflow) -
     writeln!(out)
 }
 
-/// In the order in which users think of them; the others follow by name.
+/// The most important settings first; the others follow by name.
 const ORDER: [&str; 8] = [
     "attempts",
     "backoff",
@@ -164,7 +164,7 @@ const ORDER: [&str; 8] = [
 ];
 
 pub(crate) fn tables(out: &mut impl Write, source: &Source, workflow: &Workflow) -> io::Result<()> {
-    for (index, one) in explained(workflow).iter().enumerate() {
+    for (index, one) in command_policies(workflow).iter().enumerate() {
         if index > 0 {
             writeln!(out)?;
         }
@@ -175,7 +175,7 @@ pub(crate) fn tables(out: &mut impl Write, source: &Source, workflow: &Workflow)
         let settings = settings(source, one.retry);
         let once = one.retry.policy.terms().limits().attempts().retries() == Some(0);
         if once && one.retry.origins().next().is_none() {
-            writeln!(out, "  runs once: nothing says that it is retried")?;
+            writeln!(out, "  runs once: no retry settings")?;
         } else {
             rows(out, &settings)?;
         }
@@ -209,7 +209,7 @@ fn table(
     of_command: &BTreeMap<String, SettingJson>,
 ) -> io::Result<()> {
     let (name, origin) = ("rules", setting.origin());
-    writeln!(out, "  {name:<16} {:<24} {origin}", "the first that matches:")?;
+    writeln!(out, "  {name:<16} {:<24} {origin}", "first match wins:")?;
     let usual = of_command.iter();
     let usual = usual.map(|(name, setting)| (name.clone(), setting.value.clone()));
     let usual = Value::Object(usual.collect());

@@ -1,4 +1,4 @@
-//! What each resume of a job found and did.
+//! The resumes of a job: downtime, restored state, and attempts.
 
 use std::io::{self, Write};
 
@@ -16,12 +16,12 @@ pub(crate) fn show(out: &mut impl Write, view: &ResumesView) -> io::Result<()> {
     writeln!(out, "    attempts  {first} started")?;
     for resume in &view.resumes {
         let found = resume.restored;
-        let why = if resume.planned { "it had been suspended" } else { "whoever ran it had died" };
+        let why = if resume.planned { "suspended" } else { "process died" };
         writeln!(out, "  run {}  {}", resume.run, resume.at)?;
         writeln!(out, "    downtime  {} ({why})", measured(resume.downtime_ms.0))?;
         writeln!(
             out,
-            "    restored  {} running, {} waiting, {}{} done, {} to come",
+            "    restored  {} running, {} waiting, {}{} done, {} pending",
             found.running,
             found.waiting,
             held(Some(found.held)),
@@ -35,7 +35,7 @@ pub(crate) fn show(out: &mut impl Write, view: &ResumesView) -> io::Result<()> {
         )?;
     }
     if view.resumes.is_empty() {
-        writeln!(out, "  nobody has had to go on with it")?;
+        writeln!(out, "  never resumed")?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A plan of retries.
+//! A schedule of retries, as a table and as JSON.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -9,12 +9,12 @@ use undaunted_policy::{PlannedRetry, Reason};
 
 use super::duration::short;
 use super::words::count;
-use crate::commands::schedule::Plan;
+use crate::commands::schedule::RetryPlan;
 
 const BAR: usize = 30;
 
-/// One object, written piece by piece: a plan of a million retries does not fit in memory.
-pub(crate) fn json(out: &mut impl Write, mut plan: Plan) -> io::Result<()> {
+/// One object, written piece by piece so that a schedule of a million retries takes no memory.
+pub(crate) fn json(out: &mut impl Write, mut plan: RetryPlan) -> io::Result<()> {
     let allowed = plan.policy.bound().executions();
     write!(out, "{{\"attempts_allowed\":")?;
     serde_json::to_writer(&mut *out, &allowed)?;
@@ -29,7 +29,7 @@ pub(crate) fn json(out: &mut impl Write, mut plan: Plan) -> io::Result<()> {
         serde_json::to_writer(&mut *out, &RetryJson::of(&planned))?;
         made = planned.retry;
     }
-    // Whether the schedule ends here is known only after asking for one more.
+    // The schedule reports its end only when asked for one retry more.
     let _ = plan.schedule.next();
     let stops = StopsJson { reason: plan.schedule.stopped().map(Reason::word), after_retries: made };
     write!(out, "],\"stops\":")?;
@@ -64,7 +64,7 @@ struct StopsJson {
     after_retries: u32,
 }
 
-/// A whole number where possible, as nearly always.
+/// A whole number if possible.
 fn millis(duration: Duration) -> Number {
     let nanos = duration.as_nanos();
     let whole = u64::try_from(nanos / 1_000_000).unwrap_or(u64::MAX);
@@ -76,7 +76,7 @@ fn millis(duration: Duration) -> Number {
     Number::from_f64(exact).unwrap_or_else(|| whole.into())
 }
 
-pub(crate) fn table(out: &mut impl Write, mut plan: Plan, colour: bool) -> io::Result<()> {
+pub(crate) fn table(out: &mut impl Write, mut plan: RetryPlan, colour: bool) -> io::Result<()> {
     let wanted = usize::try_from(plan.most).unwrap_or(usize::MAX);
     let retries: Vec<PlannedRetry> = plan.schedule.by_ref().take(wanted).collect();
     let longest = retries.iter().map(|planned| planned.delay.drawn).max();
@@ -104,20 +104,20 @@ pub(crate) fn table(out: &mut impl Write, mut plan: Plan, colour: bool) -> io::R
     let attempts = count(retries.len().saturating_add(1), "attempt", "attempts");
     match plan.schedule.stopped() {
         Some(Reason::Attempts) if retries.is_empty() => {
-            writeln!(out, "runs once: there are no retries")
+            writeln!(out, "runs once, without retries")
         }
         Some(reason) => {
             writeln!(out, "stops after {made} ({attempts}): {}", why(reason, &plan))
         }
-        None => writeln!(out, "goes on; these are the first {made} (--retries shows more)"),
+        None => writeln!(out, "unlimited; these are the first {made} (use --retries to show more)"),
     }
 }
 
-fn why(reason: Reason, plan: &Plan) -> String {
+fn why(reason: Reason, plan: &RetryPlan) -> String {
     let limits = plan.policy.terms().limits();
     match (reason, limits.retry_budget(), limits.deadline()) {
         (Reason::RetryBudget, Some(budget), _) => {
-            format!("the next delay would pass the retry budget of {}", short(budget))
+            format!("the next delay would exceed the retry budget of {}", short(budget))
         }
         (Reason::Deadline, _, Some(deadline)) => {
             format!("the next retry would be due after the deadline of {}", short(deadline))
@@ -127,7 +127,7 @@ fn why(reason: Reason, plan: &Plan) -> String {
     }
 }
 
-/// In proportion to the longest wait; any wait shows something.
+/// In proportion to the longest delay; every delay above zero is visible.
 fn bar(wait: Duration, longest: Duration) -> String {
     let eighths = wait.as_nanos().saturating_mul(8 * BAR as u128) / longest.as_nanos().max(1);
     let eighths = usize::try_from(eighths).unwrap_or(8 * BAR);

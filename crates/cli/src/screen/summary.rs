@@ -1,4 +1,4 @@
-//! The result of a job in a few lines: what happened, and what to type next.
+//! The result of a job in a few lines, with the commands to type next.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::words::{count, plain};
 pub(crate) fn show(out: &mut impl Write, report: &JobReport) -> io::Result<()> {
     let job = &report.job;
     let reason = match report.reason {
-        // "cancelled (cancelled)" says nothing new.
+        // Not "cancelled (cancelled)".
         Some(reason) if reason.word() != report.status.word() => format!(" ({reason})"),
         _ => String::new(),
     };
@@ -32,7 +32,7 @@ pub(crate) fn show(out: &mut impl Write, report: &JobReport) -> io::Result<()> {
     not_waited_for(out, report)?;
     match report.status {
         JobStatus::Suspended | JobStatus::Running | JobStatus::Stopping => {
-            writeln!(out, "  go on:  undaunted resume {job}")
+            writeln!(out, "  resume: undaunted resume {job}")
         }
         JobStatus::Failed | JobStatus::Partial if report.items.dead > 0 => {
             writeln!(out, "  why:    undaunted explain {job}")?;
@@ -95,13 +95,12 @@ pub(super) const fn partial(completion: bool) -> &'static str {
 const fn status(report: &JobReport) -> &'static str {
     match report.status {
         JobStatus::Partial => partial(report.completion.is_some()),
-        JobStatus::Cancelled => "was cancelled",
         status => status.word(),
     }
 }
 
-/// What the numbers of a job are said of.
-pub(super) struct Counted<'c> {
+/// The numbers of a job.
+pub(super) struct JobNumbers<'c> {
     pub(super) items: &'c ItemCounts,
     pub(super) attempts: u64,
     pub(super) retries: u64,
@@ -113,12 +112,12 @@ pub(super) struct Counted<'c> {
     pub(super) has_ended: bool,
 }
 
-fn counted(report: &JobReport) -> Counted<'_> {
+fn counted(report: &JobReport) -> JobNumbers<'_> {
     let has_ended = match report.status {
         JobStatus::Completed | JobStatus::Partial | JobStatus::Failed | JobStatus::Cancelled => true,
         JobStatus::Running | JobStatus::Stopping | JobStatus::Suspended => false,
     };
-    Counted {
+    JobNumbers {
         items: &report.items,
         attempts: report.attempts,
         retries: report.retries,
@@ -131,7 +130,7 @@ fn counted(report: &JobReport) -> Counted<'_> {
 }
 
 /// `3 of 5 items succeeded, 1 dead letter; 9 attempts, 4 retries, 7s of delays; took 12s`
-pub(super) fn counts(of: &Counted<'_>) -> String {
+pub(super) fn counts(of: &JobNumbers<'_>) -> String {
     let mut items =
         vec![format!("{} of {} succeeded", of.items.succeeded, count(of.items.total, "item", "items"))];
     if of.items.dead > 0 {

@@ -1,4 +1,4 @@
-//! Attempts, and the waits and holds between them, drawn to scale: one line an item.
+//! A timeline of attempts, waits and holds, drawn to scale: one line per item.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub(super) fn show(
     let scale = Scale { from, span: to.since(from), width: columns.saturating_sub(taken).clamp(NARROW, 100) };
     writeln!(
         out,
-        "  timeline   {} from left to right; = runs, . waits, {}x failed, + succeeded",
+        "  timeline   {} from left to right; = running, . waiting, {}x failed, + succeeded",
         short(Duration::from_millis(millis(scale.span))),
         if held.is_empty() { "" } else { "~ held, " }
     )?;
@@ -87,13 +87,13 @@ impl Scale {
             self.paint(&mut cells, attempt, next.unwrap_or_else(|| end(row, now)), now);
         }
         for hold in &row.holds {
-            self.keep(&mut cells, hold, end(row, now));
+            self.paint_hold(&mut cells, hold, end(row, now));
         }
         cells.into_iter().collect()
     }
 
     /// Draws a hold up to its release or the end of the line, but not over an attempt.
-    fn keep(&self, cells: &mut [char], hold: &TimelineHold, end: Timestamp) {
+    fn paint_hold(&self, cells: &mut [char], hold: &TimelineHold, end: Timestamp) {
         let until = hold.released_at.map_or(end, |at| at.0);
         let (from, to) = (self.column(hold.at.0), self.column(until));
         let kept = cells.iter_mut().take(to.saturating_add(1)).skip(from);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_is_drawn_until_now_and_what_waits_until_it_is_due() {
+    fn a_running_attempt_is_drawn_until_now_and_a_wait_until_it_is_due() {
         let running = vec![tried(1, 0, None, None)];
         assert_eq!(drawn(running, 5, 10, 11), "=====>     ");
         let waiting = vec![tried(1, 0, Some(2), Some(10))];
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_drawn_until_it_is_let_go_or_until_now() {
+    fn a_hold_is_drawn_until_its_release_or_until_now() {
         let attempts = vec![tried(1, 0, Some(2), Some(4)), tried(2, 8, Some(10), None)];
         let holds = vec![held(4, Some(8))];
         assert_eq!(drawn_with(holds, attempts, 10, 10, 11), "==x.~~~~==+");

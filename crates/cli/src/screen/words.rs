@@ -1,4 +1,4 @@
-//! Words and phrases that all output shares.
+//! Words and phrases used by all output.
 
 use std::env;
 use std::io::IsTerminal;
@@ -10,7 +10,7 @@ use undaunted_engine::view::is_plain;
 pub(crate) use undaunted_engine::view::{address, quoted};
 use undaunted_policy::FailureCause;
 
-/// A number and what it counts: `1 error`, `2 errors`.
+/// A number with its noun: `1 error`, `2 errors`.
 pub(crate) fn count(number: impl TryInto<usize>, one: &str, many: &str) -> String {
     let number = number.try_into().unwrap_or(usize::MAX);
     format!("{number} {}", if number == 1 { one } else { many })
@@ -26,7 +26,7 @@ pub(crate) fn failure(job: &Job, cause: Option<FailureCause>, error: Option<&Sto
     }
 }
 
-/// ` of 3` and ` of 4`: the bound of retries, and that of attempts.
+/// The limits of retries and of attempts: ` of 3` and ` of 4`.
 pub(crate) fn bounds(retries: Option<u32>) -> (String, String) {
     let bounds = retries.map(|retries| {
         let attempts = u64::from(retries).saturating_add(1);
@@ -44,7 +44,7 @@ pub(crate) fn one_line(text: &str) -> String {
     plain(text.trim_end().lines().next_back().unwrap_or_default())
 }
 
-/// `retry 2 of 3 (attempt 3 of 4)`: both numbers, since either alone is misread.
+/// `retry 2 of 3 (attempt 3 of 4)`: both numbers, because one alone is ambiguous.
 pub(crate) fn retry_of(retry: u32, allowed: Option<u32>) -> String {
     let attempt = u64::from(retry).saturating_add(1);
     match allowed {
@@ -56,7 +56,7 @@ pub(crate) fn retry_of(retry: u32, allowed: Option<u32>) -> String {
     }
 }
 
-/// An item as it is typed behind its job.
+/// An item as typed after its job.
 pub(crate) fn name_or_place(name: &str, index: u32) -> String {
     let address = address("", name, index);
     address.trim_start_matches('/').to_owned()
@@ -69,7 +69,7 @@ pub(crate) fn plain(text: &str) -> String {
         match character {
             '\t' => plain.push(' '),
             control if control.is_control() => plain.extend(control.escape_debug()),
-            // It changes the line or the direction of writing for what follows.
+            // It would break the line or change the direction of the text after it.
             other if !is_plain(other) => plain.extend(other.escape_unicode()),
             other => plain.push(other),
         }

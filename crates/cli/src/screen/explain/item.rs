@@ -1,4 +1,4 @@
-//! An item: every attempt, the decision about it, and the numbers behind it.
+//! An item: its attempts, the decisions about them, and the arithmetic of the decisions.
 
 use std::io::{self, Write};
 
@@ -15,7 +15,7 @@ use crate::screen::limits::{has_ended, late_words};
 use crate::screen::summary::error_lines;
 use crate::screen::words::{address, count, name_or_place, one_line, plain, quoted, retry_of};
 
-const LISTED: usize = 5;
+const SHOWN: usize = 5;
 
 pub(crate) fn show(out: &mut impl Write, item: &ItemView, now: Timestamp) -> io::Result<()> {
     let name = plain(&item.item);
@@ -28,20 +28,20 @@ pub(crate) fn show(out: &mut impl Write, item: &ItemView, now: Timestamp) -> io:
     }
     deadline(out, item, now)?;
     if let Some(late) = &item.late {
-        writeln!(out, "  it came late: {}", late_words(late))?;
+        writeln!(out, "  late result: {}", late_words(late))?;
     }
     let rounds = item.round > 1;
     for entry in &item.history {
         match entry {
             EntryView::Attempt(entry) => attempt(out, entry, rounds)?,
             EntryView::Stop(entry) => stop(out, entry)?,
-            EntryView::Mend(entry) => mend(out, entry)?,
+            EntryView::Mend(entry) => handled(out, entry)?,
             EntryView::Held(entry) => held(out, entry)?,
             EntryView::Released(entry) => released(out, entry)?,
         }
     }
     match &item.next {
-        Some(next) => foretold(out, item, next)?,
+        Some(next) => forecast(out, item, next)?,
         None => writeln!(out)?,
     }
     let mut entries = item.history.iter();
@@ -61,9 +61,9 @@ pub(crate) fn show(out: &mut impl Write, item: &ItemView, now: Timestamp) -> io:
 }
 
 fn deadline(out: &mut impl Write, item: &ItemView, now: Timestamp) -> io::Result<()> {
-    // A hold that ends with it has already been shown with it.
-    let said = item.held.as_ref().and_then(|held| held.expires_at);
-    let open = !has_ended(item.job_status) && said != item.deadline;
+    // A hold that ends at the deadline has already shown it.
+    let shown = item.held.as_ref().and_then(|held| held.expires_at);
+    let open = !has_ended(item.job_status) && shown != item.deadline;
     let Some(deadline) = item.deadline.filter(|_| open) else {
         return Ok(());
     };
@@ -80,7 +80,7 @@ fn attempt(out: &mut impl Write, entry: &AttemptEntry, rounds: bool) -> io::Resu
     let command = of.command.as_deref().unwrap_or_default();
     if let Some(before) = entry.imported {
         let many = count(before, "attempt", "attempts");
-        writeln!(out, "\n  {command}: {many} made before the state was imported")?;
+        writeln!(out, "\n  {command}: {many} before the state was imported")?;
     }
     let bound = entry.attempts_allowed.map(|bound| format!(" of {bound}"));
     let round = if rounds { format!(" (round {})", of.round) } else { String::new() };
@@ -91,7 +91,7 @@ fn attempt(out: &mut impl Write, entry: &AttemptEntry, rounds: bool) -> io::Resu
     writeln!(out, "\n  {command}, attempt {}{}{round}: {ended}", of.attempt, bound.unwrap_or_default())?;
     writeln!(out, "    at         {}", of.at)?;
     if let Some(breaker) = of.breaker.as_ref().filter(|_| of.probe) {
-        writeln!(out, "    probe      it finds out for {} whether the target is back", plain(breaker))?;
+        writeln!(out, "    probe      checks whether the target of breaker {} is back", plain(breaker))?;
     }
     let Some(failure) = &of.failure else {
         return Ok(());
@@ -110,7 +110,7 @@ fn attempt(out: &mut impl Write, entry: &AttemptEntry, rounds: bool) -> io::Resu
     }
 }
 
-/// A retry that was scheduled.
+/// A scheduled retry.
 fn retry(out: &mut impl Write, decision: &DecisionView) -> io::Result<()> {
     delay(out, decision)?;
     let what = retry_of(decision.retry, decision.retries_allowed);
@@ -152,20 +152,20 @@ fn balances(out: &mut impl Write, of: &DecisionView, allowed: bool) -> io::Resul
     let after = if allowed { of.retry } else { before };
     match of.retries_allowed {
         Some(bound) => writeln!(out, "    retries    {before} → {after} of {bound}")?,
-        None => writeln!(out, "    retries    {before} → {after}, any number is allowed")?,
+        None => writeln!(out, "    retries    {before} → {after}, unlimited")?,
     }
     let (spent, after) = (short(of.spent_before_ms.0), short(of.spent_after_ms.0));
     match of.retry_budget_ms {
         Some(budget) => writeln!(out, "    budget     {spent} → {after} of {}", short(budget.0))?,
-        None => writeln!(out, "    delays     {spent} → {after} in all, no budget")?,
+        None => writeln!(out, "    delays     {spent} → {after} in total, no budget")?,
     }
     if let (Some(expires), true) = (of.retry_budget_expires_at, allowed) {
-        writeln!(out, "    expires    {expires}, if the job is not run until then")?;
+        writeln!(out, "    expires    {expires}, if the job is not running by then")?;
     }
     if let Some((pool, share)) = of.pool.zip(of.share) {
         writeln!(
             out,
-            "    pool       {} → {} of {}, by this item {} → {} of {}",
+            "    pool       {} → {} of {}, this item {} → {} of {}",
             pool.before, pool.after, pool.allowed, share.before, share.after, share.allowed
         )?;
     }
@@ -174,7 +174,7 @@ fn balances(out: &mut impl Write, of: &DecisionView, allowed: bool) -> io::Resul
 
 fn stop(out: &mut impl Write, entry: &StopEntry) -> io::Result<()> {
     let name = &entry.command;
-    writeln!(out, "\n  {name} is tried no further ({})", entry.reason)?;
+    writeln!(out, "\n  {name} stopped ({})", entry.reason)?;
     writeln!(out, "    at         {}", entry.at)?;
     let error = error_lines(&entry.error).join("\n               ");
     writeln!(out, "    why        {error}")?;
@@ -182,28 +182,28 @@ fn stop(out: &mut impl Write, entry: &StopEntry) -> io::Result<()> {
         refused(out, decision)?;
     }
     if entry.handled {
-        writeln!(out, "    so         its `on_failure` runs")?;
+        writeln!(out, "    so         its `on_failure` handler runs")?;
     }
     Ok(())
 }
 
-/// The arithmetic of a retry that was refused.
+/// The arithmetic of a refused retry.
 fn refused(out: &mut impl Write, of: &DecisionView) -> io::Result<()> {
     if let Some((overdue, budget)) = of.overdue_ms.zip(of.retry_budget_ms) {
-        let made = of.retry.saturating_sub(1);
+        let made = count(of.retry.saturating_sub(1), "retry", "retries");
         let retries = retry_of(of.retry, of.retries_allowed);
         let spent = of.spent_before_ms.0;
-        writeln!(out, "    refused    {retries}; {made} made before it")?;
+        writeln!(out, "    refused    {retries}, after {made}")?;
         writeln!(
             out,
-            "    overdue    {}: {} spent and {} late is more than the budget of {}",
+            "    overdue    {}: {} spent plus {} late exceeds the budget of {}",
             short(overdue.0),
             short(spent),
             short(overdue.0),
             short(budget.0)
         )?;
         if let Some(expires) = of.retry_budget_expires_at {
-            writeln!(out, "    expired    {expires}, while nothing ran the job")?;
+            writeln!(out, "    expired    {expires}, while no process was running the job")?;
         }
         return Ok(());
     }
@@ -215,36 +215,33 @@ fn refused(out: &mut impl Write, of: &DecisionView) -> io::Result<()> {
     }
 }
 
-fn mend(out: &mut impl Write, entry: &HandlerSuccessEntry) -> io::Result<()> {
-    let then = if entry.again {
-        "it is tried once more"
-    } else {
-        "the item goes on, and the failure stays in the report"
-    };
-    writeln!(out, "\n  {}: its `on_failure` has succeeded", entry.command)?;
+fn handled(out: &mut impl Write, entry: &HandlerSuccessEntry) -> io::Result<()> {
+    let then =
+        if entry.again { "one more attempt" } else { "the item continues; the failure stays in the report" };
+    writeln!(out, "\n  {}: its `on_failure` handler succeeded", entry.command)?;
     writeln!(out, "    at         {}", entry.at)?;
     writeln!(out, "    so         {then}")
 }
 
 fn held(out: &mut impl Write, entry: &HeldEntry) -> io::Result<()> {
     let breaker = plain(&entry.breaker);
-    writeln!(out, "\n  {} is held by {breaker}", entry.command)?;
+    writeln!(out, "\n  {} held by {breaker}", entry.command)?;
     writeln!(out, "    at         {}", entry.at)?;
     let (phase, until) = match entry.until {
-        Some(until) => ("open", format!("it looks again at {until}")),
-        None => ("half open", "a probe was under way".to_owned()),
+        Some(until) => ("open", format!("next probe at {until}")),
+        None => ("half open", "a probe was running".to_owned()),
     };
     match &entry.decision {
         Some(decision) => {
             let what = retry_of(decision.retry, decision.retries_allowed);
-            writeln!(out, "    why        a rule says hold; {until}")?;
-            writeln!(out, "    so         {what} when it is let go")?;
+            writeln!(out, "    why        held by a rule; {until}")?;
+            writeln!(out, "    so         {what} when released")?;
             balances(out, decision, true)?;
         }
         None => writeln!(out, "    why        the breaker was {phase}; {until}")?,
     }
     if let Some(left) = entry.attempts_left {
-        writeln!(out, "    attempts   {left} left, none is used")?;
+        writeln!(out, "    attempts   {left} left, none used")?;
     }
     match entry.expires_at {
         Some(expires) => writeln!(out, "    expires    {expires}"),
@@ -256,20 +253,20 @@ fn released(out: &mut impl Write, entry: &ReleasedEntry) -> io::Result<()> {
     let breaker = plain(&entry.breaker);
     let time = measured(entry.held_ms.0);
     let name = &entry.command;
-    writeln!(out, "\n  {name} is let go by {breaker} after {time}")?;
+    writeln!(out, "\n  {name} released by {breaker} after {time}")?;
     writeln!(out, "    at         {}", entry.at)
 }
 
-fn foretold(out: &mut impl Write, item: &ItemView, next: &NextView) -> io::Result<()> {
+fn forecast(out: &mut impl Write, item: &ItemView, next: &NextView) -> io::Result<()> {
     if next.stops.reason == Some(Reason::RetryBudgetExpired) {
-        writeln!(out, "\n  when the job is resumed, its retry is refused:")?;
+        writeln!(out, "\n  when the job is resumed, the retry is refused:")?;
     } else {
-        writeln!(out, "\n  {}, each time at once:", supposing(item))?;
+        writeln!(out, "\n  {}, immediately each time:", condition(item))?;
     }
-    for decision in next.retries.iter().take(LISTED) {
+    for decision in next.retries.iter().take(SHOWN) {
         let what = retry_of(decision.retry, decision.retries_allowed);
         if decision.due_at.is_none() {
-            writeln!(out, "    {what} when the breaker lets it go: a rule holds it")?;
+            writeln!(out, "    {what} when the breaker releases it (held by a rule)")?;
             continue;
         }
         let wait = short(decision.delay_ms.unwrap_or_default().0);
@@ -282,37 +279,37 @@ fn foretold(out: &mut impl Write, item: &ItemView, next: &NextView) -> io::Resul
         };
         writeln!(out, "    {what} in {wait}{spent}")?;
     }
-    let more = next.retries.len().saturating_sub(LISTED);
+    let more = next.retries.len().saturating_sub(SHOWN);
     if more > 0 {
         writeln!(out, "    … {} more", count(more, "retry", "retries"))?;
     }
     match &next.stops.sentence {
         Some(sentence) => {
             let word = next.stops.reason.map(Reason::word);
-            let word = word.unwrap_or("a rule");
-            writeln!(out, "    then {word} ends it: {sentence}")?;
+            let word = word.unwrap_or("rule");
+            writeln!(out, "    then it stops ({word}): {sentence}")?;
             let decision = next.stops.decision.as_ref();
             if let Some(decision) = decision.filter(|it| it.overdue_ms.is_some()) {
                 refused(out, decision)?;
             }
             writeln!(out)
         }
-        None => writeln!(out, "    and so on: nothing ends it\n"),
+        None => writeln!(out, "    and so on, without a limit\n"),
     }
 }
 
-fn supposing(item: &ItemView) -> &'static str {
+fn condition(item: &ItemView) -> &'static str {
     let attempts = item.history.iter().filter_map(|entry| match entry {
         EntryView::Attempt(entry) => Some(entry),
         EntryView::Stop(_) | EntryView::Mend(_) | EntryView::Held(_) | EntryView::Released(_) => None,
     });
-    // Of the command it is at: an earlier one has succeeded in the end.
+    // Only attempts of the current command: earlier ones have succeeded.
     let mut ended = attempts.filter(|it| it.attempt.command == item.command);
     let failed = ended.any(|entry| entry.attempt.failure.is_some());
     match (item.status == ItemStatus::Held, failed) {
-        (true, true) => "when it is let go, if it goes on failing as it did",
-        (true, false) => "when it is let go, if it then fails",
-        (false, true) => "if it goes on failing as it did",
+        (true, true) => "once released, if it keeps failing the same way",
+        (true, false) => "once released, if it fails",
+        (false, true) => "if it keeps failing the same way",
         (false, false) => "if it fails",
     }
 }

@@ -1,4 +1,4 @@
-//! A job: why it stands as it does, and which of its items are worth a look.
+//! A job: why it has its status, and the items to explain next.
 
 use std::io::{self, Write};
 
@@ -8,10 +8,10 @@ use undaunted_policy::{Reason, Timestamp};
 use super::standing::Standing;
 use crate::screen::job::name;
 use crate::screen::limits::{self, has_ended};
-use crate::screen::summary::{self, Counted, error_lines};
+use crate::screen::summary::{self, JobNumbers, error_lines};
 use crate::screen::words::{one_line, plain};
 
-const NAMED: usize = 5;
+const SHOWN: usize = 5;
 
 pub(crate) fn show(out: &mut impl Write, view: &JobExplanation, now: Timestamp) -> io::Result<()> {
     let name = name(view.name.as_deref(), view.workflow.as_deref());
@@ -22,13 +22,13 @@ pub(crate) fn show(out: &mut impl Write, view: &JobExplanation, now: Timestamp) 
         writeln!(out, "  first failure  {}", error_lines(error).join("\n                 "))?;
     }
     if view.pool.is_none() {
-        writeln!(out, "  pool           none: only the limits of each command hold")?;
+        writeln!(out, "  pool           none: only the limits of each command apply")?;
     }
     for (label, fact) in limits::facts(&view.limits(), &view.job, view.status, now) {
         writeln!(out, "  {label:<14} {fact}")?;
     }
     not_waited_for(out, view)?;
-    for late in view.late.iter().take(NAMED) {
+    for late in view.late.iter().take(SHOWN) {
         writeln!(out, "  late           {}", limits::of_late(late))?;
     }
     for look in &view.look {
@@ -49,7 +49,7 @@ fn counts(view: &JobExplanation) -> String {
         dead: view.items.dead,
         skipped: view.items.skipped,
     };
-    summary::counts(&Counted {
+    summary::counts(&JobNumbers {
         items: &items,
         attempts: view.attempts,
         retries: view.retries,
@@ -62,7 +62,7 @@ fn counts(view: &JobExplanation) -> String {
 }
 
 fn more(out: &mut impl Write, view: &JobExplanation) -> io::Result<()> {
-    let named = u64::try_from(NAMED).unwrap_or(u64::MAX);
+    let named = u64::try_from(SHOWN).unwrap_or(u64::MAX);
     let counts = [
         (view.items.dead, "dead letters", "undaunted dlq ls"),
         (view.items.waiting, "waiting", "undaunted show"),
@@ -85,17 +85,15 @@ fn sentence(view: &JobExplanation) -> String {
         (Some(reason), _) => format!(" ({reason}): {}", reason.sentence()),
         (None, _) => String::new(),
     };
-    let resume = format!("go on with `undaunted resume {}`", view.job);
+    let resume = format!("resume with `undaunted resume {}`", view.job);
     match view.status {
         LiveJobStatus::As(JobStatus::Running) => {
-            let owner = view.owner.map(|owner| format!(", by process {owner}"));
+            let owner = view.owner.map(|owner| format!(" in process {owner}"));
             format!("running{}", owner.unwrap_or_default())
         }
-        LiveJobStatus::Interrupted => format!("interrupted: whoever ran it has died; {resume}"),
-        LiveJobStatus::As(JobStatus::Suspended) => format!("suspended in good order; {resume}"),
-        LiveJobStatus::As(JobStatus::Stopping) => {
-            format!("stopping{because}; what runs is waited for")
-        }
+        LiveJobStatus::Interrupted => format!("interrupted: its process died; {resume}"),
+        LiveJobStatus::As(JobStatus::Suspended) => format!("suspended; {resume}"),
+        LiveJobStatus::As(JobStatus::Stopping) => format!("stopping{because}; waiting for running commands"),
         LiveJobStatus::As(JobStatus::Partial) => {
             let what = summary::partial(view.completion.is_some());
             format!("{what}{because}")
@@ -116,13 +114,13 @@ fn not_waited_for(out: &mut impl Write, view: &JobExplanation) -> io::Result<()>
         Some(_) => "not waited for",
         None => "never started ",
     };
-    let named = view.missing.iter().take(NAMED);
+    let named = view.missing.iter().take(SHOWN);
     let named: Vec<String> = named
         .map(|missing| match missing.reason {
             Reason::Tolerance | Reason::Cancelled | Reason::Deadline => {
                 format!("{} ({})", plain(&missing.item), missing.reason)
             }
-            // Why the command before it has failed.
+            // The reason of the command that failed before it.
             _ => plain(&missing.item),
         })
         .collect();

@@ -1,4 +1,4 @@
-//! The state of an item in one sentence.
+//! The status of an item in one sentence.
 
 use undaunted_engine::view::{HoldView, ItemStatus, ItemView, LiveJobStatus, LookView};
 use undaunted_policy::Timestamp;
@@ -8,7 +8,7 @@ use crate::screen::holds;
 use crate::screen::limits::has_ended;
 use crate::screen::words::retry_of;
 
-/// What the sentence is made from.
+/// The facts the sentence is made from.
 pub(super) struct Standing<'s> {
     pub(super) job: &'s str,
     pub(super) job_status: LiveJobStatus,
@@ -19,8 +19,8 @@ pub(super) struct Standing<'s> {
     due: Option<Timestamp>,
     left_out: Option<&'s str>,
     held: Option<&'s HoldView>,
-    /// Whether everything about the item follows.
-    story: bool,
+    /// Whether the details of the item follow the sentence.
+    has_details: bool,
 }
 
 impl<'s> Standing<'s> {
@@ -35,7 +35,7 @@ impl<'s> Standing<'s> {
             due: item.due_at.map(|due| due.0),
             left_out: item.left_out.as_deref(),
             held: item.held.as_ref(),
-            story: true,
+            has_details: true,
         }
     }
 
@@ -50,18 +50,18 @@ impl<'s> Standing<'s> {
             due: look.due_at.map(|due| due.0),
             left_out: look.left_out.as_deref(),
             held: look.held.as_ref(),
-            story: false,
+            has_details: false,
         }
     }
 
     pub(super) fn sentence(&self, now: Timestamp) -> String {
         let ended = has_ended(self.job_status);
-        let is_alone = matches!(
+        let is_unowned = matches!(
             self.job_status,
             LiveJobStatus::Interrupted | LiveJobStatus::As(undaunted_engine::view::JobStatus::Suspended)
         );
-        let unless = if self.story && is_alone {
-            format!("; nobody runs the job: undaunted resume {}", self.job)
+        let resume = if self.has_details && is_unowned {
+            format!("; no process is running the job: undaunted resume {}", self.job)
         } else {
             String::new()
         };
@@ -70,21 +70,21 @@ impl<'s> Standing<'s> {
             (ItemStatus::Pending | ItemStatus::Missing(_), Some(why)) => {
                 let reason = self.status.reason().map(|reason| format!(" ({reason})"));
                 let reason = reason.unwrap_or_default();
-                format!("not waited for{reason}: the step was complete without it, {why}")
+                format!("not waited for{reason}: the step completed without it, {why}")
             }
-            (ItemStatus::Missing(reason), None) => format!("it was never started ({reason})"),
-            (ItemStatus::Pending, None) if ended => "it was never started".to_owned(),
-            (ItemStatus::Pending, None) => format!("it was not started yet{unless}"),
-            (ItemStatus::Running, _) => format!("attempt {} runs{unless}", self.attempts),
-            (ItemStatus::Waiting, _) => format!("{}{unless}", self.waiting(now)),
+            (ItemStatus::Missing(reason), None) => format!("never started ({reason})"),
+            (ItemStatus::Pending, None) if ended => "never started".to_owned(),
+            (ItemStatus::Pending, None) => format!("not started yet{resume}"),
+            (ItemStatus::Running, _) => format!("attempt {} is running{resume}", self.attempts),
+            (ItemStatus::Waiting, _) => format!("{}{resume}", self.waiting(now)),
             (ItemStatus::Held, _) => match self.held {
-                Some(held) if self.story => format!("{}{unless}", holds::shortly(held, now)),
-                Some(held) => format!("{}{unless}", holds::sentence(self.job, held, now)),
-                None => format!("held{unless}"),
+                Some(held) if self.has_details => format!("{}{resume}", holds::shortly(held, now)),
+                Some(held) => format!("{}{resume}", holds::sentence(self.job, held, now)),
+                None => format!("held{resume}"),
             },
             (ItemStatus::Succeeded, _) => word.to_owned(),
             (ItemStatus::Dead(reason), _) => {
-                format!("a dead letter ({reason}): {}", reason.sentence())
+                format!("dead letter ({reason}): {}", reason.sentence())
             }
             (ItemStatus::Skipped(reason), _) => {
                 format!("{word} ({reason}): {}", reason.sentence())
@@ -101,13 +101,13 @@ impl<'s> Standing<'s> {
             Some(due) if due > now => {
                 let left = short(due.since(now));
                 let at = undaunted_engine::view::rfc3339(due);
-                format!("waits for {what}, due in {left} at {at}")
+                format!("waiting for {what}, due in {left} at {at}")
             }
             Some(due) => {
                 let at = undaunted_engine::view::rfc3339(due);
-                format!("waits for {what}, due since {at}")
+                format!("waiting for {what}, due since {at}")
             }
-            None => format!("waits for a free slot for {what}"),
+            None => format!("waiting for a free slot for {what}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Shows a job while it runs.
+//! Prints the progress of a job while it runs.
 //!
 //! On a terminal, lines are buffered until the next frame, so there are at most ten writes a second. Elsewhere
 //! every line is written at once.
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use rustix::termios::tcgetwinsize;
 use signal_hook::consts::SIGCONT;
 use undaunted_engine::breaker::{AdmissionControl, BreakerChange};
@@ -17,32 +18,58 @@ use undaunted_engine::job::Job;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::drive::{Observer, StoreOutage};
 
-use super::board::{Board, seen};
 use super::draw::Size;
-use super::quietness::Quietness;
+use super::frame::{ProgressFrame, sample};
+use super::line::FrameLine;
 use super::sentences::{Sentences, headline, leaving};
 use super::speed::Speed;
 use super::terminal::Terminal;
 use crate::screen::words::is_colourful;
 
 const FRAME: Duration = Duration::from_millis(100);
-/// A job that ends before this has no frame, which would only flicker.
+/// A job that ends before this has no frame: it would only flicker.
 const FIRST: Duration = Duration::from_millis(200);
+
+/// How much is printed while a job runs.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Quietness {
+    /// Print nothing until the end
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+
+    /// Also print every start and every success
+    #[arg(long, short, conflicts_with_all = ["quiet", "json"])]
+    pub(crate) verbose: bool,
+
+    /// Print only one JSON object, at the end
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Quietness {
+    pub(crate) const fn of(json: bool) -> Self {
+        Self { quiet: false, verbose: false, json }
+    }
+
+    pub(crate) const fn is_quiet(self) -> bool {
+        self.quiet || self.json
+    }
+}
 
 pub(crate) struct Display {
     sentences: Sentences,
-    place: Place,
+    mode: DisplayMode,
 }
 
-enum Place {
-    Nowhere,
+enum DisplayMode {
+    Quiet,
     Lines,
     Frames(Box<Frames>),
 }
 
 struct Frames {
     terminal: Terminal<Stderr>,
-    said: String,
+    lines: String,
     clock: Clock,
     speed: Speed,
     first: Instant,
@@ -53,42 +80,45 @@ struct Frames {
 
 impl Display {
     pub(crate) fn new(job: &Job, quietness: Quietness) -> Self {
-        let place = if quietness.is_quiet() {
-            Place::Nowhere
+        let mode = if quietness.is_quiet() {
+            DisplayMode::Quiet
         } else if io::stderr().is_terminal() && can_move_its_cursor() {
-            Place::Frames(Box::new(Frames::new(job)))
+            DisplayMode::Frames(Box::new(Frames::new(job)))
         } else {
-            Place::Lines
+            DisplayMode::Lines
         };
-        let display = Self { sentences: Sentences::new(quietness.verbose), place };
+        let display = Self { sentences: Sentences::new(quietness.verbose), mode };
         if !quietness.is_quiet() {
             say(&headline(job));
         }
         display
     }
 
-    /// For a job whose output is passed on: lines, which can be mixed with it.
+    /// For a job whose output is printed: lines, which can be mixed with it.
     pub(crate) fn beside_output(job: &Job, quiet: bool) -> Self {
-        // A single command needs no headline; a map has a job id to look up.
+        // A map needs its job id; a single command needs no headline.
         if !quiet && job.submitted().passing != Some(OutputPassing::Through) {
             say(&headline(job));
         }
-        Self { sentences: Sentences::new(false), place: if quiet { Place::Nowhere } else { Place::Lines } }
+        Self {
+            sentences: Sentences::new(false),
+            mode: if quiet { DisplayMode::Quiet } else { DisplayMode::Lines },
+        }
     }
 
-    /// Removes the frame; the lines above it stay.
+    /// Clears the frame; the lines above it stay.
     pub(crate) fn end(&mut self) {
-        if let Place::Frames(frames) = &mut self.place {
+        if let DisplayMode::Frames(frames) = &mut self.mode {
             frames.write(&[]);
         }
     }
 
     fn say(&mut self, line: Option<&str>) {
-        match (&mut self.place, line) {
-            (Place::Lines, Some(line)) => say(line),
-            (Place::Frames(frames), Some(line)) => {
-                frames.said.push_str(line);
-                frames.said.push('\n');
+        match (&mut self.mode, line) {
+            (DisplayMode::Lines, Some(line)) => say(line),
+            (DisplayMode::Frames(frames), Some(line)) => {
+                frames.lines.push_str(line);
+                frames.lines.push('\n');
             }
             _ => {}
         }
@@ -97,7 +127,7 @@ impl Display {
 
 impl Observer for Display {
     fn recorded(&mut self, job: &Job, _seq: u64, record: &Record) {
-        if !matches!(self.place, Place::Nowhere) {
+        if !matches!(self.mode, DisplayMode::Quiet) {
             let sentence = self.sentences.of(job, record);
             self.say(sentence.as_deref());
         }
@@ -112,18 +142,18 @@ impl Observer for Display {
     }
 
     fn patience(&self) -> Option<Duration> {
-        matches!(self.place, Place::Frames(_)).then_some(FRAME)
+        matches!(self.mode, DisplayMode::Frames(_)).then_some(FRAME)
     }
 
     fn turned(&mut self, job: &Job, breaker: &str, change: &BreakerChange) {
-        if !matches!(self.place, Place::Nowhere) {
+        if !matches!(self.mode, DisplayMode::Quiet) {
             let sentence = self.sentences.turned(job, breaker, change);
             self.say(sentence.as_deref());
         }
     }
 
     fn tick(&mut self, job: &Job, breakers: &AdmissionControl) {
-        if let Place::Frames(frames) = &mut self.place {
+        if let DisplayMode::Frames(frames) = &mut self.mode {
             frames.tick(job, breakers);
         }
     }
@@ -133,12 +163,12 @@ impl Frames {
     fn new(job: &Job) -> Self {
         let (clock, now) = (Clock::set(), Instant::now());
         let continued = Arc::new(AtomicBool::new(false));
-        // Without the flag, a job that was stopped draws its next frame over what was typed meanwhile.
+        // Without the flag, a stopped job draws its next frame over what other processes wrote since.
         let _ = signal_hook::flag::register(SIGCONT, Arc::clone(&continued));
         Self {
             terminal: Terminal::new(io::stderr(), is_colourful(&io::stderr())),
-            said: String::new(),
-            speed: Speed::new(seen(job, clock.now())),
+            lines: String::new(),
+            speed: Speed::new(sample(job, clock.now())),
             clock,
             first: now.checked_add(FIRST).unwrap_or(now),
             next: now,
@@ -149,23 +179,26 @@ impl Frames {
     fn tick(&mut self, job: &Job, breakers: &AdmissionControl) {
         let instant = Instant::now();
         let has_frame = instant >= self.first;
-        if instant < self.next || !has_frame && self.said.is_empty() {
+        if instant < self.next || !has_frame && self.lines.is_empty() {
             return;
         }
         self.next = instant.checked_add(FRAME).unwrap_or(instant);
         let now = self.clock.now();
-        self.speed.note(seen(job, now));
-        let lines =
-            if has_frame { Board::of(job, breakers, &self.speed, now).lines(size()) } else { Vec::new() };
-        self.write(&lines);
+        self.speed.note(sample(job, now));
+        let frame = if has_frame {
+            ProgressFrame::of(job, breakers, &self.speed, now).lines(size())
+        } else {
+            Vec::new()
+        };
+        self.write(&frame);
     }
 
-    fn write(&mut self, lines: &[super::line::Line]) {
+    fn write(&mut self, frame: &[FrameLine]) {
         if self.continued.swap(false, Ordering::Relaxed) {
-            self.terminal.let_go();
+            self.terminal.forget_frame();
         }
-        self.terminal.write(&self.said, lines, size());
-        self.said.clear();
+        self.terminal.write(&self.lines, frame, size());
+        self.lines.clear();
     }
 }
 
@@ -178,12 +211,12 @@ fn can_move_its_cursor() -> bool {
     env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb")
 }
 
-/// Asked for every frame: the terminal may be resized at any time.
+/// Read for every frame: the terminal may be resized at any time.
 fn size() -> Size {
     let found = tcgetwinsize(io::stderr()).ok();
-    let or = |found: Option<u16>, usual: usize| match found {
+    let or = |found: Option<u16>, default: usize| match found {
         Some(known @ 1..) => usize::from(known),
-        _ => usual,
+        _ => default,
     };
     Size { columns: or(found.map(|size| size.ws_col), 80), rows: or(found.map(|size| size.ws_row), 24) }
 }

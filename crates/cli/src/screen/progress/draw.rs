@@ -1,17 +1,16 @@
-//! A board as lines of text, for a width and a height.
+//! Draws a frame as lines of text, for a width and a height.
 //!
 //! Bars are ASCII: `=` done, `x` dead, `-` skipped, `>` in progress. They are readable without colours, and
-//! every character is one column wide everywhere.
+//! every character is one column wide on all terminals.
 
 use std::time::Duration;
 
 use undaunted_engine::job::StepStage;
 
-use super::board::{Board, HoldRow, NextRetry, StepRow, TimeLeft};
-use super::line::{Line, Tone, cut, width};
+use super::frame::{HoldRow, NextRetry, ProgressFrame, StepRow, TimeLeft};
+use super::line::{FrameLine, Tone, cut, width};
 use crate::screen::duration::short;
-use crate::screen::words::count;
-use crate::screen::words::plain;
+use crate::screen::words::{count, plain};
 
 const STEPS: usize = 8;
 const HOLDS: usize = 3;
@@ -24,9 +23,9 @@ pub(super) struct Size {
     pub(super) rows: usize,
 }
 
-impl Board<'_> {
+impl ProgressFrame<'_> {
     /// A frame: no line is wider than the terminal, and there are fewer lines than it has.
-    pub(super) fn lines(&self, size: Size) -> Vec<Line> {
+    pub(super) fn lines(&self, size: Size) -> Vec<FrameLine> {
         // The last column stays empty: terminals differ in what a character there does.
         let room = size.columns.saturating_sub(1);
         let height = size.rows.saturating_sub(1).max(1);
@@ -38,7 +37,7 @@ impl Board<'_> {
         let shown = self.shown(steps.min(STEPS));
         let names = shown.iter().map(|step| width(&plain(step.name)));
         let names = names.max().unwrap_or(0).min(NAME).min(room / 3);
-        let mut lines: Vec<Line> = shown.iter().map(|step| step.line(names, room)).collect();
+        let mut lines: Vec<FrameLine> = shown.iter().map(|step| step.line(names, room)).collect();
         let next = self.retries.get(..retries).unwrap_or_default();
         let when: Vec<String> = next.iter().map(|retry| countdown(retry.due_in)).collect();
         let wide = when.iter().map(|when| width(when)).max().unwrap_or(0);
@@ -51,7 +50,7 @@ impl Board<'_> {
         lines
     }
 
-    /// As many steps as there is room for: those in progress, and their neighbours.
+    /// The steps in progress and their neighbours, as many as fit.
     fn shown(&self, room: usize) -> &[StepRow<'_>] {
         let ended = self.steps.iter().take_while(|step| step.has_ended());
         let before = if room > 4 { 2 } else { 0 };
@@ -62,7 +61,7 @@ impl Board<'_> {
     }
 
     /// `  42 attempts, 3.1 a second, 12s so far, about 2m left`
-    fn totals(&self, folded: bool, room: usize) -> Line {
+    fn totals(&self, folded: bool, room: usize) -> FrameLine {
         let mut facts = Vec::new();
         if self.paused {
             facts.push((Tone::Busy, "paused".to_owned()));
@@ -81,15 +80,15 @@ impl Board<'_> {
             let of = of.unwrap_or_default();
             facts.push((Tone::Plain, format!("about {} left{of}", rough(time))));
         }
-        let mut line = Line::new(room);
+        let mut line = FrameLine::new(room);
         list(&mut line, "  ", &facts);
         line
     }
 }
 
 impl StepRow<'_> {
-    fn line(&self, names: usize, room: usize) -> Line {
-        let mut line = Line::new(room);
+    fn line(&self, names: usize, room: usize) -> FrameLine {
+        let mut line = FrameLine::new(room);
         line.push(Tone::Plain, "  ");
         let tone = match self.stage {
             StepStage::Waiting => Tone::Faint,
@@ -102,8 +101,8 @@ impl StepRow<'_> {
         line.push(tone, &cut(&plain(self.name), names));
         line.pad(names.saturating_add(4));
         let word = match self.stage {
-            StepStage::Waiting => Some((Tone::Faint, "to come")),
-            StepStage::Reading(_) => Some((Tone::Busy, "reading its items")),
+            StepStage::Waiting => Some((Tone::Faint, "pending")),
+            StepStage::Reading(_) => Some((Tone::Busy, "reading items")),
             StepStage::Failed if self.items == 0 => Some((Tone::Bad, "failed")),
             StepStage::Running | StepStage::Completed | StepStage::Failed | StepStage::Skipped => {
                 (self.items == 0).then_some((Tone::Good, "no items"))
@@ -114,7 +113,7 @@ impl StepRow<'_> {
             return line;
         }
         let part = format!("{:>3}%", share(self.settled(), self.items, 100));
-        // Its length depends on the terminal only, so that bars do not jump about.
+        // The length depends only on the terminal, so that it does not change between frames.
         let bar = (room / 6).min(BAR.1);
         if bar >= BAR.0 {
             self.bar(&mut line, bar);
@@ -125,7 +124,7 @@ impl StepRow<'_> {
     }
 
     /// `[=======xx->>>      ]`
-    fn bar(&self, line: &mut Line, cells: usize) {
+    fn bar(&self, line: &mut FrameLine, cells: usize) {
         let whole = u64::try_from(cells).unwrap_or_default();
         let upto = |items: u64| share(items, self.items, whole);
         let dead = upto(self.done.saturating_add(self.dead));
@@ -152,7 +151,7 @@ impl StepRow<'_> {
         line.push(Tone::Plain, "] ");
     }
 
-    /// The most important facts first: the others are left out when there is little room.
+    /// The most important facts first: the last ones are dropped when the terminal is narrow.
     fn facts(&self) -> Vec<(Tone, String)> {
         if !self.is_map {
             let word = match self.stage {
@@ -184,20 +183,20 @@ impl StepRow<'_> {
 }
 
 impl HoldRow {
-    /// `  12 held by api, it looks again in 40s`
-    fn line(&self, room: usize) -> Line {
-        let mut line = Line::new(room);
+    /// `  12 held by api, next probe in 40s`
+    fn line(&self, room: usize) -> FrameLine {
+        let mut line = FrameLine::new(room);
         let held = format!("  {} held by {}", self.held, self.breaker);
         line.push(Tone::Busy, &held);
-        line.push(Tone::Plain, &format!(", {}", self.looks));
+        line.push(Tone::Plain, &format!(", {}", self.next_probe));
         line
     }
 }
 
 impl NextRetry {
     /// `  in 1.8s  north: retry 1 (attempt 2) after exit status 1: north does not answer`
-    fn line(&self, when: &str, room: usize) -> Line {
-        let mut line = Line::new(room);
+    fn line(&self, when: &str, room: usize) -> FrameLine {
+        let mut line = FrameLine::new(room);
         line.push(Tone::Busy, &format!("  {when}  "));
         line.push(Tone::Plain, &format!("{}: retry {} (attempt {})", self.of, self.retry, self.attempt));
         if !self.why.is_empty() {
@@ -207,8 +206,8 @@ impl NextRetry {
     }
 }
 
-/// As many facts as there is room for.
-fn list(line: &mut Line, before: &str, facts: &[(Tone, String)]) {
+/// Adds as many facts as fit.
+fn list(line: &mut FrameLine, before: &str, facts: &[(Tone, String)]) {
     for (place, (tone, fact)) in (0_usize..).zip(facts) {
         let between = if place == 0 { before } else { ", " };
         let needed = width(between).saturating_add(width(fact));
@@ -220,7 +219,7 @@ fn list(line: &mut Line, before: &str, facts: &[(Tone, String)]) {
     }
 }
 
-/// `number` of `all` as a part of `whole`, rounded down: the whole only for all.
+/// `number` of `all` as a part of `whole`, rounded down: `whole` only if all.
 fn share(number: u64, all: u64, whole: u64) -> u64 {
     let product = u128::from(number.min(all)).saturating_mul(u128::from(whole));
     let part = product / u128::from(all.max(1));
@@ -240,7 +239,7 @@ fn countdown(left: Duration) -> String {
     }
 }
 
-/// Whole seconds, in tens from a minute on: more would be false precision, and flicker.
+/// Whole seconds, in tens from one minute on, because more precision would flicker.
 fn rough(time: Duration) -> String {
     let seconds = time.as_secs().max(1);
     let seconds = if seconds < 60 { seconds } else { seconds / 10 * 10 };

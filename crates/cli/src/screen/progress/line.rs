@@ -1,6 +1,6 @@
 //! One line of a frame: coloured pieces, never wider than the terminal.
 //!
-//! No text of a command or a file reaches a terminal unescaped: it could move the cursor.
+//! Text of commands and files is escaped, because it could move the cursor.
 
 use unicode_width::UnicodeWidthChar;
 
@@ -26,13 +26,13 @@ impl Tone {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(super) struct FrameLine {
     pieces: Vec<(Tone, String)>,
     width: usize,
     room: usize,
 }
 
-impl Line {
+impl FrameLine {
     pub(super) const fn new(room: usize) -> Self {
         Self { pieces: Vec::new(), width: 0, room }
     }
@@ -41,7 +41,7 @@ impl Line {
         self.width
     }
 
-    /// Adds a piece, or as much of it as there is room for; after that the line is full.
+    /// Adds a piece, or as much of it as fits; then the line is full.
     pub(super) fn push(&mut self, tone: Tone, text: &str) {
         if text.is_empty() {
             return;
@@ -90,13 +90,13 @@ pub(super) fn width(text: &str) -> usize {
 
 fn columns(character: char) -> usize {
     match character {
-        // It turns the character before it into an emoji, which is wider.
+        // This variation selector turns the character before it into an emoji, which is wider.
         '\u{fe0f}' => 1,
         other => other.width().unwrap_or(0),
     }
 }
 
-/// A text, or its beginning and `…`, in so many columns.
+/// A text, shortened with `…` to this number of columns.
 pub(super) fn cut(text: &str, room: usize) -> String {
     if width(text) <= room {
         return text.to_owned();
@@ -123,7 +123,7 @@ mod tests {
     fn a_line_is_never_wider_than_its_room() {
         for text in ["plain", "日本語の名前", "e\u{301}e\u{301}e\u{301}", "❤\u{fe0f}❤\u{fe0f}"] {
             for room in 0..15 {
-                let mut line = Line::new(room);
+                let mut line = FrameLine::new(room);
                 line.push(Tone::Good, text);
                 line.push(Tone::Plain, text);
                 assert!(line.width() <= room, "{text} in {room}");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_would_obey_is_written_out() {
+    fn control_characters_are_escaped() {
         assert_eq!(plain("a\x1b[2Jb\nc\td\r\u{9b}\u{202e}é"), "a\\u{1b}[2Jb\\nc d\\r\\u{9b}\\u{202e}é");
     }
 }

@@ -1,10 +1,9 @@
-//! A job while it runs: bars on a terminal, plain lines elsewhere, on standard error.
+//! The progress of a running job on standard error: bars on a terminal, plain lines elsewhere.
 
-mod board;
 mod display;
 mod draw;
+mod frame;
 mod line;
-mod quietness;
 mod sentences;
 mod shared;
 mod speed;
@@ -12,5 +11,6 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use display::Display;
-pub(crate) use quietness::Quietness;
+pub(crate) use display::{Display, Quietness};
+#[cfg(test)]
+pub(super) use sentences::Sentences;

@@ -1,7 +1,7 @@
-//! The sentences about the events of a job.
+//! The sentences printed for the events of a job.
 //!
-//! Pure: the same for a terminal and a file. It remembers how attempts have failed, because the consequence
-//! of a failure is another event, and both belong in one line.
+//! Pure: the same for a terminal and a file. It remembers the failures of attempts, because a failure and its
+//! consequence are two events but one line.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,21 +21,21 @@ use crate::screen::summary::error_lines;
 use crate::screen::words::{bounds, count, failure, plain};
 
 #[derive(Debug, Default)]
-pub(super) struct Sentences {
-    /// Whether every start and every success has a line.
+pub(in crate::screen) struct Sentences {
+    /// Whether every start and every success is printed.
     pub(super) verbose: bool,
-    /// The last failure of an item, until its consequence is known.
+    /// The last failure of each item, until its consequence is known.
     pub(super) failed: BTreeMap<ItemId, String>,
     /// Breakers that were reported as open.
     pub(super) open: BTreeSet<String>,
 }
 
 impl Sentences {
-    pub(super) fn new(verbose: bool) -> Self {
+    pub(in crate::screen) fn new(verbose: bool) -> Self {
         Self { verbose, ..Self::default() }
     }
 
-    pub(super) fn of(&mut self, job: &Job, record: &Record) -> Option<String> {
+    pub(in crate::screen) fn of(&mut self, job: &Job, record: &Record) -> Option<String> {
         match &record.event {
             Event::Job(event) => of_job(job, event),
             Event::Step(event) => of_step(job, event),
@@ -48,7 +48,7 @@ impl Sentences {
         match event {
             ItemEvent::AttemptStarted(started) => self.verbose.then(|| {
                 let of = started.of;
-                format!("  {}: attempt {} starts", subject(job, of), of.attempt)
+                format!("  {}: attempt {} started", subject(job, of), of.attempt)
             }),
             ItemEvent::AttemptSucceeded(done) => {
                 let of = done.of;
@@ -68,7 +68,7 @@ impl Sentences {
             ItemEvent::Released(released) => self.verbose.then(|| {
                 let name = job.texts.read(&released.breaker);
                 let (of, held) = (subject(job, released.of), short(released.held));
-                format!("  {of}: let go by {} after {held}", plain(name))
+                format!("  {of}: released by {} after {held}", plain(name))
             }),
             ItemEvent::LateResult(late) => Some(late_result(job, late)),
             ItemEvent::AttemptAccepted { .. }
@@ -103,7 +103,7 @@ impl Sentences {
         self.failed.remove(&of.item());
         let error = error_lines(job.texts.read(&stopped.error));
         let then = match stopped.handler {
-            Some(_) => "; on_failure runs",
+            Some(_) => "; running on_failure",
             None => "",
         };
         let what = if is_skipped(job, stopped) { "skipped" } else { "stopped" };
@@ -119,11 +119,11 @@ impl Sentences {
 fn of_job(job: &Job, event: &JobEvent) -> Option<String> {
     match event {
         JobEvent::Resumed(found) => Some(resumed(job, found)),
-        JobEvent::Paused => Some(format!("  paused; go on:  undaunted unpause {}", job.id())),
-        JobEvent::Unpaused { away } => Some(format!("  goes on after {} paused", short(*away))),
-        JobEvent::Stopping { reason } => Some(format!("  stops: {}", reason.sentence())),
+        JobEvent::Paused => Some(format!("  paused; to unpause:  undaunted unpause {}", job.id())),
+        JobEvent::Unpaused { away } => Some(format!("  unpaused after {}", short(*away))),
+        JobEvent::Stopping { reason } => Some(format!("  stopping: {}", reason.sentence())),
         JobEvent::PoolToppedUp { added, total, .. } => {
-            Some(format!("  {added} more retries are allowed, {total} in all"))
+            Some(format!("  {added} retries added to the pool, {total} in total"))
         }
         JobEvent::Submitted(_)
         | JobEvent::TextKept { .. }
@@ -153,7 +153,7 @@ fn of_step(job: &Job, event: &StepEvent) -> Option<String> {
     }
 }
 
-/// Events about breakers that jobs of earlier releases have recorded.
+/// Breaker events, which jobs of earlier releases recorded in their own journals.
 fn of_breaker(job: &Job, event: &BreakerEvent) -> Option<String> {
     match event {
         BreakerEvent::Configured { breaker, changes } => Some(configured(job, breaker, changes)),
@@ -168,31 +168,31 @@ pub(super) fn headline(job: &Job) -> String {
     format!("job {}  {}", job.id(), plain(name))
 }
 
-/// The answer to the `asked`-th interrupt while so many commands run.
+/// The answer to the `asked`-th interrupt, while `running` commands run.
 pub(super) fn leaving(asked: u32, running: usize) -> Option<String> {
     let commands = count(running, "command", "commands");
     match (asked, running) {
         (_, 0) => None,
         (1, _) => Some(format!(
-            "  waiting for {commands} to finish; Ctrl-C again ends {} now",
+            "  waiting for {commands} to finish; press Ctrl-C again to stop {} now",
             if running == 1 { "it" } else { "them" }
         )),
-        _ => Some(format!("  ending {commands} (TERM, then KILL)")),
+        _ => Some(format!("  stopping {commands} (TERM, then KILL)")),
     }
 }
 
 fn resumed(job: &Job, resumed: &JobResumed) -> String {
     let found = resumed.restored;
     let away = short(resumed.away);
-    // The time of a crash is not recorded, only the last event before it.
+    // The time of a crash is unknown; only the last event before it is recorded.
     let away =
-        if resumed.planned { format!("after {away} suspended") } else { format!("last heard of {away} ago") };
+        if resumed.planned { format!("suspended for {away}") } else { format!("last activity {away} ago") };
     let paused = match job.times.paused {
-        Some(_) => format!("\n  paused; go on:  undaunted unpause {}", job.id()),
+        Some(_) => format!("\n  paused; to unpause:  undaunted unpause {}", job.id()),
         None => String::new(),
     };
     format!(
-        "  goes on, {away} (run {}): {} done, {} running, {} waiting, {}{} to come{paused}",
+        "  resuming; {away} (run {}): {} done, {} running, {} waiting, {}{} pending{paused}",
         resumed.run,
         found.settled,
         found.running,
@@ -226,7 +226,7 @@ pub(super) fn name_of(job: &Job, item: ItemId, command: CommandId) -> String {
     }
 }
 
-/// Whether the item is skipped: by a rule of the command, or by `on_item_failure`.
+/// Whether the item is skipped by a rule of the command or by `on_item_failure`.
 fn is_skipped(job: &Job, stopped: &CommandStopped) -> bool {
     let of = stopped.of;
     let command = job.plan().command(of.command);

@@ -1,7 +1,7 @@
-//! The sentences about what many items share: breakers, completion rules, the pool.
+//! The sentences about limits that items share: breakers and completion rules.
 //!
-//! A thousand items may be held at once. One line says so when the first is held, and one when the breaker
-//! has closed; a line for each item is printed only with `--verbose`.
+//! A thousand items may be held at once. One line is printed when the first is held, and one when the breaker
+//! closes; a line for each item is printed only with `--verbose`.
 
 use undaunted_engine::breaker::{BreakerChange, BreakerChangeKind};
 use undaunted_engine::event::{CompletionReached, LateResult, PolicyChange, StartHeld, StoredText};
@@ -15,12 +15,17 @@ use crate::screen::words::{bounds, count, plain};
 
 impl Sentences {
     /// For a breaker that has opened, half opened or closed.
-    pub(super) fn turned(&mut self, job: &Job, name: &str, change: &BreakerChange) -> Option<String> {
+    pub(in crate::screen) fn turned(
+        &mut self,
+        job: &Job,
+        name: &str,
+        change: &BreakerChange,
+    ) -> Option<String> {
         match change.change {
             BreakerChangeKind::Opened | BreakerChangeKind::Tripped => Some(self.opened(name, change)),
             BreakerChangeKind::HalfOpened => self.verbose.then(|| {
                 let name = plain(name);
-                format!("  {name}: one goes ahead to find out")
+                format!("  breaker `{name}` half open: probing")
             }),
             BreakerChangeKind::Closed | BreakerChangeKind::Reset => Some(self.closed(job, name, change)),
             BreakerChangeKind::Configured
@@ -36,8 +41,8 @@ impl Sentences {
         let of = held.of;
         let name = plain(job.texts.read(&held.breaker));
         let again = match held.until {
-            Some(until) => format!("it looks again in {}", ahead(until.since(now))),
-            None => "a probe is under way".to_owned(),
+            Some(until) => format!("next probe in {}", ahead(until.since(now))),
+            None => "probing".to_owned(),
         };
         if let Some(sum) = &held.sum {
             let said = self.failed.remove(&of.item()).unwrap_or_default();
@@ -45,7 +50,7 @@ impl Sentences {
             let (retries, attempts) = bounds(sum.allowed);
             return Some(format!(
                 "  {}: attempt {attempt}{attempts} failed ({said}); retry {}{retries} when {name} \
-                 lets it go, {again}",
+                 releases it, {again}",
                 subject(job, of),
                 sum.retry
             ));
@@ -54,36 +59,36 @@ impl Sentences {
         if self.verbose {
             return Some(format!("  {}: held by {name}, {again}", subject(job, of)));
         }
-        // Another job has opened it, so this one has not reported it yet.
-        first.then(|| format!("  {name} is open: what asks it is held; {again}"))
+        // Another job opened the breaker, so that this one has not reported it yet.
+        first.then(|| format!("  breaker `{name}` is open; its commands are on hold, {again}"))
     }
 
     fn opened(&mut self, name: &str, change: &BreakerChange) -> String {
         self.open.insert(name.to_owned());
         let why = match (change.change, &change.job, change.failures) {
-            (BreakerChangeKind::Tripped, Some(_), _) => "a rule says so".to_owned(),
+            (BreakerChangeKind::Tripped, Some(_), _) => "a rule tripped it".to_owned(),
             (BreakerChangeKind::Tripped, None, _) => "by hand".to_owned(),
             (_, _, 0) => "the probe failed".to_owned(),
             (_, _, failures) => count(failures, "failure", "failures in a row"),
         };
         let becomes = match change.state.settings.when_open {
-            WhenOpen::Fail => "fails",
-            WhenOpen::Hold => "is held",
+            WhenOpen::Fail => "fail",
+            WhenOpen::Hold => "are on hold",
         };
         let until = change.state.until().unwrap_or(change.at);
         let again = ahead(until.since(change.at));
         let name = plain(name);
-        format!("  {name} opens ({why}): what asks it {becomes}; it looks again in {again}")
+        format!("  breaker `{name}` opened ({why}); its commands {becomes}, next probe in {again}")
     }
 
     fn closed(&mut self, job: &Job, name: &str, change: &BreakerChange) -> String {
         self.open.remove(name);
         let held = match job.held_by(name) {
             0 => String::new(),
-            held => format!("; {} on", count(held, "item goes", "items go")),
+            held => format!("; releasing {}", count(held, "item", "items")),
         };
         let why = if change.change == BreakerChangeKind::Reset { "by hand" } else { "the target is back" };
-        format!("  {} closes: {why}{held}", plain(name))
+        format!("  breaker `{}` closed: {why}{held}", plain(name))
     }
 }
 
@@ -94,7 +99,11 @@ pub(super) fn configured(job: &Job, breaker: &StoredText, changes: &[PolicyChang
         format!("{setting} {} → {}", change.old, change.new)
     });
     let changes: Vec<String> = changes.collect();
-    format!("  {}: {} (the latest job says so, for all)", plain(job.texts.read(breaker)), changes.join(", "))
+    format!(
+        "  breaker `{}`: {} (set by the latest job, for all jobs)",
+        plain(job.texts.read(breaker)),
+        changes.join(", ")
+    )
 }
 
 pub(super) fn complete(job: &Job, reached: &CompletionReached) -> String {
@@ -109,6 +118,6 @@ pub(super) fn late_result(job: &Job, late: &LateResult) -> String {
         None => "succeeded".to_owned(),
         Some(reason) => format!("failed ({reason})"),
     };
-    let counts = if late.counted { "and counts" } else { "and does not count" };
-    format!("  {name}: came late, {result}, {counts}")
+    let counts = if late.counted { "counted" } else { "not counted" };
+    format!("  {name}: late result, {result}, {counts}")
 }

@@ -1,14 +1,14 @@
 //! Draws frames on a terminal.
 //!
-//! A frame overwrites the one before it, line by line, in a single write. Only lines that are redrawn are
-//! cleared, the cursor is never hidden, and neither raw mode nor another screen is used, so there is nothing
-//! to restore however the process ends.
+//! A frame overwrites the previous one, line by line, in a single write. Only redrawn lines are cleared, the
+//! cursor is never hidden, and neither raw mode nor the alternate screen is used, so that a killed process leaves
+//! the terminal usable.
 
 use std::fmt::Write as _;
 use std::io::Write;
 
 use super::draw::Size;
-use super::line::{Line, width};
+use super::line::{FrameLine, width};
 
 const CLEAR: &str = "\x1b[K";
 
@@ -26,23 +26,23 @@ impl<W: Write> Terminal<W> {
         Self { out, colour, shown: Vec::new() }
     }
 
-    /// Others have written to the screen: the next frame begins below.
-    pub(super) fn let_go(&mut self) {
+    /// Starts the next frame below, because other processes have written to the screen.
+    pub(super) fn forget_frame(&mut self) {
         self.shown.clear();
     }
 
-    /// Writes lines that stay, and below them a frame that the next call overwrites.
-    pub(super) fn write(&mut self, said: &str, frame: &[Line], size: Size) {
+    /// Writes permanent lines, and below them a frame that the next call overwrites.
+    pub(super) fn write(&mut self, lines: &str, frame: &[FrameLine], size: Size) {
         let frame: Vec<_> = frame.iter().map(|line| (line.drawn(self.colour), line.width())).collect();
-        if said.is_empty() && frame == self.shown {
+        if lines.is_empty() && frame == self.shown {
             return;
         }
         let columns = size.columns.max(1);
         // A terminal that has become narrower has wrapped lines that no longer fit.
         let old = rows(self.shown.iter().map(|(_, width)| *width), columns);
-        let new = rows(said.lines().map(width), columns).saturating_add(frame.len());
+        let new = rows(lines.lines().map(width), columns).saturating_add(frame.len());
         let mut bytes = up(old);
-        for line in said.lines() {
+        for line in lines.lines() {
             bytes.push_str(line);
             // With the cursor behind a full line, clearing would remove its last character.
             if width(line) == 0 || !width(line).is_multiple_of(columns) {
@@ -53,7 +53,7 @@ impl<W: Write> Terminal<W> {
         for (line, _) in &frame {
             let _ = writeln!(bytes, "{line}{CLEAR}");
         }
-        // Clears what was typed meanwhile.
+        // Clears what the user typed in the meantime.
         bytes.push_str(CLEAR);
         let rest = old.saturating_sub(new);
         if rest > 0 {

@@ -1,4 +1,4 @@
-//! Frames on a terminal that somebody else has written the code of.
+//! Frames on an emulated terminal.
 
 use std::io::{self, Write};
 use std::num::NonZero;
@@ -6,7 +6,7 @@ use std::num::NonZero;
 use vt100::Parser;
 
 use crate::screen::progress::draw::Size;
-use crate::screen::progress::line::{Line, Tone};
+use crate::screen::progress::line::{FrameLine, Tone};
 use crate::screen::progress::terminal::Terminal;
 
 const SIZE: Size = Size { columns: 20, rows: 8 };
@@ -50,9 +50,9 @@ impl Write for &mut Screen {
     }
 }
 
-fn frame(lines: &[&str]) -> Vec<Line> {
+fn frame(lines: &[&str]) -> Vec<FrameLine> {
     let line = |text: &&str| {
-        let mut line = Line::new(19);
+        let mut line = FrameLine::new(19);
         line.push(Tone::Good, text);
         line
     };
@@ -60,7 +60,7 @@ fn frame(lines: &[&str]) -> Vec<Line> {
 }
 
 #[test]
-fn a_frame_takes_the_place_of_the_one_before_in_one_write() {
+fn a_frame_replaces_the_previous_one_in_one_write() {
     let mut screen = Screen::new();
     let mut terminal = Terminal::new(&mut screen, true);
     terminal.write("job\n", &[], SIZE);
@@ -74,7 +74,7 @@ fn a_frame_takes_the_place_of_the_one_before_in_one_write() {
 }
 
 #[test]
-fn a_frame_that_is_there_already_is_not_written() {
+fn an_unchanged_frame_is_not_written() {
     let mut screen = Screen::new();
     let mut terminal = Terminal::new(&mut screen, false);
     for _ in 0..5 {
@@ -119,7 +119,7 @@ fn a_long_line_is_broken_and_a_full_one_keeps_its_last_character() {
 }
 
 #[test]
-fn what_was_typed_below_a_frame_goes_with_the_next() {
+fn text_typed_below_a_frame_is_cleared_by_the_next() {
     let mut screen = Screen::new();
     let mut terminal = Terminal::new(&mut screen, false);
     terminal.write("", &frame(&["one"]), SIZE);
@@ -133,11 +133,11 @@ fn what_was_typed_below_a_frame_goes_with_the_next() {
 }
 
 #[test]
-fn after_others_have_written_a_frame_begins_below() {
+fn after_output_of_another_process_a_frame_starts_below() {
     let mut screen = Screen::new();
     let mut terminal = Terminal::new(&mut screen, false);
     terminal.write("", &frame(&["one", "two"]), SIZE);
-    terminal.let_go();
+    terminal.forget_frame();
     terminal.write("", &frame(&["uno", "dos"]), SIZE);
     drop(terminal);
     assert_eq!(screen.lines(), ["one", "two", "uno", "dos"]);

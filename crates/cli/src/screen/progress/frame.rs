@@ -1,27 +1,26 @@
-//! What is shown of a job at an instant.
+//! The facts about a job that one frame of the progress display shows.
 //!
-//! Pure, and cheap: it reads the counters of each step and the first few waits, never all items, of which
-//! there may be a million.
+//! Pure and cheap: it reads the counters of each step and the next few retries, never all items, of which there
+//! may be a million.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use undaunted_engine::breaker::AdmissionControl;
+use undaunted_engine::breaker::{AdmissionControl, BreakerState};
 use undaunted_engine::id::StepId;
 use undaunted_engine::job::{Job, StepStage, StepState};
 use undaunted_policy::Timestamp;
 
 use super::sentences::name_of;
-use super::speed::{Seen, Speed};
-use crate::screen::holds::looks;
+use super::speed::{Speed, SpeedSample};
+use crate::screen::holds::next_probe;
 use crate::screen::limits::missing;
 use crate::screen::words::{failure, plain};
-use undaunted_engine::breaker::BreakerState;
 
 pub(super) const RETRIES: usize = 3;
 
 #[derive(Debug)]
-pub(super) struct Board<'j> {
+pub(super) struct ProgressFrame<'j> {
     pub(super) steps: Vec<StepRow<'j>>,
     /// In order of time.
     pub(super) retries: Vec<NextRetry>,
@@ -53,8 +52,7 @@ pub(super) struct StepRow<'j> {
 pub(super) struct HoldRow {
     pub(super) breaker: String,
     pub(super) held: u64,
-    /// The sentence about its next probe.
-    pub(super) looks: String,
+    pub(super) next_probe: String,
 }
 
 #[derive(Debug)]
@@ -69,31 +67,31 @@ pub(super) struct NextRetry {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TimeLeft<'j> {
     pub(super) time: Duration,
-    /// The step it is about, unless that is the last one.
+    /// The step, unless it is the last one.
     pub(super) step: Option<&'j str>,
 }
 
-impl<'j> Board<'j> {
+impl<'j> ProgressFrame<'j> {
     pub(super) fn of(job: &'j Job, breakers: &AdmissionControl, speed: &Speed, now: Timestamp) -> Self {
         let steps = StepId::all().zip(&job.steps);
         let steps: Vec<_> = steps.map(|(step, state)| StepRow::of(job, step, state)).collect();
-        let seen = seen(job, now);
+        let sample = sample(job, now);
         Self {
-            left: left(job, &steps, speed, seen),
+            left: left(job, &steps, speed, sample),
             steps,
             retries: retries(job, now),
             holds: holds(job, breakers, now),
             attempts: job.counts.attempts,
-            attempts_in_ten_seconds: speed.attempts_in_ten_seconds(seen),
+            attempts_in_ten_seconds: speed.attempts_in_ten_seconds(sample),
             so_far: speed.so_far(now),
             paused: job.times.paused.is_some(),
         }
     }
 }
 
-pub(super) fn seen(job: &Job, now: Timestamp) -> Seen {
+pub(super) fn sample(job: &Job, now: Timestamp) -> SpeedSample {
     let settled = job.steps.iter().map(|step| u64::from(step.settled()));
-    Seen { at: now, attempts: job.counts.attempts, settled: settled.sum() }
+    SpeedSample { at: now, attempts: job.counts.attempts, settled: settled.sum() }
 }
 
 impl<'j> StepRow<'j> {
@@ -131,20 +129,20 @@ fn holds(job: &Job, breakers: &AdmissionControl, now: Timestamp) -> Vec<HoldRow>
         .map(|name| HoldRow {
             breaker: plain(name),
             held: job.held_by(name).into(),
-            looks: next_probe(job, breakers.get(name), now),
+            next_probe: probe_of(job, breakers.get(name), now),
         })
         .collect()
 }
 
-fn next_probe(job: &Job, state: Option<&BreakerState>, now: Timestamp) -> String {
+fn probe_of(job: &Job, state: Option<&BreakerState>, now: Timestamp) -> String {
     let until = state.and_then(BreakerState::until);
     let probe = state.and_then(|state| state.probe.as_ref());
     let word = state.map_or("", BreakerState::word);
-    looks(job.id(), word, until, probe.map(|probe| &*probe.job), now)
+    next_probe(job.id(), word, until, probe.map(|probe| &*probe.job), now)
 }
 
 fn retries(job: &Job, now: Timestamp) -> Vec<NextRetry> {
-    // An item that only waits for a slot is due at time zero.
+    // An item that waits for a slot is due at time zero.
     let steps = StepId::all().zip(&job.steps);
     let mut first: Vec<_> = steps
         .flat_map(|(step, state)| {
@@ -168,18 +166,18 @@ fn retries(job: &Job, now: Timestamp) -> Vec<NextRetry> {
         .collect()
 }
 
-/// How long the running map will take at its present speed, and at least as long as its longest wait.
-fn left<'j>(job: &Job, steps: &[StepRow<'j>], speed: &Speed, seen: Seen) -> Option<TimeLeft<'j>> {
+/// The time the running map will take at its present speed, and at least until its last due retry.
+fn left<'j>(job: &Job, steps: &[StepRow<'j>], speed: &Speed, sample: SpeedSample) -> Option<TimeLeft<'j>> {
     let place = steps.iter().position(|step| step.is_map && step.stage == StepStage::Running)?;
     let step = steps.get(place)?;
     let rest = step.items.saturating_sub(step.settled());
     if !job.steps.get(place)?.held.is_empty() {
-        // The end of an outage cannot be foretold.
+        // The end of an outage is unknown.
         return None;
     }
-    let by_speed = speed.time_for(rest, seen)?;
+    let by_speed = speed.time_for(rest, sample)?;
     let waiting = job.steps.get(place)?.waiting.last();
-    let by_waits = waiting.map_or(Duration::ZERO, |(due, _)| due.since(seen.at));
+    let by_waits = waiting.map_or(Duration::ZERO, |(due, _)| due.since(sample.at));
     let is_last = !steps.iter().skip(place.saturating_add(1)).any(|step| !step.has_ended());
     Some(TimeLeft { time: by_speed.max(by_waits), step: (!is_last).then_some(step.name) })
 }

@@ -1,9 +1,8 @@
-//! A job on a virtual clock, for what is shown of it.
+//! A job on a virtual clock, for the tests of its output.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use snapbox::{IntoData, assert_data_eq, str};
 use undaunted_engine::breaker::{AdmissionControl, BreakerAnswer, BreakerChange, BreakerReport, ProbeOwner};
 use undaunted_engine::decide::{Reaction, react};
 use undaunted_engine::effect::{ask, offers, ready};
@@ -13,29 +12,29 @@ use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::{Activity, Job};
 use undaunted_engine::plan::Plan;
 use undaunted_engine::submission::{SubmissionContext, submission};
+use undaunted_engine::view::Projection;
 use undaunted_engine::workflow::{Operator, Source, check};
 use undaunted_policy::{FailureCause, Timestamp};
 
-use crate::screen::progress::board::{Board, seen};
-use crate::screen::progress::draw::Size;
-use crate::screen::progress::sentences::Sentences;
-use crate::screen::progress::speed::Speed;
+use super::progress::Sentences;
 
-const T0: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+pub(in crate::screen) const T0: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-pub(super) struct Scene {
-    pub(super) job: Job,
-    /// The breakers it uses: at most one, which all its commands ask.
-    pub(super) breakers: AdmissionControl,
+pub(in crate::screen) struct JobFixture {
+    pub(in crate::screen) job: Job,
+    /// At most one breaker, used by all commands.
+    pub(in crate::screen) breakers: AdmissionControl,
     seq: u64,
-    pub(super) now: Timestamp,
-    /// What is said as usual, and to whoever wants to know everything.
-    pub(super) said: [String; 2],
+    pub(in crate::screen) projection: Projection,
+    version: u64,
+    pub(in crate::screen) now: Timestamp,
+    /// The progress lines by default, and with `--verbose`.
+    pub(in crate::screen) lines: [String; 2],
     sentences: [Sentences; 2],
 }
 
-impl Scene {
-    pub(super) fn of(text: &str) -> Self {
+impl JobFixture {
+    pub(in crate::screen) fn of(text: &str) -> Self {
         let source = Source::new("w.yaml", text);
         let operator = Operator::default();
         let checked = check(&source, &operator);
@@ -54,35 +53,42 @@ impl Scene {
         let submitted = submission(Plan::new(workflow), text, around).expect("it can be run");
         let record = Record { at: T0, event: Event::Job(JobEvent::Submitted(Box::new(submitted))) };
         let job = Job::begin(&record).expect("a job");
-        let mut scene = Self {
+        let mut fixture = Self {
             breakers: AdmissionControl::with_breakers(job.plan().breakers()),
             seq: 0,
+            projection: Projection::following_all(),
+            version: 1,
             job,
             now: T0,
-            said: [String::new(), String::new()],
+            lines: [String::new(), String::new()],
             sentences: [Sentences::new(false), Sentences::new(true)],
         };
-        scene.tell(&Input::Woke);
-        scene
+        fixture.projection.take(&fixture.job, 1, &record);
+        fixture.tell(&Input::Woke);
+        fixture
     }
 
-    pub(super) fn tell(&mut self, input: &Input) {
+    pub(in crate::screen) fn tell(&mut self, input: &Input) {
         let Reaction { records, reports } = react(&mut self.job, input, self.now);
-        let turned = self.hear(&reports);
-        for (said, sentences) in self.said.iter_mut().zip(&mut self.sentences) {
+        for record in &records {
+            self.version += 1;
+            self.projection.take(&self.job, self.version, record);
+        }
+        let turned = self.report(&reports);
+        for (printed, sentences) in self.lines.iter_mut().zip(&mut self.sentences) {
             let turned = turned.iter();
             let turned = turned.map(|(name, it)| sentences.turned(&self.job, name, it));
             let mut lines: Vec<_> = turned.collect();
             lines.extend(records.iter().map(|it| sentences.of(&self.job, it)));
             for line in lines.into_iter().flatten() {
-                said.push_str(&line);
-                said.push('\n');
+                printed.push_str(&line);
+                printed.push('\n');
             }
         }
     }
 
-    /// What breakers are told is on the disk at once.
-    fn hear(&mut self, reports: &[BreakerReport]) -> Vec<(Arc<str>, BreakerChange)> {
+    /// Reports to breakers are committed at once.
+    fn report(&mut self, reports: &[BreakerReport]) -> Vec<(Arc<str>, BreakerChange)> {
         let id = self.job.shared_id();
         self.breakers.tick(self.now);
         for report in reports {
@@ -100,14 +106,14 @@ impl Scene {
         self.breakers.take_transitions()
     }
 
-    pub(super) fn read(&mut self, step: StepId, names: &[&str]) {
+    pub(in crate::screen) fn read(&mut self, step: StepId, names: &[&str]) {
         let items =
             names.iter().map(|name| NewItem { identity: (*name).to_owned(), input: format!("{name:?}") });
         let items = items.collect();
         self.tell(&Input::ItemsRead { step, items });
     }
 
-    pub(super) fn start(&mut self) {
+    pub(in crate::screen) fn start(&mut self) {
         self.breakers.tick(self.now);
         for item in ready(&self.job, &self.breakers, self.now) {
             let names: Vec<_> = self.breakers.names().cloned().collect();
@@ -121,19 +127,25 @@ impl Scene {
         }
     }
 
-    pub(super) fn end(&mut self, item: ItemId, error: Option<&str>) {
+    pub(in crate::screen) fn end(&mut self, item: ItemId, error: Option<&str>) {
+        self.end_with(item, error.map(|_| FailureCause::Exit(1)), error.unwrap_or_default());
+    }
+
+    pub(in crate::screen) fn end_with(&mut self, item: ItemId, failure: Option<FailureCause>, error: &str) {
         let active = self.job.active(item).expect("active");
-        let Activity::Running(start) = active.activity else { panic!("it runs: {active:?}") };
+        let Activity::Running(start) = active.activity else { panic!("not running: {active:?}") };
         self.tell(&Input::Ended(Box::new(AttemptEnd {
             start,
-            failure: error.map(|_| FailureCause::Exit(1)),
-            error: error.unwrap_or_default().to_owned(),
+            failure,
+            took: Duration::from_millis(1500),
+            error: error.to_owned(),
+            stderr_end: error.to_owned(),
             ..AttemptEnd::default()
         })));
     }
 
-    /// Ends the first attempt that runs; whether there was one.
-    pub(super) fn end_running(&mut self, error: Option<&str>) -> bool {
+    /// Ends the first running attempt. Returns whether there was one.
+    pub(in crate::screen) fn end_running(&mut self, error: Option<&str>) -> bool {
         let first = self.job.starts.running.first_key_value();
         let Some((_, &item)) = first else {
             return false;
@@ -142,66 +154,7 @@ impl Scene {
         true
     }
 
-    pub(super) fn wait(&mut self, millis: u64) {
+    pub(in crate::screen) fn wait(&mut self, millis: u64) {
         self.now = self.now.after(Duration::from_millis(millis));
     }
-}
-
-pub(super) const MAP: &str = "
-name: regions
-mode: mapreduce
-map:
-  input: regions.json
-  max_parallel: 3
-  error_policy: {on_item_failure: dlq, retry_config: {attempts: 1, backoff: fixed, initial_delay: 8s}}
-  agent_template:
-    - shell: ./ask
-reduce:
-  - id: report
-    shell: ./report
-";
-
-#[test]
-fn a_board_holds_what_the_job_knows() {
-    let mut scene = Scene::of(MAP);
-    let mut speed = Speed::new(seen(&scene.job, scene.now));
-    scene.read(StepId(0), &["north", "east", "so\u{1b}[2Juth", "west", "up", "down"]);
-    scene.start();
-    scene.wait(2000);
-    scene.end(StepId(0).item(0), None);
-    scene.end(StepId(0).item(1), Some("a line\nno answer"));
-    scene.wait(500);
-    scene.end(StepId(0).item(2), Some(""));
-    scene.start();
-    scene.wait(1500);
-    scene.end(StepId(0).item(3), None);
-    speed.note(seen(&scene.job, scene.now));
-    let board = Board::of(&scene.job, &scene.breakers, &speed, scene.now);
-    let lines = board.lines(Size { columns: 80, rows: 24 });
-    let drawn: String = lines.iter().map(|line| line.drawn(false) + "\n").collect();
-    assert_data_eq!(
-        drawn,
-        str![[r"
-  map     [====>>>>>>>>>]  33%  2 of 6 done, 2 running, 2 waiting
-  report  to come
-  in 6.0s  east: retry 1 (attempt 2) after exit status 1: no answer
-  in 6.5s  so\u{1b}[2Juth: retry 1 (attempt 2) after exit status 1
-  6 attempts, 1.5 a second, 4s so far, about 8s left of map
-
-"]]
-        .raw()
-    );
-}
-
-#[test]
-fn no_wait_outlasts_the_time_that_is_left() {
-    let mut scene = Scene::of(MAP);
-    let speed = Speed::new(seen(&scene.job, scene.now));
-    scene.read(StepId(0), &["north", "east"]);
-    scene.start();
-    scene.wait(3000);
-    scene.end(StepId(0).item(0), None);
-    scene.end(StepId(0).item(1), Some("no answer"));
-    let left = Board::of(&scene.job, &scene.breakers, &speed, scene.now).left;
-    assert_eq!(left.expect("it is known").time, Duration::from_secs(8));
 }
