@@ -30,12 +30,11 @@ use crate::commands::show::ShowArgs;
 use crate::commands::state::StateArgs;
 use crate::commands::store::StoreArgs;
 
-/// Run jobs that survive failures and crashes, with retries that can be explained
+/// Run durable jobs: retry what fails, survive crashes, and explain every decision
 #[derive(Debug, Parser)]
 #[command(
     name = "undaunted",
     version,
-    about,
     max_term_width = 100,
     after_help = "\
 A job is named by its id, by a unique prefix of it, or as @last. `undaunted COMMAND --help` has
@@ -53,8 +52,8 @@ Exit codes:
   130  interrupted twice"
 )]
 pub(crate) struct Cli {
-    /// Use the store in this folder [default: `$UNDAUNTED_STORE`, `$UNDAUNTED_HOME`, or undaunted in the XDG state folder]
-    #[arg(long, global = true, value_name = "PATH")]
+    /// Store [default: $UNDAUNTED_STORE, $UNDAUNTED_HOME or the XDG state folder]
+    #[arg(long, global = true, value_name = "PATH", display_order = 900)]
     pub(crate) store: Option<PathBuf>,
 
     #[command(subcommand)]
@@ -89,7 +88,7 @@ pub(crate) enum CliCommand {
     State(StateArgs),
     /// Cancel a job
     Cancel(CancelArgs),
-    /// Pause a job: let running commands finish and start nothing new
+    /// Pause a job
     Pause(PauseArgs),
     /// Unpause a job
     Unpause(PauseArgs),

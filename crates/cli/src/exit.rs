@@ -49,7 +49,7 @@ pub(crate) enum CommandError {
     #[error("{0}")]
     Invalid(String),
     /// A workflow is invalid. Its diagnostics were printed, unless errors are printed as JSON.
-    #[error("{file} is invalid: {errors}")]
+    #[error("{file} is not valid: {errors}")]
     Diagnosed {
         file: String,
         errors: String,

@@ -248,9 +248,9 @@ fn of_store(error: &StoreError) -> CommandError {
 pub(crate) fn of_journal(error: &JournalError) -> CommandError {
     match error {
         JournalError::NotFound { job } => CommandError::not_found("no_job", format!("job `{job}` not found")),
-        JournalError::NoBreaker { .. } => CommandError::not_found(
+        JournalError::NoBreaker { breaker } => CommandError::not_found(
             "no_breaker",
-            format!("{error}; `undaunted breaker ls` lists all breakers"),
+            format!("breaker `{breaker}` not found; `undaunted breaker ls` lists all breakers"),
         ),
         JournalError::Store(error) | JournalError::Claim(ClaimError::Store(error)) => of_store(error),
         JournalError::Append(error) => of_append(error),

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 const DEFAULT: u32 = 3;
 
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Retry flags")]
+#[command(next_help_heading = "Retry options")]
 pub(crate) struct RetryFlags {
     /// Retry at most N times after the first attempt, or `unlimited` [default: 3]
     #[arg(long, value_name = "N")]

@@ -59,7 +59,7 @@ Examples:
 The new round has fresh attempts and a fresh delay budget; history and job pool are kept. Commands
 that succeeded are not run again. Later steps run again only with --reduce.")]
     Redrive(DlqRedriveArgs),
-    /// Drop dead letters: they count as skipped from now on
+    /// Drop dead letters, which then count as skipped
     #[command(after_help = "\
 Example:
   undaunted dlq drop @last north")]
@@ -201,13 +201,16 @@ fn each_letter(
         }
     }
     if items.is_empty() && !selection.json {
-        print_none(opened.job())?;
+        print_none(&mut io::stdout(), opened.job(), selection)?;
     }
     Ok(Exit::Done)
 }
 
-fn print_none(job: &Job) -> io::Result<()> {
-    writeln!(io::stdout(), "job {} has no dead letters", job.id())
+fn print_none(out: &mut impl Write, job: &Job, selection: &DeadLetterSelection) -> io::Result<()> {
+    if selection.filter.is_some() {
+        return writeln!(out, "no matching dead letters in job {}", job.id());
+    }
+    writeln!(out, "job {} has no dead letters", job.id())
 }
 
 fn list(jobs: &Jobs, selection: &DeadLetterSelection) -> Result<Exit> {
@@ -223,7 +226,7 @@ fn list(jobs: &Jobs, selection: &DeadLetterSelection) -> Result<Exit> {
     }
     let job = opened.job();
     if items.is_empty() {
-        writeln!(out, "job {} has no dead letters", job.id())?;
+        print_none(&mut out, job, selection)?;
     } else {
         dead::next(&mut out, job.id())?;
     }
@@ -279,7 +282,7 @@ fn group(jobs: &Jobs, selection: &DeadLetterSelection) -> Result<Exit> {
     opened.reader.learn(named.copied())?;
     let job = opened.job();
     if groups.is_empty() && !selection.json {
-        print_none(job)?;
+        print_none(&mut io::stdout(), job, selection)?;
     }
     let mut out = BufWriter::new(io::stdout().lock());
     for group in groups {

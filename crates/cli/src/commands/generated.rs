@@ -18,7 +18,7 @@ Examples:
   undaunted completions zsh > ~/.zfunc/_undaunted
   undaunted completions fish > ~/.config/fish/completions/undaunted.fish")]
 pub(crate) struct CompletionsArgs {
-    /// bash, zsh, fish, elvish or powershell
+    /// Name of the shell
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }

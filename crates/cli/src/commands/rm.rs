@@ -53,7 +53,7 @@ Examples:
   undaunted prune --older-than 30d
   undaunted prune --older-than 1h --dry-run
 
-Only ended jobs are removed, by the time they ended.")]
+Unfinished jobs are never removed.")]
 pub(crate) struct PruneArgs {
     /// Remove jobs that ended at least this long ago
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]

@@ -22,7 +22,7 @@ Examples:
   undaunted schedule --retry-config '{attempts: 5, backoff: fibonacci}'
   undaunted schedule --retry-config '{attempts: unlimited, jitter: full}' --retries 20 --json
 
-Assumes that every attempt fails at once.")]
+Assumes that every attempt fails immediately.")]
 pub(crate) struct ScheduleArgs {
     /// Workflow file; shows the first command with retries
     #[arg(required_unless_present = "retry_config", conflicts_with = "retry_config")]

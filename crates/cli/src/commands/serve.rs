@@ -39,8 +39,8 @@ Examples:
   undaunted serve --listen 127.0.0.1:7070 --allow-endpoint 'http://127.0.0.1:*'
   UNDAUNTED_TOKEN=… undaunted serve --listen 0.0.0.0:7070 --public-url https://flows.example.com
 
-On start, interrupted flows resume. Ctrl-C lets running calls finish and suspends the flows; a second
-Ctrl-C stops them now. Logs are JSON on standard error.")]
+Interrupted flows resume when the server starts. Ctrl-C lets running calls finish and suspends the
+flows; a second Ctrl-C stops them now. Logs are JSON on standard error.")]
 pub(crate) struct ServeArgs {
     /// Listen on this address; one that other machines can reach requires a token
     #[arg(long, value_name = "ADDRESS", default_value = DEFAULT_ADDRESS)]

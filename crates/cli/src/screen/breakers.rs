@@ -128,6 +128,7 @@ pub(crate) fn sentence(breaker: &BreakerView, now: Timestamp) -> String {
             };
             format!("half open, {successes} of {calls} successes{who}")
         }
+        _ if breaker.failures == 0 => "closed, no failures".to_owned(),
         _ => format!("closed, {} of {} failures in a row", breaker.failures, settings.failure_threshold),
     }
 }

@@ -94,7 +94,7 @@ fn what_ended_long_ago_is_archived_and_nothing_else() {
     let to = to.to_str().expect("a path");
     let none = ["archive", "--older-than", "1h", "--to", to];
     let said = home.run(&none).exits(0);
-    assert_eq!(said.out, "no job ended that long ago\n");
+    assert_eq!(said.out, "no jobs ended that long ago\n");
     let all = ["archive", "--older-than", "0s", "--to", "kept", "--json"];
     let archived = home.json(&all);
     assert_eq!(archived.len(), 2);
@@ -153,7 +153,7 @@ fn what_is_not_finished_is_not_archived_and_the_way_out_is_told() {
         std::thread::yield_now();
     }
     let refused = home.run(&["archive", ended, "@last"]).exits(2);
-    assert!(refused.err.contains("is not finished; `undaunted cancel "), "{}", refused.err);
+    assert!(refused.err.contains("is not finished; cancel it with `undaunted cancel "), "{}", refused.err);
     assert_eq!(home.json(&["ls", "--json"]).len(), 2, "none has gone");
     home.run(&["cancel", "@last"]).exits(0);
     run.wait().expect("it ends");

@@ -31,7 +31,7 @@ fn a_broken_file_is_shown_with_marks_and_exits_3() {
     let shown = text(&output.stderr).replace(&path, "job.yaml");
     snapbox::assert_data_eq!(
         shown,
-        snapbox::str![[r"
+        snapbox::str![[r#"
 error[unknown-key]: `atempts` is not a key of a retry_config
  --> job.yaml:3:5
   |
@@ -56,7 +56,7 @@ error[wrong-value]: expected a duration such as `30s`, found a list
 
 error: job.yaml is not valid: 3 errors
 
-"]]
+"#]]
     );
 }
 
@@ -134,7 +134,7 @@ fn a_malformed_setting_of_the_operator_is_named() {
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(
         text(&output.stderr),
-        "error: the environment variable RETRY_BUDGET_MAX is `many`, which is not a number from 0\n"
+        "error: the environment variable RETRY_BUDGET_MAX must be a number from 0, not `many`\n"
     );
 }
 
@@ -155,7 +155,7 @@ map:
     let output = undaunted(&["explain-config", &path]);
     snapbox::assert_data_eq!(
         text(&output.stdout),
-        snapbox::str![[r"
+        snapbox::str![[r#"
 map/show (line 7)
   attempts         5                        retry_config of the command, line 7
   backoff          fibonacci                error_policy of the workflow, line 2
@@ -177,9 +177,9 @@ map/plain (line 8)
   max_retry_after  5m                       default
 
 map/on_failure-shell-1 (line 8)
-  runs once: nothing says that it is retried
+  runs once: no retry settings
 
-"]]
+"#]]
     );
     let json = undaunted(&["explain-config", "--json", &path]);
     let report: Value = serde_json::from_slice(&json.stdout).expect("JSON");

@@ -72,6 +72,6 @@ fn such_a_job_is_shown_and_explained_and_gone_on_with_only_by_its_program() {
     assert_eq!(resumed.status.code(), Some(2));
     let said = text(&resumed.stderr);
     assert!(said.contains("calls the function `charge`"), "{said}");
-    assert!(said.contains("the program that began job monday"), "{said}");
+    assert!(said.contains("resume job monday with the program that started it"), "{said}");
     assert_eq!(text(&call(&["events", "monday", "--json"]).stdout), before);
 }

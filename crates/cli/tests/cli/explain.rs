@@ -44,9 +44,9 @@ fn every_decision_about_an_item_is_explained_with_its_arithmetic() {
     let printed = home.run(&["explain", &format!("{job}/north")]).exits(0);
     snapbox::assert_data_eq!(
         plain(&printed.out, &job),
-        snapbox::str![[r"
+        snapbox::str![[r#"
 job JOB item north
-  a dead letter (retry_budget): Retry budget exhausted
+  dead letter (retry_budget): Retry budget exhausted
 
   ask, attempt 1 of 4: failed after SOON
     at TIME
@@ -56,8 +56,8 @@ job JOB item north
     so retry 1 of 3 (attempt 2 of 4) in 150ms, due TIME
     retries 0 → 1 of 3
     budget 0s → 150ms of 400ms
-    expires TIME, if the job is not run until then
-    pool 0 → 1 of 6, by this item 0 → 1 of 3
+    expires TIME, if the job is not running by then
+    pool 0 → 1 of 6, this item 0 → 1 of 3
 
   ask, attempt 2 of 4: failed after SOON
     at TIME
@@ -67,26 +67,26 @@ job JOB item north
     so retry 2 of 3 (attempt 3 of 4) in 200ms, due TIME
     retries 1 → 2 of 3
     budget 150ms → 350ms of 400ms
-    expires TIME, if the job is not run until then
-    pool 1 → 2 of 6, by this item 1 → 2 of 3
+    expires TIME, if the job is not running by then
+    pool 1 → 2 of 6, this item 1 → 2 of 3
 
   ask, attempt 3 of 4: failed after SOON
     at TIME
     failure exit status 3: north does not answer
     rule none matched; a transient failure is retried
 
-  ask is tried no further (retry_budget)
+  ask stopped (retry_budget)
     at TIME
     why Retry budget exhausted (spent 350ms, next delay 200ms, budget 400ms); last error: exit status 3: north does not answer
     delay 600ms computed, 200ms capped, 200ms drawn
     retries 2 → 2 of 3
     budget 350ms → 350ms of 400ms
-    pool 2 → 2 of 6, by this item 2 → 2 of 3
+    pool 2 → 2 of 6, this item 2 → 2 of 3
 
   output: undaunted logs JOB/north
   again: undaunted dlq redrive JOB north
 
-"]]
+"#]]
     );
 }
 
@@ -111,22 +111,22 @@ fn a_job_is_explained_with_the_items_worth_a_look() {
     let printed = home.run(&["explain", &job]).exits(0);
     snapbox::assert_data_eq!(
         plain(&printed.out, &job),
-        snapbox::str![[r"
+        snapbox::str![[r#"
 job JOB demo
   completed with dead letters (rule): A rule stopped it
   1 of 3 items succeeded, 2 dead letters; 5 attempts, 2 retries, 350ms of delays; took SOON
   first failure A rule stopped it; last error: exit status 7: east does not answer
-  pool 2 of 6 retries used, at most 3 by one item
+  pool 2 of 6 retries used, at most 3 per item
 
-  north: a dead letter (retry_budget): Retry budget exhausted
+  north: dead letter (retry_budget): Retry budget exhausted
     north does not answer
     undaunted explain JOB/north
 
-  east: a dead letter (rule): A rule stopped it
+  east: dead letter (rule): A rule stopped it
     east does not answer
     undaunted explain JOB/east
 
-"]]
+"#]]
     );
 }
 
@@ -170,15 +170,15 @@ fn what_waits_says_when_it_goes_on_and_which_limit_ends_it() {
         events = home.run(&["events", "@last"]).out;
     }
     let running = home.run(&["explain", "@last/wait"]).exits(0).out;
-    assert!(running.contains("waits for retry 1 of 9 (attempt 2 of 10), due in 59m"), "{running}");
-    assert!(!running.contains("; nobody runs"), "{running}");
+    assert!(running.contains("waiting for retry 1 of 9 (attempt 2 of 10), due in 59m"), "{running}");
+    assert!(!running.contains("; no process"), "{running}");
     run.kill().expect("killed");
     run.wait().expect("gone");
     let left = home.run(&["explain", "@last/wait"]).exits(0).out;
-    assert!(left.contains("; nobody runs the job: undaunted resume "), "{left}");
-    let next = "  if it goes on failing as it did, each time at once:\n    \
+    assert!(left.contains("; no process is running the job: undaunted resume "), "{left}");
+    let next = "  if it keeps failing the same way, immediately each time:\n    \
                 retry 2 of 9 (attempt 3 of 10) in 2h, 3h of 4h spent\n    \
-                then retry_budget ends it: Retry budget exhausted (spent 10800s, next delay \
+                then it stops (retry_budget): Retry budget exhausted (spent 10800s, next delay \
                 10800s, budget 14400s)\n";
     assert!(left.contains(next), "{left}");
     let shown = home.json(&["explain", "@last/wait", "--json"]);
@@ -240,5 +240,5 @@ fn a_handler_that_saves_its_command_is_part_of_the_story() {
     assert_eq!(at(shown, "/history/2/attempt/handler"), true);
     assert_eq!(at(shown, "/history/3/again"), true);
     let said = home.run(&["explain", "@last/ask"]).exits(0).out;
-    assert!(said.contains("ask: its `on_failure` has succeeded\n"), "{said}");
+    assert!(said.contains("ask: its `on_failure` handler succeeded\n"), "{said}");
 }

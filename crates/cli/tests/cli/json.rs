@@ -257,7 +257,7 @@ fn an_error_is_one_object_on_standard_error() {
         assert!(!message.is_empty() && !message.contains('\x1b'), "{message}");
     }
     let plain = home.run(&["show", "nope"]).exits(6);
-    assert!(plain.err.starts_with("error: there is no job"), "{}", plain.err);
+    assert!(plain.err.starts_with("error: job `nope` not found"), "{}", plain.err);
 }
 
 #[test]

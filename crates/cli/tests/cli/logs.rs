@@ -59,7 +59,7 @@ fn a_secret_is_taken_out_and_without_it_nothing_is_shown() {
     assert_eq!(printed.out, "");
     let said = "error: the secret TOKEN is in the file ";
     assert!(printed.err.starts_with(said), "{}", printed.err);
-    assert!(printed.err.contains("so nothing is shown"), "{}", printed.err);
+    assert!(printed.err.contains("so nothing is printed"), "{}", printed.err);
 }
 
 #[test]

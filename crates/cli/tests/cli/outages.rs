@@ -68,15 +68,15 @@ fn an_item_that_is_held_is_explained_with_what_comes_next() {
     };
     snapbox::assert_data_eq!(
         explained("north"),
-        snapbox::str![[r"
+        snapbox::str![[r#"
 job JOB item north
-  held by payments for SOON; nobody runs the job: undaunted resume JOB
+  held by payments for SOON; no process is running the job: undaunted resume JOB
     since TIME
-    breaker open since TIME, looks again in SOON at TIME
-    then east goes first, to find out; this one goes on when the breaker has closed
-    attempts 3 left; a hold uses none of them, and no budget
-    expires TIME: held until then it fails in SOON (circuit_open)
-    by hand undaunted breaker reset payments
+    breaker open since TIME, next probe in SOON at TIME
+    then east probes first; this item is released when the breaker closes
+    attempts 3 left; a hold uses no attempts and no budget
+    expires TIME: fails in SOON if still held (circuit_open)
+    release undaunted breaker reset payments
 
   charge, attempt 1 of 4: failed after SOON
     at TIME
@@ -85,76 +85,76 @@ job JOB item north
     delay 50ms computed, 50ms capped, 50ms drawn
     so retry 1 of 3 (attempt 2 of 4) in 50ms, due TIME
     retries 0 → 1 of 3
-    delays 0s → 50ms in all, no budget
+    delays 0s → 50ms in total, no budget
 
-  charge is held by payments
+  charge held by payments
     at TIME
-    why the breaker was open; it looks again at TIME
-    attempts 3 left, none is used
+    why the breaker was open; next probe at TIME
+    attempts 3 left, none used
     expires TIME
 
-  when it is let go, if it goes on failing as it did, each time at once:
+  once released, if it keeps failing the same way, immediately each time:
     retry 2 of 3 (attempt 3 of 4) in 50ms
     retry 3 of 3 (attempt 4 of 4) in 50ms
-    then attempts ends it: All attempts used (3 retries, 4 attempts)
+    then it stops (attempts): All attempts used (3 retries, 4 attempts)
 
   output: undaunted logs JOB/north
 
-"]]
+"#]]
     );
     snapbox::assert_data_eq!(
         explained("east"),
-        snapbox::str![[r"
+        snapbox::str![[r#"
 job JOB item east
-  held by payments for SOON; nobody runs the job: undaunted resume JOB
+  held by payments for SOON; no process is running the job: undaunted resume JOB
     since TIME
-    breaker open since TIME, looks again in SOON at TIME
-    then it goes first, to find out whether the target is back
-    attempts 4 left; a hold uses none of them, and no budget
-    expires TIME: held until then it fails in SOON (circuit_open)
-    by hand undaunted breaker reset payments
+    breaker open since TIME, next probe in SOON at TIME
+    then probes first, to check whether the target is back
+    attempts 4 left; a hold uses no attempts and no budget
+    expires TIME: fails in SOON if still held (circuit_open)
+    release undaunted breaker reset payments
 
-  charge is held by payments
+  charge held by payments
     at TIME
-    why the breaker was open; it looks again at TIME
-    attempts 4 left, none is used
+    why the breaker was open; next probe at TIME
+    attempts 4 left, none used
     expires TIME
 
-  when it is let go, if it then fails, each time at once:
+  once released, if it fails, immediately each time:
     retry 1 of 3 (attempt 2 of 4) in 50ms
     retry 2 of 3 (attempt 3 of 4) in 50ms
     retry 3 of 3 (attempt 4 of 4) in 50ms
-    then attempts ends it: All attempts used (3 retries, 4 attempts)
+    then it stops (attempts): All attempts used (3 retries, 4 attempts)
 
 
-"]]
+"#]]
     );
     snapbox::assert_data_eq!(
         explained("south"),
-        snapbox::str![[r"
+        snapbox::str![[r#"
 job JOB item south
-  held by payments for SOON; nobody runs the job: undaunted resume JOB
+  held by payments for SOON; no process is running the job: undaunted resume JOB
     since TIME
-    breaker open since TIME, looks again in SOON at TIME
-    then east goes first, to find out; this one goes on when the breaker has closed
-    attempts 4 left; a hold uses none of them, and no budget
-    expires TIME: held until then it fails in SOON (circuit_open)
-    by hand undaunted breaker reset payments
+    breaker open since TIME, next probe in SOON at TIME
+    then east probes first; this item is released when the breaker closes
+    attempts 4 left; a hold uses no attempts and no budget
+    expires TIME: fails in SOON if still held (circuit_open)
+    release undaunted breaker reset payments
 
-  charge is held by payments
+  charge held by payments
     at TIME
-    why the breaker was open; it looks again at TIME
-    attempts 4 left, none is used
+    why the breaker was open; next probe at TIME
+    attempts 4 left, none used
     expires TIME
 
-  when it is let go, if it then fails, each time at once:
+  once released, if it fails, immediately each time:
     retry 1 of 3 (attempt 2 of 4) in 50ms
     retry 2 of 3 (attempt 3 of 4) in 50ms
     retry 3 of 3 (attempt 4 of 4) in 50ms
-    then attempts ends it: All attempts used (3 retries, 4 attempts)
+    then it stops (attempts): All attempts used (3 retries, 4 attempts)
 
 
-"]]
+"#]]
     );
 }
 
@@ -164,42 +164,42 @@ fn a_job_in_an_outage_says_what_is_held_and_by_what() {
     let explained = home.run(&["explain", &job]).exits(0);
     snapbox::assert_data_eq!(
         plain(&explained.out, &job),
-        snapbox::str![[r"
+        snapbox::str![[r#"
 job JOB orders
-  interrupted: whoever ran it has died; go on with `undaunted resume JOB`
+  interrupted: its process died; resume with `undaunted resume JOB`
   0 of 3 items succeeded; 1 attempt
-  pool none: only the limits of each command hold
-  breaker payments: open since TIME, looks again in SOON at TIME; holds 3 items of this job
+  pool none: only the limits of each command apply
+  breaker payments: open since TIME, next probe in SOON at TIME; holds 3 items of this job
 
-  north: held by payments for SOON; it looks again in SOON; 3 attempts left; fails if it is held for SOON more
+  north: held by payments for SOON; next probe in SOON; 3 attempts left; fails if held for another SOON
     connection refused
     undaunted explain JOB/north
 
-  east: held by payments for SOON; it looks again in SOON; this one goes first; 4 attempts left; fails if it is held for SOON more
+  east: held by payments for SOON; next probe in SOON; this item probes first; 4 attempts left; fails if held for another SOON
     undaunted explain JOB/east
 
-  south: held by payments for SOON; it looks again in SOON; 4 attempts left; fails if it is held for SOON more
+  south: held by payments for SOON; next probe in SOON; 4 attempts left; fails if held for another SOON
     undaunted explain JOB/south
 
-"]]
+"#]]
     );
     let shown = home.run(&["show", &job]).exits(0);
     let shown = plain(&shown.out, &job);
     let shown = shown.split("  timeline").next().unwrap_or_default();
     snapbox::assert_data_eq!(
         shown,
-        snapbox::str![[r"
+        snapbox::str![[r#"
 job JOB orders
   status interrupted (run 1)
   submitted TIME
   so far 0 of 3 items succeeded; 1 attempt
   map running, 0 of 3 done, 3 held
-    north: held by payments for SOON; it looks again in SOON; 3 attempts left; fails if it is held for SOON more
-    east: held by payments for SOON; it looks again in SOON; this one goes first; 4 attempts left; fails if it is held for SOON more
-    south: held by payments for SOON; it looks again in SOON; 4 attempts left; fails if it is held for SOON more
-  breaker payments: open since TIME, looks again in SOON at TIME; holds 3 items of this job
+    north: held by payments for SOON; next probe in SOON; 3 attempts left; fails if held for another SOON
+    east: held by payments for SOON; next probe in SOON; this item probes first; 4 attempts left; fails if held for another SOON
+    south: held by payments for SOON; next probe in SOON; 4 attempts left; fails if held for another SOON
+  breaker payments: open since TIME, next probe in SOON at TIME; holds 3 items of this job
 
-"]]
+"#]]
     );
     let shown = home.run(&["show", &job]).exits(0).out;
     assert!(shown.contains("~ held, x failed"), "{shown}");
@@ -215,7 +215,7 @@ fn a_resume_restores_what_was_held() {
     while !resumes().contains("restored") {}
     run.kill().expect("killed");
     run.wait().expect("gone");
-    assert!(resumes().contains("restored  0 running, 0 waiting, 3 held, 0 done, 0 to come"), "{}", resumes());
+    assert!(resumes().contains("restored  0 running, 0 waiting, 3 held, 0 done, 0 pending"), "{}", resumes());
     let json = home.json(&["show", &job, "--resumes", "--json"]);
     let json = json.first().expect("an object");
     assert_eq!(at(json, "/resumes/0/restored/held"), 3);
@@ -228,68 +228,68 @@ fn breakers_are_listed_shown_tripped_and_reset() {
     assert_eq!(none.out, "");
     snapbox::assert_data_eq!(
         none.err,
-        snapbox::str![[r"
-no breakers yet; a command names one with `breaker: {name: api}`, and the first job that does makes it
+        snapbox::str![[r#"
+no breakers yet; the first job with a command that sets `breaker: {name: api}` creates one
 
-"]]
+"#]]
     );
     let (home, job) = held();
     let said = |arguments: &[&str]| plain(&home.run(arguments).exits(0).out, &job);
     snapbox::assert_data_eq!(
         said(&["breaker", "ls"]),
-        snapbox::str![[r"
-BREAKER STATE STANDS
-payments open open since TIME, looks again in SOON at TIME
+        snapbox::str![[r#"
+BREAKER STATE STATUS
+payments open open since TIME, next probe in SOON at TIME
 
-"]]
+"#]]
     );
     snapbox::assert_data_eq!(
         said(&["breaker", "show", "payments"]),
-        snapbox::str![[r"
-breaker payments: open since TIME, looks again in SOON at TIME
-  opens after 1 failure in a row, for 1h; 3 successes close it
-  while it is open, what would start is held, for 2h at most; no attempt is used
-  TIME job JOB has given it these settings
-  TIME job JOB opened it, until TIME
+        snapbox::str![[r#"
+breaker payments: open since TIME, next probe in SOON at TIME
+  opens for 1h after 1 failure; 3 successes close it
+  while open, commands are held for at most 2h and use no attempts
+  TIME job JOB changed the settings
+  TIME job JOB opened, until TIME
 close it now: undaunted breaker reset payments
 
-"]]
+"#]]
     );
     snapbox::assert_data_eq!(
         said(&["breaker", "reset", "payments"]),
-        snapbox::str![[r"
-breaker payments: closed, lets everything through
+        snapbox::str![[r#"
+breaker payments: closed, no failures
 
-"]]
+"#]]
     );
     snapbox::assert_data_eq!(
         said(&["breaker", "trip", "payments"]),
-        snapbox::str![[r"
-breaker payments: open since TIME, looks again in SOON at TIME
-what names it is held until then, in every job of this store; what runs goes on
+        snapbox::str![[r#"
+breaker payments: open since TIME, next probe in SOON at TIME
+until then, its commands are held in every job of this store; running attempts continue
 close it now: undaunted breaker reset payments
 
-"]]
+"#]]
     );
     snapbox::assert_data_eq!(
         said(&["breaker", "show", "payments"]),
-        snapbox::str![[r"
-breaker payments: open since TIME, looks again in SOON at TIME
-  opens after 1 failure in a row, for 1h; 3 successes close it
-  while it is open, what would start is held, for 2h at most; no attempt is used
-  TIME job JOB has given it these settings
-  TIME job JOB opened it, until TIME
+        snapbox::str![[r#"
+breaker payments: open since TIME, next probe in SOON at TIME
+  opens for 1h after 1 failure; 3 successes close it
+  while open, commands are held for at most 2h and use no attempts
+  TIME job JOB changed the settings
+  TIME job JOB opened, until TIME
   TIME by hand reset
   TIME by hand tripped, until TIME
 close it now: undaunted breaker reset payments
 
-"]]
+"#]]
     );
     for what in ["show", "trip", "reset"] {
         let unknown = home.run(&["breaker", what, "mail"]).exits(6);
         assert_eq!(
             unknown.err,
-            "error: there is no breaker `mail`; `undaunted breaker ls` lists those there are\n"
+            "error: breaker `mail` not found; `undaunted breaker ls` lists all breakers\n"
         );
     }
 }
@@ -299,21 +299,21 @@ fn an_outage_that_is_over_is_told_from_the_first_failure_to_the_last_probe() {
     let (home, said, job) = survived(SHORT);
     snapbox::assert_data_eq!(
         plain(&said, &job),
-        snapbox::str![[r"
+        snapbox::str![[r#"
 job JOB orders
-  payments opens (1 failure): what asks it is held; it looks again in SOON
+  breaker `payments` opened (1 failure); its commands are on hold, next probe in SOON
   charge: attempt 1 of 4 failed (exit status 3: connection refused); retry 1 of 3 in 50ms
-  payments closes: the target is back
+  breaker `payments` closed: the target is back
   charge: attempt 2 succeeded
 job JOB completed
   1 of 1 item succeeded; 2 attempts, 1 retry, 50ms of delays; took SOON
 
-"]]
+"#]]
     );
     let explained = home.run(&["explain", &format!("{job}/charge")]).exits(0);
     snapbox::assert_data_eq!(
         plain(&explained.out, &job),
-        snapbox::str![[r"
+        snapbox::str![[r#"
 job JOB item charge
   succeeded
 
@@ -324,23 +324,23 @@ job JOB item charge
     delay 50ms computed, 50ms capped, 50ms drawn
     so retry 1 of 3 (attempt 2 of 4) in 50ms, due TIME
     retries 0 → 1 of 3
-    delays 0s → 50ms in all, no budget
+    delays 0s → 50ms in total, no budget
 
-  charge is held by payments
+  charge held by payments
     at TIME
-    why the breaker was open; it looks again at TIME
-    attempts 3 left, none is used
+    why the breaker was open; next probe at TIME
+    attempts 3 left, none used
 
-  charge is let go by payments after SOON
+  charge released by payments after SOON
     at TIME
 
   charge, attempt 2 of 4: succeeded after SOON
     at TIME
-    probe it finds out for payments whether the target is back
+    probe checks whether the target of breaker payments is back
 
   output: undaunted logs JOB/charge
 
-"]]
+"#]]
     );
     let events = plain(&home.run(&["events", &job]).exits(0).out, &job);
     let about = ["held", "released", "breaker_", "attempt_started"];
@@ -352,29 +352,29 @@ job JOB item charge
     let events: Vec<&str> = events.collect();
     snapbox::assert_data_eq!(
         events.join("\n"),
-        snapbox::str![[r"
+        snapbox::str![[r#"
     3 TIME attempt_started charge attempt 1 start 1
-       TIME breaker_opened payments: 1 failure, looks again at TIME
-    7 TIME held charge attempt 1 by payments, looks again at TIME, 3 attempts left
+       TIME breaker_opened payments: 1 failure, next probe at TIME
+    7 TIME held charge attempt 1 by payments, next probe at TIME, 3 attempts left
     8 TIME released charge attempt 1 by payments, held for SOON
-       TIME breaker_half_opened payments: one goes ahead to find out
+       TIME breaker_half_opened payments: probing
     9 TIME attempt_started charge attempt 2 start 2, breaker payments, probe true
-       TIME breaker_closed payments: lets everything through again
-"]]
+       TIME breaker_closed payments: commands start again
+"#]]
     );
     let shown = home.run(&["breaker", "show", "payments"]).exits(0);
     snapbox::assert_data_eq!(
         plain(&shown.out, &job),
-        snapbox::str![[r"
-breaker payments: closed, lets everything through
-  opens after 1 failure in a row, for 300ms; 1 success closes it
-  while it is open, what would start is held; no attempt is used
-  TIME job JOB has given it these settings
-  TIME job JOB opened it, until TIME
-  TIME job JOB half open: the first probe
-  TIME job JOB closed it: enough probes succeeded
+        snapbox::str![[r#"
+breaker payments: closed, no failures
+  opens for 300ms after 1 failure; 1 success closes it
+  while open, commands are held and use no attempts
+  TIME job JOB changed the settings
+  TIME job JOB opened, until TIME
+  TIME job JOB half open; first probe
+  TIME job JOB closed; enough probes succeeded
 
-"]]
+"#]]
     );
 }
 
@@ -387,7 +387,7 @@ fn what_was_held_too_long_and_what_was_not_to_be_held_say_why_they_failed() {
         let job = id(&home);
         let explained = home.run(&["explain", &format!("{job}/{item}")]).exits(0);
         let explained = plain(&explained.out, &job);
-        let end = explained.split("  charge is tried no further").nth(1);
+        let end = explained.split("  charge stopped").nth(1);
         assert!(end.is_some(), "{explained}");
         let end = end.unwrap_or_default();
         assert!(
@@ -395,7 +395,7 @@ fn what_was_held_too_long_and_what_was_not_to_be_held_say_why_they_failed() {
             "{end}"
         );
         assert!(end.contains("again: undaunted dlq redrive"), "{end}");
-        let held = explained.contains("charge is held by payments");
+        let held = explained.contains("charge held by payments");
         assert_eq!(held, item == "north", "{explained}");
     }
 }
@@ -406,21 +406,21 @@ fn a_rule_that_holds_is_explained_with_its_row() {
     let (home, said, job) = survived(&SHORT.replace("attempts: 3", rules));
     snapbox::assert_data_eq!(
         plain(&said, &job),
-        snapbox::str![[r"
+        snapbox::str![[r#"
 job JOB orders
-  payments opens (a rule says so): what asks it is held; it looks again in SOON
-  charge: attempt 1 of 4 failed (exit status 3: connection refused); retry 1 of 3 when payments lets it go, it looks again in SOON
-  payments closes: the target is back
+  breaker `payments` opened (a rule tripped it); its commands are on hold, next probe in SOON
+  charge: attempt 1 of 4 failed (exit status 3: connection refused); retry 1 of 3 when payments releases it, next probe in SOON
+  breaker `payments` closed: the target is back
   charge: attempt 2 succeeded
 job JOB completed
   1 of 1 item succeeded; 2 attempts, 1 retry, 0s of delays; took SOON
 
-"]]
+"#]]
     );
     let explained = home.run(&["explain", &format!("{job}/charge")]).exits(0);
     snapbox::assert_data_eq!(
         plain(&explained.out, &job),
-        snapbox::str![[r"
+        snapbox::str![[r#"
 job JOB item charge
   succeeded
 
@@ -429,24 +429,24 @@ job JOB item charge
     failure exit status 3: connection refused
     rule 2 of the table: stderr /refused/ → hold
 
-  charge is held by payments
+  charge held by payments
     at TIME
-    why a rule says hold; it looks again at TIME
-    so retry 1 of 3 (attempt 2 of 4) when it is let go
+    why held by a rule; next probe at TIME
+    so retry 1 of 3 (attempt 2 of 4) when released
     retries 0 → 1 of 3
-    delays 0s → 0s in all, no budget
-    attempts 3 left, none is used
+    delays 0s → 0s in total, no budget
+    attempts 3 left, none used
 
-  charge is let go by payments after SOON
+  charge released by payments after SOON
     at TIME
 
   charge, attempt 2 of 4: succeeded after SOON
     at TIME
-    probe it finds out for payments whether the target is back
+    probe checks whether the target of breaker payments is back
 
   output: undaunted logs JOB/charge
 
-"]]
+"#]]
     );
 }
 

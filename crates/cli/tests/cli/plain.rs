@@ -26,12 +26,13 @@ fn plain_line(line: &str) -> String {
     format!("{}{}", " ".repeat(indent), words.join(" "))
 }
 
-/// Whether what comes next depends on the moment: `held by api for …`, `looks again in …`.
+/// Whether what comes next depends on the moment: `held by api for …`, `next probe in …`.
 fn is_of_now(words: &[String]) -> bool {
     let mut back = words.iter().rev().map(String::as_str);
     match (back.next(), back.next(), back.next()) {
         (Some("(in"), _, _) | (Some("for"), Some("held"), _) | (Some("for"), _, Some("by")) => true,
-        (Some("in"), Some(before), _) => ["again", "fails", "TIME,"].contains(&before),
+        (Some("another"), _, _) => true,
+        (Some("in"), Some(before), _) => ["probe", "fails", "TIME,"].contains(&before),
         _ => false,
     }
 }

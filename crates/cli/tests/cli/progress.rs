@@ -133,14 +133,16 @@ fn what_is_held_is_counted_and_the_breaker_counts_down() {
     let folder = folder(OUTAGE);
     let mut pty = Pty::start(folder.path(), (90, 24), &[("NO_COLOR", "1")], &["run", "w.yaml"]);
     pty.until("what is held", |text| {
-        text.contains("0 of 2 done, 2 held") && text.contains("2 held by payments, it looks again in ")
+        text.contains("0 of 2 done, 2 held") && text.contains("2 held by payments, next probe in ")
     });
     go(folder.path());
     assert!(pty.wait().success());
     is_modest(&pty.text());
     let seen = seen(&pty, 90, 24);
-    for line in ["payments opens (1 failure): what asks it is held;", "payments closes: the target is back;"]
-    {
+    for line in [
+        "breaker `payments` opened (1 failure); its commands are on hold,",
+        "breaker `payments` closed: the target is back;",
+    ] {
         assert!(seen.contains(line), "{seen}");
     }
     assert!(!seen.contains("held by payments"), "{seen}");
@@ -160,7 +162,7 @@ fn there_are_at_most_ten_frames_a_second_however_much_happens() {
     assert!(drawn > 1, "{:?}", pty.text());
     let most = usize::try_from(tenths).expect("a number") + 1;
     assert!(drawn <= most, "{drawn} frames in {tenths} tenths of a second");
-    for line in ["0: attempt 1 starts", "149: attempt 1 succeeded"] {
+    for line in ["0: attempt 1 started", "149: attempt 1 succeeded"] {
         assert!(pty.text().contains(line), "{line}");
     }
     is_modest(&pty.text());
@@ -181,17 +183,17 @@ fn ctrl_c_suspends_the_job_and_leaves_a_clean_screen() {
     is_modest(&pty.text());
     snapbox::assert_data_eq!(
         seen(&pty, 90, 24),
-        snapbox::str![[r"
+        snapbox::str![[r#"
 job ID  regions
   map: 4 items, 4 at a time
   north: attempt 1 of 2 failed (exit status 1: no answer); retry 1 of 1 in 700ms
   north: attempt 2 succeeded
-  waiting for 1 command to finish; Ctrl-C again ends it now
+  waiting for 1 command to finish; press Ctrl-C again to stop it now
 job ID suspended
   4 of 4 items succeeded; 5 attempts, 1 retry, 700ms of delays
-  go on:  undaunted resume ID
+  resume: undaunted resume ID
 
-"]]
+"#]]
     );
 }
 
@@ -207,7 +209,7 @@ fn every_signal_leaves_the_cursor_where_it_can_be_seen() {
         assert_eq!(pty.wait().code(), Some(130));
         is_modest(&pty.text());
         assert!(pty.is_cooked());
-        assert!(seen(&pty, 90, 24).contains("go on:  undaunted resume ID"));
+        assert!(seen(&pty, 90, 24).contains("resume: undaunted resume ID"));
     }
 }
 
@@ -222,7 +224,7 @@ fn whoever_insists_a_third_time_gets_the_cursor_back_too() {
     pty.type_in("\x03");
     pty.until("word that it waits", |text| text.contains("waiting for 1 command"));
     pty.type_in("\x03");
-    pty.until("word that it ends it", |text| text.contains("ending 1 command"));
+    pty.until("word that it ends it", |text| text.contains("stopping 1 command"));
     pty.type_in("\x03");
     assert_eq!(pty.wait().code(), Some(130));
     go(folder.path());

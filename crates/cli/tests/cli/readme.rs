@@ -73,8 +73,8 @@ fn without_chance(page: &str) -> String {
             Some((before, _)) => format!("{before}; took T"),
             None => line,
         };
-        match line.split_once("last heard of ").zip(line.split_once(" ago ")) {
-            Some(((before, _), (_, after))) => format!("{before}last heard of T ago {after}"),
+        match line.split_once("last activity ").zip(line.split_once(" ago ")) {
+            Some(((before, _), (_, after))) => format!("{before}last activity T ago {after}"),
             None => line,
         }
     };

@@ -55,7 +55,7 @@ fn each_resume_says_what_it_restored() {
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines.first(), Some(&"job JOB completed, 2 runs"));
     assert!(said.contains("  run 2 TIME\n    downtime "), "{said}");
-    assert!(said.contains("(whoever ran it had died)\n"), "{said}");
+    assert!(said.contains("(process died)\n"), "{said}");
     let shown = home.json(&["show", "@last", "--resumes", "--json"]);
     let shown = shown.first().expect("an object");
     assert_eq!(at(shown, "/runs"), 2);
@@ -76,5 +76,5 @@ fn a_job_that_was_never_resumed_says_so() {
     home.write("w.yaml", "- shell: 'true'\n");
     let _ = home.run(&["run", "w.yaml"]).exits(0);
     let printed = home.run(&["show", "@last", "--resumes"]).exits(0);
-    assert!(printed.out.ends_with("nobody has had to go on with it\n"), "{}", printed.out);
+    assert!(printed.out.ends_with("never resumed\n"), "{}", printed.out);
 }

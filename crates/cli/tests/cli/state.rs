@@ -51,7 +51,7 @@ fn a_job_that_is_imported_goes_on_where_the_other_stood() {
     let _ = home.run(&["resume", job]).exits(1);
     assert_eq!(home.read("ran"), "first\nsecond 1\nfirst\nsecond 2\nsecond 3\n");
     let explained = home.run(&["explain", &format!("{job}/second")]).exits(0).out;
-    let before = "  second: 1 attempt made before the state was imported\n";
+    let before = "  second: 1 attempt before the state was imported\n";
     assert!(explained.contains(before), "{explained}");
 }
 

@@ -37,7 +37,7 @@ fn matches(shown: &[String], printed: &[String]) -> bool {
 fn without_chance(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     let first = words.first().copied().unwrap_or_default();
-    let standing = ["goes", "restored", "attempts"].contains(&first);
+    let standing = ["resuming;", "restored", "attempts"].contains(&first);
     let listed = words.get(1) == Some(&"interrupted");
     let indent = line.chars().take_while(|sign| *sign == ' ').count();
     let mut plain: Vec<String> = Vec::new();
@@ -64,9 +64,16 @@ fn without_chance(line: &str) -> String {
     format!("{}{}", " ".repeat(indent), plain.join(" "))
 }
 
-/// Whether what comes next depends on the moment: `held by api for …`, `looks again in …`.
+/// Whether what comes next depends on the moment: `held by api for …`, `next probe in …`.
 fn is_of_now(words: &[&str]) -> bool {
-    matches!(words, [.., "by", _, "for"] | [.., "held", "for"] | [.., "again" | "fails", "in"] | [.., "(in"])
+    matches!(
+        words,
+        [.., "by", _, "for"]
+            | [.., "held", "for"]
+            | [.., "probe" | "fails", "in"]
+            | [.., "another"]
+            | [.., "(in"]
+    )
 }
 
 /// What stands behind a word.

@@ -82,14 +82,14 @@ job ID completed with dead letters (attempts)
 fn verbose_lines_tell_of_every_start_and_success() {
     snapbox::assert_data_eq!(
         printed(&["--verbose"]),
-        snapbox::str![[r"
+        snapbox::str![[r#"
 job ID  regions
   map: 2 items, 1 at a time
-  north: attempt 1 starts
+  north: attempt 1 started
   north: attempt 1 succeeded
-  east: attempt 1 starts
+  east: attempt 1 started
   east: attempt 1 of 2 failed (exit status 1: no answer); retry 1 of 1 in 1ms
-  east: attempt 2 starts
+  east: attempt 2 started
   east: stopped after 2 attempts: All attempts used (1 retry, 2 attempts); last error: exit status 1: no answer
 --
 job ID completed with dead letters (attempts)
@@ -98,7 +98,7 @@ job ID completed with dead letters (attempts)
   why:    undaunted explain ID
   again:  undaunted dlq redrive ID
 
-"]]
+"#]]
     );
 }
 

@@ -35,7 +35,7 @@ fn what_is_unfinished_is_not_pruned_and_not_removed_unasked() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     let refused = home.run(&["rm", "@last", "--force"]).exits(7);
-    assert!(refused.err.contains("is being run by process"), "{}", refused.err);
+    assert!(refused.err.contains("is running in process"), "{}", refused.err);
     waiting.kill().expect("killed");
     waiting.wait().expect("gone");
     home.run(&["prune", "--older-than", "0s"]).exits(0);

@@ -266,8 +266,8 @@ fn breakers_are_listed_and_shown_for_people_and_machines() {
     world.call(&["breaker", "trip", "shared"]).exits(0);
     let shown = world.call(&["breaker", "show", "shared"]).exits(0).out;
     for said in [
-        "opens after 2 failures in a row, for 1m; 3 successes close it",
-        "while it is open, what would start is held",
+        "opens for 1m after 2 failures in a row; 3 successes close it",
+        "while open, commands are held",
         "by hand",
     ] {
         assert!(shown.contains(said), "{said}: {shown}");
@@ -292,7 +292,7 @@ fn a_breaker_that_nobody_names_is_not_found() {
     let world = World::new();
     for what in ["show", "trip", "reset"] {
         let refused = world.call(&["breaker", what, "nobody"]).exits(6);
-        assert!(refused.err.contains("there is no breaker `nobody`"), "{refused:?}");
+        assert!(refused.err.contains("breaker `nobody` not found"), "{refused:?}");
         assert_eq!(refused.out, "");
     }
     assert_eq!(world.call(&["breaker", "ls", "--json"]).exits(0).out, "", "none was made");

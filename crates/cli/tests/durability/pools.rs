@@ -109,7 +109,7 @@ fn no_item_takes_more_than_its_share() {
         assert!(text(&letter["error"]).contains(said), "{letter}");
     }
     let explained = world.call(&["explain", "@last"]).exits(0).out;
-    assert!(explained.contains("6 of 20 retries used, at most 3 by one item"), "{explained}");
+    assert!(explained.contains("6 of 20 retries used, at most 3 per item"), "{explained}");
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn logged(served: &Served, message: &str) -> Vec<Value> {
 
 /// Waits until the server has looked through the store.
 fn recovered(served: &Served) -> Value {
-    World::eventually("the end of the recovery", || logged(served, "flows are gone on with").pop())
+    World::eventually("the end of the recovery", || logged(served, "resumed flows").pop())
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_flow_that_is_missing_from_the_catalog_is_put_there_before_anything_else() {
     let served = Served::on(&world);
     let told = recovered(&served);
     assert_eq!((&told["resumed"], &told["repaired"]), (&json!(1), &json!(1)));
-    let repaired = logged(&served, "a flow was missing from the catalog");
+    let repaired = logged(&served, "flow was missing from the catalog");
     assert_eq!((repaired.len(), &repaired[0]["job"]), (1, &json!(job)));
     served.ends(&job, "completed");
     served.deactivated(&job);
@@ -132,7 +132,7 @@ fn a_broken_flow_is_reported_and_the_others_go_on_and_a_deactivated_one_is_not_r
     let served = Served::on(&world);
     let told = recovered(&served);
     assert_eq!((&told["resumed"], &told["broken"]), (&json!(2), &json!(1)));
-    let broken = logged(&served, "a flow cannot be gone on with");
+    let broken = logged(&served, "flow cannot be resumed");
     assert_eq!((broken.len(), &broken[0]["job"]), (1, &json!("f2")), "{broken:?}");
     assert_eq!(broken[0]["level"], "error");
     says(&broken[0]["error"], "record");

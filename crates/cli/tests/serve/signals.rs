@@ -87,7 +87,7 @@ fn a_second_sigterm_ends_it_at_once_and_the_call_is_sent_again_when_it_is_back()
     served.signal("TERM");
     World::eventually("the word that it ends", || {
         let log = served.log();
-        log.iter().any(|line| line["message"] == "flows are being suspended").then_some(())
+        log.iter().any(|line| line["message"] == "suspending flows").then_some(())
     });
     served.signal("TERM");
     served.wait().exits(130);
