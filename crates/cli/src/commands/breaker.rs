@@ -10,10 +10,11 @@ use undaunted_engine::view::{BreakerHistoryView, BreakerView};
 use undaunted_policy::Timestamp;
 use undaunted_runner::breakers;
 use undaunted_runner::clock::Clock;
+use undaunted_runner::journal::JournalError;
 
 use crate::exit::{CommandError, Exit};
 use crate::jobs::Jobs;
-use crate::screen::{breakers as screen, json as print_json};
+use crate::screen::{breakers as screen, json as print_json, print};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -75,15 +76,12 @@ pub(crate) fn run(store: Option<&Path>, args: &BreakerArgs) -> Result<Exit> {
         }
         BreakerCommand::Show(breaker) => {
             let journal = breakers::read(&*jobs.store, &breaker.name).map_err(CommandError::from)?;
-            let journal = journal.ok_or_else(|| unknown(&breaker.name))?;
-            let mut out = BufWriter::new(io::stdout().lock());
-            let shown = BreakerHistoryView::of(&breaker.name, &journal);
-            if breaker.json {
-                print_json(&mut out, &shown)?;
-            } else {
-                screen::one(&mut out, &shown, now)?;
-            }
-            out.flush()?;
+            let journal = journal.ok_or_else(|| {
+                let breaker = breaker.name.clone();
+                CommandError::from(JournalError::NoBreaker { breaker })
+            })?;
+            let view = BreakerHistoryView::of(&breaker.name, &journal);
+            print(&view, breaker.json, |out, view| screen::one(out, view, now))?;
         }
         BreakerCommand::Reset(breaker) => change(&jobs, breaker, BreakerFact::Reset { at: now }, now)?,
         BreakerCommand::Trip(breaker) => change(&jobs, breaker, BreakerFact::Tripped { at: now }, now)?,
@@ -92,19 +90,7 @@ pub(crate) fn run(store: Option<&Path>, args: &BreakerArgs) -> Result<Exit> {
 }
 
 fn change(jobs: &Jobs, breaker: &BreakerArg, fact: BreakerFact, now: Timestamp) -> Result<()> {
-    let change = |_: &_| Some(fact);
-    let state = breakers::change(&*jobs.store, &breaker.name, change).map_err(CommandError::from)?;
-    let shown = BreakerView::of(&breaker.name, &state);
-    let mut out = io::stdout().lock();
-    if breaker.json {
-        print_json(&mut out, &shown)?;
-    } else {
-        screen::changed(&mut out, &shown, now)?;
-    }
-    Ok(())
-}
-
-fn unknown(name: &str) -> CommandError {
-    let breaker = name.to_owned();
-    undaunted_runner::journal::JournalError::NoBreaker { breaker }.into()
+    let state = breakers::change(&*jobs.store, &breaker.name, |_| Some(fact)).map_err(CommandError::from)?;
+    let view = BreakerView::of(&breaker.name, &state);
+    Ok(print(&view, breaker.json, |out, view| screen::changed(out, view, now))?)
 }

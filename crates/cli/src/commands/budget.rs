@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use undaunted_engine::job::Job;
-use undaunted_engine::view::{TopUpRequestView, TopUpView};
+use undaunted_engine::view::{BudgetView, TopUpRequestView, TopUpView};
 use undaunted_policy::Pool;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::journal;
@@ -15,7 +15,7 @@ use undaunted_runner::request::JobRequest;
 use crate::exit::{CommandError, Exit};
 use crate::jobs::{ClaimOrOwner, Jobs};
 use crate::opened::OpenedJob;
-use crate::screen::{json, plain};
+use crate::screen::{count, plain, print};
 
 const SHOWN_ITEMS: usize = 20;
 
@@ -69,18 +69,17 @@ pub(crate) fn run(store: Option<&Path>, args: &BudgetArgs) -> Result<Exit> {
 
 fn show(jobs: &Jobs, id: &str, as_json: bool) -> Result<Exit> {
     let view = OpenedJob::open(jobs, id)?.budget()?;
-    let mut out = io::stdout().lock();
-    if as_json {
-        json(&mut out, &view)?;
-        return Ok(Exit::Done);
-    }
+    print(&view, as_json, |out, view| show_text(out, id, view))?;
+    Ok(Exit::Done)
+}
+
+fn show_text(out: &mut impl Write, id: &str, view: &BudgetView) -> io::Result<()> {
     let (Some(total), Some(per_item)) = (view.total_budget, view.per_workflow_max) else {
-        writeln!(
+        return writeln!(
             out,
             "job {id} has no retry pool: only the limits of each command apply\n\
              to give a workflow one, set `retry_budget: 20` at its top level"
-        )?;
-        return Ok(Exit::Done);
+        );
     };
     let consumed = view.consumed;
     let left = total.saturating_sub(consumed);
@@ -95,13 +94,11 @@ fn show(jobs: &Jobs, id: &str, as_json: bool) -> Result<Exit> {
         writeln!(out, "         … {more} more items (--json lists all)")?;
     }
     let most = view.maximum;
-    if left == 0 && total < most {
-        let room = most.saturating_sub(total);
-        writeln!(out, "add up to {room}:  undaunted budget top-up {id} {room}")?;
-    } else if left == 0 {
-        writeln!(out, "the operator allows no more (RETRY_BUDGET_MAX was {most} at submission)")?;
+    match (left, most.saturating_sub(total)) {
+        (0, 0) => writeln!(out, "the operator allows no more (RETRY_BUDGET_MAX was {most} at submission)"),
+        (0, room) => writeln!(out, "add up to {room}:  undaunted budget top-up {id} {room}"),
+        _ => Ok(()),
     }
-    Ok(Exit::Done)
 }
 
 fn top_up(jobs: &Jobs, id: &str, retries: u32, as_json: bool) -> Result<Exit> {
@@ -132,17 +129,14 @@ fn top_up(jobs: &Jobs, id: &str, retries: u32, as_json: bool) -> Result<Exit> {
         ClaimOrOwner::Owner(owner) => owner.pid,
     };
     // The owner decides how many are added.
-    let mut out = io::stdout().lock();
-    if as_json {
-        let job_id = id.to_owned();
-        json(&mut out, &TopUpRequestView { job_id, asked: retries, requested: true, owner })?;
-    } else {
+    let view = TopUpRequestView { job_id: id.to_owned(), asked: retries, requested: true, owner };
+    print(&view, as_json, |out, _| {
         writeln!(
             out,
             "asked process {owner}, which is running job {id}, to add {retries} retries \
              (the operator allows {most} in total); `undaunted budget show {id}` shows the result"
-        )?;
-    }
+        )
+    })?;
     Ok(Exit::Done)
 }
 
@@ -150,21 +144,18 @@ fn topped_up(job: &Job, before: Pool, retries: u32, as_json: bool) -> Result<Exi
     let id = job.id();
     let total = job.pool.map_or(0, |pool| pool.limits.total);
     let added = total.saturating_sub(before.limits.total);
-    let mut out = io::stdout().lock();
-    if as_json {
-        let job_id = id.to_owned();
-        json(&mut out, &TopUpView { job_id, asked: retries, added, total_budget: total })?;
-        return Ok(Exit::Done);
-    }
-    let bound = if added < retries {
-        format!(" (the operator allows at most {})", job.ceilings().max_total)
-    } else {
-        String::new()
-    };
-    let more = if added == 1 { "retry" } else { "retries" };
-    writeln!(out, "added {added} {more} to job {id}, {total} in total{bound}")?;
-    if job.stage.has_ended() {
-        writeln!(out, "redrive its dead letters:  undaunted dlq redrive {id}")?;
-    }
+    let view = TopUpView { job_id: id.to_owned(), asked: retries, added, total_budget: total };
+    print(&view, as_json, |out, _| {
+        let bound = match job.ceilings().max_total {
+            most if added < retries => format!(" (the operator allows at most {most})"),
+            _ => String::new(),
+        };
+        let more = count(added, "retry", "retries");
+        writeln!(out, "added {more} to job {id}, {total} in total{bound}")?;
+        if job.stage.has_ended() {
+            writeln!(out, "redrive its dead letters:  undaunted dlq redrive {id}")?;
+        }
+        Ok(())
+    })?;
     Ok(Exit::Done)
 }

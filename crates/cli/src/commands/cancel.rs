@@ -1,6 +1,6 @@
 //! `undaunted cancel`: ends a job early.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
@@ -14,7 +14,7 @@ use undaunted_runner::secrets::Secrets;
 use crate::commands::run::print_report;
 use crate::exit::Exit;
 use crate::jobs::{ClaimOrOwner, Jobs, of_drive};
-use crate::screen::json;
+use crate::screen::print;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -39,16 +39,14 @@ pub(crate) fn run(store: Option<&Path>, args: &CancelArgs) -> Result<Exit> {
     let mut claimed = match jobs.claim_or_ask(&id, JobRequest::Cancel)? {
         ClaimOrOwner::Claimed(claimed) => *claimed,
         ClaimOrOwner::Owner(owner) => {
-            let mut out = io::stdout().lock();
-            if args.json {
-                json(&mut out, &CancelRequestView { job: id, requested: true, owner: owner.pid })?;
-            } else {
+            let view = CancelRequestView { job: id.clone(), requested: true, owner: owner.pid };
+            print(&view, args.json, |out, _| {
                 writeln!(
                     out,
                     "asked process {} on {}, which is running job {id}, to cancel it",
                     owner.pid, owner.host
-                )?;
-            }
+                )
+            })?;
             return Ok(Exit::Done);
         }
     };

@@ -1,7 +1,7 @@
 //! `undaunted doctor`: whether this machine can run jobs.
 
 use std::env;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::jobs::Jobs;
-use crate::screen::json;
+use crate::screen::print;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -22,82 +22,69 @@ pub(crate) struct DoctorArgs {
     json: bool,
 }
 
+#[derive(Serialize)]
 struct DoctorFinding {
     what: &'static str,
-    fine: bool,
+    state: &'static str,
     says: String,
-    /// Whether jobs need it to run.
-    needed: bool,
 }
 
+impl DoctorFinding {
+    fn new(what: &'static str, fine: bool, says: String) -> Self {
+        Self { what, state: if fine { "ok" } else { MISSING }, says }
+    }
+
+    /// For what jobs can run without.
+    fn optional(what: &'static str, fine: bool, says: String) -> Self {
+        Self { what, state: if fine { "ok" } else { "absent" }, says }
+    }
+}
+
+/// The state of what jobs cannot run without.
+const MISSING: &str = "missing";
+
 pub(crate) fn run(store: Option<&Path>, args: &DoctorArgs) -> Result<Exit> {
+    let (is_shell, shell) = program("sh", "runs `shell:` commands");
+    let (is_claude, claude) = program("claude", "runs `claude:` commands; set others in `agents:`");
     let findings = [
         store_finding(store),
-        program("sh", true, "runs `shell:` commands"),
-        program("claude", false, "runs `claude:` commands; set others in `agents:`"),
+        DoctorFinding::new("sh", is_shell, shell),
+        DoctorFinding::optional("claude", is_claude, claude),
         readable("/proc/self/stat", "used to find and stop processes"),
         readable("/proc/sys/kernel/random/boot_id", "used to tell boots apart"),
         process_descriptors(),
         open_files(),
     ];
-    let mut out = io::stdout().lock();
     for finding in &findings {
-        let state = match (finding.fine, finding.needed) {
-            (true, _) => "ok",
-            (false, true) => "missing",
-            (false, false) => "absent",
-        };
-        if args.json {
-            let (what, says) = (finding.what, finding.says.as_str());
-            json(&mut out, &DoctorFindingJson { what, state, says })?;
-        } else {
-            writeln!(out, "{state:<8} {:<20} {}", finding.what, finding.says)?;
-        }
+        print(finding, args.json, |out, DoctorFinding { what, state, says }| {
+            writeln!(out, "{state:<8} {what:<20} {says}")
+        })?;
     }
-    let fit = findings.iter().all(|finding| finding.fine || !finding.needed);
+    let fit = findings.iter().all(|finding| finding.state != MISSING);
     Ok(if fit { Exit::Done } else { Exit::Failed })
 }
 
-#[derive(Serialize)]
-struct DoctorFindingJson<'f> {
-    what: &'f str,
-    state: &'f str,
-    says: &'f str,
-}
-
 fn store_finding(named: Option<&Path>) -> DoctorFinding {
-    let (fine, says) = match Jobs::open(named) {
-        Ok(jobs) => (true, jobs.location.to_string()),
-        Err(refused) => (false, refused.to_string().replace('\n', ";")),
-    };
-    DoctorFinding { what: "store", fine, says, needed: true }
+    match Jobs::open(named) {
+        Ok(jobs) => DoctorFinding::new("store", true, jobs.location.to_string()),
+        Err(refused) => DoctorFinding::new("store", false, refused.to_string().replace('\n', ";")),
+    }
 }
 
-fn program(name: &'static str, needed: bool, what_for: &str) -> DoctorFinding {
+fn program(name: &str, what_for: &str) -> (bool, String) {
     let path = env::var_os("PATH").unwrap_or_default();
-    let found = env::split_paths(&path).map(|folder| folder.join(name));
-    let found = found.into_iter().find(|file| file.is_file());
-    DoctorFinding {
-        what: name,
-        fine: found.is_some(),
-        says: match found {
-            Some(file) => format!("{} ({what_for})", file.display()),
-            None => format!("not found in PATH ({what_for})"),
-        },
-        needed,
+    let file = env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
+    match file {
+        Some(file) => (true, format!("{} ({what_for})", file.display())),
+        None => (false, format!("not found in PATH ({what_for})")),
     }
 }
 
 fn readable(file: &'static str, what_for: &str) -> DoctorFinding {
-    let read = std::fs::read(file);
-    DoctorFinding {
-        what: file.rsplit('/').next().unwrap_or(file),
-        fine: read.is_ok(),
-        says: match read {
-            Ok(_) => format!("{file} ({what_for})"),
-            Err(error) => format!("cannot read {file}: {error} ({what_for})"),
-        },
-        needed: true,
+    let name = file.rsplit('/').next().unwrap_or(file);
+    match std::fs::read(file) {
+        Ok(_) => DoctorFinding::new(name, true, format!("{file} ({what_for})")),
+        Err(error) => DoctorFinding::new(name, false, format!("cannot read {file}: {error} ({what_for})")),
     }
 }
 
@@ -106,12 +93,7 @@ fn process_descriptors() -> DoctorFinding {
     let mut numbers = release.split('.').map(|part| part.parse::<u32>().ok());
     let version = (numbers.next().flatten(), numbers.next().flatten());
     let fine = matches!(version, (Some(major), Some(minor)) if (major, minor) >= (5, 3));
-    DoctorFinding {
-        what: "Linux 5.3",
-        fine,
-        says: format!("{} (process descriptors)", release.trim()),
-        needed: true,
-    }
+    DoctorFinding::new("Linux 5.3", fine, format!("{} (process descriptors)", release.trim()))
 }
 
 fn open_files() -> DoctorFinding {
@@ -119,10 +101,5 @@ fn open_files() -> DoctorFinding {
     let line = limits.lines().find(|line| line.starts_with("Max open files"));
     let soft = line.and_then(|line| line.split_whitespace().nth(3));
     let soft = soft.and_then(|soft| soft.parse::<u64>().ok()).unwrap_or(u64::MAX);
-    DoctorFinding {
-        what: "open files",
-        fine: soft >= 256,
-        says: format!("{soft} (each running command needs two)"),
-        needed: false,
-    }
+    DoctorFinding::optional("open files", soft >= 256, format!("{soft} (each running command needs two)"))
 }

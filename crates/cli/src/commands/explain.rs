@@ -1,6 +1,5 @@
 //! `undaunted explain`: why a job, an item or a command has its status.
 
-use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::Result;
@@ -9,7 +8,7 @@ use clap::Args;
 use crate::exit::Exit;
 use crate::jobs::Jobs;
 use crate::opened::JobTarget;
-use crate::screen::{explain, json};
+use crate::screen::{explain, print};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -35,25 +34,13 @@ pub(crate) fn run(store: Option<&Path>, args: &ExplainArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     let (mut opened, target) = JobTarget::open(&jobs, &args.of)?;
     let now = opened.now();
-    let mut out = BufWriter::new(io::stdout().lock());
     match target {
         JobTarget::Job => {
-            let view = opened.explanation()?;
-            if args.json {
-                json(&mut out, &view)?;
-            } else {
-                explain::job(&mut out, &view, now)?;
-            }
+            print(&opened.explanation()?, args.json, |out, view| explain::job(out, view, now))?;
         }
         JobTarget::Item(item, command) => {
-            let view = opened.item(item, command)?;
-            if args.json {
-                json(&mut out, &view)?;
-            } else {
-                explain::item(&mut out, &view, now)?;
-            }
+            print(&opened.item(item, command)?, args.json, |out, view| explain::item(out, view, now))?;
         }
     }
-    out.flush()?;
     Ok(Exit::Done)
 }

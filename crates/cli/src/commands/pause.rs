@@ -1,6 +1,6 @@
 //! `undaunted pause` and `unpause`: stop and allow new starts in a job.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
@@ -12,7 +12,7 @@ use undaunted_runner::request::JobRequest;
 
 use crate::exit::{CommandError, Exit};
 use crate::jobs::{ClaimOrOwner, Jobs};
-use crate::screen::json;
+use crate::screen::print;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -45,15 +45,13 @@ pub(crate) fn run(store: Option<&Path>, args: &PauseArgs, request: JobRequest) -
         }
         ClaimOrOwner::Owner(owner) => (request == JobRequest::Pause, Some(owner.pid)),
     };
-    let mut out = io::stdout().lock();
-    if args.json {
-        json(&mut out, &PausedView { job: id, paused, owner })?;
-        return Ok(Exit::Done);
-    }
-    let state = if paused { "paused" } else { "unpaused" };
-    match owner {
-        Some(pid) => writeln!(out, "job {id} is {state} by process {pid}, which is running it")?,
-        None => writeln!(out, "job {id} is {state}; resume it with `undaunted resume {id}`")?,
-    }
+    let view = PausedView { job: id.clone(), paused, owner };
+    print(&view, args.json, |out, _| {
+        let state = if paused { "paused" } else { "unpaused" };
+        match owner {
+            Some(pid) => writeln!(out, "job {id} is {state} by process {pid}, which is running it"),
+            None => writeln!(out, "job {id} is {state}; resume it with `undaunted resume {id}`"),
+        }
+    })?;
     Ok(Exit::Done)
 }

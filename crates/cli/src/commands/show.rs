@@ -1,7 +1,7 @@
 //! `undaunted show`: the status of a job.
 
 use std::env;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use anyhow::Result;
@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::jobs::Jobs;
 use crate::opened::OpenedJob;
 use crate::screen::job::{self, JobLayout};
-use crate::screen::{is_colourful, json, resumes};
+use crate::screen::{is_colourful, print, resumes};
 
 /// The width if it is unknown.
 const COLUMNS: usize = 80;
@@ -40,17 +40,15 @@ pub(crate) fn run(store: Option<&Path>, args: &ShowArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     let id = jobs.find(&args.job)?;
     let mut opened = OpenedJob::open(&jobs, &id)?;
-    let mut out = BufWriter::new(io::stdout().lock());
-    match (args.resumes, args.json) {
-        (true, true) => json(&mut out, &opened.resumes())?,
-        (true, false) => resumes::show(&mut out, &opened.resumes())?,
-        (false, true) => json(&mut out, &opened.view()?)?,
-        (false, false) => {
-            let (now, columns, colour) = (opened.now(), columns(), is_colourful(&io::stdout()));
-            job::show(&mut out, &opened.view()?, &JobLayout { now, columns, colour })?;
-        }
+    if args.resumes {
+        print(&opened.resumes(), args.json, resumes::show)?;
+        return Ok(Exit::Done);
     }
-    out.flush()?;
+    let now = opened.now();
+    print(&opened.view()?, args.json, |out, view| {
+        let (columns, colour) = (columns(), is_colourful(&io::stdout()));
+        job::show(out, view, &JobLayout { now, columns, colour })
+    })?;
     Ok(Exit::Done)
 }
 

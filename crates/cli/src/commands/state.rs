@@ -11,7 +11,7 @@ use undaunted_engine::event::{Event, JobEvent, Record};
 use undaunted_engine::id::ItemId;
 use undaunted_engine::job::Job;
 use undaunted_engine::state_file::shape::RetryCheckpointState;
-use undaunted_engine::state_file::{ImportedState, export, import};
+use undaunted_engine::state_file::{export, import};
 use undaunted_engine::view::ImportedView;
 use undaunted_runner::breakers;
 use undaunted_runner::clock::Clock;
@@ -21,7 +21,7 @@ use super::run::{plan_file, submit};
 use crate::exit::{CommandError, Exit};
 use crate::jobs::Jobs;
 use crate::opened::OpenedJob;
-use crate::screen::{count, json as print_json};
+use crate::screen::{count, print};
 
 #[derive(Debug, Args)]
 pub(crate) struct StateArgs {
@@ -125,7 +125,23 @@ fn import_state(store: Option<&Path>, args: &StateImportArgs) -> Result<Exit> {
         };
         breakers::change(&*jobs.store, &open.name, change).map_err(CommandError::from)?;
     }
-    print(job.id(), &imported, args.json)?;
+    for note in &imported.notes {
+        writeln!(io::stderr(), "note: {note}")?;
+    }
+    let view = ImportedView {
+        job: job.id().to_owned(),
+        status: "suspended",
+        commands: imported.commands,
+        pending: imported.pending,
+        notes: imported.notes,
+    };
+    print(&view, args.json, |out, view| {
+        let commands = count(view.commands, "command has", "commands have");
+        let pending = count(view.pending, "retry is", "retries are");
+        writeln!(out, "job {} suspended", view.job)?;
+        writeln!(out, "  {commands} used retries or delays, {pending} pending")?;
+        writeln!(out, "  resume: undaunted resume {}", view.job)
+    })?;
     Ok(Exit::Done)
 }
 
@@ -141,31 +157,4 @@ fn read(file: &Path) -> Result<RetryCheckpointState, CommandError> {
     })?;
     serde_json::from_str(&text)
         .map_err(|error| CommandError::Invalid(format!("`{name}` is not a retry state: {error}")))
-}
-
-fn print(job: &str, imported: &ImportedState, json: bool) -> io::Result<()> {
-    for note in &imported.notes {
-        writeln!(io::stderr(), "note: {note}")?;
-    }
-    let mut out = io::stdout().lock();
-    if json {
-        let shown = ImportedView {
-            job: job.to_owned(),
-            status: "suspended",
-            commands: imported.commands,
-            pending: imported.pending,
-            notes: imported.notes.clone(),
-        };
-        print_json(&mut out, &shown)?;
-    } else {
-        let commands = count(imported.commands, "command has", "commands have");
-        writeln!(out, "job {job} suspended")?;
-        writeln!(
-            out,
-            "  {commands} retries or delays used, {} pending",
-            count(imported.pending, "retry is", "retries are")
-        )?;
-        writeln!(out, "  resume: undaunted resume {job}")?;
-    }
-    out.flush()
 }

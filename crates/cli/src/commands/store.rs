@@ -1,6 +1,6 @@
 //! `undaunted store`: checks, compacts and locates the store.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
@@ -13,12 +13,12 @@ use undaunted_store::Version;
 
 use crate::exit::{CommandError, Exit};
 use crate::jobs::Jobs;
-use crate::screen::{count, json, plain};
+use crate::screen::{count, plain, print};
 
 #[derive(Debug, Args)]
 pub(crate) struct StoreArgs {
     #[command(subcommand)]
-    command: UpkeepCommand,
+    command: StoreCommand,
 
     /// Print JSON instead of text
     #[arg(long, global = true)]
@@ -26,7 +26,7 @@ pub(crate) struct StoreArgs {
 }
 
 #[derive(Debug, Subcommand)]
-enum UpkeepCommand {
+enum StoreCommand {
     /// Read all records and check their consistency
     Check,
     /// Return the space of removed jobs to the disk
@@ -38,68 +38,52 @@ enum UpkeepCommand {
 pub(crate) fn run(store: Option<&Path>, args: &StoreArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     match args.command {
-        UpkeepCommand::Check => check(&jobs, args.json),
-        UpkeepCommand::Compact => {
-            let [before, after] = jobs.store.compact().map_err(CommandError::from)?;
-            let mut out = io::stdout().lock();
-            if args.json {
-                let compacted = CompactedJson { bytes_before: before, bytes_after: after };
-                json(&mut out, &compacted)?;
-            } else {
-                writeln!(out, "compacted from {before} to {after} bytes")?;
-            }
-            Ok(Exit::Done)
+        StoreCommand::Check => return check(&jobs, args.json),
+        StoreCommand::Compact => {
+            let [bytes_before, bytes_after] = jobs.store.compact().map_err(CommandError::from)?;
+            print(&CompactedJson { bytes_before, bytes_after }, args.json, |out, _| {
+                writeln!(out, "compacted from {bytes_before} to {bytes_after} bytes")
+            })?;
         }
-        UpkeepCommand::Path => {
-            let mut out = io::stdout().lock();
-            if args.json {
-                let path = jobs.location.to_string();
-                json(&mut out, &PathJson { path })?;
-            } else {
-                writeln!(out, "{}", jobs.location)?;
-            }
-            Ok(Exit::Done)
+        StoreCommand::Path => {
+            let path = jobs.location.to_string();
+            print(&PathJson { path }, args.json, |out, view| writeln!(out, "{}", view.path))?;
         }
     }
+    Ok(Exit::Done)
 }
 
 fn check(jobs: &Jobs, as_json: bool) -> Result<Exit> {
-    let mut out = io::stdout().lock();
     let (mut number, mut records, mut wrong) = (0_usize, 0_u64, 0_usize);
-    let mut problem = |found: ProblemJson<'_>, text: String| {
+    let mut report = |problem: ProblemJson<'_>| {
         wrong = wrong.saturating_add(1);
-        if as_json { json(&mut out, &found) } else { writeln!(out, "{text}") }
+        print(&problem, as_json, |out, ProblemJson { job, breaker, problem, .. }| match (job, breaker) {
+            (Some(job), _) => writeln!(out, "job {job}: {problem}"),
+            (_, Some(breaker)) => writeln!(out, "breaker {}: {problem}", plain(breaker)),
+            (None, None) => writeln!(out, "catalog: {problem}"),
+        })
     };
     for listed in jobs.list("")? {
         let id = listed.aggregate.id();
         number = number.saturating_add(1);
         records = records.saturating_add(listed.head.version.0);
-        let found = check_job(jobs, id).unwrap_or_else(|refused| vec![refused.to_string()]);
-        for what in found {
-            let said = format!("job {id}: {what}");
-            let problem_json = ProblemJson { job: Some(id), ..ProblemJson::of(what) };
-            problem(problem_json, said)?;
+        let problems = check_job(jobs, id).unwrap_or_else(|refused| vec![refused.to_string()]);
+        for problem in problems {
+            report(ProblemJson { job: Some(id), ..ProblemJson::of(problem) })?;
         }
     }
-    for listed in breakers::names(&*jobs.store).map_err(CommandError::from)? {
-        if let Err(error) = breakers::records(&*jobs.store, &listed, Version::default()) {
-            let said = format!("breaker {}: {error}", plain(&listed));
-            let problem_json = ProblemJson { breaker: Some(&listed), ..ProblemJson::of(error.to_string()) };
-            problem(problem_json, said)?;
+    for name in breakers::names(&*jobs.store).map_err(CommandError::from)? {
+        if let Err(error) = breakers::records(&*jobs.store, &name, Version::default()) {
+            report(ProblemJson { breaker: Some(&name), ..ProblemJson::of(error.to_string()) })?;
         }
     }
     if let Err(error) = catalog::records(&*jobs.store, Version::default()) {
-        let problem_json = ProblemJson { catalog: Some(true), ..ProblemJson::of(error.to_string()) };
-        problem(problem_json, format!("catalog: {error}"))?;
+        report(ProblemJson { catalog: Some(true), ..ProblemJson::of(error.to_string()) })?;
     }
-    if as_json {
-        let checked = CheckedJson { jobs: number, records, problems: wrong };
-        json(&mut out, &checked)?;
-    } else {
-        let jobs = count(number, "job", "jobs");
-        let problems = count(wrong, "problem", "problems");
-        writeln!(out, "{jobs}, {records} records, {problems}")?;
-    }
+    print(&CheckedJson { jobs: number, records, problems: wrong }, as_json, |out, _| {
+        let (jobs, problems) = (count(number, "job", "jobs"), count(wrong, "problem", "problems"));
+        writeln!(out, "{jobs}, {records} records, {problems}")
+    })?;
     Ok(if wrong == 0 { Exit::Done } else { Exit::Failed })
 }
 
