@@ -5,19 +5,20 @@ use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use undaunted_engine::event::OutputPassing;
 use undaunted_engine::plan::Plan;
-use undaunted_engine::submission::{SubmissionContext, submission};
+use undaunted_engine::submission::submission;
 use undaunted_engine::workflow::{DiagnosticCode, Severity, Source, check};
 use undaunted_runner::clock::Clock;
 use undaunted_runner::folder::JobFolder;
 use undaunted_runner::journal::{self, ClaimedJob};
 
-use crate::commands::run::current_directory;
+use crate::commands::run::submission_context;
 use crate::environment;
 use crate::exit::CommandError;
-use crate::jobs::{Jobs, PreparedJob, StorePlace, drawn_number, name_and_seed};
+use crate::jobs::{Jobs, PreparedJob, StorePlace, name_and_seed};
+use crate::retry_flags::RetryFlags;
 
 /// The placeholder for the prompt in the arguments of an agent.
 const PROMPT: &str = "{prompt}";
@@ -33,7 +34,7 @@ pub(crate) struct TypedCommand {
 
 /// The arguments of an agent, one of which is the prompt placeholder, and the prompt itself. With a `place`
 /// (`{}`) the prompt is the item, which replaces `place` or is appended; without one it is one of the words.
-pub(crate) fn argv(words: &[String], place: Option<&str>) -> Result<(Vec<String>, String), CommandError> {
+fn argv(words: &[String], place: Option<&str>) -> Result<(Vec<String>, String), CommandError> {
     if let Some(word) = words.iter().find(|word| word.contains(PROMPT)) {
         return Err(CommandError::Usage(format!(
             "the argument `{word}` must not contain {PROMPT}, which is reserved"
@@ -60,8 +61,22 @@ pub(crate) fn argv(words: &[String], place: Option<&str>) -> Result<(Vec<String>
     Ok((argv, "${item}".to_owned()))
 }
 
+/// The arguments of the agent `program`, and the command that calls it.
+pub(crate) fn command(
+    words: &[String],
+    place: Option<&str>,
+    retry: &RetryFlags,
+) -> Result<(Vec<String>, Value), CommandError> {
+    let (argv, prompt) = argv(words, place)?;
+    let mut command = Map::new();
+    command.insert("program".to_owned(), prompt.into());
+    command.insert("id".to_owned(), name_of(words).into());
+    retry.put(&mut command);
+    Ok((argv, command.into()))
+}
+
 /// The name of a program in messages, without its folder.
-pub(crate) fn name_of(words: &[String]) -> String {
+fn name_of(words: &[String]) -> String {
     let program = words.first().map_or("", String::as_str);
     let name = program.rsplit('/').next().unwrap_or(program);
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
@@ -144,17 +159,9 @@ impl TypedCommand {
                 let _ = writeln!(io::stderr(), "note: {}", found.message);
             }
         }
-        let context = SubmissionContext {
-            job: self.id,
-            file: format!("-{}", workflow.name.as_deref().unwrap_or_default()),
-            working_dir: current_directory()?,
-            seed: self.seed,
-            operator: &operator,
-            variable: &|name| env::var(name).ok(),
-            release: env!("CARGO_PKG_VERSION").to_owned(),
-            flow: None,
-            token_key: Some(drawn_number()?),
-        };
+        let file = format!("-{}", workflow.name.as_deref().unwrap_or_default());
+        let variable = |name: &str| env::var(name).ok();
+        let context = submission_context(self.id, file, self.seed, &operator, &variable)?;
         let submitted = submission(Plan::new(workflow), source.text(), context);
         let mut submitted = submitted.map_err(|unfit| CommandError::Usage(unfit.to_string()))?;
         submitted.stdin = self.stdin;

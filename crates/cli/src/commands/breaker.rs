@@ -51,7 +51,6 @@ enum BreakerCommand {
 #[derive(Debug, Args)]
 struct BreakerArg {
     /// Name of the breaker
-    #[arg(value_name = "NAME")]
     name: String,
     /// Print one JSON object
     #[arg(long)]

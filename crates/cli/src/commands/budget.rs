@@ -39,7 +39,6 @@ enum BudgetCommand {
     /// Show how much of the pool is used, and by which items
     Show {
         /// Id of the job, a unique prefix, or @last
-        #[arg(value_name = "JOB")]
         job: String,
         /// Print one JSON object
         #[arg(long)]
@@ -48,7 +47,6 @@ enum BudgetCommand {
     /// Add retries to the pool, up to the operator's maximum at submission
     TopUp {
         /// Id of the job, a unique prefix, or @last
-        #[arg(value_name = "JOB")]
         job: String,
         /// Number of retries to add
         #[arg(value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

@@ -25,7 +25,6 @@ Running commands are stopped (TERM, then KILL), waiting items are skipped, and n
 another process is running the job, it is asked to cancel it.")]
 pub(crate) struct CancelArgs {
     /// Id of the job, a unique prefix, or @last
-    #[arg(value_name = "JOB")]
     job: String,
 
     /// Print the report of the job as one JSON object

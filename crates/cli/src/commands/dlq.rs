@@ -74,7 +74,6 @@ Example:
 #[derive(Debug, Args)]
 struct DeadLetterSelection {
     /// Id of the job, a unique prefix, or @last
-    #[arg(value_name = "JOB")]
     job: String,
 
     /// Items by name, unique prefix or index ('#3') [default: all]

@@ -29,7 +29,6 @@ Examples:
   undaunted events @last --follow")]
 pub(crate) struct EventsArgs {
     /// Id of the job, a unique prefix, or @last
-    #[arg(value_name = "JOB")]
     job: String,
 
     /// Print one JSON object per line

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use undaunted_engine::event::OutputPassing;
 use undaunted_engine::job::JobStage;
 use undaunted_policy::FailureCause;
@@ -18,7 +18,7 @@ use crate::jobs::StorePlace;
 use crate::passing::OutputPrinter;
 use crate::retry_flags::RetryFlags;
 use crate::screen::progress::Display;
-use crate::typed::{TypedCommand, argv, name_of};
+use crate::typed::{self, TypedCommand};
 
 /// The status of a program that SIGPIPE has killed: 128 + 13.
 const UNREAD: u8 = 141;
@@ -49,16 +49,8 @@ pub(crate) struct ExecArgs {
 }
 
 pub(crate) fn run(store: Option<&Path>, args: &ExecArgs) -> Result<Exit> {
-    let (words, prompt) = argv(&args.command, None)?;
-    let mut command = Map::new();
-    command.insert("program".to_owned(), prompt.into());
-    command.insert("id".to_owned(), name_of(&args.command).into());
-    args.retry.put(&mut command);
-    let mut workflow = json!({
-        "name": "exec",
-        "agents": { "program": words },
-        "commands": [Value::from(command)],
-    });
+    let (argv, command) = typed::command(&args.command, None, &args.retry)?;
+    let mut workflow = json!({ "name": "exec", "agents": { "program": argv }, "commands": [command] });
     args.retry.put_pool(&mut workflow);
     let place = StorePlace::named(store)?;
     let mut typed = TypedCommand::new(&place, workflow)?;

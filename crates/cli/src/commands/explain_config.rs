@@ -19,7 +19,6 @@ map.timeout_config, map.error_policy, error_policy of the workflow, retry_config
 workflow, and the default.")]
 pub(crate) struct ExplainConfigArgs {
     /// Workflow file; `-` is standard input
-    #[arg(value_name = "FILE")]
     file: String,
 
     /// Print one JSON object instead of tables

@@ -19,7 +19,6 @@ Examples:
   undaunted completions fish > ~/.config/fish/completions/undaunted.fish")]
 pub(crate) struct CompletionsArgs {
     /// Name of the shell
-    #[arg(value_name = "SHELL")]
     shell: Shell,
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use undaunted_engine::event::OutputPassing;
 use undaunted_engine::view::{JobStatus, report};
 use undaunted_runner::secrets::Secrets;
@@ -19,7 +19,7 @@ use crate::passing::OutputPrinter;
 use crate::retry_flags::RetryFlags;
 use crate::screen::progress::Display;
 use crate::screen::summary;
-use crate::typed::{TypedCommand, argv, name_of};
+use crate::typed::{self, TypedCommand};
 
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
@@ -73,20 +73,16 @@ pub(crate) struct MapArgs {
 
 pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
     let items = items(&read(args.arg_file.as_deref())?, args.null)?;
-    let (words, prompt) = argv(&args.command, Some("{}"))?;
-    let mut command = Map::new();
-    command.insert("program".to_owned(), prompt.into());
-    command.insert("id".to_owned(), name_of(&args.command).into());
-    args.retry.put(&mut command);
+    let (argv, command) = typed::command(&args.command, Some("{}"), &args.retry)?;
     let place = StorePlace::named(store)?;
     let workflow = json!({
         "name": "map",
         "mode": "mapreduce",
-        "agents": { "program": words },
+        "agents": { "program": argv },
         "map": {
             "input": { "file": "", "format": "json" },
             "max_parallel": args.jobs,
-            "agent_template": [Value::from(command)],
+            "agent_template": [command],
         },
     });
     let mut typed = TypedCommand::new(&place, workflow)?;

@@ -24,7 +24,6 @@ Running commands finish, waiting retries keep their due times, and the deadlines
 advance. A paused job still occupies its process; Ctrl-C suspends it.")]
 pub(crate) struct PauseArgs {
     /// Id of the job, a unique prefix, or @last
-    #[arg(value_name = "JOB")]
     job: String,
 
     /// Print one JSON object instead of text

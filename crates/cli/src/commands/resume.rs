@@ -33,7 +33,6 @@ settings of the file (retries, timeouts, limits) for everything not decided yet;
 must be the same.")]
 pub(crate) struct ResumeArgs {
     /// Id of the job, a unique prefix, or @last
-    #[arg(value_name = "JOB")]
     job: String,
 
     /// Take the current settings of the workflow file, or of FILE

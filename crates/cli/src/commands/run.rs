@@ -12,7 +12,7 @@ use undaunted_engine::job::Job;
 use undaunted_engine::plan::Plan;
 use undaunted_engine::submission::{SubmissionContext, SubmissionError, submission};
 use undaunted_engine::view::{JobStatus, report};
-use undaunted_engine::workflow::{Source, Workflow};
+use undaunted_engine::workflow::{Operator, Source, Workflow};
 use undaunted_runner::clock::Clock;
 use undaunted_runner::journal::{self, ClaimedJob};
 use undaunted_runner::secrets::Secrets;
@@ -39,7 +39,6 @@ Ctrl-C lets running commands finish and suspends the job (exit 75); a second Ctr
 `undaunted resume` resumes a suspended or killed job.")]
 pub(crate) struct RunArgs {
     /// Workflow file; `-` is standard input
-    #[arg(value_name = "FILE")]
     file: String,
 
     /// Draw jitter from this seed, to repeat the delays of another run [default: random]
@@ -142,18 +141,28 @@ pub(crate) fn submit(
         let secret = Secrets::is_named(plan.workflow(), name);
         env::var(name).ok().filter(|_| !secret)
     };
-    let context = SubmissionContext {
+    let context = submission_context(job, path, seed.unwrap_or(drawn), &operator, &variable)?;
+    submission(Arc::clone(plan), source.text(), context).map_err(|error| refused(source, &error))
+}
+
+pub(crate) fn submission_context<'c>(
+    job: String,
+    file: String,
+    seed: u64,
+    operator: &'c Operator,
+    variable: &'c dyn Fn(&str) -> Option<String>,
+) -> Result<SubmissionContext<'c>, CommandError> {
+    Ok(SubmissionContext {
         job,
-        file: path,
+        file,
         working_dir: current_directory()?,
-        seed: seed.unwrap_or(drawn),
-        operator: &operator,
-        variable: &variable,
+        seed,
+        operator,
+        variable,
         release: env!("CARGO_PKG_VERSION").to_owned(),
         flow: None,
         token_key: Some(drawn_number()?),
-    };
-    submission(Arc::clone(plan), source.text(), context).map_err(|error| refused(source, &error))
+    })
 }
 
 fn refused(source: &Source, error: &SubmissionError) -> CommandError {

@@ -24,7 +24,6 @@ Examples:
   undaunted show 3f9a --json")]
 pub(crate) struct ShowArgs {
     /// Id of the job, a unique prefix, or @last
-    #[arg(value_name = "JOB")]
     job: String,
 
     /// Show what each resume restored

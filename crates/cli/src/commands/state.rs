@@ -52,7 +52,6 @@ fit the workflow, it is refused and nothing is stored.")]
 #[derive(Debug, Args)]
 struct StateExportArgs {
     /// Id of the job, a unique prefix, or @last
-    #[arg(value_name = "JOB")]
     job: String,
 
     /// Accepted for symmetry: the output is always JSON
@@ -63,7 +62,6 @@ struct StateExportArgs {
 #[derive(Debug, Args)]
 struct StateImportArgs {
     /// State file of `state export` or of another system; `-` is standard input
-    #[arg(value_name = "FILE")]
     file: PathBuf,
 
     /// Workflow file of the job

@@ -88,10 +88,12 @@ fn coloured(progress: &ProgressFrame<'_>, columns: usize) -> String {
 }
 
 #[test]
-fn a_map_on_a_wide_terminal() {
+fn a_map_is_drawn_for_every_width_and_in_colours() {
+    let frames = [120, 80, 50, 24].map(|columns| format!("{columns}:\n{}", frame(&busy(), columns, 24)));
     assert_data_eq!(
-        frame(&busy(), 120, 24),
+        frames.concat(),
         str![[r#"
+120:
   prepare  [===================] 100%  done
   map      [========x>>        ]  52%  58 of 120 done, 3 dead, 8 running, 4 waiting, 2 skipped
   report   pending
@@ -99,17 +101,7 @@ fn a_map_on_a_wide_terminal() {
   in 1.9s   https://example.org/17: retry 1 (attempt 2) after HTTP 503: try again later
   in 1m36s  https://example.org/41: retry 4 (attempt 5) after HTTP 503: try again later
   93 attempts, 4.7 a second, 21s so far, about 2m10s left of map
-
-"#]]
-        .raw()
-    );
-}
-
-#[test]
-fn a_map_on_a_terminal_of_80_columns() {
-    assert_data_eq!(
-        frame(&busy(), 80, 24),
-        str![[r#"
+80:
   prepare  [=============] 100%  done
   map      [=====x>>     ]  52%  58 of 120 done, 3 dead, 8 running, 4 waiting
   report   pending
@@ -117,17 +109,7 @@ fn a_map_on_a_terminal_of_80_columns() {
   in 1.9s   https://example.org/17: retry 1 (attempt 2) after HTTP 503: try ag…
   in 1m36s  https://example.org/41: retry 4 (attempt 5) after HTTP 503: try ag…
   93 attempts, 4.7 a second, 21s so far, about 2m10s left of map
-
-"#]]
-        .raw()
-    );
-}
-
-#[test]
-fn a_map_on_a_narrow_terminal() {
-    assert_data_eq!(
-        frame(&busy(), 50, 24),
-        str![[r#"
+50:
   prepare  [========] 100%  done
   map      [===x>   ]  52%  58 of 120 done
   report   pending
@@ -135,17 +117,7 @@ fn a_map_on_a_narrow_terminal() {
   in 1.9s   https://example.org/17: retry 1 (att…
   in 1m36s  https://example.org/41: retry 4 (att…
   93 attempts, 4.7 a second, 21s so far
-
-"#]]
-        .raw()
-    );
-}
-
-#[test]
-fn a_map_on_a_very_narrow_terminal() {
-    assert_data_eq!(
-        frame(&busy(), 24, 24),
-        str![[r#"
+24:
   prepare  100%  done
   map       52%
   report   pending
@@ -157,10 +129,6 @@ fn a_map_on_a_very_narrow_terminal() {
 "#]]
         .raw()
     );
-}
-
-#[test]
-fn a_map_in_colours() {
     assert_data_eq!(coloured(&busy(), 100), str![[r#"
   prepare  [<green>================</>] 100%  <green>done</>
   map      [<green>=======</><red>x</><yellow>>></>      ]  52%  58 of 120 done, <red>3 dead</>, 8 running, <yellow>4 waiting</>, <faint>2 skipped</>
