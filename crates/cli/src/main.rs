@@ -13,7 +13,6 @@ mod opened;
 mod passing;
 mod retry_flags;
 mod screen;
-mod target;
 mod typed;
 mod webhooks;
 

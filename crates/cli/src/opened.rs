@@ -1,4 +1,7 @@
-//! A job opened for reading, and the views made from it.
+//! A job opened for reading: its targets, and the views made from it.
+//!
+//! An item is named by its identity, a unique prefix of it, or its index in the input from 0 (`#3`). Names may
+//! contain slashes: everything after the job is tried as an item first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +18,7 @@ use undaunted_runner::reader::JobReader;
 
 use crate::exit::CommandError;
 use crate::jobs::Jobs;
-use crate::target;
+use crate::screen::plain;
 
 pub(crate) struct OpenedJob<'j> {
     pub(crate) reader: JobReader<'j>,
@@ -127,13 +130,13 @@ pub(crate) enum JobTarget {
 
 impl JobTarget {
     pub(crate) fn open<'j>(jobs: &'j Jobs, typed: &str) -> Result<(OpenedJob<'j>, Self), CommandError> {
-        let (job, rest) = target::split(typed);
+        let (job, rest) = split(typed);
         let id = jobs.find(job)?;
         let mut opened = OpenedJob::open(jobs, &id)?;
         let Some(rest) = rest else {
             return Ok((opened, Self::Job));
         };
-        let (item, command) = target::item_and_command(&mut opened.reader, rest)?;
+        let (item, command) = item_and_command(&mut opened.reader, rest)?;
         Ok((opened, Self::Item(item, command)))
     }
 
@@ -143,4 +146,63 @@ impl JobTarget {
             Self::Item(_, Some(only)) => only == command,
         }
     }
+}
+
+/// Splits a target into the job and the rest.
+fn split(typed: &str) -> (&str, Option<&str>) {
+    match typed.split_once('/') {
+        Some((job, "")) => (job, None),
+        Some((job, rest)) => (job, Some(rest)),
+        None => (typed, None),
+    }
+}
+
+/// Finds an item, and loads its name and value into the job.
+pub(crate) fn find_item(reader: &mut JobReader<'_>, typed: &str) -> Result<ItemId, CommandError> {
+    let found = reader.find(typed)?;
+    let job = &reader.job;
+    match found.as_slice() {
+        [only] => Ok(*only),
+        [] => Err(CommandError::not_found("no_item", format!("job {} has no item `{typed}`", job.id()))),
+        several => {
+            let names = several.iter().take(5);
+            let names: Vec<String> = names.map(|it| plain(job.identity(*it))).collect();
+            Err(CommandError::Usage(format!(
+                "`{}` matches {} items: {}{}",
+                plain(typed),
+                several.len(),
+                names.join(", "),
+                if several.len() > names.len() { ", …" } else { "" }
+            )))
+        }
+    }
+}
+
+/// Finds an item and, if one was typed, its command.
+fn item_and_command(
+    reader: &mut JobReader<'_>,
+    typed: &str,
+) -> Result<(ItemId, Option<CommandId>), CommandError> {
+    let whole = find_item(reader, typed);
+    let Some((before, last)) = typed.rsplit_once('/') else {
+        return Ok((whole?, None));
+    };
+    let inner = find_item(reader, before);
+    let job = &reader.job;
+    match (whole, inner) {
+        (Ok(found), _) => Ok((found, None)),
+        (Err(_), Ok(found)) => match command(job, last) {
+            Some(command) => Ok((found, Some(command))),
+            None => Err(CommandError::not_found(
+                "no_command",
+                format!("job {} has no command `{last}`", job.id()),
+            )),
+        },
+        (Err(refused), Err(_)) => Err(refused),
+    }
+}
+
+fn command(job: &Job, id: &str) -> Option<CommandId> {
+    let mut commands = job.plan().numbered();
+    commands.find_map(|(number, command)| (command.id == id).then_some(number))
 }

@@ -19,10 +19,9 @@ use crate::commands::rm::confirmed;
 use crate::commands::run::{drive, read_secrets};
 use crate::exit::{CommandError, Exit};
 use crate::jobs::Jobs;
-use crate::opened::OpenedJob;
+use crate::opened::{OpenedJob, find_item};
 use crate::screen::progress::Quietness;
 use crate::screen::{count, dead, json, plain};
-use crate::target;
 
 #[derive(Debug, Args)]
 pub(crate) struct DlqArgs {
@@ -149,7 +148,7 @@ fn select(opened: &mut OpenedJob<'_>, selection: &DeadLetterSelection) -> Result
         opened.job().dead.keys().copied().collect()
     } else {
         let found = selection.items.iter();
-        let found: Result<_, _> = found.map(|it| target::item(&mut opened.reader, it)).collect();
+        let found: Result<_, _> = found.map(|it| find_item(&mut opened.reader, it)).collect();
         found?
     };
     items.sort_unstable();
@@ -234,7 +233,7 @@ fn list(jobs: &Jobs, selection: &DeadLetterSelection) -> Result<Exit> {
 }
 
 /// Most lines need no history: the job keeps enough of a dead letter. If the command wrote no error, the line
-/// has the error recorded with the dead letter, selection is read from the history.
+/// has the error recorded with the dead letter, which is read from the history.
 fn list_batch(
     out: &mut impl Write,
     opened: &mut OpenedJob<'_>,

@@ -49,8 +49,8 @@ pub(crate) struct ExecArgs {
 }
 
 pub(crate) fn run(store: Option<&Path>, args: &ExecArgs) -> Result<Exit> {
-    let (argv, command) = typed::command(&args.command, None, &args.retry)?;
-    let mut workflow = json!({ "name": "exec", "agents": { "program": argv }, "commands": [command] });
+    let (words, command) = typed::command(&args.command, None, &args.retry)?;
+    let mut workflow = json!({ "name": "exec", "agents": { "program": words }, "commands": [command] });
     args.retry.put_pool(&mut workflow);
     let place = StorePlace::named(store)?;
     let mut typed = TypedCommand::new(&place, workflow)?;

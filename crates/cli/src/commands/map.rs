@@ -73,12 +73,12 @@ pub(crate) struct MapArgs {
 
 pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
     let items = items(&read(args.arg_file.as_deref())?, args.null)?;
-    let (argv, command) = typed::command(&args.command, Some("{}"), &args.retry)?;
+    let (words, command) = typed::command(&args.command, Some("{}"), &args.retry)?;
     let place = StorePlace::named(store)?;
     let workflow = json!({
         "name": "map",
         "mode": "mapreduce",
-        "agents": { "program": argv },
+        "agents": { "program": words },
         "map": {
             "input": { "file": "", "format": "json" },
             "max_parallel": args.jobs,

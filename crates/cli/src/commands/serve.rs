@@ -115,10 +115,10 @@ pub(crate) fn run(store: Option<&Path>, args: &ServeArgs) -> Result<Exit> {
     let host = Arc::new(FlowHost::begin(services, jobs.catalog()?, settings));
     let signals = listen_for_signals(stop.clone())?;
     load_breaker_metrics(&jobs, &watch.metrics)?;
-    let served =
+    let shared =
         Served { host: Arc::clone(&host), metrics: Arc::clone(&watch.metrics), news: watch.news.clone() };
     let settings = ServerSettings { access, ..ServerSettings::default() };
-    let server = HttpServer::start(listener, settings, served)?;
+    let server = HttpServer::start(listener, settings, shared)?;
     announce(address)?;
     recover(&host, &watch.log, &stop);
     let exit = wait(&host, &watch.log, &stops);

@@ -7,7 +7,7 @@ use undaunted_engine::view::{ItemCounts, JobReport, JobStatus};
 
 use super::duration::short;
 use super::limits::decided;
-use super::words::{count, plain};
+use super::words::{count, names, plain};
 
 pub(crate) fn show(out: &mut impl Write, report: &JobReport) -> io::Result<()> {
     let job = &report.job;
@@ -68,7 +68,7 @@ pub(super) fn error_lines(error: &str) -> Vec<String> {
 }
 
 fn not_waited_for(out: &mut impl Write, report: &JobReport) -> io::Result<()> {
-    const NAMED: usize = 10;
+    const SHOWN: usize = 10;
     let Some(completion) = &report.completion else {
         return Ok(());
     };
@@ -77,14 +77,9 @@ fn not_waited_for(out: &mut impl Write, report: &JobReport) -> io::Result<()> {
     if missing.is_empty() {
         return writeln!(out, "  {reason}: {decided}");
     }
-    let names = missing.iter().take(NAMED);
-    let names: Vec<String> = names.map(|missing| plain(&missing.item)).collect();
-    let more = match missing.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let names = names.join(", ");
-    writeln!(out, "  {reason}: {decided}; not waited for: {names}{more}")
+    let total = u64::try_from(missing.len()).unwrap_or(u64::MAX);
+    let names = names(missing.iter().map(|missing| plain(&missing.item)), SHOWN, total);
+    writeln!(out, "  {reason}: {decided}; not waited for: {names}")
 }
 
 /// `completion`: whether a completion rule decided.

@@ -10,6 +10,15 @@ use undaunted_engine::view::is_plain;
 pub(crate) use undaunted_engine::view::{address, quoted};
 use undaunted_policy::FailureCause;
 
+/// The first `shown` of `total` names: `north, east and 3 more`.
+pub(crate) fn names(names: impl Iterator<Item = String>, shown: usize, total: u64) -> String {
+    let names: Vec<String> = names.take(shown).collect();
+    match total.saturating_sub(u64::try_from(names.len()).unwrap_or(u64::MAX)) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
 /// A number with its noun: `1 error`, `2 errors`.
 pub(crate) fn count(number: impl TryInto<usize>, one: &str, many: &str) -> String {
     let number = number.try_into().unwrap_or(usize::MAX);

@@ -31,7 +31,7 @@ fn a_broken_file_is_shown_with_marks_and_exits_3() {
     let shown = text(&output.stderr).replace(&path, "job.yaml");
     snapbox::assert_data_eq!(
         shown,
-        snapbox::str![[r#"
+        snapbox::str![[r"
 error[unknown-key]: `atempts` is not a key of a retry_config
  --> job.yaml:3:5
   |
@@ -56,7 +56,7 @@ error[wrong-value]: expected a duration such as `30s`, found a list
 
 error: job.yaml is not valid: 3 errors
 
-"#]]
+"]]
     );
 }
 
@@ -155,7 +155,7 @@ map:
     let output = undaunted(&["explain-config", &path]);
     snapbox::assert_data_eq!(
         text(&output.stdout),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 map/show (line 7)
   attempts         5                        retry_config of the command, line 7
   backoff          fibonacci                error_policy of the workflow, line 2
@@ -179,7 +179,7 @@ map/plain (line 8)
 map/on_failure-shell-1 (line 8)
   runs once: no retry settings
 
-"#]]
+"]]
     );
     let json = undaunted(&["explain-config", "--json", &path]);
     let report: Value = serde_json::from_slice(&json.stdout).expect("JSON");

@@ -44,7 +44,7 @@ fn every_decision_about_an_item_is_explained_with_its_arithmetic() {
     let printed = home.run(&["explain", &format!("{job}/north")]).exits(0);
     snapbox::assert_data_eq!(
         plain(&printed.out, &job),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB item north
   dead letter (retry_budget): Retry budget exhausted
 
@@ -86,7 +86,7 @@ job JOB item north
   output: undaunted logs JOB/north
   again: undaunted dlq redrive JOB north
 
-"#]]
+"]]
     );
 }
 
@@ -111,7 +111,7 @@ fn a_job_is_explained_with_the_items_worth_a_look() {
     let printed = home.run(&["explain", &job]).exits(0);
     snapbox::assert_data_eq!(
         plain(&printed.out, &job),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB demo
   completed with dead letters (rule): A rule stopped it
   1 of 3 items succeeded, 2 dead letters; 5 attempts, 2 retries, 350ms of delays; took SOON
@@ -126,7 +126,7 @@ job JOB demo
     east does not answer
     undaunted explain JOB/east
 
-"#]]
+"]]
     );
 }
 

@@ -68,7 +68,7 @@ fn an_item_that_is_held_is_explained_with_what_comes_next() {
     };
     snapbox::assert_data_eq!(
         explained("north"),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB item north
   held by payments for SOON; no process is running the job: undaunted resume JOB
     since TIME
@@ -100,11 +100,11 @@ job JOB item north
 
   output: undaunted logs JOB/north
 
-"#]]
+"]]
     );
     snapbox::assert_data_eq!(
         explained("east"),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB item east
   held by payments for SOON; no process is running the job: undaunted resume JOB
     since TIME
@@ -127,11 +127,11 @@ job JOB item east
     then it stops (attempts): All attempts used (3 retries, 4 attempts)
 
 
-"#]]
+"]]
     );
     snapbox::assert_data_eq!(
         explained("south"),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB item south
   held by payments for SOON; no process is running the job: undaunted resume JOB
     since TIME
@@ -154,7 +154,7 @@ job JOB item south
     then it stops (attempts): All attempts used (3 retries, 4 attempts)
 
 
-"#]]
+"]]
     );
 }
 
@@ -164,7 +164,7 @@ fn a_job_in_an_outage_says_what_is_held_and_by_what() {
     let explained = home.run(&["explain", &job]).exits(0);
     snapbox::assert_data_eq!(
         plain(&explained.out, &job),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB orders
   interrupted: its process died; resume with `undaunted resume JOB`
   0 of 3 items succeeded; 1 attempt
@@ -181,14 +181,14 @@ job JOB orders
   south: held by payments for SOON; next probe in SOON; 4 attempts left; fails if held for another SOON
     undaunted explain JOB/south
 
-"#]]
+"]]
     );
     let shown = home.run(&["show", &job]).exits(0);
     let shown = plain(&shown.out, &job);
     let shown = shown.split("  timeline").next().unwrap_or_default();
     snapbox::assert_data_eq!(
         shown,
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB orders
   status interrupted (run 1)
   submitted TIME
@@ -199,7 +199,7 @@ job JOB orders
     south: held by payments for SOON; next probe in SOON; 4 attempts left; fails if held for another SOON
   breaker payments: open since TIME, next probe in SOON at TIME; holds 3 items of this job
 
-"#]]
+"]]
     );
     let shown = home.run(&["show", &job]).exits(0).out;
     assert!(shown.contains("~ held, x failed"), "{shown}");
@@ -228,24 +228,24 @@ fn breakers_are_listed_shown_tripped_and_reset() {
     assert_eq!(none.out, "");
     snapbox::assert_data_eq!(
         none.err,
-        snapbox::str![[r#"
+        snapbox::str![[r"
 no breakers yet; the first job with a command that sets `breaker: {name: api}` creates one
 
-"#]]
+"]]
     );
     let (home, job) = held();
     let said = |arguments: &[&str]| plain(&home.run(arguments).exits(0).out, &job);
     snapbox::assert_data_eq!(
         said(&["breaker", "ls"]),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 BREAKER STATE STATUS
 payments open open since TIME, next probe in SOON at TIME
 
-"#]]
+"]]
     );
     snapbox::assert_data_eq!(
         said(&["breaker", "show", "payments"]),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 breaker payments: open since TIME, next probe in SOON at TIME
   opens for 1h after 1 failure; 3 successes close it
   while open, commands are held for at most 2h and use no attempts
@@ -253,27 +253,27 @@ breaker payments: open since TIME, next probe in SOON at TIME
   TIME job JOB opened, until TIME
 close it now: undaunted breaker reset payments
 
-"#]]
+"]]
     );
     snapbox::assert_data_eq!(
         said(&["breaker", "reset", "payments"]),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 breaker payments: closed, no failures
 
-"#]]
+"]]
     );
     snapbox::assert_data_eq!(
         said(&["breaker", "trip", "payments"]),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 breaker payments: open since TIME, next probe in SOON at TIME
 until then, its commands are held in every job of this store; running attempts continue
 close it now: undaunted breaker reset payments
 
-"#]]
+"]]
     );
     snapbox::assert_data_eq!(
         said(&["breaker", "show", "payments"]),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 breaker payments: open since TIME, next probe in SOON at TIME
   opens for 1h after 1 failure; 3 successes close it
   while open, commands are held for at most 2h and use no attempts
@@ -283,7 +283,7 @@ breaker payments: open since TIME, next probe in SOON at TIME
   TIME by hand tripped, until TIME
 close it now: undaunted breaker reset payments
 
-"#]]
+"]]
     );
     for what in ["show", "trip", "reset"] {
         let unknown = home.run(&["breaker", what, "mail"]).exits(6);
@@ -299,7 +299,7 @@ fn an_outage_that_is_over_is_told_from_the_first_failure_to_the_last_probe() {
     let (home, said, job) = survived(SHORT);
     snapbox::assert_data_eq!(
         plain(&said, &job),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB orders
   breaker `payments` opened (1 failure); its commands are on hold, next probe in SOON
   charge: attempt 1 of 4 failed (exit status 3: connection refused); retry 1 of 3 in 50ms
@@ -308,12 +308,12 @@ job JOB orders
 job JOB completed
   1 of 1 item succeeded; 2 attempts, 1 retry, 50ms of delays; took SOON
 
-"#]]
+"]]
     );
     let explained = home.run(&["explain", &format!("{job}/charge")]).exits(0);
     snapbox::assert_data_eq!(
         plain(&explained.out, &job),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB item charge
   succeeded
 
@@ -340,7 +340,7 @@ job JOB item charge
 
   output: undaunted logs JOB/charge
 
-"#]]
+"]]
     );
     let events = plain(&home.run(&["events", &job]).exits(0).out, &job);
     let about = ["held", "released", "breaker_", "attempt_started"];
@@ -352,7 +352,7 @@ job JOB item charge
     let events: Vec<&str> = events.collect();
     snapbox::assert_data_eq!(
         events.join("\n"),
-        snapbox::str![[r#"
+        snapbox::str![[r"
     3 TIME attempt_started charge attempt 1 start 1
        TIME breaker_opened payments: 1 failure, next probe at TIME
     7 TIME held charge attempt 1 by payments, next probe at TIME, 3 attempts left
@@ -360,12 +360,12 @@ job JOB item charge
        TIME breaker_half_opened payments: probing
     9 TIME attempt_started charge attempt 2 start 2, breaker payments, probe true
        TIME breaker_closed payments: commands start again
-"#]]
+"]]
     );
     let shown = home.run(&["breaker", "show", "payments"]).exits(0);
     snapbox::assert_data_eq!(
         plain(&shown.out, &job),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 breaker payments: closed, no failures
   opens for 300ms after 1 failure; 1 success closes it
   while open, commands are held and use no attempts
@@ -374,7 +374,7 @@ breaker payments: closed, no failures
   TIME job JOB half open; first probe
   TIME job JOB closed; enough probes succeeded
 
-"#]]
+"]]
     );
 }
 
@@ -406,7 +406,7 @@ fn a_rule_that_holds_is_explained_with_its_row() {
     let (home, said, job) = survived(&SHORT.replace("attempts: 3", rules));
     snapbox::assert_data_eq!(
         plain(&said, &job),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB orders
   breaker `payments` opened (a rule tripped it); its commands are on hold, next probe in SOON
   charge: attempt 1 of 4 failed (exit status 3: connection refused); retry 1 of 3 when payments releases it, next probe in SOON
@@ -415,12 +415,12 @@ job JOB orders
 job JOB completed
   1 of 1 item succeeded; 2 attempts, 1 retry, 0s of delays; took SOON
 
-"#]]
+"]]
     );
     let explained = home.run(&["explain", &format!("{job}/charge")]).exits(0);
     snapbox::assert_data_eq!(
         plain(&explained.out, &job),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB item charge
   succeeded
 
@@ -446,7 +446,7 @@ job JOB item charge
 
   output: undaunted logs JOB/charge
 
-"#]]
+"]]
     );
 }
 

@@ -183,7 +183,7 @@ fn ctrl_c_suspends_the_job_and_leaves_a_clean_screen() {
     is_modest(&pty.text());
     snapbox::assert_data_eq!(
         seen(&pty, 90, 24),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job ID  regions
   map: 4 items, 4 at a time
   north: attempt 1 of 2 failed (exit status 1: no answer); retry 1 of 1 in 700ms
@@ -193,7 +193,7 @@ job ID suspended
   4 of 4 items succeeded; 5 attempts, 1 retry, 700ms of delays
   resume: undaunted resume ID
 
-"#]]
+"]]
     );
 }
 

@@ -110,7 +110,7 @@ fn what_is_wrong_is_shown_where_it_stands() {
     assert_eq!(text(&wrong.stdout), "");
     snapbox::assert_data_eq!(
         text(&wrong.stderr),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 error[wrong-value]: `1 second` is not a duration
  --> --retry-config:1:30
   |
@@ -121,7 +121,7 @@ error[wrong-value]: `1 second` is not a duration
 
 error: invalid retry_config
 
-"#]]
+"]]
     );
     assert_eq!(undaunted(&["schedule"]).status.code(), Some(2));
     assert_eq!(undaunted(&["schedule", "no-such-file.yaml"]).status.code(), Some(6));
@@ -132,14 +132,14 @@ fn people_see_a_bar_for_each_wait() {
     let output = undaunted(&["schedule", "--retry-config", "{attempts: 4, retry_budget: 10s}"]);
     snapbox::assert_data_eq!(
         text(&output.stdout),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 retry   computed     capped      delay      spent
     1         1s         1s         1s         1s  ███████▌
     2         2s         2s         2s         3s  ███████████████
     3         4s         4s         4s         7s  ██████████████████████████████
 stops after 3 retries (4 attempts): the next delay would exceed the retry budget of 10s
 
-"#]]
+"]]
     );
 }
 

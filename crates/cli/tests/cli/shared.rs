@@ -66,7 +66,7 @@ fn a_step_that_has_enough_names_what_it_did_not_wait_for() {
     let (home, said, job) = ran(BEST_EFFORT, 0);
     snapbox::assert_data_eq!(
         plain(&said, &job),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB regions
   map: 4 items, 2 at a time
   map: 2 of 4 succeeded, 2 required; 2 not waited for
@@ -74,11 +74,11 @@ job JOB completed
   2 of 4 items succeeded, 2 not waited for; 4 attempts; took SOON
   min_dcs_reached (2/2): 2 of 4 succeeded, 2 required; not waited for: south, west
 
-"#]]
+"]]
     );
     snapbox::assert_data_eq!(
         shown(&home, &job),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB regions
   status completed (run 1)
   submitted TIME
@@ -89,12 +89,12 @@ job JOB regions
   report completed
   completion min_dcs_reached (2/2): 2 of 4 succeeded, 2 required; 2 not waited for
 
-"#]]
+"]]
     );
     let explained = home.run(&["explain", &job]).exits(0);
     snapbox::assert_data_eq!(
         plain(&explained.out, &job),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB regions
   completed
   2 of 4 items succeeded, 2 not waited for; 4 attempts; took SOON
@@ -102,17 +102,17 @@ job JOB regions
   completion min_dcs_reached (2/2): 2 of 4 succeeded, 2 required; 2 not waited for
   not waited for south (cancelled), west (cancelled)
 
-"#]]
+"]]
     );
     let west = home.run(&["explain", &format!("{job}/west")]).exits(0);
     snapbox::assert_data_eq!(
         plain(&west.out, &job),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB item west
   not waited for (cancelled): the step completed without it, min_dcs_reached (2/2)
 
 
-"#]]
+"]]
     );
 }
 
@@ -122,7 +122,7 @@ fn a_step_whose_time_is_up_says_what_there_was() {
     let (home, said, job) = ran(&BEST_EFFORT.replace("best_effort_min_dcs: 2", late), 4);
     snapbox::assert_data_eq!(
         plain(&said, &job),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB regions
   map: 4 items, 2 at a time
   west: stopped after 1 attempt: exit status 3: no answer
@@ -134,11 +134,11 @@ job JOB completed below its minimum (deadline)
   why: undaunted explain JOB
   again: undaunted dlq redrive JOB
 
-"#]]
+"]]
     );
     snapbox::assert_data_eq!(
         shown(&home, &job),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB regions
   status partial (run 1)
   submitted TIME
@@ -150,12 +150,12 @@ job JOB regions
   report completed
   completion deadline_expired (completed: 2): deadline passed: 2 of 4 succeeded, 1 failed, 3 required; 1 not waited for
 
-"#]]
+"]]
     );
     let explained = home.run(&["explain", &job]).exits(0);
     snapbox::assert_data_eq!(
         plain(&explained.out, &job),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB regions
   completed below its minimum (deadline): deadline passed: 2 of 4 succeeded, 1 failed, 3 required
   2 of 4 items succeeded, 1 dead letter, 1 not waited for; 5 attempts; took SOON
@@ -168,7 +168,7 @@ job JOB regions
     no answer
     undaunted explain JOB/west
 
-"#]]
+"]]
     );
 }
 
@@ -178,7 +178,7 @@ fn what_comes_late_is_told() {
     let (home, said, job) = ran(&BEST_EFFORT.replace("best_effort_min_dcs: 2", leave), 0);
     snapbox::assert_data_eq!(
         plain(&said, &job),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB regions
   map: 4 items, 2 at a time
   map: 2 of 4 succeeded, 2 required; 2 not waited for
@@ -187,11 +187,11 @@ job JOB completed
   2 of 4 items succeeded, 2 not waited for; 4 attempts; took SOON
   min_dcs_reached (2/2): 2 of 4 succeeded, 2 required; not waited for: south, west
 
-"#]]
+"]]
     );
     snapbox::assert_data_eq!(
         shown(&home, &job),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB regions
   status completed (run 1)
   submitted TIME
@@ -203,12 +203,12 @@ job JOB regions
   completion min_dcs_reached (2/2): 2 of 4 succeeded, 2 required; 2 not waited for
   late south succeeded at TIME, not counted (log_only)
 
-"#]]
+"]]
     );
     let south = home.run(&["explain", &format!("{job}/south")]).exits(0);
     snapbox::assert_data_eq!(
         plain(&south.out, &job),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB item south
   not waited for (cancelled): the step completed without it, min_dcs_reached (2/2)
   late result: succeeded at TIME, not counted (log_only)
@@ -218,7 +218,7 @@ job JOB item south
 
   output: undaunted logs JOB/south
 
-"#]]
+"]]
     );
     let events = home.run(&["events", &job]).exits(0);
     let events = plain(&events.out, &job);
@@ -228,10 +228,10 @@ job JOB item south
     let of_rule: Vec<&str> = of_rule.map(|(_, said)| said).collect();
     snapbox::assert_data_eq!(
         of_rule.join("\n"),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 completion_reached map: min_dcs_reached (2/2); 2 of 4 succeeded, 0 failed, 2 missing
 late_result south succeeded, not counted (log_only)
-"#]]
+"]]
     );
 }
 
@@ -241,7 +241,7 @@ fn a_pool_says_who_used_it_and_can_be_topped_up() {
     assert!(said.contains("job_budget_exhausted (2/2)"), "{said}");
     snapbox::assert_data_eq!(
         shown(&home, &job),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB orders
   status partial (run 1)
   submitted TIME
@@ -253,41 +253,41 @@ job JOB orders
   tolerance 1 failed, stops at 5 (4 more); 1 of 3 settled items failed, stops above 25%, once 10 are settled
   deadline TIME; each item has 2h from its first start
 
-"#]]
+"]]
     );
     let told = |arguments: &[&str]| plain(&home.run(arguments).exits(0).out, &job);
     snapbox::assert_data_eq!(
         told(&["budget", "show", &job]),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB: 2 of 2 retries used, 0 left; at most 2 per item
       2 north (its whole share)
 add up to 48: undaunted budget top-up JOB 48
 
-"#]]
+"]]
     );
     snapbox::assert_data_eq!(
         told(&["budget", "top-up", &job, "2"]),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 added 2 retries to job JOB, 4 in total
 redrive its dead letters: undaunted dlq redrive JOB
 
-"#]]
+"]]
     );
     snapbox::assert_data_eq!(
         told(&["budget", "top-up", &job, "100"]),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 added 46 retries to job JOB, 50 in total (the operator allows at most 50)
 redrive its dead letters: undaunted dlq redrive JOB
 
-"#]]
+"]]
     );
     let more = home.run(&["budget", "top-up", &job, "1"]).exits(2);
     snapbox::assert_data_eq!(
         more.err.replace(&job, "JOB"),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 error: the pool of job JOB has 50 retries, and the operator allows at most 50 (RETRY_BUDGET_MAX at submission); `undaunted budget show JOB` shows which items used them
 
-"#]]
+"]]
     );
     let events = plain(&home.run(&["events", &job]).exits(0).out, &job);
     let topped = events.lines().filter_map(|line| line.split_once("TIME "));
@@ -295,10 +295,10 @@ error: the pool of job JOB has 50 retries, and the operator allows at most 50 (R
     let topped: Vec<&str> = topped.filter(|it| it.starts_with("pool_topped_up")).collect();
     snapbox::assert_data_eq!(
         topped.join("\n"),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 pool_topped_up 2 of 2 requested retries added, 4 in total
 pool_topped_up 46 of 100 requested retries added, 50 in total
-"#]]
+"]]
     );
 }
 
@@ -308,19 +308,19 @@ fn a_job_without_a_pool_says_what_bounds_it() {
     let none = home.run(&["budget", "show", &job]).exits(0);
     snapbox::assert_data_eq!(
         none.out.replace(&job, "JOB"),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB has no retry pool: only the limits of each command apply
 to give a workflow one, set `retry_budget: 20` at its top level
 
-"#]]
+"]]
     );
     let none = home.run(&["budget", "top-up", &job, "5"]).exits(2);
     snapbox::assert_data_eq!(
         none.err.replace(&job, "JOB"),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 error: job JOB has no retry pool: only the limits of each command apply; change them with `undaunted resume JOB --update FILE`
 
-"#]]
+"]]
     );
     let nobody = home.run(&["budget", "show", "nobody"]).exits(6);
     assert!(nobody.err.contains("undaunted ls"), "{}", nobody.err);
@@ -333,7 +333,7 @@ fn too_many_failures_are_told_with_what_was_tolerated() {
     let (home, said, job) = ran(&strict, 1);
     snapbox::assert_data_eq!(
         plain(&said, &job),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB orders
   map: 3 items, 1 at a time
   north: stopped after 1 attempt: exit status 3: connection refused
@@ -344,12 +344,12 @@ job JOB failed (tolerance)
   why: undaunted explain JOB
   again: undaunted dlq redrive JOB
 
-"#]]
+"]]
     );
     let explained = home.run(&["explain", &job]).exits(0);
     snapbox::assert_data_eq!(
         plain(&explained.out, &job),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job JOB orders
   failed (tolerance): Too many items failed
   1 of 3 items succeeded, 1 dead letter, 1 never started; 2 attempts; took SOON
@@ -363,7 +363,7 @@ job JOB orders
     connection refused
     undaunted explain JOB/north
 
-"#]]
+"]]
     );
 }
 
@@ -389,7 +389,7 @@ fn rules_are_printed_one_a_line() {
     let printed = home.run(&["explain-config", "w.yaml"]).exits(0);
     snapbox::assert_data_eq!(
         printed.out,
-        snapbox::str![[r#"
+        snapbox::str![[r"
 import (line 2)
   attempts         4                        retry_config of the command, line 6
   backoff          exponential (base 2.0)   default
@@ -404,7 +404,7 @@ import (line 2)
      4  anything → stop
   breaker          importer                 opens for 1m after 5 failures in a row; commands are held
 
-"#]]
+"]]
     );
 }
 
@@ -422,7 +422,7 @@ fn explain_config_shows_who_has_a_breaker_and_what_it_is_called() {
     let printed = home.run(&["explain-config", "nightly.yaml"]).exits(0);
     snapbox::assert_data_eq!(
         printed.out,
-        snapbox::str![[r#"
+        snapbox::str![[r"
 get (line 2)
   runs once: no retry settings
   breaker          (origin of the request)  opens for 1m after 5 failures in a row; commands are held
@@ -434,7 +434,7 @@ import (line 3)
 tell (line 4)
   runs once: no retry settings
 
-"#]]
+"]]
     );
     let printed = home.json(&["explain-config", "nightly.yaml", "--json"]);
     let commands = &printed.first().expect("an object")["commands"];

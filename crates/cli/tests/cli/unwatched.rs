@@ -82,7 +82,7 @@ job ID completed with dead letters (attempts)
 fn verbose_lines_tell_of_every_start_and_success() {
     snapbox::assert_data_eq!(
         printed(&["--verbose"]),
-        snapbox::str![[r#"
+        snapbox::str![[r"
 job ID  regions
   map: 2 items, 1 at a time
   north: attempt 1 started
@@ -98,7 +98,7 @@ job ID completed with dead letters (attempts)
   why:    undaunted explain ID
   again:  undaunted dlq redrive ID
 
-"#]]
+"]]
     );
 }
 

@@ -9,7 +9,7 @@ use super::standing::Standing;
 use crate::screen::job::name;
 use crate::screen::limits::{self, has_ended};
 use crate::screen::summary::{self, JobNumbers, error_lines};
-use crate::screen::words::{one_line, plain};
+use crate::screen::words::{names, one_line, plain};
 
 const SHOWN: usize = 5;
 
@@ -114,20 +114,12 @@ fn not_waited_for(out: &mut impl Write, view: &JobExplanation) -> io::Result<()>
         Some(_) => "not waited for",
         None => "never started ",
     };
-    let named = view.missing.iter().take(SHOWN);
-    let named: Vec<String> = named
-        .map(|missing| match missing.reason {
-            Reason::Tolerance | Reason::Cancelled | Reason::Deadline => {
-                format!("{} ({})", plain(&missing.item), missing.reason)
-            }
-            // The reason of the command that failed before it.
-            _ => plain(&missing.item),
-        })
-        .collect();
-    let listed = u64::try_from(named.len()).unwrap_or(u64::MAX);
-    let more = match view.missing_total.saturating_sub(listed) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    writeln!(out, "  {label} {}{more}", named.join(", "))
+    let named = view.missing.iter().map(|missing| match missing.reason {
+        Reason::Tolerance | Reason::Cancelled | Reason::Deadline => {
+            format!("{} ({})", plain(&missing.item), missing.reason)
+        }
+        // The reason of the command that failed before it.
+        _ => plain(&missing.item),
+    });
+    writeln!(out, "  {label} {}", names(named, SHOWN, view.missing_total))
 }

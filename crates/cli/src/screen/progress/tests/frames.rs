@@ -92,7 +92,7 @@ fn a_map_is_drawn_for_every_width_and_in_colours() {
     let frames = [120, 80, 50, 24].map(|columns| format!("{columns}:\n{}", frame(&busy(), columns, 24)));
     assert_data_eq!(
         frames.concat(),
-        str![[r#"
+        str![[r"
 120:
   prepare  [===================] 100%  done
   map      [========x>>        ]  52%  58 of 120 done, 3 dead, 8 running, 4 waiting, 2 skipped
@@ -126,10 +126,10 @@ fn a_map_is_drawn_for_every_width_and_in_colours() {
   in 1m36s  https://ex…
   93 attempts
 
-"#]]
+"]]
         .raw()
     );
-    assert_data_eq!(coloured(&busy(), 100), str![[r#"
+    assert_data_eq!(coloured(&busy(), 100), str![[r"
   prepare  [<green>================</>] 100%  <green>done</>
   map      [<green>=======</><red>x</><yellow>>></>      ]  52%  58 of 120 done, <red>3 dead</>, 8 running, <yellow>4 waiting</>, <faint>2 skipped</>
   <faint>report</>   <faint>pending</>
@@ -138,7 +138,7 @@ fn a_map_is_drawn_for_every_width_and_in_colours() {
 <yellow>  in 1m36s  </>https://example.org/41: retry 4 (attempt 5)<faint> after HTTP 503: try again later</>
   93 attempts, 4.7 a second, 21s so far, about 2m10s left of map
 
-"#]].raw());
+"]].raw());
 }
 
 /// The same in an outage.
@@ -158,49 +158,49 @@ fn held() -> ProgressFrame<'static> {
 fn what_breakers_hold_has_a_line_for_each() {
     assert_data_eq!(
         frame(&held(), 80, 24),
-        str![[r#"
+        str![[r"
   map  [======>      ]  48%  58 of 120 done, 1 running, 1 waiting, 12 held
   now  https://example.org/3: retry 2 (attempt 3) after HTTP 503: try again la…
   11 held by payments, next probe in 40s
   1 held by mail, probing
   93 attempts, 4.7 a second, 21s so far
 
-"#]]
+"]]
         .raw()
     );
     assert_data_eq!(
         frame(&held(), 40, 24),
-        str![[r#"
+        str![[r"
   map   48%  58 of 120 done, 1 running
   now  https://example.org/3: retry 2 …
   11 held by payments, next probe in 4…
   1 held by mail, probing
   93 attempts, 4.7 a second, 21s so far
 
-"#]]
+"]]
         .raw()
     );
-    assert_data_eq!(coloured(&held(), 80), str![[r#"
+    assert_data_eq!(coloured(&held(), 80), str![[r"
   map  [<green>======</><yellow>></>      ]  48%  58 of 120 done, 1 running, <yellow>1 waiting</>, <yellow>12 held</>
 <yellow>  now  </>https://example.org/3: retry 2 (attempt 3)<faint> after HTTP 503: try again la…</>
 <yellow>  11 held by payments</>, next probe in 40s
 <yellow>  1 held by mail</>, probing
   93 attempts, 4.7 a second, 21s so far
 
-"#]].raw());
+"]].raw());
 }
 
 #[test]
 fn a_low_terminal_shows_the_outage_before_the_retries() {
     assert_data_eq!(
         frame(&held(), 80, 5),
-        str![[r#"
+        str![[r"
   map  [======>      ]  48%  58 of 120 done, 1 running, 1 waiting, 12 held
   11 held by payments, next probe in 40s
   1 held by mail, probing
   93 attempts, 4.7 a second, 21s so far
 
-"#]]
+"]]
         .raw()
     );
 }
@@ -216,13 +216,13 @@ fn a_step_of_a_list_that_is_held_says_so() {
     progress.holds.truncate(1);
     assert_data_eq!(
         frame(&progress, 80, 24),
-        str![[r#"
+        str![[r"
   charge  [>>>>>>>>>>>>>]   0%  held
   map     [=======------] 100%  3 of 5 done, 2 not waited for
   11 held by payments, next probe in 40s
   93 attempts, 4.7 a second, 21s so far
 
-"#]]
+"]]
         .raw()
     );
 }
@@ -241,11 +241,11 @@ fn a_map_that_has_just_begun() {
     };
     assert_data_eq!(
         frame(&progress, 80, 24),
-        str![[r#"
+        str![[r"
   map  reading items
   0 attempts, 0s so far
 
-"#]]
+"]]
         .raw()
     );
 }
@@ -329,7 +329,7 @@ fn long_list() -> ProgressFrame<'static> {
 fn a_long_list_shows_what_is_around_the_step_that_runs() {
     assert_data_eq!(
         frame(&long_list(), 80, 24),
-        str![[r#"
+        str![[r"
   four    [=============] 100%  done
   five    [=============] 100%  done
   six     [>>>>>>>>>>>>>]   0%  waiting
@@ -341,7 +341,7 @@ fn a_long_list_shows_what_is_around_the_step_that_runs() {
   now  https://example.org/3: retry 2 (attempt 3) after HTTP 503: try again la…
   5 of 12 steps done, 93 attempts, 4.7 a second, 21s so far
 
-"#]]
+"]]
         .raw()
     );
 }
@@ -423,14 +423,14 @@ fn a_frame_is_made_from_the_state_of_a_job() {
     let drawn: String = lines.iter().map(|line| line.drawn(false) + "\n").collect();
     assert_data_eq!(
         drawn,
-        str![[r#"
+        str![[r"
   map     [====>>>>>>>>>]  33%  2 of 6 done, 2 running, 2 waiting
   report  pending
   in 6.0s  east: retry 1 (attempt 2) after exit status 1: no answer
   in 6.5s  so\u{1b}[2Juth: retry 1 (attempt 2) after exit status 1
   6 attempts, 1.5 a second, 4s so far, about 8s left of map
 
-"#]]
+"]]
         .raw()
     );
 }

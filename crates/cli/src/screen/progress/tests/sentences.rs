@@ -29,7 +29,7 @@ fn printed(verbose: bool) -> String {
 
 #[test]
 fn by_default_failures_and_their_consequences_are_printed() {
-    assert_data_eq!(printed(false), str![[r#"
+    assert_data_eq!(printed(false), str![[r"
 job 7f3k  regions
   map: 2 items, 3 at a time
   paused; to unpause:  undaunted unpause 7f3k
@@ -38,12 +38,12 @@ job 7f3k  regions
   so\u{1b}[2Juth: stopped after 2 attempts: All attempts used (1 retry, 2 attempts); last error: exit status 1: no answer
     still none
 
-"#]].raw());
+"]].raw());
 }
 
 #[test]
 fn verbose_output_has_every_start_and_success() {
-    assert_data_eq!(printed(true), str![[r#"
+    assert_data_eq!(printed(true), str![[r"
 job 7f3k  regions
   map: 2 items, 3 at a time
   north: attempt 1 started
@@ -58,7 +58,7 @@ job 7f3k  regions
   report: attempt 1 started
   report: attempt 1 succeeded
 
-"#]].raw());
+"]].raw());
 }
 
 const OUTAGE: &str = "
@@ -108,7 +108,7 @@ fn lines_of(fixture: &JobFixture, verbose: bool) -> &str {
 fn the_begin_and_end_of_an_outage_are_printed() {
     assert_data_eq!(
         outage(false),
-        str![[r#"
+        str![[r"
   map: 4 items, 3 at a time
   a: attempt 1 of 4 failed (exit status 1: no answer); retry 1 of 3 in 1s
   breaker `payments` opened (2 failures in a row); its commands are on hold, next probe in 30s
@@ -122,7 +122,7 @@ fn the_begin_and_end_of_an_outage_are_printed() {
   c: attempt 2 succeeded
   d: attempt 2 succeeded
 
-"#]]
+"]]
         .raw()
     );
 }
@@ -131,7 +131,7 @@ fn the_begin_and_end_of_an_outage_are_printed() {
 fn verbose_output_has_every_hold_and_release() {
     assert_data_eq!(
         outage(true),
-        str![[r#"
+        str![[r"
   map: 4 items, 3 at a time
   a: attempt 1 started
   b: attempt 1 started
@@ -165,7 +165,7 @@ fn verbose_output_has_every_hold_and_release() {
   c: attempt 2 succeeded
   d: attempt 2 succeeded
 
-"#]]
+"]]
         .raw()
     );
 }
@@ -187,11 +187,11 @@ fn a_breaker_opened_by_another_job_is_printed_once() {
     fixture.start();
     assert_data_eq!(
         lines_of(&fixture, false).to_owned(),
-        str![[r#"
+        str![[r"
   breaker `payments` opened (2 failures in a row); its commands are on hold, next probe in 30s
   map: 4 items, 3 at a time
 
-"#]]
+"]]
         .raw()
     );
 }
@@ -203,12 +203,12 @@ fn a_hold_by_a_rule_is_printed_with_the_failure() {
     fixture.read(StepId(0), &["a"]);
     fixture.start();
     fixture.end(StepId(0).item(0), Some("down for maintenance"));
-    assert_data_eq!(lines_of(&fixture, false).to_owned(), str![[r#"
+    assert_data_eq!(lines_of(&fixture, false).to_owned(), str![[r"
   map: 1 item, 3 at a time
   breaker `payments` opened (a rule tripped it); its commands are on hold, next probe in 30s
   a: attempt 1 of 4 failed (exit status 1: down for maintenance); retry 1 of 3 when payments releases it, next probe in 30s
 
-"#]].raw());
+"]].raw());
 }
 
 /// Two of four are enough.
@@ -236,7 +236,7 @@ fn a_completion_rule_reports_what_it_did_not_wait_for() {
     let lines = [enough, late, left].map(|fixture| lines_of(&fixture, false).to_owned());
     assert_data_eq!(
         lines.concat(),
-        str![[r#"
+        str![[r"
   map: 4 items, 3 at a time
   map: 2 of 4 succeeded, 2 required; 2 not waited for
   map: 4 items, 3 at a time
@@ -245,7 +245,7 @@ fn a_completion_rule_reports_what_it_did_not_wait_for() {
   map: 2 of 4 succeeded, 2 required; 2 not waited for
   south: late result, succeeded, not counted
 
-"#]]
+"]]
         .raw()
     );
 }
@@ -257,10 +257,10 @@ fn a_top_up_is_printed() {
     fixture.tell(&Input::TopUp { retries: 10 });
     assert_data_eq!(
         lines_of(&fixture, false).to_owned(),
-        str![[r#"
+        str![[r"
   10 retries added to the pool, 15 in total
 
-"#]]
+"]]
         .raw()
     );
 }
@@ -271,13 +271,13 @@ fn an_interrupt_prints_what_the_job_waits_for() {
     let lines = lines.map(|(asked, running)| leaving(asked, running).unwrap_or_default() + "\n");
     assert_data_eq!(
         lines.concat(),
-        str![[r#"
+        str![[r"
 
   waiting for 1 command to finish; press Ctrl-C again to stop it now
   waiting for 3 commands to finish; press Ctrl-C again to stop them now
   stopping 3 commands (TERM, then KILL)
 
-"#]]
+"]]
         .raw()
     );
 }
