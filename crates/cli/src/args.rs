@@ -4,31 +4,10 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::commands::archive::{ArchiveArgs, RestoreArgs};
-use crate::commands::attempts::AttemptsArgs;
-use crate::commands::breaker::BreakerArgs;
-use crate::commands::budget::BudgetArgs;
-use crate::commands::cancel::CancelArgs;
-use crate::commands::check::CheckArgs;
-use crate::commands::dlq::DlqArgs;
-use crate::commands::doctor::DoctorArgs;
-use crate::commands::events::EventsArgs;
-use crate::commands::exec::ExecArgs;
-use crate::commands::explain::ExplainArgs;
-use crate::commands::explain_config::ExplainConfigArgs;
-use crate::commands::generated::CompletionsArgs;
-use crate::commands::logs::LogsArgs;
-use crate::commands::ls::LsArgs;
-use crate::commands::map::MapArgs;
-use crate::commands::pause::PauseArgs;
-use crate::commands::resume::ResumeArgs;
-use crate::commands::rm::{PruneArgs, RmArgs};
-use crate::commands::run::RunArgs;
-use crate::commands::schedule::ScheduleArgs;
-use crate::commands::serve::ServeArgs;
-use crate::commands::show::ShowArgs;
-use crate::commands::state::StateArgs;
-use crate::commands::store::StoreArgs;
+use crate::commands::{
+    archive, attempts, breaker, budget, cancel, check, dlq, doctor, events, exec, explain, explain_config,
+    generated, logs, ls, map, pause, resume, rm, run, schedule, serve, show, state, store,
+};
 
 /// Run durable jobs: retry what fails, survive crashes, and explain every decision
 #[derive(Debug, Parser)]
@@ -52,7 +31,7 @@ Exit codes:
   130  interrupted twice"
 )]
 pub(crate) struct Cli {
-    /// Store [default: $UNDAUNTED_STORE, $UNDAUNTED_HOME or the XDG state folder]
+    /// Store [default: `$UNDAUNTED_STORE`, `$UNDAUNTED_HOME` or the XDG state folder]
     #[arg(long, global = true, value_name = "PATH", display_order = 900)]
     pub(crate) store: Option<PathBuf>,
 
@@ -63,59 +42,59 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum CliCommand {
     /// Run a workflow
-    Run(RunArgs),
+    Run(run::RunArgs),
     /// Run one command with retries
-    Exec(ExecArgs),
+    Exec(exec::ExecArgs),
     /// Run a command for each line of input, with retries
-    Map(MapArgs),
+    Map(map::MapArgs),
     /// Serve the flow API over HTTP
-    Serve(ServeArgs),
+    Serve(serve::ServeArgs),
     /// Resume a suspended or interrupted job
-    Resume(ResumeArgs),
+    Resume(resume::ResumeArgs),
     /// List jobs
-    Ls(LsArgs),
+    Ls(ls::LsArgs),
     /// Show the status of a job
-    Show(ShowArgs),
+    Show(show::ShowArgs),
     /// Print the events of a job
-    Events(EventsArgs),
+    Events(events::EventsArgs),
     /// Explain the status of a job, an item or a command
-    Explain(ExplainArgs),
+    Explain(explain::ExplainArgs),
     /// Print the output of a job or an item
-    Logs(LogsArgs),
+    Logs(logs::LogsArgs),
     /// List the attempts of a job or an item
-    Attempts(AttemptsArgs),
+    Attempts(attempts::AttemptsArgs),
     /// Export or import the retry state of a job
-    State(StateArgs),
+    State(state::StateArgs),
     /// Cancel a job
-    Cancel(CancelArgs),
+    Cancel(cancel::CancelArgs),
     /// Pause a job
-    Pause(PauseArgs),
+    Pause(pause::PauseArgs),
     /// Unpause a job
-    Unpause(PauseArgs),
+    Unpause(pause::PauseArgs),
     /// List, redrive or drop dead letters
-    Dlq(DlqArgs),
+    Dlq(dlq::DlqArgs),
     /// Show or top up the retry pool of a job
-    Budget(BudgetArgs),
+    Budget(budget::BudgetArgs),
     /// List, trip or reset breakers
-    Breaker(BreakerArgs),
+    Breaker(breaker::BreakerArgs),
     /// Remove jobs
-    Rm(RmArgs),
+    Rm(rm::RmArgs),
     /// Remove jobs that ended long ago
-    Prune(PruneArgs),
+    Prune(rm::PruneArgs),
     /// Move ended jobs to archive files
-    Archive(ArchiveArgs),
+    Archive(archive::ArchiveArgs),
     /// Restore jobs from archive files
-    Restore(RestoreArgs),
+    Restore(archive::RestoreArgs),
     /// Check, compact or locate the store
-    Store(StoreArgs),
+    Store(store::StoreArgs),
     /// Check that this machine can run jobs
-    Doctor(DoctorArgs),
+    Doctor(doctor::DoctorArgs),
     /// Check workflow files
-    Check(CheckArgs),
+    Check(check::CheckArgs),
     /// Preview the retries of a policy without running anything
-    Schedule(ScheduleArgs),
+    Schedule(schedule::ScheduleArgs),
     /// Show the retry policy of every command and the origin of each setting
-    ExplainConfig(ExplainConfigArgs),
+    ExplainConfig(explain_config::ExplainConfigArgs),
     /// Print the JSON Schema of workflow files, for editors
     #[command(after_help = "\
 Example:
@@ -125,7 +104,7 @@ In an editor with a YAML language server, put this line at the top of a workflow
   # yaml-language-server: $schema=workflow.schema.json")]
     Schema,
     /// Print a completion script for a shell
-    Completions(CompletionsArgs),
+    Completions(generated::CompletionsArgs),
     /// Print the manual page
     #[command(after_help = "\
 Example:
@@ -154,18 +133,17 @@ impl Cli {
         let command = Self::command();
         let header = *command.get_styles().get_header();
         let literal = *command.get_styles().get_literal();
-        let mut groups = String::new();
-        for (heading, names) in GROUPS {
-            groups.push_str(&format!("{header}{heading}:{header:#}\n"));
-            for name in names {
-                let about = command.find_subcommand(name).and_then(clap::Command::get_about);
-                // clap adds `help` only when it parses.
-                let about =
-                    about.map_or_else(|| "Print the help of a command".to_owned(), ToString::to_string);
-                groups.push_str(&format!("  {literal}{name:<14}{literal:#}  {about}\n"));
-            }
-            groups.push('\n');
-        }
+        let line = |name: &&str| {
+            let about = command.find_subcommand(name).and_then(clap::Command::get_about);
+            // clap adds `help` only when it parses.
+            let about = about.map_or_else(|| "Print the help of a command".to_owned(), ToString::to_string);
+            format!("  {literal}{name:<14}{literal:#}  {about}\n")
+        };
+        let group = |(heading, names): &(&str, &[&str])| {
+            let lines: String = names.iter().map(line).collect();
+            format!("{header}{heading}:{header:#}\n{lines}\n")
+        };
+        let groups: String = GROUPS.iter().map(group).collect();
         let options = format!("{header}Options:{header:#}");
         command.help_template(format!(
             "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}{options}\n{{options}}{{after-help}}"

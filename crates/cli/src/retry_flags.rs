@@ -40,7 +40,7 @@ pub(crate) struct RetryFlags {
     #[arg(long, value_name = "DURATION")]
     timeout: Option<String>,
 
-    /// Retry only these failures: network, timeout, server_error, rate_limit [default: all]
+    /// Retry only these failures: `network`, `timeout`, `server_error`, `rate_limit` [default: all]
     #[arg(long, value_name = "KINDS", value_delimiter = ',')]
     retry_on: Vec<String>,
 

@@ -133,8 +133,8 @@ struct DlqExportArgs {
 pub(crate) fn run(store: Option<&Path>, args: &DlqArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     match &args.command {
-        DlqCommand::Ls(selection) => list(&jobs, selection),
-        DlqCommand::Show(selection) => show(&jobs, selection),
+        DlqCommand::Ls(selection) => list(&jobs, selection, false),
+        DlqCommand::Show(selection) => list(&jobs, selection, true),
         DlqCommand::Group(selection) => group(&jobs, selection),
         DlqCommand::Redrive(args) => redrive(&jobs, args),
         DlqCommand::Drop(args) => drop_letters(&jobs, args),
@@ -185,25 +185,6 @@ fn open<'j>(
 /// The number of histories read at a time.
 const BATCH: usize = 1000;
 
-/// Calls `each` with every selected dead letter.
-fn each_letter(
-    jobs: &Jobs,
-    selection: &DeadLetterSelection,
-    mut each: impl FnMut(&DeadLetterView) -> io::Result<()>,
-) -> Result<Exit> {
-    let (mut opened, items) = open(jobs, selection)?;
-    for items in items.chunks(BATCH) {
-        let histories = opened.histories(items.iter().copied())?;
-        for (item, history) in &histories {
-            each(&DeadLetterView::of(opened.job(), *item, history))?;
-        }
-    }
-    if items.is_empty() && !selection.json {
-        print_none(&mut io::stdout(), opened.job(), selection)?;
-    }
-    Ok(Exit::Done)
-}
-
 fn print_none(out: &mut impl Write, job: &Job, selection: &DeadLetterSelection) -> io::Result<()> {
     if selection.filter.is_some() {
         return writeln!(out, "no matching dead letters in job {}", job.id());
@@ -211,22 +192,28 @@ fn print_none(out: &mut impl Write, job: &Job, selection: &DeadLetterSelection) 
     writeln!(out, "job {} has no dead letters", job.id())
 }
 
-fn list(jobs: &Jobs, selection: &DeadLetterSelection) -> Result<Exit> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    if selection.json {
-        let done = each_letter(jobs, selection, |letter| json(&mut out, letter))?;
-        out.flush()?;
-        return Ok(done);
-    }
+/// Lists dead letters: one line each or, as JSON and with `in_full`, every attempt.
+fn list(jobs: &Jobs, selection: &DeadLetterSelection, in_full: bool) -> Result<Exit> {
     let (mut opened, items) = open(jobs, selection)?;
+    let mut out = BufWriter::new(io::stdout().lock());
     for items in items.chunks(BATCH) {
-        list_batch(&mut out, &mut opened, items)?;
+        if !in_full && !selection.json {
+            list_batch(&mut out, &mut opened, items)?;
+            continue;
+        }
+        for (item, history) in &opened.histories(items.iter().copied())? {
+            let letter = DeadLetterView::of(opened.job(), *item, history);
+            if selection.json {
+                json(&mut out, &letter)?;
+            } else {
+                dead::show(&mut out, opened.job().id(), &letter)?;
+            }
+        }
     }
-    let job = opened.job();
-    if items.is_empty() {
-        print_none(&mut out, job, selection)?;
-    } else {
-        dead::next(&mut out, job.id())?;
+    match (items.is_empty(), selection.json || in_full) {
+        (true, _) if !selection.json => print_none(&mut out, opened.job(), selection)?,
+        (false, false) => dead::next(&mut out, opened.job().id())?,
+        _ => {}
     }
     out.flush()?;
     Ok(Exit::Done)
@@ -257,17 +244,6 @@ fn list_batch(
         }
     }
     Ok(())
-}
-
-fn show(jobs: &Jobs, selection: &DeadLetterSelection) -> Result<Exit> {
-    if selection.json {
-        return list(jobs, selection);
-    }
-    let job = jobs.find(&selection.job)?;
-    let mut out = BufWriter::new(io::stdout().lock());
-    let done = each_letter(jobs, selection, |letter| dead::show(&mut out, &job, letter))?;
-    out.flush()?;
-    Ok(done)
 }
 
 fn group(jobs: &Jobs, selection: &DeadLetterSelection) -> Result<Exit> {

@@ -68,7 +68,7 @@ pub(crate) struct ServeArgs {
 }
 
 fn level(word: &str) -> Result<LogLevel, String> {
-    LogLevel::of(word).ok_or_else(|| format!("must be error, warn, info or debug"))
+    LogLevel::of(word).ok_or_else(|| "must be error, warn, info or debug".to_owned())
 }
 
 /// The time between two attempts to resume flows during an outage of the store.

@@ -30,8 +30,9 @@ fn plain_line(line: &str) -> String {
 fn is_of_now(words: &[String]) -> bool {
     let mut back = words.iter().rev().map(String::as_str);
     match (back.next(), back.next(), back.next()) {
-        (Some("(in"), _, _) | (Some("for"), Some("held"), _) | (Some("for"), _, Some("by")) => true,
-        (Some("another"), _, _) => true,
+        (Some("(in" | "another"), _, _) | (Some("for"), Some("held"), _) | (Some("for"), _, Some("by")) => {
+            true
+        }
         (Some("in"), Some(before), _) => ["probe", "fails", "TIME,"].contains(&before),
         _ => false,
     }

@@ -68,11 +68,7 @@ fn without_chance(line: &str) -> String {
 fn is_of_now(words: &[&str]) -> bool {
     matches!(
         words,
-        [.., "by", _, "for"]
-            | [.., "held", "for"]
-            | [.., "probe" | "fails", "in"]
-            | [.., "another"]
-            | [.., "(in"]
+        [.., "by", _, "for"] | [.., "held", "for"] | [.., "probe" | "fails", "in"] | [.., "another" | "(in"]
     )
 }
 
