@@ -60,8 +60,8 @@ pub(crate) fn one(out: &mut impl Write, breaker: &BreakerHistoryView, now: Times
             Some(job) => format!("job {job}"),
             None => "by hand".to_owned(),
         };
-        let said = change(record);
-        writeln!(out, "  {}  {by:<14}  {said}", record.at)?;
+        let text = change(record);
+        writeln!(out, "  {}  {by:<14}  {text}", record.at)?;
     }
     next(out, &view)
 }
@@ -69,7 +69,7 @@ pub(crate) fn one(out: &mut impl Write, breaker: &BreakerHistoryView, now: Times
 fn change(record: &BreakerChangeView) -> String {
     let until = record.until.map(|until| format!(", until {until}"));
     let until = until.unwrap_or_default();
-    let said = match record.change {
+    let text = match record.change {
         "configured" => "changed the settings",
         "failure" => {
             return format!("failure {} of {} in a row", record.failures, record.needed);
@@ -87,7 +87,7 @@ fn change(record: &BreakerChangeView) -> String {
         "closed" => "closed; enough probes succeeded",
         other => other,
     };
-    said.to_owned()
+    text.to_owned()
 }
 
 fn next(out: &mut impl Write, breaker: &BreakerView) -> io::Result<()> {

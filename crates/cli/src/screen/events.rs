@@ -133,13 +133,13 @@ fn of_breaker<'v>(
 /// `failure_threshold 5 → 3, recovery_timeout 1m → 30s`
 fn changes(changes: &Value) -> String {
     let list = changes.as_array().map(Vec::as_slice).unwrap_or_default();
-    let said = list.iter().map(|change| {
+    let parts = list.iter().map(|change| {
         let part = |name: &str| change.get(name).map(plain).unwrap_or_default();
         let setting = part("setting");
         let setting = setting.strip_prefix("breaker.").unwrap_or(&setting);
         format!("{setting} {} → {}", part("old"), part("new"))
     });
-    said.collect::<Vec<_>>().join(", ")
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 fn plain(value: &Value) -> String {

@@ -16,15 +16,15 @@ pub(super) fn shortly(of: &HoldView, now: Timestamp) -> String {
 
 /// `held by api for 12s; next probe in 40s; 3 attempts left`
 pub(super) fn sentence(job: &str, of: &HoldView, now: Timestamp) -> String {
-    let mut said = vec![shortly(of, now), next_probe_of(job, of, now)];
+    let mut parts = vec![shortly(of, now), next_probe_of(job, of, now)];
     if of.goes_first {
-        said.push("this item probes first".to_owned());
+        parts.push("this item probes first".to_owned());
     }
-    said.push(left(of.attempts_left));
+    parts.push(left(of.attempts_left));
     if let Some(expires) = of.expires_at {
-        said.push(format!("fails if held for another {}", whole(now, expires.0)));
+        parts.push(format!("fails if held for another {}", whole(now, expires.0)));
     }
-    said.join("; ")
+    parts.join("; ")
 }
 
 /// The time between two instants, in whole seconds from one second on.

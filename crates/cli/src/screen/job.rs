@@ -114,8 +114,8 @@ fn show_step(out: &mut impl Write, step: &StepView) -> io::Result<()> {
 fn show_held(out: &mut impl Write, job: &JobView, now: Timestamp) -> io::Result<()> {
     for held in job.held.iter().take(SHOWN) {
         let name = plain(&held.item);
-        let said = holds::sentence(&job.job, &held.hold(), now);
-        writeln!(out, "    {name}: {said}")?;
+        let text = holds::sentence(&job.job, &held.hold(), now);
+        writeln!(out, "    {name}: {text}")?;
     }
     match more(job.held_total) {
         0 => Ok(()),
@@ -140,14 +140,14 @@ fn show_late(out: &mut impl Write, job: &JobView) -> io::Result<()> {
 fn show_waiting(out: &mut impl Write, of: &WaitingView, now: Timestamp) -> io::Result<()> {
     let when =
         if of.due_at.0 > now { format!("in {}", short(of.due_at.0.since(now))) } else { "now".to_owned() };
-    let said = match one_line(of.error.as_deref().unwrap_or_default()).as_str() {
+    let text = match one_line(of.error.as_deref().unwrap_or_default()).as_str() {
         "" => of.failure.clone(),
         last => format!("{}: {last}", of.failure),
     };
     let (retries, attempts) = bounds(of.retries_allowed);
     writeln!(
         out,
-        "    {}: attempt {}{attempts} failed ({said}); retry {}{retries} due {when}",
+        "    {}: attempt {}{attempts} failed ({text}); retry {}{retries} due {when}",
         plain(&of.item),
         of.attempts,
         of.retry

@@ -123,10 +123,10 @@ pub(super) fn decided(completion: &CompletionView) -> String {
 
 fn of_tolerance(tolerance: &ToleranceView) -> String {
     let ToleranceView { settled, failed, .. } = *tolerance;
-    let mut said = Vec::new();
+    let mut parts = Vec::new();
     if let Some(most) = tolerance.max_failures {
         let left = most.max(1).saturating_sub(failed);
-        said.push(match left {
+        parts.push(match left {
             0 => format!("{failed} failed, stops at {most}"),
             left => format!("{failed} failed, stops at {most} ({left} more)"),
         });
@@ -139,12 +139,12 @@ fn of_tolerance(tolerance: &ToleranceView) -> String {
             String::new()
         };
         let share = percent(share);
-        said.push(format!("{so_far}, stops above {share}{early}"));
+        parts.push(format!("{so_far}, stops above {share}{early}"));
     }
     if tolerance.exceeded {
-        said.push("exceeded".to_owned());
+        parts.push("exceeded".to_owned());
     }
-    said.join("; ")
+    parts.join("; ")
 }
 
 /// `12.5%` or `12%`.

@@ -125,7 +125,7 @@ fn a_pool_that_is_used_up_says_so_to_people() {
         assert_eq!(event["reason"], "job_budget_exhausted");
     }
     let shown = world.call(&["budget", "show", "@last"]).exits(0).out;
-    assert!(shown.contains("7 of 7 retries used, 0 left; at most 3 an item"), "{shown}");
+    assert!(shown.contains("7 of 7 retries used, 0 left; at most 3 per item"), "{shown}");
     assert!(shown.contains("undaunted budget top-up"), "{shown}");
 }
 
@@ -154,7 +154,7 @@ fn a_file_that_says_nothing_has_no_pool_unless_the_operator_gives_one() {
         (&Value::Null, &json!(0), &json!({}))
     );
     let refused = world.call(&["budget", "top-up", "@last", "1"]).exits(2);
-    assert!(refused.err.contains("has no pool"), "{refused:?}");
+    assert!(refused.err.contains("has no retry pool"), "{refused:?}");
     let operator = [("RETRY_BUDGET_DEFAULT", "2")];
     world.call_with(&["run", "w.yaml", "--json"], &operator).exits(4);
     assert_eq!(world.lines("log").len(), 13);
@@ -285,7 +285,7 @@ fn the_pool_of_a_suspended_job_can_be_topped_up() {
     engine.signal("INT");
     engine.wait().exits(75);
     let told = world.call(&["budget", "top-up", "@last", "2"]).exits(0).out;
-    assert!(told.contains("may make 2 more retries, 4 in all"), "{told}");
+    assert!(told.contains("added 2 retries to job") && told.contains(", 4 in total"), "{told}");
     world.resume().exits(4);
     was_topped_up(&world);
 }

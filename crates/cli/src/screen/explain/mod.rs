@@ -1,4 +1,4 @@
-//! Why a job or an item stands as it does.
+//! Why a job or an item has its status.
 
 mod item;
 mod job;

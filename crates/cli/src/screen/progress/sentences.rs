@@ -88,11 +88,11 @@ impl Sentences {
 
     fn retrying(&mut self, job: &Job, retrying: &RetryScheduled) -> String {
         let of = retrying.of;
-        let said = self.failed.remove(&of.item()).unwrap_or_default();
+        let cause = self.failed.remove(&of.item()).unwrap_or_default();
         let (retry, attempt) = (retrying.sum.retry, of.attempt);
         let (retries, attempts) = bounds(retrying.sum.allowed);
         format!(
-            "  {}: attempt {attempt}{attempts} failed ({said}); retry {retry}{retries} in {}",
+            "  {}: attempt {attempt}{attempts} failed ({cause}); retry {retry}{retries} in {}",
             subject(job, of),
             short(retrying.delay)
         )

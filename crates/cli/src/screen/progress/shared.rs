@@ -45,11 +45,11 @@ impl Sentences {
             None => "probing".to_owned(),
         };
         if let Some(sum) = &held.sum {
-            let said = self.failed.remove(&of.item()).unwrap_or_default();
+            let cause = self.failed.remove(&of.item()).unwrap_or_default();
             let attempt = of.attempt;
             let (retries, attempts) = bounds(sum.allowed);
             return Some(format!(
-                "  {}: attempt {attempt}{attempts} failed ({said}); retry {}{retries} when {name} \
+                "  {}: attempt {attempt}{attempts} failed ({cause}); retry {}{retries} when {name} \
                  releases it, {again}",
                 subject(job, of),
                 sum.retry
