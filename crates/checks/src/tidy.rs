@@ -1,24 +1,38 @@
-//! Whether the files keep the habits of the house.
+//! Conventions of this repository that neither rustfmt nor clippy checks.
 //!
-//! Reads every file of the repository once (`tree`) and asks each rule about it (`rules`). A
-//! rule is a pure function from files to violations and decides nothing about taste that a
-//! tool already decides: formatting is rustfmt's, idiom is clippy's.
+//! Every file of the repository is read once (`tree`) and handed to each rule (`rules`). A rule is a pure
+//! function from files to violations.
+
+use std::fmt;
 
 mod markdown;
 mod rules;
-mod rust_code;
+mod rust_source;
 mod text_file;
 mod tree;
-mod violation;
 
 pub use text_file::TextFile;
-pub use tree::{Tree, TreeError};
-pub use violation::Violation;
+pub use tree::{SourceTree, TreeError};
 
-/// Every violation of every rule, sorted by path and line.
-#[must_use]
-pub fn violations(tree: &Tree) -> Vec<Violation> {
-    let mut found: Vec<Violation> = rules::ALL.iter().flat_map(|rule| rule(tree)).collect();
-    found.sort();
-    found
+/// A broken rule at a place, ordered by path and line.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TidyViolation {
+    /// From the root of the repository, with `/` between its parts.
+    pub path: String,
+    pub line: usize,
+    /// What is wrong and what would be right.
+    pub what: String,
+}
+
+impl fmt::Display for TidyViolation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.path, self.line, self.what)
+    }
+}
+
+/// The violations of all rules, sorted.
+pub fn violations(tree: &SourceTree) -> Vec<TidyViolation> {
+    let mut violations: Vec<TidyViolation> = rules::ALL.iter().flat_map(|rule| rule(tree)).collect();
+    violations.sort();
+    violations
 }

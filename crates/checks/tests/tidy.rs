@@ -5,30 +5,30 @@ use std::process::Command;
 use std::{fs, io};
 
 use undaunted_checks::repository;
-use undaunted_checks::tidy::{TextFile, Tree, Violation, violations};
+use undaunted_checks::tidy::{SourceTree, TextFile, TidyViolation, violations};
 
 #[test]
 fn the_repository_is_tidy() {
-    let tree = Tree::read(repository()).expect("the repository can be read");
-    let lines: Vec<String> = violations(&tree).iter().map(Violation::to_string).collect();
+    let tree = SourceTree::read(repository()).expect("the repository can be read");
+    let lines: Vec<String> = violations(&tree).iter().map(TidyViolation::to_string).collect();
     assert!(lines.is_empty(), "\n{}\n", lines.join("\n"));
 }
 
 #[test]
 fn the_file_you_are_reading_is_looked_at() {
-    let tree = Tree::read(repository()).expect("the repository can be read");
+    let tree = SourceTree::read(repository()).expect("the repository can be read");
     assert!(paths(&tree).contains(&"crates/checks/tests/tidy.rs"));
 }
 
 #[test]
 fn violations_of_all_rules_come_at_once_and_sorted() {
     let files = [
-        ("src/b.rs", "fn new_a() {}\nfn f() { todo!() }"),
+        ("src/b.rs", concat!("fn new_a() {}\n// FIX", "ME")),
         ("src/a.rs", "struct Legacy;"),
         ("c.md", "[a](b)"),
     ];
     let texts = files.map(|(path, text)| TextFile::of(path, text));
-    let found = violations(&Tree::of(texts.into()));
+    let found = violations(&SourceTree::of(texts.into()));
     let places: Vec<_> = found.iter().map(|violation| (violation.path.as_str(), violation.line)).collect();
     assert_eq!(
         places,
@@ -48,7 +48,7 @@ fn with_git_a_file_counts_before_it_is_added_and_not_when_ignored_or_deleted() {
         assert!(git.args(arguments).current_dir(&folder).status().expect("git runs").success());
     }
     fs::remove_file(folder.join("gone.rs")).expect("the file can go");
-    let tree = Tree::read(&folder).expect("the folder can be read");
+    let tree = SourceTree::read(&folder).expect("the folder can be read");
     assert_eq!(paths(&tree), [".gitignore", "target.rs"]);
 }
 
@@ -65,11 +65,11 @@ fn without_git_everything_counts_but_what_was_built() {
     ] {
         write(&folder, path, bytes).expect("a file for the test");
     }
-    let tree = Tree::read(&folder).expect("the folder can be read");
+    let tree = SourceTree::read(&folder).expect("the folder can be read");
     assert_eq!(paths(&tree), ["README.md", "bench/src/a.rs"]);
 }
 
-fn paths(tree: &Tree) -> Vec<&str> {
+fn paths(tree: &SourceTree) -> Vec<&str> {
     tree.texts().iter().map(TextFile::path).collect()
 }
 

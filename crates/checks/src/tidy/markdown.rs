@@ -63,35 +63,35 @@ pub(crate) fn anchors(text: &str) -> BTreeSet<String> {
 
 /// A row of a table; the row with the names of the columns is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Row {
+pub(crate) struct TableRow {
     pub(crate) line: usize,
-    pub(crate) cells: Vec<Cell>,
+    pub(crate) cells: Vec<TableCell>,
 }
 
 /// What stands in a table, as a reader sees it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Cell {
+pub(crate) struct TableCell {
     pub(crate) text: String,
     /// The pieces of the text that are written as code.
     pub(crate) code: Vec<String>,
 }
 
 /// The rows of all tables of the page.
-pub(crate) fn rows(text: &str) -> Vec<Row> {
-    let mut found: Vec<Row> = vec![];
-    let mut row: Option<Row> = None;
+pub(crate) fn rows(text: &str) -> Vec<TableRow> {
+    let mut found: Vec<TableRow> = vec![];
+    let mut row: Option<TableRow> = None;
     for (event, range) in parser(text).into_offset_iter() {
         if matches!(event, Event::Start(Tag::TableRow)) {
             let line = line_of(text, range.start);
-            row = Some(Row { line, cells: vec![] });
+            row = Some(TableRow { line, cells: vec![] });
             continue;
         }
-        let Some(Row { cells, .. }) = &mut row else {
+        let Some(TableRow { cells, .. }) = &mut row else {
             continue;
         };
         match (event, cells.last_mut()) {
             (Event::End(TagEnd::TableRow), _) => found.extend(row.take()),
-            (Event::Start(Tag::TableCell), _) => cells.push(Cell::default()),
+            (Event::Start(Tag::TableCell), _) => cells.push(TableCell::default()),
             (Event::Text(text), Some(cell)) => cell.text.push_str(&text),
             (Event::Code(code), Some(cell)) => {
                 cell.text.push_str(&code);
@@ -126,7 +126,7 @@ fn attributes<'a>(html: &'a str, names: &'a [&str]) -> impl Iterator<Item = &'a 
 
 #[cfg(test)]
 mod tests {
-    use super::{Cell, Row, anchors, links, rows};
+    use super::{TableCell, TableRow, anchors, links, rows};
 
     fn targets(text: &str) -> Vec<(usize, String)> {
         links(text).into_iter().map(|link| (link.line, link.target)).collect()
@@ -147,13 +147,13 @@ mod tests {
     #[test]
     fn rows_are_read_cell_by_cell_without_the_names_of_the_columns() {
         let text = "| a | b |\n|---|---|\n| one *two* | `x` and `y` |\n| | |\n\n```text\n| c |\n```\n";
-        let cell = |text: &str, code: &[&str]| Cell {
+        let cell = |text: &str, code: &[&str]| TableCell {
             text: text.to_owned(),
             code: code.iter().map(|&code| code.to_owned()).collect(),
         };
         let expected = [
-            Row { line: 3, cells: vec![cell("one two", &[]), cell("x and y", &["x", "y"])] },
-            Row { line: 4, cells: vec![Cell::default(), Cell::default()] },
+            TableRow { line: 3, cells: vec![cell("one two", &[]), cell("x and y", &["x", "y"])] },
+            TableRow { line: 4, cells: vec![TableCell::default(), TableCell::default()] },
         ];
         assert_eq!(rows(text), expected);
     }

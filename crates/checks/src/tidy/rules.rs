@@ -1,45 +1,38 @@
-//! The rules, one a file.
-//!
-//! A rule takes the tree and returns what breaks it; it neither prints nor repairs. The list
-//! here is the only place that knows them all.
+//! The rules: functions from the files of the repository to violations. They neither print nor repair.
 
-use super::{Tree, Violation};
+use super::{SourceTree, TidyViolation};
 
-mod bare_ids;
-mod catch_alls;
-mod ci_runs_verify;
+mod code;
 mod dead_links;
-mod file_length;
-mod foreign_places;
-mod function_length;
-mod mod_files;
-mod module_header;
+mod files;
 mod names;
 mod promises;
-mod type_names;
-mod unfinished_marks;
+mod words;
 
-/// Every rule of the house.
-pub(crate) const ALL: [fn(&Tree) -> Vec<Violation>; 13] = [
-    bare_ids::violations,
-    catch_alls::violations,
-    ci_runs_verify::violations,
+pub(crate) const ALL: [fn(&SourceTree) -> Vec<TidyViolation>; 14] = [
+    code::bare_ids,
+    code::catch_alls,
+    code::long_functions,
     dead_links::violations,
-    file_length::violations,
-    foreign_places::violations,
-    function_length::violations,
-    mod_files::violations,
-    module_header::violations,
-    names::violations,
+    files::long_files,
+    files::missing_headers,
+    files::code_in_mod_files,
+    files::verify_is_the_one_command,
+    names::empty_words,
+    names::repeated_type_names,
     promises::violations,
-    type_names::violations,
-    unfinished_marks::violations,
+    words::foreign_places,
+    words::missing_agents,
+    words::unfinished_marks,
 ];
 
-/// What a rule says about a tree of these files: `path:line` and the sentence, for its tests.
+/// What a rule says about these files, as `path:line: what`.
 #[cfg(test)]
-fn spoken<const N: usize>(rule: fn(&Tree) -> Vec<Violation>, files: [(&str, &str); N]) -> Vec<String> {
+fn check<const N: usize>(
+    rule: fn(&SourceTree) -> Vec<TidyViolation>,
+    files: [(&str, &str); N],
+) -> Vec<String> {
     use super::TextFile;
     let texts = files.into_iter().map(|(path, text)| TextFile::of(path, text)).collect();
-    rule(&Tree::of(texts)).iter().map(Violation::to_string).collect()
+    rule(&SourceTree::of(texts)).iter().map(TidyViolation::to_string).collect()
 }

@@ -3,13 +3,11 @@
 //! Knows what kind of file it is and which of its lines are tests, so that no rule has its own
 //! opinion about either. It does not read the disk.
 
-use std::ops::Range;
+use super::TidyViolation;
+use super::rust_source::RustSource;
 
-use super::{Violation, rust_code};
-
-/// What a file is written in, as far as a rule cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Language {
+pub(crate) enum FileLanguage {
     Rust,
     JavaScript,
     Shell,
@@ -17,29 +15,32 @@ pub(crate) enum Language {
     Other,
 }
 
+impl FileLanguage {
+    pub(crate) fn is_code(self) -> bool {
+        matches!(self, Self::Rust | Self::JavaScript | Self::Shell)
+    }
+}
+
 /// A file that holds text.
-#[derive(Debug, Clone)]
 pub struct TextFile {
     path: String,
     text: String,
-    code: String,
-    language: Language,
+    rust: RustSource,
+    language: FileLanguage,
 }
 
 impl TextFile {
     /// A file at `path` (from the root, with `/` between its parts) that holds `text`.
-    #[must_use]
     pub fn of(path: &str, text: &str) -> Self {
         let language = language(path, text);
-        let code = match language {
-            Language::Rust => rust_code::only_code(text),
-            _ => String::new(),
+        let rust = match language {
+            FileLanguage::Rust => RustSource::parse(text),
+            _ => RustSource::default(),
         };
-        Self { path: path.to_owned(), text: text.to_owned(), code, language }
+        Self { path: path.to_owned(), text: text.to_owned(), rust, language }
     }
 
-    /// Where it lies, from the root.
-    #[must_use]
+    /// From the root of the repository.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -48,18 +49,17 @@ impl TextFile {
         &self.text
     }
 
-    /// The text of a Rust file with comments and literals blanked out, line for line; empty for
-    /// any other file.
-    pub(crate) fn code(&self) -> &str {
-        &self.code
+    /// The syntax of a Rust file; empty for any other file.
+    pub(crate) fn rust(&self) -> &RustSource {
+        &self.rust
     }
 
-    pub(crate) fn language(&self) -> Language {
+    pub(crate) fn language(&self) -> FileLanguage {
         self.language
     }
 
     pub(crate) fn is_rust(&self) -> bool {
-        self.language == Language::Rust
+        self.language == FileLanguage::Rust
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -71,39 +71,36 @@ impl TextFile {
         self.path.split('/').any(|part| part == "tests" || part == "tests.rs")
     }
 
+    /// Whether it lies in one of these folders of a crate.
+    pub(crate) fn is_in_crate(&self, folders: &[&str]) -> bool {
+        let mut parts = self.path().split('/');
+        let (crates, folder) = (parts.next(), parts.nth(1));
+        crates == Some("crates") && folder.is_some_and(|folder| folders.contains(&folder))
+    }
+
     /// Whether it is a source file of the product, tests apart.
     pub(crate) fn is_product(&self) -> bool {
-        let mut parts = self.path().split('/');
-        let (crates, name, src) = (parts.next(), parts.next(), parts.next());
-        let product = ["policy", "engine", "store", "runner", "server", "cli"];
-        (crates, src) == (Some("crates"), Some("src"))
-            && name.is_some_and(|name| product.contains(&name))
-            && self.is_rust()
-            && !self.is_test()
+        let is_ours = !self.path.starts_with("crates/checks/");
+        is_ours && self.is_in_crate(&["src"]) && self.is_rust() && !self.is_test()
     }
 
-    /// The parts of `code` that are compiled for tests only.
-    pub(crate) fn code_for_tests(&self) -> Vec<Range<usize>> {
-        rust_code::items_for_tests(&self.code)
-    }
-
-    pub(crate) fn violation(&self, line: usize, what: String) -> Violation {
-        Violation { path: self.path.clone(), line, what }
+    pub(crate) fn violation(&self, line: usize, what: String) -> TidyViolation {
+        TidyViolation { path: self.path.clone(), line, what }
     }
 }
 
-fn language(path: &str, text: &str) -> Language {
+fn language(path: &str, text: &str) -> FileLanguage {
     let name = path.rsplit('/').next().unwrap_or_default();
     match name.rsplit_once('.').map(|(_, extension)| extension) {
-        Some("rs") => Language::Rust,
-        Some("js" | "mjs") => Language::JavaScript,
-        Some("sh") => Language::Shell,
-        Some("md") => Language::Markdown,
+        Some("rs") => FileLanguage::Rust,
+        Some("js" | "mjs") => FileLanguage::JavaScript,
+        Some("sh") => FileLanguage::Shell,
+        Some("md") => FileLanguage::Markdown,
         // Commands like `verify` have no extension; their first line says who runs them.
         None if text.lines().next().is_some_and(|line| line.starts_with("#!") && line.ends_with("sh")) => {
-            Language::Shell
+            FileLanguage::Shell
         }
-        _ => Language::Other,
+        _ => FileLanguage::Other,
     }
 }
 
@@ -115,13 +112,13 @@ pub(crate) fn line_of(text: &str, offset: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Language, TextFile, line_of};
+    use super::{FileLanguage, TextFile, line_of};
 
     #[test]
     fn a_command_without_extension_is_known_by_its_first_line() {
-        assert_eq!(TextFile::of("verify", "#!/usr/bin/env bash\n").language(), Language::Shell);
-        assert_eq!(TextFile::of("LICENSE", "Permission is granted\n").language(), Language::Other);
-        assert_eq!(TextFile::of(".ci/run", "#!/usr/bin/env bash\n").language(), Language::Shell);
+        assert_eq!(TextFile::of("verify", "#!/usr/bin/env bash\n").language(), FileLanguage::Shell);
+        assert_eq!(TextFile::of("LICENSE", "Permission is granted\n").language(), FileLanguage::Other);
+        assert_eq!(TextFile::of(".ci/run", "#!/usr/bin/env bash\n").language(), FileLanguage::Shell);
     }
 
     #[test]

@@ -21,13 +21,13 @@ pub struct TreeError {
 }
 
 /// Every file of the repository.
-#[derive(Debug, Clone, Default)]
-pub struct Tree {
+#[derive(Default)]
+pub struct SourceTree {
     paths: BTreeSet<String>,
     texts: Vec<TextFile>,
 }
 
-impl Tree {
+impl SourceTree {
     /// Reads the repository whose root is `root`.
     ///
     /// # Errors
@@ -55,14 +55,12 @@ impl Tree {
     }
 
     /// A tree of these files.
-    #[must_use]
     pub fn of(texts: Vec<TextFile>) -> Self {
         let paths = texts.iter().map(|file| file.path().to_owned()).collect();
         Self { paths, texts }
     }
 
     /// The files that hold text.
-    #[must_use]
     pub fn texts(&self) -> &[TextFile] {
         &self.texts
     }
@@ -122,11 +120,11 @@ fn walked(root: &Path) -> Result<Vec<String>, TreeError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{TextFile, Tree};
+    use super::{SourceTree, TextFile};
 
     #[test]
     fn a_tree_holds_its_files_and_their_folders() {
-        let tree = Tree::of(vec![TextFile::of("docs/guide/start.md", "")]);
+        let tree = SourceTree::of(vec![TextFile::of("docs/guide/start.md", "")]);
         for path in ["", "docs", "docs/guide", "docs/guide/start.md"] {
             assert!(tree.holds(path), "{path}");
         }

@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::tidy::markdown::{self, Link};
-use crate::tidy::text_file::{Language, TextFile};
-use crate::tidy::{Tree, Violation};
+use crate::tidy::text_file::{FileLanguage, TextFile};
+use crate::tidy::{SourceTree, TidyViolation};
 
-pub(crate) fn violations(tree: &Tree) -> Vec<Violation> {
-    let pages = || tree.texts().iter().filter(|file| file.language() == Language::Markdown);
+pub(crate) fn violations(tree: &SourceTree) -> Vec<TidyViolation> {
+    let pages = || tree.texts().iter().filter(|file| file.language() == FileLanguage::Markdown);
     let anchors = pages().map(|page| (page.path(), markdown::anchors(page.text()))).collect();
     let site = Site { tree, anchors };
     pages()
@@ -23,7 +23,7 @@ pub(crate) fn violations(tree: &Tree) -> Vec<Violation> {
 }
 
 struct Site<'a> {
-    tree: &'a Tree,
+    tree: &'a SourceTree,
     anchors: BTreeMap<&'a str, BTreeSet<String>>,
 }
 
@@ -76,7 +76,7 @@ fn resolved(page: &str, link: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::violations;
-    use crate::tidy::rules::spoken;
+    use crate::tidy::rules::check;
 
     const GUIDE: (&str, &str) = ("docs/guide/start.md", "# Start\n\n## When to stop?\n");
 
@@ -84,13 +84,13 @@ mod tests {
     fn living_links_are_left_alone() {
         let text = "# Top\n[a](docs/guide/start.md) [b](docs/guide) [c](./docs/guide/start.md#when-to-stop)\n\
                     [d](#top) [e](https://example.org/x#y) [f](mailto:a@example.org) [g](/docs/guide/) [h](b.rs#L10)\n";
-        assert_eq!(spoken(violations, [("README.md", text), GUIDE, ("b.rs", "")]), [""; 0]);
+        assert_eq!(check(violations, [("README.md", text), GUIDE, ("b.rs", "")]), [""; 0]);
     }
 
     #[test]
     fn a_link_to_no_file_is_found() {
         assert_eq!(
-            spoken(violations, [("docs/a.md", "\n[a](guide/stop.md)\n"), GUIDE]),
+            check(violations, [("docs/a.md", "\n[a](guide/stop.md)\n"), GUIDE]),
             ["docs/a.md:2: `guide/stop.md` leads to no file"]
         );
     }
@@ -99,7 +99,7 @@ mod tests {
     fn a_link_is_read_from_its_own_folder() {
         let text = "[up](../guide/start.md) [wrong](guide/start.md)";
         assert_eq!(
-            spoken(violations, [("docs/errors/a.md", text), GUIDE]),
+            check(violations, [("docs/errors/a.md", text), GUIDE]),
             ["docs/errors/a.md:1: `guide/start.md` leads to no file"]
         );
     }
@@ -108,7 +108,7 @@ mod tests {
     fn an_anchor_without_heading_is_found_here_and_there() {
         let text = "[a](#nowhere) [b](docs/guide/start.md#when-to-stop?)";
         assert_eq!(
-            spoken(violations, [("README.md", text), GUIDE]),
+            check(violations, [("README.md", text), GUIDE]),
             [
                 "README.md:1: `#nowhere` leads to no heading of README.md",
                 "README.md:1: `docs/guide/start.md#when-to-stop?` leads to no heading of docs/guide/start.md"
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn a_link_above_the_root_is_found() {
         assert_eq!(
-            spoken(violations, [("README.md", "[a](../other/x.md)")]),
+            check(violations, [("README.md", "[a](../other/x.md)")]),
             ["README.md:1: `../other/x.md` leads out of the repository"]
         );
     }

@@ -4,23 +4,23 @@
 //! tests as code, `path/of/file.rs::name_of_the_test`. Where there is none, the last column says
 //! `not built:` or `not testable:` and why. Whether a test shows what its row says is for readers.
 
-use crate::tidy::markdown::{self, Cell, Row};
-use crate::tidy::text_file::{Language, TextFile};
-use crate::tidy::{Tree, Violation, rust_code};
+use crate::tidy::markdown::{self, TableCell, TableRow};
+use crate::tidy::text_file::{FileLanguage, TextFile};
+use crate::tidy::{SourceTree, TidyViolation};
 
 const FOLDER: &str = "docs/promises/";
 const EXCUSES: [&str; 2] = ["not built:", "not testable:"];
 
-pub(crate) fn violations(tree: &Tree) -> Vec<Violation> {
+pub(crate) fn violations(tree: &SourceTree) -> Vec<TidyViolation> {
     let pages = tree.texts().iter().filter(|file| is_page(file));
     pages.flat_map(|page| on_page(tree, page)).collect()
 }
 
 fn is_page(file: &TextFile) -> bool {
-    file.language() == Language::Markdown && file.path().strip_prefix(FOLDER) == Some(file.name())
+    file.language() == FileLanguage::Markdown && file.path().strip_prefix(FOLDER) == Some(file.name())
 }
 
-fn on_page(tree: &Tree, page: &TextFile) -> Vec<Violation> {
+fn on_page(tree: &SourceTree, page: &TextFile) -> Vec<TidyViolation> {
     let rows = markdown::rows(page.text());
     if rows.is_empty() {
         // Most likely a table that is not written as one, of which nothing would be checked.
@@ -33,7 +33,7 @@ fn on_page(tree: &Tree, page: &TextFile) -> Vec<Violation> {
     problems.collect()
 }
 
-fn in_row(tree: &Tree, row: &Row) -> Vec<String> {
+fn in_row(tree: &SourceTree, row: &TableRow) -> Vec<String> {
     // The promise itself may speak of code.
     let cells = row.cells.get(1..).unwrap_or_default();
     let mut tests = cells.iter().flat_map(|cell| &cell.code).filter(|code| names_test(code)).peekable();
@@ -50,7 +50,7 @@ fn names_test(code: &str) -> bool {
     code.contains("::") || code.contains(".rs")
 }
 
-fn excuses(cell: &Cell) -> bool {
+fn excuses(cell: &TableCell) -> bool {
     EXCUSES.iter().any(|excuse| {
         let reason = cell.text.strip_prefix(excuse);
         reason.is_some_and(|reason| !reason.trim().is_empty())
@@ -58,20 +58,21 @@ fn excuses(cell: &Cell) -> bool {
 }
 
 /// What is wrong with the place of a test, if anything.
-fn missing(tree: &Tree, test: &str) -> Option<String> {
+fn missing(tree: &SourceTree, test: &str) -> Option<String> {
     let Some((path, name)) = test.split_once("::") else {
         return Some(format!("`{test}` names no test: write `path/of/file.rs::name_of_the_test`"));
     };
     let Some(file) = tree.text_at(path) else {
         return Some(format!("`{test}` leads to no file"));
     };
-    (!rust_code::has_test(file.code(), name)).then(|| format!("`{test}` leads to no test of {path}"))
+    let is_there = file.rust().items().iter().any(|it| it.is_test && it.name == name);
+    (!is_there).then(|| format!("`{test}` leads to no test of {path}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::violations;
-    use crate::tidy::rules::spoken;
+    use crate::tidy::rules::check;
 
     const KILL: (&str, &str) = (
         "crates/cli/tests/kill.rs",
@@ -84,7 +85,7 @@ mod tests {
     /// What is said about a page with this row, which stands in line 3.
     fn said(row: &str) -> Vec<String> {
         let page = format!("| promise | shown by |\n|---|---|\n{row}\n");
-        let said = spoken(violations, [("docs/promises/runner.md", &page), KILL]);
+        let said = check(violations, [("docs/promises/runner.md", &page), KILL]);
         let place = "docs/promises/runner.md:3: ";
         said.iter().map(|said| said.replace(place, "")).collect()
     }
@@ -170,7 +171,7 @@ mod tests {
     fn a_page_without_a_row_is_found() {
         let page = ("docs/promises/a.md", "| A wait goes on. | by hand |\n");
         assert_eq!(
-            spoken(violations, [page]),
+            check(violations, [page]),
             ["docs/promises/a.md:1: has no promise: they stand in the rows of a table"]
         );
     }
@@ -178,6 +179,6 @@ mod tests {
     #[test]
     fn other_pages_promise_nothing() {
         let table = "| a | b |\n|---|---|\n| A wait goes on. | |\n";
-        assert_eq!(spoken(violations, [("docs/a.md", table), ("docs/promises/a.txt", table)]), [""; 0]);
+        assert_eq!(check(violations, [("docs/a.md", table), ("docs/promises/a.txt", table)]), [""; 0]);
     }
 }
