@@ -9,15 +9,15 @@
 use std::path::Path;
 
 pub mod arrows;
-pub mod die;
+mod campaign;
 pub mod fuzz;
 pub mod kill;
 pub mod powercut;
+pub mod random;
 pub mod simulate;
 pub mod tidy;
 
 /// The folder of the repository these checks were compiled in.
-#[must_use]
 pub fn repository() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).unwrap_or(here)

@@ -13,11 +13,11 @@ use undaunted_checks::{kill, powercut, simulate};
 #[command(name = "undaunted-checks", version)]
 enum Check {
     /// Runs jobs on virtual time in a world in which everything goes wrong, and looks at every record
-    Simulate(simulate::Args),
+    Simulate(simulate::SimulateArgs),
     /// Kills the built program, again and again, and compares its journal with what really ran
-    Kill(kill::Args),
+    Kill(kill::KillArgs),
     /// Cuts the power at every sync of the store, and looks at what is still there
-    Powercut(powercut::Args),
+    Powercut(powercut::PowercutArgs),
     /// Acts as a command of a workflow
     #[command(hide = true)]
     Act(kill::ActArgs),

@@ -1,42 +1,42 @@
 //! A few rounds of power cuts in every run, and proof that a broken store would be noticed.
 
-use undaunted_checks::powercut::{Args, Promise, Tally, campaign};
+use undaunted_checks::powercut::{PowercutArgs, PowercutTally, SyncPromise, campaign};
 
 /// A campaign of so many rounds, from a seed.
-fn cut(first_seed: u64, rounds: u64, promise: Promise) -> Tally {
-    let args = Args { rounds, first_seed, promise };
-    let played = campaign(&args, None, |_| {});
-    assert!(played.is_ok(), "{played:?}");
-    played.unwrap_or_default()
+fn cut(first_seed: u64, rounds: u64, promise: SyncPromise) -> PowercutTally {
+    let args = PowercutArgs { rounds, first_seed, promise };
+    let tally = campaign(&args, None, |_| {});
+    assert!(tally.is_ok(), "{tally:?}");
+    tally.unwrap_or_default()
 }
 
 #[test]
 fn nothing_acknowledged_is_lost_by_a_power_cut() {
     // Two with one thing after the other, one with many handles at once.
-    let tally = cut(1, 3, Promise::Kept);
-    assert_eq!(tally.wrong, []);
+    let tally = cut(1, 3, SyncPromise::Kept);
+    assert_eq!(tally.violations, []);
     assert_eq!((tally.rounds, tally.lost), (3, 0));
     assert!(tally.cuts > 400, "only {} cuts", tally.cuts);
 }
 
 #[test]
 fn the_same_seed_cuts_in_the_same_places() {
-    let once = cut(4, 1, Promise::Kept);
-    assert_eq!(once, cut(4, 1, Promise::Kept));
+    let once = cut(4, 1, SyncPromise::Kept);
+    assert_eq!(once, cut(4, 1, SyncPromise::Kept));
 }
 
 #[test]
 fn a_store_that_does_not_sync_is_caught() {
     // Nothing is safe then, so that it is damaged as often as it is empty.
-    let tally = cut(1, 2, Promise::NoSync);
-    assert_eq!(tally.wrong.len(), 2, "{tally:?}");
+    let tally = cut(1, 2, SyncPromise::NoSync);
+    assert_eq!(tally.violations.len(), 2, "{tally:?}");
 }
 
 #[test]
 fn a_store_that_syncs_too_late_is_caught_and_only_loses() {
-    let tally = cut(1, 2, Promise::LateSync);
-    assert_eq!(tally.wrong.len(), 2, "{tally:?}");
-    for (seed, what) in tally.wrong {
+    let tally = cut(1, 2, SyncPromise::LateSync);
+    assert_eq!(tally.violations.len(), 2, "{tally:?}");
+    for (seed, what) in tally.violations {
         // It opens, and is whole; something acknowledged is not there.
         assert!(what.contains("missing") || what.contains("acknowledged"), "seed {seed}: {what}");
     }
@@ -44,6 +44,6 @@ fn a_store_that_syncs_too_late_is_caught_and_only_loses() {
 
 #[test]
 fn a_disk_that_loses_a_synced_page_is_noticed() {
-    let tally = cut(1, 2, Promise::LostPage);
-    assert_eq!(tally.wrong.len(), 2, "{tally:?}");
+    let tally = cut(1, 2, SyncPromise::LostPage);
+    assert_eq!(tally.violations.len(), 2, "{tally:?}");
 }

@@ -4,7 +4,7 @@
 //! first of others. Long campaigns are `cargo run --release -p undaunted-checks -- simulate`.
 
 use undaunted_checks::repository;
-use undaunted_checks::simulate::of_seed;
+use undaunted_checks::simulate::check_seed;
 use undaunted_engine::mutant::{self, Mutant};
 
 /// How many seeds a broken engine may pass.
@@ -24,14 +24,14 @@ fn no_law_is_broken() {
     let first = first_seed();
     eprintln!("UNDAUNTED_SEED={first}");
     for seed in first..first + 100 {
-        assert_eq!(of_seed(seed).finding, None, "seed {seed}");
+        assert_eq!(check_seed(seed).finding, None, "seed {seed}");
     }
 }
 
 #[test]
 fn a_seed_always_stands_for_the_same() {
     for seed in 1..40 {
-        assert_eq!(of_seed(seed), of_seed(seed));
+        assert_eq!(check_seed(seed), check_seed(seed));
     }
 }
 
@@ -49,9 +49,9 @@ fn no_mistake_comes_back() {
         let name = words.next().expect("a mistake has a name");
         let mutant = Mutant::PAST_BUGS.into_iter().find(|it| format!("{it:?}") == name);
         let mutant = mutant.expect("a mistake that we have made");
-        assert_eq!(of_seed(seed).finding, None, "{line}");
+        assert_eq!(check_seed(seed).finding, None, "{line}");
         mutant::choose(Some(mutant));
-        let found = of_seed(seed).finding;
+        let found = check_seed(seed).finding;
         mutant::choose(None);
         assert!(found.is_some(), "not noticed any more: {line}");
         listed.push(mutant);
@@ -68,14 +68,14 @@ fn seeds_that_found_something_are_clean() {
     let seeds: Vec<u64> = seeds.collect::<Option<_>>().expect("a seed is a number");
     assert!(!seeds.is_empty());
     for seed in seeds {
-        assert_eq!(of_seed(seed).finding, None, "seed {seed}");
+        assert_eq!(check_seed(seed).finding, None, "seed {seed}");
     }
 }
 
 /// The seed that shows a mistake, if one of so many does.
 fn caught(mutant: Mutant) -> Option<u64> {
     mutant::choose(Some(mutant));
-    let found = (1..=PASSED).find(|seed| of_seed(*seed).finding.is_some());
+    let found = (1..=PASSED).find(|seed| check_seed(*seed).finding.is_some());
     mutant::choose(None);
     found
 }

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 /// An answer, or a message over a WebSocket.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Said {
+pub(super) enum ServerOutput {
     /// An answer to a request.
-    Answer(Answer),
+    HttpResponse(HttpResponse),
     /// A message that is text.
     Message(Vec<u8>),
     /// Something else over a WebSocket.
@@ -17,13 +17,13 @@ pub(super) enum Said {
 
 /// An answer to a request.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Answer {
+pub(super) struct HttpResponse {
     pub(super) status: u16,
     pub(super) kind: String,
     pub(super) body: Vec<u8>,
 }
 
-impl Answer {
+impl HttpResponse {
     /// The body, if it is JSON.
     pub(super) fn json(&self) -> Option<Value> {
         serde_json::from_slice(&self.body).ok()
@@ -31,23 +31,23 @@ impl Answer {
 }
 
 /// Everything that was said, in order.
-pub(super) fn all(mut bytes: &[u8]) -> Vec<Said> {
-    let mut all = Vec::new();
+pub(super) fn parse_output(mut bytes: &[u8]) -> Vec<ServerOutput> {
+    let mut parse_output = Vec::new();
     let mut is_socket = false;
     while !bytes.is_empty() {
         let next = if is_socket { message(bytes) } else { answer(bytes) };
         let Some((said, rest)) = next else {
-            all.push(Said::Nonsense(bytes.to_vec()));
+            parse_output.push(ServerOutput::Nonsense(bytes.to_vec()));
             break;
         };
-        is_socket = is_socket || matches!(&said, Said::Answer(it) if it.status == 101);
-        all.push(said);
+        is_socket = is_socket || matches!(&said, ServerOutput::HttpResponse(it) if it.status == 101);
+        parse_output.push(said);
         bytes = rest;
     }
-    all
+    parse_output
 }
 
-fn answer(bytes: &[u8]) -> Option<(Said, &[u8])> {
+fn answer(bytes: &[u8]) -> Option<(ServerOutput, &[u8])> {
     let end = bytes.windows(4).position(|it| it == b"\r\n\r\n")?;
     let (head, rest) = bytes.split_at_checked(end)?;
     let rest = rest.get(4..)?;
@@ -69,11 +69,11 @@ fn answer(bytes: &[u8]) -> Option<(Said, &[u8])> {
     let has_body = !rest.is_empty() && !rest.starts_with(b"HTTP/1.");
     let (body, rest) = rest.split_at_checked(if has_body { length } else { 0 })?;
     let body = body.to_vec();
-    Some((Said::Answer(Answer { status, kind, body }), rest))
+    Some((ServerOutput::HttpResponse(HttpResponse { status, kind, body }), rest))
 }
 
 /// A message of a server, which masks nothing.
-fn message(bytes: &[u8]) -> Option<(Said, &[u8])> {
+fn message(bytes: &[u8]) -> Option<(ServerOutput, &[u8])> {
     let [first, second, rest @ ..] = bytes else {
         return None;
     };
@@ -90,8 +90,8 @@ fn message(bytes: &[u8]) -> Option<(Said, &[u8])> {
     };
     let (payload, rest) = rest.split_at_checked(length)?;
     let said = match first {
-        0x81 => Said::Message(payload.to_vec()),
-        0x88..=0x8a => Said::Control,
+        0x81 => ServerOutput::Message(payload.to_vec()),
+        0x88..=0x8a => ServerOutput::Control,
         _ => return None,
     };
     Some((said, rest))
@@ -113,10 +113,11 @@ mod tests {
             b"\x81\x02hi\x88\x00\x81\x7e\x00\x01x",
         ]
         .concat();
-        let said = all(&sent);
-        let answer =
-            |status, body: &[u8]| Said::Answer(Answer { status, kind: String::new(), body: body.to_vec() });
-        let message = |text: &[u8]| Said::Message(text.to_vec());
+        let said = parse_output(&sent);
+        let answer = |status, body: &[u8]| {
+            ServerOutput::HttpResponse(HttpResponse { status, kind: String::new(), body: body.to_vec() })
+        };
+        let message = |text: &[u8]| ServerOutput::Message(text.to_vec());
         assert_eq!(
             said,
             [
@@ -124,10 +125,10 @@ mod tests {
                 answer(404, b""),
                 answer(101, b""),
                 message(b"hi"),
-                Said::Control,
+                ServerOutput::Control,
                 message(b"x")
             ]
         );
-        assert_eq!(all(b"HTTP"), [Said::Nonsense(b"HTTP".to_vec())]);
+        assert_eq!(parse_output(b"HTTP"), [ServerOutput::Nonsense(b"HTTP".to_vec())]);
     }
 }

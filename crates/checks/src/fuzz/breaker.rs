@@ -10,9 +10,9 @@ use undaunted_policy::{
     Admission, Breaker, BreakerSettings, CircuitState, Health, Ticket, Timestamp, Transition, WhenOpen,
 };
 
-use super::bytes::Bytes;
+use super::byte_source::ByteSource;
 use super::law::{first_broken, uphold};
-use super::restore::again;
+use super::restore::round_trip;
 
 #[cfg(test)]
 mod tests;
@@ -21,7 +21,7 @@ const STEPS: usize = 128;
 
 /// What happens to a breaker.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Step {
+pub(super) enum BreakerStep {
     Start,
     /// The start of this number, of those under way, ends.
     End(usize, Health),
@@ -32,7 +32,7 @@ pub(super) enum Step {
 
 /// What it answered.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Answer {
+enum BreakerOutput {
     Started(Admission, Option<Transition>),
     Ended(Option<Transition>),
     Tripped(Transition),
@@ -40,7 +40,7 @@ enum Answer {
 }
 
 /// A breaker, what it has let through, and the time.
-pub(super) struct Life {
+pub(super) struct BreakerRun {
     settings: BreakerSettings,
     breaker: Breaker,
     now: Timestamp,
@@ -52,26 +52,26 @@ pub(super) struct Life {
 
 /// One step of a breaker's life, as it looked from outside.
 #[derive(Clone, Copy, Debug)]
-struct Observation {
+struct BreakerObservation {
     settings: BreakerSettings,
     now: Timestamp,
     before: Breaker,
     after: Breaker,
-    answer: Answer,
+    answer: BreakerOutput,
     /// For a result: what it said, whether it was a probe's, whether it is from before an opening.
     result: Option<(Health, bool, bool)>,
 }
 
 /// Lets bytes decide what befalls a breaker; gives the answers and transitions that came up.
-pub(super) fn live_through(bytes: &mut Bytes<'_>) -> BTreeSet<&'static str> {
+pub(super) fn run_breaker(bytes: &mut ByteSource<'_>) -> BTreeSet<&'static str> {
     let settings = BreakerSettings {
         failure_threshold: bytes.count(),
         recovery_timeout: bytes.duration(),
         half_open_max_calls: bytes.count(),
         when_open: bytes.one_of(WhenOpen::Hold, &[WhenOpen::Fail]),
-        max_hold: bytes.maybe(Bytes::duration),
+        max_hold: bytes.maybe(ByteSource::duration),
     };
-    let mut life = Life::new(Breaker::default(), settings, bytes.instant());
+    let mut life = BreakerRun::new(Breaker::default(), settings, bytes.instant());
     for _ in 0..STEPS {
         let step = step(bytes);
         life.take(step);
@@ -82,46 +82,46 @@ pub(super) fn live_through(bytes: &mut Bytes<'_>) -> BTreeSet<&'static str> {
     life.seen
 }
 
-fn step(bytes: &mut Bytes<'_>) -> Step {
+fn step(bytes: &mut ByteSource<'_>) -> BreakerStep {
     match bytes.byte() % 8 {
-        0..=2 => Step::Start,
+        0..=2 => BreakerStep::Start,
         3 | 4 => {
             let health = bytes.one_of(Health::Down, &[Health::Up, Health::Unknown]);
-            Step::End(bytes.byte().into(), health)
+            BreakerStep::End(bytes.byte().into(), health)
         }
-        5 => Step::Pass(bytes.duration()),
-        6 => Step::Trip,
-        _ => Step::Reset,
+        5 => BreakerStep::Pass(bytes.duration()),
+        6 => BreakerStep::Trip,
+        _ => BreakerStep::Reset,
     }
 }
 
-impl Life {
+impl BreakerRun {
     pub(super) fn new(breaker: Breaker, settings: BreakerSettings, now: Timestamp) -> Self {
         Self { settings, breaker, now, epoch: 0, under_way: vec![], seen: BTreeSet::new() }
     }
 
     /// Takes a step, and checks the laws.
-    pub(super) fn take(&mut self, step: Step) {
+    pub(super) fn take(&mut self, step: BreakerStep) {
         let (step, ended) = match step {
-            Step::Pass(time) => {
+            BreakerStep::Pass(time) => {
                 self.now = self.now.after(time);
                 return;
             }
-            Step::End(..) if self.under_way.is_empty() => return,
-            Step::End(number, health) => {
+            BreakerStep::End(..) if self.under_way.is_empty() => return,
+            BreakerStep::End(number, health) => {
                 let index = number % self.under_way.len();
                 (step, Some((self.under_way.swap_remove(index), health)))
             }
             step => (step, None),
         };
         let before = self.breaker;
-        let copy = again(&serde_json::to_vec(&before).unwrap_or_default());
+        let copy = round_trip(&serde_json::to_vec(&before).unwrap_or_default());
         let (answer, after) = self.answer(step, ended, before);
         let echoed = copy.map(|copy| self.answer(step, ended, copy));
         let same = echoed == Some((answer, after));
         uphold("a restored breaker answers the same", same, &(before, step));
         self.breaker = after;
-        let observation = Observation {
+        let observation = BreakerObservation {
             settings: self.settings,
             now: self.now,
             before,
@@ -138,26 +138,28 @@ impl Life {
     /// What a breaker answers to a step, and what becomes of it.
     fn answer(
         &self,
-        step: Step,
+        step: BreakerStep,
         ended: Option<((Ticket, u32), Health)>,
         mut breaker: Breaker,
-    ) -> (Answer, Breaker) {
+    ) -> (BreakerOutput, Breaker) {
         let (settings, now) = (&self.settings, self.now);
         let answer = match (step, ended) {
-            (Step::Trip, _) => Answer::Tripped(breaker.trip(settings, now)),
-            (Step::Reset, _) => Answer::Reset(breaker.reset()),
-            (_, Some(((ticket, _), health))) => Answer::Ended(breaker.report(settings, ticket, health, now)),
+            (BreakerStep::Trip, _) => BreakerOutput::Tripped(breaker.trip(settings, now)),
+            (BreakerStep::Reset, _) => BreakerOutput::Reset(breaker.reset()),
+            (_, Some(((ticket, _), health))) => {
+                BreakerOutput::Ended(breaker.report(settings, ticket, health, now))
+            }
             (_, None) => {
                 let (admission, transition) = breaker.admit(settings, now);
-                Answer::Started(admission, transition)
+                BreakerOutput::Started(admission, transition)
             }
         };
         (answer, breaker)
     }
 
-    fn note(&mut self, answer: Answer) {
+    fn note(&mut self, answer: BreakerOutput) {
         let transition = match answer {
-            Answer::Started(admission, transition) => {
+            BreakerOutput::Started(admission, transition) => {
                 self.seen.insert(match admission {
                     Admission::Go(_) => "started",
                     Admission::Held { .. } => "held",
@@ -171,11 +173,11 @@ impl Life {
                 }
                 transition
             }
-            Answer::Ended(transition) => transition,
-            Answer::Tripped(transition) | Answer::Reset(transition) => Some(transition),
+            BreakerOutput::Ended(transition) => transition,
+            BreakerOutput::Tripped(transition) | BreakerOutput::Reset(transition) => Some(transition),
         };
-        let restarts =
-            matches!(transition, Some(Transition::Opened { .. })) || matches!(answer, Answer::Reset(_));
+        let restarts = matches!(transition, Some(Transition::Opened { .. }))
+            || matches!(answer, BreakerOutput::Reset(_));
         self.epoch = self.epoch.wrapping_add(u32::from(restarts));
         self.seen.extend(transition.map(|transition| match transition {
             Transition::Opened { .. } => "breaker_opened",
@@ -185,16 +187,16 @@ impl Life {
     }
 }
 
-impl Observation {
+impl BreakerObservation {
     /// The first law that the step breaks.
     fn broken(&self) -> Option<&'static str> {
         first_broken(match self.answer {
-            Answer::Started(admission, transition) => self.start(admission, transition),
-            Answer::Ended(transition) => self.end(transition),
-            Answer::Tripped(transition) => {
+            BreakerOutput::Started(admission, transition) => self.start(admission, transition),
+            BreakerOutput::Ended(transition) => self.end(transition),
+            BreakerOutput::Tripped(transition) => {
                 vec![("a trip opens", self.opened(Some(transition)))]
             }
-            Answer::Reset(transition) => vec![(
+            BreakerOutput::Reset(transition) => vec![(
                 "a reset closes",
                 transition == Transition::Closed && self.after.circuit() == CircuitState::default(),
             )],

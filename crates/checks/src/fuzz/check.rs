@@ -7,11 +7,10 @@
 use std::collections::BTreeSet;
 
 use undaunted_engine::workflow::{
-    CheckedWorkflow, DiagnosticCode, Operator, Source, check_bytes, check_retry_config,
+    CheckedWorkflow, Diagnostic, DiagnosticCode, Operator, Source, Span, check_bytes, check_retry_config,
 };
 
-use super::diagnosis;
-use super::law::uphold;
+use super::law::{first_broken, uphold};
 use super::workflow;
 
 /// How long a key may be that stands before its colon without a mark.
@@ -22,10 +21,10 @@ const LONGEST_KEY: usize = 1024;
 ///
 /// # Panics
 /// When a law is broken, with the law and the facts.
-#[must_use]
+
 pub fn workflow_check(data: &[u8]) -> BTreeSet<&'static str> {
     let (source, checked) = asked(data.to_vec());
-    hold(data, diagnosis::broken(&source, &checked), &checked);
+    hold(data, broken(&source, &checked), &checked);
     let (_, again) = asked(data.to_vec());
     let same = told(&checked) == told(&again);
     uphold("the same text gives the same answer", same, &checked.diagnostics);
@@ -122,12 +121,69 @@ fn retry_config(source: &Source) -> BTreeSet<&'static str> {
         Err(problems) => {
             let law = "a retry_config is refused for a reason";
             uphold(law, !problems.is_empty(), &source.text());
-            if let Some(law) = diagnosis::misplaced(source, &problems) {
+            if let Some(law) = misplaced(source, &problems) {
                 uphold(law, false, &(source.text(), &problems));
             }
             BTreeSet::new()
         }
     }
+}
+
+/// The most diagnostics that an answer lists.
+const MOST_DIAGNOSTICS: usize = 1000;
+
+/// The first law the answer breaks.
+fn broken(source: &Source, checked: &CheckedWorkflow) -> Option<&'static str> {
+    let CheckedWorkflow { workflow, diagnostics, omitted } = checked;
+    let errors = checked.has_errors();
+    let told = diagnostics.len();
+    let laws = [
+        ("a text with an error is no workflow", !(errors && workflow.is_some())),
+        ("a text without an error is a workflow", errors || workflow.is_some()),
+        ("no more than a thousand problems are told", told <= MOST_DIAGNOSTICS),
+        ("nothing is left out while there is room", *omitted == 0 || told == MOST_DIAGNOSTICS),
+        ("problems come in the order of the file", diagnostics.is_sorted_by_key(|found| found.span.start)),
+    ];
+    first_broken(laws).or_else(|| misplaced(source, diagnostics))
+}
+
+/// The first law that the place or the words of a problem break.
+fn misplaced(source: &Source, diagnostics: &[Diagnostic]) -> Option<&'static str> {
+    let said = diagnostics.iter().flat_map(|found| {
+        let related = found.related.as_ref();
+        let words = [Some(&found.message), found.help.as_ref(), related.map(|(_, why)| why)];
+        words.into_iter().flatten()
+    });
+    let related = diagnostics.iter().filter_map(|found| found.related.as_ref());
+    let places = diagnostics.iter().map(|found| found.span);
+    let places = places.chain(related.map(|(place, _)| *place));
+    let speechless = first_broken(said.map(|words| ("a problem has words", !words.is_empty())));
+    speechless.or_else(|| outside(source, places))
+}
+
+/// The first law that a place in the text breaks.
+pub(super) fn outside(source: &Source, mut places: impl Iterator<Item = Span>) -> Option<&'static str> {
+    let lines = source.text().split('\n').count();
+    places.find_map(|place| misses(source, lines, place))
+}
+
+fn misses(source: &Source, lines: usize, place: Span) -> Option<&'static str> {
+    let range = place.range();
+    let (begin, end) = (source.position(place), source.end(place));
+    let (first, whole) = source.lines(place, place);
+    first_broken([
+        ("a place does not end before it begins", range.start <= range.end),
+        ("a place lies in the text, between two characters", source.text().get(range.clone()).is_some()),
+        ("lines and columns are counted from 1", begin.line >= 1 && begin.column >= 1),
+        ("a place ends in a line that is there", end.line <= lines),
+        (
+            "a place lies in the lines that are shown for it",
+            first == begin.line
+                && whole.start <= range.start
+                && range.end <= whole.end
+                && source.text().get(whole).is_some(),
+        ),
+    ])
 }
 
 #[cfg(test)]

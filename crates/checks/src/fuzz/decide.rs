@@ -12,11 +12,11 @@ use undaunted_policy::{
 };
 
 use super::breaker;
-use super::bytes::Bytes;
-use super::law::{self, Observation, uphold};
-use super::promise::Promises;
-use super::restore::again;
-use super::scene;
+use super::byte_source::ByteSource;
+use super::expected::ExpectedPolicy;
+use super::generate;
+use super::law::{self, VerdictObservation, uphold};
+use super::restore::round_trip;
 
 const STEPS: usize = 64;
 const PLANNED: usize = 32;
@@ -27,31 +27,31 @@ const PLANNED: usize = 32;
 /// # Panics
 /// When a law is broken, with the law and the facts.
 pub fn policy_decide(data: &[u8]) -> BTreeSet<&'static str> {
-    let mut bytes = Bytes::of(data);
+    let mut bytes = ByteSource::of(data);
     if bytes.flag() {
-        return breaker::live_through(&mut bytes);
+        return breaker::run_breaker(&mut bytes);
     }
-    let (config, promised) = scene::settings(&mut bytes);
-    let meant = promised.all().all(scene::can_be_meant);
+    let (config, expected) = generate::settings(&mut bytes);
+    let meant = expected.all().all(generate::can_be_meant);
     let built = config.build();
     let law = "what cannot be meant is refused, and nothing else";
     uphold(law, built.is_ok() == meant, &built);
     let Ok(policy) = built else {
         return BTreeSet::from(["refused"]);
     };
-    let read = Promises::of(&policy);
-    let kept = read.as_ref() == Some(&promised);
-    uphold("a saved policy says what was asked for", kept, &(&policy, &promised));
-    let state = scene::state(&mut bytes);
-    plan(&policy, &promised, state);
-    Command::new(policy, promised, state, &mut bytes).live_through(&mut bytes)
+    let read = ExpectedPolicy::of(&policy);
+    let kept = read.as_ref() == Some(&expected);
+    uphold("a saved policy says what was asked for", kept, &(&policy, &expected));
+    let state = generate::state(&mut bytes);
+    plan(&policy, &expected, state);
+    FailingCommand::new(policy, expected, state, &mut bytes).live_through(&mut bytes)
 }
 
 /// The plan of a policy keeps the laws, and is the same when it is made again.
-pub(super) fn plan(policy: &Policy, promised: &Promises, state: RetryState) {
+pub(super) fn plan(policy: &Policy, expected: &ExpectedPolicy, state: RetryState) {
     let made = || -> Vec<_> { Schedule::new(policy, state.draws).take(PLANNED).collect() };
     let plan = made();
-    if let Some(law) = law::broken_by_plan(&promised.base, &plan) {
+    if let Some(law) = law::broken_by_plan(&expected.base, &plan) {
         uphold(law, false, &(policy, &plan));
     }
     uphold("the same seed gives the same plan", plan == made(), &(policy, &plan));
@@ -60,7 +60,7 @@ pub(super) fn plan(policy: &Policy, promised: &Promises, state: RetryState) {
 /// Asks for a verdict and checks it against the laws.
 pub(super) fn ask(
     policy: &Policy,
-    promised: &Promises,
+    expected: &ExpectedPolicy,
     state: RetryState,
     failure: &undaunted_policy::Failure<'_>,
     now: Timestamp,
@@ -69,8 +69,8 @@ pub(super) fn ask(
     let facts = (policy, state, failure, now, given);
     let same = verdict(policy, &state, failure, now) == given;
     uphold("the same call gives the same answer", same, &facts);
-    let observation = Observation {
-        promise: promised.when(given.rule),
+    let observation = VerdictObservation {
+        terms: expected.when(given.rule),
         state,
         retry_after: failure.retry_after,
         now,
@@ -83,9 +83,9 @@ pub(super) fn ask(
 }
 
 /// A command that fails again and again.
-struct Command {
+struct FailingCommand {
     policy: Policy,
-    promised: Promises,
+    expected: ExpectedPolicy,
     first: RetryState,
     state: RetryState,
     pool: Option<Pool>,
@@ -96,15 +96,15 @@ struct Command {
     waited: Duration,
 }
 
-impl Command {
-    fn new(policy: Policy, promised: Promises, state: RetryState, bytes: &mut Bytes<'_>) -> Self {
+impl FailingCommand {
+    fn new(policy: Policy, expected: ExpectedPolicy, state: RetryState, bytes: &mut ByteSource<'_>) -> Self {
         let pool = bytes.maybe(|bytes| Pool {
             limits: PoolLimits { total: bytes.count(), per_item: bytes.count() },
             consumed: bytes.count(),
         });
         Self {
             policy,
-            promised,
+            expected,
             first: state,
             state,
             pool,
@@ -115,7 +115,7 @@ impl Command {
         }
     }
 
-    fn live_through(mut self, bytes: &mut Bytes<'_>) -> BTreeSet<&'static str> {
+    fn live_through(mut self, bytes: &mut ByteSource<'_>) -> BTreeSet<&'static str> {
         let mut seen = BTreeSet::new();
         for _ in 0..STEPS {
             seen.insert(self.fail(bytes));
@@ -126,13 +126,13 @@ impl Command {
         seen
     }
 
-    fn fail(&mut self, bytes: &mut Bytes<'_>) -> &'static str {
+    fn fail(&mut self, bytes: &mut ByteSource<'_>) -> &'static str {
         self.now = self.now.after(bytes.setting());
         if let Some(pool) = self.pool {
             self.state.pool = Some(pool.balance(self.item_consumed));
         }
-        let failure = scene::failure(bytes);
-        let given = ask(&self.policy, &self.promised, self.state, &failure, self.now);
+        let failure = generate::failure(bytes);
+        let given = ask(&self.policy, &self.expected, self.state, &failure, self.now);
         if bytes.byte() % 8 == 7 {
             self.crash(given);
         }
@@ -165,9 +165,9 @@ impl Command {
     /// The process dies and comes back with what was saved.
     fn crash(&mut self, given: Verdict) {
         let saved = |result: serde_json::Result<Vec<u8>>| result.unwrap_or_default();
-        let policy = again(&saved(serde_json::to_vec(&self.policy)));
-        let state = again(&saved(serde_json::to_vec(&self.state)));
-        let verdict = again(&saved(serde_json::to_vec(&given)));
+        let policy = round_trip(&saved(serde_json::to_vec(&self.policy)));
+        let state = round_trip(&saved(serde_json::to_vec(&self.state)));
+        let verdict = round_trip(&saved(serde_json::to_vec(&given)));
         let restored = (policy.as_ref(), state, verdict);
         let same = restored == (Some(&self.policy), Some(self.state), Some(given));
         uphold("what is saved comes back the same", same, &restored);
@@ -182,7 +182,7 @@ impl Command {
         let added = before.spent.saturating_add(self.waited);
         let exact = (now.retries, now.spent) == (counted, added);
         uphold("what is counted is what was started and waited for", exact, &now);
-        let (retries, budget) = self.promised.most();
+        let (retries, budget) = self.expected.most();
         let within = retries.is_none_or(|most| now.retries <= most.max(before.retries))
             && budget.is_none_or(|most| now.spent <= most.max(before.spent));
         uphold("no series of failures passes the limits", within, &now);

@@ -22,7 +22,7 @@ const LONGEST: usize = 10_000;
 ///
 /// # Panics
 /// When a law is broken, with the law and the facts.
-#[must_use]
+
 pub fn workflow_filter(data: &[u8]) -> BTreeSet<&'static str> {
     let end = data.iter().position(|byte| *byte == b'\n');
     let (line, rest) = data.split_at(end.unwrap_or(data.len()));

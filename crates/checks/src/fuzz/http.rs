@@ -11,10 +11,10 @@ use std::time::Duration;
 use serde_json::Value;
 use undaunted_server::{Access, OfflineServer};
 
-use super::answer::{Answer, Said, all};
+use super::answer::{HttpResponse, ServerOutput, parse_output};
 use super::law::uphold;
-use super::request::Request;
-use super::stage::on_stage;
+use super::offline_server::with_server;
+use super::request::FuzzRequest;
 
 /// How long an answer may take, on a machine that has other things to do.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -28,21 +28,21 @@ const TOKEN: &str = "sesame";
 ///
 /// # Panics
 /// When a law is broken, with the law and the facts.
-#[must_use]
+
 pub fn http_request(data: &[u8]) -> BTreeSet<&'static str> {
     let (is_closed, data) = match data.strip_prefix(b"@") {
         Some(rest) => (true, rest),
         None => (false, data),
     };
     let access = if is_closed { Access::by_token(TOKEN.to_owned()) } else { Access::local(None) };
-    let seen = on_stage(access, |server| {
+    let seen = with_server(access, |server| {
         let mut seen = BTreeSet::new();
         if let Some(raw) = data.strip_prefix(b"!") {
             for said in heard(server, raw, &"raw") {
                 seen.extend(word(&said, &"raw"));
             }
         } else {
-            for request in Request::all(data).iter().take(MOST) {
+            for request in FuzzRequest::all(data).iter().take(MOST) {
                 for said in heard(server, &request.bytes(), request) {
                     let word = word(&said, request);
                     if is_closed {
@@ -58,17 +58,17 @@ pub fn http_request(data: &[u8]) -> BTreeSet<&'static str> {
     seen.unwrap_or_default()
 }
 
-fn heard(server: &OfflineServer<'_>, sent: &[u8], request: &dyn std::fmt::Debug) -> Vec<Said> {
+fn heard(server: &OfflineServer<'_>, sent: &[u8], request: &dyn std::fmt::Debug) -> Vec<ServerOutput> {
     let answer = server.answer(sent, PATIENCE);
     uphold("an answer comes in time", answer.is_some(), &request);
-    all(&answer.unwrap_or_default())
+    parse_output(&answer.unwrap_or_default())
 }
 
 /// What was said, if that has a shape that is documented.
-fn word(said: &Said, request: &dyn std::fmt::Debug) -> Option<&'static str> {
+fn word(said: &ServerOutput, request: &dyn std::fmt::Debug) -> Option<&'static str> {
     match said {
-        Said::Answer(answer) => Some(answered(answer, request)),
-        Said::Message(text) => {
+        ServerOutput::HttpResponse(answer) => Some(answered(answer, request)),
+        ServerOutput::Message(text) => {
             let message: Option<Value> = serde_json::from_slice(text).ok();
             let kind = message.as_ref().and_then(|it| it.get("type")?.as_str());
             uphold("a message has a type", kind.is_some(), &(request, message.as_ref()));
@@ -78,8 +78,8 @@ fn word(said: &Said, request: &dyn std::fmt::Debug) -> Option<&'static str> {
                 _ => Some("told"),
             }
         }
-        Said::Control => None,
-        Said::Nonsense(bytes) => {
+        ServerOutput::Control => None,
+        ServerOutput::Nonsense(bytes) => {
             let text = String::from_utf8_lossy(bytes);
             uphold("what is said can be read", false, &(request, text));
             None
@@ -87,7 +87,7 @@ fn word(said: &Said, request: &dyn std::fmt::Debug) -> Option<&'static str> {
     }
 }
 
-fn answered(answer: &Answer, request: &dyn std::fmt::Debug) -> &'static str {
+fn answered(answer: &HttpResponse, request: &dyn std::fmt::Debug) -> &'static str {
     let facts = (request, answer, String::from_utf8_lossy(&answer.body));
     let body = answer.json();
     // What is not even a request is refused in fewer words, and of some only the head was asked for.
@@ -136,16 +136,16 @@ fn answered(answer: &Answer, request: &dyn std::fmt::Debug) -> &'static str {
 }
 
 /// Without the token nobody is let in.
-fn stays_out(request: &Request, said: &Said) {
+fn stays_out(request: &FuzzRequest, said: &ServerOutput) {
     let shown = request.header("authorization").unwrap_or_default();
     let open = request.path.starts_with("/health") || request.path.starts_with("/webhook/");
-    if let Said::Answer(answer) = said
+    if let ServerOutput::HttpResponse(answer) = said
         && !shown.contains(TOKEN)
         && !open
     {
         // Not every text is an address, and then nobody is asked for anything.
         let out = matches!(answer.status, 100 | 400 | 401 | 414 | 431);
-        uphold("without the token nobody is let in", out, &(request, answer));
+        uphold("without the token no request is let in", out, &(request, answer));
     }
 }
 
@@ -153,9 +153,9 @@ fn stays_out(request: &Request, said: &Said) {
 fn look(server: &OfflineServer<'_>) {
     let get = |path: &str| {
         let bearer = format!("Authorization: Bearer {TOKEN}");
-        let request = Request::get(path, &[&bearer]);
+        let request = FuzzRequest::get(path, &[&bearer]);
         let said = heard(server, &request.bytes(), &path);
-        let [Said::Answer(answer)] = said.as_slice() else {
+        let [ServerOutput::HttpResponse(answer)] = said.as_slice() else {
             uphold("what is asked is answered", false, &(path, &said));
             return Value::Null;
         };

@@ -22,10 +22,10 @@ use undaunted_engine::state_file::{ImportedState, export, import};
 use undaunted_engine::view::history::Histories;
 use undaunted_policy::{FailureCause, Timestamp};
 
-use super::later::submitted;
+use super::drive::{admission_of, gate_of};
 use super::law::uphold;
-use super::onward::{admission_of, gate_of};
 use super::record::reread;
+use super::waiting_flow::submitted;
 
 const LIST: &str = "
 name: list
@@ -55,7 +55,7 @@ reduce: [{id: last, shell: done}]
 ///
 /// # Panics
 /// When a law is broken, with the law and the facts.
-#[must_use]
+
 pub fn state_import(data: &[u8]) -> BTreeSet<&'static str> {
     let state: RetryCheckpointState = match serde_json::from_slice(data) {
         Ok(state) => state,
@@ -134,7 +134,7 @@ fn taken(state: &RetryCheckpointState, submitted: &Job) -> &'static str {
         (false, _) => "pending",
     };
     exported(submitted, &job, &commands);
-    gone_on_with(job);
+    resume_and_fail_all(job);
     word
 }
 
@@ -177,7 +177,7 @@ fn exported(submitted: &Job, job: &Job, commands: &[ImportedCommand]) {
 }
 
 /// Resumes the job and lets everything fail, as long as it can.
-fn gone_on_with(mut job: Job) {
+fn resume_and_fail_all(mut job: Job) {
     let mut now = job.times.last_at.after(Duration::from_secs(1));
     tell(&mut job, &Input::Resume { seen: None }, now);
     tell(&mut job, &Input::Woke, now);

@@ -10,9 +10,6 @@ use undaunted_engine::workflow::input::{Selection, WorkItem};
 
 use super::law::{Law, first_broken, uphold};
 
-#[cfg(test)]
-mod tests;
-
 /// Selects in several ways, and holds what comes to the laws.
 pub(super) fn select(selection: &Selection, document: &Value) {
     let whole = Selection { json_path: selection.json_path.clone(), ..Selection::default() };

@@ -13,8 +13,8 @@ use undaunted_engine::job::{Job, JobStage};
 use undaunted_engine::law::{violations_by_record, violations_in_state};
 
 use super::law::uphold;
-use super::shown::Shown;
-use super::{notation, onward, record};
+use super::views::JobViews;
+use super::{drive, notation, record};
 
 /// The most records of a journal that are folded: what more would show, fewer do.
 const MOST: usize = 200;
@@ -24,7 +24,7 @@ const MOST: usize = 200;
 ///
 /// # Panics
 /// When a law is broken, with the law and the facts.
-#[must_use]
+
 pub fn journal_fold(data: &[u8]) -> BTreeSet<&'static str> {
     let mut seen = BTreeSet::new();
     let Some((job, lawful)) = fold(data, &mut seen) else {
@@ -39,13 +39,13 @@ pub fn journal_fold(data: &[u8]) -> BTreeSet<&'static str> {
     );
     seen.insert(stage(job.stage));
     seen.extend(lawful.then_some("lawful"));
-    onward::go_on(&job);
+    drive::drive(&job);
     seen
 }
 
 /// What the lines come to, and whether no law of a journal was broken.
 fn fold(data: &[u8], seen: &mut BTreeSet<&'static str>) -> Option<(Job, bool)> {
-    let mut found: Option<(Job, Shown)> = None;
+    let mut found: Option<(Job, JobViews)> = None;
     let mut lawful = true;
     for (seq, line) in (1..).zip(notation::lines(data).take(MOST)) {
         if let Some(line) = line.strip_prefix(b"b") {
@@ -61,7 +61,7 @@ fn fold(data: &[u8], seen: &mut BTreeSet<&'static str>) -> Option<(Job, bool)> {
             // Everything before a submission is nobody's.
             if let Ok(job) = Job::begin(&record) {
                 seen.insert(record.event.word());
-                let mut shown = Shown::default();
+                let mut shown = JobViews::default();
                 shown.take(&job, seq, &record);
                 found = Some((job, shown));
             }

@@ -13,9 +13,8 @@ use undaunted_engine::event::RecordError;
 use undaunted_runner::keeper::{KeeperRefusal, messages, reread_reply, reread_request, understood};
 use undaunted_runner::spool::{SpoolDamage, reread_log};
 
-use super::checksum::crc32;
 use super::law::uphold;
-use super::notation::{BYTES, TEXT, cbor, lines};
+use super::notation::{cbor, lines};
 
 const REQUESTS: [&str; 6] = ["start", "cancel", "cancel all", "forget", "trust", "goodbye"];
 const REPLIES: [&str; 6] = ["welcome", "ready", "running", "exited", "vanished", "refused"];
@@ -24,7 +23,7 @@ const REPLIES: [&str; 6] = ["welcome", "ready", "running", "exited", "vanished",
 ///
 /// # Panics
 /// When a law is broken, with the law and the facts.
-#[must_use]
+
 pub fn keeper_bytes(data: &[u8]) -> BTreeSet<&'static str> {
     let mut seen = BTreeSet::new();
     if !matches!(data.first(), Some(b'>' | b'<' | b'#')) {
@@ -38,8 +37,7 @@ pub fn keeper_bytes(data: &[u8]) -> BTreeSet<&'static str> {
     let (mut sent, mut written) = (vec![], vec![]);
     for line in lines(data) {
         let text = line.get(1..).unwrap_or_default();
-        let strings = if line.starts_with(b">") { BYTES } else { TEXT };
-        let payload = cbor(text, strings).unwrap_or_else(|| spelled(text));
+        let payload = cbor(text, line.starts_with(b">")).unwrap_or_else(|| spelled(text));
         match line.first() {
             Some(b'>') => {
                 seen.extend(greeting(&payload));
@@ -48,7 +46,7 @@ pub fn keeper_bytes(data: &[u8]) -> BTreeSet<&'static str> {
             Some(b'<') => seen.extend(message(&payload, reread_reply, &REPLIES)),
             _ => {
                 written.extend(length(&payload));
-                written.extend(crc32(&payload).to_le_bytes());
+                written.extend(crc32fast::hash(&payload).to_le_bytes());
                 written.extend(&payload);
                 continue;
             }

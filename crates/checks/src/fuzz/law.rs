@@ -11,8 +11,8 @@ use undaunted_policy::{
     Timestamp, Verdict,
 };
 
-use super::bytes::LONGEST;
-use super::promise::Promise;
+use super::byte_source::LONGEST;
+use super::expected::ExpectedTerms;
 
 #[cfg(test)]
 mod tests;
@@ -27,15 +27,15 @@ pub(super) fn uphold(law: &str, holds: bool, facts: &dyn Debug) {
 
 /// A verdict and everything it was asked about.
 #[derive(Clone, Copy)]
-pub(super) struct Observation<'a> {
-    pub(super) promise: &'a Promise,
+pub(super) struct VerdictObservation<'a> {
+    pub(super) terms: &'a ExpectedTerms,
     pub(super) state: RetryState,
     pub(super) retry_after: Option<Duration>,
     pub(super) now: Timestamp,
     pub(super) verdict: Verdict,
 }
 
-impl Observation<'_> {
+impl VerdictObservation<'_> {
     /// The first law the verdict breaks.
     pub(super) fn broken(&self) -> Option<&'static str> {
         let decision = match self.verdict.decision {
@@ -55,13 +55,13 @@ impl Observation<'_> {
         let drawn = self.verdict.arithmetic.delay.map(|delay| delay.drawn);
         let spent = before.spent.saturating_add(wait);
         let charged = RetryUsage { retries: before.retries.saturating_add(1), spent, previous: Some(wait) };
-        let budget = self.promise.retry_budget;
+        let budget = self.terms.retry_budget;
         let deadline = self.state.deadline;
         vec![
             ("a retry is one of the attempts", self.attempts_left()),
             ("the delays fit the budget", budget.is_none_or(|budget| spent <= budget)),
-            ("nobody comes back before Retry-After", wait >= asked),
-            ("a Retry-After above its limit is not waited for", asked <= self.promise.max_retry_after),
+            ("no retry is made before Retry-After", wait >= asked),
+            ("a Retry-After above its limit is not waited for", asked <= self.terms.max_retry_after),
             ("a wait is the drawn delay or Retry-After", drawn.is_some_and(|drawn| wait == drawn.max(asked))),
             ("a retry is due when its wait is over", at == self.now.after(wait)),
             ("a retry is due by the deadline", deadline.is_none_or(|deadline| at <= deadline)),
@@ -96,16 +96,16 @@ impl Observation<'_> {
     }
 
     fn justifies(&self, reason: Reason) -> bool {
-        let (promise, before) = (self.promise, self.state.usage);
+        let (terms, before) = (self.terms, self.state.usage);
         let asked = self.retry_after.unwrap_or_default();
         let wait = self.verdict.arithmetic.wait();
         match reason {
             Reason::Rule => self.verdict.rule.is_some(),
             Reason::Permanent => self.verdict.class == FailureClass::Permanent && self.verdict.rule.is_none(),
             Reason::Attempts => !self.attempts_left(),
-            Reason::RetryAfterExceedsLimit => asked > promise.max_retry_after,
+            Reason::RetryAfterExceedsLimit => asked > terms.max_retry_after,
             Reason::RetryBudget => {
-                promise.retry_budget.is_some_and(|budget| before.spent.saturating_add(wait) > budget)
+                terms.retry_budget.is_some_and(|budget| before.spent.saturating_add(wait) > budget)
             }
             Reason::Deadline => {
                 let due = self.now.after(wait);
@@ -122,8 +122,8 @@ impl Observation<'_> {
     fn arithmetic(&self) -> Vec<Law> {
         let (sum, before) = (&self.verdict.arithmetic, self.state.usage);
         let limits = (sum.retries_allowed, sum.retry_budget, sum.max_retry_after);
-        let promise = self.promise;
-        let promised = (promise.retries, promise.retry_budget, promise.max_retry_after);
+        let terms = self.terms;
+        let expected = (terms.retries, terms.retry_budget, terms.max_retry_after);
         vec![
             (
                 "the arithmetic starts from the state",
@@ -131,14 +131,14 @@ impl Observation<'_> {
                     && sum.retry == before.retries.saturating_add(1)
                     && (sum.deadline, sum.pool) == (self.state.deadline, self.state.pool),
             ),
-            ("the arithmetic names the limits in force", limits == promised),
+            ("the arithmetic names the limits in force", limits == expected),
         ]
     }
 
     fn delay(&self, delay: Delay) -> Vec<Law> {
-        let mut laws = delay_laws(self.promise, delay);
-        if self.promise.jitter == Jitter::Decorrelated {
-            let initial = self.promise.initial_delay;
+        let mut laws = delay_laws(self.terms, delay);
+        if self.terms.jitter == Jitter::Decorrelated {
+            let initial = self.terms.initial_delay;
             let previous = self.state.usage.previous.unwrap_or(initial);
             let most = previous.saturating_mul(3).clamp(initial, LONGEST);
             laws.push((
@@ -146,7 +146,7 @@ impl Observation<'_> {
                 (initial..=most).contains(&delay.computed),
             ));
         } else {
-            laws.push(strategy_law(self.promise, self.verdict.arithmetic.retry, delay));
+            laws.push(strategy_law(self.terms, self.verdict.arithmetic.retry, delay));
         }
         laws
     }
@@ -157,7 +157,7 @@ impl Observation<'_> {
 
     fn attempts_left(&self) -> bool {
         let made = self.state.usage.retries;
-        self.promise.retries.is_none_or(|most| made < most)
+        self.terms.retries.is_none_or(|most| made < most)
     }
 
     fn in_pool(&self, holds: impl FnOnce(Balance) -> bool) -> bool {
@@ -174,34 +174,34 @@ impl Observation<'_> {
 }
 
 /// The first law that a plan made on these terms breaks.
-pub(super) fn broken_by_plan(promise: &Promise, plan: &[PlannedRetry]) -> Option<&'static str> {
+pub(super) fn broken_by_plan(terms: &ExpectedTerms, plan: &[PlannedRetry]) -> Option<&'static str> {
     let mut spent = Duration::ZERO;
     let laws = plan.iter().zip(1_u32..).flat_map(|(planned, number)| {
         spent = spent.saturating_add(planned.delay.drawn);
-        let mut laws = delay_laws(promise, planned.delay);
+        let mut laws = delay_laws(terms, planned.delay);
         laws.extend([
             ("a plan leaves no retry out", planned.retry == number),
-            ("a plan is no longer than its attempts", promise.retries.is_none_or(|most| number <= most)),
+            ("a plan is no longer than its attempts", terms.retries.is_none_or(|most| number <= most)),
             ("a plan adds its delays up", planned.spent == spent),
-            ("a plan fits its budget", promise.retry_budget.is_none_or(|budget| spent <= budget)),
+            ("a plan fits its budget", terms.retry_budget.is_none_or(|budget| spent <= budget)),
         ]);
-        if promise.jitter != Jitter::Decorrelated {
-            laws.push(strategy_law(promise, number, planned.delay));
+        if terms.jitter != Jitter::Decorrelated {
+            laws.push(strategy_law(terms, number, planned.delay));
         }
         laws
     });
     first_broken(laws)
 }
 
-fn delay_laws(promise: &Promise, delay: Delay) -> Vec<Law> {
+fn delay_laws(terms: &ExpectedTerms, delay: Delay) -> Vec<Law> {
     vec![
-        ("before jitter no delay passes its cap", delay.capped == delay.computed.min(promise.max_delay)),
-        ("a drawn delay lies in the band of its jitter", promise.may_draw(delay.capped, delay.drawn)),
+        ("before jitter no delay passes its cap", delay.capped == delay.computed.min(terms.max_delay)),
+        ("a drawn delay lies in the band of its jitter", terms.may_draw(delay.capped, delay.drawn)),
     ]
 }
 
-fn strategy_law(promise: &Promise, retry: u32, delay: Delay) -> Law {
-    let computed = promise.computed(retry);
+fn strategy_law(terms: &ExpectedTerms, retry: u32, delay: Delay) -> Law {
+    let computed = terms.computed(retry);
     ("a strategy gives its documented series", computed.is_none_or(|computed| computed == delay.computed))
 }
 

@@ -5,6 +5,10 @@
 //! bytes of a record, the format before them; `2[…]` for those of a record with another format. Bytes
 //! that are no such text stand for themselves.
 
+use std::convert::Infallible;
+
+use minicbor::Encoder;
+use minicbor::encode::Error;
 use serde_json::Value;
 use undaunted_engine::event::FORMAT;
 
@@ -14,23 +18,19 @@ pub(super) fn record(given: &[u8]) -> Vec<u8> {
         [format @ b'0'..=b'9', text @ ..] => (format.saturating_sub(b'0'), text),
         text => (FORMAT, text),
     };
-    match cbor(text, TEXT) {
+    match cbor(text, false) {
         Some(cbor) => [&[format], cbor.as_slice()].concat(),
         None => given.to_vec(),
     }
 }
 
-/// What a text in JSON becomes in CBOR.
-pub(super) const BYTES: u8 = 2;
-pub(super) const TEXT: u8 = 3;
-
-/// The CBOR that a list in JSON stands for, if this is one.
-pub(super) fn cbor(text: &[u8], strings: u8) -> Option<Vec<u8>> {
+/// The CBOR that a list in JSON stands for, if this is one. Strings become text, or bytes if asked for.
+pub(super) fn cbor(text: &[u8], strings_are_bytes: bool) -> Option<Vec<u8>> {
     let text = text.trim_ascii_start();
-    let value = text.starts_with(b"[").then(|| serde_json::from_slice(text));
-    let mut bytes = vec![];
-    put(&value?.ok()?, strings, &mut bytes);
-    Some(bytes)
+    let value = text.starts_with(b"[").then(|| serde_json::from_slice(text))?.ok()?;
+    let mut encoder = Encoder::new(vec![]);
+    put(&value, strings_are_bytes, &mut encoder).ok()?;
+    Some(encoder.into_writer())
 }
 
 /// The lines of a text that are not empty.
@@ -39,60 +39,31 @@ pub(super) fn lines(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     lines.map(<[u8]>::trim_ascii).filter(|line| !line.is_empty())
 }
 
-fn put(value: &Value, strings: u8, to: &mut Vec<u8>) {
+fn put(value: &Value, bytes: bool, to: &mut Encoder<Vec<u8>>) -> Result<(), Error<Infallible>> {
+    let length = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
     match value {
-        Value::Null => to.push(0xf6),
-        Value::Bool(it) => to.push(if *it { 0xf5 } else { 0xf4 }),
-        Value::Number(number) => {
-            if let Some(number) = number.as_u64() {
-                head(0, number, to);
-            } else if let Some(number) = number.as_i64() {
-                // -1 is 0 of the negative numbers.
-                head(1, number.unsigned_abs().saturating_sub(1), to);
-            } else {
-                to.push(0xfb);
-                to.extend(number.as_f64().unwrap_or_default().to_be_bytes());
-            }
-        }
-        Value::String(text) => {
-            head(strings, length(text.len()), to);
-            to.extend(text.as_bytes());
-        }
+        Value::Null => drop(to.null()?),
+        Value::Bool(it) => drop(to.bool(*it)?),
+        Value::Number(number) => match (number.as_u64(), number.as_i64()) {
+            (Some(number), _) => drop(to.u64(number)?),
+            (None, Some(number)) => drop(to.i64(number)?),
+            (None, None) => drop(to.f64(number.as_f64().unwrap_or_default())?),
+        },
+        Value::String(text) if bytes => drop(to.bytes(text.as_bytes())?),
+        Value::String(text) => drop(to.str(text)?),
         Value::Array(values) => {
-            head(4, length(values.len()), to);
-            for value in values {
-                put(value, strings, to);
-            }
+            to.array(length(values.len()))?;
+            values.iter().try_for_each(|value| put(value, bytes, to))?;
         }
         Value::Object(fields) => {
-            head(5, length(fields.len()), to);
+            to.map(length(fields.len()))?;
             for (name, value) in fields {
-                put(&Value::from(name.as_str()), strings, to);
-                put(value, strings, to);
+                put(&Value::from(name.as_str()), bytes, to)?;
+                put(value, bytes, to)?;
             }
         }
     }
-}
-
-/// What kind of thing comes, and its number or length, in the fewest bytes.
-fn head(kind: u8, number: u64, to: &mut Vec<u8>) {
-    let kind = kind << 5;
-    let bytes = number.to_be_bytes();
-    let [.., b4, b5, b6, b7] = bytes;
-    match number {
-        0..=23 => to.push(kind | b7),
-        24..=0xff => to.extend([kind | 0x18, b7]),
-        0x100..=0xffff => to.extend([kind | 0x19, b6, b7]),
-        0x1_0000..=0xffff_ffff => to.extend([kind | 0x1a, b4, b5, b6, b7]),
-        _ => {
-            to.push(kind | 0x1b);
-            to.extend(bytes);
-        }
-    }
-}
-
-fn length(length: usize) -> u64 {
-    u64::try_from(length).unwrap_or(u64::MAX)
+    Ok(())
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use super::notation;
 ///
 /// # Panics
 /// When a law is broken, with the law and the facts.
-#[must_use]
+
 pub fn journal_record(data: &[u8]) -> BTreeSet<&'static str> {
     let bytes = notation::record(data);
     let mut seen = BTreeSet::new();

@@ -9,14 +9,14 @@ use std::iter;
 
 /// A request.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
+pub(super) struct FuzzRequest {
     pub(super) method: String,
     pub(super) path: String,
     headers: Vec<String>,
     body: Vec<u8>,
 }
 
-impl Request {
+impl FuzzRequest {
     /// One that only asks, with these headers.
     pub(super) fn get(path: &str, headers: &[&str]) -> Self {
         Self {
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_added_and_what_is_there_stays() {
-        let all = Request::all(b"GET /a\nHost: x\n===\nPOST /b\n\n{}\n");
+        let all = FuzzRequest::all(b"GET /a\nHost: x\n===\nPOST /b\n\n{}\n");
         let [get, post] = &all[..] else {
             panic!("{all:?}");
         };

@@ -17,16 +17,16 @@ use undaunted_policy::{
     Verdict, WhenOpen,
 };
 
-use super::breaker::{Life, Step};
+use super::breaker::{BreakerRun, BreakerStep};
 use super::decide;
+use super::expected::ExpectedPolicy;
 use super::law::uphold;
-use super::promise::Promises;
 
 /// Tries to read bytes as one type; tells whether they are one.
-type Reader = fn(&[u8]) -> bool;
+type SavedReader = fn(&[u8]) -> bool;
 
 /// Every type that is saved, by name.
-pub const SAVED: [(&str, Reader); 33] = [
+pub const SAVED: [(&str, SavedReader); 33] = [
     ("Arithmetic", one::<Arithmetic>),
     ("BackoffType", one::<BackoffType>),
     ("Balance", |data| restored(data, balance)),
@@ -75,7 +75,7 @@ pub fn policy_restore(data: &[u8]) -> BTreeSet<&'static str> {
 }
 
 /// What the bytes hold, if they hold it; saved again it comes back the same.
-pub(super) fn again<T>(data: &[u8]) -> Option<T>
+pub(super) fn round_trip<T>(data: &[u8]) -> Option<T>
 where
     T: Serialize + DeserializeOwned + PartialEq + Debug,
 {
@@ -96,14 +96,14 @@ fn one<T>(data: &[u8]) -> bool
 where
     T: Serialize + DeserializeOwned + PartialEq + Debug,
 {
-    again::<T>(data).is_some()
+    round_trip::<T>(data).is_some()
 }
 
 fn restored<T>(data: &[u8], ask: impl FnOnce(T)) -> bool
 where
     T: Serialize + DeserializeOwned + PartialEq + Debug,
 {
-    again(data).map(ask).is_some()
+    round_trip(data).map(ask).is_some()
 }
 
 fn states() -> [RetryState; 4] {
@@ -139,14 +139,14 @@ fn failures() -> [Failure<'static>; 9] {
 }
 
 fn asked_at_all_ends(policy: &Policy, states: &[RetryState]) {
-    let promises = Promises::of(policy);
-    uphold("a saved policy says everything", promises.is_some(), policy);
-    let Some(promises) = promises else { return };
+    let expected = ExpectedPolicy::of(policy);
+    uphold("a saved policy says everything", expected.is_some(), policy);
+    let Some(expected) = expected else { return };
     for state in states {
-        decide::plan(policy, &promises, *state);
+        decide::plan(policy, &expected, *state);
         for failure in &failures() {
             for now in INSTANTS {
-                decide::ask(policy, &promises, *state, failure, now);
+                decide::ask(policy, &expected, *state, failure, now);
             }
         }
     }
@@ -253,19 +253,19 @@ fn breaker_settings(settings: BreakerSettings) {
 }
 
 fn breaker_with((breaker, settings): (Breaker, BreakerSettings)) {
-    let ends = [Health::Up, Health::Down, Health::Unknown].map(|health| Step::End(0, health));
+    let ends = [Health::Up, Health::Down, Health::Unknown].map(|health| BreakerStep::End(0, health));
     for now in INSTANTS {
-        let mut life = Life::new(breaker, settings, now);
+        let mut life = BreakerRun::new(breaker, settings, now);
         for end in ends {
-            life.take(Step::Start);
-            life.take(Step::Start);
+            life.take(BreakerStep::Start);
+            life.take(BreakerStep::Start);
             life.take(end);
-            life.take(Step::Pass(settings.recovery_timeout));
+            life.take(BreakerStep::Pass(settings.recovery_timeout));
         }
-        life.take(Step::Trip);
-        life.take(Step::Start);
-        life.take(Step::Reset);
-        life.take(Step::Start);
+        life.take(BreakerStep::Trip);
+        life.take(BreakerStep::Start);
+        life.take(BreakerStep::Reset);
+        life.take(BreakerStep::Start);
     }
 }
 

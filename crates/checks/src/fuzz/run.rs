@@ -12,17 +12,17 @@ use std::time::{Duration, Instant};
 use undaunted_policy::Seed;
 
 use super::mutant::{mutant, noise};
-use crate::die::Die;
+use crate::random::SeededRandom;
 
 /// The longest an input may take. Most take less than a millisecond, but a machine may be busy.
 const LONGEST: Duration = Duration::from_secs(20);
 
 /// A function that panics when its input breaks a law; it gives what the input brought up.
-pub type Target = fn(&[u8]) -> BTreeSet<&'static str>;
+pub type FuzzTarget = fn(&[u8]) -> BTreeSet<&'static str>;
 
 /// An input that broke a law.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct FuzzFinding {
     /// The seed of the run.
     pub seed: u64,
     /// Which of the run's inputs it was, from 0.
@@ -30,18 +30,18 @@ pub struct Finding {
     /// The input.
     pub input: Vec<u8>,
     /// What the panic said.
-    pub said: String,
+    pub message: String,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for FuzzFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "input {} of seed {}: {}", self.number, self.seed, self.said)?;
+        writeln!(f, "input {} of seed {}: {}", self.number, self.seed, self.message)?;
         writeln!(f, "  input:  {}", self.input.escape_ascii())?;
         write!(f, "  repeat: UNDAUNTED_SEED={} cargo test -p undaunted-checks --test fuzz", self.seed)
     }
 }
 
-impl std::error::Error for Finding {}
+impl std::error::Error for FuzzFinding {}
 
 /// Feeds a target: the corpus as it is, then mutants of it (noise, if there is no corpus) until
 /// `inputs` have been tried. Gives all that came up.
@@ -49,11 +49,11 @@ impl std::error::Error for Finding {}
 /// # Errors
 /// The first input that makes the target panic.
 pub fn run(
-    target: Target,
+    target: FuzzTarget,
     corpus: &[Vec<u8>],
     inputs: u64,
     seed: u64,
-) -> Result<BTreeSet<&'static str>, Finding> {
+) -> Result<BTreeSet<&'static str>, FuzzFinding> {
     let mut brought_up = BTreeSet::new();
     for number in 0..inputs {
         let given = usize::try_from(number).ok();
@@ -62,25 +62,25 @@ pub fn run(
             None => made(corpus, number, seed),
         };
         let began = Instant::now();
-        let said = match catch_unwind(AssertUnwindSafe(|| target(&input))) {
+        let message = match catch_unwind(AssertUnwindSafe(|| target(&input))) {
             Ok(_) if began.elapsed() > LONGEST => format!("it took {:?}", began.elapsed()),
             Ok(names) => {
                 brought_up.extend(names);
                 continue;
             }
-            Err(panic) => said(panic.as_ref()),
+            Err(panic) => message(panic.as_ref()),
         };
-        return Err(Finding { seed, number, input, said });
+        return Err(FuzzFinding { seed, number, input, message });
     }
     Ok(brought_up)
 }
 
 fn made(corpus: &[Vec<u8>], number: u64, seed: u64) -> Vec<u8> {
-    let mut die = Die::of(Seed(seed).draws(number, 0, 1));
-    if corpus.is_empty() { noise(&mut die, 400) } else { mutant(&mut die, corpus) }
+    let mut random = SeededRandom::of(Seed(seed).draws(number, 0, 1));
+    if corpus.is_empty() { noise(&mut random, 400) } else { mutant(&mut random, corpus) }
 }
 
-fn said(panic: &(dyn Any + Send)) -> String {
+fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
     text.unwrap_or("a panic without words").to_owned()

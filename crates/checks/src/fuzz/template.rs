@@ -10,12 +10,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use undaunted_engine::workflow::template::{
-    JsonTemplate, KnownNames, Reference, ShellTemplate, TemplateError, TemplateValues, TextTemplate,
+    JsonTemplate, KnownNames, Reference, Script, ShellTemplate, TemplateError, TemplateValues, TextTemplate,
     ValueError,
 };
 
 use super::law::{Law, first_broken, uphold};
-use super::script;
 
 /// Larger than anything that a command can be given.
 const TOO_LARGE: usize = 100 * 1024 + 1;
@@ -53,7 +52,7 @@ fn shell(text: &str, names: &KnownNames<'_>) -> BTreeSet<&'static str> {
     };
     shell_laws(&template);
     if template.references().next().is_none() && !may_hold_literal(text) {
-        let script = template.render(&Given::NOTHING);
+        let script = template.render(&FixedValues::NOTHING);
         let kept = script.as_ref().is_ok_and(|script| script.text == text);
         uphold("without references a text stays as it is", kept, &(text, script));
     }
@@ -73,7 +72,7 @@ fn plain(text: &str, names: &KnownNames<'_>) -> BTreeSet<&'static str> {
     };
     text_laws(&template);
     if template.references().next().is_none() && !text.contains("$${") {
-        let filled = template.render(&Given::NOTHING);
+        let filled = template.render(&FixedValues::NOTHING);
         let kept = filled.as_ref().is_ok_and(|filled| filled == text);
         uphold("without references a text stays as it is", kept, &(text, filled));
     }
@@ -88,7 +87,7 @@ fn json(text: &str, names: &KnownNames<'_>) {
             Ok(template) => {
                 json_laws(&template);
                 let alone = template.references().next().is_none();
-                let filled = template.render(&Given::NOTHING);
+                let filled = template.render(&FixedValues::NOTHING);
                 let kept = filled.as_ref() == Ok(&value);
                 let literal = value.to_string().contains("$${");
                 let law = "without references JSON stays as it is";
@@ -139,12 +138,12 @@ fn words<'r>(kind: &'static str, references: impl Iterator<Item = &'r Reference>
 }
 
 /// What every reference is worth: the `raw:` ones this, the others that.
-pub(super) struct Given {
+pub(super) struct FixedValues {
     pub(super) raw: Option<Value>,
     pub(super) other: Option<Value>,
 }
 
-impl Given {
+impl FixedValues {
     pub(super) const NOTHING: Self = Self { raw: None, other: None };
 
     fn all(value: &Value) -> Self {
@@ -152,7 +151,7 @@ impl Given {
     }
 }
 
-impl TemplateValues for Given {
+impl TemplateValues for FixedValues {
     fn value(&self, reference: &Reference) -> Option<Cow<'_, Value>> {
         let given = if reference.is_raw() { &self.raw } else { &self.other };
         given.as_ref().map(Cow::Borrowed)
@@ -182,7 +181,7 @@ pub(super) fn hostile(mark: &str) -> [Value; 8] {
 /// Whatever is filled in, what the shell runs is the author's.
 pub(super) fn shell_laws(template: &ShellTemplate) {
     let filled = |raw: &str, other: &Value| {
-        let given = Given { raw: Some(raw.into()), other: Some(other.clone()) };
+        let given = FixedValues { raw: Some(raw.into()), other: Some(other.clone()) };
         template.render(&given)
     };
     let first = filled("0", &json!(0));
@@ -195,10 +194,9 @@ pub(super) fn shell_laws(template: &ShellTemplate) {
         let hostile = filled(&raw, &value);
         let facts = (template, &value, &hostile);
         uphold("no hostile value keeps a text from being filled", hostile.is_ok(), &facts);
-        let law = hostile
-            .as_ref()
-            .ok()
-            .and_then(|hostile| script::broken(template.references(), hostile, &marked.text, &value, &other));
+        let law = hostile.as_ref().ok().and_then(|hostile| {
+            broken_by_script(template.references(), hostile, &marked.text, &value, &other)
+        });
         if let Some(law) = law {
             uphold(law, false, &facts);
         }
@@ -211,7 +209,7 @@ pub(super) fn shell_laws(template: &ShellTemplate) {
 
 /// A value is where its reference was, and nowhere else.
 pub(super) fn text_laws(template: &TextTemplate) {
-    let filled = |value: &str| template.render(&Given::all(&value.into()));
+    let filled = |value: &str| template.render(&FixedValues::all(&value.into()));
     let first = filled("0").unwrap_or_default();
     let mark = mark("value", &first);
     let marked = filled(&mark).unwrap_or_default();
@@ -221,8 +219,8 @@ pub(super) fn text_laws(template: &TextTemplate) {
         ("nothing but the values differs", marked.replace(&mark, "0") == first),
     ];
     for value in hostile(&mark) {
-        let inserted = template.render(&Given::all(&value));
-        let expected = marked.replace(&mark, &script::text(&value));
+        let inserted = template.render(&FixedValues::all(&value));
+        let expected = marked.replace(&mark, &text_of(&value));
         laws.push(("a value is inserted as it is", inserted == Ok(expected)));
     }
     if let Some(law) = first_broken(laws) {
@@ -233,7 +231,7 @@ pub(super) fn text_laws(template: &TextTemplate) {
 
 /// A value is where its reference was, and no key is one.
 pub(super) fn json_laws(template: &JsonTemplate) {
-    let filled = |value: &Value| template.render(&Given::all(value)).unwrap_or_default();
+    let filled = |value: &Value| template.render(&FixedValues::all(value)).unwrap_or_default();
     let first = filled(&"0".into());
     // As text: a value and a text are equal if the text is what the value holds, without quotation marks.
     let shown = first.to_string();
@@ -246,7 +244,7 @@ pub(super) fn json_laws(template: &JsonTemplate) {
         ("a key is no template", keys(&filled(&json!([mark, {}]))) == keys(&first)),
     ];
     for value in hostile(&mark) {
-        let refused = template.render(&Given::all(&value)).err();
+        let refused = template.render(&FixedValues::all(&value)).err();
         uphold("no value keeps JSON from being filled", refused.is_none(), &refused);
     }
     if let Some(law) = first_broken(laws) {
@@ -277,16 +275,16 @@ fn keys(value: &Value) -> Vec<String> {
 fn unusable<'r>(
     references: impl Iterator<Item = &'r Reference>,
     given_to_commands: bool,
-    refusal: &dyn Fn(&Given) -> Option<ValueError>,
+    refusal: &dyn Fn(&FixedValues) -> Option<ValueError>,
 ) {
     let references: Vec<&Reference> = references.collect();
     let some = !references.is_empty();
     let bare = references.iter().any(|reference| reference.default().is_none());
-    let missing = refusal(&Given::NOTHING);
-    let null = refusal(&Given::all(&Value::Null));
-    let nul = refusal(&Given::all(&"a\0b".into()));
+    let missing = refusal(&FixedValues::NOTHING);
+    let null = refusal(&FixedValues::all(&Value::Null));
+    let nul = refusal(&FixedValues::all(&"a\0b".into()));
     let size = if given_to_commands { TOO_LARGE } else { 1 };
-    let large = refusal(&Given::all(&"x".repeat(size).into()));
+    let large = refusal(&FixedValues::all(&"x".repeat(size).into()));
     let limits = some && given_to_commands;
     let laws = [
         ("a missing value is refused, or has a default", missing.is_some() >= bare),
@@ -300,4 +298,41 @@ fn unusable<'r>(
     if let Some(law) = first_broken(laws) {
         uphold(law, false, &(references, missing, nul, large));
     }
+}
+
+/// The first law the script breaks. All references but the `raw:` ones were given `value`, which
+/// holds the mark; `expected` is the text of another value's script.
+fn broken_by_script<'r>(
+    references: impl Iterator<Item = &'r Reference>,
+    script: &Script,
+    expected: &str,
+    value: &Value,
+    mark: &str,
+) -> Option<&'static str> {
+    let references: Vec<&Reference> = references.collect();
+    let once: BTreeSet<&Reference> = references.iter().copied().collect();
+    let handed = references.iter().filter(|reference| !reference.is_raw());
+    let names: BTreeSet<&str> = script.env.iter().map(|(name, _)| name.as_str()).collect();
+    let read = |name: &&str| script.text.contains(&format!("${{{name}}}"));
+    let ours = |name: &&str| name.starts_with("__undaunted_");
+    first_broken([
+        ("no value becomes code", !script.text.contains(mark)),
+        ("what is run does not depend on the values", script.text == expected),
+        ("a reference is named once", once.len() == references.len()),
+        (
+            "every reference has a variable of its own",
+            script.env.len() == handed.count() && names.len() == script.env.len(),
+        ),
+        (
+            "a variable holds the value and nothing else",
+            script.env.iter().all(|(_, held)| *held == text_of(value)),
+        ),
+        ("every variable is read", names.iter().all(read)),
+        ("a variable is ours by its name", names.iter().all(ours)),
+    ])
+}
+
+/// A value as a command gets it: a string as it is, anything else as JSON.
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -16,14 +16,14 @@ use undaunted_policy::FailureCause;
 use undaunted_runner::request::ArrivedResult;
 use undaunted_runner::{StepResult, step_result};
 
-use super::later::{Later, STEP, later};
 use super::law::uphold;
+use super::waiting_flow::{STEP, WaitingFlow, waiting_flow};
 
 /// Takes a result and gives what it was, and what its token belongs to.
 ///
 /// # Panics
 /// When a law is broken, with the law and the facts.
-#[must_use]
+
 pub fn webhook_result(data: &[u8]) -> BTreeSet<&'static str> {
     let text = String::from_utf8_lossy(data);
     let (step, rest) = text.split_once('\n').unwrap_or((&text, ""));
@@ -32,7 +32,7 @@ pub fn webhook_result(data: &[u8]) -> BTreeSet<&'static str> {
     seen.insert(read(&text));
     let result = step_result(body);
     seen.insert(read(body));
-    let Some(flow) = later() else {
+    let Some(flow) = waiting_flow() else {
         return seen;
     };
     let found = find_token(&flow.job, step, token);
@@ -90,7 +90,7 @@ fn read(body: &str) -> &'static str {
 }
 
 /// Whose a token is, compared with those that were given out.
-fn belongs(flow: &Later, step: &str, token: &str, found: TokenStatus) -> &'static str {
+fn belongs(flow: &WaitingFlow, step: &str, token: &str, found: TokenStatus) -> &'static str {
     // The last has not begun, so nobody was given its token.
     let mut given_out = (0..3).map(|item| flow.token(item));
     let known = step == STEP && given_out.any(|given| given == token);
@@ -105,7 +105,7 @@ fn belongs(flow: &Later, step: &str, token: &str, found: TokenStatus) -> &'stati
 }
 
 /// A result is recorded by the laws of a journal.
-fn arrives(flow: &Later, start: StartId, result: &Result<String, String>) {
+fn arrives(flow: &WaitingFlow, start: StartId, result: &Result<String, String>) {
     let end = AttemptEnd {
         start,
         failure: result.is_err().then_some(FailureCause::Refused),

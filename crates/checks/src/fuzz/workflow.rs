@@ -13,14 +13,11 @@ use undaunted_engine::workflow::{
 };
 use undaunted_policy::{Policy, RetryState, RuleAction};
 
+use super::check::outside;
 use super::decide;
-use super::diagnosis::outside;
+use super::expected::ExpectedPolicy;
 use super::law::{Law, first_broken, uphold};
-use super::promise::Promises;
 use super::template;
-
-#[cfg(test)]
-mod tests;
 
 /// The mode of a workflow, and what its commands do.
 pub(super) fn words(workflow: &Workflow) -> BTreeSet<&'static str> {
@@ -68,10 +65,10 @@ pub(super) fn broken(source: &Source, workflow: &Workflow) -> Option<&'static st
 
 /// The plan of a policy keeps the laws of plans.
 pub(super) fn plan(policy: &Policy) {
-    let promises = Promises::of(policy);
-    uphold("a saved policy says everything", promises.is_some(), policy);
-    if let Some(promises) = promises {
-        decide::plan(policy, &promises, RetryState::default());
+    let expected = ExpectedPolicy::of(policy);
+    uphold("a saved policy says everything", expected.is_some(), policy);
+    if let Some(expected) = expected {
+        decide::plan(policy, &expected, RetryState::default());
     }
 }
 

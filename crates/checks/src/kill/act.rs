@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use undaunted_policy::Seed;
 
-use super::outside::{Line, now, write};
+use super::record::{RecordLine, now, write};
 
 /// What a command of the campaign is to do.
 #[derive(Debug, clap::Args)]
@@ -62,11 +62,11 @@ pub fn act(args: &ActArgs) -> ExitCode {
     let (item, token) = (variable("UNDAUNTED_ITEM"), variable("UNDAUNTED_RECEIPT_TOKEN"));
     // Held until the process is gone, however it goes.
     let lock = File::create(args.locks.join(&token));
-    let beside = lock.as_ref().is_ok_and(|lock| {
+    let overlaps = lock.as_ref().is_ok_and(|lock| {
         let locked = lock.try_lock();
         matches!(locked, Err(TryLockError::WouldBlock))
     });
-    let mut line = Line {
+    let mut line = RecordLine {
         at: now(),
         pid: i32::try_from(std::process::id()).unwrap_or_default(),
         attempt: number("UNDAUNTED_ATTEMPT"),
@@ -76,7 +76,7 @@ pub fn act(args: &ActArgs) -> ExitCode {
         given: args.given.clone(),
         item,
         token,
-        beside,
+        overlaps,
         code: None,
     };
     if write(&args.record, &line).is_err() {

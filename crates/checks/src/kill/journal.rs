@@ -1,17 +1,19 @@
 //! The journal of a job, as `undaunted events --json` prints it.
 
+use std::time::UNIX_EPOCH;
+
 use serde_json::Value;
 
 /// One event.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Event {
+pub(crate) struct JournalEvent {
     /// When, in microseconds.
     pub(crate) at: u64,
     pub(crate) kind: String,
     value: Value,
 }
 
-impl Event {
+impl JournalEvent {
     /// Reads a line; nothing if it is none.
     pub(crate) fn read(line: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(line).ok()?;
@@ -49,7 +51,7 @@ impl Event {
     }
 
     /// The command of an item that it is about.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> CommandKey {
         (self.text("correlation_id").to_owned(), self.text("command").to_owned())
     }
 
@@ -64,47 +66,21 @@ impl Event {
     }
 
     /// The same for people.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         self.value.to_string()
     }
 }
 
 /// A command of an item: the correlation id, and the name of the command.
-pub(crate) type Place = (String, String);
+pub(crate) type CommandKey = (String, String);
 
 /// The events of a job; nothing if a line is not one.
-pub(crate) fn read(text: &str) -> Option<Vec<Event>> {
-    text.lines().map(Event::read).collect()
+pub(crate) fn read(text: &str) -> Option<Vec<JournalEvent>> {
+    text.lines().map(JournalEvent::read).collect()
 }
 
-/// `2026-11-16T04:33:07.164Z` in microseconds since 1970.
+/// An RFC 3339 time in microseconds since 1970.
 fn instant(text: &str) -> Option<u64> {
-    let part = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
-    let (year, month, day) = (part(0, 4)?, part(5, 7)?, part(8, 10)?);
-    // Years begin in March here, so that a leap day is the last of its year.
-    let moved = month.checked_add(9)?.checked_rem(12)?;
-    let year = year.checked_sub(moved.checked_div(10)?)?;
-    let leaps = (year / 4).checked_sub(year / 100)?.checked_add(year / 400)?;
-    let days = year.checked_mul(365)?.checked_add(leaps)?;
-    let days = days.checked_add(moved.checked_mul(306)?.checked_add(5)? / 10)?;
-    // The days of this way of counting up to 1970.
-    let days = days.checked_add(day)?.checked_sub(719_469)?;
-    let seconds = part(11, 13)?.checked_mul(3600)?;
-    let seconds = seconds.checked_add(part(14, 16)?.checked_mul(60)?)?;
-    let seconds = seconds.checked_add(part(17, 19)?)?;
-    let seconds = days.checked_mul(86_400)?.checked_add(seconds)?;
-    let millis = seconds.checked_mul(1000)?.checked_add(part(20, 23)?)?;
-    millis.checked_mul(1000)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_instant_is_read_to_the_millisecond() {
-        assert_eq!(instant("1970-01-01T00:00:00.000Z"), Some(0));
-        assert_eq!(instant("2024-02-29T12:34:56.789Z"), Some(1_709_210_096_789_000));
-        assert_eq!(instant("yesterday"), None);
-    }
+    let since = humantime::parse_rfc3339(text).ok()?.duration_since(UNIX_EPOCH).ok()?;
+    u64::try_from(since.as_micros()).ok()
 }

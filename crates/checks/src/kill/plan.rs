@@ -5,12 +5,12 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::policy::Policy;
-use crate::die::Die;
+use super::policy::DrawnPolicy;
+use crate::random::SeededRandom;
 
 /// How a command is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Means {
+pub(crate) enum CommandKind {
     /// By a process that writes itself down.
     Process,
     /// By a request to the step server.
@@ -23,9 +23,9 @@ pub(crate) enum Means {
 
 /// What is known of a command beforehand.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Drawn {
-    pub(crate) means: Means,
-    pub(crate) policy: Policy,
+pub(crate) struct PlannedCommand {
+    pub(crate) kind: CommandKind,
+    pub(crate) policy: DrawnPolicy,
     /// How often a handler gives it one more attempt.
     pub(crate) rounds: u64,
     /// Whether it is the handler of another: then it may begin again from its first attempt.
@@ -36,9 +36,9 @@ pub(crate) struct Drawn {
     pub(crate) given: Option<String>,
 }
 
-impl Drawn {
-    pub(crate) const fn of(means: Means, policy: Policy) -> Self {
-        Self { means, policy, rounds: 0, is_handler: false, has_timeout: false, given: None }
+impl PlannedCommand {
+    pub(crate) const fn of(kind: CommandKind, policy: DrawnPolicy) -> Self {
+        Self { kind, policy, rounds: 0, is_handler: false, has_timeout: false, given: None }
     }
 
     /// The most attempts in all.
@@ -50,12 +50,12 @@ impl Drawn {
 
 /// What a workflow promises.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Plan {
+pub(crate) struct KillPlan {
     /// The workflow, as JSON, which is YAML as well.
     pub(crate) workflow: Value,
     /// The items of the map; none if there is no map.
     pub(crate) items: Vec<String>,
-    pub(crate) commands: BTreeMap<String, Drawn>,
+    pub(crate) commands: BTreeMap<String, PlannedCommand>,
     /// Retries for the whole job, and for one item.
     pub(crate) pool: Option<(u64, u64)>,
     /// Whether it is a flow: its calls that a crash cut off are made again at once.
@@ -65,7 +65,7 @@ pub(crate) struct Plan {
 }
 
 /// What the commands of a round have in common.
-pub(crate) struct Stage<'w> {
+pub(crate) struct PlanContext<'w> {
     /// The program that acts as a command.
     pub(crate) actor: &'w Path,
     /// The folder of the round.
@@ -74,30 +74,30 @@ pub(crate) struct Stage<'w> {
     pub(crate) calls: &'w str,
 }
 
-struct Drawing<'d, 'w> {
-    die: &'d mut Die,
-    stage: &'d Stage<'w>,
-    plan: Plan,
+struct PlanGenerator<'d, 'w> {
+    random: &'d mut SeededRandom,
+    stage: &'d PlanContext<'w>,
+    plan: KillPlan,
     place: &'d str,
     /// Failures that open a breaker, how long it stays open in milliseconds, successes that close it.
     breaker: (u64, u64, u64),
 }
 
 /// Draws a workflow in which a place can be reached.
-pub(crate) fn draw(die: &mut Die, stage: &Stage<'_>, place: &str) -> Plan {
-    let breaker = (die.between(2, 4), die.between(20, 120), die.between(1, 2));
-    let mut drawing = Drawing { breaker, place, die, stage, plan: Plan::default() };
+pub(crate) fn draw(random: &mut SeededRandom, stage: &PlanContext<'_>, place: &str) -> KillPlan {
+    let breaker = (random.between(2, 4), random.between(20, 120), random.between(1, 2));
+    let mut drawing = PlanGenerator { breaker, place, random, stage, plan: KillPlan::default() };
     drawing.workflow();
     drawing.plan
 }
 
-impl Drawing<'_, '_> {
+impl PlanGenerator<'_, '_> {
     fn workflow(&mut self) {
         let needs_map = ["items", "results"].iter().any(|it| self.place.starts_with(it));
-        let is_map = self.die.falls(2, 3) || needs_map;
+        let is_map = self.random.chance(2, 3) || needs_map;
         let mut workflow = if is_map { self.map() } else { self.list() };
-        if self.die.falls(1, 3) {
-            let (total, share) = (self.die.between(3, 20), self.die.between(1, 5));
+        if self.random.chance(1, 3) {
+            let (total, share) = (self.random.between(3, 20), self.random.between(1, 5));
             put(&mut workflow, "retry_budget", json!(total));
             put(&mut workflow, "retry_budget_per_workflow", json!(share));
             self.plan.pool = Some((total, share));
@@ -106,17 +106,17 @@ impl Drawing<'_, '_> {
     }
 
     fn list(&mut self) -> Value {
-        let many = self.die.between(2, 5);
+        let many = self.random.between(2, 5);
         let commands = self.chain("c", many, false);
         json!({ "commands": commands })
     }
 
     fn map(&mut self) -> Value {
-        let items = self.die.between(2, 12);
+        let items = self.random.between(2, 12);
         self.plan.items = (1..=items).map(|number| format!("i{number}")).collect();
-        let width = self.die.between(1, 4);
+        let width = self.random.between(1, 4);
         self.plan.width = usize::try_from(width).ok();
-        let (before, inner) = (self.die.between(0, 1), self.die.between(1, 3));
+        let (before, inner) = (self.random.between(0, 1), self.random.between(1, 3));
         let setup = self.chain("s", before, false);
         let template = self.chain("m", inner, true);
         let mut workflow = json!({
@@ -126,15 +126,15 @@ impl Drawing<'_, '_> {
         if before > 0 {
             put(&mut workflow, "setup", json!(setup));
         }
-        if self.die.falls(1, 2) || self.place.starts_with("results") {
+        if self.random.chance(1, 2) || self.place.starts_with("results") {
             let mut command = self.process("sum", 0, &["${map.results}"]);
             put(
                 &mut command,
                 "retry_config",
                 json!({"attempts": 9, "initial_delay": "10ms", "max_delay": "20ms"}),
             );
-            let policy = Policy::of_flow(9, 10, 20, true);
-            self.know("sum", Drawn::of(Means::Process, policy));
+            let policy = DrawnPolicy::of_flow(9, 10, 20, true);
+            self.know("sum", PlannedCommand::of(CommandKind::Process, policy));
             put(&mut workflow, "reduce", json!([command]));
         }
         workflow
@@ -155,43 +155,43 @@ impl Drawing<'_, '_> {
 
     /// A command, and whether it leaves something for the next.
     fn command(&mut self, id: &str, said: Option<&str>, in_map: bool) -> (Value, bool) {
-        let retried = self.die.falls(4, 5);
-        let policy = if retried { Policy::draw(self.die) } else { Policy::none() };
-        let means = match self.die.below(8) {
-            _ if self.place.starts_with("file") => Means::File,
-            _ if self.place.starts_with("call") => Means::Call,
-            0 => Means::File,
-            1 | 2 => Means::Call,
-            _ => Means::Process,
+        let retried = self.random.chance(4, 5);
+        let policy = if retried { DrawnPolicy::draw(self.random) } else { DrawnPolicy::none() };
+        let kind = match self.random.below(8) {
+            _ if self.place.starts_with("file") => CommandKind::File,
+            _ if self.place.starts_with("call") => CommandKind::Call,
+            0 => CommandKind::File,
+            1 | 2 => CommandKind::Call,
+            _ => CommandKind::Process,
         };
-        let mut drawn = Drawn::of(means, policy);
-        let fails = self.die.one_of(&[0, 20, 40, 60, 100]).copied().unwrap_or_default();
+        let mut drawn = PlannedCommand::of(kind, policy);
+        let fails = self.random.one_of(&[0, 20, 40, 60, 100]).copied().unwrap_or_default();
         let mut says = false;
-        let mut command = match means {
-            Means::File => {
+        let mut command = match kind {
+            CommandKind::File => {
                 let name = if in_map { "out/${item}.txt" } else { "out/list.txt" };
                 json!({"id": id, "write_file": {"path": name, "content": format!("by {id}"), "create_dirs": true}})
             }
-            Means::Call | Means::Later => self.call(id, fails),
-            Means::Process => {
+            CommandKind::Call | CommandKind::Later => self.call(id, fails),
+            CommandKind::Process => {
                 let given = said.map(|said| format!("${{{}}}", captured(said)));
                 let given: Vec<&str> = given.as_deref().into_iter().collect();
                 drawn.given = said.map(str::to_owned);
                 let mut command = self.process(id, fails, &given);
-                says = self.die.falls(1, 2);
+                says = self.random.chance(1, 2);
                 if says {
                     put(&mut command, "capture_output", json!(captured(id)));
                 } else {
                     self.handled(id, &mut command, &mut drawn);
                 }
-                if self.die.falls(1, 10) {
+                if self.random.chance(1, 10) {
                     drawn.has_timeout = true;
                     put(&mut command, "timeout", json!("40ms"));
                 }
                 command
             }
         };
-        if means != Means::Call && self.die.falls(1, 6) {
+        if kind != CommandKind::Call && self.random.chance(1, 6) {
             put(&mut command, "breaker", self.breaker(Some("shared")));
         }
         if retried {
@@ -228,37 +228,37 @@ impl Drawing<'_, '_> {
             format!("--record '{}'", self.stage.folder.join("record").display()),
             format!("--locks '{}'", self.stage.folder.join("locks").display()),
             format!("--command {id} --takes {} --fails {fails}", self.takes()),
-            format!("--seed {} -- {}", self.die.between(0, u64::MAX), given.join(" ")),
+            format!("--seed {} -- {}", self.random.between(0, u64::MAX), given.join(" ")),
         ];
         json!({"id": id, "shell": text.join(" ")})
     }
 
     /// The longest time it takes, in milliseconds.
     fn takes(&mut self) -> u64 {
-        self.die.one_of(&[0, 10, 40, 100, 200]).copied().unwrap_or_default()
+        self.random.one_of(&[0, 10, 40, 100, 200]).copied().unwrap_or_default()
     }
 
-    fn handled(&mut self, id: &str, command: &mut Value, drawn: &mut Drawn) {
-        if !self.die.falls(1, 3) {
+    fn handled(&mut self, id: &str, command: &mut Value, drawn: &mut PlannedCommand) {
+        if !self.random.chance(1, 3) {
             return;
         }
         let name = format!("h-{id}");
         let mut handler = self.process(&name, 20, &[]);
-        if self.die.falls(1, 2) {
-            drawn.rounds = self.die.between(1, 2);
+        if self.random.chance(1, 2) {
+            drawn.rounds = self.random.between(1, 2);
             put(&mut handler, "max_attempts", json!(drawn.rounds));
         }
-        let mut of = Drawn::of(Means::Process, Policy::none());
+        let mut of = PlannedCommand::of(CommandKind::Process, DrawnPolicy::none());
         of.is_handler = true;
-        if self.die.falls(1, 3) {
-            of.policy = Policy::draw(self.die);
+        if self.random.chance(1, 3) {
+            of.policy = DrawnPolicy::draw(self.random);
             put(&mut handler, "retry_config", of.policy.json());
         }
         self.know(&name, of);
         put(command, "on_failure", handler);
     }
 
-    fn know(&mut self, id: &str, drawn: Drawn) {
+    fn know(&mut self, id: &str, drawn: PlannedCommand) {
         self.plan.commands.insert(id.to_owned(), drawn);
     }
 }

@@ -5,11 +5,11 @@
 
 use serde_json::{Value, json};
 
-use crate::die::Die;
+use crate::random::SeededRandom;
 
 /// How delays grow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Growth {
+pub(crate) enum DrawnBackoff {
     Fixed,
     Linear(u64),
     Exponential,
@@ -19,10 +19,10 @@ pub(crate) enum Growth {
 
 /// When a command is tried again. Times are in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Policy {
+pub(crate) struct DrawnPolicy {
     /// Retries after the first attempt.
     pub(crate) retries: u64,
-    growth: Growth,
+    growth: DrawnBackoff,
     first: u64,
     cap: u64,
     jitter: bool,
@@ -32,27 +32,27 @@ pub(crate) struct Policy {
 /// How far `jitter: true` spreads, in percent.
 const SPREAD: u64 = 40;
 
-impl Policy {
+impl DrawnPolicy {
     pub(crate) const fn none() -> Self {
-        Self { retries: 0, growth: Growth::Fixed, first: 0, cap: 0, jitter: false, budget: None }
+        Self { retries: 0, growth: DrawnBackoff::Fixed, first: 0, cap: 0, jitter: false, budget: None }
     }
 
-    pub(crate) fn draw(die: &mut Die) -> Self {
-        let growth = match die.below(5) {
-            0 => Growth::Fixed,
-            1 => Growth::Linear(die.between(5, 60)),
-            2 => Growth::Exponential,
-            3 => Growth::Fibonacci,
-            _ => Growth::Custom((0..die.between(1, 3)).map(|_| die.between(5, 150)).collect()),
+    pub(crate) fn draw(random: &mut SeededRandom) -> Self {
+        let growth = match random.below(5) {
+            0 => DrawnBackoff::Fixed,
+            1 => DrawnBackoff::Linear(random.between(5, 60)),
+            2 => DrawnBackoff::Exponential,
+            3 => DrawnBackoff::Fibonacci,
+            _ => DrawnBackoff::Custom((0..random.between(1, 3)).map(|_| random.between(5, 150)).collect()),
         };
-        let budget = die.falls(1, 3);
+        let budget = random.chance(1, 3);
         Self {
-            retries: die.between(1, 4),
+            retries: random.between(1, 4),
             growth,
-            first: die.between(10, 100),
-            cap: die.between(80, 250),
-            jitter: die.falls(1, 3),
-            budget: budget.then(|| die.between(60, 600)),
+            first: random.between(10, 100),
+            cap: random.between(80, 250),
+            jitter: random.chance(1, 3),
+            budget: budget.then(|| random.between(60, 600)),
         }
     }
 
@@ -60,11 +60,11 @@ impl Policy {
     pub(crate) fn json(&self) -> Value {
         let ms = |time: u64| format!("{time}ms");
         let backoff = match &self.growth {
-            Growth::Fixed => json!("fixed"),
-            Growth::Linear(more) => json!({"linear": {"increment": ms(*more)}}),
-            Growth::Exponential => json!("exponential"),
-            Growth::Fibonacci => json!("fibonacci"),
-            Growth::Custom(delays) => {
+            DrawnBackoff::Fixed => json!("fixed"),
+            DrawnBackoff::Linear(more) => json!({"linear": {"increment": ms(*more)}}),
+            DrawnBackoff::Exponential => json!("exponential"),
+            DrawnBackoff::Fibonacci => json!("fibonacci"),
+            DrawnBackoff::Custom(delays) => {
                 let delays: Vec<String> = delays.iter().map(|it| ms(*it)).collect();
                 json!({"custom": {"delays": delays}})
             }
@@ -89,20 +89,20 @@ impl Policy {
     pub(crate) fn delay(&self, retry: u64) -> (u64, u64) {
         let steps = retry.saturating_sub(1);
         let grown = match &self.growth {
-            Growth::Fixed => self.first,
-            Growth::Linear(more) => self.first.saturating_add(steps.saturating_mul(*more)),
-            Growth::Exponential => {
+            DrawnBackoff::Fixed => self.first,
+            DrawnBackoff::Linear(more) => self.first.saturating_add(steps.saturating_mul(*more)),
+            DrawnBackoff::Exponential => {
                 let doublings = u32::try_from(steps).unwrap_or(u32::MAX);
                 self.first.saturating_mul(2_u64.saturating_pow(doublings))
             }
-            Growth::Fibonacci => {
+            DrawnBackoff::Fibonacci => {
                 let (mut this, mut next) = (1_u64, 1_u64);
                 for _ in 0..steps {
                     (this, next) = (next, this.saturating_add(next));
                 }
                 self.first.saturating_mul(this)
             }
-            Growth::Custom(delays) => {
+            DrawnBackoff::Custom(delays) => {
                 let place = usize::try_from(steps).unwrap_or(usize::MAX);
                 delays.get(place).copied().unwrap_or(self.cap)
             }
@@ -123,14 +123,14 @@ impl Policy {
             retries,
             first,
             cap,
-            growth: if doubles { Growth::Exponential } else { Growth::Fixed },
+            growth: if doubles { DrawnBackoff::Exponential } else { DrawnBackoff::Fixed },
             ..Self::none()
         }
     }
 
     /// As the step of a flow says it.
     pub(crate) fn work_config(&self) -> Value {
-        let kind = if self.growth == Growth::Fixed { "fixed" } else { "exponential" };
+        let kind = if self.growth == DrawnBackoff::Fixed { "fixed" } else { "exponential" };
         json!({
             "max_retries": self.retries, "backoff": self.first, "max_backoff": self.cap,
             "backoff_type": kind,
@@ -142,8 +142,8 @@ impl Policy {
 mod tests {
     use super::*;
 
-    fn policy(growth: Growth) -> Policy {
-        Policy { first: 10, cap: 45, growth, ..Policy::none() }
+    fn policy(growth: DrawnBackoff) -> DrawnPolicy {
+        DrawnPolicy { first: 10, cap: 45, growth, ..DrawnPolicy::none() }
     }
 
     #[test]
@@ -152,16 +152,16 @@ mod tests {
             let policy = policy(growth);
             [1, 2, 3, 4].map(|retry| policy.delay(retry).0)
         };
-        assert_eq!(delays(Growth::Fixed), [10, 10, 10, 10]);
-        assert_eq!(delays(Growth::Linear(15)), [10, 25, 40, 45]);
-        assert_eq!(delays(Growth::Exponential), [10, 20, 40, 45]);
-        assert_eq!(delays(Growth::Fibonacci), [10, 10, 20, 30]);
-        assert_eq!(delays(Growth::Custom(vec![7, 99])), [7, 45, 45, 45]);
+        assert_eq!(delays(DrawnBackoff::Fixed), [10, 10, 10, 10]);
+        assert_eq!(delays(DrawnBackoff::Linear(15)), [10, 25, 40, 45]);
+        assert_eq!(delays(DrawnBackoff::Exponential), [10, 20, 40, 45]);
+        assert_eq!(delays(DrawnBackoff::Fibonacci), [10, 10, 20, 30]);
+        assert_eq!(delays(DrawnBackoff::Custom(vec![7, 99])), [7, 45, 45, 45]);
     }
 
     #[test]
     fn jitter_spreads_both_ways() {
-        let jittered = Policy { jitter: true, ..policy(Growth::Fixed) };
+        let jittered = DrawnPolicy { jitter: true, ..policy(DrawnBackoff::Fixed) };
         assert_eq!(jittered.delay(1), (6, 14));
     }
 }

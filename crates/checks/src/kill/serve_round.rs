@@ -11,108 +11,109 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::client::ask;
-use super::compare::{Call, Case, compare};
-use super::found::Found;
+use super::compare::{KillEvidence, ServedCall, compare};
+use super::findings::KillFindings;
 use super::journal;
-use super::plan::{Drawn, Means, Plan};
-use super::policy::Policy;
-use super::servers::{Server, address};
-use super::step_server::StepServer;
-use super::strokes;
-use super::world::{World, deadline};
-use crate::die::Die;
+use super::plan::{CommandKind, KillPlan, PlannedCommand};
+use super::policy::DrawnPolicy;
+use super::sandbox::{RoundSandbox, deadline};
+use super::schedule;
+use super::servers::{ManagedServer, ask, free_address};
+use super::step_server::RecordingStepServer;
+use crate::random::SeededRandom;
 
 /// How long the flows may take when nobody is killed any more.
 const HEALING: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(1);
 
-struct Round<'w> {
-    world: &'w World,
-    die: Die,
-    steps: StepServer,
-    plan: Plan,
+struct ServeRound<'w> {
+    sandbox: &'w RoundSandbox,
+    random: SeededRandom,
+    steps: RecordingStepServer,
+    plan: KillPlan,
     definitions: Vec<Value>,
     flows: Vec<String>,
-    found: Found,
+    findings: KillFindings,
 }
 
 /// Runs it, and tells what was found.
-pub(crate) fn round(world: &World, seed: u64) -> io::Result<Found> {
-    let mut round = Round {
-        world,
-        die: Die::new(seed),
-        steps: StepServer::start(seed)?,
-        plan: Plan::default(),
+pub(crate) fn round(sandbox: &RoundSandbox, seed: u64) -> io::Result<KillFindings> {
+    let mut round = ServeRound {
+        sandbox,
+        random: SeededRandom::new(seed),
+        steps: RecordingStepServer::start(seed)?,
+        plan: KillPlan::default(),
         definitions: Vec::new(),
         flows: Vec::new(),
-        found: Found::default(),
+        findings: KillFindings::default(),
     };
     round.draw();
-    let many = round.die.between(1, 2);
+    let many = round.random.between(1, 2);
     let mut servers = Vec::new();
     for _ in 0..many {
-        let lives = strokes::of_server(&mut round.die, seed / 5);
-        servers.push(Server::at(world, address()?, lives));
+        let lives = schedule::of_server(&mut round.random, seed / 5);
+        servers.push(ManagedServer::at(sandbox, free_address()?, lives));
     }
     round.register()?;
     let is_over = round.serve(&mut servers)?;
     for server in &mut servers {
         server.kill()?;
     }
-    world.mourn_all();
+    sandbox.note_deaths();
     if is_over {
         round.compare()?;
     }
-    world.tell(&mut round.found);
-    Ok(round.found)
+    sandbox.report_deaths(&mut round.findings);
+    Ok(round.findings)
 }
 
-impl Round<'_> {
+impl ServeRound<'_> {
     /// Two steps: one that gives a list, and one that is done for each of its elements.
     fn draw(&mut self) {
-        let die = &mut self.die;
-        let (first, second) = (flow_policy(die), flow_policy(die));
-        let is_later = die.falls(1, 2);
+        let random = &mut self.random;
+        let (first, second) = (flow_policy(random), flow_policy(random));
+        let is_later = random.chance(1, 2);
         let origin = self.steps.origin();
-        let url = |die: &mut Die, id: &str, more: &str| {
-            let fails = die.one_of(&[0, 20, 40]).copied().unwrap_or_default();
-            let takes = die.one_of(&[0, 10, 60]).copied().unwrap_or_default();
+        let url = |random: &mut SeededRandom, id: &str, more: &str| {
+            let fails = random.one_of(&[0, 20, 40]).copied().unwrap_or_default();
+            let takes = random.one_of(&[0, 10, 60]).copied().unwrap_or_default();
             format!("{origin}/{id}?fails={fails}&takes={takes}{more}")
         };
         let breaker = json!({"failure_threshold": 1000});
-        let gives = die.between(1, 4);
+        let gives = random.between(1, 4);
         let a = json!({
             "id": "a", "name": "a", "type": "sync", "breaker": breaker,
-            "http": {"endpoint": url(die, "a", &format!("&gives={gives}"))},
+            "http": {"endpoint": url(random, "a", &format!("&gives={gives}"))},
             "work_config": first.work_config(),
             "attributes": {"n": {"role": "required"}, "xs": {"role": "output"}},
         });
         let mut work = second.work_config();
-        let width = die.between(1, 3);
+        let width = random.between(1, 3);
         if let Some(work) = work.as_object_mut() {
             work.insert("parallelism".to_owned(), json!(width));
         }
         let b = json!({
             "id": "b", "name": "b", "type": if is_later { "async" } else { "sync" }, "breaker": breaker,
-            "http": {"endpoint": url(die, "b", "&later=60")},
+            "http": {"endpoint": url(random, "b", "&later=60")},
             "work_config": work,
             "attributes": {"xs": {"role": "required", "for_each": true}, "y": {"role": "output"}},
         });
-        let means = if is_later { Means::Later } else { Means::Call };
-        self.plan.commands =
-            [("a".to_owned(), Drawn::of(Means::Call, first)), ("b".to_owned(), Drawn::of(means, second))]
-                .into();
+        let kind = if is_later { CommandKind::Later } else { CommandKind::Call };
+        self.plan.commands = [
+            ("a".to_owned(), PlannedCommand::of(CommandKind::Call, first)),
+            ("b".to_owned(), PlannedCommand::of(kind, second)),
+        ]
+        .into();
         self.plan.is_flow = true;
         self.plan.width = usize::try_from(width).ok();
         self.definitions = vec![a, b];
-        let flows = die.between(2, 6);
+        let flows = random.between(2, 6);
         self.flows = (1..=flows).map(|number| format!("f{number}")).collect();
     }
 
     /// A server that nobody disturbs is told the steps, and killed.
     fn register(&self) -> io::Result<()> {
-        let mut server = Server::at(self.world, address()?, Vec::new());
+        let mut server = ManagedServer::at(self.sandbox, free_address()?, Vec::new());
         server.listens()?;
         for step in &self.definitions {
             let answer = ask(server.address(), "POST", "/engine/step", &step.to_string());
@@ -124,82 +125,83 @@ impl Round<'_> {
     }
 
     /// Lets the servers live their lives while clients ask for flows. True if all flows have ended.
-    fn serve(&mut self, servers: &mut [Server<'_>]) -> io::Result<bool> {
-        let places: Vec<SocketAddr> = servers.iter().map(Server::address).collect();
+    fn serve(&mut self, servers: &mut [ManagedServer<'_>]) -> io::Result<bool> {
+        let places: Vec<SocketAddr> = servers.iter().map(ManagedServer::address).collect();
         let given_up = AtomicBool::new(false);
         let refused = Mutex::new(Vec::new());
         let flows = self.flows.clone();
-        let (found, given_up, refused) = (&mut self.found, &given_up, &refused);
+        let (findings, given_up, refused) = (&mut self.findings, &given_up, &refused);
         let is_over = thread::scope(|scope| {
             let places = &places;
             let client = scope.spawn(move || {
                 for flow in &flows {
-                    insist(places, flow, given_up, refused);
+                    request_flow(places, flow, given_up, refused);
                 }
             });
-            let over = attend(servers, || client.is_finished(), places, &self.flows, found);
+            let over = watch(servers, || client.is_finished(), places, &self.flows, findings);
             given_up.store(true, Ordering::Relaxed);
             over
         })?;
         let refused = refused.lock().map(|it| it.clone()).unwrap_or_default();
         for refusal in refused {
-            found.lost(refusal);
+            findings.lost(refusal);
         }
         Ok(is_over)
     }
 
     fn compare(&mut self) -> io::Result<()> {
         let (calls, posted) = (self.steps.calls(), self.steps.posted());
-        let deeds = self.world.deeds();
+        let kills = self.sandbox.kills();
         let mut known: BTreeSet<String> = BTreeSet::new();
         for flow in &self.flows {
-            let told = self.world.call(&["events", flow, "--json"])?;
+            let told = self.sandbox.call(&["events", flow, "--json"])?;
             let Some(events) = journal::read(&told.out).filter(|it| !it.is_empty()) else {
-                self.found.lost(format!("flow {flow} was answered 201 and is not on record: {}", told.err));
+                self.findings
+                    .lost(format!("flow {flow} was answered 201 and is not on record: {}", told.err));
                 continue;
             };
             let own: BTreeSet<&str> = events.iter().map(|it| it.text("correlation_id")).collect();
-            let mine: Vec<Call> =
+            let mine: Vec<ServedCall> =
                 calls.iter().filter(|it| own.contains(it.correlation.as_str())).cloned().collect();
             known.extend(own.into_iter().map(str::to_owned));
-            let case = Case {
+            let case = KillEvidence {
                 plan: &self.plan,
                 events: &events,
                 runs: &[],
                 calls: &mine,
                 posted: &posted,
-                deeds: &deeds,
+                kills: &kills,
             };
-            self.found.absorb(compare(&case));
+            self.findings.absorb(compare(&case));
         }
         for call in calls.iter().filter(|it| !known.contains(&it.correlation)) {
-            self.found.lost(format!("a request of nobody who is on record: {call:?}"));
+            self.findings.lost(format!("a request of nobody who is on record: {call:?}"));
         }
         Ok(())
     }
 }
 
 /// Looks after the servers until they are left alone and every flow has ended.
-fn attend(
-    servers: &mut [Server<'_>],
+fn watch(
+    servers: &mut [ManagedServer<'_>],
     all_asked: impl Fn() -> bool,
     places: &[SocketAddr],
     flows: &[String],
-    found: &mut Found,
+    findings: &mut KillFindings,
 ) -> io::Result<bool> {
     let mut healing = None;
     loop {
         for server in &mut *servers {
-            server.look(found)?;
+            server.poll(findings)?;
         }
-        if servers.iter().all(Server::is_left_alone) {
+        if servers.iter().all(ManagedServer::is_left_alone) {
             let until = *healing.get_or_insert_with(|| deadline(HEALING));
             let open = open_flows(places, flows);
             if all_asked() && open.is_empty() {
                 return Ok(true);
             }
             if Instant::now() >= until {
-                found.lost(format!("flows {open:?} do not end within {HEALING:?}"));
+                findings.lost(format!("flows {open:?} do not end within {HEALING:?}"));
                 return Ok(false);
             }
             thread::sleep(Duration::from_millis(10));
@@ -223,7 +225,7 @@ fn open_flows(places: &[SocketAddr], flows: &[String]) -> Vec<String> {
 }
 
 /// Asks for a flow, now here, now there, until somebody has it.
-fn insist(places: &[SocketAddr], flow: &str, given_up: &AtomicBool, refused: &Mutex<Vec<String>>) {
+fn request_flow(places: &[SocketAddr], flow: &str, given_up: &AtomicBool, refused: &Mutex<Vec<String>>) {
     let wish = json!({"id": flow, "goals": ["b"], "init": {"n": 1}}).to_string();
     for place in places.iter().cycle() {
         if given_up.load(Ordering::Relaxed) {
@@ -244,8 +246,8 @@ fn insist(places: &[SocketAddr], flow: &str, given_up: &AtomicBool, refused: &Mu
 }
 
 /// More retries than there are kills and failures, mostly.
-fn flow_policy(die: &mut Die) -> Policy {
-    let retries = if die.falls(1, 4) { die.between(1, 4) } else { 30 };
-    let first = die.between(5, 60);
-    Policy::of_flow(retries, first, die.between(first, 120), die.falls(1, 2))
+fn flow_policy(random: &mut SeededRandom) -> DrawnPolicy {
+    let retries = if random.chance(1, 4) { random.between(1, 4) } else { 30 };
+    let first = random.between(5, 60);
+    DrawnPolicy::of_flow(retries, first, random.between(first, 120), random.chance(1, 2))
 }

@@ -1,68 +1,68 @@
-//! The servers of a round: one or two on one store, each with its lives.
+//! The servers of a round: one or two on one store, each with its plans.
 
 use std::collections::VecDeque;
-use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::found::{Found, Kind};
-use super::strokes::Life;
-use super::world::{Running, World, deadline};
+use super::findings::{KillFindings, ViolationKind};
+use super::sandbox::{RoundSandbox, RunningProgram, deadline};
+use super::schedule::ProcessPlan;
 
 /// How long a server may take until it listens.
 const STARTING: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_micros(500);
 
 /// A server at an address that stays the same.
-pub(crate) struct Server<'w> {
-    world: &'w World,
+pub(crate) struct ManagedServer<'w> {
+    sandbox: &'w RoundSandbox,
     address: SocketAddr,
-    lives: VecDeque<Life>,
-    doing: Doing,
+    plans: VecDeque<ProcessPlan>,
+    doing: ServerPhase,
 }
 
-enum Doing {
+enum ServerPhase {
     /// Nobody runs it until then.
     Away(Instant),
     /// It runs, and is killed then if it is not to be left alone.
-    Running(Running, Option<Instant>),
+    Running(RunningProgram, Option<Instant>),
 }
 
-impl<'w> Server<'w> {
+impl<'w> ManagedServer<'w> {
     /// One that has not begun.
-    pub(crate) fn at(world: &'w World, address: SocketAddr, lives: Vec<Life>) -> Self {
-        Self { world, address, lives: lives.into(), doing: Doing::Away(Instant::now()) }
+    pub(crate) fn at(sandbox: &'w RoundSandbox, address: SocketAddr, plans: Vec<ProcessPlan>) -> Self {
+        Self { sandbox, address, plans: plans.into(), doing: ServerPhase::Away(Instant::now()) }
     }
 
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Whether it has lived all its lives and runs undisturbed.
+    /// Whether it has lived all its plans and runs undisturbed.
     pub(crate) const fn is_left_alone(&self) -> bool {
-        matches!(self.doing, Doing::Running(_, None))
+        matches!(self.doing, ServerPhase::Running(_, None))
     }
 
     /// Does what is due: starts it, kills it, or buries it.
-    pub(crate) fn look(&mut self, found: &mut Found) -> io::Result<()> {
+    pub(crate) fn poll(&mut self, found: &mut KillFindings) -> io::Result<()> {
         let now = Instant::now();
         match &mut self.doing {
-            Doing::Away(until) if *until > now => {}
-            Doing::Away(_) => self.begin()?,
-            Doing::Running(running, until) => {
+            ServerPhase::Away(until) if *until > now => {}
+            ServerPhase::Away(_) => self.begin()?,
+            ServerPhase::Running(running, until) => {
                 if until.is_some_and(|until| until <= now) {
-                    self.world.kill(running)?;
+                    self.sandbox.kill(running)?;
                 }
                 if running.has_ended()? {
-                    self.world.mourn(running);
+                    self.sandbox.note_deaths_of(running);
                     let ended = running.ended()?;
-                    found.claim(Kind::Unlawful, ended.code == -9, || {
+                    found.require(ViolationKind::Unlawful, ended.code == -9, || {
                         format!("a server ended with {}: {}", ended.code, ended.err)
                     });
-                    let away = self.lives.front().map(|it| it.away).unwrap_or_default();
-                    self.doing = Doing::Away(deadline(away));
+                    let away = self.plans.front().map(|it| it.pause).unwrap_or_default();
+                    self.doing = ServerPhase::Away(deadline(away));
                 }
             }
         }
@@ -70,13 +70,13 @@ impl<'w> Server<'w> {
     }
 
     fn begin(&mut self) -> io::Result<()> {
-        let life = self.lives.pop_front();
-        let place = life.as_ref().and_then(|it| it.place.clone());
+        let plan = self.plans.pop_front();
+        let place = plan.as_ref().and_then(|it| it.place.clone());
         let listen = self.address.to_string();
-        let running = self.world.start(&["serve", "--listen", &listen], place.as_deref())?;
-        let stroke = life.as_ref().and_then(|it| it.strokes.first());
-        let until = stroke.map(|it| deadline(it.after));
-        self.doing = Doing::Running(running, until);
+        let running = self.sandbox.start(&["serve", "--listen", &listen], place.as_deref())?;
+        let kill = plan.as_ref().and_then(|it| it.kills.first());
+        let until = kill.map(|it| deadline(it.after));
+        self.doing = ServerPhase::Running(running, until);
         Ok(())
     }
 
@@ -84,7 +84,7 @@ impl<'w> Server<'w> {
     pub(crate) fn listens(&mut self) -> io::Result<()> {
         self.begin()?;
         let until = deadline(STARTING);
-        if let Doing::Running(running, _) = &mut self.doing {
+        if let ServerPhase::Running(running, _) = &mut self.doing {
             while !running.out().contains("listening at") {
                 if running.has_ended()? || Instant::now() >= until {
                     let said = running.ended()?.err;
@@ -98,17 +98,17 @@ impl<'w> Server<'w> {
 
     /// `kill -9`.
     pub(crate) fn kill(&mut self) -> io::Result<()> {
-        if let Doing::Running(running, _) = &mut self.doing {
-            self.world.kill(running)?;
-            self.world.mourn(running);
+        if let ServerPhase::Running(running, _) = &mut self.doing {
+            self.sandbox.kill(running)?;
+            self.sandbox.note_deaths_of(running);
         }
-        self.doing = Doing::Away(Instant::now());
+        self.doing = ServerPhase::Away(Instant::now());
         Ok(())
     }
 }
 
 /// An address nobody has, from where the system gives none away by itself.
-pub(crate) fn address() -> io::Result<SocketAddr> {
+pub(crate) fn free_address() -> io::Result<SocketAddr> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let own = u16::try_from(std::process::id().wrapping_rem(600)).unwrap_or_default();
     for _ in 0..1000 {
@@ -120,4 +120,55 @@ pub(crate) fn address() -> io::Result<SocketAddr> {
         }
     }
     Err(io::Error::other("no address is free"))
+}
+
+/// Longer than any answer takes.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A status and a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClientResponse {
+    pub(crate) status: u16,
+    pub(crate) body: String,
+}
+
+/// Asks; nothing if nobody answers.
+pub(crate) fn ask(address: SocketAddr, method: &str, path: &str, body: &str) -> Option<ClientResponse> {
+    let mut stream = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).ok()?;
+    stream.set_nodelay(true).ok()?;
+    stream.set_read_timeout(Some(REQUEST_TIMEOUT)).ok()?;
+    let length = body.len();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+         Connection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut reading = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reading.read_line(&mut head).ok()? == 0 {
+            return None;
+        }
+    }
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    let length = header(&head, "content-length")?.parse().ok()?;
+    let mut body = vec![0; length];
+    reading.read_exact(&mut body).ok()?;
+    let body = String::from_utf8_lossy(&body).into_owned();
+    Some(ClientResponse { status, body })
+}
+
+/// A header of a message, by its name in lower case.
+pub(crate) fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
+    head.lines().find_map(|line| {
+        let (known, value) = line.split_once(':')?;
+        known.eq_ignore_ascii_case(name).then(|| value.trim())
+    })
+}
+
+/// Sends a body to an address such as `http://127.0.0.1:7070/webhook/…`.
+pub(crate) fn post(url: &str, body: &str) -> Option<ClientResponse> {
+    let (host, path) = url.strip_prefix("http://")?.split_once('/')?;
+    ask(host.parse().ok()?, "POST", &format!("/{path}"), body)
 }

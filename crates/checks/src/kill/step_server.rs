@@ -13,27 +13,27 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use undaunted_policy::Seed;
 
-use super::client::{header, post};
-use super::compare::Call;
-use super::outside::now;
+use super::compare::ServedCall;
+use super::record::now;
+use super::servers::{header, post};
 
 /// A result that was sent to a webhook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Posted {
+pub(crate) struct PostedResult {
     pub(crate) correlation: String,
     pub(crate) command: String,
     /// When it was first sent, in microseconds.
     pub(crate) first: u64,
     /// When it was answered 200, in microseconds.
-    pub(crate) taken: Option<u64>,
+    pub(crate) accepted_at: Option<u64>,
     /// The status it was refused with, if it was.
     pub(crate) refused: Option<u16>,
 }
 
 #[derive(Default)]
-struct State {
-    calls: Vec<Call>,
-    posted: Vec<Posted>,
+struct StepServerState {
+    calls: Vec<ServedCall>,
+    posted: Vec<PostedResult>,
     /// Requests that are being answered, by their token: the connection each came on.
     under_way: BTreeMap<String, Vec<(usize, TcpStream)>>,
     /// How often each token was seen.
@@ -43,21 +43,21 @@ struct State {
 
 /// What the threads share.
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct StepServerShared {
+    state: Mutex<StepServerState>,
     seed: u64,
 }
 
-pub(crate) struct StepServer {
+pub(crate) struct RecordingStepServer {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<StepServerShared>,
 }
 
-impl StepServer {
+impl RecordingStepServer {
     pub(crate) fn start(seed: u64) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared { seed, ..Shared::default() });
+        let shared = Arc::new(StepServerShared { seed, ..StepServerShared::default() });
         let theirs = Arc::clone(&shared);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -75,16 +75,16 @@ impl StepServer {
         format!("http://{}", self.address)
     }
 
-    pub(crate) fn calls(&self) -> Vec<Call> {
+    pub(crate) fn calls(&self) -> Vec<ServedCall> {
         self.shared.state().calls.clone()
     }
 
-    pub(crate) fn posted(&self) -> Vec<Posted> {
+    pub(crate) fn posted(&self) -> Vec<PostedResult> {
         self.shared.state().posted.clone()
     }
 }
 
-impl Drop for StepServer {
+impl Drop for RecordingStepServer {
     fn drop(&mut self) {
         self.shared.state().closed = true;
         // Wakes whoever waits for the next connection.
@@ -92,14 +92,14 @@ impl Drop for StepServer {
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl StepServerShared {
+    fn state(&self) -> MutexGuard<'_, StepServerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A request as it came.
-struct Request {
+struct StepRequest {
     path: String,
     query: BTreeMap<String, u64>,
     correlation: String,
@@ -107,20 +107,20 @@ struct Request {
     body: Value,
 }
 
-fn serve(shared: &Arc<Shared>, stream: &TcpStream) {
+fn serve(shared: &Arc<StepServerShared>, stream: &TcpStream) {
     drop(stream.set_nodelay(true));
     let Ok(reading) = stream.try_clone() else {
         return;
     };
     let mut reading = BufReader::new(reading);
-    while let Some(request) = hear(&mut reading) {
+    while let Some(request) = read_request(&mut reading) {
         if answer(shared, stream, request).is_none() {
             return;
         }
     }
 }
 
-fn hear(reading: &mut impl BufRead) -> Option<Request> {
+fn read_request(reading: &mut impl BufRead) -> Option<StepRequest> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
         if reading.read_line(&mut head).ok()? == 0 {
@@ -137,7 +137,7 @@ fn hear(reading: &mut impl BufRead) -> Option<Request> {
     let length = text("content-length").parse().unwrap_or_default();
     let mut body = vec![0; length];
     reading.read_exact(&mut body).ok()?;
-    Some(Request {
+    Some(StepRequest {
         path: path.trim_start_matches('/').to_owned(),
         query: pairs.collect(),
         correlation: text("undaunted-correlation-id"),
@@ -147,7 +147,7 @@ fn hear(reading: &mut impl BufRead) -> Option<Request> {
 }
 
 /// Answers, unless whoever asked has gone.
-fn answer(shared: &Arc<Shared>, stream: &TcpStream, request: Request) -> Option<()> {
+fn answer(shared: &Arc<StepServerShared>, stream: &TcpStream, request: StepRequest) -> Option<()> {
     let number = |key: &str| request.query.get(key).copied().unwrap_or_default();
     let (place, seen) = begin(shared, stream, &request)?;
     let name =
@@ -179,22 +179,22 @@ fn answer(shared: &Arc<Shared>, stream: &TcpStream, request: Request) -> Option<
 }
 
 /// Writes a request down: its place in the record, and how often its token was seen before.
-fn begin(shared: &Shared, stream: &TcpStream, request: &Request) -> Option<(usize, u64)> {
+fn begin(shared: &StepServerShared, stream: &TcpStream, request: &StepRequest) -> Option<(usize, u64)> {
     let own = stream.try_clone().ok()?;
     let mut state = shared.state();
     let others = state.under_way.entry(request.token.clone()).or_default();
-    let beside = others.iter().any(|(_, other)| somebody_waits(other));
+    let overlaps = others.iter().any(|(_, other)| is_connected(other));
     let seen = state.seen.entry(request.token.clone()).or_default();
     *seen = seen.saturating_add(1);
     let seen = *seen;
     let place = state.calls.len();
-    state.calls.push(Call {
+    state.calls.push(ServedCall {
         correlation: request.correlation.clone(),
         command: request.path.clone(),
         token: request.token.clone(),
         begin: now(),
         status: None,
-        beside,
+        overlaps,
     });
     let others = state.under_way.entry(request.token.clone()).or_default();
     others.push((place, own));
@@ -202,7 +202,7 @@ fn begin(shared: &Shared, stream: &TcpStream, request: &Request) -> Option<(usiz
 }
 
 /// Whether the other side of a connection is still there.
-fn somebody_waits(stream: &TcpStream) -> bool {
+fn is_connected(stream: &TcpStream) -> bool {
     if stream.set_nonblocking(true).is_err() {
         return false;
     }
@@ -215,7 +215,7 @@ fn somebody_waits(stream: &TcpStream) -> bool {
 }
 
 /// What a step answers: as many outputs `xs` as are asked for, else `y`.
-fn body(request: &Request, status: u16, gives: u64) -> String {
+fn body(request: &StepRequest, status: u16, gives: u64) -> String {
     if status != 200 {
         return "not now".to_owned();
     }
@@ -229,15 +229,15 @@ fn body(request: &Request, status: u16, gives: u64) -> String {
 }
 
 /// Sends a result until somebody takes it, whoever is killed meanwhile.
-fn report(shared: &Shared, request: &Request, url: &str, wait: Duration) {
+fn report(shared: &StepServerShared, request: &StepRequest, url: &str, wait: Duration) {
     thread::sleep(wait);
     let place = {
         let mut state = shared.state();
-        state.posted.push(Posted {
+        state.posted.push(PostedResult {
             correlation: request.correlation.clone(),
             command: request.path.clone(),
             first: now(),
-            ..Posted::default()
+            ..PostedResult::default()
         });
         state.posted.len().saturating_sub(1)
     };
@@ -251,7 +251,7 @@ fn report(shared: &Shared, request: &Request, url: &str, wait: Duration) {
         if let (Some(answer), Some(posted)) = (answer, state.posted.get_mut(place)) {
             match answer.status {
                 200 => {
-                    posted.taken = Some(now());
+                    posted.accepted_at = Some(now());
                     return;
                 }
                 503 => {}

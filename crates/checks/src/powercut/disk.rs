@@ -6,15 +6,14 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
-use super::noise::noise;
-use super::recorder::{DATABASE, Event};
-use super::remains::{Change, remains};
-use crate::die::Die;
+use super::crash_image::{FileChange, surviving_bytes};
+use super::trace::{DATABASE, TraceEvent};
+use crate::random::{SeededRandom, random_bytes};
 
 /// What a disk makes of a sync. The first keeps its word; with the others a campaign shows that it
 /// would notice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Promise {
+pub enum SyncPromise {
     /// What was synced is safe.
     #[default]
     Kept,
@@ -26,7 +25,7 @@ pub enum Promise {
     LostPage,
 }
 
-impl Promise {
+impl SyncPromise {
     /// The word for it on a command line.
     #[must_use]
     pub fn word(self) -> String {
@@ -38,7 +37,7 @@ impl Promise {
 #[derive(Clone, Debug, Default)]
 struct File {
     synced: Vec<u8>,
-    since: Vec<Change>,
+    since: Vec<FileChange>,
 }
 
 /// A disk while a recording is played.
@@ -49,15 +48,15 @@ pub(super) struct Disk {
     /// Names given and deleted since the folder was synced.
     renamed: Vec<(String, Option<usize>)>,
     /// What was beside the database, latest last.
-    beside: BTreeMap<PathBuf, Vec<Option<Vec<u8>>>>,
+    others: BTreeMap<PathBuf, Vec<Option<Vec<u8>>>>,
 }
 
 /// The files found after a cut.
-pub(super) type Image<'a> = Vec<(PathBuf, Cow<'a, [u8]>)>;
+pub(super) type DiskImage<'a> = Vec<(PathBuf, Cow<'a, [u8]>)>;
 
 impl Disk {
     /// A disk that has the files that were found, safe.
-    pub(super) fn holding(image: &Image<'_>) -> Self {
+    pub(super) fn holding(image: &DiskImage<'_>) -> Self {
         let mut disk = Self::default();
         for (path, bytes) in image {
             let name = path.to_str().unwrap_or_default();
@@ -83,7 +82,7 @@ impl Disk {
     }
 
     /// What those see who do not lose their power.
-    pub(super) fn kernel(&self) -> Image<'_> {
+    pub(super) fn as_written(&self) -> DiskImage<'_> {
         let names = self.current().0.into_iter();
         let files = names.map(|(name, number)| {
             let mut bytes = vec![];
@@ -93,38 +92,38 @@ impl Disk {
             }
             (PathBuf::from(name), Cow::from(bytes))
         });
-        let beside = self.beside.iter().filter_map(|(path, history)| {
+        let others = self.others.iter().filter_map(|(path, history)| {
             let latest = history.last()?.as_deref()?;
             Some((path.clone(), Cow::from(latest)))
         });
-        files.chain(beside).collect()
+        files.chain(others).collect()
     }
 
     /// Plays the next event; `late` if it is a sync that comes later where less is synced.
-    pub(super) fn play(&mut self, event: &Event, promise: Promise, late: bool) {
+    pub(super) fn play(&mut self, event: &TraceEvent, promise: SyncPromise, late: bool) {
         match event {
-            Event::Write { file, at, bytes } => {
+            TraceEvent::Write { file, at, bytes } => {
                 let (at, bytes) = (*at, bytes.clone());
-                self.file(*file).since.push(Change::Write { at, bytes });
+                self.file(*file).since.push(FileChange::Write { at, bytes });
             }
-            Event::Resize { file, size } => self.file(*file).since.push(Change::Resize(*size)),
-            Event::Sync { .. } | Event::FolderSync if promise == Promise::NoSync => {}
-            Event::Sync { .. } if promise == Promise::LateSync && late => {}
-            Event::Sync { file } => {
+            TraceEvent::Resize { file, size } => self.file(*file).since.push(FileChange::Resize(*size)),
+            TraceEvent::Sync { .. } | TraceEvent::FolderSync if promise == SyncPromise::NoSync => {}
+            TraceEvent::Sync { .. } if promise == SyncPromise::LateSync && late => {}
+            TraceEvent::Sync { file } => {
                 let File { synced, since } = self.file(*file);
                 since.drain(..).for_each(|change| change.make(synced));
             }
-            Event::Named { name, file } => self.renamed.push((name.clone(), *file)),
-            Event::FolderSync => {
+            TraceEvent::Named { name, file } => self.renamed.push((name.clone(), *file)),
+            TraceEvent::FolderSync => {
                 for (name, file) in self.renamed.drain(..) {
                     rename(&mut self.names, &name, file);
                 }
             }
-            Event::Beside { path, bytes } => {
-                let history = self.beside.entry(path.clone()).or_default();
+            TraceEvent::Beside { path, bytes } => {
+                let history = self.others.entry(path.clone()).or_default();
                 history.push(bytes.clone());
             }
-            Event::Begun(_) | Event::Acknowledged(_) | Event::Found => {}
+            TraceEvent::Begun(_) | TraceEvent::Acknowledged(_) | TraceEvent::Found => {}
         }
     }
 
@@ -133,22 +132,22 @@ impl Disk {
     }
 
     /// What may be found of SQLite's files if the power is cut now.
-    pub(super) fn cut(&self, die: &mut Die, promise: Promise) -> Image<'_> {
+    pub(super) fn cut(&self, random: &mut SeededRandom, promise: SyncPromise) -> DiskImage<'_> {
         let mut image = vec![];
-        for (name, number) in self.named(die) {
+        for (name, number) in self.named(random) {
             let mut found = match self.files.get(&number) {
                 None => Cow::default(), // It was made, and nothing was written to it.
                 Some(file) if file.since.is_empty() => Cow::Borrowed(file.synced.as_slice()),
-                Some(file) => Cow::Owned(remains(die, &file.synced, &file.since)),
+                Some(file) => Cow::Owned(surviving_bytes(random, &file.synced, &file.since)),
             };
-            if promise == Promise::LostPage {
-                lose_page(die, found.to_mut());
+            if promise == SyncPromise::LostPage {
+                lose_page(random, found.to_mut());
             }
             image.push((PathBuf::from(name), found));
         }
-        if die.falls(1, 2) {
-            let seed = die.between(0, u64::MAX);
-            let index = noise(seed, die.below(3).saturating_mul(16 << 10));
+        if random.chance(1, 2) {
+            let seed = random.between(0, u64::MAX);
+            let index = random_bytes(seed, random.below(3).saturating_mul(16 << 10));
             image.push((PathBuf::from(format!("{DATABASE}-shm")), index.into()));
         }
         image
@@ -156,22 +155,22 @@ impl Disk {
 
     /// What may be found beside the database. With a die of its own: in which order owners come is not
     /// known from the seed, and should not change the rest.
-    pub(super) fn beside(&self, die: &mut Die) -> Image<'_> {
-        let files = self.beside.iter();
-        files.flat_map(|(path, history)| besides(die, path, history)).collect()
+    pub(super) fn others(&self, random: &mut SeededRandom) -> DiskImage<'_> {
+        let files = self.others.iter();
+        files.flat_map(|(path, history)| surviving_other(random, path, history)).collect()
     }
 
     /// Which names there are.
-    fn named(&self, die: &mut Die) -> BTreeMap<String, usize> {
+    fn named(&self, random: &mut SeededRandom) -> BTreeMap<String, usize> {
         let mut names = self.names.clone();
         let count = self.renamed.len();
-        let manner = die.below(3);
+        let manner = random.below(3);
         let mut reached: BTreeMap<&str, usize> = BTreeMap::new();
         for (number, (name, file)) in self.renamed.iter().enumerate() {
             let reached = *reached.entry(name).or_insert_with(|| match manner {
                 0 => 0,
                 1 => count,
-                _ => die.below(count.saturating_add(1)),
+                _ => random.below(count.saturating_add(1)),
             });
             if number < reached {
                 rename(&mut names, name, *file);
@@ -189,37 +188,41 @@ fn rename(names: &mut BTreeMap<String, usize>, name: &str, file: Option<usize>) 
 }
 
 /// Zeros in the place of one page.
-fn lose_page(die: &mut Die, file: &mut [u8]) {
+fn lose_page(random: &mut SeededRandom, file: &mut [u8]) {
     let pages = file.len().div_ceil(4096);
-    let page = die.below(pages);
+    let page = random.below(pages);
     if let Some(page) = file.chunks_mut(4096).nth(page) {
         page.fill(0);
     }
 }
 
 /// What is found of a file beside the database.
-fn besides<'a>(die: &mut Die, path: &Path, history: &'a [Option<Vec<u8>>]) -> Vec<(PathBuf, Cow<'a, [u8]>)> {
+fn surviving_other<'a>(
+    random: &mut SeededRandom,
+    path: &Path,
+    history: &'a [Option<Vec<u8>>],
+) -> Vec<(PathBuf, Cow<'a, [u8]>)> {
     let latest = history.last().and_then(Option::as_deref);
-    let found: Option<Cow<'_, [u8]>> = match die.below(16) {
+    let found: Option<Cow<'_, [u8]>> = match random.below(16) {
         0..=1 => None,
-        2..=3 => die.one_of(history).and_then(Option::as_deref).map(Cow::from),
-        4..=5 => latest.map(|bytes| torn(die, bytes).into()),
+        2..=3 => random.one_of(history).and_then(Option::as_deref).map(Cow::from),
+        4..=5 => latest.map(|bytes| torn(random, bytes).into()),
         _ => latest.map(Cow::from),
     };
     let mut image = vec![];
     // A snapshot is written under another name first.
-    if path.starts_with("snapshots") && die.falls(1, 8) {
+    if path.starts_with("snapshots") && random.chance(1, 8) {
         let half = path.with_extension("1.half");
-        image.push((half, torn(die, latest.unwrap_or_default()).into()));
+        image.push((half, torn(random, latest.unwrap_or_default()).into()));
     }
     image.extend(found.map(|found| (path.to_owned(), found)));
     image
 }
 
-fn torn(die: &mut Die, bytes: &[u8]) -> Vec<u8> {
+fn torn(random: &mut SeededRandom, bytes: &[u8]) -> Vec<u8> {
     let mut torn = bytes.to_vec();
-    let (from, to) = die.part(torn.len(), 512);
-    if die.falls(1, 2) {
+    let (from, to) = random.part(torn.len(), 512);
+    if random.chance(1, 2) {
         torn.truncate(from);
     } else if let Some(part) = torn.get_mut(from..to) {
         part.fill(0);

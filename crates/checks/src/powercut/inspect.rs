@@ -6,63 +6,63 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use undaunted_store::{AggregateId, Head, SqliteStore, Store as _, Version};
 
-use super::recorder::{Event, Recorder};
-use super::session::{Session, said, snapshot};
-use super::world::{Aggregate, Deed, FAMILIES, MOST, Part, World, aggregate};
-use crate::die::Die;
+use super::model::{AppendPart, FAMILIES, MOST, ModelAggregate, StoreCall, StoreModel, aggregate};
+use super::session::{StoreSession, error_chain, snapshot};
+use super::trace::{Recorder, TraceEvent};
+use crate::random::SeededRandom;
 
 /// What was known when the power was cut.
 #[derive(Clone, Debug)]
-pub(super) struct Known<'a> {
+pub(super) struct ExpectedState<'a> {
     /// What was acknowledged.
-    pub(super) acknowledged: &'a World,
+    pub(super) acknowledged: &'a StoreModel,
     /// What was asked and not yet acknowledged, in order, for each handle.
-    pub(super) under_way: Vec<Vec<&'a Deed>>,
+    pub(super) under_way: Vec<Vec<&'a StoreCall>>,
 }
 
-impl Known<'_> {
+impl ExpectedState<'_> {
     /// The world that was found, if it is one that may be: of what was under way through a handle, the
     /// first so many are there.
-    fn matching(&self, found: &World) -> Option<World> {
-        reach(self.acknowledged.clone(), &self.under_way, found)
+    fn matching(&self, found: &StoreModel) -> Option<StoreModel> {
+        reachable(self.acknowledged.clone(), &self.under_way, found)
     }
 }
 
-fn reach(mut world: World, handles: &[Vec<&Deed>], found: &World) -> Option<World> {
-    let Some((deeds, others)) = handles.split_first() else {
-        return (world.aggregates == found.aggregates).then_some(world);
+fn reachable(mut model: StoreModel, handles: &[Vec<&StoreCall>], found: &StoreModel) -> Option<StoreModel> {
+    let Some((calls, others)) = handles.split_first() else {
+        return (model.aggregates == found.aggregates).then_some(model);
     };
-    if let Some(reached) = reach(world.clone(), others, found) {
+    if let Some(reached) = reachable(model.clone(), others, found) {
         return Some(reached);
     }
-    deeds.iter().find_map(|deed| {
-        world.apply(deed);
-        reach(world.clone(), others, found)
+    calls.iter().find_map(|call| {
+        model.apply(call);
+        reachable(model.clone(), others, found)
     })
 }
 
 /// Opens a store, compares, and works on. Gives what it held when it was opened, and the work.
 pub(super) fn inspect(
     folder: &Path,
-    known: &Known<'_>,
+    known: &ExpectedState<'_>,
     recorder: Option<Arc<Recorder>>,
-    die: &mut Die,
-) -> Result<(World, Session), String> {
+    random: &mut SeededRandom,
+) -> Result<(StoreModel, StoreSession), String> {
     // Numbered past all that a round writes.
-    let mut session = Session::begin(folder, recorder, World::default(), 1 << 32);
+    let mut session = StoreSession::begin(folder, recorder, StoreModel::default(), 1 << 32);
     session.open(0)?;
     let found = observe(session.store(0)?)?;
-    let Some(world) = known.matching(&found) else {
+    let Some(model) = known.matching(&found) else {
         let difference = known.acknowledged.difference(&found);
         return Err(difference.unwrap_or_else(|| "it holds half of what was asked".to_owned()));
     };
-    session.note(Event::Found);
-    session.world = world.clone();
-    snapshots(session.store(0)?, &world)?;
-    sound(&session.store(0)?.database())?;
-    work_on(&mut session, die)?;
+    session.note(TraceEvent::Found);
+    session.model = model.clone();
+    snapshots(session.store(0)?, &model)?;
+    integrity_check(&session.store(0)?.database())?;
+    work_on(&mut session, random)?;
     // To read everything once more takes its time; that the work was acknowledged is known already.
-    match die.below(8) {
+    match random.below(8) {
         0 => compare(&session)?,
         1 => {
             session.close(0);
@@ -71,41 +71,41 @@ pub(super) fn inspect(
         }
         _ => {}
     }
-    Ok((world, session))
+    Ok((model, session))
 }
 
-fn compare(session: &Session) -> Result<(), String> {
+fn compare(session: &StoreSession) -> Result<(), String> {
     let found = observe(session.store(0)?)?;
-    let difference = session.world.difference(&found);
+    let difference = session.model.difference(&found);
     difference.map_or(Ok(()), |what| Err(format!("after some more work, {what}")))
 }
 
 /// Everything that is in a store.
-fn observe(store: &SqliteStore) -> Result<World, String> {
-    let mut world = World::default();
+fn observe(store: &SqliteStore) -> Result<StoreModel, String> {
+    let mut model = StoreModel::default();
     for who in 0..MOST {
         let id = aggregate(who)?;
-        let head = store.head(&id).map_err(|error| said(&error))?;
+        let head = store.head(&id).map_err(|error| error_chain(&error))?;
         if let Some(head) = head {
-            world.aggregates.insert(who, read(store, &id, head)?);
+            model.aggregates.insert(who, read(store, &id, head)?);
         }
     }
     for (parity, family) in FAMILIES.iter().enumerate() {
         let of_family = |who: &&usize| *who & 1 == parity;
-        let listed = store.list(family, "").map_err(|error| said(&error))?;
-        let known = world.aggregates.iter();
+        let listed = store.list(family, "").map_err(|error| error_chain(&error))?;
+        let known = model.aggregates.iter();
         let known = known.filter(|(who, found)| of_family(who) && !found.records.is_empty());
         if listed.len() != known.count() {
             return Err(format!("{family}: {} are listed", listed.len()));
         }
     }
-    Ok(world)
+    Ok(model)
 }
 
-fn read(store: &SqliteStore, id: &AggregateId, head: Head) -> Result<Aggregate, String> {
-    let mut aggregate = Aggregate { epoch: head.epoch.0, ..Aggregate::default() };
-    for record in store.read(id, Version::EMPTY).map_err(|error| said(&error))? {
-        let (version, bytes) = record.map_err(|error| said(&error))?;
+fn read(store: &SqliteStore, id: &AggregateId, head: Head) -> Result<ModelAggregate, String> {
+    let mut aggregate = ModelAggregate { epoch: head.epoch.0, ..ModelAggregate::default() };
+    for record in store.read(id, Version::EMPTY).map_err(|error| error_chain(&error))? {
+        let (version, bytes) = record.map_err(|error| error_chain(&error))?;
         aggregate.records.push(Arc::new(bytes));
         if version != Version::EMPTY.after(aggregate.records.len()) {
             return Err(format!("{id}: record {version} is out of order"));
@@ -114,17 +114,17 @@ fn read(store: &SqliteStore, id: &AggregateId, head: Head) -> Result<Aggregate, 
     if Version::EMPTY.after(aggregate.records.len()) != head.version {
         return Err(format!("{id}: not all records up to {} can be read", head.version));
     }
-    for request in store.requests(id).map_err(|error| said(&error))? {
+    for request in store.requests(id).map_err(|error| error_chain(&error))? {
         aggregate.requests.insert(request.id.0, Arc::new(request.bytes));
     }
     Ok(aggregate)
 }
 
 /// A snapshot may be missing. One that is given is right.
-fn snapshots(store: &SqliteStore, world: &World) -> Result<(), String> {
-    for (who, known) in &world.aggregates {
+fn snapshots(store: &SqliteStore, model: &StoreModel) -> Result<(), String> {
+    for (who, known) in &model.aggregates {
         let id = aggregate(*who)?;
-        let found = store.latest_snapshot(&id).map_err(|error| said(&error))?;
+        let found = store.latest_snapshot(&id).map_err(|error| error_chain(&error))?;
         let Some(found) = found.latest else { continue };
         let at = usize::try_from(found.at.0).unwrap_or(usize::MAX);
         if at > known.records.len() || found.bytes != snapshot(*who, at, &known.records) {
@@ -135,42 +135,42 @@ fn snapshots(store: &SqliteStore, world: &World) -> Result<(), String> {
 }
 
 /// The database as SQLite itself sees it, and rows that belong to nobody.
-fn sound(database: &Path) -> Result<(), String> {
+fn integrity_check(database: &Path) -> Result<(), String> {
     let asked = || -> rusqlite::Result<(String, i64)> {
         let connection = Connection::open(database)?;
-        let said = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+        let error_chain = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
         let strays = connection.query_row(
             "SELECT (SELECT count(*) FROM batches WHERE aggregate NOT IN (SELECT number FROM aggregates))
                   + (SELECT count(*) FROM requests WHERE aggregate NOT IN (SELECT number FROM aggregates))",
             [],
             |row| row.get(0),
         )?;
-        Ok((said, strays))
+        Ok((error_chain, strays))
     };
     match asked() {
         Ok((words, 0)) if words == "ok" => Ok(()),
         Ok((words, 0)) => Err(format!("the database is not sound: {words}")),
         Ok((_, strays)) => Err(format!("{strays} rows belong to no aggregate")),
-        Err(error) => Err(format!("the database cannot be looked at: {}", said(&error))),
+        Err(error) => Err(format!("the database cannot be looked at: {}", error_chain(&error))),
     }
 }
 
 /// A claim, an append to two aggregates, a request that is taken; in this order, as an owner would.
-fn work_on(session: &mut Session, die: &mut Die) -> Result<(), String> {
-    let who = die.below(MOST);
+fn work_on(session: &mut StoreSession, random: &mut SeededRandom) -> Result<(), String> {
+    let who = random.below(MOST);
     let other = who.saturating_add(1) % MOST;
     session.claim(0, who)?;
-    let parts = |session: &mut Session, taken: Vec<u64>, length: usize| {
+    let parts = |session: &mut StoreSession, taken: Vec<u64>, length: usize| {
         vec![
-            Part { who, records: vec![session.record(length), session.record(9)], taken },
-            Part { who: other, records: vec![session.record(30)], taken: vec![] },
+            AppendPart { who, records: vec![session.record(length), session.record(9)], taken },
+            AppendPart { who: other, records: vec![session.record(30)], taken: vec![] },
         ]
     };
-    let length = die.below(6000);
+    let length = random.below(6000);
     let first = parts(session, vec![], length);
     session.append(0, first)?;
     session.request(0, who)?;
-    let taken = session.world.of(who).requests.into_keys().collect();
+    let taken = session.model.of(who).requests.into_keys().collect();
     let second = parts(session, taken, 40);
     session.append(0, second)
 }

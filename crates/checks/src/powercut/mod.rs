@@ -1,13 +1,13 @@
 //! Power cuts: what a store has acknowledged is there, whatever a disk that keeps its word holds after one.
 //!
 //! The real `SqliteStore` works in a folder while every write, resize, sync and name of its SQLite files
-//! is recorded (`vfs`, `recorder`), together with what was asked of it and what it acknowledged
+//! is recorded (`vfs`, `trace`), together with what was asked of it and what it acknowledged
 //! (`session`). Then the recording is cut before and after every sync and in many places between
-//! (`round`); the files a disk may hold at that moment (`disk`, `remains`) are laid out in another
+//! (`round`); the files a disk may hold at that moment (`disk`, `crash_image`) are laid out in another
 //! folder and opened with the real store, which must have all that was acknowledged, nothing torn and
 //! nothing else, and must work on (`inspect`). Some of the recoveries are recorded too, and cut again. And
 //! sometimes all processes die first and the kernel keeps what they wrote: what a store finds then and
-//! gives to whoever opens it has to outlast the next cut, though the dead never synced it (`moment`).
+//! gives to whoever opens it has to outlast the next cut, though the dead never synced it (`replay`).
 //!
 //! **What a disk may do**, and real ones do:
 //! - What was synced stays. A sync counts for its own file alone.
@@ -30,7 +30,7 @@
 //!   promises to bear it.
 //!
 //! **Not tried:** a disk that loses what it said was synced, which nobody can bear (the lies of
-//! [`Promise`] show that it would be noticed); the loss of the store's whole folder, whose name the store
+//! [`SyncPromise`] show that it would be noticed); the loss of the store's whole folder, whose name the store
 //! syncs; a deleted file that comes back in parts; a log so long (64 MiB) that it is cut back. **Not
 //! observed**, but taken from the code (and twice from a trace of the system calls): that the folder is
 //! synced when said above. What lies beside the database is looked at after each piece of work, not at
@@ -43,17 +43,16 @@
 //! is held up until the whole group has arrived.
 
 mod campaign;
+mod crash_image;
 mod disk;
 mod inspect;
-mod moment;
-mod noise;
-mod recorder;
-mod remains;
+mod model;
+mod replay;
 mod round;
 mod session;
+mod trace;
 mod vfs;
 mod workload;
-mod world;
 
-pub use campaign::{Args, Tally, campaign, run};
-pub use disk::Promise;
+pub use campaign::{PowercutArgs, PowercutTally, campaign, run};
+pub use disk::SyncPromise;

@@ -4,40 +4,40 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
-use super::disk::{Disk, Image, Promise};
+use super::disk::{Disk, DiskImage, SyncPromise};
 use super::inspect::inspect;
-use super::moment::{Moment, Recording};
-use super::recorder::{Event, Recorder};
+use super::replay::{Recording, ReplayState};
+use super::trace::{Recorder, TraceEvent};
 use super::workload;
-use crate::die::Die;
+use crate::random::SeededRandom;
 
 /// How a round is played, and what came of it.
 #[derive(Clone, Debug)]
-pub(super) struct Round {
+pub(super) struct PowercutRound {
     pub(super) seed: u64,
-    pub(super) promise: Promise,
+    pub(super) promise: SyncPromise,
     /// A folder of this round's own.
     pub(super) scratch: PathBuf,
-    /// Where the files of the first cut that went wrong are left.
+    /// Where the files of the first cut that went violations are left.
     pub(super) keep: Option<PathBuf>,
     pub(super) cuts: u64,
-    /// What went wrong.
-    pub(super) wrong: Vec<String>,
+    /// What went violations.
+    pub(super) violations: Vec<String>,
 }
 
 /// Where in a round we are.
-struct Place<'a> {
+struct CutPoint<'a> {
     /// The numbers of the events before which it was cut: of the recording, and of the recovery in it.
     path: Vec<usize>,
-    last: Option<&'a Event>,
-    moment: &'a Moment,
+    last: Option<&'a TraceEvent>,
+    state: &'a ReplayState,
 }
 
-impl Round {
+impl PowercutRound {
     /// Records, and cuts.
     pub(super) fn play(&mut self) {
         let played = self.record_and_cut();
-        self.wrong.extend(played.err());
+        self.violations.extend(played.err());
         // It was in memory, or in a folder that goes with the campaign.
         let _ = fs::remove_dir_all(&self.scratch);
     }
@@ -53,45 +53,45 @@ impl Round {
 
     /// Plays a recording and cuts it. `path` says where those before it were cut.
     fn walk(&mut self, recording: &Recording, path: &[usize]) -> Result<(), String> {
-        let mut moment = recording.start.clone();
-        let mut die = Die::new(self.seed_of(path));
+        let mut state = recording.start.clone();
+        let mut random = SeededRandom::new(self.seed_of(path));
         let mut last = None;
         let mut number = 0_usize;
         for (index, event) in recording.events.iter().enumerate() {
             let from = recording.events.get(index..).unwrap_or_default();
             // How many files lie beside the database is not known from the seed; it does not count.
-            if !matches!(event, Event::Beside { .. }) {
-                if is_cut(last, event, &mut die, path.is_empty()) {
-                    self.cut(path, number, last, &moment)?;
+            if !matches!(event, TraceEvent::Beside { .. }) {
+                if is_cut(last, event, &mut random, path.is_empty()) {
+                    self.cut(path, number, last, &state)?;
                 }
                 number = number.saturating_add(1);
                 last = Some(event);
             }
-            moment.play(recording, from, self.promise);
+            state.play(recording, from, self.promise);
         }
-        self.cut(path, number, last, &moment)
+        self.cut(path, number, last, &state)
     }
 
     fn cut(
         &mut self,
         path: &[usize],
         number: usize,
-        last: Option<&Event>,
-        moment: &Moment,
+        last: Option<&TraceEvent>,
+        state: &ReplayState,
     ) -> Result<(), String> {
-        let place = Place { path: path.iter().copied().chain([number]).collect(), last, moment };
+        let place = CutPoint { path: path.iter().copied().chain([number]).collect(), last, state };
         let seed = self.seed_of(&place.path);
-        let mut die = Die::new(seed);
-        let mut image = moment.disk.cut(&mut die, self.promise);
-        image.extend(moment.disk.beside(&mut Die::new(!seed)));
+        let mut random = SeededRandom::new(seed);
+        let mut image = state.disk.cut(&mut random, self.promise);
+        image.extend(state.disk.others(&mut SeededRandom::new(!seed)));
         self.cuts = self.cuts.saturating_add(1);
         // One recovery in a while is recorded, and cut in its turn.
-        let again = path.is_empty() && die.falls(1, 80);
-        self.recover(&place, &image, again.then_some(After::PowerCut), &mut die)?;
+        let again = path.is_empty() && random.chance(1, 80);
+        self.recover(&place, &image, again.then_some(CrashKind::PowerCut), &mut random)?;
         // And sometimes all processes die here, but not the machine; then the power is cut.
-        if path.is_empty() && die.falls(1, 80) {
-            let image = moment.disk.kernel();
-            self.recover(&place, &image, Some(After::Kill), &mut die)?;
+        if path.is_empty() && random.chance(1, 80) {
+            let image = state.disk.as_written();
+            self.recover(&place, &image, Some(CrashKind::Kill), &mut random)?;
         }
         Ok(())
     }
@@ -99,25 +99,25 @@ impl Round {
     /// Opens what was found. If it is said `after` what, the recovery is recorded and cut too.
     fn recover(
         &mut self,
-        place: &Place<'_>,
-        image: &Image<'_>,
-        after: Option<After>,
-        die: &mut Die,
+        place: &CutPoint<'_>,
+        image: &DiskImage<'_>,
+        after: Option<CrashKind>,
+        random: &mut SeededRandom,
     ) -> Result<(), String> {
         let folder = self.scratch.join(format!("cut{}", place.path.len()));
         lay_out(&folder, image).map_err(|error| error.to_string())?;
         let start = after.map(|after| match after {
-            After::Kill => place.moment.clone(),
-            After::PowerCut => Moment::settled(Disk::holding(image), place.moment.world.clone()),
+            CrashKind::Kill => place.state.clone(),
+            CrashKind::PowerCut => ReplayState::settled(Disk::holding(image), place.state.model.clone()),
         });
         let recorder = start.as_ref().map(|start| {
             let (names, next) = start.disk.current();
             Recorder::start(&folder, names, next)
         });
-        let inspected = inspect(&folder, &place.moment.known(), recorder.clone(), die);
+        let inspected = inspect(&folder, &place.state.known(), recorder.clone(), random);
         let result = inspected.map(|(found, mut session)| {
             session.end();
-            (found, session.deeds)
+            (found, session.calls)
         });
         let events = recorder.map(|recorder: Arc<Recorder>| recorder.finish());
         fs::remove_dir_all(&folder).map_err(|error| error.to_string())?;
@@ -127,32 +127,32 @@ impl Round {
                 Ok(())
             }
             (Ok(_), None) => Ok(()),
-            (Ok((found, deeds)), Some(mut start)) => {
-                if let Some(After::PowerCut) = after {
+            (Ok((found, calls)), Some(mut start)) => {
+                if let Some(CrashKind::PowerCut) = after {
                     // What the disk has is decided, so what the store holds is decided too.
-                    start.world = found.clone();
+                    start.model = found.clone();
                 }
-                let recording = Recording { start, found, deeds, events: events.unwrap_or_default() };
+                let recording = Recording { start, found, calls, events: events.unwrap_or_default() };
                 self.walk(&recording, &place.path)
             }
         }
     }
 
-    fn report(&mut self, place: &Place<'_>, image: &Image<'_>, after: Option<After>, what: &str) {
+    fn report(&mut self, place: &CutPoint<'_>, image: &DiskImage<'_>, after: Option<CrashKind>, what: &str) {
         let event = named(place.last);
         let cut = match after {
-            Some(After::Kill) => "killed",
+            Some(CrashKind::Kill) => "killed",
             _ => "cut",
         };
         let mut text = format!("{cut} at {:?}, after {event}: {what}", place.path);
-        if let (Some(keep), true) = (&self.keep, self.wrong.is_empty()) {
+        if let (Some(keep), true) = (&self.keep, self.violations.is_empty()) {
             let folder = keep.join(format!("undaunted-powercut-{}", self.seed));
             text = match lay_out(&folder, image) {
                 Ok(()) => format!("{text} (the files are in {})", folder.display()),
                 Err(error) => format!("{text} (the files could not be kept: {error})"),
             };
         }
-        self.wrong.push(text);
+        self.violations.push(text);
     }
 
     /// The seed of what happens at a place.
@@ -167,7 +167,7 @@ impl Round {
 
 /// What a recovery that is recorded comes after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum After {
+enum CrashKind {
     /// The disk has what it has.
     PowerCut,
     /// The kernel has everything, and the disk what was synced.
@@ -175,31 +175,31 @@ enum After {
 }
 
 /// Whether the power is cut here: around every sync and name, and in between by chance.
-fn is_cut(last: Option<&Event>, next: &Event, die: &mut Die, all: bool) -> bool {
-    let boundary = |event: &Event| {
+fn is_cut(last: Option<&TraceEvent>, next: &TraceEvent, random: &mut SeededRandom, all: bool) -> bool {
+    let boundary = |event: &TraceEvent| {
         matches!(
             event,
-            Event::Sync { .. }
-                | Event::FolderSync
-                | Event::Named { .. }
-                | Event::Resize { .. }
-                | Event::Found
+            TraceEvent::Sync { .. }
+                | TraceEvent::FolderSync
+                | TraceEvent::Named { .. }
+                | TraceEvent::Resize { .. }
+                | TraceEvent::Found
         )
     };
     let often = if last.is_some_and(boundary) || boundary(next) {
         16
-    } else if matches!(last, Some(Event::Acknowledged(_))) {
+    } else if matches!(last, Some(TraceEvent::Acknowledged(_))) {
         8
     } else {
         1
     };
-    die.falls(often, if all { 16 } else { 32 })
+    random.chance(often, if all { 16 } else { 32 })
 }
 
-fn named(event: Option<&Event>) -> String {
+fn named(event: Option<&TraceEvent>) -> String {
     match event {
         None => "nothing".to_owned(),
-        Some(Event::Write { file, at, bytes }) => {
+        Some(TraceEvent::Write { file, at, bytes }) => {
             format!("a write of {} bytes to file {file} at {at}", bytes.len())
         }
         Some(event) => format!("{event:?}"),
@@ -207,7 +207,7 @@ fn named(event: Option<&Event>) -> String {
 }
 
 /// Writes files into a folder of their own.
-fn lay_out(folder: &Path, image: &Image<'_>) -> io::Result<()> {
+fn lay_out(folder: &Path, image: &DiskImage<'_>) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     for (path, bytes) in image {
         let path = folder.join(path);

@@ -11,27 +11,27 @@ use undaunted_store::{
     Append, AppendError, Claim, Epoch, RequestId, SqliteOptions, SqliteStore, Store as _, Version,
 };
 
-use super::noise::noise;
-use super::recorder::{Event, Recorder};
-use super::world::{Bytes, Deed, Part, What, World, aggregate};
+use super::model::{AppendPart, RecordBytes, StoreCall, StoreModel, StoreOperation, aggregate};
+use super::trace::{Recorder, TraceEvent};
+use crate::random::random_bytes;
 
-type Told = (usize, Result<Vec<Version>, AppendError>);
+type AppendAnswer = (usize, Result<Vec<Version>, AppendError>);
 
 /// A store's folder, the handles on it, and what was done.
-pub(super) struct Session {
+pub(super) struct StoreSession {
     folder: PathBuf,
     recorder: Option<Arc<Recorder>>,
     handles: BTreeMap<usize, SqliteStore>,
     held: BTreeMap<usize, (usize, Claim)>,
     serial: u64,
     /// What was asked, in order.
-    pub(super) deeds: Vec<Deed>,
+    pub(super) calls: Vec<StoreCall>,
     /// What the store should hold once all is acknowledged.
-    pub(super) world: World,
+    pub(super) model: StoreModel,
 }
 
 /// What went wrong, with its causes.
-pub(super) fn said(error: &dyn Error) -> String {
+pub(super) fn error_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -42,7 +42,7 @@ pub(super) fn said(error: &dyn Error) -> String {
 }
 
 /// The state that is saved of an aggregate at a version.
-pub(super) fn snapshot(who: usize, at: usize, records: &[Bytes]) -> Vec<u8> {
+pub(super) fn snapshot(who: usize, at: usize, records: &[RecordBytes]) -> Vec<u8> {
     let last = at.checked_sub(1).and_then(|last| records.get(last));
     let mut bytes = format!("{who} at {at}: ").into_bytes();
     bytes.extend(last.map(|last| last.as_slice()).unwrap_or_default());
@@ -53,32 +53,37 @@ fn version(records: usize) -> Version {
     Version::EMPTY.after(records)
 }
 
-impl Session {
+impl StoreSession {
     /// Work on a folder whose store holds `world`. Records are numbered after `serial`.
-    pub(super) fn begin(folder: &Path, recorder: Option<Arc<Recorder>>, world: World, serial: u64) -> Self {
+    pub(super) fn begin(
+        folder: &Path,
+        recorder: Option<Arc<Recorder>>,
+        model: StoreModel,
+        serial: u64,
+    ) -> Self {
         let session = Self {
             folder: folder.to_owned(),
             recorder,
             handles: BTreeMap::new(),
             held: BTreeMap::new(),
             serial,
-            deeds: vec![],
-            world,
+            calls: vec![],
+            model,
         };
-        session.look();
+        session.note_other_files();
         session
     }
 
     /// Notes an event, if this is recorded.
-    pub(super) fn note(&self, event: Event) {
+    pub(super) fn note(&self, event: TraceEvent) {
         if let Some(recorder) = &self.recorder {
             recorder.note(event);
         }
     }
 
-    fn look(&self) {
+    fn note_other_files(&self) {
         if let Some(recorder) = &self.recorder {
-            recorder.look();
+            recorder.note_other_files();
         }
     }
 
@@ -90,9 +95,9 @@ impl Session {
         // Nobody holds a lock for long; who waits for a minute waits for ever.
         let options = SqliteOptions { patience: Duration::from_mins(1) };
         let store = SqliteStore::open_with(&self.folder, &options);
-        let store = store.map_err(|error| format!("the store does not open: {}", said(&error)))?;
+        let store = store.map_err(|error| format!("the store does not open: {}", error_chain(&error)))?;
         self.handles.insert(handle, store);
-        self.look();
+        self.note_other_files();
         Ok(())
     }
 
@@ -100,7 +105,7 @@ impl Session {
     pub(super) fn close(&mut self, handle: usize) {
         self.handles.remove(&handle);
         self.held.retain(|_, (by, _)| *by != handle);
-        self.look();
+        self.note_other_files();
     }
 
     /// The handles that are open.
@@ -115,55 +120,55 @@ impl Session {
     }
 
     /// A record of that length that there is no other of.
-    pub(super) fn record(&mut self, length: usize) -> Bytes {
+    pub(super) fn record(&mut self, length: usize) -> RecordBytes {
         self.serial = self.serial.saturating_add(1);
         let mut bytes = format!("{} ", self.serial).into_bytes();
-        bytes.extend(noise(self.serial, length));
+        bytes.extend(random_bytes(self.serial, length));
         Arc::new(bytes)
     }
 
-    fn begun(&mut self, handle: usize, what: What) -> usize {
-        let number = self.deeds.len();
-        self.deeds.push(Deed { handle, what, answer: 0 });
-        self.note(Event::Begun(number));
+    fn begin_call(&mut self, handle: usize, what: StoreOperation) -> usize {
+        let number = self.calls.len();
+        self.calls.push(StoreCall { handle, what, answer: 0 });
+        self.note(TraceEvent::Begun(number));
         number
     }
 
-    fn acknowledged(&mut self, number: usize, answer: u64) {
-        if let Some(deed) = self.deeds.get_mut(number) {
-            deed.answer = answer;
-            self.world.apply(deed);
+    fn acknowledge(&mut self, number: usize, answer: u64) {
+        if let Some(call) = self.calls.get_mut(number) {
+            call.answer = answer;
+            self.model.apply(call);
         }
-        self.note(Event::Acknowledged(number));
+        self.note(TraceEvent::Acknowledged(number));
     }
 
     /// Hands an append over. The one who is told holds the writing thread up until `hold` ends.
     fn submit(
         &mut self,
         handle: usize,
-        parts: Vec<Part>,
-        tell: &Sender<Told>,
+        parts: Vec<AppendPart>,
+        answer: &Sender<AppendAnswer>,
         hold: Option<Receiver<()>>,
     ) -> Result<(), String> {
         let mut appends: Vec<Append> = vec![];
         for part in &parts {
-            let found = self.world.of(part.who);
+            let found = self.model.of(part.who);
             let records = part.records.iter().map(|record| record.to_vec()).collect();
             let at = version(found.records.len());
             let append = Append::new(aggregate(part.who)?, at, Epoch(found.epoch), records);
             appends.push(append.taking(part.taken.iter().copied().map(RequestId)));
         }
-        let number = self.begun(handle, What::Append(parts));
-        if let Some(deed) = self.deeds.get(number) {
-            self.world.apply(deed);
+        let number = self.begin_call(handle, StoreOperation::Append(parts));
+        if let Some(call) = self.calls.get(number) {
+            self.model.apply(call);
         }
-        let (recorder, tell) = (self.recorder.clone(), tell.clone());
+        let (recorder, answer) = (self.recorder.clone(), answer.clone());
         let done = move |result: Result<Vec<Version>, AppendError>| {
             if let (Ok(_), Some(recorder)) = (&result, &recorder) {
-                recorder.note(Event::Acknowledged(number));
+                recorder.note(TraceEvent::Acknowledged(number));
             }
             // Whoever asked is waiting, or has given up with an error of its own.
-            let _ = tell.send((number, result));
+            let _ = answer.send((number, result));
             if let Some(hold) = hold {
                 let _ = hold.recv();
             }
@@ -173,71 +178,71 @@ impl Session {
     }
 
     /// Appends, one after the other.
-    pub(super) fn append(&mut self, handle: usize, parts: Vec<Part>) -> Result<(), String> {
-        let (tell, told) = mpsc::channel();
-        self.submit(handle, parts, &tell, None)?;
-        drop(tell);
-        all_well(&told)
+    pub(super) fn append(&mut self, handle: usize, parts: Vec<AppendPart>) -> Result<(), String> {
+        let (answer, answers) = mpsc::channel();
+        self.submit(handle, parts, &answer, None)?;
+        drop(answer);
+        all_well(&answers)
     }
 
     /// One append, and then many that share a commit.
-    pub(super) fn group(&mut self, handle: usize, group: Vec<Vec<Part>>) -> Result<(), String> {
-        let (tell, told) = mpsc::channel();
+    pub(super) fn group(&mut self, handle: usize, group: Vec<Vec<AppendPart>>) -> Result<(), String> {
+        let (answer, answers) = mpsc::channel();
         let (release, hold) = mpsc::channel();
         let mut hold = Some(hold);
         for parts in group {
             let first = hold.is_some();
-            self.submit(handle, parts, &tell, hold.take())?;
+            self.submit(handle, parts, &answer, hold.take())?;
             if first {
                 // From here on the writing thread is held up.
-                well(told.recv().map_err(|error| said(&error))?)?;
+                well(answers.recv().map_err(|error| error_chain(&error))?)?;
             }
         }
-        drop((release, tell));
-        all_well(&told)
+        drop((release, answer));
+        all_well(&answers)
     }
 
     /// Many appends through several handles at once; no two handles write to one aggregate.
-    pub(super) fn crowd(&mut self, crowd: Vec<(usize, Vec<Part>)>) -> Result<(), String> {
-        let (tell, told) = mpsc::channel();
+    pub(super) fn crowd(&mut self, crowd: Vec<(usize, Vec<AppendPart>)>) -> Result<(), String> {
+        let (answer, answers) = mpsc::channel();
         for (handle, parts) in crowd {
-            self.submit(handle, parts, &tell, None)?;
+            self.submit(handle, parts, &answer, None)?;
         }
-        drop(tell);
-        all_well(&told)
+        drop(answer);
+        all_well(&answers)
     }
 
     /// Asks something of an aggregate's owner.
     pub(super) fn request(&mut self, handle: usize, who: usize) -> Result<(), String> {
         let bytes = self.record(20);
         let words = bytes.to_vec();
-        let number = self.begun(handle, What::Request { who, bytes });
+        let number = self.begin_call(handle, StoreOperation::Request { who, bytes });
         let asked = self.store(handle)?.request(&aggregate(who)?, words);
-        let RequestId(id) = asked.map_err(|error| said(&error))?;
-        if id <= self.world.request {
-            let before = self.world.request;
+        let RequestId(id) = asked.map_err(|error| error_chain(&error))?;
+        if id <= self.model.request {
+            let before = self.model.request;
             return Err(format!("a request has the number {id}, after {before}"));
         }
-        self.acknowledged(number, id);
+        self.acknowledge(number, id);
         Ok(())
     }
 
     /// Claims an aggregate, which its owner gives up first.
     pub(super) fn claim(&mut self, handle: usize, who: usize) -> Result<(), String> {
         self.release(who, true)?;
-        let number = self.begun(handle, What::Claim { who });
+        let number = self.begin_call(handle, StoreOperation::Claim { who });
         let claimed = self.store(handle)?.claim(&aggregate(who)?);
-        let claim = claimed.map_err(|error| said(&error))?;
+        let claim = claimed.map_err(|error| error_chain(&error))?;
         let Epoch(epoch) = claim.epoch;
-        if epoch <= self.world.epoch {
-            let before = self.world.epoch;
+        if epoch <= self.model.epoch {
+            let before = self.model.epoch;
             return Err(format!("a claim has epoch {epoch}, after {before}"));
         }
-        if claim.version != version(self.world.of(who).records.len()) {
+        if claim.version != version(self.model.of(who).records.len()) {
             let found = claim.version;
             return Err(format!("{} was claimed at {found}", claim.aggregate));
         }
-        self.acknowledged(number, epoch);
+        self.acknowledge(number, epoch);
         self.held.insert(who, (handle, claim));
         Ok(())
     }
@@ -251,37 +256,37 @@ impl Session {
         if !waiting {
             store.unclaim_in_background(&claim);
             // Whatever comes next through this handle comes after it.
-            let behind = store.append(vec![]).map(drop);
-            return behind.map_err(|error| said(&error));
+            let recorded_file = store.append(vec![]).map(drop);
+            return recorded_file.map_err(|error| error_chain(&error));
         }
-        store.unclaim(&claim).map_err(|error| said(&error))
+        store.unclaim(&claim).map_err(|error| error_chain(&error))
     }
 
     /// Removes an aggregate.
     pub(super) fn remove(&mut self, handle: usize, who: usize) -> Result<(), String> {
-        let epoch = Epoch(self.world.of(who).epoch);
-        let number = self.begun(handle, What::Remove { who });
+        let epoch = Epoch(self.model.of(who).epoch);
+        let number = self.begin_call(handle, StoreOperation::Remove { who });
         let removed = self.store(handle)?.remove(&aggregate(who)?, epoch);
-        removed.map_err(|error| said(&error))?;
+        removed.map_err(|error| error_chain(&error))?;
         self.held.remove(&who);
-        self.acknowledged(number, 0);
-        self.look();
+        self.acknowledge(number, 0);
+        self.note_other_files();
         Ok(())
     }
 
     /// Saves a snapshot, at a version of the journal that there is.
     pub(super) fn save(&mut self, handle: usize, who: usize, at: usize) -> Result<(), String> {
-        let bytes = snapshot(who, at, &self.world.of(who).records);
+        let bytes = snapshot(who, at, &self.model.of(who).records);
         let store = self.store(handle)?;
         let saved = store.save_snapshot(&aggregate(who)?, version(at), bytes);
-        saved.map_err(|error| said(&error))?;
-        self.look();
+        saved.map_err(|error| error_chain(&error))?;
+        self.note_other_files();
         Ok(())
     }
 
     /// An append that is refused: its owner's epoch is over, or its version is wrong.
     pub(super) fn refused(&mut self, handle: usize, who: usize, stale: bool) -> Result<(), String> {
-        let found = self.world.of(who);
+        let found = self.model.of(who);
         let record = self.record(50).to_vec();
         let (epoch, at) = if stale {
             (found.epoch.saturating_add(1), found.records.len())
@@ -289,7 +294,7 @@ impl Session {
             (found.epoch, found.records.len().saturating_add(1))
         };
         let append = Append::new(aggregate(who)?, version(at), Epoch(epoch), vec![record]);
-        self.begun(handle, What::Refused);
+        self.begin_call(handle, StoreOperation::Refused);
         match self.store(handle)?.append(vec![append]) {
             Err(AppendError::Fenced { .. } | AppendError::Conflict { .. }) => Ok(()),
             other => Err(format!("an append that cannot stand was told {other:?}")),
@@ -299,7 +304,7 @@ impl Session {
     /// Compacts the database.
     pub(super) fn compact(&mut self, handle: usize) -> Result<(), String> {
         let compacted = self.store(handle)?.compact();
-        compacted.map(drop).map_err(|error| said(&error))
+        compacted.map(drop).map_err(|error| error_chain(&error))
     }
 
     /// Closes all handles.
@@ -311,11 +316,11 @@ impl Session {
 }
 
 /// Waits until all have been told.
-fn all_well(told: &Receiver<Told>) -> Result<(), String> {
-    told.iter().try_for_each(well)
+fn all_well(answers: &Receiver<AppendAnswer>) -> Result<(), String> {
+    answers.iter().try_for_each(well)
 }
 
-fn well((number, result): Told) -> Result<(), String> {
+fn well((number, result): AppendAnswer) -> Result<(), String> {
     let stored = result.map(drop);
-    stored.map_err(|error| format!("append {number} failed: {}", said(&error)))
+    stored.map_err(|error| format!("append {number} failed: {}", error_chain(&error)))
 }

@@ -21,12 +21,12 @@ use std::sync::{Arc, OnceLock};
 
 use rusqlite::ffi;
 
-use super::recorder::{self, Event, Recorder};
+use super::trace::{self, Recorder, TraceEvent};
 
 /// Our words behind the ordinary VFS's file. The methods stand first: SQLite's pointer to them is our
 /// pointer to the rest.
 #[repr(C)]
-struct Behind {
+struct RecordedFile {
     methods: ffi::sqlite3_io_methods,
     ordinary: *const ffi::sqlite3_io_methods,
     recorder: Arc<Recorder>,
@@ -46,9 +46,9 @@ pub(super) fn install() -> bool {
             return false;
         }
         let mut ours = *ordinary;
-        let behind = c_int::try_from(size_of::<Behind>()).unwrap_or(c_int::MAX);
+        let recorded_file = c_int::try_from(size_of::<RecordedFile>()).unwrap_or(c_int::MAX);
         let room = c_int::try_from(room(ordinary)).unwrap_or(c_int::MAX);
-        ours.szOsFile = room.saturating_add(behind);
+        ours.szOsFile = room.saturating_add(recorded_file);
         ours.pNext = ptr::null_mut();
         ours.zName = c"undaunted-recorder".as_ptr();
         ours.pAppData = ordinary.cast();
@@ -66,7 +66,7 @@ pub(super) fn install() -> bool {
 unsafe fn room(vfs: *const ffi::sqlite3_vfs) -> usize {
     // SAFETY: as promised.
     let size = unsafe { (*vfs).szOsFile };
-    let align = align_of::<Behind>();
+    let align = align_of::<RecordedFile>();
     usize::try_from(size).unwrap_or_default().next_multiple_of(align)
 }
 
@@ -81,7 +81,7 @@ unsafe fn recorded<'a>(name: *const c_char) -> Option<(Arc<Recorder>, &'a str)> 
     }
     // SAFETY: not null, and as promised.
     let path = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()));
-    let recorder = recorder::of(path.parent()?)?;
+    let recorder = trace::recorder_of(path.parent()?)?;
     Some((recorder, path.file_name()?.to_str()?))
 }
 
@@ -102,17 +102,17 @@ unsafe extern "C" fn open(
         let Some((recorder, short)) = recorded(name) else {
             return pass_on(ordinary, name, file, flags, given);
         };
-        let mut tape = recorder.tape();
+        let mut trace = recorder.trace();
         let code = pass_on(ordinary, name, file, flags, given);
         if code != ffi::SQLITE_OK {
             return code;
         }
-        let number = tape.opened(short);
-        drop(tape);
+        let number = trace.opened(short);
+        drop(trace);
         let methods = (*file).pMethods;
         let logs = ffi::SQLITE_OPEN_WAL | ffi::SQLITE_OPEN_MAIN_JOURNAL;
-        let behind = file.byte_add(room(ordinary)).cast::<Behind>();
-        behind.write(Behind {
+        let recorded_file = file.byte_add(room(ordinary)).cast::<RecordedFile>();
+        recorded_file.write(RecordedFile {
             methods: ffi::sqlite3_io_methods {
                 iVersion: 2, // Without memory maps, past which nobody could write unseen.
                 xClose: Some(close),
@@ -126,7 +126,7 @@ unsafe extern "C" fn open(
             file: number,
             folder_due: flags & ffi::SQLITE_OPEN_CREATE != 0 && flags & logs != 0,
         });
-        (*file).pMethods = behind.cast();
+        (*file).pMethods = recorded_file.cast();
         code
     }
 }
@@ -141,12 +141,12 @@ unsafe extern "C" fn delete(vfs: *mut ffi::sqlite3_vfs, name: *const c_char, wit
         let Some((recorder, short)) = recorded(name) else {
             return pass_on(ordinary, name, with_folder);
         };
-        let mut tape = recorder.tape();
+        let mut trace = recorder.trace();
         let code = pass_on(ordinary, name, with_folder);
         if code == ffi::SQLITE_OK {
-            tape.deleted(short);
+            trace.deleted(short);
             if with_folder != 0 {
-                tape.note(Event::FolderSync);
+                trace.note(TraceEvent::FolderSync);
             }
         }
         code
@@ -158,21 +158,21 @@ unsafe extern "C" fn delete(vfs: *mut ffi::sqlite3_vfs, name: *const c_char, wit
 /// # Safety
 ///
 /// `file` was opened by us.
-unsafe fn noting(
+unsafe fn pass_and_note(
     file: *mut ffi::sqlite3_file,
     method: impl FnOnce(&ffi::sqlite3_io_methods) -> Option<c_int>,
-    events: impl FnOnce(&mut Behind) -> Vec<Event>,
+    events: impl FnOnce(&mut RecordedFile) -> Vec<TraceEvent>,
 ) -> c_int {
-    // SAFETY: the methods of a file that we opened are the beginning of a `Behind`, and SQLite uses a
+    // SAFETY: the methods of a file that we opened are the beginning of a `RecordedFile`, and SQLite uses a
     // file from one thread at a time.
-    let behind = unsafe { &mut *(*file).pMethods.cast::<Behind>().cast_mut() };
-    let recorder = Arc::clone(&behind.recorder);
-    let mut tape = recorder.tape();
+    let recorded_file = unsafe { &mut *(*file).pMethods.cast::<RecordedFile>().cast_mut() };
+    let recorder = Arc::clone(&recorded_file.recorder);
+    let mut trace = recorder.trace();
     // SAFETY: the ordinary VFS's methods live as long as the process.
-    let code = method(unsafe { &*behind.ordinary }).unwrap_or(ffi::SQLITE_ERROR);
+    let code = method(unsafe { &*recorded_file.ordinary }).unwrap_or(ffi::SQLITE_ERROR);
     if code == ffi::SQLITE_OK {
-        for event in events(behind) {
-            tape.note(event);
+        for event in events(recorded_file) {
+            trace.note(event);
         }
     }
     code
@@ -190,11 +190,11 @@ unsafe extern "C" fn write(
             let method = methods.xWrite?;
             Some(method(file, bytes, length, at))
         };
-        noting(file, pass_on, |behind| {
+        pass_and_note(file, pass_on, |recorded_file| {
             let length = usize::try_from(length).unwrap_or_default();
             let bytes = std::slice::from_raw_parts(bytes.cast::<u8>(), length);
-            vec![Event::Write {
-                file: behind.file,
+            vec![TraceEvent::Write {
+                file: recorded_file.file,
                 at: usize::try_from(at).unwrap_or_default(),
                 bytes: Arc::new(bytes.to_vec()),
             }]
@@ -209,8 +209,11 @@ unsafe extern "C" fn resize(file: *mut ffi::sqlite3_file, size: ffi::sqlite3_int
             let method = methods.xTruncate?;
             Some(method(file, size))
         };
-        noting(file, pass_on, |behind| {
-            vec![Event::Resize { file: behind.file, size: usize::try_from(size).unwrap_or_default() }]
+        pass_and_note(file, pass_on, |recorded_file| {
+            vec![TraceEvent::Resize {
+                file: recorded_file.file,
+                size: usize::try_from(size).unwrap_or_default(),
+            }]
         })
     }
 }
@@ -222,10 +225,10 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
             let method = methods.xSync?;
             Some(method(file, flags))
         };
-        noting(file, pass_on, |behind| {
-            let mut events = vec![Event::Sync { file: behind.file }];
-            if std::mem::take(&mut behind.folder_due) {
-                events.push(Event::FolderSync);
+        pass_and_note(file, pass_on, |recorded_file| {
+            let mut events = vec![TraceEvent::Sync { file: recorded_file.file }];
+            if std::mem::take(&mut recorded_file.folder_due) {
+                events.push(TraceEvent::FolderSync);
             }
             events
         })
@@ -236,10 +239,10 @@ unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
     // SAFETY: as for `write`; SQLite does not use the file any more, and what we gave up here is not
     // reached again, because the file has its ordinary methods back.
     unsafe {
-        let behind = (*file).pMethods.cast::<Behind>().cast_mut();
-        let ordinary = (*behind).ordinary;
+        let recorded_file = (*file).pMethods.cast::<RecordedFile>().cast_mut();
+        let ordinary = (*recorded_file).ordinary;
         (*file).pMethods = ordinary;
-        ptr::drop_in_place(behind);
+        ptr::drop_in_place(recorded_file);
         (*ordinary).xClose.map_or(ffi::SQLITE_ERROR, |pass_on| pass_on(file))
     }
 }

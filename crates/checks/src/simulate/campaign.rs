@@ -1,32 +1,29 @@
-//! Many seeds, on all processors.
+//! Many seeds on all cores, and the summary of what was found.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use undaunted_engine::mutant::{self, Mutant};
 
-use super::plan::Plan;
-use super::seed::{Finding, history, of_seed};
-use super::shrink::shrink;
+use super::plan::SimPlan;
+use super::seed::{SimFinding, check_seed, history, shrink};
+use crate::campaign::{for_each_seed, repeat_command};
 
-/// How many violations are shown in full.
+/// How many violations are shown with their history.
 const SHOWN: usize = 3;
-/// How often the progress is told.
-const TELL: Duration = Duration::from_secs(10);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Simulate jobs in a world in which everything goes wrong
+/// Simulate jobs while faults are injected
 #[derive(Clone, Debug, clap::Args)]
-pub struct Args {
-    /// The first seed
+pub struct SimulateArgs {
+    /// First seed
     #[arg(long, default_value_t = 1, value_name = "SEED")]
     pub first_seed: u64,
-    /// How many seeds
+    /// Number of seeds
     #[arg(long, default_value_t = 1000, value_name = "NUMBER")]
     pub seeds: u64,
-    /// Let the engine make a mistake, to see it found
+    /// Let the engine make a mistake, to see that it is found
     #[arg(long, value_name = "MISTAKE", value_parser = mistake, hide = true)]
     pub mutant: Option<Mutant>,
 }
@@ -37,98 +34,87 @@ fn mistake(name: &str) -> Result<Mutant, String> {
     found.ok_or_else(|| format!("the mistakes are {:?}", all().collect::<Vec<_>>()))
 }
 
-/// What many seeds came to.
 #[derive(Clone, Debug, Default)]
-struct Sum {
+struct SimTally {
     seeds: u64,
     events: u64,
     crashes: u64,
-    /// Jobs of which the model cannot say what must come of them.
-    open: u64,
-    found: Vec<(u64, Finding)>,
+    /// Seeds of which the model predicts nothing.
+    unspecified: u64,
+    findings: Vec<(u64, SimFinding)>,
 }
 
-/// Simulates the seeds, and says what was found.
-#[must_use]
-pub fn run(args: &Args) -> ExitCode {
-    let sum = simulated(args);
-    mutant::choose(args.mutant);
-    let mut out = std::io::stdout().lock();
-    for (seed, finding) in sum.found.iter().take(SHOWN) {
-        // Nobody reads what cannot be written.
-        drop(show(&mut out, args, *seed, finding));
-    }
-    for (seed, _) in sum.found.iter().skip(SHOWN) {
-        drop(writeln!(out, "seed {seed} too: {}", repeat(args, *seed)));
-    }
-    let line = format!(
-        "{} seeds, {} events, {} crashes, {} violations",
-        sum.seeds,
-        sum.events,
-        sum.crashes,
-        sum.found.len()
-    );
-    drop(writeln!(out, "{line}"));
-    if sum.found.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-fn simulated(args: &Args) -> Sum {
-    let began = Instant::now();
-    let next = AtomicU64::new(0);
-    let sum = Mutex::new((Sum::default(), began));
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                mutant::choose(args.mutant);
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= args.seeds {
-                        break;
-                    }
-                    let seed = args.first_seed.saturating_add(number);
-                    let came = of_seed(seed);
-                    let mut guard = sum.lock().unwrap_or_else(PoisonError::into_inner);
-                    let (sum, told) = &mut *guard;
-                    sum.seeds = sum.seeds.saturating_add(1);
-                    sum.events = sum.events.saturating_add(came.events);
-                    sum.open = sum.open.saturating_add(u64::from(came.open));
-                    sum.crashes = sum.crashes.saturating_add(came.crashes);
-                    if let Some(finding) = came.finding {
-                        eprintln!("seed {seed}: {}", finding.what);
-                        sum.found.push((seed, finding));
-                    }
-                    if told.elapsed() >= TELL {
-                        *told = Instant::now();
-                        tell(sum, began.elapsed());
-                    }
-                }
-            });
+pub fn run(args: &SimulateArgs) -> ExitCode {
+    let tally = match simulate(args) {
+        Ok(tally) => tally,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(2);
         }
-    });
-    let (mut sum, _) = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
-    tell(&sum, began.elapsed());
-    sum.found.sort_by_key(|(seed, _)| *seed);
-    sum
+    };
+    mutant::choose(args.mutant);
+    match print(args, &tally) {
+        Ok(()) if tally.findings.is_empty() => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
 }
 
-fn tell(sum: &Sum, took: Duration) {
+fn simulate(args: &SimulateArgs) -> io::Result<SimTally> {
+    let (began, mut printed) = (Instant::now(), Instant::now());
+    let mut tally = SimTally::default();
+    let round = |seed| {
+        // The choice belongs to the thread.
+        mutant::choose(args.mutant);
+        check_seed(seed)
+    };
+    for_each_seed(args.first_seed, args.seeds, round, |seed, result| {
+        tally.seeds = tally.seeds.saturating_add(1);
+        tally.events = tally.events.saturating_add(result.events);
+        tally.unspecified = tally.unspecified.saturating_add(result.is_unspecified.into());
+        tally.crashes = tally.crashes.saturating_add(result.crashes);
+        if let Some(finding) = result.finding {
+            eprintln!("seed {seed}: {}", finding.what);
+            tally.findings.push((seed, finding));
+        }
+        if printed.elapsed() >= PROGRESS_INTERVAL {
+            printed = Instant::now();
+            print_progress(&tally, began.elapsed());
+        }
+        Ok(())
+    })?;
+    print_progress(&tally, began.elapsed());
+    tally.findings.sort_by_key(|(seed, _)| *seed);
+    Ok(tally)
+}
+
+fn print_progress(tally: &SimTally, took: Duration) {
     let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX).max(1);
-    let rate = sum.seeds.saturating_mul(1000) / millis;
-    let found = sum.found.len();
-    eprintln!("{} seeds, {rate} a second, {found} violations, {} without a prediction", sum.seeds, sum.open);
+    let rate = tally.seeds.saturating_mul(1000) / millis;
+    let SimTally { seeds, unspecified, .. } = tally;
+    let found = tally.findings.len();
+    eprintln!("{seeds} seeds, {rate} a second, {found} violations, {unspecified} without a prediction");
 }
 
-/// The command that repeats a seed.
-fn repeat(args: &Args, seed: u64) -> String {
+fn print(args: &SimulateArgs, tally: &SimTally) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    for (seed, finding) in tally.findings.iter().take(SHOWN) {
+        show(&mut out, args, *seed, finding)?;
+    }
+    for (seed, _) in tally.findings.iter().skip(SHOWN) {
+        writeln!(out, "seed {seed} too: {}", repeat(args, *seed))?;
+    }
+    let SimTally { seeds, events, crashes, findings, .. } = tally;
+    writeln!(out, "{seeds} seeds, {events} events, {crashes} crashes, {} violations", findings.len())
+}
+
+fn repeat(args: &SimulateArgs, seed: u64) -> String {
     let mistake = args.mutant.map_or_else(String::new, |it| format!(" --mutant {it:?}"));
-    format!("cargo run --release -p undaunted-checks -- simulate --first-seed {seed} --seeds 1{mistake}")
+    repeat_command(&format!("simulate --first-seed {seed} --seeds 1{mistake}"))
 }
 
-/// A violation: what, how to repeat it, and the history of a smaller simulation that shows it.
-fn show(out: &mut impl Write, args: &Args, seed: u64, finding: &Finding) -> std::io::Result<()> {
-    let plan = Plan::of(seed);
-    let (smaller, least) = shrink(&plan, finding.clone());
+/// Prints a violation, how to repeat it, and the history of a smaller simulation that shows it.
+fn show(out: &mut impl Write, args: &SimulateArgs, seed: u64, finding: &SimFinding) -> io::Result<()> {
+    let (smaller, least) = shrink(&SimPlan::of(seed), finding.clone());
     writeln!(out, "seed {seed}: {}", finding.what)?;
     writeln!(out, "  repeat: {}", repeat(args, seed))?;
     writeln!(out, "  a smaller simulation, in which this happens: {}", least.what)?;

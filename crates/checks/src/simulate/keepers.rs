@@ -21,8 +21,8 @@ use undaunted_runner::spool::{
     SpooledOutput, VanishedCommand,
 };
 
-use super::case::{Act, How};
-use super::outside::{Happening, Outside, Told};
+use super::case::{ScriptedAttempt, ScriptedEnd};
+use super::world::{KeeperMessage, SimEvent, SimWorld};
 
 /// How long after its keeper a hanging command is ended in a healed world, if it has no timeout.
 const ENOUGH: Duration = Duration::from_mins(2);
@@ -31,13 +31,13 @@ const ENOUGH: Duration = Duration::from_mins(2);
 #[derive(Default)]
 pub(super) struct KeeperProcess {
     /// Which one it is, counted from 1; 0 if there is none.
-    pub(super) life: u64,
+    pub(super) generation: u64,
     /// How many there were.
-    lives: u64,
+    generations: u64,
     /// Who listens.
-    listener: Option<Listener>,
+    listener: Option<KeeperListener>,
     /// What it notes.
-    entries: BTreeMap<u64, Entry>,
+    entries: BTreeMap<u64, KeeperEntry>,
     /// Cancelled before they began.
     unwanted: Vec<u64>,
     /// Whether something may have begun that stands nowhere.
@@ -49,27 +49,27 @@ pub(super) struct KeeperProcess {
 }
 
 /// An engine that has reached a keeper.
-struct Listener {
+struct KeeperListener {
     process: usize,
     endings: Arc<AttemptEnds>,
     notifier: Notifier,
 }
 
 /// What became of the attempts on record, and what else a keeper knows of.
-type Fates = (BTreeMap<StartId, AttemptFate>, BTreeSet<StartId>);
+type AttemptFates = (BTreeMap<StartId, AttemptFate>, BTreeSet<StartId>);
 
 /// A command, from its start until it is forgotten.
 #[derive(Clone)]
-struct Entry {
+struct KeeperEntry {
     token: String,
     began: Timestamp,
     /// What it will be, when it ends by itself.
     end: (CommandEnd, EndedBy, String),
-    state: State,
+    state: CommandState,
 }
 
 #[derive(Clone)]
-enum State {
+enum CommandState {
     Runs,
     /// It has ended, and its keeper has noted how.
     Exited(Box<CommandExit>),
@@ -84,7 +84,7 @@ fn system(at: Timestamp) -> SystemTime {
 
 impl KeeperProcess {
     /// Whether a process is connected to it.
-    pub(super) fn hears(&self, process: usize) -> bool {
+    pub(super) fn is_connected_to(&self, process: usize) -> bool {
         let listener = self.listener.as_ref();
         listener.is_some_and(|it| it.process == process)
     }
@@ -93,24 +93,24 @@ impl KeeperProcess {
     /// has ended.
     fn begin(&mut self, is_new: bool) -> (RecoveredSpool, Vec<(u64, String)>) {
         let (mut recovered, mut ended) = (RecoveredSpool::default(), Vec::new());
-        if self.life > 0 {
+        if self.generation > 0 {
             return (recovered, ended);
         }
-        self.lives = self.lives.saturating_add(1);
-        self.life = self.lives;
+        self.generations = self.generations.saturating_add(1);
+        self.generation = self.generations;
         // A spool that is new has to be vouched for first.
         self.is_uncertain |= is_new;
         self.is_there = true;
         for (id, entry) in &mut self.entries {
             let found = match &entry.state {
-                State::Runs => 1,
-                State::Gone => 0,
-                State::Exited(_) => continue,
+                CommandState::Runs => 1,
+                CommandState::Gone => 0,
+                CommandState::Exited(_) => continue,
             };
             if found > 0 {
                 ended.push((*id, entry.token.clone()));
             }
-            entry.state = State::Gone;
+            entry.state = CommandState::Gone;
             let vanished = VanishedCommand {
                 id: *id,
                 began: system(entry.began),
@@ -124,7 +124,7 @@ impl KeeperProcess {
         (recovered, ended)
     }
 
-    fn keep(&mut self, text: &str) -> SpooledOutput {
+    fn store_output(&mut self, text: &str) -> SpooledOutput {
         if text.is_empty() {
             return SpooledOutput::default();
         }
@@ -138,7 +138,7 @@ impl KeeperProcess {
         }
     }
 
-    fn say(&self, event: KeeperEvent) -> Option<usize> {
+    fn send(&self, event: KeeperEvent) -> Option<usize> {
         let listener = self.listener.as_ref()?;
         if let Some(message) = listener.endings.message(event, self) {
             listener.notifier.send(message);
@@ -163,7 +163,7 @@ impl CapturedOutputs for KeeperProcess {
     }
 }
 
-impl Outside {
+impl SimWorld {
     /// An engine reaches the keeper of a job. Nothing if another living one has it.
     pub(super) fn reach_keeper(
         &mut self,
@@ -171,11 +171,11 @@ impl Outside {
         process: usize,
         reach: KeeperAddress<'_>,
         endings: Arc<AttemptEnds>,
-    ) -> Option<Fates> {
+    ) -> Option<AttemptFates> {
         let busy = self.keepers.get(job).and_then(|it| it.listener.as_ref());
         if let Some(other) = busy
             && other.process != process
-            && self.lives(other.process)
+            && self.is_alive(other.process)
         {
             return None;
         }
@@ -184,14 +184,14 @@ impl Outside {
         let (mut recovered, ended) = keeper.begin(is_new);
         for (id, entry) in &keeper.entries {
             let fate = match &entry.state {
-                State::Runs => CommandFate::Running(RunningCommand {
+                CommandState::Runs => CommandFate::Running(RunningCommand {
                     id: *id,
                     pid: None,
                     slot: None,
                     began: Some(system(entry.began)),
                 }),
-                State::Exited(exited) => CommandFate::Exited((**exited).clone()),
-                State::Gone => {
+                CommandState::Exited(exited) => CommandFate::Exited((**exited).clone()),
+                CommandState::Gone => {
                     let known = recovered.fates.contains_key(id);
                     if known {
                         continue;
@@ -203,54 +203,54 @@ impl Outside {
         }
         recovered.uncertain = keeper.is_uncertain;
         let fates = endings.fates(&reach.started, &recovered, keeper, reach.now);
-        keeper.listener = Some(Listener { process, endings, notifier: reach.notifier });
+        keeper.listener = Some(KeeperListener { process, endings, notifier: reach.notifier });
         for (id, token) in ended {
-            self.witness.ended(job, StartId(id), &token, false);
+            self.oracle.command_ended(job, StartId(id), &token, false);
         }
-        self.tell(|| format!("engine {process} reaches the keeper of {job}"));
+        self.log(|| format!("engine {process} reaches the keeper of {job}"));
         Some(fates)
     }
 
     /// An engine leaves the keeper of a job.
     pub(super) fn leave_keeper(&mut self, job: &str, process: usize) {
         let keeper = self.keepers.get_mut(job);
-        if let Some(keeper) = keeper.filter(|it| it.hears(process)) {
+        if let Some(keeper) = keeper.filter(|it| it.is_connected_to(process)) {
             keeper.listener = None;
         }
     }
 
     /// An engine tells a keeper something; it hears it a little later.
-    pub(super) fn tell_keeper(&mut self, job: &str, told: Told) {
-        let life = self.keepers.get(job).map_or(0, |it| it.life);
+    pub(super) fn send_to_keeper(&mut self, job: &str, message: KeeperMessage) {
+        let generation = self.keepers.get(job).map_or(0, |it| it.generation);
         let job = job.to_owned();
-        self.after(self.harm.word, Happening::Keeper { job, life, told });
+        self.after(self.fault_plan.word, SimEvent::KeeperReceives { job, generation, message });
     }
 
     /// A keeper hears something.
-    pub(super) fn keeper_hears(&mut self, job: &str, life: u64, told: Told) {
+    pub(super) fn keeper_receives(&mut self, job: &str, generation: u64, message: KeeperMessage) {
         let keeper = self.keepers.get_mut(job);
-        let Some(keeper) = keeper.filter(|it| it.life > 0 && it.life == life) else {
+        let Some(keeper) = keeper.filter(|it| it.generation > 0 && it.generation == generation) else {
             return;
         };
-        match told {
-            Told::Run(spec) => self.keeper_runs(job, &spec),
-            Told::Cancel(id) => {
+        match message {
+            KeeperMessage::Run(spec) => self.keeper_runs(job, &spec),
+            KeeperMessage::Cancel(id) => {
                 if keeper.entries.contains_key(&id) {
                     self.end_command(job, id, EndedBy::Cancelled);
                 } else {
                     keeper.unwanted.push(id);
                 }
             }
-            Told::CancelAll => {
+            KeeperMessage::CancelAll => {
                 let ids: Vec<u64> = keeper.entries.keys().copied().collect();
                 for id in ids {
                     self.end_command(job, id, EndedBy::Cancelled);
                 }
             }
-            Told::Forget(id) => {
+            KeeperMessage::Forget(id) => {
                 keeper.entries.remove(&id);
             }
-            Told::Trust => keeper.is_uncertain = false,
+            KeeperMessage::Trust => keeper.is_uncertain = false,
         }
     }
 
@@ -268,7 +268,7 @@ impl Outside {
             None
         };
         if let Some(why) = refused {
-            let heard = keeper.say(KeeperEvent::Refused { id: Some(id), why });
+            let heard = keeper.send(KeeperEvent::Refused { id: Some(id), why });
             if let Some(process) = heard {
                 self.wake(process);
             }
@@ -277,35 +277,35 @@ impl Outside {
         let words = spec.argv.last().map(|it| it.to_string_lossy().into_owned());
         let words = words.unwrap_or_default();
         let token = variable(spec, "UNDAUNTED_RECEIPT_TOKEN");
-        self.witness.begun(job, StartId(id), &token);
+        self.oracle.command_began(job, StartId(id), &token);
         let label = words.split_whitespace().next().unwrap_or_default();
         let item = variable(spec, "UNDAUNTED_ITEM");
         let attempt = variable(spec, "UNDAUNTED_ATTEMPT").parse().unwrap_or(1);
         let mut act = self.act(job, label, &item, attempt);
         if label == "items" {
-            let items = self.cases.get(job).map(super::case::Case::items);
-            act.how = How::Success(items.unwrap_or_default());
-            act.takes = self.harm.word;
+            let items = self.cases.get(job).map(super::case::JobCase::items);
+            act.how = ScriptedEnd::Success(items.unwrap_or_default());
+            act.takes = self.fault_plan.word;
         }
         let (takes, end) = self.end_of(job, spec, act);
-        let entry = Entry { token, began: now, end, state: State::Runs };
+        let entry = KeeperEntry { token, began: now, end, state: CommandState::Runs };
         let Some(keeper) = self.keepers.get_mut(job) else {
             return;
         };
         keeper.entries.insert(id, entry);
-        let heard = keeper.say(KeeperEvent::Began(RunningCommand {
+        let heard = keeper.send(KeeperEvent::Began(RunningCommand {
             id,
             pid: None,
             slot: None,
             began: Some(system(now)),
         }));
-        let life = keeper.life;
+        let generation = keeper.generation;
         if let Some(process) = heard {
             self.wake(process);
         }
-        self.tell(|| format!("command {id} of {job} begins: {words} (attempt {attempt})"));
+        self.log(|| format!("command {id} of {job} begins: {words} (attempt {attempt})"));
         let job = job.to_owned();
-        self.after(takes, Happening::Command { job, start: id, life });
+        self.after(takes, SimEvent::CommandEnds { job, start: id, generation });
     }
 
     /// When a command will end if nobody ends it before, and how.
@@ -313,22 +313,22 @@ impl Outside {
         &mut self,
         job: &str,
         spec: &CommandSpec,
-        act: Act,
+        act: ScriptedAttempt,
     ) -> (Duration, (CommandEnd, EndedBy, String)) {
-        let hangs = matches!(act.how, How::Hang);
+        let hangs = matches!(act.how, ScriptedEnd::Hang);
         let (mut end, output) = match act.how {
-            How::Exit(code) => (CommandEnd::Code(code), String::new()),
-            How::Signal(signal) => (CommandEnd::Signal(signal), String::new()),
-            How::Success(output) => (CommandEnd::Code(0), output),
+            ScriptedEnd::Exit(code) => (CommandEnd::Code(code), String::new()),
+            ScriptedEnd::Signal(signal) => (CommandEnd::Signal(signal), String::new()),
+            ScriptedEnd::Success(output) => (CommandEnd::Code(0), output),
             _ => (CommandEnd::Code(1), String::new()),
         };
         let mut takes = act.takes;
-        let command = self.harm.command;
-        if command > 0 && self.die.falls(command, 100_000) {
+        let command = self.fault_plan.command;
+        if command > 0 && self.random.chance(command, 100_000) {
             end = CommandEnd::Signal(9);
             takes /= 2;
             self.crashes = self.crashes.saturating_add(1);
-            self.tell(|| format!("command {} of {job} will be killed", spec.id));
+            self.log(|| format!("command {} of {job} will be killed", spec.id));
         }
         if hangs {
             // Without a timeout somebody has to end it one day.
@@ -343,15 +343,15 @@ impl Outside {
     }
 
     /// A command ends by itself, whether or not its keeper is still there.
-    pub(super) fn command_ends(&mut self, job: &str, id: u64, life: u64) {
+    pub(super) fn command_ends(&mut self, job: &str, id: u64, generation: u64) {
         let Some(keeper) = self.keepers.get_mut(job) else {
             return;
         };
-        let kept = keeper.life == life;
+        let kept = keeper.generation == generation;
         let Some(entry) = keeper.entries.get_mut(&id) else {
             return;
         };
-        if !matches!(entry.state, State::Runs) {
+        if !matches!(entry.state, CommandState::Runs) {
             return;
         }
         let (end, why, _) = &entry.end;
@@ -361,23 +361,23 @@ impl Outside {
         }
         // Nobody enforces a timeout, and nobody takes note.
         let (token, good) = (entry.token.clone(), end.is_success());
-        entry.state = State::Gone;
-        self.witness.ended(job, StartId(id), &token, good);
-        self.tell(|| format!("command {id} of {job} ends, and its keeper is gone"));
+        entry.state = CommandState::Gone;
+        self.oracle.command_ended(job, StartId(id), &token, good);
+        self.log(|| format!("command {id} of {job} ends, and its keeper is gone"));
     }
 
     /// A command that has a keeper ends.
     pub(super) fn end_command(&mut self, job: &str, id: u64, why: EndedBy) {
         let now = self.wall();
-        let twice = self.harm.twice;
-        let twice = twice > 0 && self.die.falls(twice, 100_000);
+        let twice = self.fault_plan.twice;
+        let twice = twice > 0 && self.random.chance(twice, 100_000);
         let Some(keeper) = self.keepers.get_mut(job) else {
             return;
         };
         let Some(entry) = keeper.entries.get(&id).cloned() else {
             return;
         };
-        if !matches!(entry.state, State::Runs) {
+        if !matches!(entry.state, CommandState::Runs) {
             return;
         }
         let (mut end, _, output) = entry.end;
@@ -392,47 +392,47 @@ impl Outside {
             why,
             began: system(entry.began),
             ended: system(now),
-            stdout: keeper.keep(text),
+            stdout: keeper.store_output(text),
             stderr: SpooledOutput::default(),
             left: 0,
         };
         if let Some(entry) = keeper.entries.get_mut(&id) {
-            entry.state = State::Exited(Box::new(exited.clone()));
+            entry.state = CommandState::Exited(Box::new(exited.clone()));
         }
-        let mut heard = keeper.say(KeeperEvent::Exited(exited.clone()));
+        let mut heard = keeper.send(KeeperEvent::Exited(exited.clone()));
         if twice {
-            heard = keeper.say(KeeperEvent::Exited(exited));
+            heard = keeper.send(KeeperEvent::Exited(exited));
         }
         let good = end.is_success() && why == EndedBy::Itself;
-        self.witness.ended(job, StartId(id), &entry.token, good);
+        self.oracle.command_ended(job, StartId(id), &entry.token, good);
         if let Some(process) = heard {
             self.wake(process);
         }
-        self.tell(|| format!("command {id} of {job} has ended: {end:?}, {why:?}"));
+        self.log(|| format!("command {id} of {job} has ended: {end:?}, {why:?}"));
     }
 
     /// Kills the keeper of a job. Its commands go on.
     pub(super) fn kill_keeper(&mut self, job: &str) {
-        let Some(keeper) = self.keepers.get_mut(job).filter(|it| it.life > 0) else {
+        let Some(keeper) = self.keepers.get_mut(job).filter(|it| it.generation > 0) else {
             return;
         };
-        keeper.life = 0;
+        keeper.generation = 0;
         keeper.unwanted.clear();
         self.crashes = self.crashes.saturating_add(1);
         let listener = keeper.listener.as_ref().map(|it| it.process);
-        self.tell(|| format!("the keeper of {job} is killed"));
+        self.log(|| format!("the keeper of {job} is killed"));
         if let Some(process) = listener {
             let job = job.to_owned();
-            self.after(self.harm.word, Happening::Gone { process, job });
+            self.after(self.fault_plan.word, SimEvent::KeeperGone { process, job });
         }
     }
 
     /// An engine notices that its keeper has gone.
     pub(super) fn keeper_is_gone(&mut self, process: usize, job: &str) {
         if let Some(keeper) = self.keepers.get_mut(job)
-            && keeper.life == 0
-            && keeper.hears(process)
-            && keeper.say(KeeperEvent::Gone).is_some()
+            && keeper.generation == 0
+            && keeper.is_connected_to(process)
+            && keeper.send(KeeperEvent::Gone).is_some()
         {
             keeper.listener = None;
             self.wake(process);
@@ -441,15 +441,15 @@ impl Outside {
 
     /// Kills a command, as somebody might.
     pub(super) fn kill_command(&mut self, job: &str) {
-        let Some(keeper) = self.keepers.get_mut(job).filter(|it| it.life > 0) else {
+        let Some(keeper) = self.keepers.get_mut(job).filter(|it| it.generation > 0) else {
             return;
         };
         let mut running = keeper.entries.iter_mut();
-        let running = running.find(|(_, entry)| matches!(entry.state, State::Runs));
+        let running = running.find(|(_, entry)| matches!(entry.state, CommandState::Runs));
         if let Some((&id, entry)) = running {
             entry.end = (CommandEnd::Signal(9), EndedBy::Itself, String::new());
             self.crashes = self.crashes.saturating_add(1);
-            self.tell(|| format!("command {id} of {job} is killed"));
+            self.log(|| format!("command {id} of {job} is killed"));
             self.end_command(job, id, EndedBy::Itself);
         }
     }
@@ -462,8 +462,8 @@ impl Outside {
         };
         let mut ended = Vec::new();
         for (id, entry) in &mut keeper.entries {
-            if matches!(entry.state, State::Runs) {
-                entry.state = State::Gone;
+            if matches!(entry.state, CommandState::Runs) {
+                entry.state = CommandState::Gone;
                 ended.push((*id, entry.token.clone()));
             }
         }
@@ -472,7 +472,7 @@ impl Outside {
             keeper.is_uncertain = true;
         }
         for (id, token) in ended {
-            self.witness.ended(job, StartId(id), &token, false);
+            self.oracle.command_ended(job, StartId(id), &token, false);
         }
     }
 }

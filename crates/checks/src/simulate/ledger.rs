@@ -11,7 +11,7 @@ use undaunted_policy::Timestamp;
 
 /// The sums of one job.
 #[derive(Default)]
-pub(super) struct Ledger {
+pub(super) struct EventLedger {
     /// Attempts that run, by step and item.
     live: BTreeMap<ItemId, AttemptId>,
     started: BTreeSet<StartId>,
@@ -31,7 +31,7 @@ pub(super) struct Ledger {
     pub(super) is_over: bool,
 }
 
-impl Ledger {
+impl EventLedger {
     /// When retries fall due, by step and item.
     pub(super) const fn due(&self) -> &BTreeMap<ItemId, Timestamp> {
         &self.due

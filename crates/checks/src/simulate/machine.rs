@@ -16,25 +16,25 @@ use undaunted_runner::machine::{
 };
 use undaunted_runner::{ExecutorMessage, HttpAnswer, HttpOrder, NewFile, judged};
 
-use super::case::{Act, How};
-use super::outside::{Happening, Outside, Shared, Told, Touch, look};
-use super::reports::Report;
-use super::witness::Place;
+use super::case::{ScriptedAttempt, ScriptedEnd};
+use super::oracle::RequestOrigin;
+use super::results::SentResult;
+use super::world::{KeeperMessage, Liveness, SharedWorld, SimEvent, SimWorld, lock};
 
 /// What a process sees of the simulated world.
 pub(super) struct SimMachine {
-    pub(super) shared: Shared,
+    pub(super) shared: SharedWorld,
     pub(super) process: usize,
 }
 
 impl Machine for SimMachine {
     fn uptime(&self) -> Duration {
-        look(&self.shared).now
+        lock(&self.shared).now
     }
 
     fn clocks(&self) -> (Timestamp, Duration) {
-        let outside = look(&self.shared);
-        (outside.wall(), outside.now)
+        let world = lock(&self.shared);
+        (world.wall(), world.now)
     }
 
     /// Jobs are small here, and are to be gone on with from what was saved of them all the same.
@@ -54,60 +54,61 @@ impl Machine for SimMachine {
     }
 
     fn aside(&self, work: Box<dyn FnOnce() + Send>) {
-        let mut outside = look(&self.shared);
+        let mut world = lock(&self.shared);
         let process = self.process;
-        if outside.touch(process) == Touch::Does {
-            let takes = outside.harm.word;
-            outside.after(takes, Happening::Aside { process, work });
+        if world.touch(process) == Liveness::Alive {
+            let takes = world.fault_plan.word;
+            world.after(takes, SimEvent::BackgroundWork { process, work });
         }
     }
 
     fn send(&self, order: HttpOrder, notifier: Notifier) -> Withdraw {
-        let mut outside = look(&self.shared);
-        outside.requests = outside.requests.saturating_add(1);
-        let number = outside.requests;
-        if outside.touch(self.process) == Touch::Does {
-            outside.receive(self.process, number, &order, notifier);
+        let mut world = lock(&self.shared);
+        world.requests = world.requests.saturating_add(1);
+        let number = world.requests;
+        if world.touch(self.process) == Liveness::Alive {
+            world.receive(self.process, number, &order, notifier);
         }
-        drop(outside);
-        let (shared, process) = (Shared::clone(&self.shared), self.process);
+        drop(world);
+        let (shared, process) = (SharedWorld::clone(&self.shared), self.process);
         Box::new(move || {
-            let mut outside = look(&shared);
-            if let Some(life) = outside.lives.get_mut(process) {
-                life.asking.remove(&number);
+            let mut world = lock(&shared);
+            if let Some(state) = world.processes.get_mut(process) {
+                state.asking.remove(&number);
             }
         })
     }
 
     fn keeper(&self, reach: KeeperAddress<'_>) -> Result<ReachedKeeper, KeeperError> {
-        let mut outside = look(&self.shared);
+        let mut world = lock(&self.shared);
         let job = job_of(reach.folder);
-        if outside.touch(self.process) == Touch::Dead {
+        if world.touch(self.process) == Liveness::Dead {
             return Err(KeeperError::Silent(io::ErrorKind::BrokenPipe.into()));
         }
         let endings = Arc::new(AttemptEnds::new(reach.secrets.clone(), &reach.started));
-        let hears = Arc::clone(&endings);
-        let reached = outside.reach_keeper(&job, self.process, reach, hears);
+        let is_connected_to = Arc::clone(&endings);
+        let reached = world.reach_keeper(&job, self.process, reach, is_connected_to);
         // Nothing survives a power cut, and whatever else does is ended by the next keeper.
         let Some((fates, others)) = reached else {
             return Err(KeeperError::Refused(KeeperRefusal::Busy));
         };
-        let keeper = SimKeeper { shared: Shared::clone(&self.shared), process: self.process, job, endings };
+        let keeper =
+            SimKeeper { shared: SharedWorld::clone(&self.shared), process: self.process, job, endings };
         Ok(ReachedKeeper { keeper: Box::new(keeper), fates, others })
     }
 
     fn has_spool(&self, folder: &JobFolder) -> bool {
-        let outside = look(&self.shared);
-        let keeper = outside.keepers.get(&job_of(folder));
+        let world = lock(&self.shared);
+        let keeper = world.keepers.get(&job_of(folder));
         keeper.is_some_and(|keeper| keeper.is_there)
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let outside = look(&self.shared);
+        let world = lock(&self.shared);
         // The input of a map is called after its job.
         let name = path.parent().and_then(Path::file_name);
         let name = name.unwrap_or_default().to_string_lossy();
-        let case = outside.cases.get(&*name);
+        let case = world.cases.get(&*name);
         let case = case.ok_or(io::ErrorKind::NotFound)?;
         Ok(case.items().into_bytes())
     }
@@ -117,23 +118,23 @@ impl Machine for SimMachine {
     }
 
     fn keep(&self, _: &Path, _: &[u8]) -> io::Result<()> {
-        let mut outside = look(&self.shared);
-        match outside.touch(self.process) {
-            Touch::Does => Ok(()),
-            Touch::Dead => Err(io::ErrorKind::Interrupted.into()),
+        let mut world = lock(&self.shared);
+        match world.touch(self.process) {
+            Liveness::Alive => Ok(()),
+            Liveness::Dead => Err(io::ErrorKind::Interrupted.into()),
         }
     }
 
     fn note_alive(&self, folder: &JobFolder) {
-        let mut outside = look(&self.shared);
-        let now = outside.wall();
-        if outside.lives(self.process) {
-            outside.seen.insert(job_of(folder), now);
+        let mut world = lock(&self.shared);
+        let now = world.wall();
+        if world.is_alive(self.process) {
+            world.seen.insert(job_of(folder), now);
         }
     }
 
     fn seen_alive(&self, folder: &JobFolder) -> Option<Timestamp> {
-        look(&self.shared).seen.get(&job_of(folder)).copied()
+        lock(&self.shared).seen.get(&job_of(folder)).copied()
     }
 }
 
@@ -144,77 +145,77 @@ fn job_of(folder: &JobFolder) -> String {
 
 /// A connection to the keeper of a job.
 struct SimKeeper {
-    shared: Shared,
+    shared: SharedWorld,
     process: usize,
     job: String,
     endings: Arc<AttemptEnds>,
 }
 
 impl SimKeeper {
-    fn tell(&self, told: Told) {
-        let mut outside = look(&self.shared);
-        if outside.touch(self.process) == Touch::Dead {
+    fn log(&self, message: KeeperMessage) {
+        let mut world = lock(&self.shared);
+        if world.touch(self.process) == Liveness::Dead {
             return;
         }
-        let keeper = outside.keepers.get(&self.job);
-        if keeper.is_some_and(|keeper| keeper.life > 0 && keeper.hears(self.process)) {
-            outside.tell_keeper(&self.job, told);
+        let keeper = world.keepers.get(&self.job);
+        if keeper.is_some_and(|keeper| keeper.generation > 0 && keeper.is_connected_to(self.process)) {
+            world.send_to_keeper(&self.job, message);
         }
     }
 }
 
 impl Drop for SimKeeper {
     fn drop(&mut self) {
-        look(&self.shared).leave_keeper(&self.job, self.process);
+        lock(&self.shared).leave_keeper(&self.job, self.process);
     }
 }
 
 impl CommandHost for SimKeeper {
     fn run(&self, spec: CommandSpec, expected: ExpectedEnd) {
         self.endings.expect(StartId(spec.id), expected);
-        self.tell(Told::Run(Box::new(spec)));
+        self.log(KeeperMessage::Run(Box::new(spec)));
     }
 
     fn cancel(&self, start: StartId) {
-        self.tell(Told::Cancel(start.0));
+        self.log(KeeperMessage::Cancel(start.0));
     }
 
     fn cancel_all(&self) {
-        self.tell(Told::CancelAll);
+        self.log(KeeperMessage::CancelAll);
     }
 
     fn forget(&self, start: StartId) {
         self.endings.forget(start);
-        self.tell(Told::Forget(start.0));
+        self.log(KeeperMessage::Forget(start.0));
     }
 
     fn trust(&self) {
-        self.tell(Told::Trust);
+        self.log(KeeperMessage::Trust);
     }
 }
 
-impl Outside {
+impl SimWorld {
     /// A request is received by whoever it is for, and will be answered, or not.
     fn receive(&mut self, process: usize, number: u64, order: &HttpOrder, notifier: Notifier) {
-        let Some(place) = self.witness.place_of(order) else {
-            self.witness.violation("a request is sent whose start is not on record".to_owned());
+        let Some(place) = self.oracle.origin_of(order) else {
+            self.oracle.violation("a request is sent whose start is not on record".to_owned());
             return;
         };
-        self.witness.requested(&place.job, order.start);
+        self.oracle.request_sent(&place.job, order.start);
         let label = label_of(&order.call.url);
         let act = self.act(&place.job, &label, &place.item, place.attempt);
-        self.tell(|| {
+        self.log(|| {
             format!(
                 "request {} of {}: {label} {} (attempt {})",
                 order.start, place.job, place.item, place.attempt
             )
         });
-        let (twice, lost) = (self.harm.twice, self.harm.lost);
-        let twice = twice > 0 && self.die.falls(twice, 100_000);
-        let lost = lost > 0 && self.die.falls(lost, 100_000);
+        let (twice, lost) = (self.fault_plan.twice, self.fault_plan.lost);
+        let twice = twice > 0 && self.random.chance(twice, 100_000);
+        let lost = lost > 0 && self.random.chance(lost, 100_000);
         let mut takes = act.takes;
         let mut answer = answered(order, &act);
-        if lost || matches!(act.how, How::Hang) {
+        if lost || matches!(act.how, ScriptedEnd::Hang) {
             takes = Duration::from_hours(1);
             let broken = (FailureCause::Network, "the connection was closed");
             answer = failed(order.start, broken.0, broken.1);
@@ -231,44 +232,51 @@ impl Outside {
         let answer = match answer.failure {
             None if order.call.later => ExecutorMessage::Accepted(order.start),
             None => {
-                self.witness.went_well(&place.job, order.start);
+                self.oracle.request_succeeded(&place.job, order.start);
                 ExecutorMessage::Ended(Box::new(answer))
             }
             Some(_) => ExecutorMessage::Ended(Box::new(answer)),
         };
-        if let Some(life) = self.lives.get_mut(process) {
-            life.asking.insert(number, (notifier, answer));
+        if let Some(state) = self.processes.get_mut(process) {
+            state.asking.insert(number, (notifier, answer));
         }
-        self.after(takes, Happening::Answer { process, number });
+        self.after(takes, SimEvent::HttpAnswered { process, number });
     }
 
     /// What an attempt comes to that was taken on is sent when it is done, perhaps twice.
-    fn send_result(&mut self, start: StartId, place: &Place, act: &Act, takes: Duration, twice: bool) {
-        let How::Later(result) = &act.how else { return };
-        if !matches!(result.how, How::Success(_) | How::Denied) {
+    fn send_result(
+        &mut self,
+        start: StartId,
+        place: &RequestOrigin,
+        act: &ScriptedAttempt,
+        takes: Duration,
+        twice: bool,
+    ) {
+        let ScriptedEnd::Later(result) = &act.how else { return };
+        if !matches!(result.how, ScriptedEnd::Success(_) | ScriptedEnd::Denied) {
             return;
         }
         for _ in 0..=u8::from(twice) {
-            let late = Duration::from_millis(if twice { self.die.between(0, 3000) } else { 0 });
+            let late = Duration::from_millis(if twice { self.random.between(0, 3000) } else { 0 });
             let wait = takes.saturating_add(result.takes).saturating_add(late);
-            let report = Report {
+            let report = SentResult {
                 job: place.job.clone(),
                 step: place.step.clone(),
                 token: place.token.clone(),
                 start,
                 act: (**result).clone(),
             };
-            self.after(wait, Happening::Report(Box::new(report)));
+            self.after(wait, SimEvent::ResultSent(Box::new(report)));
         }
     }
 
     /// An answer reaches whoever waits for it.
     pub(super) fn answer(&mut self, process: usize, number: u64) {
-        let Some(life) = self.lives.get_mut(process) else {
+        let Some(state) = self.processes.get_mut(process) else {
             return;
         };
-        if let Some((notifier, answer)) = life.asking.remove(&number)
-            && !life.is_dead
+        if let Some((notifier, answer)) = state.asking.remove(&number)
+            && !state.is_dead
         {
             notifier.send(answer);
             self.wake(process);
@@ -287,16 +295,16 @@ fn failed(start: StartId, cause: FailureCause, error: &str) -> AttemptEnd {
 }
 
 /// How an attempt ends that is answered so.
-fn answered(order: &HttpOrder, act: &Act) -> AttemptEnd {
+fn answered(order: &HttpOrder, act: &ScriptedAttempt) -> AttemptEnd {
     let (status, retry_after, body) = match &act.how {
-        How::Success(output) => (200, None, success(output)),
-        How::Later(_) => (200, None, success("{}")),
-        How::Status(status, wait) => (*status, wait.map(Duration::from_secs), String::new()),
-        How::Denied => (200, None, r#"{"success":false,"error":"no"}"#.to_owned()),
+        ScriptedEnd::Success(output) => (200, None, success(output)),
+        ScriptedEnd::Later(_) => (200, None, success("{}")),
+        ScriptedEnd::Status(status, wait) => (*status, wait.map(Duration::from_secs), String::new()),
+        ScriptedEnd::Denied => (200, None, r#"{"success":false,"error":"no"}"#.to_owned()),
         _ => return failed(order.start, FailureCause::Network, "nobody is there"),
     };
     let body = match (order.call.protocol, &act.how) {
-        (undaunted_engine::workflow::HttpProtocol::Plain, How::Success(output)) => output.clone(),
+        (undaunted_engine::workflow::HttpProtocol::Plain, ScriptedEnd::Success(output)) => output.clone(),
         _ => body,
     };
     let mut end = judged(order, &HttpAnswer { status, retry_after, body: body.into_bytes() });

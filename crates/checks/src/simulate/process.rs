@@ -17,52 +17,52 @@ use undaunted_runner::journal::{self, ClaimedJob, JournalError};
 use undaunted_runner::secrets::Secrets;
 use undaunted_store::{ClaimError, MemoryStore, Store};
 
-use super::case::Case;
+use super::case::JobCase;
 use super::machine::SimMachine;
-use super::outside::{Shared, look};
 use super::store::SimStore;
+use super::world::{SharedWorld, lock};
 
 /// Where results that come later are sent.
 const WEBHOOKS: &str = "http://here.test";
 
 /// What a process has of its own.
-pub(super) struct Home {
-    pub(super) world: Services,
+pub(super) struct ProcessHome {
+    pub(super) services: Services,
     pub(super) store: Arc<SimStore>,
 }
 
-impl Home {
-    pub(super) fn new(shared: &Shared, process: usize, disk: &MemoryStore) -> Self {
-        let store = SimStore::new(Shared::clone(shared), process, disk.another());
+impl ProcessHome {
+    pub(super) fn new(shared: &SharedWorld, process: usize, disk: &MemoryStore) -> Self {
+        let store = SimStore::new(SharedWorld::clone(shared), process, disk.another());
         let store = Arc::new(store);
-        let world = Services {
+        let services = Services {
             store: Arc::<SimStore>::clone(&store),
             local: LocalFolder::new("/simulated"),
-            machine: Arc::new(SimMachine { shared: Shared::clone(shared), process }),
+            machine: Arc::new(SimMachine { shared: SharedWorld::clone(shared), process }),
             grace: Duration::from_secs(1),
             check_interval: Duration::from_secs(5),
             catalog: None,
             endpoints: Endpoints::default(),
             around: Vec::new(),
         };
-        Self { world, store }
+        Self { services, store }
     }
 }
 
 /// A process that lives.
-pub(super) struct Process<'w> {
-    home: &'w Home,
-    pub(super) hub: EventLoop<'w>,
+pub(super) struct SimProcess<'w> {
+    home: &'w ProcessHome,
+    pub(super) event_loop: EventLoop<'w>,
     /// The jobs it runs, and how far its clock for each is ahead of the machine's uptime.
     pub(super) jobs: BTreeMap<String, Timestamp>,
     /// Since when it stands still, and until when.
-    pub(super) stands: Option<Duration>,
+    pub(super) frozen_since: Option<Duration>,
     /// Whether it was asked to leave.
-    pub(super) leaves: bool,
+    pub(super) is_leaving: bool,
 }
 
 /// How a job was taken on.
-pub(super) enum Taken {
+pub(super) enum ClaimResult {
     /// It runs.
     Runs,
     /// Another process runs it, or it is over.
@@ -73,11 +73,11 @@ pub(super) enum Taken {
     Fails,
 }
 
-impl<'w> Process<'w> {
-    pub(super) fn begin(home: &'w Home) -> Self {
-        let mut hub = EventLoop::new(&home.world);
-        hub.send_results_to(WEBHOOKS.to_owned());
-        Self { home, hub, jobs: BTreeMap::new(), stands: None, leaves: false }
+impl<'w> SimProcess<'w> {
+    pub(super) fn begin(home: &'w ProcessHome) -> Self {
+        let mut event_loop = EventLoop::new(&home.services);
+        event_loop.send_results_to(WEBHOOKS.to_owned());
+        Self { home, event_loop, jobs: BTreeMap::new(), frozen_since: None, is_leaving: false }
     }
 
     pub(super) fn store(&self) -> &'w SimStore {
@@ -85,52 +85,52 @@ impl<'w> Process<'w> {
     }
 
     /// Runs a job, if nobody does: submits it if it is not there.
-    pub(super) fn take_on(&mut self, shared: &Shared, job: &str, case: &Case) -> Taken {
-        if self.hub.job(job).is_some() {
-            return Taken::Not;
+    pub(super) fn claim_job(&mut self, shared: &SharedWorld, job: &str, case: &JobCase) -> ClaimResult {
+        if self.event_loop.job(job).is_some() {
+            return ClaimResult::Not;
         }
         let store: &dyn Store = &*self.home.store;
         let held = match journal::claim(store, job, &Plans::default()) {
             Err(JournalError::NotFound { .. }) => match submitted(job, case) {
                 Ok(submitted) => {
-                    let now = look(shared).wall();
+                    let now = lock(shared).wall();
                     journal::submit(store, submitted, &Plans::default(), now)
                 }
                 Err(why) => {
-                    look(shared).witness.violation(why);
-                    return Taken::Not;
+                    lock(shared).oracle.violation(why);
+                    return ClaimResult::Not;
                 }
             },
             held => held,
         };
         match held {
             // A claim ends with whoever holds it at the latest.
-            Ok(held) if held.job.stage.has_ended() => Taken::Not,
+            Ok(held) if held.job.stage.has_ended() => ClaimResult::Not,
             Ok(held) => {
                 self.add(shared, held);
-                Taken::Runs
+                ClaimResult::Runs
             }
-            Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => Taken::Not,
-            Err(error) if error.outage().is_some() => Taken::Later,
-            Err(_) => Taken::Fails,
+            Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => ClaimResult::Not,
+            Err(error) if error.outage().is_some() => ClaimResult::Later,
+            Err(_) => ClaimResult::Fails,
         }
     }
 
-    fn add(&mut self, shared: &Shared, held: ClaimedJob) {
+    fn add(&mut self, shared: &SharedWorld, held: ClaimedJob) {
         let ahead = {
-            let outside = look(shared);
+            let world = lock(shared);
             // What its clock would have said when the machine was started.
-            outside.wall().since(Timestamp::ZERO.after(outside.now))
+            world.wall().since(Timestamp::ZERO.after(world.now))
         };
         self.jobs.insert(held.job.id().to_owned(), Timestamp::ZERO.after(ahead));
-        self.hub.add(held, Secrets::default(), Box::new(NoJobObserver));
+        self.event_loop.add(held, Secrets::default(), Box::new(NoJobObserver));
     }
 
     /// The names of the jobs whose commands it has a keeper run.
     pub(super) fn with_programs(&self) -> BTreeSet<String> {
         let jobs = self.jobs.keys();
         let has = |job: &&String| {
-            let job = self.hub.job(job);
+            let job = self.event_loop.job(job);
             job.is_some_and(|job| job.plan().has_programs())
         };
         jobs.filter(has).cloned().collect()
@@ -138,7 +138,7 @@ impl<'w> Process<'w> {
 }
 
 /// The submission of a case. Not to be had if its text is wrong.
-fn submitted(job: &str, case: &Case) -> Result<JobSubmitted, String> {
+fn submitted(job: &str, case: &JobCase) -> Result<JobSubmitted, String> {
     let text = case.text();
     let source = Source::new("case.yaml", text.as_str());
     let operator = Operator::default();

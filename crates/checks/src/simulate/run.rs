@@ -10,12 +10,12 @@ use undaunted_engine::job::Job;
 use undaunted_runner::breakers;
 use undaunted_store::MemoryStore;
 
-use super::case::Case;
-use super::harm::Harm;
-use super::outside::{Happening, Outside, Shared, look};
-use super::plan::Plan;
-use super::process::{Home, Process};
-use crate::die::Die;
+use super::case::JobCase;
+use super::plan::FaultPlan;
+use super::plan::SimPlan;
+use super::process::{ProcessHome, SimProcess};
+use super::world::{SharedWorld, SimEvent, SimWorld, lock};
+use crate::random::SeededRandom;
 
 /// The most processes of one simulation.
 const PROCESSES: usize = 64;
@@ -24,7 +24,7 @@ const MOST: u64 = 60_000;
 
 /// What came of a simulation.
 #[derive(Default)]
-pub struct Outcome {
+pub struct SimOutcome {
     /// How many records there were.
     pub events: u64,
     /// How often something died.
@@ -34,83 +34,83 @@ pub struct Outcome {
     /// What happened, if that was asked for.
     pub history: Vec<String>,
     /// Whether the model cannot say what must come of it.
-    pub is_open: bool,
+    pub is_unspecified: bool,
     /// The jobs and their records.
     pub jobs: Vec<(Job, Vec<Record>)>,
 }
 
 /// Simulates a plan.
 #[must_use]
-pub fn run(plan: &Plan, with_history: bool) -> Outcome {
+pub fn run(plan: &SimPlan, with_history: bool) -> SimOutcome {
     let names = (0..).map(|number| format!("j{number}"));
-    let cases: BTreeMap<String, Case> = names.zip(plan.cases.iter().cloned()).collect();
-    let die = Die::new(plan.seed ^ 0x5eed);
-    let mut outside = Outside::new(die, plan.harm.clone(), cases);
-    outside.history = with_history.then(Vec::new);
-    let shared: Shared = Arc::new(Mutex::new(outside));
-    let homes: Vec<OnceCell<Home>> = (0..PROCESSES).map(|_| OnceCell::new()).collect();
+    let cases: BTreeMap<String, JobCase> = names.zip(plan.cases.iter().cloned()).collect();
+    let random = SeededRandom::new(plan.seed ^ 0x5eed);
+    let mut world = SimWorld::new(random, plan.fault_plan.clone(), cases);
+    world.history = with_history.then(Vec::new);
+    let shared: SharedWorld = Arc::new(Mutex::new(world));
+    let homes: Vec<OnceCell<ProcessHome>> = (0..PROCESSES).map(|_| OnceCell::new()).collect();
     let mut simulation = Simulation {
-        shared: Shared::clone(&shared),
+        shared: SharedWorld::clone(&shared),
         disk: MemoryStore::new(),
         homes: &homes,
         processes: Vec::new(),
         happened: 0,
     };
-    simulation.live(&plan.harm);
+    simulation.live(&plan.fault_plan);
     let disk = simulation.disk.another();
     drop(simulation);
-    let mut outside = look(&shared);
-    let wrong = outside.witness.gates.states().find_map(|(name, state)| {
+    let mut world = lock(&shared);
+    let wrong = world.oracle.breaker_oracle.states().find_map(|(name, state)| {
         let found = breakers::read(&disk, name).ok().flatten();
         let same = found.is_some_and(|found| found.state == *state);
         (!same).then(|| format!("what is left of the journal of {name} does not come to {state:?}"))
     });
-    outside.witness.found.extend(wrong);
-    let witness = std::mem::take(&mut outside.witness);
-    let jobs = witness.jobs.into_values();
+    world.oracle.found.extend(wrong);
+    let oracle = std::mem::take(&mut world.oracle);
+    let jobs = oracle.jobs.into_values();
     let jobs = jobs.filter_map(|seen| Some((seen.job?, seen.records)));
-    Outcome {
-        events: witness.events,
-        is_open: false,
-        crashes: outside.crashes,
-        found: witness.found,
-        history: outside.history.take().unwrap_or_default(),
+    SimOutcome {
+        events: oracle.events,
+        is_unspecified: false,
+        crashes: world.crashes,
+        found: oracle.found,
+        history: world.history.take().unwrap_or_default(),
         jobs: jobs.collect(),
     }
 }
 
 /// A simulation that runs.
 pub(super) struct Simulation<'w> {
-    pub(super) shared: Shared,
+    pub(super) shared: SharedWorld,
     pub(super) disk: MemoryStore,
-    homes: &'w [OnceCell<Home>],
+    homes: &'w [OnceCell<ProcessHome>],
     /// Those that live, by their numbers.
-    pub(super) processes: Vec<Option<Process<'w>>>,
+    pub(super) processes: Vec<Option<SimProcess<'w>>>,
     happened: u64,
 }
 
 impl Simulation<'_> {
     /// Whatever happens, until every job is over.
-    fn live(&mut self, harm: &Harm) {
+    fn live(&mut self, fault_plan: &FaultPlan) {
         {
-            let mut outside = look(&self.shared);
-            outside.after(Duration::ZERO, Happening::Begin);
-            for _ in 1..harm.processes {
-                let late = Duration::from_millis(outside.die.between(0, 500));
-                outside.after(late, Happening::Begin);
+            let mut world = lock(&self.shared);
+            world.after(Duration::ZERO, SimEvent::StartProcess);
+            for _ in 1..fault_plan.processes {
+                let late = Duration::from_millis(world.random.between(0, 500));
+                world.after(late, SimEvent::StartProcess);
             }
-            if harm.every.is_zero() {
-                outside.is_calm = true;
-                outside.is_healed = true;
+            if fault_plan.every.is_zero() {
+                world.is_calm = true;
+                world.faults_are_over = true;
             } else {
-                let first = outside.die.between(0, millis(harm.every));
-                outside.after(Duration::from_millis(first), Happening::Harm);
-                let healed = outside.die.between(1000, 60_000);
-                outside.after(Duration::from_millis(healed), Happening::Heal);
+                let first = world.random.between(0, millis(fault_plan.every));
+                world.after(Duration::from_millis(first), SimEvent::InjectFault);
+                let healed = world.random.between(1000, 60_000);
+                world.after(Duration::from_millis(healed), SimEvent::EndFaults);
             }
         }
         while !self.is_over() {
-            let next = look(&self.shared).next();
+            let next = lock(&self.shared).next();
             let Some(next) = next else {
                 self.violation("nothing will ever happen again, and not every job is over");
                 return;
@@ -120,17 +120,17 @@ impl Simulation<'_> {
                 self.violation("jobs do not come to an end");
                 return;
             }
-            self.happen(next);
-            self.settle();
-            if !look(&self.shared).witness.found.is_empty() {
+            self.handle(next);
+            self.poll_woken();
+            if !lock(&self.shared).oracle.found.is_empty() {
                 return;
             }
         }
     }
 
     fn violation(&self, what: &str) {
-        let mut outside = look(&self.shared);
-        let jobs = outside.witness.jobs.iter();
+        let mut world = lock(&self.shared);
+        let jobs = world.oracle.jobs.iter();
         let jobs: Vec<String> = jobs
             .filter(|(_, seen)| !seen.ledger.is_over)
             .map(|(name, seen)| {
@@ -139,18 +139,18 @@ impl Simulation<'_> {
             })
             .collect();
         let what = format!("{what}: {}", jobs.join(", "));
-        outside.tell(|| format!("VIOLATION {what}"));
-        outside.witness.violation(what);
+        world.log(|| format!("VIOLATION {what}"));
+        world.oracle.violation(what);
     }
 
     /// Whether every job is over, and nobody holds one that should be.
     fn is_over(&self) -> bool {
-        let outside = look(&self.shared);
+        let world = lock(&self.shared);
         let is_over = |job: &String| {
-            let seen = outside.witness.jobs.get(job);
+            let seen = world.oracle.jobs.get(job);
             seen.is_some_and(|seen| seen.ledger.is_over)
         };
-        outside.cases.keys().all(is_over)
+        world.cases.keys().all(is_over)
     }
 
     /// The next process begins, unless there were too many.
@@ -159,14 +159,14 @@ impl Simulation<'_> {
         let Some(home) = self.homes.get(number) else {
             return;
         };
-        let home = home.get_or_init(|| Home::new(&self.shared, number, &self.disk));
+        let home = home.get_or_init(|| ProcessHome::new(&self.shared, number, &self.disk));
         {
-            let mut outside = look(&self.shared);
-            outside.lives.push(super::outside::Life::default());
-            outside.tell(|| format!("engine {number} begins"));
+            let mut world = lock(&self.shared);
+            world.processes.push(super::world::ProcessState::default());
+            world.log(|| format!("engine {number} begins"));
         }
-        self.processes.push(Some(Process::begin(home)));
-        self.adopt(number);
+        self.processes.push(Some(SimProcess::begin(home)));
+        self.claim_jobs(number);
     }
 
     /// Whether so many processes have died that no more may.

@@ -1,12 +1,12 @@
 //! What is looked at for one seed: its job in a calm world, and all of its jobs in a storm.
 
-use super::model::compare::{Verdict, judged};
-use super::plan::Plan;
-use super::run::{Outcome, run};
+use super::model::compare::{Comparison, compare_run};
+use super::plan::SimPlan;
+use super::run::{SimOutcome, run};
 
 /// Something that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct SimFinding {
     /// What.
     pub what: String,
     /// Whether it does not hold even in a calm world.
@@ -15,58 +15,58 @@ pub struct Finding {
 
 /// What came of a seed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct SeedResult {
     /// How many records there were.
     pub events: u64,
     /// How often something died.
     pub crashes: u64,
     /// Whether the model cannot say what must come of it.
-    pub open: bool,
+    pub is_unspecified: bool,
     /// The first thing that does not hold.
-    pub finding: Option<Finding>,
+    pub finding: Option<SimFinding>,
 }
 
 /// Simulates what a seed stands for.
 #[must_use]
-pub fn of_seed(seed: u64) -> Seen {
-    let plan = Plan::of(seed);
-    let mut came = Seen::default();
+pub fn check_seed(seed: u64) -> SeedResult {
+    let plan = SimPlan::of(seed);
+    let mut result = SeedResult::default();
     for is_calm in [true, false] {
         let outcome = simulated(&plan, is_calm, false);
-        came.open |= outcome.is_open;
-        came.events = came.events.saturating_add(outcome.events);
-        came.crashes = came.crashes.saturating_add(outcome.crashes);
+        result.is_unspecified |= outcome.is_unspecified;
+        result.events = result.events.saturating_add(outcome.events);
+        result.crashes = result.crashes.saturating_add(outcome.crashes);
         let first = outcome.found.into_iter().next();
-        let found = first.map(|what| Finding { what, is_calm });
-        came.finding = came.finding.or(found);
+        let found = first.map(|what| SimFinding { what, is_calm });
+        result.finding = result.finding.or(found);
     }
-    came
+    result
 }
 
 /// Simulates a plan in one of the two worlds. What does not hold, if anything.
 #[must_use]
-pub(super) fn look_at(plan: &Plan, is_calm: bool) -> Option<Finding> {
+pub(super) fn find_violation(plan: &SimPlan, is_calm: bool) -> Option<SimFinding> {
     let outcome = simulated(plan, is_calm, false);
     let what = outcome.found.into_iter().next()?;
-    Some(Finding { what, is_calm })
+    Some(SimFinding { what, is_calm })
 }
 
 /// What happens when a plan is simulated, line by line.
 #[must_use]
-pub(super) fn history(plan: &Plan, is_calm: bool) -> Vec<String> {
+pub(super) fn history(plan: &SimPlan, is_calm: bool) -> Vec<String> {
     simulated(plan, is_calm, true).history
 }
 
 /// A panic is a finding like any other: it is repeated and shrunk.
-fn simulated(plan: &Plan, is_calm: bool, with_history: bool) -> Outcome {
-    let simulated = std::panic::catch_unwind(|| in_world(plan, is_calm, with_history));
-    simulated.unwrap_or_else(|_| Outcome {
+fn simulated(plan: &SimPlan, is_calm: bool, with_history: bool) -> SimOutcome {
+    let simulated = std::panic::catch_unwind(|| compare(plan, is_calm, with_history));
+    simulated.unwrap_or_else(|_| SimOutcome {
         found: vec!["the code panics, as told above".to_owned()],
-        ..Outcome::default()
+        ..SimOutcome::default()
     })
 }
 
-fn in_world(plan: &Plan, is_calm: bool, with_history: bool) -> Outcome {
+fn compare(plan: &SimPlan, is_calm: bool, with_history: bool) -> SimOutcome {
     if !is_calm {
         return run(plan, with_history);
     }
@@ -76,14 +76,36 @@ fn in_world(plan: &Plan, is_calm: bool, with_history: bool) -> Outcome {
         return outcome;
     };
     for (job, records) in &outcome.jobs {
-        match judged(case, job, records) {
-            Verdict::Same => {}
-            Verdict::Open(_) => outcome.is_open = true,
-            Verdict::Different(found) => {
+        match compare_run(case, job, records) {
+            Comparison::Same => {}
+            Comparison::Unspecified(_) => outcome.is_unspecified = true,
+            Comparison::Different(found) => {
                 let found = found.join("; ");
                 outcome.found.push(format!("the model foretells something else: {found}"));
             }
         }
     }
     outcome
+}
+
+/// How many smaller plans are tried: what is found is to be read by people, and they wait.
+const TRIES: usize = 600;
+
+/// A smaller plan that goes wrong too, and what goes wrong then.
+pub(super) fn shrink(plan: &SimPlan, finding: SimFinding) -> (SimPlan, SimFinding) {
+    let (mut plan, mut finding) = (plan.clone(), finding);
+    let mut tries = 0_usize;
+    'smaller: loop {
+        for candidate in plan.smaller() {
+            tries = tries.saturating_add(1);
+            if tries > TRIES {
+                return (plan, finding);
+            }
+            if let Some(found) = find_violation(&candidate, finding.is_calm) {
+                (plan, finding) = (candidate, found);
+                continue 'smaller;
+            }
+        }
+        return (plan, finding);
+    }
 }

@@ -14,24 +14,24 @@ use undaunted_store::{
     OnAppended, OnFindings, Owner, Question, Records, RequestId, Store, StoreError, StoreRequest, Version,
 };
 
-use super::gates;
-use super::outside::{Happening, Outside, Shared, Touch, Write, look};
+use super::breaker_oracle;
+use super::world::{Liveness, PendingWrite, SharedWorld, SimEvent, SimWorld, lock};
 
 /// A handle of one process.
 pub(super) struct SimStore {
-    shared: Shared,
+    shared: SharedWorld,
     process: usize,
     /// Goes with the process.
     inner: Mutex<Option<Arc<MemoryStore>>>,
 }
 
 impl SimStore {
-    pub(super) fn new(shared: Shared, process: usize, inner: MemoryStore) -> Self {
+    pub(super) fn new(shared: SharedWorld, process: usize, inner: MemoryStore) -> Self {
         Self { shared, process, inner: Mutex::new(Some(Arc::new(inner))) }
     }
 
     /// The process has died: whoever looks finds that nobody owns what it owned.
-    pub(super) fn die(&self) {
+    pub(super) fn lose_store(&self) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.take();
     }
@@ -39,11 +39,11 @@ impl SimStore {
     fn inner(&self) -> Result<Arc<MemoryStore>, StoreError> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let inner = inner.clone().ok_or_else(full)?;
-        let outside = look(&self.shared);
-        let life = outside.lives.get(self.process);
-        match life {
-            Some(life) if life.is_broken => Err(full()),
-            Some(life) if life.outage.is_some() => Err(unreachable()),
+        let world = lock(&self.shared);
+        let state = world.processes.get(self.process);
+        match state {
+            Some(state) if state.is_broken => Err(full()),
+            Some(state) if state.outage.is_some() => Err(unreachable()),
             _ => Ok(inner),
         }
     }
@@ -51,10 +51,10 @@ impl SimStore {
     /// The store, to be read; that may be when it cannot be reached any more.
     fn reading(&self) -> Result<Arc<MemoryStore>, StoreError> {
         let inner = self.inner()?;
-        let mut outside = look(&self.shared);
-        let outage = outside.harm.outage;
-        if outage > 0 && outside.die.falls(outage, 100_000) {
-            outside.begin_outage(self.process);
+        let mut world = lock(&self.shared);
+        let outage = world.fault_plan.outage;
+        if outage > 0 && world.random.chance(outage, 100_000) {
+            world.begin_outage(self.process);
             return Err(unreachable());
         }
         Ok(inner)
@@ -62,42 +62,42 @@ impl SimStore {
 
     /// A question reaches the store, unless the process has died or there is an outage.
     pub(super) fn answer(&self, question: Question, done: OnFindings) {
-        let mut outside = look(&self.shared);
-        let now = outside.now;
-        let Some(life) = outside.lives.get_mut(self.process) else {
+        let mut world = lock(&self.shared);
+        let now = world.now;
+        let Some(state) = world.processes.get_mut(self.process) else {
             return;
         };
-        if life.is_dead {
+        if state.is_dead {
             return;
         }
-        life.questions = life.questions.saturating_sub(1);
-        if life.outage.is_some_and(|until| until <= now) {
-            life.outage = None;
-            outside.tell(|| format!("engine {} reaches the store again", self.process));
+        state.questions = state.questions.saturating_sub(1);
+        if state.outage.is_some_and(|until| until <= now) {
+            state.outage = None;
+            world.log(|| format!("engine {} reaches the store again", self.process));
         }
-        drop(outside);
+        drop(world);
         match self.inner() {
             Ok(inner) => inner.ask(question, done),
             Err(error) => done(Err(error)),
         }
-        look(&self.shared).wake(self.process);
+        lock(&self.shared).wake(self.process);
     }
 
     /// Everything that was handed over before is done first.
     fn flush(&self) {
         loop {
-            let mut outside = look(&self.shared);
-            let Some(life) = outside.lives.get_mut(self.process) else {
+            let mut world = lock(&self.shared);
+            let Some(state) = world.processes.get_mut(self.process) else {
                 return;
             };
-            if life.writing.is_empty() {
-                let all = life.waiting.drain(..);
-                life.writing = all.collect();
+            if state.writing.is_empty() {
+                let all = state.waiting.drain(..);
+                state.writing = all.collect();
             }
-            if life.writing.is_empty() {
+            if state.writing.is_empty() {
                 return;
             }
-            drop(outside);
+            drop(world);
             self.written();
         }
     }
@@ -105,78 +105,78 @@ impl SimStore {
     /// What was being written is on the disk, or cannot be.
     pub(super) fn written(&self) {
         let inner = self.inner();
-        let mut outside = look(&self.shared);
-        let Some(life) = outside.lives.get_mut(self.process) else {
+        let mut world = lock(&self.shared);
+        let Some(state) = world.processes.get_mut(self.process) else {
             return;
         };
         let inner = match inner {
             Ok(inner) => inner,
             Err(error) => {
                 // Nothing is written any more, and whoever waits hears it.
-                let group = life.writing.drain(..).chain(life.waiting.drain(..));
-                let group: Vec<Write> = group.collect();
-                self.refuse(&mut outside, group, &error);
+                let group = state.writing.drain(..).chain(state.waiting.drain(..));
+                let group: Vec<PendingWrite> = group.collect();
+                self.refuse(&mut world, group, &error);
                 return;
             }
         };
-        let group = std::mem::take(&mut life.writing);
-        let fate = Fate::drawn(&mut outside);
+        let group = std::mem::take(&mut state.writing);
+        let fate = WriteFate::drawn(&mut world);
         for write in group {
             match write {
-                Write::Append(appends, done) => {
-                    if let Fate::Outage(_) = fate {
-                        outside.note_lost(self.process, &appends);
+                PendingWrite::Append(appends, done) => {
+                    if let WriteFate::Outage(_) = fate {
+                        world.note_lost(self.process, &appends);
                     }
-                    let result = outside.put(&inner, appends, fate);
+                    let result = world.write(&inner, appends, fate);
                     // It only hands the news on.
                     done(result);
-                    outside.wake(self.process);
+                    world.wake(self.process);
                 }
-                Write::Release(claim) => drop(inner.unclaim(&claim)),
+                PendingWrite::Release(claim) => drop(inner.unclaim(&claim)),
             }
         }
-        if let (Fate::Unsure(_), Some(life)) = (fate, outside.lives.get_mut(self.process)) {
-            life.is_broken = true;
+        if let (WriteFate::Unsure(_), Some(state)) = (fate, world.processes.get_mut(self.process)) {
+            state.is_broken = true;
         }
-        if let Fate::Outage(_) = fate {
-            outside.begin_outage(self.process);
-            let life = outside.lives.get_mut(self.process);
-            let waiting = life.map(|life| life.waiting.drain(..).collect());
-            self.refuse(&mut outside, waiting.unwrap_or_default(), &unreachable());
+        if let WriteFate::Outage(_) = fate {
+            world.begin_outage(self.process);
+            let state = world.processes.get_mut(self.process);
+            let waiting = state.map(|state| state.waiting.drain(..).collect());
+            self.refuse(&mut world, waiting.unwrap_or_default(), &unreachable());
         }
-        outside.write_on(self.process);
+        world.begin_write(self.process);
     }
 
     /// Nothing of this is written, and whoever waits for it hears why. What is given up is given up.
-    fn refuse(&self, outside: &mut Outside, writes: Vec<Write>, why: &StoreError) {
+    fn refuse(&self, world: &mut SimWorld, writes: Vec<PendingWrite>, why: &StoreError) {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         for write in writes {
             match (write, &*inner) {
-                (Write::Append(appends, done), _) => {
-                    outside.note_lost(self.process, &appends);
+                (PendingWrite::Append(appends, done), _) => {
+                    world.note_lost(self.process, &appends);
                     done(Err(why.clone().into()));
                 }
-                (Write::Release(claim), Some(inner)) => drop(inner.unclaim(&claim)),
-                (Write::Release(_), None) => {}
+                (PendingWrite::Release(claim), Some(inner)) => drop(inner.unclaim(&claim)),
+                (PendingWrite::Release(_), None) => {}
             }
         }
-        outside.wake(self.process);
+        world.wake(self.process);
     }
 
     /// The process dies while something is being written: all of it is there, or nothing.
-    pub(super) fn die_writing(&self) {
+    pub(super) fn crash_while_writing(&self) {
         let inner = self.inner();
-        let mut outside = look(&self.shared);
-        let whole = outside.die.falls(1, 2);
-        let Some(life) = outside.lives.get_mut(self.process) else {
+        let mut world = lock(&self.shared);
+        let is_whole = world.random.chance(1, 2);
+        let Some(state) = world.processes.get_mut(self.process) else {
             return;
         };
-        let group = std::mem::take(&mut life.writing);
-        life.waiting.clear();
-        if let (true, Ok(inner)) = (whole, inner) {
+        let group = std::mem::take(&mut state.writing);
+        state.waiting.clear();
+        if let (true, Ok(inner)) = (is_whole, inner) {
             for write in group {
-                if let Write::Append(appends, _) = write {
-                    drop(outside.put(&inner, appends, Fate::Good));
+                if let PendingWrite::Append(appends, _) = write {
+                    drop(world.write(&inner, appends, WriteFate::Good));
                 }
             }
         }
@@ -187,24 +187,24 @@ impl SimStore {
         self.inner()?;
         self.flush();
         let inner = self.inner()?;
-        let mut outside = look(&self.shared);
-        if outside.touch(self.process) == Touch::Dead {
+        let mut world = lock(&self.shared);
+        if world.touch(self.process) == Liveness::Dead {
             return Err(full().into());
         }
-        match Fate::drawn(&mut outside) {
-            Fate::Refused => Err(full().into()),
-            Fate::Outage(_) => {
-                outside.begin_outage(self.process);
+        match WriteFate::drawn(&mut world) {
+            WriteFate::Refused => Err(full().into()),
+            WriteFate::Outage(_) => {
+                world.begin_outage(self.process);
                 Err(unreachable().into())
             }
-            Fate::Good | Fate::Unsure(_) => what(&inner),
+            WriteFate::Good | WriteFate::Unsure(_) => what(&inner),
         }
     }
 }
 
 /// What becomes of a write.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum WriteFate {
     Good,
     Refused,
     /// Nobody knows; this is how it is.
@@ -213,22 +213,22 @@ enum Fate {
     Outage(bool),
 }
 
-impl Fate {
-    fn drawn(outside: &mut Outside) -> Self {
-        let (refused, unsure) = (outside.harm.refused, outside.harm.unsure);
-        if refused > 0 && outside.die.falls(refused, 100_000) {
-            outside.tell(|| "the disk is full".to_owned());
+impl WriteFate {
+    fn drawn(world: &mut SimWorld) -> Self {
+        let (refused, unsure) = (world.fault_plan.refused, world.fault_plan.unsure);
+        if refused > 0 && world.random.chance(refused, 100_000) {
+            world.log(|| "the disk is full".to_owned());
             return Self::Refused;
         }
-        if unsure > 0 && outside.die.falls(unsure, 100_000) {
-            let is_there = outside.die.falls(1, 2);
-            outside.tell(|| format!("a sync fails; what was written is there: {is_there}"));
+        if unsure > 0 && world.random.chance(unsure, 100_000) {
+            let is_there = world.random.chance(1, 2);
+            world.log(|| format!("a sync fails; what was written is there: {is_there}"));
             return Self::Unsure(is_there);
         }
-        let outage = outside.harm.outage;
-        if outage > 0 && outside.die.falls(outage, 100_000) {
-            let is_there = outside.die.falls(1, 2);
-            outside.tell(|| format!("an answer is lost; what was written is there: {is_there}"));
+        let outage = world.fault_plan.outage;
+        if outage > 0 && world.random.chance(outage, 100_000) {
+            let is_there = world.random.chance(1, 2);
+            world.log(|| format!("an answer is lost; what was written is there: {is_there}"));
             return Self::Outage(is_there);
         }
         Self::Good
@@ -246,108 +246,108 @@ fn unreachable() -> StoreError {
     }
 }
 
-impl Outside {
+impl SimWorld {
     /// A process cannot reach its store for a while.
     fn begin_outage(&mut self, process: usize) {
-        let lasts = Duration::from_millis(self.die.between(1, 20_000));
+        let lasts = Duration::from_millis(self.random.between(1, 20_000));
         let until = self.now.saturating_add(lasts);
-        self.tell(|| format!("engine {process} cannot reach the store for {lasts:?}"));
-        if let Some(life) = self.lives.get_mut(process) {
-            life.outage = Some(until);
+        self.log(|| format!("engine {process} cannot reach the store for {lasts:?}"));
+        if let Some(state) = self.processes.get_mut(process) {
+            state.outage = Some(until);
         }
     }
 
     /// The answer to an append is lost; it may be handed over again.
     fn note_lost(&mut self, process: usize, appends: &[Append]) {
-        if let Some(life) = self.lives.get_mut(process) {
-            life.lost.extend(continued(appends));
+        if let Some(state) = self.processes.get_mut(process) {
+            state.lost.extend(continued(appends));
         }
     }
 
     /// A process hands records over: it must not start what it knows to be held.
-    fn look_at_handed_over(&mut self, process: usize, appends: &[Append]) {
-        let Some(life) = self.lives.get_mut(process) else {
+    fn check_submitted(&mut self, process: usize, appends: &[Append]) {
+        let Some(state) = self.processes.get_mut(process) else {
             return;
         };
         // What is handed over again was decided before the outage.
-        if continued(appends).is_some_and(|of| life.lost.remove(&of)) {
+        if continued(appends).is_some_and(|of| state.lost.remove(&of)) {
             return;
         }
-        let jobs = &self.witness.jobs;
+        let jobs = &self.oracle.jobs;
         // What is handed over again and stood before is on the disk, and counts once.
-        let stands = |write: &Write| match write {
-            Write::Append(appends, _) => continued(appends).is_some_and(|(of, version)| {
+        let frozen_since = |write: &PendingWrite| match write {
+            PendingWrite::Append(appends, _) => continued(appends).is_some_and(|(of, version)| {
                 let records = jobs.get(of.id()).map(|seen| seen.records.len());
                 records.is_some_and(|records| Version::EMPTY.after(records) > version)
             }),
-            Write::Release(_) => false,
+            PendingWrite::Release(_) => false,
         };
-        let own = life.writing.iter().chain(&life.waiting);
-        let own = own.filter(|write| !stands(write));
-        let mut broken = self.witness.gates.handed_over(appends, own, self.now);
-        broken.extend(gates::probed(appends, &life.claims));
+        let own = state.writing.iter().chain(&state.waiting);
+        let own = own.filter(|write| !frozen_since(write));
+        let mut broken = self.oracle.breaker_oracle.check_submitted(appends, own, self.now);
+        broken.extend(breaker_oracle::probed(appends, &state.claims));
         for broken in broken {
-            self.tell(|| format!("VIOLATION {broken}"));
-            self.witness.violation(broken);
+            self.log(|| format!("VIOLATION {broken}"));
+            self.oracle.violation(broken);
         }
     }
 
     /// Writes records, and looks at what they say.
-    fn put(
+    fn write(
         &mut self,
         inner: &MemoryStore,
         appends: Vec<Append>,
-        fate: Fate,
+        fate: WriteFate,
     ) -> Result<Vec<Version>, AppendError> {
         match fate {
-            Fate::Refused | Fate::Unsure(false) => return Err(full().into()),
-            Fate::Outage(false) => return Err(unreachable().into()),
-            Fate::Good | Fate::Unsure(true) | Fate::Outage(true) => {}
+            WriteFate::Refused | WriteFate::Unsure(false) => return Err(full().into()),
+            WriteFate::Outage(false) => return Err(unreachable().into()),
+            WriteFate::Good | WriteFate::Unsure(true) | WriteFate::Outage(true) => {}
         }
-        let said = appends.clone();
+        let appended = appends.clone();
         let reached = match inner.append(appends) {
             Ok(reached) => reached,
             Err(why) => {
-                self.tell(|| format!("records are refused: {why}"));
+                self.log(|| format!("records are refused: {why}"));
                 return Err(why);
             }
         };
         let now = self.now;
-        let witness = &mut self.witness;
-        let before = witness.found.len();
-        let told = witness.written(&said, now);
+        let oracle = &mut self.oracle;
+        let before = oracle.found.len();
+        let told = oracle.written(&appended, now);
         for told in told {
-            self.tell(|| told);
+            self.log(|| told);
         }
-        let witness = &self.witness;
-        let broken: Vec<String> = witness.found.iter().skip(before).cloned().collect();
+        let oracle = &self.oracle;
+        let broken: Vec<String> = oracle.found.iter().skip(before).cloned().collect();
         for broken in broken {
-            self.tell(|| format!("VIOLATION {broken}"));
+            self.log(|| format!("VIOLATION {broken}"));
         }
         match fate {
-            Fate::Unsure(_) => Err(full().into()),
-            Fate::Outage(_) => Err(unreachable().into()),
-            Fate::Good | Fate::Refused => Ok(reached),
+            WriteFate::Unsure(_) => Err(full().into()),
+            WriteFate::Outage(_) => Err(unreachable().into()),
+            WriteFate::Good | WriteFate::Refused => Ok(reached),
         }
     }
 
     /// Begins to write what waits, if nothing is being written.
-    fn write_on(&mut self, process: usize) {
-        let Some(life) = self.lives.get_mut(process) else {
+    fn begin_write(&mut self, process: usize) {
+        let Some(state) = self.processes.get_mut(process) else {
             return;
         };
-        if !life.writing.is_empty() || life.waiting.is_empty() {
+        if !state.writing.is_empty() || state.waiting.is_empty() {
             return;
         }
-        life.writing = life.waiting.drain(..).collect();
-        let most = u64::try_from(self.harm.sync.as_micros()).unwrap_or_default();
-        let mut takes = Duration::from_micros(self.die.between(0, most));
-        let stall = self.harm.stall;
-        if stall > 0 && self.die.falls(stall, 100_000) {
-            takes = Duration::from_millis(self.die.between(500, 30_000));
-            self.tell(|| format!("the disk stands still for {takes:?}"));
+        state.writing = state.waiting.drain(..).collect();
+        let most = u64::try_from(self.fault_plan.sync.as_micros()).unwrap_or_default();
+        let mut takes = Duration::from_micros(self.random.between(0, most));
+        let stall = self.fault_plan.stall;
+        if stall > 0 && self.random.chance(stall, 100_000) {
+            takes = Duration::from_millis(self.random.between(500, 30_000));
+            self.log(|| format!("the disk stands still for {takes:?}"));
         }
-        self.after(takes, Happening::Written { process });
+        self.after(takes, SimEvent::Written { process });
     }
 }
 
@@ -360,33 +360,33 @@ fn continued(appends: &[Append]) -> Option<(AggregateId, Version)> {
 impl Store for SimStore {
     fn submit(&self, appends: Vec<Append>, done: OnAppended) {
         if let Err(error) = self.inner() {
-            look(&self.shared).note_lost(self.process, &appends);
+            lock(&self.shared).note_lost(self.process, &appends);
             return done(Err(error.into()));
         }
-        let mut outside = look(&self.shared);
-        if outside.touch(self.process) == Touch::Dead {
+        let mut world = lock(&self.shared);
+        if world.touch(self.process) == Liveness::Dead {
             return;
         }
-        outside.look_at_handed_over(self.process, &appends);
-        if let Some(life) = outside.lives.get_mut(self.process) {
-            life.waiting.push_back(Write::Append(appends, done));
+        world.check_submitted(self.process, &appends);
+        if let Some(state) = world.processes.get_mut(self.process) {
+            state.waiting.push_back(PendingWrite::Append(appends, done));
         }
-        outside.write_on(self.process);
+        world.begin_write(self.process);
     }
 
     fn append(&self, appends: Vec<Append>) -> Result<Vec<Version>, AppendError> {
         self.inner()?;
         self.flush();
         let inner = self.inner()?;
-        let mut outside = look(&self.shared);
-        if outside.touch(self.process) == Touch::Dead {
+        let mut world = lock(&self.shared);
+        if world.touch(self.process) == Liveness::Dead {
             return Err(full().into());
         }
-        let fate = Fate::drawn(&mut outside);
-        if let Fate::Outage(_) = fate {
-            outside.begin_outage(self.process);
+        let fate = WriteFate::drawn(&mut world);
+        if let WriteFate::Outage(_) = fate {
+            world.begin_outage(self.process);
         }
-        outside.put(&inner, appends, fate)
+        world.write(&inner, appends, fate)
     }
 
     fn head(&self, aggregate: &AggregateId) -> Result<Option<Head>, StoreError> {
@@ -412,8 +412,8 @@ impl Store for SimStore {
 
     fn claim(&self, aggregate: &AggregateId) -> Result<Claim, ClaimError> {
         let claim = self.now(|inner| inner.claim(aggregate))?;
-        if let Some(life) = look(&self.shared).lives.get_mut(self.process) {
-            life.claims.insert(aggregate.clone());
+        if let Some(state) = lock(&self.shared).processes.get_mut(self.process) {
+            state.claims.insert(aggregate.clone());
         }
         Ok(claim)
     }
@@ -427,12 +427,12 @@ impl Store for SimStore {
     }
 
     fn unclaim_in_background(&self, claim: &Claim) {
-        let mut outside = look(&self.shared);
-        if let Some(life) = outside.lives.get_mut(self.process) {
-            life.claims.remove(&claim.aggregate);
-            life.waiting.push_back(Write::Release(claim.clone()));
+        let mut world = lock(&self.shared);
+        if let Some(state) = world.processes.get_mut(self.process) {
+            state.claims.remove(&claim.aggregate);
+            state.waiting.push_back(PendingWrite::Release(claim.clone()));
         }
-        outside.write_on(self.process);
+        world.begin_write(self.process);
     }
 
     fn request(&self, aggregate: &AggregateId, bytes: Vec<u8>) -> Result<RequestId, StoreError> {
@@ -444,12 +444,12 @@ impl Store for SimStore {
     }
 
     fn ask(&self, question: Question, done: OnFindings) {
-        let mut outside = look(&self.shared);
-        let (process, takes) = (self.process, outside.harm.word);
-        let asked = Happening::Asked { process, question, done };
-        outside.after(takes, asked);
-        if let Some(life) = outside.lives.get_mut(process) {
-            life.questions = life.questions.saturating_add(1);
+        let mut world = lock(&self.shared);
+        let (process, takes) = (self.process, world.fault_plan.word);
+        let asked = SimEvent::Queried { process, question, done };
+        world.after(takes, asked);
+        if let Some(state) = world.processes.get_mut(process) {
+            state.questions = state.questions.saturating_add(1);
         }
     }
 

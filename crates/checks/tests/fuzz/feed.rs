@@ -5,11 +5,11 @@ use std::path::Path;
 use std::str::FromStr;
 use std::{env, fs, io};
 
-use undaunted_checks::fuzz::{Target, run};
+use undaunted_checks::fuzz::{FuzzTarget, run};
 use undaunted_checks::repository;
 
 /// Every input that the target may be given breaks no law.
-pub(crate) fn fuzz(target: Target, name: &str, inputs: u64) {
+pub(crate) fn fuzz(target: FuzzTarget, name: &str, inputs: u64) {
     let seed = given("UNDAUNTED_SEED").unwrap_or(1);
     let inputs = given("UNDAUNTED_FUZZ_INPUTS").unwrap_or(inputs);
     eprintln!("UNDAUNTED_SEED={seed}  {inputs} inputs of {name}");
@@ -22,7 +22,7 @@ pub(crate) fn fuzz(target: Target, name: &str, inputs: u64) {
 
 /// A run of one seed brings up all of this.
 #[track_caller]
-pub(crate) fn brings_up(target: Target, name: &str, inputs: u64, expected: &[&'static str]) {
+pub(crate) fn brings_up(target: FuzzTarget, name: &str, inputs: u64, expected: &[&'static str]) {
     let outcome = run(target, &corpus(name), inputs, 1);
     if let Err(finding) = &outcome {
         eprintln!("{finding}");

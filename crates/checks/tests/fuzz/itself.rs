@@ -2,19 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use undaunted_checks::fuzz::{Target, run};
+use undaunted_checks::fuzz::{FuzzTarget, run};
 
 #[test]
 fn a_broken_law_is_reported_with_its_input_and_the_command_that_repeats_it() {
-    let wrong: Target = |input| {
-        assert!(!input.contains(&b'!'), "somebody shouted");
+    let wrong: FuzzTarget = |input| {
+        assert!(!input.contains(&b'!'), "the input shouts");
         BTreeSet::new()
     };
     let corpus = [b"quiet".to_vec(), b"loud!".to_vec()];
     let finding = run(wrong, &corpus, 4000, 42).expect_err("the second input shouts");
     assert_eq!(
         finding.to_string(),
-        "input 1 of seed 42: somebody shouted\n  input:  loud!\n  \
+        "input 1 of seed 42: the input shouts\n  input:  loud!\n  \
          repeat: UNDAUNTED_SEED=42 cargo test -p undaunted-checks --test fuzz"
     );
 }
@@ -22,7 +22,7 @@ fn a_broken_law_is_reported_with_its_input_and_the_command_that_repeats_it() {
 #[test]
 fn a_mistake_that_only_mutants_show_is_found_and_found_again_by_its_seed() {
     // Wrong about numbers of 2^32 and more, which the corpus does not hold.
-    let wrong: Target = |input| {
+    let wrong: FuzzTarget = |input| {
         assert!(!input.ends_with(b"4294967296"));
         BTreeSet::new()
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use undaunted_checks::fuzz::{SAVED, Target, policy_decide, policy_restore, run};
+use undaunted_checks::fuzz::{FuzzTarget, SAVED, policy_decide, policy_restore, run};
 
 use crate::feed::{corpus, fuzz};
 
@@ -30,7 +30,7 @@ fn the_corpus_holds_an_example_of_every_saved_type() {
 #[test]
 fn a_good_part_of_the_mutants_is_still_a_saved_state() {
     static READ: AtomicU64 = AtomicU64::new(0);
-    let counted: Target = |input| {
+    let counted: FuzzTarget = |input| {
         let names = policy_restore(input);
         let some = u64::from(!names.is_empty());
         READ.fetch_add(some, Ordering::Relaxed);

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use undaunted_checks::die::Die;
-use undaunted_checks::simulate::case::Case;
-use undaunted_checks::simulate::model::compare::{Verdict, differences, judged, seen};
-use undaunted_checks::simulate::model::{Fate, Prediction, predict, predict_seen};
+use undaunted_checks::random::SeededRandom;
+use undaunted_checks::simulate::case::JobCase;
+use undaunted_checks::simulate::model::compare::{Comparison, compare_run, differences, observed_choices};
+use undaunted_checks::simulate::model::{PredictedEnd, Prediction, predict, predict_with};
 use undaunted_engine::event::{Event, ItemEvent, Record};
 
-use crate::world::World;
+use crate::world::ModelWorld;
 
 /// How many cases are run, and from which seed on.
 fn seeds() -> std::ops::Range<u64> {
@@ -23,15 +23,15 @@ fn the_engine_does_what_the_model_predicts() {
     let (mut compared, mut attempts) = (0_u32, 0_usize);
     let mut differing = Vec::new();
     for seed in seeds() {
-        let case = Case::drawn(&mut Die::new(seed));
-        let mut world = World::of(&case, seed);
+        let case = JobCase::drawn(&mut SeededRandom::new(seed));
+        let mut world = ModelWorld::of(&case, seed);
         world.run();
         let started = |record: &&Record| matches!(record.event, Event::Item(ItemEvent::AttemptStarted(_)));
         attempts += world.records.iter().filter(started).count();
-        match judged(&case, &world.job, &world.records) {
-            Verdict::Same => compared += 1,
-            Verdict::Open(why) => open.entry(why).or_default().push(seed),
-            Verdict::Different(found) => differing.push((seed, found)),
+        match compare_run(&case, &world.job, &world.records) {
+            Comparison::Same => compared += 1,
+            Comparison::Unspecified(why) => open.entry(why).or_default().push(seed),
+            Comparison::Different(found) => differing.push((seed, found)),
         }
     }
     println!("{compared} compared, {attempts} attempts");
@@ -45,15 +45,15 @@ fn the_engine_does_what_the_model_predicts() {
 }
 
 /// What the model says to a run of a case; nothing if it did not come to an end.
-fn verdict(case: &Case, seed: u64) -> Verdict {
-    let mut world = World::of(case, seed);
+fn verdict(case: &JobCase, seed: u64) -> Comparison {
+    let mut world = ModelWorld::of(case, seed);
     world.run();
-    judged(case, &world.job, &world.records)
+    compare_run(case, &world.job, &world.records)
 }
 
 /// The smallest case that can be found and still differs.
-fn shrunk(case: Case, seed: u64) -> Case {
-    let differs = |case: &Case| matches!(verdict(case, seed), Verdict::Different(_));
+fn shrunk(case: JobCase, seed: u64) -> JobCase {
+    let differs = |case: &JobCase| matches!(verdict(case, seed), Comparison::Different(_));
     let mut smallest = case;
     while let Some(smaller) = smallest.smaller().into_iter().find(differs) {
         smallest = smaller;
@@ -68,11 +68,11 @@ fn one_seed_is_told_in_full() {
         return;
     };
     let seed = seed.parse().unwrap();
-    let case = shrunk(Case::drawn(&mut Die::new(seed)), seed);
-    let mut world = World::of(&case, seed);
+    let case = shrunk(JobCase::drawn(&mut SeededRandom::new(seed)), seed);
+    let mut world = ModelWorld::of(&case, seed);
     world.run();
-    println!("{}", world.told());
-    println!("{:?}", judged(&case, &world.job, &world.records));
+    println!("{}", world.describe());
+    println!("{:?}", compare_run(&case, &world.job, &world.records));
 }
 
 /// A change of a prediction that makes it wrong.
@@ -87,8 +87,8 @@ fn whatever_is_predicted_wrongly_is_a_difference() {
         |it| {
             let (_, fate) = it.items.iter_mut().next().unwrap();
             *fate = match fate {
-                Fate::Succeeded => Fate::Dead("attempts"),
-                _ => Fate::Succeeded,
+                PredictedEnd::Succeeded => PredictedEnd::Dead("attempts"),
+                _ => PredictedEnd::Succeeded,
             };
         },
         |it| it.made.values_mut().next().unwrap().attempts += 1,
@@ -98,10 +98,10 @@ fn whatever_is_predicted_wrongly_is_a_difference() {
         },
     ];
     for seed in 0..50 {
-        let case = Case::drawn(&mut Die::new(seed));
-        let mut world = World::of(&case, seed);
+        let case = JobCase::drawn(&mut SeededRandom::new(seed));
+        let mut world = ModelWorld::of(&case, seed);
         world.run();
-        let Ok(right) = predict_seen(&case, &seen(&world.job, &world.records)) else {
+        let Ok(right) = predict_with(&case, &observed_choices(&world.job, &world.records)) else {
             continue;
         };
         for (number, mistake) in mistakes.iter().enumerate() {
@@ -119,13 +119,13 @@ fn whatever_is_predicted_wrongly_is_a_difference() {
 #[test]
 fn what_is_foreseen_comes_whatever_is_drawn() {
     for seed in 0..300 {
-        let case = Case::drawn(&mut Die::new(seed));
+        let case = JobCase::drawn(&mut SeededRandom::new(seed));
         let Some(prediction) = predict(&case) else {
             continue;
         };
-        let mut world = World::of(&case, seed);
+        let mut world = ModelWorld::of(&case, seed);
         world.run();
-        if !matches!(judged(&case, &world.job, &world.records), Verdict::Open(_)) {
+        if !matches!(compare_run(&case, &world.job, &world.records), Comparison::Unspecified(_)) {
             let found = differences(&prediction, &world.job, &world.records);
             assert_eq!(found, [""; 0], "seed {seed}");
         }

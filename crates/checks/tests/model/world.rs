@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use undaunted_checks::simulate::case::{Act, Case, How};
+use undaunted_checks::simulate::case::{JobCase, ScriptedAttempt, ScriptedEnd};
 use undaunted_engine::breaker::{AdmissionControl, BreakerAnswer, BreakerState, ProbeOwner};
 use undaunted_engine::decide::{Reaction, react};
 use undaunted_engine::effect::{Effect, ask, next_admission, next_wake, offers, ready, wanted};
@@ -22,24 +22,24 @@ use undaunted_policy::{FailureCause, Timestamp};
 const T0: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
 /// What an attempt that runs will report.
-enum Report {
+enum AttemptReport {
     Accepted,
     End(Box<AttemptEnd>),
 }
 
 /// A job, and the attempts that run for it.
-pub(crate) struct World<'c> {
-    case: &'c Case,
+pub(crate) struct ModelWorld<'c> {
+    case: &'c JobCase,
     pub(crate) job: Job,
     breakers: AdmissionControl,
     seq: u64,
     pub(crate) records: Vec<Record>,
     now: Timestamp,
-    reports: BTreeMap<(Timestamp, StartId, u8), Report>,
+    reports: BTreeMap<(Timestamp, StartId, u8), AttemptReport>,
 }
 
-impl<'c> World<'c> {
-    pub(crate) fn of(case: &'c Case, seed: u64) -> Self {
+impl<'c> ModelWorld<'c> {
+    pub(crate) fn of(case: &'c JobCase, seed: u64) -> Self {
         let text = case.text();
         let operator = Operator::default();
         let checked = check(&Source::new("w.yaml", &text), &operator);
@@ -65,11 +65,11 @@ impl<'c> World<'c> {
             now: T0,
             reports: BTreeMap::new(),
         };
-        let _ = world.tell(&Input::Woke);
+        let _ = world.apply_input(&Input::Woke);
         world
     }
 
-    fn tell(&mut self, input: &Input) -> Vec<Record> {
+    fn apply_input(&mut self, input: &Input) -> Vec<Record> {
         let id = self.job.shared_id();
         self.breakers.tick(self.now);
         let Reaction { records, reports } = react(&mut self.job, input, self.now);
@@ -96,7 +96,7 @@ impl<'c> World<'c> {
             if self.job.stage.has_ended() {
                 return;
             }
-            if self.obey() || self.start() {
+            if self.apply_effects() || self.start() {
                 continue;
             }
             let report = self.reports.keys().next().copied();
@@ -110,27 +110,27 @@ impl<'c> World<'c> {
                 }
                 (_, Some(wake)) => {
                     self.now = self.now.max(wake);
-                    let _ = self.tell(&Input::Woke);
+                    let _ = self.apply_input(&Input::Woke);
                 }
-                _ => panic!("it is stuck:\n{}", self.told()),
+                _ => panic!("it is stuck:\n{}", self.describe()),
             }
         }
-        panic!("it does not end:\n{}", self.told());
+        panic!("it does not end:\n{}", self.describe());
     }
 
-    fn report(&mut self, start: StartId, report: Report) {
+    fn report(&mut self, start: StartId, report: AttemptReport) {
         // One that was given up meanwhile has nothing to say.
         if !self.job.starts.running.contains_key(&start) {
             return;
         }
         let _ = match report {
-            Report::Accepted => self.tell(&Input::Accepted { start }),
-            Report::End(end) => self.tell(&Input::Ended(end)),
+            AttemptReport::Accepted => self.apply_input(&Input::Accepted { start }),
+            AttemptReport::End(end) => self.apply_input(&Input::Ended(end)),
         };
     }
 
     /// Reads items and ends what is to be ended, if anything is; whether anything was done.
-    fn obey(&mut self) -> bool {
+    fn apply_effects(&mut self) -> bool {
         for effect in wanted(&self.job) {
             match effect {
                 Effect::ReadInput { step, .. } => {
@@ -140,7 +140,7 @@ impl<'c> World<'c> {
                         input: item.to_string(),
                     });
                     let items = items.collect();
-                    return !self.tell(&Input::ItemsRead { step, items }).is_empty();
+                    return !self.apply_input(&Input::ItemsRead { step, items }).is_empty();
                 }
                 Effect::EndStep { step } => {
                     let running = self.job.starts.running.iter();
@@ -162,7 +162,7 @@ impl<'c> World<'c> {
 
     fn kill(&mut self, start: StartId) -> bool {
         let end = AttemptEnd { start, failure: Some(FailureCause::Signal(15)), ..AttemptEnd::default() };
-        !self.tell(&Input::Ended(Box::new(end))).is_empty()
+        !self.apply_input(&Input::Ended(Box::new(end))).is_empty()
     }
 
     /// Starts what is ready; whether anything changed.
@@ -172,8 +172,8 @@ impl<'c> World<'c> {
         for item in ready(&self.job, &self.breakers, self.now) {
             let made = task(&self.job, item, ValueFiles::default(), self.now);
             let made = made.unwrap();
-            let gate = self.gate(item, made.as_ref().map(|made| &made.work));
-            let records = self.tell(&Input::Start { item, refused: None, gate });
+            let answer = self.answer_of_breaker(item, made.as_ref().map(|made| &made.work));
+            let records = self.apply_input(&Input::Start { item, refused: None, gate: answer });
             changed |= !records.is_empty();
             for record in &records {
                 if let Event::Item(ItemEvent::AttemptStarted(started)) = &record.event {
@@ -192,7 +192,7 @@ impl<'c> World<'c> {
     }
 
     /// What the breaker of a command answers; a request asks that of where it goes.
-    fn gate(&mut self, item: ItemId, work: Option<&TaskWork>) -> BreakerAnswer {
+    fn answer_of_breaker(&mut self, item: ItemId, work: Option<&TaskWork>) -> BreakerAnswer {
         let active = self.job.active(item).map(|active| active.command);
         let command = active.or_else(|| self.job.plan().first(item.step)).unwrap();
         let breaker = self.job.plan().command(command).unwrap().breaker.as_ref();
@@ -236,46 +236,46 @@ impl<'c> World<'c> {
             took: timeout.unwrap_or_default(),
             ..AttemptEnd::default()
         };
-        let hangs = act.how == How::Hang;
+        let hangs = act.how == ScriptedEnd::Hang;
         if let Some(limit) = timeout
             && (hangs || limit <= act.takes)
         {
             let key = (self.now.after(limit), start, 0);
-            let _ = self.reports.insert(key, Report::End(Box::new(timed_out())));
+            let _ = self.reports.insert(key, AttemptReport::End(Box::new(timed_out())));
             return;
         }
         let done = self.now.after(act.takes);
-        if let How::Later(result) = &act.how {
-            let _ = self.reports.insert((done, start, 0), Report::Accepted);
-            if result.how != How::Hang {
+        if let ScriptedEnd::Later(result) = &act.how {
+            let _ = self.reports.insert((done, start, 0), AttemptReport::Accepted);
+            if result.how != ScriptedEnd::Hang {
                 let key = (done.after(result.takes), start, 1);
-                let _ = self.reports.insert(key, Report::End(Box::new(ended(start, result))));
+                let _ = self.reports.insert(key, AttemptReport::End(Box::new(ended(start, result))));
             }
         } else if !hangs {
-            let _ = self.reports.insert((done, start, 0), Report::End(Box::new(ended(start, &act))));
+            let _ = self.reports.insert((done, start, 0), AttemptReport::End(Box::new(ended(start, &act))));
         }
     }
 
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let records = self.records.iter().skip(1);
         let lines = records.map(|it| format!("+{:?} {:?}\n", it.at.since(T0), it.event));
         format!("{}\n{:#?}\n{}", self.case.text(), self.case.scripts, lines.collect::<String>())
     }
 }
 
-fn ended(start: StartId, act: &Act) -> AttemptEnd {
+fn ended(start: StartId, act: &ScriptedAttempt) -> AttemptEnd {
     let mut end = AttemptEnd { start, took: act.takes, ..AttemptEnd::default() };
     match &act.how {
-        How::Success(output) => end.output = Some(output.clone()),
-        How::Exit(status) => end.failure = Some(FailureCause::Exit(*status)),
-        How::Signal(signal) => end.failure = Some(FailureCause::Signal(*signal)),
-        How::Status(status, after) => {
+        ScriptedEnd::Success(output) => end.output = Some(output.clone()),
+        ScriptedEnd::Exit(status) => end.failure = Some(FailureCause::Exit(*status)),
+        ScriptedEnd::Signal(signal) => end.failure = Some(FailureCause::Signal(*signal)),
+        ScriptedEnd::Status(status, after) => {
             end.failure = Some(FailureCause::Status(*status));
             end.retry_after = after.map(Duration::from_secs);
         }
-        How::Refused => end.failure = Some(FailureCause::Network),
-        How::Denied => end.failure = Some(FailureCause::Refused),
-        How::Hang | How::Later(_) => panic!("{act:?} does not end"),
+        ScriptedEnd::Refused => end.failure = Some(FailureCause::Network),
+        ScriptedEnd::Denied => end.failure = Some(FailureCause::Refused),
+        ScriptedEnd::Hang | ScriptedEnd::Later(_) => panic!("{act:?} does not end"),
     }
     end
 }

@@ -18,8 +18,8 @@ fn ticket() -> Ticket {
     }
 }
 
-fn seen(before: Breaker, after: Breaker, answer: Answer) -> Observation {
-    Observation {
+fn seen(before: Breaker, after: Breaker, answer: BreakerOutput) -> BreakerObservation {
+    BreakerObservation {
         settings: SETTINGS,
         now: NOW,
         before,
@@ -31,7 +31,7 @@ fn seen(before: Breaker, after: Breaker, answer: Answer) -> Observation {
 
 #[test]
 fn a_start_that_passes_an_open_breaker_is_found() {
-    let passed = Answer::Started(Admission::Go(ticket()), None);
+    let passed = BreakerOutput::Started(Admission::Go(ticket()), None);
     assert_eq!(
         seen(open(), open(), passed).broken(),
         Some("a start passes unless the breaker is open or probing")
@@ -40,7 +40,7 @@ fn a_start_that_passes_an_open_breaker_is_found() {
 
 #[test]
 fn a_closed_breaker_that_holds_is_found() {
-    let held = Answer::Started(Admission::Held { until: None }, None);
+    let held = BreakerOutput::Started(Admission::Held { until: None }, None);
     assert_eq!(
         seen(Breaker::default(), Breaker::default(), held).broken(),
         Some("a start passes unless the breaker is open or probing")
@@ -50,9 +50,11 @@ fn a_closed_breaker_that_holds_is_found() {
 #[test]
 fn a_late_result_that_counts_is_found() {
     let until = NOW.after(SETTINGS.recovery_timeout);
-    let opened = Answer::Ended(Some(Transition::Opened { until }));
-    let late =
-        Observation { result: Some((Health::Down, false, true)), ..seen(Breaker::default(), open(), opened) };
+    let opened = BreakerOutput::Ended(Some(Transition::Opened { until }));
+    let late = BreakerObservation {
+        result: Some((Health::Down, false, true)),
+        ..seen(Breaker::default(), open(), opened)
+    };
     let law = "a result from before an opening changes nothing";
     assert_eq!(late.broken(), Some(law));
 }
@@ -61,18 +63,18 @@ fn a_late_result_that_counts_is_found() {
 fn an_opening_by_a_good_result_or_for_another_time_is_found() {
     let until = NOW.after(SETTINGS.recovery_timeout);
     let law = Some("a result opens when bad, closes when good");
-    let good = Observation {
+    let good = BreakerObservation {
         result: Some((Health::Up, false, false)),
-        ..seen(Breaker::default(), open(), Answer::Ended(Some(Transition::Opened { until })))
+        ..seen(Breaker::default(), open(), BreakerOutput::Ended(Some(Transition::Opened { until })))
     };
     assert_eq!(good.broken(), law);
-    let early = Answer::Ended(Some(Transition::Opened { until: NOW }));
+    let early = BreakerOutput::Ended(Some(Transition::Opened { until: NOW }));
     assert_eq!(seen(Breaker::default(), open(), early).broken(), law);
 }
 
 #[test]
 fn a_failure_that_is_not_counted_is_found() {
-    let ignored = Answer::Ended(None);
+    let ignored = BreakerOutput::Ended(None);
     assert_eq!(
         seen(Breaker::default(), Breaker::default(), ignored).broken(),
         Some("a closed breaker counts failures in a row up to its threshold")
@@ -82,7 +84,7 @@ fn a_failure_that_is_not_counted_is_found() {
 #[test]
 fn a_trip_that_opens_nothing_is_found() {
     let until = NOW.after(SETTINGS.recovery_timeout);
-    let tripped = Answer::Tripped(Transition::Opened { until });
+    let tripped = BreakerOutput::Tripped(Transition::Opened { until });
     let idle = seen(Breaker::default(), Breaker::default(), tripped);
     assert_eq!(idle.broken(), Some("a trip opens"));
     assert_eq!(seen(Breaker::default(), open(), tripped).broken(), None);

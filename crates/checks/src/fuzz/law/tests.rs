@@ -2,22 +2,22 @@
 
 use undaunted_policy::{Failure, RetryConfig, Schedule, Seed, verdict};
 
-use super::super::promise::Promises;
+use super::super::expected::ExpectedPolicy;
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 const NOW: Timestamp = Timestamp::from_millis(5000);
 
-fn promises() -> (undaunted_policy::Policy, Promises) {
+fn expected() -> (undaunted_policy::Policy, ExpectedPolicy) {
     let config = RetryConfig::exponential(2.0).attempts(3).retry_budget(Duration::from_secs(20));
     let policy = config.build().unwrap();
-    let promises = Promises::of(&policy).unwrap();
-    (policy, promises)
+    let expected = ExpectedPolicy::of(&policy).unwrap();
+    (policy, expected)
 }
 
 /// What is found about an honest verdict after `spoil` was done to it.
-fn found(spoil: impl FnOnce(&mut Observation<'_>)) -> Option<&'static str> {
-    let (policy, promises) = promises();
+fn found(spoil: impl FnOnce(&mut VerdictObservation<'_>)) -> Option<&'static str> {
+    let (policy, expected) = expected();
     let state = RetryState {
         usage: RetryUsage { retries: 1, spent: SECOND, previous: Some(SECOND) },
         deadline: Some(NOW.after(SECOND * 100)),
@@ -25,8 +25,8 @@ fn found(spoil: impl FnOnce(&mut Observation<'_>)) -> Option<&'static str> {
     };
     let asked = Some(SECOND);
     let failure = Failure::status(503).retry_after(asked);
-    let mut observation = Observation {
-        promise: &promises.base,
+    let mut observation = VerdictObservation {
+        terms: &expected.base,
         state,
         retry_after: asked,
         now: NOW,
@@ -37,7 +37,7 @@ fn found(spoil: impl FnOnce(&mut Observation<'_>)) -> Option<&'static str> {
     observation.broken()
 }
 
-fn decision(observation: &mut Observation<'_>, wait: Duration) {
+fn decision(observation: &mut VerdictObservation<'_>, wait: Duration) {
     let at = observation.now.after(wait);
     observation.verdict.decision = Decision::Retry { at, wait };
 }
@@ -58,7 +58,7 @@ fn a_retry_past_a_limit_is_found() {
 fn a_wait_that_is_too_short_or_made_up_is_found() {
     assert_eq!(
         found(|seen| seen.retry_after = Some(SECOND * 9)),
-        Some("nobody comes back before Retry-After")
+        Some("no retry is made before Retry-After")
     );
     assert_eq!(found(|seen| decision(seen, SECOND * 3)), Some("a wait is the drawn delay or Retry-After"));
     assert_eq!(found(|seen| seen.now = NOW.after(SECOND)), Some("a retry is due when its wait is over"));
@@ -78,7 +78,7 @@ fn a_delay_that_is_wrong_is_found() {
 }
 
 #[test]
-fn an_answer_about_somebody_else_is_found() {
+fn an_answer_to_another_question_is_found() {
     assert_eq!(found(|seen| seen.verdict.arithmetic.retry = 7), Some("the arithmetic starts from the state"));
     assert_eq!(
         found(|seen| seen.verdict.arithmetic.retries_allowed = None),
@@ -118,13 +118,13 @@ fn a_hold_that_no_rule_asked_for_is_found() {
 
 #[test]
 fn a_plan_that_is_wrong_is_found() {
-    let (policy, promises) = promises();
+    let (policy, expected) = expected();
     let honest: Vec<PlannedRetry> = Schedule::new(&policy, Seed(0).draws(0, 0, 1)).collect();
-    assert_eq!(broken_by_plan(&promises.base, &honest), None);
+    assert_eq!(broken_by_plan(&expected.base, &honest), None);
     let found = |spoil: fn(&mut Vec<PlannedRetry>)| {
         let mut plan = honest.clone();
         spoil(&mut plan);
-        broken_by_plan(&promises.base, &plan)
+        broken_by_plan(&expected.base, &plan)
     };
     let gap = found(|plan| {
         plan.remove(0);

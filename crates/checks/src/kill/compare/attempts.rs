@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use super::case::SLACK;
-use crate::kill::journal::{Event, Place};
+use super::SLACK;
+use crate::kill::journal::{CommandKey, JournalEvent};
 
 /// How an attempt ended, by the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum AttemptOutcome {
     Success,
     /// The cause of the failure, and its number if it has one.
     Failure(String, u64),
 }
 
-impl Outcome {
+impl AttemptOutcome {
     pub(super) fn is(&self, wanted: &str) -> bool {
         matches!(self, Self::Failure(cause, _) if cause == wanted)
     }
@@ -21,8 +21,8 @@ impl Outcome {
 
 /// One attempt. Times are in microseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Attempt {
-    pub(super) place: Place,
+pub(super) struct AttemptTrace {
+    pub(super) place: CommandKey,
     pub(super) item: String,
     pub(super) number: u64,
     pub(super) start: u64,
@@ -31,11 +31,11 @@ pub(super) struct Attempt {
     pub(super) index: usize,
     /// When it was to begin, if it is a retry.
     pub(super) due: Option<u64>,
-    pub(super) end: Option<(u64, Outcome)>,
+    pub(super) end: Option<(u64, AttemptOutcome)>,
 }
 
-impl Attempt {
-    pub(super) fn told(&self) -> String {
+impl AttemptTrace {
+    pub(super) fn describe(&self) -> String {
         let (item, command) = (&self.item, &self.place.1);
         format!("attempt {} of {command} for {item} (start {})", self.number, self.start)
     }
@@ -53,16 +53,16 @@ impl Attempt {
 }
 
 /// All attempts, in the order of their starts.
-pub(super) fn attempts(events: &[Event]) -> Vec<Attempt> {
-    let mut attempts: Vec<Attempt> = Vec::new();
-    let mut open: BTreeMap<Place, usize> = BTreeMap::new();
-    let mut due: BTreeMap<Place, u64> = BTreeMap::new();
+pub(super) fn attempts(events: &[JournalEvent]) -> Vec<AttemptTrace> {
+    let mut attempts: Vec<AttemptTrace> = Vec::new();
+    let mut open: BTreeMap<CommandKey, usize> = BTreeMap::new();
+    let mut due: BTreeMap<CommandKey, u64> = BTreeMap::new();
     for (index, event) in events.iter().enumerate() {
         let place = event.place();
         match event.kind.as_str() {
             "attempt_started" => {
                 open.insert(place.clone(), attempts.len());
-                attempts.push(Attempt {
+                attempts.push(AttemptTrace {
                     number: event.attempt(),
                     item: event.text("item").to_owned(),
                     start: event.number("start").unwrap_or_default(),
@@ -88,9 +88,9 @@ pub(super) fn attempts(events: &[Event]) -> Vec<Attempt> {
     attempts
 }
 
-fn outcome(event: &Event) -> Outcome {
+fn outcome(event: &JournalEvent) -> AttemptOutcome {
     if event.is("attempt_succeeded") {
-        return Outcome::Success;
+        return AttemptOutcome::Success;
     }
     let cause = event.text("cause");
     let number = match cause {
@@ -99,5 +99,5 @@ fn outcome(event: &Event) -> Outcome {
         "status" => event.number("status"),
         _ => None,
     };
-    Outcome::Failure(cause.to_owned(), number.unwrap_or_default())
+    AttemptOutcome::Failure(cause.to_owned(), number.unwrap_or_default())
 }

@@ -5,31 +5,33 @@
 
 use std::collections::BTreeMap;
 
-use super::attempts::{Attempt, Outcome};
-use super::case::{Call, Case, SLACK};
-use crate::kill::found::{Found, Kind};
-use crate::kill::journal::Place;
-use crate::kill::plan::Means;
+use super::attempts::{AttemptOutcome, AttemptTrace};
+use super::{KillEvidence, SLACK, ServedCall};
+use crate::kill::findings::{KillFindings, ViolationKind};
+use crate::kill::journal::{CommandKey, JournalEvent};
+use crate::kill::plan::CommandKind;
+use crate::kill::step_server::PostedResult;
 
-pub(super) fn check(case: &Case<'_>, attempts: &[Attempt], found: &mut Found) {
-    let mut calls: BTreeMap<Place, Vec<&Call>> = BTreeMap::new();
+pub(super) fn check(case: &KillEvidence<'_>, attempts: &[AttemptTrace], findings: &mut KillFindings) {
+    check_results(case, findings);
+    let mut calls: BTreeMap<CommandKey, Vec<&ServedCall>> = BTreeMap::new();
     for call in case.calls {
         let place = (call.correlation.clone(), call.command.clone());
         calls.entry(place).or_default().push(call);
-        found.claim(Kind::Duplicated, !call.beside, || {
+        findings.require(ViolationKind::Duplicated, !call.overlaps, || {
             format!("a request while another of its command was under way: {call:?}")
         });
     }
-    let mut made: BTreeMap<&Place, Vec<&Attempt>> = BTreeMap::new();
+    let mut made: BTreeMap<&CommandKey, Vec<&AttemptTrace>> = BTreeMap::new();
     for attempt in attempts {
-        let drawn = case.plan.commands.get(&attempt.place.1);
-        if drawn.is_some_and(|it| [Means::Call, Means::Later].contains(&it.means)) {
+        let planned = case.plan.commands.get(&attempt.place.1);
+        if planned.is_some_and(|it| [CommandKind::Call, CommandKind::Later].contains(&it.kind)) {
             made.entry(&attempt.place).or_default().push(attempt);
         }
     }
     for (place, calls) in &calls {
         let made = made.get(place).map(Vec::as_slice).unwrap_or_default();
-        found.claim(Kind::Duplicated, calls.len() <= made.len(), || {
+        findings.require(ViolationKind::Duplicated, calls.len() <= made.len(), || {
             let (calls, made) = (calls.len(), made.len());
             format!("{calls} requests of {}, and {made} attempts on record", place.1)
         });
@@ -38,7 +40,7 @@ pub(super) fn check(case: &Case<'_>, attempts: &[Attempt], found: &mut Found) {
             continue;
         }
         for call in calls {
-            within(call, made, found);
+            within(call, made, findings);
         }
     }
     for (place, made) in &made {
@@ -47,52 +49,107 @@ pub(super) fn check(case: &Case<'_>, attempts: &[Attempt], found: &mut Found) {
         }
         let calls = calls.get(*place).map(Vec::as_slice).unwrap_or_default();
         for attempt in made {
-            answered(case, attempt, calls, found);
+            answered(case, attempt, calls, findings);
         }
     }
 }
 
-fn is_later(case: &Case<'_>, place: &Place) -> bool {
-    let drawn = case.plan.commands.get(&place.1);
-    drawn.is_some_and(|it| it.means == Means::Later)
+fn is_later(case: &KillEvidence<'_>, place: &CommandKey) -> bool {
+    let planned = case.plan.commands.get(&place.1);
+    planned.is_some_and(|it| it.kind == CommandKind::Later)
 }
 
 /// A request belongs to an attempt that runs, or that was interrupted.
-fn within(call: &Call, made: &[&Attempt], found: &mut Found) {
+fn within(call: &ServedCall, made: &[&AttemptTrace], findings: &mut KillFindings) {
     let before = made.iter().rev().find(|it| it.at <= call.begin);
     let Some(attempt) = before else {
-        return found.duplicated(format!("a request before any attempt: {call:?}"));
+        return findings.duplicated(format!("a request before any attempt: {call:?}"));
     };
     let Some((at, _)) = &attempt.end else {
         return;
     };
     let late = attempt.is("interrupted") || attempt.is("timeout");
     let inside = call.begin <= at.saturating_add(SLACK);
-    found.claim(Kind::Duplicated, inside || late, || {
-        format!("a request when {} had ended: {call:?}", attempt.told())
+    findings.require(ViolationKind::Duplicated, inside || late, || {
+        format!("a request when {} had ended: {call:?}", attempt.describe())
     });
 }
 
 /// What an attempt was answered is what is on record.
-fn answered(case: &Case<'_>, attempt: &Attempt, calls: &[&Call], found: &mut Found) {
+fn answered(
+    case: &KillEvidence<'_>,
+    attempt: &AttemptTrace,
+    calls: &[&ServedCall],
+    findings: &mut KillFindings,
+) {
     let Some((at, outcome)) = &attempt.end else {
         return;
     };
     let until = at.saturating_add(SLACK);
     let mut own = calls.iter().filter(|it| (attempt.at..=until).contains(&it.begin));
     let wanted = match outcome {
-        Outcome::Success => 200,
-        Outcome::Failure(why, number) if why == "status" => *number,
-        Outcome::Failure(why, _) if why == "interrupted" => {
-            let died = attempt.saw(&case.deeds.engines);
-            return found.claim(Kind::Lost, died, || {
-                format!("{} is interrupted, and nobody was killed", attempt.told())
+        AttemptOutcome::Success => 200,
+        AttemptOutcome::Failure(why, number) if why == "status" => *number,
+        AttemptOutcome::Failure(why, _) if why == "interrupted" => {
+            let died = attempt.saw(&case.kills.engines);
+            return findings.require(ViolationKind::Lost, died, || {
+                format!("{} is interrupted, and nobody was killed", attempt.describe())
             });
         }
-        Outcome::Failure(..) => {
-            return found.unlawful(format!("{} failed by {outcome:?}", attempt.told()));
+        AttemptOutcome::Failure(..) => {
+            return findings.unlawful(format!("{} failed by {outcome:?}", attempt.describe()));
         }
     };
     let answered = own.any(|call| call.status.map(u64::from) == Some(wanted));
-    found.claim(Kind::Lost, answered, || format!("{} was answered {wanted} by nobody", attempt.told()));
+    findings.require(ViolationKind::Lost, answered, || {
+        format!("{} was answered {wanted} by nobody", attempt.describe())
+    });
+}
+
+fn check_results(case: &KillEvidence<'_>, findings: &mut KillFindings) {
+    let mine = case.posted.iter().filter(|post| {
+        let mut events = case.events.iter();
+        events.any(|it| is_result_of(post, it))
+    });
+    for post in mine {
+        findings.require(ViolationKind::Lost, post.refused.is_none(), || {
+            format!("a result was refused: {post:?}")
+        });
+        if let Some(accepted_at) = post.accepted_at
+            && !has_success(case, post)
+            && !is_over(case, post, accepted_at)
+        {
+            findings.lost(format!("a result was answered 200 and is not on record: {post:?}"));
+        }
+    }
+    for event in case.events.iter().filter(|it| it.is("attempt_succeeded")) {
+        let planned = case.plan.commands.get(event.text("command"));
+        if planned.is_some_and(|it| it.kind == CommandKind::Later) {
+            let until = event.at.saturating_add(SLACK);
+            let mut posted = case.posted.iter();
+            let told = posted.any(|post| is_result_of(post, event) && post.first <= until);
+            findings.require(ViolationKind::Lost, told, || {
+                format!("nobody sent this result: {}", event.describe())
+            });
+        }
+    }
+}
+
+fn is_result_of(post: &PostedResult, event: &JournalEvent) -> bool {
+    let (correlation, command) = event.place();
+    correlation == post.correlation && command == post.command
+}
+
+fn has_success(case: &KillEvidence<'_>, post: &PostedResult) -> bool {
+    let mut events = case.events.iter();
+    events.any(|it| it.is("attempt_succeeded") && is_result_of(post, it))
+}
+
+/// Whether the item had ended without it. What comes after that changes nothing, and whoever sent it need
+/// not send it again (decision 0011).
+fn is_over(case: &KillEvidence<'_>, post: &PostedResult, accepted_at: u64) -> bool {
+    case.events.iter().any(|it| {
+        let gave_up = it.is("item_dead_lettered") || it.is("item_skipped");
+        gave_up && it.text("correlation_id") == post.correlation && it.at <= accepted_at
+    })
 }

@@ -2,66 +2,70 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::case::Case;
-use crate::kill::found::{Found, Kind};
-use crate::kill::journal::{Event, Place};
-use crate::kill::plan::Drawn;
+use super::KillEvidence;
+use crate::kill::findings::{KillFindings, ViolationKind};
+use crate::kill::journal::{CommandKey, JournalEvent};
+use crate::kill::plan::PlannedCommand;
 
 #[derive(Default)]
-struct Reading {
-    made: BTreeMap<Place, u64>,
-    open: BTreeMap<Place, u64>,
-    due: BTreeMap<Place, u64>,
+struct HistoryCheck {
+    made: BTreeMap<CommandKey, u64>,
+    open: BTreeMap<CommandKey, u64>,
+    due: BTreeMap<CommandKey, u64>,
     starts: BTreeSet<Option<u64>>,
-    succeeded: BTreeSet<Place>,
+    succeeded: BTreeSet<CommandKey>,
     settled: BTreeMap<String, String>,
     /// Breakers that let nobody through but a probe.
     shut: BTreeSet<String>,
     ended: bool,
 }
 
-pub(super) fn check(case: &Case<'_>, found: &mut Found) {
-    let mut reading = Reading::default();
+pub(super) fn check(case: &KillEvidence<'_>, findings: &mut KillFindings) {
+    let mut reading = HistoryCheck::default();
     let mut seq = 0_u64;
     for event in case.events {
         // What happens to breakers is recorded with them, and has no number in a job.
         let is_own = event.number("seq").is_some() || !event.kind.starts_with("breaker_");
         seq = seq.saturating_add(is_own.into());
         let numbered = !is_own || event.number("seq") == Some(seq);
-        found.claim(Kind::Lost, numbered, || format!("event {seq} is missing: {}", event.told()));
-        found.claim(Kind::Unlawful, !reading.ended, || format!("after the end: {}", event.told()));
-        reading.read(case, event, found);
+        findings.require(ViolationKind::Lost, numbered, || {
+            format!("event {seq} is missing: {}", event.describe())
+        });
+        findings.require(ViolationKind::Unlawful, !reading.ended, || {
+            format!("after the end: {}", event.describe())
+        });
+        reading.read(case, event, findings);
     }
     if !reading.ended {
-        let last = case.events.last().map(Event::told).unwrap_or_default();
-        found.lost(format!("the job never ends; its last event is {last}"));
+        let last = case.events.last().map(JournalEvent::describe).unwrap_or_default();
+        findings.lost(format!("the job never ends; its last event is {last}"));
         return;
     }
     let open: Vec<_> = reading.open.keys().map(|(_, command)| command).collect();
-    found.claim(Kind::Lost, open.is_empty(), || {
+    findings.require(ViolationKind::Lost, open.is_empty(), || {
         format!("the job has ended, and attempts of {open:?} never do")
     });
-    every_item_ends(case, found);
+    every_item_ends(case, findings);
 }
 
-impl Reading {
-    fn read(&mut self, case: &Case<'_>, event: &Event, found: &mut Found) {
+impl HistoryCheck {
+    fn read(&mut self, case: &KillEvidence<'_>, event: &JournalEvent, findings: &mut KillFindings) {
         match event.kind.as_str() {
-            "attempt_started" => self.started(case, event, found),
-            "attempt_succeeded" | "attempt_failed" => self.attempt_ended(event, found),
+            "attempt_started" => self.started(case, event, findings),
+            "attempt_succeeded" | "attempt_failed" => self.attempt_ended(event, findings),
             "retry_scheduled" => {
                 let due = event.time("due_at").unwrap_or_default();
                 let before = self.due.insert(event.place(), due);
-                found.claim(Kind::Duplicated, before.is_none(), || {
-                    format!("a retry is scheduled twice: {}", event.told())
+                findings.require(ViolationKind::Duplicated, before.is_none(), || {
+                    format!("a retry is scheduled twice: {}", event.describe())
                 });
             }
             "command_stopped" => {
                 // Its handler runs from the beginning, in every round of it.
                 let of = event.text("correlation_id").to_owned();
-                let is_handler = |(item, command): &Place| {
-                    let drawn = case.plan.commands.get(command);
-                    *item == of && drawn.is_some_and(|it| it.is_handler)
+                let is_handler = |(item, command): &CommandKey| {
+                    let planned = case.plan.commands.get(command);
+                    *item == of && planned.is_some_and(|it| it.is_handler)
                 };
                 self.made.retain(|place, _| !is_handler(place));
                 self.succeeded.retain(|place| !is_handler(place));
@@ -72,8 +76,8 @@ impl Reading {
                 let item = event.text("correlation_id").to_owned();
                 self.due.retain(|(of, _), _| *of != item);
                 let before = self.settled.insert(item, event.kind.clone());
-                found.claim(Kind::Duplicated, before.is_none(), || {
-                    format!("an item ends twice: {}", event.told())
+                findings.require(ViolationKind::Duplicated, before.is_none(), || {
+                    format!("an item ends twice: {}", event.describe())
                 });
             }
             "breaker_opened" => {
@@ -86,41 +90,45 @@ impl Reading {
         }
     }
 
-    fn started(&mut self, case: &Case<'_>, event: &Event, found: &mut Found) {
+    fn started(&mut self, case: &KillEvidence<'_>, event: &JournalEvent, findings: &mut KillFindings) {
         let place = event.place();
         let made = self.made.entry(place.clone()).or_default();
         *made = made.saturating_add(1);
         let made = *made;
-        found.claim(Kind::Duplicated, event.attempt() == made, || {
-            format!("attempt {made} was expected: {}", event.told())
+        findings.require(ViolationKind::Duplicated, event.attempt() == made, || {
+            format!("attempt {made} was expected: {}", event.describe())
         });
         let fresh = self.starts.insert(event.number("start"));
-        found.claim(Kind::Duplicated, fresh, || {
-            format!("a start with a number that was used: {}", event.told())
+        findings.require(ViolationKind::Duplicated, fresh, || {
+            format!("a start with a number that was used: {}", event.describe())
         });
         let other = self.open.insert(place.clone(), made);
-        found.claim(Kind::Duplicated, other.is_none(), || {
-            format!("another attempt has not ended: {}", event.told())
+        findings.require(ViolationKind::Duplicated, other.is_none(), || {
+            format!("another attempt has not ended: {}", event.describe())
         });
         let done = self.succeeded.contains(&place);
-        found.claim(Kind::Duplicated, !done, || format!("its success is on record: {}", event.told()));
-        let due = self.due.remove(&place).unwrap_or_default();
-        found.claim(Kind::Unlawful, due <= event.at, || {
-            format!("a retry is started before it is due: {}", event.told())
+        findings.require(ViolationKind::Duplicated, !done, || {
+            format!("its success is on record: {}", event.describe())
         });
-        let most = case.plan.commands.get(&place.1).map(Drawn::most);
-        found.claim(Kind::Duplicated, most.is_some_and(|most| made <= most), || {
-            format!("more attempts than the allowed {most:?}: {}", event.told())
+        let due = self.due.remove(&place).unwrap_or_default();
+        findings.require(ViolationKind::Unlawful, due <= event.at, || {
+            format!("a retry is started before it is due: {}", event.describe())
+        });
+        let most = case.plan.commands.get(&place.1).map(PlannedCommand::most);
+        findings.require(ViolationKind::Duplicated, most.is_some_and(|most| made <= most), || {
+            format!("more attempts than the allowed {most:?}: {}", event.describe())
         });
         let shut = self.shut.contains(event.text("breaker")) && !event.flag("probe");
-        found.claim(Kind::Unlawful, !shut, || format!("started while its breaker is open: {}", event.told()));
+        findings.require(ViolationKind::Unlawful, !shut, || {
+            format!("started while its breaker is open: {}", event.describe())
+        });
     }
 
-    fn attempt_ended(&mut self, event: &Event, found: &mut Found) {
+    fn attempt_ended(&mut self, event: &JournalEvent, findings: &mut KillFindings) {
         let place = event.place();
         let open = self.open.remove(&place);
-        found.claim(Kind::Duplicated, open == Some(event.attempt()), || {
-            format!("what does not run cannot end: {}", event.told())
+        findings.require(ViolationKind::Duplicated, open == Some(event.attempt()), || {
+            format!("what does not run cannot end: {}", event.describe())
         });
         if event.is("attempt_succeeded") {
             self.succeeded.insert(place);
@@ -129,7 +137,7 @@ impl Reading {
 }
 
 /// Every item of a map that was begun has ended once.
-fn every_item_ends(case: &Case<'_>, found: &mut Found) {
+fn every_item_ends(case: &KillEvidence<'_>, findings: &mut KillFindings) {
     let mut read = case.events.iter().filter(|it| it.is("items_read"));
     if read.next().is_none() {
         return;
@@ -142,6 +150,8 @@ fn every_item_ends(case: &Case<'_>, found: &mut Found) {
         }
     }
     for item in &case.plan.items {
-        found.claim(Kind::Lost, items.contains_key(item.as_str()), || format!("item {item} never ends"));
+        findings.require(ViolationKind::Lost, items.contains_key(item.as_str()), || {
+            format!("item {item} never ends")
+        });
     }
 }

@@ -1,25 +1,25 @@
 //! How late waits end: not counting the time in which nobody ran the job, all slots were taken, or a
 //! breaker held it.
 
-use super::attempts::Attempt;
-use super::case::{Case, SLACK};
-use crate::kill::found::Found;
-use crate::kill::journal::Event;
+use super::attempts::AttemptTrace;
+use super::{KillEvidence, SLACK};
+use crate::kill::findings::KillFindings;
+use crate::kill::journal::JournalEvent;
 
 /// How long after the death of a keeper, or a command, somebody may still be busy with it.
 const AFTERMATH: u64 = 500_000;
 
-pub(super) fn measure(case: &Case<'_>, attempts: &[Attempt], found: &mut Found) {
+pub(super) fn measure(case: &KillEvidence<'_>, attempts: &[AttemptTrace], findings: &mut KillFindings) {
     for attempt in attempts {
         let (Some(due), Some(begin)) = (attempt.due, begin_of(case, attempt)) else {
             continue;
         };
-        let disturbed = case.deeds.keepers.iter().any(|at| {
+        let disturbed = case.kills.keepers.iter().any(|at| {
             let over = at.saturating_add(AFTERMATH);
             *at <= begin && over >= due
         });
         // Whoever was killed when it was due, and has not said yet that it is back.
-        let down = case.deeds.engines.iter().any(|at| (due..=begin).contains(at));
+        let down = case.kills.engines.iter().any(|at| (due..=begin).contains(at));
         if disturbed {
             continue;
         }
@@ -28,13 +28,13 @@ pub(super) fn measure(case: &Case<'_>, attempts: &[Attempt], found: &mut Found) 
         if down && ready == due {
             continue;
         }
-        found.waits = found.waits.saturating_add(1);
-        found.late(begin.saturating_sub(ready), || attempt.told());
+        findings.waits = findings.waits.saturating_add(1);
+        findings.late(begin.saturating_sub(ready), || attempt.describe());
     }
 }
 
 /// When it really began.
-fn begin_of(case: &Case<'_>, attempt: &Attempt) -> Option<u64> {
+fn begin_of(case: &KillEvidence<'_>, attempt: &AttemptTrace) -> Option<u64> {
     let run = case.runs.iter().find(|it| it.begin.start == attempt.start);
     let until = attempt.end.as_ref().map(|(at, _)| at.saturating_add(SLACK));
     let call = || {
@@ -49,13 +49,13 @@ fn begin_of(case: &Case<'_>, attempt: &Attempt) -> Option<u64> {
 }
 
 /// When somebody last took the job up again.
-fn back(events: &[Event], begin: u64) -> u64 {
+fn back(events: &[JournalEvent], begin: u64) -> u64 {
     let back = events.iter().filter(|it| it.is("job_resumed") && it.at <= begin);
     back.map(|it| it.at).max().unwrap_or_default()
 }
 
 /// When a slot last became free while all were taken.
-fn freed(case: &Case<'_>, events: &[Event]) -> u64 {
+fn freed(case: &KillEvidence<'_>, events: &[JournalEvent]) -> u64 {
     let Some(width) = case.plan.width else {
         return 0;
     };
@@ -76,7 +76,7 @@ fn freed(case: &Case<'_>, events: &[Event]) -> u64 {
 }
 
 /// When a breaker last let this command go.
-fn released(events: &[Event], attempt: &Attempt) -> u64 {
+fn released(events: &[JournalEvent], attempt: &AttemptTrace) -> u64 {
     let released = events.iter().rev();
     let mut released = released.filter(|it| it.is("released") && it.place() == attempt.place);
     released.next().map(|it| it.at).unwrap_or_default()

@@ -2,29 +2,32 @@
 
 use std::sync::Arc;
 
-use super::super::world::{Deed, Part, What, World};
-use super::Known;
+use super::super::model::{AppendPart, StoreCall, StoreModel, StoreOperation};
+use super::ExpectedState;
 
-fn append(handle: usize, to: &[usize], text: &str) -> Deed {
-    let part =
-        |who: &usize| Part { who: *who, records: vec![Arc::new(text.as_bytes().to_vec())], taken: vec![] };
-    Deed { handle, what: What::Append(to.iter().map(part).collect()), answer: 0 }
+fn append(handle: usize, to: &[usize], text: &str) -> StoreCall {
+    let part = |who: &usize| AppendPart {
+        who: *who,
+        records: vec![Arc::new(text.as_bytes().to_vec())],
+        taken: vec![],
+    };
+    StoreCall { handle, what: StoreOperation::Append(to.iter().map(part).collect()), answer: 0 }
 }
 
-fn after(deeds: &[&Deed]) -> World {
-    let mut world = World::default();
-    for deed in deeds {
-        world.apply(deed);
+fn after(calls: &[&StoreCall]) -> StoreModel {
+    let mut model = StoreModel::default();
+    for call in calls {
+        model.apply(call);
     }
-    world
+    model
 }
 
 #[test]
 fn what_is_under_way_is_there_or_not_but_in_its_order() {
     let [first, second, third] = ["a", "b", "c"].map(|text| append(0, &[0, 1], text));
     let acknowledged = after(&[&first]);
-    let known = Known { acknowledged: &acknowledged, under_way: vec![vec![&second, &third]] };
-    let found = |deeds: &[&Deed]| known.matching(&after(deeds)).is_some();
+    let known = ExpectedState { acknowledged: &acknowledged, under_way: vec![vec![&second, &third]] };
+    let found = |calls: &[&StoreCall]| known.matching(&after(calls)).is_some();
     assert!(found(&[&first]));
     assert!(found(&[&first, &second]));
     assert!(found(&[&first, &second, &third]));
@@ -37,8 +40,8 @@ fn what_is_under_way_is_there_or_not_but_in_its_order() {
 #[test]
 fn half_an_append_is_never_right() {
     let [whole, half] = [&[0, 1][..], &[0]].map(|to| append(0, to, "a"));
-    let acknowledged = World::default();
-    let known = Known { acknowledged: &acknowledged, under_way: vec![vec![&whole]] };
+    let acknowledged = StoreModel::default();
+    let known = ExpectedState { acknowledged: &acknowledged, under_way: vec![vec![&whole]] };
     assert!(known.matching(&after(&[&whole])).is_some());
     assert!(known.matching(&after(&[&half])).is_none());
 }
@@ -46,8 +49,8 @@ fn half_an_append_is_never_right() {
 #[test]
 fn handles_get_as_far_as_each_of_them_got() {
     let [one, other] = [append(0, &[0], "a"), append(1, &[1], "b")];
-    let acknowledged = World::default();
-    let known = Known { acknowledged: &acknowledged, under_way: vec![vec![&one], vec![&other]] };
+    let acknowledged = StoreModel::default();
+    let known = ExpectedState { acknowledged: &acknowledged, under_way: vec![vec![&one], vec![&other]] };
     for found in [&[][..], &[&one], &[&other], &[&one, &other]] {
         assert!(known.matching(&after(found)).is_some());
     }

@@ -2,7 +2,7 @@
 
 use tempfile::TempDir;
 
-use super::super::recorder::Event;
+use super::super::trace::TraceEvent;
 use super::super::vfs;
 use super::recorded;
 
@@ -13,8 +13,8 @@ fn shape(seed: u64) -> Vec<String> {
     let folder = folder.path().canonicalize().unwrap();
     let events = recorded(seed, &folder).unwrap().events;
     let shape = events.iter().map(|event| match event {
-        Event::Write { file, at, bytes } => format!("{} bytes to {file} at {at}", bytes.len()),
-        Event::Beside { .. } => "beside".to_owned(),
+        TraceEvent::Write { file, at, bytes } => format!("{} bytes to {file} at {at}", bytes.len()),
+        TraceEvent::Beside { .. } => "beside".to_owned(),
         event => format!("{event:?}"),
     });
     shape.collect()

@@ -2,33 +2,33 @@
 
 use std::time::Duration;
 
-use super::retry::Retry;
+use super::retry::CaseRetry;
 
 /// One command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
+pub struct CaseCommand {
     /// Its number; it is called `w` and that, in its text and as its id.
     pub label: u32,
     /// The request it sends; without one it is a shell command.
-    pub call: Option<Call>,
+    pub call: Option<CaseCall>,
     /// Its `retry_config`.
-    pub retry: Option<Retry>,
+    pub retry: Option<CaseRetry>,
     /// How long an attempt may take.
     pub timeout: Option<Duration>,
     /// Keeps its output, which must have this format.
-    pub capture: Option<Format>,
+    pub capture: Option<CaptureFormat>,
     /// The place of its breaker among those of the case. A request has none of its own: it asks the
     /// one of where it goes.
     pub breaker: Option<usize>,
     /// `on_interrupt: stop`.
     pub stays_interrupted: bool,
     /// What runs when it has stopped being retried.
-    pub on_failure: Option<Handler>,
+    pub on_failure: Option<CaseHandler>,
     /// What runs after it has succeeded.
-    pub on_success: Vec<Command>,
+    pub on_success: Vec<CaseCommand>,
 }
 
-impl Command {
+impl CaseCommand {
     /// What it is called.
     #[must_use]
     pub fn name(&self) -> String {
@@ -47,7 +47,7 @@ impl Command {
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct CaseCall {
     /// It goes to `http://place-K.test`.
     pub place: usize,
     /// `POST`, not `GET`.
@@ -56,7 +56,7 @@ pub struct Call {
 
 /// What captured output must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum CaptureFormat {
     /// Anything.
     Text,
     /// A number.
@@ -67,9 +67,9 @@ pub enum Format {
 
 /// What runs when a command has stopped being retried.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Handler {
+pub struct CaseHandler {
     /// In this order; never empty.
-    pub commands: Vec<Command>,
+    pub commands: Vec<CaseCommand>,
     /// Rounds of handler and one more attempt (`max_attempts`).
     pub rounds: u32,
     /// `fail_workflow: true`.
@@ -78,7 +78,7 @@ pub struct Handler {
 
 /// A breaker, with the same settings wherever it is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Breaker {
+pub struct CaseBreaker {
     /// The place it stands before, if that is where requests go; else it has a name.
     pub place: Option<usize>,
     /// Failures in a row that open it.

@@ -5,20 +5,24 @@
 //! reading of it. The script (`act`) says how each attempt goes. Everything comes from a die
 //! (`draw`), so a seed repeats it, and a case can be made smaller (`smaller`) one thing at a time.
 
-mod act;
 mod command;
-mod draw;
 mod flow;
+mod generate;
+mod job_case;
 mod retry;
 mod smaller;
 #[cfg(test)]
 mod tests;
 mod text;
-mod whole;
 
-pub use act::{Act, How, Script};
-pub use command::{Breaker, Call, Command, Format, Handler};
-pub use flow::{Flow, FlowStep, Kind, Role, Taken, WorkBackoff, WorkConfig};
-pub use retry::{Attempts, Backoff, FailureKind, Jitter, Retry, Rule, Then, When};
+pub use command::{CaptureFormat, CaseBreaker, CaseCall, CaseCommand, CaseHandler};
+pub use flow::{
+    CaseFlow, CaseFlowStep, CaseInput, CaseInputRole, CaseStepKind, CaseWorkBackoff, CaseWorkConfig,
+};
+pub use job_case::{
+    AttemptScript, CaseCompletion, CaseMap, CaseShape, CaseTolerance, JobCase, ScriptedAttempt, ScriptedEnd,
+};
+pub use retry::{
+    CaseAction, CaseAttempts, CaseBackoff, CaseCondition, CaseFailureKind, CaseJitter, CaseRetry, CaseRule,
+};
 pub use text::is_gated;
-pub use whole::{Case, Completion, Map, Shape, Tolerance};

@@ -4,30 +4,30 @@ use std::time::Duration;
 
 /// A `retry_config`. What it does not say is for a place further out, or the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Retry {
+pub struct CaseRetry {
     /// How many retries.
-    pub attempts: Option<Attempts>,
+    pub attempts: Option<CaseAttempts>,
     /// How delays grow.
-    pub backoff: Option<Backoff>,
+    pub backoff: Option<CaseBackoff>,
     /// The first delay.
     pub initial_delay: Option<Duration>,
     /// The longest delay before jitter.
     pub max_delay: Option<Duration>,
     /// How delays are spread.
-    pub jitter: Option<Jitter>,
+    pub jitter: Option<CaseJitter>,
     /// The most that delays may add up to.
     pub budget: Option<Duration>,
     /// What is retried only.
-    pub retry_on: Vec<FailureKind>,
+    pub retry_on: Vec<CaseFailureKind>,
     /// Statuses that are transient.
     pub statuses: Vec<u16>,
-    /// The longest `Retry-After` that is waited for.
+    /// The longest `CaseRetry-After` that is waited for.
     pub max_retry_after: Option<Duration>,
     /// What else becomes of a failure; the first that matches decides.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<CaseRule>,
 }
 
-impl Retry {
+impl CaseRetry {
     /// Whether it ends retries without a number: a delay budget, and delays of some length.
     #[must_use]
     pub fn is_bounded(&self) -> bool {
@@ -37,7 +37,7 @@ impl Retry {
 
 /// How many retries are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attempts {
+pub enum CaseAttempts {
     /// So many.
     Times(u32),
     /// As many as other limits leave.
@@ -46,7 +46,7 @@ pub enum Attempts {
 
 /// How delays grow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Backoff {
+pub enum CaseBackoff {
     /// Not at all.
     Fixed,
     /// By so much each time.
@@ -61,7 +61,7 @@ pub enum Backoff {
 
 /// How a delay is spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Jitter {
+pub enum CaseJitter {
     /// Not at all.
     None,
     /// By a factor around 1, so many percent up or down.
@@ -76,7 +76,7 @@ pub enum Jitter {
 
 /// What sort of failure it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FailureKind {
+pub enum CaseFailureKind {
     /// Nobody was reached.
     Network,
     /// It took too long.
@@ -87,7 +87,7 @@ pub enum FailureKind {
     RateLimit,
 }
 
-impl FailureKind {
+impl CaseFailureKind {
     /// The word for it.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -102,16 +102,16 @@ impl FailureKind {
 
 /// One row of the table of rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct CaseRule {
     /// What it is for.
-    pub when: When,
+    pub when: CaseCondition,
     /// What becomes of it.
-    pub then: Then,
+    pub then: CaseAction,
 }
 
 /// What a rule is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
+pub enum CaseCondition {
     /// Every failure.
     Always,
     /// An exit status.
@@ -121,14 +121,14 @@ pub enum When {
     /// An HTTP status.
     Status(u16),
     /// A sort of failure.
-    Kind(FailureKind),
+    Kind(CaseFailureKind),
 }
 
 /// What becomes of a failure that a rule is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Then {
+pub enum CaseAction {
     /// It is retried, on terms of the rule's own where it has any.
-    Retry(Option<Box<Retry>>),
+    Retry(Option<Box<CaseRetry>>),
     /// No further retry.
     Stop,
     /// The item is skipped.

@@ -3,11 +3,11 @@
 //! Each has one thing less: a command, an item, a setting, a handler, a failure. Whoever looks for
 //! the smallest case that still shows something tries them in turn.
 
-use super::command::Command;
-use super::retry::Retry;
-use super::whole::{Case, Map, Shape, Tolerance};
+use super::command::CaseCommand;
+use super::job_case::{CaseMap, CaseShape, CaseTolerance, JobCase};
+use super::retry::CaseRetry;
 
-impl Case {
+impl JobCase {
     /// Every case that has one thing less. Those that save most come first.
     #[must_use]
     pub fn smaller(&self) -> Vec<Self> {
@@ -30,11 +30,11 @@ impl Case {
     /// Scripts of nobody say nothing.
     fn forget_unused(&mut self) {
         let labels: Vec<u32> = match &self.shape {
-            Shape::Flow(flow) => flow.steps.iter().map(|it| it.label).collect(),
+            CaseShape::Flow(flow) => flow.steps.iter().map(|it| it.label).collect(),
             _ => self.commands().iter().map(|it| it.label).collect(),
         };
         let items = match &self.shape {
-            Shape::Map(map) => Some(map.items.clone()),
+            CaseShape::Map(map) => Some(map.items.clone()),
             _ => None,
         };
         self.scripts.retain(|(label, item), _| {
@@ -45,14 +45,14 @@ impl Case {
 
     fn without_parts(&self, found: &mut Vec<Self>) {
         match &self.shape {
-            Shape::List(commands) => {
+            CaseShape::List(commands) => {
                 for fewer in without_one(commands, 1) {
-                    found.push(self.with(|it| it.shape = Shape::List(fewer)));
+                    found.push(self.with(|it| it.shape = CaseShape::List(fewer)));
                 }
             }
-            Shape::Map(map) => {
+            CaseShape::Map(map) => {
                 let mut maps = Vec::new();
-                let mut keep = |change: &dyn Fn(&mut Map)| {
+                let mut keep = |change: &dyn Fn(&mut CaseMap)| {
                     let mut other = map.clone();
                     change(&mut other);
                     maps.push(other);
@@ -70,27 +70,27 @@ impl Case {
                     keep(&|it| it.reduce.clone_from(&fewer));
                 }
                 keep(&|it| it.completion = None);
-                keep(&|it| it.tolerance = Tolerance::default());
+                keep(&|it| it.tolerance = CaseTolerance::default());
                 keep(&|it| it.item_deadline = None);
                 keep(&|it| it.timeout_retry = None);
                 keep(&|it| it.policy_retry = None);
                 keep(&|it| it.items_by_shell = false);
                 keep(&|it| it.width = 1);
                 for other in maps {
-                    found.push(self.with(|it| it.shape = Shape::Map(other)));
+                    found.push(self.with(|it| it.shape = CaseShape::Map(other)));
                 }
             }
-            Shape::Flow(flow) => {
+            CaseShape::Flow(flow) => {
                 for goals in without_one(&flow.goals, 1) {
                     let mut other = flow.clone();
                     other.goals = goals;
-                    found.push(self.with(|it| it.shape = Shape::Flow(other)));
+                    found.push(self.with(|it| it.shape = CaseShape::Flow(other)));
                 }
                 for steps in without_one(&flow.steps, 1) {
                     let mut other = flow.clone();
                     other.steps = steps;
                     if other.is_whole() {
-                        found.push(self.with(|it| it.shape = Shape::Flow(other)));
+                        found.push(self.with(|it| it.shape = CaseShape::Flow(other)));
                     }
                 }
                 for place in 0..flow.steps.len() {
@@ -99,7 +99,7 @@ impl Case {
                         step.timeout = None;
                         step.work = None;
                     }
-                    found.push(self.with(|it| it.shape = Shape::Flow(other)));
+                    found.push(self.with(|it| it.shape = CaseShape::Flow(other)));
                 }
             }
         }
@@ -124,7 +124,7 @@ impl Case {
     /// Changes of one command, wherever it stands.
     fn with_smaller_commands(&self, found: &mut Vec<Self>) {
         let labels: Vec<u32> = self.commands().iter().map(|it| it.label).collect();
-        let changes: [fn(&mut Command); 7] = [
+        let changes: [fn(&mut CaseCommand); 7] = [
             |it| it.on_failure = None,
             |it| it.on_success.clear(),
             |it| it.retry = None,
@@ -166,11 +166,11 @@ impl Case {
         }
     }
 
-    fn change(&mut self, label: u32, change: impl Fn(&mut Command)) {
-        let lists: Vec<&mut Vec<Command>> = match &mut self.shape {
-            Shape::List(commands) => vec![commands],
-            Shape::Map(map) => vec![&mut map.setup, &mut map.commands, &mut map.reduce],
-            Shape::Flow(_) => Vec::new(),
+    fn change(&mut self, label: u32, change: impl Fn(&mut CaseCommand)) {
+        let lists: Vec<&mut Vec<CaseCommand>> = match &mut self.shape {
+            CaseShape::List(commands) => vec![commands],
+            CaseShape::Map(map) => vec![&mut map.setup, &mut map.commands, &mut map.reduce],
+            CaseShape::Flow(_) => Vec::new(),
         };
         for list in lists {
             change_in(list, label, &change);
@@ -190,7 +190,7 @@ impl Case {
     }
 }
 
-const SMALLER_RETRIES: [fn(&mut Retry); 6] = [
+const SMALLER_RETRIES: [fn(&mut CaseRetry); 6] = [
     |it| it.rules.clear(),
     |it| it.jitter = None,
     |it| it.retry_on.clear(),
@@ -199,7 +199,7 @@ const SMALLER_RETRIES: [fn(&mut Retry); 6] = [
     |it| it.backoff = None,
 ];
 
-fn change_in(list: &mut [Command], label: u32, change: &dyn Fn(&mut Command)) {
+fn change_in(list: &mut [CaseCommand], label: u32, change: &dyn Fn(&mut CaseCommand)) {
     for command in list {
         if command.label == label {
             change(command);

@@ -2,15 +2,15 @@
 
 use undaunted_engine::workflow::{Operator, Severity, Source, check};
 
-use super::{Case, Shape};
-use crate::die::Die;
+use super::{CaseShape, JobCase};
+use crate::random::SeededRandom;
 
-fn drawn(seed: u64) -> Case {
-    Case::drawn(&mut Die::new(seed))
+fn drawn(seed: u64) -> JobCase {
+    JobCase::drawn(&mut SeededRandom::new(seed))
 }
 
 /// What is wrong with the text of a case.
-fn errors(case: &Case) -> Vec<String> {
+fn errors(case: &JobCase) -> Vec<String> {
     let text = case.text();
     let checked = check(&Source::new("w.yaml", &text), &Operator::default());
     let found = checked.diagnostics.iter();
@@ -40,7 +40,7 @@ fn whatever_a_case_is_made_smaller_to_is_valid_and_smaller() {
         for smaller in case.smaller() {
             assert_eq!(errors(&smaller), [""; 0], "seed {seed}");
             assert!(smaller.can_end(), "seed {seed}");
-            let length = |case: &Case| case.text().len();
+            let length = |case: &JobCase| case.text().len();
             assert!(length(&smaller) <= length(&case), "seed {seed}");
         }
     }
@@ -53,9 +53,9 @@ fn the_same_seed_draws_the_same_case_and_all_kinds_are_drawn() {
         let case = drawn(seed);
         assert_eq!(case, drawn(seed));
         let kind = match case.shape {
-            Shape::List(_) => 0,
-            Shape::Map(_) => 1,
-            Shape::Flow(_) => 2,
+            CaseShape::List(_) => 0,
+            CaseShape::Map(_) => 1,
+            CaseShape::Flow(_) => 2,
         };
         kinds[kind] += 1;
     }

@@ -5,12 +5,12 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::command::{Breaker, Command, Format, Handler};
-use super::flow::{Flow, FlowStep, Kind, Role, WorkBackoff, WorkConfig};
-use super::retry::{Attempts, Backoff, Jitter, Retry, Rule, Then, When};
-use super::whole::{Case, Map, Shape};
+use super::command::{CaptureFormat, CaseBreaker, CaseCommand, CaseHandler};
+use super::flow::{CaseFlow, CaseFlowStep, CaseInputRole, CaseStepKind, CaseWorkBackoff, CaseWorkConfig};
+use super::job_case::{CaseMap, CaseShape, JobCase};
+use super::retry::{CaseAction, CaseAttempts, CaseBackoff, CaseCondition, CaseJitter, CaseRetry, CaseRule};
 
-impl Case {
+impl JobCase {
     /// The workflow, as YAML.
     #[must_use]
     pub fn text(&self) -> String {
@@ -25,14 +25,14 @@ impl Case {
             let _ = writeln!(text, "{line}");
         }
         match &self.shape {
-            Shape::List(commands) => self.write_list(&mut text, "", "commands", commands, false),
-            Shape::Map(map) => self.write_map(&mut text, map),
-            Shape::Flow(flow) => self.write_flow(&mut text, flow),
+            CaseShape::List(commands) => self.write_list(&mut text, "", "commands", commands, false),
+            CaseShape::Map(map) => self.write_map(&mut text, map),
+            CaseShape::Flow(flow) => self.write_flow(&mut text, flow),
         }
         text
     }
 
-    fn write_list(&self, text: &mut String, indent: &str, key: &str, commands: &[Command], in_map: bool) {
+    fn write_list(&self, text: &mut String, indent: &str, key: &str, commands: &[CaseCommand], in_map: bool) {
         if commands.is_empty() {
             return;
         }
@@ -42,7 +42,7 @@ impl Case {
         }
     }
 
-    fn write_map(&self, text: &mut String, map: &Map) {
+    fn write_map(&self, text: &mut String, map: &CaseMap) {
         let _ = writeln!(text, "mode: mapreduce");
         self.write_list(text, "", "setup", &map.setup, false);
         let input = if map.items_by_shell { "{shell: items, format: json}" } else { "items.json" };
@@ -81,7 +81,7 @@ impl Case {
     }
 
     /// One command, in one line.
-    fn of_command(&self, command: &Command, in_map: bool) -> String {
+    fn of_command(&self, command: &CaseCommand, in_map: bool) -> String {
         let name = command.name();
         let mut parts = vec![format!("id: {name}")];
         if let Some(call) = &command.call {
@@ -98,9 +98,9 @@ impl Case {
         }
         if let Some(format) = command.capture {
             let word = match format {
-                Format::Text => "string",
-                Format::Number => "number",
-                Format::Json => "json",
+                CaptureFormat::Text => "string",
+                CaptureFormat::Number => "number",
+                CaptureFormat::Json => "json",
             };
             let name = format!("c{}", command.label);
             parts.push(format!("capture_output: {name}, capture_format: {word}"));
@@ -124,12 +124,12 @@ impl Case {
         format!("{{{}}}", parts.join(", "))
     }
 
-    fn of_commands(&self, commands: &[Command], in_map: bool) -> String {
+    fn of_commands(&self, commands: &[CaseCommand], in_map: bool) -> String {
         let commands = commands.iter().map(|it| self.of_command(it, in_map));
         commands.collect::<Vec<_>>().join(", ")
     }
 
-    fn of_handler(&self, handler: &Handler, in_map: bool) -> String {
+    fn of_handler(&self, handler: &CaseHandler, in_map: bool) -> String {
         let mut text = format!("commands: [{}]", self.of_commands(&handler.commands, in_map));
         if handler.rounds > 0 {
             let _ = write!(text, ", max_attempts: {}", handler.rounds);
@@ -142,7 +142,7 @@ impl Case {
 
     /// The breaker of a command, where something is said about it.
     #[must_use]
-    pub fn breaker_of(&self, command: &Command) -> Option<&Breaker> {
+    pub fn breaker_of(&self, command: &CaseCommand) -> Option<&CaseBreaker> {
         match &command.call {
             Some(call) => self.breaker_before(call.place),
             None => command.breaker.and_then(|it| self.breakers.get(it)),
@@ -151,12 +151,12 @@ impl Case {
 
     /// The breaker of a place, where something is said about it.
     #[must_use]
-    pub fn breaker_before(&self, place: usize) -> Option<&Breaker> {
+    pub fn breaker_before(&self, place: usize) -> Option<&CaseBreaker> {
         let mut breakers = self.breakers.iter();
         breakers.find(|it| it.place == Some(place))
     }
 
-    fn of_breaker(&self, breaker: &Breaker) -> String {
+    fn of_breaker(&self, breaker: &CaseBreaker) -> String {
         let number = self.breakers.iter().position(|it| it == breaker);
         let mut parts = Vec::new();
         if breaker.place.is_none() {
@@ -172,7 +172,7 @@ impl Case {
         format!("{{{}}}", parts.join(", "))
     }
 
-    fn write_flow(&self, text: &mut String, flow: &Flow) {
+    fn write_flow(&self, text: &mut String, flow: &CaseFlow) {
         let goals: Vec<String> = flow.goals.iter().map(|it| format!("w{it}")).collect();
         let _ = writeln!(text, "mode: flow\ngoals: [{}]", goals.join(", "));
         let init = flow.init.iter();
@@ -183,13 +183,13 @@ impl Case {
         }
     }
 
-    fn of_step(&self, step: &FlowStep) -> String {
+    fn of_step(&self, step: &CaseFlowStep) -> String {
         let name = step.name();
         let mut http = vec![format!("endpoint: \"http://place-{}.test/{name}\"", step.place)];
         http.extend(step.timeout.map(|it| format!("timeout: {}", it.as_millis())));
         let kind = match step.kind {
-            Kind::Sync => "sync",
-            Kind::Async(within) => {
+            CaseStepKind::Sync => "sync",
+            CaseStepKind::Async(within) => {
                 http.push(format!("completion_timeout: {}", within.as_millis()));
                 "async"
             }
@@ -204,8 +204,8 @@ impl Case {
         }
         let takes = step.takes.iter().map(|taken| {
             let role = match taken.role {
-                Role::Required => "role: required",
-                Role::Optional => "role: optional, default: '[1]'",
+                CaseInputRole::Required => "role: required",
+                CaseInputRole::Optional => "role: optional, default: '[1]'",
             };
             let each = if taken.each { ", for_each: true" } else { "" };
             format!("{}: {{{role}{each}}}", taken.name)
@@ -217,11 +217,11 @@ impl Case {
     }
 }
 
-fn of_work(work: &WorkConfig) -> String {
+fn of_work(work: &CaseWorkConfig) -> String {
     let growth = work.growth.map(|it| match it {
-        WorkBackoff::Fixed => "fixed",
-        WorkBackoff::Linear => "linear",
-        WorkBackoff::Exponential => "exponential",
+        CaseWorkBackoff::Fixed => "fixed",
+        CaseWorkBackoff::Linear => "linear",
+        CaseWorkBackoff::Exponential => "exponential",
     });
     let millis = |it: Duration| it.as_millis();
     let parts = [
@@ -242,33 +242,33 @@ pub const fn is_gated(place: usize) -> bool {
     place == 1
 }
 
-fn retry_config(retry: &Retry) -> String {
+fn retry_config(retry: &CaseRetry) -> String {
     format!("retry_config: {}", of_retry(retry))
 }
 
-fn of_retry(retry: &Retry) -> String {
+fn of_retry(retry: &CaseRetry) -> String {
     let attempts = retry.attempts.map(|it| match it {
-        Attempts::Times(times) => format!("attempts: {times}"),
-        Attempts::Unlimited => "attempts: unlimited".to_owned(),
+        CaseAttempts::Times(times) => format!("attempts: {times}"),
+        CaseAttempts::Unlimited => "attempts: unlimited".to_owned(),
     });
     let backoff = retry.backoff.as_ref().map(|it| match it {
-        Backoff::Fixed => "backoff: fixed".to_owned(),
-        Backoff::Linear(by) => format!("backoff: {{linear: {{increment: {}}}}}", time(*by)),
-        Backoff::Exponential(halves) => {
+        CaseBackoff::Fixed => "backoff: fixed".to_owned(),
+        CaseBackoff::Linear(by) => format!("backoff: {{linear: {{increment: {}}}}}", time(*by)),
+        CaseBackoff::Exponential(halves) => {
             format!("backoff: {{exponential: {{base: {}}}}}", of_halves(*halves))
         }
-        Backoff::Fibonacci => "backoff: fibonacci".to_owned(),
-        Backoff::Custom(delays) => {
+        CaseBackoff::Fibonacci => "backoff: fibonacci".to_owned(),
+        CaseBackoff::Custom(delays) => {
             let delays: Vec<String> = delays.iter().copied().map(time).collect();
             format!("backoff: {{custom: {{delays: [{}]}}}}", delays.join(", "))
         }
     });
     let jitter = retry.jitter.map(|it| match it {
-        Jitter::None => "jitter: false".to_owned(),
-        Jitter::Around(share) => format!("jitter: true, jitter_factor: {}", percent(share)),
-        Jitter::Full => "jitter: full".to_owned(),
-        Jitter::Equal => "jitter: equal".to_owned(),
-        Jitter::Decorrelated => "jitter: decorrelated".to_owned(),
+        CaseJitter::None => "jitter: false".to_owned(),
+        CaseJitter::Around(share) => format!("jitter: true, jitter_factor: {}", percent(share)),
+        CaseJitter::Full => "jitter: full".to_owned(),
+        CaseJitter::Equal => "jitter: equal".to_owned(),
+        CaseJitter::Decorrelated => "jitter: decorrelated".to_owned(),
     });
     let kinds: Vec<&str> = retry.retry_on.iter().map(|it| it.word()).collect();
     let rules: Vec<String> = retry.rules.iter().map(of_rule).collect();
@@ -289,21 +289,21 @@ fn of_retry(retry: &Retry) -> String {
     format!("{{{}}}", parts.join(", "))
 }
 
-fn of_rule(rule: &Rule) -> String {
+fn of_rule(rule: &CaseRule) -> String {
     let when = match rule.when {
-        When::Always => String::new(),
-        When::Exit(status) => format!("exit_code: {status}, "),
-        When::Signal(signal) => format!("signal: {signal}, "),
-        When::Status(status) => format!("status: {status}, "),
-        When::Kind(kind) => format!("class: {}, ", kind.word()),
+        CaseCondition::Always => String::new(),
+        CaseCondition::Exit(status) => format!("exit_code: {status}, "),
+        CaseCondition::Signal(signal) => format!("signal: {signal}, "),
+        CaseCondition::Status(status) => format!("status: {status}, "),
+        CaseCondition::Kind(kind) => format!("class: {}, ", kind.word()),
     };
     let then = match &rule.then {
-        Then::Retry(None) => "retry".to_owned(),
-        Then::Retry(Some(own)) => format!("retry, {}", retry_config(own)),
-        Then::Stop => "stop".to_owned(),
-        Then::Skip => "skip".to_owned(),
-        Then::DeadLetter => "dead_letter".to_owned(),
-        Then::Hold => "hold".to_owned(),
+        CaseAction::Retry(None) => "retry".to_owned(),
+        CaseAction::Retry(Some(own)) => format!("retry, {}", retry_config(own)),
+        CaseAction::Stop => "stop".to_owned(),
+        CaseAction::Skip => "skip".to_owned(),
+        CaseAction::DeadLetter => "dead_letter".to_owned(),
+        CaseAction::Hold => "hold".to_owned(),
     };
     format!("{{{when}then: {then}}}")
 }

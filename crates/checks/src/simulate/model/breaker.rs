@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::failure::Signal;
-use crate::simulate::case::Breaker;
+use super::judge::ModelSignal;
+use crate::simulate::case::CaseBreaker;
 
 /// One breaker, and how it stands.
 #[derive(Clone, Debug)]
-pub(super) struct Gate {
-    pub(super) settings: Breaker,
-    pub(super) phase: Phase,
+pub(super) struct ModelBreaker {
+    pub(super) settings: CaseBreaker,
+    pub(super) phase: ModelBreakerPhase,
     /// How often it has opened: results of earlier starts are ignored.
     pub(super) opened: u32,
     /// When it closed last.
@@ -17,7 +17,7 @@ pub(super) struct Gate {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum ModelBreakerPhase {
     Closed { failures: u32 },
     Open { until: Duration },
     HalfOpen { successes: u32, probing: bool },
@@ -25,75 +25,77 @@ pub(super) enum Phase {
 
 /// What a start was let through with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ticket {
+pub(super) struct ModelTicket {
     opened: u32,
     probe: bool,
 }
 
-impl Gate {
-    pub(super) fn new(settings: Breaker) -> Self {
-        Self { settings, phase: Phase::Closed { failures: 0 }, opened: 0, closed_at: None }
+impl ModelBreaker {
+    pub(super) fn new(settings: CaseBreaker) -> Self {
+        Self { settings, phase: ModelBreakerPhase::Closed { failures: 0 }, opened: 0, closed_at: None }
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        matches!(self.phase, Phase::Closed { .. })
+        matches!(self.phase, ModelBreakerPhase::Closed { .. })
     }
 
     /// Whether the next start would be a probe.
     pub(super) fn may_probe(&self, now: Duration) -> bool {
         match self.phase {
-            Phase::Closed { .. } => false,
-            Phase::Open { until } => until <= now,
-            Phase::HalfOpen { probing, .. } => !probing,
+            ModelBreakerPhase::Closed { .. } => false,
+            ModelBreakerPhase::Open { until } => until <= now,
+            ModelBreakerPhase::HalfOpen { probing, .. } => !probing,
         }
     }
 
     /// A start that it lets through.
-    pub(super) fn start(&mut self) -> Ticket {
+    pub(super) fn start(&mut self) -> ModelTicket {
         let probe = !self.is_closed();
         if probe {
             let successes = match self.phase {
-                Phase::HalfOpen { successes, .. } => successes,
+                ModelBreakerPhase::HalfOpen { successes, .. } => successes,
                 _ => 0,
             };
-            self.phase = Phase::HalfOpen { successes, probing: true };
+            self.phase = ModelBreakerPhase::HalfOpen { successes, probing: true };
         }
-        Ticket { opened: self.opened, probe }
+        ModelTicket { opened: self.opened, probe }
     }
 
     /// A result of a start that it let through.
-    pub(super) fn report(&mut self, ticket: Ticket, signal: Signal, now: Duration) {
+    pub(super) fn report(&mut self, ticket: ModelTicket, signal: ModelSignal, now: Duration) {
         if ticket.opened != self.opened {
             return;
         }
         match (self.phase, signal) {
-            (Phase::Closed { .. }, Signal::Up) => self.phase = Phase::Closed { failures: 0 },
-            (Phase::Closed { failures }, Signal::Down) => {
+            (ModelBreakerPhase::Closed { .. }, ModelSignal::Up) => {
+                self.phase = ModelBreakerPhase::Closed { failures: 0 }
+            }
+            (ModelBreakerPhase::Closed { failures }, ModelSignal::Down) => {
                 let failures = failures.saturating_add(1);
-                self.phase = Phase::Closed { failures };
+                self.phase = ModelBreakerPhase::Closed { failures };
                 if failures >= self.settings.threshold {
                     self.open(now);
                 }
             }
-            (Phase::HalfOpen { successes, .. }, Signal::Up) if ticket.probe => {
+            (ModelBreakerPhase::HalfOpen { successes, .. }, ModelSignal::Up) if ticket.probe => {
                 let successes = successes.saturating_add(1);
-                self.phase = Phase::HalfOpen { successes, probing: false };
+                self.phase = ModelBreakerPhase::HalfOpen { successes, probing: false };
                 if successes >= self.settings.half_open_calls {
-                    self.phase = Phase::Closed { failures: 0 };
+                    self.phase = ModelBreakerPhase::Closed { failures: 0 };
                     self.closed_at = Some(now);
                     // What started while it was half open was a probe; there is nothing else to ignore.
                 }
             }
-            (Phase::HalfOpen { .. }, Signal::Down) if ticket.probe => self.open(now),
-            (Phase::HalfOpen { successes, .. }, Signal::Nothing) if ticket.probe => {
-                self.phase = Phase::HalfOpen { successes, probing: false };
+            (ModelBreakerPhase::HalfOpen { .. }, ModelSignal::Down) if ticket.probe => self.open(now),
+            (ModelBreakerPhase::HalfOpen { successes, .. }, ModelSignal::Nothing) if ticket.probe => {
+                self.phase = ModelBreakerPhase::HalfOpen { successes, probing: false };
             }
             _ => {}
         }
     }
 
     /// A rule says that the target is down.
-    pub(super) fn trip(&mut self, ticket: Option<Ticket>, now: Duration) {
+    pub(super) fn trip(&mut self, ticket: Option<ModelTicket>, now: Duration) {
         if ticket.is_none_or(|ticket| ticket.opened == self.opened) {
             self.open(now);
         }
@@ -101,6 +103,6 @@ impl Gate {
 
     fn open(&mut self, now: Duration) {
         self.opened = self.opened.saturating_add(1);
-        self.phase = Phase::Open { until: now.saturating_add(self.settings.recovery) };
+        self.phase = ModelBreakerPhase::Open { until: now.saturating_add(self.settings.recovery) };
     }
 }

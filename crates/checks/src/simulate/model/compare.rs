@@ -12,35 +12,35 @@ use undaunted_engine::job::{ItemState, Job, SettledItem};
 use undaunted_engine::view::report;
 use undaunted_policy::Reason;
 
-use super::prediction::{Fate, Made, Prediction, Range};
-use super::seen::Seen;
-use crate::simulate::case::Case;
+use super::prediction::ObservedChoices;
+use super::prediction::{DelayRange, PredictedAttempts, PredictedEnd, Prediction};
+use crate::simulate::case::JobCase;
 
 /// What the model says to a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Comparison {
     /// It came as predicted.
     Same,
     /// It did not, in these ways.
     Different(Vec<String>),
     /// The semantics leave open what must come of it.
-    Open(&'static str),
+    Unspecified(&'static str),
 }
 
 /// A run of a case against what must come of it, given what was drawn in it.
 #[must_use]
-pub fn judged(case: &Case, job: &Job, records: &[Record]) -> Verdict {
-    let seen = seen(job, records);
-    match super::predict_seen(case, &seen) {
-        Err(open) => Verdict::Open(open.0),
+pub fn compare_run(case: &JobCase, job: &Job, records: &[Record]) -> Comparison {
+    let observed_choices = observed_choices(job, records);
+    match super::predict_with(case, &observed_choices) {
+        Err(open) => Comparison::Unspecified(open.0),
         Ok(prediction) => {
             let found = differences(&prediction, job, records);
             if found.is_empty() {
-                Verdict::Same
+                Comparison::Same
             } else if several_were_let_go(records) {
-                Verdict::Open("the order in which a breaker lets go what it holds")
+                Comparison::Unspecified("the order in which a breaker lets go what it holds")
             } else {
-                Verdict::Different(found)
+                Comparison::Different(found)
             }
         }
     }
@@ -77,30 +77,30 @@ fn several_were_let_go(records: &[Record]) -> bool {
 
 /// What chance has decided in a run.
 #[must_use]
-pub fn seen(job: &Job, records: &[Record]) -> Seen {
-    let mut seen = Seen::default();
+pub fn observed_choices(job: &Job, records: &[Record]) -> ObservedChoices {
+    let mut observed_choices = ObservedChoices::default();
     for record in records {
         match &record.event {
             Event::Item(ItemEvent::RetryScheduled(retrying)) => {
                 let key = key(job, retrying.of);
-                seen.delays.entry(key).or_default().push(retrying.delay);
+                observed_choices.delays.entry(key).or_default().push(retrying.delay);
             }
             Event::Item(ItemEvent::CommandStopped(stopped)) => {
                 // A retry that was refused had its delay drawn too.
                 if let Some(delay) = stopped.sum.and_then(|sum| sum.wait()) {
                     let key = key(job, stopped.of);
-                    seen.delays.entry(key).or_default().push(delay);
+                    observed_choices.delays.entry(key).or_default().push(delay);
                 }
             }
             Event::Item(ItemEvent::Released(released)) => {
                 let (_, item) = key(job, released.of);
                 let at = record.at.since(job.times.submitted_at);
-                seen.releases.entry(item).or_default().push(at);
+                observed_choices.releases.entry(item).or_default().push(at);
             }
             _ => {}
         }
     }
-    seen
+    observed_choices
 }
 
 /// The command and the item, as a prediction has them.
@@ -166,10 +166,10 @@ fn compare_items(prediction: &Prediction, job: &Job, holds: bool, found: &mut Ve
     }
     for (name, fate) in &prediction.items {
         let expected = match fate {
-            Fate::Succeeded => "succeeded".to_owned(),
-            Fate::Dead(reason) => format!("dead: {reason}"),
-            Fate::Skipped => "skipped".to_owned(),
-            Fate::Missing => "missing".to_owned(),
+            PredictedEnd::Succeeded => "succeeded".to_owned(),
+            PredictedEnd::Dead(reason) => format!("dead: {reason}"),
+            PredictedEnd::Skipped => "skipped".to_owned(),
+            PredictedEnd::Missing => "missing".to_owned(),
         };
         let fate = fates.remove(name).unwrap_or_else(|| "missing".to_owned());
         let attempted = prediction.made.keys().any(|(_, item)| item == name);
@@ -186,14 +186,14 @@ fn compare_items(prediction: &Prediction, job: &Job, holds: bool, found: &mut Ve
 
 /// What a journal says of one command for one item.
 #[derive(Default)]
-struct Done {
+struct JournalledAttempts {
     starts: Vec<Duration>,
     delays: Vec<Duration>,
     spent: Duration,
 }
 
 fn compare_made(prediction: &Prediction, job: &Job, records: &[Record], found: &mut Vec<String>) {
-    let mut made: BTreeMap<(String, String), Done> = BTreeMap::new();
+    let mut made: BTreeMap<(String, String), JournalledAttempts> = BTreeMap::new();
     for record in records {
         match &record.event {
             Event::Item(ItemEvent::AttemptStarted(started)) => {
@@ -210,7 +210,7 @@ fn compare_made(prediction: &Prediction, job: &Job, records: &[Record], found: &
     }
     for (key, expected) in &prediction.made {
         let (command, item) = key;
-        let Done { starts, delays, spent } = made.remove(key).unwrap_or_default();
+        let JournalledAttempts { starts, delays, spent } = made.remove(key).unwrap_or_default();
         let of = format!("{command} of {item}");
         let attempts = u32::try_from(starts.len()).unwrap_or(u32::MAX);
         if attempts != expected.attempts {
@@ -223,7 +223,7 @@ fn compare_made(prediction: &Prediction, job: &Job, records: &[Record], found: &
         let held = delays.len() == expected.delays.len()
             && delays.iter().zip(&expected.delays).all(|(it, range)| range.holds(*it));
         if !held {
-            let wanted = shown(expected);
+            let wanted = delays_text(expected);
             found.push(format!("delays of {of}: {delays:?}, not {wanted}"));
         }
         if held && !is_near(expected.spent, spent, delays.len()) {
@@ -238,13 +238,14 @@ fn compare_made(prediction: &Prediction, job: &Job, records: &[Record], found: &
 }
 
 /// Whether a sum of drawn delays, each rounded, is what it may be.
-fn is_near(range: Range, spent: Duration, count: usize) -> bool {
+fn is_near(range: DelayRange, spent: Duration, count: usize) -> bool {
     let grain = Duration::from_millis(u64::try_from(count).unwrap_or(u64::MAX));
-    let wider = Range { least: range.least.saturating_sub(grain), most: range.most.saturating_add(grain) };
+    let wider =
+        DelayRange { least: range.least.saturating_sub(grain), most: range.most.saturating_add(grain) };
     range.holds(spent) || (!range.is_exact() && wider.holds(spent))
 }
 
-fn shown(made: &Made) -> String {
+fn delays_text(made: &PredictedAttempts) -> String {
     let delays = made.delays.iter().map(|range| {
         if range.is_exact() {
             format!("{:?}", range.least)

@@ -2,39 +2,39 @@
 
 use std::collections::BTreeSet;
 
-use crate::simulate::case::{Completion, Tolerance};
+use crate::simulate::case::{CaseCompletion, CaseTolerance};
 
-use super::plan::StepKind;
-use super::prediction::{Fate, JobEnd};
-use super::run::{Place, Run};
-use super::state::{Doing, Stage, Step};
+use super::plan::ModelStepKind;
+use super::prediction::{PredictedEnd, PredictedJobEnd};
+use super::run::{ItemPlace, ModelRun};
+use super::state::{ModelItemState, ModelStage, ModelStep};
 
-impl Run<'_> {
+impl ModelRun<'_> {
     /// An item has failed for good.
-    pub(super) fn item_failed(&mut self, place: Place, reason: &'static str) {
+    pub(super) fn item_failed(&mut self, place: ItemPlace, reason: &'static str) {
         let skips = self.step(place.0).is_some_and(|(_, plan)| match &plan.kind {
-            StepKind::Map(map) => map.tolerance.on_item_failure == Some("skip"),
+            ModelStepKind::Map(map) => map.tolerance.on_item_failure == Some("skip"),
             _ => false,
         });
-        let fate = if skips { Fate::Skipped } else { Fate::Dead(reason) };
+        let fate = if skips { PredictedEnd::Skipped } else { PredictedEnd::Dead(reason) };
         self.settle(place, fate);
     }
 
     /// An item has come to its end.
-    pub(super) fn settle(&mut self, place: Place, fate: Fate) {
+    pub(super) fn settle(&mut self, place: ItemPlace, fate: PredictedEnd) {
         let Some((state, plan)) = self.step(place.0) else {
             return;
         };
         let was_left = state.reached.is_some();
         // What comes after its step was complete does not count.
-        let fate = if was_left { Fate::Missing } else { fate };
+        let fate = if was_left { PredictedEnd::Missing } else { fate };
         let kind = plan.kind.clone();
         if let Some(item) = self.item_mut(place) {
-            item.doing = Doing::Settled(fate);
+            item.state = ModelItemState::Settled(fate);
         }
         match kind {
-            StepKind::Link => {}
-            StepKind::Map(map) => {
+            ModelStepKind::Link => {}
+            ModelStepKind::Map(map) => {
                 if was_left {
                     return;
                 }
@@ -42,13 +42,13 @@ impl Run<'_> {
                     && self.steps.get(place.0).is_some_and(|it| passes(it, &map.tolerance));
                 let decided = self.stopping.is_none() && self.decide_completion(place.0);
                 if stops && decided {
-                    self.leave_open("a tolerance and a completion rule at the same result");
+                    self.give_up("a tolerance and a completion rule at the same result");
                 } else if stops {
                     self.stop("tolerance");
                 }
             }
-            StepKind::Flow(_) => {
-                if matches!(fate, Fate::Dead(_)) {
+            ModelStepKind::Flow(_) => {
+                if matches!(fate, PredictedEnd::Dead(_)) {
                     self.fail_flow_step(place.0);
                 }
             }
@@ -63,7 +63,7 @@ impl Run<'_> {
                 continue;
             };
             if item.is_under_way() && !item.is_running() {
-                self.settle(place, Fate::Skipped);
+                self.settle(place, PredictedEnd::Skipped);
             }
         }
     }
@@ -71,12 +71,12 @@ impl Run<'_> {
     /// The job's time is up: what runs is ended too.
     pub(super) fn job_deadline(&mut self) {
         if self.stopping.is_some() {
-            self.leave_open("the deadline passes while what runs may finish");
+            self.give_up("the deadline passes while what runs may finish");
         }
         self.stop("deadline");
         for place in self.places() {
-            if self.item(place).is_some_and(super::state::Item::is_running) {
-                self.settle(place, Fate::Skipped);
+            if self.item(place).is_some_and(super::state::ModelItem::is_running) {
+                self.settle(place, PredictedEnd::Skipped);
             }
         }
     }
@@ -87,7 +87,7 @@ impl Run<'_> {
         let Some((state, plan)) = self.step(step) else {
             return false;
         };
-        let StepKind::Map(map) = &plan.kind else {
+        let ModelStepKind::Map(map) = &plan.kind else {
             return false;
         };
         let Some(rule) = map.completion.clone() else {
@@ -96,8 +96,8 @@ impl Run<'_> {
         if state.reached.is_some() {
             return false;
         }
-        let count = |fate: fn(Fate) -> bool| state.items.iter().filter(|it| it.has(fate)).count();
-        let completed = count(|it| it == Fate::Succeeded);
+        let count = |fate: fn(PredictedEnd) -> bool| state.items.iter().filter(|it| it.has(fate)).count();
+        let completed = count(|it| it == PredictedEnd::Succeeded);
         let reported = count(|_| true);
         let min = least(&rule, state.items.len());
         if reported == state.items.len() {
@@ -112,42 +112,43 @@ impl Run<'_> {
         true
     }
 
-    fn reach(&mut self, step: usize, reached: (bool, bool), rule: &Completion) {
+    fn reach(&mut self, step: usize, reached: (bool, bool), rule: &CaseCompletion) {
         if let Some(state) = self.steps.get_mut(step) {
             state.reached = Some(reached);
         }
         for (of, item) in self.places() {
             let place = (of, item);
-            let under_way = self.item(place).is_some_and(super::state::Item::is_under_way);
+            let under_way = self.item(place).is_some_and(super::state::ModelItem::is_under_way);
             if of == step && under_way && !rule.leaves {
-                self.free_gate(place);
-                self.settle(place, Fate::Missing);
+                self.release_breaker(place);
+                self.settle(place, PredictedEnd::Missing);
             }
         }
     }
 
     /// What was ended says nothing about its target.
-    fn free_gate(&mut self, place: Place) {
+    fn release_breaker(&mut self, place: ItemPlace) {
         let now = self.now;
-        if let Some(Doing::Running(running)) = self.item(place).map(|item| item.doing.clone())
+        if let Some(ModelItemState::Running(running)) = self.item(place).map(|item| item.state.clone())
             && let Some((name, ticket)) = running.ticket
-            && let Some(gate) = self.gates.get_mut(&name)
+            && let Some(breaker) = self.breakers.get_mut(&name)
         {
-            gate.report(ticket, super::failure::Signal::Nothing, now);
+            breaker.report(ticket, super::judge::ModelSignal::Nothing, now);
         }
     }
 
     /// Begins and ends steps; whether anything changed.
     pub(super) fn advance(&mut self) -> bool {
-        if matches!(self.plan.steps.first().map(|it| &it.kind), Some(StepKind::Flow(_))) {
+        if matches!(self.plan.steps.first().map(|it| &it.kind), Some(ModelStepKind::Flow(_))) {
             return self.advance_flow();
         }
         if self.stopping.is_some() {
             return self.end_stopped();
         }
         let places = 0..self.steps.len();
-        let current =
-            places.into_iter().find(|it| self.steps.get(*it).is_some_and(|it| it.stage != Stage::Complete));
+        let current = places
+            .into_iter()
+            .find(|it| self.steps.get(*it).is_some_and(|it| it.stage != ModelStage::Complete));
         let Some(step) = current else {
             return self.end_well();
         };
@@ -155,20 +156,20 @@ impl Run<'_> {
         let Some(state) = self.steps.get_mut(step) else {
             return false;
         };
-        if state.stage == Stage::Waiting {
-            state.stage = Stage::Active;
+        if state.stage == ModelStage::Waiting {
+            state.stage = ModelStage::Active;
             state.began = now;
             if state.items.is_empty() {
                 let _ = self.decide_completion(step);
             }
             return true;
         }
-        let is_over = state.items.iter().all(super::state::Item::is_settled);
+        let is_over = state.items.iter().all(super::state::ModelItem::is_settled);
         if !is_over && state.reached.is_none() {
             return false;
         }
-        state.stage = Stage::Complete;
-        let is_link = self.step(step).is_some_and(|(_, plan)| matches!(plan.kind, StepKind::Link));
+        state.stage = ModelStage::Complete;
+        let is_link = self.step(step).is_some_and(|(_, plan)| matches!(plan.kind, ModelStepKind::Link));
         if is_link && let Some(reason) = self.dead_reasons(Some(step)).pop_first() {
             // Whatever became of a map before it, this is what failed the job.
             self.fail_chain(reason);
@@ -179,14 +180,14 @@ impl Run<'_> {
     /// A command of a chain has failed: the job has, once what was left of a map is over.
     fn fail_chain(&mut self, reason: &'static str) {
         if self.anything_runs() {
-            self.leave_open("a chain that fails while something was left to finish");
+            self.give_up("a chain that fails while something was left to finish");
         }
-        self.end = Some(JobEnd { status: "failed", reasons: [reason].into() });
+        self.end = Some(PredictedJobEnd { status: "failed", reasons: [reason].into() });
     }
 
     fn anything_runs(&self) -> bool {
         let mut items = self.steps.iter().flat_map(|step| &step.items);
-        items.any(super::state::Item::is_under_way)
+        items.any(super::state::ModelItem::is_under_way)
     }
 
     fn end_stopped(&mut self) -> bool {
@@ -195,11 +196,11 @@ impl Run<'_> {
         }
         let why = self.stopping.unwrap_or("tolerance");
         // Only what was left to finish was waited for, and the rest is done.
-        if self.steps.iter().all(|it| it.stage == Stage::Complete) {
+        if self.steps.iter().all(|it| it.stage == ModelStage::Complete) {
             self.stopping = None;
             return self.end_well();
         }
-        self.end = Some(JobEnd { status: "failed", reasons: [why].into() });
+        self.end = Some(PredictedJobEnd { status: "failed", reasons: [why].into() });
         true
     }
 
@@ -224,7 +225,7 @@ impl Run<'_> {
         if status == "completed" {
             reasons.clear();
         }
-        self.end = Some(JobEnd { status, reasons });
+        self.end = Some(PredictedJobEnd { status, reasons });
         true
     }
 
@@ -232,8 +233,8 @@ impl Run<'_> {
         let steps = self.steps.iter().enumerate();
         let steps = steps.filter(|(step, _)| of.is_none_or(|of| of == *step));
         let items = steps.flat_map(|(_, step)| &step.items);
-        let reasons = items.filter_map(|item| match item.doing {
-            Doing::Settled(Fate::Dead(reason)) => Some(reason),
+        let reasons = items.filter_map(|item| match item.state {
+            ModelItemState::Settled(PredictedEnd::Dead(reason)) => Some(reason),
             _ => None,
         });
         reasons.collect()
@@ -241,15 +242,15 @@ impl Run<'_> {
 }
 
 /// How many have to succeed: at least one, and no more than there are.
-fn least(rule: &Completion, items: usize) -> usize {
+fn least(rule: &CaseCompletion, items: usize) -> usize {
     let min = usize::try_from(rule.min.unwrap_or(1)).unwrap_or(usize::MAX);
     min.max(1).min(items)
 }
 
 /// Whether more items have failed than is tolerated.
-fn passes(step: &Step, tolerance: &Tolerance) -> bool {
-    let count = |fate: fn(Fate) -> bool| step.items.iter().filter(|it| it.has(fate)).count();
-    let failed = count(|it| matches!(it, Fate::Dead(_)));
+fn passes(step: &ModelStep, tolerance: &CaseTolerance) -> bool {
+    let count = |fate: fn(PredictedEnd) -> bool| step.items.iter().filter(|it| it.has(fate)).count();
+    let failed = count(|it| matches!(it, PredictedEnd::Dead(_)));
     let settled = count(|_| true);
     let stops_at_once = tolerance.first_stops || tolerance.on_item_failure == Some("stop");
     let most = if stops_at_once { Some(1) } else { tolerance.max_failures };

@@ -2,24 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::simulate::case::{Flow, FlowStep, Role, Shape};
+use crate::simulate::case::{CaseFlow, CaseFlowStep, CaseInputRole, CaseShape};
 
-use super::plan::StepKind;
-use super::prediction::{Fate, JobEnd};
-use super::run::Run;
-use super::state::{Doing, Item, Stage};
+use super::plan::ModelStepKind;
+use super::prediction::{PredictedEnd, PredictedJobEnd};
+use super::run::ModelRun;
+use super::state::{ModelItem, ModelItemState, ModelStage};
 
-impl Run<'_> {
-    fn flow(&self) -> Option<&Flow> {
+impl ModelRun<'_> {
+    fn flow(&self) -> Option<&CaseFlow> {
         match &self.case.shape {
-            Shape::Flow(flow) => Some(flow),
+            CaseShape::Flow(flow) => Some(flow),
             _ => None,
         }
     }
 
-    fn flow_step(&self, step: usize) -> Option<&FlowStep> {
+    fn flow_step(&self, step: usize) -> Option<&CaseFlowStep> {
         match &self.plan.steps.get(step)?.kind {
-            StepKind::Flow(it) => Some(it),
+            ModelStepKind::Flow(it) => Some(it),
             _ => None,
         }
     }
@@ -35,7 +35,7 @@ impl Run<'_> {
                 .filter_map(|step| self.flow_step(*step))
                 .flat_map(|step| step.takes.iter().map(|taken| taken.name.clone()))
                 .collect();
-            let gives = |step: &FlowStep| step.gives.iter().any(|name| taken.contains(name));
+            let gives = |step: &CaseFlowStep| step.gives.iter().any(|name| taken.contains(name));
             planned.extend((0..count).filter(|it| self.flow_step(*it).is_some_and(gives)));
         }
         planned
@@ -65,9 +65,9 @@ impl Run<'_> {
             for name in &step.gives {
                 let given = format!("\"{name}\":");
                 let is_given = match state.stage {
-                    Stage::Complete => state.items.iter().any(|it| it.output.contains(&given)),
-                    Stage::Failed | Stage::Unreachable => false,
-                    Stage::Waiting | Stage::Active => continue,
+                    ModelStage::Complete => state.items.iter().any(|it| it.output.contains(&given)),
+                    ModelStage::Failed | ModelStage::Unreachable => false,
+                    ModelStage::Waiting | ModelStage::Active => continue,
                 };
                 let _ = known.insert(name.clone(), is_given);
             }
@@ -83,7 +83,7 @@ impl Run<'_> {
         state.failing = true;
         for item in &mut state.items {
             if item.is_under_way() && !item.is_running() {
-                item.doing = Doing::Settled(Fate::Skipped);
+                item.state = ModelItemState::Settled(PredictedEnd::Skipped);
             }
         }
     }
@@ -93,7 +93,7 @@ impl Run<'_> {
         if self.end_steps() {
             return true;
         }
-        let bad = |stage| matches!(stage, Stage::Failed | Stage::Unreachable);
+        let bad = |stage| matches!(stage, ModelStage::Failed | ModelStage::Unreachable);
         let stage = |run: &Self, step: &usize| run.steps.get(*step).map(|it| it.stage);
         let goals = self.goals();
         let is_lost = goals.iter().filter_map(|it| stage(self, it)).any(bad);
@@ -104,12 +104,12 @@ impl Run<'_> {
         if self.stopping.is_some() {
             return self.end_flow();
         }
-        if goals.iter().all(|it| stage(self, it) == Some(Stage::Complete)) {
+        if goals.iter().all(|it| stage(self, it) == Some(ModelStage::Complete)) {
             let runs = self.steps.iter().flat_map(|it| &it.items);
-            if runs.into_iter().any(Item::is_under_way) {
-                self.leave_open("all goals are reached, and something runs");
+            if runs.into_iter().any(ModelItem::is_under_way) {
+                self.give_up("all goals are reached, and something runs");
             }
-            self.end = Some(JobEnd { status: "completed", reasons: BTreeSet::new() });
+            self.end = Some(PredictedJobEnd { status: "completed", reasons: BTreeSet::new() });
             return true;
         }
         self.begin_steps()
@@ -118,16 +118,16 @@ impl Run<'_> {
     fn end_steps(&mut self) -> bool {
         let stopping = self.stopping.is_some();
         for state in &mut self.steps {
-            if state.stage != Stage::Active || state.items.iter().any(Item::is_under_way) {
+            if state.stage != ModelStage::Active || state.items.iter().any(ModelItem::is_under_way) {
                 continue;
             }
-            let done = |item: &Item| item.has(|fate| fate == Fate::Succeeded);
+            let done = |item: &ModelItem| item.has(|fate| fate == PredictedEnd::Succeeded);
             if state.items.iter().all(done) {
-                state.stage = Stage::Complete;
+                state.stage = ModelStage::Complete;
                 return true;
             }
             if state.failing || stopping {
-                state.stage = Stage::Failed;
+                state.stage = ModelStage::Failed;
                 return true;
             }
         }
@@ -137,7 +137,7 @@ impl Run<'_> {
     fn begin_steps(&mut self) -> bool {
         let known = self.attributes();
         for number in self.planned() {
-            if self.steps.get(number).map(|it| it.stage) != Some(Stage::Waiting) {
+            if self.steps.get(number).map(|it| it.stage) != Some(ModelStage::Waiting) {
                 continue;
             }
             let Some(step) = self.flow_step(number).cloned() else {
@@ -146,13 +146,13 @@ impl Run<'_> {
             let lost = step
                 .takes
                 .iter()
-                .any(|taken| taken.role == Role::Required && known.get(&taken.name) == Some(&false));
+                .any(|taken| taken.role == CaseInputRole::Required && known.get(&taken.name) == Some(&false));
             let ready = step.takes.iter().all(|taken| known.contains_key(&taken.name));
             let now = self.now;
             if let Some(state) = self.steps.get_mut(number)
                 && (lost || ready)
             {
-                state.stage = if lost { Stage::Unreachable } else { Stage::Active };
+                state.stage = if lost { ModelStage::Unreachable } else { ModelStage::Active };
                 state.began = now;
                 return true;
             }
@@ -162,12 +162,12 @@ impl Run<'_> {
 
     fn end_flow(&mut self) -> bool {
         let mut items = self.steps.iter().flat_map(|step| &step.items);
-        if items.any(Item::is_under_way) {
+        if items.any(ModelItem::is_under_way) {
             return false;
         }
         let reasons =
             if self.stopping == Some("deadline") { ["deadline"].into() } else { self.dead_reasons(None) };
-        self.end = Some(JobEnd { status: "failed", reasons });
+        self.end = Some(PredictedJobEnd { status: "failed", reasons });
         true
     }
 }

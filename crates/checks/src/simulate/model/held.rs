@@ -3,32 +3,32 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use super::breaker::Gate;
-use super::run::{Place, Run};
-use super::state::{Doing, Part, Step};
+use super::breaker::ModelBreaker;
+use super::run::{ItemPlace, ModelRun};
+use super::state::{ModelItemPart, ModelItemState, ModelStep};
 
-impl Run<'_> {
+impl ModelRun<'_> {
     /// The breaker that the next start of an item asks.
-    pub(super) fn gate_of(&self, place: Place) -> Option<(String, &Gate)> {
-        let name = self.work(place)?.gate.clone()?;
-        let gate = self.gates.get(&name)?;
-        Some((name, gate))
+    pub(super) fn breaker_of(&self, place: ItemPlace) -> Option<(String, &ModelBreaker)> {
+        let name = self.work(place)?.breaker.clone()?;
+        let breaker = self.breakers.get(&name)?;
+        Some((name, breaker))
     }
 
     /// What waits for a breaker to look again: held, or never started because of it.
-    fn waits_for(&self, place: Place, name: &str) -> bool {
+    fn waits_for(&self, place: ItemPlace, name: &str) -> bool {
         let Some(item) = self.item(place) else {
             return false;
         };
         // Where a request goes is known when it is about to be sent.
-        let knows = |gate: &Gate| gate.settings.place.is_none();
-        let gate = self.gate_of(place);
-        let asks = gate.is_some_and(|(of, gate)| of == name && knows(gate));
-        let begins = self.steps.get(place.0).is_some_and(Step::takes_more);
-        match &item.doing {
-            Doing::Held { gate, .. } => gate == name,
-            Doing::New => begins && asks,
-            Doing::Ready { .. } | Doing::Running(_) | Doing::Settled(_) => false,
+        let knows = |breaker: &ModelBreaker| breaker.settings.place.is_none();
+        let breaker = self.breaker_of(place);
+        let asks = breaker.is_some_and(|(of, breaker)| of == name && knows(breaker));
+        let begins = self.steps.get(place.0).is_some_and(ModelStep::takes_more);
+        match &item.state {
+            ModelItemState::Held { breaker, .. } => breaker == name,
+            ModelItemState::New => begins && asks,
+            ModelItemState::Ready { .. } | ModelItemState::Running(_) | ModelItemState::Settled(_) => false,
         }
     }
 
@@ -40,8 +40,8 @@ impl Run<'_> {
     /// One probe: the item with the most attempts left; the first of those. If that is one that was
     /// never started it has its turn after what is due.
     pub(super) fn probe(&mut self) -> bool {
-        let gates = self.gates.iter();
-        let looking = gates.filter(|(_, gate)| gate.may_probe(self.now) && !gate.settings.fails);
+        let breakers = self.breakers.iter();
+        let looking = breakers.filter(|(_, breaker)| breaker.may_probe(self.now) && !breaker.settings.fails);
         let looking: Vec<String> = looking.map(|(name, _)| name.clone()).collect();
         for name in looking {
             let best = self.best_of(self.places(), &name);
@@ -57,52 +57,52 @@ impl Run<'_> {
         false
     }
 
-    fn is_held(&self, place: Place) -> bool {
+    fn is_held(&self, place: ItemPlace) -> bool {
         let item = self.item(place);
-        item.is_some_and(|item| matches!(item.doing, Doing::Held { .. }))
+        item.is_some_and(|item| matches!(item.state, ModelItemState::Held { .. }))
     }
 
     /// Of the items that wait for a breaker and have a slot, the one that finds out whether its target
     /// is back.
-    fn best_of(&self, places: Vec<Place>, name: &str) -> Option<Place> {
-        let may_start = |it: &Place| self.has_room(it.0) && self.waits_for(*it, name);
+    fn best_of(&self, places: Vec<ItemPlace>, name: &str) -> Option<ItemPlace> {
+        let may_start = |it: &ItemPlace| self.has_room(it.0) && self.waits_for(*it, name);
         let waiting = places.into_iter().filter(may_start);
         waiting.max_by_key(|place| (self.attempts_left(*place), Reverse(*place)))
     }
 
     /// Which of several steps looks first is not said: one of another step that may start too and has
     /// as many attempts left could find out as well.
-    pub(super) fn doubt_probe(&mut self, place: Place, name: &str) {
+    pub(super) fn doubt_probe(&mut self, place: ItemPlace, name: &str) {
         let left = self.attempts_left(place);
         let mut others = self.places().into_iter().filter(|it| it.0 != place.0);
-        let may_start = |it: &Place| match self.item(*it).map(|item| &item.doing) {
-            Some(Doing::Held { .. }) => true,
-            Some(Doing::New) => self.steps.get(it.0).is_some_and(Step::takes_more),
-            Some(Doing::Ready { since }) => *since <= self.now,
+        let may_start = |it: &ItemPlace| match self.item(*it).map(|item| &item.state) {
+            Some(ModelItemState::Held { .. }) => true,
+            Some(ModelItemState::New) => self.steps.get(it.0).is_some_and(ModelStep::takes_more),
+            Some(ModelItemState::Ready { since }) => *since <= self.now,
             _ => false,
         };
-        let asks = |it: Place| self.gate_of(it).is_some_and(|(of, _)| of == name);
+        let asks = |it: ItemPlace| self.breaker_of(it).is_some_and(|(of, _)| of == name);
         if others.any(|it| may_start(&it) && asks(it) && self.attempts_left(it) >= left) {
-            self.leave_open("which of two steps finds out whether a target is back");
+            self.give_up("which of two steps finds out whether a target is back");
         }
     }
 
     /// Whether one that asks a breaker now is the one to find out.
-    pub(super) fn is_best(&self, place: Place, name: &str) -> bool {
+    pub(super) fn is_best(&self, place: ItemPlace, name: &str) -> bool {
         let others = self.places().into_iter().filter(|it| *it != place);
         let best = self.best_of(others.collect(), name);
-        let rank = |place: Place| (self.attempts_left(place), Reverse(place));
+        let rank = |place: ItemPlace| (self.attempts_left(place), Reverse(place));
         best.is_none_or(|best| rank(place) > rank(best))
     }
 
     /// What was seen to be let go at this instant; whether there was any. Whether it goes before a
     /// probe of another breaker is not said.
     pub(super) fn let_go(&mut self) -> bool {
-        if self.seen.guess.is_some() {
+        if self.choices.fixed_percent.is_some() {
             return false;
         }
         let mut places = self.places().into_iter();
-        let goes = |it: &Place| self.release_of(*it) == Some(self.now) && self.has_room(it.0);
+        let goes = |it: &ItemPlace| self.release_of(*it) == Some(self.now) && self.has_room(it.0);
         let Some(place) = places.find(goes) else {
             return false;
         };
@@ -114,24 +114,24 @@ impl Run<'_> {
     /// What has been held for long enough; whether there was any.
     pub(super) fn expire_holds(&mut self) -> bool {
         let places = self.places().into_iter();
-        let over = |place: &Place| self.hold_expires(*place).is_some_and(|at| at <= self.now);
-        let over: Vec<Place> = places.filter(over).collect();
+        let over = |place: &ItemPlace| self.hold_expires(*place).is_some_and(|at| at <= self.now);
+        let over: Vec<ItemPlace> = places.filter(over).collect();
         let Some(place) = over.first() else {
             return false;
         };
         self.hold_expired(*place);
         if over.len() > 1 && self.is_stopping(place.0) {
-            self.leave_open("several holds end at once, and the first of them is one too many");
+            self.give_up("several holds end at once, and the first of them is one too many");
         }
         true
     }
 
     /// How many attempts an item has left; any number is more than all others.
-    fn attempts_left(&self, place: Place) -> u64 {
+    fn attempts_left(&self, place: ItemPlace) -> u64 {
         let most = self.work(place).and_then(|work| work.terms.most_retries());
         let made = self.item(place).map_or(0, |item| match item.part {
-            Part::Command => item.main.attempts,
-            Part::Handler(_) | Part::After(_) => item.below.attempts,
+            ModelItemPart::Command => item.main.attempts,
+            ModelItemPart::Handler(_) | ModelItemPart::After(_) => item.below.attempts,
         });
         let left = most.map(|it| u64::from(it.saturating_add(1).saturating_sub(made)));
         left.unwrap_or(u64::MAX)
@@ -142,18 +142,18 @@ impl Run<'_> {
     }
 
     /// Keeps an item back; whether anything changed.
-    pub(super) fn hold(&mut self, place: Place, gate: String) -> bool {
+    pub(super) fn hold(&mut self, place: ItemPlace, breaker: String) -> bool {
         let since = self.now;
         let Some(item) = self.item_mut(place) else {
             return false;
         };
-        item.doing = Doing::Held { since, gate };
+        item.state = ModelItemState::Held { since, breaker };
         true
     }
 
     /// No more that never started are held than could run, unless their time runs.
-    pub(super) fn may_hold_another(&self, step: usize, gate: &str) -> bool {
-        let settings = self.gates.get(gate).map(|it| &it.settings);
+    pub(super) fn may_hold_another(&self, step: usize, breaker: &str) -> bool {
+        let settings = self.breakers.get(breaker).map(|it| &it.settings);
         let limited = settings.is_some_and(|it| it.max_hold.is_some());
         // Where a request goes is known when it is about to be sent, so each one asks.
         if limited || settings.is_some_and(|it| it.place.is_some()) {
@@ -163,23 +163,23 @@ impl Run<'_> {
             return false;
         };
         let mut held = state.items.iter();
-        let held = held.by_ref().filter(|it| matches!(it.doing, Doing::Held { .. }));
+        let held = held.by_ref().filter(|it| matches!(it.state, ModelItemState::Held { .. }));
         held.count() < plan.width
     }
 
     /// When an item is held no longer and fails.
-    pub(super) fn hold_expires(&self, place: Place) -> Option<Duration> {
+    pub(super) fn hold_expires(&self, place: ItemPlace) -> Option<Duration> {
         let item = self.item(place)?;
-        let Doing::Held { since, gate } = &item.doing else {
+        let ModelItemState::Held { since, breaker } = &item.state else {
             return None;
         };
-        let longest = self.gates.get(gate)?.settings.max_hold;
+        let longest = self.breakers.get(breaker)?.settings.max_hold;
         let held = longest.map(|longest| since.saturating_add(longest));
         let deadline = item.began.and_then(|_| self.own_deadline(place));
         held.into_iter().chain(deadline).min()
     }
 
-    fn hold_expired(&mut self, place: Place) {
+    fn hold_expired(&mut self, place: ItemPlace) {
         let began = self.item(place).and_then(|item| item.began);
         let deadline = began.and_then(|_| self.own_deadline(place));
         let reason = if deadline.is_some_and(|at| at <= self.now) { "deadline" } else { "circuit_open" };
@@ -187,31 +187,31 @@ impl Run<'_> {
     }
 
     /// When a held item goes on although it is no probe: its breaker has closed.
-    pub(super) fn release_of(&self, place: Place) -> Option<Duration> {
+    pub(super) fn release_of(&self, place: ItemPlace) -> Option<Duration> {
         let item = self.item(place)?;
-        let Doing::Held { gate, since } = &item.doing else {
+        let ModelItemState::Held { breaker, since } = &item.state else {
             return None;
         };
-        let gate = self.gates.get(gate)?;
-        if !gate.is_closed() {
+        let breaker = self.breakers.get(breaker)?;
+        if !breaker.is_closed() {
             return None;
         }
-        let closed = gate.closed_at.unwrap_or(*since).max(*since);
-        if let Some(guess) = self.seen.guess {
-            let tenth = gate.settings.recovery.checked_div(10)?;
+        let closed = breaker.closed_at.unwrap_or(*since).max(*since);
+        if let Some(fixed_percent) = self.choices.fixed_percent {
+            let tenth = breaker.settings.recovery.checked_div(10)?;
             let window = tenth.min(Duration::from_secs(5));
-            let offset = window.saturating_mul(guess).checked_div(100)?;
+            let offset = window.saturating_mul(fixed_percent).checked_div(100)?;
             return Some(closed.saturating_add(offset));
         }
         let done = self.released.get(&item.name).copied().unwrap_or_default();
-        let all = self.seen.releases.get(&item.name)?;
+        let all = self.choices.releases.get(&item.name)?;
         all.get(done).copied().map(|at| at.max(closed))
     }
 
     /// It is held no longer.
-    pub(super) fn release(&mut self, place: Place) {
+    pub(super) fn release(&mut self, place: ItemPlace) {
         let Some(item) = self.item(place) else { return };
-        if matches!(item.doing, Doing::Held { .. }) {
+        if matches!(item.state, ModelItemState::Held { .. }) {
             let name = item.name.clone();
             let done = self.released.entry(name).or_default();
             *done = done.saturating_add(1);

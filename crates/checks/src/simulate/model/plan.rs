@@ -4,65 +4,66 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::simulate::case::{
-    Breaker, Case, Command, Completion, Flow, FlowStep, Format, Kind, Map, Retry, Shape, Tolerance, is_gated,
+    CaptureFormat, CaseBreaker, CaseCommand, CaseCompletion, CaseFlow, CaseFlowStep, CaseMap, CaseRetry,
+    CaseShape, CaseStepKind, CaseTolerance, JobCase, is_gated,
 };
 
-use super::terms::Terms;
+use super::terms::ModelTerms;
 
 /// A case, made uniform.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
-    pub(super) steps: Vec<StepPlan>,
+pub(super) struct ModelPlan {
+    pub(super) steps: Vec<ModelStepPlan>,
     /// Every breaker that something asks, by its name.
-    pub(super) breakers: BTreeMap<String, Breaker>,
+    pub(super) breakers: BTreeMap<String, CaseBreaker>,
 }
 
 /// A step.
 #[derive(Clone, Debug)]
-pub(super) struct StepPlan {
-    pub(super) commands: Vec<Work>,
+pub(super) struct ModelStepPlan {
+    pub(super) commands: Vec<ModelCommand>,
     /// The names of its items, as the prediction has them, and as the script has them.
     pub(super) items: Vec<(String, String)>,
     pub(super) width: usize,
-    pub(super) kind: StepKind,
+    pub(super) kind: ModelStepKind,
 }
 
 /// What a step is part of.
 #[derive(Clone, Debug)]
-pub(super) enum StepKind {
+pub(super) enum ModelStepKind {
     /// A chain: one item, one command, and it goes on only if that is done.
     Link,
-    Map(Box<MapPlan>),
-    Flow(FlowStep),
+    Map(Box<ModelMap>),
+    Flow(CaseFlowStep),
 }
 
 /// What holds for a map.
 #[derive(Clone, Debug)]
-pub(super) struct MapPlan {
+pub(super) struct ModelMap {
     pub(super) limit: Option<Duration>,
-    pub(super) tolerance: Tolerance,
-    pub(super) completion: Option<Completion>,
+    pub(super) tolerance: CaseTolerance,
+    pub(super) completion: Option<CaseCompletion>,
 }
 
 /// A command.
 #[derive(Clone, Debug)]
-pub(super) struct Work {
+pub(super) struct ModelCommand {
     pub(super) name: String,
-    pub(super) terms: Terms,
+    pub(super) terms: ModelTerms,
     pub(super) timeout: Option<Duration>,
-    pub(super) capture: Option<Format>,
-    pub(super) gate: Option<String>,
+    pub(super) capture: Option<CaptureFormat>,
+    pub(super) breaker: Option<String>,
     pub(super) is_call: bool,
     /// How long the result of what was taken on is waited for.
     pub(super) within: Duration,
-    pub(super) handler: Option<Handling>,
-    pub(super) after: Vec<Work>,
+    pub(super) handler: Option<ModelHandler>,
+    pub(super) after: Vec<ModelCommand>,
 }
 
 /// What runs when a command has stopped.
 #[derive(Clone, Debug)]
-pub(super) struct Handling {
-    pub(super) commands: Vec<Work>,
+pub(super) struct ModelHandler {
+    pub(super) commands: Vec<ModelCommand>,
     pub(super) rounds: u32,
     pub(super) fails: bool,
 }
@@ -70,52 +71,52 @@ pub(super) struct Handling {
 /// The longest a request takes if nothing is said.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-impl Plan {
-    pub(super) fn of(case: &Case) -> Self {
+impl ModelPlan {
+    pub(super) fn of(case: &JobCase) -> Self {
         let mut plan = Self { steps: Vec::new(), breakers: BTreeMap::new() };
         match &case.shape {
-            Shape::List(commands) => plan.add_chain(case, commands),
-            Shape::Map(map) => {
+            CaseShape::List(commands) => plan.add_chain(case, commands),
+            CaseShape::Map(map) => {
                 plan.add_chain(case, &map.setup);
                 plan.add_map(case, map);
                 plan.add_chain(case, &map.reduce);
             }
-            Shape::Flow(flow) => plan.add_flow(case, flow),
+            CaseShape::Flow(flow) => plan.add_flow(case, flow),
         }
         plan
     }
 
-    fn add_chain(&mut self, case: &Case, commands: &[Command]) {
+    fn add_chain(&mut self, case: &JobCase, commands: &[CaseCommand]) {
         for command in commands {
             let places = [command.retry.as_ref(), case.retry.as_ref()];
-            let work = self.work(case, command, Terms::merged(&places, false));
-            self.steps.push(StepPlan {
+            let work = self.work(case, command, ModelTerms::merged(&places, false));
+            self.steps.push(ModelStepPlan {
                 items: vec![(work.name.clone(), String::new())],
                 commands: vec![work],
                 width: 1,
-                kind: StepKind::Link,
+                kind: ModelStepKind::Link,
             });
         }
     }
 
-    fn add_map(&mut self, case: &Case, map: &Map) {
+    fn add_map(&mut self, case: &JobCase, map: &CaseMap) {
         let asked_for = map.tolerance.on_item_failure == Some("retry");
         let mut commands = Vec::new();
         for command in &map.commands {
-            let places: [Option<&Retry>; 4] = [
+            let places: [Option<&CaseRetry>; 4] = [
                 command.retry.as_ref(),
                 map.timeout_retry.as_ref(),
                 map.policy_retry.as_ref(),
                 case.retry.as_ref(),
             ];
-            commands.push(self.work(case, command, Terms::merged(&places, asked_for)));
+            commands.push(self.work(case, command, ModelTerms::merged(&places, asked_for)));
         }
         let items = map.items.iter().map(|name| (name.clone(), name.clone()));
-        self.steps.push(StepPlan {
+        self.steps.push(ModelStepPlan {
             commands,
             items: items.collect(),
             width: usize::try_from(map.width).unwrap_or(1),
-            kind: StepKind::Map(Box::new(MapPlan {
+            kind: ModelStepKind::Map(Box::new(ModelMap {
                 limit: map.item_deadline,
                 tolerance: map.tolerance.clone(),
                 completion: map.completion.clone(),
@@ -123,32 +124,32 @@ impl Plan {
         });
     }
 
-    fn work(&mut self, case: &Case, command: &Command, terms: Terms) -> Work {
-        let below = |plan: &mut Self, commands: &[Command]| -> Vec<Work> {
+    fn work(&mut self, case: &JobCase, command: &CaseCommand, terms: ModelTerms) -> ModelCommand {
+        let below = |plan: &mut Self, commands: &[CaseCommand]| -> Vec<ModelCommand> {
             let below = commands.iter().map(|command| {
                 // It inherits nothing.
-                let terms = Terms::merged(&[command.retry.as_ref()], false);
+                let terms = ModelTerms::merged(&[command.retry.as_ref()], false);
                 plan.work(case, command, terms)
             });
             below.collect()
         };
-        let handler = command.on_failure.as_ref().map(|handler| Handling {
+        let handler = command.on_failure.as_ref().map(|handler| ModelHandler {
             commands: below(self, &handler.commands),
             rounds: handler.rounds,
             fails: handler.fails,
         });
         let after = below(self, &command.on_success);
-        let gate = match &command.call {
-            Some(call) => self.gate_before(case, call.place),
-            None => command.breaker.and_then(|it| self.named_gate(case, it)),
+        let breaker = match &command.call {
+            Some(call) => self.breaker_before(case, call.place),
+            None => command.breaker.and_then(|it| self.named_breaker(case, it)),
         };
         let usual = command.call.is_some().then_some(CALL_TIMEOUT);
-        Work {
+        ModelCommand {
             name: command.name(),
             terms,
             timeout: command.timeout.or(usual),
             capture: command.capture,
-            gate,
+            breaker,
             is_call: command.call.is_some(),
             within: Duration::ZERO,
             handler,
@@ -156,15 +157,15 @@ impl Plan {
         }
     }
 
-    fn named_gate(&mut self, case: &Case, number: usize) -> Option<String> {
+    fn named_breaker(&mut self, case: &JobCase, number: usize) -> Option<String> {
         let breaker = case.breakers.get(number)?;
         let name = format!("b{number}");
         let _ = self.breakers.insert(name.clone(), breaker.clone());
         Some(name)
     }
 
-    fn gate_before(&mut self, case: &Case, place: usize) -> Option<String> {
-        let usual = Breaker {
+    fn breaker_before(&mut self, case: &JobCase, place: usize) -> Option<String> {
+        let usual = CaseBreaker {
             place: Some(place),
             threshold: 5,
             recovery: Duration::from_mins(1),
@@ -179,19 +180,19 @@ impl Plan {
         Some(name)
     }
 
-    fn add_flow(&mut self, case: &Case, flow: &Flow) {
+    fn add_flow(&mut self, case: &JobCase, flow: &CaseFlow) {
         for step in &flow.steps {
-            let gate = self.gate_before(case, step.place);
+            let breaker = self.breaker_before(case, step.place);
             let within = match step.kind {
-                Kind::Sync => Duration::ZERO,
-                Kind::Async(within) => within,
+                CaseStepKind::Sync => Duration::ZERO,
+                CaseStepKind::Async(within) => within,
             };
-            let work = Work {
+            let work = ModelCommand {
                 name: step.name(),
-                terms: Terms::of_work(step.work.as_ref()),
+                terms: ModelTerms::of_work(step.work.as_ref()),
                 timeout: Some(step.timeout.unwrap_or(CALL_TIMEOUT)),
                 capture: None,
-                gate,
+                breaker,
                 is_call: true,
                 within,
                 handler: None,
@@ -206,11 +207,11 @@ impl Plan {
             let count: usize = counts.product();
             let items = (0..count).map(|it| (format!("{}#{it}", step.name()), it.to_string()));
             let width = step.work.as_ref().and_then(|it| it.parallelism);
-            self.steps.push(StepPlan {
+            self.steps.push(ModelStepPlan {
                 commands: vec![work],
                 items: items.collect(),
                 width: usize::try_from(width.unwrap_or(1)).unwrap_or(1),
-                kind: StepKind::Flow(step.clone()),
+                kind: ModelStepKind::Flow(step.clone()),
             });
         }
     }

@@ -3,42 +3,42 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::simulate::case::Case;
+use crate::simulate::case::JobCase;
 
-use super::breaker::{Gate, Phase};
-use super::plan::{Plan, StepKind, StepPlan, Work};
-use super::prediction::{Fate, JobEnd, Made, Prediction};
-use super::seen::Seen;
-use super::state::{Doing, Item, Part, Running, Stage, Step};
+use super::breaker::{ModelBreaker, ModelBreakerPhase};
+use super::plan::{ModelCommand, ModelPlan, ModelStepKind, ModelStepPlan};
+use super::prediction::ObservedChoices;
+use super::prediction::{PredictedAttempts, PredictedEnd, PredictedJobEnd, Prediction};
+use super::state::{ModelAttempt, ModelItem, ModelItemPart, ModelItemState, ModelStage, ModelStep};
 
 /// What the semantics leave open, so that there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Open(pub &'static str);
+pub struct Unspecified(pub &'static str);
 
 /// Where an item is: its step and its number.
-pub(super) type Place = (usize, usize);
+pub(super) type ItemPlace = (usize, usize);
 
 /// A case that runs.
-pub(super) struct Run<'c> {
-    pub(super) case: &'c Case,
-    pub(super) plan: Plan,
-    pub(super) seen: &'c Seen,
+pub(super) struct ModelRun<'c> {
+    pub(super) case: &'c JobCase,
+    pub(super) plan: ModelPlan,
+    pub(super) choices: &'c ObservedChoices,
     pub(super) now: Duration,
-    pub(super) steps: Vec<Step>,
-    pub(super) gates: BTreeMap<String, Gate>,
-    pub(super) pool: Option<Pool>,
-    pub(super) made: BTreeMap<(String, String), Made>,
+    pub(super) steps: Vec<ModelStep>,
+    pub(super) breakers: BTreeMap<String, ModelBreaker>,
+    pub(super) pool: Option<ModelPool>,
+    pub(super) made: BTreeMap<(String, String), PredictedAttempts>,
     /// How many of the releases that were seen have been.
     pub(super) released: BTreeMap<String, usize>,
     /// Nothing new starts.
     pub(super) stopping: Option<&'static str>,
-    pub(super) end: Option<JobEnd>,
-    pub(super) open: Option<Open>,
+    pub(super) end: Option<PredictedJobEnd>,
+    pub(super) unspecified: Option<Unspecified>,
 }
 
 /// The job pool.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pool {
+pub(super) struct ModelPool {
     pub(super) total: u32,
     pub(super) share: u32,
     pub(super) used: u32,
@@ -47,61 +47,61 @@ pub(super) struct Pool {
 /// More happenings than any case has: it would go on for ever.
 const MOST: u32 = 5000;
 
-impl<'c> Run<'c> {
-    pub(super) fn new(case: &'c Case, seen: &'c Seen) -> Self {
-        let plan = Plan::of(case);
-        let steps = plan.steps.iter().map(|step| Step {
-            items: step.items.iter().map(Item::new).collect(),
-            stage: Stage::Waiting,
+impl<'c> ModelRun<'c> {
+    pub(super) fn new(case: &'c JobCase, choices: &'c ObservedChoices) -> Self {
+        let plan = ModelPlan::of(case);
+        let steps = plan.steps.iter().map(|step| ModelStep {
+            items: step.items.iter().map(ModelItem::new).collect(),
+            stage: ModelStage::Waiting,
             began: Duration::ZERO,
             failing: false,
             reached: None,
         });
-        let gates = plan.breakers.iter();
-        let gates = gates.map(|(name, settings)| (name.clone(), Gate::new(settings.clone())));
+        let breakers = plan.breakers.iter();
+        let breakers = breakers.map(|(name, settings)| (name.clone(), ModelBreaker::new(settings.clone())));
         Self {
             case,
             steps: steps.collect(),
-            gates: gates.collect(),
+            breakers: breakers.collect(),
             plan,
-            seen,
+            choices,
             now: Duration::ZERO,
             pool: pool_of(case),
             made: BTreeMap::new(),
             released: BTreeMap::new(),
             stopping: None,
             end: None,
-            open: None,
+            unspecified: None,
         }
     }
 
     /// Runs it to its end.
-    pub(super) fn outcome(mut self) -> Result<Prediction, Open> {
+    pub(super) fn outcome(mut self) -> Result<Prediction, Unspecified> {
         for _ in 0..MOST {
             while self.end.is_none() && (self.advance() || self.start_something()) {}
-            if let Some(open) = self.open {
-                return Err(open);
+            if let Some(unspecified) = self.unspecified {
+                return Err(unspecified);
             }
             if let Some(end) = self.end.take() {
                 return Ok(self.prediction(end));
             }
             let Some(next) = self.next_instant() else {
-                return Err(Open("nothing happens any more"));
+                return Err(Unspecified("nothing happens any more"));
             };
             self.now = next;
-            self.happen();
+            self.handle_instant();
         }
-        Err(Open("it does not end"))
+        Err(Unspecified("it does not end"))
     }
 
-    fn prediction(&self, end: JobEnd) -> Prediction {
+    fn prediction(&self, end: PredictedJobEnd) -> Prediction {
         let items = self.steps.iter().flat_map(|step| &step.items);
-        let fates = items.map(|item| match item.doing {
-            Doing::Settled(fate) => (item.name.clone(), fate),
-            _ => (item.name.clone(), Fate::Missing),
+        let fates = items.map(|item| match item.state {
+            ModelItemState::Settled(fate) => (item.name.clone(), fate),
+            _ => (item.name.clone(), PredictedEnd::Missing),
         });
-        let items: BTreeMap<String, Fate> = fates.collect();
-        let dead = items.values().filter(|it| matches!(it, Fate::Dead(_)));
+        let items: BTreeMap<String, PredictedEnd> = fates.collect();
+        let dead = items.values().filter(|it| matches!(it, PredictedEnd::Dead(_)));
         Prediction {
             end,
             dead: dead.count(),
@@ -111,40 +111,40 @@ impl<'c> Run<'c> {
         }
     }
 
-    pub(super) fn leave_open(&mut self, what: &'static str) {
-        let _ = self.open.get_or_insert(Open(what));
+    pub(super) fn give_up(&mut self, what: &'static str) {
+        let _ = self.unspecified.get_or_insert(Unspecified(what));
     }
 
-    pub(super) fn step(&self, step: usize) -> Option<(&Step, &StepPlan)> {
+    pub(super) fn step(&self, step: usize) -> Option<(&ModelStep, &ModelStepPlan)> {
         self.steps.get(step).zip(self.plan.steps.get(step))
     }
 
-    pub(super) fn item(&self, (step, item): Place) -> Option<&Item> {
+    pub(super) fn item(&self, (step, item): ItemPlace) -> Option<&ModelItem> {
         self.steps.get(step)?.items.get(item)
     }
 
-    pub(super) fn item_mut(&mut self, (step, item): Place) -> Option<&mut Item> {
+    pub(super) fn item_mut(&mut self, (step, item): ItemPlace) -> Option<&mut ModelItem> {
         self.steps.get_mut(step)?.items.get_mut(item)
     }
 
     /// The command an item is at.
-    pub(super) fn work(&self, place: Place) -> Option<&Work> {
+    pub(super) fn work(&self, place: ItemPlace) -> Option<&ModelCommand> {
         let item = self.item(place)?;
         let command = self.command(place)?;
         match item.part {
-            Part::Command => Some(command),
-            Part::Handler(number) => command.handler.as_ref()?.commands.get(number),
-            Part::After(number) => command.after.get(number),
+            ModelItemPart::Command => Some(command),
+            ModelItemPart::Handler(number) => command.handler.as_ref()?.commands.get(number),
+            ModelItemPart::After(number) => command.after.get(number),
         }
     }
 
     /// The command of its step that an item is at, or whose handler runs.
-    pub(super) fn command(&self, place: Place) -> Option<&Work> {
+    pub(super) fn command(&self, place: ItemPlace) -> Option<&ModelCommand> {
         let item = self.item(place)?;
         self.plan.steps.get(place.0)?.commands.get(item.command)
     }
 
-    pub(super) fn places(&self) -> Vec<Place> {
+    pub(super) fn places(&self) -> Vec<ItemPlace> {
         let steps = self.steps.iter().enumerate();
         let places = steps.flat_map(|(step, state)| {
             let items = 0..state.items.len();
@@ -154,8 +154,8 @@ impl<'c> Run<'c> {
     }
 
     /// Until when an item may take.
-    pub(super) fn item_deadline(&self, place: Place) -> Option<Duration> {
-        let StepKind::Map(map) = &self.plan.steps.get(place.0)?.kind else {
+    pub(super) fn item_deadline(&self, place: ItemPlace) -> Option<Duration> {
+        let ModelStepKind::Map(map) = &self.plan.steps.get(place.0)?.kind else {
             return None;
         };
         let began = self.item(place)?.began.unwrap_or(self.now);
@@ -163,21 +163,21 @@ impl<'c> Run<'c> {
     }
 
     /// Until when what an item does now may take: a handler cleans up after it, and has not its time.
-    pub(super) fn own_deadline(&self, place: Place) -> Option<Duration> {
+    pub(super) fn own_deadline(&self, place: ItemPlace) -> Option<Duration> {
         let part = self.item(place)?.part;
         let deadline = self.item_deadline(place);
-        deadline.filter(|_| !matches!(part, Part::Handler(_)))
+        deadline.filter(|_| !matches!(part, ModelItemPart::Handler(_)))
     }
 
     /// Until when a completion rule waits, if it has not decided.
     pub(super) fn completion_deadline(&self, step: usize) -> Option<Duration> {
         let (state, plan) = self.step(step)?;
-        let StepKind::Map(map) = &plan.kind else {
+        let ModelStepKind::Map(map) = &plan.kind else {
             return None;
         };
         let rule = map.completion.as_ref()?;
         let limit = rule.deadline.unwrap_or(Duration::from_mins(5));
-        let waits = state.stage == Stage::Active && state.reached.is_none();
+        let waits = state.stage == ModelStage::Active && state.reached.is_none();
         waits.then(|| state.began.saturating_add(limit))
     }
 
@@ -190,23 +190,23 @@ impl<'c> Run<'c> {
         }
         if self.stopping.is_none() {
             times.extend((0..self.steps.len()).filter_map(|it| self.completion_deadline(it)));
-            times.extend(self.gates.iter().filter_map(|(name, gate)| {
-                let until = match gate.phase {
-                    Phase::Open { until } => Some(until),
+            times.extend(self.breakers.iter().filter_map(|(name, breaker)| {
+                let until = match breaker.phase {
+                    ModelBreakerPhase::Open { until } => Some(until),
                     _ => None,
                 };
                 until.filter(|_| self.is_asked(name))
             }));
         }
         for place in self.places() {
-            match self.item(place).map(|item| item.doing.clone()) {
-                Some(Doing::Running(Running { end, accepted, .. })) => {
+            match self.item(place).map(|item| item.state.clone()) {
+                Some(ModelItemState::Running(ModelAttempt { end, accepted, .. })) => {
                     times.extend(accepted);
                     times.extend(end.map(|(at, _)| at));
                 }
                 // Retries that are due together go in the order of the items.
-                Some(Doing::Ready { since }) => together.push(since),
-                Some(Doing::Held { .. }) => {
+                Some(ModelItemState::Ready { since }) => together.push(since),
+                Some(ModelItemState::Held { .. }) => {
                     together.extend(self.hold_expires(place));
                     together.extend(self.release_of(place));
                 }
@@ -220,13 +220,13 @@ impl<'c> Run<'c> {
         let next = times.iter().chain(&together).min().copied();
         let all = times.iter().chain(&together);
         if all.filter(|at| Some(**at) == next).count() > 1 {
-            self.leave_open("two things at the same instant");
+            self.give_up("two things at the same instant");
         }
         next
     }
 
     /// What happens now.
-    fn happen(&mut self) {
+    fn handle_instant(&mut self) {
         if self.case.deadline == Some(self.now) {
             self.job_deadline();
             return;
@@ -238,9 +238,9 @@ impl<'c> Run<'c> {
             }
         }
         for place in self.places() {
-            if let Some(Doing::Running(running)) = self.item(place).map(|item| item.doing.clone()) {
+            if let Some(ModelItemState::Running(running)) = self.item(place).map(|item| item.state.clone()) {
                 if running.accepted == Some(self.now) {
-                    self.taken_on(place);
+                    self.accepted(place);
                 } else if let Some((at, outcome)) = running.end
                     && at == self.now
                 {
@@ -252,10 +252,10 @@ impl<'c> Run<'c> {
 }
 
 /// The pool, if either key is named.
-fn pool_of(case: &Case) -> Option<Pool> {
+fn pool_of(case: &JobCase) -> Option<ModelPool> {
     if case.pool.is_none() && case.share.is_none() {
         return None;
     }
     let total = case.pool.unwrap_or(20).min(50);
-    Some(Pool { total, share: case.share.unwrap_or(3).min(5).min(total), used: 0 })
+    Some(ModelPool { total, share: case.share.unwrap_or(3).min(5).min(total), used: 0 })
 }

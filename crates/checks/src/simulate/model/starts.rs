@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use crate::simulate::case::{Act, How};
+use crate::simulate::case::{ScriptedAttempt, ScriptedEnd};
 
-use super::failure::Outcome;
-use super::run::{Place, Run};
-use super::state::{Doing, Progress, Running};
+use super::judge::ModelOutcome;
+use super::run::{ItemPlace, ModelRun};
+use super::state::{ModelAttempt, ModelItemState, ModelProgress};
 
-impl Run<'_> {
+impl ModelRun<'_> {
     /// Starts one thing, or finds that it may not start; whether anything changed.
     pub(super) fn start_something(&mut self) -> bool {
         if self.stopping.is_some() {
@@ -25,7 +25,7 @@ impl Run<'_> {
     }
 
     /// What a breaker lets go; what is due, by its time and then its place; what was never begun.
-    fn in_order(&self, step: usize) -> Vec<Place> {
+    fn in_order(&self, step: usize) -> Vec<ItemPlace> {
         let Some((state, _)) = self.step(step) else {
             return Vec::new();
         };
@@ -33,13 +33,13 @@ impl Run<'_> {
         let mut due: Vec<(Duration, usize)> = Vec::new();
         let mut fresh = Vec::new();
         for (number, item) in state.items.iter().enumerate() {
-            match item.doing {
-                Doing::Ready { since } if since <= self.now => due.push((since, number)),
-                Doing::Held { .. } => {
+            match item.state {
+                ModelItemState::Ready { since } if since <= self.now => due.push((since, number)),
+                ModelItemState::Held { .. } => {
                     let release = self.release_of((step, number));
                     freed.extend(release.filter(|at| *at <= self.now).map(|at| (at, number)));
                 }
-                Doing::New if state.takes_more() => fresh.push(number),
+                ModelItemState::New if state.takes_more() => fresh.push(number),
                 _ => {}
             }
         }
@@ -49,7 +49,7 @@ impl Run<'_> {
         due.chain(fresh).map(|number| (step, number)).collect()
     }
 
-    fn try_start(&mut self, place: Place) -> bool {
+    fn try_start(&mut self, place: ItemPlace) -> bool {
         let Some(item) = self.item(place) else {
             return false;
         };
@@ -58,16 +58,16 @@ impl Run<'_> {
             self.start_refused(place, "deadline");
             return true;
         }
-        let (is_new, is_held) = match item.doing {
-            Doing::New => (true, false),
-            Doing::Held { .. } => (false, true),
+        let (is_new, is_held) = match item.state {
+            ModelItemState::New => (true, false),
+            ModelItemState::Held { .. } => (false, true),
             _ => (false, false),
         };
-        let Some((name, gate)) = self.gate_of(place) else {
+        let Some((name, breaker)) = self.breaker_of(place) else {
             self.start(place);
             return true;
         };
-        if gate.is_closed() {
+        if breaker.is_closed() {
             // What never started goes behind what was held.
             if is_new && self.is_holding(&name) {
                 return false;
@@ -77,13 +77,13 @@ impl Run<'_> {
             return true;
         }
         // A breaker that holds nobody has nobody to choose from: the first one that asks finds out.
-        if gate.may_probe(self.now) && (gate.settings.fails || self.is_best(place, &name)) {
+        if breaker.may_probe(self.now) && (breaker.settings.fails || self.is_best(place, &name)) {
             self.doubt_probe(place, &name);
             self.release(place);
             self.start(place);
             return true;
         }
-        if gate.settings.fails {
+        if breaker.settings.fails {
             self.start_refused(place, "circuit_open");
             return true;
         }
@@ -95,15 +95,15 @@ impl Run<'_> {
 
     fn is_holding(&self, name: &str) -> bool {
         let mut items = self.steps.iter().flat_map(|step| &step.items);
-        items.any(|item| matches!(&item.doing, Doing::Held { gate, .. } if gate == name))
+        items.any(|item| matches!(&item.state, ModelItemState::Held { breaker, .. } if breaker == name))
     }
 
     /// An attempt starts.
-    pub(super) fn start(&mut self, place: Place) {
-        let gate = self.gate_of(place).map(|(name, _)| name);
-        let ticket = gate.and_then(|name| {
-            let gate = self.gates.get_mut(&name)?;
-            Some((name, gate.start()))
+    pub(super) fn start(&mut self, place: ItemPlace) {
+        let breaker = self.breaker_of(place).map(|(name, _)| name);
+        let ticket = breaker.and_then(|name| {
+            let breaker = self.breakers.get_mut(&name)?;
+            Some((name, breaker.start()))
         });
         let now = self.now;
         let Some(work) = self.work(place).cloned() else {
@@ -113,7 +113,7 @@ impl Run<'_> {
             return;
         };
         let _ = item.began.get_or_insert(now);
-        let progress: &mut Progress = item.progress();
+        let progress: &mut ModelProgress = item.progress();
         progress.attempts = progress.attempts.saturating_add(1);
         let attempt = progress.attempts;
         let (name, script) = (item.name.clone(), item.script.clone());
@@ -125,43 +125,43 @@ impl Run<'_> {
         let left = self.own_deadline(place).map(|it| it.saturating_sub(now));
         let limit = work.timeout.into_iter().chain(left).min();
         if limit == Some(act.takes) || limit == Some(Duration::ZERO) {
-            self.leave_open("an attempt that ends when its time is up");
+            self.give_up("an attempt that ends when its time is up");
         }
         let running = running(&act, now, limit, work.within);
         if let Some(item) = self.item_mut(place) {
-            item.doing = Doing::Running(Running { ticket, ..running });
+            item.state = ModelItemState::Running(ModelAttempt { ticket, ..running });
         }
     }
 }
 
 /// How an attempt goes.
-fn running(act: &Act, now: Duration, limit: Option<Duration>, within: Duration) -> Running {
+fn running(act: &ScriptedAttempt, now: Duration, limit: Option<Duration>, within: Duration) -> ModelAttempt {
     let done = now.saturating_add(act.takes);
-    let timeout = limit.map(|limit| (now.saturating_add(limit), Outcome::Timeout));
+    let timeout = limit.map(|limit| (now.saturating_add(limit), ModelOutcome::Timeout));
     let over = limit.is_some_and(|limit| limit < act.takes);
     let (end, accepted) = match &act.how {
         _ if over => (timeout, None),
-        How::Hang => (timeout, None),
-        How::Later(result) => {
+        ScriptedEnd::Hang => (timeout, None),
+        ScriptedEnd::Later(result) => {
             let until = done.saturating_add(within);
             let comes = done.saturating_add(result.takes);
             let outcome = outcome(&result.how).filter(|_| comes < until);
-            let end = outcome.map_or((until, Outcome::Timeout), |it| (comes, it));
+            let end = outcome.map_or((until, ModelOutcome::Timeout), |it| (comes, it));
             (Some(end), Some(done))
         }
         how => (outcome(how).map(|it| (done, it)), None),
     };
-    Running { end, accepted, ticket: None }
+    ModelAttempt { end, accepted, ticket: None }
 }
 
-fn outcome(how: &How) -> Option<Outcome> {
+fn outcome(how: &ScriptedEnd) -> Option<ModelOutcome> {
     Some(match how {
-        How::Success(output) => Outcome::Success(output.clone()),
-        How::Exit(status) => Outcome::Exit(*status),
-        How::Signal(signal) => Outcome::Signal(*signal),
-        How::Status(status, after) => Outcome::Status(*status, *after),
-        How::Refused => Outcome::Network,
-        How::Denied => Outcome::Denied,
-        How::Hang | How::Later(_) => return None,
+        ScriptedEnd::Success(output) => ModelOutcome::Success(output.clone()),
+        ScriptedEnd::Exit(status) => ModelOutcome::Exit(*status),
+        ScriptedEnd::Signal(signal) => ModelOutcome::Signal(*signal),
+        ScriptedEnd::Status(status, after) => ModelOutcome::Status(*status, *after),
+        ScriptedEnd::Refused => ModelOutcome::Network,
+        ScriptedEnd::Denied => ModelOutcome::Denied,
+        ScriptedEnd::Hang | ScriptedEnd::Later(_) => return None,
     })
 }

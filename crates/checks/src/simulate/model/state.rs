@@ -2,35 +2,35 @@
 
 use std::time::Duration;
 
-use super::breaker::Ticket;
-use super::failure::Outcome;
-use super::prediction::{Fate, Range};
+use super::breaker::ModelTicket;
+use super::judge::ModelOutcome;
+use super::prediction::{DelayRange, PredictedEnd};
 
 /// What a command has used up.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct ModelProgress {
     pub(super) attempts: u32,
     pub(super) retries: u32,
     pub(super) spent: Duration,
-    pub(super) spent_range: Range,
+    pub(super) spent_range: DelayRange,
     pub(super) previous: Option<Duration>,
 }
 
 /// An item.
 #[derive(Clone, Debug)]
-pub(super) struct Item {
+pub(super) struct ModelItem {
     /// As the prediction has it, and as the script has it.
     pub(super) name: String,
     pub(super) script: String,
-    pub(super) doing: Doing,
+    pub(super) state: ModelItemState,
     /// When its first attempt started.
     pub(super) began: Option<Duration>,
     /// Which command of the step.
     pub(super) command: usize,
     /// Whether it is at the command itself, or at what runs because of it.
-    pub(super) part: Part,
-    pub(super) main: Progress,
-    pub(super) below: Progress,
+    pub(super) part: ModelItemPart,
+    pub(super) main: ModelProgress,
+    pub(super) below: ModelProgress,
     /// Why the command stopped, while its handler runs and in the attempts after that.
     pub(super) stopped: Option<&'static str>,
     /// Rounds of the handler that were begun.
@@ -42,44 +42,44 @@ pub(super) struct Item {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum ModelItemPart {
     Command,
     Handler(usize),
     After(usize),
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Doing {
+pub(super) enum ModelItemState {
     /// It was never begun.
     New,
     /// It goes on then, as soon as there is room.
     Ready {
         since: Duration,
     },
-    Running(Running),
+    Running(ModelAttempt),
     /// A breaker keeps it back.
     Held {
         since: Duration,
-        gate: String,
+        breaker: String,
     },
-    Settled(Fate),
+    Settled(PredictedEnd),
 }
 
 /// An attempt.
 #[derive(Clone, Debug)]
-pub(super) struct Running {
+pub(super) struct ModelAttempt {
     /// When it ends, and how; never, if nobody ends it.
-    pub(super) end: Option<(Duration, Outcome)>,
+    pub(super) end: Option<(Duration, ModelOutcome)>,
     /// When it is taken on, if its result comes later.
     pub(super) accepted: Option<Duration>,
-    pub(super) ticket: Option<(String, Ticket)>,
+    pub(super) ticket: Option<(String, ModelTicket)>,
 }
 
 /// A step.
 #[derive(Clone, Debug)]
-pub(super) struct Step {
-    pub(super) items: Vec<Item>,
-    pub(super) stage: Stage,
+pub(super) struct ModelStep {
+    pub(super) items: Vec<ModelItem>,
+    pub(super) stage: ModelStage,
     pub(super) began: Duration,
     /// An item of it has failed for good, and it is part of a flow.
     pub(super) failing: bool,
@@ -88,7 +88,7 @@ pub(super) struct Step {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum ModelStage {
     Waiting,
     Active,
     Complete,
@@ -97,17 +97,17 @@ pub(super) enum Stage {
     Unreachable,
 }
 
-impl Item {
+impl ModelItem {
     pub(super) fn new((name, script): &(String, String)) -> Self {
         Self {
             name: name.clone(),
             script: script.clone(),
-            doing: Doing::New,
+            state: ModelItemState::New,
             began: None,
             command: 0,
-            part: Part::Command,
-            main: Progress::default(),
-            below: Progress::default(),
+            part: ModelItemPart::Command,
+            main: ModelProgress::default(),
+            below: ModelProgress::default(),
             stopped: None,
             rounds: 0,
             charged: 0,
@@ -116,35 +116,35 @@ impl Item {
     }
 
     pub(super) fn is_settled(&self) -> bool {
-        matches!(self.doing, Doing::Settled(_))
+        matches!(self.state, ModelItemState::Settled(_))
     }
 
     pub(super) fn is_running(&self) -> bool {
-        matches!(self.doing, Doing::Running(_))
+        matches!(self.state, ModelItemState::Running(_))
     }
 
     /// Begun and not settled.
     pub(super) fn is_under_way(&self) -> bool {
-        !matches!(self.doing, Doing::New | Doing::Settled(_))
+        !matches!(self.state, ModelItemState::New | ModelItemState::Settled(_))
     }
 
     /// What the command at hand has used up.
-    pub(super) fn progress(&mut self) -> &mut Progress {
+    pub(super) fn progress(&mut self) -> &mut ModelProgress {
         match self.part {
-            Part::Command => &mut self.main,
-            Part::Handler(_) | Part::After(_) => &mut self.below,
+            ModelItemPart::Command => &mut self.main,
+            ModelItemPart::Handler(_) | ModelItemPart::After(_) => &mut self.below,
         }
     }
 
-    pub(super) fn has(&self, fate: impl Fn(Fate) -> bool) -> bool {
-        matches!(self.doing, Doing::Settled(it) if fate(it))
+    pub(super) fn has(&self, fate: impl Fn(PredictedEnd) -> bool) -> bool {
+        matches!(self.state, ModelItemState::Settled(it) if fate(it))
     }
 }
 
-impl Step {
+impl ModelStep {
     /// Whether items that were never begun may begin.
     pub(super) fn takes_more(&self) -> bool {
-        self.stage == Stage::Active && self.reached.is_none() && !self.failing
+        self.stage == ModelStage::Active && self.reached.is_none() && !self.failing
     }
 
     pub(super) fn running(&self) -> usize {

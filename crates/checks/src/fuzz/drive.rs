@@ -1,0 +1,179 @@
+//! Going on with a job, whatever its journal was.
+//!
+//! It is told everything a job can be told, now and at the end of time. What follows comes to an end,
+//! is written as it was decided, and leads to a job that can be told the next thing.
+
+use undaunted_engine::breaker::{AdmissionControl, BreakerAnswer};
+use undaunted_engine::decide::{advance, decide, react};
+use undaunted_engine::effect::{ask as gate, awaits_rule, next_wake, ready, wanted};
+use undaunted_engine::event::{NewItem, Record};
+use undaunted_engine::id::{ItemId, StepId};
+use undaunted_engine::input::{AttemptEnd, Input};
+use undaunted_engine::job::{Job, Plans};
+use undaunted_engine::law::{violations_by_record, violations_in_state};
+use undaunted_engine::task::{
+    TaskWork, TokenStatus, ValueFiles, as_uuid, correlation_id, find_token, input_task, task,
+};
+use undaunted_policy::{FailureCause, Reason, Timestamp};
+
+use super::byte_source::LONGEST;
+use super::law::uphold;
+use super::record::reread;
+
+/// The most items of a job that are started, ended or asked about.
+const FEW: usize = 4;
+
+/// Tells a job everything, each thing of its own.
+pub(super) fn drive(job: &Job) {
+    for now in [job.times.last_at, Timestamp::MAX] {
+        ask(job, now);
+        for input in inputs(job, now) {
+            let told = tell(job, &input, now);
+            ask(&told, now);
+        }
+        let mut all = job.clone();
+        for input in inputs(job, now) {
+            all = tell(&all, &input, now);
+        }
+    }
+}
+
+/// The breakers of a job, which nothing is known of.
+pub(super) fn admission_of(job: &Job, now: Timestamp) -> AdmissionControl {
+    let mut breakers = AdmissionControl::with_breakers(job.plan().breakers());
+    breakers.tick(now);
+    breakers
+}
+
+/// What the breaker of the next command of an item answers. Where a request goes is not looked at.
+pub(super) fn gate_of(job: &Job, breakers: &mut AdmissionControl, place: ItemId) -> BreakerAnswer {
+    let active = job.active(place).map(|it| it.command);
+    let command = active.or_else(|| job.plan().first(place.step));
+    let command = command.and_then(|it| job.plan().command(it));
+    let Some(breaker) = command.and_then(|it| it.breaker.as_deref()) else {
+        return BreakerAnswer::NoBreaker;
+    };
+    let name = breaker.name.as_deref().unwrap_or("http://here.test");
+    gate(job, breakers, place, &name.into())
+}
+
+fn started(job: &Job, now: Timestamp) -> Vec<ItemId> {
+    ready(job, &admission_of(job, now), now)
+}
+
+/// What is wanted of a job, and what its attempts are to do.
+fn ask(job: &Job, now: Timestamp) {
+    let _ = wanted(job);
+    let _ = awaits_rule(job);
+    let _ = next_wake(job, now);
+    let _ = violations_in_state(job);
+    let running = job.starts.running.values().copied();
+    let asked = running.take(FEW).chain(started(job, now).into_iter().take(FEW));
+    for item in asked {
+        let _ = correlation_id(job, item);
+        let Ok(Some(task)) = task(job, item, ValueFiles::default(), now) else {
+            continue;
+        };
+        match task.work {
+            TaskWork::Flow(flow) => {
+                let _ = flow.submission(job, &Plans::default());
+            }
+            TaskWork::Run { argv } => uphold("a program has a name", !argv.is_empty(), &argv),
+            TaskWork::Call(_) | TaskWork::Function(_) | TaskWork::Write { .. } => {}
+        }
+    }
+    for step in StepId::all().zip(&job.steps).map(|(step, _)| step).take(FEW) {
+        // One that cannot be put together says so.
+        drop(input_task(job, step, ValueFiles::default()));
+        let name = job.plan().step(step).map_or("", |step| &step.name);
+        let found = find_token(job, name, &as_uuid("0123"));
+        uphold("a token that was not given out is unknown", found == TokenStatus::Unknown, &found);
+    }
+}
+
+fn inputs(job: &Job, now: Timestamp) -> Vec<Input> {
+    let dead: Vec<ItemId> = job.dead.keys().copied().collect();
+    let mut inputs = vec![
+        Input::Resume { seen: None },
+        Input::Resume { seen: Some(now) },
+        Input::Woke,
+        Input::Pause,
+        Input::Unpause,
+        Input::TopUp { retries: u32::MAX },
+    ];
+    let mut breakers = admission_of(job, now);
+    for item in started(job, now).into_iter().take(FEW) {
+        inputs.push(Input::Start { item, refused: None, gate: gate_of(job, &mut breakers, item) });
+    }
+    for &start in job.starts.running.keys().take(FEW) {
+        inputs.push(Input::Accepted { start });
+        for failure in [None, Some(FailureCause::Timeout), Some(FailureCause::Exit(127))] {
+            inputs.push(Input::Ended(Box::new(AttemptEnd {
+                start,
+                failure,
+                took: LONGEST,
+                output: Some("{\"a\": 1}".to_owned()),
+                retry_after: Some(LONGEST),
+                ..AttemptEnd::default()
+            })));
+        }
+    }
+    for step in StepId::all().zip(&job.steps).map(|(step, _)| step).take(FEW) {
+        let item = NewItem { identity: "again".to_owned(), input: "7".to_owned() };
+        let items = vec![item.clone(), item];
+        inputs.push(Input::ItemsRead { step, items });
+        inputs.push(Input::InputFailed {
+            step,
+            reason: Reason::Permanent,
+            error: String::new(),
+            stderr: None,
+        });
+    }
+    inputs.extend([
+        Input::Redrive { items: dead.clone(), reduce: true },
+        Input::Drop { items: dead },
+        Input::Suspend,
+        Input::Cancel,
+    ]);
+    inputs
+}
+
+/// A job after it was told something.
+fn tell(job: &Job, input: &Input, now: Timestamp) -> Job {
+    comes_to_an_end(job, input, now);
+    let mut told = job.clone();
+    let records = react(&mut told, input, now).records;
+    let mut folded = job.clone();
+    for record in &records {
+        // Broken by a journal that was broken before; but it can be asked.
+        let _ = violations_by_record(&folded, record);
+        // Sums of more than 584 years are written as that, so bytes are compared.
+        let written = record.encode();
+        let read = reread(&written, Record::decode, Record::encode);
+        uphold("what is decided can be written", read.is_some_and(|read| read.encode() == written), record);
+        folded.apply(record);
+    }
+    uphold(
+        "what was decided leads to where it was decided",
+        folded.stage == told.stage && folded.starts.running == told.starts.running,
+        &(input, &records),
+    );
+    told
+}
+
+/// What follows from one thing is no more than there are things it can happen to.
+fn comes_to_an_end(job: &Job, input: &Input, now: Timestamp) {
+    let items: usize = job.steps.iter().map(|step| step.items.iter().count()).sum();
+    let most = items.saturating_add(job.steps.len()).saturating_add(8).saturating_mul(8);
+    let mut job = job.clone();
+    let mut events = decide(&job, input, now);
+    let mut rounds = 0_usize;
+    while !events.is_empty() {
+        rounds = rounds.saturating_add(1);
+        uphold("what follows comes to an end", rounds <= most, &(input, &events));
+        for event in events {
+            job.apply(&Record { at: now, event });
+        }
+        events = advance(&job, now);
+    }
+}

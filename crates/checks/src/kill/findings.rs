@@ -1,0 +1,94 @@
+//! What a round has found.
+
+use std::fmt;
+
+/// What kind of promise is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ViolationKind {
+    /// Something that was done, or promised to be done, is not on record or never done.
+    Lost,
+    /// Something was done once more than it may be.
+    Duplicated,
+    /// Anything else: too early, too much, against the journal's own laws.
+    Unlawful,
+}
+
+/// One broken promise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KillViolation {
+    pub(crate) kind: ViolationKind,
+    pub(crate) what: String,
+}
+
+impl fmt::Display for KillViolation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            ViolationKind::Lost => "lost",
+            ViolationKind::Duplicated => "duplicated",
+            ViolationKind::Unlawful => "unlawful",
+        };
+        write!(f, "{kind}: {}", self.what)
+    }
+}
+
+/// Everything a round has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KillFindings {
+    pub(crate) violations: Vec<KillViolation>,
+    /// The largest lateness of a wait, in microseconds.
+    pub(crate) lateness: u64,
+    /// Whose that was.
+    pub(crate) latest: String,
+    /// How many waits were measured.
+    pub(crate) waits: u64,
+    pub(crate) kills: u64,
+    /// Places of the program where somebody died.
+    pub(crate) places: Vec<String>,
+}
+
+impl KillFindings {
+    pub(crate) fn add(&mut self, kind: ViolationKind, what: String) {
+        self.violations.push(KillViolation { kind, what });
+    }
+
+    pub(crate) fn lost(&mut self, what: String) {
+        self.add(ViolationKind::Lost, what);
+    }
+
+    pub(crate) fn duplicated(&mut self, what: String) {
+        self.add(ViolationKind::Duplicated, what);
+    }
+
+    pub(crate) fn unlawful(&mut self, what: String) {
+        self.add(ViolationKind::Unlawful, what);
+    }
+
+    /// A claim that has to hold.
+    pub(crate) fn require(&mut self, kind: ViolationKind, holds: bool, what: impl FnOnce() -> String) {
+        if !holds {
+            self.add(kind, what());
+        }
+    }
+
+    pub(crate) fn count(&self, kind: ViolationKind) -> u64 {
+        let findings = self.violations.iter().filter(|it| it.kind == kind);
+        u64::try_from(findings.count()).unwrap_or(u64::MAX)
+    }
+
+    /// A wait ended so late.
+    pub(crate) fn late(&mut self, lateness: u64, who: impl FnOnce() -> String) {
+        if lateness > self.lateness {
+            self.lateness = lateness;
+            self.latest = who();
+        }
+    }
+
+    /// Takes over what another round has found.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        self.violations.extend(other.violations);
+        self.late(other.lateness, || other.latest);
+        self.waits = self.waits.saturating_add(other.waits);
+        self.kills = self.kills.saturating_add(other.kills);
+        self.places.extend(other.places);
+    }
+}

@@ -1,0 +1,85 @@
+//! The outside world's own record of what ran.
+//!
+//! Lines that are only ever added, each by one write: whoever is killed leaves whole lines behind.
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+/// What a command writes down when it begins, and once more when it is about to end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RecordLine {
+    /// When, in microseconds.
+    pub(crate) at: u64,
+    pub(crate) pid: i32,
+    pub(crate) item: String,
+    pub(crate) correlation: String,
+    pub(crate) command: String,
+    pub(crate) attempt: u64,
+    pub(crate) token: String,
+    /// The number of the start, as the program marks what it starts.
+    pub(crate) start: u64,
+    /// Whether another attempt of the same command was alive.
+    pub(crate) overlaps: bool,
+    /// What it was given from other commands.
+    pub(crate) given: Vec<String>,
+    /// How it ends; nothing when it begins.
+    pub(crate) code: Option<u8>,
+}
+
+/// One execution, as the outside world saw it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CommandRun {
+    pub(crate) begin: RecordLine,
+    /// When it was done, and its exit code. Nothing if it never came so far.
+    pub(crate) end: Option<(u64, u8)>,
+}
+
+/// Now, in microseconds.
+pub(crate) fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| u64::try_from(now.as_micros()).unwrap_or(u64::MAX))
+}
+
+/// Adds a line.
+pub(crate) fn write(path: &Path, line: &RecordLine) -> io::Result<()> {
+    let mut text = serde_json::to_string(line).map_err(io::Error::other)?;
+    text.push('\n');
+    let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+/// All executions, in the order in which they began.
+pub(crate) fn read(path: &Path) -> Vec<CommandRun> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let lines = text.lines();
+    let lines: Vec<RecordLine> = lines.filter_map(|line| serde_json::from_str(line).ok()).collect();
+    runs(&lines)
+}
+
+/// Joins begins with their ends.
+pub(crate) fn runs(lines: &[RecordLine]) -> Vec<CommandRun> {
+    let mut runs: Vec<CommandRun> = Vec::new();
+    let mut open: BTreeMap<(i32, &str, u64), usize> = BTreeMap::new();
+    for line in lines {
+        let who = (line.pid, line.token.as_str(), line.attempt);
+        match line.code {
+            None => {
+                open.insert(who, runs.len());
+                let begin = line.clone();
+                runs.push(CommandRun { begin, end: None });
+            }
+            Some(code) => {
+                let run = open.remove(&who).and_then(|place| runs.get_mut(place));
+                if let Some(run) = run {
+                    run.end = Some((line.at, code));
+                }
+            }
+        }
+    }
+    runs
+}

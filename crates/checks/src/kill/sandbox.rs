@@ -1,0 +1,296 @@
+//! The folder of one round: a working directory, a store, and every process that was started there.
+//!
+//! Whatever carries the round's name in its environment is killed when the round is over.
+
+use std::cell::{Cell, RefCell};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+
+use super::compare::InjectedKills;
+use super::findings::KillFindings;
+use super::record;
+
+const VARIABLE: &str = "UNDAUNTED_KILL_ROUND";
+/// How long a thing of the round may take that takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Places that only keepers come by.
+const OF_KEEPERS: &[&str] = &[
+    "spawning",
+    "spawned",
+    "exited",
+    "exited-after",
+    "answer-before",
+    "answer-after",
+    "log-before-rename",
+    "log-after-rename",
+];
+
+pub(crate) struct RoundSandbox {
+    folder: PathBuf,
+    program: PathBuf,
+    started: Cell<u32>,
+    kills: RefCell<InjectedKills>,
+    deaths: Cell<u64>,
+    places: RefCell<Vec<String>>,
+}
+
+/// How a process ended, and what it said.
+#[derive(Clone, Debug)]
+pub(crate) struct ProgramExit {
+    /// Its exit code; for a signal its number, negative.
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+/// A process of ours.
+pub(crate) struct RunningProgram {
+    child: Child,
+    said: PathBuf,
+    died: PathBuf,
+}
+
+impl RoundSandbox {
+    pub(crate) fn make(folder: PathBuf, program: &Path) -> io::Result<Self> {
+        for inner in ["work", "said", "locks"] {
+            fs::create_dir_all(folder.join(inner))?;
+        }
+        Ok(Self {
+            folder,
+            program: program.to_owned(),
+            started: Cell::new(0),
+            kills: RefCell::default(),
+            deaths: Cell::new(0),
+            places: RefCell::default(),
+        })
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> io::Result<()> {
+        fs::write(self.folder.join("work").join(name), text)
+    }
+
+    /// What commands have written down.
+    pub(crate) fn record(&self) -> Vec<record::CommandRun> {
+        record::read(&self.folder.join("record"))
+    }
+
+    /// Starts the program; it dies at a place, if one is given.
+    pub(crate) fn start(&self, args: &[&str], place: Option<&str>) -> io::Result<RunningProgram> {
+        let number = self.started.get().saturating_add(1);
+        self.started.set(number);
+        let said = self.folder.join("said").join(format!("{number:03}"));
+        let died = said.with_extension("died");
+        let mut command = Command::new(&self.program);
+        command
+            .arg("--store")
+            .arg(self.folder.join("store"))
+            .args(args)
+            .env(VARIABLE, &self.folder)
+            .env_remove("UNDAUNTED_STORE")
+            .env_remove("UNDAUNTED_HOME")
+            .env_remove("UNDAUNTED_TEST_DIE")
+            .env_remove("UNDAUNTED_RUN")
+            .env("UNDAUNTED_TEST_DIED", &died)
+            .current_dir(self.folder.join("work"))
+            .stdin(Stdio::null())
+            .stdout(File::create(said.with_extension("out"))?)
+            .stderr(File::create(said.with_extension("err"))?);
+        if let Some(place) = place {
+            command.env("UNDAUNTED_TEST_DIE", place);
+        }
+        fs::write(said.with_extension("args"), format!("{args:?} {place:?} {}\n", record::now()))?;
+        Ok(RunningProgram { child: command.spawn()?, said, died })
+    }
+
+    /// Runs the program to its end, undisturbed.
+    pub(crate) fn call(&self, args: &[&str]) -> io::Result<ProgramExit> {
+        let mut running = self.start(args, None)?;
+        if !running.ends_within(PATIENCE)? {
+            running.child.kill()?;
+        }
+        running.ended()
+    }
+
+    /// Kills a process that was started here.
+    pub(crate) fn kill(&self, running: &mut RunningProgram) -> io::Result<()> {
+        if !running.has_ended()? {
+            self.kills.borrow_mut().engines.push(record::now());
+            self.count();
+            running.child.kill()?;
+            running.child.wait()?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn kill_keepers(&self) {
+        let is_keeper = |pid: i32| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0).any(|word| word == b"keeper")
+        };
+        for pid in self.own_processes() {
+            if is_keeper(pid) {
+                // Noted before: what it was busy with may be told at once.
+                self.kills.borrow_mut().keepers.push(record::now());
+                self.kill_process(pid);
+            }
+        }
+    }
+
+    /// Kills commands that have begun and not ended; all, or the one that began last.
+    pub(crate) fn kill_commands(&self, all: bool) {
+        let runs = self.record();
+        let open = runs.iter().rev().filter(|run| run.end.is_none());
+        let open = open.filter(|run| self.is_own_process(run.begin.pid));
+        let pids: Vec<i32> = open.map(|run| run.begin.pid).collect();
+        let many = if all { pids.len() } else { 1 };
+        for pid in pids.into_iter().take(many) {
+            self.kills.borrow_mut().commands.push(pid);
+            self.kill_process(pid);
+        }
+    }
+
+    fn kill_process(&self, pid: i32) {
+        if send_kill(pid) {
+            self.count();
+        }
+    }
+
+    fn count(&self) {
+        self.deaths.set(self.deaths.get().saturating_add(1));
+    }
+
+    /// Notes who died by itself, everywhere. A keeper may do so long after its engine.
+    pub(crate) fn note_deaths(&self) {
+        let said = fs::read_dir(self.folder.join("said"));
+        let files = said.into_iter().flatten().flatten().map(|it| it.path());
+        for died in files.filter(|it| it.extension().is_some_and(|it| it == "died")) {
+            self.read_deaths(&died);
+        }
+    }
+
+    /// Notes who died by itself in the life of a process.
+    pub(crate) fn note_deaths_of(&self, running: &RunningProgram) {
+        self.read_deaths(&running.died);
+    }
+
+    fn read_deaths(&self, died: &Path) {
+        let text = fs::read_to_string(died).unwrap_or_default();
+        for line in text.lines() {
+            let mut words = line.split(' ');
+            let place = words.next().and_then(|it| it.split(':').next());
+            let at = words.nth(1).and_then(|it| it.parse().ok());
+            let (Some(place), Some(at)) = (place, at) else {
+                continue;
+            };
+            self.count();
+            self.places.borrow_mut().push(place.to_owned());
+            let mut kills = self.kills.borrow_mut();
+            if OF_KEEPERS.contains(&place) {
+                kills.keepers.push(at);
+            } else {
+                kills.engines.push(at);
+            }
+        }
+        // It is read once.
+        drop(fs::rename(died, died.with_extension("noted")));
+    }
+
+    pub(crate) fn kills(&self) -> InjectedKills {
+        self.kills.borrow().clone()
+    }
+
+    /// Tells how many died.
+    pub(crate) fn report_deaths(&self, findings: &mut KillFindings) {
+        findings.kills = self.deaths.get();
+        findings.places = self.places.take();
+    }
+
+    fn is_own_process(&self, pid: i32) -> bool {
+        let name = format!("{VARIABLE}={}", self.folder.display());
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let mut variables = environment.split(|byte| *byte == 0);
+        variables.any(|each| each == name.as_bytes())
+    }
+
+    fn own_processes(&self) -> Vec<i32> {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter(|pid| self.is_own_process(*pid)).collect()
+    }
+
+    /// Kills everybody who is left. Once more if somebody was made meanwhile.
+    pub(crate) fn kill_all(&self) {
+        let until = deadline(PATIENCE);
+        loop {
+            let left = self.own_processes();
+            if left.is_empty() || Instant::now() >= until {
+                return;
+            }
+            for pid in left {
+                send_kill(pid);
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl RunningProgram {
+    pub(crate) fn has_ended(&mut self) -> io::Result<bool> {
+        Ok(self.child.try_wait()?.is_some())
+    }
+
+    /// Waits so long for its end.
+    pub(crate) fn ends_within(&mut self, time: Duration) -> io::Result<bool> {
+        let until = deadline(time);
+        loop {
+            if self.has_ended()? {
+                return Ok(true);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            thread::sleep(left.min(Duration::from_micros(500)));
+        }
+    }
+
+    /// What it has said so far.
+    pub(crate) fn out(&self) -> String {
+        fs::read_to_string(self.said.with_extension("out")).unwrap_or_default()
+    }
+
+    /// How it ended; waits for that.
+    pub(crate) fn ended(&mut self) -> io::Result<ProgramExit> {
+        let status = self.child.wait()?;
+        let signal = || status.signal().map_or(-1, i32::saturating_neg);
+        let err = fs::read(self.said.with_extension("err")).unwrap_or_default();
+        Ok(ProgramExit {
+            code: status.code().unwrap_or_else(signal),
+            out: self.out(),
+            err: String::from_utf8_lossy(&err).into_owned(),
+        })
+    }
+}
+
+/// An instant that far from now.
+pub(crate) fn deadline(time: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(time).unwrap_or(now)
+}
+
+/// `kill -9`; false if there was nobody.
+fn send_kill(pid: i32) -> bool {
+    let pid = Pid::from_raw(pid);
+    pid.is_some_and(|pid| rustix::process::kill_process(pid, Signal::KILL).is_ok())
+}

@@ -1,0 +1,141 @@
+//! What a store should hold: the simplest thing that could be right.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use undaunted_store::AggregateId;
+
+/// A journal's record or a request's words.
+pub(super) type RecordBytes = Arc<Vec<u8>>;
+
+/// How many aggregates there are at most.
+pub(super) const MOST: usize = 6;
+
+/// The families of the aggregates.
+pub(super) const FAMILIES: [&str; 2] = ["job", "breaker"];
+
+/// The aggregate of a number.
+pub(super) fn aggregate(who: usize) -> Result<AggregateId, String> {
+    let family = FAMILIES.get(who & 1).copied().unwrap_or_default();
+    AggregateId::new(family, format!("{who}")).map_err(|error| error.to_string())
+}
+
+/// What is written to one aggregate.
+#[derive(Clone, Debug)]
+pub(super) struct AppendPart {
+    pub(super) who: usize,
+    pub(super) records: Vec<RecordBytes>,
+    pub(super) taken: Vec<u64>,
+}
+
+/// What was asked of a store.
+#[derive(Clone, Debug)]
+pub(super) enum StoreOperation {
+    /// An append, atomic over its parts.
+    Append(Vec<AppendPart>),
+    /// A request; the answer is its number.
+    Request { who: usize, bytes: RecordBytes },
+    /// A claim; the answer is its epoch.
+    Claim { who: usize },
+    /// The aggregate goes.
+    Remove { who: usize },
+    /// Something that has to be refused.
+    Refused,
+}
+
+/// What was asked, through which handle, and what was answered.
+#[derive(Clone, Debug)]
+pub(super) struct StoreCall {
+    pub(super) handle: usize,
+    pub(super) what: StoreOperation,
+    pub(super) answer: u64,
+}
+
+/// One aggregate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ModelAggregate {
+    pub(super) epoch: u64,
+    pub(super) records: Vec<RecordBytes>,
+    pub(super) requests: BTreeMap<u64, RecordBytes>,
+}
+
+/// Everything in a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct StoreModel {
+    pub(super) aggregates: BTreeMap<usize, ModelAggregate>,
+    /// The highest epoch that was given.
+    pub(super) epoch: u64,
+    /// The highest number of a request.
+    pub(super) request: u64,
+}
+
+impl StoreModel {
+    /// An aggregate as it is, if only empty.
+    pub(super) fn of(&self, who: usize) -> ModelAggregate {
+        self.aggregates.get(&who).cloned().unwrap_or_default()
+    }
+
+    /// What a deed makes of it.
+    pub(super) fn apply(&mut self, call: &StoreCall) {
+        match &call.what {
+            StoreOperation::Append(parts) => {
+                for part in parts {
+                    let aggregate = self.aggregates.entry(part.who).or_default();
+                    aggregate.records.extend(part.records.iter().cloned());
+                    aggregate.requests.retain(|id, _| !part.taken.contains(id));
+                }
+            }
+            StoreOperation::Request { who, bytes } => {
+                self.request = self.request.max(call.answer);
+                let aggregate = self.aggregates.entry(*who).or_default();
+                aggregate.requests.insert(call.answer, bytes.clone());
+            }
+            StoreOperation::Claim { who } => {
+                self.epoch = self.epoch.max(call.answer);
+                self.aggregates.entry(*who).or_default().epoch = call.answer;
+            }
+            StoreOperation::Remove { who } => {
+                self.aggregates.remove(who);
+            }
+            StoreOperation::Refused => {}
+        }
+    }
+
+    /// How another world differs from this one, in words.
+    pub(super) fn difference(&self, found: &Self) -> Option<String> {
+        (0..MOST).find_map(|who| {
+            let name = aggregate(who).map_or_else(|error| error, |name| name.to_string());
+            let what = match (self.aggregates.get(&who), found.aggregates.get(&who)) {
+                (None, None) => return None,
+                (Some(_), None) => "is missing".to_owned(),
+                (None, Some(_)) => "is there, and should not be".to_owned(),
+                (Some(expected), Some(found)) => expected.difference(found)?,
+            };
+            Some(format!("{name} {what}"))
+        })
+    }
+}
+
+impl ModelAggregate {
+    fn difference(&self, found: &Self) -> Option<String> {
+        let (expected, got) = (self.records.len(), found.records.len());
+        if expected != got {
+            return Some(format!("has {got} records, acknowledged were {expected}"));
+        }
+        let pairs = self.records.iter().zip(&found.records);
+        if let Some(at) = pairs.map(|(one, other)| one == other).position(|same| !same) {
+            let version = at.saturating_add(1);
+            return Some(format!("has another record {version} than was appended"));
+        }
+        if self.epoch != found.epoch {
+            let (epoch, got) = (self.epoch, found.epoch);
+            return Some(format!("is in epoch {got}, acknowledged was {epoch}"));
+        }
+        if self.requests != found.requests {
+            let ids = |of: &Self| of.requests.keys().copied().collect::<Vec<_>>();
+            let (expected, got) = (ids(self), ids(found));
+            return Some(format!("has the requests {got:?}, acknowledged were {expected:?}"));
+        }
+        None
+    }
+}

@@ -1,0 +1,90 @@
+//! Drawn commands, their handlers and their breakers.
+
+use super::super::command::{CaptureFormat, CaseBreaker, CaseCall, CaseCommand, CaseHandler};
+use super::CaseGenerator;
+use super::scripts::ScriptSettings;
+
+impl CaseGenerator<'_> {
+    /// The breakers of a case: one or two with a name, and perhaps one of a place.
+    pub(super) fn draw_breakers(&mut self) {
+        if self.chance(45) {
+            return;
+        }
+        let named = self.count(1, 2);
+        for _ in 0..named {
+            let breaker = self.breaker(None);
+            self.breakers.push(breaker);
+        }
+        if self.chance(40) {
+            let breaker = self.breaker(Some(0));
+            self.breakers.push(breaker);
+        }
+    }
+
+    pub(super) fn breaker(&mut self, place: Option<usize>) -> CaseBreaker {
+        CaseBreaker {
+            place,
+            threshold: self.count(1, 4),
+            recovery: self.time(900, 9000),
+            half_open_calls: self.count(1, 3),
+            fails: self.chance(25),
+            max_hold: self.time_in(25, 800, 15_000),
+        }
+    }
+
+    pub(super) fn commands(&mut self, least: u32, most: u32) -> Vec<CaseCommand> {
+        let count = self.count(least, most);
+        (0..count).map(|_| self.command(0)).collect()
+    }
+
+    /// A command; below another one if the depth is not 0.
+    fn command(&mut self, depth: u32) -> CaseCommand {
+        let label = self.label();
+        let call = self.chance(25).then(|| CaseCall {
+            // A handler says nothing about breakers, so it has a place to itself.
+            place: if depth == 0 { self.random.below(2) } else { 2 },
+            posts: self.chance(50),
+        });
+        let is_call = call.is_some();
+        let named = self.breakers.iter().filter(|it| it.place.is_none()).count();
+        let gated = !is_call && depth == 0 && named > 0 && self.chance(60);
+        let breaker = gated.then(|| self.random.below(named));
+        let of_place = |place| self.breakers.iter().any(|it| it.place == Some(place));
+        let may_hold = breaker.is_some() || call.as_ref().is_some_and(|it| of_place(it.place));
+        let retry_in = if depth == 0 { 60 } else { 25 };
+        let retry = self.chance(retry_in).then(|| self.retry(is_call, may_hold));
+        let timeout = self.time_in(35, 400, 6000);
+        let capture = self.chance(20).then(|| {
+            self.one_of(
+                &[CaptureFormat::Text, CaptureFormat::Number, CaptureFormat::Json],
+                CaptureFormat::Text,
+            )
+        });
+        // The time of an item does not end what cleans up after it.
+        let may_hang = timeout.is_some() || (self.is_bounded && depth == 0 && !is_call);
+        self.write_scripts(ScriptSettings { label, is_call, may_hang, capture });
+        let handled = depth == 0 && self.chance(30);
+        let on_failure = handled.then(|| self.handler());
+        let on_success = if depth == 0 && self.chance(12) { vec![self.command(1)] } else { Vec::new() };
+        CaseCommand {
+            label,
+            call,
+            retry,
+            timeout,
+            capture,
+            breaker,
+            stays_interrupted: depth == 0 && self.chance(10),
+            on_failure,
+            on_success,
+        }
+    }
+
+    fn handler(&mut self) -> CaseHandler {
+        let count = self.count(1, 2);
+        CaseHandler {
+            commands: (0..count).map(|_| self.command(1)).collect(),
+            rounds: if self.chance(35) { self.count(1, 3) } else { 0 },
+            fails: self.chance(20),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! What goes wrong by itself, and the day when nothing does any more.
+
+use std::time::Duration;
+
+use undaunted_engine::breaker::{BreakerFact, BreakerRecord};
+use undaunted_runner::request::{self, JobRequest};
+use undaunted_runner::{breakers, journal};
+use undaunted_store::Store;
+
+use super::plan::{Fault, FaultPlan};
+use super::run::{Simulation, millis};
+use super::world::{SimEvent, lock};
+
+impl Simulation<'_> {
+    /// Something goes wrong, and something else will later.
+    pub(super) fn inject_fault(&mut self) {
+        let (blow, spent) = {
+            let spent = self.is_spent();
+            let mut world = lock(&self.shared);
+            if world.faults_are_over {
+                return;
+            }
+            let most = millis(world.fault_plan.every);
+            let wait = Duration::from_millis(world.random.between(0, most.saturating_mul(2)));
+            world.after(wait, SimEvent::InjectFault);
+            let kinds = world.fault_plan.kinds.clone();
+            (world.random.one_of(&kinds).copied(), spent)
+        };
+        if let Some(blow) = blow
+            && !spent
+        {
+            self.inject(blow);
+        }
+    }
+
+    fn inject(&mut self, blow: Fault) {
+        let living: Vec<usize> = {
+            let world = lock(&self.shared);
+            (0..world.processes.len()).filter(|it| world.is_alive(*it)).collect()
+        };
+        let (engine, job) = {
+            let mut world = lock(&self.shared);
+            let jobs: Vec<String> = world.cases.keys().cloned().collect();
+            let engine = world.random.one_of(&living).copied();
+            (engine, world.random.one_of(&jobs).cloned().unwrap_or_default())
+        };
+        match blow {
+            Fault::Engine => self.kill(engine),
+            Fault::Keeper => lock(&self.shared).kill_keeper(&job),
+            Fault::Command => lock(&self.shared).kill_command(&job),
+            Fault::All => {
+                self.kill(engine);
+                self.kill_keepers(false);
+            }
+            Fault::Power => {
+                lock(&self.shared).log(|| "the power fails".to_owned());
+                for engine in living {
+                    self.kill(Some(engine));
+                }
+                self.kill_keepers(true);
+            }
+            Fault::Clock => {
+                let mut world = lock(&self.shared);
+                let by = i64::try_from(world.random.between(0, 120_000)).unwrap_or_default();
+                let by = by.saturating_sub(60_000);
+                world.clock_offset = world.clock_offset.saturating_add(by);
+                world.log(|| format!("the clock is set by {by} ms"));
+            }
+            Fault::Leave | Fault::LeaveAtOnce => self.ask_to_leave(engine, blow),
+            Fault::Pause => self.ask(&job, [JobRequest::Pause, JobRequest::Unpause]),
+            Fault::Cancel => {
+                // Not too often: what is cancelled has nothing more to go wrong.
+                if lock(&self.shared).random.chance(1, 8) {
+                    self.ask(&job, [JobRequest::Cancel, JobRequest::Cancel]);
+                }
+            }
+            Fault::TopUp => self.ask(&job, [JobRequest::TopUp(1), JobRequest::TopUp(3)]),
+            Fault::StartProcess => self.begin(),
+            Fault::Freeze => self.freeze(engine),
+            Fault::Breaker => self.set_breaker(),
+        }
+    }
+
+    fn kill(&mut self, engine: Option<usize>) {
+        let Some(engine) = engine else { return };
+        {
+            let mut world = lock(&self.shared);
+            if !world.is_alive(engine) {
+                return;
+            }
+            world.crashes = world.crashes.saturating_add(1);
+            world.log(|| format!("engine {engine} is killed"));
+            if let Some(state) = world.processes.get_mut(engine) {
+                state.is_dead = true;
+            }
+        }
+        self.remove_process(engine);
+    }
+
+    /// Kills all keepers and commands.
+    fn kill_keepers(&self, power: bool) {
+        let mut world = lock(&self.shared);
+        let jobs: Vec<String> = world.keepers.keys().cloned().collect();
+        for job in jobs {
+            world.kill_everything(&job, power);
+        }
+    }
+
+    fn ask_to_leave(&mut self, engine: Option<usize>, how: Fault) {
+        let Some(engine) = engine else { return };
+        if let Some(Some(process)) = self.processes.get_mut(engine) {
+            process.is_leaving = true;
+            process.event_loop.handle().interrupt();
+            if how == Fault::LeaveAtOnce {
+                process.event_loop.handle().interrupt();
+            }
+            let mut world = lock(&self.shared);
+            world.log(|| format!("engine {engine} is asked to leave ({how:?})"));
+            world.wake(engine);
+        }
+    }
+
+    /// Asks something of whoever runs a job.
+    fn ask(&self, job: &str, one_of: [JobRequest; 2]) {
+        let drawn = {
+            let mut world = lock(&self.shared);
+            let drawn = world.random.one_of(&one_of).copied();
+            world.log(|| format!("somebody asks {job}: {drawn:?}"));
+            drawn
+        };
+        if let Some(request) = drawn {
+            // There may be no such job yet.
+            drop(request::ask(&self.disk, job, request));
+            self.poll_all_soon();
+        }
+    }
+
+    fn poll_all_soon(&self) {
+        let mut world = lock(&self.shared);
+        for process in 0..world.processes.len() {
+            let Some(state) = world.processes.get_mut(process).filter(|it| !it.is_dead) else {
+                continue;
+            };
+            state.poll_interval = Duration::from_millis(200);
+            state.turn = state.turn.saturating_add(1);
+            let (wait, turn) = (state.poll_interval, state.turn);
+            world.after(wait, SimEvent::Poll { process, turn });
+        }
+    }
+
+    fn freeze(&mut self, engine: Option<usize>) {
+        let Some(number) = engine else { return };
+        let Some(Some(process)) = self.processes.get_mut(number) else {
+            return;
+        };
+        let mut world = lock(&self.shared);
+        // It goes on by being looked at again; until then it hears nothing.
+        process.frozen_since = Some(world.now);
+        let wait = Duration::from_millis(world.random.between(1, 30_000));
+        world.log(|| format!("engine {number} stands still for {wait:?}"));
+        world.after(wait, SimEvent::Unfreeze { process: number });
+    }
+
+    /// A process that stood still goes on.
+    pub(super) fn unfreeze(&mut self, number: usize) {
+        if let Some(Some(process)) = self.processes.get_mut(number) {
+            process.frozen_since = None;
+            lock(&self.shared).wake(number);
+        }
+    }
+
+    /// Somebody opens or closes a breaker by hand.
+    fn set_breaker(&self) {
+        let names = breakers::names(&self.disk).unwrap_or_default();
+        let (name, trips, now) = {
+            let mut world = lock(&self.shared);
+            let name = world.random.one_of(&names).cloned();
+            (name, world.random.chance(1, 2), world.wall())
+        };
+        let Some(name) = name else { return };
+        let fact = if trips { BreakerFact::Tripped { at: now } } else { BreakerFact::Reset { at: now } };
+        let changed = breakers::change(&self.disk, &name, |_| Some(fact.clone()));
+        let mut world = lock(&self.shared);
+        if let Ok(state) = changed {
+            world.log(|| format!("breaker {name} by hand: {}", state.word()));
+            let (record, now) = (BreakerRecord::by_hand(vec![fact]), world.now);
+            let broken = world.oracle.breaker_oracle.fold(&name, &record, now);
+            world.oracle.found.extend(broken);
+        }
+        drop(world);
+        self.poll_all_soon();
+    }
+
+    /// From now on nothing goes wrong.
+    pub(super) fn end_faults(&mut self) {
+        {
+            let mut world = lock(&self.shared);
+            world.faults_are_over = true;
+            world.fault_plan =
+                FaultPlan { sync: world.fault_plan.sync, word: world.fault_plan.word, ..FaultPlan::none() };
+            world.log(|| "from now on nothing goes wrong".to_owned());
+            world.after(Duration::from_secs(1), SimEvent::StartProcess);
+        }
+        let jobs: Vec<String> = lock(&self.shared).cases.keys().cloned().collect();
+        for job in &jobs {
+            let aggregate = journal::aggregate(job);
+            let there = aggregate.is_ok_and(|it| matches!(self.disk.head(&it), Ok(Some(_))));
+            if there {
+                drop(request::ask(&self.disk, job, JobRequest::Unpause));
+            }
+        }
+        self.poll_all_soon();
+    }
+}

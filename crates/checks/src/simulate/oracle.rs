@@ -1,0 +1,269 @@
+//! Somebody who sees every record reach the disk and every command begin and end, and knows the laws.
+//!
+//! It has its own state of every job, folded from the records alone, and a ledger of its own that
+//! shares nothing with the engine. After every record the engine's laws, the ledger's, and those of
+//! the world are looked at; what does not hold is kept in words.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use undaunted_engine::event::{AttemptId, Event, ItemEvent, Record};
+use undaunted_engine::id::{ItemId, StartId};
+use undaunted_engine::job::{ItemState, Job, Plans};
+use undaunted_engine::law::{violations_by_record, violations_in_state};
+use undaunted_engine::task::{as_uuid, receipt_token};
+use undaunted_policy::Reason;
+use undaunted_runner::{HttpOrder, journal};
+use undaunted_store::Append;
+
+use super::breaker_oracle::BreakerOracle;
+use super::decisions::DecisionReplay;
+use super::ledger::EventLedger;
+
+/// What is known of one job.
+#[derive(Default)]
+pub(super) struct JobTrace {
+    /// Its state, by its records.
+    pub(super) job: Option<Job>,
+    /// They.
+    pub(super) records: Vec<Record>,
+    pub(super) ledger: EventLedger,
+    decisions: DecisionReplay,
+    /// The attempts that really run, by their token.
+    alive: BTreeMap<String, StartId>,
+    /// Starts that a keeper has really begun.
+    command_began: BTreeSet<StartId>,
+    /// Starts whose requests were really sent.
+    request_sent: BTreeSet<StartId>,
+    /// Starts that have really gone well.
+    good: BTreeSet<StartId>,
+    /// Items for which a good result was sent, by step and item. It counts for whichever attempt waits
+    /// for one.
+    sent: BTreeSet<ItemId>,
+    /// Items whose good result was taken for them while nobody ran the job.
+    owed: BTreeSet<ItemId>,
+}
+
+/// Which attempt a request is for.
+pub(super) struct RequestOrigin {
+    pub(super) job: String,
+    /// The name of the step.
+    pub(super) step: String,
+    /// What the script calls the item.
+    pub(super) item: String,
+    pub(super) attempt: u32,
+    pub(super) token: String,
+}
+
+/// Somebody who sees everything.
+#[derive(Default)]
+pub(super) struct Oracle {
+    pub(super) jobs: BTreeMap<String, JobTrace>,
+    pub(super) breaker_oracle: BreakerOracle,
+    tokens: BTreeMap<String, (String, ItemId)>,
+    plans: Plans,
+    /// How many records there were.
+    pub(super) events: u64,
+    /// What does not hold.
+    pub(super) found: Vec<String>,
+}
+
+impl Oracle {
+    pub(super) fn violation(&mut self, what: String) {
+        self.found.push(what);
+    }
+
+    /// Records have reached the disk. What they say, for the history.
+    pub(super) fn written(&mut self, appends: &[Append], now: Duration) -> Vec<String> {
+        let [mut lines, broken] = self.breaker_oracle.written(appends, now);
+        self.found.extend(broken);
+        for append in appends.iter().filter(|it| it.aggregate.family() == journal::FAMILY) {
+            for bytes in &append.records {
+                let id = append.aggregate.id();
+                match Record::decode(bytes) {
+                    Ok(record) => {
+                        lines.push(format!("{id}: {:?}", record.event));
+                        self.record(id, record);
+                    }
+                    Err(why) => self.violation(format!("a record of {id} cannot be read: {why}")),
+                }
+            }
+        }
+        lines
+    }
+
+    fn record(&mut self, id: &str, record: Record) {
+        self.events = self.events.saturating_add(1);
+        let seen = self.jobs.entry(id.to_owned()).or_default();
+        let mut broken = Vec::new();
+        if let Some(job) = &mut seen.job {
+            let found = violations_by_record(job, &record);
+            broken.extend(found.iter().map(|it| format!("{}: {}", it.law, it.what)));
+            broken.extend(seen.decisions.check(job, &record));
+            if let Event::Item(ItemEvent::AttemptSucceeded(done)) = &record.event {
+                let of = done.of;
+                if !seen.sent.contains(&of.item()) {
+                    broken.extend(was_good(job, &seen.good, of));
+                }
+            }
+            job.apply(&record);
+            broken.extend(incomplete(job, &record));
+            broken.extend(left_behind(job));
+            let found = violations_in_state(job);
+            broken.extend(found.iter().map(|it| format!("{}: {}", it.law, it.what)));
+        } else {
+            match Job::begin_with_plans(&record, &self.plans) {
+                Ok(job) => seen.job = Some(job),
+                Err(why) => broken.push(format!("the first record makes no job: {why}")),
+            }
+        }
+        broken.extend(seen.ledger.enter(&record));
+        broken.extend(is_lost(&mut seen.owed, &record));
+        if let (Event::Item(ItemEvent::AttemptStarted(started)), Some(job)) = (&record.event, &seen.job) {
+            let of = started.of;
+            let round = job.active(of.item()).map_or(1, |it| it.round);
+            let token = receipt_token(job, of.item(), of.command, round);
+            let place = (id.to_owned(), of.item());
+            self.tokens.insert(as_uuid(&token), place.clone());
+            self.tokens.insert(token, place);
+        }
+        seen.records.push(record);
+        for broken in broken {
+            self.found.push(format!("{id}: {broken}"));
+        }
+    }
+
+    /// A keeper begins a command.
+    pub(super) fn command_began(&mut self, job: &str, start: StartId, token: &str) {
+        let seen = self.jobs.entry(job.to_owned()).or_default();
+        let mut broken = Vec::new();
+        if !seen.command_began.insert(start) {
+            broken.push(format!("start {start} begins a second time"));
+        }
+        let running = seen.job.as_ref().is_some_and(|it| it.starts.running.contains_key(&start));
+        let reading = seen.ledger.is_reading(start);
+        let was_started = seen.ledger.was_started(start);
+        if !running && !reading && !was_started {
+            broken.push(format!("start {start} begins and is not on record"));
+        }
+        if !token.is_empty()
+            && let Some(other) = seen.alive.insert(token.to_owned(), start)
+        {
+            broken.push(format!("start {start} begins while {other} of its command lives"));
+        }
+        for broken in broken {
+            self.found.push(format!("{job}: {broken}"));
+        }
+    }
+
+    /// A command has really ended.
+    pub(super) fn command_ended(&mut self, job: &str, start: StartId, token: &str, well: bool) {
+        let seen = self.jobs.entry(job.to_owned()).or_default();
+        seen.alive.remove(token);
+        if well {
+            seen.good.insert(start);
+        }
+    }
+
+    /// Which attempt a request is for; none if no such attempt is on record.
+    pub(super) fn origin_of(&self, order: &HttpOrder) -> Option<RequestOrigin> {
+        let mut headers = order.call.headers.iter();
+        let (_, token) = headers.find(|(name, _)| name == "Idempotency-Key")?;
+        let (id, item) = self.tokens.get(token)?;
+        let job = self.jobs.get(id)?.job.as_ref()?;
+        // One that is recorded as ended may still be on its way.
+        let attempt = job.active(*item).map_or(1, |it| it.attempts);
+        let named = order.call.url.split('/').nth(4);
+        let step = job.plan().step(item.step)?;
+        let item = named.map_or_else(|| item.index.to_string(), str::to_owned);
+        Some(RequestOrigin { job: id.clone(), step: step.name.clone(), item, attempt, token: token.clone() })
+    }
+
+    /// A request is really sent.
+    pub(super) fn request_sent(&mut self, job: &str, start: StartId) {
+        let seen = self.jobs.entry(job.to_owned()).or_default();
+        let is_first = seen.request_sent.insert(start);
+        let is_known = seen.ledger.was_started(start);
+        if !is_first || !is_known {
+            let what = format!("{job}: request {start} is sent twice, or before it is on record");
+            self.found.push(what);
+        }
+    }
+
+    /// A request was answered well.
+    pub(super) fn request_succeeded(&mut self, job: &str, start: StartId) {
+        self.jobs.entry(job.to_owned()).or_default().good.insert(start);
+    }
+
+    /// A good result was taken while nobody ran the job.
+    pub(super) fn result_accepted(&mut self, token: &str) {
+        let Some((id, item)) = self.tokens.get(token) else {
+            return;
+        };
+        if let Some(seen) = self.jobs.get_mut(id)
+            && let Some(job) = &seen.job
+            && job.active(*item).is_some()
+        {
+            seen.owed.insert(*item);
+        }
+    }
+
+    /// The result of the attempt with this token is good.
+    pub(super) fn success_sent(&mut self, token: &str) {
+        let Some((id, item)) = self.tokens.get(token) else {
+            return;
+        };
+        if let Some(seen) = self.jobs.get_mut(id) {
+            seen.sent.insert(*item);
+        }
+    }
+}
+
+/// An item of a job that has ended and has no end of its own.
+fn left_behind(job: &Job) -> Option<String> {
+    if !job.stage.has_ended() {
+        return None;
+    }
+    let steps = job.steps.iter().flat_map(|step| step.items.iter());
+    let left = steps.filter(|(_, item)| matches!(item, ItemState::Active(_))).count();
+    (left > 0).then(|| format!("the job has ended, and {left} items have not"))
+}
+
+/// A dead letter that cannot be looked into or tried again.
+fn incomplete(job: &Job, record: &Record) -> Option<String> {
+    let Event::Item(ItemEvent::DeadLettered { of, error, .. }) = &record.event else {
+        return None;
+    };
+    let kept = job.dead.get(&of.item());
+    let is_whole = kept.is_some() && !job.texts.read(error).is_empty();
+    (!is_whole).then(|| format!("a dead letter is not complete: {record:?}"))
+}
+
+/// A result that was taken and has no consequence.
+fn is_lost(owed: &mut BTreeSet<ItemId>, record: &Record) -> Option<String> {
+    match &record.event {
+        Event::Item(ItemEvent::AttemptSucceeded(done)) => {
+            owed.remove(&done.of.item());
+            None
+        }
+        Event::Item(ItemEvent::DeadLettered { of, reason, .. }) => {
+            let in_vain = matches!(reason, Reason::Deadline | Reason::Cancelled | Reason::Tolerance);
+            let lost = owed.remove(&of.item()) && !in_vain;
+            lost.then(|| format!("a result of {of:?} was taken, and is lost"))
+        }
+        _ => None,
+    }
+}
+
+/// What is on record as a success has gone well.
+fn was_good(job: &Job, good: &BTreeSet<StartId>, of: AttemptId) -> Option<String> {
+    let mut running = job.starts.running.iter();
+    let (start, _) = running.find(|(_, at)| **at == of.item())?;
+    // The flow of an item is a job of its own.
+    let is_flow = job
+        .plan()
+        .command(of.command)
+        .is_some_and(|it| matches!(it.action, undaunted_engine::workflow::Action::SubFlow(_)));
+    let known = is_flow || good.contains(start);
+    (!known).then(|| format!("start {start} is recorded as a success, and was none"))
+}

@@ -1,0 +1,118 @@
+//! Results of attempts that others have taken on, sent until somebody takes them.
+
+use std::time::Duration;
+
+use undaunted_engine::id::StartId;
+use undaunted_engine::task::{TokenStatus, find_token};
+use undaunted_runner::drive::Reported;
+use undaunted_runner::request::{self, ArrivedResult};
+use undaunted_store::Store;
+
+use super::case::{ScriptedAttempt, ScriptedEnd};
+use super::run::Simulation;
+use super::world::{SimEvent, SimWorld, lock};
+
+/// When a result that nobody has taken is sent again.
+const AGAIN: Duration = Duration::from_millis(700);
+
+/// A result on its way.
+pub(super) struct SentResult {
+    pub(super) job: String,
+    /// The name of the step.
+    pub(super) step: String,
+    pub(super) token: String,
+    /// The attempt it is for.
+    pub(super) start: StartId,
+    pub(super) act: ScriptedAttempt,
+}
+
+impl SentResult {
+    /// What it says.
+    fn arrived(&self) -> ArrivedResult {
+        ArrivedResult {
+            step: self.step.clone(),
+            token: self.token.clone(),
+            result: match &self.act.how {
+                ScriptedEnd::Success(outputs) if outputs.is_empty() => Ok("{}".to_owned()),
+                ScriptedEnd::Success(outputs) => Ok(outputs.clone()),
+                _ => Err("it did not work".to_owned()),
+            },
+        }
+    }
+}
+
+impl SimWorld {
+    /// Whether the attempt a result is for runs, by the journal.
+    fn awaits(&self, report: &SentResult) -> bool {
+        let seen = self.oracle.jobs.get(&report.job);
+        let seen = seen.and_then(|seen| seen.job.as_ref());
+        seen.is_some_and(|seen| {
+            matches!(find_token(seen, &report.step, &report.token), TokenStatus::Running(_))
+        })
+    }
+
+    /// Whether anybody sends a result: in a calm world nobody sends what nobody waits for.
+    fn is_sent(&self, report: &SentResult) -> bool {
+        let seen = self.oracle.jobs.get(&report.job);
+        let seen = seen.and_then(|seen| seen.job.as_ref());
+        !self.is_calm || seen.is_some_and(|job| job.starts.running.contains_key(&report.start))
+    }
+}
+
+impl Simulation<'_> {
+    /// Somebody sends the result of an attempt that was taken on, until it is taken.
+    pub(super) fn report(&mut self, report: SentResult) {
+        if !lock(&self.shared).is_sent(&report) {
+            return;
+        }
+        {
+            let mut world = lock(&self.shared);
+            if matches!(report.act.how, ScriptedEnd::Success(_)) {
+                world.oracle.success_sent(&report.token);
+            }
+            world.log(|| format!("a result comes for {} {}", report.job, report.step));
+        }
+        if self.deliver(&report) {
+            return;
+        }
+        let mut world = lock(&self.shared);
+        let seen = world.oracle.jobs.get(&report.job);
+        if seen.is_some_and(|seen| !seen.ledger.is_over) {
+            world.after(AGAIN, SimEvent::ResultSent(Box::new(report)));
+        }
+    }
+
+    /// Whether somebody takes a result: whoever runs the job, or the store for whoever will.
+    fn deliver(&mut self, report: &SentResult) -> bool {
+        let arrived = report.arrived();
+        let mut living = self.processes.iter().enumerate();
+        let home = living.find_map(|(number, process)| {
+            let process = process.as_ref()?;
+            let runs = process.event_loop.job(&report.job).is_some();
+            runs.then_some((number, process))
+        });
+        if let Some((number, process)) = home {
+            let answer = process.event_loop.handle().hand_on(&report.job, arrived);
+            lock(&self.shared).wake(number);
+            self.poll_woken();
+            // It may be answered later; then whoever sent it sends it again, and is told so.
+            let taken = answer.try_recv() == Ok(Reported::Taken);
+            let mut world = lock(&self.shared);
+            if taken && world.awaits(report) {
+                let what = format!("{}: a result was taken and is not on record", report.job);
+                world.oracle.violation(what);
+            }
+            return taken;
+        }
+        let store: &dyn Store = match self.processes.iter().flatten().next() {
+            Some(process) => process.store(),
+            None => &self.disk,
+        };
+        let awaits = lock(&self.shared).awaits(report);
+        let taken = awaits && request::hand_on(store, &report.job, &arrived).is_ok();
+        if taken && arrived.result.is_ok() {
+            lock(&self.shared).oracle.result_accepted(&report.token);
+        }
+        taken
+    }
+}
