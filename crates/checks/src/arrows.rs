@@ -1,10 +1,9 @@
 //! Which crate may use which.
 //!
-//! A pure judgement over the manifests' facts (`facts.rs` reads them): the arrows run one way,
-//! and the crates below the pure line have no clock, no dice and no files among their
-//! dependencies. Development dependencies are not facts here: a test may use what it likes.
-//! Only a manifest's own lines are judged: each of our crates has its turn, and what somebody
-//! else's crate uses inside was not our choice.
+//! A pure judgement over what the manifests say (`facts.rs` reads them): dependencies run one way, and the
+//! crates below the pure line depend on nothing that brings a clock, randomness or files. Development
+//! dependencies do not count: a test may use anything. Only the manifests of this workspace are judged, not
+//! those of other people's crates.
 
 mod facts;
 #[cfg(test)]
@@ -16,12 +15,12 @@ pub use facts::{Dependency, Package, workspace_packages};
 const CRATES: [&str; 6] =
     ["undaunted", "undaunted-server", "undaunted-runner", "undaunted-store", "undaunted-engine", POLICY];
 const POLICY: &str = "undaunted-policy";
-/// Uses everything, is used by nobody.
+/// Uses every crate, and no crate may use it.
 const CHECKS: &str = "undaunted-checks";
-/// Crates that are given time and draws, and never fetch them.
+/// Crates that are given time and random numbers and never fetch them.
 const PURE: [&str; 2] = ["undaunted-engine", POLICY];
 
-/// What brings a clock, dice, files or sockets into a pure crate.
+/// Dependencies that bring a clock, randomness, files or sockets.
 const IMPURE: [&str; 20] = [
     "async-std",
     "chrono",
@@ -45,8 +44,6 @@ const IMPURE: [&str; 20] = [
     "ureq",
 ];
 
-/// Every way in which the packages of the workspace break the design, one sentence each, sorted.
-#[must_use]
 pub fn violations(packages: &[Package]) -> Vec<String> {
     let mut found: Vec<String> = packages.iter().flat_map(violations_of).collect();
     found.sort();
@@ -76,16 +73,16 @@ fn place(name: &str) -> Option<usize> {
 fn wrong_arrow(name: &str, dependency: &Dependency) -> Option<String> {
     let used = dependency.name.as_str();
     if used == CHECKS {
-        return Some(format!("`{name}` uses `{CHECKS}`, which nobody may use"));
+        return Some(format!("`{name}` uses `{CHECKS}`, which no crate may use"));
     }
-    // Neither a crate from outside nor `checks`, which uses everything, has a place.
+    // Neither an outside crate nor `checks`, which may use everything, has a place.
     let (from, to) = (place(name)?, place(used)?);
     (to <= from).then(|| format!("`{name}` uses `{used}`, against the arrows: {}", CRATES.join(" → ")))
 }
 
 fn impure(name: &str, dependency: &Dependency) -> Option<String> {
     let used = dependency.name.as_str();
-    // Policy wraps an async call for those who ask for it; nobody else pays.
+    // Policy offers tokio behind a feature; users without the feature do not get it.
     let excused = name == POLICY && used == "tokio" && dependency.optional;
     (PURE.contains(&name) && IMPURE.contains(&used) && !excused)
         .then(|| format!("`{name}` is pure and depends on `{used}`, which brings a clock, dice or files"))

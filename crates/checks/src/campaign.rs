@@ -6,10 +6,6 @@ use std::sync::mpsc;
 use std::thread;
 
 /// Runs one round for each of `count` seeds from `first` on, and hands over the results as they come.
-///
-/// # Errors
-///
-/// The first error of `each`; rounds that have not begun by then are not run.
 pub(crate) fn for_each_seed<R: Send>(
     first: u64,
     count: u64,

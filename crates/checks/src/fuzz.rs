@@ -1,15 +1,14 @@
-//! Fuzzing of everything that comes from outside or from the disk: any bytes in, a panic only when a
+//! Fuzz targets for everything that comes from outside or from the disk: any bytes in, a panic only when a
 //! law is broken.
 //!
-//! The targets are pure functions of their input. Of the policy, one restores saved states from
-//! bytes (`restore`), the other lets bytes decide what befalls a command or a breaker (`decide`). Of
-//! the language, bytes are a file (`check`), a template (`template`), or a filter and an input
-//! (`filter`). Of what is stored, they are a record (`record`), a journal (`journal`), the log of a spool
-//! or words of a keeper (`keeper`), an archive (`archive`) or a file of another system (`import`); of
-//! what others send, requests (`http`) or results (`webhook`). All look from outside: what an answer may be is worked out from what was asked and
-//! what is shown of the answer (`promise` and the laws), not from the fields it came from. `fuzz/`
-//! feeds them for as long as one likes, with coverage to guide it; `tests/fuzz.rs` feeds them mutants
-//! of the corpus (`run`) for a few seconds in every `./verify`.
+//! The targets are pure functions of their input. For the policy, bytes are saved states (`restore`) or
+//! decide what happens to a command or a breaker (`decide`). For the language, they are a workflow file
+//! (`check`), a template (`template`), or a filter and an input (`filter`). For the store, they are a record
+//! (`record`), a journal (`journal`), a spool log or keeper messages (`keeper`), an archive (`archive`) or a
+//! state file of another system (`import`). For the server, they are HTTP requests (`http`) or async results
+//! (`webhook`). The targets are oracles: they compute what an answer may be from what was asked and from what
+//! the answer shows (`expected` and the laws), not from the fields it came from. `fuzz/` feeds them under
+//! libFuzzer; `tests/fuzz` feeds them mutants of the corpus (`run`) for a few seconds in every `./verify`.
 
 mod answer;
 mod archive;

@@ -1,7 +1,7 @@
-//! Proof that anyone can repeat: `cargo run --release -p undaunted-checks -- simulate --seeds 1000`.
+//! The campaigns: `cargo run --release -p undaunted-checks -- simulate --seeds 1000`.
 //!
-//! Results go to standard output, progress to standard error. Exit codes: 0 nothing was found, 1
-//! something was, 2 the arguments are wrong or the check could not be made.
+//! Results go to standard output, progress to standard error. Exit codes: 0 for no violation, 1 for
+//! violations, 2 if the arguments are wrong or the check could not run.
 
 use std::process::ExitCode;
 
@@ -12,13 +12,13 @@ use undaunted_checks::{kill, powercut, simulate};
 #[derive(Debug, Parser)]
 #[command(name = "undaunted-checks", version)]
 enum Check {
-    /// Runs jobs on virtual time in a world in which everything goes wrong, and looks at every record
+    /// Run jobs on virtual time while faults are injected, and check every record
     Simulate(simulate::SimulateArgs),
-    /// Kills the built program, again and again, and compares its journal with what really ran
+    /// Kill the built program repeatedly, and compare its journal with what really ran
     Kill(kill::KillArgs),
-    /// Cuts the power at every sync of the store, and looks at what is still there
+    /// Cut the power at every sync of the store, and check what is left
     Powercut(powercut::PowercutArgs),
-    /// Acts as a command of a workflow
+    /// Act as a command of a workflow
     #[command(hide = true)]
     Act(kill::ActArgs),
 }

@@ -14,7 +14,7 @@ fn a_dependency_for_development_is_not_an_arrow() {
     let packages = arrows::workspace_packages(repository()).expect("cargo metadata answers");
     let policy = packages.iter().find(|package| package.name == "undaunted-policy");
     let dependencies = &policy.expect("policy is in the workspace").dependencies;
-    // Policy offers tokio on request and uses it always in its own tests; only the offer counts.
+    // Policy offers tokio as a feature and always uses it in its own tests; only the feature counts.
     let tokio: Vec<_> = dependencies.iter().filter(|used| used.name == "tokio").collect();
     assert_eq!(tokio.len(), 1, "{dependencies:?}");
     assert!(tokio.iter().all(|used| used.optional));

@@ -1,8 +1,7 @@
-//! A few rounds of power cuts in every run, and proof that a broken store would be noticed.
+//! A few rounds of power cuts in every run, and proof that a broken store is noticed.
 
 use undaunted_checks::powercut::{PowercutArgs, PowercutTally, SyncPromise, campaign};
 
-/// A campaign of so many rounds, from a seed.
 fn cut(first_seed: u64, rounds: u64, promise: SyncPromise) -> PowercutTally {
     let args = PowercutArgs { rounds, first_seed, promise };
     let tally = campaign(&args, None, |_| {});
@@ -12,7 +11,7 @@ fn cut(first_seed: u64, rounds: u64, promise: SyncPromise) -> PowercutTally {
 
 #[test]
 fn nothing_acknowledged_is_lost_by_a_power_cut() {
-    // Two with one thing after the other, one with many handles at once.
+    // Two rounds with one call after the other, and one with concurrent handles.
     let tally = cut(1, 3, SyncPromise::Kept);
     assert_eq!(tally.violations, []);
     assert_eq!((tally.rounds, tally.lost), (3, 0));
@@ -27,7 +26,7 @@ fn the_same_seed_cuts_in_the_same_places() {
 
 #[test]
 fn a_store_that_does_not_sync_is_caught() {
-    // Nothing is safe then, so that it is damaged as often as it is empty.
+    // Without syncs nothing is safe, so stores are damaged or empty.
     let tally = cut(1, 2, SyncPromise::NoSync);
     assert_eq!(tally.violations.len(), 2, "{tally:?}");
 }
@@ -37,7 +36,7 @@ fn a_store_that_syncs_too_late_is_caught_and_only_loses() {
     let tally = cut(1, 2, SyncPromise::LateSync);
     assert_eq!(tally.violations.len(), 2, "{tally:?}");
     for (seed, what) in tally.violations {
-        // It opens, and is whole; something acknowledged is not there.
+        // The store opens and is intact, but acknowledged data is missing.
         assert!(what.contains("missing") || what.contains("acknowledged"), "seed {seed}: {what}");
     }
 }

@@ -1,7 +1,7 @@
 //! Some seeds in every run, and proof that broken engines are noticed.
 //!
-//! The seeds are always the same, so that every machine gets the same answer; `UNDAUNTED_SEED` is the
-//! first of others. Long campaigns are `cargo run --release -p undaunted-checks -- simulate`.
+//! The seeds are always the same; `UNDAUNTED_SEED` sets another first one. Long campaigns are `cargo run
+//! --release -p undaunted-checks -- simulate`.
 
 use undaunted_checks::repository;
 use undaunted_checks::simulate::check_seed;
@@ -35,7 +35,7 @@ fn a_seed_always_stands_for_the_same() {
     }
 }
 
-/// Every mistake that was found is noticed by the seed in the list, and is not made any more.
+/// Every listed mistake is noticed with its seed, and the engine does not make it any more.
 #[test]
 fn no_mistake_comes_back() {
     let list = repository().join("crates/checks/regressions.txt");
@@ -72,7 +72,6 @@ fn seeds_that_found_something_are_clean() {
     }
 }
 
-/// The seed that shows a mistake, if one of so many does.
 fn caught(mutant: Mutant) -> Option<u64> {
     mutant::choose(Some(mutant));
     let found = (1..=PASSED).find(|seed| check_seed(*seed).finding.is_some());

@@ -1,4 +1,4 @@
-//! The habits of the house, checked on this repository; and that all of it is looked at.
+//! The conventions of this repository, checked on this repository.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -54,7 +54,7 @@ fn with_git_a_file_counts_before_it_is_added_and_not_when_ignored_or_deleted() {
 
 #[test]
 fn without_git_everything_counts_but_what_was_built() {
-    // The repository around this folder ignores it, which is as good as no repository.
+    // The repository around this folder ignores it, which counts as no repository.
     let folder = folder("without_git").expect("a folder for the test");
     for (path, bytes) in [
         ("README.md", b"a".as_slice()),
@@ -73,7 +73,7 @@ fn paths(tree: &SourceTree) -> Vec<&str> {
     tree.texts().iter().map(TextFile::path).collect()
 }
 
-/// An empty folder of this test's own, where cargo lets tests write.
+/// An empty folder for one test, where cargo lets tests write.
 fn folder(name: &str) -> io::Result<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     if folder.exists() {

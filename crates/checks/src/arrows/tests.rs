@@ -1,4 +1,4 @@
-//! The arrows, shown going red on workspaces that do not exist.
+//! Violations of the arrows in workspaces that do not exist.
 
 use super::{Dependency, Package, violations};
 
@@ -43,11 +43,11 @@ fn an_arrow_to_the_left_is_a_violation_even_when_a_feature_must_ask_for_it() {
 }
 
 #[test]
-fn checks_use_everything_and_nobody_uses_checks() {
+fn checks_use_everything_and_no_crate_uses_checks() {
     let green = [package("undaunted-checks", [("undaunted", ALWAYS), ("rand", ALWAYS)])];
     assert_eq!(violations(&green), [""; 0]);
     let red = [package("undaunted", [("undaunted-checks", ALWAYS)])];
-    assert_eq!(violations(&red), ["`undaunted` uses `undaunted-checks`, which nobody may use"]);
+    assert_eq!(violations(&red), ["`undaunted` uses `undaunted-checks`, which no crate may use"]);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn dice_in_a_pure_crate_are_a_violation_whether_optional_or_not() {
 fn only_policy_may_offer_tokio_and_only_on_request() {
     assert_eq!(violations(&[package("undaunted-policy", [("tokio", OPTIONAL)])]), [""; 0]);
     assert_eq!(violations(&[package("undaunted-engine", [("tokio", OPTIONAL)])]).len(), 1);
-    // Twice wrong: it brings a clock, and everyone gets it.
+    // Two violations: it brings a clock, and it is not optional.
     assert_eq!(violations(&[package("undaunted-policy", [("tokio", ALWAYS)])]).len(), 2);
 }
 

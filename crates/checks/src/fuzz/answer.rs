@@ -1,21 +1,16 @@
-//! What a server says over one connection, taken apart.
+//! Parses what a server sends over one connection.
 
 use serde_json::Value;
 
-/// An answer, or a message over a WebSocket.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ServerOutput {
-    /// An answer to a request.
     HttpResponse(HttpResponse),
-    /// A message that is text.
     Message(Vec<u8>),
-    /// Something else over a WebSocket.
     Control,
-    /// Bytes that are nothing of this kind.
+    /// Bytes that are neither.
     Nonsense(Vec<u8>),
 }
 
-/// An answer to a request.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct HttpResponse {
     pub(super) status: u16,
@@ -24,13 +19,11 @@ pub(super) struct HttpResponse {
 }
 
 impl HttpResponse {
-    /// The body, if it is JSON.
     pub(super) fn json(&self) -> Option<Value> {
         serde_json::from_slice(&self.body).ok()
     }
 }
 
-/// Everything that was said, in order.
 pub(super) fn parse_output(mut bytes: &[u8]) -> Vec<ServerOutput> {
     let mut parse_output = Vec::new();
     let mut is_socket = false;
@@ -65,14 +58,14 @@ fn answer(bytes: &[u8]) -> Option<(ServerOutput, &[u8])> {
     let kind = header("content-type").unwrap_or_default().to_owned();
     let length = header("content-length").map_or(Ok(0), str::parse);
     let length: usize = length.ok()?;
-    // Of what was asked by HEAD only the head is sent, and the next answer follows.
+    // A response to HEAD has no body, and the next response follows at once.
     let has_body = !rest.is_empty() && !rest.starts_with(b"HTTP/1.");
     let (body, rest) = rest.split_at_checked(if has_body { length } else { 0 })?;
     let body = body.to_vec();
     Some((ServerOutput::HttpResponse(HttpResponse { status, kind, body }), rest))
 }
 
-/// A message of a server, which masks nothing.
+/// A frame of a server, which is not masked.
 fn message(bytes: &[u8]) -> Option<(ServerOutput, &[u8])> {
     let [first, second, rest @ ..] = bytes else {
         return None;

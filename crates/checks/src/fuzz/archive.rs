@@ -1,9 +1,9 @@
 //! Bytes that may be an archive of a job.
 //!
-//! Lines as they stand in the file; a record may also be written as `notation` reads it, and gets its
-//! number, time and type then. The word `right` in the first and the last line stands for the number
-//! of records and for the checksum that would be right. What is taken is in the store as a whole, and
-//! taking it again changes nothing; of what is refused nothing is stored.
+//! The lines are those of the file. A record may also be written as `notation` reads it; it gets its number,
+//! time and type then. The word `right` in the first and the last line stands for the right number of records
+//! and the right checksum. A restored archive is in the store as a whole, and restoring it again changes
+//! nothing; of a refused archive nothing is stored.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -19,11 +19,6 @@ use undaunted_store::{MemoryStore, Store, StoreError, Version};
 
 use super::law::uphold;
 use super::notation;
-
-/// Restores the archive and gives what became of it.
-///
-/// # Panics
-/// When a law is broken, with the law and the facts.
 
 pub fn archive_restore(data: &[u8]) -> BTreeSet<&'static str> {
     let file = filled_in(data);
@@ -48,7 +43,7 @@ fn restored(store: &MemoryStore, file: &[u8]) -> Result<String, ArchiveError> {
     restore_from(store, None, name, file)
 }
 
-/// The file that the lines stand for.
+/// The archive that the lines stand for.
 fn filled_in(data: &[u8]) -> Vec<u8> {
     const RIGHT: &[u8] = b"\"right\"";
     let records = notation::lines(data).filter(|line| line.starts_with(b"["));
@@ -72,7 +67,7 @@ fn filled_in(data: &[u8]) -> Vec<u8> {
             file.push(b'\n');
             continue;
         }
-        // The number of records stands first, in both lines.
+        // The number of records comes first in both lines.
         let line = replaced(line, RIGHT, records.as_bytes());
         let sum = format!("\"{:08x}\"", crc32fast::hash(&file));
         file.extend(replaced(&line, RIGHT, sum.as_bytes()));
@@ -80,7 +75,7 @@ fn filled_in(data: &[u8]) -> Vec<u8> {
     file
 }
 
-/// The line with another piece in the place of the first of this kind.
+/// The line with `with` in place of the first `old`.
 fn replaced(line: &[u8], old: &[u8], with: &[u8]) -> Vec<u8> {
     match line.windows(old.len()).position(|piece| piece == old) {
         Some(at) => {
@@ -91,7 +86,7 @@ fn replaced(line: &[u8], old: &[u8], with: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The store has all of it, and no more if it is brought back again.
+/// The store holds the whole archive, and restoring it again adds nothing.
 fn kept(store: &MemoryStore, job: &str, file: &[u8]) {
     let lines = notation::lines(file).count();
     let read = replay(store, job, &Plans::default(), |_, _, _| {});

@@ -1,7 +1,7 @@
-//! The life of a breaker, and its laws.
+//! A breaker under a series of steps, and its laws.
 //!
-//! Every step is also taken by a copy that has just been saved and restored, which has to answer
-//! the same. Which results come from before an opening is known here without asking the tickets.
+//! Every step is also taken by a copy that was just saved and restored, which must answer the same. Which
+//! results come from before an opening is known here without looking at the tickets.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,18 +19,16 @@ mod tests;
 
 const STEPS: usize = 128;
 
-/// What happens to a breaker.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum BreakerStep {
     Start,
-    /// The start of this number, of those under way, ends.
+    /// The running start of this index ends.
     End(usize, Health),
     Pass(Duration),
     Trip,
     Reset,
 }
 
-/// What it answered.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum BreakerOutput {
     Started(Admission, Option<Transition>),
@@ -39,7 +37,7 @@ enum BreakerOutput {
     Reset(Transition),
 }
 
-/// A breaker, what it has let through, and the time.
+/// A breaker, the starts it has admitted, and the time.
 pub(super) struct BreakerRun {
     settings: BreakerSettings,
     breaker: Breaker,
@@ -50,7 +48,7 @@ pub(super) struct BreakerRun {
     seen: BTreeSet<&'static str>,
 }
 
-/// One step of a breaker's life, as it looked from outside.
+/// One step, with the breaker before and after it.
 #[derive(Clone, Copy, Debug)]
 struct BreakerObservation {
     settings: BreakerSettings,
@@ -58,11 +56,10 @@ struct BreakerObservation {
     before: Breaker,
     after: Breaker,
     answer: BreakerOutput,
-    /// For a result: what it said, whether it was a probe's, whether it is from before an opening.
+    /// For a result: its health, whether it is a probe's, and whether it is from before an opening.
     result: Option<(Health, bool, bool)>,
 }
 
-/// Lets bytes decide what befalls a breaker; gives the answers and transitions that came up.
 pub(super) fn run_breaker(bytes: &mut ByteSource<'_>) -> BTreeSet<&'static str> {
     let settings = BreakerSettings {
         failure_threshold: bytes.count(),
@@ -100,7 +97,6 @@ impl BreakerRun {
         Self { settings, breaker, now, epoch: 0, under_way: vec![], seen: BTreeSet::new() }
     }
 
-    /// Takes a step, and checks the laws.
     pub(super) fn take(&mut self, step: BreakerStep) {
         let (step, ended) = match step {
             BreakerStep::Pass(time) => {
@@ -135,7 +131,6 @@ impl BreakerRun {
         self.note(answer);
     }
 
-    /// What a breaker answers to a step, and what becomes of it.
     fn answer(
         &self,
         step: BreakerStep,
@@ -188,7 +183,6 @@ impl BreakerRun {
 }
 
 impl BreakerObservation {
-    /// The first law that the step breaks.
     fn broken(&self) -> Option<&'static str> {
         first_broken(match self.answer {
             BreakerOutput::Started(admission, transition) => self.start(admission, transition),
@@ -271,7 +265,7 @@ impl BreakerObservation {
         ]
     }
 
-    /// Whether it is now open, from now on and for the recovery timeout.
+    /// Whether it is open from now on for the recovery timeout.
     fn opened(&self, transition: Option<Transition>) -> bool {
         let until = self.now.after(self.settings.recovery_timeout);
         let since = self.now;

@@ -1,8 +1,8 @@
-//! Values out of bytes.
+//! Values generated from bytes.
 //!
-//! Reads from the front and gives zeros past the end, so that every input means something and a
-//! small change of the input is a small change of what it means. Half of the values it gives are
-//! the ends of their scale: that is where the mistakes are.
+//! Reads from the front and gives zeros past the end, so that every input is valid and a small change of the
+//! input is a small change of the values. Half of the values are at the ends of their range, where mistakes
+//! are likely.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use undaunted_policy::Timestamp;
 /// The longest duration a policy accepts.
 pub(super) const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 
-/// What is left of the input.
+/// The part of the input that is not read yet.
 pub(super) struct ByteSource<'a>(&'a [u8]);
 
 impl<'a> ByteSource<'a> {
@@ -45,14 +45,13 @@ impl<'a> ByteSource<'a> {
         u64::from_le_bytes([(); 8].map(|()| self.byte()))
     }
 
-    /// One of these; the first if the input has ended.
     pub(super) fn one_of<T: Clone>(&mut self, first: T, others: &[T]) -> T {
         let index = usize::from(self.byte()) % (others.len() + 1);
         let other = index.checked_sub(1).and_then(|index| others.get(index));
         other.cloned().unwrap_or(first)
     }
 
-    /// At most this many of what `read` gives.
+    /// At most `most` values of `read`.
     pub(super) fn few<T>(&mut self, most: u8, mut read: impl FnMut(&mut Self) -> T) -> Vec<T> {
         let number = self.byte() % (most + 1);
         (0..number).map(|_| read(self)).collect()
@@ -62,7 +61,7 @@ impl<'a> ByteSource<'a> {
         self.flag().then(|| read(self))
     }
 
-    /// A count, mostly small or at the end of the scale.
+    /// A count, mostly small or near the maximum.
     pub(super) fn count(&mut self) -> u32 {
         match self.byte() {
             0..=15 => u32::MAX,
@@ -73,7 +72,6 @@ impl<'a> ByteSource<'a> {
         }
     }
 
-    /// A duration a policy accepts.
     pub(super) fn setting(&mut self) -> Duration {
         match self.byte() {
             0..=15 => Duration::ZERO,
@@ -85,7 +83,6 @@ impl<'a> ByteSource<'a> {
         }
     }
 
-    /// A duration of any length.
     pub(super) fn duration(&mut self) -> Duration {
         match self.byte() {
             0..=15 => Duration::MAX,

@@ -1,8 +1,7 @@
 //! Bytes that may be a workflow, or a `retry_config` on its own.
 //!
-//! Whatever they are, the answer keeps the laws of `diagnosis`; a workflow also keeps those of
-//! `workflow`. How a file begins and how its lines end says nothing about what it means, so every
-//! text is asked about again with a byte order mark and with other line ends.
+//! The answer keeps the laws of diagnostics below, and a workflow also those of `workflow`. A byte order mark
+//! and the kind of line ends mean nothing, so every text is checked again with other ones.
 
 use std::collections::BTreeSet;
 
@@ -13,15 +12,11 @@ use undaunted_engine::workflow::{
 use super::law::{first_broken, uphold};
 use super::workflow;
 
-/// How long a key may be that stands before its colon without a mark.
+/// YAML's limit for a key without an explicit `?`.
 const LONGEST_KEY: usize = 1024;
 
-/// Checks the bytes and gives what came up: the words of the codes, and of a workflow its mode, what
-/// its commands do, and `warned` if there is more to say about it.
-///
-/// # Panics
-/// When a law is broken, with the law and the facts.
-
+/// Checks the bytes and returns the words of the diagnostics, and of a workflow its mode and the actions of
+/// its commands.
 pub fn workflow_check(data: &[u8]) -> BTreeSet<&'static str> {
     let (source, checked) = asked(data.to_vec());
     hold(data, broken(&source, &checked), &checked);
@@ -50,7 +45,7 @@ fn asked(bytes: Vec<u8>) -> (Source, CheckedWorkflow) {
     check_bytes("any.yaml", bytes, &Operator::default())
 }
 
-/// Everything there is to see of an answer.
+/// The whole answer, for comparison.
 fn told(checked: &CheckedWorkflow) -> String {
     format!("{checked:?}")
 }
@@ -80,7 +75,8 @@ fn line_ends(text: &str, source: &Source, checked: &CheckedWorkflow) {
     let (other_source, other) = asked(text.replace('\n', "\r\n").into_bytes());
     let facts = (text, &checked.diagnostics, &other.diagnostics);
     let same = problems(source, checked) == problems(&other_source, &other);
-    // YAML bounds a key, and line ends within it count: a long one may be refused a line earlier.
+    // YAML bounds the length of a key, and line ends within it count: a long key may be refused a line
+    // earlier.
     let is_no_yaml = |checked: &CheckedWorkflow| {
         let codes = checked.diagnostics.iter().map(|found| found.code);
         codes.eq([DiagnosticCode::Syntax])
@@ -92,17 +88,17 @@ fn line_ends(text: &str, source: &Source, checked: &CheckedWorkflow) {
     uphold("line ends change no workflow", same, &facts);
 }
 
-/// What is wrong, and in which lines.
+/// The code and the line of every diagnostic.
 fn problems(source: &Source, checked: &CheckedWorkflow) -> Vec<(DiagnosticCode, usize)> {
     let line = |place| source.position(place).line;
     let found = checked.diagnostics.iter();
     let mut problems: Vec<_> = found.map(|found| (found.code, line(found.span))).collect();
-    // Two problems of one line may change places when one of them ends with it.
+    // Two diagnostics of one line may swap when one of them ends with it.
     problems.sort_by_key(|(code, line)| (*line, *code));
     problems
 }
 
-/// A text without the numbers that say where something stands.
+/// The text without the spans.
 fn without_places(told: &str) -> String {
     let mut parts = told.split("Span { start: ");
     let mut kept = parts.next().unwrap_or_default().to_owned();
@@ -132,7 +128,6 @@ fn retry_config(source: &Source) -> BTreeSet<&'static str> {
 /// The most diagnostics that an answer lists.
 const MOST_DIAGNOSTICS: usize = 1000;
 
-/// The first law the answer breaks.
 fn broken(source: &Source, checked: &CheckedWorkflow) -> Option<&'static str> {
     let CheckedWorkflow { workflow, diagnostics, omitted } = checked;
     let errors = checked.has_errors();
@@ -147,7 +142,6 @@ fn broken(source: &Source, checked: &CheckedWorkflow) -> Option<&'static str> {
     first_broken(laws).or_else(|| misplaced(source, diagnostics))
 }
 
-/// The first law that the place or the words of a problem break.
 fn misplaced(source: &Source, diagnostics: &[Diagnostic]) -> Option<&'static str> {
     let said = diagnostics.iter().flat_map(|found| {
         let related = found.related.as_ref();
@@ -161,7 +155,6 @@ fn misplaced(source: &Source, diagnostics: &[Diagnostic]) -> Option<&'static str
     speechless.or_else(|| outside(source, places))
 }
 
-/// The first law that a place in the text breaks.
 pub(super) fn outside(source: &Source, mut places: impl Iterator<Item = Span>) -> Option<&'static str> {
     let lines = source.text().split('\n').count();
     places.find_map(|place| misses(source, lines, place))

@@ -1,8 +1,7 @@
-//! Bytes decide what befalls a command, and the laws are checked at every step.
+//! Bytes decide what happens to a command, and the laws are checked at every step.
 //!
-//! The input is a policy, a state and a series of failures, or else the life of a breaker
-//! (`breaker`). Counters are kept a second time here: what the policy says it has spent is compared
-//! with what was really waited for.
+//! The input is a policy, a state and a series of failures, or the steps of a breaker (`breaker`). The target
+//! keeps its own counters and compares them with what the policy reports.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,11 +20,8 @@ use super::restore::round_trip;
 const STEPS: usize = 64;
 const PLANNED: usize = 32;
 
-/// Lives through what the bytes describe and gives what came up: `retry`, `hold`, the words of the
-/// reasons to stop, and the answers and transitions of a breaker.
-///
-/// # Panics
-/// When a law is broken, with the law and the facts.
+/// Runs what the bytes describe and returns what came up: `retry`, `hold`, the words of the reasons to stop,
+/// and the answers and transitions of a breaker.
 pub fn policy_decide(data: &[u8]) -> BTreeSet<&'static str> {
     let mut bytes = ByteSource::of(data);
     if bytes.flag() {
@@ -47,7 +43,7 @@ pub fn policy_decide(data: &[u8]) -> BTreeSet<&'static str> {
     FailingCommand::new(policy, expected, state, &mut bytes).live_through(&mut bytes)
 }
 
-/// The plan of a policy keeps the laws, and is the same when it is made again.
+/// The plan of a policy keeps the laws and is reproducible.
 pub(super) fn plan(policy: &Policy, expected: &ExpectedPolicy, state: RetryState) {
     let made = || -> Vec<_> { Schedule::new(policy, state.draws).take(PLANNED).collect() };
     let plan = made();
@@ -57,7 +53,6 @@ pub(super) fn plan(policy: &Policy, expected: &ExpectedPolicy, state: RetryState
     uphold("the same seed gives the same plan", plan == made(), &(policy, &plan));
 }
 
-/// Asks for a verdict and checks it against the laws.
 pub(super) fn ask(
     policy: &Policy,
     expected: &ExpectedPolicy,
@@ -82,7 +77,7 @@ pub(super) fn ask(
     given
 }
 
-/// A command that fails again and again.
+/// A command whose attempts all fail.
 struct FailingCommand {
     policy: Policy,
     expected: ExpectedPolicy,
@@ -162,7 +157,7 @@ impl FailingCommand {
         }
     }
 
-    /// The process dies and comes back with what was saved.
+    /// The process crashes and recovers from what was saved.
     fn crash(&mut self, given: Verdict) {
         let saved = |result: serde_json::Result<Vec<u8>>| result.unwrap_or_default();
         let policy = round_trip(&saved(serde_json::to_vec(&self.policy)));

@@ -1,7 +1,7 @@
-//! Going on with a job, whatever its journal was.
+//! Drives a job with every input, whatever its journal was.
 //!
-//! It is told everything a job can be told, now and at the end of time. What follows comes to an end,
-//! is written as it was decided, and leads to a job that can be told the next thing.
+//! Inputs come now and at the end of time. What follows from an input ends, is written as it was decided, and
+//! leaves a job that accepts the next input.
 
 use undaunted_engine::breaker::{AdmissionControl, BreakerAnswer};
 use undaunted_engine::decide::{advance, decide, react};
@@ -20,10 +20,9 @@ use super::byte_source::LONGEST;
 use super::law::uphold;
 use super::record::reread;
 
-/// The most items of a job that are started, ended or asked about.
 const FEW: usize = 4;
 
-/// Tells a job everything, each thing of its own.
+/// Applies every input, first each on its own, then all in sequence.
 pub(super) fn drive(job: &Job) {
     for now in [job.times.last_at, Timestamp::MAX] {
         ask(job, now);
@@ -38,14 +37,14 @@ pub(super) fn drive(job: &Job) {
     }
 }
 
-/// The breakers of a job, which nothing is known of.
+/// Unused breakers of a job.
 pub(super) fn admission_of(job: &Job, now: Timestamp) -> AdmissionControl {
     let mut breakers = AdmissionControl::with_breakers(job.plan().breakers());
     breakers.tick(now);
     breakers
 }
 
-/// What the breaker of the next command of an item answers. Where a request goes is not looked at.
+/// The answer of the breaker before the next command of an item. The origin of a request is not resolved.
 pub(super) fn gate_of(job: &Job, breakers: &mut AdmissionControl, place: ItemId) -> BreakerAnswer {
     let active = job.active(place).map(|it| it.command);
     let command = active.or_else(|| job.plan().first(place.step));
@@ -61,7 +60,6 @@ fn started(job: &Job, now: Timestamp) -> Vec<ItemId> {
     ready(job, &admission_of(job, now), now)
 }
 
-/// What is wanted of a job, and what its attempts are to do.
 fn ask(job: &Job, now: Timestamp) {
     let _ = wanted(job);
     let _ = awaits_rule(job);
@@ -83,7 +81,7 @@ fn ask(job: &Job, now: Timestamp) {
         }
     }
     for step in StepId::all().zip(&job.steps).map(|(step, _)| step).take(FEW) {
-        // One that cannot be put together says so.
+        // It may be refused, but must not panic.
         drop(input_task(job, step, ValueFiles::default()));
         let name = job.plan().step(step).map_or("", |step| &step.name);
         let found = find_token(job, name, &as_uuid("0123"));
@@ -138,16 +136,15 @@ fn inputs(job: &Job, now: Timestamp) -> Vec<Input> {
     inputs
 }
 
-/// A job after it was told something.
 fn tell(job: &Job, input: &Input, now: Timestamp) -> Job {
     comes_to_an_end(job, input, now);
     let mut told = job.clone();
     let records = react(&mut told, input, now).records;
     let mut folded = job.clone();
     for record in &records {
-        // Broken by a journal that was broken before; but it can be asked.
+        // A journal that was broken before may break laws here; asking must not panic.
         let _ = violations_by_record(&folded, record);
-        // Sums of more than 584 years are written as that, so bytes are compared.
+        // Sums of more than 584 years saturate, so bytes are compared.
         let written = record.encode();
         let read = reread(&written, Record::decode, Record::encode);
         uphold("what is decided can be written", read.is_some_and(|read| read.encode() == written), record);
@@ -161,7 +158,7 @@ fn tell(job: &Job, input: &Input, now: Timestamp) -> Job {
     told
 }
 
-/// What follows from one thing is no more than there are things it can happen to.
+/// Follow-up events are bounded by the number of items and steps.
 fn comes_to_an_end(job: &Job, input: &Input, now: Timestamp) {
     let items: usize = job.steps.iter().map(|step| step.items.iter().count()).sum();
     let most = items.saturating_add(job.steps.len()).saturating_add(8).saturating_mul(8);

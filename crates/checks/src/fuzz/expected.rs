@@ -1,8 +1,8 @@
-//! What one set of terms promises, read from its saved form.
+//! The terms of a retry policy, read from its saved form.
 //!
-//! A second opinion: nothing here is taken from the fields a verdict is computed from, and delays
-//! are worked out again in numbers too wide to overflow. Where only floating point can say what a
-//! strategy gives, nothing is promised about it.
+//! An independent oracle: nothing is taken from the fields a verdict is computed from, and delays are
+//! computed in numbers too wide to overflow. Where only floating point gives the delay of a strategy, nothing
+//! is expected.
 
 use std::time::Duration;
 
@@ -12,10 +12,9 @@ use undaunted_policy::{Backoff, Jitter, Policy};
 
 use super::byte_source::LONGEST;
 
-/// The terms on which something is retried.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ExpectedTerms {
-    /// `None` is any number.
+    /// `None` is unlimited.
     pub(super) retries: Option<u32>,
     pub(super) backoff: Backoff,
     pub(super) initial_delay: Duration,
@@ -25,7 +24,6 @@ pub(super) struct ExpectedTerms {
     pub(super) max_retry_after: Duration,
 }
 
-/// The promises of a policy and of those of its rules that have terms of their own.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ExpectedPolicy {
     pub(super) base: ExpectedTerms,
@@ -33,7 +31,7 @@ pub(super) struct ExpectedPolicy {
 }
 
 impl ExpectedPolicy {
-    /// What a policy says when it is saved.
+    /// The terms that a policy shows when it is saved.
     pub(super) fn of(policy: &Policy) -> Option<Self> {
         let saved = serde_json::to_value(policy).ok()?;
         let own = saved.get("rules")?.as_array()?.iter().map(|rule| {
@@ -43,7 +41,7 @@ impl ExpectedPolicy {
         Some(Self { base: ExpectedTerms::read(&saved)?, own: own.collect::<Option<_>>()? })
     }
 
-    /// The promise in force when this row of the table decided.
+    /// The terms in force when this rule decided.
     pub(super) fn when(&self, rule: Option<usize>) -> &ExpectedTerms {
         let own = rule.and_then(|row| self.own.get(row)?.as_ref());
         own.unwrap_or(&self.base)
@@ -53,7 +51,7 @@ impl ExpectedPolicy {
         self.own.iter().flatten().chain([&self.base])
     }
 
-    /// The most retries and the largest budget any of them allows; `None` is no limit.
+    /// The largest number of retries and the largest budget of all terms; `None` is unlimited.
     pub(super) fn most(&self) -> (Option<u32>, Option<Duration>) {
         let retries: Option<Vec<u32>> = self.all().map(|one| one.retries).collect();
         let budgets: Option<Vec<Duration>> = self.all().map(|one| one.retry_budget).collect();
@@ -63,7 +61,7 @@ impl ExpectedPolicy {
 }
 
 impl ExpectedTerms {
-    /// Reads a saved policy, or the saved terms of one of its rules; every setting is written out.
+    /// Reads a saved policy, or the saved terms of one of its rules. Every setting is written out.
     pub(super) fn read(saved: &Value) -> Option<Self> {
         let duration = |key| duration(saved.get(key)?);
         Some(Self {
@@ -89,7 +87,7 @@ impl ExpectedTerms {
         })
     }
 
-    /// What the strategy gives before this retry, if wide numbers can tell.
+    /// The delay of the strategy before this retry, if integers give it.
     pub(super) fn computed(&self, retry: u32) -> Option<Duration> {
         let first = self.initial_delay.as_nanos();
         let earlier = retry.saturating_sub(1);
@@ -109,13 +107,13 @@ impl ExpectedTerms {
         Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
     }
 
-    /// Whether a delay drawn from the capped one lies where its jitter may put it.
+    /// Whether a drawn delay lies in the band of its jitter.
     pub(super) fn may_draw(&self, capped: Duration, drawn: Duration) -> bool {
         match self.jitter {
             Jitter::Full => drawn <= capped,
             Jitter::Equal => capped / 2 <= drawn && drawn <= capped,
             Jitter::PlusMinus { factor } => {
-                // The band is rounded to nanoseconds, and its floating point to 53 bits.
+                // The band is rounded to nanoseconds, and floating point to 53 bits.
                 let reach = capped.as_secs_f64() * factor * (1.0 + 1e-12) + 1e-9;
                 capped.abs_diff(drawn).as_secs_f64() <= reach && drawn <= LONGEST
             }
@@ -147,7 +145,7 @@ fn backoff(saved: &Value) -> Option<Backoff> {
     })
 }
 
-/// The n-th Fibonacci number, or one that is past 64 bits in any case.
+/// The n-th Fibonacci number, or a number above 64 bits.
 fn fibonacci(n: u32) -> u128 {
     let (last, _) = (1..n.min(100)).fold((1, 0), |(last, before), _| (last + before, last));
     last

@@ -1,8 +1,8 @@
-//! Filters, orders, paths and inputs out of any text.
+//! Filters, orders, paths and inputs from any text.
 //!
-//! The first line of the text, and all of it, is read as each of them; what follows the first line is
-//! read as an input in every format. What is accepted is asked about values of every kind, and is
-//! used to select items, which keep the laws of `items`.
+//! The first line and the whole text are read as each of them; the text after the first line is read as an
+//! input in every format. Accepted ones are evaluated on values of every kind, and select items, which keep
+//! the laws of `items`.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -15,13 +15,8 @@ use undaunted_engine::workflow::input::{InputError, InputFormat, JsonPath, Selec
 use super::items;
 use super::law::{Law, first_broken, uphold};
 
-/// What the language refuses to read because nobody writes that much.
+/// Texts longer than this are refused by the language.
 const LONGEST: usize = 10_000;
-
-/// Reads the bytes as everything they may be, and gives the names of what they were.
-///
-/// # Panics
-/// When a law is broken, with the law and the facts.
 
 pub fn workflow_filter(data: &[u8]) -> BTreeSet<&'static str> {
     let end = data.iter().position(|byte| *byte == b'\n');
@@ -39,7 +34,6 @@ pub fn workflow_filter(data: &[u8]) -> BTreeSet<&'static str> {
     seen
 }
 
-/// Every input the bytes can be read as, and one for those that are none.
 fn documents(data: &[u8], seen: &mut BTreeSet<&'static str>) -> Vec<Value> {
     let mut documents = vec![samples()];
     for (name, format) in InputFormat::NAMES {
@@ -79,7 +73,7 @@ fn refused_input(data: &[u8], format: InputFormat, error: &InputError) {
     hold(first_broken(laws), &(String::from_utf8_lossy(data), error));
 }
 
-/// What the text says about items, as far as it says anything.
+/// A selection made of everything that accepts the text.
 fn selection(text: &str, seen: &mut BTreeSet<&'static str>) -> Selection {
     let filter = accepted("filter", text, Filter::parse, seen);
     if let Some(filter) = &filter {
@@ -138,7 +132,6 @@ fn accepted<T: PartialEq + Debug>(
     }
 }
 
-/// The denial of a filter holds where the filter does not.
 fn denied(text: &str, filter: &Filter) {
     let denial = match Filter::parse(&format!("!({text})")) {
         Ok(denial) => denial,
@@ -155,7 +148,7 @@ fn denied(text: &str, filter: &Filter) {
     }
 }
 
-/// The first law of orders that a comparison of values breaks.
+/// The first law of a total order that the comparison breaks.
 pub(super) fn unordered(compare: impl Fn(&Value, &Value) -> Ordering) -> Option<&'static str> {
     let mut values = values();
     values.sort_by(&compare);
@@ -174,7 +167,7 @@ pub(super) fn unordered(compare: impl Fn(&Value, &Value) -> Ordering) -> Option<
     first_broken(laws)
 }
 
-/// Values of every kind, at the ends of their scales.
+/// Values of every kind, at the ends of their ranges.
 fn values() -> Vec<Value> {
     match samples() {
         Value::Array(values) => values,

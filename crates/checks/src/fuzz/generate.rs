@@ -1,8 +1,7 @@
-//! Policies, failures and states out of bytes.
+//! Policies, failures and states generated from bytes.
 //!
-//! Everything here is what a program could pass to the crate. Conditions and failures are drawn
-//! from the same few values, so that rules are met; a setting that cannot be meant turns up now and
-//! then, so that it is refused.
+//! Everything is what a program could pass to the crate. Conditions and failures come from the same few
+//! values, so that rules match; some settings are invalid, so that they are refused.
 
 use undaunted_policy::{
     Backoff, Balance, ClassName, Conditions, Failure, FailureCause, FailureClass, FailureKind, Jitter,
@@ -17,7 +16,7 @@ const STATUSES: [u16; 4] = [404, 429, 500, 599];
 const TEXTS: [&str; 4] = ["timed out", "HTTP 503", "1500 rows", "接続"];
 const CLASSES: [FailureClass; 2] = [FailureClass::Throttled, FailureClass::Permanent];
 
-/// Settings, and what they promise.
+/// Settings and the policy expected of them.
 pub(super) fn settings(bytes: &mut ByteSource<'_>) -> (RetryConfig, ExpectedPolicy) {
     let base = terms(bytes);
     let rules: Vec<_> = bytes.few(3, |bytes| rule(bytes, &base));
@@ -35,7 +34,6 @@ pub(super) fn settings(bytes: &mut ByteSource<'_>) -> (RetryConfig, ExpectedPoli
     (config, ExpectedPolicy { base, own })
 }
 
-/// Whether these terms are among those a policy accepts.
 pub(super) fn can_be_meant(terms: &ExpectedTerms) -> bool {
     let base = match terms.backoff {
         Backoff::Exponential { base } => base,
@@ -104,13 +102,13 @@ fn config(terms: &ExpectedTerms) -> RetryConfig {
     }
 }
 
-/// A rule, and what it promises if it has terms of its own.
+/// A rule and its own terms, if it has any.
 fn rule(bytes: &mut ByteSource<'_>, base: &ExpectedTerms) -> (Rule<RetryConfig>, Option<ExpectedTerms>) {
     let when = conditions(bytes);
     if bytes.flag() {
         let own = terms(bytes);
         let rule = Rule::retry(when, config(&own));
-        // What a rule does not say is the policy's.
+        // A setting that the rule leaves out is the policy's.
         let retry_budget = own.retry_budget.or(base.retry_budget);
         return (rule, Some(ExpectedTerms { retry_budget, ..own }));
     }
@@ -159,7 +157,7 @@ pub(super) fn failure(bytes: &mut ByteSource<'_>) -> Failure<'static> {
     }
 }
 
-/// A state that a command may be in, or that somebody forged.
+/// A state that a command can reach, or a forged one.
 pub(super) fn state(bytes: &mut ByteSource<'_>) -> RetryState {
     let draws = Seed(bytes.u64()).draws(0, 0, 1);
     if bytes.flag() {

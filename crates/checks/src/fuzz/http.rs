@@ -1,9 +1,9 @@
-//! Requests to a server, out of any bytes.
+//! HTTP requests from any bytes.
 //!
-//! Bytes behind a `!` are sent as they are; everything else is requests as `request` reads them, each
-//! over a connection of its own. Behind a `@` the server asks for a token. Whatever was asked, the
-//! answer has a shape that is documented and comes in time, it is never the server that is to blame,
-//! and afterwards everything that is listed can be looked at.
+//! Bytes after a `!` are sent as they are; everything else is requests in the notation of `request`, each on
+//! a connection of its own. After a `@` the server requires a token. Every response has a documented shape
+//! and comes in time, no request causes a server error, and afterwards everything that is listed can be
+//! shown.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,18 +16,12 @@ use super::law::uphold;
 use super::offline_server::with_server;
 use super::request::FuzzRequest;
 
-/// How long an answer may take, on a machine that has other things to do.
+/// The longest time for a response on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The most requests of one input.
 const MOST: usize = 12;
 
 const TOKEN: &str = "sesame";
-
-/// Sends the requests and gives the words for the answers.
-///
-/// # Panics
-/// When a law is broken, with the law and the facts.
 
 pub fn http_request(data: &[u8]) -> BTreeSet<&'static str> {
     let (is_closed, data) = match data.strip_prefix(b"@") {
@@ -64,7 +58,6 @@ fn heard(server: &OfflineServer<'_>, sent: &[u8], request: &dyn std::fmt::Debug)
     parse_output(&answer.unwrap_or_default())
 }
 
-/// What was said, if that has a shape that is documented.
 fn word(said: &ServerOutput, request: &dyn std::fmt::Debug) -> Option<&'static str> {
     match said {
         ServerOutput::HttpResponse(answer) => Some(answered(answer, request)),
@@ -90,7 +83,7 @@ fn word(said: &ServerOutput, request: &dyn std::fmt::Debug) -> Option<&'static s
 fn answered(answer: &HttpResponse, request: &dyn std::fmt::Debug) -> &'static str {
     let facts = (request, answer, String::from_utf8_lossy(&answer.body));
     let body = answer.json();
-    // What is not even a request is refused in fewer words, and of some only the head was asked for.
+    // What is not a valid request is refused without a body, and HEAD gets no body.
     if answer.body.is_empty() && matches!(answer.status, 400..=499) {
         return "refused without words";
     }
@@ -101,7 +94,7 @@ fn answered(answer: &HttpResponse, request: &dyn std::fmt::Debug) -> &'static st
             && field("status").and_then(Value::as_u64) == Some(answer.status.into())
             && answer.kind == "application/json";
         uphold("what is refused says why, and its status", told, &facts);
-        // A result that comes too early is to be sent again; nothing else is put off.
+        // A result that arrives too early is to be sent again; nothing else gets a 503.
         let early = answer.status == 503 && error.is_some_and(|it| it.contains("send it again"));
         uphold("a wrong request is its own fault", answer.status < 500 || early, &facts);
     }
@@ -135,7 +128,7 @@ fn answered(answer: &HttpResponse, request: &dyn std::fmt::Debug) -> &'static st
     }
 }
 
-/// Without the token nobody is let in.
+/// Without the token no request is let in.
 fn stays_out(request: &FuzzRequest, said: &ServerOutput) {
     let shown = request.header("authorization").unwrap_or_default();
     let open = request.path.starts_with("/health") || request.path.starts_with("/webhook/");
@@ -143,13 +136,13 @@ fn stays_out(request: &FuzzRequest, said: &ServerOutput) {
         && !shown.contains(TOKEN)
         && !open
     {
-        // Not every text is an address, and then nobody is asked for anything.
+        // A target that is no address is refused before the token is looked at.
         let out = matches!(answer.status, 100 | 400 | 401 | 414 | 431);
         uphold("without the token no request is let in", out, &(request, answer));
     }
 }
 
-/// Whatever was asked, everything there is can be looked at.
+/// Everything that is listed can be shown.
 fn look(server: &OfflineServer<'_>) {
     let get = |path: &str| {
         let bearer = format!("Authorization: Bearer {TOKEN}");
@@ -178,7 +171,7 @@ fn look(server: &OfflineServer<'_>) {
     }
 }
 
-/// A name as one piece of an address.
+/// A name as one segment of a path.
 fn escaped(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let pieces = name

@@ -1,8 +1,7 @@
-//! Files that another system may have written, for `state import`.
+//! State files of another system, for `state import`.
 //!
-//! Whatever such a file says, it fits a workflow or is refused with the key that does not; what fits
-//! makes a job that keeps all laws, whose attempts stay within their bounds, and which writes down the
-//! same again.
+//! A file fits a workflow or is refused with the key that does not fit. A file that fits makes a job that
+//! keeps all laws, whose attempts stay within their limits, and which exports the same state.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -51,11 +50,6 @@ map:
 reduce: [{id: last, shell: done}]
 ";
 
-/// Imports the bytes into jobs of two workflows, and gives what became of them.
-///
-/// # Panics
-/// When a law is broken, with the law and the facts.
-
 pub fn state_import(data: &[u8]) -> BTreeSet<&'static str> {
     let state: RetryCheckpointState = match serde_json::from_slice(data) {
         Ok(state) => state,
@@ -70,7 +64,6 @@ pub fn state_import(data: &[u8]) -> BTreeSet<&'static str> {
     jobs().iter().map(|job| taken(&state, job)).collect()
 }
 
-/// The jobs as they were submitted.
 fn jobs() -> &'static [Job] {
     static JOBS: OnceLock<Vec<Job>> = OnceLock::new();
     JOBS.get_or_init(|| {
@@ -79,7 +72,7 @@ fn jobs() -> &'static [Job] {
     })
 }
 
-/// What was read is read the same when it is written.
+/// A state that was read is written so that the same is read again.
 fn written_again(state: &RetryCheckpointState) {
     let text = serde_json::to_string(state).unwrap_or_default();
     let again: Result<RetryCheckpointState, _> = serde_json::from_str(&text);
@@ -87,7 +80,7 @@ fn written_again(state: &RetryCheckpointState) {
     uphold("a state is written as it was read", same, &(state, &again));
 }
 
-/// What is read as a time is one.
+/// What is read as a time has the form of one.
 fn times(of: &Value) {
     let commands = of.get("command_retry_states").and_then(Value::as_object);
     for command in commands.into_iter().flat_map(|them| them.values()) {
@@ -117,7 +110,7 @@ fn taken(state: &RetryCheckpointState, submitted: &Job) -> &'static str {
     let commands = counted(&imported);
     let event = imported.event.clone();
     let mut record = Record { at: job.times.last_at, event };
-    // Sums of more than 584 years are written as that, so bytes are compared.
+    // Sums of more than 584 years saturate, so bytes are compared.
     let written = record.encode();
     let read = reread(&written, Record::decode, Record::encode);
     uphold("what is imported can be stored", read.is_some_and(|read| read.encode() == written), &record);
@@ -138,7 +131,7 @@ fn taken(state: &RetryCheckpointState, submitted: &Job) -> &'static str {
     word
 }
 
-/// What the new job is told.
+/// The commands that are told to the new job.
 fn counted(imported: &ImportedState) -> Vec<ImportedCommand> {
     let Event::Job(JobEvent::StateImported { commands }) = &imported.event else {
         uphold("a job is told of imported commands", false, imported);
@@ -158,7 +151,6 @@ fn lawfully(job: &mut Job, record: &Record) {
     uphold("an imported job keeps the laws", broken.is_empty(), &(record, &broken));
 }
 
-/// What was imported is what would be exported, and imported again.
 fn exported(submitted: &Job, job: &Job, commands: &[ImportedCommand]) {
     let state = export(job, &AdmissionControl::default(), &Histories::of_all().items);
     let Ok(again) = import(&state, submitted) else {
@@ -176,7 +168,7 @@ fn exported(submitted: &Job, job: &Job, commands: &[ImportedCommand]) {
     }
 }
 
-/// Resumes the job and lets everything fail, as long as it can.
+/// Resumes the job and lets all attempts fail.
 fn resume_and_fail_all(mut job: Job) {
     let mut now = job.times.last_at.after(Duration::from_secs(1));
     tell(&mut job, &Input::Resume { seen: None }, now);

@@ -1,7 +1,7 @@
-//! The laws of a selection: which items are taken, and what they are called.
+//! The laws of a selection: which items are selected and how they are named.
 //!
-//! Each step is asked alone and all of them together. What a filter, an order or a path would take
-//! is worked out from what it answers about single values.
+//! Each step is evaluated alone and together with the others. The expected items are computed from what a
+//! filter, an order or a path says about single values.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,6 @@ use undaunted_engine::workflow::input::{Selection, WorkItem};
 
 use super::law::{Law, first_broken, uphold};
 
-/// Selects in several ways, and holds what comes to the laws.
 pub(super) fn select(selection: &Selection, document: &Value) {
     let whole = Selection { json_path: selection.json_path.clone(), ..Selection::default() };
     let items = selected(&whole, document);
@@ -34,7 +33,7 @@ pub(super) fn select(selection: &Selection, document: &Value) {
     cut(selection, document, &narrowed);
 }
 
-/// Whether asking a path is sure to end soon: each `..` and each `,` multiplies what it finds.
+/// Whether a path can be evaluated quickly: each `..` and each `,` multiplies what it finds.
 pub(super) fn can_be_asked(path: &str) -> bool {
     path.matches("..").count() + path.matches(',').count() <= 1
 }
@@ -43,7 +42,6 @@ fn selected(selection: &Selection, document: &Value) -> Option<Vec<WorkItem>> {
     selection.select(document.clone()).ok()
 }
 
-/// The first law that the names of items break.
 fn named(items: &[WorkItem]) -> Option<&'static str> {
     let names: BTreeSet<&str> = items.iter().map(|item| item.identity.as_str()).collect();
     let said = |name: &&str| !name.is_empty() && !name.chars().any(char::is_control);
@@ -65,7 +63,6 @@ fn turned_round(found: &[&Value], items: &[WorkItem]) {
     uphold("a name does not depend on the order", same, &(items, reversed));
 }
 
-/// The first law that filter, order and distinct break together.
 fn narrowing(selection: &Selection, found: &[&Value], items: &[WorkItem]) -> Option<&'static str> {
     let inputs: Vec<&Value> = items.iter().map(|item| &item.input).collect();
     let mut expected: Vec<&Value> = found.to_vec();
@@ -96,7 +93,7 @@ fn distinct(selection: &Selection, inputs: &[&Value]) -> Law {
     (law, values.len() == inputs.len())
 }
 
-/// Offset and number take a part of what there is.
+/// Offset and limit select a range.
 fn cut(selection: &Selection, document: &Value, items: &[WorkItem]) {
     for (offset, most) in [(0, 0), (1, 2), (2, usize::MAX), (usize::MAX, usize::MAX)] {
         let cut = Selection { offset, max_items: Some(most), ..selection.clone() };

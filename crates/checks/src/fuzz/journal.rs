@@ -1,9 +1,9 @@
-//! Bytes that may be a journal: one record after the other, as the lines of a text.
+//! Bytes that may be a journal: one record per line.
 //!
-//! A line is a record of the job as `notation` reads it; with `b` before it, one of a breaker, which is
-//! folded by itself. Records that no engine would write one after the other are folded all the same:
-//! a stored fact is a fact. What comes of them can be looked at from every side (`shown`), asked
-//! about and gone on with (`onward`), and the same journal is always the same job.
+//! A line is a record of the job in the notation of `notation`; with `b` before it, a record of a breaker,
+//! which is folded on its own. Records that no engine would write in this order are folded all the same: a
+//! stored fact is a fact. The resulting job can be viewed (`views`) and driven on (`drive`), and the same
+//! journal always gives the same job.
 
 use std::collections::BTreeSet;
 
@@ -16,15 +16,11 @@ use super::law::uphold;
 use super::views::JobViews;
 use super::{drive, notation, record};
 
-/// The most records of a journal that are folded: what more would show, fewer do.
+/// The most records that are folded; longer journals show nothing new.
 const MOST: usize = 200;
 
-/// Folds the records and gives the words of their events, of how far the job came, and `lawful` if an
-/// engine could have written them.
-///
-/// # Panics
-/// When a law is broken, with the law and the facts.
-
+/// Folds the records and returns the words of their events, the stage of the job, and `lawful` if an engine
+/// could have written them.
 pub fn journal_fold(data: &[u8]) -> BTreeSet<&'static str> {
     let mut seen = BTreeSet::new();
     let Some((job, lawful)) = fold(data, &mut seen) else {
@@ -43,7 +39,6 @@ pub fn journal_fold(data: &[u8]) -> BTreeSet<&'static str> {
     seen
 }
 
-/// What the lines come to, and whether no law of a journal was broken.
 fn fold(data: &[u8], seen: &mut BTreeSet<&'static str>) -> Option<(Job, bool)> {
     let mut found: Option<(Job, JobViews)> = None;
     let mut lawful = true;
@@ -58,7 +53,7 @@ fn fold(data: &[u8], seen: &mut BTreeSet<&'static str>) -> Option<(Job, bool)> {
             continue;
         };
         let Some((job, shown)) = &mut found else {
-            // Everything before a submission is nobody's.
+            // Records before a submission belong to no job.
             if let Ok(job) = Job::begin(&record) {
                 seen.insert(record.event.word());
                 let mut shown = JobViews::default();

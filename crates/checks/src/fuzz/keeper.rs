@@ -1,11 +1,11 @@
 //! Bytes that may be messages between engine and keeper, or the log of a spool.
 //!
-//! Taken as they are, they are a greeting, a message each way, a stream of messages, and a log. Spelled
-//! out, they are lines: `>` before a message to the keeper, `<` before one from it, `#` before a record of
-//! the log; then its CBOR as JSON, in which a text of a message to the keeper is bytes. What is no JSON is
-//! words, for the greeting and for the log of the release before: a number with its width (`7b`, `7i` and
-//! `7q` for 1, 4 and 8 bytes) or a text in quotation marks, which stands with its length before it.
-//! Lengths and checksums around them are right then, so that what is inside is looked at.
+//! Bytes as they are stand for a greeting, a message each way, a stream of messages, and a log. In text form
+//! they are lines: `>` before a message to the keeper, `<` before one from it, `#` before a log record, then
+//! its CBOR as JSON, with texts as bytes in messages to the keeper. What is not JSON is words, for the
+//! greeting and for the log format of the previous release: a number with its width (`7b`, `7i` and `7q` for
+//! 1, 4 and 8 bytes) or a quoted text, which is preceded by its length. Lengths and checksums are filled in
+//! correctly, so that the contents are reached.
 
 use std::collections::BTreeSet;
 
@@ -18,11 +18,6 @@ use super::notation::{cbor, lines};
 
 const REQUESTS: [&str; 6] = ["start", "cancel", "cancel all", "forget", "trust", "goodbye"];
 const REPLIES: [&str; 6] = ["welcome", "ready", "running", "exited", "vanished", "refused"];
-
-/// Reads the bytes as all they may be, and gives the names of what they were.
-///
-/// # Panics
-/// When a law is broken, with the law and the facts.
 
 pub fn keeper_bytes(data: &[u8]) -> BTreeSet<&'static str> {
     let mut seen = BTreeSet::new();
@@ -63,7 +58,7 @@ fn length(payload: &[u8]) -> [u8; 4] {
     u32::try_from(payload.len()).unwrap_or(u32::MAX).to_le_bytes()
 }
 
-/// The bytes that words stand for.
+/// The bytes that the words stand for.
 fn spelled(mut words: &[u8]) -> Vec<u8> {
     let mut bytes = vec![];
     loop {
@@ -88,7 +83,7 @@ fn spelled(mut words: &[u8]) -> Vec<u8> {
             b'q' => 8,
             _ => 4,
         };
-        // What does not fit loses its upper bytes.
+        // A number that does not fit loses its upper bytes.
         bytes.extend(number.to_le_bytes().iter().take(width));
         words = rest;
     }
@@ -107,7 +102,7 @@ fn greeting(given: &[u8]) -> Option<&'static str> {
     shape.then_some("hello")
 }
 
-/// What is read is written so that the same is read again.
+/// A message that was read is written so that the same is read again.
 fn message(
     given: &[u8],
     reread: fn(&[u8]) -> Result<Vec<u8>, RecordError>,
@@ -132,7 +127,7 @@ fn message(
     }
 }
 
-/// The messages of a stream are what stands in it, one after the other.
+/// A stream contains its messages one after the other.
 fn stream(given: &[u8]) -> Option<&'static str> {
     let found = messages(given).unwrap_or_default();
     let framed = found.iter().map(|it| [&length(it), it.as_slice()].concat());
@@ -141,7 +136,7 @@ fn stream(given: &[u8]) -> Option<&'static str> {
     (!found.is_empty()).then_some("stream")
 }
 
-/// Nothing before the damage is lost, nothing behind it is believed.
+/// No record before a damage is lost, and none behind it is believed.
 fn log(given: &[u8]) -> Option<&'static str> {
     let whole = u64::try_from(given.len()).unwrap_or(u64::MAX);
     let (written, damage) = match reread_log(given) {

@@ -1,7 +1,7 @@
 //! The laws of a verdict and of a plan.
 //!
-//! Facts in, the first broken law out as a sentence. The policy is not asked: that the laws can be
-//! broken is shown by their own tests, with facts made up for it.
+//! Facts in, the first broken law out as a sentence. The policy is not asked; `tests` break every law with
+//! made-up facts.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -17,15 +17,13 @@ use super::expected::ExpectedTerms;
 #[cfg(test)]
 mod tests;
 
-/// A sentence, and whether it holds.
 pub(super) type Law = (&'static str, bool);
 
-/// Panics, which is how a fuzzer is told, unless the law holds.
+/// Panics, which a fuzzer reports, unless the law holds.
 pub(super) fn uphold(law: &str, holds: bool, facts: &dyn Debug) {
     assert!(holds, "broken law: {law}\n{facts:#?}");
 }
 
-/// A verdict and everything it was asked about.
 #[derive(Clone, Copy)]
 pub(super) struct VerdictObservation<'a> {
     pub(super) terms: &'a ExpectedTerms,
@@ -36,7 +34,6 @@ pub(super) struct VerdictObservation<'a> {
 }
 
 impl VerdictObservation<'_> {
-    /// The first law the verdict breaks.
     pub(super) fn broken(&self) -> Option<&'static str> {
         let decision = match self.verdict.decision {
             Decision::Retry { at, wait } => self.retry(at, wait),
@@ -113,12 +110,12 @@ impl VerdictObservation<'_> {
             }
             Reason::JobBudgetExhausted => self.in_pool(|pool| pool.consumed >= pool.total),
             Reason::WorkflowBudgetExhausted => self.in_pool(|pool| pool.item_consumed >= pool.per_item),
-            // The others are given by whoever starts, cancels or recovers, never by a verdict.
+            // The other reasons are given by the engine, never by a verdict.
             _ => false,
         }
     }
 
-    /// What was asked stands in the answer, so that it can be explained later.
+    /// The question is part of the answer, so that a verdict can be explained later.
     fn arithmetic(&self) -> Vec<Law> {
         let (sum, before) = (&self.verdict.arithmetic, self.state.usage);
         let limits = (sum.retries_allowed, sum.retry_budget, sum.max_retry_after);
@@ -173,7 +170,7 @@ impl VerdictObservation<'_> {
     }
 }
 
-/// The first law that a plan made on these terms breaks.
+/// The first law that a plan breaks.
 pub(super) fn broken_by_plan(terms: &ExpectedTerms, plan: &[PlannedRetry]) -> Option<&'static str> {
     let mut spent = Duration::ZERO;
     let laws = plan.iter().zip(1_u32..).flat_map(|(planned, number)| {
@@ -205,7 +202,6 @@ fn strategy_law(terms: &ExpectedTerms, retry: u32, delay: Delay) -> Law {
     ("a strategy gives its documented series", computed.is_none_or(|computed| computed == delay.computed))
 }
 
-/// The first of these that does not hold.
 pub(super) fn first_broken(laws: impl IntoIterator<Item = Law>) -> Option<&'static str> {
     let mut laws = laws.into_iter();
     laws.find_map(|(law, kept)| (!kept).then_some(law))

@@ -31,7 +31,6 @@ static LINES: Parts = LazyLock::new(|| Regex::new(r"(?-u)[^\n]*\n|[^\n]+").ok())
 /// What follows the first `: ` of a line.
 static VALUES: Parts = LazyLock::new(|| Regex::new(r"(?m-u)^[^\n]*?: ([^\n]*)$").ok());
 
-/// Random bytes.
 pub(super) fn noise(random: &mut SeededRandom, most: usize) -> Vec<u8> {
     let length = random.below(most + 1);
     let byte = |_| u8::try_from(random.below(256)).unwrap_or_default();

@@ -1,9 +1,8 @@
-//! Records as text, so that a mutant of one is another more often than not.
+//! Records as text, so that a mutant of a record is often another record.
 //!
-//! A record is CBOR, in which a byte that changes is mostly the end of it. The same written as JSON
-//! can be changed, cut and put together line by line: `[5, [6, [[[0, 0, 0, 1], 1]]]]` stands for the
-//! bytes of a record, the format before them; `2[…]` for those of a record with another format. Bytes
-//! that are no such text stand for themselves.
+//! A record is CBOR, which a changed byte mostly breaks. Written as JSON it can be changed, cut and joined
+//! line by line: `[5, [6, [[[0, 0, 0, 1], 1]]]]` stands for the bytes of a record with the current format
+//! number before them; `2[…]` for a record of format 2. Bytes that are no such text stand for themselves.
 
 use std::convert::Infallible;
 
@@ -12,7 +11,7 @@ use minicbor::encode::Error;
 use serde_json::Value;
 use undaunted_engine::event::FORMAT;
 
-/// The bytes that a text stands for, or else the bytes themselves.
+/// The bytes of a record written as text, or the bytes themselves.
 pub(super) fn record(given: &[u8]) -> Vec<u8> {
     let (format, text) = match given {
         [format @ b'0'..=b'9', text @ ..] => (format.saturating_sub(b'0'), text),
@@ -33,7 +32,6 @@ pub(super) fn cbor(text: &[u8], strings_are_bytes: bool) -> Option<Vec<u8>> {
     Some(encoder.into_writer())
 }
 
-/// The lines of a text that are not empty.
 pub(super) fn lines(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     let lines = data.split(|byte| *byte == b'\n');
     lines.map(<[u8]>::trim_ascii).filter(|line| !line.is_empty())

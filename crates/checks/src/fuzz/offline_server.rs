@@ -1,7 +1,7 @@
-//! A server on a store in memory, with a flow whose results come later, for as long as one input takes.
+//! A server on a store in memory, with the flow of `waiting_flow`, for one input.
 //!
-//! The only address its steps may call is one nobody can listen at, so whatever is asked of it goes
-//! nowhere. Every input gets a stage of its own: what one leaves behind is not there for the next.
+//! Steps may call only an address at which nothing can listen, so requests go nowhere. Every input gets a
+//! server of its own and leaves nothing behind.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -20,10 +20,10 @@ use undaunted_store::{Append, MemoryStore, Store, Version};
 
 use super::waiting_flow::{FLOW, waiting_flow};
 
-/// The address that may be called. Nobody listens at port 0.
+/// The only address that may be called: nothing listens on port 0.
 const NOWHERE: &str = "http://127.0.0.1:0";
 
-/// Lets somebody speak to a server; nothing if there cannot be one here.
+/// Runs `act` on a server; `None` if no server can be made here.
 pub(super) fn with_server<T>(access: Access, act: impl FnOnce(&OfflineServer<'_>) -> T) -> Option<T> {
     static OFFLINE: OnceLock<Option<Offline>> = OnceLock::new();
     let offline = OFFLINE.get_or_init(|| Offline::begin().ok()).as_ref()?;
@@ -56,14 +56,13 @@ pub(super) fn with_server<T>(access: Access, act: impl FnOnce(&OfflineServer<'_>
     };
     let manner = ServerSettings { access, ..ServerSettings::default() };
     let done = act(&offline.serve(manner, served));
-    // Twice: at once.
+    // The second interrupt stops at once.
     host.interrupt();
     host.interrupt();
     host.wait();
     Some(done)
 }
 
-/// Writes the flow whose results come later.
 fn set(store: &dyn Store, book: &CatalogHandle) -> Option<()> {
     let flow = waiting_flow()?;
     let claim = store.claim(&aggregate(FLOW).ok()?).ok()?;

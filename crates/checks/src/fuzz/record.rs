@@ -1,8 +1,7 @@
 //! Bytes that may be a record of a job, of a breaker or of the catalog.
 //!
-//! Whatever can be read is written so that the same is read again: a job that was copied, archived or
-//! restored is the same job. What a breaker or the catalog comes to by a single record can be asked
-//! and shown, whatever it says.
+//! A record that can be read is written so that the same is read again: a copied, archived or restored job is
+//! the same job. The breaker or catalog folded from a single record can be asked and shown.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -17,11 +16,7 @@ use undaunted_store::Version;
 use super::law::uphold;
 use super::notation;
 
-/// Reads the bytes as every kind of record, and gives the words of what they were.
-///
-/// # Panics
-/// When a law is broken, with the law and the facts.
-
+/// Decodes the bytes as every kind of record and returns their words.
 pub fn journal_record(data: &[u8]) -> BTreeSet<&'static str> {
     let bytes = notation::record(data);
     let mut seen = BTreeSet::new();
@@ -55,7 +50,7 @@ pub fn journal_record(data: &[u8]) -> BTreeSet<&'static str> {
     seen
 }
 
-/// What the bytes are read as, if they are.
+/// Decodes a record and checks that it survives encoding.
 pub(super) fn reread<R: Debug + PartialEq>(
     bytes: &[u8],
     decode: impl Fn(&[u8]) -> Result<R, RecordError>,
@@ -64,7 +59,7 @@ pub(super) fn reread<R: Debug + PartialEq>(
     reread_as(FORMAT, bytes, decode, encode)
 }
 
-/// The same for a journal with formats of its own, of which this is the newest.
+/// The same for a journal with a format number of its own, of which `known` is the newest.
 fn reread_as<R: Debug + PartialEq>(
     known: u8,
     bytes: &[u8],
@@ -91,7 +86,6 @@ fn reread_as<R: Debug + PartialEq>(
     }
 }
 
-/// A breaker can be folded, asked and closed at any time.
 pub(super) fn ask(record: &BreakerRecord) {
     let name = std::sync::Arc::from("b");
     for (first, now) in [(1, 0), (7, 1), (u64::MAX, u64::MAX)] {

@@ -1,13 +1,11 @@
-//! Requests written as text, and sent as they have to be.
+//! HTTP requests written as text.
 //!
-//! Requests stand one after the other, a line `===` between them: a line with method and address,
-//! lines with headers, an empty line, the body. What a client adds by itself is added where it is not
-//! there: host, length and kind of the body, and that the connection ends. Of a request that asks for a
-//! WebSocket every line of the body is a message.
+//! Requests are separated by a line `===`: a line with method and target, header lines, an empty line, the
+//! body. Headers that a client adds are added if they are missing: host, length and type of the body, and the
+//! end of the connection. In a WebSocket request every line of the body is a message.
 
 use std::iter;
 
-/// A request.
 #[derive(Clone, Debug)]
 pub(super) struct FuzzRequest {
     pub(super) method: String,
@@ -17,7 +15,7 @@ pub(super) struct FuzzRequest {
 }
 
 impl FuzzRequest {
-    /// One that only asks, with these headers.
+    /// A GET request with these headers.
     pub(super) fn get(path: &str, headers: &[&str]) -> Self {
         Self {
             method: "GET".to_owned(),
@@ -27,7 +25,6 @@ impl FuzzRequest {
         }
     }
 
-    /// Those of a text.
     pub(super) fn all(text: &[u8]) -> Vec<Self> {
         let mut all = vec![vec![]];
         for line in text.split(|byte| *byte == b'\n') {
@@ -51,14 +48,13 @@ impl FuzzRequest {
         Self { method: method.to_owned(), path: path.to_owned(), headers, body: body.join(&b'\n') }
     }
 
-    /// The value of a header, if it stands here.
+    /// The value of a header, if it is set.
     pub(super) fn header(&self, wanted: &str) -> Option<&str> {
         let mut headers = self.headers.iter().filter_map(|line| line.split_once(':'));
         let found = headers.find(|(name, _)| name.eq_ignore_ascii_case(wanted));
         found.map(|(_, value)| value.trim())
     }
 
-    /// The bytes that go over the connection.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let asks_for_socket = self.header("upgrade").is_some();
         let length = if asks_for_socket { 0 } else { self.body.len() };
@@ -87,7 +83,7 @@ impl FuzzRequest {
     }
 }
 
-/// A message of a client over a WebSocket, masked with nothing.
+/// A message of a WebSocket client, masked with zeros.
 fn frame(text: &[u8]) -> Vec<u8> {
     let length = u64::try_from(text.len()).unwrap_or(u64::MAX).to_be_bytes();
     let [.., high, low] = length;

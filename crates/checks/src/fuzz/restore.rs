@@ -1,7 +1,7 @@
-//! Bytes that may be a saved state, of any type that is saved.
+//! Bytes that may be a saved state of any type that is saved.
 //!
-//! Most bytes are refused, which is an answer like another. What is accepted has to save and come
-//! back the same, and to answer whatever it is asked at the ends of every scale.
+//! Most bytes are refused. An accepted state survives a round trip and answers questions at the ends of every
+//! range.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -22,7 +22,7 @@ use super::decide;
 use super::expected::ExpectedPolicy;
 use super::law::uphold;
 
-/// Tries to read bytes as one type; tells whether they are one.
+/// Whether the bytes hold a value of one type.
 type SavedReader = fn(&[u8]) -> bool;
 
 /// Every type that is saved, by name.
@@ -65,16 +65,12 @@ pub const SAVED: [(&str, SavedReader); 33] = [
 const INSTANTS: [Timestamp; 4] =
     [Timestamp::ZERO, Timestamp::from_millis(60_000), Timestamp::from_nanos(u64::MAX - 1), Timestamp::MAX];
 
-/// Reads the bytes as every saved type and gives the names of those they are.
-///
-/// # Panics
-/// When a law is broken, with the law and the facts.
 pub fn policy_restore(data: &[u8]) -> BTreeSet<&'static str> {
     let read = SAVED.iter().filter(|(_, read)| read(data));
     read.map(|(name, _)| *name).collect()
 }
 
-/// What the bytes hold, if they hold it; saved again it comes back the same.
+/// The value in the bytes, if there is one, after a round trip through its saved form.
 pub(super) fn round_trip<T>(data: &[u8]) -> Option<T>
 where
     T: Serialize + DeserializeOwned + PartialEq + Debug,
@@ -269,7 +265,7 @@ fn breaker_with((breaker, settings): (Breaker, BreakerSettings)) {
     }
 }
 
-/// A ticket may come from any life of any breaker; all that is asked is an answer.
+/// A ticket may come from any breaker; the only law is that there is an answer.
 fn late_result((breaker, ticket): (Breaker, Ticket)) {
     for health in [Health::Up, Health::Down, Health::Unknown] {
         let mut told = breaker;

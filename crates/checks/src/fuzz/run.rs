@@ -1,7 +1,7 @@
-//! A bounded run of a target: so many inputs, all from one seed.
+//! A bounded run of a target: a number of inputs, all from one seed.
 //!
-//! The same seed feeds the same inputs, so a finding is repeated by its seed alone. It neither
-//! chooses the seed nor prints: whoever calls it does.
+//! The same seed feeds the same inputs, so a finding is repeated by its seed. The caller chooses the seed and
+//! prints.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -14,22 +14,19 @@ use undaunted_policy::Seed;
 use super::mutant::{mutant, noise};
 use crate::random::SeededRandom;
 
-/// The longest an input may take. Most take less than a millisecond, but a machine may be busy.
+/// The longest time for one input. Most take less than a millisecond, but the machine may be busy.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// A function that panics when its input breaks a law; it gives what the input brought up.
+/// A function that panics when its input breaks a law, and returns what the input brought up.
 pub type FuzzTarget = fn(&[u8]) -> BTreeSet<&'static str>;
 
-/// An input that broke a law.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FuzzFinding {
-    /// The seed of the run.
     pub seed: u64,
-    /// Which of the run's inputs it was, from 0.
+    /// The index of the input in the run.
     pub number: u64,
-    /// The input.
     pub input: Vec<u8>,
-    /// What the panic said.
+    /// The message of the panic.
     pub message: String,
 }
 
@@ -43,11 +40,8 @@ impl fmt::Display for FuzzFinding {
 
 impl std::error::Error for FuzzFinding {}
 
-/// Feeds a target: the corpus as it is, then mutants of it (noise, if there is no corpus) until
-/// `inputs` have been tried. Gives all that came up.
-///
-/// # Errors
-/// The first input that makes the target panic.
+/// Feeds a target with the corpus, then with mutants of it (random bytes, if there is no corpus), `inputs` in
+/// all. Returns everything that came up.
 pub fn run(
     target: FuzzTarget,
     corpus: &[Vec<u8>],

@@ -1,9 +1,8 @@
-//! Texts with references in them, filled with values that would like to be more than values.
+//! Texts with references, filled with hostile values.
 //!
-//! Any text is read as a text for the shell, as a plain text and as strings in JSON, against many
-//! names and against none. What is accepted is filled with marks that stand nowhere else, so that
-//! they are found again: a value is to be where its reference was, and in a shell text nowhere but
-//! in the environment.
+//! Any text is parsed as a shell template, as a plain template and as strings in JSON, against many names and
+//! against none. Accepted templates are rendered with marks that occur nowhere else, so that they can be
+//! found: a value is where its reference was, and in a shell template nowhere but in the environment.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -16,13 +15,10 @@ use undaunted_engine::workflow::template::{
 
 use super::law::{Law, first_broken, uphold};
 
-/// Larger than anything that a command can be given.
+/// Larger than what a command can be given.
 const TOO_LARGE: usize = 100 * 1024 + 1;
 
-/// Reads and fills the text, and gives what came up: as what it was accepted, and what it holds.
-///
-/// # Panics
-/// When a law is broken, with the law and the facts.
+/// Parses and renders the text, and returns how it was accepted and what it holds.
 pub fn workflow_template(data: &[u8]) -> BTreeSet<&'static str> {
     let text = String::from_utf8_lossy(data);
     let captured = ["version", "a-b", "list"].map(str::to_owned).into();
@@ -104,7 +100,7 @@ fn json(text: &str, names: &KnownNames<'_>) {
     }
 }
 
-/// What is said of a text that is refused lies in the text.
+/// The marked range of an error lies in the text.
 fn refused(text: &str, errors: &[TemplateError]) {
     uphold("a text is refused for a reason", !errors.is_empty(), &text);
     let laws = errors.iter().flat_map(|error| {
@@ -122,7 +118,7 @@ fn refused(text: &str, errors: &[TemplateError]) {
     }
 }
 
-/// Whether there could be a `$${` for the shell, hidden by backslashes or not.
+/// Whether there may be a `$${`, hidden by backslashes or not.
 fn may_hold_literal(text: &str) -> bool {
     text.replace(['\\', '\n'], "").contains("$${")
 }
@@ -137,7 +133,7 @@ fn words<'r>(kind: &'static str, references: impl Iterator<Item = &'r Reference>
     seen
 }
 
-/// What every reference is worth: the `raw:` ones this, the others that.
+/// One value for all `raw:` references, and one for all others.
 pub(super) struct FixedValues {
     pub(super) raw: Option<Value>,
     pub(super) other: Option<Value>,
@@ -158,13 +154,13 @@ impl TemplateValues for FixedValues {
     }
 }
 
-/// A word that does not stand in the text.
+/// A word that does not occur in the text.
 pub(super) fn mark(stem: &str, text: &str) -> String {
     let mut marks = (0_u64..).map(|number| format!("{stem}{number}x"));
     marks.find(|mark| !text.contains(mark)).unwrap_or_default()
 }
 
-/// Values that are never refused, each with the mark in it.
+/// Hostile values that are never refused, each with the mark in it.
 pub(super) fn hostile(mark: &str) -> [Value; 8] {
     [
         Value::from(mark),
@@ -178,7 +174,7 @@ pub(super) fn hostile(mark: &str) -> [Value; 8] {
     ]
 }
 
-/// Whatever is filled in, what the shell runs is the author's.
+/// No value changes what the shell runs.
 pub(super) fn shell_laws(template: &ShellTemplate) {
     let filled = |raw: &str, other: &Value| {
         let given = FixedValues { raw: Some(raw.into()), other: Some(other.clone()) };
@@ -229,11 +225,11 @@ pub(super) fn text_laws(template: &TextTemplate) {
     unusable(template.references(), true, &|given| template.render(given).err());
 }
 
-/// A value is where its reference was, and no key is one.
+/// A value is where its reference was, and no key is a template.
 pub(super) fn json_laws(template: &JsonTemplate) {
     let filled = |value: &Value| template.render(&FixedValues::all(value)).unwrap_or_default();
     let first = filled(&"0".into());
-    // As text: a value and a text are equal if the text is what the value holds, without quotation marks.
+    // Compared as text, without quotation marks: a string and a value that holds it are equal.
     let shown = first.to_string();
     let mark = mark("value", &shown);
     let marked = filled(&json!(mark)).to_string();
@@ -266,12 +262,12 @@ fn keys(value: &Value) -> Vec<String> {
             _ => {}
         }
     }
-    // What became an object brings keys of its own, but none that was there is gone.
+    // A value may bring keys of its own, but no key disappears.
     found.sort();
     found
 }
 
-/// What cannot be filled in is refused with the right reason, unless there is nothing to fill.
+/// Values that cannot be rendered are refused with the right reason, unless there is no reference.
 fn unusable<'r>(
     references: impl Iterator<Item = &'r Reference>,
     given_to_commands: bool,
@@ -300,8 +296,8 @@ fn unusable<'r>(
     }
 }
 
-/// The first law the script breaks. All references but the `raw:` ones were given `value`, which
-/// holds the mark; `expected` is the text of another value's script.
+/// The first law that the script breaks. All references but the `raw:` ones were given `value`, which
+/// contains the mark; `expected` is the text of the script for another value.
 fn broken_by_script<'r>(
     references: impl Iterator<Item = &'r Reference>,
     script: &Script,

@@ -1,6 +1,6 @@
-//! Everything that can be seen of a job, while it is folded and afterwards.
+//! Every view of a job, while it is folded and afterwards.
 //!
-//! Asked of jobs that no engine would write: whoever looks into a damaged journal is to see what is
+//! The journals include some that no engine would write: the viewer of a damaged journal must see what is
 //! there, and not a crash.
 
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ impl Default for JobViews {
 }
 
 impl JobViews {
-    /// Looks at one record. The job is as it is after it.
+    /// Checks the views of one record. The job is in the state after it.
     pub(super) fn take(&mut self, job: &Job, seq: u64, record: &Record) {
         self.projection.take(job, seq, record);
         self.metrics.observe(job, record);
@@ -58,7 +58,7 @@ impl JobViews {
         }
     }
 
-    /// Looks at what it has come to.
+    /// Checks the views of the folded job.
     pub(super) fn look(&self, job: &Job) {
         let _ = report(job);
         let _ = job.tally();
@@ -120,7 +120,7 @@ impl JobViews {
         uphold("every dead letter is in one group", grouped == job.dead.len(), &dead);
     }
 
-    /// What is written for another system can be read by this one.
+    /// An exported state can be read again.
     fn exported(&self, job: &Job) {
         let histories: BTreeMap<_, _> = self.projection.items.items.clone();
         let state = export(job, &AdmissionControl::default(), &histories);

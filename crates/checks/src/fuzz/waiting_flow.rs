@@ -1,7 +1,7 @@
-//! A flow of which results come later, always the same.
+//! A flow with async results, always the same.
 //!
-//! The first item of its one step was taken on, the second failed and waits for its next attempt, the
-//! third has its result, and the fourth has not begun. Nobody runs it.
+//! Of its one async step, item 0 was accepted, item 1 failed and waits for its retry, item 2 has its result,
+//! and item 3 has not begun. No engine runs it.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -38,23 +38,20 @@ steps:
     attributes: {small: {role: required}}
 ";
 
-/// When it was submitted: in the middle of a century, so that clocks are on both sides of it.
+/// In the middle of a century, so that clocks are on both sides of it.
 const T0: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// The name of the flow.
 pub(super) const FLOW: &str = "later";
 
-/// The step whose results come later.
 pub(super) const STEP: &str = "resize";
 
-/// Its journal, and what that comes to.
+/// Its journal and its state.
 #[derive(Debug)]
 pub(super) struct WaitingFlow {
     pub(super) records: Vec<Record>,
     pub(super) job: Job,
 }
 
-/// A job of a workflow, as it was submitted.
 pub(super) fn submitted(name: &str, text: &str) -> Option<(Record, Job)> {
     let operator = Operator::default();
     let workflow = check(&Source::new("f.yaml", text), &operator).workflow?;
@@ -76,7 +73,7 @@ pub(super) fn submitted(name: &str, text: &str) -> Option<(Record, Job)> {
     Some((record, job))
 }
 
-/// The flow; nothing if this release refuses it, which a test would notice.
+/// `None` if this release refuses the workflow, which a test would notice.
 pub(super) fn waiting_flow() -> Option<&'static WaitingFlow> {
     static LATER: OnceLock<Option<WaitingFlow>> = OnceLock::new();
     LATER.get_or_init(made).as_ref()

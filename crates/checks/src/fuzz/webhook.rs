@@ -1,7 +1,7 @@
-//! Results that come later: a step, a token, and a body, out of any bytes.
+//! Async results from any bytes: a step, a token and a body.
 //!
-//! The first line is the step, the second the token, the rest the body. Only a token that was given
-//! out for that very step is anybody's, and only a body that says so is a success.
+//! The first line is the step, the second the token, the rest the body. Only a token that was given out for
+//! this step is known, and only a body that says so is a success.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,11 +18,6 @@ use undaunted_runner::{StepResult, step_result};
 
 use super::law::uphold;
 use super::waiting_flow::{STEP, WaitingFlow, waiting_flow};
-
-/// Takes a result and gives what it was, and what its token belongs to.
-///
-/// # Panics
-/// When a law is broken, with the law and the facts.
 
 pub fn webhook_result(data: &[u8]) -> BTreeSet<&'static str> {
     let text = String::from_utf8_lossy(data);
@@ -54,7 +49,7 @@ pub fn webhook_result(data: &[u8]) -> BTreeSet<&'static str> {
     seen
 }
 
-/// A body, read a second time in another way.
+/// The body, parsed a second time in another way.
 fn read(body: &str) -> &'static str {
     let result = step_result(body);
     uphold("the same body says the same", result == step_result(body), &body);
@@ -89,9 +84,9 @@ fn read(body: &str) -> &'static str {
     }
 }
 
-/// Whose a token is, compared with those that were given out.
+/// The status of a token, compared with the tokens that were given out.
 fn belongs(flow: &WaitingFlow, step: &str, token: &str, found: TokenStatus) -> &'static str {
-    // The last has not begun, so nobody was given its token.
+    // The last item has not begun, so its token was not given out.
     let mut given_out = (0..3).map(|item| flow.token(item));
     let known = step == STEP && given_out.any(|given| given == token);
     let same = known == (found != TokenStatus::Unknown);
@@ -104,7 +99,7 @@ fn belongs(flow: &WaitingFlow, step: &str, token: &str, found: TokenStatus) -> &
     }
 }
 
-/// A result is recorded by the laws of a journal.
+/// A result is recorded lawfully.
 fn arrives(flow: &WaitingFlow, start: StartId, result: &Result<String, String>) {
     let end = AttemptEnd {
         start,

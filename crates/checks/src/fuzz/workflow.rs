@@ -1,8 +1,7 @@
 //! The laws of a checked workflow.
 //!
-//! What no longer needs checking is checked here once more, from outside: the graph hangs together,
-//! names are unique, every retry policy makes a plan within its own limits, every template keeps
-//! values out of code. The first broken law comes out as a sentence.
+//! What the product no longer checks is checked here from outside: the graph is connected, names are unique,
+//! every retry policy makes a plan within its limits, every template keeps values out of code.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,7 +18,6 @@ use super::expected::ExpectedPolicy;
 use super::law::{Law, first_broken, uphold};
 use super::template;
 
-/// The mode of a workflow, and what its commands do.
 pub(super) fn words(workflow: &Workflow) -> BTreeSet<&'static str> {
     let mode = match workflow.mode {
         WorkflowMode::Sequence => "sequence",
@@ -38,7 +36,6 @@ pub(super) fn words(workflow: &Workflow) -> BTreeSet<&'static str> {
     actions.chain([mode]).collect()
 }
 
-/// The first law the workflow breaks.
 pub(super) fn broken(source: &Source, workflow: &Workflow) -> Option<&'static str> {
     let commands = commands(workflow);
     for command in &commands {
@@ -79,7 +76,6 @@ fn call(step: &Step) -> Option<&ResolvedRetry> {
     }
 }
 
-/// All commands, those inside of others too.
 fn commands(workflow: &Workflow) -> Vec<&Command> {
     let mut waiting: Vec<&Command> = vec![];
     waiting.extend(workflow.steps.iter().flat_map(|step| &step.commands));
@@ -185,7 +181,7 @@ fn templates(command: &Command) {
         Action::Agent { prompt, .. } => template::text_laws(prompt),
         Action::WriteFile(file) => [&file.path, &file.content].into_iter().for_each(template::text_laws),
         Action::Function(function) => function.with.iter().for_each(template::json_laws),
-        // What a step is given is no template.
+        // The inputs of a step are no templates.
         Action::Step(_) | Action::SubFlow(_) => {}
         Action::Http(http) => {
             template::text_laws(&http.url);

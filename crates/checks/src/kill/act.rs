@@ -1,7 +1,7 @@
 //! The command that workflows of the campaign run.
 //!
-//! It writes down that it began, takes some time, writes down how it ends, and ends so. A locked file
-//! tells whether another attempt of the same command is alive.
+//! It records that it began, takes some time, records how it ends, and ends so. A file lock shows whether
+//! another attempt of the same command is alive.
 
 use std::fs::{File, TryLockError};
 use std::io::Write;
@@ -14,32 +14,31 @@ use undaunted_policy::Seed;
 
 use super::record::{RecordLine, now, write};
 
-/// What a command of the campaign is to do.
 #[derive(Debug, clap::Args)]
 pub struct ActArgs {
-    /// The record to write to
+    /// Record file to append to
     #[arg(long)]
     record: PathBuf,
-    /// The folder for locks
+    /// Folder of the lock files
     #[arg(long)]
     locks: PathBuf,
-    /// What the command is called
+    /// Name of the command
     #[arg(long)]
     command: String,
-    /// The longest time it takes, in milliseconds
+    /// Longest running time, in milliseconds
     #[arg(long)]
     takes: u64,
-    /// How many attempts of a hundred fail
+    /// How many of a hundred attempts fail
     #[arg(long)]
     fails: u64,
-    /// The seed of its fate
+    /// Seed that decides how attempts end
     #[arg(long)]
     seed: u64,
-    /// What other commands have said
+    /// Outputs of other commands
     given: Vec<String>,
 }
 
-/// What is to become of an attempt: how long it takes in milliseconds, and how it ends.
+/// How long an attempt takes, in milliseconds, and its exit code.
 fn fate(args: &ActArgs, item: &str, attempt: u64) -> (u64, u8) {
     let name = args.command.bytes().chain(item.bytes());
     let place = name.fold(7_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
@@ -53,14 +52,12 @@ fn fate(args: &ActArgs, item: &str, attempt: u64) -> (u64, u8) {
     (draws.between(3, 0, args.takes), if fails { code } else { 0 })
 }
 
-/// Acts as a command of a workflow.
-#[must_use]
 pub fn act(args: &ActArgs) -> ExitCode {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let number = |name: &str| variable(name).parse().unwrap_or_default();
     let run = variable("UNDAUNTED_RUN");
     let (item, token) = (variable("UNDAUNTED_ITEM"), variable("UNDAUNTED_RECEIPT_TOKEN"));
-    // Held until the process is gone, however it goes.
+    // Held until the process has ended.
     let lock = File::create(args.locks.join(&token));
     let overlaps = lock.as_ref().is_ok_and(|lock| {
         let locked = lock.try_lock();

@@ -83,7 +83,7 @@ fn rounds(args: &KillArgs, folder: &Path, actor: &Path) -> io::Result<KillFindin
 fn round(seed: u64, folder: &Path, program: &Path, actor: &Path) -> io::Result<KillFindings> {
     let folder = folder.join(format!("undaunted-kill-{}-{seed}", std::process::id()));
     let sandbox = RoundSandbox::make(folder.clone(), program)?;
-    // Every fifth round is one of servers.
+    // Every fifth round runs servers.
     let findings = if seed.is_multiple_of(5) {
         serve_round::round(&sandbox, seed)
     } else {

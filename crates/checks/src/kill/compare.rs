@@ -1,7 +1,7 @@
-//! What the journal says, held against what really happened.
+//! Compares the journal with what really happened.
 //!
-//! Pure: journal, record and what was done to the processes go in, broken promises come out. So its
-//! own tests can show each of them being found.
+//! Pure: the journal, the record and the injected kills go in, violations come out, so that `tests` can show
+//! each violation being found.
 
 use attempts::attempts;
 
@@ -20,26 +20,24 @@ mod runs;
 #[cfg(test)]
 mod tests;
 
-/// By how many microseconds the times of a journal may lag behind ours. They are told in milliseconds,
-/// and a process that is held up while it sets its clock is late for the rest of its life.
+/// By how many microseconds the journal's times may lag behind ours. They are in milliseconds, and a process
+/// that is delayed while it sets its clock stays late.
 const SLACK: u64 = 25_000;
 
-/// A request, as the step server saw it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ServedCall {
     pub(crate) correlation: String,
-    /// The command: the last piece of the path.
+    /// The last segment of the path.
     pub(crate) command: String,
     pub(crate) token: String,
-    /// When it came, in microseconds.
+    /// In microseconds.
     pub(crate) begin: u64,
-    /// What it was answered with; nothing if whoever asked had gone.
+    /// The status of the response; `None` if the client had closed the connection.
     pub(crate) status: Option<u16>,
-    /// Whether another request of the same command was being answered, and somebody waited for that.
+    /// Whether another request of the same command was still being answered to a connected client.
     pub(crate) overlaps: bool,
 }
 
-/// What was done to the processes: when, in microseconds, and to whom.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct InjectedKills {
     pub(crate) engines: Vec<u64>,
@@ -47,7 +45,7 @@ pub(crate) struct InjectedKills {
     pub(crate) commands: Vec<i32>,
 }
 
-/// One job and its circumstances.
+/// One job, with everything observed from outside.
 pub(crate) struct KillEvidence<'c> {
     pub(crate) plan: &'c KillPlan,
     pub(crate) events: &'c [JournalEvent],
@@ -57,7 +55,7 @@ pub(crate) struct KillEvidence<'c> {
     pub(crate) kills: &'c InjectedKills,
 }
 
-/// Holds everything against everything.
+/// Checks the evidence and returns the violations.
 pub(crate) fn compare(case: &KillEvidence<'_>) -> KillFindings {
     let mut findings = KillFindings::default();
     history::check(case, &mut findings);

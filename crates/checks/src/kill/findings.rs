@@ -1,19 +1,18 @@
-//! What a round has found.
+//! The violations and figures of a round.
 
 use std::fmt;
 
-/// What kind of promise is broken.
+/// Which promise is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ViolationKind {
-    /// Something that was done, or promised to be done, is not on record or never done.
+    /// Something that was done or promised is not recorded, or was never done.
     Lost,
-    /// Something was done once more than it may be.
+    /// Something was done more often than allowed.
     Duplicated,
-    /// Anything else: too early, too much, against the journal's own laws.
+    /// Anything else: too early, too much, or against the laws of a journal.
     Unlawful,
 }
 
-/// One broken promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KillViolation {
     pub(crate) kind: ViolationKind,
@@ -31,18 +30,17 @@ impl fmt::Display for KillViolation {
     }
 }
 
-/// Everything a round has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KillFindings {
     pub(crate) violations: Vec<KillViolation>,
-    /// The largest lateness of a wait, in microseconds.
+    /// The longest lateness of a wait, in microseconds.
     pub(crate) lateness: u64,
-    /// Whose that was.
+    /// The attempt with that lateness.
     pub(crate) latest: String,
-    /// How many waits were measured.
+    /// The number of measured waits.
     pub(crate) waits: u64,
     pub(crate) kills: u64,
-    /// Places of the program where somebody died.
+    /// Failpoints at which a process died.
     pub(crate) places: Vec<String>,
 }
 
@@ -63,7 +61,7 @@ impl KillFindings {
         self.add(ViolationKind::Unlawful, what);
     }
 
-    /// A claim that has to hold.
+    /// Adds a violation unless the claim holds.
     pub(crate) fn require(&mut self, kind: ViolationKind, holds: bool, what: impl FnOnce() -> String) {
         if !holds {
             self.add(kind, what());
@@ -75,7 +73,7 @@ impl KillFindings {
         u64::try_from(findings.count()).unwrap_or(u64::MAX)
     }
 
-    /// A wait ended so late.
+    /// A wait ended this late.
     pub(crate) fn late(&mut self, lateness: u64, who: impl FnOnce() -> String) {
         if lateness > self.lateness {
             self.lateness = lateness;
@@ -83,7 +81,7 @@ impl KillFindings {
         }
     }
 
-    /// Takes over what another round has found.
+    /// Adds the findings of another round.
     pub(crate) fn absorb(&mut self, other: Self) {
         self.violations.extend(other.violations);
         self.late(other.lateness, || other.latest);

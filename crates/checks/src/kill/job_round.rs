@@ -1,4 +1,4 @@
-//! A round of a job: `run`, killed; `resume`, killed, a few times; then left alone until it ends.
+//! A round of one job: `run` is killed, then `resume` a few times; then the job is left alone until it ends.
 
 use std::io;
 use std::path::Path;
@@ -16,9 +16,9 @@ use super::schedule::{self, KillTarget, ProcessPlan};
 use super::step_server::RecordingStepServer;
 use crate::random::SeededRandom;
 
-/// How long a job that is left alone may take, whatever its waits.
+/// How long an undisturbed job may take, whatever its waits.
 const HEALING: Duration = Duration::from_secs(30);
-/// How long it is left running after the last kill that hit others.
+/// How long an engine runs after the last kill of another process.
 const LEFT: Duration = Duration::from_millis(250);
 /// Exit codes of a job that has ended.
 const ENDS: &[i32] = &[0, 1, 4];
@@ -29,7 +29,6 @@ struct JobRound<'w> {
     is_stored: bool,
 }
 
-/// Runs it, and tells what was found.
 pub(crate) fn round(sandbox: &RoundSandbox, seed: u64, actor: &Path) -> io::Result<KillFindings> {
     let mut random = SeededRandom::new(seed);
     let server = RecordingStepServer::start(seed)?;
@@ -60,7 +59,7 @@ impl JobRound<'_> {
         self.sandbox.start(args, place)
     }
 
-    /// One plan of an engine. True if the job has ended in it.
+    /// Runs one engine with its kills. True if the job has ended.
     fn run_killed(&mut self, plan: &ProcessPlan) -> io::Result<bool> {
         thread::sleep(plan.pause);
         let mut engine = self.start(plan.place.as_deref())?;
@@ -103,16 +102,16 @@ impl JobRound<'_> {
         Ok(ENDS.contains(&ended.code))
     }
 
-    /// Whatever happens to it, it ends in one of a few ways.
+    /// Whatever kills it, a program ends with one of a few codes.
     fn is_fine(&mut self, ended: &ProgramExit) {
-        // 7: another has the job, or its keeper was killed before it could be reached.
+        // 7: another process owns the job, or its keeper was killed before it could be reached.
         let fine = ENDS.contains(&ended.code) || [7, -9].contains(&ended.code);
         self.findings.require(ViolationKind::Unlawful, fine, || {
             format!("the program ended with {}: {}", ended.code, ended.err)
         });
     }
 
-    /// Whether the job is stored; if not, nothing has run.
+    /// A job that is not stored has run nothing.
     fn check_stored(&mut self) -> io::Result<()> {
         if self.is_stored {
             return Ok(());
@@ -126,7 +125,7 @@ impl JobRound<'_> {
         Ok(())
     }
 
-    /// Leaves it alone until it has ended: its report.
+    /// Resumes the job until it has ended, and returns its report.
     fn finish(&mut self) -> io::Result<Option<ProgramExit>> {
         for _ in 0..20 {
             let mut engine = self.start(None)?;
@@ -145,7 +144,7 @@ impl JobRound<'_> {
             self.is_stored = true;
             thread::sleep(Duration::from_millis(50));
         }
-        self.findings.lost("nobody can go on with the job".to_owned());
+        self.findings.lost("no process can resume the job".to_owned());
         Ok(None)
     }
 
@@ -177,7 +176,7 @@ impl JobRound<'_> {
     }
 }
 
-/// What the report says is what the journal says.
+/// The report agrees with the journal.
 fn reported(plan: &KillPlan, events: &[JournalEvent], report: &ProgramExit, findings: &mut KillFindings) {
     let report: Value = serde_json::from_str(&report.out).unwrap_or_default();
     let count = |kind: &str| {

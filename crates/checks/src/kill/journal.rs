@@ -4,17 +4,15 @@ use std::time::UNIX_EPOCH;
 
 use serde_json::Value;
 
-/// One event.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct JournalEvent {
-    /// When, in microseconds.
+    /// In microseconds.
     pub(crate) at: u64,
     pub(crate) kind: String,
     value: Value,
 }
 
 impl JournalEvent {
-    /// Reads a line; nothing if it is none.
     pub(crate) fn read(line: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(line).ok()?;
         let at = instant(value.get("at")?.as_str()?)?;
@@ -26,7 +24,7 @@ impl JournalEvent {
         self.kind == kind
     }
 
-    /// A text of it; empty if it has none of this name.
+    /// A text field; empty if there is none.
     pub(crate) fn text(&self, name: &str) -> &str {
         let value = self.value.get(name).and_then(Value::as_str);
         value.unwrap_or_default()
@@ -45,12 +43,12 @@ impl JournalEvent {
         self.value.get(name)?.get(inner)?.as_u64()
     }
 
-    /// An instant of it, in microseconds.
+    /// A time field, in microseconds.
     pub(crate) fn time(&self, name: &str) -> Option<u64> {
         instant(self.value.get(name)?.as_str()?)
     }
 
-    /// The command of an item that it is about.
+    /// The command of an item that the event is about.
     pub(crate) fn place(&self) -> CommandKey {
         (self.text("correlation_id").to_owned(), self.text("command").to_owned())
     }
@@ -59,22 +57,21 @@ impl JournalEvent {
         self.number("attempt").unwrap_or_default()
     }
 
-    /// Whether the job has ended with it.
+    /// Whether the event ends the job.
     pub(crate) fn is_end(&self) -> bool {
         let ends = ["job_completed", "job_failed", "job_partial", "job_cancelled"];
         ends.contains(&self.kind.as_str())
     }
 
-    /// The same for people.
     pub(crate) fn describe(&self) -> String {
         self.value.to_string()
     }
 }
 
-/// A command of an item: the correlation id, and the name of the command.
+/// The correlation id of the item and the name of the command.
 pub(crate) type CommandKey = (String, String);
 
-/// The events of a job; nothing if a line is not one.
+/// The events of a job; `None` if a line is not an event.
 pub(crate) fn read(text: &str) -> Option<Vec<JournalEvent>> {
     text.lines().map(JournalEvent::read).collect()
 }

@@ -1,4 +1,4 @@
-//! The workflow of a round, drawn from its seed, and what its journal has to keep to.
+//! The workflow of a round, generated from its seed, and the limits that its journal has to keep.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,29 +8,27 @@ use serde_json::{Value, json};
 use super::policy::DrawnPolicy;
 use crate::random::SeededRandom;
 
-/// How a command is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommandKind {
-    /// By a process that writes itself down.
+    /// A process that records itself.
     Process,
-    /// By a request to the step server.
+    /// A request to the step server.
     Call,
-    /// By a request whose result comes later, to a webhook.
+    /// A request whose result is sent to a webhook later.
     Later,
-    /// By a file that is written; it may be written again.
+    /// A file that is written; it may be written again.
     File,
 }
 
-/// What is known of a command beforehand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PlannedCommand {
     pub(crate) kind: CommandKind,
     pub(crate) policy: DrawnPolicy,
     /// How often a handler gives it one more attempt.
     pub(crate) rounds: u64,
-    /// Whether it is the handler of another: then it may begin again from its first attempt.
+    /// Whether it is the handler of another command; then it may begin again from its first attempt.
     pub(crate) is_handler: bool,
-    /// Whether an attempt may be ended for taking too long.
+    /// Whether an attempt may time out.
     pub(crate) has_timeout: bool,
     /// The command whose output it is given.
     pub(crate) given: Option<String>,
@@ -48,19 +46,18 @@ impl PlannedCommand {
     }
 }
 
-/// What a workflow promises.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct KillPlan {
-    /// The workflow, as JSON, which is YAML as well.
+    /// As JSON, which is YAML too.
     pub(crate) workflow: Value,
-    /// The items of the map; none if there is no map.
+    /// The items of the map; empty without a map.
     pub(crate) items: Vec<String>,
     pub(crate) commands: BTreeMap<String, PlannedCommand>,
     /// Retries for the whole job, and for one item.
     pub(crate) pool: Option<(u64, u64)>,
-    /// Whether it is a flow: its calls that a crash cut off are made again at once.
+    /// Whether it is a flow, whose interrupted calls are made again at once.
     pub(crate) is_flow: bool,
-    /// How many attempts run at a time, by the name of the step; one, if it is not named.
+    /// How many attempts run at a time; one if it is not set.
     pub(crate) width: Option<usize>,
 }
 
@@ -70,7 +67,7 @@ pub(crate) struct PlanContext<'w> {
     pub(crate) actor: &'w Path,
     /// The folder of the round.
     pub(crate) folder: &'w Path,
-    /// Where the step server is, `http://…`.
+    /// The origin of the step server, `http://…`.
     pub(crate) calls: &'w str,
 }
 
@@ -79,11 +76,11 @@ struct PlanGenerator<'d, 'w> {
     stage: &'d PlanContext<'w>,
     plan: KillPlan,
     place: &'d str,
-    /// Failures that open a breaker, how long it stays open in milliseconds, successes that close it.
+    /// Failure threshold, recovery timeout in milliseconds, and successes that close a breaker.
     breaker: (u64, u64, u64),
 }
 
-/// Draws a workflow in which a place can be reached.
+/// Generates a workflow that can reach a failpoint.
 pub(crate) fn draw(random: &mut SeededRandom, stage: &PlanContext<'_>, place: &str) -> KillPlan {
     let breaker = (random.between(2, 4), random.between(20, 120), random.between(1, 2));
     let mut drawing = PlanGenerator { breaker, place, random, stage, plan: KillPlan::default() };
@@ -140,7 +137,7 @@ impl PlanGenerator<'_, '_> {
         workflow
     }
 
-    /// Commands one after the other, some of which are given what the one before has said.
+    /// Commands in sequence, some of which are given the output of the one before.
     fn chain(&mut self, prefix: &str, many: u64, in_map: bool) -> Vec<Value> {
         let mut commands = Vec::new();
         let mut said: Option<String> = None;
@@ -153,7 +150,6 @@ impl PlanGenerator<'_, '_> {
         commands
     }
 
-    /// A command, and whether it leaves something for the next.
     fn command(&mut self, id: &str, said: Option<&str>, in_map: bool) -> (Value, bool) {
         let retried = self.random.chance(4, 5);
         let policy = if retried { DrawnPolicy::draw(self.random) } else { DrawnPolicy::none() };
@@ -201,7 +197,7 @@ impl PlanGenerator<'_, '_> {
         (command, says)
     }
 
-    /// One breaker has one setting, wherever it is named.
+    /// A breaker has the same settings wherever it is named.
     fn breaker(&self, name: Option<&str>) -> Value {
         let (failures, recovery, calls) = self.breaker;
         let mut breaker = json!({
@@ -217,7 +213,7 @@ impl PlanGenerator<'_, '_> {
     fn call(&mut self, id: &str, fails: u64) -> Value {
         let takes = self.takes();
         let url = format!("{}/{id}?fails={fails}&takes={takes}", self.stage.calls);
-        // Every origin has a breaker, whose usual minute would be a round by itself.
+        // Every origin has a breaker, whose default recovery of a minute would take as long as a round.
         let breaker = self.breaker(None);
         json!({"id": id, "http": {"method": "POST", "url": url}, "breaker": breaker})
     }
@@ -233,7 +229,7 @@ impl PlanGenerator<'_, '_> {
         json!({"id": id, "shell": text.join(" ")})
     }
 
-    /// The longest time it takes, in milliseconds.
+    /// The longest running time, in milliseconds.
     fn takes(&mut self) -> u64 {
         self.random.one_of(&[0, 10, 40, 100, 200]).copied().unwrap_or_default()
     }
@@ -263,7 +259,7 @@ impl PlanGenerator<'_, '_> {
     }
 }
 
-/// The name under which the output of a command is known.
+/// The variable that captures the output of a command.
 fn captured(id: &str) -> String {
     format!("said_{id}")
 }

@@ -1,13 +1,11 @@
-//! A drawn retry policy, and what SEMANTICS says its delays are.
+//! A generated retry policy, and the delays that SEMANTICS gives it.
 //!
-//! The arithmetic is written once more here, from the document and not from the product, so that a
-//! journal can be held against it.
+//! A second implementation of the arithmetic, written from the document and not from the product.
 
 use serde_json::{Value, json};
 
 use crate::random::SeededRandom;
 
-/// How delays grow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DrawnBackoff {
     Fixed,
@@ -17,7 +15,7 @@ pub(crate) enum DrawnBackoff {
     Custom(Vec<u64>),
 }
 
-/// When a command is tried again. Times are in milliseconds.
+/// When a command is retried. Times are in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DrawnPolicy {
     /// Retries after the first attempt.
@@ -29,7 +27,7 @@ pub(crate) struct DrawnPolicy {
     pub(crate) budget: Option<u64>,
 }
 
-/// How far `jitter: true` spreads, in percent.
+/// The spread of `jitter: true`, in percent.
 const SPREAD: u64 = 40;
 
 impl DrawnPolicy {
@@ -56,7 +54,7 @@ impl DrawnPolicy {
         }
     }
 
-    /// As a workflow says it.
+    /// The `retry_config`.
     pub(crate) fn json(&self) -> Value {
         let ms = |time: u64| format!("{time}ms");
         let backoff = match &self.growth {
@@ -85,7 +83,7 @@ impl DrawnPolicy {
         config
     }
 
-    /// The shortest and the longest delay before a retry; those of a flow step are in milliseconds too.
+    /// The shortest and the longest delay before a retry.
     pub(crate) fn delay(&self, retry: u64) -> (u64, u64) {
         let steps = retry.saturating_sub(1);
         let grown = match &self.growth {
@@ -117,7 +115,7 @@ impl DrawnPolicy {
         (least, most)
     }
 
-    /// The policy of a flow step, of fixed or doubling delays.
+    /// The policy of a flow step, with fixed or doubling delays.
     pub(crate) fn of_flow(retries: u64, first: u64, cap: u64, doubles: bool) -> Self {
         Self {
             retries,
@@ -128,7 +126,7 @@ impl DrawnPolicy {
         }
     }
 
-    /// As the step of a flow says it.
+    /// The `work_config` of a flow step.
     pub(crate) fn work_config(&self) -> Value {
         let kind = if self.growth == DrawnBackoff::Fixed { "fixed" } else { "exponential" };
         json!({

@@ -1,6 +1,6 @@
-//! The outside world's own record of what ran.
+//! The record of what really ran, kept outside of the program.
 //!
-//! Lines that are only ever added, each by one write: whoever is killed leaves whole lines behind.
+//! Lines are only appended, each by one write, so that a killed process leaves whole lines.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -10,10 +10,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// What a command writes down when it begins, and once more when it is about to end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RecordLine {
-    /// When, in microseconds.
+    /// In microseconds.
     pub(crate) at: u64,
     pub(crate) pid: i32,
     pub(crate) item: String,
@@ -21,31 +20,28 @@ pub(crate) struct RecordLine {
     pub(crate) command: String,
     pub(crate) attempt: u64,
     pub(crate) token: String,
-    /// The number of the start, as the program marks what it starts.
+    /// The number of the start, as the program marks its processes.
     pub(crate) start: u64,
     /// Whether another attempt of the same command was alive.
     pub(crate) overlaps: bool,
-    /// What it was given from other commands.
+    /// Outputs of other commands.
     pub(crate) given: Vec<String>,
-    /// How it ends; nothing when it begins.
+    /// The exit code; `None` in the line of the begin.
     pub(crate) code: Option<u8>,
 }
 
-/// One execution, as the outside world saw it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommandRun {
     pub(crate) begin: RecordLine,
-    /// When it was done, and its exit code. Nothing if it never came so far.
+    /// The time of the end and the exit code; `None` if the command did not come so far.
     pub(crate) end: Option<(u64, u8)>,
 }
 
-/// Now, in microseconds.
 pub(crate) fn now() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(0, |now| u64::try_from(now.as_micros()).unwrap_or(u64::MAX))
 }
 
-/// Adds a line.
 pub(crate) fn write(path: &Path, line: &RecordLine) -> io::Result<()> {
     let mut text = serde_json::to_string(line).map_err(io::Error::other)?;
     text.push('\n');
@@ -53,7 +49,7 @@ pub(crate) fn write(path: &Path, line: &RecordLine) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// All executions, in the order in which they began.
+/// All runs, in the order in which they began.
 pub(crate) fn read(path: &Path) -> Vec<CommandRun> {
     let text = fs::read_to_string(path).unwrap_or_default();
     let lines = text.lines();
@@ -61,7 +57,7 @@ pub(crate) fn read(path: &Path) -> Vec<CommandRun> {
     runs(&lines)
 }
 
-/// Joins begins with their ends.
+/// Joins each begin with its end.
 pub(crate) fn runs(lines: &[RecordLine]) -> Vec<CommandRun> {
     let mut runs: Vec<CommandRun> = Vec::new();
     let mut open: BTreeMap<(i32, &str, u64), usize> = BTreeMap::new();

@@ -1,6 +1,6 @@
-//! The folder of one round: a working directory, a store, and every process that was started there.
+//! The folder of one round: a working directory, a store, and the processes that were started there.
 //!
-//! Whatever carries the round's name in its environment is killed when the round is over.
+//! Every process that carries the round's name in its environment is killed when the round is over.
 
 use std::cell::{Cell, RefCell};
 use std::fs::{self, File};
@@ -18,9 +18,9 @@ use super::findings::KillFindings;
 use super::record;
 
 const VARIABLE: &str = "UNDAUNTED_KILL_ROUND";
-/// How long a thing of the round may take that takes milliseconds.
+/// How long a short operation of the round may take.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Places that only keepers come by.
+/// Failpoints of keepers.
 const OF_KEEPERS: &[&str] = &[
     "spawning",
     "spawned",
@@ -44,13 +44,12 @@ pub(crate) struct RoundSandbox {
 /// How a process ended, and what it said.
 #[derive(Clone, Debug)]
 pub(crate) struct ProgramExit {
-    /// Its exit code; for a signal its number, negative.
+    /// The exit code, or the negative number of the signal.
     pub(crate) code: i32,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-/// A process of ours.
 pub(crate) struct RunningProgram {
     child: Child,
     said: PathBuf,
@@ -80,12 +79,12 @@ impl RoundSandbox {
         fs::write(self.folder.join("work").join(name), text)
     }
 
-    /// What commands have written down.
+    /// What the commands have recorded.
     pub(crate) fn record(&self) -> Vec<record::CommandRun> {
         record::read(&self.folder.join("record"))
     }
 
-    /// Starts the program; it dies at a place, if one is given.
+    /// Starts the program, with a failpoint at which it dies, if one is given.
     pub(crate) fn start(&self, args: &[&str], place: Option<&str>) -> io::Result<RunningProgram> {
         let number = self.started.get().saturating_add(1);
         self.started.set(number);
@@ -113,7 +112,6 @@ impl RoundSandbox {
         Ok(RunningProgram { child: command.spawn()?, said, died })
     }
 
-    /// Runs the program to its end, undisturbed.
     pub(crate) fn call(&self, args: &[&str]) -> io::Result<ProgramExit> {
         let mut running = self.start(args, None)?;
         if !running.ends_within(PATIENCE)? {
@@ -122,7 +120,7 @@ impl RoundSandbox {
         running.ended()
     }
 
-    /// Kills a process that was started here.
+    /// Kills a process that this sandbox has started.
     pub(crate) fn kill(&self, running: &mut RunningProgram) -> io::Result<()> {
         if !running.has_ended()? {
             self.kills.borrow_mut().engines.push(record::now());
@@ -140,14 +138,14 @@ impl RoundSandbox {
         };
         for pid in self.own_processes() {
             if is_keeper(pid) {
-                // Noted before: what it was busy with may be told at once.
+                // Noted before the kill, because the engine may report the loss at once.
                 self.kills.borrow_mut().keepers.push(record::now());
                 self.kill_process(pid);
             }
         }
     }
 
-    /// Kills commands that have begun and not ended; all, or the one that began last.
+    /// Kills commands that have begun and not ended: all, or the one that began last.
     pub(crate) fn kill_commands(&self, all: bool) {
         let runs = self.record();
         let open = runs.iter().rev().filter(|run| run.end.is_none());
@@ -170,7 +168,7 @@ impl RoundSandbox {
         self.deaths.set(self.deaths.get().saturating_add(1));
     }
 
-    /// Notes who died by itself, everywhere. A keeper may do so long after its engine.
+    /// Reads all reports of failpoints. A keeper may die long after its engine.
     pub(crate) fn note_deaths(&self) {
         let said = fs::read_dir(self.folder.join("said"));
         let files = said.into_iter().flatten().flatten().map(|it| it.path());
@@ -179,7 +177,7 @@ impl RoundSandbox {
         }
     }
 
-    /// Notes who died by itself in the life of a process.
+    /// Reads the failpoint report of one process.
     pub(crate) fn note_deaths_of(&self, running: &RunningProgram) {
         self.read_deaths(&running.died);
     }
@@ -202,7 +200,7 @@ impl RoundSandbox {
                 kills.engines.push(at);
             }
         }
-        // It is read once.
+        // So that it is read once.
         drop(fs::rename(died, died.with_extension("noted")));
     }
 
@@ -229,7 +227,7 @@ impl RoundSandbox {
         pids.filter(|pid| self.is_own_process(*pid)).collect()
     }
 
-    /// Kills everybody who is left. Once more if somebody was made meanwhile.
+    /// Kills all processes of the round, again and again until none is left.
     pub(crate) fn kill_all(&self) {
         let until = deadline(PATIENCE);
         loop {
@@ -250,7 +248,7 @@ impl RunningProgram {
         Ok(self.child.try_wait()?.is_some())
     }
 
-    /// Waits so long for its end.
+    /// Waits for its end, at most this long.
     pub(crate) fn ends_within(&mut self, time: Duration) -> io::Result<bool> {
         let until = deadline(time);
         loop {
@@ -265,12 +263,12 @@ impl RunningProgram {
         }
     }
 
-    /// What it has said so far.
+    /// Its output so far.
     pub(crate) fn out(&self) -> String {
         fs::read_to_string(self.said.with_extension("out")).unwrap_or_default()
     }
 
-    /// How it ended; waits for that.
+    /// Waits for its end.
     pub(crate) fn ended(&mut self) -> io::Result<ProgramExit> {
         let status = self.child.wait()?;
         let signal = || status.signal().map_or(-1, i32::saturating_neg);
@@ -283,13 +281,13 @@ impl RunningProgram {
     }
 }
 
-/// An instant that far from now.
+/// The instant this far from now.
 pub(crate) fn deadline(time: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(time).unwrap_or(now)
 }
 
-/// `kill -9`; false if there was nobody.
+/// Sends SIGKILL; false if there is no such process.
 fn send_kill(pid: i32) -> bool {
     let pid = Pid::from_raw(pid);
     pid.is_some_and(|pid| rustix::process::kill_process(pid, Signal::KILL).is_ok())

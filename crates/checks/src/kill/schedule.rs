@@ -1,10 +1,9 @@
-//! Whom to kill, and when: drawn for each life of a process.
+//! Which processes are killed when.
 
 use std::time::Duration;
 
 use crate::random::SeededRandom;
 
-/// Who is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KillTarget {
     Engine,
@@ -20,27 +19,27 @@ impl KillTarget {
     }
 }
 
-/// One kill from outside.
+/// A SIGKILL from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InjectedKill {
-    /// How long after the last one.
+    /// Since the previous kill.
     pub(crate) after: Duration,
     pub(crate) target: KillTarget,
 }
 
-/// What happens to a process that is started.
+/// What happens to one started process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessPlan {
-    /// How long nobody runs the job before.
+    /// The pause before it is started.
     pub(crate) pause: Duration,
-    /// Where it dies by itself: `<place>:<number>`.
+    /// The failpoint at which it dies, `<failpoint>:<number>`.
     pub(crate) place: Option<String>,
     pub(crate) kills: Vec<InjectedKill>,
-    /// Whether another is started at the same time.
+    /// Whether another process is started at the same time.
     pub(crate) has_rival: bool,
 }
 
-/// Places in the life of a job with the highest number that is worth a try. Those of keepers too.
+/// Failpoints of engines and keepers, with the highest number that is worth a try.
 const OF_JOBS: &[(&str, u64)] = &[
     ("claimed", 1),
     ("append-before", 60),
@@ -70,7 +69,7 @@ const OF_JOBS: &[(&str, u64)] = &[
     ("call-after", 6),
 ];
 
-/// The same for servers.
+/// Failpoints of servers.
 const OF_SERVERS: &[(&str, u64)] = &[
     ("claimed", 3),
     ("append-before", 20),
@@ -86,7 +85,7 @@ const OF_SERVERS: &[(&str, u64)] = &[
     ("result-handed-on", 2),
 ];
 
-/// Every place where the campaign makes somebody die.
+/// Every failpoint of the campaign.
 pub(crate) fn places() -> impl Iterator<Item = &'static str> {
     OF_JOBS.iter().chain(OF_SERVERS).map(|(place, _)| *place)
 }
@@ -98,15 +97,14 @@ fn place(random: &mut SeededRandom, list: &[(&str, u64)]) -> Option<String> {
     Some(format!("{place}:{}", random.between(1, most)))
 }
 
-/// The place whose turn it is in a round of a job.
+/// The failpoint of a round: all of them take turns.
 pub(crate) fn turn(round: u64) -> &'static str {
     let turn = usize::try_from(round).unwrap_or_default();
     let turn = turn.checked_rem(OF_JOBS.len()).unwrap_or_default();
     OF_JOBS.get(turn).map_or("", |(place, _)| place)
 }
 
-/// The lives of a job's engine before it is left alone. The first is that of `run`, the place of which
-/// is given: round after round all of them get their turn.
+/// The engines of a job before it is left alone. The first one runs `run` and has the failpoint of the round.
 pub(crate) fn of_job(random: &mut SeededRandom, round: u64) -> Vec<ProcessPlan> {
     let name = turn(round);
     let own: Vec<_> = OF_JOBS.iter().filter(|(it, _)| *it == name).copied().collect();
@@ -128,7 +126,7 @@ pub(crate) fn of_job(random: &mut SeededRandom, round: u64) -> Vec<ProcessPlan> 
 
 fn kills(random: &mut SeededRandom, has_place: bool) -> Vec<InjectedKill> {
     let mut kills = Vec::new();
-    // Whoever is to die by itself is given the time to get there.
+    // A process with a failpoint gets the time to reach it.
     let most = if has_place { 800_000 } else { 200_000 };
     for _ in 0..random.between(1, 3) {
         let target = match random.below(20) {
@@ -147,7 +145,7 @@ fn kills(random: &mut SeededRandom, has_place: bool) -> Vec<InjectedKill> {
     kills
 }
 
-/// The lives of one server before it is left alone.
+/// The processes of one server before it is left alone.
 pub(crate) fn of_server(random: &mut SeededRandom, round: u64) -> Vec<ProcessPlan> {
     let lives = random.between(2, 5);
     let lives = (0..lives).map(|number| {

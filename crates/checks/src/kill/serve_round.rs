@@ -1,5 +1,5 @@
-//! A round of servers: flows are asked for while the servers are killed and started again; then all is
-//! left alone until every flow has ended.
+//! A round of servers: clients submit flows while the servers are killed and restarted; then all is left
+//! alone until every flow has ended.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -22,7 +22,6 @@ use super::servers::{ManagedServer, ask, free_address};
 use super::step_server::RecordingStepServer;
 use crate::random::SeededRandom;
 
-/// How long the flows may take when nobody is killed any more.
 const HEALING: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -36,7 +35,6 @@ struct ServeRound<'w> {
     findings: KillFindings,
 }
 
-/// Runs it, and tells what was found.
 pub(crate) fn round(sandbox: &RoundSandbox, seed: u64) -> io::Result<KillFindings> {
     let mut round = ServeRound {
         sandbox,
@@ -68,7 +66,7 @@ pub(crate) fn round(sandbox: &RoundSandbox, seed: u64) -> io::Result<KillFinding
 }
 
 impl ServeRound<'_> {
-    /// Two steps: one that gives a list, and one that is done for each of its elements.
+    /// Two steps: one that outputs a list, and one that runs for each of its elements.
     fn draw(&mut self) {
         let random = &mut self.random;
         let (first, second) = (flow_policy(random), flow_policy(random));
@@ -111,7 +109,7 @@ impl ServeRound<'_> {
         self.flows = (1..=flows).map(|number| format!("f{number}")).collect();
     }
 
-    /// A server that nobody disturbs is told the steps, and killed.
+    /// Registers the steps with an undisturbed server.
     fn register(&self) -> io::Result<()> {
         let mut server = ManagedServer::at(self.sandbox, free_address()?, Vec::new());
         server.listens()?;
@@ -124,7 +122,7 @@ impl ServeRound<'_> {
         server.kill()
     }
 
-    /// Lets the servers live their lives while clients ask for flows. True if all flows have ended.
+    /// Runs the servers while clients submit flows. True if all flows have ended.
     fn serve(&mut self, servers: &mut [ManagedServer<'_>]) -> io::Result<bool> {
         let places: Vec<SocketAddr> = servers.iter().map(ManagedServer::address).collect();
         let given_up = AtomicBool::new(false);
@@ -175,13 +173,13 @@ impl ServeRound<'_> {
             self.findings.absorb(compare(&case));
         }
         for call in calls.iter().filter(|it| !known.contains(&it.correlation)) {
-            self.findings.lost(format!("a request of nobody who is on record: {call:?}"));
+            self.findings.lost(format!("a request of no recorded item: {call:?}"));
         }
         Ok(())
     }
 }
 
-/// Looks after the servers until they are left alone and every flow has ended.
+/// Polls the servers until they are left alone and every flow has ended.
 fn watch(
     servers: &mut [ManagedServer<'_>],
     all_asked: impl Fn() -> bool,
@@ -224,7 +222,7 @@ fn open_flows(places: &[SocketAddr], flows: &[String]) -> Vec<String> {
     flows.iter().filter(is_open).cloned().collect()
 }
 
-/// Asks for a flow, now here, now there, until somebody has it.
+/// Submits a flow to the servers in turn until one has stored it.
 fn request_flow(places: &[SocketAddr], flow: &str, given_up: &AtomicBool, refused: &Mutex<Vec<String>>) {
     let wish = json!({"id": flow, "goals": ["b"], "init": {"n": 1}}).to_string();
     for place in places.iter().cycle() {
@@ -245,7 +243,7 @@ fn request_flow(places: &[SocketAddr], flow: &str, given_up: &AtomicBool, refuse
     }
 }
 
-/// More retries than there are kills and failures, mostly.
+/// Mostly more retries than there are kills and failures.
 fn flow_policy(random: &mut SeededRandom) -> DrawnPolicy {
     let retries = if random.chance(1, 4) { random.between(1, 4) } else { 30 };
     let first = random.between(5, 60);

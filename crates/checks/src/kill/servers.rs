@@ -1,4 +1,4 @@
-//! The servers of a round: one or two on one store, each with its plans.
+//! The servers of a round, one or two on one store, and an HTTP client.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -15,7 +15,6 @@ use super::schedule::ProcessPlan;
 const STARTING: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_micros(500);
 
-/// A server at an address that stays the same.
 pub(crate) struct ManagedServer<'w> {
     sandbox: &'w RoundSandbox,
     address: SocketAddr,
@@ -24,14 +23,14 @@ pub(crate) struct ManagedServer<'w> {
 }
 
 enum ServerPhase {
-    /// Nobody runs it until then.
+    /// Down until then.
     Away(Instant),
-    /// It runs, and is killed then if it is not to be left alone.
+    /// Running, and killed then if it is not to be left alone.
     Running(RunningProgram, Option<Instant>),
 }
 
 impl<'w> ManagedServer<'w> {
-    /// One that has not begun.
+    /// A server that is not started yet.
     pub(crate) fn at(sandbox: &'w RoundSandbox, address: SocketAddr, plans: Vec<ProcessPlan>) -> Self {
         Self { sandbox, address, plans: plans.into(), doing: ServerPhase::Away(Instant::now()) }
     }
@@ -40,12 +39,12 @@ impl<'w> ManagedServer<'w> {
         self.address
     }
 
-    /// Whether it has lived all its plans and runs undisturbed.
+    /// Whether it runs, and no kill is planned any more.
     pub(crate) const fn is_left_alone(&self) -> bool {
         matches!(self.doing, ServerPhase::Running(_, None))
     }
 
-    /// Does what is due: starts it, kills it, or buries it.
+    /// Starts or kills the server, or notes its end, whatever is due.
     pub(crate) fn poll(&mut self, found: &mut KillFindings) -> io::Result<()> {
         let now = Instant::now();
         match &mut self.doing {
@@ -80,7 +79,7 @@ impl<'w> ManagedServer<'w> {
         Ok(())
     }
 
-    /// Starts it now, and waits until it listens.
+    /// Starts the server and waits until it listens.
     pub(crate) fn listens(&mut self) -> io::Result<()> {
         self.begin()?;
         let until = deadline(STARTING);
@@ -107,7 +106,7 @@ impl<'w> ManagedServer<'w> {
     }
 }
 
-/// An address nobody has, from where the system gives none away by itself.
+/// A free port below the range from which the system assigns ports.
 pub(crate) fn free_address() -> io::Result<SocketAddr> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let own = u16::try_from(std::process::id().wrapping_rem(600)).unwrap_or_default();
@@ -122,18 +121,17 @@ pub(crate) fn free_address() -> io::Result<SocketAddr> {
     Err(io::Error::other("no address is free"))
 }
 
-/// Longer than any answer takes.
+/// Longer than any response takes.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A status and a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClientResponse {
     pub(crate) status: u16,
     pub(crate) body: String,
 }
 
-/// Asks; nothing if nobody answers.
+/// Sends a request; `None` without a response.
 pub(crate) fn ask(address: SocketAddr, method: &str, path: &str, body: &str) -> Option<ClientResponse> {
     let mut stream = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).ok()?;
     stream.set_nodelay(true).ok()?;
@@ -167,7 +165,7 @@ pub(crate) fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     })
 }
 
-/// Sends a body to an address such as `http://127.0.0.1:7070/webhook/…`.
+/// Posts a body to an address such as `http://127.0.0.1:7070/webhook/…`.
 pub(crate) fn post(url: &str, body: &str) -> Option<ClientResponse> {
     let (host, path) = url.strip_prefix("http://")?.split_once('/')?;
     ask(host.parse().ok()?, "POST", &format!("/{path}"), body)

@@ -1,7 +1,7 @@
-//! A small step server inside the campaign, with its own record of what it was asked.
+//! A step server with a record of its requests.
 //!
-//! The query of an address says how long an answer takes and how many of a hundred fail. A request is
-//! under way until it is answered, or until whoever sent it has gone.
+//! The query of a request says how long the response takes and how many of a hundred fail. A request is under
+//! way until it is answered or the client has closed the connection.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
@@ -17,16 +17,14 @@ use super::compare::ServedCall;
 use super::record::now;
 use super::servers::{header, post};
 
-/// A result that was sent to a webhook.
+/// A result that was sent to a webhook. Times are in microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PostedResult {
     pub(crate) correlation: String,
     pub(crate) command: String,
-    /// When it was first sent, in microseconds.
     pub(crate) first: u64,
-    /// When it was answered 200, in microseconds.
     pub(crate) accepted_at: Option<u64>,
-    /// The status it was refused with, if it was.
+    /// The status it was refused with.
     pub(crate) refused: Option<u16>,
 }
 
@@ -34,14 +32,12 @@ pub(crate) struct PostedResult {
 struct StepServerState {
     calls: Vec<ServedCall>,
     posted: Vec<PostedResult>,
-    /// Requests that are being answered, by their token: the connection each came on.
+    /// Requests under way, by token: the index of the call and its connection.
     under_way: BTreeMap<String, Vec<(usize, TcpStream)>>,
-    /// How often each token was seen.
     seen: BTreeMap<String, u64>,
     closed: bool,
 }
 
-/// What the threads share.
 #[derive(Default)]
 struct StepServerShared {
     state: Mutex<StepServerState>,
@@ -87,7 +83,7 @@ impl RecordingStepServer {
 impl Drop for RecordingStepServer {
     fn drop(&mut self) {
         self.shared.state().closed = true;
-        // Wakes whoever waits for the next connection.
+        // Wakes the accepting thread.
         drop(TcpStream::connect(self.address));
     }
 }
@@ -98,7 +94,6 @@ impl StepServerShared {
     }
 }
 
-/// A request as it came.
 struct StepRequest {
     path: String,
     query: BTreeMap<String, u64>,
@@ -146,7 +141,7 @@ fn read_request(reading: &mut impl BufRead) -> Option<StepRequest> {
     })
 }
 
-/// Answers, unless whoever asked has gone.
+/// Responds, unless the client has closed the connection.
 fn answer(shared: &Arc<StepServerShared>, stream: &TcpStream, request: StepRequest) -> Option<()> {
     let number = |key: &str| request.query.get(key).copied().unwrap_or_default();
     let (place, seen) = begin(shared, stream, &request)?;
@@ -178,7 +173,7 @@ fn answer(shared: &Arc<StepServerShared>, stream: &TcpStream, request: StepReque
     Some(())
 }
 
-/// Writes a request down: its place in the record, and how often its token was seen before.
+/// Records a request and returns its index, and how often its token was seen before.
 fn begin(shared: &StepServerShared, stream: &TcpStream, request: &StepRequest) -> Option<(usize, u64)> {
     let own = stream.try_clone().ok()?;
     let mut state = shared.state();
@@ -201,7 +196,7 @@ fn begin(shared: &StepServerShared, stream: &TcpStream, request: &StepRequest) -
     Some((place, seen))
 }
 
-/// Whether the other side of a connection is still there.
+/// Whether the client is still connected.
 fn is_connected(stream: &TcpStream) -> bool {
     if stream.set_nonblocking(true).is_err() {
         return false;
@@ -214,7 +209,7 @@ fn is_connected(stream: &TcpStream) -> bool {
     }
 }
 
-/// What a step answers: as many outputs `xs` as are asked for, else `y`.
+/// The outputs of a step: `gives` elements of `xs`, or else `y`.
 fn body(request: &StepRequest, status: u16, gives: u64) -> String {
     if status != 200 {
         return "not now".to_owned();
@@ -228,7 +223,7 @@ fn body(request: &StepRequest, status: u16, gives: u64) -> String {
     body.to_string()
 }
 
-/// Sends a result until somebody takes it, whoever is killed meanwhile.
+/// Sends a result until a server accepts it.
 fn report(shared: &StepServerShared, request: &StepRequest, url: &str, wait: Duration) {
     thread::sleep(wait);
     let place = {

@@ -79,10 +79,6 @@ fn print(args: &PowercutArgs, tally: &PowercutTally) -> io::Result<()> {
 
 /// Runs a campaign and calls `after_each` after each round. The files of a cut after which something was wrong
 /// are left in `keep`.
-///
-/// # Errors
-///
-/// If there is no scratch folder, or SQLite refuses the recording VFS.
 pub fn campaign(
     args: &PowercutArgs,
     keep: Option<&Path>,

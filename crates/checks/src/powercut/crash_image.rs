@@ -1,21 +1,18 @@
-//! What may remain of a file after a power cut.
+//! What is left of a file after a power cut.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::random::{SeededRandom, random_bytes};
 
-/// What was done to a file and not yet synced.
+/// A change of a file that is not synced yet.
 #[derive(Clone, Debug)]
 pub(super) enum FileChange {
-    /// Bytes were written.
     Write { at: usize, bytes: Arc<Vec<u8>> },
-    /// It was given another length.
     Resize(usize),
 }
 
 impl FileChange {
-    /// Makes the change as a whole.
     pub(super) fn make(&self, file: &mut Vec<u8>) {
         match self {
             Self::Resize(size) => file.resize(*size, 0),
@@ -23,7 +20,6 @@ impl FileChange {
         }
     }
 
-    /// How long a file of `length` is afterwards.
     fn length_after(&self, length: usize) -> usize {
         match self {
             Self::Resize(size) => *size,
@@ -42,20 +38,20 @@ fn put(file: &mut Vec<u8>, at: usize, bytes: &[u8]) {
     }
 }
 
-/// In which manner a disk was interrupted.
+/// What a disk has written of the changes when it is interrupted.
 #[derive(Clone, Copy, Debug)]
 enum CutManner {
-    /// It had written everything.
     All,
-    /// It had written nothing.
     Nothing,
-    /// It had written the first so many changes, in order.
+    /// The first changes, in order.
     InOrder(usize),
-    /// It had written most parts, or few, or each as it fell.
-    Parts { of_sixteen: u64 },
+    /// Of every part all changes or none, with this many of sixteen parts written.
+    Parts {
+        of_sixteen: u64,
+    },
 }
 
-/// A file as it may be found, with a journal of the file system or without.
+/// A file after a cut, with a journaling file system or without.
 pub(super) fn surviving_bytes(random: &mut SeededRandom, synced: &[u8], since: &[FileChange]) -> Vec<u8> {
     if since.iter().any(is_resize) && random.chance(1, 2) {
         cut_as_a_whole(random, synced, since)
@@ -68,8 +64,7 @@ fn is_resize(change: &FileChange) -> bool {
     matches!(change, FileChange::Resize(_))
 }
 
-/// A file on a disk that gives it another length as a whole or not at all, and what is written after
-/// that only if it has.
+/// A resize happens as a whole or not at all, and later writes only if it did.
 fn cut_as_a_whole(random: &mut SeededRandom, synced: &[u8], since: &[FileChange]) -> Vec<u8> {
     let mut rest = since;
     let mut file = None;
@@ -86,7 +81,7 @@ fn cut_as_a_whole(random: &mut SeededRandom, synced: &[u8], since: &[FileChange]
     cut_in_parts(random, file.as_deref().unwrap_or(synced), rest)
 }
 
-/// A file on a disk where even what is cut off goes part by part, and its length for itself.
+/// A resize happens part by part, and the length changes on its own.
 fn cut_in_parts(random: &mut SeededRandom, synced: &[u8], since: &[FileChange]) -> Vec<u8> {
     let manner = match random.below(8) {
         0 => CutManner::All,
@@ -121,9 +116,9 @@ fn cut_in_parts(random: &mut SeededRandom, synced: &[u8], since: &[FileChange]) 
 struct SurvivingFile<'a> {
     random: &'a mut SeededRandom,
     file: Vec<u8>,
-    /// How long a part is that is written at once.
+    /// The size of a part that is written atomically.
     part: usize,
-    /// How many of the changes had reached each part.
+    /// How many of the changes have reached each part.
     reached: BTreeMap<usize, usize>,
     changes: usize,
     manner: CutManner,
@@ -158,7 +153,7 @@ impl SurvivingFile<'_> {
         reached
     }
 
-    /// Makes a change in those parts that it has reached.
+    /// Applies a change to the parts that it has reached.
     fn take(&mut self, number: usize, change: &FileChange) {
         let (mut at, end) = match change {
             FileChange::Write { at, bytes } => (*at, at.saturating_add(bytes.len())),
@@ -184,7 +179,7 @@ impl SurvivingFile<'_> {
         }
     }
 
-    /// Writes one part, perhaps torn if it was the last that reached it.
+    /// Writes one part, perhaps torn if this is the last change that reached it.
     fn write(&mut self, at: usize, bytes: &[u8], last: bool) {
         let torn = self.tears && (last || self.random.chance(1, 24)) && !self.whole();
         if !torn {

@@ -1,4 +1,4 @@
-//! A disk: what is safe on it, and what it may have of the rest.
+//! A disk: what is synced, and what it may have of the rest.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,24 +10,23 @@ use super::crash_image::{FileChange, surviving_bytes};
 use super::trace::{DATABASE, TraceEvent};
 use crate::random::{SeededRandom, random_bytes};
 
-/// What a disk makes of a sync. The first keeps its word; with the others a campaign shows that it
-/// would notice.
+/// What a disk makes of a sync. The first keeps its promise; the others show that a campaign notices a broken
+/// one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum SyncPromise {
-    /// What was synced is safe.
+    /// What was synced is safe
     #[default]
     Kept,
-    /// Syncs do nothing, as with `synchronous=OFF`.
+    /// Syncs do nothing, as with `synchronous=OFF`
     NoSync,
-    /// The log is synced only before it is moved into the database, as with `synchronous=NORMAL`.
+    /// The log is synced only before it is moved into the database, as with `synchronous=NORMAL`
     LateSync,
-    /// Of the files that were synced, a page may be lost all the same.
+    /// A synced page may be lost all the same
     LostPage,
 }
 
 impl SyncPromise {
-    /// The word for it on a command line.
-    #[must_use]
+    /// The value on the command line.
     pub fn word(self) -> String {
         let value = self.to_possible_value();
         value.map_or_else(String::new, |value| value.get_name().to_owned())
@@ -40,22 +39,21 @@ struct File {
     since: Vec<FileChange>,
 }
 
-/// A disk while a recording is played.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Disk {
     files: BTreeMap<usize, File>,
     names: BTreeMap<String, usize>,
-    /// Names given and deleted since the folder was synced.
+    /// Names made and deleted since the folder was synced.
     renamed: Vec<(String, Option<usize>)>,
-    /// What was beside the database, latest last.
+    /// The versions of the files beside the database, latest last.
     others: BTreeMap<PathBuf, Vec<Option<Vec<u8>>>>,
 }
 
-/// The files found after a cut.
+/// The files after a cut.
 pub(super) type DiskImage<'a> = Vec<(PathBuf, Cow<'a, [u8]>)>;
 
 impl Disk {
-    /// A disk that has the files that were found, safe.
+    /// A disk on which these files are synced.
     pub(super) fn holding(image: &DiskImage<'_>) -> Self {
         let mut disk = Self::default();
         for (path, bytes) in image {
@@ -69,7 +67,7 @@ impl Disk {
         disk
     }
 
-    /// The names there are for those who do not lose their power, and the number of the next file.
+    /// The names as running processes see them, and the number of the next file.
     pub(super) fn current(&self) -> (BTreeMap<String, usize>, usize) {
         let mut names = self.names.clone();
         for (name, file) in &self.renamed {
@@ -81,7 +79,7 @@ impl Disk {
         (names, last.map_or(0, |last| last.saturating_add(1)))
     }
 
-    /// What those see who do not lose their power.
+    /// The files as running processes see them.
     pub(super) fn as_written(&self) -> DiskImage<'_> {
         let names = self.current().0.into_iter();
         let files = names.map(|(name, number)| {
@@ -99,7 +97,7 @@ impl Disk {
         files.chain(others).collect()
     }
 
-    /// Plays the next event; `late` if it is a sync that comes later where less is synced.
+    /// Replays the next event; `late` if it is a sync that `LateSync` leaves out.
     pub(super) fn play(&mut self, event: &TraceEvent, promise: SyncPromise, late: bool) {
         match event {
             TraceEvent::Write { file, at, bytes } => {
@@ -131,7 +129,7 @@ impl Disk {
         self.files.entry(number).or_default()
     }
 
-    /// What may be found of SQLite's files if the power is cut now.
+    /// A state of SQLite's files after a power cut now.
     pub(super) fn cut(&self, random: &mut SeededRandom, promise: SyncPromise) -> DiskImage<'_> {
         let mut image = vec![];
         for (name, number) in self.named(random) {
@@ -153,14 +151,14 @@ impl Disk {
         image
     }
 
-    /// What may be found beside the database. With a die of its own: in which order owners come is not
-    /// known from the seed, and should not change the rest.
+    /// A state of the files beside the database. With a random source of its own: the order of owner files
+    /// does not follow from the seed and must not change the rest.
     pub(super) fn others(&self, random: &mut SeededRandom) -> DiskImage<'_> {
         let files = self.others.iter();
         files.flat_map(|(path, history)| surviving_other(random, path, history)).collect()
     }
 
-    /// Which names there are.
+    /// The names that survive.
     fn named(&self, random: &mut SeededRandom) -> BTreeMap<String, usize> {
         let mut names = self.names.clone();
         let count = self.renamed.len();
@@ -187,7 +185,7 @@ fn rename(names: &mut BTreeMap<String, usize>, name: &str, file: Option<usize>) 
     };
 }
 
-/// Zeros in the place of one page.
+/// Zeroes one page.
 fn lose_page(random: &mut SeededRandom, file: &mut [u8]) {
     let pages = file.len().div_ceil(4096);
     let page = random.below(pages);
@@ -196,7 +194,7 @@ fn lose_page(random: &mut SeededRandom, file: &mut [u8]) {
     }
 }
 
-/// What is found of a file beside the database.
+/// What survives of a file beside the database.
 fn surviving_other<'a>(
     random: &mut SeededRandom,
     path: &Path,

@@ -1,4 +1,4 @@
-//! Whether a store that lost its power holds what it should, and works on.
+//! Whether a store holds what it must after a cut, and works.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,18 +11,16 @@ use super::session::{StoreSession, error_chain, snapshot};
 use super::trace::{Recorder, TraceEvent};
 use crate::random::SeededRandom;
 
-/// What was known when the power was cut.
 #[derive(Clone, Debug)]
 pub(super) struct ExpectedState<'a> {
-    /// What was acknowledged.
     pub(super) acknowledged: &'a StoreModel,
-    /// What was asked and not yet acknowledged, in order, for each handle.
+    /// Calls that were not acknowledged yet, in order, for each handle.
     pub(super) under_way: Vec<Vec<&'a StoreCall>>,
 }
 
 impl ExpectedState<'_> {
-    /// The world that was found, if it is one that may be: of what was under way through a handle, the
-    /// first so many are there.
+    /// The model state that equals the found one, if there is one: of the unacknowledged calls of a handle, a
+    /// prefix has taken effect.
     fn matching(&self, found: &StoreModel) -> Option<StoreModel> {
         reachable(self.acknowledged.clone(), &self.under_way, found)
     }
@@ -41,14 +39,15 @@ fn reachable(mut model: StoreModel, handles: &[Vec<&StoreCall>], found: &StoreMo
     })
 }
 
-/// Opens a store, compares, and works on. Gives what it held when it was opened, and the work.
+/// Opens a store, compares it with what is expected, and works on it. Returns what it held when it was
+/// opened.
 pub(super) fn inspect(
     folder: &Path,
     known: &ExpectedState<'_>,
     recorder: Option<Arc<Recorder>>,
     random: &mut SeededRandom,
 ) -> Result<(StoreModel, StoreSession), String> {
-    // Numbered past all that a round writes.
+    // Above all numbers that a round writes.
     let mut session = StoreSession::begin(folder, recorder, StoreModel::default(), 1 << 32);
     session.open(0)?;
     let found = observe(session.store(0)?)?;
@@ -61,7 +60,7 @@ pub(super) fn inspect(
     snapshots(session.store(0)?, &model)?;
     integrity_check(&session.store(0)?.database())?;
     work_on(&mut session, random)?;
-    // To read everything once more takes its time; that the work was acknowledged is known already.
+    // Reading everything again is slow, so it is done in some rounds only.
     match random.below(8) {
         0 => compare(&session)?,
         1 => {
@@ -80,7 +79,6 @@ fn compare(session: &StoreSession) -> Result<(), String> {
     difference.map_or(Ok(()), |what| Err(format!("after some more work, {what}")))
 }
 
-/// Everything that is in a store.
 fn observe(store: &SqliteStore) -> Result<StoreModel, String> {
     let mut model = StoreModel::default();
     for who in 0..MOST {
@@ -120,7 +118,7 @@ fn read(store: &SqliteStore, id: &AggregateId, head: Head) -> Result<ModelAggreg
     Ok(aggregate)
 }
 
-/// A snapshot may be missing. One that is given is right.
+/// A snapshot may be missing; if it is there, it is right.
 fn snapshots(store: &SqliteStore, model: &StoreModel) -> Result<(), String> {
     for (who, known) in &model.aggregates {
         let id = aggregate(*who)?;
@@ -134,7 +132,7 @@ fn snapshots(store: &SqliteStore, model: &StoreModel) -> Result<(), String> {
     Ok(())
 }
 
-/// The database as SQLite itself sees it, and rows that belong to nobody.
+/// SQLite's own check of the database, and rows without an aggregate.
 fn integrity_check(database: &Path) -> Result<(), String> {
     let asked = || -> rusqlite::Result<(String, i64)> {
         let connection = Connection::open(database)?;
@@ -155,7 +153,7 @@ fn integrity_check(database: &Path) -> Result<(), String> {
     }
 }
 
-/// A claim, an append to two aggregates, a request that is taken; in this order, as an owner would.
+/// A claim, an append to two aggregates, and a request that is taken, in the order of an owner.
 fn work_on(session: &mut StoreSession, random: &mut SeededRandom) -> Result<(), String> {
     let who = random.below(MOST);
     let other = who.saturating_add(1) % MOST;

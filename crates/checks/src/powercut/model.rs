@@ -1,20 +1,17 @@
-//! What a store should hold: the simplest thing that could be right.
+//! The reference model of a store.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use undaunted_store::AggregateId;
 
-/// A journal's record or a request's words.
+/// A record of a journal, or the payload of a request.
 pub(super) type RecordBytes = Arc<Vec<u8>>;
 
-/// How many aggregates there are at most.
 pub(super) const MOST: usize = 6;
 
-/// The families of the aggregates.
 pub(super) const FAMILIES: [&str; 2] = ["job", "breaker"];
 
-/// The aggregate of a number.
 pub(super) fn aggregate(who: usize) -> Result<AggregateId, String> {
     let family = FAMILIES.get(who & 1).copied().unwrap_or_default();
     AggregateId::new(family, format!("{who}")).map_err(|error| error.to_string())
@@ -28,22 +25,27 @@ pub(super) struct AppendPart {
     pub(super) taken: Vec<u64>,
 }
 
-/// What was asked of a store.
 #[derive(Clone, Debug)]
 pub(super) enum StoreOperation {
     /// An append, atomic over its parts.
     Append(Vec<AppendPart>),
-    /// A request; the answer is its number.
-    Request { who: usize, bytes: RecordBytes },
-    /// A claim; the answer is its epoch.
-    Claim { who: usize },
-    /// The aggregate goes.
-    Remove { who: usize },
-    /// Something that has to be refused.
+    /// The answer is the number of the request.
+    Request {
+        who: usize,
+        bytes: RecordBytes,
+    },
+    /// The answer is the epoch.
+    Claim {
+        who: usize,
+    },
+    Remove {
+        who: usize,
+    },
+    /// An append that must be refused.
     Refused,
 }
 
-/// What was asked, through which handle, and what was answered.
+/// A call through a handle, and its answer.
 #[derive(Clone, Debug)]
 pub(super) struct StoreCall {
     pub(super) handle: usize,
@@ -51,7 +53,6 @@ pub(super) struct StoreCall {
     pub(super) answer: u64,
 }
 
-/// One aggregate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ModelAggregate {
     pub(super) epoch: u64,
@@ -63,19 +64,17 @@ pub(super) struct ModelAggregate {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct StoreModel {
     pub(super) aggregates: BTreeMap<usize, ModelAggregate>,
-    /// The highest epoch that was given.
+    /// The highest epoch so far.
     pub(super) epoch: u64,
-    /// The highest number of a request.
+    /// The highest request number so far.
     pub(super) request: u64,
 }
 
 impl StoreModel {
-    /// An aggregate as it is, if only empty.
     pub(super) fn of(&self, who: usize) -> ModelAggregate {
         self.aggregates.get(&who).cloned().unwrap_or_default()
     }
 
-    /// What a deed makes of it.
     pub(super) fn apply(&mut self, call: &StoreCall) {
         match &call.what {
             StoreOperation::Append(parts) => {
@@ -101,7 +100,7 @@ impl StoreModel {
         }
     }
 
-    /// How another world differs from this one, in words.
+    /// The first difference from another model.
     pub(super) fn difference(&self, found: &Self) -> Option<String> {
         (0..MOST).find_map(|who| {
             let name = aggregate(who).map_or_else(|error| error, |name| name.to_string());

@@ -1,4 +1,4 @@
-//! What is known at one moment of a recording.
+//! The state at one moment of a replayed recording.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,6 @@ use super::trace::TraceEvent;
 /// The number of the database among the files of a recording: it is opened first.
 const FIRST: usize = 0;
 
-/// A disk, what was acknowledged by then, and what was asked and not yet acknowledged.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReplayState {
     pub(super) disk: Disk,
@@ -19,33 +18,30 @@ pub(super) struct ReplayState {
     under_way: BTreeMap<usize, Vec<(usize, StoreCall)>>,
 }
 
-/// What was done to a folder.
+/// Everything that was done to a folder.
 #[derive(Debug, Default)]
 pub(super) struct Recording {
-    /// How it was at the beginning.
     pub(super) start: ReplayState,
-    /// What the store was found to hold when it was opened for the first time.
+    /// What the store held when it was opened for the first time.
     pub(super) found: StoreModel,
-    /// What was asked.
     pub(super) calls: Vec<StoreCall>,
-    /// What happened.
     pub(super) events: Vec<TraceEvent>,
 }
 
 impl ReplayState {
-    /// The moment at which a disk has all that it has written, and a store holds `world`.
+    /// The state in which a disk has everything it was given, and the store holds `model`.
     pub(super) fn settled(disk: Disk, model: StoreModel) -> Self {
         Self { disk, model, under_way: BTreeMap::new() }
     }
 
-    /// What an inspection has to know.
+    /// What an inspection compares with.
     pub(super) fn known(&self) -> ExpectedState<'_> {
         let handles = self.under_way.values();
         let calls = handles.map(|calls| calls.iter().map(|(_, call)| call).collect());
         ExpectedState { acknowledged: &self.model, under_way: calls.collect() }
     }
 
-    /// Goes on by the first of these events of a recording.
+    /// Replays the first of these events of a recording.
     pub(super) fn play(&mut self, recording: &Recording, from: &[TraceEvent], promise: SyncPromise) {
         let Some(event) = from.first() else { return };
         self.disk.play(event, promise, is_late(event, from));
@@ -72,7 +68,7 @@ impl ReplayState {
     }
 }
 
-/// Whether this is a sync that would come later if only moving the log had to be safe.
+/// Whether `LateSync` leaves this sync out: only moving the log needs it later.
 fn is_late(event: &TraceEvent, from: &[TraceEvent]) -> bool {
     let TraceEvent::Sync { file } = event else {
         return false;

@@ -11,34 +11,32 @@ use super::trace::{Recorder, TraceEvent};
 use super::workload;
 use crate::random::SeededRandom;
 
-/// How a round is played, and what came of it.
+/// A round, with its results.
 #[derive(Clone, Debug)]
 pub(super) struct PowercutRound {
     pub(super) seed: u64,
     pub(super) promise: SyncPromise,
     /// A folder of this round's own.
     pub(super) scratch: PathBuf,
-    /// Where the files of the first cut that went violations are left.
+    /// Where the files of the first violation are kept.
     pub(super) keep: Option<PathBuf>,
     pub(super) cuts: u64,
-    /// What went violations.
     pub(super) violations: Vec<String>,
 }
 
-/// Where in a round we are.
+/// A place of a recording.
 struct CutPoint<'a> {
-    /// The numbers of the events before which it was cut: of the recording, and of the recovery in it.
+    /// The indexes of the events before the cut: of the recording, and of the recovery in it.
     path: Vec<usize>,
     last: Option<&'a TraceEvent>,
     state: &'a ReplayState,
 }
 
 impl PowercutRound {
-    /// Records, and cuts.
     pub(super) fn play(&mut self) {
         let played = self.record_and_cut();
         self.violations.extend(played.err());
-        // It was in memory, or in a folder that goes with the campaign.
+        // It is in memory, or in a folder that is removed with the campaign.
         let _ = fs::remove_dir_all(&self.scratch);
     }
 
@@ -51,7 +49,7 @@ impl PowercutRound {
         self.walk(&recording, &[])
     }
 
-    /// Plays a recording and cuts it. `path` says where those before it were cut.
+    /// Replays a recording and cuts it. `path` are the cuts before it.
     fn walk(&mut self, recording: &Recording, path: &[usize]) -> Result<(), String> {
         let mut state = recording.start.clone();
         let mut random = SeededRandom::new(self.seed_of(path));
@@ -59,7 +57,7 @@ impl PowercutRound {
         let mut number = 0_usize;
         for (index, event) in recording.events.iter().enumerate() {
             let from = recording.events.get(index..).unwrap_or_default();
-            // How many files lie beside the database is not known from the seed; it does not count.
+            // The number of files beside the database is not determined by the seed, so they do not count.
             if !matches!(event, TraceEvent::Beside { .. }) {
                 if is_cut(last, event, &mut random, path.is_empty()) {
                     self.cut(path, number, last, &state)?;
@@ -85,10 +83,10 @@ impl PowercutRound {
         let mut image = state.disk.cut(&mut random, self.promise);
         image.extend(state.disk.others(&mut SeededRandom::new(!seed)));
         self.cuts = self.cuts.saturating_add(1);
-        // One recovery in a while is recorded, and cut in its turn.
+        // Some recoveries are recorded and cut too.
         let again = path.is_empty() && random.chance(1, 80);
         self.recover(&place, &image, again.then_some(CrashKind::PowerCut), &mut random)?;
-        // And sometimes all processes die here, but not the machine; then the power is cut.
+        // Sometimes all processes die here, but not the machine; the power is cut later.
         if path.is_empty() && random.chance(1, 80) {
             let image = state.disk.as_written();
             self.recover(&place, &image, Some(CrashKind::Kill), &mut random)?;
@@ -96,7 +94,7 @@ impl PowercutRound {
         Ok(())
     }
 
-    /// Opens what was found. If it is said `after` what, the recovery is recorded and cut too.
+    /// Opens the files. With `after`, the recovery is recorded and cut too.
     fn recover(
         &mut self,
         place: &CutPoint<'_>,
@@ -155,7 +153,7 @@ impl PowercutRound {
         self.violations.push(text);
     }
 
-    /// The seed of what happens at a place.
+    /// The seed of a place.
     fn seed_of(&self, path: &[usize]) -> u64 {
         let first = self.seed ^ 0x517c_c1b7_2722_0a95;
         path.iter().fold(first, |hash, place| {
@@ -165,7 +163,7 @@ impl PowercutRound {
     }
 }
 
-/// What a recovery that is recorded comes after.
+/// The crash that a recorded recovery follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CrashKind {
     /// The disk has what it has.
@@ -174,7 +172,7 @@ enum CrashKind {
     Kill,
 }
 
-/// Whether the power is cut here: around every sync and name, and in between by chance.
+/// Whether to cut here: at every sync and name, and in between by chance.
 fn is_cut(last: Option<&TraceEvent>, next: &TraceEvent, random: &mut SeededRandom, all: bool) -> bool {
     let boundary = |event: &TraceEvent| {
         matches!(
@@ -206,7 +204,6 @@ fn named(event: Option<&TraceEvent>) -> String {
     }
 }
 
-/// Writes files into a folder of their own.
 fn lay_out(folder: &Path, image: &DiskImage<'_>) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     for (path, bytes) in image {

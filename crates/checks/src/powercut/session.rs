@@ -1,4 +1,4 @@
-//! Work on a real store, noted as it is asked and acknowledged.
+//! Calls on a real store, recorded with their acknowledgements.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -17,20 +17,19 @@ use crate::random::random_bytes;
 
 type AppendAnswer = (usize, Result<Vec<Version>, AppendError>);
 
-/// A store's folder, the handles on it, and what was done.
+/// The folder of a store, its open handles, and the calls.
 pub(super) struct StoreSession {
     folder: PathBuf,
     recorder: Option<Arc<Recorder>>,
     handles: BTreeMap<usize, SqliteStore>,
     held: BTreeMap<usize, (usize, Claim)>,
     serial: u64,
-    /// What was asked, in order.
     pub(super) calls: Vec<StoreCall>,
-    /// What the store should hold once all is acknowledged.
+    /// What the store should hold once all calls are acknowledged.
     pub(super) model: StoreModel,
 }
 
-/// What went wrong, with its causes.
+/// An error with its causes.
 pub(super) fn error_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -41,7 +40,7 @@ pub(super) fn error_chain(error: &dyn Error) -> String {
     text
 }
 
-/// The state that is saved of an aggregate at a version.
+/// The snapshot of an aggregate at a version.
 pub(super) fn snapshot(who: usize, at: usize, records: &[RecordBytes]) -> Vec<u8> {
     let last = at.checked_sub(1).and_then(|last| records.get(last));
     let mut bytes = format!("{who} at {at}: ").into_bytes();
@@ -54,7 +53,7 @@ fn version(records: usize) -> Version {
 }
 
 impl StoreSession {
-    /// Work on a folder whose store holds `world`. Records are numbered after `serial`.
+    /// Opens a session on a store that holds `model`. Records are numbered from `serial`.
     pub(super) fn begin(
         folder: &Path,
         recorder: Option<Arc<Recorder>>,
@@ -74,7 +73,6 @@ impl StoreSession {
         session
     }
 
-    /// Notes an event, if this is recorded.
     pub(super) fn note(&self, event: TraceEvent) {
         if let Some(recorder) = &self.recorder {
             recorder.note(event);
@@ -92,7 +90,7 @@ impl StoreSession {
         if self.handles.contains_key(&handle) {
             return Ok(());
         }
-        // Nobody holds a lock for long; who waits for a minute waits for ever.
+        // Locks are held briefly, so a wait of a minute is a deadlock.
         let options = SqliteOptions { patience: Duration::from_mins(1) };
         let store = SqliteStore::open_with(&self.folder, &options);
         let store = store.map_err(|error| format!("the store does not open: {}", error_chain(&error)))?;
@@ -101,25 +99,22 @@ impl StoreSession {
         Ok(())
     }
 
-    /// Closes a handle. Its claims end.
     pub(super) fn close(&mut self, handle: usize) {
         self.handles.remove(&handle);
         self.held.retain(|_, (by, _)| *by != handle);
         self.note_other_files();
     }
 
-    /// The handles that are open.
     pub(super) fn open_handles(&self) -> Vec<usize> {
         self.handles.keys().copied().collect()
     }
 
-    /// The store behind a handle.
     pub(super) fn store(&self, handle: usize) -> Result<&SqliteStore, String> {
         let store = self.handles.get(&handle);
         store.ok_or_else(|| format!("handle {handle} is not open"))
     }
 
-    /// A record of that length that there is no other of.
+    /// A unique record of this length.
     pub(super) fn record(&mut self, length: usize) -> RecordBytes {
         self.serial = self.serial.saturating_add(1);
         let mut bytes = format!("{} ", self.serial).into_bytes();
@@ -142,7 +137,7 @@ impl StoreSession {
         self.note(TraceEvent::Acknowledged(number));
     }
 
-    /// Hands an append over. The one who is told holds the writing thread up until `hold` ends.
+    /// Submits an append. Its callback holds up the writing thread until `hold` is dropped.
     fn submit(
         &mut self,
         handle: usize,
@@ -167,7 +162,7 @@ impl StoreSession {
             if let (Ok(_), Some(recorder)) = (&result, &recorder) {
                 recorder.note(TraceEvent::Acknowledged(number));
             }
-            // Whoever asked is waiting, or has given up with an error of its own.
+            // The receiver is gone if the session has failed before.
             let _ = answer.send((number, result));
             if let Some(hold) = hold {
                 let _ = hold.recv();
@@ -177,7 +172,6 @@ impl StoreSession {
         Ok(())
     }
 
-    /// Appends, one after the other.
     pub(super) fn append(&mut self, handle: usize, parts: Vec<AppendPart>) -> Result<(), String> {
         let (answer, answers) = mpsc::channel();
         self.submit(handle, parts, &answer, None)?;
@@ -185,7 +179,7 @@ impl StoreSession {
         all_well(&answers)
     }
 
-    /// One append, and then many that share a commit.
+    /// One append, and then several that share a commit.
     pub(super) fn group(&mut self, handle: usize, group: Vec<Vec<AppendPart>>) -> Result<(), String> {
         let (answer, answers) = mpsc::channel();
         let (release, hold) = mpsc::channel();
@@ -202,7 +196,7 @@ impl StoreSession {
         all_well(&answers)
     }
 
-    /// Many appends through several handles at once; no two handles write to one aggregate.
+    /// Appends through several handles at once; no two handles write to one aggregate.
     pub(super) fn crowd(&mut self, crowd: Vec<(usize, Vec<AppendPart>)>) -> Result<(), String> {
         let (answer, answers) = mpsc::channel();
         for (handle, parts) in crowd {
@@ -212,7 +206,6 @@ impl StoreSession {
         all_well(&answers)
     }
 
-    /// Asks something of an aggregate's owner.
     pub(super) fn request(&mut self, handle: usize, who: usize) -> Result<(), String> {
         let bytes = self.record(20);
         let words = bytes.to_vec();
@@ -227,7 +220,7 @@ impl StoreSession {
         Ok(())
     }
 
-    /// Claims an aggregate, which its owner gives up first.
+    /// Claims an aggregate, after its owner has released it.
     pub(super) fn claim(&mut self, handle: usize, who: usize) -> Result<(), String> {
         self.release(who, true)?;
         let number = self.begin_call(handle, StoreOperation::Claim { who });
@@ -247,7 +240,7 @@ impl StoreSession {
         Ok(())
     }
 
-    /// Gives a claim up, if there is one.
+    /// Releases a claim, if there is one.
     pub(super) fn release(&mut self, who: usize, waiting: bool) -> Result<(), String> {
         let Some((handle, claim)) = self.held.remove(&who) else {
             return Ok(());
@@ -255,14 +248,13 @@ impl StoreSession {
         let store = self.store(handle)?;
         if !waiting {
             store.unclaim_in_background(&claim);
-            // Whatever comes next through this handle comes after it.
+            // The next call through this handle comes after it.
             let recorded_file = store.append(vec![]).map(drop);
             return recorded_file.map_err(|error| error_chain(&error));
         }
         store.unclaim(&claim).map_err(|error| error_chain(&error))
     }
 
-    /// Removes an aggregate.
     pub(super) fn remove(&mut self, handle: usize, who: usize) -> Result<(), String> {
         let epoch = Epoch(self.model.of(who).epoch);
         let number = self.begin_call(handle, StoreOperation::Remove { who });
@@ -274,7 +266,7 @@ impl StoreSession {
         Ok(())
     }
 
-    /// Saves a snapshot, at a version of the journal that there is.
+    /// Saves a snapshot at an existing version.
     pub(super) fn save(&mut self, handle: usize, who: usize, at: usize) -> Result<(), String> {
         let bytes = snapshot(who, at, &self.model.of(who).records);
         let store = self.store(handle)?;
@@ -284,7 +276,7 @@ impl StoreSession {
         Ok(())
     }
 
-    /// An append that is refused: its owner's epoch is over, or its version is wrong.
+    /// An append that is refused for its epoch or its version.
     pub(super) fn refused(&mut self, handle: usize, who: usize, stale: bool) -> Result<(), String> {
         let found = self.model.of(who);
         let record = self.record(50).to_vec();
@@ -301,13 +293,11 @@ impl StoreSession {
         }
     }
 
-    /// Compacts the database.
     pub(super) fn compact(&mut self, handle: usize) -> Result<(), String> {
         let compacted = self.store(handle)?.compact();
         compacted.map(drop).map_err(|error| error_chain(&error))
     }
 
-    /// Closes all handles.
     pub(super) fn end(&mut self) {
         for handle in self.open_handles() {
             self.close(handle);
@@ -315,7 +305,7 @@ impl StoreSession {
     }
 }
 
-/// Waits until all have been told.
+/// Waits for all answers.
 fn all_well(answers: &Receiver<AppendAnswer>) -> Result<(), String> {
     answers.iter().try_for_each(well)
 }

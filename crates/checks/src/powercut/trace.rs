@@ -1,40 +1,48 @@
 //! What happened in a folder, in order.
 //!
-//! A write is done and noted under one lock, and so is a sync: a sync in the recording counts for all
-//! writes before it, and for no other. What is acknowledged is noted after it was synced.
+//! A write is done and recorded under one lock, and so is a sync: a recorded sync counts for all writes
+//! before it and for no other. An acknowledgement is recorded after its sync.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The name of the database in a store's folder.
 pub(super) const DATABASE: &str = "undaunted.db";
 
-/// One thing that happened.
 #[derive(Clone, Debug)]
 pub(super) enum TraceEvent {
-    /// Bytes were written to a file.
-    Write { file: usize, at: usize, bytes: Arc<Vec<u8>> },
-    /// A file was given another length.
-    Resize { file: usize, size: usize },
-    /// A file was synced.
-    Sync { file: usize },
-    /// A name was given to a file, or deleted.
-    Named { name: String, file: Option<usize> },
-    /// The folder was synced.
+    Write {
+        file: usize,
+        at: usize,
+        bytes: Arc<Vec<u8>>,
+    },
+    Resize {
+        file: usize,
+        size: usize,
+    },
+    Sync {
+        file: usize,
+    },
+    /// A name was made for a file, or deleted.
+    Named {
+        name: String,
+        file: Option<usize>,
+    },
     FolderSync,
-    /// A file that is not SQLite's has these bytes now, or is gone.
-    Beside { path: PathBuf, bytes: Option<Vec<u8>> },
-    /// Something was asked of the store.
+    /// The new contents of a file that is not SQLite's; `None` if it is gone.
+    Beside {
+        path: PathBuf,
+        bytes: Option<Vec<u8>>,
+    },
+    /// A call of the store, by number.
     Begun(usize),
-    /// It was acknowledged.
+    /// The acknowledgement of a call.
     Acknowledged(usize),
-    /// The store was opened and read; what it holds is relied upon from here on.
+    /// The store was opened and read; from here on users rely on what it holds.
     Found,
 }
 
-/// The recording of a folder.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     events: Vec<TraceEvent>,
@@ -44,12 +52,11 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    /// Notes an event.
     pub(super) fn note(&mut self, event: TraceEvent) {
         self.events.push(event);
     }
 
-    /// A file was opened, and made if it was not there. Gives its number.
+    /// A file was opened, and created if it was not there. Returns its number.
     pub(super) fn opened(&mut self, name: &str) -> usize {
         if let Some(file) = self.names.get(name) {
             return *file;
@@ -59,20 +66,19 @@ impl Trace {
         self.names.insert(name.to_owned(), file);
         self.note(TraceEvent::Named { name: name.to_owned(), file: Some(file) });
         if name == DATABASE {
-            // The store has made it itself, empty, and synced the folder before SQLite saw it.
+            // The store has created it, empty, and synced the folder before SQLite opens it.
             self.note(TraceEvent::FolderSync);
         }
         file
     }
 
-    /// A file was deleted.
     pub(super) fn deleted(&mut self, name: &str) {
         if self.names.remove(name).is_some() {
             self.note(TraceEvent::Named { name: name.to_owned(), file: None });
         }
     }
 
-    /// Notes what has changed beside SQLite's files.
+    /// Records the changes of files beside SQLite's.
     fn note_other_files(&mut self, folder: &Path) {
         let mut found = BTreeMap::new();
         collect(folder, Path::new(""), &mut found);
@@ -89,9 +95,9 @@ impl Trace {
     }
 }
 
-/// The files below a folder, but for SQLite's.
+/// The files below a folder, without SQLite's.
 fn collect(folder: &Path, below: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
-    // What goes away meanwhile was not there for long.
+    // Files that vanish meanwhile are not counted.
     for entry in fs::read_dir(folder.join(below)).into_iter().flatten().flatten() {
         let path = below.join(entry.file_name());
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -104,7 +110,7 @@ fn collect(folder: &Path, below: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) 
     }
 }
 
-/// Records one folder, until it is finished or dropped by all.
+/// Records one folder until it is finished.
 #[derive(Debug)]
 pub(super) struct Recorder {
     folder: PathBuf,
@@ -117,14 +123,12 @@ fn recorded() -> MutexGuard<'static, BTreeMap<PathBuf, Arc<Recorder>>> {
     RECORDED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The recorder of a folder.
 pub(super) fn recorder_of(folder: &Path) -> Option<Arc<Recorder>> {
     recorded().get(folder).map(Arc::clone)
 }
 
 impl Recorder {
-    /// Records a folder, which has these files of SQLite's already, by their numbers; the next one made
-    /// has the number `next`.
+    /// Records a folder with these SQLite files, by number; the next new file gets the number `next`.
     pub(super) fn start(folder: &Path, names: BTreeMap<String, usize>, next: usize) -> Arc<Self> {
         let trace = Trace { names, files: next, ..Trace::default() };
         let recorder = Arc::new(Self { folder: folder.to_owned(), trace: Mutex::new(trace) });
@@ -132,22 +136,19 @@ impl Recorder {
         recorder
     }
 
-    /// The tape, for one who writes on it.
+    /// The trace, locked.
     pub(super) fn trace(&self) -> MutexGuard<'_, Trace> {
         self.trace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes an event.
     pub(super) fn note(&self, event: TraceEvent) {
         self.trace().note(event);
     }
 
-    /// Notes what has changed beside SQLite's files.
     pub(super) fn note_other_files(&self) {
         self.trace().note_other_files(&self.folder);
     }
 
-    /// Ends the recording, and gives it.
     pub(super) fn finish(&self) -> Vec<TraceEvent> {
         recorded().remove(&self.folder);
         std::mem::take(&mut self.trace().events)

@@ -1,15 +1,14 @@
-//! Stands before SQLite's ordinary VFS and tells the recorder what is written.
+//! A VFS in front of SQLite's default VFS that records what is written.
 //!
-//! SQLite knows its VFS as C functions and pointers, so this file cannot be written in safe Rust; it is
-//! the only one, and does no more than to pass calls on and note them. A file is opened by the ordinary
-//! VFS in the memory SQLite has for it; we keep a few words behind that and put our own functions in the
-//! place of four of its methods. All else (locks, shared memory, reading, what the device is said to be
-//! capable of) stays the ordinary VFS's, so that SQLite does exactly what it does in the product. A crate
-//! for writing a VFS (`sqlite-plugin`) was looked at: with it one writes the locks and the shared memory
-//! oneself, it still takes pointers for the latter, and what it says about the device lets SQLite sync
-//! less.
+//! SQLite's interface of a VFS is C functions and pointers, so this file cannot be written in safe Rust. It
+//! is the only one, and does no more than to pass calls on and record them. The default VFS opens a file in
+//! memory that SQLite provides; a `RecordedFile` lies behind it, with our functions in place of four of its
+//! methods. Everything else (locks, shared memory, reading, device characteristics) stays with the default
+//! VFS, so that SQLite does exactly what it does in the product. The crate `sqlite-plugin` was considered:
+//! its users write locks and shared memory themselves, it still takes pointers for the latter, and its device
+//! characteristics let SQLite sync less.
 //!
-//! It becomes the default VFS of the process; files outside recorded folders are not touched.
+//! It becomes the default VFS of the process; files outside of recorded folders are not touched.
 
 #![expect(unsafe_code, reason = "SQLite calls a VFS through C function pointers")]
 
@@ -23,23 +22,23 @@ use rusqlite::ffi;
 
 use super::trace::{self, Recorder, TraceEvent};
 
-/// Our words behind the ordinary VFS's file. The methods stand first: SQLite's pointer to them is our
-/// pointer to the rest.
+/// Our data behind the default VFS's file. The methods come first: SQLite's pointer to them is our pointer to
+/// the rest.
 #[repr(C)]
 struct RecordedFile {
     methods: ffi::sqlite3_io_methods,
     ordinary: *const ffi::sqlite3_io_methods,
     recorder: Arc<Recorder>,
     file: usize,
-    /// The next sync syncs the folder too.
+    /// Whether the next sync also syncs the folder.
     folder_due: bool,
 }
 
-/// Makes us the default VFS, once. Whether we are.
+/// Installs this VFS as the default, once. Whether it is installed.
 pub(super) fn install() -> bool {
     static INSTALLED: OnceLock<bool> = OnceLock::new();
-    // SAFETY: the ordinary VFS lives as long as the process, and so does ours, which is never freed. Those
-    // of its functions that we leave in place do not look at the VFS they are called for.
+    // SAFETY: the default VFS lives as long as the process, and so does ours, which is never freed. The
+    // functions that we leave in place do not look at the VFS they are called for.
     *INSTALLED.get_or_init(|| unsafe {
         let ordinary = ffi::sqlite3_vfs_find(ptr::null());
         if ordinary.is_null() {
@@ -58,7 +57,7 @@ pub(super) fn install() -> bool {
     })
 }
 
-/// How many bytes the ordinary VFS's file takes, rounded up so that ours stands well behind it.
+/// The size of the default VFS's file, rounded up for the alignment of ours behind it.
 ///
 /// # Safety
 ///
@@ -70,14 +69,14 @@ unsafe fn room(vfs: *const ffi::sqlite3_vfs) -> usize {
     usize::try_from(size).unwrap_or_default().next_multiple_of(align)
 }
 
-/// The recorder of a file's folder, and its name in there.
+/// The recorder of a file's folder, and the name of the file in it.
 ///
 /// # Safety
 ///
 /// `name` is null or points to a text that ends with a zero.
 unsafe fn recorded<'a>(name: *const c_char) -> Option<(Arc<Recorder>, &'a str)> {
     if name.is_null() {
-        return None; // A temporary file; nobody looks for it after a power cut.
+        return None; // A temporary file, which is not opened after a power cut.
     }
     // SAFETY: not null, and as promised.
     let path = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()));
@@ -92,8 +91,8 @@ unsafe extern "C" fn open(
     flags: c_int,
     given: *mut c_int,
 ) -> c_int {
-    // SAFETY: SQLite calls us with our own VFS, a name as it wants names, and memory for a file of the
-    // size we asked for, which the ordinary VFS fills in from its beginning.
+    // SAFETY: SQLite calls us with our own VFS, a valid name, and memory for a file of the size we asked for,
+    // whose beginning the default VFS fills in.
     unsafe {
         let ordinary = (*vfs).pAppData.cast::<ffi::sqlite3_vfs>();
         let Some(pass_on) = (*ordinary).xOpen else {
@@ -114,7 +113,7 @@ unsafe extern "C" fn open(
         let recorded_file = file.byte_add(room(ordinary)).cast::<RecordedFile>();
         recorded_file.write(RecordedFile {
             methods: ffi::sqlite3_io_methods {
-                iVersion: 2, // Without memory maps, past which nobody could write unseen.
+                iVersion: 2, // Without memory maps, whose writes would not be recorded.
                 xClose: Some(close),
                 xWrite: Some(write),
                 xTruncate: Some(resize),
@@ -153,7 +152,7 @@ unsafe extern "C" fn delete(vfs: *mut ffi::sqlite3_vfs, name: *const c_char, wit
     }
 }
 
-/// Calls a method of the ordinary VFS and notes what it did, with nobody else in between.
+/// Calls a method of the default VFS and records what it did, under the lock of the trace.
 ///
 /// # Safety
 ///
@@ -168,7 +167,7 @@ unsafe fn pass_and_note(
     let recorded_file = unsafe { &mut *(*file).pMethods.cast::<RecordedFile>().cast_mut() };
     let recorder = Arc::clone(&recorded_file.recorder);
     let mut trace = recorder.trace();
-    // SAFETY: the ordinary VFS's methods live as long as the process.
+    // SAFETY: the default VFS's methods live as long as the process.
     let code = method(unsafe { &*recorded_file.ordinary }).unwrap_or(ffi::SQLITE_ERROR);
     if code == ffi::SQLITE_OK {
         for event in events(recorded_file) {
@@ -236,8 +235,8 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
 }
 
 unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
-    // SAFETY: as for `write`; SQLite does not use the file any more, and what we gave up here is not
-    // reached again, because the file has its ordinary methods back.
+    // SAFETY: as for `write`; SQLite does not use the file any more, and what we drop here is not reached
+    // again, because the file has its default methods back.
     unsafe {
         let recorded_file = (*file).pMethods.cast::<RecordedFile>().cast_mut();
         let ordinary = (*recorded_file).ordinary;

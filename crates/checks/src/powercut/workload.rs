@@ -1,4 +1,4 @@
-//! What is asked of a store in a round, by its seed.
+//! The calls of a round, generated from its seed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,6 @@ use super::session::StoreSession;
 use super::trace::Recorder;
 use crate::random::SeededRandom;
 
-/// The most handles at a time.
 const HANDLES: usize = 3;
 
 /// Works on an empty folder and records it.
@@ -30,7 +29,7 @@ pub(super) fn recorded(seed: u64, folder: &Path) -> Result<Recording, String> {
 /// Rounds differ, so that each is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WorkloadKind {
-    /// Everything, one thing after the other.
+    /// Every kind of call, one after the other.
     Plain,
     /// Several handles write at once.
     Crowd,
@@ -62,7 +61,7 @@ impl Workload {
         self.session.open(0)?;
         let most = match self.kind {
             WorkloadKind::Plain | WorkloadKind::Crowd => 50,
-            // Every cut of these takes its time, and nothing comes later that others do not have.
+            // Cuts of these rounds are slow, and later calls show nothing that other rounds do not.
             WorkloadKind::Long => self.long().map(|()| 12)?,
             WorkloadKind::Many => self.many().map(|()| 12)?,
         };
@@ -72,7 +71,7 @@ impl Workload {
         Ok(())
     }
 
-    /// Past the 4 MiB from which on the log is moved when nobody waits.
+    /// More than the 4 MiB from which on an idle store moves its log.
     fn long(&mut self) -> Result<(), String> {
         for _ in 0..4 {
             let who = self.random.below(MOST);
@@ -84,7 +83,7 @@ impl Workload {
         Ok(())
     }
 
-    /// Each commit counts for three pages; 1024 are worth moving.
+    /// Each commit writes three pages; the log is moved at 1024.
     fn many(&mut self) -> Result<(), String> {
         for _ in 0..self.random.between(345, 360) {
             let part = AppendPart {
@@ -144,7 +143,7 @@ impl Workload {
         for _ in 0..self.random.between(3, 12) {
             let mut parts = self.parts(0, 1);
             for part in &mut parts {
-                // What an earlier one of the group takes is gone.
+                // An earlier append of the group takes the same requests.
                 part.taken.retain(|id| !taken.contains(id));
                 taken.extend(part.taken.iter().copied());
             }
@@ -169,7 +168,7 @@ impl Workload {
         self.session.crowd(crowd)
     }
 
-    /// Records for one to three aggregates, of every `among`th from `first` on.
+    /// Records for one to three of every `among`th aggregate from `first` on.
     fn parts(&mut self, first: usize, among: usize) -> Vec<AppendPart> {
         let count = self.random.below(6).saturating_sub(2).max(1);
         let mut parts: Vec<AppendPart> = vec![];

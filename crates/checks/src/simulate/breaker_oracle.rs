@@ -1,8 +1,7 @@
-//! Breakers as the witness sees them: the fold of every fact that has reached the disk.
+//! Breakers as the oracle sees them: the fold of every fact on the disk.
 //!
-//! The laws: every result of an attempt that a breaker let through is a fact of that breaker, written
-//! with the job's record of it; a process starts nothing that it knows to be held; one probe is under
-//! way at a time.
+//! The laws: every result of an attempt that a breaker admitted is a fact of that breaker, written with the
+//! job's record of it; no process starts what it knows to be held; one probe is under way at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,31 +14,30 @@ use undaunted_store::{AggregateId, Append};
 
 use super::world::PendingWrite;
 
-/// A process learns within this time what others have done to a breaker.
+/// Within this time a process learns what other processes have done to a breaker.
 const KNOWN_AFTER: Duration = Duration::from_millis(200);
 
-/// All breakers.
 #[derive(Default)]
 pub(super) struct BreakerOracle {
     known: BTreeMap<String, ObservedBreaker>,
     /// Texts that the records of a job refer to.
     texts: BTreeMap<String, Vec<String>>,
-    /// The breakers that let running attempts through, by job, step and item.
+    /// The breakers that admitted the running attempts, by job and item.
     passes: BTreeMap<(String, ItemId), String>,
 }
 
 #[derive(Clone, Default)]
 struct ObservedBreaker {
     state: BreakerState,
-    /// When it opened last, while it is not closed: the time at which that was on the disk.
+    /// The time at which its opening was on the disk, while it is not closed.
     shut: Option<Duration>,
 }
 
-/// Results and probes by breaker.
+/// Results and probes, by breaker.
 type ResultCounts = BTreeMap<String, (u32, u32)>;
 
 impl BreakerOracle {
-    /// Appends have reached the disk. What happened to breakers, and which laws are broken.
+    /// Appends have reached the disk. Returns lines for the history, and violations.
     pub(super) fn written(&mut self, appends: &[Append], now: Duration) -> [Vec<String>; 2] {
         let (mut told, mut broken) = (Vec::new(), Vec::new());
         let mut expected: ResultCounts = BTreeMap::new();
@@ -73,7 +71,7 @@ impl BreakerOracle {
         [told, broken]
     }
 
-    /// A record of a breaker has reached the disk.
+    /// Applies a record that has reached the disk. Returns a violation.
     pub(super) fn fold(&mut self, name: &str, record: &BreakerRecord, now: Duration) -> Option<String> {
         let seen = self.known.entry(name.to_owned()).or_default();
         let mut broken = None;
@@ -95,13 +93,13 @@ impl BreakerOracle {
         broken
     }
 
-    /// What a breaker is by the facts on the disk.
+    /// The breakers as folded from the disk.
     pub(super) fn states(&self) -> impl Iterator<Item = (&str, &BreakerState)> {
         let known = self.known.iter();
         known.map(|(name, seen)| (name.as_str(), &seen.state))
     }
 
-    /// A process hands appends over, while others of its own are being written. Which laws are broken.
+    /// Checks appends that a process submits, given its other appends that are being written.
     pub(super) fn check_submitted<'w>(
         &self,
         appends: &[Append],
@@ -143,7 +141,7 @@ impl BreakerOracle {
                 continue;
             }
             match on_disk.and_then(|seen| seen.shut) {
-                // Others have opened it; that may not be known yet.
+                // Other processes have opened it; this one may not know yet.
                 Some(since) if since.saturating_add(KNOWN_AFTER) >= now => {}
                 Some(_) => broken.push(format!("{job} starts what {name} is known to hold")),
                 None => broken.push(format!("{job} starts what {name} holds by its own facts")),
@@ -152,7 +150,7 @@ impl BreakerOracle {
         broken
     }
 
-    /// A text of a record; those that are kept by the same append count, too.
+    /// A text of a record, also if the same append stores it.
     fn read(&self, job: &str, appends: &[Append], text: &StoredText) -> String {
         let number = match text {
             StoredText::Itself(text) => return text.clone(),
@@ -169,7 +167,7 @@ impl BreakerOracle {
         known.iter().cloned().chain(fresh).nth(number).unwrap_or_default()
     }
 
-    /// What a record of a job has to tell breakers.
+    /// Counts the facts that breakers must get with a record of a job.
     fn expect(&mut self, job: &str, record: &Record, expected: &mut ResultCounts) {
         let place = |item| (job.to_owned(), item);
         let ended = match &record.event {
@@ -202,8 +200,7 @@ impl BreakerOracle {
     }
 }
 
-/// A process hands appends over, and has made these claims: it probes only for breakers that it has
-/// claimed to probe for. Which laws are broken.
+/// A process probes only for breakers whose probe claim it holds.
 pub(super) fn probed(appends: &[Append], claims: &BTreeSet<AggregateId>) -> Vec<String> {
     let mut broken = Vec::new();
     for append in of_family(appends, breakers::FAMILY) {
@@ -224,7 +221,7 @@ fn of_family<'a>(appends: &'a [Append], family: &'a str) -> impl Iterator<Item =
     appends.iter().filter(move |append| append.aggregate.family() == family)
 }
 
-/// The breaker that let a start through that is no probe.
+/// The breaker that admitted a start which is not a probe.
 fn started(record: &Record) -> Option<StoredText> {
     let Event::Item(ItemEvent::AttemptStarted(started)) = &record.event else {
         return None;

@@ -1,7 +1,7 @@
-//! Decisions, taken again.
+//! Replays decisions.
 //!
-//! Whatever was decided after a failure must follow from the journal alone: from the state the records
-//! before it come to, and from what is recorded of the failure.
+//! Every decision after a failure must follow from the journal alone: from the state before it, and from what
+//! is recorded of the failure.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use undaunted_engine::id::StartId;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
 
-/// The last failure, and the state before it.
+/// The last failure, with the state before it.
 #[derive(Default)]
 pub(super) struct DecisionReplay {
     before: Option<Box<(Job, Record, StartId)>>,
 }
 
 impl DecisionReplay {
-    /// Looks at a record, given the state before it. What would have been decided otherwise.
+    /// Checks a record, given the state before it. Returns a decision that would be different.
     pub(super) fn check(&mut self, job: &Job, record: &Record) -> Option<String> {
         match &record.event {
             Event::Item(ItemEvent::AttemptFailed(failed)) => {
@@ -52,7 +52,7 @@ impl DecisionReplay {
         }
     }
 
-    /// What is decided after the last failure, if it was one of this attempt.
+    /// What is decided after the last failure, if it was a failure of this attempt.
     fn decided(&mut self, of: AttemptId, retry_after: Option<Duration>, at_once: bool) -> Option<Vec<Event>> {
         let (job, record, start) = *self.before.take()?;
         let Event::Item(ItemEvent::AttemptFailed(failed)) = &record.event else {

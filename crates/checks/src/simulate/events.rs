@@ -1,4 +1,4 @@
-//! What happens to processes.
+//! The events of a simulation.
 
 use std::time::Duration;
 
@@ -9,10 +9,9 @@ use super::process::ClaimResult;
 use super::run::Simulation;
 use super::world::{SimEvent, lock};
 
-/// How often a process looks at the store at least, while something happens.
+/// How often a process polls at least while something happens.
 const LOOK: Duration = Duration::from_millis(200);
-/// How much later than it is due a retry may start when nothing keeps it: a process that looks rarely
-/// and a disk that is slow.
+/// How late a due retry may start when nothing holds it, because of rare polls and a slow disk.
 const LATE: Duration = Duration::from_millis(500);
 
 impl Simulation<'_> {
@@ -60,7 +59,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Whoever has news comes round; whoever has died is buried.
+    /// Polls the processes that were woken, and removes those that have died.
     pub(super) fn poll_woken(&mut self) {
         for process in 0..self.processes.len() {
             let frozen_since =
@@ -87,7 +86,7 @@ impl Simulation<'_> {
             return;
         };
         let mut acted = false;
-        // What it tells itself it hears in the next round.
+        // Messages to itself are handled in the next round.
         for _ in 0..100 {
             let acts = process.event_loop.poll();
             acted |= acts;
@@ -125,7 +124,7 @@ impl Simulation<'_> {
         let Some(state) = world.processes.get_mut(number) else {
             return;
         };
-        // Looking at a store in which nothing happens gets rarer and rarer.
+        // An idle process polls less and less often.
         state.poll_interval = if acted {
             LOOK
         } else {
@@ -140,7 +139,7 @@ impl Simulation<'_> {
         world.after(wait, SimEvent::Poll { process, turn });
     }
 
-    /// Something was written: the others see it when they look next.
+    /// After a write the other processes poll soon.
     fn poll_others_soon(&self, writer: usize) {
         let mut world = lock(&self.shared);
         let others: Vec<usize> =
@@ -158,7 +157,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// What holds of a process that has come to rest.
+    /// Checks the laws of a process that is idle.
     fn check(&self, number: usize) {
         let Some(Some(process)) = self.processes.get(number) else {
             return;
@@ -171,7 +170,7 @@ impl Simulation<'_> {
         {
             return;
         }
-        // A start may wait for what the store answers.
+        // A start may wait for an answer of the store.
         let asks = world.processes.get(number).is_some_and(|state| state.questions > 0);
         let mut found = Vec::new();
         for (name, ahead) in &process.jobs {
@@ -193,7 +192,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// A process is gone. Somebody else goes on, now or later.
+    /// Removes a process. Another one starts, now or later.
     pub(super) fn remove_process(&mut self, number: usize) {
         let Some(process) = self.processes.get_mut(number).and_then(Option::take) else {
             return;
@@ -205,7 +204,7 @@ impl Simulation<'_> {
             Some(since) => world.wall().after(since.saturating_sub(world.now)),
             None => world.wall(),
         };
-        // It noted several times a second that it was there.
+        // It noted several times a second that it was alive.
         let ago = Duration::from_millis(world.random.between(0, 200));
         let seen = Timestamp::ZERO.after(now.since(Timestamp::ZERO).saturating_sub(ago));
         for job in process.with_programs() {
@@ -229,7 +228,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// A process runs what nobody runs.
+    /// A process claims the jobs that no process owns.
     pub(super) fn claim_jobs(&mut self, number: usize) {
         let cases = lock(&self.shared).cases.clone();
         let Some(Some(process)) = self.processes.get_mut(number) else {
@@ -261,7 +260,7 @@ impl Simulation<'_> {
     }
 }
 
-/// A retry that is due, that nothing keeps, and that does not start.
+/// A due retry that nothing holds and that has not started.
 fn late(seen: &super::oracle::JobTrace, job: &Job, now: Timestamp) -> Option<String> {
     use undaunted_engine::job::{JobStage, StepStage};
     if job.stage != JobStage::Running || job.times.paused.is_some() {
@@ -277,13 +276,13 @@ fn late(seen: &super::oracle::JobTrace, job: &Job, now: Timestamp) -> Option<Str
     })
 }
 
-/// How the live state of a job differs from what its journal comes to, if it does.
+/// The first difference between the live state of a job and its folded journal.
 fn difference(live: &Job, journal: &Job) -> Option<String> {
     let parts: [(&str, bool); 12] = [
         ("stage", live.stage == journal.stage),
         ("run", live.run == journal.run),
         ("last record", live.times.last_at == journal.times.last_at),
-        // Numbers of starts that were taken back before they were written are passed over.
+        // Numbers of starts that were taken back before they were written are skipped.
         ("next start", live.starts.next >= journal.starts.next),
         ("running", live.starts.running == journal.starts.running),
         ("accepted", live.starts.accepted == journal.starts.accepted),

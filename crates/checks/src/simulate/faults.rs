@@ -1,4 +1,4 @@
-//! What goes wrong by itself, and the day when nothing does any more.
+//! Faults, and the end of all faults.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::run::{Simulation, millis};
 use super::world::{SimEvent, lock};
 
 impl Simulation<'_> {
-    /// Something goes wrong, and something else will later.
+    /// Injects a fault and schedules the next one.
     pub(super) fn inject_fault(&mut self) {
         let (blow, spent) = {
             let spent = self.is_spent();
@@ -69,7 +69,7 @@ impl Simulation<'_> {
             Fault::Leave | Fault::LeaveAtOnce => self.ask_to_leave(engine, blow),
             Fault::Pause => self.ask(&job, [JobRequest::Pause, JobRequest::Unpause]),
             Fault::Cancel => {
-                // Not too often: what is cancelled has nothing more to go wrong.
+                // Rarely: a cancelled job has no more faults to survive.
                 if lock(&self.shared).random.chance(1, 8) {
                     self.ask(&job, [JobRequest::Cancel, JobRequest::Cancel]);
                 }
@@ -120,16 +120,16 @@ impl Simulation<'_> {
         }
     }
 
-    /// Asks something of whoever runs a job.
+    /// Sends a request to the owner of a job.
     fn ask(&self, job: &str, one_of: [JobRequest; 2]) {
         let drawn = {
             let mut world = lock(&self.shared);
             let drawn = world.random.one_of(&one_of).copied();
-            world.log(|| format!("somebody asks {job}: {drawn:?}"));
+            world.log(|| format!("a user requests {drawn:?} of {job}"));
             drawn
         };
         if let Some(request) = drawn {
-            // There may be no such job yet.
+            // The job may not exist yet.
             drop(request::ask(&self.disk, job, request));
             self.poll_all_soon();
         }
@@ -154,7 +154,7 @@ impl Simulation<'_> {
             return;
         };
         let mut world = lock(&self.shared);
-        // It goes on by being looked at again; until then it hears nothing.
+        // It is unfrozen by the event; until then it handles nothing.
         process.frozen_since = Some(world.now);
         let wait = Duration::from_millis(world.random.between(1, 30_000));
         world.log(|| format!("engine {number} stands still for {wait:?}"));
@@ -169,7 +169,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Somebody opens or closes a breaker by hand.
+    /// A user opens or closes a breaker by hand.
     fn set_breaker(&self) {
         let names = breakers::names(&self.disk).unwrap_or_default();
         let (name, trips, now) = {
@@ -184,14 +184,14 @@ impl Simulation<'_> {
         if let Ok(state) = changed {
             world.log(|| format!("breaker {name} by hand: {}", state.word()));
             let (record, now) = (BreakerRecord::by_hand(vec![fact]), world.now);
-            let broken = world.oracle.breaker_oracle.fold(&name, &record, now);
+            let broken = world.oracle.breakers.fold(&name, &record, now);
             world.oracle.found.extend(broken);
         }
         drop(world);
         self.poll_all_soon();
     }
 
-    /// From now on nothing goes wrong.
+    /// Ends all faults.
     pub(super) fn end_faults(&mut self) {
         {
             let mut world = lock(&self.shared);

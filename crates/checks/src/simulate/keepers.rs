@@ -1,8 +1,8 @@
-//! Keepers, and the commands they run.
+//! Keepers and the commands they run.
 //!
-//! The same rules as for the real ones: a keeper outlives its engine and tells the next one what it
-//! knows; commands outlive a keeper that is killed, until the next one finds and ends them; what a
-//! keeper has noted of starts and ends is still there when it is killed, but not when the power fails.
+//! The rules are those of real keepers: a keeper outlives its engine and reports to the next one; commands
+//! outlive a killed keeper until the next keeper finds and ends them; a keeper's notes of starts and ends
+//! survive its death, but not a power failure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -24,38 +24,38 @@ use undaunted_runner::spool::{
 use super::case::{ScriptedAttempt, ScriptedEnd};
 use super::world::{KeeperMessage, SimEvent, SimWorld};
 
-/// How long after its keeper a hanging command is ended in a healed world, if it has no timeout.
+/// How long a hanging command without a timeout runs before it is ended.
 const ENOUGH: Duration = Duration::from_mins(2);
 
-/// The keeper of one job, and what is left of those before it.
+/// The keeper of one job, and what is left of its predecessors.
 #[derive(Default)]
 pub(super) struct KeeperProcess {
-    /// Which one it is, counted from 1; 0 if there is none.
+    /// Counted from 1; 0 if no keeper runs.
     pub(super) generation: u64,
-    /// How many there were.
+    /// How many keepers there were.
     generations: u64,
-    /// Who listens.
+    /// The engine that is connected.
     listener: Option<KeeperListener>,
-    /// What it notes.
+    /// The keeper's notes, by command.
     entries: BTreeMap<u64, KeeperEntry>,
-    /// Cancelled before they began.
+    /// Commands that were cancelled before they began.
     unwanted: Vec<u64>,
-    /// Whether something may have begun that stands nowhere.
+    /// Whether commands may have begun that are not noted.
     is_uncertain: bool,
-    /// What commands wrote, by the place it is kept at.
+    /// Outputs of commands, by offset.
     outputs: Vec<String>,
-    /// Whether its folder is there.
+    /// Whether its spool folder exists.
     pub(super) is_there: bool,
 }
 
-/// An engine that has reached a keeper.
+/// An engine that is connected to a keeper.
 struct KeeperListener {
     process: usize,
     endings: Arc<AttemptEnds>,
     notifier: Notifier,
 }
 
-/// What became of the attempts on record, and what else a keeper knows of.
+/// The fates of the recorded attempts, and the other attempts that a keeper knows.
 type AttemptFates = (BTreeMap<StartId, AttemptFate>, BTreeSet<StartId>);
 
 /// A command, from its start until it is forgotten.
@@ -63,7 +63,7 @@ type AttemptFates = (BTreeMap<StartId, AttemptFate>, BTreeSet<StartId>);
 struct KeeperEntry {
     token: String,
     began: Timestamp,
-    /// What it will be, when it ends by itself.
+    /// How it ends if it is not ended before.
     end: (CommandEnd, EndedBy, String),
     state: CommandState,
 }
@@ -73,7 +73,7 @@ enum CommandState {
     Runs,
     /// It has ended, and its keeper has noted how.
     Exited(Box<CommandExit>),
-    /// It has ended while it had no keeper.
+    /// It has ended without a keeper.
     Gone,
 }
 
@@ -83,14 +83,13 @@ fn system(at: Timestamp) -> SystemTime {
 }
 
 impl KeeperProcess {
-    /// Whether a process is connected to it.
     pub(super) fn is_connected_to(&self, process: usize) -> bool {
         let listener = self.listener.as_ref();
         listener.is_some_and(|it| it.process == process)
     }
 
-    /// Begins, if there is none: ends what the commands of the last one left. What it finds, and what it
-    /// has ended.
+    /// Starts the keeper if none runs, and ends the commands that its predecessor left. Returns what it found
+    /// and what it ended.
     fn begin(&mut self, is_new: bool) -> (RecoveredSpool, Vec<(u64, String)>) {
         let (mut recovered, mut ended) = (RecoveredSpool::default(), Vec::new());
         if self.generation > 0 {
@@ -98,7 +97,7 @@ impl KeeperProcess {
         }
         self.generations = self.generations.saturating_add(1);
         self.generation = self.generations;
-        // A spool that is new has to be vouched for first.
+        // A new spool must be confirmed first.
         self.is_uncertain |= is_new;
         self.is_there = true;
         for (id, entry) in &mut self.entries {
@@ -164,7 +163,7 @@ impl CapturedOutputs for KeeperProcess {
 }
 
 impl SimWorld {
-    /// An engine reaches the keeper of a job. Nothing if another living one has it.
+    /// An engine connects to the keeper of a job; `None` if another living engine is connected.
     pub(super) fn reach_keeper(
         &mut self,
         job: &str,
@@ -211,7 +210,6 @@ impl SimWorld {
         Some(fates)
     }
 
-    /// An engine leaves the keeper of a job.
     pub(super) fn leave_keeper(&mut self, job: &str, process: usize) {
         let keeper = self.keepers.get_mut(job);
         if let Some(keeper) = keeper.filter(|it| it.is_connected_to(process)) {
@@ -219,14 +217,13 @@ impl SimWorld {
         }
     }
 
-    /// An engine tells a keeper something; it hears it a little later.
+    /// A message reaches the keeper a little later.
     pub(super) fn send_to_keeper(&mut self, job: &str, message: KeeperMessage) {
         let generation = self.keepers.get(job).map_or(0, |it| it.generation);
         let job = job.to_owned();
         self.after(self.fault_plan.word, SimEvent::KeeperReceives { job, generation, message });
     }
 
-    /// A keeper hears something.
     pub(super) fn keeper_receives(&mut self, job: &str, generation: u64, message: KeeperMessage) {
         let keeper = self.keepers.get_mut(job);
         let Some(keeper) = keeper.filter(|it| it.generation > 0 && it.generation == generation) else {
@@ -308,7 +305,7 @@ impl SimWorld {
         self.after(takes, SimEvent::CommandEnds { job, start: id, generation });
     }
 
-    /// When a command will end if nobody ends it before, and how.
+    /// When and how a command ends if it is not ended before.
     fn end_of(
         &mut self,
         job: &str,
@@ -331,7 +328,7 @@ impl SimWorld {
             self.log(|| format!("command {} of {job} will be killed", spec.id));
         }
         if hangs {
-            // Without a timeout somebody has to end it one day.
+            // A hanging command without a timeout is ended some day.
             takes = ENOUGH;
         }
         match spec.timeout {
@@ -342,7 +339,7 @@ impl SimWorld {
         }
     }
 
-    /// A command ends by itself, whether or not its keeper is still there.
+    /// A command ends by itself, with or without a keeper.
     pub(super) fn command_ends(&mut self, job: &str, id: u64, generation: u64) {
         let Some(keeper) = self.keepers.get_mut(job) else {
             return;
@@ -359,14 +356,14 @@ impl SimWorld {
             let why = *why;
             return self.end_command(job, id, why);
         }
-        // Nobody enforces a timeout, and nobody takes note.
+        // Without a keeper no timeout is enforced and no end is noted.
         let (token, good) = (entry.token.clone(), end.is_success());
         entry.state = CommandState::Gone;
         self.oracle.command_ended(job, StartId(id), &token, good);
         self.log(|| format!("command {id} of {job} ends, and its keeper is gone"));
     }
 
-    /// A command that has a keeper ends.
+    /// Ends a command that has a keeper.
     pub(super) fn end_command(&mut self, job: &str, id: u64, why: EndedBy) {
         let now = self.wall();
         let twice = self.fault_plan.twice;
@@ -411,7 +408,7 @@ impl SimWorld {
         self.log(|| format!("command {id} of {job} has ended: {end:?}, {why:?}"));
     }
 
-    /// Kills the keeper of a job. Its commands go on.
+    /// Its commands keep running.
     pub(super) fn kill_keeper(&mut self, job: &str) {
         let Some(keeper) = self.keepers.get_mut(job).filter(|it| it.generation > 0) else {
             return;
@@ -427,7 +424,7 @@ impl SimWorld {
         }
     }
 
-    /// An engine notices that its keeper has gone.
+    /// An engine notices that its keeper has died.
     pub(super) fn keeper_is_gone(&mut self, process: usize, job: &str) {
         if let Some(keeper) = self.keepers.get_mut(job)
             && keeper.generation == 0
@@ -439,7 +436,7 @@ impl SimWorld {
         }
     }
 
-    /// Kills a command, as somebody might.
+    /// Kills a running command from outside.
     pub(super) fn kill_command(&mut self, job: &str) {
         let Some(keeper) = self.keepers.get_mut(job).filter(|it| it.generation > 0) else {
             return;
@@ -454,7 +451,7 @@ impl SimWorld {
         }
     }
 
-    /// Kills every command of a job and its keeper. After a power cut even what was noted is gone.
+    /// Kills the keeper of a job and all its commands. A power failure also loses the keeper's notes.
     pub(super) fn kill_everything(&mut self, job: &str, power: bool) {
         self.kill_keeper(job);
         let Some(keeper) = self.keepers.get_mut(job) else {

@@ -1,4 +1,4 @@
-//! What the records of a job add up to, reckoned without the engine.
+//! Sums of a job's records, computed without the engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,45 +9,40 @@ use undaunted_engine::event::{
 use undaunted_engine::id::{CommandId, ItemId, StartId};
 use undaunted_policy::Timestamp;
 
-/// The sums of one job.
 #[derive(Default)]
 pub(super) struct EventLedger {
-    /// Attempts that run, by step and item.
+    /// Running attempts.
     live: BTreeMap<ItemId, AttemptId>,
     started: BTreeSet<StartId>,
     reading: BTreeSet<StartId>,
-    /// Delays added up, by step, item and command.
+    /// The sums of delays.
     spent: BTreeMap<(ItemId, CommandId), Duration>,
-    /// When retries fall due, by step and item.
+    /// When retries fall due.
     due: BTreeMap<ItemId, Timestamp>,
-    /// Their delays.
+    /// The delays of the retries in `due`.
     delay: BTreeMap<ItemId, Duration>,
-    /// Items that have ended.
     ended: BTreeSet<ItemId>,
-    /// Retries that were charged, in all and by item.
+    /// Charged retries, in all and by item.
     charged: u32,
     charged_by: BTreeMap<ItemId, u32>,
-    /// Whether the job has ended.
     pub(super) is_over: bool,
 }
 
 impl EventLedger {
-    /// When retries fall due, by step and item.
     pub(super) const fn due(&self) -> &BTreeMap<ItemId, Timestamp> {
         &self.due
     }
 
-    /// Whether an attempt with this number was ever recorded as started.
     pub(super) fn was_started(&self, start: StartId) -> bool {
         self.started.contains(&start)
     }
 
-    /// Whether a command with this number gives items.
+    /// Whether the command with this number lists the items of a map.
     pub(super) fn is_reading(&self, start: StartId) -> bool {
         self.reading.contains(&start)
     }
 
-    /// Enters a record. What does not add up, in words.
+    /// Enters a record and returns what does not add up.
     pub(super) fn enter(&mut self, record: &Record) -> Vec<String> {
         let mut wrong = Vec::new();
         match &record.event {
@@ -77,7 +72,7 @@ impl EventLedger {
                 *by = by.saturating_add(1);
             }
             Event::Job(JobEvent::Resumed(_)) => {
-                // A clock that was set back stretches no wait.
+                // A clock that was set back does not prolong a wait.
                 for (place, due) in &mut self.due {
                     let delay = self.delay.get(place).copied().unwrap_or_default();
                     *due = (*due).min(record.at.after(delay));

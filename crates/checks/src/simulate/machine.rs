@@ -21,7 +21,7 @@ use super::oracle::RequestOrigin;
 use super::results::SentResult;
 use super::world::{KeeperMessage, Liveness, SharedWorld, SimEvent, SimWorld, lock};
 
-/// What a process sees of the simulated world.
+/// The simulated world as one process sees it.
 pub(super) struct SimMachine {
     pub(super) shared: SharedWorld,
     pub(super) process: usize,
@@ -37,18 +37,17 @@ impl Machine for SimMachine {
         (world.wall(), world.now)
     }
 
-    /// Jobs are small here, and are to be gone on with from what was saved of them all the same.
+    /// Low, so that the small jobs here are recovered from snapshots too.
     fn save_after(&self) -> u64 {
         7
     }
 
-    /// Journals of breakers are short here, and are to be trimmed all the same.
+    /// Low, so that the short breaker journals here are trimmed too.
     fn trim_after(&self) -> u64 {
         9
     }
 
-    /// At once: whether and when it is done changes nothing that anybody may notice, and so must not
-    /// change what else happens.
+    /// At once: when a snapshot is saved must not change anything else.
     fn save(&self, work: Box<dyn FnOnce() + Send>) {
         work();
     }
@@ -88,7 +87,7 @@ impl Machine for SimMachine {
         let endings = Arc::new(AttemptEnds::new(reach.secrets.clone(), &reach.started));
         let is_connected_to = Arc::clone(&endings);
         let reached = world.reach_keeper(&job, self.process, reach, is_connected_to);
-        // Nothing survives a power cut, and whatever else does is ended by the next keeper.
+        // What survives a crash is ended by the next keeper.
         let Some((fates, others)) = reached else {
             return Err(KeeperError::Refused(KeeperRefusal::Busy));
         };
@@ -105,7 +104,7 @@ impl Machine for SimMachine {
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let world = lock(&self.shared);
-        // The input of a map is called after its job.
+        // The input of a map is named after its job.
         let name = path.parent().and_then(Path::file_name);
         let name = name.unwrap_or_default().to_string_lossy();
         let case = world.cases.get(&*name);
@@ -143,7 +142,6 @@ fn job_of(folder: &JobFolder) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// A connection to the keeper of a job.
 struct SimKeeper {
     shared: SharedWorld,
     process: usize,
@@ -195,7 +193,7 @@ impl CommandHost for SimKeeper {
 }
 
 impl SimWorld {
-    /// A request is received by whoever it is for, and will be answered, or not.
+    /// A request reaches its target, which answers or does not.
     fn receive(&mut self, process: usize, number: u64, order: &HttpOrder, notifier: Notifier) {
         let Some(place) = self.oracle.origin_of(order) else {
             self.oracle.violation("a request is sent whose start is not on record".to_owned());
@@ -243,7 +241,7 @@ impl SimWorld {
         self.after(takes, SimEvent::HttpAnswered { process, number });
     }
 
-    /// What an attempt comes to that was taken on is sent when it is done, perhaps twice.
+    /// The result of an accepted attempt is sent when it is done, perhaps twice.
     fn send_result(
         &mut self,
         start: StartId,
@@ -270,7 +268,7 @@ impl SimWorld {
         }
     }
 
-    /// An answer reaches whoever waits for it.
+    /// A response reaches the process that sent the request.
     pub(super) fn answer(&mut self, process: usize, number: u64) {
         let Some(state) = self.processes.get_mut(process) else {
             return;
@@ -284,7 +282,7 @@ impl SimWorld {
     }
 }
 
-/// The label of the command that an address was made for.
+/// The label of the command in a URL.
 fn label_of(url: &str) -> String {
     let mut pieces = url.split('/').skip(3);
     pieces.next().unwrap_or_default().to_owned()
@@ -294,14 +292,14 @@ fn failed(start: StartId, cause: FailureCause, error: &str) -> AttemptEnd {
     AttemptEnd { start, failure: Some(cause), error: error.to_owned(), ..AttemptEnd::default() }
 }
 
-/// How an attempt ends that is answered so.
+/// How an attempt ends with this response.
 fn answered(order: &HttpOrder, act: &ScriptedAttempt) -> AttemptEnd {
     let (status, retry_after, body) = match &act.how {
         ScriptedEnd::Success(output) => (200, None, success(output)),
         ScriptedEnd::Later(_) => (200, None, success("{}")),
         ScriptedEnd::Status(status, wait) => (*status, wait.map(Duration::from_secs), String::new()),
         ScriptedEnd::Denied => (200, None, r#"{"success":false,"error":"no"}"#.to_owned()),
-        _ => return failed(order.start, FailureCause::Network, "nobody is there"),
+        _ => return failed(order.start, FailureCause::Network, "connection refused"),
     };
     let body = match (order.call.protocol, &act.how) {
         (undaunted_engine::workflow::HttpProtocol::Plain, ScriptedEnd::Success(output)) => output.clone(),

@@ -1,10 +1,10 @@
-//! The real engine, policy and loop on virtual time, in a world in which everything goes wrong.
+//! Simulation of the real engine, policy and event loop on virtual time, with faults.
 //!
-//! A seed stands for jobs ([`case`]), for what their commands do, and for what happens meanwhile
-//! ([`fault_plan`]): processes, keepers and commands are killed, disks fail, reports come twice or never,
-//! clocks are set. Every record is looked at by a witness who knows the laws. Then nothing goes
-//! wrong any more, and every job must end. In calm runs the outcome is compared with what a naive
-//! model ([`model`]) foretells, which was written without the engine.
+//! A seed stands for jobs ([`case`]), the behaviour of their commands, and faults ([`plan`]): processes,
+//! keepers and commands are killed, disks fail, results arrive twice or never, clocks are set. An oracle
+//! checks every record. After some time the faults end, and every job must end. In calm runs without faults
+//! the outcome is compared with the prediction of a naive model ([`model`]) that was written without the
+//! engine.
 
 mod breaker_oracle;
 mod campaign;

@@ -1,8 +1,7 @@
-//! Somebody who sees every record reach the disk and every command begin and end, and knows the laws.
+//! The oracle: it sees every record reach the disk and every command begin and end, and knows the laws.
 //!
-//! It has its own state of every job, folded from the records alone, and a ledger of its own that
-//! shares nothing with the engine. After every record the engine's laws, the ledger's, and those of
-//! the world are looked at; what does not hold is kept in words.
+//! It has its own state of every job, folded from the records alone, and a ledger that shares nothing with
+//! the engine. After every record it checks the laws of the engine, of the ledger and of the world.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -20,51 +19,43 @@ use super::breaker_oracle::BreakerOracle;
 use super::decisions::DecisionReplay;
 use super::ledger::EventLedger;
 
-/// What is known of one job.
+/// Everything observed of one job.
 #[derive(Default)]
 pub(super) struct JobTrace {
-    /// Its state, by its records.
     pub(super) job: Option<Job>,
-    /// They.
     pub(super) records: Vec<Record>,
     pub(super) ledger: EventLedger,
     decisions: DecisionReplay,
-    /// The attempts that really run, by their token.
+    /// The attempts that really run, by token.
     alive: BTreeMap<String, StartId>,
-    /// Starts that a keeper has really begun.
+    /// Starts that a keeper has begun.
     command_began: BTreeSet<StartId>,
-    /// Starts whose requests were really sent.
+    /// Starts whose requests were sent.
     request_sent: BTreeSet<StartId>,
-    /// Starts that have really gone well.
+    /// Starts that have really succeeded.
     good: BTreeSet<StartId>,
-    /// Items for which a good result was sent, by step and item. It counts for whichever attempt waits
-    /// for one.
+    /// Items for which a successful result was sent. It counts for any attempt that waits for one.
     sent: BTreeSet<ItemId>,
-    /// Items whose good result was taken for them while nobody ran the job.
+    /// Items whose successful result was accepted while no process owned the job.
     owed: BTreeSet<ItemId>,
 }
 
-/// Which attempt a request is for.
 pub(super) struct RequestOrigin {
     pub(super) job: String,
-    /// The name of the step.
     pub(super) step: String,
-    /// What the script calls the item.
+    /// As the script names it.
     pub(super) item: String,
     pub(super) attempt: u32,
     pub(super) token: String,
 }
 
-/// Somebody who sees everything.
 #[derive(Default)]
 pub(super) struct Oracle {
     pub(super) jobs: BTreeMap<String, JobTrace>,
-    pub(super) breaker_oracle: BreakerOracle,
+    pub(super) breakers: BreakerOracle,
     tokens: BTreeMap<String, (String, ItemId)>,
     plans: Plans,
-    /// How many records there were.
     pub(super) events: u64,
-    /// What does not hold.
     pub(super) found: Vec<String>,
 }
 
@@ -73,9 +64,9 @@ impl Oracle {
         self.found.push(what);
     }
 
-    /// Records have reached the disk. What they say, for the history.
+    /// Records have reached the disk. Returns lines for the history.
     pub(super) fn written(&mut self, appends: &[Append], now: Duration) -> Vec<String> {
-        let [mut lines, broken] = self.breaker_oracle.written(appends, now);
+        let [mut lines, broken] = self.breakers.written(appends, now);
         self.found.extend(broken);
         for append in appends.iter().filter(|it| it.aggregate.family() == journal::FAMILY) {
             for bytes in &append.records {
@@ -133,7 +124,6 @@ impl Oracle {
         }
     }
 
-    /// A keeper begins a command.
     pub(super) fn command_began(&mut self, job: &str, start: StartId, token: &str) {
         let seen = self.jobs.entry(job.to_owned()).or_default();
         let mut broken = Vec::new();
@@ -156,7 +146,6 @@ impl Oracle {
         }
     }
 
-    /// A command has really ended.
     pub(super) fn command_ended(&mut self, job: &str, start: StartId, token: &str, well: bool) {
         let seen = self.jobs.entry(job.to_owned()).or_default();
         seen.alive.remove(token);
@@ -165,13 +154,13 @@ impl Oracle {
         }
     }
 
-    /// Which attempt a request is for; none if no such attempt is on record.
+    /// The attempt that sends a request; `None` if no such attempt is recorded.
     pub(super) fn origin_of(&self, order: &HttpOrder) -> Option<RequestOrigin> {
         let mut headers = order.call.headers.iter();
         let (_, token) = headers.find(|(name, _)| name == "Idempotency-Key")?;
         let (id, item) = self.tokens.get(token)?;
         let job = self.jobs.get(id)?.job.as_ref()?;
-        // One that is recorded as ended may still be on its way.
+        // A request of an attempt that is recorded as ended may still be on its way.
         let attempt = job.active(*item).map_or(1, |it| it.attempts);
         let named = order.call.url.split('/').nth(4);
         let step = job.plan().step(item.step)?;
@@ -179,7 +168,6 @@ impl Oracle {
         Some(RequestOrigin { job: id.clone(), step: step.name.clone(), item, attempt, token: token.clone() })
     }
 
-    /// A request is really sent.
     pub(super) fn request_sent(&mut self, job: &str, start: StartId) {
         let seen = self.jobs.entry(job.to_owned()).or_default();
         let is_first = seen.request_sent.insert(start);
@@ -190,12 +178,11 @@ impl Oracle {
         }
     }
 
-    /// A request was answered well.
     pub(super) fn request_succeeded(&mut self, job: &str, start: StartId) {
         self.jobs.entry(job.to_owned()).or_default().good.insert(start);
     }
 
-    /// A good result was taken while nobody ran the job.
+    /// A successful result was accepted while no process owned the job.
     pub(super) fn result_accepted(&mut self, token: &str) {
         let Some((id, item)) = self.tokens.get(token) else {
             return;
@@ -208,7 +195,7 @@ impl Oracle {
         }
     }
 
-    /// The result of the attempt with this token is good.
+    /// A successful result was sent for this token.
     pub(super) fn success_sent(&mut self, token: &str) {
         let Some((id, item)) = self.tokens.get(token) else {
             return;
@@ -219,7 +206,7 @@ impl Oracle {
     }
 }
 
-/// An item of a job that has ended and has no end of its own.
+/// A job that has ended leaves no active item.
 fn left_behind(job: &Job) -> Option<String> {
     if !job.stage.has_ended() {
         return None;
@@ -229,7 +216,7 @@ fn left_behind(job: &Job) -> Option<String> {
     (left > 0).then(|| format!("the job has ended, and {left} items have not"))
 }
 
-/// A dead letter that cannot be looked into or tried again.
+/// A dead letter has everything that is needed to examine and redrive it.
 fn incomplete(job: &Job, record: &Record) -> Option<String> {
     let Event::Item(ItemEvent::DeadLettered { of, error, .. }) = &record.event else {
         return None;
@@ -239,7 +226,7 @@ fn incomplete(job: &Job, record: &Record) -> Option<String> {
     (!is_whole).then(|| format!("a dead letter is not complete: {record:?}"))
 }
 
-/// A result that was taken and has no consequence.
+/// An accepted result has an effect.
 fn is_lost(owed: &mut BTreeSet<ItemId>, record: &Record) -> Option<String> {
     match &record.event {
         Event::Item(ItemEvent::AttemptSucceeded(done)) => {
@@ -255,7 +242,7 @@ fn is_lost(owed: &mut BTreeSet<ItemId>, record: &Record) -> Option<String> {
     }
 }
 
-/// What is on record as a success has gone well.
+/// A recorded success has really happened.
 fn was_good(job: &Job, good: &BTreeSet<StartId>, of: AttemptId) -> Option<String> {
     let mut running = job.starts.running.iter();
     let (start, _) = running.find(|(_, at)| **at == of.item())?;

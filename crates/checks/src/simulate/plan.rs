@@ -1,24 +1,19 @@
-//! What a seed stands for: jobs, and what goes wrong while they run.
+//! What a seed stands for: jobs, and the faults while they run.
 
 use std::time::Duration;
 
 use super::case::JobCase;
 use crate::random::SeededRandom;
 
-/// What is simulated.
 #[derive(Clone, Debug)]
 pub struct SimPlan {
-    /// Where chance comes from.
+    /// The seed of the faults.
     pub seed: u64,
-    /// The jobs.
     pub cases: Vec<JobCase>,
-    /// What goes wrong.
     pub fault_plan: FaultPlan,
 }
 
 impl SimPlan {
-    /// What a seed stands for.
-    #[must_use]
     pub fn of(seed: u64) -> Self {
         let mut random = SeededRandom::new(seed);
         let jobs = if random.chance(1, 3) { random.between(2, 3) } else { 1 };
@@ -27,8 +22,7 @@ impl SimPlan {
         Self { seed, cases, fault_plan }
     }
 
-    /// The first of its jobs, and nothing goes wrong.
-    #[must_use]
+    /// The first of its jobs, without faults.
     pub fn calm(&self) -> Self {
         Self {
             seed: self.seed,
@@ -37,8 +31,7 @@ impl SimPlan {
         }
     }
 
-    /// The same with one thing less, each in its turn.
-    #[must_use]
+    /// All plans that are smaller in one respect.
     pub fn smaller(&self) -> Vec<Self> {
         let mut found = Vec::new();
         if self.cases.len() > 1 {
@@ -64,71 +57,56 @@ impl SimPlan {
     }
 }
 
-/// How often what goes wrong: of 100 000 times.
+/// How often each fault happens, in 100 000 occasions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FaultPlan {
-    /// A process is killed while it does something.
+    /// A process is killed while it acts on the world.
     pub inside: u64,
-    /// A write fails, and nothing of it is there.
+    /// A write fails and leaves nothing.
     pub refused: u64,
-    /// A write fails, and nobody knows what of it is there.
+    /// A write fails and may have happened.
     pub unsure: u64,
-    /// The store cannot be reached any more for a while, and it is not known what of a write is there.
+    /// The store becomes unreachable for a while, and the last write may have happened.
     pub outage: u64,
     /// A write takes seconds.
     pub stall: u64,
-    /// A report comes twice.
+    /// A result arrives twice.
     pub twice: u64,
-    /// A report does not come.
+    /// A response is lost.
     pub lost: u64,
-    /// A command is killed by somebody.
+    /// A command is killed.
     pub command: u64,
-    /// The most time between two things that happen by themselves; zero if nothing does.
+    /// The longest time between two faults of `kinds`; zero without faults.
     pub every: Duration,
-    /// What happens then.
+    /// Faults that happen on their own.
     pub kinds: Vec<Fault>,
-    /// The longest that records take to be on the disk.
+    /// The longest time for a write.
     pub sync: Duration,
-    /// How long a word takes from one process to another.
+    /// The time for a message between processes.
     pub word: Duration,
-    /// How many processes there are.
     pub processes: usize,
 }
 
-/// Something that happens by itself.
+/// A fault that happens on its own, not on the occasion of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// An engine is killed.
     Engine,
-    /// A keeper is killed.
     Keeper,
-    /// A command is killed.
     Command,
-    /// An engine, and all keepers and commands are killed.
     All,
-    /// The power fails.
     Power,
-    /// The wall clock is set.
     Clock,
-    /// An engine is asked to leave.
     Leave,
-    /// An engine is asked to leave at once.
     LeaveAtOnce,
-    /// A job is paused, or goes on.
     Pause,
-    /// A job is cancelled.
     Cancel,
-    /// The pool of a job is made larger.
     TopUp,
-    /// Another engine begins.
     StartProcess,
-    /// An engine stands still for a while.
     Freeze,
-    /// Somebody opens or closes a breaker by hand.
     Breaker,
 }
 
-/// All of them, those that happen more often more often.
+/// By frequency.
 const BLOWS: [Fault; 21] = [
     Fault::Engine,
     Fault::Engine,
@@ -154,14 +132,11 @@ const BLOWS: [Fault; 21] = [
 ];
 
 impl FaultPlan {
-    /// Nothing goes wrong, and nothing takes time.
-    #[must_use]
+    /// No fault and no delay.
     pub fn none() -> Self {
         Self { processes: 1, ..Self::default() }
     }
 
-    /// Some of it.
-    #[must_use]
     pub fn drawn(random: &mut SeededRandom) -> Self {
         let mut often = |most: u64| {
             if random.chance(1, 2) { random.between(0, most) } else { 0 }
@@ -181,7 +156,7 @@ impl FaultPlan {
         fault_plan.word = Duration::from_micros(random.between(1, 900));
         fault_plan.processes = usize::try_from(random.between(1, 3)).unwrap_or(1);
         let mut kinds: Vec<Fault> = BLOWS.to_vec();
-        // Which of them happen is drawn too: some go unnoticed behind others.
+        // A random subset: some faults hide others.
         kinds.retain(|_| random.chance(2, 3));
         fault_plan.kinds = kinds;
         if random.chance(1, 2) {
@@ -190,8 +165,7 @@ impl FaultPlan {
         fault_plan
     }
 
-    /// The same with one kind of harm less, each in its turn.
-    #[must_use]
+    /// All fault plans with one kind of fault less.
     pub fn smaller(&self) -> Vec<Self> {
         let mut found = Vec::new();
         let mut with = |change: &dyn Fn(&mut Self)| {

@@ -1,4 +1,4 @@
-//! A simulated process: the real loop, on a simulated machine.
+//! A simulated process: the real event loop on a simulated machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,10 +22,9 @@ use super::machine::SimMachine;
 use super::store::SimStore;
 use super::world::{SharedWorld, lock};
 
-/// Where results that come later are sent.
+/// Where async results are sent.
 const WEBHOOKS: &str = "http://here.test";
 
-/// What a process has of its own.
 pub(super) struct ProcessHome {
     pub(super) services: Services,
     pub(super) store: Arc<SimStore>,
@@ -49,27 +48,22 @@ impl ProcessHome {
     }
 }
 
-/// A process that lives.
 pub(super) struct SimProcess<'w> {
     home: &'w ProcessHome,
     pub(super) event_loop: EventLoop<'w>,
-    /// The jobs it runs, and how far its clock for each is ahead of the machine's uptime.
+    /// The jobs it runs, and how far the clock of each is ahead of the machine's uptime.
     pub(super) jobs: BTreeMap<String, Timestamp>,
-    /// Since when it stands still, and until when.
     pub(super) frozen_since: Option<Duration>,
-    /// Whether it was asked to leave.
     pub(super) is_leaving: bool,
 }
 
-/// How a job was taken on.
 pub(super) enum ClaimResult {
-    /// It runs.
     Runs,
-    /// Another process runs it, or it is over.
+    /// Another process owns it, or it has ended.
     Not,
-    /// The store cannot be reached now.
+    /// The store is unreachable.
     Later,
-    /// The store cannot be used.
+    /// The store cannot be used any more.
     Fails,
 }
 
@@ -84,7 +78,7 @@ impl<'w> SimProcess<'w> {
         &self.home.store
     }
 
-    /// Runs a job, if nobody does: submits it if it is not there.
+    /// Claims a job, and submits it if it does not exist.
     pub(super) fn claim_job(&mut self, shared: &SharedWorld, job: &str, case: &JobCase) -> ClaimResult {
         if self.event_loop.job(job).is_some() {
             return ClaimResult::Not;
@@ -104,7 +98,7 @@ impl<'w> SimProcess<'w> {
             held => held,
         };
         match held {
-            // A claim ends with whoever holds it at the latest.
+            // A claim ends with its process at the latest.
             Ok(held) if held.job.stage.has_ended() => ClaimResult::Not,
             Ok(held) => {
                 self.add(shared, held);
@@ -119,14 +113,14 @@ impl<'w> SimProcess<'w> {
     fn add(&mut self, shared: &SharedWorld, held: ClaimedJob) {
         let ahead = {
             let world = lock(shared);
-            // What its clock would have said when the machine was started.
+            // What the wall clock would have shown when the machine was started.
             world.wall().since(Timestamp::ZERO.after(world.now))
         };
         self.jobs.insert(held.job.id().to_owned(), Timestamp::ZERO.after(ahead));
         self.event_loop.add(held, Secrets::default(), Box::new(NoJobObserver));
     }
 
-    /// The names of the jobs whose commands it has a keeper run.
+    /// The jobs whose commands run in a keeper.
     pub(super) fn with_programs(&self) -> BTreeSet<String> {
         let jobs = self.jobs.keys();
         let has = |job: &&String| {
@@ -137,7 +131,7 @@ impl<'w> SimProcess<'w> {
     }
 }
 
-/// The submission of a case. Not to be had if its text is wrong.
+/// The submission of a case.
 fn submitted(job: &str, case: &JobCase) -> Result<JobSubmitted, String> {
     let text = case.text();
     let source = Source::new("case.yaml", text.as_str());

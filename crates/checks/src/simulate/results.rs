@@ -1,4 +1,4 @@
-//! Results of attempts that others have taken on, sent until somebody takes them.
+//! Async results, sent until they are accepted.
 
 use std::time::Duration;
 
@@ -12,22 +12,19 @@ use super::case::{ScriptedAttempt, ScriptedEnd};
 use super::run::Simulation;
 use super::world::{SimEvent, SimWorld, lock};
 
-/// When a result that nobody has taken is sent again.
+/// When a result that was not accepted is sent again.
 const AGAIN: Duration = Duration::from_millis(700);
 
-/// A result on its way.
+/// An async result on its way.
 pub(super) struct SentResult {
     pub(super) job: String,
-    /// The name of the step.
     pub(super) step: String,
     pub(super) token: String,
-    /// The attempt it is for.
     pub(super) start: StartId,
     pub(super) act: ScriptedAttempt,
 }
 
 impl SentResult {
-    /// What it says.
     fn arrived(&self) -> ArrivedResult {
         ArrivedResult {
             step: self.step.clone(),
@@ -42,7 +39,7 @@ impl SentResult {
 }
 
 impl SimWorld {
-    /// Whether the attempt a result is for runs, by the journal.
+    /// Whether the attempt of a result runs, by the journal.
     fn awaits(&self, report: &SentResult) -> bool {
         let seen = self.oracle.jobs.get(&report.job);
         let seen = seen.and_then(|seen| seen.job.as_ref());
@@ -51,7 +48,7 @@ impl SimWorld {
         })
     }
 
-    /// Whether anybody sends a result: in a calm world nobody sends what nobody waits for.
+    /// In a calm world only results of running attempts are sent.
     fn is_sent(&self, report: &SentResult) -> bool {
         let seen = self.oracle.jobs.get(&report.job);
         let seen = seen.and_then(|seen| seen.job.as_ref());
@@ -60,7 +57,7 @@ impl SimWorld {
 }
 
 impl Simulation<'_> {
-    /// Somebody sends the result of an attempt that was taken on, until it is taken.
+    /// Sends a result, and again until it is accepted.
     pub(super) fn report(&mut self, report: SentResult) {
         if !lock(&self.shared).is_sent(&report) {
             return;
@@ -82,7 +79,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Whether somebody takes a result: whoever runs the job, or the store for whoever will.
+    /// Whether a result is accepted: by the process that runs the job, or by the store for the next owner.
     fn deliver(&mut self, report: &SentResult) -> bool {
         let arrived = report.arrived();
         let mut living = self.processes.iter().enumerate();
@@ -95,7 +92,7 @@ impl Simulation<'_> {
             let answer = process.event_loop.handle().hand_on(&report.job, arrived);
             lock(&self.shared).wake(number);
             self.poll_woken();
-            // It may be answered later; then whoever sent it sends it again, and is told so.
+            // An answer that comes later counts as a refusal, so the result is sent again.
             let taken = answer.try_recv() == Ok(Reported::Taken);
             let mut world = lock(&self.shared);
             if taken && world.awaits(report) {

@@ -1,4 +1,4 @@
-//! One simulation, from its plan to what was seen.
+//! One simulation.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -19,28 +19,21 @@ use crate::random::SeededRandom;
 
 /// The most processes of one simulation.
 const PROCESSES: usize = 64;
-/// More than ever happens in a simulation that ends.
+/// More events than a simulation has that ends.
 const MOST: u64 = 60_000;
 
-/// What came of a simulation.
 #[derive(Default)]
 pub struct SimOutcome {
-    /// How many records there were.
     pub events: u64,
-    /// How often something died.
     pub crashes: u64,
-    /// Laws that do not hold.
+    /// Violations.
     pub found: Vec<String>,
     /// What happened, if that was asked for.
     pub history: Vec<String>,
-    /// Whether the model cannot say what must come of it.
     pub is_unspecified: bool,
-    /// The jobs and their records.
     pub jobs: Vec<(Job, Vec<Record>)>,
 }
 
-/// Simulates a plan.
-#[must_use]
 pub fn run(plan: &SimPlan, with_history: bool) -> SimOutcome {
     let names = (0..).map(|number| format!("j{number}"));
     let cases: BTreeMap<String, JobCase> = names.zip(plan.cases.iter().cloned()).collect();
@@ -60,7 +53,7 @@ pub fn run(plan: &SimPlan, with_history: bool) -> SimOutcome {
     let disk = simulation.disk.another();
     drop(simulation);
     let mut world = lock(&shared);
-    let wrong = world.oracle.breaker_oracle.states().find_map(|(name, state)| {
+    let wrong = world.oracle.breakers.states().find_map(|(name, state)| {
         let found = breakers::read(&disk, name).ok().flatten();
         let same = found.is_some_and(|found| found.state == *state);
         (!same).then(|| format!("what is left of the journal of {name} does not come to {state:?}"))
@@ -79,18 +72,17 @@ pub fn run(plan: &SimPlan, with_history: bool) -> SimOutcome {
     }
 }
 
-/// A simulation that runs.
 pub(super) struct Simulation<'w> {
     pub(super) shared: SharedWorld,
     pub(super) disk: MemoryStore,
     homes: &'w [OnceCell<ProcessHome>],
-    /// Those that live, by their numbers.
+    /// The living processes, by number.
     pub(super) processes: Vec<Option<SimProcess<'w>>>,
     happened: u64,
 }
 
 impl Simulation<'_> {
-    /// Whatever happens, until every job is over.
+    /// Handles events until every job has ended.
     fn live(&mut self, fault_plan: &FaultPlan) {
         {
             let mut world = lock(&self.shared);
@@ -143,7 +135,6 @@ impl Simulation<'_> {
         world.oracle.violation(what);
     }
 
-    /// Whether every job is over, and nobody holds one that should be.
     fn is_over(&self) -> bool {
         let world = lock(&self.shared);
         let is_over = |job: &String| {
@@ -153,7 +144,7 @@ impl Simulation<'_> {
         world.cases.keys().all(is_over)
     }
 
-    /// The next process begins, unless there were too many.
+    /// Starts a process, unless there were too many.
     pub(super) fn begin(&mut self) {
         let number = self.processes.len();
         let Some(home) = self.homes.get(number) else {
@@ -169,13 +160,12 @@ impl Simulation<'_> {
         self.claim_jobs(number);
     }
 
-    /// Whether so many processes have died that no more may.
+    /// Whether so many processes have died that faults must end.
     pub(super) fn is_spent(&self) -> bool {
         self.processes.len() >= PROCESSES.saturating_sub(24)
     }
 }
 
-/// A duration in milliseconds.
 pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,33 +1,24 @@
-//! What is looked at for one seed: its job in a calm world, and all of its jobs in a storm.
+//! What is checked for one seed: its first job in a calm world, and all its jobs with faults.
 
 use super::model::compare::{Comparison, compare_run};
 use super::plan::SimPlan;
 use super::run::{SimOutcome, run};
 
-/// Something that does not hold.
+/// A violation, in a calm world or with faults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimFinding {
-    /// What.
     pub what: String,
-    /// Whether it does not hold even in a calm world.
     pub is_calm: bool,
 }
 
-/// What came of a seed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeedResult {
-    /// How many records there were.
     pub events: u64,
-    /// How often something died.
     pub crashes: u64,
-    /// Whether the model cannot say what must come of it.
     pub is_unspecified: bool,
-    /// The first thing that does not hold.
     pub finding: Option<SimFinding>,
 }
 
-/// Simulates what a seed stands for.
-#[must_use]
 pub fn check_seed(seed: u64) -> SeedResult {
     let plan = SimPlan::of(seed);
     let mut result = SeedResult::default();
@@ -43,21 +34,19 @@ pub fn check_seed(seed: u64) -> SeedResult {
     result
 }
 
-/// Simulates a plan in one of the two worlds. What does not hold, if anything.
-#[must_use]
+/// The first violation of a plan.
 pub(super) fn find_violation(plan: &SimPlan, is_calm: bool) -> Option<SimFinding> {
     let outcome = simulated(plan, is_calm, false);
     let what = outcome.found.into_iter().next()?;
     Some(SimFinding { what, is_calm })
 }
 
-/// What happens when a plan is simulated, line by line.
-#[must_use]
+/// The history of a simulation, line by line.
 pub(super) fn history(plan: &SimPlan, is_calm: bool) -> Vec<String> {
     simulated(plan, is_calm, true).history
 }
 
-/// A panic is a finding like any other: it is repeated and shrunk.
+/// A panic is a violation like any other: it is repeated and shrunk.
 fn simulated(plan: &SimPlan, is_calm: bool, with_history: bool) -> SimOutcome {
     let simulated = std::panic::catch_unwind(|| compare(plan, is_calm, with_history));
     simulated.unwrap_or_else(|_| SimOutcome {
@@ -88,10 +77,10 @@ fn compare(plan: &SimPlan, is_calm: bool, with_history: bool) -> SimOutcome {
     outcome
 }
 
-/// How many smaller plans are tried: what is found is to be read by people, and they wait.
+/// How many smaller plans are tried while a user waits.
 const TRIES: usize = 600;
 
-/// A smaller plan that goes wrong too, and what goes wrong then.
+/// A smaller plan with a violation, and that violation.
 pub(super) fn shrink(plan: &SimPlan, finding: SimFinding) -> (SimPlan, SimFinding) {
     let (mut plan, mut finding) = (plan.clone(), finding);
     let mut tries = 0_usize;

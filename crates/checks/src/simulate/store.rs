@@ -1,9 +1,7 @@
-//! The store of a simulated process: the journals of all processes, reached through a disk that takes
-//! time and fails.
+//! The store of a simulated process: a shared store in memory behind a disk that is slow and fails.
 //!
-//! What is handed over is written in groups, and told when it is on the disk. A process that dies
-//! meanwhile has written the whole group or nothing of it: that a group is whole or not there is what
-//! the store's checksums are for, and what `powercut` shows of the real one.
+//! Appends are written in groups and acknowledged when they are on the disk. A process that dies meanwhile
+//! has written the whole group or nothing of it: the real store's checksums ensure that, as `powercut` shows.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,11 +15,11 @@ use undaunted_store::{
 use super::breaker_oracle;
 use super::world::{Liveness, PendingWrite, SharedWorld, SimEvent, SimWorld, lock};
 
-/// A handle of one process.
+/// The handle of one process.
 pub(super) struct SimStore {
     shared: SharedWorld,
     process: usize,
-    /// Goes with the process.
+    /// `None` once the process has died.
     inner: Mutex<Option<Arc<MemoryStore>>>,
 }
 
@@ -30,7 +28,7 @@ impl SimStore {
         Self { shared, process, inner: Mutex::new(Some(Arc::new(inner))) }
     }
 
-    /// The process has died: whoever looks finds that nobody owns what it owned.
+    /// The process has died, and its claims end.
     pub(super) fn lose_store(&self) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.take();
@@ -48,7 +46,7 @@ impl SimStore {
         }
     }
 
-    /// The store, to be read; that may be when it cannot be reached any more.
+    /// The store for a read, which may begin an outage.
     fn reading(&self) -> Result<Arc<MemoryStore>, StoreError> {
         let inner = self.inner()?;
         let mut world = lock(&self.shared);
@@ -60,7 +58,7 @@ impl SimStore {
         Ok(inner)
     }
 
-    /// A question reaches the store, unless the process has died or there is an outage.
+    /// A query reaches the store, unless the process has died or the store is unreachable.
     pub(super) fn answer(&self, question: Question, done: OnFindings) {
         let mut world = lock(&self.shared);
         let now = world.now;
@@ -83,7 +81,7 @@ impl SimStore {
         lock(&self.shared).wake(self.process);
     }
 
-    /// Everything that was handed over before is done first.
+    /// Writes everything that was submitted before.
     fn flush(&self) {
         loop {
             let mut world = lock(&self.shared);
@@ -102,7 +100,7 @@ impl SimStore {
         }
     }
 
-    /// What was being written is on the disk, or cannot be.
+    /// A group of writes reaches the disk, or fails.
     pub(super) fn written(&self) {
         let inner = self.inner();
         let mut world = lock(&self.shared);
@@ -112,7 +110,7 @@ impl SimStore {
         let inner = match inner {
             Ok(inner) => inner,
             Err(error) => {
-                // Nothing is written any more, and whoever waits hears it.
+                // Nothing is written any more, and every submitter gets the error.
                 let group = state.writing.drain(..).chain(state.waiting.drain(..));
                 let group: Vec<PendingWrite> = group.collect();
                 self.refuse(&mut world, group, &error);
@@ -128,7 +126,7 @@ impl SimStore {
                         world.note_lost(self.process, &appends);
                     }
                     let result = world.write(&inner, appends, fate);
-                    // It only hands the news on.
+                    // The callback only sends a message.
                     done(result);
                     world.wake(self.process);
                 }
@@ -147,7 +145,7 @@ impl SimStore {
         world.begin_write(self.process);
     }
 
-    /// Nothing of this is written, and whoever waits for it hears why. What is given up is given up.
+    /// Fails these writes. Releases take effect all the same.
     fn refuse(&self, world: &mut SimWorld, writes: Vec<PendingWrite>, why: &StoreError) {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         for write in writes {
@@ -163,7 +161,7 @@ impl SimStore {
         world.wake(self.process);
     }
 
-    /// The process dies while something is being written: all of it is there, or nothing.
+    /// The process dies during a write: all of the group is there, or nothing.
     pub(super) fn crash_while_writing(&self) {
         let inner = self.inner();
         let mut world = lock(&self.shared);
@@ -182,7 +180,7 @@ impl SimStore {
         }
     }
 
-    /// Does something at once that may be refused, or be the last thing done.
+    /// Acts on the store at once, which may fail or be the last action of the process.
     fn now<T, E: From<StoreError>>(&self, what: impl FnOnce(&MemoryStore) -> Result<T, E>) -> Result<T, E> {
         self.inner()?;
         self.flush();
@@ -207,9 +205,9 @@ impl SimStore {
 enum WriteFate {
     Good,
     Refused,
-    /// Nobody knows; this is how it is.
+    /// The write fails and has happened, or not.
     Unsure(bool),
-    /// The store cannot be reached any more; this is how it is.
+    /// The store becomes unreachable and the write has happened, or not.
     Outage(bool),
 }
 
@@ -247,7 +245,6 @@ fn unreachable() -> StoreError {
 }
 
 impl SimWorld {
-    /// A process cannot reach its store for a while.
     fn begin_outage(&mut self, process: usize) {
         let lasts = Duration::from_millis(self.random.between(1, 20_000));
         let until = self.now.saturating_add(lasts);
@@ -257,24 +254,24 @@ impl SimWorld {
         }
     }
 
-    /// The answer to an append is lost; it may be handed over again.
+    /// An append without an answer may be submitted again.
     fn note_lost(&mut self, process: usize, appends: &[Append]) {
         if let Some(state) = self.processes.get_mut(process) {
             state.lost.extend(continued(appends));
         }
     }
 
-    /// A process hands records over: it must not start what it knows to be held.
+    /// Checks that a process does not start what it knows to be held.
     fn check_submitted(&mut self, process: usize, appends: &[Append]) {
         let Some(state) = self.processes.get_mut(process) else {
             return;
         };
-        // What is handed over again was decided before the outage.
+        // An append that is submitted again was decided before the outage.
         if continued(appends).is_some_and(|of| state.lost.remove(&of)) {
             return;
         }
         let jobs = &self.oracle.jobs;
-        // What is handed over again and stood before is on the disk, and counts once.
+        // An append that is submitted again and was written before is on the disk, and counts once.
         let frozen_since = |write: &PendingWrite| match write {
             PendingWrite::Append(appends, _) => continued(appends).is_some_and(|(of, version)| {
                 let records = jobs.get(of.id()).map(|seen| seen.records.len());
@@ -284,7 +281,7 @@ impl SimWorld {
         };
         let own = state.writing.iter().chain(&state.waiting);
         let own = own.filter(|write| !frozen_since(write));
-        let mut broken = self.oracle.breaker_oracle.check_submitted(appends, own, self.now);
+        let mut broken = self.oracle.breakers.check_submitted(appends, own, self.now);
         broken.extend(breaker_oracle::probed(appends, &state.claims));
         for broken in broken {
             self.log(|| format!("VIOLATION {broken}"));
@@ -292,7 +289,7 @@ impl SimWorld {
         }
     }
 
-    /// Writes records, and looks at what they say.
+    /// Writes records and checks them.
     fn write(
         &mut self,
         inner: &MemoryStore,
@@ -331,7 +328,7 @@ impl SimWorld {
         }
     }
 
-    /// Begins to write what waits, if nothing is being written.
+    /// Begins to write the waiting appends, unless a write is under way.
     fn begin_write(&mut self, process: usize) {
         let Some(state) = self.processes.get_mut(process) else {
             return;

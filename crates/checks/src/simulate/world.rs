@@ -1,7 +1,7 @@
-//! The world outside the processes of a simulation: its time, its chance, and what happens in it.
+//! The world of a simulation: time, randomness, events, and the states of all processes.
 //!
-//! One thread, one queue. Whatever a process does reaches the world through [`SimWorld::touch`], where
-//! it may be killed: a process that is dead changes nothing any more, whatever its code still does.
+//! One thread, one queue. Every action of a process passes through [`SimWorld::touch`], where the process may
+//! be killed; a dead process changes nothing any more, whatever its code still does.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,13 +19,12 @@ use super::plan::FaultPlan;
 use super::results::SentResult;
 use crate::random::SeededRandom;
 
-/// When every simulation begins, by its wall clock.
+/// The wall clock at the beginning.
 const BEGIN: u64 = 1_700_000_000_000;
 
-/// The world, for all who live in it.
 pub(super) type SharedWorld = Arc<Mutex<SimWorld>>;
 
-/// Looks at the world; one thread does, so nobody waits.
+/// There is one thread, so the lock is free.
 pub(super) fn lock(shared: &SharedWorld) -> MutexGuard<'_, SimWorld> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -88,69 +87,57 @@ pub(super) enum SimEvent {
     EndFaults,
 }
 
-/// What a keeper is told.
+/// A message to a keeper.
 pub(super) enum KeeperMessage {
-    /// To run a command.
     Run(Box<undaunted_runner::keeper::CommandSpec>),
-    /// To end one.
     Cancel(u64),
-    /// To end all.
     CancelAll,
-    /// To forget one.
     Forget(u64),
-    /// That what it knew is on record.
+    /// What the keeper reported is recorded.
     Trust,
 }
 
-/// Something a process has handed over to be written.
 pub(super) enum PendingWrite {
-    /// Records.
     Append(Vec<Append>, OnAppended),
-    /// A claim is given up.
     Release(Claim),
 }
 
-/// A process: whether it lives, and what is under way for it.
+/// The state of a process in the world.
 #[derive(Default)]
 pub(super) struct ProcessState {
-    /// Whether it was killed.
     pub(super) is_dead: bool,
     /// Whether it cannot use its store any more.
     pub(super) is_broken: bool,
-    /// Until when it cannot reach its store at least; then the next question gets through.
+    /// The store is unreachable at least until then; the next query ends the outage.
     pub(super) outage: Option<Duration>,
-    /// How many questions it waits for the answers of.
+    /// Unanswered queries.
     pub(super) questions: u32,
-    /// Appends whose answer was lost, by their first journal and the version they continue.
+    /// Appends without an answer, by their first journal and the version they continue.
     pub(super) lost: BTreeSet<(AggregateId, Version)>,
-    /// What waits to be written.
+    /// Submitted and not being written yet.
     pub(super) waiting: VecDeque<PendingWrite>,
-    /// What is being written.
     pub(super) writing: Vec<PendingWrite>,
-    /// What it has claimed.
     pub(super) claims: BTreeSet<AggregateId>,
-    /// Whoever waits for an answer, and the answer.
+    /// Requests that wait for a response, and the response.
     pub(super) asking: BTreeMap<u64, (Notifier, ExecutorMessage)>,
-    /// Which turn is the one to come.
+    /// The number of the scheduled poll; earlier ones do not count.
     pub(super) turn: u64,
-    /// How long it rests if nothing happens.
+    /// The time between polls when nothing happens.
     pub(super) poll_interval: Duration,
-    /// Whether there is news for it.
+    /// Whether it has messages to handle.
     pub(super) is_woken: bool,
 }
 
 impl ProcessState {
-    /// Whether something is being written.
     pub(super) fn writes(&self) -> bool {
         !self.waiting.is_empty() || !self.writing.is_empty()
     }
 }
 
-/// The world.
 pub(super) struct SimWorld {
-    /// For how long the machine has been running.
+    /// The uptime of the machine.
     pub(super) now: Duration,
-    /// By how much the wall clock was set since, in milliseconds.
+    /// How far the wall clock was set, in milliseconds.
     pub(super) clock_offset: i64,
     queue: BTreeMap<(Duration, bool, u64), SimEvent>,
     count: u64,
@@ -158,20 +145,18 @@ pub(super) struct SimWorld {
     pub(super) fault_plan: FaultPlan,
     pub(super) processes: Vec<ProcessState>,
     pub(super) keepers: BTreeMap<String, KeeperProcess>,
-    /// When somebody was last seen running a job.
+    /// When each job was last seen alive.
     pub(super) seen: BTreeMap<String, Timestamp>,
-    /// What jobs do, by their names.
+    /// By job.
     pub(super) cases: BTreeMap<String, JobCase>,
     pub(super) oracle: Oracle,
-    /// How many requests were sent.
     pub(super) requests: u64,
     /// How often a process, a keeper, a command or the machine died.
     pub(super) crashes: u64,
-    /// Whether nothing ever goes wrong.
+    /// Whether there are no faults at all.
     pub(super) is_calm: bool,
-    /// Whether nothing goes wrong any more.
     pub(super) faults_are_over: bool,
-    /// What happened, if somebody wants to read it.
+    /// What happened, if that is wanted.
     pub(super) history: Option<Vec<String>>,
 }
 
@@ -204,7 +189,6 @@ impl SimWorld {
         }
     }
 
-    /// What the wall clock says.
     pub(super) fn wall(&self) -> Timestamp {
         let up = i64::try_from(self.now.as_millis()).unwrap_or(i64::MAX);
         let since = u64::try_from(up.saturating_add(self.clock_offset)).unwrap_or_default();
@@ -212,24 +196,22 @@ impl SimWorld {
         Timestamp::from_millis(BEGIN.saturating_add(since)).after(poll_interval)
     }
 
-    /// Something will happen so much later.
+    /// Schedules an event.
     pub(super) fn after(&mut self, wait: Duration, what: SimEvent) {
         self.count = self.count.saturating_add(1);
         let at = self.now.saturating_add(wait);
-        // Whoever looks at the clock sees what time it is before anything ends at that very time.
+        // Polls come first, so that a process sees the time before anything else happens at that time.
         let is_step = matches!(what, SimEvent::Poll { .. });
         self.queue.insert((at, !is_step, self.count), what);
     }
 
-    /// What happens next.
     pub(super) fn next(&mut self) -> Option<SimEvent> {
         let ((at, ..), what) = self.queue.pop_first()?;
         self.now = self.now.max(at);
         Some(what)
     }
 
-    /// A process is about to do something to the world. It may be its last deed, or not be done any
-    /// more.
+    /// A process is about to act on the world, and may die before or after that.
     pub(super) fn touch(&mut self, process: usize) -> Liveness {
         let fault_plan = self.fault_plan.inside;
         let killed = fault_plan > 0 && self.random.chance(fault_plan, 100_000);
@@ -249,12 +231,10 @@ impl SimWorld {
         if before { Liveness::Dead } else { Liveness::Alive }
     }
 
-    /// Whether a process lives.
     pub(super) fn is_alive(&self, process: usize) -> bool {
         self.processes.get(process).is_some_and(|state| !state.is_dead)
     }
 
-    /// There is news for a process.
     pub(super) fn wake(&mut self, process: usize) {
         if let Some(state) = self.processes.get_mut(process) {
             state.is_woken = true;
@@ -263,13 +243,13 @@ impl SimWorld {
 
     /// What an attempt of a job does.
     pub(super) fn act(&self, job: &str, label: &str, item: &str, attempt: u32) -> ScriptedAttempt {
-        // The flow of an item is called after the flow it is part of.
+        // The flow of an item is named after its parent flow.
         let case = self.cases.get(job);
         let case = case.or_else(|| self.cases.get(job.split(':').next().unwrap_or_default()));
         case.map_or_else(ScriptedAttempt::nothing, |case| case.act(label, item, attempt))
     }
 
-    /// Notes something for whoever reads the history.
+    /// Adds a line to the history.
     pub(super) fn log(&mut self, what: impl FnOnce() -> String) {
         if let Some(history) = &mut self.history {
             let at = self.now.saturating_sub(Duration::from_secs(1000));

@@ -1,8 +1,7 @@
-//! The links of a page, the places on it that a link can point at, and its tables.
+//! The links, anchors and tables of a Markdown page.
 //!
-//! Markdown is read by a real parser, so a link in a code block is no link. Anchors follow
-//! GitHub's rules, because that is where the pages are read. Whether a link leads anywhere is
-//! asked elsewhere.
+//! Markdown is read by a real parser, so a link in a code block is no link. Anchors follow GitHub's rules,
+//! because that is where the pages are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,14 +9,13 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::text_file::line_of;
 
-/// A link as it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) line: usize,
     pub(crate) target: String,
 }
 
-/// Every link and image of the page, whether in Markdown or in HTML.
+/// Links and images, in Markdown or in HTML.
 pub(crate) fn links(text: &str) -> Vec<Link> {
     let mut found = vec![];
     for (event, range) in parser(text).into_offset_iter() {
@@ -36,7 +34,7 @@ pub(crate) fn links(text: &str) -> Vec<Link> {
     found
 }
 
-/// Every anchor of the page: its headings, and names given in HTML.
+/// Headings, and names given in HTML.
 pub(crate) fn anchors(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
@@ -61,22 +59,21 @@ pub(crate) fn anchors(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// A row of a table; the row with the names of the columns is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TableRow {
     pub(crate) line: usize,
     pub(crate) cells: Vec<TableCell>,
 }
 
-/// What stands in a table, as a reader sees it.
+/// A cell as the reader sees it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TableCell {
     pub(crate) text: String,
-    /// The pieces of the text that are written as code.
+    /// The pieces of the text that are code.
     pub(crate) code: Vec<String>,
 }
 
-/// The rows of all tables of the page.
+/// The rows of all tables, without their headers.
 pub(crate) fn rows(text: &str) -> Vec<TableRow> {
     let mut found: Vec<TableRow> = vec![];
     let mut row: Option<TableRow> = None;
@@ -114,7 +111,6 @@ fn slug(title: &str) -> String {
     kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-/// The quoted values of these attributes in a piece of HTML.
 fn attributes<'a>(html: &'a str, names: &'a [&str]) -> impl Iterator<Item = &'a str> {
     let mut parts = html.split('"');
     std::iter::from_fn(move || Some((parts.next()?, parts.next()?))).filter_map(move |(before, value)| {

@@ -32,7 +32,6 @@ impl RustSource {
         Self { items, file: syn::parse_file(text).ok() }
     }
 
-    /// The named items, also those inside a macro call such as `proptest!`.
     pub(crate) fn items(&self) -> &[NamedItem] {
         &self.items
     }

@@ -1,7 +1,7 @@
-//! One file of the repository as the rules see it.
+//! A file as the rules see it.
 //!
-//! Knows what kind of file it is and which of its lines are tests, so that no rule has its own
-//! opinion about either. It does not read the disk.
+//! Decides what language a file is in and which files are tests, so that the rules agree on it. It does not
+//! read the disk.
 
 use super::TidyViolation;
 use super::rust_source::RustSource;
@@ -21,7 +21,6 @@ impl FileLanguage {
     }
 }
 
-/// A file that holds text.
 pub struct TextFile {
     path: String,
     text: String,
@@ -96,7 +95,7 @@ fn language(path: &str, text: &str) -> FileLanguage {
         Some("js" | "mjs") => FileLanguage::JavaScript,
         Some("sh") => FileLanguage::Shell,
         Some("md") => FileLanguage::Markdown,
-        // Commands like `verify` have no extension; their first line says who runs them.
+        // Commands like `verify` have no extension, but a shebang line.
         None if text.lines().next().is_some_and(|line| line.starts_with("#!") && line.ends_with("sh")) => {
             FileLanguage::Shell
         }

@@ -1,8 +1,7 @@
 //! The files of the repository, read once.
 //!
-//! A file counts when git tracks it or would offer to: what is ignored is nobody's business.
-//! Without git (an unpacked archive) everything outside `target` counts. Rules never touch the
-//! disk, they are handed this; a test hands them a tree that does not exist.
+//! A file counts when git tracks it or would offer to, so ignored files do not. Without git (an unpacked
+//! archive) everything outside `target` counts. Rules never touch the disk; tests build a tree in memory.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,7 +11,6 @@ use std::{fs, str};
 
 use super::TextFile;
 
-/// Why the repository could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("`{}` cannot be read", path.display())]
 pub struct TreeError {
@@ -20,7 +18,6 @@ pub struct TreeError {
     source: io::Error,
 }
 
-/// Every file of the repository.
 #[derive(Default)]
 pub struct SourceTree {
     paths: BTreeSet<String>,
@@ -28,11 +25,6 @@ pub struct SourceTree {
 }
 
 impl SourceTree {
-    /// Reads the repository whose root is `root`.
-    ///
-    /// # Errors
-    ///
-    /// When a folder or a file cannot be read.
     pub fn read(root: &Path) -> Result<Self, TreeError> {
         let mut tree = Self::default();
         let paths = match tracked(root) {
@@ -41,7 +33,7 @@ impl SourceTree {
         };
         for path in paths {
             let at = root.join(&path);
-            // Git still lists a file that was just deleted; a link to elsewhere is not a file.
+            // Git still lists a file that was just deleted; a symbolic link is not a file.
             if !at.symlink_metadata().is_ok_and(|found| found.is_file()) {
                 continue;
             }
@@ -54,18 +46,15 @@ impl SourceTree {
         Ok(tree)
     }
 
-    /// A tree of these files.
     pub fn of(texts: Vec<TextFile>) -> Self {
         let paths = texts.iter().map(|file| file.path().to_owned()).collect();
         Self { paths, texts }
     }
 
-    /// The files that hold text.
     pub fn texts(&self) -> &[TextFile] {
         &self.texts
     }
 
-    /// The file that holds text at exactly this path.
     pub(crate) fn text_at(&self, path: &str) -> Option<&TextFile> {
         self.texts.iter().find(|file| file.path() == path)
     }
@@ -79,12 +68,12 @@ impl SourceTree {
     }
 }
 
-/// What git would keep, or nothing when git does not keep this folder.
+/// The files that git tracks or would offer to; `None` outside of a repository.
 fn tracked(root: &Path) -> Option<Vec<String>> {
     let output = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .current_dir(root)
-        // Inside a hook these point at the repository being committed to, wherever `root` is.
+        // In a git hook these point at the repository being committed to.
         .env_remove("GIT_DIR")
         .env_remove("GIT_WORK_TREE")
         .env_remove("GIT_INDEX_FILE")
@@ -92,8 +81,8 @@ fn tracked(root: &Path) -> Option<Vec<String>> {
         .ok()?;
     let listed = str::from_utf8(&output.stdout).ok()?;
     let paths: BTreeSet<&str> = listed.split('\0').filter(|path| !path.is_empty()).collect();
-    // Nothing at all means that a repository further up ignores this folder: the rules would
-    // be asked about no file, and be content.
+    // An empty list means that a repository further up ignores this folder; the rules would then check
+    // nothing.
     (output.status.success() && !paths.is_empty()).then(|| paths.into_iter().map(str::to_owned).collect())
 }
 

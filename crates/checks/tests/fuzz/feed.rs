@@ -1,4 +1,4 @@
-//! Feeding a target for a few seconds.
+//! Runs a target on its corpus and on mutants of it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(crate) fn fuzz(target: FuzzTarget, name: &str, inputs: u64) {
     assert!(outcome.is_ok(), "a law was broken; see above how to repeat it");
 }
 
-/// A run of one seed brings up all of this.
+/// A run with seed 1 brings up all of this.
 #[track_caller]
 pub(crate) fn brings_up(target: FuzzTarget, name: &str, inputs: u64, expected: &[&'static str]) {
     let outcome = run(target, &corpus(name), inputs, 1);
@@ -34,7 +34,7 @@ pub(crate) fn brings_up(target: FuzzTarget, name: &str, inputs: u64, expected: &
     assert!(missing.is_empty(), "{missing:?} did not come up: {seen:?}");
 }
 
-/// Every file of the corpus of a target, in the order of their names; nothing if it has none.
+/// The corpus of a target, in the order of its file names; empty if it has none.
 pub(crate) fn corpus(name: &str) -> Vec<Vec<u8>> {
     let folder = repository().join("crates/checks/corpus").join(name);
     if !folder.exists() {

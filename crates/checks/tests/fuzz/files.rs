@@ -1,4 +1,4 @@
-//! Files that are brought in: archives, and the states of another system.
+//! Imported files: archives, and states of another system.
 
 use undaunted_checks::fuzz::{archive_restore, state_import};
 

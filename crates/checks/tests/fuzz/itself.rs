@@ -1,4 +1,4 @@
-//! Proof that fuzzing would notice: a law that is broken is found, and found again.
+//! Proof that fuzzing notices a broken law and repeats it.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ fn a_broken_law_is_reported_with_its_input_and_the_command_that_repeats_it() {
 
 #[test]
 fn a_mistake_that_only_mutants_show_is_found_and_found_again_by_its_seed() {
-    // Wrong about numbers of 2^32 and more, which the corpus does not hold.
+    // Wrong for numbers from 2^32 on, which the corpus does not contain.
     let wrong: FuzzTarget = |input| {
         assert!(!input.ends_with(b"4294967296"));
         BTreeSet::new()

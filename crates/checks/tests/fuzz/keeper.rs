@@ -1,4 +1,4 @@
-//! What engine and keeper say to each other, and the log of the spool.
+//! Messages between engine and keeper, and the log of the spool.
 
 use undaunted_checks::fuzz::keeper_bytes;
 

@@ -1,4 +1,4 @@
-//! Saved states, and what befalls commands and breakers.
+//! Saved states, and series of failures of commands and breakers.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ fn no_mutant_of_a_saved_state_breaks_a_law() {
 
 #[test]
 fn no_series_of_failures_breaks_a_law() {
-    // Without a corpus every input is noise, and all noise means something here.
+    // Without a corpus every input is random bytes, which all mean something here.
     fuzz(policy_decide, "policy_decide", 3000);
 }
 

@@ -1,4 +1,4 @@
-//! What others send: requests, and results that come later.
+//! What clients send: HTTP requests and async results.
 
 use undaunted_checks::fuzz::{http_request, webhook_result};
 

@@ -1,4 +1,4 @@
-//! Some thousand random cases, run without a crash, come to what the model predicts.
+//! Thousands of generated cases, run without a crash, come to what the model predicts.
 
 use std::collections::BTreeMap;
 
@@ -44,14 +44,13 @@ fn the_engine_does_what_the_model_predicts() {
     assert_eq!(differing.len(), 0);
 }
 
-/// What the model says to a run of a case; nothing if it did not come to an end.
 fn verdict(case: &JobCase, seed: u64) -> Comparison {
     let mut world = ModelWorld::of(case, seed);
     world.run();
     compare_run(case, &world.job, &world.records)
 }
 
-/// The smallest case that can be found and still differs.
+/// The smallest case found that still differs.
 fn shrunk(case: JobCase, seed: u64) -> JobCase {
     let differs = |case: &JobCase| matches!(verdict(case, seed), Comparison::Different(_));
     let mut smallest = case;
@@ -61,7 +60,7 @@ fn shrunk(case: JobCase, seed: u64) -> JobCase {
     smallest
 }
 
-/// Says everything about one seed, made as small as it gets if it differs: `MODEL_SEED=7`.
+/// Prints one seed, shrunk if it differs: `MODEL_SEED=7`.
 #[test]
 fn one_seed_is_told_in_full() {
     let Ok(seed) = std::env::var("MODEL_SEED") else {
@@ -75,7 +74,6 @@ fn one_seed_is_told_in_full() {
     println!("{:?}", compare_run(&case, &world.job, &world.records));
 }
 
-/// A change of a prediction that makes it wrong.
 type Mistake = fn(&mut Prediction);
 
 #[test]

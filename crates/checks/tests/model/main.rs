@@ -1,4 +1,4 @@
-//! The pure engine against the naive model of it.
+//! The pure engine against the reference model.
 
 #![expect(
     clippy::unwrap_used,

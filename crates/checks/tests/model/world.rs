@@ -1,4 +1,4 @@
-//! A case that runs: the pure engine on virtual time, with attempts that do what the script says.
+//! The pure engine on virtual time, with scripted attempts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,13 +21,12 @@ use undaunted_policy::{FailureCause, Timestamp};
 
 const T0: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// What an attempt that runs will report.
 enum AttemptReport {
     Accepted,
     End(Box<AttemptEnd>),
 }
 
-/// A job, and the attempts that run for it.
+/// A job and its running attempts.
 pub(crate) struct ModelWorld<'c> {
     case: &'c JobCase,
     pub(crate) job: Job,
@@ -75,7 +74,7 @@ impl<'c> ModelWorld<'c> {
         let Reaction { records, reports } = react(&mut self.job, input, self.now);
         for report in &reports {
             self.breakers.report(&id, report);
-            // Everything is on the disk at once.
+            // Every record is on the disk at once.
             let name = report.breaker();
             self.seq += 1;
             if self.breakers.seal(name, &id, self.seq).is_some() {
@@ -90,7 +89,6 @@ impl<'c> ModelWorld<'c> {
         records
     }
 
-    /// Runs the job to its end.
     pub(crate) fn run(&mut self) {
         for _ in 0..20_000 {
             if self.job.stage.has_ended() {
@@ -119,7 +117,7 @@ impl<'c> ModelWorld<'c> {
     }
 
     fn report(&mut self, start: StartId, report: AttemptReport) {
-        // One that was given up meanwhile has nothing to say.
+        // A start that was taken back reports nothing.
         if !self.job.starts.running.contains_key(&start) {
             return;
         }
@@ -129,7 +127,7 @@ impl<'c> ModelWorld<'c> {
         };
     }
 
-    /// Reads items and ends what is to be ended, if anything is; whether anything was done.
+    /// Reads items and ends attempts, if that is wanted; whether anything was done.
     fn apply_effects(&mut self) -> bool {
         for effect in wanted(&self.job) {
             match effect {
@@ -191,7 +189,7 @@ impl<'c> ModelWorld<'c> {
         changed
     }
 
-    /// What the breaker of a command answers; a request asks that of where it goes.
+    /// The answer of a command's breaker; a request asks the breaker of its origin.
     fn answer_of_breaker(&mut self, item: ItemId, work: Option<&TaskWork>) -> BreakerAnswer {
         let active = self.job.active(item).map(|active| active.command);
         let command = active.or_else(|| self.job.plan().first(item.step)).unwrap();
@@ -218,7 +216,7 @@ impl<'c> ModelWorld<'c> {
         ask(&self.job, &mut self.breakers, item, &name)
     }
 
-    /// What an attempt will report, by the script.
+    /// Schedules the reports of an attempt, by its script.
     fn schedule(
         &mut self,
         start: StartId,

@@ -15,7 +15,7 @@ fn expected() -> (undaunted_policy::Policy, ExpectedPolicy) {
     (policy, expected)
 }
 
-/// What is found about an honest verdict after `spoil` was done to it.
+/// The law found broken after `spoil` has changed an honest verdict.
 fn found(spoil: impl FnOnce(&mut VerdictObservation<'_>)) -> Option<&'static str> {
     let (policy, expected) = expected();
     let state = RetryState {

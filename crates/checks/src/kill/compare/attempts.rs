@@ -19,17 +19,16 @@ impl AttemptOutcome {
     }
 }
 
-/// One attempt. Times are in microseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AttemptTrace {
     pub(super) place: CommandKey,
     pub(super) item: String,
     pub(super) number: u64,
     pub(super) start: u64,
-    /// When the start was decided, and where in the journal it stands.
+    /// When the start was decided, in microseconds, and the index of its event.
     pub(super) at: u64,
     pub(super) index: usize,
-    /// When it was to begin, if it is a retry.
+    /// When a retry was due.
     pub(super) due: Option<u64>,
     pub(super) end: Option<(u64, AttemptOutcome)>,
 }
@@ -40,7 +39,7 @@ impl AttemptTrace {
         format!("attempt {} of {command} for {item} (start {})", self.number, self.start)
     }
 
-    /// Whether one of these deaths came between its start and what is on record as its end.
+    /// Whether one of these deaths came between its start and its recorded end.
     pub(super) fn saw(&self, deaths: &[u64]) -> bool {
         let end = self.end.as_ref();
         let until = end.map_or(u64::MAX, |(at, _)| at.saturating_add(SLACK));
@@ -52,7 +51,6 @@ impl AttemptTrace {
     }
 }
 
-/// All attempts, in the order of their starts.
 pub(super) fn attempts(events: &[JournalEvent]) -> Vec<AttemptTrace> {
     let mut attempts: Vec<AttemptTrace> = Vec::new();
     let mut open: BTreeMap<CommandKey, usize> = BTreeMap::new();

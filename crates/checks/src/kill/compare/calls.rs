@@ -1,7 +1,7 @@
-//! Requests: what the journal says of them, and what the step server saw.
+//! Compares requests and async results in the journal with what the step server saw.
 //!
-//! A request that was under way in a crash may have been sent or not, and may be seen late; all others
-//! are seen once, while their attempt runs.
+//! A request that was under way in a crash may have been sent or not, and may be seen late. All others are
+//! seen once, while their attempt runs.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub(super) fn check(case: &KillEvidence<'_>, attempts: &[AttemptTrace], findings
             format!("{calls} requests of {}, and {made} attempts on record", place.1)
         });
         if is_later(case, place) {
-            // The result of a call from before a crash may come while the next one is being sent.
+            // The result of a call from before a crash may come while the next call is being sent.
             continue;
         }
         for call in calls {
@@ -59,7 +59,7 @@ fn is_later(case: &KillEvidence<'_>, place: &CommandKey) -> bool {
     planned.is_some_and(|it| it.kind == CommandKind::Later)
 }
 
-/// A request belongs to an attempt that runs, or that was interrupted.
+/// A request belongs to an attempt that runs or was interrupted.
 fn within(call: &ServedCall, made: &[&AttemptTrace], findings: &mut KillFindings) {
     let before = made.iter().rev().find(|it| it.at <= call.begin);
     let Some(attempt) = before else {
@@ -75,7 +75,7 @@ fn within(call: &ServedCall, made: &[&AttemptTrace], findings: &mut KillFindings
     });
 }
 
-/// What an attempt was answered is what is on record.
+/// The recorded outcome of an attempt is the response it got.
 fn answered(
     case: &KillEvidence<'_>,
     attempt: &AttemptTrace,
@@ -93,7 +93,7 @@ fn answered(
         AttemptOutcome::Failure(why, _) if why == "interrupted" => {
             let died = attempt.saw(&case.kills.engines);
             return findings.require(ViolationKind::Lost, died, || {
-                format!("{} is interrupted, and nobody was killed", attempt.describe())
+                format!("{} is interrupted, and no engine was killed", attempt.describe())
             });
         }
         AttemptOutcome::Failure(..) => {
@@ -102,7 +102,7 @@ fn answered(
     };
     let answered = own.any(|call| call.status.map(u64::from) == Some(wanted));
     findings.require(ViolationKind::Lost, answered, || {
-        format!("{} was answered {wanted} by nobody", attempt.describe())
+        format!("{} got no response {wanted}", attempt.describe())
     });
 }
 
@@ -129,7 +129,7 @@ fn check_results(case: &KillEvidence<'_>, findings: &mut KillFindings) {
             let mut posted = case.posted.iter();
             let told = posted.any(|post| is_result_of(post, event) && post.first <= until);
             findings.require(ViolationKind::Lost, told, || {
-                format!("nobody sent this result: {}", event.describe())
+                format!("a recorded result was never sent: {}", event.describe())
             });
         }
     }
@@ -145,8 +145,8 @@ fn has_success(case: &KillEvidence<'_>, post: &PostedResult) -> bool {
     events.any(|it| it.is("attempt_succeeded") && is_result_of(post, it))
 }
 
-/// Whether the item had ended without it. What comes after that changes nothing, and whoever sent it need
-/// not send it again (decision 0011).
+/// Whether the item had ended without the result. A result after that changes nothing and need not be sent
+/// again (decision 0011).
 fn is_over(case: &KillEvidence<'_>, post: &PostedResult, accepted_at: u64) -> bool {
     case.events.iter().any(|it| {
         let gave_up = it.is("item_dead_lettered") || it.is("item_skipped");

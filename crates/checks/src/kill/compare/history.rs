@@ -1,4 +1,4 @@
-//! The laws a journal keeps by itself, however often somebody was killed.
+//! The laws that a journal keeps by itself, whatever was killed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ struct HistoryCheck {
     starts: BTreeSet<Option<u64>>,
     succeeded: BTreeSet<CommandKey>,
     settled: BTreeMap<String, String>,
-    /// Breakers that let nobody through but a probe.
+    /// Breakers that admit only probes.
     shut: BTreeSet<String>,
     ended: bool,
 }
@@ -24,7 +24,7 @@ pub(super) fn check(case: &KillEvidence<'_>, findings: &mut KillFindings) {
     let mut reading = HistoryCheck::default();
     let mut seq = 0_u64;
     for event in case.events {
-        // What happens to breakers is recorded with them, and has no number in a job.
+        // Breaker events are recorded with the breaker and have no number in the job.
         let is_own = event.number("seq").is_some() || !event.kind.starts_with("breaker_");
         seq = seq.saturating_add(is_own.into());
         let numbered = !is_own || event.number("seq") == Some(seq);
@@ -61,7 +61,7 @@ impl HistoryCheck {
                 });
             }
             "command_stopped" => {
-                // Its handler runs from the beginning, in every round of it.
+                // A handler runs from the beginning in every round.
                 let of = event.text("correlation_id").to_owned();
                 let is_handler = |(item, command): &CommandKey| {
                     let planned = case.plan.commands.get(command);
@@ -136,7 +136,7 @@ impl HistoryCheck {
     }
 }
 
-/// Every item of a map that was begun has ended once.
+/// Every item of a map has ended exactly once.
 fn every_item_ends(case: &KillEvidence<'_>, findings: &mut KillFindings) {
     let mut read = case.events.iter().filter(|it| it.is("items_read"));
     if read.next().is_none() {

@@ -1,12 +1,12 @@
-//! How late waits end: not counting the time in which nobody ran the job, all slots were taken, or a
-//! breaker held it.
+//! How late waits end, not counting the time in which no engine ran, all slots were taken, or a breaker held
+//! the item.
 
 use super::attempts::AttemptTrace;
 use super::{KillEvidence, SLACK};
 use crate::kill::findings::KillFindings;
 use crate::kill::journal::JournalEvent;
 
-/// How long after the death of a keeper, or a command, somebody may still be busy with it.
+/// How long the death of a keeper or a command may delay others.
 const AFTERMATH: u64 = 500_000;
 
 pub(super) fn measure(case: &KillEvidence<'_>, attempts: &[AttemptTrace], findings: &mut KillFindings) {
@@ -18,7 +18,7 @@ pub(super) fn measure(case: &KillEvidence<'_>, attempts: &[AttemptTrace], findin
             let over = at.saturating_add(AFTERMATH);
             *at <= begin && over >= due
         });
-        // Whoever was killed when it was due, and has not said yet that it is back.
+        // The engine was killed after the due time and has not recorded its resume yet.
         let down = case.kills.engines.iter().any(|at| (due..=begin).contains(at));
         if disturbed {
             continue;
@@ -33,7 +33,6 @@ pub(super) fn measure(case: &KillEvidence<'_>, attempts: &[AttemptTrace], findin
     }
 }
 
-/// When it really began.
 fn begin_of(case: &KillEvidence<'_>, attempt: &AttemptTrace) -> Option<u64> {
     let run = case.runs.iter().find(|it| it.begin.start == attempt.start);
     let until = attempt.end.as_ref().map(|(at, _)| at.saturating_add(SLACK));
@@ -48,7 +47,7 @@ fn begin_of(case: &KillEvidence<'_>, attempt: &AttemptTrace) -> Option<u64> {
     run.or_else(|| call().map(|call| call.begin))
 }
 
-/// When somebody last took the job up again.
+/// When the job was last resumed.
 fn back(events: &[JournalEvent], begin: u64) -> u64 {
     let back = events.iter().filter(|it| it.is("job_resumed") && it.at <= begin);
     back.map(|it| it.at).max().unwrap_or_default()
@@ -75,7 +74,7 @@ fn freed(case: &KillEvidence<'_>, events: &[JournalEvent]) -> u64 {
     freed
 }
 
-/// When a breaker last let this command go.
+/// When a breaker last released this command.
 fn released(events: &[JournalEvent], attempt: &AttemptTrace) -> u64 {
     let released = events.iter().rev();
     let mut released = released.filter(|it| it.is("released") && it.place() == attempt.place);

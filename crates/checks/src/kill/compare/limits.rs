@@ -1,4 +1,4 @@
-//! Delays, budgets and the pool: the sums a journal has to come to.
+//! Delays, budgets and the pool: the sums that a journal has to keep.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,9 +8,9 @@ use crate::kill::journal::{CommandKey, JournalEvent};
 
 #[derive(Default)]
 struct BudgetCheck {
-    /// Delays of a command, in milliseconds, and how many.
+    /// The sum of a command's delays in milliseconds, and their number.
     spent: BTreeMap<CommandKey, (u64, u64)>,
-    /// Commands whose last attempt was cut off.
+    /// Commands whose last attempt was interrupted.
     cut: BTreeSet<CommandKey>,
     charged: u64,
     of_item: BTreeMap<String, u64>,
@@ -48,7 +48,7 @@ pub(super) fn check(case: &KillEvidence<'_>, findings: &mut KillFindings) {
 impl BudgetCheck {
     fn delayed(&mut self, case: &KillEvidence<'_>, event: &JournalEvent, findings: &mut KillFindings) {
         let Some(planned) = case.plan.commands.get(event.text("command")) else {
-            return findings.unlawful(format!("nobody knows this command: {}", event.describe()));
+            return findings.unlawful(format!("a command that was not planned: {}", event.describe()));
         };
         let number = |name: &str| event.number(name).unwrap_or_default();
         let (retry, delay) = (number("retry"), number("delay_ms"));
@@ -59,7 +59,7 @@ impl BudgetCheck {
         });
         let due = event.time("due_at").unwrap_or_default();
         let waits = due.saturating_sub(event.at);
-        // What is shown is rounded to milliseconds.
+        // Shown delays are rounded to milliseconds.
         let exact = waits.abs_diff(delay.saturating_mul(1000)) <= 1000;
         findings.require(ViolationKind::Unlawful, exact, || {
             format!("due {waits} µs after it was decided: {}", event.describe())
@@ -81,7 +81,7 @@ impl BudgetCheck {
         let Some((total, share)) = case.plan.pool else {
             return;
         };
-        // Where it says what was used before, that is what was charged so far.
+        // If the event says how much was used before, that is what was charged so far.
         let said = event.inner("pool", "used");
         findings.require(ViolationKind::Unlawful, said.is_none_or(|it| it == self.charged), || {
             format!("{} retries were charged before: {}", self.charged, event.describe())
@@ -96,14 +96,14 @@ impl BudgetCheck {
     }
 }
 
-/// Whoever stops has a reason.
+/// The reason of a stop holds.
 fn stopped(case: &KillEvidence<'_>, event: &JournalEvent, findings: &mut KillFindings) {
     let Some(planned) = case.plan.commands.get(event.text("command")) else {
         return;
     };
     let number = |name: &str| event.number(name).unwrap_or_default();
     if planned.rounds > 0 && event.number("retry").is_none() {
-        // After a round of its handler: the first reason stands.
+        // After a round of its handler the first reason stands.
         return;
     }
     let holds = match event.text("reason") {

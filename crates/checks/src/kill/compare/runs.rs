@@ -1,4 +1,4 @@
-//! Processes: what the journal says of them, and what they wrote down themselves.
+//! Compares processes in the journal with what the commands recorded themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,6 @@ pub(super) fn check(case: &KillEvidence<'_>, attempts: &[AttemptTrace], findings
     tokens(case, findings);
 }
 
-/// One execution and its attempt.
 fn one_run(case: &KillEvidence<'_>, run: &CommandRun, attempt: &AttemptTrace, findings: &mut KillFindings) {
     let (line, name) = (&run.begin, || attempt.describe());
     findings.require(ViolationKind::Duplicated, !line.overlaps, || {
@@ -80,7 +79,7 @@ fn one_run(case: &KillEvidence<'_>, run: &CommandRun, attempt: &AttemptTrace, fi
                 });
             }
             "signal" => findings.require(ViolationKind::Unlawful, killed || !no_keeper_died, || {
-                format!("{} ended by a signal that nobody sent", name())
+                format!("{} ended by a signal that was not sent", name())
             }),
             "timeout" => {
                 let planned = case.plan.commands.get(&attempt.place.1);
@@ -88,14 +87,14 @@ fn one_run(case: &KillEvidence<'_>, run: &CommandRun, attempt: &AttemptTrace, fi
                 findings.require(ViolationKind::Unlawful, may, || format!("{} has no timeout", name()));
             }
             "interrupted" => findings.require(ViolationKind::Lost, !no_keeper_died, || {
-                format!("{} ended with {ended:?}, and nobody killed its keeper", name())
+                format!("{} ended with {ended:?}, and its keeper was not killed", name())
             }),
             other => findings.unlawful(format!("{} failed by {other}", name())),
         },
     }
 }
 
-/// What it was given is what others have said.
+/// A command was given what others have written.
 fn given(case: &KillEvidence<'_>, run: &CommandRun, attempts: &[AttemptTrace], findings: &mut KillFindings) {
     let line = &run.begin;
     if line.command == "sum" {
@@ -117,7 +116,7 @@ fn given(case: &KillEvidence<'_>, run: &CommandRun, attempts: &[AttemptTrace], f
     });
 }
 
-/// The results of the map, as `reduce` is given them.
+/// `reduce` was given the results of the map.
 fn results(case: &KillEvidence<'_>, run: &CommandRun, findings: &mut KillFindings) {
     let given = run.begin.given.first().map(String::as_str).unwrap_or_default();
     let given: Value = serde_json::from_str(given).unwrap_or_default();
@@ -139,7 +138,7 @@ fn results(case: &KillEvidence<'_>, run: &CommandRun, findings: &mut KillFinding
     });
 }
 
-/// All attempts of a command have one token, and no other command has it.
+/// All attempts of a command have one token, which no other command has.
 fn tokens(case: &KillEvidence<'_>, findings: &mut KillFindings) {
     let runs = case.runs.iter().map(|run| {
         let line = &run.begin;

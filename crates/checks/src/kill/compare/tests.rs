@@ -1,4 +1,4 @@
-//! A sound record passes, and each doctored one is found out.
+//! Sound evidence passes, and each falsified one is found.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use crate::kill::policy::DrawnPolicy;
 use crate::kill::record::{CommandRun, RecordLine};
 use crate::kill::step_server::PostedResult;
 
-/// The beginning of all times here, in microseconds.
+/// The first instant of these tests, in microseconds.
 const DAWN: u64 = 1_767_225_600_000_000;
 
-/// A job with one command that fails, is retried 20 ms later and succeeds; one request; one request
-/// whose result comes later.
+/// A job with a command that fails, is retried after 20 ms and succeeds, a request, and a request with an
+/// async result.
 #[derive(Clone)]
 struct SoundEvidence {
     plan: KillPlan,
@@ -137,7 +137,7 @@ impl SoundEvidence {
     }
 }
 
-/// Changes a sound record, and expects this to be found, and nothing that it does not bring with it.
+/// Falsifies sound evidence and expects the violation.
 #[track_caller]
 fn doctored(change: impl FnOnce(&mut SoundEvidence), kind: ViolationKind, word: &str) {
     let mut evidence = sound();
@@ -186,12 +186,12 @@ fn a_result_thrown_away_is_found_unless_its_keeper_died() {
     let cut = |evidence: &mut SoundEvidence| {
         evidence.events[2]["cause"] = json!("interrupted");
     };
-    doctored(cut, ViolationKind::Lost, "nobody killed its keeper");
+    doctored(cut, ViolationKind::Lost, "its keeper was not killed");
     let mut evidence = sound();
     cut(&mut evidence);
     evidence.kills.keepers = vec![micros(15)];
     assert_eq!(evidence.compared().violations, []);
-    // One that died before, or long after, has nothing to do with it.
+    // A keeper that died before, or long after, does not excuse it.
     evidence.kills.keepers = vec![micros(5), micros(60)];
     assert_ne!(evidence.compared().violations, []);
 }
@@ -329,9 +329,9 @@ fn a_request_too_many_or_one_that_was_never_sent_is_found() {
         ViolationKind::Duplicated,
         "2 requests of call",
     );
-    doctored(|evidence| drop(evidence.calls.remove(0)), ViolationKind::Lost, "answered 200 by nobody");
+    doctored(|evidence| drop(evidence.calls.remove(0)), ViolationKind::Lost, "no response 200");
     doctored(|evidence| evidence.calls[0].begin = micros(100), ViolationKind::Duplicated, "had ended");
-    doctored(|evidence| evidence.calls[0].status = Some(503), ViolationKind::Lost, "answered 200 by nobody");
+    doctored(|evidence| evidence.calls[0].status = Some(503), ViolationKind::Lost, "no response 200");
 }
 
 #[test]
@@ -344,7 +344,7 @@ fn a_result_that_was_taken_and_is_not_on_record_is_found() {
         ViolationKind::Lost,
         "answered 200 and is not on record",
     );
-    doctored(|evidence| evidence.posted.clear(), ViolationKind::Lost, "nobody sent this result");
+    doctored(|evidence| evidence.posted.clear(), ViolationKind::Lost, "was never sent");
     doctored(|evidence| evidence.posted[0].refused = Some(404), ViolationKind::Lost, "was refused");
 }
 

@@ -1,4 +1,4 @@
-//! Files are found as a disk may leave them.
+//! Files after a cut.
 
 use std::sync::Arc;
 

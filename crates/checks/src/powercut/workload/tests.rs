@@ -6,7 +6,7 @@ use super::super::trace::TraceEvent;
 use super::super::vfs;
 use super::recorded;
 
-/// What happened, without the bytes, of which some are SQLite's chance.
+/// The events without the bytes, some of which SQLite chooses at random.
 fn shape(seed: u64) -> Vec<String> {
     assert!(vfs::install());
     let folder = TempDir::new().unwrap();

@@ -1,4 +1,8 @@
-//! Where a case is drawn: the die, and what has been handed out.
+//! Generates cases from a random source.
+//!
+//! Times are whole milliseconds without a common divisor, so that two things rarely happen at the same
+//! instant, for which no order is specified. Cases are small: a few items, a few failures each, and nothing
+//! runs for ever unless something ends it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,15 +17,15 @@ mod retries;
 mod scripts;
 mod shapes;
 
-/// What is drawn, so far.
+/// The case generated so far.
 pub(super) struct CaseGenerator<'d> {
     pub(super) random: &'d mut SeededRandom,
     pub(super) next_label: u32,
     pub(super) breakers: Vec<CaseBreaker>,
     pub(super) scripts: BTreeMap<(u32, String), AttemptScript>,
-    /// Whether something ends whatever hangs: the deadline of the job or of the item.
+    /// Whether a deadline of the job or of the item ends what hangs.
     pub(super) is_bounded: bool,
-    /// The items that commands are drawn for.
+    /// The items for which commands are generated.
     pub(super) items: Vec<String>,
 }
 
@@ -43,17 +47,17 @@ impl<'d> CaseGenerator<'d> {
         label
     }
 
-    /// A time between so many milliseconds, an odd number of them.
+    /// An odd number of milliseconds.
     pub(super) fn time(&mut self, least: u64, most: u64) -> Duration {
         Duration::from_millis(self.random.between(least, most) | 1)
     }
 
-    /// A time in so many of a hundred cases.
+    /// A time in this percentage of cases.
     pub(super) fn time_in(&mut self, percent: u64, least: u64, most: u64) -> Option<Duration> {
         self.chance(percent).then(|| self.time(least, most))
     }
 
-    /// What happens in so many of a hundred cases.
+    /// True in this percentage of cases.
     pub(super) fn chance(&mut self, percent: u64) -> bool {
         self.random.chance(percent, 100)
     }

@@ -1,4 +1,4 @@
-//! A case as a whole.
+//! A generated job and the scripts of its attempts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,92 +7,64 @@ use super::command::{CaseBreaker, CaseCommand};
 use super::flow::CaseFlow;
 use super::retry::{CaseAttempts, CaseRetry};
 
-/// A random job, and what its commands do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobCase {
-    /// When it has to be over.
     pub deadline: Option<Duration>,
-    /// The job pool.
     pub pool: Option<u32>,
-    /// The item cap.
     pub share: Option<u32>,
-    /// The `retry_config` of the workflow.
     pub retry: Option<CaseRetry>,
-    /// The breakers that commands ask, each with its settings.
     pub breakers: Vec<CaseBreaker>,
-    /// What is to be done.
     pub shape: CaseShape,
-    /// What the attempts of each command (by label) do for each item: the name of an item of a map,
-    /// the number of an item of a flow from `0` on, nothing elsewhere.
+    /// By the label of the command and the item: its name in a map, its number in a flow, empty elsewhere.
     pub scripts: BTreeMap<(u32, String), AttemptScript>,
 }
 
-/// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CaseShape {
-    /// One command after the other.
     List(Vec<CaseCommand>),
-    /// The same for every item.
     Map(Box<CaseMap>),
-    /// What leads to the goals.
     Flow(CaseFlow),
 }
 
-/// A map, and what goes before and after it.
+/// A map with its setup and reduce.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaseMap {
-    /// Runs before.
     pub setup: Vec<CaseCommand>,
-    /// Runs for every item; never empty.
     pub commands: Vec<CaseCommand>,
-    /// Runs after.
     pub reduce: Vec<CaseCommand>,
-    /// The names of the items.
     pub items: Vec<String>,
-    /// The items come from a command and not from a file.
+    /// Whether a command lists the items, and not a file.
     pub items_by_shell: bool,
-    /// How many run at a time.
     pub width: u32,
-    /// How long an item may take, in whole seconds.
+    /// In whole seconds.
     pub item_deadline: Option<Duration>,
-    /// The `retry_config` of its `timeout_config`.
+    /// The `retry_config` of `timeout_config`.
     pub timeout_retry: Option<CaseRetry>,
-    /// The `retry_config` of its `error_policy`.
+    /// The `retry_config` of `error_policy`.
     pub policy_retry: Option<CaseRetry>,
-    /// How many items may fail.
     pub tolerance: CaseTolerance,
-    /// When it is complete although not everything has reported.
     pub completion: Option<CaseCompletion>,
 }
 
-/// How many items may fail, and what becomes of one that does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CaseTolerance {
-    /// `continue_on_failure: false`.
     pub first_stops: bool,
-    /// Stop at so many.
     pub max_failures: Option<u32>,
-    /// Stop when more than so many percent of at least ten settled items have failed.
+    /// Stop when more than this percentage of at least ten settled items has failed.
     pub share_percent: Option<u32>,
-    /// `on_item_failure`, if anything is said.
     pub on_item_failure: Option<&'static str>,
 }
 
-/// A completion rule with best effort.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaseCompletion {
-    /// How many have to succeed.
     pub min: Option<u32>,
-    /// Within this time, in whole seconds.
+    /// In whole seconds.
     pub deadline: Option<Duration>,
-    /// `on_complete: leave`.
     pub leaves: bool,
 }
 
 impl JobCase {
-    /// What an attempt does. The label is `w3`; the item is that of a map (`a0`) or the number of
-    /// one of a flow, and does not matter anywhere else; attempts are counted from 1.
-    #[must_use]
+    /// What an attempt does. The item is ignored outside of maps and flows; attempts are counted from 1.
     pub fn act(&self, label: &str, item: &str, attempt: u32) -> ScriptedAttempt {
         let number = label.strip_prefix('w').and_then(|it| it.parse().ok());
         let of_item = |label: u32| self.scripts.get(&(label, item.to_owned()));
@@ -101,8 +73,7 @@ impl JobCase {
         script.map_or_else(ScriptedAttempt::nothing, |script| script.act(attempt))
     }
 
-    /// The JSON text of the items of a map: what `items.json` holds, or the command prints.
-    #[must_use]
+    /// The items of a map as JSON, from the file or the command.
     pub fn items(&self) -> String {
         let CaseShape::Map(map) = &self.shape else {
             return "[]".to_owned();
@@ -111,8 +82,7 @@ impl JobCase {
         format!("[{}]", items.collect::<Vec<_>>().join(","))
     }
 
-    /// Every command of a list or a map, those of handlers too.
-    #[must_use]
+    /// The commands of a list or a map, with those of handlers.
     pub fn commands(&self) -> Vec<&CaseCommand> {
         let roots: Vec<&CaseCommand> = match &self.shape {
             CaseShape::List(commands) => commands.iter().collect(),
@@ -125,9 +95,7 @@ impl JobCase {
         roots.into_iter().flat_map(CaseCommand::with_all_below).collect()
     }
 
-    /// Whether something ends whatever goes on for ever by itself: hanging attempts, and retries
-    /// without a bound.
-    #[must_use]
+    /// Whether hanging attempts and unlimited retries are ended by something.
     pub fn can_end(&self) -> bool {
         let item = match &self.shape {
             CaseShape::Map(map) => map.item_deadline,
@@ -151,7 +119,6 @@ impl JobCase {
         })
     }
 
-    /// Whether an attempt of this command may hang.
     fn hangs(&self, label: u32) -> bool {
         let mut scripts = self.scripts.iter();
         scripts.any(|((of, _), script)| {
@@ -160,46 +127,38 @@ impl JobCase {
     }
 }
 
-/// What one attempt does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptedAttempt {
-    /// How long it takes, if nobody ends it before.
+    /// Unless it is ended before.
     pub takes: Duration,
-    /// How it ends.
     pub how: ScriptedEnd,
 }
 
-/// How an attempt ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScriptedEnd {
-    /// Well, having written this. Of a step of a flow: its outputs, a JSON object.
+    /// With this output; for a step of a flow a JSON object.
     Success(String),
-    /// With this exit status, which is not 0.
     Exit(i32),
-    /// By this signal.
     Signal(i32),
-    /// Never by itself.
     Hang,
-    /// With this HTTP status, which is no success, and the seconds of its `CaseRetry-After`.
+    /// An error status, and the seconds of its `Retry-After`.
     Status(u16, Option<u64>),
-    /// Nobody took the connection.
+    /// The connection was refused.
     Refused,
-    /// The answer says `"success": false`.
+    /// The response says `"success": false`.
     Denied,
-    /// An async step says that it has taken the work on; what comes of it comes so much later.
+    /// The step accepts the work; the result follows after its own time.
     Later(Box<ScriptedAttempt>),
 }
 
-/// What the attempts of one command do for one item: one act each, the last for all that follow.
+/// The attempts of one command for one item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptScript {
-    /// The acts of attempt 1, 2 and so on; never empty.
+    /// Attempt 1, 2 and so on, the last for all that follow; never empty.
     pub acts: Vec<ScriptedAttempt>,
 }
 
 impl AttemptScript {
-    /// What the attempt of this number, counted from 1, does.
-    #[must_use]
     pub fn act(&self, attempt: u32) -> ScriptedAttempt {
         let place = usize::try_from(attempt).unwrap_or(usize::MAX);
         let act = self.acts.get(place.saturating_sub(1));
@@ -208,8 +167,7 @@ impl AttemptScript {
 }
 
 impl ScriptedAttempt {
-    /// A success in a millisecond: what anything does that a script does not mention.
-    #[must_use]
+    /// A success in a millisecond, for everything without a script.
     pub fn nothing() -> Self {
         Self { takes: Duration::from_millis(1), how: ScriptedEnd::Success(String::new()) }
     }

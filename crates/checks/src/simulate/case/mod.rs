@@ -1,9 +1,8 @@
-//! Random jobs, and what their commands do.
+//! Generated jobs and the behaviour of their commands.
 //!
-//! A case is a description of our own: plain values, from which the text of a workflow is written
-//! (`text`) and which the model reads instead of that text, so that nobody shares the engine's
-//! reading of it. The script (`act`) says how each attempt goes. Everything comes from a die
-//! (`draw`), so a seed repeats it, and a case can be made smaller (`smaller`) one thing at a time.
+//! A case is plain values, from which the text of a workflow is written (`text`) and which the model reads
+//! instead of that text, so that the model does not share the engine's parser. A script says how each attempt
+//! ends. Cases are generated from a seed (`generate`) and shrunk one thing at a time (`smaller`).
 
 mod command;
 mod flow;

@@ -1,15 +1,13 @@
-//! Cases that are like another one, and smaller.
+//! Smaller cases for shrinking.
 //!
-//! Each has one thing less: a command, an item, a setting, a handler, a failure. Whoever looks for
-//! the smallest case that still shows something tries them in turn.
+//! Each has one thing less: a command, an item, a setting, a handler, a failure.
 
 use super::command::CaseCommand;
 use super::job_case::{CaseMap, CaseShape, CaseTolerance, JobCase};
 use super::retry::CaseRetry;
 
 impl JobCase {
-    /// Every case that has one thing less. Those that save most come first.
-    #[must_use]
+    /// Every case with one thing less; large reductions come first.
     pub fn smaller(&self) -> Vec<Self> {
         let mut found = Vec::new();
         self.without_parts(&mut found);
@@ -27,7 +25,7 @@ impl JobCase {
         other
     }
 
-    /// Scripts of nobody say nothing.
+    /// Removes the scripts that no command uses.
     fn forget_unused(&mut self) {
         let labels: Vec<u32> = match &self.shape {
             CaseShape::Flow(flow) => flow.steps.iter().map(|it| it.label).collect(),
@@ -121,7 +119,7 @@ impl JobCase {
         }
     }
 
-    /// Changes of one command, wherever it stands.
+    /// Reductions of one command.
     fn with_smaller_commands(&self, found: &mut Vec<Self>) {
         let labels: Vec<u32> = self.commands().iter().map(|it| it.label).collect();
         let changes: [fn(&mut CaseCommand); 7] = [
@@ -155,7 +153,7 @@ impl JobCase {
             found.push(self.with(|it| {
                 it.change(label, |command| {
                     command.breaker = None;
-                    // There is nothing left to hold it.
+                    // Nothing is left that could hold it.
                     if command.call.is_none()
                         && let Some(retry) = &mut command.retry
                     {
@@ -211,7 +209,7 @@ fn change_in(list: &mut [CaseCommand], label: u32, change: &dyn Fn(&mut CaseComm
     }
 }
 
-/// Every list that has one element less, if that is not too few.
+/// Every list with one element less, but not fewer than `least`.
 fn without_one<T: Clone>(list: &[T], least: usize) -> Vec<Vec<T>> {
     if list.len() <= least {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Cases are valid workflows, and so is whatever they are made smaller to.
+//! Generated and shrunk cases are valid workflows.
 
 use undaunted_engine::workflow::{Operator, Severity, Source, check};
 
@@ -9,7 +9,7 @@ fn drawn(seed: u64) -> JobCase {
     JobCase::drawn(&mut SeededRandom::new(seed))
 }
 
-/// What is wrong with the text of a case.
+/// The diagnostics of the text of a case.
 fn errors(case: &JobCase) -> Vec<String> {
     let text = case.text();
     let checked = check(&Source::new("w.yaml", &text), &Operator::default());

@@ -1,6 +1,6 @@
-//! The text of a case's workflow.
+//! The workflow text of a case.
 //!
-//! Commands stand in one line each, so that a case that was made smaller is read at a glance.
+//! Commands take one line each, so that a shrunk case is read at a glance.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -11,8 +11,6 @@ use super::job_case::{CaseMap, CaseShape, JobCase};
 use super::retry::{CaseAction, CaseAttempts, CaseBackoff, CaseCondition, CaseJitter, CaseRetry, CaseRule};
 
 impl JobCase {
-    /// The workflow, as YAML.
-    #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
         let deadline = self.deadline.map(|it| format!("deadline: {}", time(it)));
@@ -80,7 +78,6 @@ impl JobCase {
         self.write_list(text, "", "reduce", &map.reduce, false);
     }
 
-    /// One command, in one line.
     fn of_command(&self, command: &CaseCommand, in_map: bool) -> String {
         let name = command.name();
         let mut parts = vec![format!("id: {name}")];
@@ -140,8 +137,7 @@ impl JobCase {
         format!("{{{text}}}")
     }
 
-    /// The breaker of a command, where something is said about it.
-    #[must_use]
+    /// The breaker of a command, if its settings are given.
     pub fn breaker_of(&self, command: &CaseCommand) -> Option<&CaseBreaker> {
         match &command.call {
             Some(call) => self.breaker_before(call.place),
@@ -149,8 +145,7 @@ impl JobCase {
         }
     }
 
-    /// The breaker of a place, where something is said about it.
-    #[must_use]
+    /// The breaker of an origin, if its settings are given.
     pub fn breaker_before(&self, place: usize) -> Option<&CaseBreaker> {
         let mut breakers = self.breakers.iter();
         breakers.find(|it| it.place == Some(place))
@@ -235,9 +230,7 @@ fn of_work(work: &CaseWorkConfig) -> String {
     format!("{{{}}}", parts.join(", "))
 }
 
-/// Whether requests to a place ask a breaker although nothing is said about it: those of one place do,
-/// with `breaker: true`.
-#[must_use]
+/// Whether requests to an origin have a breaker with default settings, by `breaker: true`.
 pub const fn is_gated(place: usize) -> bool {
     place == 1
 }

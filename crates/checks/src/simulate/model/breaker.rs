@@ -5,14 +5,12 @@ use std::time::Duration;
 use super::judge::ModelSignal;
 use crate::simulate::case::CaseBreaker;
 
-/// One breaker, and how it stands.
 #[derive(Clone, Debug)]
 pub(super) struct ModelBreaker {
     pub(super) settings: CaseBreaker,
     pub(super) phase: ModelBreakerPhase,
-    /// How often it has opened: results of earlier starts are ignored.
+    /// How often it has opened; results of starts before the last opening are ignored.
     pub(super) opened: u32,
-    /// When it closed last.
     pub(super) closed_at: Option<Duration>,
 }
 
@@ -23,7 +21,7 @@ pub(super) enum ModelBreakerPhase {
     HalfOpen { successes: u32, probing: bool },
 }
 
-/// What a start was let through with.
+/// The admission of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ModelTicket {
     opened: u32,
@@ -48,7 +46,7 @@ impl ModelBreaker {
         }
     }
 
-    /// A start that it lets through.
+    /// Admits a start.
     pub(super) fn start(&mut self) -> ModelTicket {
         let probe = !self.is_closed();
         if probe {
@@ -61,7 +59,7 @@ impl ModelBreaker {
         ModelTicket { opened: self.opened, probe }
     }
 
-    /// A result of a start that it let through.
+    /// The result of an admitted start.
     pub(super) fn report(&mut self, ticket: ModelTicket, signal: ModelSignal, now: Duration) {
         if ticket.opened != self.opened {
             return;
@@ -83,7 +81,7 @@ impl ModelBreaker {
                 if successes >= self.settings.half_open_calls {
                     self.phase = ModelBreakerPhase::Closed { failures: 0 };
                     self.closed_at = Some(now);
-                    // What started while it was half open was a probe; there is nothing else to ignore.
+                    // Starts while it was half open were probes; there are no other results to ignore.
                 }
             }
             (ModelBreakerPhase::HalfOpen { .. }, ModelSignal::Down) if ticket.probe => self.open(now),

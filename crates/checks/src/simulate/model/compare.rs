@@ -1,7 +1,6 @@
-//! The journal of a run without crashes against what was predicted.
+//! Compares the journal of a run without faults with the prediction.
 //!
-//! The only file of the model that knows the engine, and only what it writes: its records and how a
-//! job stands at its end.
+//! The only file of the model that knows the engine, and only its records and the final state of a job.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,19 +15,16 @@ use super::prediction::ObservedChoices;
 use super::prediction::{DelayRange, PredictedAttempts, PredictedEnd, Prediction};
 use crate::simulate::case::JobCase;
 
-/// What the model says to a run.
+/// How a run compares with the prediction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Comparison {
-    /// It came as predicted.
     Same,
-    /// It did not, in these ways.
     Different(Vec<String>),
-    /// The semantics leave open what must come of it.
+    /// The semantics do not specify the result.
     Unspecified(&'static str),
 }
 
-/// A run of a case against what must come of it, given what was drawn in it.
-#[must_use]
+/// Compares a run with the prediction that follows from its random choices.
 pub fn compare_run(case: &JobCase, job: &Job, records: &[Record]) -> Comparison {
     let observed_choices = observed_choices(job, records);
     match super::predict_with(case, &observed_choices) {
@@ -46,8 +42,8 @@ pub fn compare_run(case: &JobCase, job: &Job, records: &[Record]) -> Comparison 
     }
 }
 
-/// Whether a breaker closed that held several items: in which order they go is left open. It has closed
-/// if what it lets go is no probe.
+/// Whether a breaker closed that held several items, whose order of release is unspecified. It has closed if
+/// the released start is not a probe.
 fn several_were_let_go(records: &[Record]) -> bool {
     let mut held = BTreeSet::new();
     let mut released = None;
@@ -75,8 +71,7 @@ fn several_were_let_go(records: &[Record]) -> bool {
     })
 }
 
-/// What chance has decided in a run.
-#[must_use]
+/// The random choices of a run.
 pub fn observed_choices(job: &Job, records: &[Record]) -> ObservedChoices {
     let mut observed_choices = ObservedChoices::default();
     for record in records {
@@ -86,7 +81,7 @@ pub fn observed_choices(job: &Job, records: &[Record]) -> ObservedChoices {
                 observed_choices.delays.entry(key).or_default().push(retrying.delay);
             }
             Event::Item(ItemEvent::CommandStopped(stopped)) => {
-                // A retry that was refused had its delay drawn too.
+                // A refused retry had a random delay too.
                 if let Some(delay) = stopped.sum.and_then(|sum| sum.wait()) {
                     let key = key(job, stopped.of);
                     observed_choices.delays.entry(key).or_default().push(delay);
@@ -103,7 +98,7 @@ pub fn observed_choices(job: &Job, records: &[Record]) -> ObservedChoices {
     observed_choices
 }
 
-/// The command and the item, as a prediction has them.
+/// The command and the item, as predictions name them.
 fn key(job: &Job, of: AttemptId) -> (String, String) {
     let command = job.plan().command(of.command);
     let command = command.map_or_else(String::new, |it| it.id.clone());
@@ -120,8 +115,7 @@ fn item_name(job: &Job, item: ItemId) -> String {
     if job.submitted().text.contains("mode: flow") { format!("{name}#{}", item.index) } else { name }
 }
 
-/// Every way in which a run differs from what was predicted.
-#[must_use]
+/// All differences between a run and its prediction.
 pub fn differences(prediction: &Prediction, job: &Job, records: &[Record]) -> Vec<String> {
     let mut found = Vec::new();
     let report = report(job);
@@ -134,7 +128,7 @@ pub fn differences(prediction: &Prediction, job: &Job, records: &[Record]) -> Ve
     if !reasons.is_empty() && !reasons.contains(reason) {
         found.push(format!("the reason is {reason}, not one of {reasons:?}"));
     }
-    // A breaker may hold an item that never started, or not even ask it to.
+    // A breaker may hold an item that has never started, or not start it at all.
     let holds = records.iter().any(|it| matches!(it.event, Event::Item(ItemEvent::Held(_))));
     compare_items(prediction, job, holds, &mut found);
     compare_made(prediction, job, records, &mut found);
@@ -184,7 +178,7 @@ fn compare_items(prediction: &Prediction, job: &Job, holds: bool, found: &mut Ve
     }
 }
 
-/// What a journal says of one command for one item.
+/// The journalled attempts of one command for one item.
 #[derive(Default)]
 struct JournalledAttempts {
     starts: Vec<Duration>,
@@ -237,7 +231,7 @@ fn compare_made(prediction: &Prediction, job: &Job, records: &[Record], found: &
     }
 }
 
-/// Whether a sum of drawn delays, each rounded, is what it may be.
+/// Whether a sum of rounded delays lies in its range.
 fn is_near(range: DelayRange, spent: Duration, count: usize) -> bool {
     let grain = Duration::from_millis(u64::try_from(count).unwrap_or(u64::MAX));
     let wider =

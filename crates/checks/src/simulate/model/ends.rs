@@ -10,7 +10,6 @@ use super::run::{ItemPlace, ModelRun};
 use super::state::{ModelItemState, ModelStage, ModelStep};
 
 impl ModelRun<'_> {
-    /// An item has failed for good.
     pub(super) fn item_failed(&mut self, place: ItemPlace, reason: &'static str) {
         let skips = self.step(place.0).is_some_and(|(_, plan)| match &plan.kind {
             ModelStepKind::Map(map) => map.tolerance.on_item_failure == Some("skip"),
@@ -20,13 +19,12 @@ impl ModelRun<'_> {
         self.settle(place, fate);
     }
 
-    /// An item has come to its end.
     pub(super) fn settle(&mut self, place: ItemPlace, fate: PredictedEnd) {
         let Some((state, plan)) = self.step(place.0) else {
             return;
         };
         let was_left = state.reached.is_some();
-        // What comes after its step was complete does not count.
+        // A result after the completion of its step does not count.
         let fate = if was_left { PredictedEnd::Missing } else { fate };
         let kind = plan.kind.clone();
         if let Some(item) = self.item_mut(place) {
@@ -55,7 +53,7 @@ impl ModelRun<'_> {
         }
     }
 
-    /// Nothing new starts; what waits is not gone on with; what runs may finish.
+    /// Starts nothing new, drops what waits, and lets running attempts finish.
     pub(super) fn stop(&mut self, why: &'static str) {
         self.stopping = Some(why);
         for place in self.places() {
@@ -68,7 +66,7 @@ impl ModelRun<'_> {
         }
     }
 
-    /// The job's time is up: what runs is ended too.
+    /// The deadline of the job ends running attempts too.
     pub(super) fn job_deadline(&mut self) {
         if self.stopping.is_some() {
             self.give_up("the deadline passes while what runs may finish");
@@ -81,7 +79,7 @@ impl ModelRun<'_> {
         }
     }
 
-    /// Asks the completion rule of a step; whether it has decided.
+    /// Applies the completion rule of a step; whether it has decided.
     pub(super) fn decide_completion(&mut self, step: usize) -> bool {
         let deadline = self.completion_deadline(step);
         let Some((state, plan)) = self.step(step) else {
@@ -126,7 +124,7 @@ impl ModelRun<'_> {
         }
     }
 
-    /// What was ended says nothing about its target.
+    /// An attempt that was ended says nothing about its target.
     fn release_breaker(&mut self, place: ItemPlace) {
         let now = self.now;
         if let Some(ModelItemState::Running(running)) = self.item(place).map(|item| item.state.clone())
@@ -171,13 +169,13 @@ impl ModelRun<'_> {
         state.stage = ModelStage::Complete;
         let is_link = self.step(step).is_some_and(|(_, plan)| matches!(plan.kind, ModelStepKind::Link));
         if is_link && let Some(reason) = self.dead_reasons(Some(step)).pop_first() {
-            // Whatever became of a map before it, this is what failed the job.
+            // Whatever the outcome of a map before it, this failed the job.
             self.fail_chain(reason);
         }
         true
     }
 
-    /// A command of a chain has failed: the job has, once what was left of a map is over.
+    /// A failed command of a chain fails the job, once what is left of a map has ended.
     fn fail_chain(&mut self, reason: &'static str) {
         if self.anything_runs() {
             self.give_up("a chain that fails while something was left to finish");
@@ -195,7 +193,7 @@ impl ModelRun<'_> {
             return false;
         }
         let why = self.stopping.unwrap_or("tolerance");
-        // Only what was left to finish was waited for, and the rest is done.
+        // Only running attempts were waited for; everything else is complete.
         if self.steps.iter().all(|it| it.stage == ModelStage::Complete) {
             self.stopping = None;
             return self.end_well();
@@ -241,13 +239,13 @@ impl ModelRun<'_> {
     }
 }
 
-/// How many have to succeed: at least one, and no more than there are.
+/// The number of items that must succeed: at least one, at most all.
 fn least(rule: &CaseCompletion, items: usize) -> usize {
     let min = usize::try_from(rule.min.unwrap_or(1)).unwrap_or(usize::MAX);
     min.max(1).min(items)
 }
 
-/// Whether more items have failed than is tolerated.
+/// Whether more items have failed than tolerated.
 fn passes(step: &ModelStep, tolerance: &CaseTolerance) -> bool {
     let count = |fate: fn(PredictedEnd) -> bool| step.items.iter().filter(|it| it.has(fate)).count();
     let failed = count(|it| matches!(it, PredictedEnd::Dead(_)));

@@ -1,4 +1,4 @@
-//! Flows: which steps are to be done, when they begin, and what their end means for others.
+//! Flows: which steps are planned, when they begin, and what their end means for others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,7 +52,8 @@ impl ModelRun<'_> {
         steps.filter(is_goal).collect()
     }
 
-    /// What there is: from the beginning, and of steps that are complete.
+    /// Attributes that are decided, and whether they have a value: the initial ones, and those of ended
+    /// steps.
     fn attributes(&self) -> BTreeMap<String, bool> {
         let mut known = BTreeMap::new();
         for (name, _) in self.flow().map(|flow| &flow.init).into_iter().flatten() {
@@ -75,7 +76,7 @@ impl ModelRun<'_> {
         known
     }
 
-    /// An item of it has failed for good: what waits and what is new is dropped.
+    /// An item of the step has failed: waiting and new items are dropped.
     pub(super) fn fail_flow_step(&mut self, step: usize) {
         let Some(state) = self.steps.get_mut(step) else {
             return;

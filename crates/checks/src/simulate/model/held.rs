@@ -1,4 +1,4 @@
-//! What breakers keep back, and how it goes on.
+//! Items held by breakers, and their release.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -15,12 +15,12 @@ impl ModelRun<'_> {
         Some((name, breaker))
     }
 
-    /// What waits for a breaker to look again: held, or never started because of it.
+    /// Whether an item waits for the next probe of a breaker: held, or never started because of it.
     fn waits_for(&self, place: ItemPlace, name: &str) -> bool {
         let Some(item) = self.item(place) else {
             return false;
         };
-        // Where a request goes is known when it is about to be sent.
+        // The origin of a request is known when it is about to be sent.
         let knows = |breaker: &ModelBreaker| breaker.settings.place.is_none();
         let breaker = self.breaker_of(place);
         let asks = breaker.is_some_and(|(of, breaker)| of == name && knows(breaker));
@@ -37,8 +37,8 @@ impl ModelRun<'_> {
         places.any(|place| self.waits_for(place, name))
     }
 
-    /// One probe: the item with the most attempts left; the first of those. If that is one that was
-    /// never started it has its turn after what is due.
+    /// Starts one probe: the item with the most attempts left, the first of several. If that item has never
+    /// started, it comes after due retries.
     pub(super) fn probe(&mut self) -> bool {
         let breakers = self.breakers.iter();
         let looking = breakers.filter(|(_, breaker)| breaker.may_probe(self.now) && !breaker.settings.fails);
@@ -62,16 +62,16 @@ impl ModelRun<'_> {
         item.is_some_and(|item| matches!(item.state, ModelItemState::Held { .. }))
     }
 
-    /// Of the items that wait for a breaker and have a slot, the one that finds out whether its target
-    /// is back.
+    /// The item that probes: of those that wait for the breaker and have a slot, the one with the most
+    /// attempts left.
     fn best_of(&self, places: Vec<ItemPlace>, name: &str) -> Option<ItemPlace> {
         let may_start = |it: &ItemPlace| self.has_room(it.0) && self.waits_for(*it, name);
         let waiting = places.into_iter().filter(may_start);
         waiting.max_by_key(|place| (self.attempts_left(*place), Reverse(*place)))
     }
 
-    /// Which of several steps looks first is not said: one of another step that may start too and has
-    /// as many attempts left could find out as well.
+    /// The order of steps is unspecified: an item of another step with as many attempts left could probe as
+    /// well.
     pub(super) fn doubt_probe(&mut self, place: ItemPlace, name: &str) {
         let left = self.attempts_left(place);
         let mut others = self.places().into_iter().filter(|it| it.0 != place.0);
@@ -87,7 +87,7 @@ impl ModelRun<'_> {
         }
     }
 
-    /// Whether one that asks a breaker now is the one to find out.
+    /// Whether an item that asks a breaker now is the one to probe.
     pub(super) fn is_best(&self, place: ItemPlace, name: &str) -> bool {
         let others = self.places().into_iter().filter(|it| *it != place);
         let best = self.best_of(others.collect(), name);
@@ -95,8 +95,8 @@ impl ModelRun<'_> {
         best.is_none_or(|best| rank(place) > rank(best))
     }
 
-    /// What was seen to be let go at this instant; whether there was any. Whether it goes before a
-    /// probe of another breaker is not said.
+    /// Starts an item that was observed to be released now. Whether that comes before a probe of another
+    /// breaker is unspecified.
     pub(super) fn let_go(&mut self) -> bool {
         if self.choices.fixed_percent.is_some() {
             return false;
@@ -111,7 +111,7 @@ impl ModelRun<'_> {
         true
     }
 
-    /// What has been held for long enough; whether there was any.
+    /// Ends holds that have lasted too long; whether there was one.
     pub(super) fn expire_holds(&mut self) -> bool {
         let places = self.places().into_iter();
         let over = |place: &ItemPlace| self.hold_expires(*place).is_some_and(|at| at <= self.now);
@@ -126,7 +126,7 @@ impl ModelRun<'_> {
         true
     }
 
-    /// How many attempts an item has left; any number is more than all others.
+    /// Unlimited attempts are more than any number.
     fn attempts_left(&self, place: ItemPlace) -> u64 {
         let most = self.work(place).and_then(|work| work.terms.most_retries());
         let made = self.item(place).map_or(0, |item| match item.part {
@@ -141,7 +141,6 @@ impl ModelRun<'_> {
         self.step(step).is_some_and(|(state, plan)| state.running() < plan.width)
     }
 
-    /// Keeps an item back; whether anything changed.
     pub(super) fn hold(&mut self, place: ItemPlace, breaker: String) -> bool {
         let since = self.now;
         let Some(item) = self.item_mut(place) else {
@@ -151,11 +150,11 @@ impl ModelRun<'_> {
         true
     }
 
-    /// No more that never started are held than could run, unless their time runs.
+    /// Of items that never started, no more are held than could run, unless their hold is limited.
     pub(super) fn may_hold_another(&self, step: usize, breaker: &str) -> bool {
         let settings = self.breakers.get(breaker).map(|it| &it.settings);
         let limited = settings.is_some_and(|it| it.max_hold.is_some());
-        // Where a request goes is known when it is about to be sent, so each one asks.
+        // The origin of a request is known when it is about to be sent, so each item asks.
         if limited || settings.is_some_and(|it| it.place.is_some()) {
             return true;
         }
@@ -167,7 +166,7 @@ impl ModelRun<'_> {
         held.count() < plan.width
     }
 
-    /// When an item is held no longer and fails.
+    /// When the hold of an item ends with a failure.
     pub(super) fn hold_expires(&self, place: ItemPlace) -> Option<Duration> {
         let item = self.item(place)?;
         let ModelItemState::Held { since, breaker } = &item.state else {
@@ -186,7 +185,7 @@ impl ModelRun<'_> {
         self.start_refused(place, reason);
     }
 
-    /// When a held item goes on although it is no probe: its breaker has closed.
+    /// When a held item is released because its breaker has closed.
     pub(super) fn release_of(&self, place: ItemPlace) -> Option<Duration> {
         let item = self.item(place)?;
         let ModelItemState::Held { breaker, since } = &item.state else {
@@ -208,7 +207,6 @@ impl ModelRun<'_> {
         all.get(done).copied().map(|at| at.max(closed))
     }
 
-    /// It is held no longer.
     pub(super) fn release(&mut self, place: ItemPlace) {
         let Some(item) = self.item(place) else { return };
         if matches!(item.state, ModelItemState::Held { .. }) {

@@ -8,7 +8,7 @@ use super::prediction::DelayRange;
 use super::state::ModelProgress;
 use super::terms::{ModelTerms, delay_range};
 
-/// What the table and the class say, before any limit is looked at.
+/// The decision of rules and failure class, before any limit.
 #[derive(Clone, Debug)]
 pub(super) enum ModelDecision {
     Retry { terms: Box<ModelTerms>, asked: Option<Duration> },
@@ -18,13 +18,12 @@ pub(super) enum ModelDecision {
     DeadLetter,
 }
 
-/// A judgement, and what in it the semantics leave open.
+/// A decision, and what the semantics leave unspecified in it.
 pub(super) struct ModelJudgement {
     pub(super) judged: ModelDecision,
     pub(super) open: Option<&'static str>,
 }
 
-/// What becomes of a failure by the table of rules, or by its class.
 pub(super) fn judge(outcome: &ModelOutcome, terms: &ModelTerms) -> ModelJudgement {
     let asked = match outcome {
         ModelOutcome::Status(_, Some(seconds)) => Some(Duration::from_secs(*seconds)),
@@ -54,7 +53,7 @@ fn is_named(outcome: &ModelOutcome, terms: &ModelTerms) -> bool {
     kind.is_some_and(|kind| terms.retry_on.contains(&kind))
 }
 
-/// Whether the other side has said when to come back, and that is listened to.
+/// Whether the target has sent a `Retry-After` that is respected.
 pub(super) fn is_throttled(outcome: &ModelOutcome, terms: &ModelTerms) -> bool {
     let asked = matches!(outcome, ModelOutcome::Status(_, Some(_)));
     asked && is_transient(outcome, terms)
@@ -65,7 +64,7 @@ fn is_retried(outcome: &ModelOutcome, terms: &ModelTerms) -> bool {
     is_transient(outcome, terms) && !narrowed
 }
 
-/// Whether trying again may help, with the statuses that are said to.
+/// Whether a retry may help, with the configured statuses.
 fn is_transient(outcome: &ModelOutcome, terms: &ModelTerms) -> bool {
     let listed = match outcome {
         ModelOutcome::Status(429, _) if terms.retry_on.contains(&CaseFailureKind::RateLimit) => true,
@@ -75,7 +74,7 @@ fn is_transient(outcome: &ModelOutcome, terms: &ModelTerms) -> bool {
     outcome.is_transient() || listed
 }
 
-/// Whether one retry more is within the number of attempts.
+/// Whether another retry is within the number of attempts.
 pub(super) fn has_attempts(terms: &ModelTerms, progress: &ModelProgress) -> bool {
     match terms.attempts {
         CaseAttempts::Times(times) => progress.retries < times,
@@ -83,7 +82,7 @@ pub(super) fn has_attempts(terms: &ModelTerms, progress: &ModelProgress) -> bool
     }
 }
 
-/// Between what the delay of the next retry lies.
+/// The range of the next delay.
 pub(super) fn next_delay(
     terms: &ModelTerms,
     progress: &ModelProgress,
@@ -94,7 +93,6 @@ pub(super) fn next_delay(
     asked.map_or(range, |asked| range.at_least(asked))
 }
 
-/// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ModelOutcome {
     Success(String),
@@ -103,9 +101,9 @@ pub(super) enum ModelOutcome {
     Timeout,
     Status(u16, Option<u64>),
     Network,
-    /// The answer says that it was no success.
+    /// The response says that it was no success.
     Denied,
-    /// What it wrote is not what was to be captured.
+    /// The output does not have the format to be captured.
     Unreadable,
 }
 
@@ -118,7 +116,7 @@ pub(super) enum ModelSignal {
 }
 
 impl ModelOutcome {
-    /// Whether trying again may help, before any setting is looked at.
+    /// Whether a retry may help, before any setting.
     pub(super) fn is_transient(&self) -> bool {
         match self {
             Self::Exit(status) => !matches!(status, 126 | 127),
@@ -149,10 +147,10 @@ impl ModelOutcome {
         }
     }
 
-    /// What it says about the target; `throttled` if it is retried and was asked to wait.
+    /// What it says about the target; `throttled` if it is retried after a `Retry-After`.
     pub(super) fn signal(&self, throttled: bool, is_call: bool) -> ModelSignal {
         match self {
-            // Somebody has answered.
+            // The target has answered.
             Self::Unreadable if is_call => ModelSignal::Up,
             Self::Success(_) | Self::Denied => ModelSignal::Up,
             Self::Status(_, _) if throttled => ModelSignal::Down,

@@ -1,10 +1,10 @@
-//! What must come of a case when nobody crashes, worked out from the semantics alone.
+//! A reference model: what a job without crashes must come to, worked out from the semantics alone.
 //!
-//! A second opinion: naive, slow, and sharing nothing with the engine it is compared with. A small
-//! loop on virtual time (`run`) over plain values, with its own delays, pool, breakers, tolerance
-//! and completion rule. It reads the case, never the workflow's text. Starts and records take no time, and what
-//! is due starts at once. Where the semantics leave something open it gives no answer (`Unspecified`),
-//! and where they leave a choice to chance it is told what was drawn (`ObservedChoices`).
+//! Naive, slow, and sharing nothing with the engine it is compared with. A small loop on virtual time (`run`)
+//! over plain values, with its own delays, pool, breakers, tolerance and completion rule. It reads the case,
+//! never the workflow's text. Starts and records take no time, and what is due starts at once. Where the
+//! semantics leave something open it gives no answer (`Unspecified`), and random choices are taken from the
+//! run (`ObservedChoices`).
 
 mod breaker;
 pub mod compare;

@@ -1,4 +1,4 @@
-//! What a case asks for, in one shape for all kinds: steps of items of commands.
+//! A case in one shape for lists, maps and flows: steps of items of commands.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,34 +10,30 @@ use crate::simulate::case::{
 
 use super::terms::ModelTerms;
 
-/// A case, made uniform.
 #[derive(Clone, Debug)]
 pub(super) struct ModelPlan {
     pub(super) steps: Vec<ModelStepPlan>,
-    /// Every breaker that something asks, by its name.
+    /// The breakers that commands ask, by name.
     pub(super) breakers: BTreeMap<String, CaseBreaker>,
 }
 
-/// A step.
 #[derive(Clone, Debug)]
 pub(super) struct ModelStepPlan {
     pub(super) commands: Vec<ModelCommand>,
-    /// The names of its items, as the prediction has them, and as the script has them.
+    /// The names of the items in the prediction and in the script.
     pub(super) items: Vec<(String, String)>,
     pub(super) width: usize,
     pub(super) kind: ModelStepKind,
 }
 
-/// What a step is part of.
 #[derive(Clone, Debug)]
 pub(super) enum ModelStepKind {
-    /// A chain: one item, one command, and it goes on only if that is done.
+    /// A step of a chain: one item, one command, and its failure ends the chain.
     Link,
     Map(Box<ModelMap>),
     Flow(CaseFlowStep),
 }
 
-/// What holds for a map.
 #[derive(Clone, Debug)]
 pub(super) struct ModelMap {
     pub(super) limit: Option<Duration>,
@@ -45,7 +41,6 @@ pub(super) struct ModelMap {
     pub(super) completion: Option<CaseCompletion>,
 }
 
-/// A command.
 #[derive(Clone, Debug)]
 pub(super) struct ModelCommand {
     pub(super) name: String,
@@ -54,13 +49,12 @@ pub(super) struct ModelCommand {
     pub(super) capture: Option<CaptureFormat>,
     pub(super) breaker: Option<String>,
     pub(super) is_call: bool,
-    /// How long the result of what was taken on is waited for.
+    /// How long an async result is waited for.
     pub(super) within: Duration,
     pub(super) handler: Option<ModelHandler>,
     pub(super) after: Vec<ModelCommand>,
 }
 
-/// What runs when a command has stopped.
 #[derive(Clone, Debug)]
 pub(super) struct ModelHandler {
     pub(super) commands: Vec<ModelCommand>,
@@ -68,7 +62,7 @@ pub(super) struct ModelHandler {
     pub(super) fails: bool,
 }
 
-/// The longest a request takes if nothing is said.
+/// The default timeout of a request.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl ModelPlan {
@@ -198,7 +192,7 @@ impl ModelPlan {
                 handler: None,
                 after: Vec::new(),
             };
-            // Each attribute that is for each has all elements from the beginning.
+            // An attribute with `for_each` has all its elements from the beginning.
             let each = step.takes.iter().filter(|taken| taken.each);
             let counts = each.filter_map(|taken| {
                 let mut init = flow.init.iter();

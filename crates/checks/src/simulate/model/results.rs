@@ -1,4 +1,4 @@
-//! What comes of an attempt: the next command, a retry, a handler, or the end of the item.
+//! What follows an attempt: the next command, a retry, a handler, or the end of the item.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::state::{ModelItemPart, ModelItemState, ModelProgress};
 use super::terms::ModelTerms;
 
 impl ModelRun<'_> {
-    /// Somebody has taken the work on: they are there, and their result says no more about that.
+    /// The target has accepted the work, so it is up; the result says no more about that.
     pub(super) fn accepted(&mut self, place: ItemPlace) {
         let now = self.now;
         let Some(item) = self.item_mut(place) else {
@@ -28,7 +28,7 @@ impl ModelRun<'_> {
         }
     }
 
-    /// An attempt has ended by itself, or because its time was up.
+    /// An attempt has ended by itself or by its timeout.
     pub(super) fn attempt_ended(&mut self, place: ItemPlace, outcome: ModelOutcome) {
         let Some(work) = self.work(place).cloned() else {
             return;
@@ -53,7 +53,7 @@ impl ModelRun<'_> {
                 let throttled = is_throttled(&outcome, &work.terms);
                 let asked = matches!(judged, ModelDecision::Retry { asked, .. } if asked.is_some());
                 if asked && !throttled && work.breaker.is_some() {
-                    self.give_up("a rule that retries an answer with a wait that nobody listens to");
+                    self.give_up("a rule that retries an answer with a `Retry-After` that is not respected");
                 }
                 self.report_to_breaker(place, outcome.signal(throttled, work.is_call));
             }
@@ -88,8 +88,7 @@ impl ModelRun<'_> {
         }
     }
 
-    /// It goes on as soon as there is room, before anything that is due: it does not wait for
-    /// anything else.
+    /// The item continues as soon as there is a slot, before anything that is due.
     fn continue_at_once(&mut self, place: ItemPlace) {
         self.ready(place, Duration::ZERO);
     }
@@ -136,7 +135,6 @@ impl ModelRun<'_> {
         }
     }
 
-    /// What would go on does not while nothing new starts.
     fn drop_if_stopping(&mut self, place: ItemPlace) {
         if self.is_stopping(place.0) {
             self.settle(place, PredictedEnd::Skipped);
@@ -147,8 +145,7 @@ impl ModelRun<'_> {
         self.stopping.is_some() || self.steps.get(step).is_some_and(|it| it.failing)
     }
 
-    /// All commands of the handler have succeeded. While the job stops, what that comes to without
-    /// another start stands.
+    /// The handler has succeeded. While the job stops, only what needs no further start counts.
     fn handled(&mut self, place: ItemPlace) {
         let Some(handler) = self.command(place).and_then(|it| it.handler.clone()) else {
             return;
@@ -184,7 +181,7 @@ impl ModelRun<'_> {
     fn failed(&mut self, place: ItemPlace, judged: ModelDecision) {
         let Some(item) = self.item(place) else { return };
         let is_command = item.part == ModelItemPart::Command;
-        // One attempt more was made, not a round of them.
+        // One more attempt after a handler, not a round of attempts.
         let is_extra = is_command && item.stopped.is_some();
         let is_handler = matches!(item.part, ModelItemPart::Handler(_));
         match judged {
@@ -226,7 +223,7 @@ impl ModelRun<'_> {
             return;
         };
         let of = (work, name);
-        // What is not made is not recorded either: it is dropped if the longest delay is allowed.
+        // A retry that is not made is not recorded: it is dropped if even the longest delay is allowed.
         let is_dropped = self.is_stopping(place.0) && self.choices.fixed_percent.is_none();
         let delay = if is_dropped { range.most } else { self.drawn(&of, range) };
         let is_unsure = is_dropped && !range.is_exact();
@@ -267,7 +264,7 @@ impl ModelRun<'_> {
         self.ready(place, due);
     }
 
-    /// The delay: as it was seen, or guessed.
+    /// The observed or assumed delay.
     fn drawn(&mut self, of: &(String, String), range: DelayRange) -> Duration {
         if range.is_exact() {
             return range.least;
@@ -281,7 +278,7 @@ impl ModelRun<'_> {
         if let Some(delay) = self.choices.delay(of, place) {
             return delay;
         }
-        // It was not made: some limit refused it, and which one may depend on what was drawn.
+        // The retry was refused by some limit, and which one may depend on the random delay.
         self.give_up("a delay that was drawn and not recorded");
         range.least
     }
@@ -316,7 +313,7 @@ impl ModelRun<'_> {
         let _ = self.hold(place, name);
     }
 
-    /// Why the pool has nothing for an item, if it has nothing.
+    /// Why the pool refuses a retry of the item.
     fn pool_refuses(&self, place: ItemPlace) -> Option<&'static str> {
         let pool = self.pool?;
         let charged = self.item(place)?.charged;
@@ -326,7 +323,7 @@ impl ModelRun<'_> {
         (charged >= pool.share).then_some("workflow_budget_exhausted")
     }
 
-    /// Takes a unit of the pool; whether there was one.
+    /// Takes one retry from the pool; whether there was one.
     fn charge(&mut self, place: ItemPlace) -> bool {
         if self.pool_refuses(place).is_some() {
             return false;
@@ -340,7 +337,7 @@ impl ModelRun<'_> {
         true
     }
 
-    /// An attempt that was to start does not. If it is one more after a handler, that is the end.
+    /// A start is refused. If it is the one more attempt after a handler, the item ends.
     pub(super) fn start_refused(&mut self, place: ItemPlace, reason: &'static str) {
         let Some(item) = self.item(place) else { return };
         match item.stopped {
@@ -349,7 +346,7 @@ impl ModelRun<'_> {
         }
     }
 
-    /// The command an item is at is tried no further.
+    /// The current command of an item is not retried any more.
     pub(super) fn command_stopped(&mut self, place: ItemPlace, reason: &'static str) {
         let handler = self.command(place).and_then(|it| it.handler.clone());
         let Some(item) = self.item_mut(place) else {
@@ -378,7 +375,7 @@ impl ModelRun<'_> {
 fn is_readable(output: &str, capture: Option<CaptureFormat>) -> bool {
     match capture {
         None | Some(CaptureFormat::Text) => true,
-        // What scripts write is a number, which is JSON too, or neither.
+        // Scripts write a number, which is JSON too, or something that is neither.
         Some(CaptureFormat::Number | CaptureFormat::Json) => output.trim_end().parse::<f64>().is_ok(),
     }
 }

@@ -1,4 +1,4 @@
-//! The loop: what may start starts, then time goes on to the next thing that happens.
+//! The loop: start what may start, then advance to the next instant.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,14 +11,13 @@ use super::prediction::ObservedChoices;
 use super::prediction::{PredictedAttempts, PredictedEnd, PredictedJobEnd, Prediction};
 use super::state::{ModelAttempt, ModelItem, ModelItemPart, ModelItemState, ModelStage, ModelStep};
 
-/// What the semantics leave open, so that there is no answer.
+/// Something that the semantics leave unspecified, so that there is no prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Unspecified(pub &'static str);
 
-/// Where an item is: its step and its number.
+/// Step and item.
 pub(super) type ItemPlace = (usize, usize);
 
-/// A case that runs.
 pub(super) struct ModelRun<'c> {
     pub(super) case: &'c JobCase,
     pub(super) plan: ModelPlan,
@@ -28,15 +27,14 @@ pub(super) struct ModelRun<'c> {
     pub(super) breakers: BTreeMap<String, ModelBreaker>,
     pub(super) pool: Option<ModelPool>,
     pub(super) made: BTreeMap<(String, String), PredictedAttempts>,
-    /// How many of the releases that were seen have been.
+    /// How many of the observed releases have happened.
     pub(super) released: BTreeMap<String, usize>,
-    /// Nothing new starts.
+    /// Why nothing new starts.
     pub(super) stopping: Option<&'static str>,
     pub(super) end: Option<PredictedJobEnd>,
     pub(super) unspecified: Option<Unspecified>,
 }
 
-/// The job pool.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ModelPool {
     pub(super) total: u32,
@@ -44,7 +42,7 @@ pub(super) struct ModelPool {
     pub(super) used: u32,
 }
 
-/// More happenings than any case has: it would go on for ever.
+/// More instants than any case has that ends.
 const MOST: u32 = 5000;
 
 impl<'c> ModelRun<'c> {
@@ -75,7 +73,6 @@ impl<'c> ModelRun<'c> {
         }
     }
 
-    /// Runs it to its end.
     pub(super) fn outcome(mut self) -> Result<Prediction, Unspecified> {
         for _ in 0..MOST {
             while self.end.is_none() && (self.advance() || self.start_something()) {}
@@ -127,7 +124,7 @@ impl<'c> ModelRun<'c> {
         self.steps.get_mut(step)?.items.get_mut(item)
     }
 
-    /// The command an item is at.
+    /// The command that an item is at, which may be one of a handler.
     pub(super) fn work(&self, place: ItemPlace) -> Option<&ModelCommand> {
         let item = self.item(place)?;
         let command = self.command(place)?;
@@ -153,7 +150,6 @@ impl<'c> ModelRun<'c> {
         places.collect()
     }
 
-    /// Until when an item may take.
     pub(super) fn item_deadline(&self, place: ItemPlace) -> Option<Duration> {
         let ModelStepKind::Map(map) = &self.plan.steps.get(place.0)?.kind else {
             return None;
@@ -162,7 +158,7 @@ impl<'c> ModelRun<'c> {
         map.limit.map(|limit| began.saturating_add(limit))
     }
 
-    /// Until when what an item does now may take: a handler cleans up after it, and has not its time.
+    /// The deadline of what the item does now; a handler has none.
     pub(super) fn own_deadline(&self, place: ItemPlace) -> Option<Duration> {
         let part = self.item(place)?.part;
         let deadline = self.item_deadline(place);
@@ -181,7 +177,7 @@ impl<'c> ModelRun<'c> {
         waits.then(|| state.began.saturating_add(limit))
     }
 
-    /// When the next thing happens. Two at once leave open which goes first.
+    /// The next instant. The order of two things at one instant is unspecified.
     fn next_instant(&mut self) -> Option<Duration> {
         let mut times: Vec<Duration> = Vec::new();
         let mut together: Vec<Duration> = Vec::new();
@@ -204,7 +200,7 @@ impl<'c> ModelRun<'c> {
                     times.extend(accepted);
                     times.extend(end.map(|(at, _)| at));
                 }
-                // Retries that are due together go in the order of the items.
+                // Retries that are due together start in the order of the items.
                 Some(ModelItemState::Ready { since }) => together.push(since),
                 Some(ModelItemState::Held { .. }) => {
                     together.extend(self.hold_expires(place));
@@ -225,14 +221,13 @@ impl<'c> ModelRun<'c> {
         next
     }
 
-    /// What happens now.
     fn handle_instant(&mut self) {
         if self.case.deadline == Some(self.now) {
             self.job_deadline();
             return;
         }
         for step in 0..self.steps.len() {
-            // A job that stops waits for what runs, whatever its steps would wait for.
+            // A stopping job waits for running attempts, whatever its steps would wait for.
             if self.stopping.is_none() && self.completion_deadline(step) == Some(self.now) {
                 self.decide_completion(step);
             }
@@ -251,7 +246,7 @@ impl<'c> ModelRun<'c> {
     }
 }
 
-/// The pool, if either key is named.
+/// The pool, if the case sets either limit.
 fn pool_of(case: &JobCase) -> Option<ModelPool> {
     if case.pool.is_none() && case.share.is_none() {
         return None;

@@ -9,7 +9,7 @@ use super::run::{ItemPlace, ModelRun};
 use super::state::{ModelAttempt, ModelItemState, ModelProgress};
 
 impl ModelRun<'_> {
-    /// Starts one thing, or finds that it may not start; whether anything changed.
+    /// Starts or refuses one thing; whether anything changed.
     pub(super) fn start_something(&mut self) -> bool {
         if self.stopping.is_some() {
             return false;
@@ -24,7 +24,7 @@ impl ModelRun<'_> {
         self.in_order(step).into_iter().any(|place| self.has_room(step) && self.try_start(place))
     }
 
-    /// What a breaker lets go; what is due, by its time and then its place; what was never begun.
+    /// Released items, then due ones by time and place, then new ones.
     fn in_order(&self, step: usize) -> Vec<ItemPlace> {
         let Some((state, _)) = self.step(step) else {
             return Vec::new();
@@ -68,7 +68,7 @@ impl ModelRun<'_> {
             return true;
         };
         if breaker.is_closed() {
-            // What never started goes behind what was held.
+            // New items come after held ones.
             if is_new && self.is_holding(&name) {
                 return false;
             }
@@ -76,7 +76,7 @@ impl ModelRun<'_> {
             self.start(place);
             return true;
         }
-        // A breaker that holds nobody has nobody to choose from: the first one that asks finds out.
+        // A breaker that holds no item is probed by the first one that asks.
         if breaker.may_probe(self.now) && (breaker.settings.fails || self.is_best(place, &name)) {
             self.doubt_probe(place, &name);
             self.release(place);
@@ -98,7 +98,6 @@ impl ModelRun<'_> {
         items.any(|item| matches!(&item.state, ModelItemState::Held { breaker, .. } if breaker == name))
     }
 
-    /// An attempt starts.
     pub(super) fn start(&mut self, place: ItemPlace) {
         let breaker = self.breaker_of(place).map(|(name, _)| name);
         let ticket = breaker.and_then(|name| {
@@ -121,7 +120,7 @@ impl ModelRun<'_> {
         made.attempts = made.attempts.saturating_add(1);
         made.starts.push(now);
         let act = self.case.act(&work.name, &script, attempt);
-        // The time of its item bounds an attempt.
+        // The deadline of its item bounds an attempt.
         let left = self.own_deadline(place).map(|it| it.saturating_sub(now));
         let limit = work.timeout.into_iter().chain(left).min();
         if limit == Some(act.takes) || limit == Some(Duration::ZERO) {
@@ -134,7 +133,7 @@ impl ModelRun<'_> {
     }
 }
 
-/// How an attempt goes.
+/// How an attempt runs.
 fn running(act: &ScriptedAttempt, now: Duration, limit: Option<Duration>, within: Duration) -> ModelAttempt {
     let done = now.saturating_add(act.takes);
     let timeout = limit.map(|limit| (now.saturating_add(limit), ModelOutcome::Timeout));

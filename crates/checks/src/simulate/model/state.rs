@@ -1,4 +1,4 @@
-//! How steps and items stand.
+//! The states of steps and items.
 
 use std::time::Duration;
 
@@ -16,28 +16,24 @@ pub(super) struct ModelProgress {
     pub(super) previous: Option<Duration>,
 }
 
-/// An item.
 #[derive(Clone, Debug)]
 pub(super) struct ModelItem {
-    /// As the prediction has it, and as the script has it.
+    /// As in the prediction and as in the script.
     pub(super) name: String,
     pub(super) script: String,
     pub(super) state: ModelItemState,
-    /// When its first attempt started.
     pub(super) began: Option<Duration>,
-    /// Which command of the step.
     pub(super) command: usize,
-    /// Whether it is at the command itself, or at what runs because of it.
+    /// Whether it is at the command itself or at one that runs because of it.
     pub(super) part: ModelItemPart,
     pub(super) main: ModelProgress,
     pub(super) below: ModelProgress,
     /// Why the command stopped, while its handler runs and in the attempts after that.
     pub(super) stopped: Option<&'static str>,
-    /// Rounds of the handler that were begun.
+    /// Rounds of the handler.
     pub(super) rounds: u32,
-    /// Units of the job pool.
     pub(super) charged: u32,
-    /// What it has given, if it is an item of a flow.
+    /// The output, if it is an item of a flow.
     pub(super) output: String,
 }
 
@@ -50,14 +46,12 @@ pub(super) enum ModelItemPart {
 
 #[derive(Clone, Debug)]
 pub(super) enum ModelItemState {
-    /// It was never begun.
     New,
-    /// It goes on then, as soon as there is room.
+    /// It continues then, as soon as there is a slot.
     Ready {
         since: Duration,
     },
     Running(ModelAttempt),
-    /// A breaker keeps it back.
     Held {
         since: Duration,
         breaker: String,
@@ -65,25 +59,23 @@ pub(super) enum ModelItemState {
     Settled(PredictedEnd),
 }
 
-/// An attempt.
 #[derive(Clone, Debug)]
 pub(super) struct ModelAttempt {
-    /// When it ends, and how; never, if nobody ends it.
+    /// When and how it ends; `None` if it never does.
     pub(super) end: Option<(Duration, ModelOutcome)>,
-    /// When it is taken on, if its result comes later.
+    /// When it is accepted, if its result is async.
     pub(super) accepted: Option<Duration>,
     pub(super) ticket: Option<(String, ModelTicket)>,
 }
 
-/// A step.
 #[derive(Clone, Debug)]
 pub(super) struct ModelStep {
     pub(super) items: Vec<ModelItem>,
     pub(super) stage: ModelStage,
     pub(super) began: Duration,
-    /// An item of it has failed for good, and it is part of a flow.
+    /// An item of this step of a flow has failed.
     pub(super) failing: bool,
-    /// What its completion rule has decided: whether that is a success, and whether time was up.
+    /// The decision of the completion rule: whether it is a success, and whether it was by deadline.
     pub(super) reached: Option<(bool, bool)>,
 }
 
@@ -93,7 +85,7 @@ pub(super) enum ModelStage {
     Active,
     Complete,
     Failed,
-    /// What it requires can no longer come.
+    /// A required input can no longer be produced.
     Unreachable,
 }
 
@@ -128,7 +120,7 @@ impl ModelItem {
         !matches!(self.state, ModelItemState::New | ModelItemState::Settled(_))
     }
 
-    /// What the command at hand has used up.
+    /// The progress of the current command.
     pub(super) fn progress(&mut self) -> &mut ModelProgress {
         match self.part {
             ModelItemPart::Command => &mut self.main,
@@ -142,7 +134,7 @@ impl ModelItem {
 }
 
 impl ModelStep {
-    /// Whether items that were never begun may begin.
+    /// Whether new items may begin.
     pub(super) fn takes_more(&self) -> bool {
         self.stage == ModelStage::Active && self.reached.is_none() && !self.failing
     }

@@ -1,4 +1,5 @@
-//! On which terms a command is retried: every place that says something, the closest first.
+//! The terms on which a command is retried, merged from all places with the closest first, and the delays
+//! they give.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use crate::simulate::case::{
     CaseWorkConfig,
 };
 
-/// The settings that hold for a command, defaults included.
+/// The terms of a command, defaults included.
 #[derive(Clone, Debug)]
 pub(super) struct ModelTerms {
     pub(super) attempts: CaseAttempts,
@@ -24,7 +25,6 @@ pub(super) struct ModelTerms {
     pub(super) rules: Vec<CaseRule>,
 }
 
-/// How delays grow, in either dialect.
 #[derive(Clone, Debug)]
 pub(super) enum ModelBackoff {
     Of(CaseBackoff),
@@ -33,7 +33,7 @@ pub(super) enum ModelBackoff {
 }
 
 impl ModelTerms {
-    /// What nobody said anything about: it runs once.
+    /// Without any configuration a command runs once.
     pub(super) fn once() -> Self {
         Self { attempts: CaseAttempts::Times(0), ..Self::usual() }
     }
@@ -54,7 +54,8 @@ impl ModelTerms {
         }
     }
 
-    /// The closest place first; it runs once if there is none, unless retries are asked for anyway.
+    /// The closest place comes first. Without any, the command runs once, unless retries are requested
+    /// otherwise.
     pub(super) fn merged(places: &[Option<&CaseRetry>], asked_for: bool) -> Self {
         if !asked_for && places.iter().all(Option::is_none) {
             return Self::once();
@@ -87,7 +88,7 @@ impl ModelTerms {
         }
     }
 
-    /// With what a rule says over them.
+    /// With the rule's own terms on top.
     pub(super) fn of_rule(&self, own: Option<&CaseRetry>) -> Self {
         let mut terms = self.clone();
         if let Some(own) = own {
@@ -96,7 +97,7 @@ impl ModelTerms {
         terms
     }
 
-    /// The terms of a step of a flow.
+    /// The terms of a flow step.
     pub(super) fn of_work(work: Option<&CaseWorkConfig>) -> Self {
         let defaults = CaseWorkConfig { max_retries: Some(10), ..CaseWorkConfig::default() };
         let work = work.unwrap_or(&defaults);
@@ -114,7 +115,7 @@ impl ModelTerms {
         }
     }
 
-    /// The largest number of retries that anything here declares; `None` is any number.
+    /// The largest number of retries of these terms and their rules; `None` is unlimited.
     pub(super) fn most_retries(&self) -> Option<u32> {
         let own = self.rules.iter().filter_map(|rule| match &rule.then {
             CaseAction::Retry(Some(own)) => own.attempts,
@@ -142,7 +143,7 @@ pub(super) fn delay_range(terms: &ModelTerms, n: u32, previous: Option<Duration>
         CaseJitter::Full => DelayRange { least: Duration::ZERO, most: capped },
         CaseJitter::Equal => DelayRange { least: part(50).unwrap_or_default(), most: capped },
         CaseJitter::Decorrelated => {
-            // Between the first delay and three times the one before, capped last.
+            // Between the first delay and three times the previous one, capped last.
             let least = terms.initial_delay;
             let most = previous.unwrap_or(least).saturating_mul(3).max(least);
             DelayRange { least: least.min(terms.max_delay), most: most.min(terms.max_delay) }
@@ -150,7 +151,7 @@ pub(super) fn delay_range(terms: &ModelTerms, n: u32, previous: Option<Duration>
     }
 }
 
-/// A broken number of milliseconds may be rounded to a whole one.
+/// A fraction of a millisecond may be rounded to a whole one.
 fn rounded(delay: Duration) -> DelayRange {
     let whole = u64::try_from(delay.as_millis()).map_or(delay, Duration::from_millis);
     if whole == delay {

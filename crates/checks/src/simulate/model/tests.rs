@@ -1,4 +1,4 @@
-//! The worked examples of the semantics, and what a careful reader expects of the rest.
+//! The worked examples of the semantics, and what follows from the rest.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -43,14 +43,14 @@ fn case(shape: CaseShape) -> JobCase {
     }
 }
 
-/// A list of one command that fails so often.
+/// A list of one command that fails this often.
 fn list(retry: CaseRetry, failures: usize) -> JobCase {
     let mut case = case(CaseShape::List(vec![command(0, Some(retry))]));
     fails(&mut case, 0, "", failures);
     case
 }
 
-/// Attempts that fail so often, a second each less some milliseconds of their own, and then succeed.
+/// Attempts of about a second that fail this often and then succeed. Their times differ by milliseconds.
 fn fails(case: &mut JobCase, label: u32, item: &str, failures: usize) {
     let number = u64::try_from(case.scripts.len()).unwrap();
     let odd = number * number * 3;
@@ -63,7 +63,7 @@ fn fails(case: &mut JobCase, label: u32, item: &str, failures: usize) {
 
 const EVER: usize = 500;
 
-/// A map over items that fail so often.
+/// A map over items that fail this often.
 fn map(retry: Option<CaseRetry>, width: u32, failures: &[usize]) -> JobCase {
     let items: Vec<String> = (0..failures.len()).map(|it| format!("a{it}")).collect();
     let shape = CaseShape::Map(Box::new(CaseMap {
@@ -163,7 +163,7 @@ fn a_jittered_delay_is_a_range_and_what_was_drawn_is_followed() {
         let range = predicted(&case).made[&key].delays[0];
         let expected = DelayRange { least: Duration::from_millis(least), most: Duration::from_millis(most) };
         assert_eq!(range, expected, "{jitter:?}");
-        // What was drawn decides the budget; a guess would not.
+        // The observed delay decides about the budget; an assumed one would not.
         let mut choices = ObservedChoices::default();
         let _ = choices.delays.insert(key, vec![SECOND * 4]);
         let found = predict_with(&case, &choices).unwrap();
@@ -192,7 +192,7 @@ fn a_retry_due_after_the_deadline_of_its_item_is_refused() {
     let mut case = map(Some(times(9)), 1, &[EVER]);
     the_map(&mut case).item_deadline = Some(SECOND * 10);
     let found = predicted(&case);
-    // Ends at 0.911, 2.822, 5.733; the next would start at 9.733 and the one after that too late.
+    // Attempts end at 0.911, 2.822, 5.733; the next would start at 9.733, and the one after that too late.
     assert_eq!(delays(&found, 0, "a0"), [1000, 2000, 4000]);
     assert_eq!(found.items["a0"], PredictedEnd::Dead("deadline"));
 }
@@ -272,7 +272,7 @@ fn a_job_that_stops_waits_for_what_runs_whatever_its_step_would_wait_for() {
     let script = AttemptScript { acts: vec![fails] };
     let _ = case.scripts.insert((0, "a0".to_owned()), script);
     the_map(&mut case).tolerance.first_stops = true;
-    // It would end its wait at the very instant at which what runs ends.
+    // Its wait would end at the instant at which the running attempt ends.
     the_map(&mut case).completion =
         Some(CaseCompletion { min: Some(2), deadline: Some(SECOND * 5), leaves: false });
     assert_eq!(predicted(&case).items["a0"], PredictedEnd::Dead("attempts"));
@@ -312,7 +312,7 @@ fn a_flow_does_what_leads_to_its_goals_and_fails_if_one_can_no_longer_be_reached
         let _ = case.scripts.insert((0, "0".to_owned()), AttemptScript { acts });
         let found = predicted(&case);
         assert_eq!(found.end.status, status, "{role:?} {denied}");
-        assert_eq!(found.items["w2#0"], PredictedEnd::Missing, "nobody needs it");
+        assert_eq!(found.items["w2#0"], PredictedEnd::Missing, "no goal needs it");
         let reached = found.items["w1#0"] == PredictedEnd::Succeeded;
         assert_eq!(reached, status == "completed");
     }

@@ -46,7 +46,6 @@ impl BareIds {
     }
 }
 
-/// The name of an integer type, also inside an `Option`.
 fn number(kind: &Type) -> Option<String> {
     let Type::Path(path) = kind else { return None };
     let last = path.path.segments.last()?;
@@ -143,7 +142,6 @@ fn catch_all(pattern: &Pat) -> Option<(usize, String)> {
     }
 }
 
-/// The types whose variants a pattern names.
 struct NamedTypes(Vec<String>);
 
 impl<'a> Visit<'a> for NamedTypes {
@@ -208,7 +206,6 @@ impl LongFunctions {
     }
 }
 
-/// What a visitor has found in a file, as violations.
 fn findings<V: for<'a> Visit<'a>>(
     file: &TextFile,
     mut visitor: V,

@@ -1,8 +1,7 @@
 //! A link inside the repository leads to a file, and its anchor to a heading.
 //!
-//! Links to the web are not followed: a check that needs the network fails for reasons that
-//! are not ours. Anchors are looked up in Markdown only; `#L10` of a source file is the
-//! website's.
+//! Links to the web are not followed: such a check fails for reasons that are not ours. Anchors are looked up
+//! in Markdown only; `#L10` of a source file belongs to the website.
 
 use std::collections::{BTreeMap, BTreeSet};
 

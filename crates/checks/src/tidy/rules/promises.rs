@@ -1,8 +1,8 @@
-//! A promise names the tests that show it, and these tests are there.
+//! A promise names the tests that show it, and these tests exist.
 //!
-//! Reads the tables in `docs/promises/`: the first column of a row is the promise, the others name
-//! tests as code, `path/of/file.rs::name_of_the_test`. Where there is none, the last column says
-//! `not built:` or `not testable:` and why. Whether a test shows what its row says is for readers.
+//! Reads the tables in `docs/promises/`: the first column of a row is the promise, the others name tests as
+//! code, `path/of/file.rs::name_of_the_test`. Without a test the last column says `not built:` or `not
+//! testable:` and why. Whether a test shows what its row says is left to reviewers.
 
 use crate::tidy::markdown::{self, TableCell, TableRow};
 use crate::tidy::text_file::{FileLanguage, TextFile};
@@ -23,7 +23,7 @@ fn is_page(file: &TextFile) -> bool {
 fn on_page(tree: &SourceTree, page: &TextFile) -> Vec<TidyViolation> {
     let rows = markdown::rows(page.text());
     if rows.is_empty() {
-        // Most likely a table that is not written as one, of which nothing would be checked.
+        // Most likely a table that is not written as one, which would not be checked.
         return vec![page.violation(1, "has no promise: they stand in the rows of a table".into())];
     }
     let problems = rows.iter().flat_map(|row| {
@@ -34,7 +34,7 @@ fn on_page(tree: &SourceTree, page: &TextFile) -> Vec<TidyViolation> {
 }
 
 fn in_row(tree: &SourceTree, row: &TableRow) -> Vec<String> {
-    // The promise itself may speak of code.
+    // The promise itself may contain code.
     let cells = row.cells.get(1..).unwrap_or_default();
     let mut tests = cells.iter().flat_map(|cell| &cell.code).filter(|code| names_test(code)).peekable();
     if tests.peek().is_none() && !cells.last().is_some_and(excuses) {
@@ -45,7 +45,6 @@ fn in_row(tree: &SourceTree, row: &TableRow) -> Vec<String> {
     tests.filter_map(|test| missing(tree, test)).collect()
 }
 
-/// Whether a piece of code is meant as the place of a test, be it well written or not.
 fn names_test(code: &str) -> bool {
     code.contains("::") || code.contains(".rs")
 }
@@ -57,7 +56,6 @@ fn excuses(cell: &TableCell) -> bool {
     })
 }
 
-/// What is wrong with the place of a test, if anything.
 fn missing(tree: &SourceTree, test: &str) -> Option<String> {
     let Some((path, name)) = test.split_once("::") else {
         return Some(format!("`{test}` names no test: write `path/of/file.rs::name_of_the_test`"));
@@ -82,7 +80,7 @@ mod tests {
     const NO_TEST: &str = "names no test: write `path/of/file.rs::name_of_the_test`, \
                            or `not built:` or `not testable:` and why";
 
-    /// What is said about a page with this row, which stands in line 3.
+    /// The violations of a page with this row, which is in line 3.
     fn said(row: &str) -> Vec<String> {
         let page = format!("| promise | shown by |\n|---|---|\n{row}\n");
         let said = check(violations, [("docs/promises/runner.md", &page), KILL]);

@@ -42,7 +42,7 @@ const AGENTLESS: [&str; 5] = [
     concat!("any", "body"),
     concat!("gone ", "on with"),
 ];
-/// Files that quote these words, or are bound to what others have written.
+/// Files that quote these words, or that must keep old wording.
 const QUOTING: [&str; 0] = [];
 
 /// A sentence names its agent: the worker, the runner, the store, the caller.
@@ -62,7 +62,7 @@ fn agentless_in(line: &str) -> Vec<String> {
 
 const MARKS: [&str; 2] = [concat!("FIX", "ME"), concat!("X", "XX")];
 
-/// Marks of unfinished work, which belongs in an issue. Of the macros clippy takes care.
+/// Marks of unfinished work, which belongs in an issue. Clippy finds the macros.
 pub(crate) fn unfinished_marks(tree: &SourceTree) -> Vec<TidyViolation> {
     let files = tree.texts().iter().filter(|file| file.language().is_code());
     files.flat_map(|file| in_lines(file, marks_in)).collect()
@@ -74,7 +74,7 @@ fn marks_in(line: &str) -> Vec<String> {
     found.map(|mark| format!("`{mark}` marks unfinished work: finish it or open an issue")).collect()
 }
 
-/// Whether a word occurs that is no part of a longer one, as in a template for `mktemp`.
+/// Whether a word occurs on its own, not as part of a longer one.
 fn stands_alone(line: &str, word: &str, in_word: impl Fn(char) -> bool) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let (before, rest) = line.split_at(at);

@@ -1,11 +1,11 @@
-//! Drawn commands, their handlers and their breakers.
+//! Generated commands, handlers and breakers.
 
 use super::super::command::{CaptureFormat, CaseBreaker, CaseCall, CaseCommand, CaseHandler};
 use super::CaseGenerator;
 use super::scripts::ScriptSettings;
 
 impl CaseGenerator<'_> {
-    /// The breakers of a case: one or two with a name, and perhaps one of a place.
+    /// One or two breakers with a name, and perhaps one of an origin.
     pub(super) fn draw_breakers(&mut self) {
         if self.chance(45) {
             return;
@@ -37,11 +37,11 @@ impl CaseGenerator<'_> {
         (0..count).map(|_| self.command(0)).collect()
     }
 
-    /// A command; below another one if the depth is not 0.
+    /// Depth 0 is a command of its own, deeper ones belong to another command.
     fn command(&mut self, depth: u32) -> CaseCommand {
         let label = self.label();
         let call = self.chance(25).then(|| CaseCall {
-            // A handler says nothing about breakers, so it has a place to itself.
+            // A handler configures no breaker, so its origin is its own.
             place: if depth == 0 { self.random.below(2) } else { 2 },
             posts: self.chance(50),
         });
@@ -60,7 +60,7 @@ impl CaseGenerator<'_> {
                 CaptureFormat::Text,
             )
         });
-        // The time of an item does not end what cleans up after it.
+        // The deadline of an item does not end its handlers.
         let may_hang = timeout.is_some() || (self.is_bounded && depth == 0 && !is_call);
         self.write_scripts(ScriptSettings { label, is_call, may_hang, capture });
         let handled = depth == 0 && self.chance(30);

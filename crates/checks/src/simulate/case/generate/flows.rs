@@ -1,4 +1,4 @@
-//! Drawn flows.
+//! Generated flows.
 
 use super::super::flow::{
     CaseFlow, CaseFlowStep, CaseInput, CaseInputRole, CaseStepKind, CaseWorkBackoff, CaseWorkConfig,
@@ -8,7 +8,7 @@ use super::CaseGenerator;
 
 impl CaseGenerator<'_> {
     pub(super) fn flow(&mut self) -> CaseFlow {
-        // Steps have breakers by where they are.
+        // Steps have breakers by origin.
         self.breakers.retain(|it| it.place.is_some());
         let given = self.count(1, 4);
         let init = vec![("x".to_owned(), (1..=given).collect())];
@@ -37,7 +37,7 @@ impl CaseGenerator<'_> {
             if !self.chance(55) {
                 continue;
             }
-            // Only what is there from the beginning is an array for certain.
+            // Only an initial attribute is certainly an array.
             let each = name == "x" && self.chance(60);
             is_each |= each;
             takes.push(CaseInput {

@@ -1,4 +1,4 @@
-//! Drawn retry settings.
+//! Generated retry settings.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const KINDS: [CaseFailureKind; 4] = [
 ];
 
 impl CaseGenerator<'_> {
-    /// The `retry_config` of a command: everything may be in it.
+    /// The `retry_config` of a command, with any setting.
     pub(super) fn retry(&mut self, is_call: bool, may_hold: bool) -> CaseRetry {
         let mut retry = self.terms();
         if self.chance(12) {
@@ -38,7 +38,7 @@ impl CaseGenerator<'_> {
         retry
     }
 
-    /// A `retry_config` further out: some of the settings.
+    /// A `retry_config` further out, with some settings.
     pub(super) fn outer_retry(&mut self) -> CaseRetry {
         let mut retry = self.terms();
         if self.chance(40) {
@@ -57,7 +57,7 @@ impl CaseGenerator<'_> {
         let attempts = self.chance(80).then(|| CaseAttempts::Times(self.count(0, 4)));
         let backoff = self.chance(75).then(|| self.backoff());
         let initial_delay = if backoff == Some(CaseBackoff::Exponential(3)) {
-            // So that no power of it is a broken number of milliseconds.
+            // So that every power is a whole number of milliseconds.
             Some(Duration::from_millis(self.random.between(1, 5).saturating_mul(256)))
         } else {
             self.time_in(85, 20, 2500)
@@ -96,7 +96,7 @@ impl CaseGenerator<'_> {
         }
     }
 
-    /// As many retries as a delay budget leaves: a handful.
+    /// Unlimited retries, of which a delay budget leaves a handful.
     fn unlimited(&mut self, retry: &mut CaseRetry) {
         let first = self.time(200, 1500);
         let most = first.saturating_mul(self.count(1, 6));

@@ -1,4 +1,4 @@
-//! Drawn scripts: mostly a few failures and then a success, some failures for ever.
+//! Generated scripts: mostly a few failures and then a success, sometimes failures for ever.
 
 use std::time::Duration;
 
@@ -6,18 +6,17 @@ use super::super::command::CaptureFormat;
 use super::super::job_case::{AttemptScript, ScriptedAttempt, ScriptedEnd};
 use super::CaseGenerator;
 
-/// What a script is for.
 #[derive(Clone, Copy)]
 pub(super) struct ScriptSettings {
     pub(super) label: u32,
     pub(super) is_call: bool,
-    /// Whether something ends an attempt that hangs.
+    /// Whether something ends a hanging attempt.
     pub(super) may_hang: bool,
     pub(super) capture: Option<CaptureFormat>,
 }
 
 impl CaseGenerator<'_> {
-    /// What a command does, for every item there is.
+    /// The scripts of a command, one for each item.
     pub(super) fn write_scripts(&mut self, of: ScriptSettings) {
         for item in self.items.clone() {
             let script = self.script(of);
@@ -30,7 +29,7 @@ impl CaseGenerator<'_> {
             0..=9 => 0,
             10..=15 => self.count(1, 2),
             16 | 17 => self.count(3, 5),
-            // The last act is that of all that follow.
+            // The last attempt repeats.
             _ => return self.for_ever(of),
         };
         let usual = self.failure(of);
@@ -41,7 +40,7 @@ impl CaseGenerator<'_> {
         }
         let output = self.output(of.capture);
         acts.push(self.act(ScriptedEnd::Success(output)));
-        // Successes that come a second time, after a handler, take another time.
+        // A success after a handler repeats the last attempt.
         AttemptScript { acts }
     }
 

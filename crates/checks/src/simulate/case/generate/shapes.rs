@@ -1,4 +1,4 @@
-//! Drawn cases as a whole.
+//! Generated jobs.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::CaseGenerator;
 use crate::random::SeededRandom;
 
 impl JobCase {
-    /// The case that a die shows.
+    /// Generates a case.
     pub fn drawn(random: &mut SeededRandom) -> Self {
         let mut table = CaseGenerator::new(random);
         let deadline = table.time_in(15, 3000, 60_000);
@@ -16,7 +16,7 @@ impl JobCase {
         let retry = table.chance(25).then(|| table.outer_retry());
         table.draw_breakers();
         let is_flow = table.chance(15);
-        // A job's deadline ends what hangs, and hanging until then is all right once.
+        // A deadline of the job ends what hangs.
         table.is_bounded = deadline.is_some();
         let shape = match table.random.below(4) {
             _ if is_flow => CaseShape::Flow(table.flow()),
@@ -27,7 +27,7 @@ impl JobCase {
             deadline,
             pool,
             share: cap,
-            // What a flow retries, its steps say themselves.
+            // The steps of a flow set their own retries.
             retry: retry.filter(|_| !is_flow),
             breakers: table.breakers,
             shape,
