@@ -55,7 +55,7 @@ fn filled_in(data: &[u8]) -> Vec<u8> {
         if line.starts_with(b"[")
             && let Ok(record) = Record::decode(&bytes)
         {
-            seq = seq.saturating_add(1);
+            seq += 1;
             let (at, kind) = (rfc3339(record.at), record.event.word());
             let hex = bytes.iter().fold(String::new(), |mut hex, byte| {
                 // Writing to memory cannot fail.

@@ -134,7 +134,7 @@ impl FailingCommand {
         let word = match given.decision {
             Decision::Retry { at, wait } => {
                 self.now = at;
-                self.waited = self.waited.saturating_add(wait);
+                self.waited += wait;
                 self.charge();
                 "retry"
             }
@@ -150,7 +150,7 @@ impl FailingCommand {
     }
 
     fn charge(&mut self) {
-        self.started = self.started.saturating_add(1);
+        self.started += 1;
         if let Some(pool) = &mut self.pool {
             let charged = pool.charge(&mut self.item_consumed);
             uphold("what a verdict allows the pool grants", charged.is_ok(), &charged);

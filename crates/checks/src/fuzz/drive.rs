@@ -166,7 +166,7 @@ fn comes_to_an_end(job: &Job, input: &Input, now: Timestamp) {
     let mut events = decide(&job, input, now);
     let mut rounds = 0_usize;
     while !events.is_empty() {
-        rounds = rounds.saturating_add(1);
+        rounds += 1;
         uphold("what follows comes to an end", rounds <= most, &(input, &events));
         for event in events {
             job.apply(&Record { at: now, event });

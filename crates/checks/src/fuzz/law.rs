@@ -174,7 +174,7 @@ impl VerdictObservation<'_> {
 pub(super) fn broken_by_plan(terms: &ExpectedTerms, plan: &[PlannedRetry]) -> Option<&'static str> {
     let mut spent = Duration::ZERO;
     let laws = plan.iter().zip(1_u32..).flat_map(|(planned, number)| {
-        spent = spent.saturating_add(planned.delay.drawn);
+        spent += planned.delay.drawn;
         let mut laws = delay_laws(terms, planned.delay);
         laws.extend([
             ("a plan leaves no retry out", planned.retry == number),

@@ -70,7 +70,7 @@ fn rounds(args: &KillArgs, folder: &Path, actor: &Path) -> io::Result<KillFindin
         let mut found = found?;
         found.latest = format!("seed {seed}, {}", found.latest);
         findings.absorb(found);
-        done = done.saturating_add(1);
+        done += 1;
         if done.is_multiple_of(10) {
             let each = began.elapsed().as_secs_f64() / f64::from(done);
             writeln!(io::stderr(), "{done} rounds, {each:.2} s each, {} kills", findings.kills)?;
@@ -111,8 +111,7 @@ fn report(seed: u64, folder: &Path, findings: &KillFindings) -> io::Result<()> {
 fn summarize(args: &KillArgs, findings: &KillFindings) -> io::Result<()> {
     let mut places: BTreeMap<&str, u64> = schedule::places().map(|place| (place, 0)).collect();
     for place in &findings.places {
-        let times = places.entry(place).or_default();
-        *times = times.saturating_add(1);
+        *places.entry(place).or_default() += 1;
     }
     let places: Vec<String> = places.iter().map(|(place, times)| format!("{place} {times}")).collect();
     writeln!(io::stderr(), "deaths by place: {}", places.join(", "))?;

@@ -85,8 +85,8 @@ impl KillFindings {
     pub(crate) fn absorb(&mut self, other: Self) {
         self.violations.extend(other.violations);
         self.late(other.lateness, || other.latest);
-        self.waits = self.waits.saturating_add(other.waits);
-        self.kills = self.kills.saturating_add(other.kills);
+        self.waits += other.waits;
+        self.kills += other.kills;
         self.places.extend(other.places);
     }
 }

@@ -180,7 +180,7 @@ fn begin(shared: &StepServerShared, stream: &TcpStream, request: &StepRequest) -
     let others = state.under_way.entry(request.token.clone()).or_default();
     let overlaps = others.iter().any(|(_, other)| is_connected(other));
     let seen = state.seen.entry(request.token.clone()).or_default();
-    *seen = seen.saturating_add(1);
+    *seen += 1;
     let seen = *seen;
     let place = state.calls.len();
     state.calls.push(ServedCall {

@@ -104,9 +104,9 @@ pub fn campaign(
         round
     };
     for_each_seed(args.first_seed, args.rounds, round, |seed, round| {
-        tally.rounds = tally.rounds.saturating_add(1);
-        tally.cuts = tally.cuts.saturating_add(round.cuts);
-        tally.lost = tally.lost.saturating_add(u64::try_from(round.violations.len()).unwrap_or(u64::MAX));
+        tally.rounds += 1;
+        tally.cuts += round.cuts;
+        tally.lost += u64::try_from(round.violations.len()).unwrap_or(u64::MAX);
         tally.violations.extend(round.violations.into_iter().next().map(|first| (seed, first)));
         after_each(&tally);
         Ok(())

@@ -62,7 +62,7 @@ impl PowercutRound {
                 if is_cut(last, event, &mut random, path.is_empty()) {
                     self.cut(path, number, last, &state)?;
                 }
-                number = number.saturating_add(1);
+                number += 1;
                 last = Some(event);
             }
             state.play(recording, from, self.promise);
@@ -82,7 +82,7 @@ impl PowercutRound {
         let mut random = SeededRandom::new(seed);
         let mut image = state.disk.cut(&mut random, self.promise);
         image.extend(state.disk.others(&mut SeededRandom::new(!seed)));
-        self.cuts = self.cuts.saturating_add(1);
+        self.cuts += 1;
         // Some recoveries are recorded and cut too.
         let again = path.is_empty() && random.chance(1, 80);
         self.recover(&place, &image, again.then_some(CrashKind::PowerCut), &mut random)?;

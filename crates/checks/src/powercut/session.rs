@@ -116,7 +116,7 @@ impl StoreSession {
 
     /// A unique record of this length.
     pub(super) fn record(&mut self, length: usize) -> RecordBytes {
-        self.serial = self.serial.saturating_add(1);
+        self.serial += 1;
         let mut bytes = format!("{} ", self.serial).into_bytes();
         bytes.extend(random_bytes(self.serial, length));
         Arc::new(bytes)

@@ -182,7 +182,7 @@ impl BreakerOracle {
                 if let Some(pass) = &started.pass {
                     let name = self.read(job, &[], &pass.breaker);
                     let told = expected.entry(name.clone()).or_default();
-                    told.1 = told.1.saturating_add(pass.probe.into());
+                    told.1 += u32::from(pass.probe);
                     expected.retain(|_, told| *told != (0, 0));
                     self.passes.insert(place(of.item()), name);
                 }
@@ -195,7 +195,7 @@ impl BreakerOracle {
         };
         if let Some(name) = self.passes.remove(&place(ended.item())) {
             let told = expected.entry(name).or_default();
-            told.0 = told.0.saturating_add(1);
+            told.0 += 1;
         }
     }
 }
@@ -238,7 +238,7 @@ fn count(name: &str, record: &BreakerRecord, found: &mut ResultCounts) {
             _ => continue,
         };
         let told = found.entry(name.to_owned()).or_default();
-        told.0 = told.0.saturating_add(results);
-        told.1 = told.1.saturating_add(probes);
+        told.0 += results;
+        told.1 += probes;
     }
 }

@@ -68,10 +68,10 @@ fn simulate(args: &SimulateArgs) -> io::Result<SimTally> {
         check_seed(seed)
     };
     for_each_seed(args.first_seed, args.seeds, round, |seed, result| {
-        tally.seeds = tally.seeds.saturating_add(1);
-        tally.events = tally.events.saturating_add(result.events);
-        tally.unspecified = tally.unspecified.saturating_add(result.is_unspecified.into());
-        tally.crashes = tally.crashes.saturating_add(result.crashes);
+        tally.seeds += 1;
+        tally.events += result.events;
+        tally.unspecified += u64::from(result.is_unspecified);
+        tally.crashes += result.crashes;
         if let Some(finding) = result.finding {
             eprintln!("seed {seed}: {}", finding.what);
             tally.findings.push((seed, finding));

@@ -131,7 +131,7 @@ impl Simulation<'_> {
             state.poll_interval.max(LOOK).saturating_mul(2).min(Duration::from_mins(1))
         };
         let poll_interval = state.poll_interval;
-        state.turn = state.turn.saturating_add(1);
+        state.turn += 1;
         let turn = state.turn;
         let wait = due.map_or(poll_interval, |due| due.saturating_sub(now).min(poll_interval));
         let wait = wait.max(Duration::from_micros(1));
@@ -150,7 +150,7 @@ impl Simulation<'_> {
             };
             if state.poll_interval > LOOK {
                 state.poll_interval = LOOK;
-                state.turn = state.turn.saturating_add(1);
+                state.turn += 1;
                 let turn = state.turn;
                 world.after(LOOK, SimEvent::Poll { process, turn });
             }

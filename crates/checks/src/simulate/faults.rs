@@ -63,7 +63,7 @@ impl Simulation<'_> {
                 let mut world = lock(&self.shared);
                 let by = i64::try_from(world.random.between(0, 120_000)).unwrap_or_default();
                 let by = by.saturating_sub(60_000);
-                world.clock_offset = world.clock_offset.saturating_add(by);
+                world.clock_offset += by;
                 world.log(|| format!("the clock is set by {by} ms"));
             }
             Fault::Leave | Fault::LeaveAtOnce => self.ask_to_leave(engine, blow),
@@ -88,7 +88,7 @@ impl Simulation<'_> {
             if !world.is_alive(engine) {
                 return;
             }
-            world.crashes = world.crashes.saturating_add(1);
+            world.crashes += 1;
             world.log(|| format!("engine {engine} is killed"));
             if let Some(state) = world.processes.get_mut(engine) {
                 state.is_dead = true;
@@ -142,7 +142,7 @@ impl Simulation<'_> {
                 continue;
             };
             state.poll_interval = Duration::from_millis(200);
-            state.turn = state.turn.saturating_add(1);
+            state.turn += 1;
             let (wait, turn) = (state.poll_interval, state.turn);
             world.after(wait, SimEvent::Poll { process, turn });
         }

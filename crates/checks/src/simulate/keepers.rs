@@ -95,7 +95,7 @@ impl KeeperProcess {
         if self.generation > 0 {
             return (recovered, ended);
         }
-        self.generations = self.generations.saturating_add(1);
+        self.generations += 1;
         self.generation = self.generations;
         // A new spool must be confirmed first.
         self.is_uncertain |= is_new;
@@ -324,7 +324,7 @@ impl SimWorld {
         if command > 0 && self.random.chance(command, 100_000) {
             end = CommandEnd::Signal(9);
             takes /= 2;
-            self.crashes = self.crashes.saturating_add(1);
+            self.crashes += 1;
             self.log(|| format!("command {} of {job} will be killed", spec.id));
         }
         if hangs {
@@ -415,7 +415,7 @@ impl SimWorld {
         };
         keeper.generation = 0;
         keeper.unwanted.clear();
-        self.crashes = self.crashes.saturating_add(1);
+        self.crashes += 1;
         let listener = keeper.listener.as_ref().map(|it| it.process);
         self.log(|| format!("the keeper of {job} is killed"));
         if let Some(process) = listener {
@@ -445,7 +445,7 @@ impl SimWorld {
         let running = running.find(|(_, entry)| matches!(entry.state, CommandState::Runs));
         if let Some((&id, entry)) = running {
             entry.end = (CommandEnd::Signal(9), EndedBy::Itself, String::new());
-            self.crashes = self.crashes.saturating_add(1);
+            self.crashes += 1;
             self.log(|| format!("command {id} of {job} is killed"));
             self.end_command(job, id, EndedBy::Itself);
         }

@@ -67,9 +67,8 @@ impl EventLedger {
             }
             Event::Item(ItemEvent::CommandRepeated { of }) => {
                 // One more attempt, which is charged.
-                self.charged = self.charged.saturating_add(1);
-                let by = self.charged_by.entry(of.item()).or_default();
-                *by = by.saturating_add(1);
+                self.charged += 1;
+                *self.charged_by.entry(of.item()).or_default() += 1;
             }
             Event::Job(JobEvent::Resumed(_)) => {
                 // A clock that was set back does not prolong a wait.
@@ -124,7 +123,7 @@ impl EventLedger {
     fn waits(&mut self, retrying: &RetryScheduled, wrong: &mut Vec<String>) {
         let of = retrying.of;
         let spent = self.spent.entry((of.item(), of.command)).or_default();
-        *spent = spent.saturating_add(retrying.delay);
+        *spent += retrying.delay;
         let sum = &retrying.sum;
         if *spent != sum.spent_after {
             wrong.push(format!("{spent:?} was spent, recorded is {:?}", sum.spent_after));
@@ -169,13 +168,13 @@ impl EventLedger {
             if used != self.charged || used >= total {
                 wrong.push(format!("the pool has {used} of {total}, charged were {}", self.charged));
             }
-            self.charged = self.charged.saturating_add(1);
+            self.charged += 1;
         }
         if let Some((used, most)) = share {
             if used != *by || used >= most {
                 wrong.push(format!("item {} has {used} of {most}, charged were {by}", of.index));
             }
-            *by = by.saturating_add(1);
+            *by += 1;
         }
     }
 }

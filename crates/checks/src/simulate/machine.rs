@@ -63,7 +63,7 @@ impl Machine for SimMachine {
 
     fn send(&self, order: HttpOrder, notifier: Notifier) -> Withdraw {
         let mut world = lock(&self.shared);
-        world.requests = world.requests.saturating_add(1);
+        world.requests += 1;
         let number = world.requests;
         if world.touch(self.process) == Liveness::Alive {
             world.receive(self.process, number, &order, notifier);

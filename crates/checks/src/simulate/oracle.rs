@@ -84,7 +84,7 @@ impl Oracle {
     }
 
     fn record(&mut self, id: &str, record: Record) {
-        self.events = self.events.saturating_add(1);
+        self.events += 1;
         let seen = self.jobs.entry(id.to_owned()).or_default();
         let mut broken = Vec::new();
         if let Some(job) = &mut seen.job {

@@ -107,7 +107,7 @@ impl Simulation<'_> {
                 self.violation("nothing will ever happen again, and not every job is over");
                 return;
             };
-            self.happened = self.happened.saturating_add(1);
+            self.happened += 1;
             if self.happened > MOST {
                 self.violation("jobs do not come to an end");
                 return;

@@ -25,8 +25,8 @@ pub fn check_seed(seed: u64) -> SeedResult {
     for is_calm in [true, false] {
         let outcome = simulated(&plan, is_calm, false);
         result.is_unspecified |= outcome.is_unspecified;
-        result.events = result.events.saturating_add(outcome.events);
-        result.crashes = result.crashes.saturating_add(outcome.crashes);
+        result.events += outcome.events;
+        result.crashes += outcome.crashes;
         let first = outcome.found.into_iter().next();
         let found = first.map(|what| SimFinding { what, is_calm });
         result.finding = result.finding.or(found);
@@ -86,7 +86,7 @@ pub(super) fn shrink(plan: &SimPlan, finding: SimFinding) -> (SimPlan, SimFindin
     let mut tries = 0_usize;
     'smaller: loop {
         for candidate in plan.smaller() {
-            tries = tries.saturating_add(1);
+            tries += 1;
             if tries > TRIES {
                 return (plan, finding);
             }

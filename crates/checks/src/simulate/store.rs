@@ -446,7 +446,7 @@ impl Store for SimStore {
         let asked = SimEvent::Queried { process, question, done };
         world.after(takes, asked);
         if let Some(state) = world.processes.get_mut(process) {
-            state.questions = state.questions.saturating_add(1);
+            state.questions += 1;
         }
     }
 

@@ -198,7 +198,7 @@ impl SimWorld {
 
     /// Schedules an event.
     pub(super) fn after(&mut self, wait: Duration, what: SimEvent) {
-        self.count = self.count.saturating_add(1);
+        self.count += 1;
         let at = self.now.saturating_add(wait);
         // Polls come first, so that a process sees the time before anything else happens at that time.
         let is_step = matches!(what, SimEvent::Poll { .. });
@@ -224,7 +224,7 @@ impl SimWorld {
         }
         if killed {
             state.is_dead = true;
-            self.crashes = self.crashes.saturating_add(1);
+            self.crashes += 1;
             let place = if before { "before" } else { "after" };
             self.log(|| format!("engine {process} is killed right {place} something it does"));
         }

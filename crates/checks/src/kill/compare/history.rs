@@ -26,7 +26,7 @@ pub(super) fn check(case: &KillEvidence<'_>, findings: &mut KillFindings) {
     for event in case.events {
         // Breaker events are recorded with the breaker and have no number in the job.
         let is_own = event.number("seq").is_some() || !event.kind.starts_with("breaker_");
-        seq = seq.saturating_add(is_own.into());
+        seq += u64::from(is_own);
         let numbered = !is_own || event.number("seq") == Some(seq);
         findings.require(ViolationKind::Lost, numbered, || {
             format!("event {seq} is missing: {}", event.describe())
@@ -93,7 +93,7 @@ impl HistoryCheck {
     fn started(&mut self, case: &KillEvidence<'_>, event: &JournalEvent, findings: &mut KillFindings) {
         let place = event.place();
         let made = self.made.entry(place.clone()).or_default();
-        *made = made.saturating_add(1);
+        *made += 1;
         let made = *made;
         findings.require(ViolationKind::Duplicated, event.attempt() == made, || {
             format!("attempt {made} was expected: {}", event.describe())
@@ -145,8 +145,7 @@ fn every_item_ends(case: &KillEvidence<'_>, findings: &mut KillFindings) {
     let mut items: BTreeMap<&str, u64> = BTreeMap::new();
     for event in case.events {
         if ["item_succeeded", "item_dead_lettered", "item_skipped"].contains(&event.kind.as_str()) {
-            let times = items.entry(event.text("item")).or_default();
-            *times = times.saturating_add(1);
+            *items.entry(event.text("item")).or_default() += 1;
         }
     }
     for item in &case.plan.items {

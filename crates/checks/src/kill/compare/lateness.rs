@@ -28,7 +28,7 @@ pub(super) fn measure(case: &KillEvidence<'_>, attempts: &[AttemptTrace], findin
         if down && ready == due {
             continue;
         }
-        findings.waits = findings.waits.saturating_add(1);
+        findings.waits += 1;
         findings.late(begin.saturating_sub(ready), || attempt.describe());
     }
 }

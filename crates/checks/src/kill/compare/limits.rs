@@ -69,8 +69,8 @@ impl BudgetCheck {
         findings.require(ViolationKind::Unlawful, added, || {
             format!("{spent} ms were spent before: {}", event.describe())
         });
-        *spent = spent.saturating_add(delay);
-        *many = many.saturating_add(1);
+        *spent += delay;
+        *many += 1;
         let within = planned.policy.budget.is_none_or(|budget| *spent <= budget);
         findings.require(ViolationKind::Unlawful, within, || {
             format!("{spent} ms are more than the budget: {}", event.describe())
@@ -86,10 +86,10 @@ impl BudgetCheck {
         findings.require(ViolationKind::Unlawful, said.is_none_or(|it| it == self.charged), || {
             format!("{} retries were charged before: {}", self.charged, event.describe())
         });
-        self.charged = self.charged.saturating_add(1);
+        self.charged += 1;
         let item = event.text("correlation_id").to_owned();
         let own = self.of_item.entry(item).or_default();
-        *own = own.saturating_add(1);
+        *own += 1;
         findings.require(ViolationKind::Unlawful, self.charged <= total && *own <= share, || {
             format!("the pool of {total}, {share} each, is exceeded: {}", event.describe())
         });

@@ -100,7 +100,7 @@ impl ModelBreaker {
     }
 
     fn open(&mut self, now: Duration) {
-        self.opened = self.opened.saturating_add(1);
+        self.opened += 1;
         self.phase = ModelBreakerPhase::Open { until: now.saturating_add(self.settings.recovery) };
     }
 }

@@ -11,33 +11,28 @@ use super::state::{ModelItemState, ModelStage, ModelStep};
 
 impl ModelRun<'_> {
     pub(super) fn item_failed(&mut self, place: ItemPlace, reason: &'static str) {
-        let skips = self.step(place.0).is_some_and(|(_, plan)| match &plan.kind {
+        let skips = match &self.step(place.0).1.kind {
             ModelStepKind::Map(map) => map.tolerance.on_item_failure == Some("skip"),
             _ => false,
-        });
+        };
         let fate = if skips { PredictedEnd::Skipped } else { PredictedEnd::Dead(reason) };
         self.settle(place, fate);
     }
 
     pub(super) fn settle(&mut self, place: ItemPlace, fate: PredictedEnd) {
-        let Some((state, plan)) = self.step(place.0) else {
-            return;
-        };
+        let (state, plan) = self.step(place.0);
         let was_left = state.reached.is_some();
         // A result after the completion of its step does not count.
         let fate = if was_left { PredictedEnd::Missing } else { fate };
         let kind = plan.kind.clone();
-        if let Some(item) = self.item_mut(place) {
-            item.state = ModelItemState::Settled(fate);
-        }
+        self.item_mut(place).state = ModelItemState::Settled(fate);
         match kind {
             ModelStepKind::Link => {}
             ModelStepKind::Map(map) => {
                 if was_left {
                     return;
                 }
-                let stops = self.stopping.is_none()
-                    && self.steps.get(place.0).is_some_and(|it| passes(it, &map.tolerance));
+                let stops = self.stopping.is_none() && passes(&self.steps[place.0], &map.tolerance);
                 let decided = self.stopping.is_none() && self.decide_completion(place.0);
                 if stops && decided {
                     self.give_up("a tolerance and a completion rule at the same result");
@@ -57,9 +52,7 @@ impl ModelRun<'_> {
     pub(super) fn stop(&mut self, why: &'static str) {
         self.stopping = Some(why);
         for place in self.places() {
-            let Some(item) = self.item_mut(place) else {
-                continue;
-            };
+            let item = self.item_mut(place);
             if item.is_under_way() && !item.is_running() {
                 self.settle(place, PredictedEnd::Skipped);
             }
@@ -73,7 +66,7 @@ impl ModelRun<'_> {
         }
         self.stop("deadline");
         for place in self.places() {
-            if self.item(place).is_some_and(super::state::ModelItem::is_running) {
+            if self.item(place).is_running() {
                 self.settle(place, PredictedEnd::Skipped);
             }
         }
@@ -82,9 +75,7 @@ impl ModelRun<'_> {
     /// Applies the completion rule of a step; whether it has decided.
     pub(super) fn decide_completion(&mut self, step: usize) -> bool {
         let deadline = self.completion_deadline(step);
-        let Some((state, plan)) = self.step(step) else {
-            return false;
-        };
+        let (state, plan) = self.step(step);
         let ModelStepKind::Map(map) = &plan.kind else {
             return false;
         };
@@ -111,12 +102,10 @@ impl ModelRun<'_> {
     }
 
     fn reach(&mut self, step: usize, reached: (bool, bool), rule: &CaseCompletion) {
-        if let Some(state) = self.steps.get_mut(step) {
-            state.reached = Some(reached);
-        }
+        self.steps[step].reached = Some(reached);
         for (of, item) in self.places() {
             let place = (of, item);
-            let under_way = self.item(place).is_some_and(super::state::ModelItem::is_under_way);
+            let under_way = self.item(place).is_under_way();
             if of == step && under_way && !rule.leaves {
                 self.release_breaker(place);
                 self.settle(place, PredictedEnd::Missing);
@@ -127,7 +116,7 @@ impl ModelRun<'_> {
     /// An attempt that was ended says nothing about its target.
     fn release_breaker(&mut self, place: ItemPlace) {
         let now = self.now;
-        if let Some(ModelItemState::Running(running)) = self.item(place).map(|item| item.state.clone())
+        if let ModelItemState::Running(running) = self.item(place).state.clone()
             && let Some((name, ticket)) = running.ticket
             && let Some(breaker) = self.breakers.get_mut(&name)
         {
@@ -144,16 +133,12 @@ impl ModelRun<'_> {
             return self.end_stopped();
         }
         let places = 0..self.steps.len();
-        let current = places
-            .into_iter()
-            .find(|it| self.steps.get(*it).is_some_and(|it| it.stage != ModelStage::Complete));
+        let current = places.into_iter().find(|it| self.steps[*it].stage != ModelStage::Complete);
         let Some(step) = current else {
             return self.end_well();
         };
         let now = self.now;
-        let Some(state) = self.steps.get_mut(step) else {
-            return false;
-        };
+        let state = &mut self.steps[step];
         if state.stage == ModelStage::Waiting {
             state.stage = ModelStage::Active;
             state.began = now;
@@ -167,7 +152,7 @@ impl ModelRun<'_> {
             return false;
         }
         state.stage = ModelStage::Complete;
-        let is_link = self.step(step).is_some_and(|(_, plan)| matches!(plan.kind, ModelStepKind::Link));
+        let is_link = matches!(self.step(step).1.kind, ModelStepKind::Link);
         if is_link && let Some(reason) = self.dead_reasons(Some(step)).pop_first() {
             // Whatever the outcome of a map before it, this failed the job.
             self.fail_chain(reason);

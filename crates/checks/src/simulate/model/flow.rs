@@ -18,7 +18,7 @@ impl ModelRun<'_> {
     }
 
     fn flow_step(&self, step: usize) -> Option<&CaseFlowStep> {
-        match &self.plan.steps.get(step)?.kind {
+        match &self.plan.steps[step].kind {
             ModelStepKind::Flow(it) => Some(it),
             _ => None,
         }
@@ -78,9 +78,7 @@ impl ModelRun<'_> {
 
     /// An item of the step has failed: waiting and new items are dropped.
     pub(super) fn fail_flow_step(&mut self, step: usize) {
-        let Some(state) = self.steps.get_mut(step) else {
-            return;
-        };
+        let state = &mut self.steps[step];
         state.failing = true;
         for item in &mut state.items {
             if item.is_under_way() && !item.is_running() {
@@ -95,9 +93,9 @@ impl ModelRun<'_> {
             return true;
         }
         let bad = |stage| matches!(stage, ModelStage::Failed | ModelStage::Unreachable);
-        let stage = |run: &Self, step: &usize| run.steps.get(*step).map(|it| it.stage);
+        let stage = |run: &Self, step: &usize| run.steps[*step].stage;
         let goals = self.goals();
-        let is_lost = goals.iter().filter_map(|it| stage(self, it)).any(bad);
+        let is_lost = goals.iter().map(|it| stage(self, it)).any(bad);
         if is_lost && self.stopping.is_none() {
             self.stop("goal");
             return true;
@@ -105,7 +103,7 @@ impl ModelRun<'_> {
         if self.stopping.is_some() {
             return self.end_flow();
         }
-        if goals.iter().all(|it| stage(self, it) == Some(ModelStage::Complete)) {
+        if goals.iter().all(|it| stage(self, it) == ModelStage::Complete) {
             let runs = self.steps.iter().flat_map(|it| &it.items);
             if runs.into_iter().any(ModelItem::is_under_way) {
                 self.give_up("all goals are reached, and something runs");
@@ -138,7 +136,7 @@ impl ModelRun<'_> {
     fn begin_steps(&mut self) -> bool {
         let known = self.attributes();
         for number in self.planned() {
-            if self.steps.get(number).map(|it| it.stage) != Some(ModelStage::Waiting) {
+            if self.steps[number].stage != ModelStage::Waiting {
                 continue;
             }
             let Some(step) = self.flow_step(number).cloned() else {
@@ -150,9 +148,8 @@ impl ModelRun<'_> {
                 .any(|taken| taken.role == CaseInputRole::Required && known.get(&taken.name) == Some(&false));
             let ready = step.takes.iter().all(|taken| known.contains_key(&taken.name));
             let now = self.now;
-            if let Some(state) = self.steps.get_mut(number)
-                && (lost || ready)
-            {
+            if lost || ready {
+                let state = &mut self.steps[number];
                 state.stage = if lost { ModelStage::Unreachable } else { ModelStage::Active };
                 state.began = now;
                 return true;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::breaker::ModelBreaker;
 use super::run::{ItemPlace, ModelRun};
-use super::state::{ModelItemPart, ModelItemState, ModelStep};
+use super::state::{ModelItemPart, ModelItemState};
 
 impl ModelRun<'_> {
     /// The breaker that the next start of an item asks.
@@ -17,14 +17,12 @@ impl ModelRun<'_> {
 
     /// Whether an item waits for the next probe of a breaker: held, or never started because of it.
     fn waits_for(&self, place: ItemPlace, name: &str) -> bool {
-        let Some(item) = self.item(place) else {
-            return false;
-        };
+        let item = self.item(place);
         // The origin of a request is known when it is about to be sent.
         let knows = |breaker: &ModelBreaker| breaker.settings.place.is_none();
         let breaker = self.breaker_of(place);
         let asks = breaker.is_some_and(|(of, breaker)| of == name && knows(breaker));
-        let begins = self.steps.get(place.0).is_some_and(ModelStep::takes_more);
+        let begins = self.steps[place.0].takes_more();
         match &item.state {
             ModelItemState::Held { breaker, .. } => breaker == name,
             ModelItemState::New => begins && asks,
@@ -58,8 +56,7 @@ impl ModelRun<'_> {
     }
 
     fn is_held(&self, place: ItemPlace) -> bool {
-        let item = self.item(place);
-        item.is_some_and(|item| matches!(item.state, ModelItemState::Held { .. }))
+        matches!(self.item(place).state, ModelItemState::Held { .. })
     }
 
     /// The item that probes: of those that wait for the breaker and have a slot, the one with the most
@@ -75,10 +72,10 @@ impl ModelRun<'_> {
     pub(super) fn doubt_probe(&mut self, place: ItemPlace, name: &str) {
         let left = self.attempts_left(place);
         let mut others = self.places().into_iter().filter(|it| it.0 != place.0);
-        let may_start = |it: &ItemPlace| match self.item(*it).map(|item| &item.state) {
-            Some(ModelItemState::Held { .. }) => true,
-            Some(ModelItemState::New) => self.steps.get(it.0).is_some_and(ModelStep::takes_more),
-            Some(ModelItemState::Ready { since }) => *since <= self.now,
+        let may_start = |it: &ItemPlace| match &self.item(*it).state {
+            ModelItemState::Held { .. } => true,
+            ModelItemState::New => self.steps[it.0].takes_more(),
+            ModelItemState::Ready { since } => *since <= self.now,
             _ => false,
         };
         let asks = |it: ItemPlace| self.breaker_of(it).is_some_and(|(of, _)| of == name);
@@ -129,23 +126,23 @@ impl ModelRun<'_> {
     /// Unlimited attempts are more than any number.
     fn attempts_left(&self, place: ItemPlace) -> u64 {
         let most = self.work(place).and_then(|work| work.terms.most_retries());
-        let made = self.item(place).map_or(0, |item| match item.part {
+        let item = self.item(place);
+        let made = match item.part {
             ModelItemPart::Command => item.main.attempts,
             ModelItemPart::Handler(_) | ModelItemPart::After(_) => item.below.attempts,
-        });
+        };
         let left = most.map(|it| u64::from(it.saturating_add(1).saturating_sub(made)));
         left.unwrap_or(u64::MAX)
     }
 
     pub(super) fn has_room(&self, step: usize) -> bool {
-        self.step(step).is_some_and(|(state, plan)| state.running() < plan.width)
+        let (state, plan) = self.step(step);
+        state.running() < plan.width
     }
 
     pub(super) fn hold(&mut self, place: ItemPlace, breaker: String) -> bool {
         let since = self.now;
-        let Some(item) = self.item_mut(place) else {
-            return false;
-        };
+        let item = self.item_mut(place);
         item.state = ModelItemState::Held { since, breaker };
         true
     }
@@ -158,9 +155,7 @@ impl ModelRun<'_> {
         if limited || settings.is_some_and(|it| it.place.is_some()) {
             return true;
         }
-        let Some((state, plan)) = self.step(step) else {
-            return false;
-        };
+        let (state, plan) = self.step(step);
         let mut held = state.items.iter();
         let held = held.by_ref().filter(|it| matches!(it.state, ModelItemState::Held { .. }));
         held.count() < plan.width
@@ -168,7 +163,7 @@ impl ModelRun<'_> {
 
     /// When the hold of an item ends with a failure.
     pub(super) fn hold_expires(&self, place: ItemPlace) -> Option<Duration> {
-        let item = self.item(place)?;
+        let item = self.item(place);
         let ModelItemState::Held { since, breaker } = &item.state else {
             return None;
         };
@@ -179,7 +174,7 @@ impl ModelRun<'_> {
     }
 
     fn hold_expired(&mut self, place: ItemPlace) {
-        let began = self.item(place).and_then(|item| item.began);
+        let began = self.item(place).began;
         let deadline = began.and_then(|_| self.own_deadline(place));
         let reason = if deadline.is_some_and(|at| at <= self.now) { "deadline" } else { "circuit_open" };
         self.start_refused(place, reason);
@@ -187,7 +182,7 @@ impl ModelRun<'_> {
 
     /// When a held item is released because its breaker has closed.
     pub(super) fn release_of(&self, place: ItemPlace) -> Option<Duration> {
-        let item = self.item(place)?;
+        let item = self.item(place);
         let ModelItemState::Held { breaker, since } = &item.state else {
             return None;
         };
@@ -208,11 +203,10 @@ impl ModelRun<'_> {
     }
 
     pub(super) fn release(&mut self, place: ItemPlace) {
-        let Some(item) = self.item(place) else { return };
+        let item = self.item(place);
         if matches!(item.state, ModelItemState::Held { .. }) {
             let name = item.name.clone();
-            let done = self.released.entry(name).or_default();
-            *done = done.saturating_add(1);
+            *self.released.entry(name).or_default() += 1;
         }
     }
 }

@@ -15,9 +15,7 @@ impl ModelRun<'_> {
     /// The target has accepted the work, so it is up; the result says no more about that.
     pub(super) fn accepted(&mut self, place: ItemPlace) {
         let now = self.now;
-        let Some(item) = self.item_mut(place) else {
-            return;
-        };
+        let item = self.item_mut(place);
         if let ModelItemState::Running(running) = &mut item.state {
             running.accepted = None;
             if let Some((breaker, ticket)) = running.ticket.take()
@@ -64,7 +62,7 @@ impl ModelRun<'_> {
 
     fn report_to_breaker(&mut self, place: ItemPlace, signal: ModelSignal) {
         let now = self.now;
-        if let Some(ModelItemState::Running(running)) = self.item(place).map(|item| &item.state)
+        if let ModelItemState::Running(running) = &self.item(place).state
             && let Some((name, ticket)) = running.ticket.clone()
             && let Some(breaker) = self.breakers.get_mut(&name)
         {
@@ -74,7 +72,7 @@ impl ModelRun<'_> {
 
     fn trip(&mut self, place: ItemPlace) {
         let now = self.now;
-        if let Some(ModelItemState::Running(running)) = self.item(place).map(|item| &item.state)
+        if let ModelItemState::Running(running) = &self.item(place).state
             && let Some((name, ticket)) = running.ticket.clone()
             && let Some(breaker) = self.breakers.get_mut(&name)
         {
@@ -83,9 +81,7 @@ impl ModelRun<'_> {
     }
 
     pub(super) fn ready(&mut self, place: ItemPlace, since: Duration) {
-        if let Some(item) = self.item_mut(place) {
-            item.state = ModelItemState::Ready { since };
-        }
+        self.item_mut(place).state = ModelItemState::Ready { since };
     }
 
     /// The item continues as soon as there is a slot, before anything that is due.
@@ -99,9 +95,7 @@ impl ModelRun<'_> {
         };
         let after = command.after.len();
         let handlers = command.handler.as_ref().map_or(0, |it| it.commands.len());
-        let Some(item) = self.item_mut(place) else {
-            return;
-        };
+        let item = self.item_mut(place);
         output.clone_into(&mut item.output);
         item.below = ModelProgress::default();
         match item.part {
@@ -119,11 +113,9 @@ impl ModelRun<'_> {
     }
 
     fn next_command(&mut self, place: ItemPlace) {
-        let count = self.step(place.0).map_or(0, |(_, plan)| plan.commands.len());
-        let Some(item) = self.item_mut(place) else {
-            return;
-        };
-        item.command = item.command.saturating_add(1);
+        let count = self.step(place.0).1.commands.len();
+        let item = self.item_mut(place);
+        item.command += 1;
         item.part = ModelItemPart::Command;
         item.main = ModelProgress::default();
         item.stopped = None;
@@ -142,7 +134,7 @@ impl ModelRun<'_> {
     }
 
     pub(super) fn is_stopping(&self, step: usize) -> bool {
-        self.stopping.is_some() || self.steps.get(step).is_some_and(|it| it.failing)
+        self.stopping.is_some() || self.steps[step].failing
     }
 
     /// The handler has succeeded. While the job stops, only what needs no further start counts.
@@ -150,8 +142,7 @@ impl ModelRun<'_> {
         let Some(handler) = self.command(place).and_then(|it| it.handler.clone()) else {
             return;
         };
-        let reason = self.item(place).and_then(|item| item.stopped);
-        let reason = reason.unwrap_or("attempts");
+        let reason = self.item(place).stopped.unwrap_or("attempts");
         if handler.rounds == 0 {
             if handler.fails {
                 return self.item_failed(place, reason);
@@ -172,14 +163,12 @@ impl ModelRun<'_> {
         if self.is_stopping(place.0) {
             return self.settle(place, PredictedEnd::Skipped);
         }
-        let _ = self.charge(place);
-        if let Some(item) = self.item_mut(place) {
-            item.part = ModelItemPart::Command;
-        }
+        self.charge(place);
+        self.item_mut(place).part = ModelItemPart::Command;
     }
 
     fn failed(&mut self, place: ItemPlace, judged: ModelDecision) {
-        let Some(item) = self.item(place) else { return };
+        let item = self.item(place);
         let is_command = item.part == ModelItemPart::Command;
         // One more attempt after a handler, not a round of attempts.
         let is_extra = is_command && item.stopped.is_some();
@@ -203,9 +192,7 @@ impl ModelRun<'_> {
     }
 
     fn retry(&mut self, place: ItemPlace, terms: &ModelTerms, asked: Option<Duration>) {
-        let Some(item) = self.item_mut(place) else {
-            return;
-        };
+        let item = self.item_mut(place);
         let progress = *item.progress();
         let name = item.name.clone();
         let too_long = asked.is_some_and(|asked| asked > terms.max_retry_after);
@@ -247,20 +234,14 @@ impl ModelRun<'_> {
         if self.is_stopping(place.0) {
             return self.settle(place, PredictedEnd::Skipped);
         }
-        let _ = self.charge(place);
+        self.charge(place);
         let made = self.made.entry(of).or_default();
         made.delays.push(range);
         made.spent = progress.spent_range.plus(range);
         let total = made.spent;
-        if let Some(item) = self.item_mut(place) {
-            *item.progress() = ModelProgress {
-                retries: progress.retries.saturating_add(1),
-                spent,
-                spent_range: total,
-                previous: Some(delay),
-                ..progress
-            };
-        }
+        let retries = progress.retries + 1;
+        *self.item_mut(place).progress() =
+            ModelProgress { retries, spent, spent_range: total, previous: Some(delay), ..progress };
         self.ready(place, due);
     }
 
@@ -293,9 +274,7 @@ impl ModelRun<'_> {
         let Some(terms) = self.work(place).map(|work| work.terms.clone()) else {
             return;
         };
-        let Some(progress) = self.item_mut(place).map(|item| *item.progress()) else {
-            return;
-        };
+        let progress = *self.item_mut(place).progress();
         if !has_attempts(&terms, &progress) {
             return self.command_stopped(place, "attempts");
         }
@@ -305,41 +284,31 @@ impl ModelRun<'_> {
         if self.is_stopping(place.0) {
             return self.settle(place, PredictedEnd::Skipped);
         }
-        let _ = self.charge(place);
-        if let Some(item) = self.item_mut(place) {
-            let progress = item.progress();
-            progress.retries = progress.retries.saturating_add(1);
-        }
+        self.charge(place);
+        self.item_mut(place).progress().retries += 1;
         let _ = self.hold(place, name);
     }
 
     /// Why the pool refuses a retry of the item.
     fn pool_refuses(&self, place: ItemPlace) -> Option<&'static str> {
         let pool = self.pool?;
-        let charged = self.item(place)?.charged;
+        let charged = self.item(place).charged;
         if pool.used >= pool.total {
             return Some("job_budget_exhausted");
         }
         (charged >= pool.share).then_some("workflow_budget_exhausted")
     }
 
-    /// Takes one retry from the pool; whether there was one.
-    fn charge(&mut self, place: ItemPlace) -> bool {
-        if self.pool_refuses(place).is_some() {
-            return false;
-        }
+    fn charge(&mut self, place: ItemPlace) {
         if let Some(pool) = &mut self.pool {
-            pool.used = pool.used.saturating_add(1);
+            pool.used += 1;
         }
-        if let Some(item) = self.item_mut(place) {
-            item.charged = item.charged.saturating_add(1);
-        }
-        true
+        self.item_mut(place).charged += 1;
     }
 
     /// A start is refused. If it is the one more attempt after a handler, the item ends.
     pub(super) fn start_refused(&mut self, place: ItemPlace, reason: &'static str) {
-        let Some(item) = self.item(place) else { return };
+        let item = self.item(place);
         match item.stopped {
             Some(first) if item.part == ModelItemPart::Command => self.item_failed(place, first),
             _ => self.command_stopped(place, reason),
@@ -349,9 +318,7 @@ impl ModelRun<'_> {
     /// The current command of an item is not retried any more.
     pub(super) fn command_stopped(&mut self, place: ItemPlace, reason: &'static str) {
         let handler = self.command(place).and_then(|it| it.handler.clone());
-        let Some(item) = self.item_mut(place) else {
-            return;
-        };
+        let item = self.item_mut(place);
         let first = *item.stopped.get_or_insert(reason);
         match item.part {
             // A handler that fails keeps the reason of the command.
@@ -362,7 +329,7 @@ impl ModelRun<'_> {
                 if item.rounds >= rounds {
                     return self.item_failed(place, first);
                 }
-                item.rounds = item.rounds.saturating_add(1);
+                item.rounds += 1;
                 item.part = ModelItemPart::Handler(0);
                 item.below = ModelProgress::default();
                 self.continue_at_once(place);

@@ -112,21 +112,21 @@ impl<'c> ModelRun<'c> {
         let _ = self.unspecified.get_or_insert(Unspecified(what));
     }
 
-    pub(super) fn step(&self, step: usize) -> Option<(&ModelStep, &ModelStepPlan)> {
-        self.steps.get(step).zip(self.plan.steps.get(step))
+    pub(super) fn step(&self, step: usize) -> (&ModelStep, &ModelStepPlan) {
+        (&self.steps[step], &self.plan.steps[step])
     }
 
-    pub(super) fn item(&self, (step, item): ItemPlace) -> Option<&ModelItem> {
-        self.steps.get(step)?.items.get(item)
+    pub(super) fn item(&self, (step, item): ItemPlace) -> &ModelItem {
+        &self.steps[step].items[item]
     }
 
-    pub(super) fn item_mut(&mut self, (step, item): ItemPlace) -> Option<&mut ModelItem> {
-        self.steps.get_mut(step)?.items.get_mut(item)
+    pub(super) fn item_mut(&mut self, (step, item): ItemPlace) -> &mut ModelItem {
+        &mut self.steps[step].items[item]
     }
 
     /// The command that an item is at, which may be one of a handler.
     pub(super) fn work(&self, place: ItemPlace) -> Option<&ModelCommand> {
-        let item = self.item(place)?;
+        let item = self.item(place);
         let command = self.command(place)?;
         match item.part {
             ModelItemPart::Command => Some(command),
@@ -137,8 +137,8 @@ impl<'c> ModelRun<'c> {
 
     /// The command of its step that an item is at, or whose handler runs.
     pub(super) fn command(&self, place: ItemPlace) -> Option<&ModelCommand> {
-        let item = self.item(place)?;
-        self.plan.steps.get(place.0)?.commands.get(item.command)
+        let item = self.item(place);
+        self.plan.steps[place.0].commands.get(item.command)
     }
 
     pub(super) fn places(&self) -> Vec<ItemPlace> {
@@ -151,23 +151,23 @@ impl<'c> ModelRun<'c> {
     }
 
     pub(super) fn item_deadline(&self, place: ItemPlace) -> Option<Duration> {
-        let ModelStepKind::Map(map) = &self.plan.steps.get(place.0)?.kind else {
+        let ModelStepKind::Map(map) = &self.plan.steps[place.0].kind else {
             return None;
         };
-        let began = self.item(place)?.began.unwrap_or(self.now);
+        let began = self.item(place).began.unwrap_or(self.now);
         map.limit.map(|limit| began.saturating_add(limit))
     }
 
     /// The deadline of what the item does now; a handler has none.
     pub(super) fn own_deadline(&self, place: ItemPlace) -> Option<Duration> {
-        let part = self.item(place)?.part;
+        let part = self.item(place).part;
         let deadline = self.item_deadline(place);
         deadline.filter(|_| !matches!(part, ModelItemPart::Handler(_)))
     }
 
     /// Until when a completion rule waits, if it has not decided.
     pub(super) fn completion_deadline(&self, step: usize) -> Option<Duration> {
-        let (state, plan) = self.step(step)?;
+        let (state, plan) = self.step(step);
         let ModelStepKind::Map(map) = &plan.kind else {
             return None;
         };
@@ -195,14 +195,14 @@ impl<'c> ModelRun<'c> {
             }));
         }
         for place in self.places() {
-            match self.item(place).map(|item| item.state.clone()) {
-                Some(ModelItemState::Running(ModelAttempt { end, accepted, .. })) => {
+            match self.item(place).state.clone() {
+                ModelItemState::Running(ModelAttempt { end, accepted, .. }) => {
                     times.extend(accepted);
                     times.extend(end.map(|(at, _)| at));
                 }
                 // Retries that are due together start in the order of the items.
-                Some(ModelItemState::Ready { since }) => together.push(since),
-                Some(ModelItemState::Held { .. }) => {
+                ModelItemState::Ready { since } => together.push(since),
+                ModelItemState::Held { .. } => {
                     together.extend(self.hold_expires(place));
                     together.extend(self.release_of(place));
                 }
@@ -233,7 +233,7 @@ impl<'c> ModelRun<'c> {
             }
         }
         for place in self.places() {
-            if let Some(ModelItemState::Running(running)) = self.item(place).map(|item| item.state.clone()) {
+            if let ModelItemState::Running(running) = self.item(place).state.clone() {
                 if running.accepted == Some(self.now) {
                     self.accepted(place);
                 } else if let Some((at, outcome)) = running.end

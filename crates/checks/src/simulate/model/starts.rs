@@ -26,9 +26,7 @@ impl ModelRun<'_> {
 
     /// Released items, then due ones by time and place, then new ones.
     fn in_order(&self, step: usize) -> Vec<ItemPlace> {
-        let Some((state, _)) = self.step(step) else {
-            return Vec::new();
-        };
+        let (state, _) = self.step(step);
         let mut freed: Vec<(Duration, usize)> = Vec::new();
         let mut due: Vec<(Duration, usize)> = Vec::new();
         let mut fresh = Vec::new();
@@ -50,9 +48,7 @@ impl ModelRun<'_> {
     }
 
     fn try_start(&mut self, place: ItemPlace) -> bool {
-        let Some(item) = self.item(place) else {
-            return false;
-        };
+        let item = self.item(place);
         let late = item.began.is_some() && self.own_deadline(place).is_some_and(|it| it < self.now);
         if late {
             self.start_refused(place, "deadline");
@@ -108,16 +104,14 @@ impl ModelRun<'_> {
         let Some(work) = self.work(place).cloned() else {
             return;
         };
-        let Some(item) = self.item_mut(place) else {
-            return;
-        };
+        let item = self.item_mut(place);
         let _ = item.began.get_or_insert(now);
         let progress: &mut ModelProgress = item.progress();
-        progress.attempts = progress.attempts.saturating_add(1);
+        progress.attempts += 1;
         let attempt = progress.attempts;
         let (name, script) = (item.name.clone(), item.script.clone());
         let made = self.made.entry((work.name.clone(), name)).or_default();
-        made.attempts = made.attempts.saturating_add(1);
+        made.attempts += 1;
         made.starts.push(now);
         let act = self.case.act(&work.name, &script, attempt);
         // The deadline of its item bounds an attempt.
@@ -127,9 +121,7 @@ impl ModelRun<'_> {
             self.give_up("an attempt that ends when its time is up");
         }
         let running = running(&act, now, limit, work.within);
-        if let Some(item) = self.item_mut(place) {
-            item.state = ModelItemState::Running(ModelAttempt { ticket, ..running });
-        }
+        self.item_mut(place).state = ModelItemState::Running(ModelAttempt { ticket, ..running });
     }
 }
 
