@@ -45,26 +45,37 @@ pub(crate) struct KillFindings {
 }
 
 impl KillFindings {
-    pub(crate) fn add(&mut self, kind: ViolationKind, what: String) {
-        self.violations.push(KillViolation { kind, what });
+    fn add(&mut self, kind: ViolationKind, what: fmt::Arguments<'_>) {
+        self.violations.push(KillViolation { kind, what: what.to_string() });
     }
 
-    pub(crate) fn lost(&mut self, what: String) {
+    pub(crate) fn lost(&mut self, what: fmt::Arguments<'_>) {
         self.add(ViolationKind::Lost, what);
     }
 
-    pub(crate) fn duplicated(&mut self, what: String) {
+    pub(crate) fn duplicated(&mut self, what: fmt::Arguments<'_>) {
         self.add(ViolationKind::Duplicated, what);
     }
 
-    pub(crate) fn unlawful(&mut self, what: String) {
+    pub(crate) fn unlawful(&mut self, what: fmt::Arguments<'_>) {
         self.add(ViolationKind::Unlawful, what);
     }
 
-    /// Adds a violation unless the claim holds.
-    pub(crate) fn require(&mut self, kind: ViolationKind, holds: bool, what: impl FnOnce() -> String) {
+    pub(crate) fn lost_unless(&mut self, holds: bool, what: fmt::Arguments<'_>) {
         if !holds {
-            self.add(kind, what());
+            self.lost(what);
+        }
+    }
+
+    pub(crate) fn duplicated_unless(&mut self, holds: bool, what: fmt::Arguments<'_>) {
+        if !holds {
+            self.duplicated(what);
+        }
+    }
+
+    pub(crate) fn unlawful_unless(&mut self, holds: bool, what: fmt::Arguments<'_>) {
+        if !holds {
+            self.unlawful(what);
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::compare::{KillEvidence, compare};
-use super::findings::{KillFindings, ViolationKind};
+use super::findings::KillFindings;
 use super::journal::{self, JournalEvent};
 use super::plan::{self, KillPlan, PlanContext};
 use super::sandbox::{ProgramExit, RoundSandbox, RunningProgram};
@@ -106,9 +106,8 @@ impl JobRound<'_> {
     fn is_fine(&mut self, ended: &ProgramExit) {
         // 7: another process owns the job, or its keeper was killed before it could be reached.
         let fine = ENDS.contains(&ended.code) || [7, -9].contains(&ended.code);
-        self.findings.require(ViolationKind::Unlawful, fine, || {
-            format!("the program ended with {}: {}", ended.code, ended.err)
-        });
+        self.findings
+            .unlawful_unless(fine, format_args!("the program ended with {}: {}", ended.code, ended.err));
     }
 
     /// A job that is not stored has run nothing.
@@ -119,9 +118,10 @@ impl JobRound<'_> {
         let listed = self.sandbox.call(&["ls", "--json"])?;
         self.is_stored = listed.out.lines().next().is_some();
         let ran = self.sandbox.record().len();
-        self.findings.require(ViolationKind::Lost, self.is_stored || ran == 0, || {
-            format!("{ran} commands have run for a job that is not on record")
-        });
+        self.findings.lost_unless(
+            self.is_stored || ran == 0,
+            format_args!("{ran} commands have run for a job that is not on record"),
+        );
         Ok(())
     }
 
@@ -130,7 +130,7 @@ impl JobRound<'_> {
         for _ in 0..20 {
             let mut engine = self.start(None)?;
             if !engine.ends_within(HEALING)? {
-                self.findings.lost(format!("the job does not end within {HEALING:?}"));
+                self.findings.lost(format_args!("the job does not end within {HEALING:?}"));
                 return Ok(None);
             }
             let ended = engine.ended()?;
@@ -144,7 +144,7 @@ impl JobRound<'_> {
             self.is_stored = true;
             thread::sleep(Duration::from_millis(50));
         }
-        self.findings.lost("no process can resume the job".to_owned());
+        self.findings.lost(format_args!("no process can resume the job"));
         Ok(None)
     }
 
@@ -156,7 +156,7 @@ impl JobRound<'_> {
     ) -> io::Result<()> {
         let events = self.sandbox.call(&["events", "@last", "--json"])?;
         let Some(events) = journal::read(&events.out) else {
-            self.findings.lost(format!("the events cannot be read: {}", events.err));
+            self.findings.lost(format_args!("the events cannot be read: {}", events.err));
             return Ok(());
         };
         let case = KillEvidence {
@@ -171,7 +171,7 @@ impl JobRound<'_> {
         reported(plan, &events, report, &mut self.findings);
         let listed = self.sandbox.call(&["ls", "--json"])?;
         let jobs = listed.out.lines().count();
-        self.findings.require(ViolationKind::Duplicated, jobs == 1, || format!("{jobs} jobs are on record"));
+        self.findings.duplicated_unless(jobs == 1, format_args!("{jobs} jobs are on record"));
         Ok(())
     }
 }
@@ -188,12 +188,11 @@ fn reported(plan: &KillPlan, events: &[JournalEvent], report: &ProgramExit, find
     };
     let said = |name: &str| report.get(name).and_then(Value::as_u64);
     let started = count("attempt_started");
-    findings.require(ViolationKind::Lost, said("attempts") == started, || {
-        format!("{started:?} attempts are on record, and the report says {report}")
-    });
+    findings.lost_unless(
+        said("attempts") == started,
+        format_args!("{started:?} attempts are on record, and the report says {report}"),
+    );
     let status = report.get("status").and_then(Value::as_str).unwrap_or_default();
     let last = events.last().map(|it| it.text("status")).unwrap_or_default();
-    findings.require(ViolationKind::Lost, status == last, || {
-        format!("{last} is on record, and the report says {status}")
-    });
+    findings.lost_unless(status == last, format_args!("{last} is on record, and the report says {status}"));
 }

@@ -1,5 +1,6 @@
 //! The journal of a job, as `undaunted events --json` prints it.
 
+use std::fmt;
 use std::time::UNIX_EPOCH;
 
 use serde_json::Value;
@@ -62,9 +63,11 @@ impl JournalEvent {
         let ends = ["job_completed", "job_failed", "job_partial", "job_cancelled"];
         ends.contains(&self.kind.as_str())
     }
+}
 
-    pub(crate) fn describe(&self) -> String {
-        self.value.to_string()
+impl fmt::Display for JournalEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
     }
 }
 

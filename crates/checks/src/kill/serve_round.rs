@@ -142,7 +142,7 @@ impl ServeRound<'_> {
         })?;
         let refused = refused.lock().map(|it| it.clone()).unwrap_or_default();
         for refusal in refused {
-            findings.lost(refusal);
+            findings.lost(format_args!("{refusal}"));
         }
         Ok(is_over)
     }
@@ -155,7 +155,7 @@ impl ServeRound<'_> {
             let told = self.sandbox.call(&["events", flow, "--json"])?;
             let Some(events) = journal::read(&told.out).filter(|it| !it.is_empty()) else {
                 self.findings
-                    .lost(format!("flow {flow} was answered 201 and is not on record: {}", told.err));
+                    .lost(format_args!("flow {flow} was answered 201 and is not on record: {}", told.err));
                 continue;
             };
             let own: BTreeSet<&str> = events.iter().map(|it| it.text("correlation_id")).collect();
@@ -173,7 +173,7 @@ impl ServeRound<'_> {
             self.findings.absorb(compare(&case));
         }
         for call in calls.iter().filter(|it| !known.contains(&it.correlation)) {
-            self.findings.lost(format!("a request of no recorded item: {call:?}"));
+            self.findings.lost(format_args!("a request of no recorded item: {call:?}"));
         }
         Ok(())
     }
@@ -199,7 +199,7 @@ fn watch(
                 return Ok(true);
             }
             if Instant::now() >= until {
-                findings.lost(format!("flows {open:?} do not end within {HEALING:?}"));
+                findings.lost(format_args!("flows {open:?} do not end within {HEALING:?}"));
                 return Ok(false);
             }
             thread::sleep(Duration::from_millis(10));

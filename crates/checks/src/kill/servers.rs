@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::findings::{KillFindings, ViolationKind};
+use super::findings::KillFindings;
 use super::sandbox::{RoundSandbox, RunningProgram, deadline};
 use super::schedule::ProcessPlan;
 
@@ -57,9 +57,10 @@ impl<'w> ManagedServer<'w> {
                 if running.has_ended()? {
                     self.sandbox.note_deaths_of(running);
                     let ended = running.ended()?;
-                    found.require(ViolationKind::Unlawful, ended.code == -9, || {
-                        format!("a server ended with {}: {}", ended.code, ended.err)
-                    });
+                    found.unlawful_unless(
+                        ended.code == -9,
+                        format_args!("a server ended with {}: {}", ended.code, ended.err),
+                    );
                     let away = self.plans.front().map(|it| it.pause).unwrap_or_default();
                     self.doing = ServerPhase::Away(deadline(away));
                 }

@@ -113,17 +113,13 @@ impl Simulation<'_> {
             ends = true;
         }
         if ends {
-            if let Some(state) = lock(&self.shared).processes.get_mut(number) {
-                state.is_dead = true;
-            }
+            lock(&self.shared).processes[number].is_dead = true;
             return;
         }
         self.check(number);
         let mut world = lock(&self.shared);
         let now = world.now;
-        let Some(state) = world.processes.get_mut(number) else {
-            return;
-        };
+        let state = &mut world.processes[number];
         // An idle process polls less and less often.
         state.poll_interval = if acted {
             LOOK
@@ -145,9 +141,7 @@ impl Simulation<'_> {
         let others: Vec<usize> =
             (0..world.processes.len()).filter(|other| *other != writer && world.is_alive(*other)).collect();
         for process in others {
-            let Some(state) = world.processes.get_mut(process) else {
-                continue;
-            };
+            let state = &mut world.processes[process];
             if state.poll_interval > LOOK {
                 state.poll_interval = LOOK;
                 state.turn += 1;
@@ -171,7 +165,7 @@ impl Simulation<'_> {
             return;
         }
         // A start may wait for an answer of the store.
-        let asks = world.processes.get(number).is_some_and(|state| state.questions > 0);
+        let asks = world.processes[number].questions > 0;
         let mut found = Vec::new();
         for (name, ahead) in &process.jobs {
             let (Some(live), Some(seen)) = (process.event_loop.job(name), world.oracle.jobs.get(name)) else {
@@ -250,9 +244,7 @@ impl Simulation<'_> {
                     break;
                 }
                 ClaimResult::Fails => {
-                    if let Some(state) = lock(&self.shared).processes.get_mut(number) {
-                        state.is_dead = true;
-                    }
+                    lock(&self.shared).processes[number].is_dead = true;
                 }
             }
         }

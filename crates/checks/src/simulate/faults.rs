@@ -90,9 +90,7 @@ impl Simulation<'_> {
             }
             world.crashes += 1;
             world.log(|| format!("engine {engine} is killed"));
-            if let Some(state) = world.processes.get_mut(engine) {
-                state.is_dead = true;
-            }
+            world.processes[engine].is_dead = true;
         }
         self.remove_process(engine);
     }

@@ -72,9 +72,7 @@ impl Machine for SimMachine {
         let (shared, process) = (SharedWorld::clone(&self.shared), self.process);
         Box::new(move || {
             let mut world = lock(&shared);
-            if let Some(state) = world.processes.get_mut(process) {
-                state.asking.remove(&number);
-            }
+            world.processes[process].asking.remove(&number);
         })
     }
 
@@ -235,9 +233,7 @@ impl SimWorld {
             }
             Some(_) => ExecutorMessage::Ended(Box::new(answer)),
         };
-        if let Some(state) = self.processes.get_mut(process) {
-            state.asking.insert(number, (notifier, answer));
-        }
+        self.processes[process].asking.insert(number, (notifier, answer));
         self.after(takes, SimEvent::HttpAnswered { process, number });
     }
 
@@ -270,9 +266,7 @@ impl SimWorld {
 
     /// A response reaches the process that sent the request.
     pub(super) fn answer(&mut self, process: usize, number: u64) {
-        let Some(state) = self.processes.get_mut(process) else {
-            return;
-        };
+        let state = &mut self.processes[process];
         if let Some((notifier, answer)) = state.asking.remove(&number)
             && !state.is_dead
         {

@@ -62,9 +62,7 @@ impl SimStore {
     pub(super) fn answer(&self, question: Question, done: OnFindings) {
         let mut world = lock(&self.shared);
         let now = world.now;
-        let Some(state) = world.processes.get_mut(self.process) else {
-            return;
-        };
+        let state = &mut world.processes[self.process];
         if state.is_dead {
             return;
         }
@@ -85,9 +83,7 @@ impl SimStore {
     fn flush(&self) {
         loop {
             let mut world = lock(&self.shared);
-            let Some(state) = world.processes.get_mut(self.process) else {
-                return;
-            };
+            let state = &mut world.processes[self.process];
             if state.writing.is_empty() {
                 let all = state.waiting.drain(..);
                 state.writing = all.collect();
@@ -104,9 +100,7 @@ impl SimStore {
     pub(super) fn written(&self) {
         let inner = self.inner();
         let mut world = lock(&self.shared);
-        let Some(state) = world.processes.get_mut(self.process) else {
-            return;
-        };
+        let state = &mut world.processes[self.process];
         let inner = match inner {
             Ok(inner) => inner,
             Err(error) => {
@@ -166,9 +160,7 @@ impl SimStore {
         let inner = self.inner();
         let mut world = lock(&self.shared);
         let is_whole = world.random.chance(1, 2);
-        let Some(state) = world.processes.get_mut(self.process) else {
-            return;
-        };
+        let state = &mut world.processes[self.process];
         let group = std::mem::take(&mut state.writing);
         state.waiting.clear();
         if let (true, Ok(inner)) = (is_whole, inner) {
@@ -249,23 +241,17 @@ impl SimWorld {
         let lasts = Duration::from_millis(self.random.between(1, 20_000));
         let until = self.now.saturating_add(lasts);
         self.log(|| format!("engine {process} cannot reach the store for {lasts:?}"));
-        if let Some(state) = self.processes.get_mut(process) {
-            state.outage = Some(until);
-        }
+        self.processes[process].outage = Some(until);
     }
 
     /// An append without an answer may be submitted again.
     fn note_lost(&mut self, process: usize, appends: &[Append]) {
-        if let Some(state) = self.processes.get_mut(process) {
-            state.lost.extend(continued(appends));
-        }
+        self.processes[process].lost.extend(continued(appends));
     }
 
     /// Checks that a process does not start what it knows to be held.
     fn check_submitted(&mut self, process: usize, appends: &[Append]) {
-        let Some(state) = self.processes.get_mut(process) else {
-            return;
-        };
+        let state = &mut self.processes[process];
         // An append that is submitted again was decided before the outage.
         if continued(appends).is_some_and(|of| state.lost.remove(&of)) {
             return;
@@ -330,9 +316,7 @@ impl SimWorld {
 
     /// Begins to write the waiting appends, unless a write is under way.
     fn begin_write(&mut self, process: usize) {
-        let Some(state) = self.processes.get_mut(process) else {
-            return;
-        };
+        let state = &mut self.processes[process];
         if !state.writing.is_empty() || state.waiting.is_empty() {
             return;
         }
@@ -365,9 +349,7 @@ impl Store for SimStore {
             return;
         }
         world.check_submitted(self.process, &appends);
-        if let Some(state) = world.processes.get_mut(self.process) {
-            state.waiting.push_back(PendingWrite::Append(appends, done));
-        }
+        world.processes[self.process].waiting.push_back(PendingWrite::Append(appends, done));
         world.begin_write(self.process);
     }
 
@@ -409,9 +391,7 @@ impl Store for SimStore {
 
     fn claim(&self, aggregate: &AggregateId) -> Result<Claim, ClaimError> {
         let claim = self.now(|inner| inner.claim(aggregate))?;
-        if let Some(state) = lock(&self.shared).processes.get_mut(self.process) {
-            state.claims.insert(aggregate.clone());
-        }
+        lock(&self.shared).processes[self.process].claims.insert(aggregate.clone());
         Ok(claim)
     }
 
@@ -445,9 +425,7 @@ impl Store for SimStore {
         let (process, takes) = (self.process, world.fault_plan.word);
         let asked = SimEvent::Queried { process, question, done };
         world.after(takes, asked);
-        if let Some(state) = world.processes.get_mut(process) {
-            state.questions += 1;
-        }
+        world.processes[process].questions += 1;
     }
 
     fn save_snapshot(&self, aggregate: &AggregateId, at: Version, bytes: Vec<u8>) -> Result<(), StoreError> {

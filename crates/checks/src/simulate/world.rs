@@ -216,9 +216,7 @@ impl SimWorld {
         let fault_plan = self.fault_plan.inside;
         let killed = fault_plan > 0 && self.random.chance(fault_plan, 100_000);
         let before = killed && self.random.chance(1, 2);
-        let Some(state) = self.processes.get_mut(process) else {
-            return Liveness::Dead;
-        };
+        let state = &mut self.processes[process];
         if state.is_dead {
             return Liveness::Dead;
         }
@@ -236,9 +234,7 @@ impl SimWorld {
     }
 
     pub(super) fn wake(&mut self, process: usize) {
-        if let Some(state) = self.processes.get_mut(process) {
-            state.is_woken = true;
-        }
+        self.processes[process].is_woken = true;
     }
 
     /// What an attempt of a job does.

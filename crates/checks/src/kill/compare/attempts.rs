@@ -1,6 +1,7 @@
 //! The attempts of a journal, each with its start, its end and the wait before it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use super::SLACK;
 use crate::kill::journal::{CommandKey, JournalEvent};
@@ -33,12 +34,14 @@ pub(super) struct AttemptTrace {
     pub(super) end: Option<(u64, AttemptOutcome)>,
 }
 
-impl AttemptTrace {
-    pub(super) fn describe(&self) -> String {
+impl fmt::Display for AttemptTrace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (item, command) = (&self.item, &self.place.1);
-        format!("attempt {} of {command} for {item} (start {})", self.number, self.start)
+        write!(f, "attempt {} of {command} for {item} (start {})", self.number, self.start)
     }
+}
 
+impl AttemptTrace {
     /// Whether one of these deaths came between its start and its recorded end.
     pub(super) fn saw(&self, deaths: &[u64]) -> bool {
         let end = self.end.as_ref();

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::attempts::{AttemptOutcome, AttemptTrace};
 use super::{KillEvidence, SLACK, ServedCall};
-use crate::kill::findings::{KillFindings, ViolationKind};
+use crate::kill::findings::KillFindings;
 use crate::kill::journal::{CommandKey, JournalEvent};
 use crate::kill::plan::CommandKind;
 use crate::kill::step_server::PostedResult;
@@ -18,9 +18,10 @@ pub(super) fn check(case: &KillEvidence<'_>, attempts: &[AttemptTrace], findings
     for call in case.calls {
         let place = (call.correlation.clone(), call.command.clone());
         calls.entry(place).or_default().push(call);
-        findings.require(ViolationKind::Duplicated, !call.overlaps, || {
-            format!("a request while another of its command was under way: {call:?}")
-        });
+        findings.duplicated_unless(
+            !call.overlaps,
+            format_args!("a request while another of its command was under way: {call:?}"),
+        );
     }
     let mut made: BTreeMap<&CommandKey, Vec<&AttemptTrace>> = BTreeMap::new();
     for attempt in attempts {
@@ -31,10 +32,9 @@ pub(super) fn check(case: &KillEvidence<'_>, attempts: &[AttemptTrace], findings
     }
     for (place, calls) in &calls {
         let made = made.get(place).map(Vec::as_slice).unwrap_or_default();
-        findings.require(ViolationKind::Duplicated, calls.len() <= made.len(), || {
-            let (calls, made) = (calls.len(), made.len());
-            format!("{calls} requests of {}, and {made} attempts on record", place.1)
-        });
+        let (requests, attempts) = (calls.len(), made.len());
+        let what = format_args!("{requests} requests of {}, and {attempts} attempts on record", place.1);
+        findings.duplicated_unless(requests <= attempts, what);
         if is_later(case, place) {
             // The result of a call from before a crash may come while the next call is being sent.
             continue;
@@ -63,16 +63,14 @@ fn is_later(case: &KillEvidence<'_>, place: &CommandKey) -> bool {
 fn within(call: &ServedCall, made: &[&AttemptTrace], findings: &mut KillFindings) {
     let before = made.iter().rev().find(|it| it.at <= call.begin);
     let Some(attempt) = before else {
-        return findings.duplicated(format!("a request before any attempt: {call:?}"));
+        return findings.duplicated(format_args!("a request before any attempt: {call:?}"));
     };
     let Some((at, _)) = &attempt.end else {
         return;
     };
     let late = attempt.is("interrupted") || attempt.is("timeout");
     let inside = call.begin <= at.saturating_add(SLACK);
-    findings.require(ViolationKind::Duplicated, inside || late, || {
-        format!("a request when {} had ended: {call:?}", attempt.describe())
-    });
+    findings.duplicated_unless(inside || late, format_args!("a request when {attempt} had ended: {call:?}"));
 }
 
 /// The recorded outcome of an attempt is the response it got.
@@ -92,18 +90,15 @@ fn answered(
         AttemptOutcome::Failure(why, number) if why == "status" => *number,
         AttemptOutcome::Failure(why, _) if why == "interrupted" => {
             let died = attempt.saw(&case.kills.engines);
-            return findings.require(ViolationKind::Lost, died, || {
-                format!("{} is interrupted, and no engine was killed", attempt.describe())
-            });
+            return findings
+                .lost_unless(died, format_args!("{attempt} is interrupted, and no engine was killed"));
         }
         AttemptOutcome::Failure(..) => {
-            return findings.unlawful(format!("{} failed by {outcome:?}", attempt.describe()));
+            return findings.unlawful(format_args!("{attempt} failed by {outcome:?}"));
         }
     };
     let answered = own.any(|call| call.status.map(u64::from) == Some(wanted));
-    findings.require(ViolationKind::Lost, answered, || {
-        format!("{} got no response {wanted}", attempt.describe())
-    });
+    findings.lost_unless(answered, format_args!("{attempt} got no response {wanted}"));
 }
 
 fn check_results(case: &KillEvidence<'_>, findings: &mut KillFindings) {
@@ -112,14 +107,12 @@ fn check_results(case: &KillEvidence<'_>, findings: &mut KillFindings) {
         events.any(|it| is_result_of(post, it))
     });
     for post in mine {
-        findings.require(ViolationKind::Lost, post.refused.is_none(), || {
-            format!("a result was refused: {post:?}")
-        });
+        findings.lost_unless(post.refused.is_none(), format_args!("a result was refused: {post:?}"));
         if let Some(accepted_at) = post.accepted_at
             && !has_success(case, post)
             && !is_over(case, post, accepted_at)
         {
-            findings.lost(format!("a result was answered 200 and is not on record: {post:?}"));
+            findings.lost(format_args!("a result was answered 200 and is not on record: {post:?}"));
         }
     }
     for event in case.events.iter().filter(|it| it.is("attempt_succeeded")) {
@@ -128,9 +121,7 @@ fn check_results(case: &KillEvidence<'_>, findings: &mut KillFindings) {
             let until = event.at.saturating_add(SLACK);
             let mut posted = case.posted.iter();
             let told = posted.any(|post| is_result_of(post, event) && post.first <= until);
-            findings.require(ViolationKind::Lost, told, || {
-                format!("a recorded result was never sent: {}", event.describe())
-            });
+            findings.lost_unless(told, format_args!("a recorded result was never sent: {event}"));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::KillEvidence;
-use crate::kill::findings::{KillFindings, ViolationKind};
+use crate::kill::findings::KillFindings;
 use crate::kill::journal::{CommandKey, JournalEvent};
 use crate::kill::plan::PlannedCommand;
 
@@ -28,23 +28,18 @@ pub(super) fn check(case: &KillEvidence<'_>, findings: &mut KillFindings) {
         let is_own = event.number("seq").is_some() || !event.kind.starts_with("breaker_");
         seq += u64::from(is_own);
         let numbered = !is_own || event.number("seq") == Some(seq);
-        findings.require(ViolationKind::Lost, numbered, || {
-            format!("event {seq} is missing: {}", event.describe())
-        });
-        findings.require(ViolationKind::Unlawful, !reading.ended, || {
-            format!("after the end: {}", event.describe())
-        });
+        findings.lost_unless(numbered, format_args!("event {seq} is missing: {event}"));
+        findings.unlawful_unless(!reading.ended, format_args!("after the end: {event}"));
         reading.read(case, event, findings);
     }
     if !reading.ended {
-        let last = case.events.last().map(JournalEvent::describe).unwrap_or_default();
-        findings.lost(format!("the job never ends; its last event is {last}"));
+        let last = case.events.last().map(ToString::to_string).unwrap_or_default();
+        findings.lost(format_args!("the job never ends; its last event is {last}"));
         return;
     }
     let open: Vec<_> = reading.open.keys().map(|(_, command)| command).collect();
-    findings.require(ViolationKind::Lost, open.is_empty(), || {
-        format!("the job has ended, and attempts of {open:?} never do")
-    });
+    findings
+        .lost_unless(open.is_empty(), format_args!("the job has ended, and attempts of {open:?} never do"));
     every_item_ends(case, findings);
 }
 
@@ -56,9 +51,8 @@ impl HistoryCheck {
             "retry_scheduled" => {
                 let due = event.time("due_at").unwrap_or_default();
                 let before = self.due.insert(event.place(), due);
-                findings.require(ViolationKind::Duplicated, before.is_none(), || {
-                    format!("a retry is scheduled twice: {}", event.describe())
-                });
+                findings
+                    .duplicated_unless(before.is_none(), format_args!("a retry is scheduled twice: {event}"));
             }
             "command_stopped" => {
                 // A handler runs from the beginning in every round.
@@ -76,9 +70,7 @@ impl HistoryCheck {
                 let item = event.text("correlation_id").to_owned();
                 self.due.retain(|(of, _), _| *of != item);
                 let before = self.settled.insert(item, event.kind.clone());
-                findings.require(ViolationKind::Duplicated, before.is_none(), || {
-                    format!("an item ends twice: {}", event.describe())
-                });
+                findings.duplicated_unless(before.is_none(), format_args!("an item ends twice: {event}"));
             }
             "breaker_opened" => {
                 self.shut.insert(event.text("breaker").to_owned());
@@ -95,41 +87,32 @@ impl HistoryCheck {
         let made = self.made.entry(place.clone()).or_default();
         *made += 1;
         let made = *made;
-        findings.require(ViolationKind::Duplicated, event.attempt() == made, || {
-            format!("attempt {made} was expected: {}", event.describe())
-        });
+        findings
+            .duplicated_unless(event.attempt() == made, format_args!("attempt {made} was expected: {event}"));
         let fresh = self.starts.insert(event.number("start"));
-        findings.require(ViolationKind::Duplicated, fresh, || {
-            format!("a start with a number that was used: {}", event.describe())
-        });
+        findings.duplicated_unless(fresh, format_args!("a start with a number that was used: {event}"));
         let other = self.open.insert(place.clone(), made);
-        findings.require(ViolationKind::Duplicated, other.is_none(), || {
-            format!("another attempt has not ended: {}", event.describe())
-        });
+        findings.duplicated_unless(other.is_none(), format_args!("another attempt has not ended: {event}"));
         let done = self.succeeded.contains(&place);
-        findings.require(ViolationKind::Duplicated, !done, || {
-            format!("its success is on record: {}", event.describe())
-        });
+        findings.duplicated_unless(!done, format_args!("its success is on record: {event}"));
         let due = self.due.remove(&place).unwrap_or_default();
-        findings.require(ViolationKind::Unlawful, due <= event.at, || {
-            format!("a retry is started before it is due: {}", event.describe())
-        });
+        findings
+            .unlawful_unless(due <= event.at, format_args!("a retry is started before it is due: {event}"));
         let most = case.plan.commands.get(&place.1).map(PlannedCommand::most);
-        findings.require(ViolationKind::Duplicated, most.is_some_and(|most| made <= most), || {
-            format!("more attempts than the allowed {most:?}: {}", event.describe())
-        });
+        let is_allowed = most.is_some_and(|most| made <= most);
+        findings
+            .duplicated_unless(is_allowed, format_args!("more attempts than the allowed {most:?}: {event}"));
         let shut = self.shut.contains(event.text("breaker")) && !event.flag("probe");
-        findings.require(ViolationKind::Unlawful, !shut, || {
-            format!("started while its breaker is open: {}", event.describe())
-        });
+        findings.unlawful_unless(!shut, format_args!("started while its breaker is open: {event}"));
     }
 
     fn attempt_ended(&mut self, event: &JournalEvent, findings: &mut KillFindings) {
         let place = event.place();
         let open = self.open.remove(&place);
-        findings.require(ViolationKind::Duplicated, open == Some(event.attempt()), || {
-            format!("what does not run cannot end: {}", event.describe())
-        });
+        findings.duplicated_unless(
+            open == Some(event.attempt()),
+            format_args!("what does not run cannot end: {event}"),
+        );
         if event.is("attempt_succeeded") {
             self.succeeded.insert(place);
         }
@@ -149,8 +132,6 @@ fn every_item_ends(case: &KillEvidence<'_>, findings: &mut KillFindings) {
         }
     }
     for item in &case.plan.items {
-        findings.require(ViolationKind::Lost, items.contains_key(item.as_str()), || {
-            format!("item {item} never ends")
-        });
+        findings.lost_unless(items.contains_key(item.as_str()), format_args!("item {item} never ends"));
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn measure(case: &KillEvidence<'_>, attempts: &[AttemptTrace], findin
             continue;
         }
         findings.waits += 1;
-        findings.late(begin.saturating_sub(ready), || attempt.describe());
+        findings.late(begin.saturating_sub(ready), || attempt.to_string());
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::KillEvidence;
-use crate::kill::findings::{KillFindings, ViolationKind};
+use crate::kill::findings::KillFindings;
 use crate::kill::journal::{CommandKey, JournalEvent};
 
 #[derive(Default)]
@@ -48,33 +48,28 @@ pub(super) fn check(case: &KillEvidence<'_>, findings: &mut KillFindings) {
 impl BudgetCheck {
     fn delayed(&mut self, case: &KillEvidence<'_>, event: &JournalEvent, findings: &mut KillFindings) {
         let Some(planned) = case.plan.commands.get(event.text("command")) else {
-            return findings.unlawful(format!("a command that was not planned: {}", event.describe()));
+            return findings.unlawful(format_args!("a command that was not planned: {event}"));
         };
         let number = |name: &str| event.number(name).unwrap_or_default();
         let (retry, delay) = (number("retry"), number("delay_ms"));
         let at_once = case.plan.is_flow && self.cut.contains(&event.place());
         let (least, most) = if at_once { (0, 0) } else { planned.policy.delay(retry) };
-        findings.require(ViolationKind::Unlawful, (least..=most).contains(&delay), || {
-            format!("a delay from {least} to {most} ms was expected: {}", event.describe())
-        });
+        findings.unlawful_unless(
+            (least..=most).contains(&delay),
+            format_args!("a delay from {least} to {most} ms was expected: {event}"),
+        );
         let due = event.time("due_at").unwrap_or_default();
         let waits = due.saturating_sub(event.at);
         // Shown delays are rounded to milliseconds.
         let exact = waits.abs_diff(delay.saturating_mul(1000)) <= 1000;
-        findings.require(ViolationKind::Unlawful, exact, || {
-            format!("due {waits} µs after it was decided: {}", event.describe())
-        });
+        findings.unlawful_unless(exact, format_args!("due {waits} µs after it was decided: {event}"));
         let (spent, many) = self.spent.entry(event.place()).or_default();
         let added = spent.abs_diff(number("spent_before_ms")) <= *many;
-        findings.require(ViolationKind::Unlawful, added, || {
-            format!("{spent} ms were spent before: {}", event.describe())
-        });
+        findings.unlawful_unless(added, format_args!("{spent} ms were spent before: {event}"));
         *spent += delay;
         *many += 1;
         let within = planned.policy.budget.is_none_or(|budget| *spent <= budget);
-        findings.require(ViolationKind::Unlawful, within, || {
-            format!("{spent} ms are more than the budget: {}", event.describe())
-        });
+        findings.unlawful_unless(within, format_args!("{spent} ms are more than the budget: {event}"));
     }
 
     fn charge(&mut self, case: &KillEvidence<'_>, event: &JournalEvent, findings: &mut KillFindings) {
@@ -83,16 +78,17 @@ impl BudgetCheck {
         };
         // If the event says how much was used before, that is what was charged so far.
         let said = event.inner("pool", "used");
-        findings.require(ViolationKind::Unlawful, said.is_none_or(|it| it == self.charged), || {
-            format!("{} retries were charged before: {}", self.charged, event.describe())
-        });
+        let charged = self.charged;
+        let what = format_args!("{charged} retries were charged before: {event}");
+        findings.unlawful_unless(said.is_none_or(|it| it == charged), what);
         self.charged += 1;
         let item = event.text("correlation_id").to_owned();
         let own = self.of_item.entry(item).or_default();
         *own += 1;
-        findings.require(ViolationKind::Unlawful, self.charged <= total && *own <= share, || {
-            format!("the pool of {total}, {share} each, is exceeded: {}", event.describe())
-        });
+        findings.unlawful_unless(
+            self.charged <= total && *own <= share,
+            format_args!("the pool of {total}, {share} each, is exceeded: {event}"),
+        );
     }
 }
 
@@ -119,7 +115,5 @@ fn stopped(case: &KillEvidence<'_>, event: &JournalEvent, findings: &mut KillFin
         "permanent" => true,
         _ => false,
     };
-    findings.require(ViolationKind::Unlawful, holds, || {
-        format!("stopped without that reason: {}", event.describe())
-    });
+    findings.unlawful_unless(holds, format_args!("stopped without that reason: {event}"));
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::attempts::{AttemptOutcome, AttemptTrace};
 use super::{KillEvidence, SLACK};
-use crate::kill::findings::{KillFindings, ViolationKind};
+use crate::kill::findings::KillFindings;
 use crate::kill::journal::CommandKey;
 use crate::kill::plan::CommandKind;
 use crate::kill::record::CommandRun;
@@ -17,16 +17,15 @@ pub(super) fn check(case: &KillEvidence<'_>, attempts: &[AttemptTrace], findings
     for run in case.runs {
         let line = &run.begin;
         let Some(attempt) = by_start.get(&line.start) else {
-            findings.lost(format!("it ran, and its start is not on record: {line:?}"));
+            findings.lost(format_args!("it ran, and its start is not on record: {line:?}"));
             continue;
         };
         let same = attempt.place == (line.correlation.clone(), line.command.clone());
-        findings.require(ViolationKind::Unlawful, same && attempt.number == line.attempt, || {
-            format!("it ran as another than is on record: {line:?}")
-        });
-        findings.require(ViolationKind::Duplicated, begun.insert(line.start), || {
-            format!("{} was begun twice", attempt.describe())
-        });
+        findings.unlawful_unless(
+            same && attempt.number == line.attempt,
+            format_args!("it ran as another than is on record: {line:?}"),
+        );
+        findings.duplicated_unless(begun.insert(line.start), format_args!("{attempt} was begun twice"));
         one_run(case, run, attempt, findings);
         given(case, run, attempts, findings);
     }
@@ -39,57 +38,57 @@ pub(super) fn check(case: &KillEvidence<'_>, attempts: &[AttemptTrace], findings
             None => false,
         };
         if is_process && certain && !begun.contains(&attempt.start) {
-            findings.lost(format!("{} has an end on record and never ran", attempt.describe()));
+            findings.lost(format_args!("{attempt} has an end on record and never ran"));
         }
     }
     tokens(case, findings);
 }
 
 fn one_run(case: &KillEvidence<'_>, run: &CommandRun, attempt: &AttemptTrace, findings: &mut KillFindings) {
-    let (line, name) = (&run.begin, || attempt.describe());
-    findings.require(ViolationKind::Duplicated, !line.overlaps, || {
-        format!("{} began while another attempt was alive", name())
-    });
-    findings.require(ViolationKind::Unlawful, line.at >= attempt.at, || {
-        format!("{} began before its start was on record", name())
-    });
+    let line = &run.begin;
+    findings
+        .duplicated_unless(!line.overlaps, format_args!("{attempt} began while another attempt was alive"));
+    findings.unlawful_unless(
+        line.at >= attempt.at,
+        format_args!("{attempt} began before its start was on record"),
+    );
     let due = attempt.due.unwrap_or_default();
-    findings.require(ViolationKind::Unlawful, line.at >= due, || {
-        let early = due.saturating_sub(line.at);
-        format!("{} began {early} µs before it was due", name())
-    });
+    let early = due.saturating_sub(line.at);
+    findings.unlawful_unless(early == 0, format_args!("{attempt} began {early} µs before it was due"));
     let Some((at, outcome)) = &attempt.end else {
         return;
     };
-    findings.require(ViolationKind::Duplicated, line.at <= at.saturating_add(SLACK), || {
-        format!("{} began after its end was on record", name())
-    });
+    findings.duplicated_unless(
+        line.at <= at.saturating_add(SLACK),
+        format_args!("{attempt} began after its end was on record"),
+    );
     let ended = run.end.map(|(_, code)| code);
     let killed = case.kills.commands.contains(&line.pid);
     let no_keeper_died = !attempt.saw(&case.kills.keepers);
     match outcome {
-        AttemptOutcome::Success => findings.require(ViolationKind::Lost, ended == Some(0), || {
-            format!("{} succeeded, but never came to its end: {ended:?}", name())
-        }),
+        AttemptOutcome::Success => findings.lost_unless(
+            ended == Some(0),
+            format_args!("{attempt} succeeded, but never came to its end: {ended:?}"),
+        ),
         AttemptOutcome::Failure(why, number) => match why.as_str() {
             "exit" => {
                 let same = ended.map(u64::from) == Some(*number);
-                findings.require(ViolationKind::Lost, same, || {
-                    format!("{} ended with {ended:?}, not with {number}", name())
-                });
+                findings.lost_unless(same, format_args!("{attempt} ended with {ended:?}, not with {number}"));
             }
-            "signal" => findings.require(ViolationKind::Unlawful, killed || !no_keeper_died, || {
-                format!("{} ended by a signal that was not sent", name())
-            }),
+            "signal" => findings.unlawful_unless(
+                killed || !no_keeper_died,
+                format_args!("{attempt} ended by a signal that was not sent"),
+            ),
             "timeout" => {
                 let planned = case.plan.commands.get(&attempt.place.1);
                 let may = planned.is_some_and(|it| it.has_timeout);
-                findings.require(ViolationKind::Unlawful, may, || format!("{} has no timeout", name()));
+                findings.unlawful_unless(may, format_args!("{attempt} has no timeout"));
             }
-            "interrupted" => findings.require(ViolationKind::Lost, !no_keeper_died, || {
-                format!("{} ended with {ended:?}, and its keeper was not killed", name())
-            }),
-            other => findings.unlawful(format!("{} failed by {other}", name())),
+            "interrupted" => findings.lost_unless(
+                !no_keeper_died,
+                format_args!("{attempt} ended with {ended:?}, and its keeper was not killed"),
+            ),
+            other => findings.unlawful(format_args!("{attempt} failed by {other}")),
         },
     }
 }
@@ -111,9 +110,8 @@ fn given(case: &KillEvidence<'_>, run: &CommandRun, attempts: &[AttemptTrace], f
     });
     let said = said.map(|it| format!("out-{source}-{}-{}", it.item, it.number));
     let same = said.is_some() && line.given.first() == said.as_ref();
-    findings.require(ViolationKind::Lost, same, || {
-        format!("{said:?} was said, {:?} was given to {}", line.given, line.command)
-    });
+    findings
+        .lost_unless(same, format_args!("{said:?} was said, {:?} was given to {}", line.given, line.command));
 }
 
 /// `reduce` was given the results of the map.
@@ -133,9 +131,10 @@ fn results(case: &KillEvidence<'_>, run: &CommandRun, findings: &mut KillFinding
             (Some(item.clone()), Some(status.to_owned()))
         })
         .collect();
-    findings.require(ViolationKind::Lost, given == expected, || {
-        format!("the map came to {expected:?}, and `reduce` was given {given:?}")
-    });
+    findings.lost_unless(
+        given == expected,
+        format_args!("the map came to {expected:?}, and `reduce` was given {given:?}"),
+    );
 }
 
 /// All attempts of a command have one token, which no other command has.
@@ -152,8 +151,9 @@ fn tokens(case: &KillEvidence<'_>, findings: &mut KillFindings) {
         let known = of_place.entry(place.clone()).or_insert_with(|| token.clone());
         let same = *known == token;
         let owner = of_token.entry(token).or_insert_with(|| place.clone());
-        findings.require(ViolationKind::Unlawful, same && *owner == place, || {
-            format!("the token of {} is not its own for ever", place.1)
-        });
+        findings.unlawful_unless(
+            same && *owner == place,
+            format_args!("the token of {} is not its own for ever", place.1),
+        );
     }
 }

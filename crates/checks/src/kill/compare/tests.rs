@@ -1,11 +1,12 @@
-//! Sound evidence passes, and each falsified one is found.
+//! Sound it passes, and each falsified one is found.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
 use super::{InjectedKills, KillEvidence, ServedCall, compare};
-use crate::kill::findings::{KillFindings, ViolationKind};
+use crate::kill::findings::KillFindings;
+use crate::kill::findings::ViolationKind::{self, Duplicated, Lost, Unlawful};
 use crate::kill::journal::{self, JournalEvent};
 use crate::kill::plan::{CommandKind, KillPlan, PlannedCommand};
 use crate::kill::policy::DrawnPolicy;
@@ -137,14 +138,14 @@ impl SoundEvidence {
     }
 }
 
-/// Falsifies sound evidence and expects the violation.
+/// Falsifies sound it and expects the violation.
 #[track_caller]
-fn doctored(change: impl FnOnce(&mut SoundEvidence), kind: ViolationKind, word: &str) {
-    let mut evidence = sound();
-    change(&mut evidence);
-    let findings = evidence.compared();
+fn falsified(change: impl FnOnce(&mut SoundEvidence), kind: ViolationKind, word: &str) {
+    let mut it = sound();
+    change(&mut it);
+    let findings = it.compared();
     let mut all = findings.violations.iter();
-    assert!(all.any(|it| it.kind == kind && it.what.contains(word)), "{word}: {findings:#?}");
+    assert!(all.any(|found| found.kind == kind && found.what.contains(word)), "{word}: {findings:#?}");
 }
 
 #[test]
@@ -156,228 +157,180 @@ fn a_sound_record_breaks_no_promise_and_its_lateness_is_measured() {
 
 #[test]
 fn an_attempt_begun_twice_is_found() {
-    doctored(|evidence| evidence.runs.push(run(2, 2, 45, 47, 0)), ViolationKind::Duplicated, "begun twice");
+    falsified(|it| it.runs.push(run(2, 2, 45, 47, 0)), Duplicated, "begun twice");
 }
 
 #[test]
 fn an_attempt_beside_another_is_found() {
-    doctored(
-        |evidence| evidence.runs[1].begin.overlaps = true,
-        ViolationKind::Duplicated,
-        "while another attempt was alive",
-    );
-    doctored(|evidence| evidence.calls[0].overlaps = true, ViolationKind::Duplicated, "was under way");
+    falsified(|it| it.runs[1].begin.overlaps = true, Duplicated, "while another attempt was alive");
+    falsified(|it| it.calls[0].overlaps = true, Duplicated, "was under way");
 }
 
 #[test]
 fn a_success_that_never_came_to_its_end_is_found() {
-    doctored(|evidence| evidence.runs[1].end = None, ViolationKind::Lost, "never came");
-    doctored(|evidence| evidence.runs[1].end = Some((micros(48), 1)), ViolationKind::Lost, "never came");
-    doctored(|evidence| drop(evidence.runs.pop()), ViolationKind::Lost, "never ran");
+    falsified(|it| it.runs[1].end = None, Lost, "never came");
+    falsified(|it| it.runs[1].end = Some((micros(48), 1)), Lost, "never came");
+    falsified(|it| drop(it.runs.pop()), Lost, "never ran");
 }
 
 #[test]
 fn an_end_that_is_not_the_one_on_record_is_found() {
-    doctored(|evidence| evidence.runs[0].end = Some((micros(18), 0)), ViolationKind::Lost, "not with 3");
+    falsified(|it| it.runs[0].end = Some((micros(18), 0)), Lost, "not with 3");
 }
 
 #[test]
 fn a_result_thrown_away_is_found_unless_its_keeper_died() {
-    let cut = |evidence: &mut SoundEvidence| {
-        evidence.events[2]["cause"] = json!("interrupted");
+    let cut = |it: &mut SoundEvidence| {
+        it.events[2]["cause"] = json!("interrupted");
     };
-    doctored(cut, ViolationKind::Lost, "its keeper was not killed");
-    let mut evidence = sound();
-    cut(&mut evidence);
-    evidence.kills.keepers = vec![micros(15)];
-    assert_eq!(evidence.compared().violations, []);
+    falsified(cut, Lost, "its keeper was not killed");
+    let mut it = sound();
+    cut(&mut it);
+    it.kills.keepers = vec![micros(15)];
+    assert_eq!(it.compared().violations, []);
     // A keeper that died before, or long after, does not excuse it.
-    evidence.kills.keepers = vec![micros(5), micros(60)];
-    assert_ne!(evidence.compared().violations, []);
+    it.kills.keepers = vec![micros(5), micros(60)];
+    assert_ne!(it.compared().violations, []);
 }
 
 #[test]
 fn a_begin_before_it_was_due_or_on_record_is_found() {
-    doctored(
-        |evidence| evidence.runs[1].begin.at = micros(39),
-        ViolationKind::Unlawful,
-        "1000 µs before it was due",
-    );
-    doctored(
-        |evidence| evidence.runs[0].begin.at = micros(9),
-        ViolationKind::Unlawful,
-        "before its start was on record",
-    );
-    doctored(
-        |evidence| evidence.events[4]["at"] = json!(at(30)),
-        ViolationKind::Unlawful,
-        "started before it is due",
-    );
+    falsified(|it| it.runs[1].begin.at = micros(39), Unlawful, "1000 µs before it was due");
+    falsified(|it| it.runs[0].begin.at = micros(9), Unlawful, "before its start was on record");
+    falsified(|it| it.events[4]["at"] = json!(at(30)), Unlawful, "started before it is due");
 }
 
 #[test]
 fn a_begin_after_the_end_on_record_is_found() {
-    doctored(
-        |evidence| evidence.runs[1].begin.at = micros(90),
-        ViolationKind::Duplicated,
-        "after its end was on record",
-    );
+    falsified(|it| it.runs[1].begin.at = micros(90), Duplicated, "after its end was on record");
 }
 
 #[test]
 fn what_ran_and_is_not_on_record_is_found() {
-    doctored(
-        |evidence| evidence.runs.push(run(3, 9, 55, 57, 0)),
-        ViolationKind::Lost,
-        "its start is not on record",
-    );
+    falsified(|it| it.runs.push(run(3, 9, 55, 57, 0)), Lost, "its start is not on record");
 }
 
 #[test]
 fn more_attempts_than_allowed_are_found() {
-    doctored(
-        |evidence| {
+    falsified(
+        |it| {
             let none = PlannedCommand::of(CommandKind::Process, DrawnPolicy::none());
-            evidence.plan.commands.insert("work".to_owned(), none);
+            it.plan.commands.insert("work".to_owned(), none);
         },
-        ViolationKind::Duplicated,
+        Duplicated,
         "more attempts than the allowed",
     );
 }
 
 #[test]
 fn a_start_after_the_success_is_found() {
-    doctored(
-        |evidence| {
-            let mut again = evidence.events[4].clone();
+    falsified(
+        |it| {
+            let mut again = it.events[4].clone();
             again["start"] = json!(9);
             again["attempt"] = json!(3);
-            evidence.events.insert(6, again);
+            it.events.insert(6, again);
         },
-        ViolationKind::Duplicated,
+        Duplicated,
         "its success is on record",
     );
 }
 
 #[test]
 fn a_wait_that_was_drawn_again_or_restarted_is_found() {
-    doctored(
-        |evidence| evidence.events[3]["delay_ms"] = json!(25),
-        ViolationKind::Unlawful,
-        "a delay from 20 to 20 ms",
-    );
-    doctored(
-        |evidence| evidence.events[3]["due_at"] = json!(at(38)),
-        ViolationKind::Unlawful,
-        "after it was decided",
-    );
-    doctored(
-        |evidence| {
-            let again = evidence.events[3].clone();
-            evidence.events.insert(4, again);
+    falsified(|it| it.events[3]["delay_ms"] = json!(25), Unlawful, "a delay from 20 to 20 ms");
+    falsified(|it| it.events[3]["due_at"] = json!(at(38)), Unlawful, "after it was decided");
+    falsified(
+        |it| {
+            let again = it.events[3].clone();
+            it.events.insert(4, again);
         },
-        ViolationKind::Duplicated,
+        Duplicated,
         "scheduled twice",
     );
 }
 
 #[test]
 fn sums_that_do_not_come_out_are_found() {
-    doctored(
-        |evidence| evidence.events[3]["spent_before_ms"] = json!(7),
-        ViolationKind::Unlawful,
-        "were spent before",
-    );
-    doctored(
-        |evidence| evidence.events[3]["pool"]["used"] = json!(1),
-        ViolationKind::Unlawful,
-        "were charged before",
-    );
-    doctored(|evidence| evidence.plan.pool = Some((0, 0)), ViolationKind::Unlawful, "is exceeded");
+    falsified(|it| it.events[3]["spent_before_ms"] = json!(7), Unlawful, "were spent before");
+    falsified(|it| it.events[3]["pool"]["used"] = json!(1), Unlawful, "were charged before");
+    falsified(|it| it.plan.pool = Some((0, 0)), Unlawful, "is exceeded");
 }
 
 #[test]
 fn a_job_or_an_item_that_never_ends_is_found() {
-    doctored(|evidence| drop(evidence.events.pop()), ViolationKind::Lost, "the job never ends");
-    doctored(
-        |evidence| {
-            evidence.events.insert(1, json!({"at": at(2), "type": "items_read"}));
-            evidence.plan.items = vec!["gone".to_owned()];
+    falsified(|it| drop(it.events.pop()), Lost, "the job never ends");
+    falsified(
+        |it| {
+            it.events.insert(1, json!({"at": at(2), "type": "items_read"}));
+            it.plan.items = vec!["gone".to_owned()];
         },
-        ViolationKind::Lost,
+        Lost,
         "item gone never ends",
     );
-    doctored(
-        |evidence| {
-            let again = evidence.events[6].clone();
-            evidence.events.insert(7, again);
+    falsified(
+        |it| {
+            let again = it.events[6].clone();
+            it.events.insert(7, again);
         },
-        ViolationKind::Duplicated,
+        Duplicated,
         "ends twice",
     );
 }
 
 #[test]
 fn a_missing_event_is_found() {
-    doctored(|evidence| evidence.events[5]["seq"] = json!(7), ViolationKind::Lost, "event 6 is missing");
+    falsified(|it| it.events[5]["seq"] = json!(7), Lost, "event 6 is missing");
 }
 
 #[test]
 fn a_request_too_many_or_one_that_was_never_sent_is_found() {
-    doctored(
-        |evidence| evidence.calls.push(call("call", 55)),
-        ViolationKind::Duplicated,
-        "2 requests of call",
-    );
-    doctored(|evidence| drop(evidence.calls.remove(0)), ViolationKind::Lost, "no response 200");
-    doctored(|evidence| evidence.calls[0].begin = micros(100), ViolationKind::Duplicated, "had ended");
-    doctored(|evidence| evidence.calls[0].status = Some(503), ViolationKind::Lost, "no response 200");
+    falsified(|it| it.calls.push(call("call", 55)), Duplicated, "2 requests of call");
+    falsified(|it| drop(it.calls.remove(0)), Lost, "no response 200");
+    falsified(|it| it.calls[0].begin = micros(100), Duplicated, "had ended");
+    falsified(|it| it.calls[0].status = Some(503), Lost, "no response 200");
 }
 
 #[test]
 fn a_result_that_was_taken_and_is_not_on_record_is_found() {
-    doctored(
-        |evidence| {
-            evidence.events[10]["type"] = json!("attempt_failed");
-            evidence.events[10]["cause"] = json!("interrupted");
+    falsified(
+        |it| {
+            it.events[10]["type"] = json!("attempt_failed");
+            it.events[10]["cause"] = json!("interrupted");
         },
-        ViolationKind::Lost,
+        Lost,
         "answered 200 and is not on record",
     );
-    doctored(|evidence| evidence.posted.clear(), ViolationKind::Lost, "was never sent");
-    doctored(|evidence| evidence.posted[0].refused = Some(404), ViolationKind::Lost, "was refused");
+    falsified(|it| it.posted.clear(), Lost, "was never sent");
+    falsified(|it| it.posted[0].refused = Some(404), Lost, "was refused");
 }
 
 #[test]
 fn a_token_that_changes_is_found() {
-    doctored(
-        |evidence| evidence.runs[1].begin.token = "other".to_owned(),
-        ViolationKind::Unlawful,
-        "not its own for ever",
-    );
+    falsified(|it| it.runs[1].begin.token = "other".to_owned(), Unlawful, "not its own for ever");
 }
 
 #[test]
 fn a_start_while_its_breaker_is_open_is_found() {
-    doctored(
-        |evidence| {
+    falsified(
+        |it| {
             let opened = json!({"at": at(30), "type": "breaker_opened", "breaker": "b"});
-            evidence.events[4]["breaker"] = json!("b");
-            evidence.events.insert(4, opened);
+            it.events[4]["breaker"] = json!("b");
+            it.events.insert(4, opened);
         },
-        ViolationKind::Unlawful,
+        Unlawful,
         "while its breaker is open",
     );
 }
 
 #[test]
 fn what_was_said_and_given_otherwise_is_found() {
-    doctored(
-        |evidence| {
-            let work = evidence.plan.commands.get_mut("work").unwrap();
+    falsified(
+        |it| {
+            let work = it.plan.commands.get_mut("work").unwrap();
             work.given = Some("call".to_owned());
         },
-        ViolationKind::Lost,
+        Lost,
         "was said",
     );
 }
