@@ -20,7 +20,7 @@ fn seeds() -> std::ops::Range<u64> {
 fn ran(seed: u64) -> (JobCase, Job, Vec<Record>) {
     let case = JobCase::drawn(&mut SeededRandom::new(seed));
     let outcome = run(&SimPlan { seed, cases: vec![case.clone()], ..SimPlan::of(seed) }.calm(), false);
-    assert_eq!(outcome.found, [""; 0], "seed {seed}");
+    assert_eq!(outcome.violations, [""; 0], "seed {seed}");
     let (job, records) = outcome.jobs.into_iter().next().unwrap();
     (case, job, records)
 }

@@ -29,12 +29,12 @@ pub(super) fn parse_output(mut bytes: &[u8]) -> Vec<ServerOutput> {
     let mut is_socket = false;
     while !bytes.is_empty() {
         let next = if is_socket { message(bytes) } else { answer(bytes) };
-        let Some((said, rest)) = next else {
+        let Some((output, rest)) = next else {
             parse_output.push(ServerOutput::Nonsense(bytes.to_vec()));
             break;
         };
-        is_socket = is_socket || matches!(&said, ServerOutput::HttpResponse(it) if it.status == 101);
-        parse_output.push(said);
+        is_socket = is_socket || matches!(&output, ServerOutput::HttpResponse(it) if it.status == 101);
+        parse_output.push(output);
         bytes = rest;
     }
     parse_output
@@ -82,12 +82,12 @@ fn message(bytes: &[u8]) -> Option<(ServerOutput, &[u8])> {
         length => (usize::from(*length), rest),
     };
     let (payload, rest) = rest.split_at_checked(length)?;
-    let said = match first {
+    let output = match first {
         0x81 => ServerOutput::Message(payload.to_vec()),
         0x88..=0x8a => ServerOutput::Control,
         _ => return None,
     };
-    Some((said, rest))
+    Some((output, rest))
 }
 
 #[cfg(test)]
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_and_messages_are_told_apart() {
+    fn responses_and_messages_are_distinguished() {
         let head =
             |status: u16, length: usize| format!("HTTP/1.1 {status} x\r\nContent-Length: {length}\r\n\r\n");
         let sent = [
@@ -106,13 +106,13 @@ mod tests {
             b"\x81\x02hi\x88\x00\x81\x7e\x00\x01x",
         ]
         .concat();
-        let said = parse_output(&sent);
+        let output = parse_output(&sent);
         let answer = |status, body: &[u8]| {
             ServerOutput::HttpResponse(HttpResponse { status, kind: String::new(), body: body.to_vec() })
         };
         let message = |text: &[u8]| ServerOutput::Message(text.to_vec());
         assert_eq!(
-            said,
+            output,
             [
                 answer(400, b"{}"),
                 answer(404, b""),

@@ -21,11 +21,11 @@ use super::law::uphold;
 use super::notation;
 
 pub fn archive_restore(data: &[u8]) -> BTreeSet<&'static str> {
-    let file = filled_in(data);
+    let file = complete(data);
     let store = MemoryStore::new();
     let word = match restored(&store, &file) {
         Ok(job) => {
-            kept(&store, &job, &file);
+            check_restored(&store, &job, &file);
             "restored"
         }
         Err(error) => {
@@ -44,7 +44,7 @@ fn restored(store: &MemoryStore, file: &[u8]) -> Result<String, ArchiveError> {
 }
 
 /// The archive that the lines stand for.
-fn filled_in(data: &[u8]) -> Vec<u8> {
+fn complete(data: &[u8]) -> Vec<u8> {
     const RIGHT: &[u8] = b"\"right\"";
     let records = notation::lines(data).filter(|line| line.starts_with(b"["));
     let records = records.count().to_string();
@@ -87,7 +87,7 @@ fn replaced(line: &[u8], old: &[u8], with: &[u8]) -> Vec<u8> {
 }
 
 /// The store holds the whole archive, and restoring it again adds nothing.
-fn kept(store: &MemoryStore, job: &str, file: &[u8]) {
+fn check_restored(store: &MemoryStore, job: &str, file: &[u8]) {
     let lines = notation::lines(file).count();
     let read = replay(store, job, &Plans::default(), |_, _, _| {});
     let ended = read.as_ref().is_ok_and(|(job, version)| {

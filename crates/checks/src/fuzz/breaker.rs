@@ -45,7 +45,7 @@ pub(super) struct BreakerRun {
     /// Rises with every opening and every reset.
     epoch: u32,
     under_way: Vec<(Ticket, u32)>,
-    seen: BTreeSet<&'static str>,
+    outcomes: BTreeSet<&'static str>,
 }
 
 /// One step, with the breaker before and after it.
@@ -76,7 +76,7 @@ pub(super) fn run_breaker(bytes: &mut ByteSource<'_>) -> BTreeSet<&'static str> 
             break;
         }
     }
-    life.seen
+    life.outcomes
 }
 
 fn step(bytes: &mut ByteSource<'_>) -> BreakerStep {
@@ -94,7 +94,7 @@ fn step(bytes: &mut ByteSource<'_>) -> BreakerStep {
 
 impl BreakerRun {
     pub(super) fn new(breaker: Breaker, settings: BreakerSettings, now: Timestamp) -> Self {
-        Self { settings, breaker, now, epoch: 0, under_way: vec![], seen: BTreeSet::new() }
+        Self { settings, breaker, now, epoch: 0, under_way: vec![], outcomes: BTreeSet::new() }
     }
 
     pub(super) fn take(&mut self, step: BreakerStep) {
@@ -155,7 +155,7 @@ impl BreakerRun {
     fn note(&mut self, answer: BreakerOutput) {
         let transition = match answer {
             BreakerOutput::Started(admission, transition) => {
-                self.seen.insert(match admission {
+                self.outcomes.insert(match admission {
                     Admission::Go(_) => "started",
                     Admission::Held { .. } => "held",
                     Admission::Refused => "circuit_open",
@@ -174,7 +174,7 @@ impl BreakerRun {
         let restarts = matches!(transition, Some(Transition::Opened { .. }))
             || matches!(answer, BreakerOutput::Reset(_));
         self.epoch = self.epoch.wrapping_add(u32::from(restarts));
-        self.seen.extend(transition.map(|transition| match transition {
+        self.outcomes.extend(transition.map(|transition| match transition {
             Transition::Opened { .. } => "breaker_opened",
             Transition::HalfOpened => "breaker_half_opened",
             Transition::Closed => "breaker_closed",

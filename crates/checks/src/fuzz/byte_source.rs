@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_used_up() {
+    fn a_read_byte_is_consumed() {
         let mut bytes = ByteSource::of(&[1, 0, 2, 255, 255, 255]);
         assert_eq!((bytes.u16(), bytes.byte()), (1, 2));
         assert!(bytes.flag());

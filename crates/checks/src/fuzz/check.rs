@@ -21,7 +21,7 @@ pub fn workflow_check(data: &[u8]) -> BTreeSet<&'static str> {
     let (source, checked) = asked(data.to_vec());
     hold(data, broken(&source, &checked), &checked);
     let (_, again) = asked(data.to_vec());
-    let same = told(&checked) == told(&again);
+    let same = answer_text(&checked) == answer_text(&again);
     uphold("the same text gives the same answer", same, &checked.diagnostics);
     let Ok(text) = str::from_utf8(data) else {
         let codes = checked.diagnostics.iter().map(|found| found.code);
@@ -29,16 +29,16 @@ pub fn workflow_check(data: &[u8]) -> BTreeSet<&'static str> {
         uphold("what is not text is refused as such", refused, &checked);
         return BTreeSet::from(["not text"]);
     };
-    beginning(text, &checked);
-    line_ends(text, &source, &checked);
-    let mut seen = retry_config(&source);
+    check_byte_order_mark(text, &checked);
+    check_line_ends(text, &source, &checked);
+    let mut outcomes = retry_config(&source);
     let codes = checked.diagnostics.iter().map(|found| found.code.word());
-    seen.extend(codes);
+    outcomes.extend(codes);
     if let Some(found) = &checked.workflow {
         hold(data, workflow::broken(&source, found), &checked);
-        seen.extend(workflow::words(found));
+        outcomes.extend(workflow::words(found));
     }
-    seen
+    outcomes
 }
 
 fn asked(bytes: Vec<u8>) -> (Source, CheckedWorkflow) {
@@ -46,7 +46,7 @@ fn asked(bytes: Vec<u8>) -> (Source, CheckedWorkflow) {
 }
 
 /// The whole answer, for comparison.
-fn told(checked: &CheckedWorkflow) -> String {
+fn answer_text(checked: &CheckedWorkflow) -> String {
     format!("{checked:?}")
 }
 
@@ -57,18 +57,18 @@ fn hold(data: &[u8], broken: Option<&'static str>, checked: &CheckedWorkflow) {
     }
 }
 
-fn beginning(text: &str, checked: &CheckedWorkflow) {
+fn check_byte_order_mark(text: &str, checked: &CheckedWorkflow) {
     const MARK: &str = "\u{feff}";
     if text.starts_with(MARK) {
         return;
     }
     let (_, marked) = asked([MARK, text].concat().into_bytes());
-    let same = told(checked) == told(&marked);
+    let same = answer_text(checked) == answer_text(&marked);
     let facts = (text, &checked.diagnostics, &marked.diagnostics);
     uphold("a byte order mark means nothing", same, &facts);
 }
 
-fn line_ends(text: &str, source: &Source, checked: &CheckedWorkflow) {
+fn check_line_ends(text: &str, source: &Source, checked: &CheckedWorkflow) {
     if text.contains('\r') {
         return;
     }
@@ -99,8 +99,8 @@ fn problems(source: &Source, checked: &CheckedWorkflow) -> Vec<(DiagnosticCode, 
 }
 
 /// The text without the spans.
-fn without_places(told: &str) -> String {
-    let mut parts = told.split("Span { start: ");
+fn without_places(answer_text: &str) -> String {
+    let mut parts = answer_text.split("Span { start: ");
     let mut kept = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         kept.push_str(part.split_once('}').map_or(part, |(_, after)| after));
@@ -131,12 +131,12 @@ const MOST_DIAGNOSTICS: usize = 1000;
 fn broken(source: &Source, checked: &CheckedWorkflow) -> Option<&'static str> {
     let CheckedWorkflow { workflow, diagnostics, omitted } = checked;
     let errors = checked.has_errors();
-    let told = diagnostics.len();
+    let answer_text = diagnostics.len();
     let laws = [
         ("a text with an error is no workflow", !(errors && workflow.is_some())),
         ("a text without an error is a workflow", errors || workflow.is_some()),
-        ("no more than a thousand problems are told", told <= MOST_DIAGNOSTICS),
-        ("nothing is left out while there is room", *omitted == 0 || told == MOST_DIAGNOSTICS),
+        ("no more than a thousand problems are told", answer_text <= MOST_DIAGNOSTICS),
+        ("nothing is left out while there is room", *omitted == 0 || answer_text == MOST_DIAGNOSTICS),
         ("problems come in the order of the file", diagnostics.is_sorted_by_key(|found| found.span.start)),
     ];
     first_broken(laws).or_else(|| misplaced(source, diagnostics))
@@ -152,15 +152,18 @@ fn misplaced(source: &Source, diagnostics: &[Diagnostic]) -> Option<&'static str
     let places = diagnostics.iter().map(|found| found.span);
     let places = places.chain(related.map(|(place, _)| *place));
     let speechless = first_broken(said.map(|words| ("a problem has words", !words.is_empty())));
-    speechless.or_else(|| outside(source, places))
+    speechless.or_else(|| span_outside_text(source, places))
 }
 
-pub(super) fn outside(source: &Source, mut places: impl Iterator<Item = Span>) -> Option<&'static str> {
+pub(super) fn span_outside_text(
+    source: &Source,
+    mut places: impl Iterator<Item = Span>,
+) -> Option<&'static str> {
     let lines = source.text().split('\n').count();
-    places.find_map(|place| misses(source, lines, place))
+    places.find_map(|place| misplaced_span(source, lines, place))
 }
 
-fn misses(source: &Source, lines: usize, place: Span) -> Option<&'static str> {
+fn misplaced_span(source: &Source, lines: usize, place: Span) -> Option<&'static str> {
     let range = place.range();
     let (begin, end) = (source.position(place), source.end(place));
     let (first, whole) = source.lines(place, place);
@@ -184,8 +187,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_places_are_taken_out_of_what_is_told() {
-        let told = "A { at: Span { start: 1, end: 2 }, name: \"b\", to: Span { start: 3, end: 4 } }";
-        assert_eq!(without_places(told), "A { at: , name: \"b\", to:  }");
+    fn only_spans_are_removed_from_an_answer() {
+        let answer_text = "A { at: Span { start: 1, end: 2 }, name: \"b\", to: Span { start: 3, end: 4 } }";
+        assert_eq!(without_places(answer_text), "A { at: , name: \"b\", to:  }");
     }
 }

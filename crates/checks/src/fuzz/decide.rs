@@ -28,7 +28,7 @@ pub fn policy_decide(data: &[u8]) -> BTreeSet<&'static str> {
         return breaker::run_breaker(&mut bytes);
     }
     let (config, expected) = generate::settings(&mut bytes);
-    let meant = expected.all().all(generate::can_be_meant);
+    let meant = expected.all().all(generate::is_valid);
     let built = config.build();
     let law = "what cannot be meant is refused, and nothing else";
     uphold(law, built.is_ok() == meant, &built);
@@ -40,7 +40,7 @@ pub fn policy_decide(data: &[u8]) -> BTreeSet<&'static str> {
     uphold("a saved policy says what was asked for", kept, &(&policy, &expected));
     let state = generate::state(&mut bytes);
     plan(&policy, &expected, state);
-    FailingCommand::new(policy, expected, state, &mut bytes).live_through(&mut bytes)
+    FailingCommand::new(policy, expected, state, &mut bytes).run_failures(&mut bytes)
 }
 
 /// The plan of a policy keeps the laws and is reproducible.
@@ -110,15 +110,15 @@ impl FailingCommand {
         }
     }
 
-    fn live_through(mut self, bytes: &mut ByteSource<'_>) -> BTreeSet<&'static str> {
-        let mut seen = BTreeSet::new();
+    fn run_failures(mut self, bytes: &mut ByteSource<'_>) -> BTreeSet<&'static str> {
+        let mut outcomes = BTreeSet::new();
         for _ in 0..STEPS {
-            seen.insert(self.fail(bytes));
+            outcomes.insert(self.fail(bytes));
             if bytes.is_empty() {
                 break;
             }
         }
-        seen
+        outcomes
     }
 
     fn fail(&mut self, bytes: &mut ByteSource<'_>) -> &'static str {

@@ -27,8 +27,8 @@ pub(super) fn drive(job: &Job) {
     for now in [job.times.last_at, Timestamp::MAX] {
         ask(job, now);
         for input in inputs(job, now) {
-            let told = tell(job, &input, now);
-            ask(&told, now);
+            let next = tell(job, &input, now);
+            ask(&next, now);
         }
         let mut all = job.clone();
         for input in inputs(job, now) {
@@ -137,9 +137,9 @@ fn inputs(job: &Job, now: Timestamp) -> Vec<Input> {
 }
 
 fn tell(job: &Job, input: &Input, now: Timestamp) -> Job {
-    comes_to_an_end(job, input, now);
-    let mut told = job.clone();
-    let records = react(&mut told, input, now).records;
+    check_termination(job, input, now);
+    let mut next = job.clone();
+    let records = react(&mut next, input, now).records;
     let mut folded = job.clone();
     for record in &records {
         // A journal that was broken before may break laws here; asking must not panic.
@@ -152,14 +152,14 @@ fn tell(job: &Job, input: &Input, now: Timestamp) -> Job {
     }
     uphold(
         "what was decided leads to where it was decided",
-        folded.stage == told.stage && folded.starts.running == told.starts.running,
+        folded.stage == next.stage && folded.starts.running == next.starts.running,
         &(input, &records),
     );
-    told
+    next
 }
 
 /// Follow-up events are bounded by the number of items and steps.
-fn comes_to_an_end(job: &Job, input: &Input, now: Timestamp) {
+fn check_termination(job: &Job, input: &Input, now: Timestamp) {
     let items: usize = job.steps.iter().map(|step| step.items.iter().count()).sum();
     let most = items.saturating_add(job.steps.len()).saturating_add(8).saturating_mul(8);
     let mut job = job.clone();

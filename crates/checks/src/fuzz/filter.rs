@@ -22,19 +22,19 @@ pub fn workflow_filter(data: &[u8]) -> BTreeSet<&'static str> {
     let end = data.iter().position(|byte| *byte == b'\n');
     let (line, rest) = data.split_at(end.unwrap_or(data.len()));
     let rest = rest.get(1..).unwrap_or_default();
-    let mut seen = BTreeSet::new();
-    let documents = documents(rest, &mut seen);
+    let mut outcomes = BTreeSet::new();
+    let documents = documents(rest, &mut outcomes);
     for bytes in [line, data] {
         let text = String::from_utf8_lossy(bytes);
-        let selection = selection(&text, &mut seen);
+        let selection = selection(&text, &mut outcomes);
         for document in &documents {
             items::select(&selection, document);
         }
     }
-    seen
+    outcomes
 }
 
-fn documents(data: &[u8], seen: &mut BTreeSet<&'static str>) -> Vec<Value> {
+fn documents(data: &[u8], outcomes: &mut BTreeSet<&'static str>) -> Vec<Value> {
     let mut documents = vec![samples()];
     for (name, format) in InputFormat::NAMES {
         let input = read(data, format);
@@ -45,7 +45,7 @@ fn documents(data: &[u8], seen: &mut BTreeSet<&'static str>) -> Vec<Value> {
         }
         match input {
             Ok(document) => {
-                seen.insert(name);
+                outcomes.insert(name);
                 let list = document.is_array() || format == InputFormat::Json;
                 uphold("what is no JSON document is a list", list, &document);
                 documents.push(document);
@@ -74,18 +74,18 @@ fn refused_input(data: &[u8], format: InputFormat, error: &InputError) {
 }
 
 /// A selection made of everything that accepts the text.
-fn selection(text: &str, seen: &mut BTreeSet<&'static str>) -> Selection {
-    let filter = accepted("filter", text, Filter::parse, seen);
+fn selection(text: &str, outcomes: &mut BTreeSet<&'static str>) -> Selection {
+    let filter = accepted("filter", text, Filter::parse, outcomes);
     if let Some(filter) = &filter {
         uphold("a filter is kept as written", filter.as_str() == text, filter);
-        denied(text, filter);
+        check_negation(text, filter);
     }
-    let sort_by = accepted("sort_by", text, SortBy::parse, seen);
+    let sort_by = accepted("sort_by", text, SortBy::parse, outcomes);
     if let Some(order) = &sort_by {
         uphold("an order is kept as written", order.as_str() == text, order);
-        hold(unordered(|a, b| order.compare(a, b)), order);
+        hold(broken_order(|a, b| order.compare(a, b)), order);
     }
-    let distinct = accepted("distinct", text, FieldPath::parse, seen);
+    let distinct = accepted("distinct", text, FieldPath::parse, outcomes);
     if let Some(path) = &distinct {
         let written = path.to_string();
         let again = FieldPath::parse(&written);
@@ -93,7 +93,7 @@ fn selection(text: &str, seen: &mut BTreeSet<&'static str>) -> Selection {
         let same = long || again.as_ref() == Ok(path);
         uphold("a path that is written down is the same path", same, &(path, again));
     }
-    let json_path = accepted("json_path", text, JsonPath::parse, seen);
+    let json_path = accepted("json_path", text, JsonPath::parse, outcomes);
     if let Some(path) = &json_path {
         uphold("a path is kept as written", path.as_str() == text, path);
     }
@@ -111,13 +111,13 @@ fn accepted<T: PartialEq + Debug>(
     name: &'static str,
     text: &str,
     parse: fn(&str) -> Result<T, SyntaxError>,
-    seen: &mut BTreeSet<&'static str>,
+    outcomes: &mut BTreeSet<&'static str>,
 ) -> Option<T> {
     let parsed = parse(text);
     uphold("the same text is read the same", parsed == parse(text), &parsed);
     match parsed {
         Ok(parsed) => {
-            seen.insert(name);
+            outcomes.insert(name);
             Some(parsed)
         }
         Err(error) => {
@@ -132,7 +132,7 @@ fn accepted<T: PartialEq + Debug>(
     }
 }
 
-fn denied(text: &str, filter: &Filter) {
+fn check_negation(text: &str, filter: &Filter) {
     let denial = match Filter::parse(&format!("!({text})")) {
         Ok(denial) => denial,
         Err(error) => {
@@ -149,7 +149,7 @@ fn denied(text: &str, filter: &Filter) {
 }
 
 /// The first law of a total order that the comparison breaks.
-pub(super) fn unordered(compare: impl Fn(&Value, &Value) -> Ordering) -> Option<&'static str> {
+pub(super) fn broken_order(compare: impl Fn(&Value, &Value) -> Ordering) -> Option<&'static str> {
     let mut values = values();
     values.sort_by(&compare);
     let pairs = values.iter().enumerate().flat_map(|(at, a)| {

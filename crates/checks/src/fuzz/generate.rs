@@ -34,7 +34,7 @@ pub(super) fn settings(bytes: &mut ByteSource<'_>) -> (RetryConfig, ExpectedPoli
     (config, ExpectedPolicy { base, own })
 }
 
-pub(super) fn can_be_meant(terms: &ExpectedTerms) -> bool {
+pub(super) fn is_valid(terms: &ExpectedTerms) -> bool {
     let base = match terms.backoff {
         Backoff::Exponential { base } => base,
         _ => 1.0,

@@ -29,37 +29,37 @@ pub fn http_request(data: &[u8]) -> BTreeSet<&'static str> {
         None => (false, data),
     };
     let access = if is_closed { Access::by_token(TOKEN.to_owned()) } else { Access::local(None) };
-    let seen = with_server(access, |server| {
-        let mut seen = BTreeSet::new();
+    let outcomes = with_server(access, |server| {
+        let mut outcomes = BTreeSet::new();
         if let Some(raw) = data.strip_prefix(b"!") {
-            for said in heard(server, raw, &"raw") {
-                seen.extend(word(&said, &"raw"));
+            for output in responses_to(server, raw, &"raw") {
+                outcomes.extend(word(&output, &"raw"));
             }
         } else {
             for request in FuzzRequest::all(data).iter().take(MOST) {
-                for said in heard(server, &request.bytes(), request) {
-                    let word = word(&said, request);
+                for output in responses_to(server, &request.bytes(), request) {
+                    let word = word(&output, request);
                     if is_closed {
-                        stays_out(request, &said);
+                        check_refused_without_token(request, &output);
                     }
-                    seen.extend(word);
+                    outcomes.extend(word);
                 }
             }
         }
-        look(server);
-        seen
+        check_listed(server);
+        outcomes
     });
-    seen.unwrap_or_default()
+    outcomes.unwrap_or_default()
 }
 
-fn heard(server: &OfflineServer<'_>, sent: &[u8], request: &dyn std::fmt::Debug) -> Vec<ServerOutput> {
+fn responses_to(server: &OfflineServer<'_>, sent: &[u8], request: &dyn std::fmt::Debug) -> Vec<ServerOutput> {
     let answer = server.answer(sent, PATIENCE);
     uphold("an answer comes in time", answer.is_some(), &request);
     parse_output(&answer.unwrap_or_default())
 }
 
-fn word(said: &ServerOutput, request: &dyn std::fmt::Debug) -> Option<&'static str> {
-    match said {
+fn word(output: &ServerOutput, request: &dyn std::fmt::Debug) -> Option<&'static str> {
+    match output {
         ServerOutput::HttpResponse(answer) => Some(answered(answer, request)),
         ServerOutput::Message(text) => {
             let message: Option<Value> = serde_json::from_slice(text).ok();
@@ -129,10 +129,10 @@ fn answered(answer: &HttpResponse, request: &dyn std::fmt::Debug) -> &'static st
 }
 
 /// Without the token no request is let in.
-fn stays_out(request: &FuzzRequest, said: &ServerOutput) {
+fn check_refused_without_token(request: &FuzzRequest, output: &ServerOutput) {
     let shown = request.header("authorization").unwrap_or_default();
     let open = request.path.starts_with("/health") || request.path.starts_with("/webhook/");
-    if let ServerOutput::HttpResponse(answer) = said
+    if let ServerOutput::HttpResponse(answer) = output
         && !shown.contains(TOKEN)
         && !open
     {
@@ -143,13 +143,13 @@ fn stays_out(request: &FuzzRequest, said: &ServerOutput) {
 }
 
 /// Everything that is listed can be shown.
-fn look(server: &OfflineServer<'_>) {
+fn check_listed(server: &OfflineServer<'_>) {
     let get = |path: &str| {
         let bearer = format!("Authorization: Bearer {TOKEN}");
         let request = FuzzRequest::get(path, &[&bearer]);
-        let said = heard(server, &request.bytes(), &path);
-        let [ServerOutput::HttpResponse(answer)] = said.as_slice() else {
-            uphold("what is asked is answered", false, &(path, &said));
+        let output = responses_to(server, &request.bytes(), &path);
+        let [ServerOutput::HttpResponse(answer)] = output.as_slice() else {
+            uphold("what is asked is answered", false, &(path, &output));
             return Value::Null;
         };
         let fine = answer.status == 200;

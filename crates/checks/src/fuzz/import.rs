@@ -46,7 +46,7 @@ map:
       shell: echo ${item}
       retry_config: {attempts: 5, initial_delay: 10ms, backoff: {custom: {delays: [1s, 2s]}}}
     - id: second
-      shell: echo ${item} again
+      shell: echo ${item} repeated
 reduce: [{id: last, shell: done}]
 ";
 
@@ -75,9 +75,9 @@ fn jobs() -> &'static [Job] {
 /// A state that was read is written so that the same is read again.
 fn written_again(state: &RetryCheckpointState) {
     let text = serde_json::to_string(state).unwrap_or_default();
-    let again: Result<RetryCheckpointState, _> = serde_json::from_str(&text);
-    let same = again.as_ref().is_ok_and(|again| again == state);
-    uphold("a state is written as it was read", same, &(state, &again));
+    let repeated: Result<RetryCheckpointState, _> = serde_json::from_str(&text);
+    let same = repeated.as_ref().is_ok_and(|repeated| repeated == state);
+    uphold("a state is written as it was read", same, &(state, &repeated));
 }
 
 /// What is read as a time has the form of one.
@@ -153,13 +153,13 @@ fn lawfully(job: &mut Job, record: &Record) {
 
 fn exported(submitted: &Job, job: &Job, commands: &[ImportedCommand]) {
     let state = export(job, &AdmissionControl::default(), &Histories::of_all().items);
-    let Ok(again) = import(&state, submitted) else {
+    let Ok(repeated) = import(&state, submitted) else {
         return uphold("what is exported can be imported", false, &state);
     };
-    let Event::Job(JobEvent::StateImported { commands: again }) = &again.event else {
+    let Event::Job(JobEvent::StateImported { commands: repeated }) = &repeated.event else {
         return;
     };
-    for command in again {
+    for command in repeated {
         let known = commands.iter().any(|it| {
             (it.command, &it.item, it.attempts, it.spent, it.due)
                 == (command.command, &command.item, command.attempts, command.spent, command.due)

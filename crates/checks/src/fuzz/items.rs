@@ -26,11 +26,11 @@ pub(super) fn select(selection: &Selection, document: &Value) {
     let taken = items.iter().map(|item| &item.input).eq(found.iter().copied());
     uphold("what is found is taken, in its order", taken, &(selection, document));
     hold(named(&items), &items);
-    turned_round(&found, &items);
+    check_reversed(&found, &items);
     let narrowed = selected(selection, document).unwrap_or_default();
     hold(named(&narrowed), &narrowed);
     hold(narrowing(selection, &found, &narrowed), &(selection, document));
-    cut(selection, document, &narrowed);
+    check_range(selection, document, &narrowed);
 }
 
 /// Whether a path can be evaluated quickly: each `..` and each `,` multiplies what it finds.
@@ -52,7 +52,7 @@ fn named(items: &[WorkItem]) -> Option<&'static str> {
 }
 
 /// Names do not depend on the order of the items.
-fn turned_round(found: &[&Value], items: &[WorkItem]) {
+fn check_reversed(found: &[&Value], items: &[WorkItem]) {
     let reversed = found.iter().rev().copied().cloned().collect();
     let reversed = selected(&Selection::default(), &Value::Array(reversed)).unwrap_or_default();
     let sorted = |items: &[WorkItem]| -> BTreeSet<(String, String)> {
@@ -94,13 +94,13 @@ fn distinct(selection: &Selection, inputs: &[&Value]) -> Law {
 }
 
 /// Offset and limit select a range.
-fn cut(selection: &Selection, document: &Value, items: &[WorkItem]) {
+fn check_range(selection: &Selection, document: &Value, items: &[WorkItem]) {
     for (offset, most) in [(0, 0), (1, 2), (2, usize::MAX), (usize::MAX, usize::MAX)] {
-        let cut = Selection { offset, max_items: Some(most), ..selection.clone() };
-        let part = selected(&cut, document).unwrap_or_default();
+        let check_range = Selection { offset, max_items: Some(most), ..selection.clone() };
+        let part = selected(&check_range, document).unwrap_or_default();
         let expected = items.iter().skip(offset).take(most).map(|item| &item.input);
         let taken = part.iter().map(|item| &item.input).eq(expected);
-        uphold("a part is a part of the whole", taken, &(cut, document));
+        uphold("a part is a part of the whole", taken, &(check_range, document));
     }
 }
 

@@ -22,24 +22,24 @@ const MOST: usize = 200;
 /// Folds the records and returns the words of their events, the stage of the job, and `lawful` if an engine
 /// could have written them.
 pub fn journal_fold(data: &[u8]) -> BTreeSet<&'static str> {
-    let mut seen = BTreeSet::new();
-    let Some((job, lawful)) = fold(data, &mut seen) else {
-        seen.insert("no job");
-        return seen;
+    let mut outcomes = BTreeSet::new();
+    let Some((job, lawful)) = fold(data, &mut outcomes) else {
+        outcomes.insert("no job");
+        return outcomes;
     };
-    let again = fold(data, &mut BTreeSet::new()).map(|(again, _)| again);
+    let repeated = fold(data, &mut BTreeSet::new()).map(|(repeated, _)| repeated);
     uphold(
         "the same journal is the same job",
-        again.is_some_and(|again| format!("{again:?}") == format!("{job:?}")),
+        repeated.is_some_and(|repeated| format!("{repeated:?}") == format!("{job:?}")),
         &job,
     );
-    seen.insert(stage(job.stage));
-    seen.extend(lawful.then_some("lawful"));
+    outcomes.insert(stage(job.stage));
+    outcomes.extend(lawful.then_some("lawful"));
     drive::drive(&job);
-    seen
+    outcomes
 }
 
-fn fold(data: &[u8], seen: &mut BTreeSet<&'static str>) -> Option<(Job, bool)> {
+fn fold(data: &[u8], outcomes: &mut BTreeSet<&'static str>) -> Option<(Job, bool)> {
     let mut found: Option<(Job, JobViews)> = None;
     let mut lawful = true;
     for (seq, line) in (1..).zip(notation::lines(data).take(MOST)) {
@@ -55,14 +55,14 @@ fn fold(data: &[u8], seen: &mut BTreeSet<&'static str>) -> Option<(Job, bool)> {
         let Some((job, shown)) = &mut found else {
             // Records before a submission belong to no job.
             if let Ok(job) = Job::begin(&record) {
-                seen.insert(record.event.word());
+                outcomes.insert(record.event.word());
                 let mut shown = JobViews::default();
                 shown.take(&job, seq, &record);
                 found = Some((job, shown));
             }
             continue;
         };
-        seen.insert(record.event.word());
+        outcomes.insert(record.event.word());
         lawful = violations_by_record(job, &record).is_empty() && lawful;
         job.apply(&record);
         lawful = violations_in_state(job).is_empty() && lawful;

@@ -20,25 +20,25 @@ const REQUESTS: [&str; 6] = ["start", "cancel", "cancel all", "forget", "trust",
 const REPLIES: [&str; 6] = ["welcome", "ready", "running", "exited", "vanished", "refused"];
 
 pub fn keeper_bytes(data: &[u8]) -> BTreeSet<&'static str> {
-    let mut seen = BTreeSet::new();
+    let mut outcomes = BTreeSet::new();
     if !matches!(data.first(), Some(b'>' | b'<' | b'#')) {
-        seen.extend(greeting(data));
-        seen.extend(message(data, reread_request, &REQUESTS));
-        seen.extend(message(data, reread_reply, &REPLIES));
-        seen.extend(stream(data));
-        seen.extend(log(data));
-        return seen;
+        outcomes.extend(greeting(data));
+        outcomes.extend(message(data, reread_request, &REQUESTS));
+        outcomes.extend(message(data, reread_reply, &REPLIES));
+        outcomes.extend(stream(data));
+        outcomes.extend(log(data));
+        return outcomes;
     }
     let (mut sent, mut written) = (vec![], vec![]);
     for line in lines(data) {
         let text = line.get(1..).unwrap_or_default();
-        let payload = cbor(text, line.starts_with(b">")).unwrap_or_else(|| spelled(text));
+        let payload = cbor(text, line.starts_with(b">")).unwrap_or_else(|| bytes_of_words(text));
         match line.first() {
             Some(b'>') => {
-                seen.extend(greeting(&payload));
-                seen.extend(message(&payload, reread_request, &REQUESTS));
+                outcomes.extend(greeting(&payload));
+                outcomes.extend(message(&payload, reread_request, &REQUESTS));
             }
-            Some(b'<') => seen.extend(message(&payload, reread_reply, &REPLIES)),
+            Some(b'<') => outcomes.extend(message(&payload, reread_reply, &REPLIES)),
             _ => {
                 written.extend(length(&payload));
                 written.extend(crc32fast::hash(&payload).to_le_bytes());
@@ -49,9 +49,9 @@ pub fn keeper_bytes(data: &[u8]) -> BTreeSet<&'static str> {
         sent.extend(length(&payload));
         sent.extend(&payload);
     }
-    seen.extend(stream(&sent));
-    seen.extend(log(&written));
-    seen
+    outcomes.extend(stream(&sent));
+    outcomes.extend(log(&written));
+    outcomes
 }
 
 fn length(payload: &[u8]) -> [u8; 4] {
@@ -59,7 +59,7 @@ fn length(payload: &[u8]) -> [u8; 4] {
 }
 
 /// The bytes that the words stand for.
-fn spelled(mut words: &[u8]) -> Vec<u8> {
+fn bytes_of_words(mut words: &[u8]) -> Vec<u8> {
     let mut bytes = vec![];
     loop {
         words = words.trim_ascii_start();

@@ -63,7 +63,7 @@ impl VerdictObservation<'_> {
             ("a retry is due when its wait is over", at == self.now.after(wait)),
             ("a retry is due by the deadline", deadline.is_none_or(|deadline| at <= deadline)),
             ("a retry has a place in the pool", self.place_in_pool()),
-            ("a permanent failure is retried by rule only", self.curable()),
+            ("a permanent failure is retried by rule only", self.may_be_retried()),
             ("a retry is charged once and in full", self.after() == charged),
         ]
     }
@@ -165,7 +165,7 @@ impl VerdictObservation<'_> {
         !self.in_pool(|pool| pool.consumed >= pool.total || pool.item_consumed >= pool.per_item)
     }
 
-    fn curable(&self) -> bool {
+    fn may_be_retried(&self) -> bool {
         self.verdict.class != FailureClass::Permanent || self.verdict.rule.is_some()
     }
 }

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_of_a_record_stands_for_itself() {
+    fn bytes_that_are_no_text_of_a_record_stand_for_themselves() {
         for bytes in [&b"\x01\x82"[..], b"", b"[1, 2", b"{}"] {
             assert_eq!(record(bytes), bytes);
         }

@@ -19,17 +19,17 @@ use super::notation;
 /// Decodes the bytes as every kind of record and returns their words.
 pub fn journal_record(data: &[u8]) -> BTreeSet<&'static str> {
     let bytes = notation::record(data);
-    let mut seen = BTreeSet::new();
+    let mut outcomes = BTreeSet::new();
     if let Some(record) = reread(&bytes, Record::decode, Record::encode) {
-        seen.insert(record.event.word());
+        outcomes.insert(record.event.word());
     }
     let breaker = reread_as(BreakerRecord::FORMAT, &bytes, BreakerRecord::decode, BreakerRecord::encode);
     if let Some(record) = breaker {
         ask(&record);
-        seen.insert("breaker");
+        outcomes.insert("breaker");
         let journal = BreakerJournal::fold(&[(1, record)]);
         let changes = journal.changes.iter();
-        seen.extend(changes.map(|(_, change)| change.change.word()));
+        outcomes.extend(changes.map(|(_, change)| change.change.word()));
     }
     if let Some(record) = reread(&bytes, CatalogRecord::decode, CatalogRecord::encode) {
         let mut catalog = Catalog::default();
@@ -42,12 +42,12 @@ pub fn journal_record(data: &[u8]) -> BTreeSet<&'static str> {
             format!("{once:?}") == format!("{catalog:?}"),
             &record,
         );
-        seen.insert(record.event.word());
+        outcomes.insert(record.event.word());
     }
-    if seen.is_empty() {
-        seen.insert("refused");
+    if outcomes.is_empty() {
+        outcomes.insert("refused");
     }
-    seen
+    outcomes
 }
 
 /// Decodes a record and checks that it survives encoding.

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_added_and_what_is_there_stays() {
+    fn missing_headers_are_added_and_given_ones_stay() {
         let all = FuzzRequest::all(b"GET /a\nHost: x\n===\nPOST /b\n\n{}\n");
         let [get, post] = &all[..] else {
             panic!("{all:?}");

@@ -134,7 +134,7 @@ fn failures() -> [Failure<'static>; 9] {
     ]
 }
 
-fn asked_at_all_ends(policy: &Policy, states: &[RetryState]) {
+fn ask_at_range_ends(policy: &Policy, states: &[RetryState]) {
     let expected = ExpectedPolicy::of(policy);
     uphold("a saved policy says everything", expected.is_some(), policy);
     let Some(expected) = expected else { return };
@@ -149,16 +149,16 @@ fn asked_at_all_ends(policy: &Policy, states: &[RetryState]) {
 }
 
 fn policy(policy: &Policy) {
-    asked_at_all_ends(policy, &states());
+    ask_at_range_ends(policy, &states());
 }
 
 fn policy_with((policy, state): (Policy, RetryState)) {
-    asked_at_all_ends(&policy, &[state]);
+    ask_at_range_ends(&policy, &[state]);
 }
 
 fn state(state: RetryState) {
     for policy in [Policy::DEFAULT, Policy::ONCE] {
-        asked_at_all_ends(&policy, &[state]);
+        ask_at_range_ends(&policy, &[state]);
     }
 }
 
@@ -190,7 +190,7 @@ fn verdict(verdict: Verdict) {
 
 fn progress(progress: RetryUsage) {
     let state = RetryState { usage: progress, ..RetryState::default() };
-    asked_at_all_ends(&Policy::DEFAULT, &[state]);
+    ask_at_range_ends(&Policy::DEFAULT, &[state]);
 }
 
 fn draws(draws: Draws) {

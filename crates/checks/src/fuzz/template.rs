@@ -26,13 +26,13 @@ pub fn workflow_template(data: &[u8]) -> BTreeSet<&'static str> {
     let nothing = BTreeSet::new();
     let all = KnownNames { item: true, map: true, captured: &captured, steps: &steps };
     let none = KnownNames { item: false, map: false, captured: &nothing, steps: &nothing };
-    let mut seen = BTreeSet::new();
+    let mut outcomes = BTreeSet::new();
     for names in [all, none] {
-        seen.extend(shell(&text, &names));
-        seen.extend(plain(&text, &names));
+        outcomes.extend(shell(&text, &names));
+        outcomes.extend(plain(&text, &names));
         json(&text, &names);
     }
-    seen
+    outcomes
 }
 
 fn shell(text: &str, names: &KnownNames<'_>) -> BTreeSet<&'static str> {
@@ -124,13 +124,13 @@ fn may_hold_literal(text: &str) -> bool {
 }
 
 fn words<'r>(kind: &'static str, references: impl Iterator<Item = &'r Reference>) -> BTreeSet<&'static str> {
-    let mut seen = BTreeSet::from([kind]);
+    let mut outcomes = BTreeSet::from([kind]);
     for reference in references {
-        seen.insert("reference");
-        seen.extend(reference.is_raw().then_some("raw"));
-        seen.extend(reference.default().map(|_| "default"));
+        outcomes.insert("reference");
+        outcomes.extend(reference.is_raw().then_some("raw"));
+        outcomes.extend(reference.default().map(|_| "default"));
     }
-    seen
+    outcomes
 }
 
 /// One value for all `raw:` references, and one for all others.

@@ -42,19 +42,19 @@ impl JobViews {
         self.metrics.observe(job, record);
         let _ = wanted_by(record);
         let shown = serde_json::to_value(event(job, seq, record)).unwrap_or_default();
-        let told = shown.get("seq") == Some(&Value::from(seq))
+        let described = shown.get("seq") == Some(&Value::from(seq))
             && shown.get("type") == Some(&Value::from(record.event.word()))
             && shown.get("at").is_some_and(Value::is_string);
-        uphold("an event says what it is, and when", told, &(record, &shown));
+        uphold("an event says what it is, and when", described, &(record, &shown));
         for line in records_of(job, record) {
             let line = line.line();
             let whole = !line.trim_end().contains('\n');
             uphold("a record of the log is one line", whole, &line);
         }
-        if let Some(told) = flow_event(job, &self.projection, seq, record) {
-            let told = serde_json::to_value(told).unwrap_or_default();
-            let numbered = told.get("sequence") == Some(&Value::from(seq));
-            uphold("an event has the number of its record", numbered, &told);
+        if let Some(described) = flow_event(job, &self.projection, seq, record) {
+            let described = serde_json::to_value(described).unwrap_or_default();
+            let numbered = described.get("sequence") == Some(&Value::from(seq));
+            uphold("an event has the number of its record", numbered, &described);
         }
     }
 
@@ -111,8 +111,8 @@ impl JobViews {
             shows(&ItemView::of(context, item, None, history));
             shows(&DeadLetterView::of(job, item, history));
             let most = 5;
-            let told = forecast(context, item, most);
-            let few = told.is_none_or(|told| told.retries.len() <= most);
+            let described = forecast(context, item, most);
+            let few = described.is_none_or(|described| described.retries.len() <= most);
             uphold("a forecast is as long as was asked", few, &item);
         }
         let dead = group_dead_letters(job, job.dead.keys().copied());

@@ -23,30 +23,30 @@ pub fn webhook_result(data: &[u8]) -> BTreeSet<&'static str> {
     let text = String::from_utf8_lossy(data);
     let (step, rest) = text.split_once('\n').unwrap_or((&text, ""));
     let (token, body) = rest.split_once('\n').unwrap_or((rest, ""));
-    let mut seen = BTreeSet::new();
-    seen.insert(read(&text));
+    let mut outcomes = BTreeSet::new();
+    outcomes.insert(read(&text));
     let result = step_result(body);
-    seen.insert(read(body));
+    outcomes.insert(read(body));
     let Some(flow) = waiting_flow() else {
-        return seen;
+        return outcomes;
     };
     let found = find_token(&flow.job, step, token);
-    let word = belongs(flow, step, token, found);
-    seen.insert(word);
+    let word = token_word(flow, step, token, found);
+    outcomes.insert(word);
     let result = match result {
         StepResult::Given(outputs) => Ok(outputs),
         StepResult::Failed(error) => Err(error),
-        StepResult::Unreadable(_) => return seen,
+        StepResult::Unreadable(_) => return outcomes,
     };
     if let TokenStatus::Running(start) = found {
-        arrives(flow, start, &result);
-        seen.insert("arrived");
+        check_arrival(flow, start, &result);
+        outcomes.insert("arrived");
     }
     let arrived = ArrivedResult { step: step.to_owned(), token: token.to_owned(), result };
     let stored = serde_json::to_string(&arrived).unwrap_or_default();
     let again = serde_json::from_str(&stored).ok();
     uphold("what is handed on is what arrived", again == Some(arrived), &stored);
-    seen
+    outcomes
 }
 
 /// The body, parsed a second time in another way.
@@ -85,7 +85,7 @@ fn read(body: &str) -> &'static str {
 }
 
 /// The status of a token, compared with the tokens that were given out.
-fn belongs(flow: &WaitingFlow, step: &str, token: &str, found: TokenStatus) -> &'static str {
+fn token_word(flow: &WaitingFlow, step: &str, token: &str, found: TokenStatus) -> &'static str {
     // The last item has not begun, so its token was not given out.
     let mut given_out = (0..3).map(|item| flow.token(item));
     let known = step == STEP && given_out.any(|given| given == token);
@@ -100,7 +100,7 @@ fn belongs(flow: &WaitingFlow, step: &str, token: &str, found: TokenStatus) -> &
 }
 
 /// A result is recorded lawfully.
-fn arrives(flow: &WaitingFlow, start: StartId, result: &Result<String, String>) {
+fn check_arrival(flow: &WaitingFlow, start: StartId, result: &Result<String, String>) {
     let end = AttemptEnd {
         start,
         failure: result.is_err().then_some(FailureCause::Refused),

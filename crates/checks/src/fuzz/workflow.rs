@@ -12,7 +12,7 @@ use undaunted_engine::workflow::{
 };
 use undaunted_policy::{Policy, RetryState, RuleAction};
 
-use super::check::outside;
+use super::check::span_outside_text;
 use super::decide;
 use super::expected::ExpectedPolicy;
 use super::law::{Law, first_broken, uphold};
@@ -57,7 +57,7 @@ pub(super) fn broken(source: &Source, workflow: &Workflow) -> Option<&'static st
         origins.chain([command.span])
     });
     let pool = workflow.pool.iter().flat_map(|pool| pool.spans);
-    first_broken(laws).or_else(|| outside(source, places.chain(pool)))
+    first_broken(laws).or_else(|| span_outside_text(source, places.chain(pool)))
 }
 
 /// The plan of a policy keeps the laws of plans.

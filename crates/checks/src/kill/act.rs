@@ -81,8 +81,8 @@ pub fn act(args: &ActArgs) -> ExitCode {
     }
     let (takes, code) = fate(args, &line.item, line.attempt);
     thread::sleep(Duration::from_millis(takes));
-    let said = format!("out-{}-{}-{}", line.command, line.item, line.attempt);
-    if writeln!(std::io::stdout(), "{said}").is_err() {
+    let output = format!("out-{}-{}-{}", line.command, line.item, line.attempt);
+    if writeln!(std::io::stdout(), "{output}").is_err() {
         return ExitCode::from(98);
     }
     line.at = now();

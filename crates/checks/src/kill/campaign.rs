@@ -109,12 +109,14 @@ fn report(seed: u64, folder: &Path, findings: &KillFindings) -> io::Result<()> {
 }
 
 fn summarize(args: &KillArgs, findings: &KillFindings) -> io::Result<()> {
-    let mut places: BTreeMap<&str, u64> = schedule::places().map(|place| (place, 0)).collect();
-    for place in &findings.places {
-        *places.entry(place).or_default() += 1;
+    let mut failpoints: BTreeMap<&str, u64> =
+        schedule::failpoints().map(|failpoint| (failpoint, 0)).collect();
+    for failpoint in &findings.failpoints {
+        *failpoints.entry(failpoint).or_default() += 1;
     }
-    let places: Vec<String> = places.iter().map(|(place, times)| format!("{place} {times}")).collect();
-    writeln!(io::stderr(), "deaths by place: {}", places.join(", "))?;
+    let failpoints: Vec<String> =
+        failpoints.iter().map(|(failpoint, times)| format!("{failpoint} {times}")).collect();
+    writeln!(io::stderr(), "deaths by place: {}", failpoints.join(", "))?;
     writeln!(io::stderr(), "{} waits measured; the latest: {}", findings.waits, findings.latest)?;
     let mut out = io::stdout().lock();
     let unlawful = findings.count(ViolationKind::Unlawful);

@@ -41,7 +41,7 @@ pub(crate) struct KillFindings {
     pub(crate) waits: u64,
     pub(crate) kills: u64,
     /// Failpoints at which a process died.
-    pub(crate) places: Vec<String>,
+    pub(crate) failpoints: Vec<String>,
 }
 
 impl KillFindings {
@@ -85,10 +85,10 @@ impl KillFindings {
     }
 
     /// A wait ended this late.
-    pub(crate) fn late(&mut self, lateness: u64, who: impl FnOnce() -> String) {
+    pub(crate) fn late(&mut self, lateness: u64, attempt: impl FnOnce() -> String) {
         if lateness > self.lateness {
             self.lateness = lateness;
-            self.latest = who();
+            self.latest = attempt();
         }
     }
 
@@ -98,6 +98,6 @@ impl KillFindings {
         self.late(other.lateness, || other.latest);
         self.waits += other.waits;
         self.kills += other.kills;
-        self.places.extend(other.places);
+        self.failpoints.extend(other.failpoints);
     }
 }

@@ -17,9 +17,9 @@ use super::step_server::RecordingStepServer;
 use crate::random::SeededRandom;
 
 /// How long an undisturbed job may take, whatever its waits.
-const HEALING: Duration = Duration::from_secs(30);
+const FINISH_WITHIN: Duration = Duration::from_secs(30);
 /// How long an engine runs after the last kill of another process.
-const LEFT: Duration = Duration::from_millis(250);
+const UNDISTURBED: Duration = Duration::from_millis(250);
 /// Exit codes of a job that has ended.
 const ENDS: &[i32] = &[0, 1, 4];
 
@@ -53,16 +53,16 @@ pub(crate) fn round(sandbox: &RoundSandbox, seed: u64, actor: &Path) -> io::Resu
 }
 
 impl JobRound<'_> {
-    fn start(&self, place: Option<&str>) -> io::Result<RunningProgram> {
+    fn start(&self, failpoint: Option<&str>) -> io::Result<RunningProgram> {
         let args: &[&str] =
             if self.is_stored { &["resume", "@last", "--json"] } else { &["run", "w.yaml", "--json"] };
-        self.sandbox.start(args, place)
+        self.sandbox.start(args, failpoint)
     }
 
     /// Runs one engine with its kills. True if the job has ended.
     fn run_killed(&mut self, plan: &ProcessPlan) -> io::Result<bool> {
         thread::sleep(plan.pause);
-        let mut engine = self.start(plan.place.as_deref())?;
+        let mut engine = self.start(plan.failpoint.as_deref())?;
         let doubled = plan.has_rival && self.is_stored;
         let mut rival = if doubled { Some(self.start(None)?) } else { None };
         let mut is_over = false;
@@ -86,24 +86,24 @@ impl JobRound<'_> {
                 }
             }
         }
-        if !is_over && !engine.ends_within(LEFT)? {
+        if !is_over && !engine.ends_within(UNDISTURBED)? {
             self.sandbox.kill(&mut engine)?;
         }
         if let Some(rival) = &mut rival {
             self.sandbox.kill(rival)?;
             self.sandbox.note_deaths_of(rival);
             let ended = rival.ended()?;
-            self.is_fine(&ended);
+            self.check_exit(&ended);
         }
         self.sandbox.note_deaths_of(&engine);
         let ended = engine.ended()?;
-        self.is_fine(&ended);
+        self.check_exit(&ended);
         self.check_stored()?;
         Ok(ENDS.contains(&ended.code))
     }
 
     /// Whatever kills it, a program ends with one of a few codes.
-    fn is_fine(&mut self, ended: &ProgramExit) {
+    fn check_exit(&mut self, ended: &ProgramExit) {
         // 7: another process owns the job, or its keeper was killed before it could be reached.
         let fine = ENDS.contains(&ended.code) || [7, -9].contains(&ended.code);
         self.findings
@@ -129,8 +129,8 @@ impl JobRound<'_> {
     fn finish(&mut self) -> io::Result<Option<ProgramExit>> {
         for _ in 0..20 {
             let mut engine = self.start(None)?;
-            if !engine.ends_within(HEALING)? {
-                self.findings.lost(format_args!("the job does not end within {HEALING:?}"));
+            if !engine.ends_within(FINISH_WITHIN)? {
+                self.findings.lost(format_args!("the job does not end within {FINISH_WITHIN:?}"));
                 return Ok(None);
             }
             let ended = engine.ended()?;
@@ -138,7 +138,7 @@ impl JobRound<'_> {
                 return Ok(Some(ended));
             }
             if ended.code != 7 {
-                self.is_fine(&ended);
+                self.check_exit(&ended);
                 return Ok(None);
             }
             self.is_stored = true;

@@ -50,7 +50,7 @@ impl JournalEvent {
     }
 
     /// The command of an item that the event is about.
-    pub(crate) fn place(&self) -> CommandKey {
+    pub(crate) fn key(&self) -> CommandKey {
         (self.text("correlation_id").to_owned(), self.text("command").to_owned())
     }
 

@@ -75,22 +75,22 @@ struct PlanGenerator<'d, 'w> {
     random: &'d mut SeededRandom,
     stage: &'d PlanContext<'w>,
     plan: KillPlan,
-    place: &'d str,
+    failpoint: &'d str,
     /// Failure threshold, recovery timeout in milliseconds, and successes that close a breaker.
     breaker: (u64, u64, u64),
 }
 
 /// Generates a workflow that can reach a failpoint.
-pub(crate) fn draw(random: &mut SeededRandom, stage: &PlanContext<'_>, place: &str) -> KillPlan {
+pub(crate) fn draw(random: &mut SeededRandom, stage: &PlanContext<'_>, failpoint: &str) -> KillPlan {
     let breaker = (random.between(2, 4), random.between(20, 120), random.between(1, 2));
-    let mut drawing = PlanGenerator { breaker, place, random, stage, plan: KillPlan::default() };
+    let mut drawing = PlanGenerator { breaker, failpoint, random, stage, plan: KillPlan::default() };
     drawing.workflow();
     drawing.plan
 }
 
 impl PlanGenerator<'_, '_> {
     fn workflow(&mut self) {
-        let needs_map = ["items", "results"].iter().any(|it| self.place.starts_with(it));
+        let needs_map = ["items", "results"].iter().any(|it| self.failpoint.starts_with(it));
         let is_map = self.random.chance(2, 3) || needs_map;
         let mut workflow = if is_map { self.map() } else { self.list() };
         if self.random.chance(1, 3) {
@@ -123,7 +123,7 @@ impl PlanGenerator<'_, '_> {
         if before > 0 {
             put(&mut workflow, "setup", json!(setup));
         }
-        if self.random.chance(1, 2) || self.place.starts_with("results") {
+        if self.random.chance(1, 2) || self.failpoint.starts_with("results") {
             let mut command = self.process("sum", 0, &["${map.results}"]);
             put(
                 &mut command,
@@ -131,7 +131,7 @@ impl PlanGenerator<'_, '_> {
                 json!({"attempts": 9, "initial_delay": "10ms", "max_delay": "20ms"}),
             );
             let policy = DrawnPolicy::of_flow(9, 10, 20, true);
-            self.know("sum", PlannedCommand::of(CommandKind::Process, policy));
+            self.add_command("sum", PlannedCommand::of(CommandKind::Process, policy));
             put(&mut workflow, "reduce", json!([command]));
         }
         workflow
@@ -140,29 +140,29 @@ impl PlanGenerator<'_, '_> {
     /// Commands in sequence, some of which are given the output of the one before.
     fn chain(&mut self, prefix: &str, many: u64, in_map: bool) -> Vec<Value> {
         let mut commands = Vec::new();
-        let mut said: Option<String> = None;
+        let mut output_of: Option<String> = None;
         for number in 1..=many {
             let id = format!("{prefix}{number}");
-            let (command, says) = self.command(&id, said.as_deref(), in_map);
+            let (command, has_output) = self.command(&id, output_of.as_deref(), in_map);
             commands.push(command);
-            said = says.then_some(id);
+            output_of = has_output.then_some(id);
         }
         commands
     }
 
-    fn command(&mut self, id: &str, said: Option<&str>, in_map: bool) -> (Value, bool) {
+    fn command(&mut self, id: &str, output_of: Option<&str>, in_map: bool) -> (Value, bool) {
         let retried = self.random.chance(4, 5);
         let policy = if retried { DrawnPolicy::draw(self.random) } else { DrawnPolicy::none() };
         let kind = match self.random.below(8) {
-            _ if self.place.starts_with("file") => CommandKind::File,
-            _ if self.place.starts_with("call") => CommandKind::Call,
+            _ if self.failpoint.starts_with("file") => CommandKind::File,
+            _ if self.failpoint.starts_with("call") => CommandKind::Call,
             0 => CommandKind::File,
             1 | 2 => CommandKind::Call,
             _ => CommandKind::Process,
         };
         let mut drawn = PlannedCommand::of(kind, policy);
         let fails = self.random.one_of(&[0, 20, 40, 60, 100]).copied().unwrap_or_default();
-        let mut says = false;
+        let mut has_output = false;
         let mut command = match kind {
             CommandKind::File => {
                 let name = if in_map { "out/${item}.txt" } else { "out/list.txt" };
@@ -170,12 +170,12 @@ impl PlanGenerator<'_, '_> {
             }
             CommandKind::Call | CommandKind::Later => self.call(id, fails),
             CommandKind::Process => {
-                let given = said.map(|said| format!("${{{}}}", captured(said)));
+                let given = output_of.map(|output_of| format!("${{{}}}", captured(output_of)));
                 let given: Vec<&str> = given.as_deref().into_iter().collect();
-                drawn.given = said.map(str::to_owned);
+                drawn.given = output_of.map(str::to_owned);
                 let mut command = self.process(id, fails, &given);
-                says = self.random.chance(1, 2);
-                if says {
+                has_output = self.random.chance(1, 2);
+                if has_output {
                     put(&mut command, "capture_output", json!(captured(id)));
                 } else {
                     self.handled(id, &mut command, &mut drawn);
@@ -193,8 +193,8 @@ impl PlanGenerator<'_, '_> {
         if retried {
             put(&mut command, "retry_config", drawn.policy.json());
         }
-        self.know(id, drawn);
-        (command, says)
+        self.add_command(id, drawn);
+        (command, has_output)
     }
 
     /// A breaker has the same settings wherever it is named.
@@ -250,11 +250,11 @@ impl PlanGenerator<'_, '_> {
             of.policy = DrawnPolicy::draw(self.random);
             put(&mut handler, "retry_config", of.policy.json());
         }
-        self.know(&name, of);
+        self.add_command(&name, of);
         put(command, "on_failure", handler);
     }
 
-    fn know(&mut self, id: &str, drawn: PlannedCommand) {
+    fn add_command(&mut self, id: &str, drawn: PlannedCommand) {
         self.plan.commands.insert(id.to_owned(), drawn);
     }
 }

@@ -62,15 +62,15 @@ pub(crate) fn runs(lines: &[RecordLine]) -> Vec<CommandRun> {
     let mut runs: Vec<CommandRun> = Vec::new();
     let mut open: BTreeMap<(i32, &str, u64), usize> = BTreeMap::new();
     for line in lines {
-        let who = (line.pid, line.token.as_str(), line.attempt);
+        let run_key = (line.pid, line.token.as_str(), line.attempt);
         match line.code {
             None => {
-                open.insert(who, runs.len());
+                open.insert(run_key, runs.len());
                 let begin = line.clone();
                 runs.push(CommandRun { begin, end: None });
             }
             Some(code) => {
-                let run = open.remove(&who).and_then(|place| runs.get_mut(place));
+                let run = open.remove(&run_key).and_then(|index| runs.get_mut(index));
                 if let Some(run) = run {
                     run.end = Some((line.at, code));
                 }

@@ -38,7 +38,7 @@ pub(crate) struct RoundSandbox {
     started: Cell<u32>,
     kills: RefCell<InjectedKills>,
     deaths: Cell<u64>,
-    places: RefCell<Vec<String>>,
+    failpoints: RefCell<Vec<String>>,
 }
 
 /// How a process ended, and what it said.
@@ -52,13 +52,13 @@ pub(crate) struct ProgramExit {
 
 pub(crate) struct RunningProgram {
     child: Child,
-    said: PathBuf,
+    output: PathBuf,
     died: PathBuf,
 }
 
 impl RoundSandbox {
     pub(crate) fn make(folder: PathBuf, program: &Path) -> io::Result<Self> {
-        for inner in ["work", "said", "locks"] {
+        for inner in ["work", "output", "locks"] {
             fs::create_dir_all(folder.join(inner))?;
         }
         Ok(Self {
@@ -67,7 +67,7 @@ impl RoundSandbox {
             started: Cell::new(0),
             kills: RefCell::default(),
             deaths: Cell::new(0),
-            places: RefCell::default(),
+            failpoints: RefCell::default(),
         })
     }
 
@@ -85,11 +85,11 @@ impl RoundSandbox {
     }
 
     /// Starts the program, with a failpoint at which it dies, if one is given.
-    pub(crate) fn start(&self, args: &[&str], place: Option<&str>) -> io::Result<RunningProgram> {
+    pub(crate) fn start(&self, args: &[&str], failpoint: Option<&str>) -> io::Result<RunningProgram> {
         let number = self.started.get().saturating_add(1);
         self.started.set(number);
-        let said = self.folder.join("said").join(format!("{number:03}"));
-        let died = said.with_extension("died");
+        let output = self.folder.join("output").join(format!("{number:03}"));
+        let died = output.with_extension("died");
         let mut command = Command::new(&self.program);
         command
             .arg("--store")
@@ -103,13 +103,13 @@ impl RoundSandbox {
             .env("UNDAUNTED_TEST_DIED", &died)
             .current_dir(self.folder.join("work"))
             .stdin(Stdio::null())
-            .stdout(File::create(said.with_extension("out"))?)
-            .stderr(File::create(said.with_extension("err"))?);
-        if let Some(place) = place {
-            command.env("UNDAUNTED_TEST_DIE", place);
+            .stdout(File::create(output.with_extension("out"))?)
+            .stderr(File::create(output.with_extension("err"))?);
+        if let Some(failpoint) = failpoint {
+            command.env("UNDAUNTED_TEST_DIE", failpoint);
         }
-        fs::write(said.with_extension("args"), format!("{args:?} {place:?} {}\n", record::now()))?;
-        Ok(RunningProgram { child: command.spawn()?, said, died })
+        fs::write(output.with_extension("args"), format!("{args:?} {failpoint:?} {}\n", record::now()))?;
+        Ok(RunningProgram { child: command.spawn()?, output, died })
     }
 
     pub(crate) fn call(&self, args: &[&str]) -> io::Result<ProgramExit> {
@@ -170,8 +170,8 @@ impl RoundSandbox {
 
     /// Reads all reports of failpoints. A keeper may die long after its engine.
     pub(crate) fn note_deaths(&self) {
-        let said = fs::read_dir(self.folder.join("said"));
-        let files = said.into_iter().flatten().flatten().map(|it| it.path());
+        let output = fs::read_dir(self.folder.join("output"));
+        let files = output.into_iter().flatten().flatten().map(|it| it.path());
         for died in files.filter(|it| it.extension().is_some_and(|it| it == "died")) {
             self.read_deaths(&died);
         }
@@ -186,15 +186,15 @@ impl RoundSandbox {
         let text = fs::read_to_string(died).unwrap_or_default();
         for line in text.lines() {
             let mut words = line.split(' ');
-            let place = words.next().and_then(|it| it.split(':').next());
+            let failpoint = words.next().and_then(|it| it.split(':').next());
             let at = words.nth(1).and_then(|it| it.parse().ok());
-            let (Some(place), Some(at)) = (place, at) else {
+            let (Some(failpoint), Some(at)) = (failpoint, at) else {
                 continue;
             };
             self.count();
-            self.places.borrow_mut().push(place.to_owned());
+            self.failpoints.borrow_mut().push(failpoint.to_owned());
             let mut kills = self.kills.borrow_mut();
-            if OF_KEEPERS.contains(&place) {
+            if OF_KEEPERS.contains(&failpoint) {
                 kills.keepers.push(at);
             } else {
                 kills.engines.push(at);
@@ -211,7 +211,7 @@ impl RoundSandbox {
     /// Tells how many died.
     pub(crate) fn report_deaths(&self, findings: &mut KillFindings) {
         findings.kills = self.deaths.get();
-        findings.places = self.places.take();
+        findings.failpoints = self.failpoints.take();
     }
 
     fn is_own_process(&self, pid: i32) -> bool {
@@ -265,14 +265,14 @@ impl RunningProgram {
 
     /// Its output so far.
     pub(crate) fn out(&self) -> String {
-        fs::read_to_string(self.said.with_extension("out")).unwrap_or_default()
+        fs::read_to_string(self.output.with_extension("out")).unwrap_or_default()
     }
 
     /// Waits for its end.
     pub(crate) fn ended(&mut self) -> io::Result<ProgramExit> {
         let status = self.child.wait()?;
         let signal = || status.signal().map_or(-1, i32::saturating_neg);
-        let err = fs::read(self.said.with_extension("err")).unwrap_or_default();
+        let err = fs::read(self.output.with_extension("err")).unwrap_or_default();
         Ok(ProgramExit {
             code: status.code().unwrap_or_else(signal),
             out: self.out(),

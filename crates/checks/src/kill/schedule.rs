@@ -33,7 +33,7 @@ pub(crate) struct ProcessPlan {
     /// The pause before it is started.
     pub(crate) pause: Duration,
     /// The failpoint at which it dies, `<failpoint>:<number>`.
-    pub(crate) place: Option<String>,
+    pub(crate) failpoint: Option<String>,
     pub(crate) kills: Vec<InjectedKill>,
     /// Whether another process is started at the same time.
     pub(crate) has_rival: bool,
@@ -86,22 +86,22 @@ const OF_SERVERS: &[(&str, u64)] = &[
 ];
 
 /// Every failpoint of the campaign.
-pub(crate) fn places() -> impl Iterator<Item = &'static str> {
-    OF_JOBS.iter().chain(OF_SERVERS).map(|(place, _)| *place)
+pub(crate) fn failpoints() -> impl Iterator<Item = &'static str> {
+    OF_JOBS.iter().chain(OF_SERVERS).map(|(failpoint, _)| *failpoint)
 }
 
-fn place(random: &mut SeededRandom, list: &[(&str, u64)]) -> Option<String> {
-    let (place, most) = random.one_of(list)?;
+fn failpoint(random: &mut SeededRandom, list: &[(&str, u64)]) -> Option<String> {
+    let (failpoint, most) = random.one_of(list)?;
     // Low numbers are always reached, high ones seldom.
     let most = if random.chance(1, 2) { (*most).min(6) } else { *most };
-    Some(format!("{place}:{}", random.between(1, most)))
+    Some(format!("{failpoint}:{}", random.between(1, most)))
 }
 
 /// The failpoint of a round: all of them take turns.
 pub(crate) fn turn(round: u64) -> &'static str {
     let turn = usize::try_from(round).unwrap_or_default();
     let turn = turn.checked_rem(OF_JOBS.len()).unwrap_or_default();
-    OF_JOBS.get(turn).map_or("", |(place, _)| place)
+    OF_JOBS.get(turn).map_or("", |(failpoint, _)| failpoint)
 }
 
 /// The engines of a job before it is left alone. The first one runs `run` and has the failpoint of the round.
@@ -112,12 +112,12 @@ pub(crate) fn of_job(random: &mut SeededRandom, round: u64) -> Vec<ProcessPlan> 
         let is_first = number == 0;
         let from = if is_first { own.as_slice() } else { OF_JOBS };
         let dies = is_first || random.chance(1, 2);
-        let place = if dies { place(random, from) } else { None };
+        let failpoint = if dies { failpoint(random, from) } else { None };
         let pause = if random.chance(1, 3) { random.between(0, 150) } else { 0 };
         ProcessPlan {
             pause: Duration::from_millis(pause),
-            kills: kills(random, place.is_some()),
-            place,
+            kills: kills(random, failpoint.is_some()),
+            failpoint,
             has_rival: !is_first && random.chance(1, 6),
         }
     });
@@ -153,11 +153,11 @@ pub(crate) fn of_server(random: &mut SeededRandom, round: u64) -> Vec<ProcessPla
         let turn = turn.checked_rem(OF_SERVERS.len()).unwrap_or_default();
         let own = OF_SERVERS.get(turn..=turn).unwrap_or_default();
         let from = if number == 0 { own } else { OF_SERVERS };
-        let place = if random.chance(2, 3) { place(random, from) } else { None };
+        let failpoint = if random.chance(2, 3) { failpoint(random, from) } else { None };
         let after = Duration::from_micros(random.between(20_000, 260_000));
         ProcessPlan {
             pause: Duration::from_millis(random.between(0, 40)),
-            place,
+            failpoint,
             kills: vec![InjectedKill { after, target: KillTarget::Engine }],
             has_rival: false,
         }

@@ -22,7 +22,7 @@ use super::servers::{ManagedServer, ask, free_address};
 use super::step_server::RecordingStepServer;
 use crate::random::SeededRandom;
 
-const HEALING: Duration = Duration::from_secs(30);
+const FINISH_WITHIN: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(1);
 
 struct ServeRound<'w> {
@@ -124,19 +124,19 @@ impl ServeRound<'_> {
 
     /// Runs the servers while clients submit flows. True if all flows have ended.
     fn serve(&mut self, servers: &mut [ManagedServer<'_>]) -> io::Result<bool> {
-        let places: Vec<SocketAddr> = servers.iter().map(ManagedServer::address).collect();
+        let addresses: Vec<SocketAddr> = servers.iter().map(ManagedServer::address).collect();
         let given_up = AtomicBool::new(false);
         let refused = Mutex::new(Vec::new());
         let flows = self.flows.clone();
         let (findings, given_up, refused) = (&mut self.findings, &given_up, &refused);
         let is_over = thread::scope(|scope| {
-            let places = &places;
+            let addresses = &addresses;
             let client = scope.spawn(move || {
                 for flow in &flows {
-                    request_flow(places, flow, given_up, refused);
+                    request_flow(addresses, flow, given_up, refused);
                 }
             });
-            let over = watch(servers, || client.is_finished(), places, &self.flows, findings);
+            let over = watch(servers, || client.is_finished(), addresses, &self.flows, findings);
             given_up.store(true, Ordering::Relaxed);
             over
         })?;
@@ -152,10 +152,10 @@ impl ServeRound<'_> {
         let kills = self.sandbox.kills();
         let mut known: BTreeSet<String> = BTreeSet::new();
         for flow in &self.flows {
-            let told = self.sandbox.call(&["events", flow, "--json"])?;
-            let Some(events) = journal::read(&told.out).filter(|it| !it.is_empty()) else {
+            let output = self.sandbox.call(&["events", flow, "--json"])?;
+            let Some(events) = journal::read(&output.out).filter(|it| !it.is_empty()) else {
                 self.findings
-                    .lost(format_args!("flow {flow} was answered 201 and is not on record: {}", told.err));
+                    .lost(format_args!("flow {flow} was answered 201 and is not on record: {}", output.err));
                 continue;
             };
             let own: BTreeSet<&str> = events.iter().map(|it| it.text("correlation_id")).collect();
@@ -183,7 +183,7 @@ impl ServeRound<'_> {
 fn watch(
     servers: &mut [ManagedServer<'_>],
     all_asked: impl Fn() -> bool,
-    places: &[SocketAddr],
+    addresses: &[SocketAddr],
     flows: &[String],
     findings: &mut KillFindings,
 ) -> io::Result<bool> {
@@ -193,13 +193,13 @@ fn watch(
             server.poll(findings)?;
         }
         if servers.iter().all(ManagedServer::is_left_alone) {
-            let until = *healing.get_or_insert_with(|| deadline(HEALING));
-            let open = open_flows(places, flows);
+            let until = *healing.get_or_insert_with(|| deadline(FINISH_WITHIN));
+            let open = open_flows(addresses, flows);
             if all_asked() && open.is_empty() {
                 return Ok(true);
             }
             if Instant::now() >= until {
-                findings.lost(format_args!("flows {open:?} do not end within {HEALING:?}"));
+                findings.lost(format_args!("flows {open:?} do not end within {FINISH_WITHIN:?}"));
                 return Ok(false);
             }
             thread::sleep(Duration::from_millis(10));
@@ -209,12 +209,12 @@ fn watch(
 }
 
 /// The flows that have not ended.
-fn open_flows(places: &[SocketAddr], flows: &[String]) -> Vec<String> {
-    let Some(place) = places.first() else {
+fn open_flows(addresses: &[SocketAddr], flows: &[String]) -> Vec<String> {
+    let Some(address) = addresses.first() else {
         return Vec::new();
     };
     let is_open = |flow: &&String| {
-        let answer = ask(*place, "GET", &format!("/engine/flow/{flow}"), "");
+        let answer = ask(*address, "GET", &format!("/engine/flow/{flow}"), "");
         let answer = answer.filter(|it| it.status == 200);
         let flow: Option<Value> = answer.and_then(|it| serde_json::from_str(&it.body).ok());
         flow.is_none_or(|flow| flow.get("status").is_none_or(|it| it == "active"))
@@ -223,13 +223,13 @@ fn open_flows(places: &[SocketAddr], flows: &[String]) -> Vec<String> {
 }
 
 /// Submits a flow to the servers in turn until one has stored it.
-fn request_flow(places: &[SocketAddr], flow: &str, given_up: &AtomicBool, refused: &Mutex<Vec<String>>) {
+fn request_flow(addresses: &[SocketAddr], flow: &str, given_up: &AtomicBool, refused: &Mutex<Vec<String>>) {
     let wish = json!({"id": flow, "goals": ["b"], "init": {"n": 1}}).to_string();
-    for place in places.iter().cycle() {
+    for address in addresses.iter().cycle() {
         if given_up.load(Ordering::Relaxed) {
             return;
         }
-        let answer = ask(*place, "POST", "/engine/flow", &wish);
+        let answer = ask(*address, "POST", "/engine/flow", &wish);
         match answer {
             Some(answer) if answer.status == 201 => return,
             Some(answer) if answer.status != 503 => {

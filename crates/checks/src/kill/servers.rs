@@ -71,9 +71,9 @@ impl<'w> ManagedServer<'w> {
 
     fn begin(&mut self) -> io::Result<()> {
         let plan = self.plans.pop_front();
-        let place = plan.as_ref().and_then(|it| it.place.clone());
+        let failpoint = plan.as_ref().and_then(|it| it.failpoint.clone());
         let listen = self.address.to_string();
-        let running = self.sandbox.start(&["serve", "--listen", &listen], place.as_deref())?;
+        let running = self.sandbox.start(&["serve", "--listen", &listen], failpoint.as_deref())?;
         let kill = plan.as_ref().and_then(|it| it.kills.first());
         let until = kill.map(|it| deadline(it.after));
         self.doing = ServerPhase::Running(running, until);

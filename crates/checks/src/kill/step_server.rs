@@ -144,7 +144,7 @@ fn read_request(reading: &mut impl BufRead) -> Option<StepRequest> {
 /// Responds, unless the client has closed the connection.
 fn answer(shared: &Arc<StepServerShared>, stream: &TcpStream, request: StepRequest) -> Option<()> {
     let number = |key: &str| request.query.get(key).copied().unwrap_or_default();
-    let (place, seen) = begin(shared, stream, &request)?;
+    let (index, seen) = begin(shared, stream, &request)?;
     let name =
         request.token.bytes().fold(3_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
     let draws = Seed(shared.seed).draws(name, seen, 1);
@@ -153,9 +153,9 @@ fn answer(shared: &Arc<StepServerShared>, stream: &TcpStream, request: StepReque
     let body = body(&request, status, number("gives"));
     let mut state = shared.state();
     if let Some(under_way) = state.under_way.get_mut(&request.token) {
-        under_way.retain(|(of, _)| *of != place);
+        under_way.retain(|(of, _)| *of != index);
     }
-    let call = state.calls.get_mut(place)?;
+    let call = state.calls.get_mut(index)?;
     call.status = Some(status);
     drop(state);
     let length = body.len();
@@ -182,7 +182,7 @@ fn begin(shared: &StepServerShared, stream: &TcpStream, request: &StepRequest) -
     let seen = state.seen.entry(request.token.clone()).or_default();
     *seen += 1;
     let seen = *seen;
-    let place = state.calls.len();
+    let index = state.calls.len();
     state.calls.push(ServedCall {
         correlation: request.correlation.clone(),
         command: request.path.clone(),
@@ -192,8 +192,8 @@ fn begin(shared: &StepServerShared, stream: &TcpStream, request: &StepRequest) -
         overlaps,
     });
     let others = state.under_way.entry(request.token.clone()).or_default();
-    others.push((place, own));
-    Some((place, seen))
+    others.push((index, own));
+    Some((index, seen))
 }
 
 /// Whether the client is still connected.
@@ -226,7 +226,7 @@ fn body(request: &StepRequest, status: u16, gives: u64) -> String {
 /// Sends a result until a server accepts it.
 fn report(shared: &StepServerShared, request: &StepRequest, url: &str, wait: Duration) {
     thread::sleep(wait);
-    let place = {
+    let index = {
         let mut state = shared.state();
         state.posted.push(PostedResult {
             correlation: request.correlation.clone(),
@@ -243,7 +243,7 @@ fn report(shared: &StepServerShared, request: &StepRequest, url: &str, wait: Dur
         if state.closed {
             return;
         }
-        if let (Some(answer), Some(posted)) = (answer, state.posted.get_mut(place)) {
+        if let (Some(answer), Some(posted)) = (answer, state.posted.get_mut(index)) {
             match answer.status {
                 200 => {
                     posted.accepted_at = Some(now());

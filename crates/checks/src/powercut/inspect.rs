@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use undaunted_store::{AggregateId, Head, SqliteStore, Store as _, Version};
 
-use super::model::{AppendPart, FAMILIES, MOST, ModelAggregate, StoreCall, StoreModel, aggregate};
+use super::model::{AGGREGATES, AppendPart, FAMILIES, ModelAggregate, StoreCall, StoreModel, aggregate};
 use super::session::{StoreSession, error_chain, snapshot};
 use super::trace::{Recorder, TraceEvent};
 use crate::random::SeededRandom;
@@ -21,21 +21,25 @@ pub(super) struct ExpectedState<'a> {
 impl ExpectedState<'_> {
     /// The model state that equals the found one, if there is one: of the unacknowledged calls of a handle, a
     /// prefix has taken effect.
-    fn matching(&self, found: &StoreModel) -> Option<StoreModel> {
-        reachable(self.acknowledged.clone(), &self.under_way, found)
+    fn matching(&self, observed: &StoreModel) -> Option<StoreModel> {
+        reachable(self.acknowledged.clone(), &self.under_way, observed)
     }
 }
 
-fn reachable(mut model: StoreModel, handles: &[Vec<&StoreCall>], found: &StoreModel) -> Option<StoreModel> {
+fn reachable(
+    mut model: StoreModel,
+    handles: &[Vec<&StoreCall>],
+    observed: &StoreModel,
+) -> Option<StoreModel> {
     let Some((calls, others)) = handles.split_first() else {
-        return (model.aggregates == found.aggregates).then_some(model);
+        return (model.aggregates == observed.aggregates).then_some(model);
     };
-    if let Some(reached) = reachable(model.clone(), others, found) {
+    if let Some(reached) = reachable(model.clone(), others, observed) {
         return Some(reached);
     }
     calls.iter().find_map(|call| {
         model.apply(call);
-        reachable(model.clone(), others, found)
+        reachable(model.clone(), others, observed)
     })
 }
 
@@ -43,16 +47,16 @@ fn reachable(mut model: StoreModel, handles: &[Vec<&StoreCall>], found: &StoreMo
 /// opened.
 pub(super) fn inspect(
     folder: &Path,
-    known: &ExpectedState<'_>,
+    expected: &ExpectedState<'_>,
     recorder: Option<Arc<Recorder>>,
     random: &mut SeededRandom,
 ) -> Result<(StoreModel, StoreSession), String> {
     // Above all numbers that a round writes.
     let mut session = StoreSession::begin(folder, recorder, StoreModel::default(), 1 << 32);
     session.open(0)?;
-    let found = observe(session.store(0)?)?;
-    let Some(model) = known.matching(&found) else {
-        let difference = known.acknowledged.difference(&found);
+    let observed = observe(session.store(0)?)?;
+    let Some(model) = expected.matching(&observed) else {
+        let difference = expected.acknowledged.difference(&observed);
         return Err(difference.unwrap_or_else(|| "it holds half of what was asked".to_owned()));
     };
     session.note(TraceEvent::Found);
@@ -74,26 +78,26 @@ pub(super) fn inspect(
 }
 
 fn compare(session: &StoreSession) -> Result<(), String> {
-    let found = observe(session.store(0)?)?;
-    let difference = session.model.difference(&found);
+    let observed = observe(session.store(0)?)?;
+    let difference = session.model.difference(&observed);
     difference.map_or(Ok(()), |what| Err(format!("after some more work, {what}")))
 }
 
 fn observe(store: &SqliteStore) -> Result<StoreModel, String> {
     let mut model = StoreModel::default();
-    for who in 0..MOST {
-        let id = aggregate(who)?;
+    for index in 0..AGGREGATES {
+        let id = aggregate(index)?;
         let head = store.head(&id).map_err(|error| error_chain(&error))?;
         if let Some(head) = head {
-            model.aggregates.insert(who, read(store, &id, head)?);
+            model.aggregates.insert(index, read(store, &id, head)?);
         }
     }
     for (parity, family) in FAMILIES.iter().enumerate() {
-        let of_family = |who: &&usize| *who & 1 == parity;
+        let of_family = |index: &&usize| *index & 1 == parity;
         let listed = store.list(family, "").map_err(|error| error_chain(&error))?;
-        let known = model.aggregates.iter();
-        let known = known.filter(|(who, found)| of_family(who) && !found.records.is_empty());
-        if listed.len() != known.count() {
+        let expected = model.aggregates.iter();
+        let expected = expected.filter(|(index, observed)| of_family(index) && !observed.records.is_empty());
+        if listed.len() != expected.count() {
             return Err(format!("{family}: {} are listed", listed.len()));
         }
     }
@@ -120,12 +124,12 @@ fn read(store: &SqliteStore, id: &AggregateId, head: Head) -> Result<ModelAggreg
 
 /// A snapshot may be missing; if it is there, it is right.
 fn snapshots(store: &SqliteStore, model: &StoreModel) -> Result<(), String> {
-    for (who, known) in &model.aggregates {
-        let id = aggregate(*who)?;
-        let found = store.latest_snapshot(&id).map_err(|error| error_chain(&error))?;
-        let Some(found) = found.latest else { continue };
-        let at = usize::try_from(found.at.0).unwrap_or(usize::MAX);
-        if at > known.records.len() || found.bytes != snapshot(*who, at, &known.records) {
+    for (index, expected) in &model.aggregates {
+        let id = aggregate(*index)?;
+        let observed = store.latest_snapshot(&id).map_err(|error| error_chain(&error))?;
+        let Some(observed) = observed.latest else { continue };
+        let at = usize::try_from(observed.at.0).unwrap_or(usize::MAX);
+        if at > expected.records.len() || observed.bytes != snapshot(*index, at, &expected.records) {
             return Err(format!("the snapshot of {id} at {at} is not what was saved"));
         }
     }
@@ -155,20 +159,20 @@ fn integrity_check(database: &Path) -> Result<(), String> {
 
 /// A claim, an append to two aggregates, and a request that is taken, in the order of an owner.
 fn work_on(session: &mut StoreSession, random: &mut SeededRandom) -> Result<(), String> {
-    let who = random.below(MOST);
-    let other = who.saturating_add(1) % MOST;
-    session.claim(0, who)?;
+    let index = random.below(AGGREGATES);
+    let other = index.saturating_add(1) % AGGREGATES;
+    session.claim(0, index)?;
     let parts = |session: &mut StoreSession, taken: Vec<u64>, length: usize| {
         vec![
-            AppendPart { who, records: vec![session.record(length), session.record(9)], taken },
-            AppendPart { who: other, records: vec![session.record(30)], taken: vec![] },
+            AppendPart { index, records: vec![session.record(length), session.record(9)], taken },
+            AppendPart { index: other, records: vec![session.record(30)], taken: vec![] },
         ]
     };
     let length = random.below(6000);
     let first = parts(session, vec![], length);
     session.append(0, first)?;
-    session.request(0, who)?;
-    let taken = session.model.of(who).requests.into_keys().collect();
+    session.request(0, index)?;
+    let taken = session.model.of(index).requests.into_keys().collect();
     let second = parts(session, taken, 40);
     session.append(0, second)
 }

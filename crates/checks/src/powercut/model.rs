@@ -8,19 +8,19 @@ use undaunted_store::AggregateId;
 /// A record of a journal, or the payload of a request.
 pub(super) type RecordBytes = Arc<Vec<u8>>;
 
-pub(super) const MOST: usize = 6;
+pub(super) const AGGREGATES: usize = 6;
 
 pub(super) const FAMILIES: [&str; 2] = ["job", "breaker"];
 
-pub(super) fn aggregate(who: usize) -> Result<AggregateId, String> {
-    let family = FAMILIES.get(who & 1).copied().unwrap_or_default();
-    AggregateId::new(family, format!("{who}")).map_err(|error| error.to_string())
+pub(super) fn aggregate(index: usize) -> Result<AggregateId, String> {
+    let family = FAMILIES.get(index & 1).copied().unwrap_or_default();
+    AggregateId::new(family, format!("{index}")).map_err(|error| error.to_string())
 }
 
 /// What is written to one aggregate.
 #[derive(Clone, Debug)]
 pub(super) struct AppendPart {
-    pub(super) who: usize,
+    pub(super) index: usize,
     pub(super) records: Vec<RecordBytes>,
     pub(super) taken: Vec<u64>,
 }
@@ -31,15 +31,15 @@ pub(super) enum StoreOperation {
     Append(Vec<AppendPart>),
     /// The answer is the number of the request.
     Request {
-        who: usize,
+        index: usize,
         bytes: RecordBytes,
     },
     /// The answer is the epoch.
     Claim {
-        who: usize,
+        index: usize,
     },
     Remove {
-        who: usize,
+        index: usize,
     },
     /// An append that must be refused.
     Refused,
@@ -71,44 +71,44 @@ pub(super) struct StoreModel {
 }
 
 impl StoreModel {
-    pub(super) fn of(&self, who: usize) -> ModelAggregate {
-        self.aggregates.get(&who).cloned().unwrap_or_default()
+    pub(super) fn of(&self, index: usize) -> ModelAggregate {
+        self.aggregates.get(&index).cloned().unwrap_or_default()
     }
 
     pub(super) fn apply(&mut self, call: &StoreCall) {
         match &call.what {
             StoreOperation::Append(parts) => {
                 for part in parts {
-                    let aggregate = self.aggregates.entry(part.who).or_default();
+                    let aggregate = self.aggregates.entry(part.index).or_default();
                     aggregate.records.extend(part.records.iter().cloned());
                     aggregate.requests.retain(|id, _| !part.taken.contains(id));
                 }
             }
-            StoreOperation::Request { who, bytes } => {
+            StoreOperation::Request { index, bytes } => {
                 self.request = self.request.max(call.answer);
-                let aggregate = self.aggregates.entry(*who).or_default();
+                let aggregate = self.aggregates.entry(*index).or_default();
                 aggregate.requests.insert(call.answer, bytes.clone());
             }
-            StoreOperation::Claim { who } => {
+            StoreOperation::Claim { index } => {
                 self.epoch = self.epoch.max(call.answer);
-                self.aggregates.entry(*who).or_default().epoch = call.answer;
+                self.aggregates.entry(*index).or_default().epoch = call.answer;
             }
-            StoreOperation::Remove { who } => {
-                self.aggregates.remove(who);
+            StoreOperation::Remove { index } => {
+                self.aggregates.remove(index);
             }
             StoreOperation::Refused => {}
         }
     }
 
     /// The first difference from another model.
-    pub(super) fn difference(&self, found: &Self) -> Option<String> {
-        (0..MOST).find_map(|who| {
-            let name = aggregate(who).map_or_else(|error| error, |name| name.to_string());
-            let what = match (self.aggregates.get(&who), found.aggregates.get(&who)) {
+    pub(super) fn difference(&self, observed: &Self) -> Option<String> {
+        (0..AGGREGATES).find_map(|index| {
+            let name = aggregate(index).map_or_else(|error| error, |name| name.to_string());
+            let what = match (self.aggregates.get(&index), observed.aggregates.get(&index)) {
                 (None, None) => return None,
                 (Some(_), None) => "is missing".to_owned(),
                 (None, Some(_)) => "is there, and should not be".to_owned(),
-                (Some(expected), Some(found)) => expected.difference(found)?,
+                (Some(expected), Some(observed)) => expected.difference(observed)?,
             };
             Some(format!("{name} {what}"))
         })
@@ -116,23 +116,23 @@ impl StoreModel {
 }
 
 impl ModelAggregate {
-    fn difference(&self, found: &Self) -> Option<String> {
-        let (expected, got) = (self.records.len(), found.records.len());
+    fn difference(&self, observed: &Self) -> Option<String> {
+        let (expected, got) = (self.records.len(), observed.records.len());
         if expected != got {
             return Some(format!("has {got} records, acknowledged were {expected}"));
         }
-        let pairs = self.records.iter().zip(&found.records);
+        let pairs = self.records.iter().zip(&observed.records);
         if let Some(at) = pairs.map(|(one, other)| one == other).position(|same| !same) {
             let version = at.saturating_add(1);
             return Some(format!("has another record {version} than was appended"));
         }
-        if self.epoch != found.epoch {
-            let (epoch, got) = (self.epoch, found.epoch);
+        if self.epoch != observed.epoch {
+            let (epoch, got) = (self.epoch, observed.epoch);
             return Some(format!("is in epoch {got}, acknowledged was {epoch}"));
         }
-        if self.requests != found.requests {
+        if self.requests != observed.requests {
             let ids = |of: &Self| of.requests.keys().copied().collect::<Vec<_>>();
-            let (expected, got) = (ids(self), ids(found));
+            let (expected, got) = (ids(self), ids(observed));
             return Some(format!("has the requests {got:?}, acknowledged were {expected:?}"));
         }
         None

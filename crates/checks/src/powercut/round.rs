@@ -34,8 +34,8 @@ struct CutPoint<'a> {
 
 impl PowercutRound {
     pub(super) fn play(&mut self) {
-        let played = self.record_and_cut();
-        self.violations.extend(played.err());
+        let result = self.record_and_cut();
+        self.violations.extend(result.err());
         // It is in memory, or in a folder that is removed with the campaign.
         let _ = fs::remove_dir_all(&self.scratch);
     }

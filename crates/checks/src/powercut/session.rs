@@ -22,7 +22,7 @@ pub(super) struct StoreSession {
     folder: PathBuf,
     recorder: Option<Arc<Recorder>>,
     handles: BTreeMap<usize, SqliteStore>,
-    held: BTreeMap<usize, (usize, Claim)>,
+    claims: BTreeMap<usize, (usize, Claim)>,
     serial: u64,
     pub(super) calls: Vec<StoreCall>,
     /// What the store should hold once all calls are acknowledged.
@@ -41,9 +41,9 @@ pub(super) fn error_chain(error: &dyn Error) -> String {
 }
 
 /// The snapshot of an aggregate at a version.
-pub(super) fn snapshot(who: usize, at: usize, records: &[RecordBytes]) -> Vec<u8> {
+pub(super) fn snapshot(index: usize, at: usize, records: &[RecordBytes]) -> Vec<u8> {
     let last = at.checked_sub(1).and_then(|last| records.get(last));
-    let mut bytes = format!("{who} at {at}: ").into_bytes();
+    let mut bytes = format!("{index} at {at}: ").into_bytes();
     bytes.extend(last.map(|last| last.as_slice()).unwrap_or_default());
     bytes
 }
@@ -64,7 +64,7 @@ impl StoreSession {
             folder: folder.to_owned(),
             recorder,
             handles: BTreeMap::new(),
-            held: BTreeMap::new(),
+            claims: BTreeMap::new(),
             serial,
             calls: vec![],
             model,
@@ -101,7 +101,7 @@ impl StoreSession {
 
     pub(super) fn close(&mut self, handle: usize) {
         self.handles.remove(&handle);
-        self.held.retain(|_, (by, _)| *by != handle);
+        self.claims.retain(|_, (by, _)| *by != handle);
         self.note_other_files();
     }
 
@@ -147,10 +147,10 @@ impl StoreSession {
     ) -> Result<(), String> {
         let mut appends: Vec<Append> = vec![];
         for part in &parts {
-            let found = self.model.of(part.who);
+            let found = self.model.of(part.index);
             let records = part.records.iter().map(|record| record.to_vec()).collect();
             let at = version(found.records.len());
-            let append = Append::new(aggregate(part.who)?, at, Epoch(found.epoch), records);
+            let append = Append::new(aggregate(part.index)?, at, Epoch(found.epoch), records);
             appends.push(append.taking(part.taken.iter().copied().map(RequestId)));
         }
         let number = self.begin_call(handle, StoreOperation::Append(parts));
@@ -206,11 +206,11 @@ impl StoreSession {
         all_well(&answers)
     }
 
-    pub(super) fn request(&mut self, handle: usize, who: usize) -> Result<(), String> {
+    pub(super) fn request(&mut self, handle: usize, index: usize) -> Result<(), String> {
         let bytes = self.record(20);
         let words = bytes.to_vec();
-        let number = self.begin_call(handle, StoreOperation::Request { who, bytes });
-        let asked = self.store(handle)?.request(&aggregate(who)?, words);
+        let number = self.begin_call(handle, StoreOperation::Request { index, bytes });
+        let asked = self.store(handle)?.request(&aggregate(index)?, words);
         let RequestId(id) = asked.map_err(|error| error_chain(&error))?;
         if id <= self.model.request {
             let before = self.model.request;
@@ -221,28 +221,28 @@ impl StoreSession {
     }
 
     /// Claims an aggregate, after its owner has released it.
-    pub(super) fn claim(&mut self, handle: usize, who: usize) -> Result<(), String> {
-        self.release(who, true)?;
-        let number = self.begin_call(handle, StoreOperation::Claim { who });
-        let claimed = self.store(handle)?.claim(&aggregate(who)?);
+    pub(super) fn claim(&mut self, handle: usize, index: usize) -> Result<(), String> {
+        self.release(index, true)?;
+        let number = self.begin_call(handle, StoreOperation::Claim { index });
+        let claimed = self.store(handle)?.claim(&aggregate(index)?);
         let claim = claimed.map_err(|error| error_chain(&error))?;
         let Epoch(epoch) = claim.epoch;
         if epoch <= self.model.epoch {
             let before = self.model.epoch;
             return Err(format!("a claim has epoch {epoch}, after {before}"));
         }
-        if claim.version != version(self.model.of(who).records.len()) {
+        if claim.version != version(self.model.of(index).records.len()) {
             let found = claim.version;
             return Err(format!("{} was claimed at {found}", claim.aggregate));
         }
         self.acknowledge(number, epoch);
-        self.held.insert(who, (handle, claim));
+        self.claims.insert(index, (handle, claim));
         Ok(())
     }
 
     /// Releases a claim, if there is one.
-    pub(super) fn release(&mut self, who: usize, waiting: bool) -> Result<(), String> {
-        let Some((handle, claim)) = self.held.remove(&who) else {
+    pub(super) fn release(&mut self, index: usize, waiting: bool) -> Result<(), String> {
+        let Some((handle, claim)) = self.claims.remove(&index) else {
             return Ok(());
         };
         let store = self.store(handle)?;
@@ -255,37 +255,37 @@ impl StoreSession {
         store.unclaim(&claim).map_err(|error| error_chain(&error))
     }
 
-    pub(super) fn remove(&mut self, handle: usize, who: usize) -> Result<(), String> {
-        let epoch = Epoch(self.model.of(who).epoch);
-        let number = self.begin_call(handle, StoreOperation::Remove { who });
-        let removed = self.store(handle)?.remove(&aggregate(who)?, epoch);
+    pub(super) fn remove(&mut self, handle: usize, index: usize) -> Result<(), String> {
+        let epoch = Epoch(self.model.of(index).epoch);
+        let number = self.begin_call(handle, StoreOperation::Remove { index });
+        let removed = self.store(handle)?.remove(&aggregate(index)?, epoch);
         removed.map_err(|error| error_chain(&error))?;
-        self.held.remove(&who);
+        self.claims.remove(&index);
         self.acknowledge(number, 0);
         self.note_other_files();
         Ok(())
     }
 
     /// Saves a snapshot at an existing version.
-    pub(super) fn save(&mut self, handle: usize, who: usize, at: usize) -> Result<(), String> {
-        let bytes = snapshot(who, at, &self.model.of(who).records);
+    pub(super) fn save(&mut self, handle: usize, index: usize, at: usize) -> Result<(), String> {
+        let bytes = snapshot(index, at, &self.model.of(index).records);
         let store = self.store(handle)?;
-        let saved = store.save_snapshot(&aggregate(who)?, version(at), bytes);
+        let saved = store.save_snapshot(&aggregate(index)?, version(at), bytes);
         saved.map_err(|error| error_chain(&error))?;
         self.note_other_files();
         Ok(())
     }
 
     /// An append that is refused for its epoch or its version.
-    pub(super) fn refused(&mut self, handle: usize, who: usize, stale: bool) -> Result<(), String> {
-        let found = self.model.of(who);
+    pub(super) fn refused(&mut self, handle: usize, index: usize, stale: bool) -> Result<(), String> {
+        let found = self.model.of(index);
         let record = self.record(50).to_vec();
         let (epoch, at) = if stale {
             (found.epoch.saturating_add(1), found.records.len())
         } else {
             (found.epoch, found.records.len().saturating_add(1))
         };
-        let append = Append::new(aggregate(who)?, version(at), Epoch(epoch), vec![record]);
+        let append = Append::new(aggregate(index)?, version(at), Epoch(epoch), vec![record]);
         self.begin_call(handle, StoreOperation::Refused);
         match self.store(handle)?.append(vec![append]) {
             Err(AppendError::Fenced { .. } | AppendError::Conflict { .. }) => Ok(()),

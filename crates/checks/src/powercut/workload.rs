@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::model::{AppendPart, MOST, RecordBytes, StoreModel};
+use super::model::{AGGREGATES, AppendPart, RecordBytes, StoreModel};
 use super::replay::Recording;
 use super::session::StoreSession;
 use super::trace::Recorder;
@@ -74,10 +74,10 @@ impl Workload {
     /// More than the 4 MiB from which on an idle store moves its log.
     fn long(&mut self) -> Result<(), String> {
         for _ in 0..4 {
-            let who = self.random.below(MOST);
+            let index = self.random.below(AGGREGATES);
             let length = self.random.below(300 << 10).saturating_add(1 << 20);
             let records = vec![self.session.record(length), self.session.record(30)];
-            let part = AppendPart { who, records, taken: vec![] };
+            let part = AppendPart { index, records, taken: vec![] };
             self.session.append(0, vec![part])?;
         }
         Ok(())
@@ -87,7 +87,7 @@ impl Workload {
     fn many(&mut self) -> Result<(), String> {
         for _ in 0..self.random.between(345, 360) {
             let part = AppendPart {
-                who: self.random.below(MOST),
+                index: self.random.below(AGGREGATES),
                 records: vec![self.session.record(10)],
                 taken: vec![],
             };
@@ -100,25 +100,25 @@ impl Workload {
         self.session.open(0)?;
         let handles = self.session.open_handles();
         let handle = self.random.one_of(&handles).copied().unwrap_or(0);
-        let who = self.random.below(MOST);
-        let known = self.session.model.of(who);
+        let index = self.random.below(AGGREGATES);
+        let expected = self.session.model.of(index);
         match self.random.below(32) {
             12..=14 => self.group(handle),
             15..=16 if self.kind == WorkloadKind::Crowd => self.crowd(),
-            17..=19 if !known.records.is_empty() => self.session.request(handle, who),
-            20..=22 => self.session.claim(handle, who),
+            17..=19 if !expected.records.is_empty() => self.session.request(handle, index),
+            20..=22 => self.session.claim(handle, index),
             23 => {
                 let waiting = self.random.chance(1, 2);
-                self.session.release(who, waiting)
+                self.session.release(index, waiting)
             }
-            24 => self.session.remove(handle, who),
-            25..=26 if !known.records.is_empty() => {
-                let at = self.random.below(known.records.len().saturating_add(1));
-                self.session.save(handle, who, at)
+            24 => self.session.remove(handle, index),
+            25..=26 if !expected.records.is_empty() => {
+                let at = self.random.below(expected.records.len().saturating_add(1));
+                self.session.save(handle, index, at)
             }
             27 => {
                 let stale = self.random.chance(1, 2);
-                self.session.refused(handle, who, stale)
+                self.session.refused(handle, index, stale)
             }
             28 => {
                 self.session.close(handle);
@@ -173,15 +173,15 @@ impl Workload {
         let count = self.random.below(6).saturating_sub(2).max(1);
         let mut parts: Vec<AppendPart> = vec![];
         for _ in 0..count {
-            let choices: Vec<usize> = (first..MOST).step_by(among.max(1)).collect();
-            let who = self.random.one_of(&choices).copied().unwrap_or(first);
-            if parts.iter().any(|part| part.who == who) {
+            let choices: Vec<usize> = (first..AGGREGATES).step_by(among.max(1)).collect();
+            let index = self.random.one_of(&choices).copied().unwrap_or(first);
+            if parts.iter().any(|part| part.index == index) {
                 continue;
             }
-            let requests = self.session.model.of(who).requests;
+            let requests = self.session.model.of(index).requests;
             let taken = requests.into_keys().filter(|_| self.random.chance(1, 3)).collect();
             let records = (0..self.random.between(1, 4)).map(|_| self.record()).collect();
-            parts.push(AppendPart { who, records, taken });
+            parts.push(AppendPart { index, records, taken });
         }
         parts
     }

@@ -39,7 +39,7 @@ type ResultCounts = BTreeMap<String, (u32, u32)>;
 impl BreakerOracle {
     /// Appends have reached the disk. Returns lines for the history, and violations.
     pub(super) fn written(&mut self, appends: &[Append], now: Duration) -> [Vec<String>; 2] {
-        let (mut told, mut broken) = (Vec::new(), Vec::new());
+        let (mut history, mut violations) = (Vec::new(), Vec::new());
         let mut expected: ResultCounts = BTreeMap::new();
         let mut found: ResultCounts = BTreeMap::new();
         for append in of_family(appends, journal::FAMILY) {
@@ -52,35 +52,35 @@ impl BreakerOracle {
         for append in of_family(appends, breakers::FAMILY) {
             let name = append.aggregate.id();
             if append.records.len() != 1 {
-                broken.push(format!("{name} gets more than one fact in a commit"));
+                violations.push(format!("{name} gets more than one fact in a commit"));
             }
             for bytes in &append.records {
                 let Ok(record) = BreakerRecord::decode(bytes) else {
-                    broken.push(format!("a record of the breaker {name} cannot be read"));
+                    violations.push(format!("a record of the breaker {name} cannot be read"));
                     continue;
                 };
                 count(name, &record, &mut found);
-                broken.extend(self.fold(name, &record, now));
+                violations.extend(self.fold(name, &record, now));
                 let state = &self.known.entry(name.to_owned()).or_default().state;
-                told.push(format!("breaker {name} is {}: {record:?}", state.word()));
+                history.push(format!("breaker {name} is {}: {record:?}", state.word()));
             }
         }
         if expected != found {
-            broken.push(format!("breakers are told {found:?} (results, probes) of {expected:?}"));
+            violations.push(format!("breakers are counts {found:?} (results, probes) of {expected:?}"));
         }
-        [told, broken]
+        [history, violations]
     }
 
     /// Applies a record that has reached the disk. Returns a violation.
     pub(super) fn fold(&mut self, name: &str, record: &BreakerRecord, now: Duration) -> Option<String> {
         let seen = self.known.entry(name.to_owned()).or_default();
-        let mut broken = None;
+        let mut violations = None;
         for fact in &record.facts {
             if let BreakerFact::Probed { generation, .. } = fact
                 && *generation == seen.state.breaker.generation()
                 && seen.state.is_probing()
             {
-                broken = Some(format!("two probes of {name} are under way"));
+                violations = Some(format!("two probes of {name} are under way"));
             }
             let one = BreakerRecord { facts: vec![fact.clone()], ..record.clone() };
             let _ = seen.state.apply(&one);
@@ -90,7 +90,7 @@ impl BreakerOracle {
             (true, since) => since,
             (false, _) => None,
         };
-        broken
+        violations
     }
 
     /// The breakers as folded from the disk.
@@ -132,7 +132,7 @@ impl BreakerOracle {
                 }
             }
         }
-        let mut broken = Vec::new();
+        let mut violations = Vec::new();
         for (job, breaker) in starts {
             let name = self.read(job, appends, &breaker);
             let on_disk = self.known.get(&name);
@@ -143,11 +143,11 @@ impl BreakerOracle {
             match on_disk.and_then(|seen| seen.shut) {
                 // Other processes have opened it; this one may not know yet.
                 Some(since) if since.saturating_add(KNOWN_AFTER) >= now => {}
-                Some(_) => broken.push(format!("{job} starts what {name} is known to hold")),
-                None => broken.push(format!("{job} starts what {name} holds by its own facts")),
+                Some(_) => violations.push(format!("{job} starts what {name} is known to hold")),
+                None => violations.push(format!("{job} starts what {name} holds by its own facts")),
             }
         }
-        broken
+        violations
     }
 
     /// A text of a record, also if the same append stores it.
@@ -181,9 +181,9 @@ impl BreakerOracle {
                 self.passes.remove(&place(of.item()));
                 if let Some(pass) = &started.pass {
                     let name = self.read(job, &[], &pass.breaker);
-                    let told = expected.entry(name.clone()).or_default();
-                    told.1 += u32::from(pass.probe);
-                    expected.retain(|_, told| *told != (0, 0));
+                    let counts = expected.entry(name.clone()).or_default();
+                    counts.1 += u32::from(pass.probe);
+                    expected.retain(|_, counts| *counts != (0, 0));
                     self.passes.insert(place(of.item()), name);
                 }
                 return;
@@ -194,15 +194,15 @@ impl BreakerOracle {
             _ => return,
         };
         if let Some(name) = self.passes.remove(&place(ended.item())) {
-            let told = expected.entry(name).or_default();
-            told.0 += 1;
+            let counts = expected.entry(name).or_default();
+            counts.0 += 1;
         }
     }
 }
 
 /// A process probes only for breakers whose probe claim it holds.
 pub(super) fn probed(appends: &[Append], claims: &BTreeSet<AggregateId>) -> Vec<String> {
-    let mut broken = Vec::new();
+    let mut violations = Vec::new();
     for append in of_family(appends, breakers::FAMILY) {
         let name = append.aggregate.id();
         let claimed = breakers::probe_claim(name).is_ok_and(|it| claims.contains(&it));
@@ -211,10 +211,10 @@ pub(super) fn probed(appends: &[Append], claims: &BTreeSet<AggregateId>) -> Vec<
         let probes =
             |it: &BreakerRecord| it.facts.iter().any(|fact| matches!(fact, BreakerFact::Probed { .. }));
         if !claimed && records.into_iter().any(|it| probes(&it)) {
-            broken.push(format!("a process probes for {name}, which another has claimed"));
+            violations.push(format!("a process probes for {name}, which another has claimed"));
         }
     }
-    broken
+    violations
 }
 
 fn of_family<'a>(appends: &'a [Append], family: &'a str) -> impl Iterator<Item = &'a Append> {
@@ -237,8 +237,8 @@ fn count(name: &str, record: &BreakerRecord, found: &mut ResultCounts) {
             BreakerFact::Probed { .. } => (0, 1),
             _ => continue,
         };
-        let told = found.entry(name.to_owned()).or_default();
-        told.0 += results;
-        told.1 += probes;
+        let counts = found.entry(name.to_owned()).or_default();
+        counts.0 += results;
+        counts.1 += probes;
     }
 }

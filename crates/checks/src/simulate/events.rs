@@ -41,7 +41,7 @@ impl Simulation<'_> {
                 }
             }
             SimEvent::HttpAnswered { process, number } => lock(&self.shared).answer(process, number),
-            SimEvent::ResultSent(report) => self.report(*report),
+            SimEvent::ResultSent(result) => self.send(*result),
             SimEvent::KeeperReceives { job, generation, message } => {
                 lock(&self.shared).keeper_receives(&job, generation, message);
             }
@@ -168,16 +168,17 @@ impl Simulation<'_> {
         let asks = world.processes[number].questions > 0;
         let mut found = Vec::new();
         for (name, ahead) in &process.jobs {
-            let (Some(live), Some(seen)) = (process.event_loop.job(name), world.oracle.jobs.get(name)) else {
+            let (Some(live), Some(trace)) = (process.event_loop.job(name), world.oracle.jobs.get(name))
+            else {
                 continue;
             };
-            let Some(job) = &seen.job else { continue };
+            let Some(job) = &trace.job else { continue };
             if let Some(what) = difference(live, job) {
                 found.push(format!("{name}: the journal gives another state: {what}"));
             }
             let now = ahead.after(world.now);
             if !process.is_leaving && !asks {
-                found.extend(late(seen, job, now).map(|what| format!("{name}: {what}")));
+                found.extend(late(trace, job, now).map(|what| format!("{name}: {what}")));
             }
         }
         for what in found {
@@ -200,9 +201,9 @@ impl Simulation<'_> {
         };
         // It noted several times a second that it was alive.
         let ago = Duration::from_millis(world.random.between(0, 200));
-        let seen = Timestamp::ZERO.after(now.since(Timestamp::ZERO).saturating_sub(ago));
+        let trace = Timestamp::ZERO.after(now.since(Timestamp::ZERO).saturating_sub(ago));
         for job in process.with_programs() {
-            world.seen.insert(job, seen);
+            world.last_seen.insert(job, trace);
         }
         world.log(|| format!("engine {number} is gone"));
         let healed = world.faults_are_over;
@@ -217,7 +218,7 @@ impl Simulation<'_> {
         }
         drop(world);
         drop(process);
-        if self.is_spent() && !healed {
+        if self.has_many_deaths() && !healed {
             self.end_faults();
         }
     }
@@ -232,7 +233,7 @@ impl Simulation<'_> {
             return;
         }
         for (job, case) in &cases {
-            let over = lock(&self.shared).oracle.jobs.get(job).is_some_and(|it| it.ledger.is_over);
+            let over = lock(&self.shared).oracle.jobs.get(job).is_some_and(|it| it.ledger.has_ended);
             if over {
                 continue;
             }
@@ -253,12 +254,12 @@ impl Simulation<'_> {
 }
 
 /// A due retry that nothing holds and that has not started.
-fn late(seen: &super::oracle::JobTrace, job: &Job, now: Timestamp) -> Option<String> {
+fn late(trace: &super::oracle::JobTrace, job: &Job, now: Timestamp) -> Option<String> {
     use undaunted_engine::job::{JobStage, StepStage};
     if job.stage != JobStage::Running || job.times.paused.is_some() {
         return None;
     }
-    let due = seen.ledger.due().iter();
+    let due = trace.ledger.due().iter();
     let mut late = due.filter(|(_, due)| now.since(**due) > LATE);
     late.find_map(|(item, due)| {
         let state = job.step(item.step)?;

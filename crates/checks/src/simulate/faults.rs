@@ -15,7 +15,7 @@ impl Simulation<'_> {
     /// Injects a fault and schedules the next one.
     pub(super) fn inject_fault(&mut self) {
         let (blow, spent) = {
-            let spent = self.is_spent();
+            let spent = self.has_many_deaths();
             let mut world = lock(&self.shared);
             if world.faults_are_over {
                 return;
@@ -182,8 +182,8 @@ impl Simulation<'_> {
         if let Ok(state) = changed {
             world.log(|| format!("breaker {name} by hand: {}", state.word()));
             let (record, now) = (BreakerRecord::by_hand(vec![fact]), world.now);
-            let broken = world.oracle.breakers.fold(&name, &record, now);
-            world.oracle.found.extend(broken);
+            let violation = world.oracle.breakers.fold(&name, &record, now);
+            world.oracle.violations.extend(violation);
         }
         drop(world);
         self.poll_all_soon();

@@ -281,7 +281,7 @@ impl SimWorld {
         let mut act = self.act(job, label, &item, attempt);
         if label == "items" {
             let items = self.cases.get(job).map(super::case::JobCase::items);
-            act.how = ScriptedEnd::Success(items.unwrap_or_default());
+            act.end = ScriptedEnd::Success(items.unwrap_or_default());
             act.takes = self.fault_plan.word;
         }
         let (takes, end) = self.end_of(job, spec, act);
@@ -312,8 +312,8 @@ impl SimWorld {
         spec: &CommandSpec,
         act: ScriptedAttempt,
     ) -> (Duration, (CommandEnd, EndedBy, String)) {
-        let hangs = matches!(act.how, ScriptedEnd::Hang);
-        let (mut end, output) = match act.how {
+        let hangs = matches!(act.end, ScriptedEnd::Hang);
+        let (mut end, output) = match act.end {
             ScriptedEnd::Exit(code) => (CommandEnd::Code(code), String::new()),
             ScriptedEnd::Signal(signal) => (CommandEnd::Signal(signal), String::new()),
             ScriptedEnd::Success(output) => (CommandEnd::Code(0), output),

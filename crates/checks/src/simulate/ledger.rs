@@ -25,7 +25,7 @@ pub(super) struct EventLedger {
     /// Charged retries, in all and by item.
     charged: u32,
     charged_by: BTreeMap<ItemId, u32>,
-    pub(super) is_over: bool,
+    pub(super) has_ended: bool,
 }
 
 impl EventLedger {
@@ -44,26 +44,28 @@ impl EventLedger {
 
     /// Enters a record and returns what does not add up.
     pub(super) fn enter(&mut self, record: &Record) -> Vec<String> {
-        let mut wrong = Vec::new();
+        let mut violations = Vec::new();
         match &record.event {
             Event::Item(ItemEvent::AttemptStarted(started)) => {
-                self.starts(started, record.at, &mut wrong);
+                self.attempt_started(started, record.at, &mut violations);
             }
             Event::Step(StepEvent::Started { start, .. }) => self.reading.extend(start),
-            Event::Item(ItemEvent::AttemptSucceeded(done)) => self.ends(done.of, &mut wrong),
-            Event::Item(ItemEvent::AttemptFailed(done)) => self.ends(done.of, &mut wrong),
-            Event::Item(ItemEvent::RetryScheduled(retrying)) => self.waits(retrying, &mut wrong),
+            Event::Item(ItemEvent::AttemptSucceeded(done)) => self.attempt_ended(done.of, &mut violations),
+            Event::Item(ItemEvent::AttemptFailed(done)) => self.attempt_ended(done.of, &mut violations),
+            Event::Item(ItemEvent::RetryScheduled(retrying)) => {
+                self.retry_scheduled(retrying, &mut violations)
+            }
             Event::Item(ItemEvent::Held(held)) => {
                 let of = held.of;
                 self.due.remove(&of.item());
                 if let Some(sum) = &held.sum {
-                    self.charge(of, sum.pool, sum.share, &mut wrong);
+                    self.charge(of, sum.pool, sum.share, &mut violations);
                 }
             }
             Event::Item(ItemEvent::CommandStopped(stopped)) => {
                 let of = stopped.of;
                 self.due.remove(&of.item());
-                self.goes_on(of.item(), &mut wrong);
+                self.check_not_settled(of.item(), &mut violations);
             }
             Event::Item(ItemEvent::CommandRepeated { of }) => {
                 // One more attempt, which is charged.
@@ -78,35 +80,35 @@ impl EventLedger {
                 }
             }
             Event::Item(ItemEvent::Succeeded { step, index } | ItemEvent::Skipped { step, index, .. }) => {
-                self.settles(step.item(*index), &mut wrong);
+                self.item_settled(step.item(*index), &mut violations);
             }
             Event::Item(ItemEvent::DeadLettered { of, .. }) => {
-                self.settles(of.item(), &mut wrong);
+                self.item_settled(of.item(), &mut violations);
             }
             Event::Job(
                 JobEvent::Completed(_) | JobEvent::Partial(_) | JobEvent::Failed(_) | JobEvent::Cancelled(_),
             ) => {
                 if !self.live.is_empty() {
-                    wrong.push(format!("the job ends while {:?} run", self.live));
+                    violations.push(format!("the job ends while {:?} run", self.live));
                 }
-                if self.is_over {
-                    wrong.push("the job ends twice".to_owned());
+                if self.has_ended {
+                    violations.push("the job ends twice".to_owned());
                 }
-                self.is_over = true;
+                self.has_ended = true;
             }
             _ => {}
         }
-        wrong
+        violations
     }
 
-    fn starts(&mut self, started: &AttemptStarted, at: Timestamp, wrong: &mut Vec<String>) {
+    fn attempt_started(&mut self, started: &AttemptStarted, at: Timestamp, violations: &mut Vec<String>) {
         let of = started.of;
         let place = of.item();
         if let Some(other) = self.live.insert(place, of) {
-            wrong.push(format!("{of:?} starts while {other:?} runs"));
+            violations.push(format!("{of:?} starts while {other:?} runs"));
         }
         if !self.started.insert(started.start) {
-            wrong.push(format!("start {} is recorded twice", started.start));
+            violations.push(format!("start {} is recorded twice", started.start));
         }
         if of.attempt.0 == 1 {
             // The commands of a handler begin anew in each of its rounds.
@@ -115,44 +117,44 @@ impl EventLedger {
         if let Some(due) = self.due.remove(&place)
             && due > at
         {
-            wrong.push(format!("{of:?} starts at {at:?}, due at {due:?}"));
+            violations.push(format!("{of:?} starts at {at:?}, due at {due:?}"));
         }
-        self.goes_on(place, wrong);
+        self.check_not_settled(place, violations);
     }
 
-    fn waits(&mut self, retrying: &RetryScheduled, wrong: &mut Vec<String>) {
+    fn retry_scheduled(&mut self, retrying: &RetryScheduled, violations: &mut Vec<String>) {
         let of = retrying.of;
         let spent = self.spent.entry((of.item(), of.command)).or_default();
         *spent += retrying.delay;
         let sum = &retrying.sum;
         if *spent != sum.spent_after {
-            wrong.push(format!("{spent:?} was spent, recorded is {:?}", sum.spent_after));
+            violations.push(format!("{spent:?} was spent, recorded is {:?}", sum.spent_after));
         }
         if sum.budget.is_some_and(|budget| *spent > budget) {
-            wrong.push(format!("{spent:?} is more than its budget {:?}", sum.budget));
+            violations.push(format!("{spent:?} is more than its budget {:?}", sum.budget));
         }
         self.due.insert(of.item(), retrying.due);
         self.delay.insert(of.item(), retrying.delay);
-        self.charge(of, sum.pool, sum.share, wrong);
+        self.charge(of, sum.pool, sum.share, violations);
     }
 
-    fn ends(&mut self, of: AttemptId, wrong: &mut Vec<String>) {
+    fn attempt_ended(&mut self, of: AttemptId, violations: &mut Vec<String>) {
         if self.live.remove(&of.item()) != Some(of) {
-            wrong.push(format!("{of:?} ends, and did not run"));
+            violations.push(format!("{of:?} ends, and did not run"));
         }
-        self.goes_on(of.item(), wrong);
+        self.check_not_settled(of.item(), violations);
     }
 
-    fn settles(&mut self, place: ItemId, wrong: &mut Vec<String>) {
+    fn item_settled(&mut self, place: ItemId, violations: &mut Vec<String>) {
         if !self.ended.insert(place) {
-            wrong.push(format!("item {place:?} ends twice"));
+            violations.push(format!("item {place:?} ends twice"));
         }
         self.due.remove(&place);
     }
 
-    fn goes_on(&self, place: ItemId, wrong: &mut Vec<String>) {
+    fn check_not_settled(&self, place: ItemId, violations: &mut Vec<String>) {
         if self.ended.contains(&place) {
-            wrong.push(format!("item {place:?} goes on after its end"));
+            violations.push(format!("item {place:?} goes on after its end"));
         }
     }
 
@@ -161,18 +163,18 @@ impl EventLedger {
         of: AttemptId,
         pool: Option<(u32, u32)>,
         share: Option<(u32, u32)>,
-        wrong: &mut Vec<String>,
+        violations: &mut Vec<String>,
     ) {
         let by = self.charged_by.entry(of.item()).or_default();
         if let Some((used, total)) = pool {
             if used != self.charged || used >= total {
-                wrong.push(format!("the pool has {used} of {total}, charged were {}", self.charged));
+                violations.push(format!("the pool has {used} of {total}, charged were {}", self.charged));
             }
             self.charged += 1;
         }
         if let Some((used, most)) = share {
             if used != *by || used >= most {
-                wrong.push(format!("item {} has {used} of {most}, charged were {by}", of.index));
+                violations.push(format!("item {} has {used} of {most}, charged were {by}", of.index));
             }
             *by += 1;
         }

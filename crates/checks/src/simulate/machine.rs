@@ -126,12 +126,12 @@ impl Machine for SimMachine {
         let mut world = lock(&self.shared);
         let now = world.wall();
         if world.is_alive(self.process) {
-            world.seen.insert(job_of(folder), now);
+            world.last_seen.insert(job_of(folder), now);
         }
     }
 
     fn seen_alive(&self, folder: &JobFolder) -> Option<Timestamp> {
-        lock(&self.shared).seen.get(&job_of(folder)).copied()
+        lock(&self.shared).last_seen.get(&job_of(folder)).copied()
     }
 }
 
@@ -211,7 +211,7 @@ impl SimWorld {
         let lost = lost > 0 && self.random.chance(lost, 100_000);
         let mut takes = act.takes;
         let mut answer = answered(order, &act);
-        if lost || matches!(act.how, ScriptedEnd::Hang) {
+        if lost || matches!(act.end, ScriptedEnd::Hang) {
             takes = Duration::from_hours(1);
             let broken = (FailureCause::Network, "the connection was closed");
             answer = failed(order.start, broken.0, broken.1);
@@ -246,8 +246,8 @@ impl SimWorld {
         takes: Duration,
         twice: bool,
     ) {
-        let ScriptedEnd::Later(result) = &act.how else { return };
-        if !matches!(result.how, ScriptedEnd::Success(_) | ScriptedEnd::Denied) {
+        let ScriptedEnd::Later(result) = &act.end else { return };
+        if !matches!(result.end, ScriptedEnd::Success(_) | ScriptedEnd::Denied) {
             return;
         }
         for _ in 0..=u8::from(twice) {
@@ -288,14 +288,14 @@ fn failed(start: StartId, cause: FailureCause, error: &str) -> AttemptEnd {
 
 /// How an attempt ends with this response.
 fn answered(order: &HttpOrder, act: &ScriptedAttempt) -> AttemptEnd {
-    let (status, retry_after, body) = match &act.how {
+    let (status, retry_after, body) = match &act.end {
         ScriptedEnd::Success(output) => (200, None, success(output)),
         ScriptedEnd::Later(_) => (200, None, success("{}")),
         ScriptedEnd::Status(status, wait) => (*status, wait.map(Duration::from_secs), String::new()),
         ScriptedEnd::Denied => (200, None, r#"{"success":false,"error":"no"}"#.to_owned()),
         _ => return failed(order.start, FailureCause::Network, "connection refused"),
     };
-    let body = match (order.call.protocol, &act.how) {
+    let body = match (order.call.protocol, &act.end) {
         (undaunted_engine::workflow::HttpProtocol::Plain, ScriptedEnd::Success(output)) => output.clone(),
         _ => body,
     };

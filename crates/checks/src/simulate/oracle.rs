@@ -56,18 +56,18 @@ pub(super) struct Oracle {
     tokens: BTreeMap<String, (String, ItemId)>,
     plans: Plans,
     pub(super) events: u64,
-    pub(super) found: Vec<String>,
+    pub(super) violations: Vec<String>,
 }
 
 impl Oracle {
     pub(super) fn violation(&mut self, what: String) {
-        self.found.push(what);
+        self.violations.push(what);
     }
 
     /// Records have reached the disk. Returns lines for the history.
     pub(super) fn written(&mut self, appends: &[Append], now: Duration) -> Vec<String> {
-        let [mut lines, broken] = self.breakers.written(appends, now);
-        self.found.extend(broken);
+        let [mut lines, violations] = self.breakers.written(appends, now);
+        self.violations.extend(violations);
         for append in appends.iter().filter(|it| it.aggregate.family() == journal::FAMILY) {
             for bytes in &append.records {
                 let id = append.aggregate.id();
@@ -85,32 +85,32 @@ impl Oracle {
 
     fn record(&mut self, id: &str, record: Record) {
         self.events += 1;
-        let seen = self.jobs.entry(id.to_owned()).or_default();
-        let mut broken = Vec::new();
-        if let Some(job) = &mut seen.job {
-            let found = violations_by_record(job, &record);
-            broken.extend(found.iter().map(|it| format!("{}: {}", it.law, it.what)));
-            broken.extend(seen.decisions.check(job, &record));
+        let trace = self.jobs.entry(id.to_owned()).or_default();
+        let mut violations = Vec::new();
+        if let Some(job) = &mut trace.job {
+            let laws = violations_by_record(job, &record);
+            violations.extend(laws.iter().map(|it| format!("{}: {}", it.law, it.what)));
+            violations.extend(trace.decisions.check(job, &record));
             if let Event::Item(ItemEvent::AttemptSucceeded(done)) = &record.event {
                 let of = done.of;
-                if !seen.sent.contains(&of.item()) {
-                    broken.extend(was_good(job, &seen.good, of));
+                if !trace.sent.contains(&of.item()) {
+                    violations.extend(unfounded_success(job, &trace.good, of));
                 }
             }
             job.apply(&record);
-            broken.extend(incomplete(job, &record));
-            broken.extend(left_behind(job));
-            let found = violations_in_state(job);
-            broken.extend(found.iter().map(|it| format!("{}: {}", it.law, it.what)));
+            violations.extend(incomplete_dead_letter(job, &record));
+            violations.extend(active_after_end(job));
+            let laws = violations_in_state(job);
+            violations.extend(laws.iter().map(|it| format!("{}: {}", it.law, it.what)));
         } else {
             match Job::begin_with_plans(&record, &self.plans) {
-                Ok(job) => seen.job = Some(job),
-                Err(why) => broken.push(format!("the first record makes no job: {why}")),
+                Ok(job) => trace.job = Some(job),
+                Err(why) => violations.push(format!("the first record makes no job: {why}")),
             }
         }
-        broken.extend(seen.ledger.enter(&record));
-        broken.extend(is_lost(&mut seen.owed, &record));
-        if let (Event::Item(ItemEvent::AttemptStarted(started)), Some(job)) = (&record.event, &seen.job) {
+        violations.extend(trace.ledger.enter(&record));
+        violations.extend(lost_result(&mut trace.owed, &record));
+        if let (Event::Item(ItemEvent::AttemptStarted(started)), Some(job)) = (&record.event, &trace.job) {
             let of = started.of;
             let round = job.active(of.item()).map_or(1, |it| it.round);
             let token = receipt_token(job, of.item(), of.command, round);
@@ -118,39 +118,39 @@ impl Oracle {
             self.tokens.insert(as_uuid(&token), place.clone());
             self.tokens.insert(token, place);
         }
-        seen.records.push(record);
-        for broken in broken {
-            self.found.push(format!("{id}: {broken}"));
+        trace.records.push(record);
+        for violation in violations {
+            self.violations.push(format!("{id}: {violation}"));
         }
     }
 
     pub(super) fn command_began(&mut self, job: &str, start: StartId, token: &str) {
-        let seen = self.jobs.entry(job.to_owned()).or_default();
-        let mut broken = Vec::new();
-        if !seen.command_began.insert(start) {
-            broken.push(format!("start {start} begins a second time"));
+        let trace = self.jobs.entry(job.to_owned()).or_default();
+        let mut violations = Vec::new();
+        if !trace.command_began.insert(start) {
+            violations.push(format!("start {start} begins a second time"));
         }
-        let running = seen.job.as_ref().is_some_and(|it| it.starts.running.contains_key(&start));
-        let reading = seen.ledger.is_reading(start);
-        let was_started = seen.ledger.was_started(start);
+        let running = trace.job.as_ref().is_some_and(|it| it.starts.running.contains_key(&start));
+        let reading = trace.ledger.is_reading(start);
+        let was_started = trace.ledger.was_started(start);
         if !running && !reading && !was_started {
-            broken.push(format!("start {start} begins and is not on record"));
+            violations.push(format!("start {start} begins and is not on record"));
         }
         if !token.is_empty()
-            && let Some(other) = seen.alive.insert(token.to_owned(), start)
+            && let Some(other) = trace.alive.insert(token.to_owned(), start)
         {
-            broken.push(format!("start {start} begins while {other} of its command lives"));
+            violations.push(format!("start {start} begins while {other} of its command lives"));
         }
-        for broken in broken {
-            self.found.push(format!("{job}: {broken}"));
+        for violation in violations {
+            self.violations.push(format!("{job}: {violation}"));
         }
     }
 
     pub(super) fn command_ended(&mut self, job: &str, start: StartId, token: &str, well: bool) {
-        let seen = self.jobs.entry(job.to_owned()).or_default();
-        seen.alive.remove(token);
+        let trace = self.jobs.entry(job.to_owned()).or_default();
+        trace.alive.remove(token);
         if well {
-            seen.good.insert(start);
+            trace.good.insert(start);
         }
     }
 
@@ -169,12 +169,12 @@ impl Oracle {
     }
 
     pub(super) fn request_sent(&mut self, job: &str, start: StartId) {
-        let seen = self.jobs.entry(job.to_owned()).or_default();
-        let is_first = seen.request_sent.insert(start);
-        let is_known = seen.ledger.was_started(start);
+        let trace = self.jobs.entry(job.to_owned()).or_default();
+        let is_first = trace.request_sent.insert(start);
+        let is_known = trace.ledger.was_started(start);
         if !is_first || !is_known {
             let what = format!("{job}: request {start} is sent twice, or before it is on record");
-            self.found.push(what);
+            self.violations.push(what);
         }
     }
 
@@ -187,11 +187,11 @@ impl Oracle {
         let Some((id, item)) = self.tokens.get(token) else {
             return;
         };
-        if let Some(seen) = self.jobs.get_mut(id)
-            && let Some(job) = &seen.job
+        if let Some(trace) = self.jobs.get_mut(id)
+            && let Some(job) = &trace.job
             && job.active(*item).is_some()
         {
-            seen.owed.insert(*item);
+            trace.owed.insert(*item);
         }
     }
 
@@ -200,14 +200,14 @@ impl Oracle {
         let Some((id, item)) = self.tokens.get(token) else {
             return;
         };
-        if let Some(seen) = self.jobs.get_mut(id) {
-            seen.sent.insert(*item);
+        if let Some(trace) = self.jobs.get_mut(id) {
+            trace.sent.insert(*item);
         }
     }
 }
 
 /// A job that has ended leaves no active item.
-fn left_behind(job: &Job) -> Option<String> {
+fn active_after_end(job: &Job) -> Option<String> {
     if !job.stage.has_ended() {
         return None;
     }
@@ -217,7 +217,7 @@ fn left_behind(job: &Job) -> Option<String> {
 }
 
 /// A dead letter has everything that is needed to examine and redrive it.
-fn incomplete(job: &Job, record: &Record) -> Option<String> {
+fn incomplete_dead_letter(job: &Job, record: &Record) -> Option<String> {
     let Event::Item(ItemEvent::DeadLettered { of, error, .. }) = &record.event else {
         return None;
     };
@@ -227,7 +227,7 @@ fn incomplete(job: &Job, record: &Record) -> Option<String> {
 }
 
 /// An accepted result has an effect.
-fn is_lost(owed: &mut BTreeSet<ItemId>, record: &Record) -> Option<String> {
+fn lost_result(owed: &mut BTreeSet<ItemId>, record: &Record) -> Option<String> {
     match &record.event {
         Event::Item(ItemEvent::AttemptSucceeded(done)) => {
             owed.remove(&done.of.item());
@@ -243,7 +243,7 @@ fn is_lost(owed: &mut BTreeSet<ItemId>, record: &Record) -> Option<String> {
 }
 
 /// A recorded success has really happened.
-fn was_good(job: &Job, good: &BTreeSet<StartId>, of: AttemptId) -> Option<String> {
+fn unfounded_success(job: &Job, good: &BTreeSet<StartId>, of: AttemptId) -> Option<String> {
     let mut running = job.starts.running.iter();
     let (start, _) = running.find(|(_, at)| **at == of.item())?;
     // The flow of an item is a job of its own.

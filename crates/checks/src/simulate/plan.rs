@@ -107,7 +107,7 @@ pub enum Fault {
 }
 
 /// By frequency.
-const BLOWS: [Fault; 21] = [
+const FAULTS: [Fault; 21] = [
     Fault::Engine,
     Fault::Engine,
     Fault::Engine,
@@ -155,7 +155,7 @@ impl FaultPlan {
         fault_plan.sync = Duration::from_millis(random.between(0, 40));
         fault_plan.word = Duration::from_micros(random.between(1, 900));
         fault_plan.processes = usize::try_from(random.between(1, 3)).unwrap_or(1);
-        let mut kinds: Vec<Fault> = BLOWS.to_vec();
+        let mut kinds: Vec<Fault> = FAULTS.to_vec();
         // A random subset: some faults hide others.
         kinds.retain(|_| random.chance(2, 3));
         fault_plan.kinds = kinds;

@@ -29,7 +29,7 @@ impl SentResult {
         ArrivedResult {
             step: self.step.clone(),
             token: self.token.clone(),
-            result: match &self.act.how {
+            result: match &self.act.end {
                 ScriptedEnd::Success(outputs) if outputs.is_empty() => Ok("{}".to_owned()),
                 ScriptedEnd::Success(outputs) => Ok(outputs.clone()),
                 _ => Err("it did not work".to_owned()),
@@ -40,63 +40,63 @@ impl SentResult {
 
 impl SimWorld {
     /// Whether the attempt of a result runs, by the journal.
-    fn awaits(&self, report: &SentResult) -> bool {
-        let seen = self.oracle.jobs.get(&report.job);
+    fn is_awaited(&self, result: &SentResult) -> bool {
+        let seen = self.oracle.jobs.get(&result.job);
         let seen = seen.and_then(|seen| seen.job.as_ref());
         seen.is_some_and(|seen| {
-            matches!(find_token(seen, &report.step, &report.token), TokenStatus::Running(_))
+            matches!(find_token(seen, &result.step, &result.token), TokenStatus::Running(_))
         })
     }
 
     /// In a calm world only results of running attempts are sent.
-    fn is_sent(&self, report: &SentResult) -> bool {
-        let seen = self.oracle.jobs.get(&report.job);
+    fn is_sent(&self, result: &SentResult) -> bool {
+        let seen = self.oracle.jobs.get(&result.job);
         let seen = seen.and_then(|seen| seen.job.as_ref());
-        !self.is_calm || seen.is_some_and(|job| job.starts.running.contains_key(&report.start))
+        !self.is_calm || seen.is_some_and(|job| job.starts.running.contains_key(&result.start))
     }
 }
 
 impl Simulation<'_> {
     /// Sends a result, and again until it is accepted.
-    pub(super) fn report(&mut self, report: SentResult) {
-        if !lock(&self.shared).is_sent(&report) {
+    pub(super) fn send(&mut self, result: SentResult) {
+        if !lock(&self.shared).is_sent(&result) {
             return;
         }
         {
             let mut world = lock(&self.shared);
-            if matches!(report.act.how, ScriptedEnd::Success(_)) {
-                world.oracle.success_sent(&report.token);
+            if matches!(result.act.end, ScriptedEnd::Success(_)) {
+                world.oracle.success_sent(&result.token);
             }
-            world.log(|| format!("a result comes for {} {}", report.job, report.step));
+            world.log(|| format!("a result comes for {} {}", result.job, result.step));
         }
-        if self.deliver(&report) {
+        if self.deliver(&result) {
             return;
         }
         let mut world = lock(&self.shared);
-        let seen = world.oracle.jobs.get(&report.job);
-        if seen.is_some_and(|seen| !seen.ledger.is_over) {
-            world.after(AGAIN, SimEvent::ResultSent(Box::new(report)));
+        let seen = world.oracle.jobs.get(&result.job);
+        if seen.is_some_and(|seen| !seen.ledger.has_ended) {
+            world.after(AGAIN, SimEvent::ResultSent(Box::new(result)));
         }
     }
 
     /// Whether a result is accepted: by the process that runs the job, or by the store for the next owner.
-    fn deliver(&mut self, report: &SentResult) -> bool {
-        let arrived = report.arrived();
+    fn deliver(&mut self, result: &SentResult) -> bool {
+        let arrived = result.arrived();
         let mut living = self.processes.iter().enumerate();
         let home = living.find_map(|(number, process)| {
             let process = process.as_ref()?;
-            let runs = process.event_loop.job(&report.job).is_some();
+            let runs = process.event_loop.job(&result.job).is_some();
             runs.then_some((number, process))
         });
         if let Some((number, process)) = home {
-            let answer = process.event_loop.handle().hand_on(&report.job, arrived);
+            let answer = process.event_loop.handle().hand_on(&result.job, arrived);
             lock(&self.shared).wake(number);
             self.poll_woken();
             // An answer that comes later counts as a refusal, so the result is sent again.
             let taken = answer.try_recv() == Ok(Reported::Taken);
             let mut world = lock(&self.shared);
-            if taken && world.awaits(report) {
-                let what = format!("{}: a result was taken and is not on record", report.job);
+            if taken && world.is_awaited(result) {
+                let what = format!("{}: a result was taken and is not on record", result.job);
                 world.oracle.violation(what);
             }
             return taken;
@@ -105,10 +105,10 @@ impl Simulation<'_> {
             Some(process) => process.store(),
             None => &self.disk,
         };
-        let awaits = lock(&self.shared).awaits(report);
-        let taken = awaits && request::hand_on(store, &report.job, &arrived).is_ok();
+        let is_awaited = lock(&self.shared).is_awaited(result);
+        let taken = is_awaited && request::hand_on(store, &result.job, &arrived).is_ok();
         if taken && arrived.result.is_ok() {
-            lock(&self.shared).oracle.result_accepted(&report.token);
+            lock(&self.shared).oracle.result_accepted(&result.token);
         }
         taken
     }

@@ -27,7 +27,7 @@ pub struct SimOutcome {
     pub events: u64,
     pub crashes: u64,
     /// Violations.
-    pub found: Vec<String>,
+    pub violations: Vec<String>,
     /// What happened, if that was asked for.
     pub history: Vec<String>,
     pub is_unspecified: bool,
@@ -49,24 +49,24 @@ pub fn run(plan: &SimPlan, with_history: bool) -> SimOutcome {
         processes: Vec::new(),
         happened: 0,
     };
-    simulation.live(&plan.fault_plan);
+    simulation.run_events(&plan.fault_plan);
     let disk = simulation.disk.another();
     drop(simulation);
     let mut world = lock(&shared);
-    let wrong = world.oracle.breakers.states().find_map(|(name, state)| {
-        let found = breakers::read(&disk, name).ok().flatten();
-        let same = found.is_some_and(|found| found.state == *state);
+    let violation = world.oracle.breakers.states().find_map(|(name, state)| {
+        let journal = breakers::read(&disk, name).ok().flatten();
+        let same = journal.is_some_and(|journal| journal.state == *state);
         (!same).then(|| format!("what is left of the journal of {name} does not come to {state:?}"))
     });
-    world.oracle.found.extend(wrong);
+    world.oracle.violations.extend(violation);
     let oracle = std::mem::take(&mut world.oracle);
     let jobs = oracle.jobs.into_values();
-    let jobs = jobs.filter_map(|seen| Some((seen.job?, seen.records)));
+    let jobs = jobs.filter_map(|trace| Some((trace.job?, trace.records)));
     SimOutcome {
         events: oracle.events,
         is_unspecified: false,
         crashes: world.crashes,
-        found: oracle.found,
+        violations: oracle.violations,
         history: world.history.take().unwrap_or_default(),
         jobs: jobs.collect(),
     }
@@ -83,7 +83,7 @@ pub(super) struct Simulation<'w> {
 
 impl Simulation<'_> {
     /// Handles events until every job has ended.
-    fn live(&mut self, fault_plan: &FaultPlan) {
+    fn run_events(&mut self, fault_plan: &FaultPlan) {
         {
             let mut world = lock(&self.shared);
             world.after(Duration::ZERO, SimEvent::StartProcess);
@@ -101,7 +101,7 @@ impl Simulation<'_> {
                 world.after(Duration::from_millis(healed), SimEvent::EndFaults);
             }
         }
-        while !self.is_over() {
+        while !self.all_jobs_ended() {
             let next = lock(&self.shared).next();
             let Some(next) = next else {
                 self.violation("nothing will ever happen again, and not every job is over");
@@ -114,7 +114,7 @@ impl Simulation<'_> {
             }
             self.handle(next);
             self.poll_woken();
-            if !lock(&self.shared).oracle.found.is_empty() {
+            if !lock(&self.shared).oracle.violations.is_empty() {
                 return;
             }
         }
@@ -124,9 +124,9 @@ impl Simulation<'_> {
         let mut world = lock(&self.shared);
         let jobs = world.oracle.jobs.iter();
         let jobs: Vec<String> = jobs
-            .filter(|(_, seen)| !seen.ledger.is_over)
-            .map(|(name, seen)| {
-                let stage = seen.job.as_ref().map(|job| job.stage);
+            .filter(|(_, trace)| !trace.ledger.has_ended)
+            .map(|(name, trace)| {
+                let stage = trace.job.as_ref().map(|job| job.stage);
                 format!("{name} {stage:?}")
             })
             .collect();
@@ -135,13 +135,13 @@ impl Simulation<'_> {
         world.oracle.violation(what);
     }
 
-    fn is_over(&self) -> bool {
+    fn all_jobs_ended(&self) -> bool {
         let world = lock(&self.shared);
-        let is_over = |job: &String| {
-            let seen = world.oracle.jobs.get(job);
-            seen.is_some_and(|seen| seen.ledger.is_over)
+        let has_ended = |job: &String| {
+            let trace = world.oracle.jobs.get(job);
+            trace.is_some_and(|trace| trace.ledger.has_ended)
         };
-        world.cases.keys().all(is_over)
+        world.cases.keys().all(has_ended)
     }
 
     /// Starts a process, unless there were too many.
@@ -161,7 +161,7 @@ impl Simulation<'_> {
     }
 
     /// Whether so many processes have died that faults must end.
-    pub(super) fn is_spent(&self) -> bool {
+    pub(super) fn has_many_deaths(&self) -> bool {
         self.processes.len() >= PROCESSES.saturating_sub(24)
     }
 }

@@ -27,9 +27,9 @@ pub fn check_seed(seed: u64) -> SeedResult {
         result.is_unspecified |= outcome.is_unspecified;
         result.events += outcome.events;
         result.crashes += outcome.crashes;
-        let first = outcome.found.into_iter().next();
-        let found = first.map(|what| SimFinding { what, is_calm });
-        result.finding = result.finding.or(found);
+        let first = outcome.violations.into_iter().next();
+        let finding = first.map(|what| SimFinding { what, is_calm });
+        result.finding = result.finding.or(finding);
     }
     result
 }
@@ -37,7 +37,7 @@ pub fn check_seed(seed: u64) -> SeedResult {
 /// The first violation of a plan.
 pub(super) fn find_violation(plan: &SimPlan, is_calm: bool) -> Option<SimFinding> {
     let outcome = simulated(plan, is_calm, false);
-    let what = outcome.found.into_iter().next()?;
+    let what = outcome.violations.into_iter().next()?;
     Some(SimFinding { what, is_calm })
 }
 
@@ -50,7 +50,7 @@ pub(super) fn history(plan: &SimPlan, is_calm: bool) -> Vec<String> {
 fn simulated(plan: &SimPlan, is_calm: bool, with_history: bool) -> SimOutcome {
     let simulated = std::panic::catch_unwind(|| compare(plan, is_calm, with_history));
     simulated.unwrap_or_else(|_| SimOutcome {
-        found: vec!["the code panics, as told above".to_owned()],
+        violations: vec!["the code panics, as told above".to_owned()],
         ..SimOutcome::default()
     })
 }
@@ -61,16 +61,16 @@ fn compare(plan: &SimPlan, is_calm: bool, with_history: bool) -> SimOutcome {
     }
     let calm = plan.calm();
     let mut outcome = run(&calm, with_history);
-    let (Some(case), true) = (calm.cases.first(), outcome.found.is_empty()) else {
+    let (Some(case), true) = (calm.cases.first(), outcome.violations.is_empty()) else {
         return outcome;
     };
     for (job, records) in &outcome.jobs {
         match compare_run(case, job, records) {
             Comparison::Same => {}
             Comparison::Unspecified(_) => outcome.is_unspecified = true,
-            Comparison::Different(found) => {
-                let found = found.join("; ");
-                outcome.found.push(format!("the model foretells something else: {found}"));
+            Comparison::Different(violations) => {
+                let violations = violations.join("; ");
+                outcome.violations.push(format!("the model foretells something else: {violations}"));
             }
         }
     }
@@ -90,8 +90,8 @@ pub(super) fn shrink(plan: &SimPlan, finding: SimFinding) -> (SimPlan, SimFindin
             if tries > TRIES {
                 return (plan, finding);
             }
-            if let Some(found) = find_violation(&candidate, finding.is_calm) {
-                (plan, finding) = (candidate, found);
+            if let Some(violations) = find_violation(&candidate, finding.is_calm) {
+                (plan, finding) = (candidate, violations);
                 continue 'smaller;
             }
         }

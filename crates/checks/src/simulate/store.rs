@@ -267,11 +267,11 @@ impl SimWorld {
         };
         let own = state.writing.iter().chain(&state.waiting);
         let own = own.filter(|write| !frozen_since(write));
-        let mut broken = self.oracle.breakers.check_submitted(appends, own, self.now);
-        broken.extend(breaker_oracle::probed(appends, &state.claims));
-        for broken in broken {
-            self.log(|| format!("VIOLATION {broken}"));
-            self.oracle.violation(broken);
+        let mut violations = self.oracle.breakers.check_submitted(appends, own, self.now);
+        violations.extend(breaker_oracle::probed(appends, &state.claims));
+        for violation in violations {
+            self.log(|| format!("VIOLATION {violation}"));
+            self.oracle.violation(violation);
         }
     }
 
@@ -297,15 +297,15 @@ impl SimWorld {
         };
         let now = self.now;
         let oracle = &mut self.oracle;
-        let before = oracle.found.len();
+        let before = oracle.violations.len();
         let told = oracle.written(&appended, now);
         for told in told {
             self.log(|| told);
         }
         let oracle = &self.oracle;
-        let broken: Vec<String> = oracle.found.iter().skip(before).cloned().collect();
-        for broken in broken {
-            self.log(|| format!("VIOLATION {broken}"));
+        let violations: Vec<String> = oracle.violations.iter().skip(before).cloned().collect();
+        for violation in violations {
+            self.log(|| format!("VIOLATION {violation}"));
         }
         match fate {
             WriteFate::Unsure(_) => Err(full().into()),

@@ -146,7 +146,7 @@ pub(super) struct SimWorld {
     pub(super) processes: Vec<ProcessState>,
     pub(super) keepers: BTreeMap<String, KeeperProcess>,
     /// When each job was last seen alive.
-    pub(super) seen: BTreeMap<String, Timestamp>,
+    pub(super) last_seen: BTreeMap<String, Timestamp>,
     /// By job.
     pub(super) cases: BTreeMap<String, JobCase>,
     pub(super) oracle: Oracle,
@@ -178,7 +178,7 @@ impl SimWorld {
             fault_plan,
             processes: Vec::new(),
             keepers: BTreeMap::new(),
-            seen: BTreeMap::new(),
+            last_seen: BTreeMap::new(),
             cases,
             oracle: Oracle::default(),
             requests: 0,

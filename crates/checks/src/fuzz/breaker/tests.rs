@@ -18,7 +18,7 @@ fn ticket() -> Ticket {
     }
 }
 
-fn seen(before: Breaker, after: Breaker, answer: BreakerOutput) -> BreakerObservation {
+fn observation(before: Breaker, after: Breaker, answer: BreakerOutput) -> BreakerObservation {
     BreakerObservation {
         settings: SETTINGS,
         now: NOW,
@@ -33,7 +33,7 @@ fn seen(before: Breaker, after: Breaker, answer: BreakerOutput) -> BreakerObserv
 fn a_start_that_passes_an_open_breaker_is_found() {
     let passed = BreakerOutput::Started(Admission::Go(ticket()), None);
     assert_eq!(
-        seen(open(), open(), passed).broken(),
+        observation(open(), open(), passed).broken(),
         Some("a start passes unless the breaker is open or probing")
     );
 }
@@ -42,7 +42,7 @@ fn a_start_that_passes_an_open_breaker_is_found() {
 fn a_closed_breaker_that_holds_is_found() {
     let held = BreakerOutput::Started(Admission::Held { until: None }, None);
     assert_eq!(
-        seen(Breaker::default(), Breaker::default(), held).broken(),
+        observation(Breaker::default(), Breaker::default(), held).broken(),
         Some("a start passes unless the breaker is open or probing")
     );
 }
@@ -53,7 +53,7 @@ fn a_late_result_that_counts_is_found() {
     let opened = BreakerOutput::Ended(Some(Transition::Opened { until }));
     let late = BreakerObservation {
         result: Some((Health::Down, false, true)),
-        ..seen(Breaker::default(), open(), opened)
+        ..observation(Breaker::default(), open(), opened)
     };
     let law = "a result from before an opening changes nothing";
     assert_eq!(late.broken(), Some(law));
@@ -65,18 +65,18 @@ fn an_opening_by_a_good_result_or_for_another_time_is_found() {
     let law = Some("a result opens when bad, closes when good");
     let good = BreakerObservation {
         result: Some((Health::Up, false, false)),
-        ..seen(Breaker::default(), open(), BreakerOutput::Ended(Some(Transition::Opened { until })))
+        ..observation(Breaker::default(), open(), BreakerOutput::Ended(Some(Transition::Opened { until })))
     };
     assert_eq!(good.broken(), law);
     let early = BreakerOutput::Ended(Some(Transition::Opened { until: NOW }));
-    assert_eq!(seen(Breaker::default(), open(), early).broken(), law);
+    assert_eq!(observation(Breaker::default(), open(), early).broken(), law);
 }
 
 #[test]
 fn a_failure_that_is_not_counted_is_found() {
     let ignored = BreakerOutput::Ended(None);
     assert_eq!(
-        seen(Breaker::default(), Breaker::default(), ignored).broken(),
+        observation(Breaker::default(), Breaker::default(), ignored).broken(),
         Some("a closed breaker counts failures in a row up to its threshold")
     );
 }
@@ -85,7 +85,7 @@ fn a_failure_that_is_not_counted_is_found() {
 fn a_trip_that_opens_nothing_is_found() {
     let until = NOW.after(SETTINGS.recovery_timeout);
     let tripped = BreakerOutput::Tripped(Transition::Opened { until });
-    let idle = seen(Breaker::default(), Breaker::default(), tripped);
+    let idle = observation(Breaker::default(), Breaker::default(), tripped);
     assert_eq!(idle.broken(), Some("a trip opens"));
-    assert_eq!(seen(Breaker::default(), open(), tripped).broken(), None);
+    assert_eq!(observation(Breaker::default(), open(), tripped).broken(), None);
 }

@@ -44,32 +44,47 @@ fn decision(observation: &mut VerdictObservation<'_>, wait: Duration) {
 
 #[test]
 fn a_retry_past_a_limit_is_found() {
-    assert_eq!(found(|seen| seen.state.usage.retries = 3), Some("a retry is one of the attempts"));
-    assert_eq!(found(|seen| seen.state.usage.spent = SECOND * 19), Some("the delays fit the budget"));
     assert_eq!(
-        found(|seen| seen.state.deadline = Some(NOW.after(SECOND))),
+        found(|observation| observation.state.usage.retries = 3),
+        Some("a retry is one of the attempts")
+    );
+    assert_eq!(
+        found(|observation| observation.state.usage.spent = SECOND * 19),
+        Some("the delays fit the budget")
+    );
+    assert_eq!(
+        found(|observation| observation.state.deadline = Some(NOW.after(SECOND))),
         Some("a retry is due by the deadline")
     );
     let empty = Balance { total: 5, consumed: 5, per_item: 5, item_consumed: 0 };
-    assert_eq!(found(|seen| seen.state.pool = Some(empty)), Some("a retry has a place in the pool"));
+    assert_eq!(
+        found(|observation| observation.state.pool = Some(empty)),
+        Some("a retry has a place in the pool")
+    );
 }
 
 #[test]
 fn a_wait_that_is_too_short_or_made_up_is_found() {
     assert_eq!(
-        found(|seen| seen.retry_after = Some(SECOND * 9)),
+        found(|observation| observation.retry_after = Some(SECOND * 9)),
         Some("no retry is made before Retry-After")
     );
-    assert_eq!(found(|seen| decision(seen, SECOND * 3)), Some("a wait is the drawn delay or Retry-After"));
-    assert_eq!(found(|seen| seen.now = NOW.after(SECOND)), Some("a retry is due when its wait is over"));
+    assert_eq!(
+        found(|observation| decision(observation, SECOND * 3)),
+        Some("a wait is the drawn delay or Retry-After")
+    );
+    assert_eq!(
+        found(|observation| observation.now = NOW.after(SECOND)),
+        Some("a retry is due when its wait is over")
+    );
 }
 
 #[test]
 fn a_delay_that_is_wrong_is_found() {
     let with = |computed, capped, drawn| {
-        found(move |seen| {
-            seen.verdict.arithmetic.delay = Some(Delay { computed, capped, drawn });
-            decision(seen, drawn.max(SECOND));
+        found(move |observation| {
+            observation.verdict.arithmetic.delay = Some(Delay { computed, capped, drawn });
+            decision(observation, drawn.max(SECOND));
         })
     };
     assert_eq!(with(SECOND * 2, SECOND * 3, SECOND * 3), Some("before jitter no delay passes its cap"));
@@ -79,13 +94,16 @@ fn a_delay_that_is_wrong_is_found() {
 
 #[test]
 fn an_answer_to_another_question_is_found() {
-    assert_eq!(found(|seen| seen.verdict.arithmetic.retry = 7), Some("the arithmetic starts from the state"));
     assert_eq!(
-        found(|seen| seen.verdict.arithmetic.retries_allowed = None),
+        found(|observation| observation.verdict.arithmetic.retry = 7),
+        Some("the arithmetic starts from the state")
+    );
+    assert_eq!(
+        found(|observation| observation.verdict.arithmetic.retries_allowed = None),
         Some("the arithmetic names the limits in force")
     );
     assert_eq!(
-        found(|seen| seen.verdict.class = FailureClass::Permanent),
+        found(|observation| observation.verdict.class = FailureClass::Permanent),
         Some("a permanent failure is retried by rule only")
     );
 }
@@ -96,16 +114,16 @@ fn a_stop_without_cause_is_found() {
         let then = RuleAction::Stop;
         let stop = Decision::Stop { reason, then };
         assert_eq!(
-            found(|seen| seen.verdict.decision = stop),
+            found(|observation| observation.verdict.decision = stop),
             Some("a stop has the reason it gives"),
             "{reason}"
         );
     }
     assert_eq!(
-        found(|seen| {
-            seen.state.usage.retries = 3;
+        found(|observation| {
+            observation.state.usage.retries = 3;
             let (reason, then) = (Reason::Attempts, RuleAction::Skip);
-            seen.verdict.decision = Decision::Stop { reason, then };
+            observation.verdict.decision = Decision::Stop { reason, then };
         }),
         Some("only a rule skips or dead-letters")
     );
@@ -113,7 +131,7 @@ fn a_stop_without_cause_is_found() {
 
 #[test]
 fn a_hold_that_no_rule_asked_for_is_found() {
-    assert_eq!(found(|seen| seen.verdict.decision = Decision::Hold), Some("only a rule holds"));
+    assert_eq!(found(|observation| observation.verdict.decision = Decision::Hold), Some("only a rule holds"));
 }
 
 #[test]

@@ -22,7 +22,7 @@ impl AttemptOutcome {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AttemptTrace {
-    pub(super) place: CommandKey,
+    pub(super) key: CommandKey,
     pub(super) item: String,
     pub(super) number: u64,
     pub(super) start: u64,
@@ -36,7 +36,7 @@ pub(super) struct AttemptTrace {
 
 impl fmt::Display for AttemptTrace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (item, command) = (&self.item, &self.place.1);
+        let (item, command) = (&self.item, &self.key.1);
         write!(f, "attempt {} of {command} for {item} (start {})", self.number, self.start)
     }
 }
@@ -59,26 +59,26 @@ pub(super) fn attempts(events: &[JournalEvent]) -> Vec<AttemptTrace> {
     let mut open: BTreeMap<CommandKey, usize> = BTreeMap::new();
     let mut due: BTreeMap<CommandKey, u64> = BTreeMap::new();
     for (index, event) in events.iter().enumerate() {
-        let place = event.place();
+        let key = event.key();
         match event.kind.as_str() {
             "attempt_started" => {
-                open.insert(place.clone(), attempts.len());
+                open.insert(key.clone(), attempts.len());
                 attempts.push(AttemptTrace {
                     number: event.attempt(),
                     item: event.text("item").to_owned(),
                     start: event.number("start").unwrap_or_default(),
                     at: event.at,
                     index,
-                    due: due.remove(&place),
+                    due: due.remove(&key),
                     end: None,
-                    place,
+                    key,
                 });
             }
             "retry_scheduled" => {
-                due.insert(place, event.time("due_at").unwrap_or_default());
+                due.insert(key, event.time("due_at").unwrap_or_default());
             }
             "attempt_succeeded" | "attempt_failed" => {
-                let attempt = open.remove(&place).and_then(|it| attempts.get_mut(it));
+                let attempt = open.remove(&key).and_then(|it| attempts.get_mut(it));
                 if let Some(attempt) = attempt {
                     attempt.end = Some((event.at, outcome(event)));
                 }

@@ -16,8 +16,8 @@ pub(super) fn check(case: &KillEvidence<'_>, attempts: &[AttemptTrace], findings
     check_results(case, findings);
     let mut calls: BTreeMap<CommandKey, Vec<&ServedCall>> = BTreeMap::new();
     for call in case.calls {
-        let place = (call.correlation.clone(), call.command.clone());
-        calls.entry(place).or_default().push(call);
+        let key = (call.correlation.clone(), call.command.clone());
+        calls.entry(key).or_default().push(call);
         findings.duplicated_unless(
             !call.overlaps,
             format_args!("a request while another of its command was under way: {call:?}"),
@@ -25,17 +25,17 @@ pub(super) fn check(case: &KillEvidence<'_>, attempts: &[AttemptTrace], findings
     }
     let mut made: BTreeMap<&CommandKey, Vec<&AttemptTrace>> = BTreeMap::new();
     for attempt in attempts {
-        let planned = case.plan.commands.get(&attempt.place.1);
+        let planned = case.plan.commands.get(&attempt.key.1);
         if planned.is_some_and(|it| [CommandKind::Call, CommandKind::Later].contains(&it.kind)) {
-            made.entry(&attempt.place).or_default().push(attempt);
+            made.entry(&attempt.key).or_default().push(attempt);
         }
     }
-    for (place, calls) in &calls {
-        let made = made.get(place).map(Vec::as_slice).unwrap_or_default();
+    for (key, calls) in &calls {
+        let made = made.get(key).map(Vec::as_slice).unwrap_or_default();
         let (requests, attempts) = (calls.len(), made.len());
-        let what = format_args!("{requests} requests of {}, and {attempts} attempts on record", place.1);
+        let what = format_args!("{requests} requests of {}, and {attempts} attempts on record", key.1);
         findings.duplicated_unless(requests <= attempts, what);
-        if is_later(case, place) {
+        if is_later(case, key) {
             // The result of a call from before a crash may come while the next call is being sent.
             continue;
         }
@@ -43,19 +43,19 @@ pub(super) fn check(case: &KillEvidence<'_>, attempts: &[AttemptTrace], findings
             within(call, made, findings);
         }
     }
-    for (place, made) in &made {
-        if is_later(case, place) {
+    for (key, made) in &made {
+        if is_later(case, key) {
             continue;
         }
-        let calls = calls.get(*place).map(Vec::as_slice).unwrap_or_default();
+        let calls = calls.get(*key).map(Vec::as_slice).unwrap_or_default();
         for attempt in made {
             answered(case, attempt, calls, findings);
         }
     }
 }
 
-fn is_later(case: &KillEvidence<'_>, place: &CommandKey) -> bool {
-    let planned = case.plan.commands.get(&place.1);
+fn is_later(case: &KillEvidence<'_>, key: &CommandKey) -> bool {
+    let planned = case.plan.commands.get(&key.1);
     planned.is_some_and(|it| it.kind == CommandKind::Later)
 }
 
@@ -127,7 +127,7 @@ fn check_results(case: &KillEvidence<'_>, findings: &mut KillFindings) {
 }
 
 fn is_result_of(post: &PostedResult, event: &JournalEvent) -> bool {
-    let (correlation, command) = event.place();
+    let (correlation, command) = event.key();
     correlation == post.correlation && command == post.command
 }
 

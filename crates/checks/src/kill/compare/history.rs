@@ -50,7 +50,7 @@ impl HistoryCheck {
             "attempt_succeeded" | "attempt_failed" => self.attempt_ended(event, findings),
             "retry_scheduled" => {
                 let due = event.time("due_at").unwrap_or_default();
-                let before = self.due.insert(event.place(), due);
+                let before = self.due.insert(event.key(), due);
                 findings
                     .duplicated_unless(before.is_none(), format_args!("a retry is scheduled twice: {event}"));
             }
@@ -61,10 +61,10 @@ impl HistoryCheck {
                     let planned = case.plan.commands.get(command);
                     *item == of && planned.is_some_and(|it| it.is_handler)
                 };
-                self.made.retain(|place, _| !is_handler(place));
-                self.succeeded.retain(|place| !is_handler(place));
+                self.made.retain(|key, _| !is_handler(key));
+                self.succeeded.retain(|key| !is_handler(key));
                 // A retry that was given up is not made.
-                self.due.remove(&event.place());
+                self.due.remove(&event.key());
             }
             "item_succeeded" | "item_dead_lettered" | "item_skipped" => {
                 let item = event.text("correlation_id").to_owned();
@@ -83,22 +83,22 @@ impl HistoryCheck {
     }
 
     fn started(&mut self, case: &KillEvidence<'_>, event: &JournalEvent, findings: &mut KillFindings) {
-        let place = event.place();
-        let made = self.made.entry(place.clone()).or_default();
+        let key = event.key();
+        let made = self.made.entry(key.clone()).or_default();
         *made += 1;
         let made = *made;
         findings
             .duplicated_unless(event.attempt() == made, format_args!("attempt {made} was expected: {event}"));
         let fresh = self.starts.insert(event.number("start"));
         findings.duplicated_unless(fresh, format_args!("a start with a number that was used: {event}"));
-        let other = self.open.insert(place.clone(), made);
+        let other = self.open.insert(key.clone(), made);
         findings.duplicated_unless(other.is_none(), format_args!("another attempt has not ended: {event}"));
-        let done = self.succeeded.contains(&place);
+        let done = self.succeeded.contains(&key);
         findings.duplicated_unless(!done, format_args!("its success is on record: {event}"));
-        let due = self.due.remove(&place).unwrap_or_default();
+        let due = self.due.remove(&key).unwrap_or_default();
         findings
             .unlawful_unless(due <= event.at, format_args!("a retry is started before it is due: {event}"));
-        let most = case.plan.commands.get(&place.1).map(PlannedCommand::most);
+        let most = case.plan.commands.get(&key.1).map(PlannedCommand::most);
         let is_allowed = most.is_some_and(|most| made <= most);
         findings
             .duplicated_unless(is_allowed, format_args!("more attempts than the allowed {most:?}: {event}"));
@@ -107,14 +107,14 @@ impl HistoryCheck {
     }
 
     fn attempt_ended(&mut self, event: &JournalEvent, findings: &mut KillFindings) {
-        let place = event.place();
-        let open = self.open.remove(&place);
+        let key = event.key();
+        let open = self.open.remove(&key);
         findings.duplicated_unless(
             open == Some(event.attempt()),
             format_args!("what does not run cannot end: {event}"),
         );
         if event.is("attempt_succeeded") {
-            self.succeeded.insert(place);
+            self.succeeded.insert(key);
         }
     }
 }

@@ -38,8 +38,8 @@ fn begin_of(case: &KillEvidence<'_>, attempt: &AttemptTrace) -> Option<u64> {
     let until = attempt.end.as_ref().map(|(at, _)| at.saturating_add(SLACK));
     let call = || {
         case.calls.iter().find(|call| {
-            call.correlation == attempt.place.0
-                && call.command == attempt.place.1
+            call.correlation == attempt.key.0
+                && call.command == attempt.key.1
                 && until.is_some_and(|until| (attempt.at..=until).contains(&call.begin))
         })
     };
@@ -77,6 +77,6 @@ fn freed(case: &KillEvidence<'_>, events: &[JournalEvent]) -> u64 {
 /// When a breaker last released this command.
 fn released(events: &[JournalEvent], attempt: &AttemptTrace) -> u64 {
     let released = events.iter().rev();
-    let mut released = released.filter(|it| it.is("released") && it.place() == attempt.place);
+    let mut released = released.filter(|it| it.is("released") && it.key() == attempt.key);
     released.next().map(|it| it.at).unwrap_or_default()
 }

@@ -25,10 +25,10 @@ pub(super) fn check(case: &KillEvidence<'_>, findings: &mut KillFindings) {
                 sums.charge(case, event, findings);
             }
             "attempt_started" => {
-                sums.cut.remove(&event.place());
+                sums.cut.remove(&event.key());
             }
             "attempt_failed" if event.text("cause") == "interrupted" => {
-                sums.cut.insert(event.place());
+                sums.cut.insert(event.key());
             }
             "command_repeated" => sums.charge(case, event, findings),
             "command_stopped" => {
@@ -52,7 +52,7 @@ impl BudgetCheck {
         };
         let number = |name: &str| event.number(name).unwrap_or_default();
         let (retry, delay) = (number("retry"), number("delay_ms"));
-        let at_once = case.plan.is_flow && self.cut.contains(&event.place());
+        let at_once = case.plan.is_flow && self.cut.contains(&event.key());
         let (least, most) = if at_once { (0, 0) } else { planned.policy.delay(retry) };
         findings.unlawful_unless(
             (least..=most).contains(&delay),
@@ -63,7 +63,7 @@ impl BudgetCheck {
         // Shown delays are rounded to milliseconds.
         let exact = waits.abs_diff(delay.saturating_mul(1000)) <= 1000;
         findings.unlawful_unless(exact, format_args!("due {waits} µs after it was decided: {event}"));
-        let (spent, many) = self.spent.entry(event.place()).or_default();
+        let (spent, many) = self.spent.entry(event.key()).or_default();
         let added = spent.abs_diff(number("spent_before_ms")) <= *many;
         findings.unlawful_unless(added, format_args!("{spent} ms were spent before: {event}"));
         *spent += delay;
@@ -77,10 +77,10 @@ impl BudgetCheck {
             return;
         };
         // If the event says how much was used before, that is what was charged so far.
-        let said = event.inner("pool", "used");
+        let used_before = event.inner("pool", "used");
         let charged = self.charged;
         let what = format_args!("{charged} retries were charged before: {event}");
-        findings.unlawful_unless(said.is_none_or(|it| it == charged), what);
+        findings.unlawful_unless(used_before.is_none_or(|it| it == charged), what);
         self.charged += 1;
         let item = event.text("correlation_id").to_owned();
         let own = self.of_item.entry(item).or_default();

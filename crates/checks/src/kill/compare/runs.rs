@@ -20,7 +20,7 @@ pub(super) fn check(case: &KillEvidence<'_>, attempts: &[AttemptTrace], findings
             findings.lost(format_args!("it ran, and its start is not on record: {line:?}"));
             continue;
         };
-        let same = attempt.place == (line.correlation.clone(), line.command.clone());
+        let same = attempt.key == (line.correlation.clone(), line.command.clone());
         findings.unlawful_unless(
             same && attempt.number == line.attempt,
             format_args!("it ran as another than is on record: {line:?}"),
@@ -30,7 +30,7 @@ pub(super) fn check(case: &KillEvidence<'_>, attempts: &[AttemptTrace], findings
         given(case, run, attempts, findings);
     }
     for attempt in attempts {
-        let planned = case.plan.commands.get(&attempt.place.1);
+        let planned = case.plan.commands.get(&attempt.key.1);
         let is_process = planned.is_some_and(|it| it.kind == CommandKind::Process);
         let certain = match &attempt.end {
             Some((_, AttemptOutcome::Success)) => true,
@@ -80,7 +80,7 @@ fn one_run(case: &KillEvidence<'_>, run: &CommandRun, attempt: &AttemptTrace, fi
                 format_args!("{attempt} ended by a signal that was not sent"),
             ),
             "timeout" => {
-                let planned = case.plan.commands.get(&attempt.place.1);
+                let planned = case.plan.commands.get(&attempt.key.1);
                 let may = planned.is_some_and(|it| it.has_timeout);
                 findings.unlawful_unless(may, format_args!("{attempt} has no timeout"));
             }
@@ -104,14 +104,16 @@ fn given(case: &KillEvidence<'_>, run: &CommandRun, attempts: &[AttemptTrace], f
         return;
     };
     let in_map = case.plan.items.contains(&line.item);
-    let said = attempts.iter().find(|it| {
+    let output = attempts.iter().find(|it| {
         let succeeded = matches!(it.end, Some((_, AttemptOutcome::Success)));
-        it.place.1 == *source && succeeded && (!in_map || it.place.0 == line.correlation)
+        it.key.1 == *source && succeeded && (!in_map || it.key.0 == line.correlation)
     });
-    let said = said.map(|it| format!("out-{source}-{}-{}", it.item, it.number));
-    let same = said.is_some() && line.given.first() == said.as_ref();
-    findings
-        .lost_unless(same, format_args!("{said:?} was said, {:?} was given to {}", line.given, line.command));
+    let output = output.map(|it| format!("out-{source}-{}-{}", it.item, it.number));
+    let same = output.is_some() && line.given.first() == output.as_ref();
+    findings.lost_unless(
+        same,
+        format_args!("{output:?} was output, {:?} was given to {}", line.given, line.command),
+    );
 }
 
 /// `reduce` was given the results of the map.
@@ -145,15 +147,13 @@ fn tokens(case: &KillEvidence<'_>, findings: &mut KillFindings) {
     });
     let calls =
         case.calls.iter().map(|call| ((call.correlation.clone(), call.command.clone()), call.token.clone()));
-    let mut of_place: BTreeMap<CommandKey, String> = BTreeMap::new();
+    let mut of_key: BTreeMap<CommandKey, String> = BTreeMap::new();
     let mut of_token: BTreeMap<String, CommandKey> = BTreeMap::new();
-    for (place, token) in runs.chain(calls) {
-        let known = of_place.entry(place.clone()).or_insert_with(|| token.clone());
+    for (key, token) in runs.chain(calls) {
+        let known = of_key.entry(key.clone()).or_insert_with(|| token.clone());
         let same = *known == token;
-        let owner = of_token.entry(token).or_insert_with(|| place.clone());
-        findings.unlawful_unless(
-            same && *owner == place,
-            format_args!("the token of {} is not its own for ever", place.1),
-        );
+        let owner = of_token.entry(token).or_insert_with(|| key.clone());
+        findings
+            .unlawful_unless(same && *owner == key, format_args!("the token of {} is not its own", key.1));
     }
 }

@@ -14,7 +14,7 @@ use crate::kill::record::{CommandRun, RecordLine};
 use crate::kill::step_server::PostedResult;
 
 /// The first instant of these tests, in microseconds.
-const DAWN: u64 = 1_767_225_600_000_000;
+const FIRST_INSTANT: u64 = 1_767_225_600_000_000;
 
 /// A job with a command that fails, is retried after 20 ms and succeeds, a request, and a request with an
 /// async result.
@@ -33,7 +33,7 @@ fn at(millis: u64) -> String {
 }
 
 fn micros(millis: u64) -> u64 {
-    DAWN + millis * 1000
+    FIRST_INSTANT + millis * 1000
 }
 
 fn run(attempt: u64, start: u64, begin: u64, end: u64, code: u8) -> CommandRun {
@@ -138,199 +138,128 @@ impl SoundEvidence {
     }
 }
 
-/// Falsifies sound it and expects the violation.
+/// Falsifies sound evidence in each of these ways and expects the violation.
 #[track_caller]
-fn falsified(change: impl FnOnce(&mut SoundEvidence), kind: ViolationKind, word: &str) {
-    let mut it = sound();
-    change(&mut it);
-    let findings = it.compared();
-    let mut all = findings.violations.iter();
-    assert!(all.any(|found| found.kind == kind && found.what.contains(word)), "{word}: {findings:#?}");
+fn finds<const N: usize>(kind: ViolationKind, falsifications: [(fn(&mut SoundEvidence), &str); N]) {
+    for (falsify, words) in falsifications {
+        let mut evidence = sound();
+        falsify(&mut evidence);
+        let findings = evidence.compared();
+        let mut all = findings.violations.iter();
+        assert!(all.any(|it| it.kind == kind && it.what.contains(words)), "{words}: {findings:#?}");
+    }
+}
+
+/// Repeats an event.
+fn repeat(it: &mut SoundEvidence, index: usize) {
+    let again = it.events[index].clone();
+    it.events.insert(index + 1, again);
+}
+
+fn interrupt(it: &mut SoundEvidence) {
+    it.events[2]["cause"] = json!("interrupted");
 }
 
 #[test]
-fn a_sound_record_breaks_no_promise_and_its_lateness_is_measured() {
+fn sound_evidence_breaks_no_promise_and_its_lateness_is_measured() {
     let findings = sound().compared();
     assert_eq!(findings.violations, []);
     assert_eq!((findings.waits, findings.lateness), (1, 3000));
 }
 
 #[test]
-fn an_attempt_begun_twice_is_found() {
-    falsified(|it| it.runs.push(run(2, 2, 45, 47, 0)), Duplicated, "begun twice");
-}
-
-#[test]
-fn an_attempt_beside_another_is_found() {
-    falsified(|it| it.runs[1].begin.overlaps = true, Duplicated, "while another attempt was alive");
-    falsified(|it| it.calls[0].overlaps = true, Duplicated, "was under way");
-}
-
-#[test]
-fn a_success_that_never_came_to_its_end_is_found() {
-    falsified(|it| it.runs[1].end = None, Lost, "never came");
-    falsified(|it| it.runs[1].end = Some((micros(48), 1)), Lost, "never came");
-    falsified(|it| drop(it.runs.pop()), Lost, "never ran");
-}
-
-#[test]
-fn an_end_that_is_not_the_one_on_record_is_found() {
-    falsified(|it| it.runs[0].end = Some((micros(18), 0)), Lost, "not with 3");
-}
-
-#[test]
-fn a_result_thrown_away_is_found_unless_its_keeper_died() {
-    let cut = |it: &mut SoundEvidence| {
-        it.events[2]["cause"] = json!("interrupted");
+fn what_is_done_too_often_is_found() {
+    let again_after_success = |it: &mut SoundEvidence| {
+        let mut again = it.events[4].clone();
+        (again["start"], again["attempt"]) = (json!(9), json!(3));
+        it.events.insert(6, again);
     };
-    falsified(cut, Lost, "its keeper was not killed");
-    let mut it = sound();
-    cut(&mut it);
-    it.kills.keepers = vec![micros(15)];
-    assert_eq!(it.compared().violations, []);
+    let no_retries = |it: &mut SoundEvidence| {
+        let none = PlannedCommand::of(CommandKind::Process, DrawnPolicy::none());
+        it.plan.commands.insert("work".to_owned(), none);
+    };
+    finds(
+        Duplicated,
+        [
+            (|it| it.runs.push(run(2, 2, 45, 47, 0)), "begun twice"),
+            (|it| it.runs[1].begin.overlaps = true, "while another attempt was alive"),
+            (|it| it.runs[1].begin.at = micros(90), "after its end was on record"),
+            (|it| it.calls[0].overlaps = true, "was under way"),
+            (|it| it.calls.push(call("call", 55)), "2 requests of call"),
+            (|it| it.calls[0].begin = micros(100), "had ended"),
+            (no_retries, "more attempts than the allowed"),
+            (again_after_success, "its success is on record"),
+            (|it| repeat(it, 3), "scheduled twice"),
+            (|it| repeat(it, 6), "ends twice"),
+        ],
+    );
+}
+
+#[test]
+fn what_is_lost_is_found() {
+    let missing_item = |it: &mut SoundEvidence| {
+        it.events.insert(1, json!({"at": at(2), "type": "items_read"}));
+        it.plan.items = vec!["gone".to_owned()];
+    };
+    let lost_result = |it: &mut SoundEvidence| {
+        it.events[10]["type"] = json!("attempt_failed");
+        it.events[10]["cause"] = json!("interrupted");
+    };
+    let wrong_output = |it: &mut SoundEvidence| {
+        it.plan.commands.get_mut("work").unwrap().given = Some("call".to_owned());
+    };
+    finds(
+        Lost,
+        [
+            (|it| it.runs[1].end = None, "never came"),
+            (|it| it.runs[1].end = Some((micros(48), 1)), "never came"),
+            (|it| drop(it.runs.pop()), "never ran"),
+            (|it| it.runs[0].end = Some((micros(18), 0)), "not with 3"),
+            (|it| it.runs.push(run(3, 9, 55, 57, 0)), "its start is not on record"),
+            (interrupt, "its keeper was not killed"),
+            (|it| drop(it.events.pop()), "the job never ends"),
+            (|it| it.events[5]["seq"] = json!(7), "event 6 is missing"),
+            (missing_item, "item gone never ends"),
+            (|it| drop(it.calls.remove(0)), "no response 200"),
+            (|it| it.calls[0].status = Some(503), "no response 200"),
+            (lost_result, "answered 200 and is not on record"),
+            (|it| it.posted.clear(), "was never sent"),
+            (|it| it.posted[0].refused = Some(404), "was refused"),
+            (wrong_output, "was output"),
+        ],
+    );
+}
+
+#[test]
+fn an_interrupted_attempt_is_excused_by_the_death_of_its_keeper() {
+    let mut evidence = sound();
+    interrupt(&mut evidence);
+    evidence.kills.keepers = vec![micros(15)];
+    assert_eq!(evidence.compared().violations, []);
     // A keeper that died before, or long after, does not excuse it.
-    it.kills.keepers = vec![micros(5), micros(60)];
-    assert_ne!(it.compared().violations, []);
+    evidence.kills.keepers = vec![micros(5), micros(60)];
+    assert_ne!(evidence.compared().violations, []);
 }
 
 #[test]
-fn a_begin_before_it_was_due_or_on_record_is_found() {
-    falsified(|it| it.runs[1].begin.at = micros(39), Unlawful, "1000 µs before it was due");
-    falsified(|it| it.runs[0].begin.at = micros(9), Unlawful, "before its start was on record");
-    falsified(|it| it.events[4]["at"] = json!(at(30)), Unlawful, "started before it is due");
-}
-
-#[test]
-fn a_begin_after_the_end_on_record_is_found() {
-    falsified(|it| it.runs[1].begin.at = micros(90), Duplicated, "after its end was on record");
-}
-
-#[test]
-fn what_ran_and_is_not_on_record_is_found() {
-    falsified(|it| it.runs.push(run(3, 9, 55, 57, 0)), Lost, "its start is not on record");
-}
-
-#[test]
-fn more_attempts_than_allowed_are_found() {
-    falsified(
-        |it| {
-            let none = PlannedCommand::of(CommandKind::Process, DrawnPolicy::none());
-            it.plan.commands.insert("work".to_owned(), none);
-        },
-        Duplicated,
-        "more attempts than the allowed",
-    );
-}
-
-#[test]
-fn a_start_after_the_success_is_found() {
-    falsified(
-        |it| {
-            let mut again = it.events[4].clone();
-            again["start"] = json!(9);
-            again["attempt"] = json!(3);
-            it.events.insert(6, again);
-        },
-        Duplicated,
-        "its success is on record",
-    );
-}
-
-#[test]
-fn a_wait_that_was_drawn_again_or_restarted_is_found() {
-    falsified(|it| it.events[3]["delay_ms"] = json!(25), Unlawful, "a delay from 20 to 20 ms");
-    falsified(|it| it.events[3]["due_at"] = json!(at(38)), Unlawful, "after it was decided");
-    falsified(
-        |it| {
-            let again = it.events[3].clone();
-            it.events.insert(4, again);
-        },
-        Duplicated,
-        "scheduled twice",
-    );
-}
-
-#[test]
-fn sums_that_do_not_come_out_are_found() {
-    falsified(|it| it.events[3]["spent_before_ms"] = json!(7), Unlawful, "were spent before");
-    falsified(|it| it.events[3]["pool"]["used"] = json!(1), Unlawful, "were charged before");
-    falsified(|it| it.plan.pool = Some((0, 0)), Unlawful, "is exceeded");
-}
-
-#[test]
-fn a_job_or_an_item_that_never_ends_is_found() {
-    falsified(|it| drop(it.events.pop()), Lost, "the job never ends");
-    falsified(
-        |it| {
-            it.events.insert(1, json!({"at": at(2), "type": "items_read"}));
-            it.plan.items = vec!["gone".to_owned()];
-        },
-        Lost,
-        "item gone never ends",
-    );
-    falsified(
-        |it| {
-            let again = it.events[6].clone();
-            it.events.insert(7, again);
-        },
-        Duplicated,
-        "ends twice",
-    );
-}
-
-#[test]
-fn a_missing_event_is_found() {
-    falsified(|it| it.events[5]["seq"] = json!(7), Lost, "event 6 is missing");
-}
-
-#[test]
-fn a_request_too_many_or_one_that_was_never_sent_is_found() {
-    falsified(|it| it.calls.push(call("call", 55)), Duplicated, "2 requests of call");
-    falsified(|it| drop(it.calls.remove(0)), Lost, "no response 200");
-    falsified(|it| it.calls[0].begin = micros(100), Duplicated, "had ended");
-    falsified(|it| it.calls[0].status = Some(503), Lost, "no response 200");
-}
-
-#[test]
-fn a_result_that_was_taken_and_is_not_on_record_is_found() {
-    falsified(
-        |it| {
-            it.events[10]["type"] = json!("attempt_failed");
-            it.events[10]["cause"] = json!("interrupted");
-        },
-        Lost,
-        "answered 200 and is not on record",
-    );
-    falsified(|it| it.posted.clear(), Lost, "was never sent");
-    falsified(|it| it.posted[0].refused = Some(404), Lost, "was refused");
-}
-
-#[test]
-fn a_token_that_changes_is_found() {
-    falsified(|it| it.runs[1].begin.token = "other".to_owned(), Unlawful, "not its own for ever");
-}
-
-#[test]
-fn a_start_while_its_breaker_is_open_is_found() {
-    falsified(
-        |it| {
-            let opened = json!({"at": at(30), "type": "breaker_opened", "breaker": "b"});
-            it.events[4]["breaker"] = json!("b");
-            it.events.insert(4, opened);
-        },
+fn what_is_too_early_or_too_much_is_found() {
+    let open_breaker = |it: &mut SoundEvidence| {
+        it.events[4]["breaker"] = json!("b");
+        it.events.insert(4, json!({"at": at(30), "type": "breaker_opened", "breaker": "b"}));
+    };
+    finds(
         Unlawful,
-        "while its breaker is open",
-    );
-}
-
-#[test]
-fn what_was_said_and_given_otherwise_is_found() {
-    falsified(
-        |it| {
-            let work = it.plan.commands.get_mut("work").unwrap();
-            work.given = Some("call".to_owned());
-        },
-        Lost,
-        "was said",
+        [
+            (|it| it.runs[1].begin.at = micros(39), "1000 µs before it was due"),
+            (|it| it.runs[0].begin.at = micros(9), "before its start was on record"),
+            (|it| it.events[4]["at"] = json!(at(30)), "started before it is due"),
+            (|it| it.events[3]["delay_ms"] = json!(25), "a delay from 20 to 20 ms"),
+            (|it| it.events[3]["due_at"] = json!(at(38)), "after it was decided"),
+            (|it| it.events[3]["spent_before_ms"] = json!(7), "were spent before"),
+            (|it| it.events[3]["pool"]["used"] = json!(1), "were charged before"),
+            (|it| it.plan.pool = Some((0, 0)), "is exceeded"),
+            (|it| it.runs[1].begin.token = "other".to_owned(), "not its own"),
+            (open_breaker, "while its breaker is open"),
+        ],
     );
 }

@@ -10,7 +10,7 @@ fn write(at: usize, byte: u8, length: usize) -> FileChange {
 }
 
 #[test]
-fn what_was_synced_and_not_written_again_stays() {
+fn synced_bytes_that_are_not_written_again_stay() {
     let synced = vec![1; 10_000];
     for seed in 0..500 {
         let since = [write(4000, 2, 300), write(9000, 3, 5000)];
@@ -22,7 +22,7 @@ fn what_was_synced_and_not_written_again_stays() {
 }
 
 #[test]
-fn what_was_not_synced_is_found_whole_and_missing_and_torn() {
+fn unsynced_bytes_are_whole_or_missing_or_torn() {
     let (mut whole, mut missing, mut torn) = (0, 0, 0);
     for seed in 0..500 {
         let found = surviving_bytes(&mut SeededRandom::new(seed), &[1; 512], &[write(0, 2, 512)]);

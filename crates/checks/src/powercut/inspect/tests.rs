@@ -6,8 +6,8 @@ use super::super::model::{AppendPart, StoreCall, StoreModel, StoreOperation};
 use super::ExpectedState;
 
 fn append(handle: usize, to: &[usize], text: &str) -> StoreCall {
-    let part = |who: &usize| AppendPart {
-        who: *who,
+    let part = |index: &usize| AppendPart {
+        index: *index,
         records: vec![Arc::new(text.as_bytes().to_vec())],
         taken: vec![],
     };
@@ -23,7 +23,7 @@ fn after(calls: &[&StoreCall]) -> StoreModel {
 }
 
 #[test]
-fn what_is_under_way_is_there_or_not_but_in_its_order() {
+fn unacknowledged_calls_take_effect_in_order_or_not_at_all() {
     let [first, second, third] = ["a", "b", "c"].map(|text| append(0, &[0, 1], text));
     let acknowledged = after(&[&first]);
     let known = ExpectedState { acknowledged: &acknowledged, under_way: vec![vec![&second, &third]] };
@@ -47,7 +47,7 @@ fn half_an_append_is_never_right() {
 }
 
 #[test]
-fn handles_get_as_far_as_each_of_them_got() {
+fn each_handle_has_its_own_prefix_of_calls() {
     let [one, other] = [append(0, &[0], "a"), append(1, &[1], "b")];
     let acknowledged = StoreModel::default();
     let known = ExpectedState { acknowledged: &acknowledged, under_way: vec![vec![&one], vec![&other]] };

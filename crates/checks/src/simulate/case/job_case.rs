@@ -122,7 +122,7 @@ impl JobCase {
     fn hangs(&self, label: u32) -> bool {
         let mut scripts = self.scripts.iter();
         scripts.any(|((of, _), script)| {
-            *of == label && script.acts.iter().any(|act| act.how == ScriptedEnd::Hang)
+            *of == label && script.acts.iter().any(|act| act.end == ScriptedEnd::Hang)
         })
     }
 }
@@ -131,7 +131,7 @@ impl JobCase {
 pub struct ScriptedAttempt {
     /// Unless it is ended before.
     pub takes: Duration,
-    pub how: ScriptedEnd,
+    pub end: ScriptedEnd,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,6 +169,6 @@ impl AttemptScript {
 impl ScriptedAttempt {
     /// A success in a millisecond, for everything without a script.
     pub fn nothing() -> Self {
-        Self { takes: Duration::from_millis(1), how: ScriptedEnd::Success(String::new()) }
+        Self { takes: Duration::from_millis(1), end: ScriptedEnd::Success(String::new()) }
     }
 }

@@ -33,7 +33,7 @@ fn ten_thousand_cases_are_valid_workflows() {
 }
 
 #[test]
-fn whatever_a_case_is_made_smaller_to_is_valid_and_smaller() {
+fn every_shrunk_case_is_valid_and_smaller() {
     for seed in 0..200 {
         let case = drawn(seed);
         assert!(case.can_end(), "seed {seed}");

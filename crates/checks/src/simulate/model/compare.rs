@@ -33,7 +33,7 @@ pub fn compare_run(case: &JobCase, job: &Job, records: &[Record]) -> Comparison 
             let found = differences(&prediction, job, records);
             if found.is_empty() {
                 Comparison::Same
-            } else if several_were_let_go(records) {
+            } else if several_were_released(records) {
                 Comparison::Unspecified("the order in which a breaker lets go what it holds")
             } else {
                 Comparison::Different(found)
@@ -44,7 +44,7 @@ pub fn compare_run(case: &JobCase, job: &Job, records: &[Record]) -> Comparison 
 
 /// Whether a breaker closed that held several items, whose order of release is unspecified. It has closed if
 /// the released start is not a probe.
-fn several_were_let_go(records: &[Record]) -> bool {
+fn several_were_released(records: &[Record]) -> bool {
     let mut held = BTreeSet::new();
     let mut released = None;
     records.iter().any(|record| match &record.event {

@@ -32,7 +32,7 @@ impl ModelRun<'_> {
                 if was_left {
                     return;
                 }
-                let stops = self.stopping.is_none() && passes(&self.steps[place.0], &map.tolerance);
+                let stops = self.stopping.is_none() && exceeds(&self.steps[place.0], &map.tolerance);
                 let decided = self.stopping.is_none() && self.decide_completion(place.0);
                 if stops && decided {
                     self.give_up("a tolerance and a completion rule at the same result");
@@ -88,7 +88,7 @@ impl ModelRun<'_> {
         let count = |fate: fn(PredictedEnd) -> bool| state.items.iter().filter(|it| it.has(fate)).count();
         let completed = count(|it| it == PredictedEnd::Succeeded);
         let reported = count(|_| true);
-        let min = least(&rule, state.items.len());
+        let min = required_successes(&rule, state.items.len());
         if reported == state.items.len() {
             self.reach(step, (completed >= min, false), &rule);
         } else if completed >= min {
@@ -135,7 +135,7 @@ impl ModelRun<'_> {
         let places = 0..self.steps.len();
         let current = places.into_iter().find(|it| self.steps[*it].stage != ModelStage::Complete);
         let Some(step) = current else {
-            return self.end_well();
+            return self.end_normally();
         };
         let now = self.now;
         let state = &mut self.steps[step];
@@ -162,34 +162,34 @@ impl ModelRun<'_> {
 
     /// A failed command of a chain fails the job, once what is left of a map has ended.
     fn fail_chain(&mut self, reason: &'static str) {
-        if self.anything_runs() {
+        if self.has_active_items() {
             self.give_up("a chain that fails while something was left to finish");
         }
         self.end = Some(PredictedJobEnd { status: "failed", reasons: [reason].into() });
     }
 
-    fn anything_runs(&self) -> bool {
+    fn has_active_items(&self) -> bool {
         let mut items = self.steps.iter().flat_map(|step| &step.items);
         items.any(super::state::ModelItem::is_under_way)
     }
 
     fn end_stopped(&mut self) -> bool {
-        if self.anything_runs() {
+        if self.has_active_items() {
             return false;
         }
         let why = self.stopping.unwrap_or("tolerance");
         // Only running attempts were waited for; everything else is complete.
         if self.steps.iter().all(|it| it.stage == ModelStage::Complete) {
             self.stopping = None;
-            return self.end_well();
+            return self.end_normally();
         }
         self.end = Some(PredictedJobEnd { status: "failed", reasons: [why].into() });
         true
     }
 
     /// All steps are complete.
-    fn end_well(&mut self) -> bool {
-        if self.anything_runs() {
+    fn end_normally(&mut self) -> bool {
+        if self.has_active_items() {
             return false;
         }
         let reached = self.steps.iter().find_map(|step| step.reached);
@@ -225,13 +225,13 @@ impl ModelRun<'_> {
 }
 
 /// The number of items that must succeed: at least one, at most all.
-fn least(rule: &CaseCompletion, items: usize) -> usize {
+fn required_successes(rule: &CaseCompletion, items: usize) -> usize {
     let min = usize::try_from(rule.min.unwrap_or(1)).unwrap_or(usize::MAX);
     min.max(1).min(items)
 }
 
 /// Whether more items have failed than tolerated.
-fn passes(step: &ModelStep, tolerance: &CaseTolerance) -> bool {
+fn exceeds(step: &ModelStep, tolerance: &CaseTolerance) -> bool {
     let count = |fate: fn(PredictedEnd) -> bool| step.items.iter().filter(|it| it.has(fate)).count();
     let failed = count(|it| matches!(it, PredictedEnd::Dead(_)));
     let settled = count(|_| true);

@@ -30,7 +30,7 @@ impl ModelRun<'_> {
         }
     }
 
-    pub(super) fn is_asked(&self, name: &str) -> bool {
+    pub(super) fn has_waiting_items(&self, name: &str) -> bool {
         let mut places = self.places().into_iter();
         places.any(|place| self.waits_for(place, name))
     }
@@ -42,11 +42,11 @@ impl ModelRun<'_> {
         let looking = breakers.filter(|(_, breaker)| breaker.may_probe(self.now) && !breaker.settings.fails);
         let looking: Vec<String> = looking.map(|(name, _)| name.clone()).collect();
         for name in looking {
-            let best = self.best_of(self.places(), &name);
+            let best = self.next_probe(self.places(), &name);
             if let Some(place) = best
                 && self.is_held(place)
             {
-                self.doubt_probe(place, &name);
+                self.give_up_on_ambiguous_probe(place, &name);
                 self.release(place);
                 self.start(place);
                 return true;
@@ -61,7 +61,7 @@ impl ModelRun<'_> {
 
     /// The item that probes: of those that wait for the breaker and have a slot, the one with the most
     /// attempts left.
-    fn best_of(&self, places: Vec<ItemPlace>, name: &str) -> Option<ItemPlace> {
+    fn next_probe(&self, places: Vec<ItemPlace>, name: &str) -> Option<ItemPlace> {
         let may_start = |it: &ItemPlace| self.has_room(it.0) && self.waits_for(*it, name);
         let waiting = places.into_iter().filter(may_start);
         waiting.max_by_key(|place| (self.attempts_left(*place), Reverse(*place)))
@@ -69,7 +69,7 @@ impl ModelRun<'_> {
 
     /// The order of steps is unspecified: an item of another step with as many attempts left could probe as
     /// well.
-    pub(super) fn doubt_probe(&mut self, place: ItemPlace, name: &str) {
+    pub(super) fn give_up_on_ambiguous_probe(&mut self, place: ItemPlace, name: &str) {
         let left = self.attempts_left(place);
         let mut others = self.places().into_iter().filter(|it| it.0 != place.0);
         let may_start = |it: &ItemPlace| match &self.item(*it).state {
@@ -85,16 +85,16 @@ impl ModelRun<'_> {
     }
 
     /// Whether an item that asks a breaker now is the one to probe.
-    pub(super) fn is_best(&self, place: ItemPlace, name: &str) -> bool {
+    pub(super) fn is_next_probe(&self, place: ItemPlace, name: &str) -> bool {
         let others = self.places().into_iter().filter(|it| *it != place);
-        let best = self.best_of(others.collect(), name);
+        let best = self.next_probe(others.collect(), name);
         let rank = |place: ItemPlace| (self.attempts_left(place), Reverse(place));
         best.is_none_or(|best| rank(place) > rank(best))
     }
 
     /// Starts an item that was observed to be released now. Whether that comes before a probe of another
     /// breaker is unspecified.
-    pub(super) fn let_go(&mut self) -> bool {
+    pub(super) fn start_released(&mut self) -> bool {
         if self.choices.fixed_percent.is_some() {
             return false;
         }

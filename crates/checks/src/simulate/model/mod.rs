@@ -27,3 +27,4 @@ pub use prediction::{
     predict_with,
 };
 pub use run::Unspecified;
+pub use terms::delay_before;

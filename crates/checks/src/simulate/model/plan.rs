@@ -137,11 +137,11 @@ impl ModelPlan {
             Some(call) => self.breaker_before(case, call.place),
             None => command.breaker.and_then(|it| self.named_breaker(case, it)),
         };
-        let usual = command.call.is_some().then_some(CALL_TIMEOUT);
+        let defaults = command.call.is_some().then_some(CALL_TIMEOUT);
         ModelCommand {
             name: command.name(),
             terms,
-            timeout: command.timeout.or(usual),
+            timeout: command.timeout.or(defaults),
             capture: command.capture,
             breaker,
             is_call: command.call.is_some(),
@@ -159,7 +159,7 @@ impl ModelPlan {
     }
 
     fn breaker_before(&mut self, case: &JobCase, place: usize) -> Option<String> {
-        let usual = CaseBreaker {
+        let defaults = CaseBreaker {
             place: Some(place),
             threshold: 5,
             recovery: Duration::from_mins(1),
@@ -168,8 +168,8 @@ impl ModelPlan {
             max_hold: None,
         };
         let name = format!("http://place-{place}.test");
-        let usual = is_gated(place).then_some(usual);
-        let breaker = case.breaker_before(place).cloned().or(usual)?;
+        let defaults = is_gated(place).then_some(defaults);
+        let breaker = case.breaker_before(place).cloned().or(defaults)?;
         let _ = self.breakers.insert(name.clone(), breaker);
         Some(name)
     }

@@ -191,7 +191,7 @@ impl<'c> ModelRun<'c> {
                     ModelBreakerPhase::Open { until } => Some(until),
                     _ => None,
                 };
-                until.filter(|_| self.is_asked(name))
+                until.filter(|_| self.has_waiting_items(name))
             }));
         }
         for place in self.places() {

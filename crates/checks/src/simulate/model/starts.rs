@@ -15,7 +15,7 @@ impl ModelRun<'_> {
             return false;
         }
         self.expire_holds()
-            || self.let_go()
+            || self.start_released()
             || self.probe()
             || (0..self.steps.len()).any(|step| self.start_in(step))
     }
@@ -73,8 +73,8 @@ impl ModelRun<'_> {
             return true;
         }
         // A breaker that holds no item is probed by the first one that asks.
-        if breaker.may_probe(self.now) && (breaker.settings.fails || self.is_best(place, &name)) {
-            self.doubt_probe(place, &name);
+        if breaker.may_probe(self.now) && (breaker.settings.fails || self.is_next_probe(place, &name)) {
+            self.give_up_on_ambiguous_probe(place, &name);
             self.release(place);
             self.start(place);
             return true;
@@ -130,23 +130,23 @@ fn running(act: &ScriptedAttempt, now: Duration, limit: Option<Duration>, within
     let done = now.saturating_add(act.takes);
     let timeout = limit.map(|limit| (now.saturating_add(limit), ModelOutcome::Timeout));
     let over = limit.is_some_and(|limit| limit < act.takes);
-    let (end, accepted) = match &act.how {
+    let (end, accepted) = match &act.end {
         _ if over => (timeout, None),
         ScriptedEnd::Hang => (timeout, None),
         ScriptedEnd::Later(result) => {
             let until = done.saturating_add(within);
             let comes = done.saturating_add(result.takes);
-            let outcome = outcome(&result.how).filter(|_| comes < until);
+            let outcome = outcome(&result.end).filter(|_| comes < until);
             let end = outcome.map_or((until, ModelOutcome::Timeout), |it| (comes, it));
             (Some(end), Some(done))
         }
-        how => (outcome(how).map(|it| (done, it)), None),
+        end => (outcome(end).map(|it| (done, it)), None),
     };
     ModelAttempt { end, accepted, ticket: None }
 }
 
-fn outcome(how: &ScriptedEnd) -> Option<ModelOutcome> {
-    Some(match how {
+fn outcome(end: &ScriptedEnd) -> Option<ModelOutcome> {
+    Some(match end {
         ScriptedEnd::Success(output) => ModelOutcome::Success(output.clone()),
         ScriptedEnd::Exit(status) => ModelOutcome::Exit(*status),
         ScriptedEnd::Signal(signal) => ModelOutcome::Signal(*signal),

@@ -35,11 +35,11 @@ pub(super) enum ModelBackoff {
 impl ModelTerms {
     /// Without any configuration a command runs once.
     pub(super) fn once() -> Self {
-        Self { attempts: CaseAttempts::Times(0), ..Self::usual() }
+        Self { attempts: CaseAttempts::Times(0), ..Self::defaults() }
     }
 
     /// The defaults inside a `retry_config`.
-    pub(super) fn usual() -> Self {
+    pub(super) fn defaults() -> Self {
         Self {
             attempts: CaseAttempts::Times(3),
             growth: ModelBackoff::Of(CaseBackoff::Exponential(4)),
@@ -60,14 +60,14 @@ impl ModelTerms {
         if !asked_for && places.iter().all(Option::is_none) {
             return Self::once();
         }
-        let mut terms = Self::usual();
+        let mut terms = Self::defaults();
         for place in places.iter().rev().flatten() {
-            terms.lay_over(place);
+            terms.override_with(place);
         }
         terms
     }
 
-    fn lay_over(&mut self, place: &CaseRetry) {
+    fn override_with(&mut self, place: &CaseRetry) {
         self.attempts = place.attempts.unwrap_or(self.attempts);
         if let Some(backoff) = &place.backoff {
             self.growth = ModelBackoff::Of(backoff.clone());
@@ -92,7 +92,7 @@ impl ModelTerms {
     pub(super) fn of_rule(&self, own: Option<&CaseRetry>) -> Self {
         let mut terms = self.clone();
         if let Some(own) = own {
-            terms.lay_over(own);
+            terms.override_with(own);
         }
         terms
     }
@@ -111,7 +111,7 @@ impl ModelTerms {
             growth,
             initial_delay: work.backoff.unwrap_or(Duration::from_secs(1)),
             max_delay: work.max_backoff.unwrap_or(Duration::from_mins(1)),
-            ..Self::usual()
+            ..Self::defaults()
         }
     }
 
@@ -128,6 +128,11 @@ impl ModelTerms {
         let all: Option<Vec<u32>> = all.collect();
         all.map(|it| it.into_iter().max().unwrap_or_default())
     }
+}
+
+/// The delay before a retry of a command with this `retry_config`, if it does not depend on the delay before it.
+pub fn delay_before(config: &CaseRetry, retry: u32) -> DelayRange {
+    delay_range(&ModelTerms::merged(&[Some(config)], false), retry, None)
 }
 
 /// The shortest and the longest delay before retry `n`, counted from 1; equal without jitter.

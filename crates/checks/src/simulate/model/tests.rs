@@ -55,9 +55,9 @@ fn fails(case: &mut JobCase, label: u32, item: &str, failures: usize) {
     let number = u64::try_from(case.scripts.len()).unwrap();
     let odd = number * number * 3;
     let takes = Duration::from_millis(911 - odd);
-    let failure = ScriptedAttempt { takes, how: ScriptedEnd::Exit(1) };
+    let failure = ScriptedAttempt { takes, end: ScriptedEnd::Exit(1) };
     let mut acts = vec![failure; failures];
-    acts.push(ScriptedAttempt { takes, how: ScriptedEnd::Success(String::new()) });
+    acts.push(ScriptedAttempt { takes, end: ScriptedEnd::Success(String::new()) });
     let _ = case.scripts.insert((label, item.to_owned()), AttemptScript { acts });
 }
 
@@ -212,7 +212,7 @@ fn a_handler_saves_its_command_or_gives_it_one_attempt_more_each_round() {
 }
 
 #[test]
-fn a_breaker_holds_what_would_start_and_a_probe_closes_it() {
+fn a_breaker_holds_starts_and_a_probe_closes_it() {
     let mut case = map(Some(times(5)), 1, &[2, 0]);
     case.breakers.push(CaseBreaker {
         place: None,
@@ -235,7 +235,7 @@ fn a_breaker_holds_what_would_start_and_a_probe_closes_it() {
 }
 
 #[test]
-fn a_completion_rule_that_is_met_goes_without_the_rest() {
+fn a_completion_rule_that_is_met_leaves_the_other_items_behind() {
     let mut case = map(None, 2, &[EVER, 0, 0, 0]);
     the_map(&mut case).completion = Some(CaseCompletion { min: Some(2), deadline: None, leaves: false });
     let found = predicted(&case);
@@ -266,9 +266,9 @@ fn a_tolerance_that_is_passed_stops_the_rest() {
 }
 
 #[test]
-fn a_job_that_stops_waits_for_what_runs_whatever_its_step_would_wait_for() {
+fn a_stopping_job_waits_for_running_attempts_whatever_its_step_waits_for() {
     let mut case = map(None, 2, &[0, 1]);
-    let fails = ScriptedAttempt { takes: SECOND * 5, how: ScriptedEnd::Exit(1) };
+    let fails = ScriptedAttempt { takes: SECOND * 5, end: ScriptedEnd::Exit(1) };
     let script = AttemptScript { acts: vec![fails] };
     let _ = case.scripts.insert((0, "a0".to_owned()), script);
     the_map(&mut case).tolerance.first_stops = true;
@@ -294,7 +294,7 @@ fn step(label: u32, takes: &[(&str, CaseInputRole)], gives: &[&str]) -> CaseFlow
 
 #[test]
 fn a_flow_does_what_leads_to_its_goals_and_fails_if_one_can_no_longer_be_reached() {
-    for (role, denied, status) in [
+    for (role, check_negation, status) in [
         (CaseInputRole::Required, false, "completed"),
         (CaseInputRole::Required, true, "failed"),
         (CaseInputRole::Optional, true, "completed"),
@@ -307,11 +307,12 @@ fn a_flow_does_what_leads_to_its_goals_and_fails_if_one_can_no_longer_be_reached
         let init = vec![("x".to_owned(), vec![1])];
         let goals = vec![1];
         let mut case = case(CaseShape::Flow(CaseFlow { goals, init, steps }));
-        let how = if denied { ScriptedEnd::Denied } else { ScriptedEnd::Success("{\"y\":7}".to_owned()) };
-        let acts = vec![ScriptedAttempt { takes: SECOND, how }];
+        let end =
+            if check_negation { ScriptedEnd::Denied } else { ScriptedEnd::Success("{\"y\":7}".to_owned()) };
+        let acts = vec![ScriptedAttempt { takes: SECOND, end }];
         let _ = case.scripts.insert((0, "0".to_owned()), AttemptScript { acts });
         let found = predicted(&case);
-        assert_eq!(found.end.status, status, "{role:?} {denied}");
+        assert_eq!(found.end.status, status, "{role:?} {check_negation}");
         assert_eq!(found.items["w2#0"], PredictedEnd::Missing, "no goal needs it");
         let reached = found.items["w1#0"] == PredictedEnd::Succeeded;
         assert_eq!(reached, status == "completed");

@@ -81,11 +81,11 @@ mod tests {
                            or `not built:` or `not testable:` and why";
 
     /// The violations of a page with this row, which is in line 3.
-    fn said(row: &str) -> Vec<String> {
+    fn check_row(row: &str) -> Vec<String> {
         let page = format!("| promise | shown by |\n|---|---|\n{row}\n");
-        let said = check(violations, [("docs/promises/runner.md", &page), KILL]);
+        let check_row = check(violations, [("docs/promises/runner.md", &page), KILL]);
         let place = "docs/promises/runner.md:3: ";
-        said.iter().map(|said| said.replace(place, "")).collect()
+        check_row.iter().map(|check_row| check_row.replace(place, "")).collect()
     }
 
     #[test]
@@ -95,7 +95,7 @@ mod tests {
             "| `a::b` runs once. | `crates/cli/tests/kill.rs::it_runs_once`, `crates/cli/tests/kill.rs::a_wait_goes_on` |",
             "| A wait goes on. | `crates/cli/tests/kill.rs::a_wait_goes_on` with `--fast` |",
         ] {
-            assert_eq!(said(row), [""; 0], "{row}");
+            assert_eq!(check_row(row), [""; 0], "{row}");
         }
     }
 
@@ -107,7 +107,7 @@ mod tests {
             "| `crates/cli/tests/kill.rs::a_wait_goes_on` | `--fast` |",
             "| A wait goes on. |",
         ] {
-            assert_eq!(said(row), [NO_TEST], "{row}");
+            assert_eq!(check_row(row), [NO_TEST], "{row}");
         }
     }
 
@@ -117,7 +117,7 @@ mod tests {
             "| It runs on the moon. | not built: no moon |",
             "| It is nice. | not testable: a matter of `taste` |",
         ] {
-            assert_eq!(said(row), [""; 0], "{row}");
+            assert_eq!(check_row(row), [""; 0], "{row}");
         }
         for row in [
             "| It runs on the moon. | not built: |",
@@ -125,14 +125,14 @@ mod tests {
             "| It runs on the moon. | it is not built: no moon |",
             "| not built: no moon | |",
         ] {
-            assert_eq!(said(row), [NO_TEST], "{row}");
+            assert_eq!(check_row(row), [NO_TEST], "{row}");
         }
     }
 
     #[test]
     fn an_excuse_does_not_hide_a_test_that_is_gone() {
         assert_eq!(
-            said("| It. | not built: half of it; `crates/cli/tests/kill.rs::gone` |"),
+            check_row("| It. | not built: half of it; `crates/cli/tests/kill.rs::gone` |"),
             ["`crates/cli/tests/kill.rs::gone` leads to no test of crates/cli/tests/kill.rs"]
         );
     }
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn a_file_that_is_gone_is_found() {
         assert_eq!(
-            said("| A wait goes on. | `tests/kill.rs::a_wait_goes_on` |"),
+            check_row("| A wait goes on. | `tests/kill.rs::a_wait_goes_on` |"),
             ["`tests/kill.rs::a_wait_goes_on` leads to no file"]
         );
     }
@@ -153,14 +153,14 @@ mod tests {
             );
             let expected =
                 format!("`crates/cli/tests/kill.rs::{name}` leads to no test of crates/cli/tests/kill.rs");
-            assert_eq!(said(&row), [expected]);
+            assert_eq!(check_row(&row), [expected]);
         }
     }
 
     #[test]
     fn a_file_alone_is_no_test() {
         assert_eq!(
-            said("| A wait goes on. | `crates/cli/tests/kill.rs` |"),
+            check_row("| A wait goes on. | `crates/cli/tests/kill.rs` |"),
             ["`crates/cli/tests/kill.rs` names no test: write `path/of/file.rs::name_of_the_test`"]
         );
     }

@@ -49,8 +49,8 @@ impl CaseGenerator<'_> {
         let named = self.breakers.iter().filter(|it| it.place.is_none()).count();
         let gated = !is_call && depth == 0 && named > 0 && self.chance(60);
         let breaker = gated.then(|| self.random.below(named));
-        let of_place = |place| self.breakers.iter().any(|it| it.place == Some(place));
-        let may_hold = breaker.is_some() || call.as_ref().is_some_and(|it| of_place(it.place));
+        let of_key = |place| self.breakers.iter().any(|it| it.place == Some(place));
+        let may_hold = breaker.is_some() || call.as_ref().is_some_and(|it| of_key(it.place));
         let retry_in = if depth == 0 { 60 } else { 25 };
         let retry = self.chance(retry_in).then(|| self.retry(is_call, may_hold));
         let timeout = self.time_in(35, 400, 6000);

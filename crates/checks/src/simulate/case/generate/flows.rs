@@ -86,7 +86,7 @@ impl CaseGenerator<'_> {
         };
         let mut acts = Vec::new();
         for _ in 0..failures {
-            let how = match self.random.below(12) {
+            let end = match self.random.below(12) {
                 0..=4 => ScriptedEnd::Status(503, None),
                 5 => ScriptedEnd::Status(503, Some(self.random.between(1, 5))),
                 6 => ScriptedEnd::Status(404, None),
@@ -94,7 +94,7 @@ impl CaseGenerator<'_> {
                 8 | 9 if may_hang => ScriptedEnd::Hang,
                 _ => ScriptedEnd::Refused,
             };
-            let act = self.act(how);
+            let act = self.act(end);
             acts.push(act);
         }
         if failures < 9 {
@@ -111,12 +111,12 @@ impl CaseGenerator<'_> {
         if kind == CaseStepKind::Sync {
             return self.act(outputs);
         }
-        let how = match self.random.below(8) {
+        let end = match self.random.below(8) {
             0 => ScriptedEnd::Hang,
             1 => ScriptedEnd::Denied,
             _ => outputs,
         };
-        let result = self.act(how);
+        let result = self.act(end);
         self.act(ScriptedEnd::Later(Box::new(result)))
     }
 }

@@ -35,8 +35,8 @@ impl CaseGenerator<'_> {
         let usual = self.failure(of);
         let mut acts = Vec::new();
         for _ in 0..failures {
-            let how = if self.chance(75) { usual.clone() } else { self.failure(of) };
-            acts.push(self.act(how));
+            let end = if self.chance(75) { usual.clone() } else { self.failure(of) };
+            acts.push(self.act(end));
         }
         let output = self.output(of.capture);
         acts.push(self.act(ScriptedEnd::Success(output)));
@@ -45,17 +45,17 @@ impl CaseGenerator<'_> {
     }
 
     fn for_ever(&mut self, of: ScriptSettings) -> AttemptScript {
-        let how = self.failure(of);
+        let end = self.failure(of);
         let count = self.count(2, 6);
-        let acts = (0..count).map(|_| self.act(how.clone()));
+        let acts = (0..count).map(|_| self.act(end.clone()));
         AttemptScript { acts: acts.collect() }
     }
 
-    pub(super) fn act(&mut self, how: ScriptedEnd) -> ScriptedAttempt {
+    pub(super) fn act(&mut self, end: ScriptedEnd) -> ScriptedAttempt {
         let takes =
             if self.chance(85) { self.random.between(1, 2500) } else { self.random.between(2500, 20_000) };
         let takes = Duration::from_millis(takes);
-        ScriptedAttempt { takes, how }
+        ScriptedAttempt { takes, end }
     }
 
     fn output(&mut self, capture: Option<CaptureFormat>) -> String {

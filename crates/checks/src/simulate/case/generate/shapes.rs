@@ -9,19 +9,19 @@ use crate::random::SeededRandom;
 impl JobCase {
     /// Generates a case.
     pub fn drawn(random: &mut SeededRandom) -> Self {
-        let mut table = CaseGenerator::new(random);
-        let deadline = table.time_in(15, 3000, 60_000);
-        let pool = table.chance(35).then(|| table.count(1, 8));
-        let cap = table.chance(20).then(|| table.count(1, 4));
-        let retry = table.chance(25).then(|| table.outer_retry());
-        table.draw_breakers();
-        let is_flow = table.chance(15);
+        let mut generator = CaseGenerator::new(random);
+        let deadline = generator.time_in(15, 3000, 60_000);
+        let pool = generator.chance(35).then(|| generator.count(1, 8));
+        let cap = generator.chance(20).then(|| generator.count(1, 4));
+        let retry = generator.chance(25).then(|| generator.outer_retry());
+        generator.draw_breakers();
+        let is_flow = generator.chance(15);
         // A deadline of the job ends what hangs.
-        table.is_bounded = deadline.is_some();
-        let shape = match table.random.below(4) {
-            _ if is_flow => CaseShape::Flow(table.flow()),
-            0 => CaseShape::List(table.commands(1, 4)),
-            _ => CaseShape::Map(Box::new(table.map())),
+        generator.is_bounded = deadline.is_some();
+        let shape = match generator.random.below(4) {
+            _ if is_flow => CaseShape::Flow(generator.flow()),
+            0 => CaseShape::List(generator.commands(1, 4)),
+            _ => CaseShape::Map(Box::new(generator.map())),
         };
         Self {
             deadline,
@@ -29,9 +29,9 @@ impl JobCase {
             share: cap,
             // The steps of a flow set their own retries.
             retry: retry.filter(|_| !is_flow),
-            breakers: table.breakers,
+            breakers: generator.breakers,
             shape,
-            scripts: table.scripts,
+            scripts: generator.scripts,
         }
     }
 }
