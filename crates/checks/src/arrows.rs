@@ -1,15 +1,47 @@
 //! Which crate may use which.
 //!
-//! A pure judgement over what the manifests say (`facts.rs` reads them): dependencies run one way, and the
+//! A pure judgement over what the manifests say (`workspace_packages` reads them): dependencies run one way, and the
 //! crates below the pure line depend on nothing that brings a clock, randomness or files. Development
 //! dependencies do not count: a test may use anything. Only the manifests of this workspace are judged, not
 //! those of other people's crates.
 
-mod facts;
+use std::path::Path;
+
+use cargo_metadata::{DependencyKind, MetadataCommand};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Package {
+    pub name: String,
+    /// Normal and build dependencies, without those for development.
+    pub dependencies: Vec<Dependency>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dependency {
+    /// The name of the package, whatever the dependency is renamed to.
+    pub name: String,
+    pub optional: bool,
+}
+
+pub fn workspace_packages(folder: &Path) -> Result<Vec<Package>, cargo_metadata::Error> {
+    // Without `no_deps` cargo would resolve the workspace, and perhaps write a lock file.
+    let metadata = MetadataCommand::new().current_dir(folder).no_deps().exec()?;
+    Ok(metadata.packages.into_iter().map(package).collect())
+}
+
+fn package(described: cargo_metadata::Package) -> Package {
+    let dependencies = described.dependencies.into_iter();
+    Package {
+        name: described.name.to_string(),
+        dependencies: dependencies
+            .filter(|dependency| dependency.kind != DependencyKind::Development)
+            .map(|dependency| Dependency { name: dependency.name, optional: dependency.optional })
+            .collect(),
+    }
+}
+
 #[cfg(test)]
 mod tests;
-
-pub use facts::{Dependency, Package, workspace_packages};
 
 /// Crates of the product; each may use every crate after it.
 const CRATES: [&str; 6] =

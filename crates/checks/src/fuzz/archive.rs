@@ -30,7 +30,7 @@ pub fn archive_restore(data: &[u8]) -> BTreeSet<&'static str> {
         }
         Err(error) => {
             let stored = store.list(FAMILY, "").unwrap_or_default();
-            uphold("nothing of what is refused is stored", stored.is_empty(), &error);
+            uphold("nothing of a refused archive is stored", stored.is_empty(), &error);
             refused(&error, &file)
         }
     };
@@ -97,8 +97,8 @@ fn check_restored(store: &MemoryStore, job: &str, file: &[u8]) {
     let before = records(store, job);
     let again = restored(store, file);
     let same = again.as_deref().is_ok_and(|again| again == job);
-    uphold("what is there already is there", same, &again);
-    uphold("bringing it back again changes nothing", records(store, job) == before, &job);
+    uphold("restoring again succeeds", same, &again);
+    uphold("restoring again changes nothing", records(store, job) == before, &job);
 }
 
 fn records(store: &MemoryStore, job: &str) -> Vec<Vec<u8>> {
@@ -112,7 +112,7 @@ fn records(store: &MemoryStore, job: &str) -> Vec<Vec<u8>> {
 }
 
 fn refused(error: &ArchiveError, file: &[u8]) -> &'static str {
-    uphold("what is refused is refused in words", !error.to_string().is_empty(), error);
+    uphold("a refusal has words", !error.to_string().is_empty(), error);
     match error {
         ArchiveError::Unfit { line, .. } => {
             let ends = file.split(|byte| *byte == b'\n').count();

@@ -220,8 +220,14 @@ impl BreakerObservation {
         vec![
             ("a start passes unless the breaker is open or probing", expected),
             ("a start that does not pass changes nothing", probe.is_some() || unchanged),
-            ("a closed breaker asks for nothing", !was_closed || (unchanged && probe == Some(false))),
-            ("what passes a breaker that is not closed is a probe", was_closed || probe != Some(false)),
+            (
+                "a closed breaker admits a start and does not change",
+                !was_closed || (unchanged && probe == Some(false)),
+            ),
+            (
+                "a start that passes a breaker that is not closed is a probe",
+                was_closed || probe != Some(false),
+            ),
             ("a probe under way is remembered", probe != Some(true) || probing),
             (
                 "the first start after the timeout half-opens",
@@ -259,7 +265,7 @@ impl BreakerObservation {
             ("a closed breaker counts failures in a row up to its threshold", !counted || below),
             ("a probe that has ended makes room", !(counted && half_open && probe && probing)),
             (
-                "what says nothing about the target moves nothing",
+                "a result that says nothing about the target changes nothing",
                 health != Health::Unknown || half_open || unchanged,
             ),
         ]

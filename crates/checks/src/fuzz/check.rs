@@ -131,12 +131,12 @@ const MOST_DIAGNOSTICS: usize = 1000;
 fn broken(source: &Source, checked: &CheckedWorkflow) -> Option<&'static str> {
     let CheckedWorkflow { workflow, diagnostics, omitted } = checked;
     let errors = checked.has_errors();
-    let answer_text = diagnostics.len();
+    let listed = diagnostics.len();
     let laws = [
         ("a text with an error is no workflow", !(errors && workflow.is_some())),
         ("a text without an error is a workflow", errors || workflow.is_some()),
-        ("no more than a thousand problems are told", answer_text <= MOST_DIAGNOSTICS),
-        ("nothing is left out while there is room", *omitted == 0 || answer_text == MOST_DIAGNOSTICS),
+        ("at most a thousand problems are listed", listed <= MOST_DIAGNOSTICS),
+        ("nothing is left out while there is room", *omitted == 0 || listed == MOST_DIAGNOSTICS),
         ("problems come in the order of the file", diagnostics.is_sorted_by_key(|found| found.span.start)),
     ];
     first_broken(laws).or_else(|| misplaced(source, diagnostics))
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn only_spans_are_removed_from_an_answer() {
-        let answer_text = "A { at: Span { start: 1, end: 2 }, name: \"b\", to: Span { start: 3, end: 4 } }";
-        assert_eq!(without_places(answer_text), "A { at: , name: \"b\", to:  }");
+        let listed = "A { at: Span { start: 1, end: 2 }, name: \"b\", to: Span { start: 3, end: 4 } }";
+        assert_eq!(without_places(listed), "A { at: , name: \"b\", to:  }");
     }
 }

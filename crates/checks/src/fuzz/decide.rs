@@ -30,7 +30,7 @@ pub fn policy_decide(data: &[u8]) -> BTreeSet<&'static str> {
     let (config, expected) = generate::settings(&mut bytes);
     let meant = expected.all().all(generate::is_valid);
     let built = config.build();
-    let law = "what cannot be meant is refused, and nothing else";
+    let law = "invalid settings are refused, and nothing else";
     uphold(law, built.is_ok() == meant, &built);
     let Ok(policy) = built else {
         return BTreeSet::from(["refused"]);
@@ -153,7 +153,7 @@ impl FailingCommand {
         self.started += 1;
         if let Some(pool) = &mut self.pool {
             let charged = pool.charge(&mut self.item_consumed);
-            uphold("what a verdict allows the pool grants", charged.is_ok(), &charged);
+            uphold("the pool grants what a verdict allows", charged.is_ok(), &charged);
         }
     }
 
@@ -165,7 +165,7 @@ impl FailingCommand {
         let verdict = round_trip(&saved(serde_json::to_vec(&given)));
         let restored = (policy.as_ref(), state, verdict);
         let same = restored == (Some(&self.policy), Some(self.state), Some(given));
-        uphold("what is saved comes back the same", same, &restored);
+        uphold("a saved value is read back the same", same, &restored);
         if let (Some(policy), Some(state)) = (policy, state) {
             (self.policy, self.state) = (policy, state);
         }
@@ -176,7 +176,7 @@ impl FailingCommand {
         let counted = before.retries.saturating_add(self.started);
         let added = before.spent.saturating_add(self.waited);
         let exact = (now.retries, now.spent) == (counted, added);
-        uphold("what is counted is what was started and waited for", exact, &now);
+        uphold("counters match the starts and the waits", exact, &now);
         let (retries, budget) = self.expected.most();
         let within = retries.is_none_or(|most| now.retries <= most.max(before.retries))
             && budget.is_none_or(|most| now.spent <= most.max(before.spent));

@@ -147,11 +147,11 @@ fn tell(job: &Job, input: &Input, now: Timestamp) -> Job {
         // Sums of more than 584 years saturate, so bytes are compared.
         let written = record.encode();
         let read = reread(&written, Record::decode, Record::encode);
-        uphold("what is decided can be written", read.is_some_and(|read| read.encode() == written), record);
+        uphold("a decided event can be written", read.is_some_and(|read| read.encode() == written), record);
         folded.apply(record);
     }
     uphold(
-        "what was decided leads to where it was decided",
+        "folding the records gives the state that was decided",
         folded.stage == next.stage && folded.starts.running == next.starts.running,
         &(input, &records),
     );
@@ -167,7 +167,7 @@ fn check_termination(job: &Job, input: &Input, now: Timestamp) {
     let mut rounds = 0_usize;
     while !events.is_empty() {
         rounds += 1;
-        uphold("what follows comes to an end", rounds <= most, &(input, &events));
+        uphold("follow-up events end", rounds <= most, &(input, &events));
         for event in events {
             job.apply(&Record { at: now, event });
         }

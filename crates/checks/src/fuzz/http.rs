@@ -68,13 +68,13 @@ fn word(output: &ServerOutput, request: &dyn std::fmt::Debug) -> Option<&'static
             match kind {
                 Some("subscribed") => Some("subscribed"),
                 Some("error") => Some("not subscribed"),
-                _ => Some("told"),
+                _ => Some("event"),
             }
         }
         ServerOutput::Control => None,
         ServerOutput::Nonsense(bytes) => {
             let text = String::from_utf8_lossy(bytes);
-            uphold("what is said can be read", false, &(request, text));
+            uphold("a response can be parsed", false, &(request, text));
             None
         }
     }
@@ -93,14 +93,14 @@ fn answered(answer: &HttpResponse, request: &dyn std::fmt::Debug) -> &'static st
         let told = error.is_some_and(|error| !error.is_empty())
             && field("status").and_then(Value::as_u64) == Some(answer.status.into())
             && answer.kind == "application/json";
-        uphold("what is refused says why, and its status", told, &facts);
+        uphold("a refusal has a reason and its status", told, &facts);
         // A result that arrives too early is to be sent again; nothing else gets a 503.
         let early = answer.status == 503 && error.is_some_and(|it| it.contains("send it again"));
-        uphold("a wrong request is its own fault", answer.status < 500 || early, &facts);
+        uphold("a wrong request is no error of the server", answer.status < 500 || early, &facts);
     }
     let is_json = answer.body.is_empty() || body.is_some();
     match answer.status {
-        100 => "go on",
+        100 => "continue",
         101 => "socket",
         200 if answer.kind.starts_with("application/openmetrics-text") => "metrics",
         200 => {
@@ -149,11 +149,11 @@ fn check_listed(server: &OfflineServer<'_>) {
         let request = FuzzRequest::get(path, &[&bearer]);
         let output = responses_to(server, &request.bytes(), &path);
         let [ServerOutput::HttpResponse(answer)] = output.as_slice() else {
-            uphold("what is asked is answered", false, &(path, &output));
+            uphold("every request is answered", false, &(path, &output));
             return Value::Null;
         };
         let fine = answer.status == 200;
-        uphold("what is listed can be looked at", fine, &(path, answer.json()));
+        uphold("what is listed can be shown", fine, &(path, answer.json()));
         answer.json().unwrap_or_default()
     };
     for path in ["/health", "/metrics", "/engine", "/engine/health"] {

@@ -54,7 +54,7 @@ pub fn state_import(data: &[u8]) -> BTreeSet<&'static str> {
     let state: RetryCheckpointState = match serde_json::from_slice(data) {
         Ok(state) => state,
         Err(error) => {
-            uphold("what is wrong is said", !error.to_string().is_empty(), &error);
+            uphold("an error has words", !error.to_string().is_empty(), &error);
             return BTreeSet::from(["unreadable"]);
         }
     };
@@ -102,7 +102,7 @@ fn taken(state: &RetryCheckpointState, submitted: &Job) -> &'static str {
     let imported = match import(state, submitted) {
         Ok(imported) => imported,
         Err(error) => {
-            uphold("what does not fit is named", error.to_string().contains('`'), &error);
+            uphold("a refusal names what does not fit", error.to_string().contains('`'), &error);
             return "refused";
         }
     };
@@ -134,7 +134,7 @@ fn taken(state: &RetryCheckpointState, submitted: &Job) -> &'static str {
 /// The commands that are told to the new job.
 fn counted(imported: &ImportedState) -> Vec<ImportedCommand> {
     let Event::Job(JobEvent::StateImported { commands }) = &imported.event else {
-        uphold("a job is told of imported commands", false, imported);
+        uphold("an import is an event of the job", false, imported);
         return Vec::new();
     };
     let pending = commands.iter().filter(|it| it.due.is_some()).count();

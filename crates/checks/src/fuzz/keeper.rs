@@ -117,11 +117,11 @@ fn message(
             uphold("a message is written as it was read", same, &(given, &written));
             let longer = [given, &[0]].concat();
             let noticed = reread(&longer).is_err();
-            uphold("nothing stands behind a message", noticed, &longer);
+            uphold("no byte follows a message", noticed, &longer);
             name
         }
         Err(why) => {
-            uphold("nonsense is called so", !why.to_string().is_empty(), &why);
+            uphold("an error has words", !why.to_string().is_empty(), &why);
             None
         }
     }

@@ -38,7 +38,7 @@ pub fn journal_record(data: &[u8]) -> BTreeSet<&'static str> {
         let _ = catalog_event(Version(1), &record);
         catalog.apply(&record);
         uphold(
-            "what is said twice of the catalog is said once",
+            "applying a catalog record twice changes nothing",
             format!("{once:?}") == format!("{catalog:?}"),
             &record,
         );
@@ -78,9 +78,9 @@ fn reread_as<R: Debug + PartialEq>(
             let written = encode(&record);
             let again = decode(&written);
             let same = again.as_ref() == Ok(&record);
-            uphold("what is written is read again", same, &(&record, &again));
+            uphold("a written record is read again", same, &(&record, &again));
             let stable = again.is_ok_and(|again| encode(&again) == written);
-            uphold("the same is written the same", stable, &record);
+            uphold("a record is always written the same", stable, &record);
             Some(record)
         }
     }

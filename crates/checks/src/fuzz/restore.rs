@@ -81,10 +81,10 @@ where
     let second = serde_json::from_slice::<T>(saved);
     let same = second.as_ref().is_ok_and(|second| *second == first);
     let text = String::from_utf8_lossy(saved);
-    uphold("what is saved comes back the same", same, &(&first, &second, text));
+    uphold("a saved value is read back the same", same, &(&first, &second, text));
     let resaved = second.as_ref().map(serde_json::to_vec);
     let same = matches!(&resaved, Ok(Ok(resaved)) if resaved == saved);
-    uphold("what came back is saved the same", same, &first);
+    uphold("a value that was read back is saved the same", same, &first);
     Some(first)
 }
 

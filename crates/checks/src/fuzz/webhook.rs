@@ -45,7 +45,7 @@ pub fn webhook_result(data: &[u8]) -> BTreeSet<&'static str> {
     let arrived = ArrivedResult { step: step.to_owned(), token: token.to_owned(), result };
     let stored = serde_json::to_string(&arrived).unwrap_or_default();
     let again = serde_json::from_str(&stored).ok();
-    uphold("what is handed on is what arrived", again == Some(arrived), &stored);
+    uphold("a stored result is the result that arrived", again == Some(arrived), &stored);
     outcomes
 }
 
@@ -63,12 +63,12 @@ fn read(body: &str) -> &'static str {
             let said = field("outputs").filter(|said| !said.is_null());
             let same = given.as_ref() == Some(said.unwrap_or(&nothing));
             let same = same && given.as_ref().is_some_and(Value::is_object);
-            uphold("only what says so succeeds", success == Some(true), &body);
+            uphold("only a body with success succeeds", success == Some(true), &body);
             uphold("the outputs are those that were sent", same, &(body, outputs));
             "given"
         }
         StepResult::Failed(error) => {
-            uphold("only what says so fails", success == Some(false), &body);
+            uphold("only a body without success fails", success == Some(false), &body);
             let said = field("error").and_then(Value::as_str);
             let told = said.is_none_or(|said| said == error);
             uphold("the error is the one that was sent", told, &(body, error));
@@ -77,8 +77,8 @@ fn read(body: &str) -> &'static str {
         StepResult::Unreadable(why) => {
             let is_given = matches!(field("outputs"), None | Some(Value::Null | Value::Object(_)));
             let readable = success == Some(false) || (success == Some(true) && is_given);
-            uphold("what can be read is read", !readable, &(body, why));
-            uphold("what cannot be read is called so", !why.is_empty(), &body);
+            uphold("a readable body is read", !readable, &(body, why));
+            uphold("an unreadable body has a reason", !why.is_empty(), &body);
             "unreadable"
         }
     }
@@ -116,9 +116,9 @@ fn check_arrival(flow: &WaitingFlow, start: StartId, result: &Result<String, Str
     let mut folded = flow.job.clone();
     for record in &records {
         let broken = violations_by_record(&folded, record);
-        uphold("what follows keeps the laws", broken.is_empty(), &(record, &broken));
+        uphold("follow-up events keep the laws", broken.is_empty(), &(record, &broken));
         folded.apply(record);
     }
     let broken = violations_in_state(&folded);
-    uphold("what follows keeps the laws", broken.is_empty(), &broken);
+    uphold("follow-up events keep the laws", broken.is_empty(), &broken);
 }

@@ -160,7 +160,7 @@ fn answer(shared: &Arc<StepServerShared>, stream: &TcpStream, request: StepReque
     drop(state);
     let length = body.len();
     let text = format!(
-        "HTTP/1.1 {status} told\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        "HTTP/1.1 {status} answered\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
     );
     let mut stream = stream;
     stream.write_all(text.as_bytes()).ok()?;

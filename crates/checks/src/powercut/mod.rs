@@ -7,7 +7,7 @@
 //! must have all that was acknowledged, nothing torn and nothing else, and must work (`inspect`). Some
 //! recoveries are recorded and cut too. And sometimes all processes die first while the kernel keeps what
 //! they wrote: what a store finds then and returns to its users must survive the next cut, although the dead
-//! process never synced it (`replay`).
+//! process never synced it (`CrashKind::Kill`).
 //!
 //! **What a disk may do**, and real disks do:
 //! - What was synced stays. A sync counts for its own file only.
@@ -46,7 +46,6 @@ mod crash_image;
 mod disk;
 mod inspect;
 mod model;
-mod replay;
 mod round;
 mod session;
 mod trace;

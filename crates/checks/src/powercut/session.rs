@@ -289,7 +289,7 @@ impl StoreSession {
         self.begin_call(handle, StoreOperation::Refused);
         match self.store(handle)?.append(vec![append]) {
             Err(AppendError::Fenced { .. } | AppendError::Conflict { .. }) => Ok(()),
-            other => Err(format!("an append that cannot stand was told {other:?}")),
+            other => Err(format!("an append that must be refused got {other:?}")),
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::model::{AGGREGATES, AppendPart, RecordBytes, StoreModel};
-use super::replay::Recording;
+use super::round::Recording;
 use super::session::StoreSession;
 use super::trace::Recorder;
 use crate::random::SeededRandom;

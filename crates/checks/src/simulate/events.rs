@@ -205,7 +205,7 @@ impl Simulation<'_> {
         for job in process.with_programs() {
             world.last_seen.insert(job, trace);
         }
-        world.log(|| format!("engine {number} is gone"));
+        world.log(|| format!("engine {number} has ended"));
         let healed = world.faults_are_over;
         let most = if healed { 1000 } else { 20_000 };
         let away = Duration::from_millis(world.random.between(1, most));

@@ -113,7 +113,7 @@ impl Simulation<'_> {
                 process.event_loop.handle().interrupt();
             }
             let mut world = lock(&self.shared);
-            world.log(|| format!("engine {engine} is asked to leave ({how:?})"));
+            world.log(|| format!("engine {engine} is interrupted ({how:?})"));
             world.wake(engine);
         }
     }
@@ -155,7 +155,7 @@ impl Simulation<'_> {
         // It is unfrozen by the event; until then it handles nothing.
         process.frozen_since = Some(world.now);
         let wait = Duration::from_millis(world.random.between(1, 30_000));
-        world.log(|| format!("engine {number} stands still for {wait:?}"));
+        world.log(|| format!("engine {number} is frozen for {wait:?}"));
         world.after(wait, SimEvent::Unfreeze { process: number });
     }
 
@@ -196,7 +196,7 @@ impl Simulation<'_> {
             world.faults_are_over = true;
             world.fault_plan =
                 FaultPlan { sync: world.fault_plan.sync, word: world.fault_plan.word, ..FaultPlan::none() };
-            world.log(|| "from now on nothing goes wrong".to_owned());
+            world.log(|| "the faults have ended".to_owned());
             world.after(Duration::from_secs(1), SimEvent::StartProcess);
         }
         let jobs: Vec<String> = lock(&self.shared).cases.keys().cloned().collect();

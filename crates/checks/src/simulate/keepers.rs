@@ -360,7 +360,7 @@ impl SimWorld {
         let (token, good) = (entry.token.clone(), end.is_success());
         entry.state = CommandState::Gone;
         self.oracle.command_ended(job, StartId(id), &token, good);
-        self.log(|| format!("command {id} of {job} ends, and its keeper is gone"));
+        self.log(|| format!("command {id} of {job} ends without a keeper"));
     }
 
     /// Ends a command that has a keeper.

@@ -53,7 +53,7 @@ impl EventLedger {
             Event::Item(ItemEvent::AttemptSucceeded(done)) => self.attempt_ended(done.of, &mut violations),
             Event::Item(ItemEvent::AttemptFailed(done)) => self.attempt_ended(done.of, &mut violations),
             Event::Item(ItemEvent::RetryScheduled(retrying)) => {
-                self.retry_scheduled(retrying, &mut violations)
+                self.retry_scheduled(retrying, &mut violations);
             }
             Event::Item(ItemEvent::Held(held)) => {
                 let of = held.of;
@@ -154,7 +154,7 @@ impl EventLedger {
 
     fn check_not_settled(&self, place: ItemId, violations: &mut Vec<String>) {
         if self.ended.contains(&place) {
-            violations.push(format!("item {place:?} goes on after its end"));
+            violations.push(format!("item {place:?} acts after its end"));
         }
     }
 

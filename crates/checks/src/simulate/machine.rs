@@ -194,7 +194,7 @@ impl SimWorld {
     /// A request reaches its target, which answers or does not.
     fn receive(&mut self, process: usize, number: u64, order: &HttpOrder, notifier: Notifier) {
         let Some(place) = self.oracle.origin_of(order) else {
-            self.oracle.violation("a request is sent whose start is not on record".to_owned());
+            self.oracle.violation("a request was sent whose start is not recorded".to_owned());
             return;
         };
         self.oracle.request_sent(&place.job, order.start);

@@ -50,7 +50,7 @@ pub(super) fn history(plan: &SimPlan, is_calm: bool) -> Vec<String> {
 fn simulated(plan: &SimPlan, is_calm: bool, with_history: bool) -> SimOutcome {
     let simulated = std::panic::catch_unwind(|| compare(plan, is_calm, with_history));
     simulated.unwrap_or_else(|_| SimOutcome {
-        violations: vec!["the code panics, as told above".to_owned()],
+        violations: vec!["the code panicked; the message is above".to_owned()],
         ..SimOutcome::default()
     })
 }

@@ -326,7 +326,7 @@ impl SimWorld {
         let stall = self.fault_plan.stall;
         if stall > 0 && self.random.chance(stall, 100_000) {
             takes = Duration::from_millis(self.random.between(500, 30_000));
-            self.log(|| format!("the disk stands still for {takes:?}"));
+            self.log(|| format!("the disk hangs for {takes:?}"));
         }
         self.after(takes, SimEvent::Written { process });
     }

@@ -138,9 +138,12 @@ impl SoundEvidence {
     }
 }
 
+/// A change of sound evidence, and words of the violation that it must cause.
+type Falsification = (fn(&mut SoundEvidence), &'static str);
+
 /// Falsifies sound evidence in each of these ways and expects the violation.
 #[track_caller]
-fn finds<const N: usize>(kind: ViolationKind, falsifications: [(fn(&mut SoundEvidence), &str); N]) {
+fn finds<const N: usize>(kind: ViolationKind, falsifications: [Falsification; N]) {
     for (falsify, words) in falsifications {
         let mut evidence = sound();
         falsify(&mut evidence);
