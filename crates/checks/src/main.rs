@@ -11,7 +11,7 @@ use undaunted_checks::{kill, powercut, simulate};
 /// Checks of the whole product
 #[derive(Debug, Parser)]
 #[command(name = "undaunted-checks", version)]
-enum Check {
+enum ChecksCommand {
     /// Run jobs on virtual time while faults are injected, and check every record
     Simulate(simulate::SimulateArgs),
     /// Kill the built program repeatedly, and compare its journal with what really ran
@@ -24,10 +24,10 @@ enum Check {
 }
 
 fn main() -> ExitCode {
-    match Check::parse() {
-        Check::Simulate(args) => simulate::check(&args),
-        Check::Kill(args) => kill::run(&args),
-        Check::Powercut(args) => powercut::run(&args),
-        Check::Act(args) => kill::act(&args),
+    match ChecksCommand::parse() {
+        ChecksCommand::Simulate(args) => simulate::check(&args),
+        ChecksCommand::Kill(args) => kill::run(&args),
+        ChecksCommand::Powercut(args) => powercut::run(&args),
+        ChecksCommand::Act(args) => kill::act(&args),
     }
 }

@@ -1,10 +1,14 @@
 //! Thousands of generated jobs, run without a fault, come to what the reference model predicts.
 
+#![expect(clippy::expect_used, reason = "a panic in a test is a red test")]
+
 use std::collections::BTreeMap;
 
 use undaunted_checks::random::SeededRandom;
 use undaunted_checks::simulate::case::JobCase;
-use undaunted_checks::simulate::model::compare::{Comparison, compare_run, differences, observed_choices};
+use undaunted_checks::simulate::model::compare::{
+    ModelComparison, compare_run, differences, observed_choices,
+};
 use undaunted_checks::simulate::model::{DelayRange, PredictedEnd, Prediction, predict, predict_with};
 use undaunted_checks::simulate::{SimPlan, run};
 use undaunted_engine::event::Record;
@@ -32,9 +36,9 @@ fn the_engine_does_what_the_model_predicts() {
     for seed in seeds() {
         let (case, job, records) = ran(seed);
         match compare_run(&case, &job, &records) {
-            Comparison::Same => {}
-            Comparison::Unspecified(why) => unspecified.entry(why).or_default().push(seed),
-            Comparison::Different(found) => panic!("seed {seed}: {found:?}\n{}", case.text()),
+            ModelComparison::Same => {}
+            ModelComparison::Unspecified(why) => unspecified.entry(why).or_default().push(seed),
+            ModelComparison::Different(found) => panic!("seed {seed}: {found:?}\n{}", case.text()),
         }
     }
     for (why, seeds) in &unspecified {
@@ -89,7 +93,7 @@ fn a_prediction_without_random_delays_needs_no_observations() {
         let is_exact = prediction.made.values().all(|it| it.delays.iter().all(DelayRange::is_exact));
         let has_releases = !observed_choices(&job, &records).releases.is_empty();
         let comparison = compare_run(&case, &job, &records);
-        if is_exact && !has_releases && !matches!(comparison, Comparison::Unspecified(_)) {
+        if is_exact && !has_releases && !matches!(comparison, ModelComparison::Unspecified(_)) {
             assert_eq!(differences(&prediction, &job, &records), [""; 0], "seed {seed}");
         }
     }

@@ -40,7 +40,7 @@ struct File {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Disk {
+pub(super) struct SimulatedDisk {
     files: BTreeMap<usize, File>,
     names: BTreeMap<String, usize>,
     /// Names made and deleted since the folder was synced.
@@ -52,7 +52,7 @@ pub(super) struct Disk {
 /// The files after a cut.
 pub(super) type DiskImage<'a> = Vec<(PathBuf, Cow<'a, [u8]>)>;
 
-impl Disk {
+impl SimulatedDisk {
     /// A disk on which these files are synced.
     pub(super) fn holding(image: &DiskImage<'_>) -> Self {
         let mut disk = Self::default();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
-use super::disk::{Disk, DiskImage, SyncPromise};
+use super::disk::{DiskImage, SimulatedDisk, SyncPromise};
 use super::inspect::{ExpectedState, inspect};
 use super::model::{StoreCall, StoreModel};
 use super::trace::{Recorder, TraceEvent};
@@ -107,7 +107,9 @@ impl PowercutRound {
         lay_out(&folder, image).map_err(|error| error.to_string())?;
         let start = after.map(|after| match after {
             CrashKind::Kill => place.state.clone(),
-            CrashKind::PowerCut => ReplayState::settled(Disk::holding(image), place.state.model.clone()),
+            CrashKind::PowerCut => {
+                ReplayState::settled(SimulatedDisk::holding(image), place.state.model.clone())
+            }
         });
         let recorder = start.as_ref().map(|start| {
             let (names, next) = start.disk.current();
@@ -222,7 +224,7 @@ const FIRST: usize = 0;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReplayState {
-    pub(super) disk: Disk,
+    pub(super) disk: SimulatedDisk,
     pub(super) model: StoreModel,
     /// In order, for each handle.
     under_way: BTreeMap<usize, Vec<(usize, StoreCall)>>,
@@ -240,7 +242,7 @@ pub(super) struct Recording {
 
 impl ReplayState {
     /// The state in which a disk has everything it was given, and the store holds `model`.
-    pub(super) fn settled(disk: Disk, model: StoreModel) -> Self {
+    pub(super) fn settled(disk: SimulatedDisk, model: StoreModel) -> Self {
         Self { disk, model, under_way: BTreeMap::new() }
     }
 

@@ -7,7 +7,7 @@ use undaunted_runner::request::{self, JobRequest};
 use undaunted_runner::{breakers, journal};
 use undaunted_store::Store;
 
-use super::plan::{Fault, FaultPlan};
+use super::plan::{FaultPlan, SimFault};
 use super::run::{Simulation, millis};
 use super::world::{SimEvent, lock};
 
@@ -33,7 +33,7 @@ impl Simulation<'_> {
         }
     }
 
-    fn inject(&mut self, blow: Fault) {
+    fn inject(&mut self, blow: SimFault) {
         let living: Vec<usize> = {
             let world = lock(&self.shared);
             (0..world.processes.len()).filter(|it| world.is_alive(*it)).collect()
@@ -45,39 +45,39 @@ impl Simulation<'_> {
             (engine, world.random.one_of(&jobs).cloned().unwrap_or_default())
         };
         match blow {
-            Fault::Engine => self.kill(engine),
-            Fault::Keeper => lock(&self.shared).kill_keeper(&job),
-            Fault::Command => lock(&self.shared).kill_command(&job),
-            Fault::All => {
+            SimFault::Engine => self.kill(engine),
+            SimFault::Keeper => lock(&self.shared).kill_keeper(&job),
+            SimFault::Command => lock(&self.shared).kill_command(&job),
+            SimFault::All => {
                 self.kill(engine);
                 self.kill_keepers(false);
             }
-            Fault::Power => {
+            SimFault::Power => {
                 lock(&self.shared).log(|| "the power fails".to_owned());
                 for engine in living {
                     self.kill(Some(engine));
                 }
                 self.kill_keepers(true);
             }
-            Fault::Clock => {
+            SimFault::Clock => {
                 let mut world = lock(&self.shared);
                 let by = i64::try_from(world.random.between(0, 120_000)).unwrap_or_default();
                 let by = by.saturating_sub(60_000);
                 world.clock_offset += by;
                 world.log(|| format!("the clock is set by {by} ms"));
             }
-            Fault::Leave | Fault::LeaveAtOnce => self.ask_to_leave(engine, blow),
-            Fault::Pause => self.ask(&job, [JobRequest::Pause, JobRequest::Unpause]),
-            Fault::Cancel => {
+            SimFault::Leave | SimFault::LeaveAtOnce => self.ask_to_leave(engine, blow),
+            SimFault::Pause => self.ask(&job, [JobRequest::Pause, JobRequest::Unpause]),
+            SimFault::Cancel => {
                 // Rarely: a cancelled job has no more faults to survive.
                 if lock(&self.shared).random.chance(1, 8) {
                     self.ask(&job, [JobRequest::Cancel, JobRequest::Cancel]);
                 }
             }
-            Fault::TopUp => self.ask(&job, [JobRequest::TopUp(1), JobRequest::TopUp(3)]),
-            Fault::StartProcess => self.begin(),
-            Fault::Freeze => self.freeze(engine),
-            Fault::Breaker => self.set_breaker(),
+            SimFault::TopUp => self.ask(&job, [JobRequest::TopUp(1), JobRequest::TopUp(3)]),
+            SimFault::StartProcess => self.begin(),
+            SimFault::Freeze => self.freeze(engine),
+            SimFault::Breaker => self.set_breaker(),
         }
     }
 
@@ -104,12 +104,12 @@ impl Simulation<'_> {
         }
     }
 
-    fn ask_to_leave(&mut self, engine: Option<usize>, how: Fault) {
+    fn ask_to_leave(&mut self, engine: Option<usize>, how: SimFault) {
         let Some(engine) = engine else { return };
         if let Some(Some(process)) = self.processes.get_mut(engine) {
             process.is_leaving = true;
             process.event_loop.handle().interrupt();
-            if how == Fault::LeaveAtOnce {
+            if how == SimFault::LeaveAtOnce {
                 process.event_loop.handle().interrupt();
             }
             let mut world = lock(&self.shared);

@@ -79,7 +79,7 @@ pub struct FaultPlan {
     /// The longest time between two faults of `kinds`; zero without faults.
     pub every: Duration,
     /// Faults that happen on their own.
-    pub kinds: Vec<Fault>,
+    pub kinds: Vec<SimFault>,
     /// The longest time for a write.
     pub sync: Duration,
     /// The time for a message between processes.
@@ -89,7 +89,7 @@ pub struct FaultPlan {
 
 /// A fault that happens on its own, not on the occasion of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum SimFault {
     Engine,
     Keeper,
     Command,
@@ -107,28 +107,28 @@ pub enum Fault {
 }
 
 /// By frequency.
-const FAULTS: [Fault; 21] = [
-    Fault::Engine,
-    Fault::Engine,
-    Fault::Engine,
-    Fault::Engine,
-    Fault::Engine,
-    Fault::Keeper,
-    Fault::Keeper,
-    Fault::Command,
-    Fault::Command,
-    Fault::All,
-    Fault::All,
-    Fault::Power,
-    Fault::Clock,
-    Fault::Leave,
-    Fault::LeaveAtOnce,
-    Fault::Pause,
-    Fault::Cancel,
-    Fault::TopUp,
-    Fault::StartProcess,
-    Fault::Freeze,
-    Fault::Breaker,
+const FAULTS: [SimFault; 21] = [
+    SimFault::Engine,
+    SimFault::Engine,
+    SimFault::Engine,
+    SimFault::Engine,
+    SimFault::Engine,
+    SimFault::Keeper,
+    SimFault::Keeper,
+    SimFault::Command,
+    SimFault::Command,
+    SimFault::All,
+    SimFault::All,
+    SimFault::Power,
+    SimFault::Clock,
+    SimFault::Leave,
+    SimFault::LeaveAtOnce,
+    SimFault::Pause,
+    SimFault::Cancel,
+    SimFault::TopUp,
+    SimFault::StartProcess,
+    SimFault::Freeze,
+    SimFault::Breaker,
 ];
 
 impl FaultPlan {
@@ -155,7 +155,7 @@ impl FaultPlan {
         fault_plan.sync = Duration::from_millis(random.between(0, 40));
         fault_plan.word = Duration::from_micros(random.between(1, 900));
         fault_plan.processes = usize::try_from(random.between(1, 3)).unwrap_or(1);
-        let mut kinds: Vec<Fault> = FAULTS.to_vec();
+        let mut kinds: Vec<SimFault> = FAULTS.to_vec();
         // A random subset: some faults hide others.
         kinds.retain(|_| random.chance(2, 3));
         fault_plan.kinds = kinds;

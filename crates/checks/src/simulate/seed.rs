@@ -1,6 +1,6 @@
 //! What is checked for one seed: its first job in a calm world, and all its jobs with faults.
 
-use super::model::compare::{Comparison, compare_run};
+use super::model::compare::{ModelComparison, compare_run};
 use super::plan::SimPlan;
 use super::run::{SimOutcome, run};
 
@@ -66,9 +66,9 @@ fn compare(plan: &SimPlan, is_calm: bool, with_history: bool) -> SimOutcome {
     };
     for (job, records) in &outcome.jobs {
         match compare_run(case, job, records) {
-            Comparison::Same => {}
-            Comparison::Unspecified(_) => outcome.is_unspecified = true,
-            Comparison::Different(violations) => {
+            ModelComparison::Same => {}
+            ModelComparison::Unspecified(_) => outcome.is_unspecified = true,
+            ModelComparison::Different(violations) => {
                 let violations = violations.join("; ");
                 outcome.violations.push(format!("the model foretells something else: {violations}"));
             }

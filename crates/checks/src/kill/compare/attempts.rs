@@ -8,13 +8,13 @@ use crate::kill::journal::{CommandKey, JournalEvent};
 
 /// How an attempt ended, by the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum AttemptOutcome {
+pub(super) enum TracedOutcome {
     Success,
     /// The cause of the failure, and its number if it has one.
     Failure(String, u64),
 }
 
-impl AttemptOutcome {
+impl TracedOutcome {
     pub(super) fn is(&self, wanted: &str) -> bool {
         matches!(self, Self::Failure(cause, _) if cause == wanted)
     }
@@ -31,7 +31,7 @@ pub(super) struct AttemptTrace {
     pub(super) index: usize,
     /// When a retry was due.
     pub(super) due: Option<u64>,
-    pub(super) end: Option<(u64, AttemptOutcome)>,
+    pub(super) end: Option<(u64, TracedOutcome)>,
 }
 
 impl fmt::Display for AttemptTrace {
@@ -89,9 +89,9 @@ pub(super) fn attempts(events: &[JournalEvent]) -> Vec<AttemptTrace> {
     attempts
 }
 
-fn outcome(event: &JournalEvent) -> AttemptOutcome {
+fn outcome(event: &JournalEvent) -> TracedOutcome {
     if event.is("attempt_succeeded") {
-        return AttemptOutcome::Success;
+        return TracedOutcome::Success;
     }
     let cause = event.text("cause");
     let number = match cause {
@@ -100,5 +100,5 @@ fn outcome(event: &JournalEvent) -> AttemptOutcome {
         "status" => event.number("status"),
         _ => None,
     };
-    AttemptOutcome::Failure(cause.to_owned(), number.unwrap_or_default())
+    TracedOutcome::Failure(cause.to_owned(), number.unwrap_or_default())
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::attempts::{AttemptOutcome, AttemptTrace};
+use super::attempts::{AttemptTrace, TracedOutcome};
 use super::{KillEvidence, SLACK, ServedCall};
 use crate::kill::findings::KillFindings;
 use crate::kill::journal::{CommandKey, JournalEvent};
@@ -86,14 +86,14 @@ fn answered(
     let until = at.saturating_add(SLACK);
     let mut own = calls.iter().filter(|it| (attempt.at..=until).contains(&it.begin));
     let wanted = match outcome {
-        AttemptOutcome::Success => 200,
-        AttemptOutcome::Failure(why, number) if why == "status" => *number,
-        AttemptOutcome::Failure(why, _) if why == "interrupted" => {
+        TracedOutcome::Success => 200,
+        TracedOutcome::Failure(why, number) if why == "status" => *number,
+        TracedOutcome::Failure(why, _) if why == "interrupted" => {
             let died = attempt.saw(&case.kills.engines);
             return findings
                 .lost_unless(died, format_args!("{attempt} is interrupted, and no engine was killed"));
         }
-        AttemptOutcome::Failure(..) => {
+        TracedOutcome::Failure(..) => {
             return findings.unlawful(format_args!("{attempt} failed by {outcome:?}"));
         }
     };

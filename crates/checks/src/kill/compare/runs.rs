@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::attempts::{AttemptOutcome, AttemptTrace};
+use super::attempts::{AttemptTrace, TracedOutcome};
 use super::{KillEvidence, SLACK};
 use crate::kill::findings::KillFindings;
 use crate::kill::journal::CommandKey;
@@ -33,7 +33,7 @@ pub(super) fn check(case: &KillEvidence<'_>, attempts: &[AttemptTrace], findings
         let planned = case.plan.commands.get(&attempt.key.1);
         let is_process = planned.is_some_and(|it| it.kind == CommandKind::Process);
         let certain = match &attempt.end {
-            Some((_, AttemptOutcome::Success)) => true,
+            Some((_, TracedOutcome::Success)) => true,
             Some((_, outcome)) => outcome.is("exit"),
             None => false,
         };
@@ -66,11 +66,11 @@ fn one_run(case: &KillEvidence<'_>, run: &CommandRun, attempt: &AttemptTrace, fi
     let killed = case.kills.commands.contains(&line.pid);
     let no_keeper_died = !attempt.saw(&case.kills.keepers);
     match outcome {
-        AttemptOutcome::Success => findings.lost_unless(
+        TracedOutcome::Success => findings.lost_unless(
             ended == Some(0),
             format_args!("{attempt} succeeded, but never came to its end: {ended:?}"),
         ),
-        AttemptOutcome::Failure(why, number) => match why.as_str() {
+        TracedOutcome::Failure(why, number) => match why.as_str() {
             "exit" => {
                 let same = ended.map(u64::from) == Some(*number);
                 findings.lost_unless(same, format_args!("{attempt} ended with {ended:?}, not with {number}"));
@@ -105,7 +105,7 @@ fn given(case: &KillEvidence<'_>, run: &CommandRun, attempts: &[AttemptTrace], f
     };
     let in_map = case.plan.items.contains(&line.item);
     let output = attempts.iter().find(|it| {
-        let succeeded = matches!(it.end, Some((_, AttemptOutcome::Success)));
+        let succeeded = matches!(it.end, Some((_, TracedOutcome::Success)));
         it.key.1 == *source && succeeded && (!in_map || it.key.0 == line.correlation)
     });
     let output = output.map(|it| format!("out-{source}-{}-{}", it.item, it.number));

@@ -13,7 +13,7 @@ pub struct CaseCommand {
     pub retry: Option<CaseRetry>,
     pub timeout: Option<Duration>,
     /// The format that its captured output must have.
-    pub capture: Option<CaptureFormat>,
+    pub capture: Option<CaseFormat>,
     /// The index of its breaker. A request has none of its own: it asks the breaker of its origin.
     pub breaker: Option<usize>,
     pub stays_interrupted: bool,
@@ -46,7 +46,7 @@ pub struct CaseCall {
 
 /// The format of captured output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CaptureFormat {
+pub enum CaseFormat {
     Text,
     Number,
     Json,

@@ -14,7 +14,7 @@ mod smaller;
 mod tests;
 mod text;
 
-pub use command::{CaptureFormat, CaseBreaker, CaseCall, CaseCommand, CaseHandler};
+pub use command::{CaseBreaker, CaseCall, CaseCommand, CaseFormat, CaseHandler};
 pub use flow::{
     CaseFlow, CaseFlowStep, CaseInput, CaseInputRole, CaseStepKind, CaseWorkBackoff, CaseWorkConfig,
 };

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::command::{CaptureFormat, CaseBreaker, CaseCommand, CaseHandler};
+use super::command::{CaseBreaker, CaseCommand, CaseFormat, CaseHandler};
 use super::flow::{CaseFlow, CaseFlowStep, CaseInputRole, CaseStepKind, CaseWorkBackoff, CaseWorkConfig};
 use super::job_case::{CaseMap, CaseShape, JobCase};
 use super::retry::{CaseAction, CaseAttempts, CaseBackoff, CaseCondition, CaseJitter, CaseRetry, CaseRule};
@@ -95,9 +95,9 @@ impl JobCase {
         }
         if let Some(format) = command.capture {
             let word = match format {
-                CaptureFormat::Text => "string",
-                CaptureFormat::Number => "number",
-                CaptureFormat::Json => "json",
+                CaseFormat::Text => "string",
+                CaseFormat::Number => "number",
+                CaseFormat::Json => "json",
             };
             let name = format!("c{}", command.label);
             parts.push(format!("capture_output: {name}, capture_format: {word}"));

@@ -17,7 +17,7 @@ use crate::simulate::case::JobCase;
 
 /// How a run compares with the prediction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Comparison {
+pub enum ModelComparison {
     Same,
     Different(Vec<String>),
     /// The semantics do not specify the result.
@@ -25,18 +25,18 @@ pub enum Comparison {
 }
 
 /// Compares a run with the prediction that follows from its random choices.
-pub fn compare_run(case: &JobCase, job: &Job, records: &[Record]) -> Comparison {
+pub fn compare_run(case: &JobCase, job: &Job, records: &[Record]) -> ModelComparison {
     let observed_choices = observed_choices(job, records);
     match super::predict_with(case, &observed_choices) {
-        Err(open) => Comparison::Unspecified(open.0),
+        Err(open) => ModelComparison::Unspecified(open.0),
         Ok(prediction) => {
             let found = differences(&prediction, job, records);
             if found.is_empty() {
-                Comparison::Same
+                ModelComparison::Same
             } else if several_were_released(records) {
-                Comparison::Unspecified("the order in which a breaker lets go what it holds")
+                ModelComparison::Unspecified("the order in which a breaker lets go what it holds")
             } else {
-                Comparison::Different(found)
+                ModelComparison::Different(found)
             }
         }
     }

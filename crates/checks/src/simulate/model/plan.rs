@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::simulate::case::{
-    CaptureFormat, CaseBreaker, CaseCommand, CaseCompletion, CaseFlow, CaseFlowStep, CaseMap, CaseRetry,
+    CaseBreaker, CaseCommand, CaseCompletion, CaseFlow, CaseFlowStep, CaseFormat, CaseMap, CaseRetry,
     CaseShape, CaseStepKind, CaseTolerance, JobCase, is_gated,
 };
 
@@ -46,7 +46,7 @@ pub(super) struct ModelCommand {
     pub(super) name: String,
     pub(super) terms: ModelTerms,
     pub(super) timeout: Option<Duration>,
-    pub(super) capture: Option<CaptureFormat>,
+    pub(super) capture: Option<CaseFormat>,
     pub(super) breaker: Option<String>,
     pub(super) is_call: bool,
     /// How long an async result is waited for.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::simulate::case::CaptureFormat;
+use crate::simulate::case::CaseFormat;
 
 use super::judge::{ModelDecision, has_attempts, is_throttled, judge, next_delay};
 use super::judge::{ModelOutcome, ModelSignal};
@@ -339,10 +339,10 @@ impl ModelRun<'_> {
     }
 }
 
-fn is_readable(output: &str, capture: Option<CaptureFormat>) -> bool {
+fn is_readable(output: &str, capture: Option<CaseFormat>) -> bool {
     match capture {
-        None | Some(CaptureFormat::Text) => true,
+        None | Some(CaseFormat::Text) => true,
         // Scripts write a number, which is JSON too, or something that is neither.
-        Some(CaptureFormat::Number | CaptureFormat::Json) => output.trim_end().parse::<f64>().is_ok(),
+        Some(CaseFormat::Number | CaseFormat::Json) => output.trim_end().parse::<f64>().is_ok(),
     }
 }

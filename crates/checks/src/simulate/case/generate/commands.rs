@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::command::{CaptureFormat, CaseBreaker, CaseCall, CaseCommand, CaseHandler};
+use super::super::command::{CaseBreaker, CaseCall, CaseCommand, CaseFormat, CaseHandler};
 use super::super::job_case::{AttemptScript, ScriptedAttempt, ScriptedEnd};
 use super::CaseGenerator;
 
@@ -57,10 +57,7 @@ impl CaseGenerator<'_> {
         let retry = self.chance(retry_in).then(|| self.retry(is_call, may_hold));
         let timeout = self.time_in(35, 400, 6000);
         let capture = self.chance(20).then(|| {
-            self.one_of(
-                &[CaptureFormat::Text, CaptureFormat::Number, CaptureFormat::Json],
-                CaptureFormat::Text,
-            )
+            self.one_of(&[CaseFormat::Text, CaseFormat::Number, CaseFormat::Json], CaseFormat::Text)
         });
         // The deadline of an item does not end its handlers.
         let may_hang = timeout.is_some() || (self.is_bounded && depth == 0 && !is_call);
@@ -97,7 +94,7 @@ pub(super) struct ScriptSettings {
     pub(super) is_call: bool,
     /// Whether something ends a hanging attempt.
     pub(super) may_hang: bool,
-    pub(super) capture: Option<CaptureFormat>,
+    pub(super) capture: Option<CaseFormat>,
 }
 
 impl CaseGenerator<'_> {
@@ -143,9 +140,9 @@ impl CaseGenerator<'_> {
         ScriptedAttempt { takes, end }
     }
 
-    fn output(&mut self, capture: Option<CaptureFormat>) -> String {
+    fn output(&mut self, capture: Option<CaseFormat>) -> String {
         match capture {
-            Some(CaptureFormat::Number | CaptureFormat::Json) if self.chance(85) => "42\n".to_owned(),
+            Some(CaseFormat::Number | CaseFormat::Json) if self.chance(85) => "42\n".to_owned(),
             Some(_) => "so {be it\n".to_owned(),
             None => String::new(),
         }
