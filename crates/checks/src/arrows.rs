@@ -116,8 +116,9 @@ fn impure(name: &str, dependency: &Dependency) -> Option<String> {
     let used = dependency.name.as_str();
     // Policy offers tokio behind a feature; users without the feature do not get it.
     let excused = name == POLICY && used == "tokio" && dependency.optional;
-    (PURE.contains(&name) && IMPURE.contains(&used) && !excused)
-        .then(|| format!("`{name}` is pure and depends on `{used}`, which brings a clock, dice or files"))
+    (PURE.contains(&name) && IMPURE.contains(&used) && !excused).then(|| {
+        format!("`{name}` is pure and depends on `{used}`, which brings a clock, randomness or files")
+    })
 }
 
 fn obligatory(name: &str, dependency: &Dependency) -> Option<String> {

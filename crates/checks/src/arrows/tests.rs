@@ -59,12 +59,12 @@ fn a_package_without_a_place_is_named() {
 }
 
 #[test]
-fn dice_in_a_pure_crate_are_a_violation_whether_optional_or_not() {
+fn randomness_in_a_pure_crate_are_a_violation_whether_optional_or_not() {
     for optional in [ALWAYS, OPTIONAL] {
         let packages = [package("undaunted-engine", [("rand", optional)])];
         assert_eq!(
             violations(&packages),
-            ["`undaunted-engine` is pure and depends on `rand`, which brings a clock, dice or files"]
+            ["`undaunted-engine` is pure and depends on `rand`, which brings a clock, randomness or files"]
         );
     }
 }

@@ -68,15 +68,15 @@ pub(super) fn run_breaker(bytes: &mut ByteSource<'_>) -> BTreeSet<&'static str> 
         when_open: bytes.one_of(WhenOpen::Hold, &[WhenOpen::Fail]),
         max_hold: bytes.maybe(ByteSource::duration),
     };
-    let mut life = BreakerRun::new(Breaker::default(), settings, bytes.instant());
+    let mut run = BreakerRun::new(Breaker::default(), settings, bytes.instant());
     for _ in 0..STEPS {
         let step = step(bytes);
-        life.take(step);
+        run.take(step);
         if bytes.is_empty() {
             break;
         }
     }
-    life.outcomes
+    run.outcomes
 }
 
 fn step(bytes: &mut ByteSource<'_>) -> BreakerStep {

@@ -251,17 +251,17 @@ fn breaker_settings(settings: BreakerSettings) {
 fn breaker_with((breaker, settings): (Breaker, BreakerSettings)) {
     let ends = [Health::Up, Health::Down, Health::Unknown].map(|health| BreakerStep::End(0, health));
     for now in INSTANTS {
-        let mut life = BreakerRun::new(breaker, settings, now);
+        let mut run = BreakerRun::new(breaker, settings, now);
         for end in ends {
-            life.take(BreakerStep::Start);
-            life.take(BreakerStep::Start);
-            life.take(end);
-            life.take(BreakerStep::Pass(settings.recovery_timeout));
+            run.take(BreakerStep::Start);
+            run.take(BreakerStep::Start);
+            run.take(end);
+            run.take(BreakerStep::Pass(settings.recovery_timeout));
         }
-        life.take(BreakerStep::Trip);
-        life.take(BreakerStep::Start);
-        life.take(BreakerStep::Reset);
-        life.take(BreakerStep::Start);
+        run.take(BreakerStep::Trip);
+        run.take(BreakerStep::Start);
+        run.take(BreakerStep::Reset);
+        run.take(BreakerStep::Start);
     }
 }
 

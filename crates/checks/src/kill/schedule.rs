@@ -108,7 +108,7 @@ pub(crate) fn turn(round: u64) -> &'static str {
 pub(crate) fn of_job(random: &mut SeededRandom, round: u64) -> Vec<ProcessPlan> {
     let name = turn(round);
     let own: Vec<_> = OF_JOBS.iter().filter(|(it, _)| *it == name).copied().collect();
-    let lives = (0..random.between(3, 7)).map(|number| {
+    let plans = (0..random.between(3, 7)).map(|number| {
         let is_first = number == 0;
         let from = if is_first { own.as_slice() } else { OF_JOBS };
         let dies = is_first || random.chance(1, 2);
@@ -121,7 +121,7 @@ pub(crate) fn of_job(random: &mut SeededRandom, round: u64) -> Vec<ProcessPlan> 
             has_rival: !is_first && random.chance(1, 6),
         }
     });
-    lives.collect()
+    plans.collect()
 }
 
 fn kills(random: &mut SeededRandom, has_place: bool) -> Vec<InjectedKill> {
@@ -147,8 +147,8 @@ fn kills(random: &mut SeededRandom, has_place: bool) -> Vec<InjectedKill> {
 
 /// The processes of one server before it is left alone.
 pub(crate) fn of_server(random: &mut SeededRandom, round: u64) -> Vec<ProcessPlan> {
-    let lives = random.between(2, 5);
-    let lives = (0..lives).map(|number| {
+    let plans = random.between(2, 5);
+    let plans = (0..plans).map(|number| {
         let turn = usize::try_from(round).unwrap_or_default();
         let turn = turn.checked_rem(OF_SERVERS.len()).unwrap_or_default();
         let own = OF_SERVERS.get(turn..=turn).unwrap_or_default();
@@ -162,5 +162,5 @@ pub(crate) fn of_server(random: &mut SeededRandom, round: u64) -> Vec<ProcessPla
             has_rival: false,
         }
     });
-    lives.collect()
+    plans.collect()
 }

@@ -49,8 +49,8 @@ pub(crate) fn round(sandbox: &RoundSandbox, seed: u64) -> io::Result<KillFinding
     let many = round.random.between(1, 2);
     let mut servers = Vec::new();
     for _ in 0..many {
-        let lives = schedule::of_server(&mut round.random, seed / 5);
-        servers.push(ManagedServer::at(sandbox, free_address()?, lives));
+        let plans = schedule::of_server(&mut round.random, seed / 5);
+        servers.push(ManagedServer::at(sandbox, free_address()?, plans));
     }
     round.register()?;
     let is_over = round.serve(&mut servers)?;
@@ -70,7 +70,7 @@ impl ServeRound<'_> {
     fn draw(&mut self) {
         let random = &mut self.random;
         let (first, second) = (flow_policy(random), flow_policy(random));
-        let is_later = random.chance(1, 2);
+        let is_async = random.chance(1, 2);
         let origin = self.steps.origin();
         let url = |random: &mut SeededRandom, id: &str, more: &str| {
             let fails = random.one_of(&[0, 20, 40]).copied().unwrap_or_default();
@@ -91,12 +91,12 @@ impl ServeRound<'_> {
             work.insert("parallelism".to_owned(), json!(width));
         }
         let b = json!({
-            "id": "b", "name": "b", "type": if is_later { "async" } else { "sync" }, "breaker": breaker,
+            "id": "b", "name": "b", "type": if is_async { "async" } else { "sync" }, "breaker": breaker,
             "http": {"endpoint": url(random, "b", "&later=60")},
             "work_config": work,
             "attributes": {"xs": {"role": "required", "for_each": true}, "y": {"role": "output"}},
         });
-        let kind = if is_later { CommandKind::Later } else { CommandKind::Call };
+        let kind = if is_async { CommandKind::Later } else { CommandKind::Call };
         self.plan.commands = [
             ("a".to_owned(), PlannedCommand::of(CommandKind::Call, first)),
             ("b".to_owned(), PlannedCommand::of(kind, second)),
@@ -187,13 +187,13 @@ fn watch(
     flows: &[String],
     findings: &mut KillFindings,
 ) -> io::Result<bool> {
-    let mut healing = None;
+    let mut finish_until = None;
     loop {
         for server in &mut *servers {
             server.poll(findings)?;
         }
         if servers.iter().all(ManagedServer::is_left_alone) {
-            let until = *healing.get_or_insert_with(|| deadline(FINISH_WITHIN));
+            let until = *finish_until.get_or_insert_with(|| deadline(FINISH_WITHIN));
             let open = open_flows(addresses, flows);
             if all_asked() && open.is_empty() {
                 return Ok(true);

@@ -206,8 +206,8 @@ impl Simulation<'_> {
             world.last_seen.insert(job, trace);
         }
         world.log(|| format!("engine {number} has ended"));
-        let healed = world.faults_are_over;
-        let most = if healed { 1000 } else { 20_000 };
+        let faults_are_over = world.faults_are_over;
+        let most = if faults_are_over { 1000 } else { 20_000 };
         let away = Duration::from_millis(world.random.between(1, most));
         world.after(away, SimEvent::StartProcess);
         let others: Vec<usize> =
@@ -218,7 +218,7 @@ impl Simulation<'_> {
         }
         drop(world);
         drop(process);
-        if self.has_many_deaths() && !healed {
+        if self.has_many_deaths() && !faults_are_over {
             self.end_faults();
         }
     }

@@ -14,7 +14,7 @@ use super::world::{SimEvent, lock};
 impl Simulation<'_> {
     /// Injects a fault and schedules the next one.
     pub(super) fn inject_fault(&mut self) {
-        let (blow, spent) = {
+        let (fault, spent) = {
             let spent = self.has_many_deaths();
             let mut world = lock(&self.shared);
             if world.faults_are_over {
@@ -26,14 +26,14 @@ impl Simulation<'_> {
             let kinds = world.fault_plan.kinds.clone();
             (world.random.one_of(&kinds).copied(), spent)
         };
-        if let Some(blow) = blow
+        if let Some(fault) = fault
             && !spent
         {
-            self.inject(blow);
+            self.inject(fault);
         }
     }
 
-    fn inject(&mut self, blow: SimFault) {
+    fn inject(&mut self, fault: SimFault) {
         let living: Vec<usize> = {
             let world = lock(&self.shared);
             (0..world.processes.len()).filter(|it| world.is_alive(*it)).collect()
@@ -44,7 +44,7 @@ impl Simulation<'_> {
             let engine = world.random.one_of(&living).copied();
             (engine, world.random.one_of(&jobs).cloned().unwrap_or_default())
         };
-        match blow {
+        match fault {
             SimFault::Engine => self.kill(engine),
             SimFault::Keeper => lock(&self.shared).kill_keeper(&job),
             SimFault::Command => lock(&self.shared).kill_command(&job),
@@ -66,7 +66,7 @@ impl Simulation<'_> {
                 world.clock_offset += by;
                 world.log(|| format!("the clock is set by {by} ms"));
             }
-            SimFault::Leave | SimFault::LeaveAtOnce => self.ask_to_leave(engine, blow),
+            SimFault::Leave | SimFault::LeaveAtOnce => self.ask_to_leave(engine, fault),
             SimFault::Pause => self.ask(&job, [JobRequest::Pause, JobRequest::Unpause]),
             SimFault::Cancel => {
                 // Rarely: a cancelled job has no more faults to survive.

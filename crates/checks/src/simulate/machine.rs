@@ -253,14 +253,14 @@ impl SimWorld {
         for _ in 0..=u8::from(twice) {
             let late = Duration::from_millis(if twice { self.random.between(0, 3000) } else { 0 });
             let wait = takes.saturating_add(result.takes).saturating_add(late);
-            let report = SentResult {
+            let result = SentResult {
                 job: place.job.clone(),
                 step: place.step.clone(),
                 token: place.token.clone(),
                 start,
                 act: (**result).clone(),
             };
-            self.after(wait, SimEvent::ResultSent(Box::new(report)));
+            self.after(wait, SimEvent::ResultSent(Box::new(result)));
         }
     }
 

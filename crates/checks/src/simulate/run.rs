@@ -97,8 +97,8 @@ impl Simulation<'_> {
             } else {
                 let first = world.random.between(0, millis(fault_plan.every));
                 world.after(Duration::from_millis(first), SimEvent::InjectFault);
-                let healed = world.random.between(1000, 60_000);
-                world.after(Duration::from_millis(healed), SimEvent::EndFaults);
+                let faults_end = world.random.between(1000, 60_000);
+                world.after(Duration::from_millis(faults_end), SimEvent::EndFaults);
             }
         }
         while !self.all_jobs_ended() {

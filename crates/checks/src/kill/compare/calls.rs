@@ -35,7 +35,7 @@ pub(super) fn check(case: &KillEvidence<'_>, attempts: &[AttemptTrace], findings
         let (requests, attempts) = (calls.len(), made.len());
         let what = format_args!("{requests} requests of {}, and {attempts} attempts on record", key.1);
         findings.duplicated_unless(requests <= attempts, what);
-        if is_later(case, key) {
+        if is_async(case, key) {
             // The result of a call from before a crash may come while the next call is being sent.
             continue;
         }
@@ -44,7 +44,7 @@ pub(super) fn check(case: &KillEvidence<'_>, attempts: &[AttemptTrace], findings
         }
     }
     for (key, made) in &made {
-        if is_later(case, key) {
+        if is_async(case, key) {
             continue;
         }
         let calls = calls.get(*key).map(Vec::as_slice).unwrap_or_default();
@@ -54,7 +54,7 @@ pub(super) fn check(case: &KillEvidence<'_>, attempts: &[AttemptTrace], findings
     }
 }
 
-fn is_later(case: &KillEvidence<'_>, key: &CommandKey) -> bool {
+fn is_async(case: &KillEvidence<'_>, key: &CommandKey) -> bool {
     let planned = case.plan.commands.get(&key.1);
     planned.is_some_and(|it| it.kind == CommandKind::Later)
 }
