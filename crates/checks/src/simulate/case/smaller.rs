@@ -3,26 +3,84 @@
 //! Each has one thing less: a command, an item, a setting, a handler, a failure.
 
 use super::command::CaseCommand;
+use super::flow::CaseFlow;
 use super::job_case::{CaseMap, CaseShape, CaseTolerance, JobCase};
 use super::retry::CaseRetry;
+
+type Reduction<'a> = Box<dyn Fn(&mut JobCase) + 'a>;
+
+const MAP_REDUCTIONS: [fn(&mut CaseMap); 7] = [
+    |it| it.completion = None,
+    |it| it.tolerance = CaseTolerance::default(),
+    |it| it.item_deadline = None,
+    |it| it.timeout_retry = None,
+    |it| it.policy_retry = None,
+    |it| it.items_by_shell = false,
+    |it| it.width = 1,
+];
+
+const LIMIT_REDUCTIONS: [fn(&mut JobCase); 4] =
+    [|it| it.deadline = None, |it| it.pool = None, |it| it.share = None, |it| it.retry = None];
+
+const COMMAND_REDUCTIONS: [fn(&mut CaseCommand); 8] = [
+    |it| it.on_failure = None,
+    |it| it.on_success.clear(),
+    |it| it.retry = None,
+    |it| it.capture = None,
+    |it| it.timeout = None,
+    |it| it.stays_interrupted = false,
+    |it| {
+        if let Some(handler) = &mut it.on_failure {
+            handler.rounds = 0;
+            handler.fails = false;
+            handler.commands.truncate(1);
+        }
+    },
+    |it| {
+        it.breaker = None;
+        // Nothing is left that could hold it.
+        if let (None, Some(retry)) = (&it.call, &mut it.retry) {
+            retry.rules.clear();
+        }
+    },
+];
+
+const RETRY_REDUCTIONS: [fn(&mut CaseRetry); 6] = [
+    |it| it.rules.clear(),
+    |it| it.jitter = None,
+    |it| it.retry_on.clear(),
+    |it| it.budget = None,
+    |it| it.max_delay = None,
+    |it| it.backoff = None,
+];
 
 impl JobCase {
     /// Every case with one thing less; large reductions come first.
     pub fn smaller(&self) -> Vec<Self> {
-        let mut found = Vec::new();
-        self.without_parts(&mut found);
-        self.without_limits(&mut found);
-        self.with_smaller_commands(&mut found);
-        self.with_fewer_failures(&mut found);
-        found.retain(|it| it != self && it.can_end());
-        found
+        let mut reductions = self.part_reductions();
+        reductions.extend(LIMIT_REDUCTIONS.map(|change| Box::new(change) as Reduction<'_>));
+        for index in 0..self.breakers.len() {
+            reductions.push(Box::new(move |it| it.breakers[index].max_hold = None));
+        }
+        reductions.extend(self.command_reductions());
+        for (key, script) in &self.scripts {
+            if script.acts.len() > 1 {
+                reductions.push(Box::new(move |it| {
+                    it.scripts.get_mut(key).map(|script| script.acts.remove(0));
+                }));
+            }
+        }
+        let cases = reductions.iter().map(|reduce| {
+            let mut other = self.clone();
+            reduce(&mut other);
+            other.forget_unused();
+            other
+        });
+        cases.filter(|it| it != self && it.is_whole() && it.can_end()).collect()
     }
 
-    fn with(&self, change: impl FnOnce(&mut Self)) -> Self {
-        let mut other = self.clone();
-        change(&mut other);
-        other.forget_unused();
-        other
+    fn is_whole(&self) -> bool {
+        !matches!(&self.shape, CaseShape::Flow(flow) if !flow.is_whole())
     }
 
     /// Removes the scripts that no command uses.
@@ -41,161 +99,89 @@ impl JobCase {
         });
     }
 
-    fn without_parts(&self, found: &mut Vec<Self>) {
-        match &self.shape {
-            CaseShape::List(commands) => {
-                for fewer in without_one(commands, 1) {
-                    found.push(self.with(|it| it.shape = CaseShape::List(fewer)));
-                }
-            }
+    /// The lists of commands, and how many commands must stay in each.
+    fn lists(&mut self) -> Vec<(&mut Vec<CaseCommand>, usize)> {
+        match &mut self.shape {
+            CaseShape::List(commands) => vec![(commands, 1)],
             CaseShape::Map(map) => {
-                let mut maps = Vec::new();
-                let mut keep = |change: &dyn Fn(&mut CaseMap)| {
-                    let mut other = map.clone();
-                    change(&mut other);
-                    maps.push(other);
-                };
-                for fewer in without_one(&map.items, 1) {
-                    keep(&|it| it.items.clone_from(&fewer));
-                }
-                for fewer in without_one(&map.setup, 0) {
-                    keep(&|it| it.setup.clone_from(&fewer));
-                }
-                for fewer in without_one(&map.commands, 1) {
-                    keep(&|it| it.commands.clone_from(&fewer));
-                }
-                for fewer in without_one(&map.reduce, 0) {
-                    keep(&|it| it.reduce.clone_from(&fewer));
-                }
-                keep(&|it| it.completion = None);
-                keep(&|it| it.tolerance = CaseTolerance::default());
-                keep(&|it| it.item_deadline = None);
-                keep(&|it| it.timeout_retry = None);
-                keep(&|it| it.policy_retry = None);
-                keep(&|it| it.items_by_shell = false);
-                keep(&|it| it.width = 1);
-                for other in maps {
-                    found.push(self.with(|it| it.shape = CaseShape::Map(other)));
-                }
+                vec![(&mut map.setup, 0), (&mut map.commands, 1), (&mut map.reduce, 0)]
             }
-            CaseShape::Flow(flow) => {
-                for goals in without_one(&flow.goals, 1) {
-                    let mut other = flow.clone();
-                    other.goals = goals;
-                    found.push(self.with(|it| it.shape = CaseShape::Flow(other)));
-                }
-                for steps in without_one(&flow.steps, 1) {
-                    let mut other = flow.clone();
-                    other.steps = steps;
-                    if other.is_whole() {
-                        found.push(self.with(|it| it.shape = CaseShape::Flow(other)));
-                    }
-                }
-                for place in 0..flow.steps.len() {
-                    let mut other = flow.clone();
-                    if let Some(step) = other.steps.get_mut(place) {
-                        step.timeout = None;
-                        step.work = None;
-                    }
-                    found.push(self.with(|it| it.shape = CaseShape::Flow(other)));
-                }
-            }
-        }
-    }
-
-    fn without_limits(&self, found: &mut Vec<Self>) {
-        found.push(self.with(|it| it.deadline = None));
-        found.push(self.with(|it| it.pool = None));
-        found.push(self.with(|it| it.share = None));
-        found.push(self.with(|it| it.retry = None));
-        for (place, breaker) in self.breakers.iter().enumerate() {
-            if breaker.max_hold.is_some() {
-                found.push(self.with(|it| {
-                    if let Some(breaker) = it.breakers.get_mut(place) {
-                        breaker.max_hold = None;
-                    }
-                }));
-            }
-        }
-    }
-
-    /// Reductions of one command.
-    fn with_smaller_commands(&self, found: &mut Vec<Self>) {
-        let labels: Vec<u32> = self.commands().iter().map(|it| it.label).collect();
-        let changes: [fn(&mut CaseCommand); 7] = [
-            |it| it.on_failure = None,
-            |it| it.on_success.clear(),
-            |it| it.retry = None,
-            |it| it.capture = None,
-            |it| it.timeout = None,
-            |it| it.stays_interrupted = false,
-            |it| {
-                if let Some(handler) = &mut it.on_failure {
-                    handler.rounds = 0;
-                    handler.fails = false;
-                    handler.commands.truncate(1);
-                }
-            },
-        ];
-        for label in labels {
-            for change in changes {
-                found.push(self.with(|it| it.change(label, change)));
-            }
-            for change in SMALLER_RETRIES {
-                found.push(self.with(|it| {
-                    it.change(label, |command| {
-                        if let Some(retry) = &mut command.retry {
-                            change(retry);
-                        }
-                    });
-                }));
-            }
-            found.push(self.with(|it| {
-                it.change(label, |command| {
-                    command.breaker = None;
-                    // Nothing is left that could hold it.
-                    if command.call.is_none()
-                        && let Some(retry) = &mut command.retry
-                    {
-                        retry.rules.clear();
-                    }
-                });
-            }));
-        }
-    }
-
-    fn change(&mut self, label: u32, change: impl Fn(&mut CaseCommand)) {
-        let lists: Vec<&mut Vec<CaseCommand>> = match &mut self.shape {
-            CaseShape::List(commands) => vec![commands],
-            CaseShape::Map(map) => vec![&mut map.setup, &mut map.commands, &mut map.reduce],
             CaseShape::Flow(_) => Vec::new(),
-        };
-        for list in lists {
-            change_in(list, label, &change);
         }
     }
 
-    fn with_fewer_failures(&self, found: &mut Vec<Self>) {
-        for (key, script) in &self.scripts {
-            if script.acts.len() > 1 {
-                found.push(self.with(|it| {
-                    if let Some(script) = it.scripts.get_mut(key) {
-                        let _ = script.acts.remove(0);
-                    }
-                }));
+    fn part_reductions(&self) -> Vec<Reduction<'_>> {
+        let mut reductions: Vec<Reduction<'_>> = Vec::new();
+        if let CaseShape::Map(map) = &self.shape {
+            for index in removable(map.items.len(), 1) {
+                reductions.push(in_map(move |map| drop(map.items.remove(index))));
             }
+        }
+        for (number, (list, least)) in self.clone().lists().into_iter().enumerate() {
+            for index in removable(list.len(), least) {
+                reductions.push(Box::new(move |it| drop(it.lists()[number].0.remove(index))));
+            }
+        }
+        match &self.shape {
+            CaseShape::List(_) => {}
+            CaseShape::Map(_) => reductions.extend(MAP_REDUCTIONS.map(in_map)),
+            CaseShape::Flow(flow) => {
+                for index in removable(flow.goals.len(), 1) {
+                    reductions.push(in_flow(move |flow| {
+                        flow.goals.remove(index);
+                    }));
+                }
+                for index in removable(flow.steps.len(), 1) {
+                    reductions.push(in_flow(move |flow| drop(flow.steps.remove(index))));
+                }
+                for index in 0..flow.steps.len() {
+                    reductions.push(in_flow(move |flow| {
+                        flow.steps[index].timeout = None;
+                        flow.steps[index].work = None;
+                    }));
+                }
+            }
+        }
+        reductions
+    }
+
+    fn command_reductions(&self) -> Vec<Reduction<'_>> {
+        let labels: Vec<u32> = self.commands().iter().map(|it| it.label).collect();
+        let mut reductions: Vec<Reduction<'_>> = Vec::new();
+        for label in labels {
+            for change in COMMAND_REDUCTIONS {
+                reductions.push(Box::new(move |it| it.change(label, &change)));
+            }
+            for change in RETRY_REDUCTIONS {
+                let in_retry = move |command: &mut CaseCommand| command.retry.iter_mut().for_each(change);
+                reductions.push(Box::new(move |it| it.change(label, &in_retry)));
+            }
+        }
+        reductions
+    }
+
+    fn change(&mut self, label: u32, change: &dyn Fn(&mut CaseCommand)) {
+        for (list, _) in self.lists() {
+            change_in(list, label, change);
         }
     }
 }
 
-const SMALLER_RETRIES: [fn(&mut CaseRetry); 6] = [
-    |it| it.rules.clear(),
-    |it| it.jitter = None,
-    |it| it.retry_on.clear(),
-    |it| it.budget = None,
-    |it| it.max_delay = None,
-    |it| it.backoff = None,
-];
+fn in_map(change: impl Fn(&mut CaseMap) + 'static) -> Reduction<'static> {
+    Box::new(move |it| {
+        if let CaseShape::Map(map) = &mut it.shape {
+            change(map);
+        }
+    })
+}
+
+fn in_flow(change: impl Fn(&mut CaseFlow) + 'static) -> Reduction<'static> {
+    Box::new(move |it| {
+        if let CaseShape::Flow(flow) = &mut it.shape {
+            change(flow);
+        }
+    })
+}
 
 fn change_in(list: &mut [CaseCommand], label: u32, change: &dyn Fn(&mut CaseCommand)) {
     for command in list {
@@ -209,16 +195,7 @@ fn change_in(list: &mut [CaseCommand], label: u32, change: &dyn Fn(&mut CaseComm
     }
 }
 
-/// Every list with one element less, but not fewer than `least`.
-fn without_one<T: Clone>(list: &[T], least: usize) -> Vec<Vec<T>> {
-    if list.len() <= least {
-        return Vec::new();
-    }
-    let places = 0..list.len();
-    let shorter = places.map(|place| {
-        let mut fewer = list.to_vec();
-        let _ = fewer.remove(place);
-        fewer
-    });
-    shorter.collect()
+/// The indexes of a list from which one element may be removed.
+fn removable(length: usize, least: usize) -> std::ops::Range<usize> {
+    if length > least { 0..length } else { 0..0 }
 }
