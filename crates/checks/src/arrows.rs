@@ -1,7 +1,7 @@
 //! Which crate may use which.
 //!
-//! A pure judgement over what the manifests say (`workspace_packages` reads them): dependencies run one way, and the
-//! crates below the pure line depend on nothing that brings a clock, randomness or files. Development
+//! A pure judgement over what the manifests say (`workspace_packages` reads them): dependencies run one way,
+//! and the crates below the pure line depend on nothing that brings a clock, randomness or files. Development
 //! dependencies do not count: a test may use anything. Only the manifests of this workspace are judged, not
 //! those of other people's crates.
 

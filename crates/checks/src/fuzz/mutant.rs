@@ -1,9 +1,9 @@
 //! Inputs made out of the inputs of a corpus.
 //!
-//! The mutations of libFuzzer (`fuzz/`) find their way by coverage; without it most of what they make is refused
-//! as unreadable. These know just enough of JSON and YAML to leave most mutants readable: a number becomes an
-//! extreme one, a string becomes another of the corpus, and a part, a line or the value of a key is left out,
-//! repeated or taken from another input. The same seed makes the same mutants.
+//! The mutations of libFuzzer (`fuzz/`) find their way by coverage; without it most of what they make is
+//! refused as unreadable. These know just enough of JSON and YAML to leave most mutants readable: a number
+//! becomes an extreme one, a string becomes another of the corpus, and a part, a line or the value of a key
+//! is left out, repeated or taken from another input. The same seed makes the same mutants.
 
 use std::ops::Range;
 use std::sync::LazyLock;

@@ -129,8 +129,8 @@ fn summarize(args: &KillArgs, findings: &KillFindings) -> io::Result<()> {
     writeln!(out, "largest lateness of a wait: {} ms", findings.lateness.div_ceil(1000))
 }
 
-/// Builds the program with its failpoints, in the profile of these checks and in a target folder of its own, so
-/// that the two builds do not invalidate each other.
+/// Builds the program with its failpoints, in the profile of these checks and in a target folder of its own,
+/// so that the two builds do not invalidate each other.
 fn build_program() -> io::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let own = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);

@@ -3,8 +3,8 @@
 //! Every round draws a workflow, which attempts fail, and which processes are killed when. It runs the
 //! workflow, kills, resumes, and at last lets the job end. The commands and the step server write down what
 //! really ran (`record`, `step_server`), out of the program's reach, and `compare` holds that against the
-//! program's journal. Nothing here knows how the program works inside: it sees processes, files, HTTP responses
-//! and printed events.
+//! program's journal. Nothing here knows how the program works inside: it sees processes, files, HTTP
+//! responses and printed events.
 
 mod act;
 mod campaign;

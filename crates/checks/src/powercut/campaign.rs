@@ -77,8 +77,8 @@ fn print(args: &PowercutArgs, tally: &PowercutTally) -> io::Result<()> {
     writeln!(out, "{rounds} rounds, {cuts} cuts, {lost} lost")
 }
 
-/// Runs a campaign and calls `after_each` after each round. The files of a cut after which something was wrong
-/// are left in `keep`.
+/// Runs a campaign and calls `after_each` after each round. The files of a cut after which something was
+/// wrong are left in `keep`.
 pub fn campaign(
     args: &PowercutArgs,
     keep: Option<&Path>,

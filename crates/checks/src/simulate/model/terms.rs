@@ -130,7 +130,8 @@ impl ModelTerms {
     }
 }
 
-/// The delay before a retry of a command with this `retry_config`, if it does not depend on the delay before it.
+/// The delay before a retry of a command with this `retry_config`, if it does not depend on the delay before
+/// it.
 pub fn delay_before(config: &CaseRetry, retry: u32) -> DelayRange {
     delay_range(&ModelTerms::merged(&[Some(config)], false), retry, None)
 }

@@ -152,8 +152,8 @@ impl<'a> Visit<'a> for NamedTypes {
 
 const LONGEST: usize = 70;
 
-/// A function has at most 70 lines, counted from `fn` to its closing brace. One that is a single match without
-/// a catch-all may be longer: it would be split only to fit. So may tests.
+/// A function has at most 70 lines, counted from `fn` to its closing brace. One that is a single match
+/// without a catch-all may be longer: it would be split only to fit. So may tests.
 pub(crate) fn long_functions(tree: &SourceTree) -> Vec<TidyViolation> {
     let files = tree.texts().iter().filter(|file| file.is_rust() && !file.is_test());
     files.flat_map(|file| findings(file, LongFunctions(vec![]), |it| it.0)).collect()
