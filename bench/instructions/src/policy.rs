@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use undaunted_policy::{
-    Balance, ClassName, Conditions, Failure as Failed, FailureCause, FailureClass, FailureKind, JitterMode,
+    PoolBalance, ClassName, Conditions, Failure as Failed, FailureCause, FailureClass, FailureKind, JitterMode,
     Policy, PolicyError, RetryConfig, RetryOn, RetryState, RetryUsage, Rule, RuleAction, Seed, Timestamp,
 };
 
@@ -69,6 +69,6 @@ fn state() -> RetryState {
         },
         draws: Seed(7).draws(41, 2, 1),
         deadline: Some(NOW.after(Duration::from_mins(30))),
-        pool: Some(Balance { total: 50, consumed: 20, per_item: 10, item_consumed: 4 }),
+        pool: Some(PoolBalance { total: 50, consumed: 20, per_item: 10, item_consumed: 4 }),
     }
 }

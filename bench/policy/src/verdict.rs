@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use undaunted_policy::{
-    Balance, ClassName, Conditions, Failure, FailureCause, FailureClass, FailureKind, JitterMode, Policy,
+    PoolBalance, ClassName, Conditions, Failure, FailureCause, FailureClass, FailureKind, JitterMode, Policy,
     PolicyError, RetryConfig, RetryOn, RetryState, RetryUsage, Rule, RuleAction, Timestamp, verdict,
 };
 
@@ -90,7 +90,7 @@ fn state() -> RetryState {
         },
         draws: draws(),
         deadline: Some(NOW.after(Duration::from_mins(30))),
-        pool: Some(Balance { total: 50, consumed: 20, per_item: 10, item_consumed: 4 }),
+        pool: Some(PoolBalance { total: 50, consumed: 20, per_item: 10, item_consumed: 4 }),
     }
 }
 

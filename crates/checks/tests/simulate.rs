@@ -112,7 +112,7 @@ broken_engines! {
     what_is_forgotten_before_it_is_written_is_noticed: ResultDiscardedBeforeCommit,
     a_lost_write_is_noticed: FailedWriteIgnored,
     a_second_start_of_an_attempt_is_noticed: UnknownAttemptRestarted,
-    a_second_start_after_a_takeover_is_noticed: TakeoverLosesRunning,
+    a_second_start_after_a_takeover_is_noticed: ReconnectLosesRunning,
     a_fact_that_a_breaker_never_gets_is_noticed: BreakerReportLost,
     a_start_that_its_own_facts_forbid_is_noticed: UnwrittenFactsIgnored,
     two_probers_are_noticed: ProbeWithoutClaim,

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use undaunted_engine::workflow::Operator;
 use undaunted_policy::spelling::{BackoffType, WorkDefaults};
-use undaunted_policy::{Attempts, Ceilings, CompletionRule};
+use undaunted_policy::{Attempts, CompletionRule, PoolCeilings};
 
 use crate::exit::CommandError;
 
 pub(crate) fn operator() -> Result<Operator, CommandError> {
     // Needed only later, but an error is reported before anything is stored.
     check_interval()?;
-    let pool = Ceilings::DEFAULT;
+    let pool = PoolCeilings::DEFAULT;
     let work = work()?;
     Ok(Operator {
-        ceilings: Ceilings {
+        ceilings: PoolCeilings {
             default_total: count("RETRY_BUDGET_DEFAULT")?.unwrap_or(pool.default_total),
             max_total: count("RETRY_BUDGET_MAX")?.unwrap_or(pool.max_total),
             default_per_item: count("RETRY_BUDGET_PER_WORKFLOW_DEFAULT")?.unwrap_or(pool.default_per_item),

@@ -15,11 +15,13 @@ use undaunted_runner::clock::Clock;
 use undaunted_runner::drive::{DriveError, Services};
 use undaunted_runner::endpoints::Endpoints;
 use undaunted_runner::folder::{JobFolder, LocalFolder};
-use undaunted_runner::journal::{self, ClaimedJob, JournalError, KnownJob};
+use undaunted_runner::journal::{self, ClaimedJob, JournalError, StoredJob};
 use undaunted_runner::machine::LocalMachine;
 use undaunted_runner::request::{JobRequest, ask};
 use undaunted_runner::{random_name, random_number, with_causes};
-use undaunted_store::{AppendError, ClaimError, Listed, Location, Owner, Store, StoreError, Version};
+use undaunted_store::{
+    AppendError, ClaimError, ListedAggregate, Location, Owner, Store, StoreError, Version,
+};
 
 use crate::environment::check_interval;
 use crate::exit::CommandError;
@@ -135,7 +137,7 @@ impl Jobs {
         Ok(CatalogHandle::open(Arc::clone(&self.store))?)
     }
 
-    pub(crate) fn list(&self, prefix: &str) -> Result<Vec<Listed>, CommandError> {
+    pub(crate) fn list(&self, prefix: &str) -> Result<Vec<ListedAggregate>, CommandError> {
         Ok(self.store.list(journal::FAMILY, prefix)?)
     }
 
@@ -158,7 +160,7 @@ impl Jobs {
         }
         let mut found = self.list(named)?;
         // A flow started by an item of another flow has a colon in its id, and is found only by such a name.
-        let is_inner = |job: &Listed| job.aggregate.id().contains(':');
+        let is_inner = |job: &ListedAggregate| job.aggregate.id().contains(':');
         if !named.contains(':') && !found.iter().all(is_inner) {
             found.retain(|job| !is_inner(job));
         }
@@ -209,8 +211,8 @@ impl Jobs {
     }
 
     /// Like [`Jobs::read`], for a later claim.
-    pub(crate) fn known(&self, id: &str) -> Result<KnownJob, CommandError> {
-        Ok(KnownJob::read(&*self.store, id, &self.plans)?)
+    pub(crate) fn known(&self, id: &str) -> Result<StoredJob, CommandError> {
+        Ok(StoredJob::read(&*self.store, id, &self.plans)?)
     }
 
     pub(crate) fn breakers_of(&self, job: &Job) -> Result<AdmissionControl, CommandError> {

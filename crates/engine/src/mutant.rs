@@ -32,7 +32,7 @@ pub enum Mutant {
     /// An attempt whose fate is unknown is begun a second time.
     UnknownAttemptRestarted,
     /// After a reconnect, the attempts that the keeper still runs count as vanished.
-    TakeoverLosesRunning,
+    ReconnectLosesRunning,
     /// A command asks the breaker of the request that its item has sent before.
     WrongBreaker,
     /// The keeper discards the result of an attempt while its end is being written.
@@ -98,7 +98,7 @@ mod chosen {
             Self::ResultDiscardedBeforeCommit,
             Self::FailedWriteIgnored,
             Self::UnknownAttemptRestarted,
-            Self::TakeoverLosesRunning,
+            Self::ReconnectLosesRunning,
             Self::BreakerReportLost,
             Self::UnwrittenFactsIgnored,
             Self::ProbeWithoutClaim,

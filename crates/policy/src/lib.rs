@@ -93,7 +93,7 @@ pub use kind::FailureKind;
 pub use limits::{Attempts, Limits, RetryUsage};
 pub use pattern::Pattern;
 pub use policy::{Policy, Terms};
-pub use pool::{Balance, Ceilings, Pool, PoolLimits};
+pub use pool::{Pool, PoolBalance, PoolCeilings, PoolLimits};
 pub use reason::{Reason, UnknownReason};
 pub use rules::{ClassName, Conditions, RetryOn, Rule, RuleAction, Rules};
 pub use schedule::{PlannedRetry, Schedule};

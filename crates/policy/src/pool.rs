@@ -12,7 +12,7 @@ use crate::reason::Reason;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
-pub struct Ceilings {
+pub struct PoolCeilings {
     /// The total of a job that sets none.
     pub default_total: u32,
     /// The largest total of any job.
@@ -23,12 +23,12 @@ pub struct Ceilings {
     pub max_per_item: u32,
 }
 
-impl Ceilings {
+impl PoolCeilings {
     /// 20 retries for a job, 50 at most; 3 for an item, 5 at most.
     pub const DEFAULT: Self = Self { default_total: 20, max_total: 50, default_per_item: 3, max_per_item: 5 };
 }
 
-impl Default for Ceilings {
+impl Default for PoolCeilings {
     fn default() -> Self {
         Self::DEFAULT
     }
@@ -48,7 +48,7 @@ pub struct PoolLimits {
 impl PoolLimits {
     /// The limits of a job that sets these numbers, within the ceilings. 0 means the default.
     #[must_use]
-    pub fn effective(total: u32, per_item: u32, ceilings: &Ceilings) -> Self {
+    pub fn effective(total: u32, per_item: u32, ceilings: &PoolCeilings) -> Self {
         let or_default = |asked, default| if asked == 0 { default } else { asked };
         let total = or_default(total, ceilings.default_total).min(ceilings.max_total);
         let per_item = or_default(per_item, ceilings.default_per_item).min(ceilings.max_per_item).min(total);
@@ -76,8 +76,8 @@ impl Pool {
 
     /// The balance of an item that has taken `item_consumed` units.
     #[must_use]
-    pub const fn balance(&self, item_consumed: u32) -> Balance {
-        Balance {
+    pub const fn balance(&self, item_consumed: u32) -> PoolBalance {
+        PoolBalance {
             total: self.limits.total,
             consumed: self.consumed,
             per_item: self.limits.per_item,
@@ -100,7 +100,7 @@ impl Pool {
     }
 
     /// Adds to the total, up to `max_total`, and returns the units that were added.
-    pub fn top_up(&mut self, units: u32, ceilings: &Ceilings) -> u32 {
+    pub fn top_up(&mut self, units: u32, ceilings: &PoolCeilings) -> u32 {
         let before = self.limits.total;
         let wished = before.saturating_add(units).min(ceilings.max_total);
         // A ceiling that was lowered since does not take granted units away.
@@ -113,7 +113,7 @@ impl Pool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
-pub struct Balance {
+pub struct PoolBalance {
     /// Retries for the whole job.
     pub total: u32,
     /// How many of those retries are used.
@@ -124,7 +124,7 @@ pub struct Balance {
     pub item_consumed: u32,
 }
 
-impl Balance {
+impl PoolBalance {
     /// The limit that refuses a further retry, if any; the job's comes before the item's.
     #[must_use]
     pub const fn refuses(&self) -> Option<Reason> {
@@ -138,7 +138,7 @@ impl Balance {
     }
 }
 
-impl fmt::Display for Balance {
+impl fmt::Display for PoolBalance {
     /// The refusal with its numbers, such as `job_budget_exhausted (7/7)`, or else what is used.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (used, of) = match self.refuses() {
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn a_request_is_clamped_to_what_the_operator_allows() {
         let effective = |total, per_item| {
-            let limits = PoolLimits::effective(total, per_item, &Ceilings::DEFAULT);
+            let limits = PoolLimits::effective(total, per_item, &PoolCeilings::DEFAULT);
             (limits.total, limits.per_item)
         };
         assert_eq!(effective(0, 0), (20, 3), "0 asks for the default");
@@ -185,9 +185,9 @@ mod tests {
     #[test]
     fn a_top_up_stops_at_the_operators_maximum_and_never_takes_away() {
         let mut pool = Pool::new(PoolLimits { total: 45, per_item: 3 });
-        assert_eq!(pool.top_up(3, &Ceilings::DEFAULT), 3);
-        assert_eq!(pool.top_up(u32::MAX, &Ceilings::DEFAULT), 2);
-        let lowered = Ceilings { max_total: 10, ..Ceilings::DEFAULT };
+        assert_eq!(pool.top_up(3, &PoolCeilings::DEFAULT), 3);
+        assert_eq!(pool.top_up(u32::MAX, &PoolCeilings::DEFAULT), 2);
+        let lowered = PoolCeilings { max_total: 10, ..PoolCeilings::DEFAULT };
         assert_eq!((pool.top_up(1, &lowered), pool.limits.total), (0, 50));
     }
 

@@ -13,7 +13,7 @@ use crate::draw::Draws;
 use crate::failure::{Failure, FailureClass};
 use crate::limits::{Attempts, RetryUsage};
 use crate::policy::{Policy, Terms};
-use crate::pool::Balance;
+use crate::pool::PoolBalance;
 use crate::reason::Reason;
 use crate::rules::RuleAction;
 use crate::timestamp::Timestamp;
@@ -30,7 +30,7 @@ pub struct RetryState {
     /// The instant after which no retry may fall due.
     pub deadline: Option<Timestamp>,
     /// The balance of its item, if the job has a pool.
-    pub pool: Option<Balance>,
+    pub pool: Option<PoolBalance>,
 }
 
 /// What to do about a failure, and why.
@@ -99,7 +99,7 @@ pub struct Arithmetic {
     /// The instant after which no retry may fall due.
     pub deadline: Option<Timestamp>,
     /// The balance of the pool before this retry.
-    pub pool: Option<Balance>,
+    pub pool: Option<PoolBalance>,
 }
 
 /// Decides what to do about this failure.

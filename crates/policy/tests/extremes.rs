@@ -7,8 +7,8 @@ use core::num::NonZeroU32;
 use std::time::Duration;
 
 use undaunted_policy::{
-    Admission, Backoff, Breaker, BreakerSettings, Ceilings, CircuitState, Decision, Delay, Draws, Failure,
-    Health, Jitter, JitterMode, Policy, PolicyError, Pool, PoolLimits, Reason, RetryConfig, RetryState,
+    Admission, Backoff, Breaker, BreakerSettings, CircuitState, Decision, Delay, Draws, Failure, Health,
+    Jitter, JitterMode, Policy, PolicyError, Pool, PoolCeilings, PoolLimits, Reason, RetryConfig, RetryState,
     RetryUsage, Schedule, Seed, Ticket, Timestamp, Transition, Verdict, verdict,
 };
 
@@ -383,7 +383,7 @@ fn the_largest_pool_is_used_up_to_the_last_unit() {
     let mut fresh = Pool::new(limits);
     assert_eq!(fresh.charge(&mut item), Err(Reason::WorkflowBudgetExhausted));
     assert_eq!((fresh.consumed, item), (0, u32::MAX));
-    assert_eq!(fresh.top_up(u32::MAX, &Ceilings::DEFAULT), 0);
+    assert_eq!(fresh.top_up(u32::MAX, &PoolCeilings::DEFAULT), 0);
 }
 
 #[test]
@@ -397,13 +397,13 @@ fn an_empty_pool_refuses_and_an_overdrawn_one_shows_its_numbers() {
 
 #[test]
 fn every_ceiling_clamps_every_request() {
-    let most = Ceilings {
+    let most = PoolCeilings {
         default_total: u32::MAX,
         max_total: u32::MAX,
         default_per_item: u32::MAX,
         max_per_item: u32::MAX,
     };
-    let none = Ceilings { max_total: 0, max_per_item: 0, ..most };
+    let none = PoolCeilings { max_total: 0, max_per_item: 0, ..most };
     for asked in [0, 1, u32::MAX] {
         let limits = PoolLimits::effective(asked, u32::MAX, &most);
         assert_eq!(limits.per_item, limits.total, "no share exceeds the total");

@@ -13,10 +13,11 @@ use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use undaunted_policy::{
-    Admission, Backoff, Balance, Breaker, BreakerSettings, Ceilings, ClassName, CompletionRule,
-    CompletionTally, Conditions, Draws, Failure, FailureCause, FailureClass, FailureKind, Health, JitterMode,
-    Pattern, PlannedRetry, Policy, Pool, PoolLimits, Reason, RetryConfig, RetryOn, RetryState, RetryUsage,
-    Rule, RuleAction, Schedule, Seed, Ticket, Timestamp, Tolerance, Transition, Verdict, WhenOpen, verdict,
+    Admission, Backoff, Breaker, BreakerSettings, ClassName, CompletionRule, CompletionTally, Conditions,
+    Draws, Failure, FailureCause, FailureClass, FailureKind, Health, JitterMode, Pattern, PlannedRetry,
+    Policy, Pool, PoolBalance, PoolCeilings, PoolLimits, Reason, RetryConfig, RetryOn, RetryState,
+    RetryUsage, Rule, RuleAction, Schedule, Seed, Ticket, Timestamp, Tolerance, Transition, Verdict,
+    WhenOpen, verdict,
 };
 
 /// Saves and restores a value, and checks that saving it again gives the same text.
@@ -246,9 +247,9 @@ fn progress() -> impl Strategy<Value = RetryUsage> {
         .prop_map(|(retries, spent, previous)| RetryUsage { retries, spent, previous })
 }
 
-fn balance() -> impl Strategy<Value = Balance> {
+fn balance() -> impl Strategy<Value = PoolBalance> {
     let few = || prop_oneof![4 => 0_u32..10, 1 => any::<u32>()];
-    (few(), few(), few(), few()).prop_map(|(total, consumed, per_item, item_consumed)| Balance {
+    (few(), few(), few(), few()).prop_map(|(total, consumed, per_item, item_consumed)| PoolBalance {
         total,
         consumed,
         per_item,
@@ -432,7 +433,7 @@ proptest! {
         numbers: [u32; 4], total: u32, per_item: u32, consumed: u32, units: u32,
     ) {
         let [default_total, max_total, default_per_item, max_per_item] = numbers;
-        let ceilings = Ceilings { default_total, max_total, default_per_item, max_per_item };
+        let ceilings = PoolCeilings { default_total, max_total, default_per_item, max_per_item };
         let back = restored(&ceilings)?;
         let limits = PoolLimits::effective(total, per_item, &ceilings);
         prop_assert_eq!(PoolLimits::effective(total, per_item, &back), limits);

@@ -8,7 +8,7 @@ use undaunted_engine::event::{BreakerEvent, Event, StoredText};
 use undaunted_engine::plan::Plan;
 use undaunted_engine::update::settings_of_breakers;
 use undaunted_policy::Timestamp;
-use undaunted_store::{AggregateId, Append, Numbered, Store, Version};
+use undaunted_store::{AggregateId, Append, NumberedRecord, Store, Version};
 
 use crate::journal::JournalError;
 
@@ -39,7 +39,7 @@ pub fn records(
 
 pub(crate) fn decoded(
     breaker: &str,
-    records: Vec<Numbered>,
+    records: Vec<NumberedRecord>,
 ) -> Result<Vec<(u64, BreakerRecord)>, JournalError> {
     let decoded = records.into_iter().map(|(version, bytes)| {
         let record = BreakerRecord::decode(&bytes).map_err(|why| JournalError::BreakerRecord {

@@ -8,7 +8,7 @@ use undaunted_policy::Timestamp;
 use undaunted_store::{AggregateId, Append, AppendError, Claim, ClaimError, Store, StoreError, Version};
 
 use crate::breakers;
-pub use crate::stored_job::KnownJob;
+pub use crate::stored_job::StoredJob;
 
 pub const FAMILY: &str = "job";
 
@@ -128,12 +128,12 @@ pub fn decode(job: &str, version: Version, bytes: &[u8]) -> Result<Record, Journ
 
 pub fn claim(store: &dyn Store, job: &str, plans: &Plans) -> Result<ClaimedJob, JournalError> {
     let claim = claim_journal(store, job)?;
-    let read = KnownJob::read(store, job, plans);
+    let read = StoredJob::read(store, job, plans);
     claimed_job(store, claim, read)
 }
 
 /// Claims a job that was read before, and reads the records written since then.
-pub fn claim_known(store: &dyn Store, known: KnownJob) -> Result<ClaimedJob, JournalError> {
+pub fn claim_known(store: &dyn Store, known: StoredJob) -> Result<ClaimedJob, JournalError> {
     let claim = claim_journal(store, known.job.id())?;
     let read = known.brought_up_to_date(store, &Plans::default());
     claimed_job(store, claim, read)
@@ -151,7 +151,7 @@ fn claim_journal(store: &dyn Store, job: &str) -> Result<Claim, JournalError> {
 fn claimed_job(
     store: &dyn Store,
     claim: Claim,
-    read: Result<KnownJob, JournalError>,
+    read: Result<StoredJob, JournalError>,
 ) -> Result<ClaimedJob, JournalError> {
     // On an error the claim is released, so that a repair can claim the job.
     let known = read.inspect_err(|_| store.unclaim_in_background(&claim))?;

@@ -12,7 +12,7 @@ use crate::journal::{JournalError, aggregate, begin, decode, not_found};
 
 /// A job as read from a store. Another process may have advanced it since.
 #[derive(Debug)]
-pub struct KnownJob {
+pub struct StoredJob {
     pub job: Job,
     pub(crate) version: Version,
     /// The record at `version`.
@@ -24,7 +24,7 @@ pub struct KnownJob {
     pub ignored: Vec<String>,
 }
 
-impl KnownJob {
+impl StoredJob {
     pub fn read(store: &dyn Store, job: &str, plans: &Plans) -> Result<Self, JournalError> {
         let aggregate = aggregate(job)?;
         // Without a snapshot, the journal has everything.
@@ -83,14 +83,14 @@ fn saved<'s>(
     aggregate: &AggregateId,
     latest: Option<Snapshot>,
     plans: &Plans,
-) -> Option<(KnownJob, Records<'s>)> {
+) -> Option<(StoredJob, Records<'s>)> {
     let found = latest?;
     let (bytes, length) = found.bytes.split_last_chunk::<4>()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
     let (bytes, last) = bytes.split_at_checked(bytes.len().checked_sub(length)?)?;
     let rest = records_after(store, aggregate, found.at, last)?;
     let job = Job::restore(bytes, plans).ok()?;
-    let known = KnownJob {
+    let known = StoredJob {
         job,
         version: found.at,
         last: last.to_vec(),

@@ -18,7 +18,7 @@ use prometheus_client::registry::Registry;
 use undaunted_engine::catalog::{Catalog, FlowStatus};
 use undaunted_engine::event::Record;
 use undaunted_engine::job::Job;
-use undaunted_engine::view::{CompletionShare, Counters, DELAY_BOUNDS};
+use undaunted_engine::view::{CompletionShare, DELAY_BOUNDS, JobCounters};
 use undaunted_policy::CircuitState;
 
 const ITEM_STATES: [&str; 4] = ["running", "waiting", "held", "pending"];
@@ -116,7 +116,7 @@ impl Metrics {
 
     /// Counts a record. The job has applied it, and perhaps later ones.
     pub fn observe(&self, job: &Job, record: &Record) {
-        let mut new = Counters::default();
+        let mut new = JobCounters::default();
         new.take(job, record);
         for (outcome, many) in new.attempts {
             let of = ByOutcome { outcome };
@@ -141,7 +141,7 @@ impl Metrics {
 
     /// Brings back what was counted of a job before this process ran it. What is counted over all jobs
     /// begins with the process, as is usual.
-    pub fn recover(&self, job: &Job, before: &Counters) {
+    pub fn recover(&self, job: &Job, before: &JobCounters) {
         if before.retries_refused > 0 {
             let exhausted = self.exhausted.get_or_create(&self.of_job(job));
             // This process may have run the job before and left it.

@@ -6,7 +6,7 @@ use tokio::sync::watch::{Receiver, Sender};
 use undaunted_engine::breaker::BreakerChange;
 use undaunted_engine::event::{Event, JobEvent, Record};
 use undaunted_engine::job::Job;
-use undaunted_engine::view::Counters;
+use undaunted_engine::view::JobCounters;
 use undaunted_runner::drive::{LoopHandle, Observer, StoreOutage};
 use undaunted_runner::journal::{JournalError, aggregate, decode};
 use undaunted_store::{Store, Version};
@@ -37,8 +37,8 @@ impl Watch {
     }
 }
 
-fn counted(store: &dyn Store, job: &Job) -> Result<Counters, JournalError> {
-    let mut counters = Counters::default();
+fn counted(store: &dyn Store, job: &Job) -> Result<JobCounters, JournalError> {
+    let mut counters = JobCounters::default();
     for read in store.read(&aggregate(job.id())?, Version::EMPTY)? {
         let (version, bytes) = read?;
         counters.take(job, &decode(job.id(), version, &bytes)?);

@@ -15,7 +15,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::post;
 use serde_json::json;
-use undaunted_runner::drive::Reported;
+use undaunted_runner::drive::DeliveryOutcome;
 use undaunted_runner::request::ArrivedResult;
 use undaunted_runner::{StepResult, step_result};
 
@@ -26,7 +26,7 @@ use crate::listen::Listener;
 const MOST: usize = 16 << 20;
 
 /// Delivers the result of an attempt to its flow. `None` if it could not be looked at now. May block.
-pub type Deliver = Arc<dyn Fn(&str, ArrivedResult) -> Option<Reported> + Send + Sync>;
+pub type Deliver = Arc<dyn Fn(&str, ArrivedResult) -> Option<DeliveryOutcome> + Send + Sync>;
 
 /// Accepts results, and nothing else, until it is dropped.
 #[derive(Debug)]
@@ -69,8 +69,8 @@ async fn arrived(
     };
     let arrived = ArrivedResult { step, token, result };
     match tokio::task::spawn_blocking(move || deliver(&flow, arrived)).await {
-        Ok(Some(Reported::Taken)) => json_response(StatusCode::OK, &json!({ "success": true })),
-        Ok(Some(Reported::Unknown | Reported::Elsewhere)) => {
+        Ok(Some(DeliveryOutcome::Taken)) => json_response(StatusCode::OK, &json!({ "success": true })),
+        Ok(Some(DeliveryOutcome::Unknown | DeliveryOutcome::Elsewhere)) => {
             error_response(StatusCode::NOT_FOUND, "no attempt of this flow and step has this token")
         }
         Ok(None) | Err(_) => error_response(

@@ -11,11 +11,11 @@ pub struct AggregateId {
 
 impl AggregateId {
     /// The aggregate `id` of a family, such as `job`. Neither may be empty or contain a NUL character.
-    pub fn new(family: impl Into<String>, id: impl Into<String>) -> Result<Self, NotAnAggregate> {
+    pub fn new(family: impl Into<String>, id: impl Into<String>) -> Result<Self, InvalidAggregateId> {
         let (family, id) = (family.into(), id.into());
         let names = |part: &str| !part.is_empty() && !part.contains('\0');
         if !names(&family) || !names(&id) {
-            return Err(NotAnAggregate { family, id });
+            return Err(InvalidAggregateId { family, id });
         }
         Ok(Self { family, id })
     }
@@ -37,7 +37,7 @@ impl fmt::Display for AggregateId {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{family}` and `{id}` do not name an aggregate: one is empty or contains a NUL character")]
-pub struct NotAnAggregate {
+pub struct InvalidAggregateId {
     pub family: String,
     pub id: String,
 }

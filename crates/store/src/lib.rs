@@ -52,14 +52,14 @@ mod store;
 pub mod suite;
 mod version;
 
-pub use aggregate::{AggregateId, NotAnAggregate};
+pub use aggregate::{AggregateId, InvalidAggregateId};
 pub use append::{Append, AppendError, Guard, LARGEST_RECORD};
 pub use claim::{Claim, ClaimError, Owner};
 pub use error::{SharedError, StoreError};
 pub use faulty::{Fault, Faults, FaultyStore};
 pub use location::Location;
 pub use memory::MemoryStore;
-pub use requests::{Findings, Numbered, OnFindings, Question, RequestId, StoreRequest};
+pub use requests::{Findings, NumberedRecord, OnFindings, Question, RequestId, StoreRequest};
 pub use sqlite::{FORMAT, SqliteOptions, SqliteStore};
-pub use store::{FoundSnapshot, Head, Listed, OnAppended, Records, Snapshot, Store, UnderClaim};
+pub use store::{FoundSnapshot, Head, ListedAggregate, OnAppended, Records, Snapshot, Store, UnderClaim};
 pub use version::{Epoch, Version};

@@ -10,7 +10,7 @@ use crate::append::{self, Append, AppendError};
 use crate::claim::{Claim, ClaimError, Owner};
 use crate::error::StoreError;
 use crate::requests::{Findings, OnFindings, Question, RequestId, StoreRequest};
-use crate::store::{FoundSnapshot, Head, Listed, OnAppended, Records, Snapshot, Store};
+use crate::store::{FoundSnapshot, Head, ListedAggregate, OnAppended, Records, Snapshot, Store};
 use crate::version::{Epoch, Version};
 
 #[derive(Debug)]
@@ -176,13 +176,15 @@ impl Store for MemoryStore {
         Ok(Box::new(records.into_iter().map(Ok)))
     }
 
-    fn list(&self, family: &str, prefix: &str) -> Result<Vec<Listed>, StoreError> {
+    fn list(&self, family: &str, prefix: &str) -> Result<Vec<ListedAggregate>, StoreError> {
         let contents = self.contents();
         let listed = contents.journals.iter().filter(|(aggregate, journal)| {
             aggregate.family() == family && aggregate.id().starts_with(prefix) && !journal.records.is_empty()
         });
-        let listed =
-            listed.map(|(aggregate, journal)| Listed { aggregate: aggregate.clone(), head: journal.head() });
+        let listed = listed.map(|(aggregate, journal)| ListedAggregate {
+            aggregate: aggregate.clone(),
+            head: journal.head(),
+        });
         Ok(listed.collect())
     }
 

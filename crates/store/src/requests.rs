@@ -48,11 +48,11 @@ pub struct Findings {
     /// for all requests of its aggregate.
     pub requests: BTreeMap<AggregateId, Result<Vec<StoreRequest>, StoreError>>,
     /// New records of followed journals, as [`Store::read`](crate::Store::read) returns them.
-    pub records: BTreeMap<AggregateId, Result<Vec<Numbered>, StoreError>>,
+    pub records: BTreeMap<AggregateId, Result<Vec<NumberedRecord>, StoreError>>,
     pub unowned: BTreeSet<AggregateId>,
 }
 
-pub type Numbered = (Version, Vec<u8>);
+pub type NumberedRecord = (Version, Vec<u8>);
 
 /// Called once with the findings. Like [`OnAppended`](crate::OnAppended), it must return quickly and must not
 /// call the store.

@@ -32,7 +32,7 @@ pub struct Head {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedAggregate {
     pub aggregate: AggregateId,
     pub head: Head,
 }
@@ -96,7 +96,7 @@ pub trait Store: Send + Sync {
     fn read(&self, aggregate: &AggregateId, after: Version) -> Result<Records<'_>, StoreError>;
 
     /// The aggregates of a family that have records and whose ids begin with `prefix`, sorted by id.
-    fn list(&self, family: &str, prefix: &str) -> Result<Vec<Listed>, StoreError>;
+    fn list(&self, family: &str, prefix: &str) -> Result<Vec<ListedAggregate>, StoreError>;
 
     /// Removes the records of a journal with versions below `before`. A later record must have made them
     /// superfluous; a snapshot is not enough, because it may be lost. The remaining records keep their

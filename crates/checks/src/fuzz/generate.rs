@@ -4,8 +4,8 @@
 //! values, so that rules match; some settings are invalid, so that they are refused.
 
 use undaunted_policy::{
-    Backoff, Balance, ClassName, Conditions, Failure, FailureCause, FailureClass, FailureKind, Jitter,
-    JitterMode, RetryConfig, RetryOn, RetryState, RetryUsage, Rule, RuleAction, Seed,
+    Backoff, ClassName, Conditions, Failure, FailureCause, FailureClass, FailureKind, Jitter, JitterMode,
+    PoolBalance, RetryConfig, RetryOn, RetryState, RetryUsage, Rule, RuleAction, Seed,
 };
 
 use super::byte_source::ByteSource;
@@ -175,8 +175,8 @@ pub(super) fn state(bytes: &mut ByteSource<'_>) -> RetryState {
     }
 }
 
-fn balance(bytes: &mut ByteSource<'_>) -> Balance {
-    Balance {
+fn balance(bytes: &mut ByteSource<'_>) -> PoolBalance {
+    PoolBalance {
         total: bytes.count(),
         consumed: bytes.count(),
         per_item: bytes.count(),

@@ -7,8 +7,8 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use undaunted_policy::{
-    Balance, Decision, Delay, FailureClass, Jitter, PlannedRetry, Reason, RetryState, RetryUsage, RuleAction,
-    Timestamp, Verdict,
+    Decision, Delay, FailureClass, Jitter, PlannedRetry, PoolBalance, Reason, RetryState, RetryUsage,
+    RuleAction, Timestamp, Verdict,
 };
 
 use super::byte_source::LONGEST;
@@ -157,7 +157,7 @@ impl VerdictObservation<'_> {
         self.terms.retries.is_none_or(|most| made < most)
     }
 
-    fn in_pool(&self, holds: impl FnOnce(Balance) -> bool) -> bool {
+    fn in_pool(&self, holds: impl FnOnce(PoolBalance) -> bool) -> bool {
         self.state.pool.is_some_and(holds)
     }
 

@@ -11,10 +11,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use undaunted_policy::spelling::{BackoffType, WorkConfig, WorkDefaults};
 use undaunted_policy::{
-    Arithmetic, Balance, Breaker, BreakerSettings, Ceilings, CircuitState, CompletionRule, CompletionTally,
-    Decision, Delay, Draws, Failure, FailureCause, FailureClass, Health, Pattern, Policy, Pool, PoolLimits,
-    Reason, RetryConfig, RetryState, RetryUsage, Rule, RuleAction, Seed, Ticket, Timestamp, Tolerance,
-    Verdict, WhenOpen,
+    Arithmetic, Breaker, BreakerSettings, CircuitState, CompletionRule, CompletionTally, Decision, Delay,
+    Draws, Failure, FailureCause, FailureClass, Health, Pattern, Policy, Pool, PoolBalance, PoolCeilings,
+    PoolLimits, Reason, RetryConfig, RetryState, RetryUsage, Rule, RuleAction, Seed, Ticket, Timestamp,
+    Tolerance, Verdict, WhenOpen,
 };
 
 use super::breaker::{BreakerRun, BreakerStep};
@@ -29,13 +29,13 @@ type SavedReader = fn(&[u8]) -> bool;
 pub const SAVED: [(&str, SavedReader); 33] = [
     ("Arithmetic", one::<Arithmetic>),
     ("BackoffType", one::<BackoffType>),
-    ("Balance", |data| restored(data, balance)),
+    ("PoolBalance", |data| restored(data, balance)),
     ("Breaker", |data| restored(data, breaker)),
     ("(Breaker, BreakerSettings)", |data| restored(data, breaker_with)),
     ("(Breaker, Ticket)", |data| restored(data, late_result)),
     ("BreakerSettings", |data| restored(data, breaker_settings)),
     ("Cause", |data| restored(data, cause)),
-    ("Ceilings", |data| restored(data, ceilings)),
+    ("PoolCeilings", |data| restored(data, ceilings)),
     ("Class", one::<FailureClass>),
     ("CompletionRule", |data| restored(data, completion)),
     ("Decision", one::<Decision>),
@@ -113,7 +113,7 @@ fn states() -> [RetryState; 4] {
         at(3_999_999_999, Duration::MAX, Some(Duration::MAX)),
         RetryState {
             deadline: Some(Timestamp::from_millis(1)),
-            pool: Some(Pool::new(PoolLimits::effective(0, 0, &Ceilings::DEFAULT)).balance(2)),
+            pool: Some(Pool::new(PoolLimits::effective(0, 0, &PoolCeilings::DEFAULT)).balance(2)),
             ..at(u32::MAX, Duration::from_nanos(u64::MAX), None)
         },
     ]
@@ -218,20 +218,20 @@ fn pool(mut pool: Pool) {
         let within = pool.consumed <= pool.limits.total && item <= pool.limits.per_item;
         uphold("no charge passes a limit", !granted || within, &before);
         uphold("a refusal charges nothing", granted || pool == before, &before);
-        let added = pool.top_up(u32::MAX, &Ceilings::DEFAULT);
+        let added = pool.top_up(u32::MAX, &PoolCeilings::DEFAULT);
         let total = before.limits.total.saturating_add(added);
         uphold("a top-up adds what it says", pool.limits.total == total, &before);
     }
 }
 
-fn balance(balance: Balance) {
+fn balance(balance: PoolBalance) {
     let left = balance.consumed < balance.total && balance.item_consumed < balance.per_item;
     let allowed = balance.refuses().is_none();
     uphold("a pool refuses when it is used up", left == allowed, &balance);
     uphold("a balance says something", !balance.to_string().is_empty(), &balance);
 }
 
-fn ceilings(ceilings: Ceilings) {
+fn ceilings(ceilings: PoolCeilings) {
     for asked in [0, 1, u32::MAX] {
         let limits = PoolLimits::effective(asked, asked, &ceilings);
         let within =

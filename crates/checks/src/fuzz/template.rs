@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use undaunted_engine::workflow::template::{
-    JsonTemplate, KnownNames, Reference, Script, ShellTemplate, TemplateError, TemplateValues, TextTemplate,
+    JsonTemplate, KnownNames, Reference, Script, ShellTemplate, SyntaxError, TemplateValues, TextTemplate,
     ValueError,
 };
 
@@ -101,7 +101,7 @@ fn json(text: &str, names: &KnownNames<'_>) {
 }
 
 /// The marked range of an error lies in the text.
-fn refused(text: &str, errors: &[TemplateError]) {
+fn refused(text: &str, errors: &[SyntaxError]) {
     uphold("a text is refused for a reason", !errors.is_empty(), &text);
     let laws = errors.iter().flat_map(|error| {
         let helps = error.help.as_ref().is_none_or(|help| !help.is_empty());

@@ -12,7 +12,7 @@ use undaunted_runner::drive::Notifier;
 use undaunted_runner::folder::JobFolder;
 use undaunted_runner::keeper::{CommandSpec, KeeperError, KeeperRefusal};
 use undaunted_runner::machine::{
-    AttemptEnds, CommandHost, ExpectedEnd, KeeperAddress, Machine, ReachedKeeper, Withdraw,
+    AttemptEnds, CancelCall, CommandHost, ExpectedEnd, KeeperAddress, Machine, ReachedKeeper,
 };
 use undaunted_runner::{ExecutorMessage, HttpAnswer, HttpOrder, NewFile, judged};
 
@@ -61,7 +61,7 @@ impl Machine for SimMachine {
         }
     }
 
-    fn send(&self, order: HttpOrder, notifier: Notifier) -> Withdraw {
+    fn send(&self, order: HttpOrder, notifier: Notifier) -> CancelCall {
         let mut world = lock(&self.shared);
         world.requests += 1;
         let number = world.requests;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use undaunted_engine::id::StartId;
 use undaunted_engine::task::{TokenStatus, find_token};
-use undaunted_runner::drive::Reported;
+use undaunted_runner::drive::DeliveryOutcome;
 use undaunted_runner::request::{self, ArrivedResult};
 use undaunted_store::Store;
 
@@ -93,7 +93,7 @@ impl Simulation<'_> {
             lock(&self.shared).wake(number);
             self.poll_woken();
             // An answer that comes later counts as a refusal, so the result is sent again.
-            let taken = answer.try_recv() == Ok(Reported::Taken);
+            let taken = answer.try_recv() == Ok(DeliveryOutcome::Taken);
             let mut world = lock(&self.shared);
             if taken && world.is_awaited(result) {
                 let what = format!("{}: a result was taken and is not on record", result.job);

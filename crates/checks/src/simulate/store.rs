@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use undaunted_store::{
-    AggregateId, Append, AppendError, Claim, ClaimError, Epoch, FoundSnapshot, Head, Listed, MemoryStore,
-    OnAppended, OnFindings, Owner, Question, Records, RequestId, Store, StoreError, StoreRequest, Version,
+    AggregateId, Append, AppendError, Claim, ClaimError, Epoch, FoundSnapshot, Head, ListedAggregate,
+    MemoryStore, OnAppended, OnFindings, Owner, Question, Records, RequestId, Store, StoreError,
+    StoreRequest, Version,
 };
 
 use super::breaker_oracle;
@@ -377,7 +378,7 @@ impl Store for SimStore {
         Ok(Box::new(records.into_iter()))
     }
 
-    fn list(&self, family: &str, prefix: &str) -> Result<Vec<Listed>, StoreError> {
+    fn list(&self, family: &str, prefix: &str) -> Result<Vec<ListedAggregate>, StoreError> {
         self.inner()?.list(family, prefix)
     }
 

@@ -168,7 +168,7 @@ fn access(args: &ServeArgs, public: Option<&str>) -> Result<Access, CommandError
 }
 
 /// Called for each flow that the event loop leaves.
-fn left(watch: Watch, stop: Sender<ServeStop>) -> undaunted_runner::flows::HearLeft {
+fn left(watch: Watch, stop: Sender<ServeStop>) -> undaunted_runner::flows::OnFlowLeft {
     Box::new(move |flow: &str, how: &JobResult| {
         watch.metrics.leave(flow);
         watch.news.notify();

@@ -5,7 +5,7 @@ use undaunted_policy::{Reason, Timestamp};
 use super::draft::EventDraft;
 use super::fail::{Stop, stop};
 use super::words::with_last;
-use crate::event::{JobEvent, JobResumed, RestoredWork, RetryArithmetic};
+use crate::event::{JobEvent, JobResumed, ResumedWork, RetryArithmetic};
 use crate::id::{ItemId, StepId};
 use crate::job::{ActiveItem, Activity, Job, JobStage, StepStage};
 
@@ -14,10 +14,10 @@ pub(super) fn resume(draft: &mut EventDraft<'_>, seen: Option<Timestamp>) {
     let left = left_at(job, seen, draft.now);
     let planned = job.stage == JobStage::Suspended;
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    let mut restored = RestoredWork {
+    let mut restored = ResumedWork {
         running: count(job.starts.running.len()),
         attempts: job.counts.attempts,
-        ..RestoredWork::default()
+        ..ResumedWork::default()
     };
     for step in &job.steps {
         let waiting = count(step.waiting.len());

@@ -142,11 +142,11 @@ pub struct JobResumed {
     #[n(2)]
     pub planned: bool,
     #[n(3)]
-    pub restored: RestoredWork,
+    pub restored: ResumedWork,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
-pub struct RestoredWork {
+pub struct ResumedWork {
     #[n(0)]
     pub running: u32,
     #[n(1)]

@@ -24,7 +24,7 @@ pub use completion::{CompletionReached, CompletionWhy, LateResult};
 pub use fact::Event;
 pub use item::ItemEvent;
 pub use job::{
-    EndCounts, ImportedCommand, JobEnded, JobEvent, JobResumed, NewItem, PolicyChange, RestoredWork,
+    EndCounts, ImportedCommand, JobEnded, JobEvent, JobResumed, NewItem, PolicyChange, ResumedWork,
 };
 pub use record::{FORMAT, Record, RecordError, items_of};
 pub use step::StepEvent;

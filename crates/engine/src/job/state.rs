@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use minicbor::{Decode, Encode};
-use undaunted_policy::{Ceilings, CompletionRule, Pool, PoolLimits, Reason, Seed, Timestamp};
+use undaunted_policy::{CompletionRule, Pool, PoolCeilings, PoolLimits, Reason, Seed, Timestamp};
 
 use super::complete::JobFailures;
 use super::item::{ActiveItem, ItemScope, ItemState};
@@ -281,7 +281,7 @@ impl Job {
         })
     }
 
-    pub fn ceilings(&self) -> Ceilings {
+    pub fn ceilings(&self) -> PoolCeilings {
         ceilings(&self.submitted)
     }
 
@@ -291,10 +291,10 @@ impl Job {
     }
 }
 
-fn ceilings(submitted: &JobSubmitted) -> Ceilings {
-    submitted.ceilings.map_or(Ceilings::DEFAULT, |stored| {
+fn ceilings(submitted: &JobSubmitted) -> PoolCeilings {
+    submitted.ceilings.map_or(PoolCeilings::DEFAULT, |stored| {
         let (default_total, max_total, default_per_item, max_per_item) = stored;
-        Ceilings { default_total, max_total, default_per_item, max_per_item }
+        PoolCeilings { default_total, max_total, default_per_item, max_per_item }
     })
 }
 

@@ -29,7 +29,7 @@ pub const DELAY_BOUNDS: [Duration; 12] = [
 ];
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Encode, Decode)]
-pub struct Counters {
+pub struct JobCounters {
     /// Attempts that have ended, by outcome.
     #[n(0)]
     pub attempts: BTreeMap<String, u64>,
@@ -71,7 +71,7 @@ pub struct CompletionShare {
     pub target: u64,
 }
 
-impl Counters {
+impl JobCounters {
     /// Counts a record. The job has applied it, and perhaps later ones.
     pub fn take(&mut self, job: &Job, record: &Record) {
         if let Some(pool) = &job.pool {

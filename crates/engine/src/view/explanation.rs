@@ -6,7 +6,7 @@ use serde::Serialize;
 use undaunted_policy::Reason;
 
 use super::context::{ViewContext, named_by_limits};
-use super::item::LookView;
+use super::item::InspectedItemView;
 use super::job::{count, waiting};
 use super::line::{argv, workflow_path};
 use super::projection::Projection;
@@ -50,7 +50,7 @@ pub struct JobExplanation {
     pub item_deadline_ms: Option<MillisView>,
     pub late: Vec<LateView>,
     pub late_total: u64,
-    pub look: Vec<LookView>,
+    pub look: Vec<InspectedItemView>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -115,7 +115,7 @@ impl JobExplanation {
             item_deadline_ms: limits.item_deadline_ms,
             late: late.take(LISTED).map(|it| LateView::of(job, it)).collect(),
             late_total: count(projection.late.len()),
-            look: inspected.map(|item| LookView::of(context, item)).collect(),
+            look: inspected.map(|item| InspectedItemView::of(context, item)).collect(),
         }
     }
 

@@ -145,7 +145,7 @@ pub(super) fn left_out(job: &Job, item: ItemId) -> Option<String> {
 
 /// An item to inspect, in `explain JOB`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LookView {
+pub struct InspectedItemView {
     pub item: String,
     pub step: Option<String>,
     pub command: Option<String>,
@@ -163,7 +163,7 @@ pub struct LookView {
     pub explain: String,
 }
 
-impl LookView {
+impl InspectedItemView {
     pub(super) fn of(context: &ViewContext<'_>, item: ItemId) -> Self {
         let job = context.job;
         let plan = job.plan();

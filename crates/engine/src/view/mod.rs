@@ -45,7 +45,7 @@ pub use breaker::{
 pub use budget::{BudgetView, TopUpRequestView, TopUpView};
 pub use catalog::{CatalogView, FlowDigest, FlowLine, FlowPage, StepHealthView};
 pub use context::ViewContext;
-pub use counters::{CompletionShare, Counters, DELAY_BOUNDS, DelayCounts};
+pub use counters::{CompletionShare, DELAY_BOUNDS, DelayCounts, JobCounters};
 pub use dead::{DeadLetterGroup, DeadLetterLine, DeadLetterView, group_dead_letters};
 pub use entry::{
     AttemptEntry, EntryView, HandlerSuccessEntry, HeldEntry, NextView, ReleasedEntry, StopEntry, StopsView,
@@ -58,7 +58,7 @@ pub use flow_plan::{AttributeLinks, PlanView, attribute_links, flow_plan, plan_p
 pub use forecast::{Forecast, ForecastStop, forecast};
 pub use hold::HoldView;
 pub use index::{IndexKeys, ItemPage, RecordIndex};
-pub use item::{ItemView, LookView, address, is_plain, quoted};
+pub use item::{InspectedItemView, ItemView, address, is_plain, quoted};
 pub use job::{HeldView, JobView, StageView, StepView, WaitingView, waiting};
 pub use line::JobLine;
 pub use projection::{EndRecord, LateItem, Projection, ResumeRecord, StepFailure, StepHistory};

@@ -12,7 +12,7 @@ use minicbor::{Decode, Encode};
 use serde_json::{Map, Value};
 use undaunted_policy::{Reason, Timestamp};
 
-use super::counters::Counters;
+use super::counters::JobCounters;
 use super::history::{Histories, LateEnd};
 use super::index::RecordIndex;
 use crate::event::{Event, ItemEvent, JobEnded, JobEvent, JobResumed, Record, StepEvent, codec};
@@ -37,7 +37,7 @@ pub struct Projection {
     /// Versions of the records that changed the plan or restarted reduce steps.
     pub turns: Vec<u64>,
     pub index: RecordIndex,
-    pub counters: Counters,
+    pub counters: JobCounters,
     /// The histories of the items that are followed.
     pub items: Histories,
     /// The rounds of the items of a flow, as the job counts them. They are part of receipt tokens.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use minicbor::{Decode, Encode};
 use undaunted_policy::{Reason, Timestamp};
 
-use super::counters::Counters;
+use super::counters::JobCounters;
 use super::index::{IndexKeys, ItemPage, RecordIndex};
 use super::projection::{EndRecord, LateItem, Projection, ResumeRecord, StepFailure, StepHistory};
 use crate::event::{RecordError, codec};
@@ -29,7 +29,7 @@ struct SavedProjection {
     #[n(6)]
     pages: Vec<ItemPage>,
     #[n(7)]
-    counters: Counters,
+    counters: JobCounters,
     #[n(8)]
     #[cbor(with = "codec::maybe_reason", has_nil)]
     stopping: Option<Reason>,

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use undaunted_policy::spelling::WorkDefaults;
-use undaunted_policy::{Ceilings, CompletionRule};
+use undaunted_policy::{CompletionRule, PoolCeilings};
 
 use super::diagnostic::{Diagnostic, DiagnosticCode, Severity};
 use super::model::{FlowGoals, FlowStep, ResolvedRetry, SettingPlace, Workflow};
@@ -17,7 +17,7 @@ use super::{lint, yaml};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own, named where it is given")]
 pub struct Operator {
-    pub ceilings: Ceilings,
+    pub ceilings: PoolCeilings,
     /// Whether a workflow without pool settings gets a pool.
     pub pool_for_all: bool,
     /// For steps of a flow without retry settings.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use undaunted_engine::event::Record;
-use undaunted_engine::view::{CompletionShare, Counters, DELAY_BOUNDS, Projection};
+use undaunted_engine::view::{CompletionShare, DELAY_BOUNDS, JobCounters, Projection};
 
 use crate::fixture::{TestedJob, flow, item_at};
 
@@ -26,7 +26,7 @@ fn pooled() -> TestedJob {
 
 #[test]
 fn attempts_retries_delays_and_the_pool_are_counted() {
-    let Counters { attempts, retries_scheduled, delays, retries_charged, retries_refused, .. } =
+    let JobCounters { attempts, retries_scheduled, delays, retries_charged, retries_refused, .. } =
         projected(&pooled()).counters;
     assert_eq!(attempts, [("transient".to_owned(), 3)].into());
     assert_eq!((retries_scheduled, retries_charged, retries_refused), (2, 2, 1));

@@ -6,7 +6,7 @@ use undaunted_engine::event::{Event, ItemEvent, Record};
 use undaunted_engine::id::StartId;
 use undaunted_engine::input::Input;
 use undaunted_engine::workflow::Operator;
-use undaunted_policy::{Ceilings, FailureCause, Reason};
+use undaunted_policy::{FailureCause, PoolCeilings, Reason};
 
 use crate::fixture::{EXIT_1, TestedJob, item_at, secs};
 
@@ -51,7 +51,7 @@ fn an_item_cannot_use_more_than_its_share() {
 #[test]
 fn a_workflow_has_a_pool_only_if_it_or_the_operator_asks_for_one() {
     assert_eq!(TestedJob::over(&map(""), 1).job.pool, None);
-    let operator = Operator { pool_for_all: true, ceilings: Ceilings::DEFAULT, ..Operator::default() };
+    let operator = Operator { pool_for_all: true, ceilings: PoolCeilings::DEFAULT, ..Operator::default() };
     let test = TestedJob::with(&map(""), 7, &operator);
     assert_eq!(test.job.pool.unwrap().limits.total, 20);
     assert_eq!(test.replayed().pool.unwrap().limits.total, 20);
@@ -167,7 +167,7 @@ fn a_top_up_raises_the_share_of_an_item_to_the_configured_one() {
 #[test]
 fn a_top_up_is_bounded_by_the_maximum_that_was_stored_with_the_job() {
     let operator =
-        Operator { ceilings: Ceilings { max_total: 9, ..Ceilings::DEFAULT }, ..Operator::default() };
+        Operator { ceilings: PoolCeilings { max_total: 9, ..PoolCeilings::DEFAULT }, ..Operator::default() };
     let mut test = TestedJob::with(&map("retry_budget: 7"), 7, &operator);
     assert_eq!(test.top_up(100).lines(), ["pool_topped_up by 2 to 9"]);
     assert_eq!(test.top_up(1).lines(), [""; 0], "nothing is added, and nothing taken away");

@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
-use crate::pool::{Balance, Pool, PoolLimits};
+use crate::pool::{Pool, PoolBalance, PoolLimits};
 use crate::reason::Reason;
 
 /// Limits the retries of all calls together, and of each call. A clone is the same pool.
@@ -57,8 +57,8 @@ impl SharedPool {
 
     /// The balance of a call that has taken `call_consumed` retries from the pool.
     #[must_use]
-    pub fn balance(&self, call_consumed: u32) -> Balance {
-        Balance {
+    pub fn balance(&self, call_consumed: u32) -> PoolBalance {
+        PoolBalance {
             total: self.0.total.load(ANY_ORDER),
             consumed: self.0.consumed.load(ANY_ORDER),
             per_item: self.0.per_call,

@@ -75,7 +75,7 @@ fn the_first_check_that_refuses_is_the_reason() {
     let exhausted = verdict(&config.build().unwrap(), &state, &failure, NOW);
     assert_eq!(exhausted.reason(), Some(Reason::JobBudgetExhausted));
     assert_eq!(exhausted.to_string(), "The job's retry pool is used up: job_budget_exhausted (1/1)");
-    state.pool = state.pool.map(|pool| Balance { total: 2, ..pool });
+    state.pool = state.pool.map(|pool| PoolBalance { total: 2, ..pool });
     assert_eq!(reason(&config, &state, &failure), Some(Reason::WorkflowBudgetExhausted));
     state.pool = None;
     assert_eq!(reason(&config, &state, &failure), None);

@@ -7,7 +7,7 @@ use undaunted_engine::input::Input;
 use undaunted_engine::mutant::{self, Mutant};
 use undaunted_store::{Append, Version};
 
-use super::message::{AfterCommit, JobMessage, Reported};
+use super::message::{AfterCommit, DeliveryOutcome, JobMessage};
 use super::running::JobDriver;
 use super::snapshot::SnapshotOccasion;
 use crate::failpoint;
@@ -73,7 +73,7 @@ impl JobDriver<'_> {
         match action {
             AfterCommit::Trust => self.executors.programs.trust(),
             // The sender may no longer wait.
-            AfterCommit::Answer(reply) => drop(reply.send(Reported::Taken)),
+            AfterCommit::Answer(reply) => drop(reply.send(DeliveryOutcome::Taken)),
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use undaunted_store::{Findings, StoreError};
 
-use super::message::{AttemptReport, JobMessage, Reported};
+use super::message::{AttemptReport, DeliveryOutcome, JobMessage};
 use crate::journal::ClaimedJob;
 use crate::request::ArrivedResult;
 use crate::secrets::Secrets;
@@ -45,13 +45,13 @@ impl LoopHandle {
 
     /// Delivers the result of an attempt, and waits until it is on disk. None if the loop did not answer;
     /// then the sender should send the result again.
-    pub fn deliver(&self, job: &str, arrived: ArrivedResult) -> Option<Reported> {
+    pub fn deliver(&self, job: &str, arrived: ArrivedResult) -> Option<DeliveryOutcome> {
         const PATIENCE: Duration = Duration::from_secs(30);
         self.hand_on(job, arrived).recv_timeout(PATIENCE).ok()
     }
 
     /// As [`Self::deliver`], without waiting.
-    pub fn hand_on(&self, job: &str, arrived: ArrivedResult) -> Receiver<Reported> {
+    pub fn hand_on(&self, job: &str, arrived: ArrivedResult) -> Receiver<DeliveryOutcome> {
         let (reply, answer) = channel();
         let report = JobMessage::Reported(AttemptReport { arrived, reply });
         drop(self.sender.send(Message::Job(job.into(), report)));

@@ -26,11 +26,11 @@ pub(super) enum JobMessage {
 #[derive(Debug)]
 pub(super) struct AttemptReport {
     pub(super) arrived: ArrivedResult,
-    pub(super) reply: Sender<Reported>,
+    pub(super) reply: Sender<DeliveryOutcome>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reported {
+pub enum DeliveryOutcome {
     /// On disk, now or before.
     Taken,
     Unknown,
@@ -43,7 +43,7 @@ impl JobMessage {
         match self {
             Self::Reported(report) => {
                 // The sender may no longer wait.
-                let _ = report.reply.send(Reported::Elsewhere);
+                let _ = report.reply.send(DeliveryOutcome::Elsewhere);
             }
             // The process that resumes the job does not need these messages.
             Self::Stored(..) | Self::Executor(_) | Self::Outputs(_) | Self::Interrupt | Self::Cancel => {}
@@ -56,7 +56,7 @@ pub(super) enum AfterCommit {
     /// Tell the keeper that all recovered fates are on record.
     Trust,
     /// Answer the sender of a result.
-    Answer(Sender<Reported>),
+    Answer(Sender<DeliveryOutcome>),
 }
 
 #[derive(Clone)]

@@ -34,7 +34,7 @@ pub(crate) use context::JobContext;
 pub use error::DriveError;
 pub use event_loop::{EventLoop, JobResult, WatchJobs, in_background};
 pub use handle::LoopHandle;
-pub use message::{Notifier, Reported};
+pub use message::{DeliveryOutcome, Notifier};
 pub use observe::{NoJobObserver, Observer, StoreOutage};
 pub use results::{ItemResult, ResultStatus, read_results};
 pub use running::Services;

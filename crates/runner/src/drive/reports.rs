@@ -4,7 +4,7 @@ use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::{TokenStatus, find_token};
 use undaunted_policy::FailureCause;
 
-use super::message::{AfterCommit, AttemptReport, Reported};
+use super::message::{AfterCommit, AttemptReport, DeliveryOutcome};
 use super::running::JobDriver;
 use crate::request::ArrivedResult;
 
@@ -17,7 +17,7 @@ impl JobDriver<'_> {
             TokenStatus::Waiting => {}
             TokenStatus::Unknown => {
                 // The sender may no longer wait.
-                let _ = report.reply.send(Reported::Unknown);
+                let _ = report.reply.send(DeliveryOutcome::Unknown);
             }
             // Answered when the result is on disk, since the sender then stops sending it.
             TokenStatus::Running(_) | TokenStatus::Expired => {

@@ -24,7 +24,7 @@ use crate::endpoints::Endpoints;
 use crate::error_text::diagnostics_line;
 use crate::executor::Functions;
 use crate::folder::{LocalFolder, is_name};
-use crate::journal::{self, ClaimedJob, JournalError, KnownJob};
+use crate::journal::{self, ClaimedJob, JournalError, StoredJob};
 use crate::locked;
 use crate::machine::LocalMachine;
 use crate::process::random_number;
@@ -206,7 +206,7 @@ impl Runner {
             let id = listed.aggregate.id();
             let owned = self.store.owner(&listed.aggregate)?.is_some();
             if !owned {
-                let known = KnownJob::read(&*self.store, id, &self.plans);
+                let known = StoredJob::read(&*self.store, id, &self.plans);
                 if !known.is_ok_and(|known| known.job.stage.has_ended()) {
                     found.push(id.to_owned());
                 }

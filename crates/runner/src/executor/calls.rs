@@ -9,11 +9,11 @@ use undaunted_policy::FailureCause;
 
 use super::{AttemptFate, StartedAttempt, failed};
 use crate::drive::JobContext;
-use crate::machine::Withdraw;
+use crate::machine::CancelCall;
 
 #[derive(Default)]
 pub(crate) struct Calls {
-    under_way: BTreeMap<StartId, Withdraw>,
+    under_way: BTreeMap<StartId, CancelCall>,
 }
 
 impl Calls {
@@ -22,7 +22,7 @@ impl Calls {
         &mut self,
         start: StartId,
         context: &JobContext<'_>,
-        call: impl FnOnce() -> Withdraw,
+        call: impl FnOnce() -> CancelCall,
     ) {
         if context.shutdown.is_immediate() {
             let error = "cancelled before it began";

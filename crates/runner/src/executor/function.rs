@@ -20,7 +20,7 @@ use undaunted_policy::{FailureCause, FailureClass};
 use super::answer::{MOST, SHOWN, prefix};
 use super::{AttemptFate, Calls, Executor, ExecutorMessage, StartedAttempt, failed};
 use crate::drive::{DriveError, JobContext, Notifier};
-use crate::machine::Withdraw;
+use crate::machine::CancelCall;
 use crate::secrets::Secrets;
 
 #[derive(Default)]
@@ -188,7 +188,7 @@ impl Functions {
     }
 
     /// Calls a function, and reports how the call ended.
-    pub(crate) fn call(&self, runtime: &Handle, order: FunctionOrder, notifier: Notifier) -> Withdraw {
+    pub(crate) fn call(&self, runtime: &Handle, order: FunctionOrder, notifier: Notifier) -> CancelCall {
         let function = self.known.get(&order.call.name).cloned();
         let mut reporter = EndReporter { start: order.start, notifier: Some(notifier) };
         let task = runtime.spawn(async move {

@@ -19,7 +19,7 @@ use super::answer::{self, HttpAnswer, MOST, SHOWN};
 use super::{AttemptFate, Calls, Executor, ExecutorMessage, StartedAttempt, failed};
 use crate::drive::{JobContext, Notifier};
 use crate::failpoint;
-use crate::machine::Withdraw;
+use crate::machine::CancelCall;
 use crate::secrets::Secrets;
 
 /// Headers that frame a request: a wrong one would turn the rest of the body into the next request.
@@ -158,7 +158,7 @@ fn has_dot_segment(url: &str) -> bool {
     })
 }
 
-pub(crate) fn send(order: HttpOrder, notifier: Notifier) -> Withdraw {
+pub(crate) fn send(order: HttpOrder, notifier: Notifier) -> CancelCall {
     let start = order.start;
     let network = match network() {
         Ok(network) => network,

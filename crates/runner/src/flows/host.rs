@@ -26,12 +26,12 @@ pub struct HostSettings {
     /// The working directory of flows.
     pub directory: String,
     pub watch: WatchFlows,
-    pub left: HearLeft,
+    pub left: OnFlowLeft,
 }
 
 pub type WatchFlows = Box<dyn Fn(&Job) -> Box<dyn Observer> + Send>;
 
-pub type HearLeft = Box<dyn FnMut(&str, &JobResult) + Send>;
+pub type OnFlowLeft = Box<dyn FnMut(&str, &JobResult) + Send>;
 
 pub struct FlowHost {
     pub(super) store: Arc<dyn Store>,

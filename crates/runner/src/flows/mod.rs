@@ -10,6 +10,6 @@ mod recover;
 mod registered;
 
 pub use begin::{BeginError, BegunFlow, FlowSubmission};
-pub use host::{FlowHost, HearLeft, HostSettings, WatchFlows};
+pub use host::{FlowHost, HostSettings, OnFlowLeft, WatchFlows};
 pub use recover::RecoveredFlows;
 pub use registered::{PlanError, PlannedFlow};

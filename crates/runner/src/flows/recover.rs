@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use undaunted_engine::catalog::{CatalogEvent, FlowLifecycle};
 use undaunted_engine::job::JobStage;
 use undaunted_engine::workflow::WorkflowMode;
-use undaunted_store::{ClaimError, Listed, Version};
+use undaunted_store::{ClaimError, ListedAggregate, Version};
 
 use super::host::FlowHost;
 use crate::catalog::{activated, deactivated};
@@ -72,7 +72,7 @@ impl FlowHost {
 
     /// Notes in the catalog the removal of flows that are no longer in the store, in case a crash came
     /// between.
-    fn note_removed(&self, lifecycles: &Lifecycles, listed: &[Listed]) {
+    fn note_removed(&self, lifecycles: &Lifecycles, listed: &[ListedAggregate]) {
         let there: BTreeSet<&str> = listed.iter().map(|it| it.aggregate.id()).collect();
         let gone = lifecycles.keys().filter(|flow| !there.contains(&***flow));
         for flow in gone {

@@ -162,7 +162,7 @@ impl AttemptEnds {
         let others = others.collect();
         let fates = started.iter().map(|(&start, on_record)| {
             let mut fate = recovered.fate(start.0);
-            if matches!(fate, CommandFate::Running(_)) && mutant::is(Mutant::TakeoverLosesRunning) {
+            if matches!(fate, CommandFate::Running(_)) && mutant::is(Mutant::ReconnectLosesRunning) {
                 fate = CommandFate::Vanished(None);
             }
             let fate = match fate {

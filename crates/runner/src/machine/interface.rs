@@ -12,7 +12,7 @@ use crate::executor::{FunctionOrder, HttpOrder, NewFile};
 use crate::folder::JobFolder;
 use crate::keeper::KeeperError;
 
-pub type Withdraw = Box<dyn FnOnce() + Send>;
+pub type CancelCall = Box<dyn FnOnce() + Send>;
 
 pub trait Machine: Send + Sync {
     /// The time since boot, including sleep. Unlike the wall clock, it cannot be set.
@@ -39,13 +39,13 @@ pub trait Machine: Send + Sync {
     fn aside(&self, work: Box<dyn FnOnce() + Send>);
 
     /// Sends an HTTP request, and reports that the service has accepted it, or how it ended.
-    fn send(&self, order: HttpOrder, notifier: Notifier) -> Withdraw;
+    fn send(&self, order: HttpOrder, notifier: Notifier) -> CancelCall;
 
     fn has_function(&self, _name: &str) -> bool {
         false
     }
 
-    fn call(&self, _order: FunctionOrder, _notifier: Notifier) -> Withdraw {
+    fn call(&self, _order: FunctionOrder, _notifier: Notifier) -> CancelCall {
         Box::new(|| {})
     }
 

@@ -13,7 +13,7 @@ use undaunted_policy::Timestamp;
 
 use super::command_host::{KeeperAddress, LocalKeeper, ReachedKeeper};
 use super::ending::AttemptEnds;
-use super::interface::{Machine, Withdraw};
+use super::interface::{CancelCall, Machine};
 use crate::clock::{clocks, uptime};
 use crate::drive::Notifier;
 use crate::executor::{FunctionOrder, Functions, HttpOrder, NewFile, send, write_file};
@@ -85,7 +85,7 @@ impl Machine for LocalMachine {
         std::thread::spawn(work);
     }
 
-    fn send(&self, order: HttpOrder, notifier: Notifier) -> Withdraw {
+    fn send(&self, order: HttpOrder, notifier: Notifier) -> CancelCall {
         send(order, notifier)
     }
 
@@ -94,7 +94,7 @@ impl Machine for LocalMachine {
         functions.is_some_and(|(functions, _)| functions.has(name))
     }
 
-    fn call(&self, order: FunctionOrder, notifier: Notifier) -> Withdraw {
+    fn call(&self, order: FunctionOrder, notifier: Notifier) -> CancelCall {
         match &self.functions {
             Some((functions, runtime)) => functions.call(runtime, order, notifier),
             // Not reached: `has_function` keeps such a job from being begun.

@@ -11,5 +11,5 @@ mod local;
 pub use command_host::{CommandHost, KeeperAddress, ReachedKeeper};
 pub(crate) use ending::most;
 pub use ending::{AttemptEnds, CapturedOutputs, ExpectedEnd, RecordedAttempt};
-pub use interface::{Machine, Withdraw};
+pub use interface::{CancelCall, Machine};
 pub use local::LocalMachine;

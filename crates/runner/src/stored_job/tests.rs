@@ -5,7 +5,7 @@ use undaunted_engine::job::Plans;
 use undaunted_policy::{FailureCause, Timestamp};
 use undaunted_store::{MemoryStore, Store, Version};
 
-use super::{KnownJob, aggregate, snapshot_bytes};
+use super::{StoredJob, aggregate, snapshot_bytes};
 use crate::test_job::TestJob;
 
 const WORKFLOW: &str = "
@@ -40,14 +40,14 @@ fn store(job: &TestJob) -> MemoryStore {
 }
 
 /// Reads a job from a store that has this snapshot of it.
-fn read_with(job: &TestJob, at: Version, snapshot: Vec<u8>) -> KnownJob {
+fn read_with(job: &TestJob, at: Version, snapshot: Vec<u8>) -> StoredJob {
     let store = store(job);
     store.save_snapshot(&aggregate("a").unwrap(), at, snapshot).unwrap();
     read(&store)
 }
 
-fn read(store: &MemoryStore) -> KnownJob {
-    KnownJob::read(store, "a", &Plans::default()).unwrap()
+fn read(store: &MemoryStore) -> StoredJob {
+    StoredJob::read(store, "a", &Plans::default()).unwrap()
 }
 
 #[test]

@@ -15,15 +15,15 @@ use undaunted_policy::Timestamp;
 use undaunted_runner::drive::{EventLoop, NoJobObserver, Notifier, Services};
 use undaunted_runner::endpoints::Endpoints;
 use undaunted_runner::folder::{JobFolder, LocalFolder};
-use undaunted_runner::journal::{self, KnownJob};
+use undaunted_runner::journal::{self, StoredJob};
 use undaunted_runner::keeper::KeeperError;
-use undaunted_runner::machine::{KeeperAddress, Machine, ReachedKeeper, Withdraw};
+use undaunted_runner::machine::{CancelCall, KeeperAddress, Machine, ReachedKeeper};
 use undaunted_runner::secrets::Secrets;
 use undaunted_runner::{ExecutorMessage, FunctionOrder, HttpOrder, NewFile, breakers};
 use undaunted_store::{
-    AggregateId, Append, AppendError, Claim, ClaimError, Epoch, Findings, FoundSnapshot, Head, Listed,
-    MemoryStore, OnAppended, OnFindings, Owner, Question, Records, RequestId, Store, StoreError,
-    StoreRequest, Version,
+    AggregateId, Append, AppendError, Claim, ClaimError, Epoch, Findings, FoundSnapshot, Head,
+    ListedAggregate, MemoryStore, OnAppended, OnFindings, Owner, Question, Records, RequestId, Store,
+    StoreError, StoreRequest, Version,
 };
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -55,7 +55,7 @@ impl Store for UnreadableBreakerStore {
         self.store.read(of, after)
     }
 
-    fn list(&self, family: &str, prefix: &str) -> Result<Vec<Listed>, StoreError> {
+    fn list(&self, family: &str, prefix: &str) -> Result<Vec<ListedAggregate>, StoreError> {
         self.store.list(family, prefix)
     }
 
@@ -141,7 +141,7 @@ impl Machine for ManualMachine {
         work();
     }
 
-    fn send(&self, _: HttpOrder, _: Notifier) -> Withdraw {
+    fn send(&self, _: HttpOrder, _: Notifier) -> CancelCall {
         Box::new(|| {})
     }
 
@@ -149,7 +149,7 @@ impl Machine for ManualMachine {
         true
     }
 
-    fn call(&self, order: FunctionOrder, notifier: Notifier) -> Withdraw {
+    fn call(&self, order: FunctionOrder, notifier: Notifier) -> CancelCall {
         self.called.lock().unwrap().push((order.start.0, notifier));
         Box::new(|| {})
     }
@@ -232,6 +232,6 @@ fn the_state_after_a_failed_turn_is_not_saved() {
     assert!(matches!(left.as_slice(), [(_, Err(_))]));
     store.fails.store(false, Ordering::SeqCst);
     let replayed = journal::load(&*store, "job", &Plans::default()).unwrap();
-    let known = KnownJob::read(&*store, "job", &Plans::default()).unwrap();
+    let known = StoredJob::read(&*store, "job", &Plans::default()).unwrap();
     assert_eq!(known.job.save(), replayed.save());
 }

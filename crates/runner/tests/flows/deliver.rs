@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use undaunted_engine::event::{Event, JobEvent};
 use undaunted_engine::job::JobStage;
-use undaunted_runner::drive::Reported::{Taken, Unknown};
+use undaunted_runner::drive::DeliveryOutcome::{Taken, Unknown};
 use undaunted_runner::request::ArrivedResult;
 
 use crate::fixture::{FlowFixture, async_step, step, wanted};

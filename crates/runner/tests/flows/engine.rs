@@ -9,7 +9,7 @@ use undaunted_engine::event::Record;
 use undaunted_engine::job::{Job, JobStage};
 use undaunted_engine::workflow::Operator;
 use undaunted_runner::catalog::CatalogHandle;
-use undaunted_runner::drive::{Observer, Reported, Services, StoreOutage};
+use undaunted_runner::drive::{DeliveryOutcome, Observer, Services, StoreOutage};
 use undaunted_runner::endpoints::Endpoints;
 use undaunted_runner::flows::{BegunFlow, FlowHost, FlowSubmission, HostSettings};
 use undaunted_runner::folder::LocalFolder;
@@ -132,7 +132,13 @@ impl Engine {
     }
 
     /// Delivers a result.
-    pub(crate) fn deliver(&self, flow: &str, step: &str, token: &str, result: &str) -> Option<Reported> {
+    pub(crate) fn deliver(
+        &self,
+        flow: &str,
+        step: &str,
+        token: &str,
+        result: &str,
+    ) -> Option<DeliveryOutcome> {
         let arrived =
             ArrivedResult { step: step.to_owned(), token: token.to_owned(), result: Ok(result.to_owned()) };
         self.host().deliver(flow, &arrived)

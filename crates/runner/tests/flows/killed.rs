@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use undaunted_engine::event::{Event, ItemEvent};
 use undaunted_engine::job::JobStage;
 use undaunted_policy::Timestamp;
-use undaunted_runner::drive::Reported;
+use undaunted_runner::drive::DeliveryOutcome;
 use undaunted_runner::flows::FlowSubmission;
 
 use crate::engine::Engine;
@@ -198,7 +198,7 @@ fn an_accepted_attempt_is_awaited_and_not_repeated() {
     assert_eq!(engine.host().recover().unwrap().resumed, ["a"]);
     FlowFixture::eventually("a resume", || fixture.all("a", "job_resumed").pop());
     let answer = engine.deliver("a", "s", sent[0].token(), r#"{"y": 7}"#);
-    assert_eq!(answer, Some(Reported::Taken));
+    assert_eq!(answer, Some(DeliveryOutcome::Taken));
     engine.completes("a");
     assert_eq!(server.all().len(), 1);
     assert_eq!(fixture.all("a", "attempt_started").len(), 1);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use undaunted_engine::catalog::CatalogEvent;
 use undaunted_engine::input::Input;
 use undaunted_engine::job::{JobStage, Plans};
-use undaunted_runner::drive::Reported;
+use undaunted_runner::drive::DeliveryOutcome;
 use undaunted_runner::{journal, request};
 
 use crate::engine::Engine;
@@ -57,7 +57,7 @@ fn a_sub_flow_is_a_flow_with_a_parent() {
         let x = sent.json()["arguments"]["x"].as_u64().unwrap();
         let result = json!({"y": x * x}).to_string();
         let answer = engine.deliver(&flow, "inner", &token, &result);
-        assert_eq!(answer, Some(Reported::Taken));
+        assert_eq!(answer, Some(DeliveryOutcome::Taken));
         engine.completes(&flow);
         assert_eq!(fixture.ended(&flow).stage, JobStage::Completed);
         let CatalogEvent::FlowActivated { parent, .. } = &fixture.catalog_of(&flow)[0].event else {
@@ -85,7 +85,7 @@ fn after_a_kill_a_flow_and_its_sub_flow_are_resumed_and_not_begun_again() {
     let found = engine.host().recover().unwrap();
     assert_eq!(found.resumed, ["a".to_owned(), flow.clone()]);
     let answer = engine.deliver(&flow, "inner", &token, r#"{"y": 1}"#);
-    assert_eq!(answer, Some(Reported::Taken));
+    assert_eq!(answer, Some(DeliveryOutcome::Taken));
     engine.completes(&flow);
     engine.completes("a");
     assert_eq!(server.requests("/inner").len(), 1);
@@ -106,7 +106,7 @@ fn the_result_of_a_sub_flow_that_ended_without_its_parent_is_used() {
     let first = fixture.engine();
     // Only the sub-flow is resumed, and completes.
     let answer = first.deliver(&flow, "inner", &token, r#"{"y": 1}"#);
-    assert_eq!(answer, Some(Reported::Taken));
+    assert_eq!(answer, Some(DeliveryOutcome::Taken));
     first.completes(&flow);
     drop(first);
     let second = fixture.engine();
@@ -146,7 +146,7 @@ fn a_parent_waits_for_a_sub_flow_that_another_host_runs() {
     let (outer, [flow, token]) = apart(&fixture, &server, &mut inner);
     // Delivered to the wrong host, which passes it on.
     let answer = outer.deliver(&flow, "inner", &token, r#"{"y": 4}"#);
-    assert_eq!(answer, Some(Reported::Taken));
+    assert_eq!(answer, Some(DeliveryOutcome::Taken));
     assert_eq!(fixture.ended(&flow).stage, JobStage::Completed);
     outer.completes("a");
     assert_eq!(server.requests("/inner").len(), 1);
@@ -167,7 +167,7 @@ fn the_host_of_the_parent_resumes_a_sub_flow_whose_host_was_killed() {
         (fixture.all(&flow, "job_resumed").len() == 2).then_some(())
     });
     let answer = outer.deliver(&flow, "inner", &token, r#"{"y": 4}"#);
-    assert_eq!(answer, Some(Reported::Taken));
+    assert_eq!(answer, Some(DeliveryOutcome::Taken));
     outer.completes(&flow);
     outer.completes("a");
     assert_eq!(server.requests("/inner").len(), 1);

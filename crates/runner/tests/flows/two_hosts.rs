@@ -5,7 +5,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 use undaunted_engine::job::JobStage;
-use undaunted_runner::drive::Reported;
+use undaunted_runner::drive::DeliveryOutcome;
 
 use crate::fixture::{FlowFixture, async_step, step, wanted};
 use crate::http_server::{Reply, StepServer};
@@ -72,11 +72,11 @@ fn a_result_delivered_to_the_wrong_host_reaches_its_flow() {
         let number: usize = flow[1..].parse().unwrap();
         let wrong = &hosts[(number + 1) % 2];
         let result = json!({"y": number}).to_string();
-        assert_eq!(wrong.deliver(flow, "s", token, &result), Some(Reported::Taken));
+        assert_eq!(wrong.deliver(flow, "s", token, &result), Some(DeliveryOutcome::Taken));
         hosts[number % 2].completes(flow);
         assert_eq!(fixture.job(flow).attributes["y"].value, json!(number));
         // Again, now that the flow has ended.
-        assert_eq!(wrong.deliver(flow, "s", token, "{}"), Some(Reported::Taken));
+        assert_eq!(wrong.deliver(flow, "s", token, "{}"), Some(DeliveryOutcome::Taken));
     }
     assert!(calls(&server).values().all(|calls| *calls == 1));
     for host in &hosts {
@@ -95,7 +95,7 @@ fn a_result_stored_for_a_killed_host_is_used_by_the_next_host() {
     fixture.accepted("a");
     let engine = fixture.engine();
     // The process owns the flow until it dies; it may or may not handle the result before.
-    assert_eq!(engine.deliver("a", "s", &token, r#"{"y": 3}"#), Some(Reported::Taken));
+    assert_eq!(engine.deliver("a", "s", &token, r#"{"y": 3}"#), Some(DeliveryOutcome::Taken));
     process.kill();
     engine.host().recover().unwrap();
     assert_eq!(fixture.ended("a").stage, JobStage::Completed);

@@ -13,7 +13,7 @@ use crate::append::{Append, AppendError};
 use crate::claim::{Claim, ClaimError, Owner};
 use crate::error::StoreError;
 use crate::requests::{OnFindings, Question, RequestId, StoreRequest};
-use crate::store::{FoundSnapshot, Head, Listed, OnAppended, Records, Store};
+use crate::store::{FoundSnapshot, Head, ListedAggregate, OnAppended, Records, Store};
 use crate::version::{Epoch, Version};
 
 type StalledAppends = VecDeque<(Vec<Append>, OnAppended)>;
@@ -190,7 +190,7 @@ impl Store for FaultyStore {
         Ok(Box::new(before.chain([Err(damaged)])))
     }
 
-    fn list(&self, family: &str, prefix: &str) -> Result<Vec<Listed>, StoreError> {
+    fn list(&self, family: &str, prefix: &str) -> Result<Vec<ListedAggregate>, StoreError> {
         self.usable()?.list(family, prefix)
     }
 

@@ -21,7 +21,7 @@ use crate::append::{Append, AppendError};
 use crate::claim::{Claim, ClaimError, Owner};
 use crate::error::StoreError;
 use crate::requests::{OnFindings, Question, RequestId, StoreRequest};
-use crate::store::{FoundSnapshot, Head, Listed, OnAppended, Records, Store, UnderClaim};
+use crate::store::{FoundSnapshot, Head, ListedAggregate, OnAppended, Records, Store, UnderClaim};
 use crate::version::{Epoch, Version};
 
 #[derive(Clone, Debug)]
@@ -138,7 +138,7 @@ impl Store for SqliteStore {
         Ok(Box::new(reading))
     }
 
-    fn list(&self, family: &str, prefix: &str) -> Result<Vec<Listed>, StoreError> {
+    fn list(&self, family: &str, prefix: &str) -> Result<Vec<ListedAggregate>, StoreError> {
         self.read_with(|connection| {
             let mut select = connection.prepare_cached(
                 "SELECT id, epoch, (SELECT first + count - 1 FROM batches
@@ -157,7 +157,7 @@ impl Store for SqliteStore {
                 if head.version > Version::EMPTY
                     && let Ok(aggregate) = AggregateId::new(family, id)
                 {
-                    listed.push(Listed { aggregate, head });
+                    listed.push(ListedAggregate { aggregate, head });
                 }
             }
             Ok(listed)

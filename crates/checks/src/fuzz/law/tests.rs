@@ -56,7 +56,7 @@ fn a_retry_past_a_limit_is_found() {
         found(|observation| observation.state.deadline = Some(NOW.after(SECOND))),
         Some("a retry is due by the deadline")
     );
-    let empty = Balance { total: 5, consumed: 5, per_item: 5, item_consumed: 0 };
+    let empty = PoolBalance { total: 5, consumed: 5, per_item: 5, item_consumed: 0 };
     assert_eq!(
         found(|observation| observation.state.pool = Some(empty)),
         Some("a retry has a place in the pool")

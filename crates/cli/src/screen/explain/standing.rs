@@ -1,6 +1,6 @@
 //! The status of an item in one sentence.
 
-use undaunted_engine::view::{HoldView, ItemStatus, ItemView, LiveJobStatus, LookView};
+use undaunted_engine::view::{HoldView, InspectedItemView, ItemStatus, ItemView, LiveJobStatus};
 use undaunted_policy::Timestamp;
 
 use crate::screen::duration::short;
@@ -39,7 +39,7 @@ impl<'s> Standing<'s> {
         }
     }
 
-    pub(super) fn of_look(job: &'s str, job_status: LiveJobStatus, look: &'s LookView) -> Self {
+    pub(super) fn of_look(job: &'s str, job_status: LiveJobStatus, look: &'s InspectedItemView) -> Self {
         Self {
             job,
             job_status,

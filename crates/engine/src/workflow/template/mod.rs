@@ -14,7 +14,7 @@ mod reference;
 mod shell;
 mod text;
 
-pub use super::filter::{Segment, SyntaxError as TemplateError};
+pub use super::filter::{Segment, SyntaxError};
 pub use json::{JsonTemplate, JsonTemplateError};
 pub use names::KnownNames;
 pub use reference::{Reference, Root, TemplateValues, ValueError};
